@@ -1,0 +1,52 @@
+/** What must never be in the repository and no linter looks for: registry hosts, and paths of a developer's machine. */
+
+/** Written with classes and groups, so that this file does not match itself. */
+const FORBIDDEN = [
+  { pattern: /registry[.]npmjs/, why: 'names a package registry; the lockfile and the default registry are enough' },
+  { pattern: /(?<![\w.:~-])[/](?:work|farm)[/]\w/, why: "holds a path of somebody's machine" },
+  { pattern: /[/]tmp[/]\w+_jobs/, why: "holds a path of somebody's machine" },
+]
+
+/** Lockfiles written against another registry than the default record a URL for each package. */
+const LOCKED_URL = /"https?:[/][/]/
+
+/** Faults of one file as `path:line: why`; lockfiles are held to `LOCKED_URL` too. */
+export function faultsOf(path: string, text: string): string[] {
+  const rules = path.endsWith('bun.lock')
+    ? [
+        ...FORBIDDEN,
+        { pattern: LOCKED_URL, why: 'names the host a package came from; install with the default registry' },
+      ]
+    : FORBIDDEN
+  return text.split('\n').flatMap((line, index) => {
+    const broken = rules.find(({ pattern }) => pattern.test(line))
+    return broken ? [`${path}:${index + 1}: ${broken.why}`] : []
+  })
+}
+
+/**
+ * Faults of every file git knows or would add. Minified and binary files are left out.
+ * Throws when `root` is not a git checkout, because then nothing was checked.
+ */
+export async function repositoryFaults(root: string): Promise<string[]> {
+  const git = Bun.spawnSync(['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root })
+  if (git.exitCode !== 0) throw new Error(`The guards need a git checkout: ${git.stderr.toString().trim()}`)
+  const paths = git.stdout
+    .toString()
+    .split('\0')
+    .filter((path) => path !== '' && !path.endsWith('.min.js'))
+  const faults = await Promise.all(paths.map(async (path) => faultsOf(path, await textOf(`${root}/${path}`))))
+  return faults.flat()
+}
+
+async function textOf(path: string): Promise<string> {
+  const file = Bun.file(path)
+  const text = (await file.exists()) ? await file.text() : '' // deleted but still in the index
+  return text.includes('\0') ? '' : text
+}
+
+if (import.meta.main) {
+  const faults = await repositoryFaults(`${import.meta.dir}/..`)
+  for (const fault of faults) console.error(fault)
+  process.exit(faults.length > 0 ? 1 : 0)
+}

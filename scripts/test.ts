@@ -1,0 +1,174 @@
+/** `npm test`: every layer of tests in order, one line each, and the sum as the plain last line. */
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { ensureChromium } from './chromium.ts'
+
+const ROOT = resolve(import.meta.dir, '..')
+
+/** A layer that hangs is killed, its output shown, and counted as failed. */
+const LAYER_TIMEOUT_MS = 300_000
+
+/** Folders below `tests/` that are layers of their own, in the order they run after `unit`. */
+const FOLDER_LAYERS = ['spec', 'process', 'browser', 'clients'] as const
+
+/** Folders with a package of their own, so that `npm start` never installs a browser driver or a client. */
+const PACKAGES = ['tests/browser', 'tests/clients']
+
+export interface Counts {
+  passed: number
+  failed: number
+  skipped: number
+}
+
+interface Report extends Counts {
+  /** Shown whole when something failed, and not at all when everything passed. */
+  output: string
+}
+
+/** A layer answers with its report, or with the reason why it did not run. */
+type Layer = readonly [name: string, run: () => Promise<Report | string>]
+
+/**
+ * The counts in the closing lines of `bun test`. A run that ended badly without naming a failed test
+ * (a file that could not be loaded, an error between tests, a crash) counts as one failure.
+ */
+export function readCounts(output: string, exitCode: number): Counts {
+  const last = (word: string) => Number([...output.matchAll(new RegExp(`^ *(\\d+) ${word}$`, 'gm'))].at(-1)?.[1] ?? 0)
+  const failed = last('fail')
+  return {
+    passed: last('pass'),
+    failed: failed === 0 && exitCode !== 0 ? 1 : failed,
+    skipped: last('skip') + last('todo'),
+  }
+}
+
+/** Which layer a test file belongs to, by its first folder below `tests/`. */
+export function layerOf(path: string): string {
+  const folder = path.split('/')[1] ?? ''
+  return FOLDER_LAYERS.find((layer) => layer === folder) ?? 'unit'
+}
+
+/** The plain last line. */
+export function closingLine({ passed, failed, skipped }: Counts): string {
+  return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`
+}
+
+async function main(): Promise<void> {
+  const only = process.argv.slice(2)
+  const total: Counts = { passed: 0, failed: 0, skipped: 0 }
+  const run = async (layers: Layer[]) => {
+    const chosen = layers.filter(([name]) => only.length === 0 || only.includes(name))
+    for (const counts of await Promise.all(chosen.map(runLayer))) add(total, counts)
+  }
+
+  const names = ['types', 'lint', 'unit', ...FOLDER_LAYERS]
+  const unknown = only.filter((name) => !names.includes(name))
+  if (unknown.length > 0) {
+    console.error(`No such layer: ${unknown.join(', ')}. The layers are ${names.join(', ')}.`)
+    process.exit(2)
+  }
+
+  add(total, await installPackages())
+  await run([
+    ['types', () => oneTest(['node_modules/.bin/tsc', '--noEmit'])],
+    ['lint', lint],
+  ])
+  await run([['unit', () => bunTest('unit')]])
+  for (const layer of FOLDER_LAYERS) {
+    await run([[layer, layer === 'browser' ? browserTests : () => bunTest(layer)]])
+  }
+  console.log(closingLine(total))
+  process.exit(total.failed > 0 ? 1 : 0)
+}
+
+/** Offline and in milliseconds when nothing changed. Counts only where it fails: it is no test, but nothing works without it. */
+async function installPackages(): Promise<Counts> {
+  const counts: Counts = { passed: 0, failed: 0, skipped: 0 }
+  for (const folder of PACKAGES.filter((one) => existsSync(join(ROOT, one, 'package.json')))) {
+    const { output, exitCode } = await command([process.execPath, 'install', '--frozen-lockfile'], join(ROOT, folder))
+    if (exitCode === 0) continue
+    console.log(`${output.trimEnd()}\ninstall  the packages of ${folder} could not be installed`)
+    counts.failed += 1
+  }
+  return counts
+}
+
+async function runLayer([name, run]: Layer): Promise<Counts> {
+  const startedNs = Bun.nanoseconds()
+  const report = await run()
+  const seconds = ((Bun.nanoseconds() - startedNs) / 1e9).toFixed(1)
+  if (typeof report === 'string') {
+    console.log(`${name.padEnd(8)} NOT RUN: ${report}`)
+    return { passed: 0, failed: 0, skipped: 0 }
+  }
+  if (report.failed > 0) console.log(report.output.trimEnd())
+  console.log(`${name.padEnd(8)} ${closingLine(report)} in ${seconds} s`)
+  return report
+}
+
+async function lint(): Promise<Report> {
+  const [biome, guards] = await Promise.all([
+    command(['node_modules/.bin/biome', 'check', '.']),
+    command([process.execPath, 'scripts/guards.ts']),
+  ])
+  const failed = biome.exitCode !== 0 || guards.exitCode !== 0
+  return asOneTest(failed, biome.output + guards.output)
+}
+
+async function browserTests(): Promise<Report | string> {
+  if (testFiles('browser').length === 0 || (await ensureChromium())) return bunTest('browser')
+  const reason = 'no Chromium on this machine; install chromium and run again'
+  return process.env.CI === 'true' ? asOneTest(true, reason) : reason
+}
+
+async function bunTest(layer: string): Promise<Report | string> {
+  const files = testFiles(layer)
+  if (files.length === 0) return 'it has no test file yet'
+  const { output, exitCode } = await command([process.execPath, 'test', ...files])
+  return { ...readCounts(output, exitCode), output }
+}
+
+function testFiles(layer: string): string[] {
+  const found = [...new Bun.Glob('tests/**/*.test.{ts,tsx}').scanSync({ cwd: ROOT })]
+  const own = found.filter((path) => !path.includes('/node_modules/') && layerOf(path) === layer)
+  return own.sort().map((path) => `./${path}`)
+}
+
+async function oneTest(argv: string[]): Promise<Report> {
+  const { output, exitCode } = await command(argv)
+  return asOneTest(exitCode !== 0, output)
+}
+
+function asOneTest(hasFailed: boolean, output: string): Report {
+  return { passed: hasFailed ? 0 : 1, failed: hasFailed ? 1 : 0, skipped: 0, output }
+}
+
+/** Both streams go to one file, which keeps their order; a pipe each would not. */
+async function command(argv: string[], cwd = ROOT): Promise<{ output: string; exitCode: number }> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-test-'))
+  try {
+    const path = join(folder, 'output')
+    const file = openSync(path, 'a')
+    const child = Bun.spawn(argv, {
+      cwd,
+      stdio: ['ignore', file, file],
+      timeout: LAYER_TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    })
+    const exitCode = await child.exited
+    closeSync(file)
+    const killed = child.signalCode ? `\n${argv[0]} was ended by ${child.signalCode}\n` : ''
+    return { output: readFileSync(path, 'utf8') + killed, exitCode }
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+function add(total: Counts, more: Counts): void {
+  total.passed += more.passed
+  total.failed += more.failed
+  total.skipped += more.skipped
+}
+
+if (import.meta.main) await main()

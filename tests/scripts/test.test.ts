@@ -1,0 +1,40 @@
+/** The test runner's own sums: a failure may never be read as a pass. */
+import { describe, expect, test } from 'bun:test'
+import { closingLine, layerOf, readCounts } from '../../scripts/test.ts'
+
+const CLOSING = ' 12 pass\n 2 skip\n 1 todo\n 3 fail\n 40 expect() calls\nRan 18 tests across 2 files. [9.00ms]\n'
+
+describe('the closing lines of bun test', () => {
+  test('are added up; what is to be done counts as skipped', () => {
+    expect(readCounts(`bun test v1\n\na.test.ts:\n${CLOSING}`, 1)).toEqual({ passed: 12, failed: 3, skipped: 3 })
+  })
+
+  test('are believed over earlier output that looks like them', () => {
+    expect(readCounts(` 99 pass\n 99 fail\n${CLOSING}`, 1)).toMatchObject({ passed: 12, failed: 3 })
+  })
+
+  test.each([
+    ['a crash without any closing line', 'panic: Segmentation fault', 139],
+    ['an error between tests', ' 5 pass\n 0 fail\n 1 error\n', 1],
+  ])('%s is one failure', (_name, output, exitCode) => {
+    expect(readCounts(output, exitCode).failed).toBe(1)
+  })
+
+  test('of a good run hold no failure', () => {
+    expect(readCounts(' 5 pass\n 0 fail\n', 0)).toEqual({ passed: 5, failed: 0, skipped: 0 })
+  })
+})
+
+test('the last line names skipped tests only where there are some', () => {
+  expect(closingLine({ passed: 3, failed: 0, skipped: 0 })).toBe('3 passed, 0 failed')
+  expect(closingLine({ passed: 3, failed: 1, skipped: 2 })).toBe('3 passed, 1 failed, 2 skipped')
+})
+
+test.each([
+  ['tests/spec/keys.test.ts', 'spec'],
+  ['tests/process/binary.test.ts', 'process'],
+  ['tests/proxy/process.test.ts', 'unit'],
+  ['tests/architecture.test.ts', 'unit'],
+])('%s runs in the layer %s', (path, layer) => {
+  expect(layerOf(path)).toBe(layer)
+})

@@ -1,0 +1,25 @@
+/** Runs before every test process: proxies of the environment are forgotten, and only this machine may be called. */
+
+const LOCAL_HOSTS = new Set(['127.0.0.1', 'localhost', '[::1]'])
+
+for (const name of Object.keys(process.env)) {
+  if (/^((https?|all|no|wss?|socks)_proxy|CODEX_LB_.*|PORT|HOST)$/i.test(name)) delete process.env[name]
+}
+
+const realFetch = globalThis.fetch
+
+/** A test that reaches for the internet is a mistake: it must fail here, at once and by name. */
+async function localFetch(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
+  const { hostname, protocol } = new URL(proxyOf(init) ?? (input instanceof Request ? input.url : input))
+  if (protocol.startsWith('http') && !LOCAL_HOSTS.has(hostname)) throw new Error(`a test called out to ${hostname}`)
+  return realFetch(input, init)
+}
+
+/** Behind a proxy, the proxy is the machine that is called. */
+function proxyOf(init: BunFetchRequestInit | undefined): string | URL | undefined {
+  const proxy = init?.proxy
+  if (!proxy) return undefined
+  return typeof proxy === 'string' || proxy instanceof URL ? proxy : proxy.url
+}
+
+globalThis.fetch = Object.assign(localFetch, { preconnect: realFetch.preconnect })

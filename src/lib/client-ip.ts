@@ -1,0 +1,102 @@
+/** Who is really calling: the socket peer, or the client that trusted proxies vouch for. Every doubt is a refusal. */
+import { anyContains, type Cidr, normaliseIp, parseCidr } from './cidr.ts'
+
+export interface Caller {
+  /** The socket's remote address, before anything rewrote it. */
+  peer: string | null
+  headers: Headers
+  /** Ranges whose forwarded headers are believed; null when header trust is off. */
+  trust: readonly Cidr[] | null
+}
+
+/**
+ * The client's canonical address. A trusted peer's `X-Forwarded-For` and `Forwarded` are walked from right to left past
+ * trusted hops. `ip` is null when it cannot be told: a bad hop, or two headers that disagree. `forwarded` says that the
+ * headers decided, not the socket.
+ */
+export function clientIp({ peer, headers, trust }: Caller): { ip: string | null; forwarded: boolean } {
+  const ip = peer === null ? null : normaliseIp(peer)
+  if (ip === null || !trust || !anyContains(trust, ip)) return { ip, forwarded: false }
+  const claims = chainClaims(headers, trust)
+  return claims.length === 0 ? { ip, forwarded: false } : { ip: agreed(claims), forwarded: true }
+}
+
+/** 127.0.0.0/8 or ::1, also when written as a mapped IPv6 address. */
+export function isLoopback(ip: string): boolean {
+  return anyContains(LOOPBACK, ip)
+}
+
+/**
+ * Whether somebody on this machine is calling: loopback client and loopback Host. Without trust, any forwarded-client
+ * header makes the request remote; with it, the peer must be trusted and all such headers must name one loopback address.
+ */
+export function isLocalRequest({ peer, host, headers, trust }: Caller & { host: string | null }): boolean {
+  const ip = peer === null ? null : normaliseIp(peer)
+  if (ip === null || !isLocalHost(host)) return false
+  if (!trust) return isLoopback(ip) && !CLIENT_HEADERS.some((name) => headers.has(name))
+  if (!anyContains(trust, ip)) return false
+  const claims = [...chainClaims(headers, trust), ...singleClaims(headers)]
+  const client = claims.length === 0 ? ip : agreed(claims)
+  return client !== null && isLoopback(client)
+}
+
+/** What a header says the client's address is; null when it says nothing usable. */
+type Claim = string | null
+
+const LOOPBACK = ['127.0.0.0/8', '::1'].map((text) => parseCidr(text)!)
+const LOCAL_HOSTS: readonly string[] = ['', 'localhost', '127.0.0.1', '::1', '[::1]']
+const SINGLE_HEADERS = ['x-real-ip', 'true-client-ip', 'cf-connecting-ip']
+const CLIENT_HEADERS = ['x-forwarded-for', 'forwarded', ...SINGLE_HEADERS]
+
+function agreed(claims: Claim[]): string | null {
+  const [first = null] = claims
+  return claims.every((claim) => claim === first) ? first : null
+}
+
+function chainClaims(headers: Headers, trust: readonly Cidr[]): Claim[] {
+  const forwardedFor = headers.get('x-forwarded-for')
+  const forwarded = headers.get('forwarded')
+  return [
+    ...(forwardedFor === null ? [] : [firstUntrusted(forwardedFor.split(',').map(hopAddress), trust)]),
+    ...(forwarded === null ? [] : [firstUntrusted(forwardedHops(forwarded), trust)]),
+  ]
+}
+
+function singleClaims(headers: Headers): Claim[] {
+  return SINGLE_HEADERS.flatMap((name) => {
+    const value = headers.get(name)
+    return value === null ? [] : [normaliseIp(value.trim())]
+  })
+}
+
+/** From the nearest hop outwards: the first that is not ours is the client; what stands left of it is hearsay. */
+function firstUntrusted(hops: Claim[], trust: readonly Cidr[]): Claim {
+  let client: Claim = null
+  for (const hop of hops.toReversed()) {
+    client = hop
+    if (hop === null || !anyContains(trust, hop)) break
+  }
+  return client
+}
+
+/** The `for=` of each element (RFC 7239 §4). An element without one, obfuscated or malformed is a null hop. */
+function forwardedHops(header: string): Claim[] {
+  const elements = header.match(/(?:[^",]|"[^"]*"?)+/g) ?? []
+  return elements.map((element) => {
+    const [, quoted, bare] = /(?:^|;)\s*for=(?:"([^"\\]*)"|([^";\s]*))\s*(?:;|$)/i.exec(element) ?? []
+    return hopAddress(quoted ?? bare ?? '')
+  })
+}
+
+/** An address, perhaps with the port some proxies add: `192.0.2.1:443`, `[2001:db8::1]:443`. */
+function hopAddress(text: string): Claim {
+  const trimmed = text.trim()
+  const [, bracketed, v4] = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d{1,5})?$/.exec(trimmed) ?? []
+  return normaliseIp(bracketed ?? v4 ?? trimmed)
+}
+
+/** The name of a Host header, without its port, is this machine; an absent header counts as local. */
+function isLocalHost(host: string | null): boolean {
+  const name = (host ?? '').toLowerCase()
+  return LOCAL_HOSTS.includes(name) || LOCAL_HOSTS.includes(name.replace(/^(\[[^\]]*\]|[^:]+):\d{1,5}$/, '$1'))
+}

@@ -1,0 +1,60 @@
+/** The one source of time: everything that waits or asks the hour takes a `Clock`, so tests can move it by hand. */
+
+export interface Clock {
+  /** Wall time, integer milliseconds since epoch. It can jump when the machine's clock is set. */
+  now(): number
+  /** Milliseconds as a float from an arbitrary start; never goes back. For durations. */
+  monotonic(): number
+  /** Resolves after `ms`; rejects with `signal.reason` on abort, at once when already aborted. Keeps the process alive. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** Runs `run` once after `ms`. Returns its cancel, which may be called at any time. Does not keep the process alive. */
+  after(ms: number, run: () => void): () => void
+  /** Runs `run` every `ms` until the returned cancel is called. Does not keep the process alive. */
+  every(ms: number, run: () => void): () => void
+}
+
+/** The real clock. A callback that throws is an uncaught exception, as with any timer. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sleep,
+  after,
+  every: (ms, run) => {
+    const timer = setInterval(run, Math.min(ms, LONGEST_TIMER_MS))
+    timer.unref()
+    return () => clearInterval(timer)
+  },
+}
+
+/** A longer timer overflows a 32-bit integer inside the runtime and would fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.reject(signal.reason)
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      cancel()
+      reject(signal?.reason)
+    }
+    const cancel = startTimer(ms, true, () => {
+      signal?.removeEventListener('abort', stop)
+      resolve()
+    })
+    signal?.addEventListener('abort', stop, { once: true })
+  })
+}
+
+function after(ms: number, run: () => void): () => void {
+  return startTimer(ms, false, run)
+}
+
+function startTimer(ms: number, keepsProcessAlive: boolean, run: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout>
+  const arm = (leftMs: number) => {
+    const stepMs = Math.min(leftMs, LONGEST_TIMER_MS)
+    timer = setTimeout(() => (leftMs > stepMs ? arm(leftMs - stepMs) : run()), stepMs)
+    if (!keepsProcessAlive) timer.unref()
+  }
+  arm(ms)
+  return () => clearTimeout(timer)
+}

@@ -1,0 +1,107 @@
+/** Undoes the content encodings of a whole request body, with a cap on every stage: 6 KB of zstd can hold 200 MB. */
+import { promisify } from 'node:util'
+import zlib from 'node:zlib'
+import { isWholeZstd } from './zstd-frames.ts'
+
+export class DecodeError extends Error {
+  override readonly name = 'DecodeError'
+
+  /** `bad_encoding`: the bytes are not what the header says. `cause` is the decoder's own error. */
+  constructor(
+    readonly kind: 'unsupported_encoding' | 'body_too_large' | 'bad_encoding',
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options)
+  }
+}
+
+/**
+ * `body` after removing `contentEncoding` from right to left (RFC 9110 §8.4). Neither the body nor any stage may exceed
+ * `maxBytes`; exactly that many are allowed. Throws `DecodeError`. Work that takes long happens off the event loop.
+ */
+export async function decodeBody(
+  body: Uint8Array,
+  contentEncoding: string | null,
+  maxBytes: number,
+): Promise<Uint8Array> {
+  if (body.length > maxBytes) throw tooLarge(maxBytes)
+  let decoded = body
+  for (const coding of codings(contentEncoding).reverse()) decoded = await decodeStage(decoded, coding, maxBytes)
+  return decoded
+}
+
+type Options = { maxOutputLength: number }
+
+interface Coding {
+  sync: (body: Uint8Array, options: Options) => Uint8Array
+  async: (body: Uint8Array, options: Options) => Promise<Uint8Array>
+}
+
+const GZIP: Coding = { sync: zlib.gunzipSync, async: promisify(zlib.gunzip) }
+const ZLIB: Coding = { sync: zlib.inflateSync, async: promisify(zlib.inflate) }
+const RAW_DEFLATE: Coding = { sync: zlib.inflateRawSync, async: promisify(zlib.inflateRaw) }
+const BROTLI: Coding = { sync: zlib.brotliDecompressSync, async: promisify(zlib.brotliDecompress) }
+const ZSTD: Coding = { sync: zlib.zstdDecompressSync, async: promisify(zlib.zstdDecompress) }
+
+const CODINGS = new Map<string, (body: Uint8Array) => Coding>([
+  ['gzip', () => GZIP],
+  ['x-gzip', () => GZIP],
+  ['deflate', (body) => (looksLikeZlib(body) ? ZLIB : RAW_DEFLATE)],
+  ['br', () => BROTLI],
+  ['zstd', () => ZSTD],
+])
+
+/** Nobody stacks more in earnest, and each stage may cost a full `maxBytes` of work. */
+const MAX_STAGES = 4
+/** Up to these sizes decoding in place takes 0.1 to 3.5 ms; the thread pool adds 0.5 ms to every body. Measured. */
+const INLINE_INPUT_BYTES = 256 * 1024
+const INLINE_OUTPUT_BYTES = 1024 * 1024
+
+function codings(header: string | null): string[] {
+  if (header === null) return []
+  const names = header.split(',').map((name) => name.trim().toLowerCase())
+  const stages = names.filter((name) => name !== 'identity' && name !== '')
+  if (stages.length > MAX_STAGES || stages.some((name) => !CODINGS.has(name))) {
+    throw new DecodeError('unsupported_encoding', 'The content encoding is not supported.')
+  }
+  return stages
+}
+
+async function decodeStage(body: Uint8Array, name: string, maxBytes: number): Promise<Uint8Array> {
+  const coding = CODINGS.get(name)!(body)
+  if (coding === ZSTD && !isWholeZstd(body)) throw badEncoding(name)
+  try {
+    return decodeInline(body, coding, maxBytes) ?? (await coding.async(body, { maxOutputLength: maxBytes }))
+  } catch (error) {
+    throw isOverCap(error) ? tooLarge(maxBytes) : badEncoding(name, error)
+  }
+}
+
+/** The decoded body, or null when it is too big to hold up the event loop for. */
+function decodeInline(body: Uint8Array, coding: Coding, maxBytes: number): Uint8Array | null {
+  if (body.length > INLINE_INPUT_BYTES) return null
+  try {
+    return coding.sync(body, { maxOutputLength: Math.min(maxBytes, INLINE_OUTPUT_BYTES) })
+  } catch (error) {
+    if (isOverCap(error) && maxBytes > INLINE_OUTPUT_BYTES) return null
+    throw error
+  }
+}
+
+/** HTTP's "deflate" is the zlib format; some clients send the bare stream (RFC 9110 §8.4.1.2, RFC 1950 §2.2). */
+function looksLikeZlib(body: Uint8Array): boolean {
+  return body.length >= 2 && (body[0]! & 0x0f) === 8 && ((body[0]! << 8) | body[1]!) % 31 === 0
+}
+
+function isOverCap(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE'
+}
+
+function tooLarge(maxBytes: number): DecodeError {
+  return new DecodeError('body_too_large', `The body is larger than ${maxBytes} bytes.`)
+}
+
+function badEncoding(name: string, cause?: unknown): DecodeError {
+  return new DecodeError('bad_encoding', `The body is not valid ${name}.`, { cause })
+}

@@ -1,0 +1,108 @@
+/** Which proxy of the environment applies to a URL. Pure: it decides, others dial. */
+import { contains, normaliseIp, parseCidr } from './cidr.ts'
+
+export type ProxyChoice =
+  | { kind: 'direct' }
+  /** An `http:` or `https:` proxy. `variable` is the name as it was set. */
+  | { kind: 'proxy'; url: string; variable: string }
+  /** A `socks4:`, `socks4a:`, `socks5:` or `socks5h:` proxy. */
+  | { kind: 'socks'; url: string; variable: string }
+  /** The variable that applies cannot be used. Refuse the call: going direct would be a security fault. */
+  | { kind: 'invalid'; variable: string; why: string }
+
+export type Environment = Record<string, string | undefined>
+
+/**
+ * The choice for an `http:`, `https:`, `ws:` or `wss:` URL. Variables count in lower case first, then upper; an empty one
+ * is not set. Throws a TypeError when `target` is not such a URL.
+ */
+export function chooseProxy(target: string | URL, env: Environment): ProxyChoice {
+  const url = new URL(target)
+  const names = ORDER.get(url.protocol)
+  if (!names) throw new TypeError(`No proxy can be chosen for ${url.protocol} URLs.`)
+  const found = names.map((name) => lookUp(env, name)).find((entry) => entry !== null)
+  if (!found || isExcepted(url, lookUp(env, 'no_proxy')?.value ?? '')) return { kind: 'direct' }
+  return parseProxy(found.variable, found.value)
+}
+
+const ORDER = new Map([
+  ['https:', ['https_proxy', 'all_proxy']],
+  ['http:', ['http_proxy', 'all_proxy']],
+  ['wss:', ['wss_proxy', 'socks_proxy', 'https_proxy', 'all_proxy']],
+  ['ws:', ['ws_proxy', 'socks_proxy', 'https_proxy', 'http_proxy', 'all_proxy']],
+])
+
+const DEFAULT_PORTS = new Map([
+  ['https:', '443'],
+  ['wss:', '443'],
+  ['http:', '80'],
+  ['ws:', '80'],
+])
+
+const SOCKS_SCHEMES = new Set(['socks4:', 'socks4a:', 'socks5:', 'socks5h:'])
+
+function lookUp(env: Environment, name: string): { variable: string; value: string } | null {
+  for (const variable of [name, name.toUpperCase()]) {
+    const value = env[variable]?.trim()
+    if (value) return { variable, value }
+  }
+  return null
+}
+
+function parseProxy(variable: string, value: string): ProxyChoice {
+  const url = proxyUrl(variable.toLowerCase() === 'socks_proxy', value)
+  // The value may hold a password, so the reason does not repeat it.
+  if (!url?.hostname) return { kind: 'invalid', variable, why: 'it is not a URL with a host' }
+  if (SOCKS_SCHEMES.has(url.protocol)) return { kind: 'socks', url: withoutPath(url), variable }
+  if (url.protocol === 'http:' || url.protocol === 'https:') return { kind: 'proxy', url: withoutPath(url), variable }
+  return { kind: 'invalid', variable, why: `${url.protocol} is not a kind of proxy this service can use` }
+}
+
+/** `host:port` alone is an HTTP proxy; in `SOCKS_PROXY`, and also with `http:` there, it is SOCKS 5 resolving names itself. */
+function proxyUrl(isSocksVariable: boolean, value: string): URL | null {
+  const text = value.includes('://') ? value : `http://${value}`
+  return URL.parse(
+    text
+      .replace(/^socks:\/\//i, 'socks5h://')
+      .replace(/^https?:\/\//i, (scheme) => (isSocksVariable ? 'socks5h://' : scheme)),
+  )
+}
+
+function withoutPath(url: URL): string {
+  const login = url.username ? `${url.username}${url.password ? `:${url.password}` : ''}@` : ''
+  return `${url.protocol}//${login}${url.host}`
+}
+
+/**
+ * `NO_PROXY`: blank- or comma-separated `*`, `example.com` (and below), `.example.com` (below only), addresses, ranges,
+ * each with an optional `:port`. Loopback is no exception unless listed.
+ */
+function isExcepted(url: URL, list: string): boolean {
+  const port = url.port || DEFAULT_PORTS.get(url.protocol)
+  const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  return list
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter((entry) => entry !== '')
+    .some((entry) => {
+      const rule = splitPort(entry)
+      return (rule.port === null || rule.port === port) && isNamed(host, rule.host)
+    })
+}
+
+function splitPort(entry: string): { host: string; port: string | null } {
+  const [, bracketed, bracketedPort] = /^\[([^\]]*)\](?::(\d+))?$/.exec(entry) ?? []
+  if (bracketed !== undefined) return { host: bracketed, port: bracketedPort ?? null }
+  const [, host, port] = /^([^:]+):(\d+)$/.exec(entry) ?? []
+  return host !== undefined && port !== undefined ? { host, port } : { host: entry, port: null }
+}
+
+function isNamed(host: string, rule: string): boolean {
+  if (rule === '*') return true
+  const range = parseCidr(rule)
+  if (range) return contains(range, host)
+  if (normaliseIp(host)) return false
+  const name = rule.replace(/^\*(?=\.)/, '').replace(/(?<=.)\.$/, '')
+  if (name.startsWith('.')) return name.length > 1 && host.endsWith(name)
+  return host === name || host.endsWith(`.${name}`)
+}

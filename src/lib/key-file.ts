@@ -1,0 +1,59 @@
+/** The encryption key on disk: made once, readable by its owner only. */
+import { chmodSync, closeSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
+import type { Random } from './random.ts'
+
+/**
+ * The 32 bytes in `path`, which is created when missing and never overwritten. Permissions that let others read are
+ * tightened to 0600. Throws an Error with a sentence for the operator when they cannot be, or the content is no key.
+ */
+export function loadOrCreateKey(path: string, random: Random): Uint8Array {
+  return create(path, random) ?? load(path)
+}
+
+const KEY_BYTES = 32
+const OTHERS = 0o077
+
+/** Null when the file exists. `wx` is O_EXCL: whoever loses a race reads the winner's key. */
+function create(path: string, random: Random): Uint8Array | null {
+  const file = openNew(path)
+  if (file === null) return null
+  try {
+    const key = random.bytes(KEY_BYTES)
+    writeSync(file, `${Buffer.from(key).toString('base64url')}\n`)
+    fsyncSync(file)
+    return key
+  } finally {
+    closeSync(file)
+  }
+}
+
+function openNew(path: string): number | null {
+  try {
+    return openSync(path, 'wx', 0o600)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return null // as: node:fs throws nothing else
+    throw new Error(`The encryption key file ${path} could not be created.`, { cause: error })
+  }
+}
+
+function load(path: string): Uint8Array {
+  tighten(path)
+  const text = readFileSync(path, 'utf8').trim()
+  const key = Buffer.from(text, 'base64url')
+  if (!/^[\w-]*$/.test(text) || key.length !== KEY_BYTES) {
+    throw new Error(
+      `The encryption key file ${path} does not hold a key of ${KEY_BYTES} bytes in base64url. ` +
+        'Restore it from a backup; only if nothing was stored yet, delete it and start again.',
+    )
+  }
+  return new Uint8Array(key)
+}
+
+function tighten(path: string): void {
+  if (process.platform === 'win32' || (statSync(path).mode & OTHERS) === 0) return
+  try {
+    chmodSync(path, 0o600)
+  } catch (error) {
+    throw new Error(`The encryption key file ${path} can be read by others; set its mode to 0600.`, { cause: error })
+  }
+}

@@ -1,0 +1,91 @@
+/** One line per event, as text for people or JSON for machines. Secrets are the caller's duty: never pass one. */
+
+export const LEVELS = ['error', 'warn', 'info', 'debug'] as const
+export type Level = (typeof LEVELS)[number]
+
+export type Fields = Record<string, unknown>
+
+export interface Log {
+  error(message: string, fields?: Fields): void
+  warn(message: string, fields?: Fields): void
+  info(message: string, fields?: Fields): void
+  debug(message: string, fields?: Fields): void
+  /** A log that adds `fields` to every line; later ones of the same name win. */
+  child(fields: Fields): Log
+}
+
+export interface LogOptions {
+  /** The most talkative level written. */
+  level: Level
+  format: 'text' | 'json'
+  /** Milliseconds since epoch. */
+  now: () => number
+  /** Receives one line without its line break; no value can add another. */
+  write: (line: string) => void
+}
+
+/** Fields that are undefined are left out; an Error is written with its stack and causes. Never throws. */
+export function createLog(options: LogOptions, context: Fields = {}): Log {
+  const line = options.format === 'json' ? jsonLine : textLine
+  const at = (level: Level) =>
+    LEVELS.indexOf(level) > LEVELS.indexOf(options.level)
+      ? () => {}
+      : (message: string, fields?: Fields) =>
+          options.write(line(new Date(options.now()).toISOString(), level, message, { ...context, ...fields }))
+  return {
+    error: at('error'),
+    warn: at('warn'),
+    info: at('info'),
+    debug: at('debug'),
+    child: (fields) => createLog(options, { ...context, ...fields }),
+  }
+}
+
+/** The names of a line itself; a field called the same gets a `_` in front. */
+const RESERVED = new Set(['time', 'level', 'message'])
+const MAX_CAUSES = 5
+
+function jsonLine(time: string, level: Level, message: string, fields: Fields): string {
+  const own = Object.entries({ time, level, message })
+  const others = present(fields).map(([name, value]) => [RESERVED.has(name) ? `_${name}` : name, value] as const)
+  return `{${[...own, ...others].map(([name, value]) => `${encode(name)}:${encode(value)}`).join(',')}}`
+}
+
+function textLine(time: string, level: Level, message: string, fields: Fields): string {
+  const pairs = present(fields).map(([name, value]) => ` ${word(name)}=${word(value)}`)
+  return `${time} ${level.toUpperCase().padEnd(5)} ${escapeControls(message)}${pairs.join('')}`
+}
+
+function present(fields: Fields): [name: string, value: unknown][] {
+  return Object.entries(fields).filter(([, value]) => value !== undefined)
+}
+
+/** Bare where that is unambiguous, quoted JSON otherwise. */
+function word(value: unknown): string {
+  return typeof value === 'string' && /^[\w./:@+-]+$/.test(value) ? value : encode(value)
+}
+
+function encode(value: unknown): string {
+  try {
+    return escapeControls(JSON.stringify(value, plain) ?? 'null')
+  } catch {
+    return '"[not serialisable]"' // a cycle, or a getter that throws: the line matters more
+  }
+}
+
+function plain(_name: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return value.toString()
+  return value instanceof Error ? describe(value, MAX_CAUSES) : value
+}
+
+function describe(error: Error, causesLeft: number): Fields {
+  const code = 'code' in error ? { code: error.code } : {}
+  const base = { name: error.name, message: error.message, ...code, stack: error.stack }
+  if (error.cause === undefined || causesLeft === 0) return base
+  return { ...base, cause: error.cause instanceof Error ? describe(error.cause, causesLeft - 1) : error.cause }
+}
+
+/** Line breaks forge lines, and C1 controls and ESC drive terminals; JSON leaves some of them as they are. */
+function escapeControls(text: string): string {
+  return text.replace(/[\p{Cc}\u2028\u2029]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}

@@ -1,0 +1,125 @@
+/** Named periodic work: no job overlaps itself, a failed run is reported and tried again at its next turn. */
+import type { Clock } from './clock.ts'
+import type { Random } from './random.ts'
+
+/** `signal` aborts when the schedule stops. */
+export type Work = (signal: AbortSignal) => Promise<void> | void
+
+export interface JobOptions {
+  /** Each pause differs by up to this fraction of the period, so that jobs and processes spread. 0 to 1; default 0. */
+  jitter?: number
+  /** Run once as soon as the schedule starts; otherwise the first run is one period later. */
+  runAtStart?: boolean
+}
+
+export interface JobStatus {
+  name: string
+  /** When the last run began, milliseconds since epoch; null before the first. */
+  lastRunAt: number | null
+  /** Message of the last run if it failed, null if it succeeded. */
+  lastError: string | null
+  running: boolean
+}
+
+export interface ScheduleContext {
+  clock: Clock
+  random: Random
+  onError: (job: string, error: unknown) => void
+}
+
+interface Job {
+  name: string
+  everyMs: number
+  work: Work
+  options: JobOptions
+  lastRunAt: number | null
+  lastError: string | null
+  run: Promise<void> | null
+  cancelTimer: () => void
+}
+
+export class Schedule {
+  readonly #jobs = new Map<string, Job>()
+  readonly #stop = new AbortController()
+  readonly #context: ScheduleContext
+  #started = false
+
+  constructor(context: ScheduleContext) {
+    this.#context = context
+  }
+
+  /** Adds a job; the pause between the end of a run and the next is `everyMs`. Throws when the name is taken. */
+  add(name: string, everyMs: number, work: Work, options: JobOptions = {}): void {
+    if (this.#jobs.has(name)) throw new Error(`There is already a job called ${name}.`)
+    const job = { name, everyMs, work, options, lastRunAt: null, lastError: null, run: null, cancelTimer: () => {} }
+    this.#jobs.set(name, job)
+    if (this.#started) this.#begin(job)
+  }
+
+  start(): void {
+    if (this.#started) return
+    this.#started = true
+    for (const job of this.#jobs.values()) this.#begin(job)
+  }
+
+  /** Aborts what runs, waits until it ended, and starts nothing more. A stopped schedule stays stopped. */
+  async stop(): Promise<void> {
+    this.#stop.abort(new Error('The schedule was stopped.'))
+    for (const job of this.#jobs.values()) job.cancelTimer()
+    await Promise.all([...this.#jobs.values()].map((job) => job.run))
+  }
+
+  /** Runs a job now, or joins its present run. Resolves at its end also when it failed; see `status`. */
+  async runNow(name: string): Promise<void> {
+    const job = this.#jobs.get(name)
+    if (!job) throw new Error(`There is no job called ${name}.`)
+    await this.#run(job)
+  }
+
+  status(): JobStatus[] {
+    return [...this.#jobs.values()].map(({ name, lastRunAt, lastError, run }) => ({
+      name,
+      lastRunAt,
+      lastError,
+      running: run !== null,
+    }))
+  }
+
+  #begin(job: Job): void {
+    if (job.options.runAtStart) void this.#turn(job)
+    else this.#arm(job)
+  }
+
+  #arm(job: Job): void {
+    if (this.#stop.signal.aborted) return
+    const { clock, random } = this.#context
+    const spread = (job.options.jitter ?? 0) * (random.float() * 2 - 1)
+    job.cancelTimer = clock.after(Math.max(1, Math.round(job.everyMs * (1 + spread))), () => void this.#turn(job))
+  }
+
+  async #turn(job: Job): Promise<void> {
+    await this.#run(job)
+    this.#arm(job)
+  }
+
+  #run(job: Job): Promise<void> {
+    if (this.#stop.signal.aborted) return Promise.resolve()
+    job.run ??= this.#attempt(job).finally(() => {
+      job.run = null
+    })
+    return job.run
+  }
+
+  async #attempt(job: Job): Promise<void> {
+    const { signal } = this.#stop
+    job.lastRunAt = this.#context.clock.now()
+    try {
+      await job.work(signal)
+      job.lastError = null
+    } catch (error) {
+      if (signal.aborted) return
+      job.lastError = error instanceof Error ? error.message : String(error)
+      this.#context.onError(job.name, error)
+    }
+  }
+}

@@ -1,0 +1,76 @@
+/** Encrypts secrets at rest: AES-256-GCM, bound to the place they are stored in, labelled with the key that sealed them. */
+import { createCipheriv, createDecipheriv, createHash } from 'node:crypto'
+import type { Random } from './random.ts'
+
+export interface Sealer {
+  /** `v1.<key id>.<iv>.<ciphertext and tag>`, base64url. `context` names the place: `accounts/refresh_token/<id>`. */
+  seal(text: string, context: string): string
+  /** The text again. Throws `SealError` for another key, another context, or a changed byte. */
+  open(sealed: string, context: string): string
+}
+
+export class SealError extends Error {
+  override readonly name = 'SealError'
+
+  constructor(readonly kind: 'malformed' | 'wrong-key' | 'tampered') {
+    super(MESSAGES[kind])
+  }
+}
+
+/** `key` is 32 bytes, as `loadOrCreateKey` returns them. Throws a plain Error on any other length. */
+export function createSealer(key: Uint8Array, random: Random): Sealer {
+  if (key.length !== KEY_BYTES) throw new Error(`An encryption key has ${KEY_BYTES} bytes, not ${key.length}.`)
+  const keyId = fingerprint(key).slice(0, 8)
+  return {
+    seal: (text, context) => {
+      const iv = random.bytes(IV_BYTES)
+      const cipher = createCipheriv('aes-256-gcm', key, iv)
+      cipher.setAAD(Buffer.from(context))
+      const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
+      return ['v1', keyId, Buffer.from(iv).toString('base64url'), body.toString('base64url')].join('.')
+    },
+    open: (sealed, context) => {
+      const parts = parse(sealed)
+      if (parts.keyId !== keyId) throw new SealError('wrong-key')
+      return decrypt(key, parts, context)
+    },
+  }
+}
+
+/** A short public name of `key` that does not give it away: to notice that a database belongs to another key. */
+export function fingerprint(key: Uint8Array): string {
+  return createHash('sha256').update('key fingerprint\0').update(key).digest('hex').slice(0, 16)
+}
+
+const KEY_BYTES = 32
+const IV_BYTES = 12
+const TAG_BYTES = 16
+
+const MESSAGES = {
+  malformed: 'This is not a sealed value.',
+  'wrong-key': 'This value was sealed with another encryption key.',
+  tampered: 'This sealed value was changed, or belongs to another place.',
+}
+
+interface Parts {
+  keyId: string
+  iv: Buffer
+  body: Buffer
+}
+
+function parse(sealed: string): Parts {
+  const [, keyId, iv, body] = /^v1\.([0-9a-f]{8})\.([\w-]{16})\.([\w-]{22,})$/.exec(sealed) ?? []
+  if (!keyId || !iv || !body) throw new SealError('malformed')
+  return { keyId, iv: Buffer.from(iv, 'base64url'), body: Buffer.from(body, 'base64url') }
+}
+
+function decrypt(key: Uint8Array, { iv, body }: Parts, context: string): string {
+  const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES })
+  decipher.setAAD(Buffer.from(context))
+  decipher.setAuthTag(body.subarray(-TAG_BYTES))
+  try {
+    return decipher.update(body.subarray(0, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
+  } catch {
+    throw new SealError('tampered') // the cause says no more than "unable to authenticate"
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * Server-sent events as bytes: finds event boundaries and the `type` of each JSON payload without decoding the rest.
+ * Lines end at CR, LF or CRLF and nowhere else (WHATWG HTML §9.2.6); U+2028 and U+2029 are ordinary text.
+ */
+
+/** One complete event with its closing blank line, a view into the chunk it came in. */
+export interface SseEvent {
+  readonly bytes: Uint8Array
+  /** `type` of the JSON payload; null for comments and payloads without one. Broken JSON may still show one. */
+  readonly type: string | null
+}
+
+export class SseEventTooLarge extends Error {
+  override readonly name = 'SseEventTooLarge'
+}
+
+const LF = 10
+const CR = 13
+const COLON = 58
+const SPACE = 32
+const QUOTE = 34
+const BLANK_LINE = Buffer.from('\n\n')
+const TYPE_PREFIX = Buffer.from('{"type":"')
+const NOTHING: SseEvent[] = []
+
+/** Splits a byte stream into events, whatever the chunking. Holds at most one unfinished event. */
+export class SseScanner {
+  readonly #maxEventBytes: number
+  #tail: Buffer | null = null
+  /** How much of the tail is known to hold no boundary, so that a long event is not searched again and again. */
+  #searched = 0
+  #skipLf = false
+
+  constructor(maxEventBytes = 16 * 1024 * 1024) {
+    this.#maxEventBytes = maxEventBytes
+  }
+
+  /** Bytes of an event that has begun and not ended. */
+  get pendingBytes(): number {
+    return this.#tail?.length ?? 0
+  }
+
+  /** Takes the next chunk and returns the events it completes. Throws `SseEventTooLarge`. */
+  push(chunk: Uint8Array): SseEvent[] {
+    if (chunk.length === 0) return NOTHING
+    let buffer = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
+    if (this.#skipLf) {
+      this.#skipLf = false
+      if (buffer[0] === LF) buffer = buffer.subarray(1)
+    }
+    const from = this.#searched
+    if (this.#tail) buffer = Buffer.concat([this.#tail, buffer])
+    const events: SseEvent[] = []
+    const end = buffer.indexOf(CR) === -1 ? splitLf(buffer, from, events) : this.#splitAny(buffer, events)
+    this.#keep(buffer, end)
+    return events
+  }
+
+  #keep(buffer: Buffer, end: number) {
+    const rest = buffer.length - end
+    if (rest > this.#maxEventBytes) throw new SseEventTooLarge(`an event exceeds ${this.#maxEventBytes} bytes`)
+    this.#tail = rest === 0 ? null : Buffer.from(buffer.subarray(end))
+    this.#searched = Math.max(0, rest - 1)
+  }
+
+  /** CR, LF and CRLF mixed: byte by byte. Rare enough that clarity beats speed. */
+  #splitAny(buffer: Buffer, events: SseEvent[]): number {
+    let start = 0
+    let lineStart = 0
+    for (let i = 0; i < buffer.length; i++) {
+      const byte = buffer[i]
+      if (byte !== LF && byte !== CR) continue
+      const isBlank = i === lineStart
+      const isLast = i === buffer.length - 1
+      if (byte === CR && isLast) this.#skipLf = isBlank
+      if (byte === CR && isLast && !isBlank) break // an LF that belongs to this line end may follow
+      if (byte === CR && buffer[i + 1] === LF) i++
+      lineStart = i + 1
+      if (!isBlank) continue
+      if (i + 1 > start) events.push(eventAt(buffer, start, i + 1))
+      start = i + 1
+    }
+    return start
+  }
+}
+
+const splitLf = (buffer: Buffer, from: number, events: SseEvent[]): number => {
+  let start = 0
+  let at = buffer.indexOf(BLANK_LINE, from)
+  while (at !== -1) {
+    events.push(eventAt(buffer, start, at + 2))
+    start = at + 2
+    at = buffer.indexOf(BLANK_LINE, start)
+  }
+  return start
+}
+
+const eventAt = (buffer: Buffer, start: number, end: number): SseEvent => {
+  const bytes = buffer.subarray(start, end)
+  return { bytes, type: typeOf(bytes) }
+}
+
+const typeOf = (bytes: Buffer): string | null => {
+  const data = firstData(bytes)
+  if (data === -1) return null
+  const from = data + TYPE_PREFIX.length
+  if (from < bytes.length && bytes.compare(TYPE_PREFIX, 0, TYPE_PREFIX.length, data, from) === 0) {
+    return bytes.toString("latin1", from, bytes.indexOf(QUOTE, from))
+  }
+  const value = eventJson(bytes)
+  return isRecord(value) && typeof value.type === 'string' ? value.type : null
+}
+
+/** Offset of the first payload byte, or −1. The usual shapes are `data: …` and `event: …\ndata: …`. */
+const firstData = (bytes: Buffer): number => {
+  let at = 0
+  while (at < bytes.length) {
+    if (isDataField(bytes, at)) {
+      const value = at + 5
+      return bytes[value] === SPACE ? value + 1 : value
+    }
+    at = nextLine(bytes, at)
+  }
+  return -1
+}
+
+const isDataField = (bytes: Uint8Array, at: number) =>
+  bytes[at] === 100 && bytes[at + 1] === 97 && bytes[at + 2] === 116 && bytes[at + 3] === 97 && bytes[at + 4] === COLON
+
+const nextLine = (bytes: Uint8Array, at: number): number => {
+  let i = at
+  while (i < bytes.length && bytes[i] !== LF && bytes[i] !== CR) i++
+  return bytes[i] === CR && bytes[i + 1] === LF ? i + 2 : i + 1
+}
+
+/** The payload text: every `data` line joined by a newline; null when the event has none. */
+export const eventData = (bytes: Uint8Array): string | null => {
+  const lines = new TextDecoder()
+    .decode(bytes)
+    .split(/\r\n|\r|\n/)
+    .filter((line) => line.startsWith('data:'))
+    .map((line) => line.slice(line[5] === ' ' ? 6 : 5))
+  return lines.length === 0 ? null : lines.join('\n')
+}
+
+/** The parsed payload, or undefined when there is none or it is not JSON (`[DONE]`). */
+export const eventJson = (bytes: Uint8Array): unknown => {
+  const data = eventData(bytes)
+  if (data === null) return undefined
+  try {
+    return JSON.parse(data)
+  } catch {
+    return undefined
+  }
+}
+
+/** Frames one event the way the service does: `event:` line, one `data:` line, a blank line. */
+export const frame = (event: { type: string } & Record<string, unknown>): Uint8Array =>
+  encoder.encode(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+
+const encoder = new TextEncoder()
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null

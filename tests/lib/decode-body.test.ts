@@ -1,0 +1,118 @@
+/** Stacked encodings come off in order, bombs stop at the cap, and broken bodies are told from unknown encodings. */
+import { describe, expect, test } from 'bun:test'
+import zlib from 'node:zlib'
+import { DecodeError, decodeBody } from '../../src/lib/decode-body.ts'
+import { isWholeZstd } from '../../src/lib/zstd-frames.ts'
+
+const MIB = 1024 * 1024
+const text = Buffer.from('{"input":"hello hello hello"}')
+
+const encoders: Record<string, (body: Uint8Array) => Buffer> = {
+  gzip: zlib.gzipSync,
+  'X-GZip': zlib.gzipSync,
+  deflate: zlib.deflateSync,
+  br: zlib.brotliCompressSync,
+  zstd: zlib.zstdCompressSync,
+}
+
+const kindOf = async (decoding: Promise<Uint8Array>) => {
+  const error = await decoding.then(
+    () => null,
+    (reason) => reason,
+  )
+  return error instanceof DecodeError ? error.kind : error
+}
+
+describe.each(Object.entries(encoders))('%s', (name, encode) => {
+  const big = Buffer.alloc(3 * MIB, 'abcdefgh')
+
+  test('small and big bodies come back whole', async () => {
+    expect(Buffer.from(await decodeBody(encode(text), name, MIB))).toEqual(text)
+    expect(Buffer.from(await decodeBody(encode(big), name, 4 * MIB)).equals(big)).toBe(true)
+  })
+
+  test('the cap is exact, for small and big bodies', async () => {
+    expect(await decodeBody(encode(Buffer.alloc(500)), name, 500)).toHaveLength(500)
+    expect(await kindOf(decodeBody(encode(Buffer.alloc(501)), name, 500))).toBe('body_too_large')
+    expect(await decodeBody(encode(big), name, big.length)).toHaveLength(big.length)
+    expect(await kindOf(decodeBody(encode(big), name, big.length - 1))).toBe('body_too_large')
+  })
+
+  test('cut short, empty and foreign bytes are a bad encoding', async () => {
+    const whole = encode(text)
+    for (const cut of [1, 4, whole.length - 5]) {
+      expect(await kindOf(decodeBody(whole.subarray(0, -cut), name, MIB))).toBe('bad_encoding')
+    }
+    expect(await kindOf(decodeBody(new Uint8Array(), name, MIB))).toBe('bad_encoding')
+    expect(await kindOf(decodeBody(Buffer.from('"plain JSON", not compressed'), name, MIB))).toBe('bad_encoding')
+  })
+})
+
+test('no encoding and identity hand the body on', async () => {
+  for (const header of [null, '', 'identity', ' Identity , identity'])
+    expect(await decodeBody(text, header, 100)).toBe(text)
+  expect(await kindOf(decodeBody(text, null, text.length - 1))).toBe('body_too_large')
+})
+
+test('stacked encodings come off from right to left', async () => {
+  const stacked = zlib.zstdCompressSync(zlib.gzipSync(text))
+  expect(Buffer.from(await decodeBody(stacked, 'gzip, identity, zstd', MIB))).toEqual(text)
+  expect(await kindOf(decodeBody(stacked, 'zstd, gzip', MIB))).toBe('bad_encoding')
+})
+
+test('every stage is capped, not only the last', async () => {
+  const bomb = zlib.gzipSync(zlib.gzipSync(Buffer.alloc(30 * MIB)))
+  expect(bomb.length).toBeLessThan(10_000)
+  expect(await kindOf(decodeBody(bomb, 'gzip, gzip', 8 * MIB))).toBe('body_too_large')
+  const inner = zlib.gzipSync(Buffer.alloc(10 * MIB), { level: 0 })
+  expect(await kindOf(decodeBody(zlib.zstdCompressSync(inner), 'gzip, zstd', MIB))).toBe('body_too_large')
+})
+
+test('an unknown encoding and too many stages are refused before any work', async () => {
+  expect(await kindOf(decodeBody(text, 'compress', MIB))).toBe('unsupported_encoding')
+  expect(await kindOf(decodeBody(text, 'gzip, snappy', MIB))).toBe('unsupported_encoding')
+  expect(await kindOf(decodeBody(text, 'gzip, gzip, gzip, gzip, gzip', MIB))).toBe('unsupported_encoding')
+})
+
+test('deflate also reads the bare stream some clients send', async () => {
+  expect(Buffer.from(await decodeBody(zlib.deflateRawSync(text), 'deflate', MIB))).toEqual(text)
+})
+
+describe('isWholeZstd', () => {
+  const params = (checksum: number, size: number) => ({
+    params: {
+      [zlib.constants.ZSTD_c_checksumFlag]: checksum,
+      [zlib.constants.ZSTD_c_contentSizeFlag]: size,
+    },
+  })
+  const bodies = [0, 1, 300, 70_000, 400_000].flatMap((length) => [
+    Buffer.alloc(length, 'a'),
+    Buffer.from(Array.from({ length }, (_, i) => (i * 2654435761) >>> 24)),
+  ])
+
+  test('accepts what encoders write, in one frame or several', () => {
+    for (const body of bodies) {
+      for (const [checksum, size] of [
+        [0, 0],
+        [1, 0],
+        [0, 1],
+        [1, 1],
+      ] as const) {
+        const frame = zlib.zstdCompressSync(body, params(checksum, size))
+        expect(isWholeZstd(frame)).toBe(true)
+        expect(isWholeZstd(Buffer.concat([frame, frame]))).toBe(true)
+        expect(isWholeZstd(frame.subarray(0, -1))).toBe(false)
+        expect(isWholeZstd(Buffer.concat([frame, Buffer.from('z')]))).toBe(false)
+      }
+    }
+  })
+
+  test('skips skippable frames and refuses every cut', () => {
+    const skippable = Buffer.from([0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3])
+    const whole = Buffer.concat([skippable, zlib.zstdCompressSync(text)])
+    expect(isWholeZstd(whole)).toBe(true)
+    for (let end = 0; end < whole.length; end++) {
+      expect(isWholeZstd(whole.subarray(0, end))).toBe(end === skippable.length)
+    }
+  })
+})

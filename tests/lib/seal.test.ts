@@ -1,0 +1,51 @@
+/** A sealed value opens only whole, in its place, with its key. */
+import { expect, test } from 'bun:test'
+import { seededRandom } from '../../src/lib/random.ts'
+import { createSealer, fingerprint } from '../../src/lib/seal.ts'
+
+const random = seededRandom(1)
+const key = random.bytes(32)
+const sealer = createSealer(key, random)
+
+test.each(['', 'token', 'ünï ☃ \u0000', 'x'.repeat(10_000)])('opens what it sealed (%#)', (text) => {
+  const sealed = sealer.seal(text, 'accounts/token/a')
+  expect(sealed).toMatch(/^v1\.[0-9a-f]{8}\.[\w-]{16}\.[\w-]+$/)
+  expect(sealer.open(sealed, 'accounts/token/a')).toBe(text)
+})
+
+test('the same text is sealed differently each time', () => {
+  expect(sealer.seal('a', 'c')).not.toBe(sealer.seal('a', 'c'))
+})
+
+test('another place and any changed character are refused', () => {
+  const sealed = sealer.seal('secret', 'accounts/token/a')
+  expect(() => sealer.open(sealed, 'accounts/token/b')).toThrow(expect.objectContaining({ kind: 'tampered' }))
+  const bodyAt = sealed.lastIndexOf('.') + 1
+  for (let at = 12; at < sealed.length - 1; at++) {
+    if (at === bodyAt - 1) continue
+    const changed = sealed.slice(0, at) + (sealed[at] === 'A' ? 'B' : 'A') + sealed.slice(at + 1)
+    expect(() => sealer.open(changed, 'accounts/token/a')).toThrow(expect.objectContaining({ kind: 'tampered' }))
+  }
+})
+
+test('another key is named as such', () => {
+  const other = createSealer(random.bytes(32), random)
+  expect(() => other.open(sealer.seal('a', 'c'), 'c')).toThrow('another encryption key')
+})
+
+test.each([
+  '',
+  'plain text',
+  'v1.0.0.0',
+  'v2.00000000.AAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA',
+  'v1.00000000.AAAAAAAAAAAAAAAA.',
+])('%p is not a sealed value', (text) =>
+  expect(() => sealer.open(text, 'c')).toThrow(expect.objectContaining({ kind: 'malformed' })),
+)
+
+test('a key of another length is refused, and fingerprints tell keys apart', () => {
+  expect(() => createSealer(new Uint8Array(16), random)).toThrow('32 bytes')
+  expect(fingerprint(key)).toMatch(/^[0-9a-f]{16}$/)
+  expect(fingerprint(key)).toBe(fingerprint(key.slice()))
+  expect(fingerprint(key)).not.toBe(fingerprint(random.bytes(32)))
+})

@@ -1,0 +1,73 @@
+/** One server a folder: two of them would spend each other's refresh tokens and lose the accounts. */
+import { Database } from 'bun:sqlite'
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export interface FolderLock {
+  release(): void
+}
+
+export class FolderLockedError extends Error {
+  override readonly name = 'FolderLockedError'
+
+  /** `pid` is null when the holder has not written it yet. */
+  constructor(
+    readonly dir: string,
+    readonly pid: number | null,
+  ) {
+    super(`Another server${pid === null ? '' : ` (process ${pid})`} is using the folder ${dir}.`)
+  }
+}
+
+/**
+ * Takes the folder until `release` or the end of the process, however it ends: the lock is the kernel's, held by a
+ * database under BEGIN EXCLUSIVE. Throws `FolderLockedError` at once when another process, or this one, has it.
+ */
+export function acquireFolderLock(dir: string): FolderLock {
+  const path = join(dir, 'sluice.lock')
+  const pidPath = join(dir, 'sluice.pid')
+  const sqlite = openLock(path, () => new FolderLockedError(dir, readPid(pidPath)))
+  // By path: opening and closing the lock file a second time in this process would drop the kernel's lock (fcntl).
+  chmodSync(path, 0o600)
+  writeFileSync(pidPath, `${process.pid}\n`, { mode: 0o600 })
+  return {
+    release: once(() => {
+      rmSync(pidPath, { force: true })
+      sqlite.close()
+    }),
+  }
+}
+
+function openLock(path: string, locked: () => Error): Database {
+  const sqlite = new Database(path)
+  try {
+    sqlite.run('PRAGMA busy_timeout = 0')
+    sqlite.run('BEGIN EXCLUSIVE')
+    return sqlite
+  } catch (error) {
+    sqlite.close()
+    throw isBusy(error) ? locked() : error
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
+}
+
+/** Only ever read after the lock was refused, so a file left by a crash is not believed. */
+function readPid(path: string): number | null {
+  try {
+    return Number.parseInt(readFileSync(path, 'utf8'), 10) || null
+  } catch {
+    return null // the holder is between taking the lock and writing its number
+  }
+}
+
+function once(run: () => void): () => void {
+  let done = false
+  return () => {
+    if (done) return
+    done = true
+    run()
+  }
+}

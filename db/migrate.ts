@@ -1,0 +1,90 @@
+/** Brings a database to the present schema: forward only, by name, each migration whole or not at all. */
+import type { Database } from 'bun:sqlite'
+import { createHash } from 'node:crypto'
+
+export interface Migration {
+  /** Sorts by name: `0001_init`. Never renamed after release. */
+  name: string
+  /** Statements, separated by `--> statement-breakpoint` as drizzle-kit writes them. */
+  sql: string
+}
+
+/**
+ * Applies what is missing, in name order, each under its own BEGIN IMMEDIATE, and returns the names applied. `now` is
+ * milliseconds since epoch. Throws when an applied migration was edited, when the database is newer than this program,
+ * when a new migration sorts before an applied one, or when rows break a foreign key afterwards.
+ */
+export function migrate(sqlite: Database, migrations: readonly Migration[], now: number): string[] {
+  sqlite.run(
+    'CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL, applied_at INTEGER NOT NULL)',
+  )
+  const ordered = migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  return withoutForeignKeys(sqlite, () =>
+    ordered.filter((migration) => applyOnce(sqlite, ordered, migration, now)).map(({ name }) => name),
+  )
+}
+
+/** Inside the lock it looks again at what is applied, so two processes starting together are safe. */
+function applyOnce(sqlite: Database, ordered: Migration[], migration: Migration, now: number): boolean {
+  const apply = sqlite.transaction(() => {
+    const applied = appliedHashes(sqlite)
+    check(ordered, applied)
+    if (applied.has(migration.name)) return false
+    runStatements(sqlite, migration)
+    sqlite.run('INSERT INTO migrations VALUES (?, ?, ?)', [migration.name, hashOf(migration), now])
+    return true
+  })
+  return apply.immediate()
+}
+
+function appliedHashes(sqlite: Database): Map<string, string> {
+  const rows = sqlite.query<{ name: string; hash: string }, []>('SELECT name, hash FROM migrations').all()
+  return new Map(rows.map(({ name, hash }) => [name, hash]))
+}
+
+function check(ordered: Migration[], applied: Map<string, string>): void {
+  const known = new Set(ordered.map(({ name }) => name))
+  const unknown = [...applied.keys()].filter((name) => !known.has(name))
+  if (unknown.length > 0) {
+    throw new Error(`The database was written by a newer version (it has ${unknown.join(', ')}); update this program.`)
+  }
+  let isBehind = false
+  for (const migration of ordered) {
+    const hash = applied.get(migration.name)
+    if (hash === undefined) isBehind = true
+    else if (hash !== hashOf(migration)) throw new Error(`Migration ${migration.name} was edited after it was applied.`)
+    else if (isBehind) throw new Error(`A migration is missing before ${migration.name}, which is already applied.`)
+  }
+}
+
+function runStatements(sqlite: Database, { name, sql }: Migration): void {
+  for (const statement of sql.split('--> statement-breakpoint')) {
+    if (statement.trim() === '') continue
+    try {
+      sqlite.run(statement)
+    } catch (error) {
+      throw new Error(`Migration ${name} failed: ${error instanceof Error ? error.message : error}`, { cause: error })
+    }
+  }
+  const broken = sqlite.query('PRAGMA foreign_key_check').all()
+  if (broken.length > 0) throw new Error(`Migration ${name} leaves ${broken.length} rows with a broken foreign key.`)
+}
+
+/**
+ * Rebuilding a table drops it, which with foreign keys on would delete what points at it; the switch does nothing inside
+ * a transaction (sqlite.org/lang_altertable.html §7).
+ */
+function withoutForeignKeys<T>(sqlite: Database, run: () => T): T {
+  const [before] = sqlite.query<{ foreign_keys: number }, []>('PRAGMA foreign_keys').all()
+  sqlite.run('PRAGMA foreign_keys = OFF')
+  try {
+    return run()
+  } finally {
+    sqlite.run(`PRAGMA foreign_keys = ${before?.foreign_keys ?? 1}`)
+  }
+}
+
+/** Line ends do not count: a checkout may change them. */
+function hashOf({ sql }: Migration): string {
+  return createHash('sha256').update(sql.replaceAll('\r\n', '\n')).digest('hex')
+}

@@ -1,0 +1,5 @@
+/** Every migration, embedded as text, because the compiled binary has no folder to read them from. */
+import type { Migration } from '../migrate.ts'
+import init from './0000_init.sql' with { type: 'text' }
+
+export const MIGRATIONS: readonly Migration[] = [{ name: '0000_init', sql: init }]

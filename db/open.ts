@@ -1,0 +1,62 @@
+/** Opens the database file with the settings everything else relies on. */
+import { Database } from 'bun:sqlite'
+import { chmodSync, closeSync, openSync } from 'node:fs'
+import { drizzle } from 'drizzle-orm/bun-sqlite'
+import { asDb, type Db, type Driver } from './commit.ts'
+
+export interface OpenedDatabase {
+  /** The connection itself: for migrations, PRAGMAs and closing. */
+  sqlite: Database
+  db: Db
+}
+
+export interface OpenOptions {
+  /** Receives what an `onChange` listener throws. By default the process ends: a memory view that is stale is a fault. */
+  onListenerError?: (error: unknown) => void
+}
+
+/**
+ * Opens `path` for reading and writing, creating it with mode 0600, or a private database for `':memory:'`.
+ * `synchronous=FULL`: a committed refresh token survives a power cut, without which its account is lost.
+ */
+export function openDatabase(path: string, options: OpenOptions = {}): OpenedDatabase {
+  if (path !== ':memory:') makePrivate(path)
+  const sqlite = new Database(path, { strict: true })
+  sqlite.run('PRAGMA busy_timeout = 5000')
+  sqlite.run('PRAGMA journal_mode = WAL')
+  sqlite.run('PRAGMA synchronous = FULL')
+  sqlite.run('PRAGMA foreign_keys = ON')
+  setMemory(sqlite)
+  return { sqlite, db: wrap(sqlite, options) }
+}
+
+/** Opens an existing `path` for reading only. It sees every commit of the writer; a write on it throws. */
+export function readerDatabase(path: string, options: OpenOptions = {}): OpenedDatabase {
+  const sqlite = new Database(path, { strict: true, readonly: true })
+  sqlite.run('PRAGMA busy_timeout = 5000')
+  sqlite.run('PRAGMA query_only = ON')
+  setMemory(sqlite)
+  return { sqlite, db: wrap(sqlite, options) }
+}
+
+/** Before SQLite sees it, so the file is at no moment readable for others; its `-wal` and `-shm` take over the mode. */
+function makePrivate(path: string): void {
+  closeSync(openSync(path, 'a', 0o600))
+  chmodSync(path, 0o600)
+}
+
+function setMemory(sqlite: Database): void {
+  sqlite.run('PRAGMA temp_store = MEMORY')
+  sqlite.run('PRAGMA cache_size = -16000')
+}
+
+function wrap(sqlite: Database, { onListenerError = endProcess }: OpenOptions): Db {
+  const driver = drizzle(sqlite, { casing: 'snake_case' }) as unknown as Driver // as: drizzle types run() as void
+  return asDb(driver, onListenerError)
+}
+
+function endProcess(error: unknown): void {
+  queueMicrotask(() => {
+    throw error
+  })
+}

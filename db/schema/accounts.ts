@@ -1,0 +1,87 @@
+/** Upstream accounts: who they are, their sealed tokens, what state they are in, their last usage and catalogs. */
+import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+
+export const ACCOUNT_STATUSES = [
+  'active',
+  'rate_limited',
+  'quota_exceeded',
+  'paused',
+  'reauth_required',
+  'deactivated',
+] as const
+export type AccountStatus = (typeof ACCOUNT_STATUSES)[number]
+
+export const ROUTING_POLICIES = ['normal', 'burn_first', 'preserve'] as const
+export type RoutingPolicy = (typeof ROUTING_POLICIES)[number]
+
+export const accounts = sqliteTable(
+  'accounts',
+  {
+    id: text().primaryKey(),
+    /** The workspace identity sent upstream; shared by the seats of one workspace. */
+    chatgptAccountId: text(),
+    /** The seat; a re-import must match it. */
+    chatgptUserId: text(),
+    email: text().notNull(),
+    alias: text(),
+    planType: text().notNull(),
+    workspaceId: text(),
+    workspaceLabel: text(),
+    seatType: text(),
+    routingPolicy: text({ enum: ROUTING_POLICIES }).notNull().default('normal'),
+    securityWorkAuthorized: integer({ mode: 'boolean' }).notNull().default(false),
+    accessTokenSealed: text().notNull(),
+    refreshTokenSealed: text().notNull(),
+    idTokenSealed: text().notNull(),
+    lastRefreshAt: integer().notNull(),
+    createdAt: integer().notNull(),
+    /** The state machine of model/account-state.ts, flattened. */
+    status: text({ enum: ACCOUNT_STATUSES }).notNull().default('active'),
+    cause: text(),
+    evidence: text(),
+    since: integer(),
+    until: integer(),
+    nextCheckAt: integer(),
+    attempts: integer().notNull().default(0),
+  },
+  (t) => [index('accounts_identity').on(t.email, t.chatgptAccountId)],
+)
+
+/** The last known usage of an account, one row, rewritten by polls and by the ledger. */
+export const accountUsage = sqliteTable('account_usage', {
+  accountId: text()
+    .primaryKey()
+    .references(() => accounts.id, { onDelete: 'cascade' }),
+  at: integer().notNull(),
+  snapshot: text({ mode: 'json' }).$type<unknown>().notNull(),
+})
+
+/** The last good model catalog an account was given, per client version. */
+export const accountCatalogs = sqliteTable(
+  'account_catalogs',
+  {
+    accountId: text()
+      .notNull()
+      .references(() => accounts.id, { onDelete: 'cascade' }),
+    clientVersion: text().notNull(),
+    fetchedAt: integer().notNull(),
+    models: text({ mode: 'json' }).$type<Record<string, unknown>[]>().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.accountId, t.clientVersion] })],
+)
+
+/** Which account owns a conversation or a piece of ciphertext; keys are SHA-256, never the value itself. */
+export const affinity = sqliteTable(
+  'affinity',
+  {
+    kind: text({ enum: ['conversation', 'ciphertext'] }).notNull(),
+    keyHash: text().notNull(),
+    accountId: text()
+      .notNull()
+      .references(() => accounts.id, { onDelete: 'cascade' }),
+    /** The conversation holds ciphertext of an earlier owner, to be left out when it is replayed. */
+    mixed: integer({ mode: 'boolean' }).notNull().default(false),
+    usedAt: integer().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.kind, t.keyHash] }), index('affinity_used').on(t.usedAt)],
+)

@@ -1,0 +1,70 @@
+/** API keys of model clients, their limits, and the firewall list. */
+import { index, integer, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+
+export const LIMIT_TYPES = ['requests', 'total_tokens', 'input_tokens', 'output_tokens', 'cost_usd', 'credits'] as const
+export type LimitType = (typeof LIMIT_TYPES)[number]
+export const LIMIT_WINDOWS = ['5h', 'daily', '7d', 'weekly', 'monthly'] as const
+export type LimitWindow = (typeof LIMIT_WINDOWS)[number]
+
+export const apiKeys = sqliteTable('api_keys', {
+  id: text().primaryKey(),
+  name: text().notNull(),
+  /** Hex SHA-256 of the whole key; the key itself is shown once and never stored. */
+  keyHash: text().notNull().unique(),
+  keyPrefix: text().notNull(),
+  isActive: integer({ mode: 'boolean' }).notNull().default(true),
+  deactivatedReason: text({ enum: ['manual', 'owner_disabled', 'expired'] }),
+  ownerUserId: text(),
+  createdAt: integer().notNull(),
+  expiresAt: integer(),
+  lastUsedAt: integer(),
+  allowedModels: text({ mode: 'json' }).$type<string[]>(),
+  /** Hide other models in the native catalog instead of leaving them out. */
+  applyToCodexModel: integer({ mode: 'boolean' }).notNull().default(false),
+  enforcedModel: text(),
+  enforcedReasoningEffort: text(),
+  allowedReasoningEfforts: text({ mode: 'json' }).$type<string[]>(),
+  enforcedServiceTier: text(),
+  trafficClass: text({ enum: ['foreground', 'opportunistic'] })
+    .notNull()
+    .default('foreground'),
+  transportPolicyOverride: text({ enum: ['smart', 'always_http', 'always_websocket'] }),
+  usageSections: text().notNull().default('upstream_limits,account_pool_usage'),
+  /** null: every account; a list: only these. */
+  assignedAccountIds: text({ mode: 'json' }).$type<string[]>(),
+  /** Lifetime totals, kept by the ledger in the same transaction as the request rows they sum. */
+  requestCount: integer().notNull().default(0),
+  inputTokens: integer().notNull().default(0),
+  cachedInputTokens: integer().notNull().default(0),
+  outputTokens: integer().notNull().default(0),
+  costMicros: integer().notNull().default(0),
+})
+
+export const apiKeyLimits = sqliteTable(
+  'api_key_limits',
+  {
+    id: text().primaryKey(),
+    keyId: text()
+      .notNull()
+      .references(() => apiKeys.id, { onDelete: 'cascade' }),
+    limitType: text({ enum: LIMIT_TYPES }).notNull(),
+    limitWindow: text({ enum: LIMIT_WINDOWS }).notNull(),
+    /** Tokens, requests, or micro-dollars for `cost_usd`. */
+    maxValue: integer().notNull(),
+    currentValue: integer().notNull().default(0),
+    /** Exact model the limit counts; empty string: all models (part of the identity, so not null). */
+    modelFilter: text().notNull().default(''),
+    resetAt: integer().notNull(),
+  },
+  (t) => [
+    index('api_key_limits_key').on(t.keyId),
+    uniqueIndex('api_key_limits_identity').on(t.keyId, t.limitType, t.limitWindow, t.modelFilter),
+  ],
+)
+
+/** Allowed client addresses and CIDR ranges; an empty table allows everybody. */
+export const firewallEntries = sqliteTable('firewall_entries', {
+  /** Canonical text of the address or range. */
+  ipAddress: text().primaryKey(),
+  createdAt: integer().notNull(),
+})

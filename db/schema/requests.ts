@@ -1,0 +1,94 @@
+/** The request log: one row a turn, one row an attempt, and hourly sums, all written by the ledger. */
+import { index, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+
+export const REQUEST_STATUSES = ['ok', 'error', 'cancelled'] as const
+export type RequestStatus = (typeof REQUEST_STATUSES)[number]
+
+export const requests = sqliteTable(
+  'requests',
+  {
+    /** Ours, random and time-ordered; `requestId` is what the client sees and may have chosen. */
+    id: text().primaryKey(),
+    requestId: text().notNull(),
+    startedAt: integer().notNull(),
+    route: text().notNull(),
+    kind: text({ enum: ['normal', 'compaction', 'prewarm', 'warmup'] }).notNull(),
+    transport: text({ enum: ['http', 'websocket'] }).notNull(),
+    upstreamTransport: text({ enum: ['http', 'websocket'] }),
+    keyId: text(),
+    accountId: text(),
+    model: text(),
+    reasoningEffort: text(),
+    serviceTier: text(),
+    responseId: text(),
+    conversationHash: text(),
+    /** The conversation left the account that owned it. */
+    moved: integer({ mode: 'boolean' }).notNull().default(false),
+    status: text({ enum: REQUEST_STATUSES }).notNull(),
+    httpStatus: integer().notNull(),
+    /** auth · select · connect · first_event · stream · finish: where it failed or was left. */
+    phase: text(),
+    errorCode: text(),
+    errorMessage: text(),
+    inputTokens: integer(),
+    cachedInputTokens: integer(),
+    outputTokens: integer(),
+    reasoningTokens: integer(),
+    costMicros: integer(),
+    clientIp: text(),
+    userAgent: text(),
+    attempts: integer().notNull(),
+    /** Milliseconds with three decimals. */
+    admitMs: real(),
+    selectMs: real(),
+    connectMs: real(),
+    firstEventMs: real(),
+    totalMs: real().notNull(),
+  },
+  (t) => [
+    index('requests_started').on(t.startedAt, t.id),
+    index('requests_account').on(t.accountId, t.startedAt),
+    index('requests_key').on(t.keyId, t.startedAt),
+    index('requests_response').on(t.responseId),
+  ],
+)
+
+export const attempts = sqliteTable(
+  'attempts',
+  {
+    requestRowId: text()
+      .notNull()
+      .references(() => requests.id, { onDelete: 'cascade' }),
+    n: integer().notNull(),
+    accountId: text(),
+    startedAt: integer().notNull(),
+    durationMs: real().notNull(),
+    outcome: text({ enum: ['ok', 'failed', 'cancelled'] }).notNull(),
+    upstreamStatus: integer(),
+    code: text(),
+    message: text(),
+    /** Every candidate with its score or the reason it was skipped: `proxy/select.ts` Considered[]. */
+    considered: text({ mode: 'json' }).$type<unknown[]>(),
+  },
+  (t) => [primaryKey({ columns: [t.requestRowId, t.n] })],
+)
+
+/** Sums per hour; empty strings stand for "none" so that the key is never null. */
+export const requestHours = sqliteTable(
+  'request_hours',
+  {
+    hour: integer().notNull(),
+    accountId: text().notNull(),
+    keyId: text().notNull(),
+    model: text().notNull(),
+    requests: integer().notNull(),
+    errors: integer().notNull(),
+    cancelled: integer().notNull(),
+    inputTokens: integer().notNull(),
+    cachedInputTokens: integer().notNull(),
+    outputTokens: integer().notNull(),
+    costMicros: integer().notNull(),
+    unpriced: integer().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.hour, t.accountId, t.keyId, t.model] })],
+)

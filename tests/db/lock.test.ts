@@ -1,0 +1,86 @@
+/** One server a folder, also across processes and after a crash. */
+import { afterEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { acquireFolderLock, FolderLockedError } from '../../db/lock.ts'
+
+const cleanUps: (() => void)[] = []
+afterEach(() => {
+  for (const cleanUp of cleanUps.splice(0)) cleanUp()
+})
+
+const aFolder = () => {
+  const dir = mkdtempSync(join(tmpdir(), 'lock-'))
+  cleanUps.push(() => rmSync(dir, { recursive: true }))
+  return dir
+}
+
+const refusal = (dir: string) => {
+  try {
+    acquireFolderLock(dir).release()
+    return null
+  } catch (error) {
+    return error
+  }
+}
+
+/** Another process that takes the lock of `dir` and prints `held`, or the error. */
+const aProcess = (dir: string) => {
+  const path = new URL('../../db/lock.ts', import.meta.url).pathname
+  const script = `
+    const { acquireFolderLock } = await import(${JSON.stringify(path)})
+    try {
+      acquireFolderLock(${JSON.stringify(dir)})
+      console.log('held')
+      setInterval(() => {}, 1000)
+    } catch (error) {
+      console.log(error.message)
+    }`
+  const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'inherit' })
+  cleanUps.unshift(() => child.kill('SIGKILL'))
+  const firstLine = async () => {
+    for await (const chunk of child.stdout) return new TextDecoder().decode(chunk).trim()
+    return ''
+  }
+  return { child, firstLine }
+}
+
+test('a second one in this process is refused until release', () => {
+  const dir = aFolder()
+  const lock = acquireFolderLock(dir)
+  expect(refusal(dir)).toBeInstanceOf(FolderLockedError)
+  expect(refusal(dir)).toMatchObject({ pid: process.pid })
+  lock.release()
+  lock.release()
+  expect(refusal(dir)).toBeNull()
+})
+
+test('the lock files are private', () => {
+  const dir = aFolder()
+  cleanUps.unshift(acquireFolderLock(dir).release)
+  for (const name of ['sluice.lock', 'sluice.pid']) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600)
+})
+
+test('another process is refused with the pid of the holder', async () => {
+  const dir = aFolder()
+  cleanUps.unshift(acquireFolderLock(dir).release)
+  expect(refusal(dir)).toBeInstanceOf(FolderLockedError)
+  expect(await aProcess(dir).firstLine()).toBe(`Another server (process ${process.pid}) is using the folder ${dir}.`)
+})
+
+test('a killed holder frees the folder, whatever files it left', async () => {
+  const dir = aFolder()
+  const { child, firstLine } = aProcess(dir)
+  expect(await firstLine()).toBe('held')
+  expect(refusal(dir)).toMatchObject({ pid: child.pid })
+  child.kill('SIGKILL')
+  await child.exited
+  expect(refusal(dir)).toBeNull()
+})
+
+test('a folder that is missing is not taken for a locked one', () => {
+  const error = refusal(join(aFolder(), 'none'))
+  expect(error).toBeInstanceOf(Error)
+  expect(error).not.toBeInstanceOf(FolderLockedError)
+})

@@ -1,0 +1,75 @@
+/** Migrations run once, in order, whole or not at all, and a database that does not fit is refused. */
+import { expect, test } from 'bun:test'
+import { type Migration, migrate } from '../../db/migrate.ts'
+import { openDatabase } from '../../db/open.ts'
+
+const INIT: Migration = {
+  name: '0001_init',
+  sql: 'CREATE TABLE a (id TEXT PRIMARY KEY);\n--> statement-breakpoint\nCREATE TABLE b (a TEXT REFERENCES a ON DELETE CASCADE);',
+}
+const SECOND: Migration = { name: '0002_more', sql: "INSERT INTO a VALUES ('x');--> statement-breakpoint\n" }
+
+const aDatabase = () => openDatabase(':memory:').sqlite
+const names = (sqlite: ReturnType<typeof aDatabase>) =>
+  sqlite.query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").all()
+
+test('applies in name order, once, and remembers when', () => {
+  const sqlite = aDatabase()
+  expect(migrate(sqlite, [SECOND, INIT], 7)).toEqual(['0001_init', '0002_more'])
+  expect(migrate(sqlite, [INIT, SECOND], 8)).toEqual([])
+  expect(sqlite.query('SELECT name, applied_at FROM migrations ORDER BY name').all()).toEqual([
+    { name: '0001_init', applied_at: 7 },
+    { name: '0002_more', applied_at: 7 },
+  ])
+  expect(sqlite.query('SELECT id FROM a').all()).toEqual([{ id: 'x' }])
+})
+
+test('a failing migration leaves nothing of itself and keeps the earlier ones', () => {
+  const sqlite = aDatabase()
+  const bad = { name: '0002_bad', sql: 'CREATE TABLE c (x);--> statement-breakpoint\nCREATE TABLE a (x);' }
+  expect(() => migrate(sqlite, [INIT, bad], 1)).toThrow('0002_bad failed')
+  expect(names(sqlite).map(({ name }) => name)).toEqual(['a', 'b', 'migrations'])
+  expect(migrate(sqlite, [INIT, SECOND], 2)).toEqual(['0002_more'])
+})
+
+test('an edited migration is refused, other line ends are not', () => {
+  const sqlite = aDatabase()
+  migrate(sqlite, [INIT], 1)
+  expect(migrate(sqlite, [{ ...INIT, sql: INIT.sql.replaceAll('\n', '\r\n') }], 1)).toEqual([])
+  expect(() => migrate(sqlite, [{ ...INIT, sql: `${INIT.sql} ` }], 1)).toThrow('0001_init was edited')
+})
+
+test('a database from the future and a gap in the past are refused', () => {
+  const sqlite = aDatabase()
+  migrate(sqlite, [INIT, SECOND], 1)
+  expect(() => migrate(sqlite, [INIT], 1)).toThrow('newer version (it has 0002_more)')
+  const between = { name: '0001b_late', sql: 'CREATE TABLE late (x);' }
+  expect(() => migrate(sqlite, [INIT, between, SECOND], 1)).toThrow('missing before 0002_more')
+  expect(names(sqlite).map(({ name }) => name)).not.toContain('late')
+})
+
+test('rebuilding a table keeps the rows that point at it, and foreign keys are on again afterwards', () => {
+  const sqlite = aDatabase()
+  migrate(sqlite, [INIT, SECOND], 1)
+  sqlite.run("INSERT INTO b VALUES ('x')")
+  const rebuild = {
+    name: '0003_rebuild',
+    sql: [
+      'CREATE TABLE new_a (id TEXT PRIMARY KEY, n INTEGER);',
+      'INSERT INTO new_a SELECT id, 1 FROM a;',
+      'DROP TABLE a;',
+      'ALTER TABLE new_a RENAME TO a;',
+    ].join('--> statement-breakpoint\n'),
+  }
+  migrate(sqlite, [INIT, SECOND, rebuild], 2)
+  expect(sqlite.query('SELECT count(*) AS n FROM b').get()).toEqual({ n: 1 })
+  expect(() => sqlite.run("INSERT INTO b VALUES ('nobody')")).toThrow('FOREIGN KEY')
+})
+
+test('a migration that breaks a foreign key is rolled back', () => {
+  const sqlite = aDatabase()
+  const bad = { name: '0002_bad', sql: "INSERT INTO b VALUES ('nobody');" }
+  expect(() => migrate(sqlite, [INIT, bad], 1)).toThrow('broken foreign key')
+  expect(sqlite.query('SELECT * FROM b').all()).toEqual([])
+  expect(sqlite.query('PRAGMA foreign_keys').get()).toEqual({ foreign_keys: 1 })
+})

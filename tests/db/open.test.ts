@@ -1,0 +1,67 @@
+/** The connection has the settings the rest relies on, and the file is private. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'drizzle-orm'
+import { commit } from '../../db/commit.ts'
+import { openDatabase, readerDatabase } from '../../db/open.ts'
+
+const dirs: string[] = []
+const aFolder = () => {
+  const dir = mkdtempSync(join(tmpdir(), 'open-'))
+  dirs.push(dir)
+  return dir
+}
+afterEach(() => {
+  for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true })
+})
+
+const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)
+
+describe('openDatabase', () => {
+  test('sets the pragmas', () => {
+    const { sqlite } = openDatabase(join(aFolder(), 'a.db'))
+    const pragma = (name: string) => Object.values(sqlite.query(`PRAGMA ${name}`).get() ?? {})[0]
+    expect(pragma('journal_mode')).toBe('wal')
+    expect(pragma('synchronous')).toBe(2)
+    expect(pragma('busy_timeout')).toBe(5000)
+    expect(pragma('foreign_keys')).toBe(1)
+    expect(pragma('temp_store')).toBe(2)
+    expect(pragma('cache_size')).toBe(-16000)
+    sqlite.close()
+  })
+
+  test('the file and its companions are readable by the owner only, also when it was looser', () => {
+    const path = join(aFolder(), 'a.db')
+    writeFileSync(path, '', { mode: 0o644 })
+    const { sqlite } = openDatabase(path)
+    sqlite.run('CREATE TABLE t (x)')
+    expect([mode(path), mode(`${path}-wal`), mode(`${path}-shm`)]).toEqual(['600', '600', '600'])
+    sqlite.close()
+  })
+
+  test('two memory databases are two', () => {
+    const [one, two] = [openDatabase(':memory:'), openDatabase(':memory:')]
+    one.sqlite.run('CREATE TABLE t (x)')
+    expect(() => two.sqlite.run('SELECT * FROM t')).toThrow('no such table')
+  })
+})
+
+describe('readerDatabase', () => {
+  test('sees later commits and cannot write', () => {
+    const path = join(aFolder(), 'a.db')
+    const writer = openDatabase(path)
+    writer.sqlite.run('CREATE TABLE t (x)')
+    const reader = readerDatabase(path)
+    commit(writer.db, (tx) => tx.run(sql`INSERT INTO t VALUES (7)`))
+    expect(reader.db.all<{ x: number }>(sql`SELECT x FROM t`)).toEqual([{ x: 7 }])
+    expect(() => commit(reader.db, (tx) => tx.run(sql`INSERT INTO t VALUES (8)`))).toThrow('readonly')
+    reader.sqlite.close()
+    writer.sqlite.close()
+  })
+
+  test('a missing file is an error, not an empty database', () => {
+    expect(() => readerDatabase(join(aFolder(), 'none.db'))).toThrow()
+  })
+})

@@ -1,0 +1,152 @@
+/** The stand-in upstream: plays the hosted service over HTTP, in process or on a real port, and keeps a record. */
+import { Hono } from 'hono'
+import { type Account, AccountBook, type AccountOptions } from './accounts.ts'
+import { controlRoutes } from './control.ts'
+import { Ledger, type ReceivedRequest, type Stats } from './ledger.ts'
+import { ConnectionReset, resetError } from './refusal.ts'
+import { type Env, refuse, serviceRoutes, type World } from './routes.ts'
+import type { Script } from './script.ts'
+import type { Sleep } from './stream.ts'
+import { createMint } from './tokens.ts'
+
+export type UpstreamOptions = {
+  /** Ms since epoch. */
+  now?: () => number
+  sleep?: Sleep
+  /** How many requests are remembered, newest last; 1000 unless told. */
+  keepRequests?: number
+}
+
+export type Upstream = {
+  /**
+   * Stands in for the global `fetch`: same arguments, same rejections (`AbortError` or the caller's reason, a
+   * TypeError with code ECONNRESET), and the headers Bun's fetch adds on its own when they are not set.
+   */
+  fetch: (input: string | URL | Request, init?: RequestInit & { decompress?: boolean }) => Promise<Response>
+  /** Opens a port on 127.0.0.1; 0 picks a free one. */
+  listen: (port?: number) => { url: string; stop: () => Promise<void> }
+  addAccount: (options?: AccountOptions) => Account
+  readonly accounts: readonly Account[]
+  readonly requests: readonly ReceivedRequest[]
+  /** What a well-behaved proxy never does; tests end with `expect(upstream.oddities).toEqual([])`. */
+  readonly oddities: readonly string[]
+  readonly openStreams: number
+  readonly stats: Stats
+  /** Decides the answers from now on; returning `null` leaves one to the default. */
+  script: (script: Script | null) => void
+  /** Plays an upstream that has retired `POST /responses/compact`. */
+  compactRetired: boolean
+  /** Forgets requests, oddities, faults and script; accounts and their tokens stay. */
+  reset: () => void
+}
+
+const KEPT_REQUESTS = 1000
+const BUN_DEFAULTS = { 'user-agent': `Bun/${Bun.version}`, accept: '*/*' }
+const BUN_ACCEPT_ENCODING = 'gzip, deflate, br, zstd'
+
+export function createUpstream(options: UpstreamOptions = {}): Upstream {
+  const world = createWorld(options)
+  const reset = () => {
+    world.ledger.reset()
+    world.script = null
+    world.compactRetired = false
+    for (const account of world.accounts.list()) account.clearFaults()
+  }
+  const app = createApp(world, reset)
+  return {
+    fetch: (input, init) => fetchInProcess(app, input, init),
+    listen: (port = 0) => listen(app, port),
+    addAccount: (account) => world.accounts.add(account),
+    script(script) {
+      world.script = script
+    },
+    reset,
+    get accounts() {
+      return world.accounts.list()
+    },
+    get requests() {
+      return world.ledger.requests
+    },
+    get oddities() {
+      return world.ledger.oddities
+    },
+    get openStreams() {
+      return world.ledger.openStreams
+    },
+    get stats() {
+      return world.ledger.stats()
+    },
+    get compactRetired() {
+      return world.compactRetired
+    },
+    set compactRetired(retired) {
+      world.compactRetired = retired
+    },
+  }
+}
+
+function createWorld({ now = Date.now, sleep = realSleep, keepRequests = KEPT_REQUESTS }: UpstreamOptions): World {
+  const mint = createMint()
+  return {
+    now,
+    sleep,
+    mint,
+    accounts: new AccountBook(now, mint),
+    ledger: new Ledger(keepRequests),
+    script: null,
+    compactRetired: false,
+    replays: new WeakMap(),
+  }
+}
+
+function createApp(world: World, reset: () => void): Hono<Env> {
+  const app = new Hono<Env>()
+  app.route('/_sim', controlRoutes(world, reset))
+  app.route('/', serviceRoutes(world))
+  app.onError((error, c) => refuse(error, c, world))
+  app.notFound((c) => c.json({ detail: 'Not Found' }, 404))
+  return app
+}
+
+async function fetchInProcess(app: Hono<Env>, ...[input, init]: Parameters<Upstream['fetch']>): Promise<Response> {
+  const request = new Request(input, init)
+  request.signal.throwIfAborted()
+  for (const [name, value] of Object.entries(BUN_DEFAULTS))
+    if (!request.headers.has(name)) request.headers.set(name, value)
+  if (!request.headers.has('accept-encoding') && init?.decompress !== false)
+    request.headers.set('accept-encoding', BUN_ACCEPT_ENCODING)
+  try {
+    return await app.fetch(request, { overSocket: false })
+  } catch (error) {
+    throw error instanceof ConnectionReset ? resetError() : error
+  }
+}
+
+function listen(app: Hono<Env>, port: number): { url: string; stop: () => Promise<void> } {
+  const server = Bun.serve({
+    port,
+    hostname: '127.0.0.1',
+    idleTimeout: 0,
+    maxRequestBodySize: 1024 ** 3,
+    fetch: (request) => app.fetch(request, { overSocket: true }),
+    error: breakConnection,
+  })
+  return { url: server.url.origin, stop: () => server.stop(true) }
+}
+
+/** A body that fails before its first byte makes Bun.serve reset the connection without sending headers (measured). */
+function breakConnection(error: Error): Response {
+  const isExpected = error instanceof ConnectionReset || error.name === 'AbortError'
+  if (!isExpected) console.error('stand-in upstream:', error)
+  return new Response(new ReadableStream({ start: (controller) => controller.error(undefined) }))
+}
+
+function realSleep(ms: number, signal?: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  signal?.addEventListener('abort', () => {
+    clearTimeout(timer)
+    resolve()
+  })
+  return promise
+}

@@ -1,0 +1,77 @@
+/** A well-behaved caller of the stand-in upstream, to test it directly. */
+import type { Account } from './accounts.ts'
+import type { Upstream } from './app.ts'
+import { CLIENT_ID } from './oauth.ts'
+import type { Json } from './script.ts'
+
+const ORIGIN = 'http://upstream.test'
+export type Event = { type: string; sequence_number?: number; response: Json; item: Json; [field: string]: unknown }
+
+/** What the native client sends, for this account. */
+export function headersOf(account: Account, more: Record<string, string> = {}): Record<string, string> {
+  return {
+    authorization: `Bearer ${account.accessToken}`,
+    'chatgpt-account-id': account.chatgptAccountId,
+    accept: 'text/event-stream',
+    'accept-encoding': 'identity',
+    'content-type': 'application/json',
+    'user-agent': 'codex_exec/0.169.0 (Debian 12.0.0; x86_64) xterm',
+    ...more,
+  }
+}
+
+/** A user message. */
+export const says = (text: string): Json => ({
+  type: 'message',
+  role: 'user',
+  content: [{ type: 'input_text', text }],
+})
+
+/** The smallest body the service accepts. */
+export const aBody = (more: Json = {}): Json => ({
+  model: 'gpt-5.5',
+  instructions: 'Be brief.',
+  input: [says('hello')],
+  stream: true,
+  store: false,
+  ...more,
+})
+
+/** `at` sends over a socket to that origin instead of in process. */
+export type Ask = { body?: Json; headers?: Record<string, string>; signal?: AbortSignal; at?: string; path?: string }
+
+export function ask(upstream: Upstream, account: Account, options: Ask = {}): Promise<Response> {
+  const { body = aBody(), headers = {}, signal, at, path = '/backend-api/codex/responses' } = options
+  const send = at === undefined ? upstream.fetch : fetch
+  const init = { method: 'POST', headers: headersOf(account, headers), body: JSON.stringify(body) }
+  return send(`${at ?? ORIGIN}${path}`, signal ? { ...init, signal } : init)
+}
+
+/** Reads a stream to its end; every block must be a named event. */
+export async function eventsOf(response: Response): Promise<Event[]> {
+  const blocks = (await response.text()).split('\n\n').filter((block) => block !== '')
+  return blocks.map((block) => {
+    const [name, data] = block.split('\n')
+    const event = JSON.parse(data?.replace('data: ', '') ?? '')
+    if (name !== `event: ${event.type}`) throw new Error(`The block is named ${name}, its data ${event.type}.`)
+    return event
+  })
+}
+
+export const typesOf = (events: Event[]) => events.map(({ type }) => type)
+/** The text of the deltas. */
+export const textOf = (events: Event[]) =>
+  events
+    .filter(({ type }) => type === 'response.output_text.delta')
+    .map(({ delta }) => delta)
+    .join('')
+
+export function refresh(upstream: Upstream, refreshToken: string, more: Json = {}): Promise<Response> {
+  const body = { client_id: CLIENT_ID, grant_type: 'refresh_token', refresh_token: refreshToken, ...more }
+  const headers = { 'content-type': 'application/json', 'user-agent': 'codex_exec/0.169.0' }
+  return upstream.fetch(`${ORIGIN}/oauth/token`, { method: 'POST', headers, body: JSON.stringify(body) })
+}
+
+export function get(upstream: Upstream, account: Account, path: string): Promise<Response> {
+  return upstream.fetch(`${ORIGIN}${path}`, { headers: headersOf(account, { accept: 'application/json' }) })
+}

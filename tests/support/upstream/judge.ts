@@ -1,0 +1,107 @@
+/** Refuses what the real service is known or believed to refuse on its model routes (client-protocol §14). */
+import { modelNotSupported } from './faults.ts'
+import { slugsOf } from './models.ts'
+import { apiError, detail } from './refusal.ts'
+import { isJson, type Json, type Turn } from './script.ts'
+
+/** Everything a client may put in the body; anything else is an unsupported parameter. */
+const RESPONSES_PARAMETERS = new Set([
+  'model',
+  'stream',
+  'store',
+  'input',
+  'instructions',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning',
+  'include',
+  'prompt_cache_key',
+  'text',
+  'service_tier',
+  'client_metadata',
+  'previous_response_id',
+])
+const COMPACT_PARAMETERS = new Set([
+  'model',
+  'input',
+  'instructions',
+  'tools',
+  'parallel_tool_calls',
+  'reasoning',
+  'text',
+  'prompt_cache_key',
+  'service_tier',
+])
+
+export type Judged = Omit<Turn, 'body'> & { body: unknown }
+
+/** Checks the body of `POST /codex/responses` over HTTP; throws a `Refusal`. */
+export function judgeResponses(request: Omit<Judged, 'model' | 'input'>): Turn {
+  const { accept = '' } = request.headers
+  if (!accept.includes('text/event-stream')) throw detail(400, 'The accept header must be text/event-stream')
+  const body = jsonBody(request)
+  if (body.stream !== true) throw detail(400, 'Stream must be set to true')
+  if (body.store !== false) throw detail(400, 'Store must be set to false')
+  if (body.previous_response_id !== undefined) throw detail(400, 'Unsupported parameter: previous_response_id')
+  const turn = judgeTurn(request, body, RESPONSES_PARAMETERS)
+  judgeTrigger(turn.input)
+  return turn
+}
+
+/** Checks the body of the unary `POST /codex/responses/compact`; throws a `Refusal`. */
+export function judgeCompact(request: Omit<Judged, 'model' | 'input'>): Turn {
+  return judgeTurn(request, jsonBody(request), COMPACT_PARAMETERS)
+}
+
+function jsonBody({ headers, body }: Pick<Judged, 'headers' | 'body'>): Json {
+  if (!headers['content-type']?.startsWith('application/json')) throw detail(415, 'Unsupported content type')
+  if (!isJson(body)) throw detail(400, 'The body must be a JSON object')
+  return body
+}
+
+function judgeTurn(request: Omit<Judged, 'model' | 'input'>, body: Json, parameters: Set<string>): Turn {
+  const unsupported = Object.keys(body).find((name) => !parameters.has(name))
+  if (unsupported) throw detail(400, `Unsupported parameter: ${unsupported}`)
+  if (!Array.isArray(body.input)) throw detail(400, 'Input must be a list')
+  const model = String(body.model ?? '')
+  if (!slugsOf(request.account).includes(model)) throw detail(400, modelNotSupported(model))
+  const input = body.input.map((item, index) => {
+    if (isJson(item)) return item
+    throw apiError(400, 'invalid_type', 'An input item must be an object.', `input[${index}]`)
+  })
+  judgeInput(input, request.account.chatgptAccountId)
+  if (!hasInstructions(body, input)) throw detail(400, 'Instructions are required')
+  return { ...request, body, model, input }
+}
+
+function judgeInput(input: Json[], chatgptAccountId: string): void {
+  const calls = new Set<unknown>()
+  for (const [index, item] of input.entries()) {
+    if (item.role === 'system') throw detail(400, 'System messages are not allowed')
+    if (item.encrypted_content != null) judgeEncrypted(item, chatgptAccountId)
+    const type = String(item.type ?? 'message')
+    if (type.endsWith('_call')) calls.add(item.call_id)
+    if (type.endsWith('_call_output') && !calls.has(item.call_id)) {
+      const message = `No tool call found for the output with call_id ${item.call_id}.`
+      throw apiError(400, 'invalid_value', message, `input[${index}]`)
+    }
+  }
+}
+
+function judgeEncrypted(item: Json, chatgptAccountId: string): void {
+  if (String(item.encrypted_content).startsWith(`enc.${chatgptAccountId}.`)) return
+  const message = `The encrypted content for item ${item.id ?? '?'} could not be verified.`
+  throw apiError(400, 'invalid_encrypted_content', message)
+}
+
+function judgeTrigger(input: Json[]): void {
+  const position = input.findIndex((item) => item.type === 'compaction_trigger')
+  if (position >= 0 && position !== input.length - 1)
+    throw apiError(400, 'invalid_value', 'compaction_trigger must be the last input item.', 'input')
+}
+
+function hasInstructions(body: Json, input: Json[]): boolean {
+  if (typeof body.instructions === 'string' && body.instructions !== '') return true
+  return input.some((item) => item.role === 'developer' && (item.type ?? 'message') === 'message')
+}

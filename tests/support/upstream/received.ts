@@ -1,0 +1,102 @@
+/** Takes in one request of the stand-in upstream: reads it whole, records it and names the account it is for. */
+import type { Account, AccountBook } from './accounts.ts'
+import type { Ledger, ReceivedRequest } from './ledger.ts'
+import { headerOddities } from './oddities.ts'
+import { Refusal } from './refusal.ts'
+import { isJson } from './script.ts'
+import type { Mint } from './tokens.ts'
+
+/** Reads and records the request and notes what is odd about its headers. */
+export async function receive(request: Request, now: number, ledger: Ledger): Promise<ReceivedRequest> {
+  const url = new URL(request.url)
+  const headers = Object.fromEntries(request.headers)
+  const received: ReceivedRequest = {
+    at: now,
+    method: request.method,
+    path: url.pathname,
+    query: Object.fromEntries(url.searchParams),
+    account: null,
+    headers,
+    bodyText: '',
+    body: null,
+    status: null,
+    eventsSent: 0,
+    aborted: false,
+    finished: false,
+  }
+  ledger.receive(received)
+  const streams = received.path.endsWith('/codex/responses')
+  for (const sentence of headerOddities(whereOf(received), headers, streams)) ledger.odd(sentence)
+  received.bodyText = decode(new Uint8Array(await request.arrayBuffer()), headers['content-encoding'])
+  received.body = parse(received.bodyText)
+  return received
+}
+
+/** `POST /path`, the start of every oddity about a request. */
+export function whereOf({ method, path }: ReceivedRequest): string {
+  return `${method} ${path}`
+}
+
+/**
+ * The account whose access token the request carries; throws 401 when there is none, it is not good any more, or the
+ * request names another account.
+ */
+export function authenticate(received: ReceivedRequest, accounts: AccountBook, ledger: Ledger): Account {
+  const token = /^Bearer (.+)$/i.exec(received.headers.authorization ?? '')?.[1]
+  const account = token === undefined ? undefined : accounts.byAccessToken(token)
+  if (token === undefined || !account) throw new Refusal(401, { detail: 'Unauthorized' })
+  received.account = account.chatgptAccountId
+  const code = account.accessRefusal(token)
+  if (code) {
+    const error = { message: 'The access token was refused.', type: null, code, param: null }
+    throw new Refusal(401, { error, status: 401 })
+  }
+  const named = received.headers['chatgpt-account-id']
+  if (named !== account.chatgptAccountId) {
+    const who = named === undefined ? 'no chatgpt-account-id' : 'the chatgpt-account-id of another account'
+    ledger.odd(`${whereOf(received)}: the token of ${account.email} came with ${who}`)
+    throw new Refusal(401, { detail: 'Unauthorized' })
+  }
+  noteTurnState(received, account, ledger)
+  noteLiteMarker(received, ledger)
+  return account
+}
+
+/** Turn state is `ts.<account>.<id>`, opaque to everybody else and only good where it came from. */
+function turnStateFor(account: Account, id: string): string {
+  return `ts.${account.chatgptAccountId}.${id}`
+}
+
+/** The turn state to answer with: the caller's own when this account issued it, else a new one. */
+export function continueTurn(received: ReceivedRequest, account: Account, mint: Mint): string {
+  const state = received.headers['x-codex-turn-state']
+  return state?.startsWith(turnStateFor(account, '')) ? state : turnStateFor(account, mint('turn'))
+}
+
+function noteTurnState(received: ReceivedRequest, account: Account, ledger: Ledger): void {
+  const state = received.headers['x-codex-turn-state']
+  if (state === undefined || state.startsWith(turnStateFor(account, ''))) return
+  ledger.odd(`${whereOf(received)}: ${account.email} got an x-codex-turn-state that it did not issue`)
+}
+
+/** The native client marks every body with `additional_tools` (client-protocol §3.2). */
+function noteLiteMarker(received: ReceivedRequest, ledger: Ledger): void {
+  if (!isJson(received.body) || !Array.isArray(received.body.input)) return
+  const isLite = received.body.input.some((item) => isJson(item) && item.type === 'additional_tools')
+  if (isLite && received.headers['x-openai-internal-codex-responses-lite'] !== 'true')
+    ledger.odd(`${whereOf(received)}: a body with additional_tools came without the responses-lite header`)
+}
+
+function decode(bytes: Uint8Array<ArrayBuffer>, encoding: string | undefined): string {
+  const plain =
+    encoding === 'zstd' ? Bun.zstdDecompressSync(bytes) : encoding === 'gzip' ? Bun.gunzipSync(bytes) : bytes
+  return new TextDecoder().decode(plain)
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null // not JSON: the judge says what that means for the route
+  }
+}

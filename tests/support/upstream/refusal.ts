@@ -1,0 +1,40 @@
+/** The errors a handler of the stand-in upstream throws: a refusal in one of the service's body shapes, or a reset. */
+
+export class Refusal extends Error {
+  readonly status: number
+  /** Sent as it is when a string, else as JSON. */
+  readonly body: unknown
+  readonly headers: Record<string, string>
+
+  constructor(status: number, body: unknown, headers: Record<string, string> = {}) {
+    super(`refused with ${status}`)
+    this.status = status
+    this.body = body
+    this.headers = headers
+  }
+
+  toResponse(more: Record<string, string>): Response {
+    const isText = typeof this.body === 'string'
+    const body = this.body === undefined ? null : isText ? (this.body as string) : JSON.stringify(this.body) // isText
+    const type = isText ? 'text/plain' : 'application/json'
+    return new Response(body, { status: this.status, headers: { 'content-type': type, ...more, ...this.headers } })
+  }
+}
+
+/** `{"detail": …}`, the shape of the service's own checks. */
+export function detail(status: number, text: string): Refusal {
+  return new Refusal(status, { detail: text })
+}
+
+/** `{"error": {…}}`, the shape of the model API behind it. */
+export function apiError(status: number, code: string, message: string, param: string | null = null): Refusal {
+  return new Refusal(status, { error: { message, type: 'invalid_request_error', code, param } })
+}
+
+/** Thrown when the connection must break before any header. */
+export class ConnectionReset extends Error {}
+
+/** What Bun's `fetch` rejects with when the peer resets the connection. */
+export function resetError(): TypeError {
+  return Object.assign(new TypeError('The socket connection was closed unexpectedly.'), { code: 'ECONNRESET' })
+}

@@ -1,0 +1,175 @@
+/** The routes of the hosted service as the stand-in plays them. */
+import type { Context } from 'hono'
+import { Hono } from 'hono'
+import type { Account, AccountBook } from './accounts.ts'
+import { encryptedFor, openFrame, usageOf, wireUsage } from './events.ts'
+import type { Fault, FaultRoute } from './faults.ts'
+import { judgeCompact, judgeResponses } from './judge.ts'
+import type { Ledger, ReceivedRequest } from './ledger.ts'
+import { catalogFor, etagOf } from './models.ts'
+import { grantTokens, presentedBy } from './oauth.ts'
+import { planStream, type Step } from './plan.ts'
+import { authenticate, continueTurn, receive } from './received.ts'
+import { ConnectionReset, detail, Refusal } from './refusal.ts'
+import { type Answer, answers, defaultAnswer, type Script, type Turn } from './script.ts'
+import { precompute, type Sleep, sseBody } from './stream.ts'
+import type { Mint } from './tokens.ts'
+import { rateHeaders, usageDocument } from './usage.ts'
+
+/** Everything the routes share; `script` and `compactRetired` may change while it runs. */
+export type World = {
+  now: () => number
+  sleep: Sleep
+  mint: Mint
+  accounts: AccountBook
+  ledger: Ledger
+  script: Script | null
+  compactRetired: boolean
+  /** Encoded steps of answers that are replayed to everybody. */
+  replays: WeakMap<Answer, Step[]>
+}
+
+export type Env = { Bindings: { overSocket: boolean }; Variables: { received: ReceivedRequest } }
+type C = Context<Env>
+
+/** The service at its usual paths; every request is recorded before anything else happens. */
+export function serviceRoutes(world: World): Hono<Env> {
+  const routes = new Hono<Env>()
+  routes.use(async (c, next) => {
+    const received = await receive(c.req.raw, world.now(), world.ledger)
+    c.set('received', received)
+    await next()
+    received.status = c.res.status
+    c.res.headers.set('x-request-id', world.mint('req'))
+    if (!isStream(c.res)) received.finished = true
+  })
+  routes.post('/backend-api/codex/responses', (c) => respond(c, world))
+  routes.post('/backend-api/codex/responses/compact', (c) => compact(c, world))
+  routes.get('/backend-api/codex/models', (c) => models(c, world))
+  routes.get('/backend-api/wham/usage', (c) => usage(c, world))
+  routes.post('/oauth/token', (c) => token(c, world))
+  return routes
+}
+
+/** Renders what a handler threw; a reset or the caller's own abort is thrown on. */
+export function refuse(error: Error, c: C, world: World): Response {
+  if (!(error instanceof Refusal)) throw error
+  const account = world.accounts.byId(c.get('received')?.account ?? '')
+  return error.toResponse(account ? rateHeaders(account, world.now()) : {})
+}
+
+async function respond(c: C, world: World): Promise<Response> {
+  const received = c.get('received')
+  const account = authenticate(received, world.accounts, world.ledger)
+  const turn = judgeResponses({ ...received, account, bodyChars: received.bodyText.length })
+  const fault = await strike(c, world, account, 'responses')
+  const answer = world.script?.(turn) ?? defaultAnswer(turn)
+  const closeStream = world.ledger.openStream()
+  const body = sseBody(stepsFor(turn, answer, fault, world), {
+    signal: c.req.raw.signal,
+    sleep: world.sleep,
+    perChunk: fault?.manyEvents?.perChunk ?? answer.perChunk ?? 1,
+    overSocket: c.env.overSocket,
+    onSent(events) {
+      received.eventsSent += events
+    },
+    onEnd(end) {
+      closeStream()
+      received.finished = end === 'finished'
+      received.aborted = end === 'aborted'
+    },
+  })
+  return new Response(body, {
+    headers: {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache',
+      'openai-model': turn.model,
+      'x-models-etag': etagOf(catalogFor(account, clientVersionOf(received))),
+      'x-reasoning-included': 'true',
+      'x-codex-turn-state': continueTurn(received, account, world.mint),
+      ...rateHeaders(account, world.now()),
+    },
+  })
+}
+
+function stepsFor(turn: Turn, answer: Answer, fault: Fault | null, world: World): Iterable<Step> {
+  const plan = () => planStream(openFrame(turn, world.now(), world.mint), answer, fault)
+  if (!answer.precomputed || fault) return plan()
+  const known = world.replays.get(answer)
+  if (known) return known
+  const steps = precompute(plan(), answer.perChunk ?? 1)
+  world.replays.set(answer, steps)
+  return steps
+}
+
+async function compact(c: C, world: World): Promise<Response> {
+  if (world.compactRetired) throw detail(404, 'Not Found')
+  const received = c.get('received')
+  const account = authenticate(received, world.accounts, world.ledger)
+  const turn = judgeCompact({ ...received, account, bodyChars: received.bodyText.length })
+  await strike(c, world, account, 'compact')
+  const retained = turn.input.filter((item) => item.role === 'user' || item.role === 'developer')
+  const encrypted_content = encryptedFor(account.chatgptAccountId, world.mint)
+  const summary = { type: 'compaction', id: world.mint('cmp'), encrypted_content }
+  return c.json({
+    id: world.mint('resp'),
+    object: 'response.compaction',
+    created_at: Math.floor(world.now() / 1000),
+    output: [...retained, summary],
+    usage: wireUsage(usageOf(turn, answers.compaction(), 0)),
+  })
+}
+
+async function models(c: C, world: World): Promise<Response> {
+  const account = authenticate(c.get('received'), world.accounts, world.ledger)
+  await strike(c, world, account, 'models')
+  const clientVersion = c.req.query('client_version')
+  if (!clientVersion) throw detail(400, 'client_version is required')
+  const entries = catalogFor(account, clientVersion)
+  return c.json({ models: entries }, 200, { etag: etagOf(entries) })
+}
+
+async function usage(c: C, world: World): Promise<Response> {
+  const account = authenticate(c.get('received'), world.accounts, world.ledger)
+  await strike(c, world, account, 'usage')
+  return c.json(usageDocument(account, world.now()))
+}
+
+async function token(c: C, world: World): Promise<Response> {
+  const received = c.get('received')
+  const account = presentedBy(world.accounts, received.body)
+  if (account) {
+    received.account = account.chatgptAccountId
+    await strike(c, world, account, 'token')
+  }
+  return c.json(grantTokens(world.accounts, received.body))
+}
+
+/** Takes the account's fault and plays the part of it that comes before or instead of a 200. */
+async function strike(c: C, world: World, account: Account, route: FaultRoute): Promise<Fault | null> {
+  const fault = account.takeFault(route)
+  if (fault?.delayHeadersMs) await pause(c, world, fault.delayHeadersMs)
+  if (fault?.reset) throw new ConnectionReset('The connection breaks before any header.')
+  if (fault?.status !== undefined) throw new Refusal(fault.status, fault.body, fault.headers)
+  return fault
+}
+
+/** Waits, unless the caller leaves first; then the handler ends with the caller's reason. */
+async function pause(c: C, world: World, ms: number): Promise<void> {
+  const { signal } = c.req.raw
+  const left = Promise.withResolvers<void>()
+  signal.addEventListener('abort', () => left.resolve(), { once: true })
+  if (!signal.aborted) await Promise.race([world.sleep(ms, signal), left.promise])
+  if (!signal.aborted) return
+  c.get('received').aborted = true
+  throw signal.reason
+}
+
+function isStream(response: Response): boolean {
+  return response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
+}
+
+/** The version in `codex_exec/0.169.0 (…)`, or in the `version` header of the built-in provider. */
+function clientVersionOf({ headers }: ReceivedRequest): string {
+  return headers.version ?? /^[\w-]+\/(\d+\.\d+\.\d+)/.exec(headers['user-agent'] ?? '')?.[1] ?? '0.0.0'
+}

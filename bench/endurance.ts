@@ -1,0 +1,217 @@
+/** Memory, many streams, back-pressure, aborted streams and start-up: each on a fresh process, the floor beside it. */
+import type { AbortResult, DrainResult, StreamsResult, ThroughputResult } from './driver.ts'
+import type { Lab } from './lab.ts'
+import { rssBytes, waitForAnswer } from './processes.ts'
+import { megabytes, short } from './report.ts'
+import { percentile, summarize } from './stats.ts'
+import { launchSluice, type RunningTarget, sluiceCommand } from './targets.ts'
+
+const STREAMS = 1_000
+const MB = 1_000_000
+const LARGE_BYTES = 50 * MB
+
+/** A thousand streams with an event each 100 ms: gaps between events and memory per stream. */
+export async function measureStreams(lab: Lab): Promise<void> {
+  lab.report.heading(`${STREAMS} streams at once, one event each 100 ms, ${lab.options.streamSeconds} s`)
+  const rows: string[][] = []
+  for (const start of lab.fresh) {
+    const target = await start()
+    const idle = await idleAfterWarmup(lab, target)
+    await lab.upstream.setMode({ kind: 'slow', intervalMs: 100, events: 0 })
+    await lab.upstream.stats()
+    const durationMs = lab.options.streamSeconds * 1000
+    const job = {
+      kind: 'streams',
+      target: plain(target),
+      count: STREAMS,
+      rampMs: 3_000,
+      settleMs: 2_000,
+      durationMs,
+    } as const
+    const memory = sampleRss(target, 5_500, durationMs - 500)
+    const result = await lab.drive<StreamsResult>(job)
+    const { tickLagMs } = await lab.upstream.stats()
+    const samples = await memory
+    const kibEach = (samples.median - idle) / STREAMS / 1024
+    const noise = `driver ${result.driverLagMs.toFixed(0)}, upstream ${tickLagMs.toFixed(0)}`
+    rows.push([
+      target.name,
+      `${result.opened}`,
+      `${result.broken}`,
+      result.p99GapMs.toFixed(0),
+      result.maxGapMs.toFixed(0),
+      `${result.gapsOver200Ms} of ${result.events}`,
+      noise,
+      megabytes(idle),
+      kibEach.toFixed(1),
+      ((samples.peak - idle) / STREAMS / 1024).toFixed(1),
+    ])
+    if (target.name === 'sluice') checkStreams(lab, result, kibEach)
+    await target.child.stop()
+  }
+  const columns = [
+    'target',
+    'open',
+    'broken',
+    'p99 gap ms',
+    'max gap ms',
+    'gaps > 200 ms',
+    'own timer lag ms',
+    'idle RSS',
+  ]
+  lab.report.table([...columns, 'KiB each', 'at peak'], rows)
+}
+
+function checkStreams(lab: Lab, result: StreamsResult, kibEach: number): void {
+  lab.report.check('streams open', result.opened - result.broken, '>=', STREAMS, '')
+  lab.report.check('longest gap between two events of a stream', result.maxGapMs, '<=', 200, ' ms')
+  lab.report.check('memory per stream', kibEach, '<=', 45, ' KiB')
+}
+
+/** A long answer to a client that reads 1 MB/s: the proxy must not collect what the client has not read. */
+export async function measureBackpressure(lab: Lab): Promise<void> {
+  lab.report.heading(`${LARGE_BYTES / MB} MB answer, client reads 1 MB/s, ${lab.options.drainSeconds} s`)
+  const rows: string[][] = []
+  for (const start of lab.fresh) {
+    const target = await start()
+    const idle = await idleAfterWarmup(lab, target)
+    await lab.upstream.setMode({ kind: 'large', bytes: LARGE_BYTES })
+    const durationMs = lab.options.drainSeconds * 1000
+    const memory = sampleRss(target, 0, durationMs - 500)
+    const early = Bun.sleep(Math.min(5_000, durationMs - 500)).then(() => lab.upstream.stats())
+    const result = await lab.drive<DrainResult>({
+      kind: 'drain',
+      target: plain(target),
+      bytesPerSecond: MB,
+      durationMs,
+    })
+    if (result.failure) throw new Error(`${target.name}: ${result.failure}`)
+    const growth = (await memory).peak - idle
+    const sentEarly = (await early).largeBytesWritten
+    const whole = result.complete ? 'whole answer' : 'stopped early'
+    rows.push([target.name, megabytes(result.bytes), whole, megabytes(sentEarly), megabytes(growth)])
+    if (target.name === 'sluice') {
+      lab.report.check('memory under back-pressure', growth / MB, '<=', 20, ' MB')
+    }
+    await target.child.stop()
+  }
+  lab.report.table(['target', 'read', '', 'sent by upstream in 5 s', 'RSS growth at peak'], rows)
+}
+
+/** Two rounds of streams dropped at their first bytes; the second must leave nothing behind that the first had not. */
+export async function measureAborts(lab: Lab): Promise<void> {
+  const count = lab.options.aborts
+  lab.report.heading(`${count} aborted streams, twice`)
+  lab.report.note('no collection can be forced from outside: RSS is the lowest seen in 10 s of rest after each round')
+  const rows: string[][] = []
+  for (const start of lab.fresh) {
+    const target = await start()
+    await lab.upstream.setMode({ kind: 'slow', intervalMs: 100, events: 0 })
+    const first = await abortRound(lab, target, count)
+    const second = await abortRound(lab, target, count)
+    const growth = second.rss - first.rss
+    const cells = [first.sockets, second.sockets, first.streams + second.streams].map(String)
+    rows.push([target.name, `${short(second.seconds)} s`, ...cells, megabytes(first.rss), megabytes(second.rss)])
+    if (target.name === 'sluice') {
+      lab.report.check('upstream sockets added by the second round', second.sockets - first.sockets, '<=', 0, '')
+      lab.report.check('upstream streams still open', second.streams, '<=', 0, '')
+      lab.report.check('memory added by the second round', growth / MB, '<=', 15, ' MB')
+    }
+    await target.child.stop()
+  }
+  lab.report.table(['target', 'took', 'sockets after 1', 'after 2', 'streams left', 'RSS after 1', 'after 2'], rows)
+}
+
+async function abortRound(lab: Lab, target: RunningTarget, count: number) {
+  const result = await lab.drive<AbortResult>({ kind: 'abort', target: plain(target), count, concurrency: 100 })
+  if (result.failures > 0) throw new Error(`${target.name}: ${result.failures} failures, first: ${result.firstFailure}`)
+  const rss = await settledRss(target, 10_000)
+  const { openSockets, openStreams } = await lab.upstream.stats()
+  // One socket is the one that asks for these numbers.
+  return { rss, sockets: openSockets - 1, streams: openStreams, seconds: result.seconds }
+}
+
+/** Resident memory of a server that has been started and left alone for five seconds. */
+export async function measureIdle(lab: Lab): Promise<void> {
+  lab.report.heading('idle memory, 5 s after the start')
+  const rows: string[][] = []
+  for (const start of lab.fresh) {
+    const target = await start()
+    await Bun.sleep(5_000)
+    const rss = rssBytes(target.child.pid)
+    rows.push([target.name, megabytes(rss)])
+    if (target.name === 'sluice') lab.report.check('idle memory', rss / MB, '<=', 65, ' MB')
+    await target.child.stop()
+  }
+  lab.report.table(['target', 'RSS'], rows)
+}
+
+/** From the start of the process to its first answered request, re-exec included, on a seeded data folder. */
+export async function measureStart(lab: Lab): Promise<void> {
+  lab.report.heading(`first answer after the start, ${lab.options.rounds} rounds, ms`)
+  const rows: string[][] = []
+  for (const kind of ['binary', 'source'] as const) {
+    const command = sluiceCommand(kind)
+    if (!command || !lab.seed) {
+      lab.report.note(`${kind} not measured: ${kind === 'binary' ? 'dist/sluice' : 'src/main.ts'} is missing`)
+      continue
+    }
+    const samples: number[] = []
+    for (let n = 0; n < lab.options.rounds; n++) {
+      const started = performance.now()
+      const child = launchSluice({ ...lab.seed, command })
+      await waitForAnswer(`${child.url}/health`, 15_000)
+      samples.push(performance.now() - started)
+      await child.stop()
+    }
+    const { median, min, max } = summarize(samples)
+    rows.push([kind, median.toFixed(0), min.toFixed(0), max.toFixed(0)])
+    if (kind === 'binary') lab.report.check('first answer of the binary', median, '<=', 200, ' ms')
+  }
+  lab.report.table(['', 'median', 'fastest', 'slowest'], rows)
+}
+
+/**
+ * Resting memory after a second of ordinary turns: the code is compiled and the heap has its working size, so that the
+ * growth seen afterwards belongs to the streams. The memory of a process that has served nothing is `measureIdle`.
+ */
+async function idleAfterWarmup(lab: Lab, target: RunningTarget): Promise<number> {
+  await lab.upstream.setMode({ kind: 'burst', groups: 10 })
+  const load = {
+    kind: 'throughput',
+    target: plain(target),
+    body: '2kb',
+    clients: 2,
+    warmupMs: 0,
+    durationMs: 1_000,
+  } as const
+  await lab.drive<ThroughputResult>(load)
+  return settledRss(target, 5_000)
+}
+
+/** The lowest RSS seen while the process rests. */
+async function settledRss(target: RunningTarget, restMs: number): Promise<number> {
+  const end = performance.now() + restMs
+  let lowest = Number.POSITIVE_INFINITY
+  while (performance.now() < end) {
+    await Bun.sleep(250)
+    lowest = Math.min(lowest, rssBytes(target.child.pid))
+  }
+  return lowest
+}
+
+async function sampleRss(target: RunningTarget, delayMs: number, durationMs: number) {
+  await Bun.sleep(delayMs)
+  const samples: number[] = []
+  const end = performance.now() + durationMs
+  while (performance.now() < end) {
+    samples.push(rssBytes(target.child.pid))
+    await Bun.sleep(100)
+  }
+  samples.sort((a, b) => a - b)
+  return { median: percentile(samples, 0.5), peak: percentile(samples, 1) }
+}
+
+function plain({ name, url, apiKey }: RunningTarget) {
+  return { name, url, apiKey }
+}

@@ -1,0 +1,91 @@
+/** `bun run bench`: measures Sluice against a bare pass-through in the same run and prints PASS or FAIL per target. */
+import { cpus } from 'node:os'
+import { parseArgs } from 'node:util'
+import { measureAborts, measureBackpressure, measureIdle, measureStart, measureStreams } from './endurance.ts'
+import { type Lab, type LabOptions, openLab } from './lab.ts'
+import { createReport } from './report.ts'
+import { measureFirstByte, measurePhases, measureThroughput } from './speed.ts'
+import { makeWorkDir, type RunningTarget, removeWorkDir } from './targets.ts'
+
+/** Run against four processes that stay up and take turns. */
+const SPEED: Record<string, (lab: Lab, targets: RunningTarget[]) => Promise<void>> = {
+  throughput: measureThroughput,
+  ttfb: measureFirstByte,
+  phases: measurePhases,
+}
+
+/** Run against a fresh process each, alone on the machine. */
+const ENDURANCE: Record<string, (lab: Lab) => Promise<void>> = {
+  start: measureStart,
+  memory: measureIdle,
+  streams: measureStreams,
+  backpressure: measureBackpressure,
+  abort: measureAborts,
+}
+
+const NAMES = [...Object.keys(SPEED), ...Object.keys(ENDURANCE)]
+
+const FULL = { rounds: 5, seconds: 2, firstByteRequests: 500, streamSeconds: 15, drainSeconds: 60, aborts: 10_000 }
+const QUICK = { rounds: 2, seconds: 1, firstByteRequests: 200, streamSeconds: 5, drainSeconds: 8, aborts: 2_000 }
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+    only: { type: 'string', multiple: true },
+    quick: { type: 'boolean', default: false },
+    binary: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+})
+
+if (values.help) {
+  console.log('bun run bench [--quick] [--binary] [--rounds N] [--seconds S] [--only NAME …]')
+  console.log(`NAME: ${NAMES.join(', ')}`)
+} else process.exitCode = await bench()
+
+async function bench(): Promise<number> {
+  const preset = values.quick ? QUICK : FULL
+  const options: LabOptions = {
+    ...preset,
+    rounds: Number(values.rounds ?? preset.rounds),
+    seconds: Number(values.seconds ?? preset.seconds),
+    useBinary: values.binary,
+  }
+  const names = (values.only ?? NAMES).flatMap((name) => name.split(','))
+  const unknown = names.find((name) => !NAMES.includes(name))
+  if (unknown) {
+    console.error(`There is no measurement "${unknown}"; there are ${NAMES.join(', ')}.`)
+    return 2
+  }
+  const report = createReport(console.log)
+  console.log(
+    `Bun ${Bun.version}, ${cpus().length} × ${cpus()[0]?.model}, sluice from ${options.useBinary ? 'dist/sluice' : 'source'}`,
+  )
+  const workDir = await makeWorkDir()
+  try {
+    const lab = await openLab(options, report, workDir)
+    try {
+      await measure(lab, names)
+    } finally {
+      await lab.close()
+    }
+  } finally {
+    await removeWorkDir(workDir)
+  }
+  return conclude(report.verdicts)
+}
+
+async function measure(lab: Lab, names: string[]): Promise<void> {
+  const speed = names.flatMap((name) => SPEED[name] ?? [])
+  const targets = speed.length > 0 ? await lab.startAll() : []
+  for (const run of speed) await run(lab, targets)
+  for (const target of targets) if (target.name !== 'direct') await target.child.stop()
+  for (const run of names.flatMap((name) => ENDURANCE[name] ?? [])) await run(lab)
+}
+
+function conclude(verdicts: readonly { isPass: boolean }[]): number {
+  const failed = verdicts.filter((verdict) => !verdict.isPass).length
+  console.log(`\n${verdicts.length - failed} passed, ${failed} failed`)
+  return failed === 0 ? 0 : 1
+}

@@ -1,0 +1,52 @@
+/** `bun run build`: one self-contained executable at dist/sluice, server and reader worker included. */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+
+const ROOT = resolve(import.meta.dir, '..')
+const WORKER = 'src/reader-worker.ts'
+
+export interface BuildOptions {
+  /** Where the executable goes; its map is written beside it as `<outfile>.map`. */
+  outfile: string
+  /** A `bun build` target such as `bun-linux-arm64`; this machine's own when absent. Others are downloaded. */
+  target?: string | undefined
+}
+
+/**
+ * The `bun build` command line, to be run in the repository's root.
+ *
+ * `--production` is said although `--compile` claims to imply it: without it NODE_ENV is fixed to "development".
+ * `--format=esm` is what lets bytecode and top-level await live together. The two `--no-compile-autoload` flags
+ * keep a `.env` or a `bunfig.toml` preload in the working directory from reaching the server.
+ */
+export function buildCommand({ outfile, target }: BuildOptions): string[] {
+  return [
+    process.execPath,
+    'build',
+    '--compile',
+    '--production',
+    '--bytecode',
+    '--format=esm',
+    '--sourcemap',
+    '--no-compile-autoload-dotenv',
+    '--no-compile-autoload-bunfig',
+    ...(target ? [`--target=${target}`] : []),
+    'src/main.ts',
+    ...(existsSync(resolve(ROOT, WORKER)) ? [WORKER] : []),
+    '--outfile',
+    outfile,
+  ]
+}
+
+/** Builds and returns the exit code of `bun build`, whose messages go to this process's own output. */
+export async function build(options: BuildOptions): Promise<number> {
+  return Bun.spawn(buildCommand(options), { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] }).exited
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: { outfile: { type: 'string', default: 'dist/sluice' }, target: { type: 'string' } },
+  })
+  process.exit(await build({ outfile: resolve(values.outfile), target: values.target }))
+}

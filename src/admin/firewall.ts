@@ -1,0 +1,35 @@
+/** `/api/firewall/ips`: the addresses that may call the proxy routes. */
+import { z } from 'zod'
+import { commit } from '../../db/commit.ts'
+import { actor } from '../auth/principal.ts'
+import { body } from '../http/body.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { addEntry, type FirewallEntry, listEntries, removeEntry } from '../model/firewall.ts'
+
+const NewEntry = z.strictObject({ ipAddress: z.string().max(100) })
+
+export const showFirewall = createHandlers(requires('dashboard:read'), (c) => {
+  const entries = listEntries(c.env.db).map(toEntry)
+  return c.json({ mode: entries.length === 0 ? 'allow_all' : 'allowlist_active', entries })
+})
+
+export const addFirewallEntry = createHandlers(
+  requires('security:write', { stepUp: true, audit: 'firewall_entry_added' }),
+  body(NewEntry),
+  (c) => c.json(toEntry(commit(c.env.db, (tx) => addEntry(tx, c.req.valid('json').ipAddress, actor(c))))),
+)
+
+/** A range comes percent-encoded: `10.0.0.0%2F8`. */
+export const removeFirewallEntry = createHandlers(
+  requires('security:write', { stepUp: true, audit: 'firewall_entry_removed' }),
+  (c) => {
+    commit(c.env.db, (tx) => removeEntry(tx, c.req.param('ip') ?? '', actor(c)))
+    return c.json({ status: 'deleted' })
+  },
+)
+
+const toEntry = ({ ipAddress, createdAt }: FirewallEntry) => ({
+  ipAddress,
+  createdAt: new Date(createdAt).toISOString(),
+})

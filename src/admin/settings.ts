@@ -1,0 +1,55 @@
+/** `/api/settings`: the settings in force, and changing some of them with an audit row in the same commit. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { commit } from '../../db/commit.ts'
+import { actor, demand, demandStepUp, type Principal } from '../auth/principal.ts'
+import type { AppEnv } from '../bindings.ts'
+import { body } from '../http/body.ts'
+import { requires, writes } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { append } from '../model/audit.ts'
+import { type SettingName, type Settings, SettingsPatch, securityNames } from '../settings/schema.ts'
+import { readSettings, writeSettings } from '../settings/store.ts'
+
+/** `expectedVersion` is the `version` that was read: a change made in between is then not lost but refused. */
+const Change = SettingsPatch.extend({ expectedVersion: z.int().min(1).optional() })
+
+export const getSettings = createHandlers(requires('dashboard:read'), (c) => c.json(settingsOf(c)))
+
+/** `PATCH`, and `PUT`, which means the same: what is left out stays as it is. Throws `settings_conflict`. */
+export const changeSettings = createHandlers(
+  writes({
+    audit: 'settings_updated',
+    sometimes: { permission: 'security:write', when: 'a security setting changes' },
+  }),
+  body(Change),
+  (c) => {
+    const { expectedVersion, ...patch } = c.req.valid('json')
+    change(c, patch, expectedVersion)
+    return c.json(settingsOf(c))
+  },
+)
+
+const settingsOf = (c: Context<AppEnv>) => ({ ...c.env.settings.current(), version: c.env.settings.version() })
+
+/** Reads, demands and writes in one commit: what another process stored a moment ago is seen, and is the `from` of the row. */
+const change = (c: Context<AppEnv>, patch: Partial<Settings>, expectedVersion: number | undefined): void => {
+  const who = actor(c)
+  commit(c.env.db, (tx) => {
+    const before = readSettings(tx).values
+    demandSecurity(c.var.principal, before, patch)
+    const changed = writeSettings(tx, patch, { now: who.at, expectedVersion })
+    if (changed.length > 0)
+      append(tx, who, 'settings_updated', { details: { changes: changes(changed, before, patch) } })
+  })
+}
+
+/** Posting a security setting with the value it has is no change, so that a form may carry all of them. */
+const demandSecurity = (principal: Principal, before: Settings, patch: Partial<Settings>): void => {
+  if (!securityNames(patch).some((name) => patch[name] !== before[name])) return
+  demand(principal, 'security:write')
+  demandStepUp(principal)
+}
+
+const changes = (names: readonly SettingName[], before: Settings, patch: Partial<Settings>) =>
+  Object.fromEntries(names.map((name) => [name, { from: before[name], to: patch[name] }]))

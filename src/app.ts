@@ -1,0 +1,25 @@
+/** The one Hono app: the order of the middleware, the routes, and how errors end. */
+import { Hono } from 'hono'
+import type { AppEnv } from './bindings.ts'
+import { accessLog } from './http/access-log.ts'
+import { crossSite } from './http/cross-site.ts'
+import { plainHost } from './http/host.ts'
+import { renderError, renderNotFound } from './http/render-error.tsx'
+import { shell } from './http/reply.tsx'
+import { requestContext } from './http/request-context.ts'
+import { demandOneAccessGate } from './http/route-table.ts'
+import { securityHeaders } from './http/security-headers.ts'
+import { mountRoutes } from './routes.ts'
+
+/** `strict: false` would make `/api/api-keys/` and `/api/api-keys` one route and hide that the interface names both. */
+export const createApp = (): Hono<AppEnv> => {
+  const app = new Hono<AppEnv>()
+  app.onError(renderError)
+  app.notFound(renderNotFound)
+  app.use(requestContext, shell, accessLog, securityHeaders, plainHost, crossSite)
+  mountRoutes(app)
+  demandOneAccessGate(app)
+  return app
+}
+
+export const app = createApp()

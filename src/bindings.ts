@@ -1,0 +1,73 @@
+/** What a request can reach (`Bindings`, built once in main) and what it knows about itself (`Variables`). Types only. */
+import type { Db } from '../db/commit.ts'
+import type { Client } from './auth/client-key.ts'
+import type { Principal } from './auth/principal.ts'
+import type { Config } from './env.ts'
+import type { Clock } from './lib/clock.ts'
+import type { Log } from './lib/log.ts'
+import type { Random } from './lib/random.ts'
+import type { Sealer } from './lib/seal.ts'
+import type { Catalog } from './model/catalog.ts'
+import type { Firewall } from './model/firewall.ts'
+import type { KeyRing } from './model/key-ring.ts'
+import type { AffinityMap } from './proxy/affinity.ts'
+import type { Ledger } from './proxy/ledger.ts'
+import type { Plane } from './proxy/plane.ts'
+import type { Pool } from './proxy/pool.ts'
+import type { Pulse } from './proxy/pulse.ts'
+import type { BodyBudget } from './proxy/raw-body.ts'
+import type { Reader } from './reader.ts'
+import type { SettingsCache } from './settings/cache.ts'
+
+export interface Bindings {
+  db: Db
+  /** Log pages and reports, answered by a worker on a read-only connection. */
+  reader: Reader
+  settings: SettingsCache
+  keys: KeyRing
+  firewall: Firewall
+  catalog: Catalog
+  pool: Pool
+  affinity: AffinityMap
+  ledger: Ledger
+  /** What the attempt loop works with. */
+  plane: Plane
+  /** One controller a running turn; draining aborts them. */
+  turns: Set<AbortController>
+  /** One timer for every open stream: keepalives and silence. */
+  pulse: Pulse
+  bodies: BodyBudget
+  sealer: Sealer
+  clock: Clock
+  random: Random
+  log: Log
+  env: Config
+  lifecycle: Lifecycle
+  /** The listening server; absent under `app.request` in tests. */
+  server?: Bun.Server<unknown>
+  /** Socket peer override for tests without a socket. */
+  peer?: string
+}
+
+export interface Lifecycle {
+  draining: boolean
+  /** ms since epoch. */
+  startedAt: number
+  /** Turns served at once; the runtime silently queues what goes beyond its outbound cap. */
+  maxTurns: number
+}
+
+export interface Variables {
+  requestId: string
+  /** `clock.monotonic()` when the request arrived. */
+  arrivedAt: number
+  /** Address of the client after trusted proxies; null: unknown. */
+  clientIp: string | null
+  isLocal: boolean
+  client: Client
+  principal: Principal
+  /** Request members that were left out, named in `x-sluice-dropped-fields`. */
+  droppedFields: readonly string[]
+}
+
+export type AppEnv = { Bindings: Bindings; Variables: Variables }

@@ -1,0 +1,152 @@
+/** `sluice accounts …`: upstream accounts, written straight to the database. */
+import { readFile } from 'node:fs/promises'
+import { commit, type Db, type Tx } from '../../db/commit.ts'
+import { systemClock } from '../lib/clock.ts'
+import { systemRandom } from '../lib/random.ts'
+import { type AuthFile, type ImportFailure, importAccounts, readAuthFiles } from '../model/account-import.ts'
+import { nextState } from '../model/account-state.ts'
+import {
+  type AccountRow,
+  deleteAccount,
+  displayName,
+  listAccounts,
+  pauseAccount,
+  reactivateAccount,
+  stateOf,
+  usageOf,
+} from '../model/accounts.ts'
+import type { Actor } from '../model/audit.ts'
+import { type UsageSnapshot, type UsageWindow, usedNow } from '../model/usage-windows.ts'
+import {
+  type CliIo,
+  type Command,
+  cliActor,
+  dispatch,
+  noArguments,
+  onlyArgument,
+  printJson,
+  readArgs,
+  UsageError,
+  withFolder,
+} from './command.ts'
+import { findOne } from './find.ts'
+import { shortTime, table } from './table.ts'
+
+/** The good files are kept also when others cannot be read; then the exit code is 1. */
+const importFiles: Command = async (args, io) => {
+  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
+  if (positionals.length === 0) throw new UsageError('Name the auth.json files to import; - is standard input.')
+  const { files, failures: unreadable } = await readFiles(positionals)
+  const { accounts, failures: malformed } = readAuthFiles(files)
+  const failures = [...unreadable, ...malformed]
+  return withFolder(io, ({ db, sealer }) => {
+    const known = new Set(listAccounts(db).map(({ id }) => id))
+    const doing = { sealer, random: systemRandom, actor: cliActor() }
+    const rows = accounts.length === 0 ? [] : commit(db, (tx) => importAccounts(tx, accounts, doing))
+    if (values.json) printJson(io, { accounts: rows.map((row) => facts(row, null)), failures })
+    else
+      for (const row of rows)
+        io.stdout(`${known.has(row.id) ? 'Renewed' : 'Imported'} ${row.email} (${row.planType}) as ${row.id}\n`)
+    for (const { message } of failures) io.stderr(`sluice: ${message}\n`)
+    return failures.length === 0 ? 0 : 1
+  })
+}
+
+const readFiles = async (names: readonly string[]): Promise<{ files: AuthFile[]; failures: ImportFailure[] }> => {
+  const files: AuthFile[] = []
+  const failures: ImportFailure[] = []
+  for (const name of names) {
+    try {
+      files.push({ name, text: name === '-' ? await Bun.stdin.text() : await readFile(name, 'utf8') })
+    } catch (err) {
+      const reason = err instanceof Error && 'code' in err ? String(err.code) : String(err)
+      failures.push({ file: name, message: `${name}: cannot be read (${reason})` })
+    }
+  }
+  return { files, failures }
+}
+
+const list: Command = (args, io) => {
+  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
+  noArguments(positionals)
+  return withFolder(io, ({ db }) => {
+    const usage = usageOf(db)
+    const accounts = listAccounts(db).map((row) => facts(row, usage.get(row.id) ?? null))
+    if (values.json) printJson(io, { accounts })
+    else if (accounts.length === 0) io.stdout('No accounts yet: sluice accounts import ~/.codex/auth.json\n')
+    else io.stdout(table(HEADINGS, accounts.map(cells)))
+    return 0
+  })
+}
+
+const HEADINGS = ['ID', 'ACCOUNT', 'PLAN', 'STATUS', 'UNTIL', '5H', 'WEEK', 'MONTH']
+
+/** What is known of an account without its live part, which only the server has. Times are ISO 8601, as on the wire. */
+const facts = (row: AccountRow, usage: UsageSnapshot | null) => {
+  const now = systemClock.now()
+  const { status, cause, evidence, until, nextCheckAt } = nextState(stateOf(row), { kind: 'tick', at: now })
+  const used = (window: UsageWindow | null | undefined) => usedNow(window ?? null, now)
+  return {
+    accountId: row.id,
+    email: row.email,
+    alias: row.alias,
+    displayName: displayName(row),
+    planType: row.planType,
+    routingPolicy: row.routingPolicy,
+    status,
+    cause,
+    evidence,
+    until: iso(until ?? nextCheckAt),
+    usedPercent: {
+      fiveHour: used(usage?.windows.fiveHour),
+      weekly: used(usage?.windows.weekly),
+      monthly: used(usage?.windows.monthly),
+    },
+    lastRefreshAt: iso(row.lastRefreshAt),
+  }
+}
+type Facts = ReturnType<typeof facts>
+
+const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
+
+const cells = ({ accountId, displayName: name, planType, status, until, usedPercent }: Facts): string[] => [
+  accountId,
+  name,
+  planType,
+  status,
+  shortTime(until === null ? null : Date.parse(until)),
+  percent(usedPercent.fiveHour),
+  percent(usedPercent.weekly),
+  percent(usedPercent.monthly),
+]
+
+const percent = (used: number | null): string => (used === null ? '-' : `${Math.round(used)}%`)
+
+/** A command about one account: changes it in one commit, then says what it is now. */
+const change =
+  (verb: string, apply: (tx: Tx, id: string, actor: Actor) => unknown): Command =>
+  (args, io) => {
+    const { positionals } = readArgs(args, {})
+    const wanted = onlyArgument(positionals, 'account: its id, the beginning of it, or its e-mail')
+    return withFolder(io, ({ db }) => {
+      const account = accountOf(db, wanted)
+      commit(db, (tx) => void apply(tx, account.id, cliActor()))
+      return say(io, `${verb} ${displayName(account)} (${account.id})`)
+    })
+  }
+
+const accountOf = (db: Db, wanted: string): AccountRow =>
+  findOne(listAccounts(db), wanted, { what: 'account', namesOf: ({ email, alias }) => [email, alias] })
+
+const say = (io: CliIo, sentence: string): number => {
+  io.stdout(`${sentence}\n`)
+  return 0
+}
+
+export const accounts: Command = dispatch('accounts', {
+  import: importFiles,
+  list,
+  pause: change('Paused', pauseAccount),
+  resume: change('Resumed', reactivateAccount),
+  remove: change('Removed', deleteAccount),
+})

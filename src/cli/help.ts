@@ -1,0 +1,27 @@
+/** What `sluice help` prints. */
+
+export const HELP = `Sluice: one gate in front of a pool of model accounts.
+
+Usage: sluice COMMAND
+
+  serve                        run the server
+  accounts import FILE...      take in auth.json files of the native client; - is standard input
+  accounts list                accounts with their state and usage
+  accounts pause ACCOUNT       take an account out of use
+  accounts resume ACCOUNT      put it back
+  accounts remove ACCOUNT      forget it; its log rows stay
+  keys create --name NAME      make an API key and show it once
+      --model MODEL            allow only these models (repeatable)
+      --limit TYPE:WINDOW:MAX[:MODEL]
+                               such as requests:5h:100, total_tokens:daily:5M, cost_usd:monthly:20 (repeatable)
+      --expires TIME           2027-01-31 or 2027-01-31T18:00:00Z
+  keys list                    keys with their limits
+  keys revoke KEY              switch a key off
+  settings get [NAME...]       settings in force
+  settings set NAME=VALUE...   change settings, effective for the next turn
+  healthcheck                  exit code 0 when the server here is ready
+  version                      print the version
+
+ACCOUNT and KEY are an id, the beginning of one, an e-mail or a name. import, create, list and get take --json.
+Commands work on the data folder (CODEX_LB_DATA_DIR, ~/.sluice when unset), also beside a running server.
+`

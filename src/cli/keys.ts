@@ -1,0 +1,128 @@
+/** `sluice keys …`: API keys of model clients. A new key is shown once, here, and can never be shown again. */
+import { commit } from '../../db/commit.ts'
+import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
+import { systemClock } from '../lib/clock.ts'
+import { systemRandom } from '../lib/random.ts'
+import { type ApiKey, toApiKey } from '../model/api-key-view.ts'
+import { createKey, listKeys, NewKey, updateKey } from '../model/api-keys.ts'
+import {
+  type Command,
+  cliActor,
+  dispatch,
+  noArguments,
+  onlyArgument,
+  printJson,
+  readArgs,
+  UsageError,
+  withFolder,
+} from './command.ts'
+import { findOne } from './find.ts'
+import { shortTime, table } from './table.ts'
+
+const create: Command = (args, io) => {
+  const { values, positionals } = readArgs(args, {
+    name: { type: 'string' },
+    model: { type: 'string', multiple: true },
+    limit: { type: 'string', multiple: true },
+    expires: { type: 'string' },
+    json: { type: 'boolean' },
+  })
+  noArguments(positionals)
+  const input = newKey({
+    name: values.name,
+    allowedModels: values.model,
+    limits: values.limit?.map(parseLimit),
+    expiresAt: values.expires === undefined ? undefined : parseTime(values.expires),
+  })
+  return withFolder(io, ({ db }) => {
+    const doing = { actor: cliActor(), random: systemRandom }
+    const { row, key } = commit(db, (tx) => createKey(tx, input, doing))
+    if (values.json) printJson(io, { ...toApiKey(row, doing.actor.at), key })
+    else io.stdout(`${key}\n`)
+    if (!values.json) io.stderr(`Key "${row.name}" (${row.id}). It is shown only now.\n`)
+    return 0
+  })
+}
+
+const newKey = (input: Record<string, unknown>): NewKey => {
+  if (input.name === undefined) throw new UsageError('Give the key a name: --name laptop')
+  const parsed = NewKey.safeParse(input)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new UsageError(`${issue?.path.join('.') || 'The key'}: ${issue?.message}`)
+}
+
+const FACTORS: Readonly<Record<string, number>> = { '': 1, k: 1e3, m: 1e6, g: 1e9 }
+const MICROS = 1e6
+
+/** `total_tokens:daily:5M`, `cost_usd:monthly:20:gpt-5.5`; the last part, a model, may hold colons of its own. */
+const parseLimit = (text: string) => {
+  const [limitType = '', limitWindow = '', amount = '', ...model] = text.split(':')
+  const [, digits, suffix = ''] = /^(\d+(?:\.\d+)?)([kmg]?)$/i.exec(amount) ?? []
+  if (!isOneOf(LIMIT_TYPES, limitType) || !isOneOf(LIMIT_WINDOWS, limitWindow) || digits === undefined)
+    throw new UsageError(
+      `--limit ${text} is not type:window:max[:model]; ` +
+        `types are ${LIMIT_TYPES.join(', ')}, windows ${LIMIT_WINDOWS.join(', ')}, max a number such as 500, 20k or 1.5M.`,
+    )
+  const unit = limitType === 'cost_usd' ? MICROS : 1
+  const maxValue = Math.round(Number(digits) * (FACTORS[suffix.toLowerCase()] ?? 1) * unit)
+  return { limitType, limitWindow, maxValue, modelFilter: model.join(':') }
+}
+
+const isOneOf = (values: readonly string[], text: string): boolean => values.includes(text)
+
+/** A date alone means its first moment in UTC. */
+const parseTime = (text: string): string => {
+  const at = Date.parse(text)
+  if (Number.isNaN(at))
+    throw new UsageError(`--expires ${text} is not a date; write 2027-01-31 or 2027-01-31T18:00:00Z.`)
+  return new Date(at).toISOString()
+}
+
+const list: Command = (args, io) => {
+  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
+  noArguments(positionals)
+  return withFolder(io, ({ db }) => {
+    const now = systemClock.now()
+    const keys = listKeys(db).map((row) => toApiKey(row, now))
+    if (values.json) printJson(io, keys)
+    else if (keys.length === 0) io.stdout('No keys yet: sluice keys create --name laptop\n')
+    else io.stdout(table(['ID', 'NAME', 'KEY', 'STATUS', 'EXPIRES', 'LAST USED', 'LIMITS'], keys.map(cells)))
+    return 0
+  })
+}
+
+const cells = (key: ApiKey): string[] => [
+  key.id,
+  key.name,
+  `${key.keyPrefix}…`,
+  key.deactivatedReason ?? (key.isActive ? 'active' : 'inactive'),
+  shortTime(key.expiresAt === null ? null : Date.parse(key.expiresAt)),
+  shortTime(key.lastUsedAt === null ? null : Date.parse(key.lastUsedAt)),
+  key.limits.map(limitText).join(', ') || '-',
+]
+
+const limitText = ({
+  limitType,
+  limitWindow,
+  currentValue,
+  maxValue,
+  modelFilter,
+}: ApiKey['limits'][number]): string => {
+  const unit = limitType === 'cost_usd' ? MICROS : 1
+  return `${limitType}:${limitWindow}:${currentValue / unit}/${maxValue / unit}${modelFilter ? `:${modelFilter}` : ''}`
+}
+
+/** Kept, switched off, with its history; the dashboard can delete it. */
+const revoke: Command = (args, io) => {
+  const { positionals } = readArgs(args, {})
+  const wanted = onlyArgument(positionals, 'key: its id, the beginning of it, or its name')
+  return withFolder(io, ({ db }) => {
+    const key = findOne(listKeys(db), wanted, { what: 'key', namesOf: ({ name, keyPrefix }) => [name, keyPrefix] })
+    commit(db, (tx) => updateKey(tx, key.id, { isActive: false }, { actor: cliActor(), random: systemRandom }))
+    io.stdout(`Revoked "${key.name}" (${key.id})\n`)
+    return 0
+  })
+}
+
+export const keys: Command = dispatch('keys', { create, list, revoke })

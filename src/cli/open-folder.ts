@@ -1,0 +1,91 @@
+/** Opens the data folder: the database brought up to date, and the key its secrets are sealed with, checked against it. */
+import type { Database } from 'bun:sqlite'
+import { chmodSync, existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
+import { commit, type Db } from '../../db/commit.ts'
+import { migrate } from '../../db/migrate.ts'
+import { MIGRATIONS } from '../../db/migrations/index.ts'
+import { openDatabase } from '../../db/open.ts'
+import { facts } from '../../db/schema/system.ts'
+import type { Config } from '../env.ts'
+import type { Clock } from '../lib/clock.ts'
+import { loadOrCreateKey } from '../lib/key-file.ts'
+import type { Random } from '../lib/random.ts'
+import { createSealer, fingerprint, type Sealer } from '../lib/seal.ts'
+
+export interface Folder {
+  dir: string
+  databasePath: string
+  db: Db
+  /** The connection itself: for watching it, and for the ledger's prepared statements. */
+  sqlite: Database
+  sealer: Sealer
+  close(): void
+}
+
+/** The folder, or the key that goes with it, cannot be used; the message is a sentence for stderr. */
+export class FolderError extends Error {
+  override readonly name = 'FolderError'
+}
+
+const FINGERPRINT = 'encryption_key_fingerprint'
+
+/**
+ * Opens the folder of `config`, made when missing and readable by its owner only (decisions §1). Does not take the
+ * server's lock, so commands work beside a running server. Throws `FolderError`, and what `migrate` throws.
+ */
+export const openFolder = (
+  config: Pick<Config, 'DATA_DIR' | 'ENCRYPTION_KEY_FILE'>,
+  { clock, random }: { clock: Clock; random: Random },
+): Folder => {
+  const dir = config.DATA_DIR
+  makePrivateFolder(dir)
+  const databasePath = join(dir, 'sluice.db')
+  const { sqlite, db } = openDatabase(databasePath)
+  try {
+    migrate(sqlite, MIGRATIONS, clock.now())
+    const key = openKey(db, config.ENCRYPTION_KEY_FILE ?? join(dir, 'encryption.key'), random)
+    return { dir, databasePath, db, sqlite, sealer: createSealer(key, random), close: () => sqlite.close() }
+  } catch (err) {
+    sqlite.close()
+    throw err
+  }
+}
+
+const makePrivateFolder = (dir: string): void => {
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    throw new FolderError(`The data folder ${dir} cannot be made (${codeOf(cause)}); set CODEX_LB_DATA_DIR.`, { cause })
+  }
+  try {
+    chmodSync(dir, 0o700)
+  } catch {
+    // A volume that belongs to somebody else, as in a container run with --user; the files in it are 0600 all the same.
+  }
+}
+
+const codeOf = (err: unknown): string => (err instanceof Error && 'code' in err ? String(err.code) : String(err))
+
+/** A key is made only for a database that has none yet: a new one beside old secrets would open nothing. */
+const openKey = (db: Db, path: string, random: Random): Uint8Array => {
+  const known = knownFingerprint(db)
+  if (known !== undefined && !existsSync(path)) throw wrongKey(`The encryption key file ${path} is missing.`)
+  const key = loadOrCreateKey(path, random)
+  if ((known ?? claim(db, fingerprint(key))) === fingerprint(key)) return key
+  throw wrongKey(`${path} is not the key this database was sealed with.`)
+}
+
+const wrongKey = (what: string): FolderError =>
+  new FolderError(`${what} Restore the file that belongs to it, or name it in CODEX_LB_ENCRYPTION_KEY_FILE.`)
+
+const knownFingerprint = (db: Db): string | undefined =>
+  db.select().from(facts).where(eq(facts.name, FINGERPRINT)).get()?.value
+
+/** Writes the fingerprint down unless another process did a moment ago; returns the one that stands. */
+const claim = (db: Db, current: string): string | undefined =>
+  commit(db, (tx) => {
+    tx.insert(facts).values({ name: FINGERPRINT, value: current }).onConflictDoNothing().run()
+    return knownFingerprint(tx)
+  })

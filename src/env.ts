@@ -1,0 +1,130 @@
+/** The process environment, read once and frozen. Nothing else is configurable from outside the dashboard (decisions §1). */
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { type Cidr, parseCidr } from './lib/cidr.ts'
+
+const PREFIX = 'CODEX_LB_'
+
+const bool = z
+  .enum(['true', 'false', '1', '0', 'yes', 'no', 'on', 'off'])
+  .transform((text) => ['true', '1', 'yes', 'on'].includes(text))
+
+const url = z
+  .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+  .transform((text) => text.replace(/\/+$/, ''))
+
+/** A comma list or a JSON array. */
+const cidrs = z.string().transform((text, context): Cidr[] => {
+  const parts = text.trim().startsWith('[') ? (JSON.parse(text) as unknown[]).map(String) : text.split(',')
+  return parts
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+    .flatMap((part) => {
+      const cidr = parseCidr(part)
+      if (cidr) return [cidr]
+      context.addIssue({ code: 'custom', message: `"${part}" is not an address or CIDR range` })
+      return []
+    })
+})
+
+const port = z.coerce.number().int().min(0).max(65_535)
+
+/** Name without prefix → schema. Bare names are listed in `BARE`. */
+const VARIABLES = {
+  PORT: port,
+  HOST: z.string().min(1),
+  DATA_DIR: z.string().min(1),
+  ENCRYPTION_KEY_FILE: z.string().min(1).optional(),
+  UPSTREAM_BASE_URL: url,
+  AUTH_BASE_URL: url,
+  REALTIME_BASE_URL: url,
+  OAUTH_CALLBACK_HOST: z.string().min(1),
+  OAUTH_CALLBACK_PORT: port,
+  UPSTREAM_WEBSOCKET_TRUST_ENV: bool,
+  DASHBOARD_AUTH_MODE: z.enum(['standard', 'trusted_header', 'disabled']),
+  DASHBOARD_AUTH_PROXY_HEADER: z.string().regex(/^[A-Za-z0-9-]+$/),
+  FIREWALL_TRUST_PROXY_HEADERS: bool,
+  FIREWALL_TRUSTED_PROXY_CIDRS: cidrs,
+  PROXY_UNAUTHENTICATED_CLIENT_CIDRS: cidrs,
+  DASHBOARD_BOOTSTRAP_TOKEN: z.string().min(16, 'must be at least 16 characters').optional(),
+  PUBLIC_URL: url.optional(),
+  METRICS_TOKEN: z.string().min(1).optional(),
+  LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']),
+  LOG_FORMAT: z.enum(['text', 'json']),
+  SHUTDOWN_DRAIN_SECONDS: z.coerce.number().min(0).max(3600),
+} as const
+type Name = keyof typeof VARIABLES
+const BARE: readonly Name[] = ['PORT', 'HOST']
+
+const DEFAULTS: Partial<Record<Name, string>> = {
+  PORT: '2455',
+  HOST: '127.0.0.1',
+  UPSTREAM_BASE_URL: 'https://chatgpt.com/backend-api',
+  AUTH_BASE_URL: 'https://auth.openai.com',
+  REALTIME_BASE_URL: 'https://api.openai.com',
+  OAUTH_CALLBACK_HOST: '127.0.0.1',
+  OAUTH_CALLBACK_PORT: '1455',
+  UPSTREAM_WEBSOCKET_TRUST_ENV: 'true',
+  DASHBOARD_AUTH_MODE: 'standard',
+  DASHBOARD_AUTH_PROXY_HEADER: 'Remote-User',
+  FIREWALL_TRUST_PROXY_HEADERS: 'false',
+  FIREWALL_TRUSTED_PROXY_CIDRS: '127.0.0.1/32,::1/128',
+  PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '',
+  LOG_LEVEL: 'info',
+  LOG_FORMAT: 'text',
+  SHUTDOWN_DRAIN_SECONDS: '30',
+}
+
+type Values = { [N in Name]: z.output<(typeof VARIABLES)[N]> }
+
+export interface Config extends Readonly<Values> {
+  /** The environment itself, for the proxy variables that are read by name. */
+  readonly raw: Readonly<Record<string, string | undefined>>
+  /** `CODEX_LB_*` names that mean nothing here, to be warned about once. */
+  readonly unknown: readonly string[]
+}
+
+/** A variable that cannot be used; the message is one sentence for stderr. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+type Environment = Record<string, string | undefined>
+
+/** Where the data folder is; asked before anything else, because its `.env` adds to the environment. */
+export const dataDirOf = (environment: Environment): string =>
+  environment[`${PREFIX}DATA_DIR`] || join(homedir(), '.sluice')
+
+/** Reads and checks the environment. Throws `ConfigError` naming variable and value. */
+export const readConfig = (environment: Environment): Config => {
+  const values: Record<string, unknown> = {}
+  for (const name of Object.keys(VARIABLES) as Name[]) values[name] = readOne(environment, name)
+  const config = { ...(values as Values), raw: environment, unknown: unknownNames(environment) } // as: every name was read
+  demandConsistent(config)
+  return Object.freeze(config)
+}
+
+const variableName = (name: Name) => (BARE.includes(name) ? name : PREFIX + name)
+
+const readOne = (environment: Environment, name: Name): unknown => {
+  const variable = variableName(name)
+  const given = environment[variable]
+  const text = given === undefined || given === '' ? defaultOf(name) : given
+  const parsed = VARIABLES[name].safeParse(text)
+  if (parsed.success) return parsed.data
+  throw new ConfigError(`${variable}="${text}" cannot be used: ${parsed.error.issues[0]?.message ?? 'not valid'}.`)
+}
+
+const defaultOf = (name: Name): string | undefined => (name === 'DATA_DIR' ? dataDirOf({}) : DEFAULTS[name])
+
+const unknownNames = (environment: Environment): string[] =>
+  Object.keys(environment).filter((key) => key.startsWith(PREFIX) && !(key.slice(PREFIX.length) in VARIABLES))
+
+const demandConsistent = (config: Values) => {
+  const { DASHBOARD_AUTH_MODE: mode, FIREWALL_TRUST_PROXY_HEADERS: trust } = config
+  if (trust && config.FIREWALL_TRUSTED_PROXY_CIDRS.length === 0)
+    throw new ConfigError('CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS=true needs CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS.')
+  if (mode !== 'standard')
+    throw new ConfigError(`CODEX_LB_DASHBOARD_AUTH_MODE="${mode}" is not available yet; use "standard".`)
+}

@@ -1,0 +1,123 @@
+/** Every error this service can answer with, and the one class that carries it. Spec §7 and the proxy contract are this table. */
+
+/** code → [HTTP status, default message, OpenAI `error.type` on model routes (derived from the status when absent)]. */
+export const CODES = {
+  // --- input
+  invalid_request_error: [400, 'Invalid request payload.'],
+  validation_error: [422, 'Some fields are not valid.'],
+  malformed_json: [400, 'The request body is not valid JSON.'],
+  bad_host: [400, 'The Host header is not valid.'],
+  payload_too_large: [413, 'The request body is too large.'],
+  unsupported_encoding: [
+    400,
+    'The content encoding of the request body is not supported or the body does not match it.',
+  ],
+  unsupported_media_type: [415, 'The request body must be JSON.'],
+  unsupported_parameter: [400, 'A parameter of the request is not supported.'],
+  invalid_auth_json: [400, 'No account could be read from the file.'],
+  invalid_ip: [400, 'That is not an IP address or CIDR range.'],
+  // --- who is asking
+  invalid_api_key: [401, 'Invalid API key', 'authentication_error'],
+  ip_forbidden: [403, 'Access denied for client IP', 'access_error'],
+  model_not_allowed: [403, 'This API key does not have access to the model.', 'permission_error'],
+  permission_required: [403, 'You do not have permission to do this.', 'permission_error'],
+  read_only_access: [403, 'This session can look but not change.'],
+  step_up_required: [403, 'Please confirm that it is you.'],
+  bootstrap_required: [401, 'This dashboard is reachable from this machine only until a password is set.'],
+  cross_site_request_rejected: [403, 'The request came from another site and was refused.'],
+  // --- capability routing (spec §1)
+  required_capability_transport_unsupported: [
+    400,
+    'Required capability routing is only supported over the Responses WebSocket transport.',
+  ],
+  unsupported_required_capability: [400, 'The required capability is not known to this service.'],
+  no_security_work_authorized_accounts: [503, 'No account is authorised for this work.'],
+  // --- resources
+  not_found: [404, 'There is nothing here.'],
+  account_not_found: [404, 'There is no such account.'],
+  ip_not_found: [404, 'That address is not on the list.'],
+  model_not_found: [404, 'The model does not exist or you do not have access to it.'],
+  previous_response_not_found: [400, 'The previous response is not known here; send the conversation in full.'],
+  account_state_transition_invalid: [409, 'The account cannot change to that state now.'],
+  account_not_probable: [409, 'The account cannot be probed in its present state.'],
+  ip_exists: [409, 'That address is already on the list.'],
+  settings_conflict: [409, 'The settings changed in the meantime; reload and try again.'],
+  // --- capacity
+  rate_limit_exceeded: [429, 'A limit of this API key is used up.'],
+  usage_limit_reached: [429, 'The usage limit has been reached.', 'usage_limit_reached'],
+  account_stream_cap: [429, 'All accounts are at their limit of parallel streams.', 'rate_limit_error'],
+  no_accounts: [503, 'No account can serve this request now.'],
+  continuity_owner_unavailable: [503, 'The account that owns this conversation is not available now.'],
+  busy: [503, 'The proxy is busy; try again shortly.'],
+  draining: [503, 'The proxy is shutting down.'],
+  // --- upstream
+  upstream_error: [502, 'The upstream answered with an error.'],
+  upstream_unreachable: [502, 'The upstream could not be reached.'],
+  upstream_timeout: [504, 'The upstream did not answer in time.'],
+  upstream_auth_failed: [502, 'The upstream refused the credentials of the account.'],
+  stream_incomplete: [502, 'The upstream stream ended before the response was complete.'],
+  // --- ours
+  internal_error: [500, 'Something went wrong.'],
+} as const satisfies Record<string, readonly [status: number, message: string, type?: string]>
+
+export type Code = keyof typeof CODES
+
+export interface ErrorExtra {
+  message?: string
+  /** The field or permission the error is about. */
+  param?: string
+  /** Dashboard only: machine-readable facts (`fields`, `methods`). */
+  details?: Record<string, unknown>
+  /** For the log, never for the client: secrets and upstream bodies belong here. */
+  cause?: unknown
+  /** Whole seconds; becomes `Retry-After`. */
+  retryAfterSeconds?: number
+  /** Another status than the table's, where one code has two (oversize on the native route is 400). */
+  status?: number
+  /** Extra members of the OpenAI envelope: `plan_type`, `resets_at`. */
+  envelope?: Record<string, unknown>
+  /** An upstream error handed on as it came: its own code and type are kept. */
+  upstream?: { code: string | null; type: string | null }
+}
+
+/** The one error class. Throw it where the fact is known; `http/render-error` is the only reader. */
+export class AppError extends Error {
+  override readonly name = 'AppError'
+  readonly status: number
+
+  constructor(
+    readonly code: Code,
+    readonly extra: ErrorExtra = {},
+  ) {
+    super(extra.message ?? CODES[code][1], { cause: extra.cause })
+    this.status = extra.status ?? CODES[code][0]
+  }
+
+  /** Anything unknown becomes `internal_error` with its cause kept for the log. */
+  static from(err: unknown): AppError {
+    return err instanceof AppError ? err : new AppError('internal_error', { cause: err })
+  }
+}
+
+const typeOfStatus = (status: number): string =>
+  status === 401
+    ? 'authentication_error'
+    : status === 403
+      ? 'permission_error'
+      : status === 429
+        ? 'rate_limit_error'
+        : status >= 500
+          ? 'server_error'
+          : 'invalid_request_error'
+
+/** The envelope of the model routes (decisions §2), also the `error` of a `response.failed` event. */
+export const openAiError = (err: AppError) => {
+  const fixed: string | undefined = CODES[err.code][2]
+  return {
+    message: err.message,
+    type: err.extra.upstream?.type ?? fixed ?? typeOfStatus(err.status),
+    code: err.extra.upstream?.code ?? err.code,
+    param: err.extra.param ?? null,
+    ...err.extra.envelope,
+  }
+}

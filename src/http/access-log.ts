@@ -1,0 +1,33 @@
+/** One line per request: what was asked, what was answered, how long it took. No secrets, no query values. */
+import type { Context } from 'hono'
+import { matchedRoutes } from 'hono/route'
+import type { AppEnv } from '../bindings.ts'
+import type { Level } from '../lib/log.ts'
+import { createMiddleware } from './handlers.ts'
+
+const MAX_PATH_CHARS = 120
+
+/** Written when the answer's headers are ready; a stream goes on after its line, and the request log has its end. */
+export const accessLog = createMiddleware(async (c, next) => {
+  await next()
+  c.env.log[levelOf(c)]('request', {
+    method: c.req.method,
+    path: loggedPath(c),
+    status: c.res.status,
+    ms: Math.round((c.env.clock.monotonic() - c.var.arrivedAt) * 1000) / 1000,
+    ip: c.var.clientIp ?? undefined,
+    request: c.var.requestId,
+  })
+})
+
+/** Probes come every few seconds and say nothing while they are well. */
+const levelOf = (c: Context<AppEnv>): Level => {
+  if (c.res.status >= 500) return 'warn'
+  return c.req.path.startsWith('/health') ? 'debug' : 'info'
+}
+
+/** The pattern of the route, because a path can hold a secret (an invite); the path itself where no route knows it. */
+const loggedPath = (c: Context<AppEnv>): string => {
+  const route = matchedRoutes(c).findLast(({ handler }) => handler.length < 2)
+  return route?.path ?? c.req.path.slice(0, MAX_PATH_CHARS)
+}

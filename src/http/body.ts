@@ -1,0 +1,109 @@
+/** The beginning of a handler with a body: one schema for a JSON document and for the form that edits it. */
+import { validator } from 'hono/validator'
+import type { z } from 'zod'
+import { AppError } from '../errors.ts'
+
+/**
+ * Parses the body as JSON or as a form; the handler reads `c.req.valid('json')` either way. No body at all is `{}`.
+ * Throws `validation_error` with `details.fields`, `malformed_json`, `unsupported_media_type`.
+ */
+export const body = <S extends z.ZodObject>(schema: S) =>
+  validator('json', async (json, c): Promise<z.output<S>> => {
+    const type = mediaType(c.req.header('content-type'))
+    const isForm = type.includes('form')
+    // The validator reads JSON types only and hands on `{}` for the rest: that must not pass for an empty document.
+    if (!isForm && !isJson(type) && (await c.req.text()) !== '') throw new AppError('unsupported_media_type')
+    return parse(schema, isForm ? fromForm(schema, await c.req.parseBody({ all: true, dot: true })) : json)
+  })
+
+/** `input` as the schema wants it. Throws `validation_error` with `details.fields`: path → messages. */
+export const parse = <S extends z.ZodType>(schema: S, input: unknown): z.output<S> => {
+  const parsed = schema.safeParse(input)
+  if (!parsed.success) throw invalid(parsed.error)
+  return parsed.data
+}
+
+/** What zod found, as `details.fields`; `param` is the first of them. */
+export const invalid = (error: z.core.$ZodError): AppError => {
+  const fields: Record<string, string[]> = {}
+  for (const issue of error.issues)
+    for (const [name, message] of namedMessages(issue)) fields[name] = [...(fields[name] ?? []), message]
+  return new AppError('validation_error', { param: Object.keys(fields)[0], details: { fields } })
+}
+
+/**
+ * The text of a form as the values `schema` wants: `"90"` becomes a number, of a hidden `false` and a checked `true` the
+ * last counts, an empty input of a nullable field is null. What does not fit is left for the schema to refuse.
+ */
+export const fromForm = (schema: z.ZodObject, form: Record<string, unknown>): unknown => coerce(schema, form)
+
+const mediaType = (header: string | undefined): string => header?.split(';')[0]?.trim().toLowerCase() ?? ''
+
+const isJson = (type: string): boolean => /^application\/([\w.-]+\+)?json$/.test(type)
+
+/** An unknown key is reported at the object that holds it; people look for it at the key. */
+const namedMessages = (issue: z.core.$ZodIssue): [name: string, message: string][] =>
+  issue.code === 'unrecognized_keys'
+    ? issue.keys.map((key) => [[...issue.path, key].join('.'), 'is not a field of this request'])
+    : [[issue.path.join('.'), issue.message]]
+
+const coerce = (schema: z.core.$ZodType, value: unknown): unknown => {
+  const { def } = (schema as z.core.$ZodTypes)._zod // as: the union of zod's own kinds, told apart by `type`
+  switch (def.type) {
+    case 'object':
+      return coerceObject(def.shape, value)
+    case 'array':
+      return asList(value).map((item) => coerce(def.element, item))
+    case 'nullable':
+      return last(value) === '' ? null : coerce(def.innerType, value)
+    case 'optional':
+    case 'default':
+    case 'readonly':
+    case 'catch':
+      return coerce(def.innerType, value)
+    case 'pipe':
+      return coerce(def.in, value)
+    case 'number':
+      return asNumber(last(value))
+    case 'boolean':
+      return asBoolean(last(value))
+    case 'enum':
+    case 'literal':
+      return last(value) === '' ? undefined : last(value)
+    default:
+      return last(value)
+  }
+}
+
+const coerceObject = (shape: Readonly<Record<string, z.core.$ZodType>>, value: unknown): unknown => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  const fields = Object.entries(value).map(([name, text]): [string, unknown] => {
+    const field = Object.hasOwn(shape, name) ? shape[name] : undefined
+    return [name, field ? coerce(field, text) : text]
+  })
+  return Object.fromEntries(fields.filter(([, field]) => field !== undefined))
+}
+
+const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value]).filter((item) => item !== '')
+
+const last = (value: unknown): unknown => (Array.isArray(value) ? value.at(-1) : value)
+
+const asNumber = (text: unknown): unknown => {
+  if (typeof text !== 'string') return text
+  const trimmed = text.trim()
+  if (trimmed === '') return undefined
+  const number = Number(trimmed)
+  return Number.isFinite(number) ? number : text
+}
+
+const BOOLEANS: Readonly<Record<string, boolean>> = {
+  true: true,
+  on: true,
+  '1': true,
+  false: false,
+  off: false,
+  '0': false,
+}
+
+const asBoolean = (text: unknown): unknown =>
+  typeof text === 'string' && Object.hasOwn(BOOLEANS, text) ? BOOLEANS[text] : text

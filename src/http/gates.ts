@@ -1,0 +1,116 @@
+/** The gates of a route: middleware that enforces a rule and carries it as data, so the route table is printed from code. */
+import type { Context, MiddlewareHandler } from 'hono'
+import { authenticateClient, capability } from '../auth/client-key.ts'
+import { demand, demandStepUp, demandWrite, type Principal, resolvePrincipal } from '../auth/principal.ts'
+import type { AppEnv } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import type { AuditEvent } from '../model/audit.ts'
+import type { Permission } from '../model/permissions.ts'
+import { peerOf } from './request-context.ts'
+
+/** Who may pass. Every route has exactly one of these. */
+export type AccessRule =
+  | { access: 'permission'; permission: Permission; stepUp: boolean; audit?: AuditEvent }
+  | { access: 'writes'; audit?: AuditEvent; sometimes?: Sometimes }
+  | { access: 'signed-in' }
+  | { access: 'client-key'; key: KeyNeed }
+  | { access: 'open'; reason: string }
+
+/** A permission, with step-up, that the handler demands only `when` the body touches something. */
+export interface Sometimes {
+  permission: Permission
+  when: string
+}
+
+/** What the route does with a request that demands the restricted pool (spec §1). Comes after the access gate. */
+export interface CapabilityRule {
+  capability: Restriction
+}
+
+export type Rule = AccessRule | CapabilityRule
+export type Gate<R extends Rule = Rule> = MiddlewareHandler<AppEnv> & { readonly rule: R }
+
+/** `optional`: as key authentication is set; `always`: a valid key, whatever is set. */
+export type KeyNeed = 'optional' | 'always'
+
+/** `refuse`: no restricted turn passes here; `narrow`: selection is narrowed; `local`: no upstream account is involved. */
+export type Restriction = 'refuse' | 'narrow' | 'local'
+
+export const CAPABILITY_HEADER = 'x-codex-lb-required-capability'
+
+type Ctx = Context<AppEnv>
+
+/**
+ * Dashboard principals that hold `permission`, with `stepUp` those who confirmed lately. `audit` names the event a mutation records.
+ * Throws `bootstrap_required`, `permission_required`, `step_up_required`.
+ */
+export const requires = (
+  permission: Permission,
+  { stepUp = false, audit }: { stepUp?: boolean; audit?: AuditEvent } = {},
+) =>
+  gate({ access: 'permission', permission, stepUp, ...(audit && { audit }) }, (c) => {
+    const principal = enter(c)
+    demand(principal, permission)
+    if (stepUp) demandStepUp(principal)
+  })
+
+/**
+ * Dashboard principals that pass the generic write check. `sometimes` is for the table only: the handler enforces it.
+ * Throws `bootstrap_required`, `read_only_access`.
+ */
+export const writes = ({ audit, sometimes }: { audit?: AuditEvent; sometimes?: Sometimes } = {}) =>
+  gate({ access: 'writes', ...(audit && { audit }), ...(sometimes && { sometimes }) }, (c) => demandWrite(enter(c)))
+
+/** Any dashboard principal, whatever it holds. Throws `bootstrap_required`. */
+export const signedIn = () =>
+  gate({ access: 'signed-in' }, (c) => {
+    enter(c)
+  })
+
+/** Everybody, for the `reason` given. */
+export const open = (reason: string) => gate({ access: 'open', reason }, () => {})
+
+/** Model clients: the firewall first, then the API key. Sets `c.var.client`. Throws `ip_forbidden`, `invalid_api_key`. */
+export const clientKey = (need: KeyNeed) =>
+  gate({ access: 'client-key', key: need }, (c) => {
+    const { clientIp, isLocal } = c.var
+    if (!c.env.firewall.allows(clientIp)) throw new AppError('ip_forbidden')
+    const client = authenticateClient({
+      authorization: c.req.header('authorization') ?? null,
+      capability: c.req.header(CAPABILITY_HEADER) ?? null,
+      isLocal,
+      ip: clientIp,
+      peer: peerOf(c),
+      keyAuthEnabled: c.env.settings.current().apiKeyAuthEnabled,
+      unauthenticatedCidrs: c.env.env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS,
+      keys: c.env.keys,
+      now: c.env.clock.now(),
+      need,
+    })
+    c.set('client', client)
+  })
+
+/**
+ * The capability rule of a model route (spec §1), to stand after `clientKey`: who has no key learns nothing more.
+ * Throws `unsupported_required_capability`, `required_capability_transport_unsupported`.
+ */
+export const restricted = (restriction: Restriction) =>
+  gate({ capability: restriction }, (c) => {
+    const wanted = capability(c.req.header(CAPABILITY_HEADER) ?? null)
+    if (wanted !== null && restriction === 'refuse')
+      throw new AppError('required_capability_transport_unsupported', { param: CAPABILITY_HEADER })
+  })
+
+const enter = (c: Ctx): Principal => {
+  const principal = resolvePrincipal(c)
+  c.set('principal', principal)
+  return principal
+}
+
+const gate = <R extends Rule>(rule: R, check: (c: Ctx) => void): Gate<R> => {
+  const enforce: MiddlewareHandler<AppEnv> = async (c, next) => {
+    check(c)
+    await next()
+  }
+  return Object.assign(enforce, { rule: Object.freeze(rule) })
+}

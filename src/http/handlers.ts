@@ -1,0 +1,5 @@
+/** Makes handler tuples that know what a request can reach: `createHandlers(gate, body, handler)`, mounted with a spread. */
+import { createFactory } from 'hono/factory'
+import type { AppEnv } from '../bindings.ts'
+
+export const { createHandlers, createMiddleware } = createFactory<AppEnv>()

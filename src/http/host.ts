@@ -1,0 +1,16 @@
+/** Refuses a Host that is not a plain name or address, or that came twice, before anything is routed or built from it. */
+import { AppError } from '../errors.ts'
+import { createMiddleware } from './handlers.ts'
+
+/** Two Host headers arrive joined by a comma and fail here; so do user names, paths and blanks. */
+const HOST = /^[A-Za-z0-9.\-[\]:]+$/
+
+/**
+ * Throws `bad_host`. Bun gives a request whose Host it cannot use, or that has none, a URL without an origin, which the
+ * router would read from the wrong place.
+ */
+export const plainHost = createMiddleware(async (c, next) => {
+  const host = c.req.header('host')
+  if ((host !== undefined && !HOST.test(host)) || !URL.canParse(c.req.url)) throw new AppError('bad_host')
+  await next()
+})

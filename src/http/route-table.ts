@@ -1,0 +1,99 @@
+/** Reads the route table back out of the app: what `bun run routes` prints, the tests compare and the start demands. */
+import type { Hono } from 'hono'
+import type { AppEnv } from '../bindings.ts'
+import type { AccessRule, CapabilityRule, Rule } from './gates.ts'
+
+export interface RouteRow {
+  method: string
+  path: string
+  /** One on every valid route; the start refuses anything else. */
+  access: AccessRule[]
+  capability: CapabilityRule['capability'] | null
+  /** The key check must come before the capability refusal (spec §1). */
+  isCapabilityAfterAccess: boolean
+}
+
+type App = Pick<Hono<AppEnv>, 'routes'>
+
+/** One row for each method and path that ends in a handler, in the order of the app; plain middleware is left out. */
+export const routeTable = (app: App): RouteRow[] => {
+  const groups = new Map<string, App['routes']>()
+  for (const route of app.routes) {
+    const key = `${route.method} ${route.path}`
+    groups.set(key, [...(groups.get(key) ?? []), route])
+  }
+  return [...groups.values()].filter((group) => group.some(isEndpoint)).map(rowOf)
+}
+
+/** Throws when a route has no access gate, or two, or refuses a capability before it knows who asks. Called once at start. */
+export const demandOneAccessGate = (app: App): void => {
+  const problems = routeTable(app).flatMap((row) => {
+    const name = `${row.method} ${row.path}`
+    if (row.access.length !== 1) return [`${name} has ${row.access.length} access gates`]
+    return row.isCapabilityAfterAccess ? [] : [`${name} checks the capability before the key`]
+  })
+  if (problems.length > 0) throw new Error(`The route table is not sound: ${problems.join('; ')}.`)
+}
+
+/** The table as aligned text: method, path, access, permission, step-up, capability, audit event. */
+export const formatRoutes = (rows: readonly RouteRow[]): string => {
+  const lines = [HEADINGS, ...rows.map(cellsOf)]
+  const widths = HEADINGS.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)))
+  return lines
+    .map((cells) =>
+      cells
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+const HEADINGS = ['METHOD', 'PATH', 'ACCESS', 'PERMISSION', 'STEP-UP', 'CAPABILITY', 'AUDIT']
+
+/** A handler takes the context alone; middleware also takes `next`. */
+const isEndpoint = ({ handler }: App['routes'][number]): boolean => handler.length < 2
+
+const rowOf = (group: App['routes']): RouteRow => {
+  const rules = group.flatMap(({ handler }) => ruleOf(handler))
+  const capabilityAt = rules.findIndex((rule) => 'capability' in rule)
+  const capability = rules[capabilityAt]
+  const { method, path } = group[0]! // a group is made with its first route
+  return {
+    method,
+    path,
+    access: rules.filter((rule) => 'access' in rule),
+    capability: capability && 'capability' in capability ? capability.capability : null,
+    isCapabilityAfterAccess: capabilityAt === -1 || rules.slice(0, capabilityAt).some((rule) => 'access' in rule),
+  }
+}
+
+const ruleOf = (handler: object): Rule[] => ('rule' in handler ? [handler.rule as Rule] : []) // as: only gates carry `rule`
+
+const cellsOf = (row: RouteRow): string[] => {
+  const access = row.access[0]
+  const [permission, stepUp] = demandsOf(access)
+  return [
+    row.method,
+    row.path,
+    access ? accessName(access) : 'NONE',
+    permission,
+    stepUp,
+    row.capability ?? '-',
+    access && 'audit' in access ? (access.audit ?? '-') : '-',
+  ]
+}
+
+const accessName = (rule: AccessRule): string =>
+  rule.access === 'client-key'
+    ? `client-key:${rule.key}`
+    : rule.access === 'open'
+      ? `open (${rule.reason})`
+      : rule.access
+
+const demandsOf = (rule: AccessRule | undefined): [permission: string, stepUp: string] => {
+  if (rule?.access === 'permission') return [rule.permission, rule.stepUp ? 'yes' : '-']
+  if (rule?.access === 'writes' && rule.sometimes)
+    return [`${rule.sometimes.permission} (${rule.sometimes.when})`, 'then']
+  return ['-', '-']
+}

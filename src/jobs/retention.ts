@@ -1,0 +1,50 @@
+/** Forgets what is older than the settings say, a slice at a time, so that no request waits for it. */
+import { asc, inArray, lt, sql } from 'drizzle-orm'
+import { commit, type Db, type Tx } from '../../db/commit.ts'
+import { affinity } from '../../db/schema/accounts.ts'
+import { requests } from '../../db/schema/requests.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Settings } from '../settings/schema.ts'
+
+export interface RetentionDeps {
+  db: Db
+  clock: Clock
+  settings: { current(): Pick<Settings, 'requestLogRetentionDays' | 'conversationAffinityMaxAgeDays'> }
+}
+
+/** Rows of one transaction, a few milliseconds, and the pause after it, in which everybody else has the database. */
+const SLICE = 500
+const PAUSE_MS = 50
+const DAY_MS = 86_400_000
+
+/** Hourly sums stay. Rejects with the reason of `signal` when that aborts between two slices. */
+export const retain = async ({ db, clock, settings }: RetentionDeps, signal: AbortSignal): Promise<void> => {
+  const { requestLogRetentionDays, conversationAffinityMaxAgeDays } = settings.current()
+  const now = clock.now()
+  const inSlices = async (forget: (tx: Tx) => number): Promise<void> => {
+    while (commit(db, forget) === SLICE) await clock.sleep(PAUSE_MS, signal)
+  }
+  if (requestLogRetentionDays > 0) await inSlices((tx) => forgetRequests(tx, now - requestLogRetentionDays * DAY_MS))
+  await inSlices((tx) => forgetOwners(tx, now - conversationAffinityMaxAgeDays * DAY_MS))
+}
+
+/** Their attempts go with them. Returns how many were forgotten. */
+const forgetRequests = (tx: Tx, before: number): number => {
+  const oldest = tx
+    .select({ id: requests.id })
+    .from(requests)
+    .where(lt(requests.startedAt, before))
+    .orderBy(asc(requests.startedAt))
+    .limit(SLICE)
+  return tx.delete(requests).where(inArray(requests.id, oldest)).run().changes
+}
+
+/** The map in memory knows the age itself and is not told. */
+const forgetOwners = (tx: Tx, before: number): number =>
+  tx
+    .delete(affinity)
+    .where(
+      sql`(${affinity.kind}, ${affinity.keyHash}) IN (
+        SELECT kind, key_hash FROM affinity WHERE used_at < ${before} ORDER BY used_at LIMIT ${SLICE})`,
+    )
+    .run().changes

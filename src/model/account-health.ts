@@ -1,0 +1,85 @@
+/** Short-lived health of an account, kept in memory: back-off after transient errors and the tier that decides who is asked first. */
+
+export interface Health {
+  tier: 'healthy' | 'draining' | 'probing'
+  /** Transient errors since the last success. */
+  errors: number
+  lastErrorAt: number | null
+  /** Not to be asked before this time (ms) while others can serve. */
+  backoffUntil: number | null
+  /** When the present tier began (ms). */
+  enteredAt: number
+  /** Successes in a row while probing. */
+  successes: number
+}
+
+export type HealthEvent =
+  | { kind: 'error'; at: number }
+  | { kind: 'success'; at: number }
+  /** Percent used now, 0…100; a monthly allowance takes the place of a missing weekly one. */
+  | { kind: 'observe'; at: number; fiveHourUsed: number | null; weeklyUsed: number | null }
+
+export const HEALTHY: Health = Object.freeze({
+  tier: 'healthy',
+  errors: 0,
+  lastErrorAt: null,
+  backoffUntil: null,
+  enteredAt: 0,
+  successes: 0,
+})
+
+const DRAIN_FIVE_HOUR_PERCENT = 85
+const DRAIN_WEEKLY_PERCENT = 90
+const DRAIN_ERRORS = 2
+const QUIET_MS = 60_000
+const RECOVERY_SUCCESSES = 3
+const BACKOFF_ERRORS = 3
+const BACKOFF_BASE_MS = 30_000
+const BACKOFF_CAP_MS = 300_000
+
+/** The health after `event`; the same object when nothing changes. */
+export const nextHealth = (health: Health, event: HealthEvent): Health => {
+  switch (event.kind) {
+    case 'error':
+      return fail(health, event.at)
+    case 'success':
+      return succeed(health, event.at)
+    case 'observe':
+      return observe(health, event)
+  }
+}
+
+const fail = (health: Health, at: number): Health => {
+  const isBackoffOver = health.backoffUntil !== null && health.backoffUntil <= at
+  const errors = (isBackoffOver ? 0 : health.errors) + 1
+  const failed: Health = { ...health, errors, lastErrorAt: at, backoffUntil: backoffUntil(errors, at), successes: 0 }
+  return hasRecentErrors(failed, at) ? enter(failed, 'draining', at) : failed
+}
+
+const backoffUntil = (errors: number, at: number): number | null =>
+  errors < BACKOFF_ERRORS
+    ? null
+    : at + Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** Math.min(errors - BACKOFF_ERRORS, 10))
+
+const succeed = (health: Health, at: number): Health => {
+  const successes = health.tier === 'probing' ? health.successes + 1 : 0
+  if (health.errors === 0 && health.backoffUntil === null && successes === health.successes) return health
+  const cleared: Health = { ...health, errors: 0, lastErrorAt: null, backoffUntil: null, successes }
+  return successes >= RECOVERY_SUCCESSES ? enter(cleared, 'healthy', at) : cleared
+}
+
+const observe = (health: Health, event: Extract<HealthEvent, { kind: 'observe' }>): Health => {
+  const isStrained =
+    (event.fiveHourUsed ?? 0) >= DRAIN_FIVE_HOUR_PERCENT ||
+    (event.weeklyUsed ?? 0) >= DRAIN_WEEKLY_PERCENT ||
+    hasRecentErrors(health, event.at)
+  if (isStrained) return enter(health, 'draining', event.at)
+  const isRested = health.tier === 'draining' && event.at - health.enteredAt >= QUIET_MS
+  return isRested ? enter(health, 'probing', event.at) : health
+}
+
+const hasRecentErrors = (health: Health, at: number): boolean =>
+  health.errors >= DRAIN_ERRORS && health.lastErrorAt !== null && at - health.lastErrorAt < QUIET_MS
+
+const enter = (health: Health, tier: Health['tier'], at: number): Health =>
+  health.tier === tier ? health : { ...health, tier, enteredAt: at, successes: 0 }

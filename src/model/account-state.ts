@@ -1,0 +1,219 @@
+/** The life of an upstream account as one pure function: what an event makes of a state, and why an account is out of use. */
+import { AppError } from '../errors.ts'
+import { hasUsableCredits, isExhausted, MAX_RESET_AHEAD_MS, type UsageSnapshot } from './usage-windows.ts'
+
+export const ACCOUNT_STATUSES = [
+  'active',
+  'rate_limited',
+  'quota_exceeded',
+  'paused',
+  'reauth_required',
+  'deactivated',
+] as const
+export type AccountStatus = (typeof ACCOUNT_STATUSES)[number]
+
+/** Times are ms since epoch. A block has a cause, evidence, `since`, and either `until` or `nextCheckAt`. */
+export interface AccountState {
+  status: AccountStatus
+  /** The upstream's code, or ours where it gave none. */
+  cause: string | null
+  /** What was seen, fit for an operator's eyes. */
+  evidence: string | null
+  since: number | null
+  /** When the block ends by itself. */
+  until: number | null
+  /** When a block without a known end is tried again. */
+  nextCheckAt: number | null
+  /** Blocks without a known end in a row; outlives the block until something is served. */
+  attempts: number
+}
+
+interface Refusal {
+  at: number
+  evidence: string
+  /** ms since epoch */
+  resetAt: number | null
+  retryAfterMs: number | null
+  /** The upstream's error code. */
+  cause?: string | null
+}
+
+export type AccountEvent =
+  | ({ kind: 'rate_limited' } & Refusal)
+  | ({ kind: 'quota_exceeded' } & Refusal)
+  /** The snapshot as it was reported, not merged with older ones: only fresh numbers may end a block. */
+  | { kind: 'usage'; at: number; snapshot: UsageSnapshot }
+  /** A probe of a blocked account; `ok` means the upstream served it, not merely that it answered. */
+  | { kind: 'checked'; at: number; ok: boolean }
+  | { kind: 'tick'; at: number }
+  | { kind: 'auth_failed'; at: number; code: string; evidence: string }
+  | { kind: 'pause'; at: number }
+  | { kind: 'reactivate'; at: number }
+  | { kind: 'reauthenticated'; at: number }
+  | { kind: 'succeeded'; at: number }
+
+/** An account is never blocked longer than this past its reset. */
+export const CHECK_INTERVAL_MS = 60_000
+
+const MAX_CHECK_DELAY_MS = 30 * 60_000
+
+export const ACTIVE: AccountState = Object.freeze({
+  status: 'active',
+  cause: null,
+  evidence: null,
+  since: null,
+  until: null,
+  nextCheckAt: null,
+  attempts: 0,
+})
+
+/** Auth codes that no refresh repairs; a code not listed here asks for a new sign-in. */
+export const PERMANENT_AUTH_CODES: Readonly<Record<string, 'reauth_required' | 'deactivated'>> = {
+  refresh_token_expired: 'reauth_required',
+  refresh_token_reused: 'reauth_required',
+  refresh_token_invalidated: 'reauth_required',
+  invalid_grant: 'reauth_required',
+  token_invalidated: 'reauth_required',
+  token_expired: 'reauth_required',
+  app_session_terminated: 'reauth_required',
+  account_session_expired: 'reauth_required',
+  account_auth_invalidated: 'reauth_required',
+  account_deactivated: 'deactivated',
+  account_suspended: 'deactivated',
+  account_deleted: 'deactivated',
+  deactivated_workspace: 'deactivated',
+}
+
+/**
+ * The state after `event`; the same object when nothing changes, so that callers can write only on change.
+ * Throws `account_state_transition_invalid` for a pause or reactivation the state forbids.
+ */
+export const nextState = (state: AccountState, event: AccountEvent): AccountState => {
+  switch (event.kind) {
+    case 'rate_limited':
+    case 'quota_exceeded':
+      return block(state, event)
+    case 'usage':
+      return observe(state, event)
+    case 'checked':
+      return check(state, event)
+    case 'tick':
+      return tick(state, event.at)
+    case 'auth_failed':
+      return refuseAuth(state, event)
+    case 'pause':
+      return pause(state, event.at)
+    case 'reactivate':
+      return reactivate(state)
+    case 'reauthenticated':
+      return state === ACTIVE ? state : ACTIVE
+    case 'succeeded':
+      // A turn that was under way when the block began says nothing about the block.
+      return state.status === 'active' && state.attempts > 0 ? ACTIVE : state
+  }
+}
+
+/** Whether the account is out of use for a time only. */
+export const isBlocked = (state: AccountState): boolean =>
+  state.status === 'rate_limited' || state.status === 'quota_exceeded'
+
+/** `resetAt` when it can be believed: finite, ahead of `at`, at most 366 days ahead. */
+export const plausibleReset = (resetAt: number | null, at: number): number | null =>
+  resetAt !== null && Number.isFinite(resetAt) && resetAt > at && resetAt <= at + MAX_RESET_AHEAD_MS
+    ? Math.ceil(resetAt)
+    : null
+
+const block = (
+  state: AccountState,
+  event: Extract<AccountEvent, { kind: 'rate_limited' | 'quota_exceeded' }>,
+): AccountState => {
+  const wasBlocked = isBlocked(state)
+  if (!wasBlocked && state.status !== 'active') return state
+  const statedReset = plausibleReset(event.resetAt, event.at)
+  const until = statedReset ?? (event.retryAfterMs ? plausibleReset(event.at + event.retryAfterMs, event.at) : null)
+  // Turns that were in flight when the block began may still be refused: they may lengthen the block,
+  // but neither shorten it nor count as another failed attempt.
+  if (wasBlocked && (until === null || (state.until !== null && state.until >= until))) return state
+  return {
+    status: event.kind,
+    // Only a used-up allowance comes with a date.
+    cause: event.cause || (statedReset === null ? event.kind : 'usage_limit_reached'),
+    evidence: event.evidence || event.kind,
+    since: state.status === event.kind ? (state.since ?? event.at) : event.at,
+    until,
+    nextCheckAt: until === null ? event.at + checkDelayMs(state.attempts) : null,
+    attempts: wasBlocked || until !== null ? state.attempts : state.attempts + 1,
+  }
+}
+
+const observe = (state: AccountState, { at, snapshot }: Extract<AccountEvent, { kind: 'usage' }>): AccountState => {
+  if (!isBlocked(state)) return state
+  // A `since` ahead of now is a clock that was set back; it must not outrank every report to come.
+  const isLater = state.since === null || !(snapshot.at <= state.since) || state.since > at
+  if (!isLater) return state
+  const { exhausted, resetAt } = isExhausted(snapshot, at)
+  if (!exhausted) return hasEvidence(snapshot) ? ACTIVE : state
+  const until = plausibleReset(resetAt, at)
+  return until === null || until === state.until ? state : { ...state, until, nextCheckAt: null }
+}
+
+const hasEvidence = ({ windows, credits }: UsageSnapshot): boolean =>
+  windows.fiveHour !== null || windows.weekly !== null || windows.monthly !== null || hasUsableCredits(credits)
+
+const check = (state: AccountState, { at, ok }: Extract<AccountEvent, { kind: 'checked' }>): AccountState => {
+  if (!isBlocked(state)) return state
+  if (ok) return ACTIVE
+  if (state.until !== null) return state
+  return { ...state, nextCheckAt: at + checkDelayMs(state.attempts), attempts: state.attempts + 1 }
+}
+
+/** Ends what is over, and gives a block restored with impossible times (clock set back, damaged row) a way out. */
+const tick = (state: AccountState, at: number): AccountState => {
+  if (!isBlocked(state)) return state
+  if (state.until !== null) {
+    if (state.until <= at) return reopen(state)
+    if (plausibleReset(state.until, at) !== null) return state
+    return { ...state, until: null, nextCheckAt: at + CHECK_INTERVAL_MS }
+  }
+  if (state.nextCheckAt === null || !(state.nextCheckAt > at)) return reopen(state)
+  const latest = at + MAX_CHECK_DELAY_MS
+  return state.nextCheckAt <= latest ? state : { ...state, nextCheckAt: latest }
+}
+
+/** Half open: one more refusal without a date continues the back-off where it stood. */
+const reopen = (state: AccountState): AccountState =>
+  state.attempts === 0 ? ACTIVE : { ...ACTIVE, attempts: state.attempts }
+
+const checkDelayMs = (attempts: number): number =>
+  Math.min(MAX_CHECK_DELAY_MS, CHECK_INTERVAL_MS * 2 ** Math.min(attempts, 10))
+
+const refuseAuth = (
+  state: AccountState,
+  { at, code, evidence }: Extract<AccountEvent, { kind: 'auth_failed' }>,
+): AccountState => {
+  const known = Object.hasOwn(PERMANENT_AUTH_CODES, code) ? PERMANENT_AUTH_CODES[code] : undefined
+  const status = known ?? 'reauth_required'
+  if (state.status === status || state.status === 'deactivated') return state
+  return { ...ACTIVE, status, cause: code, evidence: evidence || code, since: at }
+}
+
+const pause = (state: AccountState, at: number): AccountState => {
+  if (state.status === 'paused') return state
+  if (state.status === 'reauth_required' || state.status === 'deactivated') {
+    throw new AppError('account_state_transition_invalid', {
+      message: `An account that is ${LABEL[state.status]} cannot be paused.`,
+    })
+  }
+  return { ...ACTIVE, status: 'paused', cause: 'paused', since: at }
+}
+
+const reactivate = (state: AccountState): AccountState => {
+  if (state.status === 'reauth_required') {
+    throw new AppError('account_state_transition_invalid', {
+      message: `An account that is ${LABEL.reauth_required} has to sign in again first.`,
+    })
+  }
+  return state.status === 'active' ? state : ACTIVE
+}
+
+const LABEL = { reauth_required: 'waiting for a new sign-in', deactivated: 'deactivated' } as const

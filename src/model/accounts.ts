@@ -1,0 +1,173 @@
+/** Upstream accounts as rows: import, tokens, state, and the small edits an operator makes. Every change is one commit with its audit row. */
+import { and, eq, isNull } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../db/commit.ts'
+import { accounts, accountUsage, type RoutingPolicy } from '../../db/schema/accounts.ts'
+import { AppError } from '../errors.ts'
+import type { Random } from '../lib/random.ts'
+import type { Sealer } from '../lib/seal.ts'
+import { type AccountState, nextState } from './account-state.ts'
+import { type Actor, append } from './audit.ts'
+import type { AccountIdentity, AccountTokens, ImportedAccount } from './auth-json.ts'
+import type { UsageSnapshot } from './usage-windows.ts'
+
+export type AccountRow = typeof accounts.$inferSelect
+
+export const listAccounts = (db: Db): AccountRow[] => db.select().from(accounts).orderBy(accounts.createdAt).all()
+
+/** Throws `account_not_found`. */
+export const getAccount = (db: Db, id: string): AccountRow =>
+  db.select().from(accounts).where(eq(accounts.id, id)).get() ?? notFound()
+
+export const displayName = (row: Pick<AccountRow, 'alias' | 'email'>): string => row.alias ?? row.email
+
+export const stateOf = (row: AccountRow): AccountState => ({
+  status: row.status,
+  cause: row.cause,
+  evidence: row.evidence,
+  since: row.since,
+  until: row.until,
+  nextCheckAt: row.nextCheckAt,
+  attempts: row.attempts,
+})
+
+export const usageOf = (db: Db): Map<string, UsageSnapshot> =>
+  new Map(
+    db
+      .select()
+      .from(accountUsage)
+      .all()
+      .map((row) => [row.accountId, row.snapshot as UsageSnapshot]), // as: only `saveUsage` and the ledger write it
+  )
+
+/**
+ * Adds the account, or renews the tokens of the one with the same seat (e-mail, workspace, user). A renewed account
+ * that needed a sign-in is active again; a paused one stays paused.
+ */
+export const importAccount = (
+  tx: Tx,
+  imported: ImportedAccount,
+  { sealer, random, actor }: { sealer: Sealer; random: Random; actor: Actor },
+): AccountRow => {
+  const { identity, tokens } = imported
+  const existing = findSeat(tx, identity)
+  const id = existing?.id ?? random.id('acc')
+  const renewed = { ...identity, ...sealTokens(sealer, id, tokens), lastRefreshAt: imported.lastRefreshAt ?? actor.at }
+  if (existing) {
+    const state =
+      existing.status === 'paused'
+        ? stateOf(existing)
+        : nextState(stateOf(existing), { kind: 'reauthenticated', at: actor.at })
+    tx.update(accounts)
+      .set({ ...renewed, ...state })
+      .where(eq(accounts.id, id))
+      .run()
+  } else
+    tx.insert(accounts)
+      .values({ id, createdAt: actor.at, ...renewed })
+      .run()
+  append(tx, actor, 'account_imported', {
+    target: id,
+    details: { email: identity.email, renewed: existing !== undefined },
+  })
+  notice(tx, 'accounts')
+  return getAccount(tx, id)
+}
+
+const findSeat = (tx: Tx, { email, chatgptAccountId, chatgptUserId }: AccountIdentity): AccountRow | undefined =>
+  tx
+    .select()
+    .from(accounts)
+    .where(
+      and(
+        eq(accounts.email, email),
+        chatgptAccountId === null ? isNull(accounts.chatgptAccountId) : eq(accounts.chatgptAccountId, chatgptAccountId),
+        chatgptUserId === null ? isNull(accounts.chatgptUserId) : eq(accounts.chatgptUserId, chatgptUserId),
+      ),
+    )
+    .get()
+
+/** Seals each token for its own column of its own row, so that none can be moved to another. */
+const sealTokens = (sealer: Sealer, id: string, tokens: AccountTokens) => ({
+  accessTokenSealed: sealer.seal(tokens.accessToken, `accounts.access_token.${id}`),
+  refreshTokenSealed: sealer.seal(tokens.refreshToken, `accounts.refresh_token.${id}`),
+  idTokenSealed: sealer.seal(tokens.idToken, `accounts.id_token.${id}`),
+})
+
+export const openTokens = (sealer: Sealer, row: AccountRow): AccountTokens => ({
+  accessToken: sealer.open(row.accessTokenSealed, `accounts.access_token.${row.id}`),
+  refreshToken: sealer.open(row.refreshTokenSealed, `accounts.refresh_token.${row.id}`),
+  idToken: sealer.open(row.idTokenSealed, `accounts.id_token.${row.id}`),
+})
+
+/**
+ * Stores rotated tokens. Must be committed before the new access token is used: the old refresh token is dead.
+ * Returns false when the account was deleted or re-imported meanwhile: those newer tokens stand.
+ */
+export const storeTokens = (
+  tx: Tx,
+  {
+    id,
+    previousSealed,
+    tokens,
+    sealer,
+    at,
+  }: { id: string; previousSealed: string; tokens: AccountTokens; sealer: Sealer; at: number },
+): boolean => {
+  const stored = tx
+    .update(accounts)
+    .set({ ...sealTokens(sealer, id, tokens), lastRefreshAt: at })
+    .where(and(eq(accounts.id, id), eq(accounts.refreshTokenSealed, previousSealed)))
+    .returning({ id: accounts.id })
+    .all()
+  notice(tx, 'accounts')
+  return stored.length === 1
+}
+
+export const saveState = (tx: Tx, id: string, state: AccountState): void => {
+  tx.update(accounts).set(state).where(eq(accounts.id, id)).run()
+  notice(tx, 'accounts')
+}
+
+export const savePlan = (tx: Tx, id: string, planType: string): void => {
+  tx.update(accounts).set({ planType }).where(eq(accounts.id, id)).run()
+  notice(tx, 'accounts')
+}
+
+export const pauseAccount = (tx: Tx, id: string, actor: Actor): AccountState => transition(tx, id, actor, 'pause')
+
+export const reactivateAccount = (tx: Tx, id: string, actor: Actor): AccountState =>
+  transition(tx, id, actor, 'reactivate')
+
+const transition = (tx: Tx, id: string, actor: Actor, kind: 'pause' | 'reactivate'): AccountState => {
+  const state = nextState(stateOf(getAccount(tx, id)), { kind, at: actor.at })
+  saveState(tx, id, state)
+  append(tx, actor, kind === 'pause' ? 'account_paused' : 'account_reactivated', { target: id })
+  return state
+}
+
+export interface AccountEdit {
+  alias?: string | null
+  routingPolicy?: RoutingPolicy
+  securityWorkAuthorized?: boolean
+}
+
+export const editAccount = (tx: Tx, id: string, edit: AccountEdit, actor: Actor): AccountRow => {
+  getAccount(tx, id)
+  if (Object.keys(edit).length > 0) tx.update(accounts).set(edit).where(eq(accounts.id, id)).run()
+  append(tx, actor, 'account_updated', { target: id, details: { ...edit } })
+  notice(tx, 'accounts')
+  return getAccount(tx, id)
+}
+
+/** Its log rows stay, with the id of an account that no longer is. */
+export const deleteAccount = (tx: Tx, id: string, actor: Actor): void => {
+  const { email } = getAccount(tx, id)
+  tx.delete(accounts).where(eq(accounts.id, id)).run()
+  append(tx, actor, 'account_deleted', { target: id, details: { email } })
+  notice(tx, 'accounts')
+  notice(tx, 'affinity')
+}
+
+const notFound = (): never => {
+  throw new AppError('account_not_found')
+}

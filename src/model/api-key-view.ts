@@ -1,0 +1,55 @@
+/** An API key as dashboard clients see it: camelCase, ISO times, never a hash. */
+import type { StoredKey } from './api-keys.ts'
+import { type LimitRow, resetAfter } from './key-limits.ts'
+
+export type ApiKey = ReturnType<typeof toApiKey>
+/** The answer to making or renewing a key: the only place where the key itself stands. */
+export type ShownKey = ApiKey & { key: string }
+
+/** The wire shape at `now` (ms): a limit whose window has passed shows zero and its next reset. */
+export const toApiKey = (row: StoredKey, now: number) => ({
+  id: row.id,
+  name: row.name,
+  keyPrefix: row.keyPrefix,
+  isActive: row.isActive,
+  deactivatedReason: row.deactivatedReason ?? (row.expiresAt !== null && row.expiresAt <= now ? 'expired' : null),
+  ownerUserId: row.ownerUserId,
+  createdAt: iso(row.createdAt),
+  expiresAt: row.expiresAt === null ? null : iso(row.expiresAt),
+  lastUsedAt: row.lastUsedAt === null ? null : iso(row.lastUsedAt),
+  allowedModels: row.allowedModels,
+  applyToCodexModel: row.applyToCodexModel,
+  enforcedModel: row.enforcedModel,
+  enforcedReasoningEffort: row.enforcedReasoningEffort,
+  allowedReasoningEfforts: row.allowedReasoningEfforts,
+  enforcedServiceTier: row.enforcedServiceTier,
+  trafficClass: row.trafficClass,
+  transportPolicyOverride: row.transportPolicyOverride,
+  usageSections: row.usageSections,
+  accountAssignmentScopeEnabled: row.assignedAccountIds !== null,
+  assignedAccountIds: row.assignedAccountIds,
+  sourceAssignmentScopeEnabled: false,
+  assignedSourceIds: null,
+  limits: row.limits.map((limit) => toLimit(limit, now)),
+  usageSummary: {
+    requestCount: row.requestCount,
+    totalTokens: row.inputTokens + row.outputTokens,
+    cachedInputTokens: row.cachedInputTokens,
+    totalCostUsd: row.costMicros / 1e6,
+  },
+  pooledRemainingPercentPrimary: null,
+  pooledRemainingPercentSecondary: null,
+  pooledCapacityCreditsPrimary: null,
+})
+
+const toLimit = (limit: LimitRow, now: number) => ({
+  id: limit.id,
+  limitType: limit.limitType,
+  limitWindow: limit.limitWindow,
+  maxValue: limit.maxValue,
+  currentValue: limit.resetAt <= now ? 0 : limit.currentValue,
+  modelFilter: limit.modelFilter || null,
+  resetAt: iso(resetAfter(now, limit.resetAt, limit.limitWindow)),
+})
+
+const iso = (ms: number): string => new Date(ms).toISOString()

@@ -1,0 +1,166 @@
+/** API keys as rows: making, changing, renewing and deleting them, each in one commit with its audit row. */
+import { asc, eq, inArray } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+import { apiKeyLimits, apiKeys } from '../../db/schema/keys.ts'
+import { AppError } from '../errors.ts'
+import type { Random } from '../lib/random.ts'
+import { type Actor, append } from './audit.ts'
+import { type KeyPatch, type LimitInput, limitIdentity, type NewKey } from './key-input.ts'
+import { LIMIT_ORDER, type LimitRow, limitsOf, replaceLimits, zeroLimits } from './key-limits.ts'
+
+export { KeyPatch, NewKey } from './key-input.ts'
+
+type KeyRow = typeof apiKeys.$inferSelect
+/** A key with its limits, by type, window and model. */
+export type StoredKey = KeyRow & { limits: LimitRow[] }
+/** The key itself stands here once and is never stored. */
+export type IssuedKey = { row: StoredKey; key: string }
+
+interface Doing {
+  actor: Actor
+  random: Random
+}
+
+const PLAIN_PREFIX = 'sk-clb-'
+const SECRET_BYTES = 32
+const SHOWN_LENGTH = 15
+/** What `weeklyTokenLimit` stands for. */
+const LEGACY_WEEKLY = { limitType: 'total_tokens', limitWindow: 'weekly', modelFilter: '' } as const
+
+/** Hex SHA-256 of the whole key: 256 random bits need neither salt nor stretching. */
+export const hashKey = (key: string): string => new Bun.CryptoHasher('sha256').update(key).digest('hex')
+
+/** All keys, oldest first. */
+export const listKeys = (db: Db): StoredKey[] => {
+  const limits = Map.groupBy(
+    db
+      .select()
+      .from(apiKeyLimits)
+      .orderBy(...LIMIT_ORDER)
+      .all(),
+    (limit) => limit.keyId,
+  )
+  const rows = db.select().from(apiKeys).orderBy(asc(apiKeys.createdAt), asc(apiKeys.id)).all()
+  return rows.map((row) => ({ ...row, limits: limits.get(row.id) ?? [] }))
+}
+
+/** Throws `not_found`. */
+export const getKey = (db: Db, id: string): StoredKey => {
+  const row = db.select().from(apiKeys).where(eq(apiKeys.id, id)).get()
+  if (!row) throw new AppError('not_found', { message: 'There is no such API key.' })
+  return { ...row, limits: limitsOf(db, id) }
+}
+
+/** Throws `validation_error` where fields contradict each other or name an account that does not exist. */
+export const createKey = (tx: Tx, input: NewKey, { actor, random }: Doing): IssuedKey => {
+  demandValid(tx, input)
+  const id = random.id('key')
+  const { key, ...secret } = newSecret(random)
+  tx.insert(apiKeys)
+    .values({ ...columnsOf(input), ...secret, id, name: input.name, createdAt: actor.at })
+    .run()
+  replaceLimits(tx, id, wantedLimits(input, []) ?? [], { random, now: actor.at })
+  append(tx, actor, 'api_key_created', { target: id, details: { name: input.name } })
+  notice(tx, 'keys')
+  return { row: getKey(tx, id), key }
+}
+
+/**
+ * Changes what `patch` names. Limits that stay keep their use. Throws `not_found`, and `validation_error` also when a
+ * key that went down with its owner is switched on from here.
+ */
+export const updateKey = (tx: Tx, id: string, patch: KeyPatch, { actor, random }: Doing): StoredKey => {
+  const before = getKey(tx, id)
+  const columns = { ...columnsOf(patch), ...activation(before, patch) }
+  demandValid(tx, { ...before, ...columns, assignedAccountIds: patch.assignedAccountIds })
+  if (Object.values(columns).some((value) => value !== undefined))
+    tx.update(apiKeys).set(columns).where(eq(apiKeys.id, id)).run()
+  const limits = wantedLimits(patch, before.limits)
+  if (limits) replaceLimits(tx, id, limits, { random, now: actor.at })
+  if (patch.resetUsage) zeroLimits(tx, id)
+  append(tx, actor, 'api_key_updated', { target: id, details: { changed: Object.keys(patch) } })
+  notice(tx, 'keys')
+  return getKey(tx, id)
+}
+
+/** A new secret for the same key, with its policy and its use; the old one is dead at once. Throws `not_found`. */
+export const regenerateKey = (tx: Tx, id: string, { actor, random }: Doing): IssuedKey => {
+  const { name } = getKey(tx, id)
+  const { key, ...secret } = newSecret(random)
+  tx.update(apiKeys).set(secret).where(eq(apiKeys.id, id)).run()
+  append(tx, actor, 'api_key_regenerated', { target: id, details: { name } })
+  notice(tx, 'keys')
+  return { row: getKey(tx, id), key }
+}
+
+/** Its log rows stay, with the id of a key that no longer is. Throws `not_found`. */
+export const deleteKey = (tx: Tx, id: string, actor: Actor): void => {
+  const { name } = getKey(tx, id)
+  tx.delete(apiKeys).where(eq(apiKeys.id, id)).run()
+  append(tx, actor, 'api_key_deleted', { target: id, details: { name } })
+  notice(tx, 'keys')
+}
+
+const newSecret = (random: Random) => {
+  const key = PLAIN_PREFIX + random.token(SECRET_BYTES)
+  return { key, keyHash: hashKey(key), keyPrefix: key.slice(0, SHOWN_LENGTH) }
+}
+
+/** What is not a column of its own is left out; an empty allowlist is none. */
+const columnsOf = (input: Partial<NewKey>): Partial<KeyRow> => {
+  const { limits, weeklyTokenLimit, assignedSourceIds, allowedModels, isActive, resetUsage, ...columns }: KeyPatch =
+    input
+  return allowedModels === undefined
+    ? columns
+    : { ...columns, allowedModels: allowedModels?.length ? allowedModels : null }
+}
+
+/** A revocation by hand also stands over one by the owner's: it must not end when the owner comes back. */
+const activation = (before: KeyRow, { isActive }: KeyPatch): Partial<KeyRow> => {
+  if (isActive === undefined) return {}
+  if (isActive && before.deactivatedReason === 'owner_disabled')
+    throw invalid({ isActive: ['The owner of this key is disabled.'] })
+  return { isActive, deactivatedReason: isActive ? null : 'manual' }
+}
+
+/** The limits after the change, or undefined when it names none. */
+const wantedLimits = (input: Partial<NewKey>, present: readonly LimitInput[]): LimitInput[] | undefined => {
+  const { limits, weeklyTokenLimit } = input
+  if (!weeklyTokenLimit && (weeklyTokenLimit === undefined || limits)) return limits
+  const isLegacy = (limit: LimitInput) => limitIdentity(limit) === limitIdentity(LEGACY_WEEKLY)
+  if (limits?.some(isLegacy)) throw invalid({ weeklyTokenLimit: ['The list of limits has one of this kind, too.'] })
+  const others = (limits ?? present).filter((limit) => !isLegacy(limit))
+  return weeklyTokenLimit ? [...others, { ...LEGACY_WEEKLY, maxValue: weeklyTokenLimit }] : others
+}
+
+interface Policy {
+  allowedModels?: readonly string[] | null
+  enforcedModel?: string | null
+  enforcedReasoningEffort?: string | null
+  allowedReasoningEfforts?: readonly string[] | null
+  assignedAccountIds?: readonly string[] | null
+}
+
+const demandValid = (db: Db, policy: Policy): void => {
+  const { allowedModels, enforcedModel } = policy
+  if (allowedModels?.length && enforcedModel && !allowedModels.includes(enforcedModel))
+    throw invalid({ enforcedModel: ['The enforced model is not among the allowed models.'] })
+  if (policy.enforcedReasoningEffort && policy.allowedReasoningEfforts)
+    throw invalid({ allowedReasoningEfforts: ['A key enforces one reasoning effort or allows a list, not both.'] })
+  const unknown = unknownAccounts(db, policy.assignedAccountIds ?? [])
+  if (unknown.length > 0) throw invalid({ assignedAccountIds: unknown.map((id) => `There is no account ${id}.`) })
+}
+
+const unknownAccounts = (db: Db, ids: readonly string[]): string[] => {
+  if (ids.length === 0) return []
+  const known = db
+    .select({ id: accounts.id })
+    .from(accounts)
+    .where(inArray(accounts.id, [...ids]))
+    .all()
+  return ids.filter((id) => !known.some((row) => row.id === id))
+}
+
+const invalid = (fields: Record<string, string[]>): AppError =>
+  new AppError('validation_error', { details: { fields } })

@@ -1,0 +1,118 @@
+/** Reads the native client's `auth.json`, in its own spelling and in camelCase, into the tokens and identity of one account. */
+import { z } from 'zod'
+import { AppError } from '../errors.ts'
+
+export interface AccountIdentity {
+  email: string
+  chatgptAccountId: string | null
+  chatgptUserId: string | null
+  planType: string
+  workspaceId: string | null
+  workspaceLabel: string | null
+  seatType: string | null
+}
+
+export interface AccountTokens {
+  accessToken: string
+  refreshToken: string
+  idToken: string
+}
+
+export interface ImportedAccount {
+  identity: AccountIdentity
+  tokens: AccountTokens
+  /** ms; when the file says its tokens were last refreshed. */
+  lastRefreshAt: number | null
+}
+
+const token = z.string().trim().min(1)
+
+const AuthJson = z.object({
+  tokens: z
+    .object({
+      id_token: token.optional(),
+      idToken: token.optional(),
+      access_token: token.optional(),
+      accessToken: token.optional(),
+      refresh_token: token.optional(),
+      refreshToken: token.optional(),
+      account_id: z.string().nullish(),
+      accountId: z.string().nullish(),
+    })
+    .nullish(),
+  last_refresh: z.string().nullish(),
+  lastRefresh: z.string().nullish(),
+})
+
+const AuthClaim = z.object({
+  chatgpt_account_id: z.string().nullish(),
+  chatgpt_user_id: z.string().nullish(),
+  chatgpt_plan_type: z.string().nullish(),
+  workspace_id: z.string().nullish(),
+  workspace_label: z.string().nullish(),
+  seat_type: z.string().nullish(),
+})
+
+const IdClaims = z.object({
+  email: z.string().trim().min(3),
+  sub: z.string().nullish(),
+  'https://api.openai.com/auth': AuthClaim.nullish(),
+})
+
+/** Throws `invalid_auth_json`, naming `fileName` and what is wrong with it. */
+export const parseAuthJson = (text: string, fileName: string): ImportedAccount => {
+  const refuse = (why: string): never => {
+    throw new AppError('invalid_auth_json', { message: `${fileName}: ${why}`, param: fileName })
+  }
+  const file = AuthJson.safeParse(parseJson(text) ?? refuse('is not JSON'))
+  if (!file.success) return refuse(`is not a native auth.json (${file.error.issues[0]?.path.join('.') || 'top level'})`)
+  const { tokens } = file.data
+  if (!tokens) return refuse('holds no tokens; it is from a client signed in with an API key')
+  const accessToken = tokens.access_token ?? tokens.accessToken ?? refuse('has no access_token')
+  const refreshToken = tokens.refresh_token ?? tokens.refreshToken ?? refuse('has no refresh_token')
+  const idToken = tokens.id_token ?? tokens.idToken ?? refuse('has no id_token')
+  const identity = identityOf(idToken) ?? refuse('has an id_token without an e-mail address')
+  const lastRefreshAt = Date.parse(file.data.last_refresh ?? file.data.lastRefresh ?? '')
+  return {
+    identity: {
+      ...identity,
+      chatgptAccountId: identity.chatgptAccountId ?? tokens.account_id ?? tokens.accountId ?? null,
+    },
+    tokens: { accessToken, refreshToken, idToken },
+    lastRefreshAt: Number.isNaN(lastRefreshAt) ? null : lastRefreshAt,
+  }
+}
+
+/** Who an ID token speaks of, or null. The signature is not checked: the token came from the operator or over TLS. */
+export const identityOf = (idToken: string): AccountIdentity | null => {
+  const claims = IdClaims.safeParse(jwtClaims(idToken))
+  if (!claims.success) return null
+  const { email, sub } = claims.data
+  const auth = claims.data['https://api.openai.com/auth']
+  return {
+    email,
+    chatgptAccountId: auth?.chatgpt_account_id ?? null,
+    chatgptUserId: auth?.chatgpt_user_id ?? sub ?? null,
+    planType: auth?.chatgpt_plan_type ?? 'unknown',
+    workspaceId: auth?.workspace_id ?? null,
+    workspaceLabel: auth?.workspace_label ?? null,
+    seatType: auth?.seat_type ?? null,
+  }
+}
+
+/** ms at which a JWT expires, or null when it does not say. */
+export const expiryOf = (jwt: string): number | null => {
+  const claims = z.object({ exp: z.number() }).safeParse(jwtClaims(jwt))
+  return claims.success ? claims.data.exp * 1000 : null
+}
+
+const jwtClaims = (jwt: string): unknown =>
+  parseJson(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString('utf8')) ?? null
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

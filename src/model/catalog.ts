@@ -1,0 +1,213 @@
+/**
+ * The models of the pool, seen through what the upstream last told each account and client version: which account offers
+ * what, and the lists that clients are given. A memory view; the rows are rewritten by `jobs/catalog.ts`.
+ */
+import { createHash } from 'node:crypto'
+import { and, asc, desc, eq, notInArray } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../db/commit.ts'
+import { accountCatalogs, accounts } from '../../db/schema/accounts.ts'
+import { complete, isListed, type ModelEntry, type PublicModel, toPublicModel } from './catalog-entry.ts'
+import { isClientVersion, nearestVersion, PINNED_CLIENT_VERSION } from './client-version.ts'
+import type { KeyPolicy } from './key-ring.ts'
+
+/** What of an API key decides the models it sees; none: all of them. */
+export type ModelPolicy = Pick<KeyPolicy, 'allowedModels' | 'applyToCodexModel' | 'enforcedModel'>
+
+export interface Listing {
+  /** The JSON document, encoded once until the catalog changes. */
+  bytes: Uint8Array<ArrayBuffer>
+  /** Strong entity tag; equal documents have equal tags. */
+  etag: string
+}
+
+/** Versions of clients that were seen and are kept up to date, beside the pinned one. */
+const VERSIONS_KEPT = 8
+
+const EVERYTHING: ModelPolicy = Object.freeze({ allowedModels: null, applyToCodexModel: false, enforcedModel: null })
+
+export class Catalog {
+  readonly #db: Db
+  /** Version → slug → entry. */
+  #models = new Map<string, ReadonlyMap<string, ModelEntry>>()
+  /** Account → slugs, over all versions. */
+  #offers = new Map<string, ReadonlySet<string>>()
+  /** Most recently seen last. */
+  #seen: string[] = []
+  /** A changed key is a new policy object, so nothing stale is found under it. */
+  #listings = new WeakMap<ModelPolicy, Map<string, Listing>>()
+
+  constructor(db: Db) {
+    this.#db = db
+    this.reload()
+  }
+
+  /** Reads the rows again, one at a time: a catalog weighs hundreds of kilobytes, and only the union is kept. */
+  reload(): void {
+    const models = new Map<string, Map<string, ModelEntry>>()
+    const offers = new Map<string, Set<string>>()
+    for (const { accountId, clientVersion } of catalogKeys(this.#db)) {
+      const union = getOrSet(models, clientVersion, () => new Map<string, ModelEntry>())
+      const offered = getOrSet(offers, accountId, () => new Set<string>())
+      for (const entry of catalogOf(this.#db, accountId, clientVersion)) {
+        offered.add(entry.slug)
+        if (!union.has(entry.slug)) union.set(entry.slug, complete(entry))
+      }
+    }
+    this.#models = models
+    this.#offers = offers
+    this.#listings = new WeakMap()
+    if (this.#seen.length === 0) this.#seen = [...models.keys()].filter(isSeenVersion).slice(0, VERSIONS_KEPT).reverse()
+  }
+
+  /** Slugs the account offers to a client of any version; null while nothing was fetched for it. */
+  modelsOf(accountId: string): ReadonlySet<string> | null {
+    return this.#offers.get(accountId) ?? null
+  }
+
+  /** Remembers a client's version, so that its catalog is kept up to date. What is no version is ignored. */
+  noteClientVersion(version: string): void {
+    if (!isClientVersion(version) || !isSeenVersion(version)) return
+    this.#seen = [...this.#seen.filter((other) => other !== version), version].slice(-VERSIONS_KEPT)
+  }
+
+  /** The versions to be kept up to date. */
+  versions(): string[] {
+    return [PINNED_CLIENT_VERSION, ...this.#seen]
+  }
+
+  /** Whether the catalog of just this version was ever fetched, for any account. */
+  knows(version: string): boolean {
+    return this.#models.has(version)
+  }
+
+  /**
+   * `GET …/codex/models` for a client of `version` (null: it did not say), or for the known version nearest to it:
+   * entries verbatim, and the same models once more as OpenAI SDKs read them. Empty lists while nothing is known.
+   */
+  native(version: string | null, policy: ModelPolicy | null = null): Listing {
+    const nearest = this.#nearest(version)
+    return this.#listing(policy, `native ${nearest}`, (rules) => {
+      const models = nativeView(this.#entries(nearest), rules)
+      return { models, object: 'list', data: models.filter(isListed).map(toPublicModel) }
+    })
+  }
+
+  /** `GET /v1/models`. */
+  public(policy: ModelPolicy | null = null): Listing {
+    return this.#listing(policy, 'public', (rules) => {
+      const models = this.#entries(this.#nearest(null)).filter((entry) => isListed(entry) && allows(rules, entry.slug))
+      return { object: 'list', data: models.map(toPublicModel) }
+    })
+  }
+
+  /** One model, hidden ones included, as `GET /v1/models` tells it; null when there is none or the key may not use it. */
+  find(slug: string, policy: ModelPolicy | null = null): PublicModel | null {
+    const entry = this.#entry(slug)
+    return entry && allows(policy ?? EVERYTHING, slug) ? toPublicModel(entry) : null
+  }
+
+  /** Whether the upstream asks for sockets for this model. */
+  prefersWebsockets(slug: string): boolean {
+    return this.#entry(slug)?.prefer_websockets === true
+  }
+
+  #entry(slug: string): ModelEntry | undefined {
+    return this.#models.get(this.#nearest(null) ?? '')?.get(slug)
+  }
+
+  #nearest(version: string | null): string | null {
+    return nearestVersion(this.#models.keys(), version ?? PINNED_CLIENT_VERSION)
+  }
+
+  /** In the order of their priority, which does not change with the order of the fetches. */
+  #entries(version: string | null): ModelEntry[] {
+    const entries = [...(this.#models.get(version ?? '')?.values() ?? [])]
+    return entries.sort((a, b) => Number(a.priority) - Number(b.priority) || (a.slug < b.slug ? -1 : 1))
+  }
+
+  #listing(policy: ModelPolicy | null, name: string, build: (rules: ModelPolicy) => unknown): Listing {
+    const rules = policy ?? EVERYTHING
+    const known = getOrSet(this.#listings, rules, () => new Map<string, Listing>())
+    return getOrSet(known, name, () => encode(build(rules)))
+  }
+}
+
+/**
+ * Keeps what the upstream said as the last good copy. An empty list is no good copy. Returns whether anything changed
+ * but the time; only then is it announced.
+ */
+export const saveCatalog = (
+  tx: Tx,
+  { accountId, version }: { accountId: string; version: string },
+  models: readonly ModelEntry[],
+  at: number,
+): boolean => {
+  const isAccount = tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get() !== undefined
+  if (models.length === 0 || !isAccount) return false // it was deleted while its catalog was fetched
+  const before = catalogOf(tx, accountId, version)
+  const row = { fetchedAt: at, models: [...models] }
+  tx.insert(accountCatalogs)
+    .values({ accountId, clientVersion: version, ...row })
+    .onConflictDoUpdate({ target: [accountCatalogs.accountId, accountCatalogs.clientVersion], set: row })
+    .run()
+  const isChanged = JSON.stringify(before) !== JSON.stringify(models)
+  if (isChanged) notice(tx, 'catalog')
+  return isChanged
+}
+
+/** Drops the catalogs of versions that nobody uses any more. */
+export const dropOldCatalogs = (tx: Tx, versions: readonly string[]): void => {
+  const { changes } = tx
+    .delete(accountCatalogs)
+    .where(notInArray(accountCatalogs.clientVersion, [...versions]))
+    .run()
+  if (changes > 0) notice(tx, 'catalog')
+}
+
+/** The newest first: of two entries with one slug that one is kept. Those of one run are equally new. */
+const catalogKeys = (db: Db) =>
+  db
+    .select({ accountId: accountCatalogs.accountId, clientVersion: accountCatalogs.clientVersion })
+    .from(accountCatalogs)
+    .orderBy(desc(accountCatalogs.fetchedAt), asc(accountCatalogs.accountId), desc(accountCatalogs.clientVersion))
+    .all()
+
+const catalogOf = (db: Db, accountId: string, version: string): ModelEntry[] => {
+  const row = db
+    .select({ models: accountCatalogs.models })
+    .from(accountCatalogs)
+    .where(and(eq(accountCatalogs.accountId, accountId), eq(accountCatalogs.clientVersion, version)))
+    .get()
+  return (row?.models ?? []) as ModelEntry[] // as: only `saveCatalog` writes it
+}
+
+const isSeenVersion = (version: string): boolean => version !== PINNED_CLIENT_VERSION
+
+const allows = ({ enforcedModel, allowedModels }: ModelPolicy, slug: string): boolean =>
+  enforcedModel !== null ? slug === enforcedModel : (allowedModels?.has(slug) ?? true)
+
+/** Models a key may not use are left out, or hidden where its owner asks for that (proxy surface §8.4). */
+const nativeView = (entries: readonly ModelEntry[], policy: ModelPolicy): ModelEntry[] => {
+  const hides = policy.applyToCodexModel && policy.enforcedModel === null
+  return entries.flatMap((entry) => {
+    if (allows(policy, entry.slug)) return [entry]
+    return hides ? [{ ...entry, visibility: 'hide' }] : []
+  })
+}
+
+const encode = (document: unknown): Listing => {
+  const bytes = new TextEncoder().encode(JSON.stringify(document))
+  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}"` }
+}
+
+const getOrSet = <K, V>(
+  map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
+  key: K,
+  make: () => V,
+): V => {
+  const known = map.get(key)
+  if (known !== undefined) return known
+  const made = make()
+  map.set(key, made)
+  return made
+}

@@ -1,0 +1,63 @@
+/** Which addresses may call the proxy routes: a list of addresses and ranges, and the same list in memory. */
+import { asc, eq } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../db/commit.ts'
+import { firewallEntries } from '../../db/schema/keys.ts'
+import { AppError } from '../errors.ts'
+import { anyContains, type Cidr, formatCidr, parseCidr } from '../lib/cidr.ts'
+import { type Actor, append } from './audit.ts'
+
+export type FirewallEntry = typeof firewallEntries.$inferSelect
+
+/** What every request to a proxy route asks first. */
+export class Firewall {
+  readonly #db: Db
+  #ranges: readonly Cidr[] = []
+
+  constructor(db: Db) {
+    this.#db = db
+    this.reload()
+  }
+
+  reload(): void {
+    this.#ranges = listEntries(this.#db).flatMap(({ ipAddress }) => parseCidr(ipAddress) ?? [])
+  }
+
+  /** An empty list lets everybody in. With a list, a client whose address is unknown (null) stays out. */
+  allows(ip: string | null): boolean {
+    return this.#ranges.length === 0 || (ip !== null && anyContains(this.#ranges, ip))
+  }
+}
+
+/** Oldest first. */
+export const listEntries = (db: Db): FirewallEntry[] =>
+  db.select().from(firewallEntries).orderBy(asc(firewallEntries.createdAt), asc(firewallEntries.ipAddress)).all()
+
+/** Stores `text` in its canonical form. Throws `invalid_ip`, `ip_exists`. */
+export const addEntry = (tx: Tx, text: string, actor: Actor): FirewallEntry => {
+  const ipAddress = canonical(text)
+  if (!ipAddress) throw new AppError('invalid_ip', { param: 'ipAddress' })
+  const [added] = tx
+    .insert(firewallEntries)
+    .values({ ipAddress, createdAt: actor.at })
+    .onConflictDoNothing()
+    .returning()
+    .all()
+  if (!added) throw new AppError('ip_exists', { param: 'ipAddress' })
+  append(tx, actor, 'firewall_entry_added', { target: ipAddress })
+  notice(tx, 'firewall')
+  return added
+}
+
+/** Removes the entry, however it is written. Throws `ip_not_found`. */
+export const removeEntry = (tx: Tx, text: string, actor: Actor): void => {
+  const ipAddress = canonical(text) ?? ''
+  const removed = tx.delete(firewallEntries).where(eq(firewallEntries.ipAddress, ipAddress)).returning().all()
+  if (removed.length === 0) throw new AppError('ip_not_found')
+  append(tx, actor, 'firewall_entry_removed', { target: ipAddress })
+  notice(tx, 'firewall')
+}
+
+const canonical = (text: string): string | null => {
+  const cidr = parseCidr(text.trim())
+  return cidr && formatCidr(cidr)
+}

@@ -1,0 +1,96 @@
+/** The limits of API keys as rows: their windows, and how a new list of limits replaces the old one. */
+import { and, eq, gte, isNotNull, ne, or, type SQL, sql } from 'drizzle-orm'
+import type { Db, Tx } from '../../db/commit.ts'
+import { apiKeyLimits, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
+import { requests } from '../../db/schema/requests.ts'
+import type { Random } from '../lib/random.ts'
+import { type LimitInput, limitIdentity } from './key-input.ts'
+
+export type LimitRow = typeof apiKeyLimits.$inferSelect
+
+export const LIMIT_ORDER = [apiKeyLimits.limitType, apiKeyLimits.limitWindow, apiKeyLimits.modelFilter] as const
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+export const WINDOW_MS: Readonly<Record<LimitWindow, number>> = {
+  '5h': 5 * HOUR_MS,
+  daily: DAY_MS,
+  '7d': 7 * DAY_MS,
+  weekly: 7 * DAY_MS,
+  monthly: 30 * DAY_MS,
+}
+
+/** When the window running at `now` ends (ms): whole periods after `resetAt`, where that has passed. */
+export const resetAfter = (now: number, resetAt: number, window: LimitWindow): number => {
+  const periodMs = WINDOW_MS[window]
+  return resetAt > now ? resetAt : resetAt + (Math.floor((now - resetAt) / periodMs) + 1) * periodMs
+}
+
+/**
+ * Makes `wanted` the limits of the key. One that was there keeps its use and its reset; a new one starts a window now,
+ * with what the key used in the period before.
+ */
+export const replaceLimits = (
+  tx: Tx,
+  keyId: string,
+  wanted: readonly LimitInput[],
+  { random, now }: { random: Random; now: number },
+): void => {
+  const obsolete = new Map(limitsOf(tx, keyId).map((row) => [limitIdentity(row), row.id]))
+  for (const limit of wanted) {
+    const id = obsolete.get(limitIdentity(limit))
+    obsolete.delete(limitIdentity(limit))
+    if (id) tx.update(apiKeyLimits).set({ maxValue: limit.maxValue }).where(eq(apiKeyLimits.id, id)).run()
+    else insertLimit(tx, { ...limit, id: random.id('lim'), keyId }, now)
+  }
+  for (const id of obsolete.values()) tx.delete(apiKeyLimits).where(eq(apiKeyLimits.id, id)).run()
+}
+
+/** Every limit of the key starts over at zero; the windows end when they would have. */
+export const zeroLimits = (tx: Tx, keyId: string): void => {
+  tx.update(apiKeyLimits).set({ currentValue: 0 }).where(eq(apiKeyLimits.keyId, keyId)).run()
+}
+
+export const limitsOf = (db: Db, keyId: string): LimitRow[] =>
+  db
+    .select()
+    .from(apiKeyLimits)
+    .where(eq(apiKeyLimits.keyId, keyId))
+    .orderBy(...LIMIT_ORDER)
+    .all()
+
+const insertLimit = (tx: Tx, limit: LimitInput & { id: string; keyId: string }, now: number): void => {
+  const periodMs = WINDOW_MS[limit.limitWindow]
+  tx.insert(apiKeyLimits)
+    .values({ ...limit, currentValue: usedSince(tx, limit, now - periodMs), resetAt: now + periodMs })
+    .run()
+}
+
+/** What a limit of each kind counts over log rows; the same amounts as `reservations.ts` settles. */
+const USED: Record<LimitType, SQL<number>> = {
+  requests: sql`count(*)`,
+  total_tokens: sql`coalesce(sum(coalesce(${requests.inputTokens}, 0) + coalesce(${requests.outputTokens}, 0)), 0)`,
+  input_tokens: sql`coalesce(sum(${requests.inputTokens}), 0)`,
+  output_tokens: sql`coalesce(sum(${requests.outputTokens}), 0)`,
+  cost_usd: sql`coalesce(sum(${requests.costMicros}), 0)`,
+  credits: sql`0`,
+}
+
+/** A row counts when it was charged: it succeeded, or was cut short after the upstream had begun to work on it. */
+const usedSince = (
+  db: Db,
+  { keyId, limitType, modelFilter }: LimitInput & { keyId: string },
+  since: number,
+): number => {
+  const isCharged = or(eq(requests.status, 'ok'), isNotNull(requests.inputTokens))
+  const isOfModel = modelFilter === '' ? undefined : eq(requests.model, modelFilter)
+  const used = db
+    .select({ amount: USED[limitType] })
+    .from(requests)
+    .where(
+      and(eq(requests.keyId, keyId), gte(requests.startedAt, since), ne(requests.kind, 'warmup'), isCharged, isOfModel),
+    )
+    .get()
+  return used?.amount ?? 0
+}

@@ -1,0 +1,85 @@
+/** The permission vocabulary, what each implies, the preset roles, and the subset test behind delegation. */
+
+export const PERMISSIONS = [
+  'dashboard:read',
+  'accounts:read',
+  'accounts:write',
+  'accounts:export',
+  'api_keys:read',
+  'api_keys:write',
+  'api_keys:assign',
+  'ops:write',
+  'security:write',
+  'users:manage',
+  'roles:manage',
+  'conversations:read',
+  'audit:read',
+] as const
+export type Permission = (typeof PERMISSIONS)[number]
+export type Scope = 'all' | 'own'
+export type Grants = ReadonlyMap<Permission, Scope>
+
+/** A role that holds one of these is administrator-level (spec §2). */
+export const PRIVILEGED: readonly Permission[] = [
+  'security:write',
+  'users:manage',
+  'roles:manage',
+  'accounts:export',
+  'conversations:read',
+  'audit:read',
+]
+
+const OWN_SUPPORTED: readonly Permission[] = ['dashboard:read', 'api_keys:read', 'api_keys:write']
+
+const IMPLIES: Partial<Record<Permission, readonly Permission[]>> = {
+  'accounts:export': ['accounts:read'],
+  'api_keys:assign': ['api_keys:write'],
+  'security:write': ['ops:write'],
+}
+
+/** The generic write check: all three, at `all`. */
+const WRITE: readonly Permission[] = ['accounts:write', 'api_keys:write', 'ops:write']
+
+const grants = (permissions: readonly Permission[], scope: Scope = 'all'): Grants =>
+  new Map(permissions.map((permission) => [permission, scope]))
+
+export const PRESETS = {
+  admin: grants(PERMISSIONS),
+  operator: grants([
+    'dashboard:read',
+    'accounts:read',
+    'accounts:write',
+    'api_keys:read',
+    'api_keys:write',
+    'api_keys:assign',
+    'ops:write',
+  ]),
+  viewer: grants(['dashboard:read', 'accounts:read']),
+  member: grants(['dashboard:read', 'api_keys:read', 'api_keys:write'], 'own'),
+  guest: grants(['dashboard:read', 'accounts:read']),
+} as const satisfies Record<string, Grants>
+export type PresetSlug = keyof typeof PRESETS
+
+/** `all` satisfies `own`, never the reverse. */
+export const holds = (held: Grants, permission: Permission, scope: Scope = 'all'): boolean => {
+  const own = held.get(permission)
+  return own === 'all' || (own === 'own' && scope === 'own')
+}
+
+export const mayWrite = (held: Grants): boolean => WRITE.every((permission) => holds(held, permission))
+
+/** Whether everything in `inner` is also in `outer`: who may grant or act on a role (spec §5, delegation). */
+export const isSubset = (inner: Grants, outer: Grants): boolean =>
+  [...inner].every(([permission, scope]) => holds(outer, permission, scope))
+
+export const isAdminLevel = (held: Grants): boolean => PRIVILEGED.some((permission) => held.has(permission))
+
+/** What is wrong with a grant table, or null: implications must hold, and `own` only where it is supported. */
+export const grantProblem = (held: Grants): string | null => {
+  for (const [permission, scope] of held) {
+    if (scope === 'own' && !OWN_SUPPORTED.includes(permission)) return `${permission} has no own scope`
+    const missing = IMPLIES[permission]?.find((implied) => !holds(held, implied, scope))
+    if (missing) return `${permission} needs ${missing}`
+  }
+  return null
+}

@@ -1,0 +1,76 @@
+/** What is left in a pool of accounts together: one weighted window of each length. */
+import type { AccountStatus } from './account-state.ts'
+import { capacityCredits, type UsageSnapshot, type UsageWindows, usedNow } from './usage-windows.ts'
+
+export interface PooledAccount {
+  id: string
+  planType: string
+  state: { status: AccountStatus }
+  usage: UsageSnapshot | null
+}
+
+export interface PoolWindow {
+  window: '5h' | '7d' | 'monthly'
+  capacityCredits: number
+  usedCredits: number
+  /** The next of its accounts' resets (ms); null when none is known. */
+  resetAt: number | null
+}
+
+const LENGTHS = [
+  ['fiveHour', '5h'],
+  ['weekly', '7d'],
+  ['monthly', 'monthly'],
+] as const satisfies readonly (readonly [keyof UsageWindows, PoolWindow['window']])[]
+
+/**
+ * The windows of the accounts in `scope` (null: all) that are neither paused nor deactivated, weighted by the credits
+ * of their plans. A length for which no account has both a capacity and a report is left out.
+ */
+export const poolWindows = (
+  accounts: readonly PooledAccount[],
+  scope: ReadonlySet<string> | null,
+  now: number,
+): PoolWindow[] => {
+  const inPool = accounts.filter(({ id, state }) => (scope?.has(id) ?? true) && !OUT_OF_POOL.includes(state.status))
+  return LENGTHS.flatMap(([length, window]) => {
+    const shares = inPool.flatMap((account) => shareOf(account, length, now) ?? [])
+    return shares.length === 0 ? [] : { window, ...together(shares) }
+  })
+}
+
+/** Percent left, two decimals; null without such a window. */
+export const remainingPercent = (window: PoolWindow | undefined): number | null =>
+  window ? Math.round((1 - window.usedCredits / window.capacityCredits) * 10_000) / 100 : null
+
+const OUT_OF_POOL: readonly AccountStatus[] = ['paused', 'deactivated']
+
+interface Share {
+  capacityCredits: number
+  usedCredits: number
+  resetAt: number | null
+}
+
+/** An account on a monthly allowance has no other: its shorter windows are echoes of it. */
+const shareOf = ({ planType, usage }: PooledAccount, length: keyof UsageWindows, now: number): Share | null => {
+  const isMonthly = Boolean(usage?.windows.monthly) && capacityCredits(planType, 'monthly') > 0
+  const window = usage?.windows[length] ?? null
+  const usedPercent = usedNow(window, now)
+  const capacity = capacityCredits(planType, length)
+  if (usedPercent === null || capacity === 0 || isMonthly !== (length === 'monthly')) return null
+  const resetAt = window?.resetAt ?? 0
+  return {
+    capacityCredits: capacity,
+    usedCredits: (capacity * usedPercent) / 100,
+    resetAt: resetAt > now ? resetAt : null,
+  }
+}
+
+const together = (shares: readonly Share[]): Share => {
+  const resets = shares.flatMap(({ resetAt }) => resetAt ?? [])
+  return {
+    capacityCredits: shares.reduce((sum, share) => sum + share.capacityCredits, 0),
+    usedCredits: shares.reduce((sum, share) => sum + share.usedCredits, 0),
+    resetAt: resets.length === 0 ? null : Math.min(...resets),
+  }
+}

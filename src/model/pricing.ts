@@ -1,0 +1,152 @@
+/** What a request costs at the upstream's list prices: one versioned table, and arithmetic in whole micro-dollars. */
+
+/** Changes whenever a price does; stored costs are never recomputed. */
+export const PRICES_VERSION = '2026-11'
+
+/** Above this many input tokens the whole request is at the long-context rate (spec §1.7). */
+export const LONG_CONTEXT_TOKENS = 272_000
+
+export interface TokenUsage {
+  inputTokens: number | null
+  /** Part of the input. */
+  cachedInputTokens: number | null
+  /** Reasoning included. */
+  outputTokens: number | null
+  /** Stands in where the upstream reports no output tokens. */
+  reasoningTokens?: number | null
+}
+
+/**
+ * Micro-dollars (10⁻⁶ USD, whole, rounded down) for `usage` on `model` at a service tier;
+ * null when the model has no price here or the token counts are incomplete. Never a guess.
+ */
+export const costMicros = (usage: TokenUsage, model: string, tier: string | null): number | null => {
+  const price = priceOf(model)
+  const input = count(usage.inputTokens)
+  const output = count(usage.outputTokens) ?? count(usage.reasoningTokens)
+  if (!price || input === null || output === null) return null
+  const cached = Math.min(input, count(usage.cachedInputTokens) ?? 0)
+  const [inputRate, cachedRate, outputRate] = ratesFor(price, tier?.trim().toLowerCase() ?? null, input)
+  const picos =
+    (input - cached) * picosPerToken(inputRate) +
+    cached * picosPerToken(cachedRate ?? inputRate) +
+    output * picosPerToken(outputRate)
+  return Math.floor(picos / 1_000_000)
+}
+
+/** USD per million tokens, which is micro-dollars per token: input, cached input (null: as input), output. */
+type Rates = readonly [input: number, cached: number | null, output: number]
+
+interface Price {
+  standard: Rates
+  /** Its own rates, or a factor on the standard ones. */
+  priority?: Rates | number
+  flex?: Rates
+  long?: Rates
+}
+
+const GPT_5_1_CODEX: Price = { standard: [1.25, 0.125, 10], priority: [2.5, 0.25, 20] }
+const GPT_5_CHAT: Price = { standard: [1.25, 0.125, 10] }
+const GPT_5: Price = { standard: [1.25, 0.125, 10], priority: 2, flex: [0.625, 0.0625, 5] }
+const GPT_5_3: Price = { standard: [1.75, 0.175, 14] }
+const GPT_5_3_CODEX: Price = { standard: [1.75, 0.175, 14], priority: [3.5, 0.35, 28] }
+const GPT_IMAGE: Price = { standard: [5, 2, 30] }
+
+const PRICES: ReadonlyMap<string, Price> = new Map([
+  [
+    'gpt-5.6-sol',
+    { standard: [5, 0.5, 30], priority: [10, 1, 60], flex: [2.5, 0.25, 15], long: [10, 1, 45] } satisfies Price,
+  ],
+  ['gpt-5.6-terra', { standard: [2, 0.2, 12], priority: [4, 0.4, 24], flex: [1, 0.1, 6], long: [4, 0.4, 18] }],
+  [
+    'gpt-5.6-luna',
+    { standard: [0.2, 0.02, 1.2], priority: [0.4, 0.04, 2.4], flex: [0.1, 0.01, 0.6], long: [0.4, 0.04, 1.8] },
+  ],
+  ['gpt-5.5', { standard: [5, 0.5, 30], priority: [12.5, 1.25, 75], flex: [2.5, 0.25, 15] }],
+  ['gpt-5.5-pro', { standard: [30, null, 180], flex: [15, null, 90] }],
+  ['gpt-5.4', { standard: [2.5, 0.25, 15], priority: [5, 0.5, 30], flex: [1.25, 0.125, 7.5], long: [5, 0.5, 22.5] }],
+  ['gpt-5.4-mini', { standard: [0.75, 0.075, 4.5], flex: [0.375, 0.0375, 2.25] }],
+  ['gpt-5.4-nano', { standard: [0.2, 0.02, 1.25], flex: [0.1, 0.01, 0.625] }],
+  ['gpt-5.4-pro', { standard: [30, null, 180], flex: [15, null, 90], long: [60, null, 270] }],
+  ['gpt-5.3-codex', GPT_5_3_CODEX],
+  ['gpt-5.2-codex', GPT_5_3_CODEX],
+  ['gpt-5.3', GPT_5_3],
+  ['gpt-5.3-chat-latest', GPT_5_3],
+  ['gpt-5.2-chat-latest', GPT_5_3],
+  ['gpt-5.2', { standard: [1.75, 0.175, 14], priority: 2, flex: [0.875, 0.0875, 7] }],
+  ['gpt-5.1', GPT_5],
+  ['gpt-5', GPT_5],
+  ['gpt-5.1-chat-latest', GPT_5_CHAT],
+  ['gpt-5-chat-latest', GPT_5_CHAT],
+  ['gpt-5.1-codex-max', GPT_5_1_CODEX],
+  ['gpt-5.1-codex', GPT_5_1_CODEX],
+  ['gpt-5-codex', GPT_5_1_CODEX],
+  ['gpt-5.1-codex-mini', { standard: [0.25, 0.025, 2] }],
+  ['gpt-image-2', GPT_IMAGE],
+  ['gpt-image-1.5', GPT_IMAGE],
+  ['gpt-image-1', GPT_IMAGE],
+  ['gpt-image-1-mini', GPT_IMAGE],
+])
+
+/** Families: a name that is the prefix, or the prefix and a `-suffix` (dated and specialised variants), is priced as the model. */
+const FAMILIES: readonly (readonly [prefix: string, model: string])[] = [
+  ['gpt-5.6-sol', 'gpt-5.6-sol'],
+  ['gpt-5.6-terra', 'gpt-5.6-terra'],
+  ['gpt-5.6-luna', 'gpt-5.6-luna'],
+  ['gpt-5.5-pro', 'gpt-5.5-pro'],
+  ['gpt-5.5', 'gpt-5.5'],
+  ['gpt-5.4-pro', 'gpt-5.4-pro'],
+  ['gpt-5.4-mini', 'gpt-5.4-mini'],
+  ['gpt-5.4-nano', 'gpt-5.4-nano'],
+  ['gpt-5.4', 'gpt-5.4'],
+  ['gpt-5.3-codex', 'gpt-5.3-codex'],
+  ['gpt-5.3-chat-latest', 'gpt-5.3-chat-latest'],
+  ['gpt-5.3', 'gpt-5.3'],
+  ['gpt-5.2-codex', 'gpt-5.2-codex'],
+  ['gpt-5.2-chat-latest', 'gpt-5.2-chat-latest'],
+  ['gpt-5.2', 'gpt-5.2'],
+  ['gpt-5.1-codex-max', 'gpt-5.1-codex-max'],
+  ['gpt-5.1-codex-mini', 'gpt-5.1-codex-mini'],
+  ['gpt-5.1-codex', 'gpt-5.1-codex'],
+  ['gpt-5.1-chat-latest', 'gpt-5.1-chat-latest'],
+  ['gpt-5.1', 'gpt-5.1'],
+  ['gpt-5-codex', 'gpt-5-codex'],
+  ['gpt-5-chat-latest', 'gpt-5-chat-latest'],
+  ['gpt-5', 'gpt-5'],
+  ['gpt-image', 'gpt-image-1'],
+]
+
+/** Bare names that stand for one model and no family. */
+const ALIASES: ReadonlyMap<string, string> = new Map([['gpt-5.6', 'gpt-5.6-sol']])
+
+const priceOf = (model: string): Price | null => {
+  const name = model.trim().toLowerCase()
+  const exact = PRICES.get(ALIASES.get(name) ?? name)
+  if (exact) return exact
+  let best: readonly [string, string] | null = null
+  for (const family of FAMILIES) {
+    if (name.startsWith(`${family[0]}-`) && family[0].length > (best?.[0].length ?? 0)) best = family
+  }
+  return best ? (PRICES.get(best[1]) ?? null) : null
+}
+
+const ratesFor = (price: Price, tier: string | null, inputTokens: number): Rates => {
+  if ((tier === 'priority' || tier === 'fast') && price.priority !== undefined) {
+    return typeof price.priority === 'number' ? scale(price.standard, price.priority, price.priority) : price.priority
+  }
+  const isLong = price.long !== undefined && inputTokens > LONG_CONTEXT_TOKENS
+  if (tier === 'flex' && price.flex) return isLong ? scale(price.flex, 2, 1.5) : price.flex
+  return isLong && price.long ? price.long : price.standard
+}
+
+const scale = ([input, cached, output]: Rates, inputFactor: number, outputFactor: number): Rates => [
+  input * inputFactor,
+  cached === null ? null : cached * inputFactor,
+  output * outputFactor,
+]
+
+/** Whole numbers, so that sums are exact: the smallest rate, 0.01 USD per million, is 10,000 pico-dollars a token. */
+const picosPerToken = (usdPerMillion: number): number => Math.round(usdPerMillion * 1_000_000)
+
+const count = (tokens: number | null | undefined): number | null =>
+  tokens === null || tokens === undefined || !Number.isFinite(tokens) ? null : Math.max(0, Math.floor(tokens))

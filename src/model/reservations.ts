@@ -1,0 +1,157 @@
+/** Key limits while turns run: what a turn may use is held before it is dispatched and settled once when it ends. */
+import type { LimitType, LimitWindow } from '../../db/schema/keys.ts'
+import { AppError } from '../errors.ts'
+import { resetAfter } from './key-limits.ts'
+
+/** A limit in memory. Amounts are requests, tokens, or micro-dollars, as the type says. */
+export interface LiveLimit {
+  readonly id: string
+  readonly keyId: string
+  readonly type: LimitType
+  readonly window: LimitWindow
+  /** Exact model; empty: all models. */
+  readonly modelFilter: string
+  maxValue: number
+  /** Used by turns that were admitted in this window and have ended. */
+  settled: number
+  /** Held for turns that were admitted in this window and still run. */
+  reserved: number
+  /** End of the window (ms); moves on at the first turn after it. */
+  resetAt: number
+}
+
+export interface Use {
+  inputTokens: number
+  outputTokens: number
+  /** null: the model has no known price. */
+  costMicros: number | null
+}
+
+export interface Estimate extends Use {
+  /** As the upstream will see it, after the key's policy; null: it names none. */
+  model: string | null
+}
+
+/** What one turn adds to one limit, for `deltaStatement`. */
+export interface LimitDelta {
+  limitId: string
+  keyId: string
+  delta: number
+  /** End of the window in which the turn was admitted (ms). */
+  resetAt: number
+}
+
+export interface Reservation {
+  /**
+   * Gives back what was held and charges `actual`; null charges nothing: the turn never reached a model. Only the first
+   * call counts, a later one returns no deltas.
+   */
+  settle(actual: Use | null): readonly LimitDelta[]
+}
+
+const INPUT_CAP_TOKENS = 8192
+const OUTPUT_TOKENS = 2048
+/** A model without a price reserves as if 16,384 tokens cost two dollars. */
+const UNPRICED_MICROS_PER_TOKEN = 2_000_000 / 16_384
+/** When only running turns stand in the way: one of them may end soon. */
+const BUSY_RETRY_SECONDS = 5
+
+/**
+ * Applies one `LimitDelta` (parameters `$limitId`, `$delta`, `$resetAt`). A later window starts over; a turn that ends
+ * after its window adds nothing to the one that followed.
+ */
+export const deltaStatement = `
+UPDATE api_key_limits SET
+  current_value = CASE
+    WHEN reset_at = $resetAt THEN current_value + $delta
+    WHEN reset_at < $resetAt THEN $delta
+    ELSE current_value END,
+  reset_at = max(reset_at, $resetAt)
+WHERE id = $limitId`
+
+/** One byte counts as one token, and no body as more than 8,192: what is beyond shows when the turn settles. */
+export const estimateTokens = (bodyBytes: number): Pick<Use, 'inputTokens' | 'outputTokens'> => ({
+  inputTokens: Math.min(bodyBytes, INPUT_CAP_TOKENS),
+  outputTokens: OUTPUT_TOKENS,
+})
+
+/**
+ * Admits a turn to every limit that counts its model, or to none: checking and holding are one synchronous step, so
+ * settled plus reserved never exceeds the maximum here. Throws `rate_limit_exceeded` with the time until the reset.
+ */
+export const reserve = (policy: { limits: readonly LiveLimit[] }, estimate: Estimate, now: number): Reservation => {
+  if (policy.limits.length === 0) return NOTHING_HELD
+  const limits = policy.limits.filter(({ modelFilter }) => modelFilter === '' || modelFilter === estimate.model)
+  if (limits.length === 0) return NOTHING_HELD
+  for (const limit of limits) demandRoom(limit, now)
+  const use = { ...estimate, costMicros: estimate.costMicros ?? unpricedMicros(estimate) }
+  return openReservation(limits.map((limit) => hold(limit, use)))
+}
+
+/** Moves the limit into the window that runs at `now`, where its own has ended. */
+export const rollOver = (limit: LiveLimit, now: number): void => {
+  if (limit.resetAt > now) return
+  limit.resetAt = resetAfter(now, limit.resetAt, limit.window)
+  limit.settled = 0
+  limit.reserved = 0
+}
+
+interface Hold {
+  limit: LiveLimit
+  amount: number
+  resetAt: number
+}
+
+const NO_DELTAS: readonly LimitDelta[] = Object.freeze([])
+const NOTHING_HELD: Reservation = Object.freeze({ settle: () => NO_DELTAS })
+
+/** What each kind of limit counts. Nothing the upstream reports moves credits. */
+const AMOUNT: Record<LimitType, (use: Use) => number> = {
+  requests: () => 1,
+  total_tokens: (use) => use.inputTokens + use.outputTokens,
+  input_tokens: (use) => use.inputTokens,
+  output_tokens: (use) => use.outputTokens,
+  cost_usd: (use) => use.costMicros ?? 0,
+  credits: () => 0,
+}
+
+const unpricedMicros = ({ inputTokens, outputTokens }: Use): number =>
+  Math.ceil((inputTokens + outputTokens) * UNPRICED_MICROS_PER_TOKEN)
+
+const demandRoom = (limit: LiveLimit, now: number): void => {
+  rollOver(limit, now)
+  if (limit.settled + limit.reserved < limit.maxValue) return
+  const scope = limit.modelFilter === '' ? '' : ` for model ${limit.modelFilter}`
+  const resetsAt = new Date(limit.resetAt).toISOString()
+  throw new AppError('rate_limit_exceeded', {
+    message: `API key ${limit.type} ${limit.window} limit exceeded${scope}. Usage resets at ${resetsAt}.`,
+    retryAfterSeconds: limit.settled < limit.maxValue ? BUSY_RETRY_SECONDS : Math.ceil((limit.resetAt - now) / 1000),
+  })
+}
+
+/** The last turn before the limit is admitted with what is left. */
+const hold = (limit: LiveLimit, use: Use): Hold => {
+  const amount = Math.min(AMOUNT[limit.type](use), limit.maxValue - limit.settled - limit.reserved)
+  limit.reserved += amount
+  return { limit, amount, resetAt: limit.resetAt }
+}
+
+const openReservation = (holds: readonly Hold[]): Reservation => {
+  let isOpen = true
+  return {
+    settle(actual) {
+      if (!isOpen) return NO_DELTAS
+      isOpen = false
+      return holds.flatMap((held) => settleOne(held, actual))
+    },
+  }
+}
+
+const settleOne = ({ limit, amount, resetAt }: Hold, actual: Use | null): LimitDelta[] => {
+  const delta = actual ? AMOUNT[limit.type](actual) : 0
+  if (limit.resetAt === resetAt) {
+    limit.reserved -= amount
+    limit.settled += delta
+  }
+  return delta > 0 ? [{ limitId: limit.id, keyId: limit.keyId, delta, resetAt }] : []
+}

@@ -1,0 +1,95 @@
+/**
+ * Which account owns a conversation or a piece of ciphertext. Held in memory, written behind by the ledger, read back at
+ * start, so that a restart loses no owner. Keys are SHA-256; neither session ids nor ciphertext are kept.
+ */
+import { createHash } from 'node:crypto'
+import { desc } from 'drizzle-orm'
+import type { Db } from '../../db/commit.ts'
+import { affinity } from '../../db/schema/accounts.ts'
+
+export type AffinityKind = 'conversation' | 'ciphertext'
+
+export interface Owner {
+  accountId: string
+  /** The conversation still carries ciphertext of an earlier owner. */
+  mixed: boolean
+  usedAt: number
+}
+
+export interface AffinityRow extends Owner {
+  kind: AffinityKind
+  keyHash: string
+}
+
+/** About 200 bytes each. */
+const MAX_ENTRIES = 100_000
+/** A use is written again only when the stored one is older than this. */
+const TOUCH_MS = 60_000
+
+export class AffinityMap {
+  readonly #owners: Record<AffinityKind, Map<string, Owner>> = { conversation: new Map(), ciphertext: new Map() }
+
+  /** Fills the memory from the rows, newest last. */
+  load(db: Db): void {
+    for (const kind of ['conversation', 'ciphertext'] as const) this.#owners[kind].clear()
+    const rows = db
+      .select()
+      .from(affinity)
+      .orderBy(desc(affinity.usedAt))
+      .limit(2 * MAX_ENTRIES)
+      .all()
+    for (const { kind, keyHash, accountId, mixed, usedAt } of rows.reverse())
+      this.#owners[kind].set(keyHash, { accountId, mixed, usedAt })
+  }
+
+  get(kind: AffinityKind, keyHash: string, now: number, maxAgeMs: number): Owner | null {
+    const owner = this.#owners[kind].get(keyHash)
+    return owner && now - owner.usedAt <= maxAgeMs ? owner : null
+  }
+
+  /** Returns the row to be written, or null when what is stored still says the same. */
+  remember(
+    kind: AffinityKind,
+    keyHash: string,
+    accountId: string,
+    { now, mixed }: { now: number; mixed: boolean },
+  ): AffinityRow | null {
+    const owners = this.#owners[kind]
+    const before = owners.get(keyHash)
+    if (before && before.accountId === accountId && before.mixed === mixed && now - before.usedAt < TOUCH_MS)
+      return null
+    owners.delete(keyHash) // set() alone would keep the old place in the order of eviction
+    owners.set(keyHash, { accountId, mixed, usedAt: now })
+    if (owners.size > MAX_ENTRIES) owners.delete(owners.keys().next().value!) // size > 0
+    return { kind, keyHash, accountId, mixed, usedAt: now }
+  }
+
+  counts(): Record<AffinityKind, number> {
+    return { conversation: this.#owners.conversation.size, ciphertext: this.#owners.ciphertext.size }
+  }
+}
+
+export const sha256 = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('base64url')
+
+/** Headers that name a conversation, the stable ones first; sub-agents share the first two with their root. */
+const SESSION_HEADERS = [
+  'session-id',
+  'session_id',
+  'x-codex-session-id',
+  'conversation_id',
+  'x-codex-conversation-id',
+  'thread-id',
+  'x-session-affinity',
+  'x-session-id',
+]
+
+/** The conversation a request belongs to, scoped by its key, as a hash; null when the client names none. */
+export const conversationHash = (headers: Headers, promptCacheKey: unknown, keyId: string | null): string | null => {
+  for (const name of SESSION_HEADERS) {
+    const value = headers.get(name)
+    if (value) return sha256(`${keyId ?? ''}\0${value}`)
+  }
+  return typeof promptCacheKey === 'string' && promptCacheKey !== ''
+    ? sha256(`${keyId ?? ''}\0${promptCacheKey}`)
+    : null
+}

@@ -1,0 +1,133 @@
+/** Serves an admitted turn: streamed or as one document, with its headers, its phases, and its one settling. */
+import type { Context } from 'hono'
+import type { AppEnv } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { tagTurnState } from '../upstream/headers.ts'
+import { attempt } from './attempts.ts'
+import { type Contract, parsed } from './contracts.ts'
+import { eventStream } from './event-stream.ts'
+import type { Flow, FlowEnd } from './flow.ts'
+import { createCollector } from './formats/collect.ts'
+import type { JsonObject } from './formats/responses-event.ts'
+import type { Plane } from './plane.ts'
+import { failedOutcome, settle } from './settle.ts'
+import { ClientGone, type Turn } from './turn.ts'
+
+/** Reverse proxies have a limit before headers where the native client has none, so they go out early then. */
+const EARLY_HEADERS_MS = 10_000
+/** What the server allows an idle connection between requests (`main.ts`). */
+export const IDLE_TIMEOUT_SECONDS = 30
+
+export interface Served {
+  c: Context<AppEnv>
+  turn: Turn
+  /** Ends the turn from outside; its signal is `turn.signal`. */
+  controller: AbortController
+  /** Opens the turn; `attempt` unless the route has a way of its own. */
+  open?: (plane: Plane, turn: Turn) => Promise<Flow>
+}
+
+export const planeOf = ({ env }: Context<AppEnv>): Plane => env.plane
+
+/** Answers with server-sent events. Throws the `AppError` of a turn that failed before any byte was due. */
+export const answerWithStream = async (served: Served, contract: Contract): Promise<Response> => {
+  const { c, turn, controller } = served
+  const { clock, pulse, server } = c.env
+  const opening = begin(served)
+  const flow = await inTime(opening, (run) => clock.after(EARLY_HEADERS_MS, run))
+  const request = c.req.raw
+  const body = eventStream(flow ?? opening, {
+    clock,
+    pulse,
+    contract,
+    beforeClose: () => server?.timeout(request, IDLE_TIMEOUT_SECONDS),
+    onCancel: () => controller.abort(new ClientGone()),
+  })
+  const headers = answerHeaders(turn, flow)
+  headers['content-type'] = 'text/event-stream; charset=utf-8'
+  headers['cache-control'] = 'no-cache, no-transform'
+  headers['x-accel-buffering'] = 'no'
+  return new Response(body, { headers: withExtra(c, headers) })
+}
+
+/** Answers with one document made from the finished response; no header leaves before it. */
+export const answerWithJson = async (
+  served: Served,
+  toDocument: (response: JsonObject) => JsonObject,
+): Promise<Response> => {
+  const { c, turn } = served
+  const flow = await begin(served)
+  const collector = createCollector()
+  for (let events = await flow.next(); events !== null; events = await flow.next())
+    for (const { type, bytes } of events)
+      if (type !== null && collector.needs(type)) collector.push(parsed(bytes, type))
+  const document = toDocument(collector.result())
+  return Response.json(document, { headers: withExtra(c, answerHeaders(turn, flow)) })
+}
+
+/** Opens the turn and sees to it that it is settled however it ends. */
+const begin = async ({ c, turn, controller, open = attempt }: Served): Promise<Flow> => {
+  const { env } = c
+  env.turns.add(controller)
+  const left = () => controller.abort(new ClientGone())
+  c.req.raw.signal.addEventListener('abort', left, { once: true })
+  try {
+    const flow = await open(planeOf(c), turn)
+    flow.onEnd = (end: FlowEnd) => {
+      env.turns.delete(controller)
+      settle(env, turn, { ...end, httpStatus: 200, meter: flow.meter })
+    }
+    if (turn.signal.aborted) flow.cancel()
+    return flow
+  } catch (err) {
+    env.turns.delete(controller)
+    const error = err instanceof ClientGone ? new AppError('stream_incomplete', { cause: err }) : AppError.from(err)
+    settle(env, turn, failedOutcome(turn, err, error))
+    c.header('server-timing', serverTiming(turn))
+    throw error
+  }
+}
+
+/** The flow, or null when it takes too long; its failure is thrown either way while somebody waits for it. */
+const inTime = async (opening: Promise<Flow>, after: (run: () => void) => () => void): Promise<Flow | null> => {
+  let cancel = () => {}
+  const late = new Promise<null>((resolve) => {
+    cancel = after(() => resolve(null))
+  })
+  try {
+    return await Promise.race([opening, late])
+  } finally {
+    cancel()
+  }
+}
+
+const answerHeaders = (turn: Turn, flow: Flow | null): Record<string, string> => {
+  const headers: Record<string, string> = { 'server-timing': serverTiming(turn) }
+  if (!flow) return headers
+  const turnState = flow.headers.get('x-codex-turn-state')
+  if (turnState !== null) headers['x-codex-turn-state'] = tagTurnState(flow.accountId, turnState)
+  const reasoning = flow.headers.get('x-reasoning-included')
+  if (reasoning !== null) headers['x-reasoning-included'] = reasoning
+  return headers
+}
+
+/** Headers a handler has set before (`x-sluice-dropped-fields`) are kept. */
+const withExtra = (c: Context<AppEnv>, headers: Record<string, string>): Record<string, string> => {
+  const dropped = c.get('droppedFields')
+  if (dropped && dropped.length > 0) headers['x-sluice-dropped-fields'] = dropped.join(', ')
+  return headers
+}
+
+/** The phases that are over when the headers leave, in ms with three decimals (W3C Server-Timing). */
+const serverTiming = ({ log }: Turn): string => {
+  const phases = { admit: log.admitMs, select: log.selectMs, connect: log.connectMs, first: log.firstEventMs }
+  let before = 0
+  return Object.entries(phases)
+    .filter((entry): entry is [string, number] => entry[1] !== null)
+    .map(([name, at]) => {
+      const duration = Math.max(0, at - before)
+      before = at
+      return `${name};dur=${duration.toFixed(3)}`
+    })
+    .join(', ')
+}

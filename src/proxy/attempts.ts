@@ -1,0 +1,136 @@
+/**
+ * The one retry loop: until the commit point a failure may go to another account, afterwards nothing is retried
+ * (decisions §3 "Commit point", "Attempts").
+ */
+import { AppError } from '../errors.ts'
+import { AttemptFailed, attemptOn } from './attempt-one.ts'
+import { ownerOf, recordedOwner } from './continuity.ts'
+import type { Flow } from './flow.ts'
+import { penalise } from './penalties.ts'
+import type { Plane } from './plane.ts'
+import type { Lease } from './pool.ts'
+import { elapsedMs, type Turn } from './turn.ts'
+
+const MAX_ACCOUNTS = 3
+const MAX_SAME_ACCOUNT_RETRIES = 2
+
+/** Where the loop stands: what has been tried and what the next attempt does differently. */
+interface Progress {
+  /** `clock.monotonic()` at which the time before the commit point is up. */
+  deadline: number
+  tried: Set<string>
+  sameAccountRetries: number
+  refreshed: Set<string>
+  /** Stay on this account: a transient retry, a renewed token, the owner of ciphertext. */
+  stayOn: string | null
+  dropReasoning: boolean
+  last: AppError | null
+}
+
+/** Serves the turn up to its commit point. Throws the `AppError` the client is to get, or the turn's abort reason. */
+export const attempt = async (plane: Plane, turn: Turn): Promise<Flow> => {
+  const progress: Progress = {
+    deadline: plane.clock.monotonic() + budgetMs(turn),
+    tried: new Set(),
+    sameAccountRetries: 0,
+    refreshed: new Set(),
+    stayOn: null,
+    dropReasoning: false,
+    last: null,
+  }
+  for (;;) {
+    const lease = await leaseFor(plane, turn, progress)
+    try {
+      return await attemptOn(plane, turn, { lease, ...progress })
+    } catch (err) {
+      lease.release()
+      if (!(err instanceof AttemptFailed)) throw err
+      await prepareNext(plane, turn, { err, id: lease.account.id, progress })
+    }
+  }
+}
+
+const budgetMs = ({ kind, settings }: Turn): number =>
+  (kind === 'compaction' ? settings.compactTimeoutSeconds : settings.commitTimeoutSeconds) * 1000
+
+/** When nobody is left, the client gets what the last attempt failed with, unless the pool knows better: a usage limit. */
+const leaseFor = async (plane: Plane, turn: Turn, { tried, stayOn, last }: Progress): Promise<Lease> => {
+  const owner = ownerOf(plane, turn)
+  try {
+    const lease = await plane.pool.lease(
+      {
+        model: plane.pool.offers(turn.model) ? turn.model : null,
+        tried,
+        scope: turn.client.key?.scope ?? null,
+        owner: stayOn === null ? owner : { id: stayOn, hard: true },
+        restricted: turn.restricted,
+      },
+      turn.signal,
+    )
+    turn.log.accountId = lease.account.id
+    turn.log.moved = owner !== null && owner.id !== lease.account.id
+    turn.log.selectMs ??= elapsedMs(turn.arrivedAt, plane.clock.monotonic())
+    return lease
+  } catch (err) {
+    if (err instanceof AppError && last && err.code !== 'usage_limit_reached') throw last
+    throw err
+  }
+}
+
+interface Step {
+  err: AttemptFailed
+  id: string
+  progress: Progress
+}
+
+/** Charges the account and readies the next attempt, or throws what the client gets. */
+const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> => {
+  const { err, id, progress } = step
+  const { verdict, penalty, error } = err.classified
+  penalise(plane, id, { failure: err.failure, penalty })
+  progress.last = error
+  progress.stayOn = null
+  if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline) throw error
+  if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
+  else if (verdict === 'refresh' && (await renew(plane, step))) progress.stayOn = id
+  else if (verdict === 'same_account' && progress.sameAccountRetries < MAX_SAME_ACCOUNT_RETRIES) {
+    await backOff(plane, turn, progress.sameAccountRetries++)
+    progress.stayOn = id
+  } else {
+    progress.tried.add(id)
+    progress.sameAccountRetries = 0
+    if (progress.tried.size >= MAX_ACCOUNTS) throw error
+  }
+}
+
+/** One forced refresh per account and turn. A token refused right after it means the account must sign in again. */
+const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }: Step): Promise<boolean> => {
+  if (progress.refreshed.has(id)) {
+    const evidence = 'refused with a token that was renewed a moment before'
+    pool.apply(id, { kind: 'auth_failed', at: clock.now(), code: 'account_auth_invalidated', evidence })
+    return false
+  }
+  progress.refreshed.add(id)
+  if (err.accessToken === null) return false
+  return credentials.refresh(id, err.accessToken).then(
+    () => true,
+    () => false, // logged and charged to the account where it happened
+  )
+}
+
+/** Once more on the account that produced it, else once without any reasoning (decisions §3 "Encrypted content"). */
+const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step): void => {
+  const owner = recordedOwner(plane, turn)
+  if (owner !== null && owner !== id && !progress.tried.has(owner)) {
+    progress.tried.add(id)
+    progress.stayOn = owner
+  } else if (!progress.dropReasoning && !turn.isAnchored) {
+    progress.dropReasoning = true
+    progress.stayOn = id
+    plane.log.info('reasoning left out that the account cannot read', { request: turn.requestId, account: id })
+  } else throw err.classified.error
+}
+
+/** 200 ms, doubling, ±10 %. */
+const backOff = ({ clock, random }: Plane, turn: Turn, retries: number): Promise<void> =>
+  clock.sleep(200 * 2 ** retries * (0.9 + 0.2 * random()), turn.signal)

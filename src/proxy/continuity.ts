@@ -1,0 +1,125 @@
+/**
+ * Keeps a conversation with the account that owns its ciphertext, and readies the body when it has to move: only the
+ * reasoning the new account cannot read is left out, as a splice in the text the client wrote (decisions §3).
+ */
+import { type Node, parseTree } from 'jsonc-parser'
+import type { AffinityMap } from './affinity.ts'
+import { sha256 } from './affinity.ts'
+import { isObject, type JsonObject } from './formats/responses-event.ts'
+import type { Plane } from './plane.ts'
+import type { SelectionNeeds } from './select.ts'
+import type { Turn } from './turn.ts'
+
+const DAY_MS = 86_400_000
+
+/** What the input of a turn says about who may serve it. */
+export interface InputMarks {
+  /** It carries ciphertext of some account. */
+  hasCiphertext: boolean
+  /** It carries a `compaction` item: the whole history is ciphertext. */
+  isAnchored: boolean
+}
+
+export const marksOf = (input: unknown): InputMarks => {
+  const marks = { hasCiphertext: false, isAnchored: false }
+  if (!Array.isArray(input)) return marks
+  for (const item of input) {
+    if (!isObject(item) || typeof item.encrypted_content !== 'string') continue
+    marks.hasCiphertext = true
+    if (item.type === 'compaction' || item.type === 'context_compaction') marks.isAnchored = true
+  }
+  return marks
+}
+
+/** The account the turn should be on; hard when it cannot be read elsewhere. */
+export const ownerOf = (plane: Plane, turn: Turn): SelectionNeeds['owner'] => {
+  const id = issuerOf(plane, turn) ?? conversationOwner(plane, turn)?.accountId ?? recordedOwner(plane, turn)
+  return id === null ? null : { id, hard: turn.isAnchored }
+}
+
+/** Within one turn of the client its follow-up requests carry the state of the account they began on. */
+const issuerOf = ({ pool }: Plane, { turnStateOwner }: Turn): string | null =>
+  turnStateOwner === null ? null : (pool.byTag(turnStateOwner)?.id ?? null)
+
+const conversationOwner = (plane: Plane, turn: Turn) =>
+  turn.conversation === null
+    ? null
+    : plane.affinity.get('conversation', turn.conversation, plane.clock.now(), maxAgeMs(turn))
+
+/** The recorded producer of the newest ciphertext in the input, or null. */
+export const recordedOwner = (plane: Plane, turn: Turn): string | null => {
+  if (!turn.hasCiphertext || !turn.body) return null
+  for (const item of inputOf(turn.body.json).reverse()) {
+    const owner = ciphertextOwner(plane, turn, item)
+    if (owner !== null) return owner
+  }
+  return null
+}
+
+/** The body for this account: untouched unless it carries reasoning the account is known not to be able to read. */
+export const bodyFor = (plane: Plane, turn: Turn, accountId: string): Uint8Array<ArrayBuffer> => {
+  const body = turn.body!.bytes // kept until the commit point, and attempts end there
+  if (!turn.hasCiphertext) return body
+  const owner = conversationOwner(plane, turn)
+  const isAtHome = owner !== null && owner.accountId === accountId && !owner.mixed
+  if (isAtHome) return body
+  const hasMoved = owner !== null && owner.accountId !== accountId
+  return dropReasoning(body, (item) => {
+    const producer = ciphertextOwner(plane, turn, item)
+    return producer === null ? hasMoved : producer !== accountId
+  })
+}
+
+/** The last resort: no reasoning at all. */
+export const withoutReasoning = (turn: Turn): Uint8Array<ArrayBuffer> => dropReasoning(turn.body!.bytes, () => true) // as in bodyFor
+
+const ciphertextOwner = (plane: Plane, turn: Turn, item: JsonObject): string | null =>
+  typeof item.encrypted_content === 'string'
+    ? (plane.affinity.get('ciphertext', sha256(item.encrypted_content), plane.clock.now(), maxAgeMs(turn))?.accountId ??
+      null)
+    : null
+
+const maxAgeMs = ({ settings }: Turn): number => settings.conversationAffinityMaxAgeDays * DAY_MS
+
+const inputOf = (json: JsonObject): JsonObject[] => (Array.isArray(json.input) ? json.input.filter(isObject) : [])
+
+const utf8 = new TextDecoder()
+const encoder = new TextEncoder()
+
+/** Cuts matching `reasoning` items out of `input`; every other byte stays as the client wrote it. */
+const dropReasoning = (
+  bytes: Uint8Array<ArrayBuffer>,
+  isUnreadable: (item: JsonObject) => boolean,
+): Uint8Array<ArrayBuffer> => {
+  const text = utf8.decode(bytes)
+  const items = inputNodes(parseTree(text))
+  const kept = items.filter((node) => {
+    const item: unknown = JSON.parse(text.slice(node.offset, node.offset + node.length))
+    return !(isObject(item) && item.type === 'reasoning' && isUnreadable(item))
+  })
+  if (kept.length === items.length) return bytes
+  const first = items[0]!
+  const last = items.at(-1)! // kept is shorter, so there are items
+  const list = kept.map((node) => text.slice(node.offset, node.offset + node.length)).join(',')
+  return encoder.encode(text.slice(0, first.offset) + list + text.slice(last.offset + last.length))
+}
+
+const inputNodes = (root: Node | undefined): Node[] => {
+  const property = root?.children?.find((node) => node.children?.[0]?.value === 'input')
+  return property?.children?.[1]?.children ?? []
+}
+
+/** Remembers after a turn who owns its conversation and the ciphertext it produced. Returns the rows to be written. */
+export const rememberOwners = (
+  affinity: AffinityMap,
+  turn: Turn,
+  { accountId, ciphertexts, now }: { accountId: string; ciphertexts: readonly string[]; now: number },
+) => {
+  const rows = ciphertexts.map((hash) => affinity.remember('ciphertext', hash, accountId, { now, mixed: false }))
+  if (turn.conversation !== null) {
+    const before = affinity.get('conversation', turn.conversation, now, maxAgeMs(turn))
+    const mixed = turn.hasCiphertext && ((before?.mixed ?? false) || turn.log.moved)
+    rows.push(affinity.remember('conversation', turn.conversation, accountId, { now, mixed }))
+  }
+  return rows.filter((row) => row !== null)
+}

@@ -1,0 +1,103 @@
+/** What each kind of client is sent of a turn: the native one everything as it came, the public API its own subset, chat its own dialect. */
+import { type AppError, openAiError } from '../errors.ts'
+import { eventJson, frame, type SseEvent } from '../lib/sse.ts'
+import { type ChatStreamOptions, createChatStream } from './formats/chat-stream.ts'
+import { keepaliveComment, keepaliveEvent, responseFailedEvent } from './formats/failed-event.ts'
+import { publicEvent } from './formats/public-events.ts'
+import { isObject, objectOf, type ResponsesEvent } from './formats/responses-event.ts'
+import type { Meter } from './meter.ts'
+
+/** Writes one stream. Its methods are called in order, `fail` at most once and last. */
+export interface Contract {
+  /** Bytes for events that arrived together, or null when none of them is for this client. */
+  write(events: readonly SseEvent[]): Uint8Array | null
+  /** Bytes of the one terminal event of a stream that could not be finished. */
+  fail(err: AppError, meter: Meter | null): Uint8Array
+  /** Sent when nothing else was for a while. */
+  readonly keepalive: Uint8Array
+}
+
+export interface ContractOptions {
+  /** Whole seconds since epoch. */
+  createdAt: number
+  /** The pool's own quota is none of this client's business. */
+  hidesQuota: boolean
+}
+
+export const nativeContract = ({ createdAt, hidesQuota }: ContractOptions): Contract => ({
+  write: (events) => joined(hidesQuota ? events.filter(({ type }) => type !== 'codex.rate_limits') : events),
+  fail: (err, meter) => failedEvent(err, meter, createdAt),
+  keepalive: keepaliveEvent,
+})
+
+export const publicContract = ({ createdAt }: ContractOptions): Contract => {
+  const items: SseEvent[] = []
+  return {
+    write: (events) => {
+      const out: Uint8Array[] = []
+      for (const event of events) {
+        if (event.type === 'response.output_item.done') items.push(event)
+        const bytes = event.type === 'response.completed' ? refilled(event, items) : toPublic(event, createdAt)
+        if (bytes) out.push(bytes)
+      }
+      return out.length === 0 ? null : Buffer.concat(out)
+    },
+    fail: (err, meter) => failedEvent(err, meter, createdAt),
+    keepalive: keepaliveComment,
+  }
+}
+
+export const chatContract = (options: ChatStreamOptions): Contract => {
+  const chat = createChatStream(options)
+  return {
+    write: (events) => {
+      const out: Uint8Array[] = []
+      for (const { type, bytes } of events) {
+        if (type === null || !chat.needs(type)) continue
+        const chunk = chat.push(parsed(bytes, type))
+        if (chunk) out.push(chunk)
+      }
+      return out.length === 0 ? null : Buffer.concat(out)
+    },
+    fail: (err) => chat.fail(err),
+    keepalive: keepaliveComment,
+  }
+}
+
+export const parsed = (bytes: Uint8Array, type: string): ResponsesEvent => ({ ...objectOf(eventJson(bytes)), type })
+
+const toPublic = (event: SseEvent, createdAt: number): Uint8Array | null =>
+  publicEvent({ ...event, parse: () => parsed(event.bytes, event.type ?? 'error') }, { createdAt })
+
+/** The upstream leaves `output` of its last event empty at times; the SDK reads its final answer from there. */
+const refilled = (event: SseEvent, items: readonly SseEvent[]): Uint8Array => {
+  const completed = eventJson(event.bytes)
+  if (!isObject(completed) || items.length === 0) return event.bytes
+  const response = objectOf(completed.response)
+  if (!Array.isArray(response.output) || response.output.length > 0) return event.bytes
+  const output = items.map((item) => objectOf(eventJson(item.bytes)).item)
+  return frame({ ...completed, type: 'response.completed', response: { ...response, output } })
+}
+
+/** Events of one chunk lie next to each other: then they leave as the one piece of memory they came in. */
+const joined = (events: readonly SseEvent[]): Uint8Array | null => {
+  const first = events[0]?.bytes
+  const last = events.at(-1)?.bytes
+  if (!first || !last) return null
+  const length = last.byteOffset + last.length - first.byteOffset
+  const total = events.reduce((sum, { bytes }) => sum + bytes.length, 0)
+  const isOnePiece = first.buffer === last.buffer && length === total
+  return isOnePiece
+    ? new Uint8Array(first.buffer, first.byteOffset, length)
+    : Buffer.concat(events.map(({ bytes }) => bytes))
+}
+
+const failedEvent = (err: AppError, meter: Meter | null, createdAt: number): Uint8Array =>
+  responseFailedEvent(err, {
+    responseId: meter?.responseId ?? undefined,
+    sequenceNumber: meter?.events ?? 0,
+    createdAt,
+  })
+
+/** The error object alone, for answers that are one JSON document. */
+export const errorDocument = (err: AppError) => ({ error: openAiError(err) })

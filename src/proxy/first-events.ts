@@ -1,0 +1,63 @@
+/** Reads a fresh stream up to the commit point: holds the events that say nothing yet, and turns an early failure into a throw. */
+import { eventJson, type SseEvent } from '../lib/sse.ts'
+import type { UpstreamStream } from '../upstream/stream.ts'
+import { AttemptFailed } from './attempt-one.ts'
+import { failureFromEvent } from './classify.ts'
+import { Flow } from './flow.ts'
+import { isHeld } from './meter.ts'
+import type { Plane } from './plane.ts'
+import type { Lease } from './pool.ts'
+import { absorbRateEvent } from './rate-headers.ts'
+import { elapsedMs, releaseBody, type Turn } from './turn.ts'
+
+const HOLD_BYTES = 64 * 1024
+
+export interface FreshStream {
+  lease: Lease
+  stream: UpstreamStream
+  controller: AbortController
+  headers: Headers
+}
+
+/** Resolves at the first event that commits. Rejects with the failure of the attempt. */
+export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream): Promise<Flow> => {
+  const held: SseEvent[] = []
+  let heldBytes = 0
+  for (;;) {
+    const batch = await fresh.stream.read()
+    if (batch === null) throw endedEarly(plane)
+    for (const [index, event] of batch.events.entries()) {
+      if (isHeld(event.type) && heldBytes < HOLD_BYTES) {
+        held.push(event)
+        heldBytes += event.bytes.length
+        if (event.type === 'codex.rate_limits') absorbRateEvent(plane, fresh.lease.account.id, event)
+        continue
+      }
+      if (event.type === 'response.failed' || event.type === 'error') throw failed(plane, event)
+      turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
+      turn.log.phase = 'stream'
+      releaseBody(turn)
+      return new Flow(plane, turn, { ...fresh, first: [...held, ...batch.events.slice(index)] })
+    }
+  }
+}
+
+const failed = (plane: Plane, event: SseEvent): Error => {
+  const at = plane.clock.now()
+  const failure = failureFromEvent(eventJson(event.bytes), at)
+  return failure ? new AttemptFailed(failure, at) : endedEarly(plane)
+}
+
+const endedEarly = ({ clock }: Plane): Error =>
+  new AttemptFailed(
+    {
+      where: 'stream',
+      status: null,
+      code: 'stream_incomplete',
+      type: null,
+      message: 'The upstream stream ended before the response was complete.',
+      resetsAt: null,
+      retryAfterMs: null,
+    },
+    clock.now(),
+  )

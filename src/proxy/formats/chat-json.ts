@@ -1,0 +1,82 @@
+/** Turns a finished Responses object into the JSON answer of Chat Completions. */
+import { type JsonObject, objectOf, objectsOf, textOf, upstreamFailure } from './responses-event.ts'
+
+export interface ChatJsonOptions {
+  /** `chatcmpl-…`. */
+  id: string
+  /** Whole seconds since epoch. */
+  created: number
+  /** As the client asked for it. */
+  model: string
+}
+
+/**
+ * The `chat.completion` object (proxy surface §14.3). Reasoning has no place in it. Throws `upstream_error` with the
+ * upstream's own code for a response whose status is `failed`.
+ */
+export function chatFromResponse(response: unknown, opts: ChatJsonOptions): JsonObject {
+  const source = objectOf(response)
+  if (source.status === 'failed') throw upstreamFailure(source)
+  const output = objectsOf(source.output)
+  const toolCalls = output.filter((item) => item.type === 'function_call').map(toolCall)
+  const text = joined(output, 'output_text', 'text')
+  const refusal = joined(output, 'refusal', 'refusal')
+  const usage = chatUsage(source.usage)
+  return {
+    id: opts.id,
+    object: 'chat.completion',
+    created: opts.created,
+    model: opts.model,
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: 'assistant',
+          content: text || (toolCalls.length > 0 || refusal ? null : ''),
+          refusal: refusal || null,
+          ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+        },
+        logprobs: null,
+        finish_reason: finishReason(source, toolCalls.length > 0),
+      },
+    ],
+    ...(usage && { usage }),
+  }
+}
+
+export type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls'
+
+/** Why generation ended: what cut it short comes before what it called. */
+export function finishReason(response: JsonObject, calledTools: boolean): FinishReason {
+  const cut = objectOf(response.incomplete_details).reason
+  if (cut === 'max_output_tokens' || cut === 'max_tokens') return 'length'
+  if (cut === 'content_filter') return 'content_filter'
+  return calledTools ? 'tool_calls' : 'stop'
+}
+
+/** Token counts under their chat names; null when the upstream reported none, for none are made up. */
+export function chatUsage(usage: unknown): JsonObject | null {
+  const source = objectOf(usage)
+  if (typeof source.input_tokens !== 'number' || typeof source.output_tokens !== 'number') return null
+  return {
+    prompt_tokens: source.input_tokens,
+    completion_tokens: source.output_tokens,
+    total_tokens: source.total_tokens ?? source.input_tokens + source.output_tokens,
+    prompt_tokens_details: { cached_tokens: objectOf(source.input_tokens_details).cached_tokens ?? 0 },
+    completion_tokens_details: { reasoning_tokens: objectOf(source.output_tokens_details).reasoning_tokens ?? 0 },
+  }
+}
+
+const joined = (output: JsonObject[], type: string, member: string): string =>
+  output
+    .filter((item) => item.type === 'message')
+    .flatMap((item) => objectsOf(item.content))
+    .filter((part) => part.type === type)
+    .map((part) => textOf(part[member]))
+    .join('')
+
+const toolCall = (item: JsonObject) => ({
+  id: item.call_id,
+  type: 'function',
+  function: { name: item.name, arguments: textOf(item.arguments) },
+})

@@ -1,0 +1,140 @@
+/** Turns a Chat Completions request into the Responses request that asks for the same. */
+import { z } from 'zod'
+import { AppError } from '../../errors.ts'
+import { instructionText, messageItems } from './chat-messages.ts'
+import { responsesFormat, responsesToolChoice, responsesTools } from './chat-tools.ts'
+import { instructionsFor } from './instructions.ts'
+import { invalid, parseAt } from './invalid-request.ts'
+import { ALIASES, checkParameters, foldAliases, refuseStateful } from './parameters.ts'
+import { isObject, type JsonObject, objectOf, textOf } from './responses-event.ts'
+import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
+
+export interface ChatOptions {
+  stream: boolean
+  /** Whether the client wants the extra usage chunk at the end of a stream. */
+  includeUsage: boolean
+  /** As the client wrote it; every chunk repeats it. */
+  model: string
+}
+
+export interface ChatRequest extends NormalisedRequest {
+  chat: ChatOptions
+}
+
+const Options = z.object({
+  model: z.string().min(1),
+  stream: z.boolean().nullish(),
+  stream_options: z
+    .object({ include_usage: z.boolean().nullish(), include_obfuscation: z.boolean().nullish() })
+    .nullish(),
+  n: z.literal(1, { error: 'only one choice per request is supported' }).nullish(),
+  modalities: z.array(z.literal('text', { error: 'only text answers are supported' })).nullish(),
+  messages: z.array(z.unknown()).nullish(),
+  tools: z.array(z.unknown()).nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+})
+
+/** Go through under their own name. Everything neither here nor translated is dropped, and named. */
+const PASSED = ['parallel_tool_calls', 'include', 'service_tier', 'client_metadata'] as const
+
+const TRANSLATED: ReadonlySet<string> = new Set([
+  ...Object.keys(Options.shape),
+  ...PASSED,
+  ...ALIASES,
+  'instructions',
+  'response_format',
+  'tool_choice',
+  'reasoning',
+  'text',
+  'prompt_cache_key',
+])
+
+/**
+ * The Responses request, what was dropped, and what the way back needs (proxy surface §14.1). A body with `input` and
+ * no messages is Responses-shaped already and is only normalised. Throws `invalid_request_error`,
+ * `unsupported_parameter` or `previous_response_not_found`, each with `param`.
+ */
+export function chatToResponses(body: JsonObject): ChatRequest {
+  const options = parseAt(Options, body)
+  const chat = {
+    stream: options.stream === true,
+    includeUsage: options.stream_options?.include_usage === true,
+    model: options.model,
+  }
+  if (!options.messages?.length && body.input != null) return { ...responsesShaped(body), chat }
+  if (!options.messages?.length) throw invalid('messages', 'At least one message is required.')
+  refuse(body)
+  return { ...translated(body, options.messages, options.tools ?? undefined), chat }
+}
+
+function refuse(body: JsonObject): void {
+  checkParameters(body)
+  refuseStateful(body)
+  // Without its functions an assistant would quietly do nothing, so the predecessor of `tools` is not merely dropped.
+  if (Array.isArray(body.functions) && body.functions.length > 0) {
+    throw new AppError('unsupported_parameter', { param: 'functions', message: "Send 'tools' instead of 'functions'." })
+  }
+  if (body.input != null) throw invalid('input', "Send either 'messages' or 'input'.")
+}
+
+function responsesShaped({ messages: _, ...body }: JsonObject): NormalisedRequest {
+  const { body: normal, dropped } = normaliseResponses(body)
+  // Both mean what the chat options already say, so nothing is lost with them.
+  return { body: normal, dropped: dropped.filter((name) => name !== 'stream_options' && name !== 'n') }
+}
+
+function translated(body: JsonObject, messages: unknown[], clientTools: unknown[] | undefined): NormalisedRequest {
+  const tools = clientTools && responsesTools(clientTools)
+  return {
+    body: {
+      model: body.model,
+      ...conversation(body, messages),
+      ...(tools && tools.tools.length > 0 && { tools: tools.tools }),
+      ...(body.tool_choice != null && { tool_choice: responsesToolChoice(body.tool_choice) }),
+      ...Object.fromEntries(PASSED.filter((name) => body[name] != null).map((name) => [name, body[name]])),
+      ...withFormat(foldAliases(body), body.response_format),
+      store: false,
+      stream: true,
+    },
+    dropped: [...droppedFrom(body), ...(tools?.dropped ?? [])],
+  }
+}
+
+/**
+ * System and developer texts become instructions. JSON mode is the exception: the upstream wants the word "JSON" in
+ * `input` there, and it usually stands in the system message.
+ */
+function conversation(body: JsonObject, messages: unknown[]): { instructions?: string; input: JsonObject[] } {
+  const keepsSystem = formatType(body.response_format) === 'json_object'
+  const texts: string[] = []
+  const input = messages.flatMap((message, index) => {
+    const at = `messages[${index}]`
+    if (keepsSystem || !isInstruction(message)) return messageItems(message, at)
+    texts.push(instructionText(message, at))
+    return []
+  })
+  const instructions = instructionsFor(textOf(body.instructions), texts, input)
+  return { ...(instructions !== undefined && { instructions }), input }
+}
+
+const isInstruction = (message: unknown): message is JsonObject =>
+  isObject(message) && (message.role === 'system' || message.role === 'developer')
+
+const formatType = (format: unknown) => (isObject(format) ? format.type : format)
+
+function withFormat(members: JsonObject, format: unknown): JsonObject {
+  if (format == null) return members
+  const text = objectOf(members.text)
+  if (text.format != null) throw invalid('response_format', "Send either 'response_format' or 'text.format'.")
+  return { ...members, text: { ...text, format: responsesFormat(format) } }
+}
+
+function droppedFrom(body: JsonObject): string[] {
+  return Object.keys(body).flatMap((name) => {
+    if (name === 'store') return body.store === true ? ['store'] : []
+    if (name === 'stream_options') {
+      return objectOf(body.stream_options).include_obfuscation === true ? ['stream_options.include_obfuscation'] : []
+    }
+    return TRANSLATED.has(name) || body[name] == null ? [] : [name]
+  })
+}

@@ -1,0 +1,181 @@
+/** Turns the events of a Responses stream into the chunks of a Chat Completions stream, one pass, nothing held back. */
+import { type AppError, openAiError } from '../../errors.ts'
+import { chatUsage, finishReason } from './chat-json.ts'
+import { ChatToolCalls } from './chat-tool-calls.ts'
+import {
+  type JsonObject,
+  objectOf,
+  objectsOf,
+  type ResponsesEvent,
+  textOf,
+  upstreamFailure,
+} from './responses-event.ts'
+import { dataFrame, encode, jsonLine } from './sse-bytes.ts'
+
+export interface ChatStreamOptions {
+  /** `chatcmpl-…`. */
+  id: string
+  /** Whole seconds since epoch. */
+  created: number
+  /** As the client asked for it. */
+  model: string
+  includeUsage: boolean
+}
+
+/**
+ * Chunks for one answer (proxy surface §14.2). A stream that succeeds ends with a finish chunk, the usage chunk if
+ * wanted, and `[DONE]`; one that fails ends with a single `{"error":…}` and no `[DONE]` (decisions §3).
+ */
+export interface ChatStream {
+  /** Whether events of this type say anything in chat; all others need not even be parsed. */
+  needs(type: string): boolean
+  /** Bytes of the chunks this event causes, or null. A failure event ends the stream with its error. */
+  push(event: ResponsesEvent): Uint8Array | null
+  /** Bytes that end the stream with `err`; none when it has ended already. */
+  fail(err: AppError): Uint8Array
+  /** Nothing may be sent any more. */
+  readonly hasEnded: boolean
+}
+
+export const createChatStream = (opts: ChatStreamOptions): ChatStream => new ChunkWriter(opts)
+
+type Handler = (writer: ChunkWriter, event: ResponsesEvent) => string
+
+const HANDLERS: Record<string, Handler> = {
+  'response.output_text.delta': (writer, event) => writer.text('content', event, textOf(event.delta)),
+  'response.output_text.done': (writer, event) => writer.rest('content', event, textOf(event.text)),
+  'response.refusal.delta': (writer, event) => writer.text('refusal', event, textOf(event.delta)),
+  'response.refusal.done': (writer, event) => writer.rest('refusal', event, textOf(event.refusal)),
+  'response.output_item.added': (writer, event) => writer.callItem(event, objectOf(event.item), false),
+  'response.output_item.done': (writer, event) => writer.item(event, objectOf(event.item)),
+  'response.function_call_arguments.delta': (writer, event) => writer.argumentsDelta(event),
+  'response.function_call_arguments.done': (writer, event) => writer.argumentsDone(event),
+  'response.completed': (writer, event) => writer.finish(objectOf(event.response)),
+  'response.incomplete': (writer, event) => writer.finish(objectOf(event.response)),
+  'response.failed': (writer, event) => writer.failure(upstreamFailure(event)),
+  error: (writer, event) => writer.failure(upstreamFailure(event)),
+}
+
+class ChunkWriter implements ChatStream {
+  readonly #head: string
+  readonly #tail: string
+  readonly #includeUsage: boolean
+  readonly #calls = new ChatToolCalls()
+  /** Characters sent per content part, so that a final text adds only what the deltas left out. */
+  readonly #sent = new Map<string, number>()
+  #hasRole = false
+  #hasEnded = false
+
+  constructor({ id, created, model, includeUsage }: ChatStreamOptions) {
+    const envelope = jsonLine({ id, object: 'chat.completion.chunk', created, model })
+    this.#head = `data: ${envelope.slice(0, -1)},"choices":[`
+    this.#tail = `]${includeUsage ? ',"usage":null' : ''}}\n\n`
+    this.#includeUsage = includeUsage
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded
+  }
+
+  needs(type: string): boolean {
+    return Object.hasOwn(HANDLERS, type)
+  }
+
+  push(event: ResponsesEvent): Uint8Array | null {
+    if (this.#hasEnded || !this.needs(event.type)) return null
+    const text = HANDLERS[event.type]!(this, event)
+    return text === '' ? null : encode(text)
+  }
+
+  fail(err: AppError): Uint8Array {
+    return encode(this.#hasEnded ? '' : this.failure(err))
+  }
+
+  text(field: 'content' | 'refusal', event: JsonObject, delta: string): string {
+    if (delta === '') return ''
+    const key = partKey(field, event.output_index, event.content_index)
+    this.#sent.set(key, (this.#sent.get(key) ?? 0) + delta.length)
+    return this.#delta({ [field]: delta })
+  }
+
+  rest(field: 'content' | 'refusal', event: JsonObject, full: string): string {
+    const sent = this.#sent.get(partKey(field, event.output_index, event.content_index)) ?? 0
+    return this.text(field, event, full.slice(sent))
+  }
+
+  item(event: JsonObject, item: JsonObject): string {
+    if (item.type === 'function_call') return this.callItem(event, item, true)
+    if (item.type !== 'message') return ''
+    return objectsOf(item.content)
+      .map((part, content_index) => {
+        const at = { output_index: event.output_index, content_index }
+        if (part.type === 'refusal') return this.rest('refusal', at, textOf(part.refusal))
+        return part.type === 'output_text' ? this.rest('content', at, textOf(part.text)) : ''
+      })
+      .join('')
+  }
+
+  callItem(event: JsonObject, item: JsonObject, isDone: boolean): string {
+    return item.type === 'function_call' ? this.#call(this.#calls.item(event, item, isDone)) : ''
+  }
+
+  argumentsDelta(event: JsonObject): string {
+    return this.#call(this.#calls.argumentsDelta(event, textOf(event.delta)))
+  }
+
+  argumentsDone(event: JsonObject): string {
+    return this.#call(this.#calls.argumentsDone(event, textOf(event.arguments)))
+  }
+
+  finish(response: JsonObject): string {
+    const missed = this.#missed(objectsOf(response.output))
+    const role = this.#hasRole ? '' : this.#delta({ content: '' })
+    this.#hasEnded = true
+    const usage = this.#includeUsage ? chatUsage(response.usage) : null
+    return [
+      missed,
+      role,
+      this.#chunk({}, finishReason(response, this.#calls.count > 0)),
+      usage ? `${this.#head}],"usage":${jsonLine(usage)}}\n\n` : '',
+      'data: [DONE]\n\n',
+    ].join('')
+  }
+
+  failure(err: AppError): string {
+    this.#hasEnded = true
+    return dataFrame({ error: openAiError(err) })
+  }
+
+  /**
+   * What the response holds and no event brought. Places in its `output` need not be the output indexes of the events,
+   * so calls are told apart by id, and text counts as missed only when none was sent at all.
+   */
+  #missed(output: JsonObject[]): string {
+    const hasText = this.#sent.size > 0
+    return output
+      .map((item, output_index) => {
+        if (item.type === 'function_call') return this.callItem({}, item, true)
+        return hasText ? '' : this.item({ output_index }, item)
+      })
+      .join('')
+  }
+
+  #call(delta: JsonObject | null): string {
+    return delta ? this.#delta({ tool_calls: [delta] }) : ''
+  }
+
+  #delta(delta: JsonObject): string {
+    const isFirst = !this.#hasRole
+    this.#hasRole = true
+    return this.#chunk(
+      isFirst ? { role: 'assistant', ...('content' in delta ? {} : { content: null }), ...delta } : delta,
+    )
+  }
+
+  #chunk(delta: JsonObject, finish_reason: string | null = null): string {
+    return this.#head + jsonLine({ index: 0, delta, finish_reason }) + this.#tail
+  }
+}
+
+const partKey = (field: string, outputIndex: unknown, contentIndex: unknown) =>
+  `${field}:${outputIndex ?? 0}:${contentIndex ?? 0}`

@@ -1,0 +1,81 @@
+/** Turns the tools, the tool choice and the answer format of a chat request into their Responses spelling. */
+import { z } from 'zod'
+import { invalid, parseAt } from './invalid-request.ts'
+import { isObject, type JsonObject } from './responses-event.ts'
+import { currentTool } from './v1-responses.ts'
+
+const FunctionTool = z.object({
+  function: z.object({
+    name: z.string().nullish(),
+    description: z.string().nullish(),
+    parameters: z.record(z.string(), z.unknown()).nullish(),
+    strict: z.boolean().nullish(),
+  }),
+})
+const FunctionChoice = z.object({ function: z.object({ name: z.string().min(1) }) })
+const AllowedTools = z.object({
+  allowed_tools: z.object({ mode: z.enum(['auto', 'required']), tools: z.array(z.looseObject({ type: z.string() })) }),
+})
+const JsonSchemaFormat = z.object({
+  json_schema: z.object({
+    name: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'expected 1 to 64 letters, digits, dashes or underscores'),
+    description: z.string().nullish(),
+    schema: z.record(z.string(), z.unknown()).nullish(),
+    strict: z.boolean().nullish(),
+  }),
+})
+
+/**
+ * Flat tools. A function without a name cannot be called and is left out; `dropped` names it. Throws
+ * `invalid_request_error` with the index the client used, for hosted tools too, which chat cannot show the results of.
+ */
+export function responsesTools(tools: unknown[]): { tools: JsonObject[]; dropped: string[] } {
+  const dropped: string[] = []
+  const kept = tools.flatMap((tool, index) => {
+    const flat = flatTool(tool, `tools[${index}]`)
+    if (!flat) dropped.push(`tools[${index}]`)
+    return flat ? [flat] : []
+  })
+  return { tools: kept, dropped }
+}
+
+/** `tool_choice` without the nesting of chat; words pass. */
+export function responsesToolChoice(choice: unknown): unknown {
+  if (!isObject(choice)) return choice
+  if (choice.type === 'function') return flatChoice(choice, 'tool_choice')
+  if (choice.type !== 'allowed_tools') return currentTool(choice)
+  const { mode, tools } = parseAt(AllowedTools, choice, 'tool_choice').allowed_tools
+  const flat = tools.map((tool, index) =>
+    tool.type === 'function' ? flatChoice(tool, `tool_choice.allowed_tools.tools[${index}]`) : currentTool(tool),
+  )
+  return { type: 'allowed_tools', mode, tools: flat }
+}
+
+/** `text.format` for a `response_format` given as a word or an object. */
+export function responsesFormat(format: unknown): JsonObject {
+  const type = isObject(format) ? format.type : format
+  if (type === 'text' || type === 'json_object') return { type }
+  if (type !== 'json_schema') {
+    throw invalid('response_format', "response_format must be 'text', 'json_object' or 'json_schema'.")
+  }
+  const { name, ...rest } = parseAt(JsonSchemaFormat, isObject(format) ? format : {}, 'response_format').json_schema
+  return { type, name, ...withoutNulls(rest) }
+}
+
+function flatTool(tool: unknown, at: string): JsonObject | null {
+  const type = isObject(tool) ? tool.type : undefined
+  if (type === 'web_search' || String(type).startsWith('web_search_preview')) return currentTool(tool) as JsonObject // an object: it has a type
+  if (type !== 'function') throw invalid(`${at}.type`, `Tools of type '${String(type)}' are not supported over chat.`)
+  const { name, strict, ...rest } = parseAt(FunctionTool, tool, at).function
+  if (!name) return null
+  // Left out, `strict` means no in chat and yes in Responses.
+  return { type, name, ...withoutNulls(rest), strict: strict ?? false }
+}
+
+const flatChoice = (choice: unknown, at: string) => ({
+  type: 'function',
+  name: parseAt(FunctionChoice, choice, at).function.name,
+})
+
+const withoutNulls = (value: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(value).filter(([, member]) => member != null))

@@ -1,0 +1,147 @@
+/** Puts a complete response object together from the events of a stream, for clients that want one JSON answer. */
+import { AppError } from '../../errors.ts'
+import {
+  type JsonObject,
+  objectOf,
+  objectsOf,
+  type ResponsesEvent,
+  textOf,
+  upstreamFailure,
+} from './responses-event.ts'
+
+/** Bounded memory is the caller's matter: everything pushed may be kept until `result`. */
+export interface Collector {
+  /** Whether events of this type matter; all others need not even be parsed. */
+  needs(type: string): boolean
+  push(event: ResponsesEvent): void
+  /**
+   * The response object of the terminal event, its `output` refilled when the upstream left it empty (proxy surface
+   * §9.4). Throws `upstream_error` after a failure event, `stream_incomplete` when no terminal event came.
+   */
+  result(): JsonObject
+}
+
+interface PartialItem {
+  /** From `output_item.added`; what the deltas add to. */
+  item: JsonObject
+  /** Whole, from `output_item.done`: the deltas are forgotten. */
+  isDone: boolean
+  texts: Map<string, Text>
+}
+
+interface Text {
+  kind: TextKind
+  index: number
+  pieces: string[]
+}
+
+type TextKind = 'output_text' | 'refusal' | 'arguments' | 'input' | 'summary_text' | 'reasoning_text'
+
+/** Event name stem → what its `.delta` and `.done` carry, and which member of `.done` holds the full text. */
+const TEXT_EVENTS: Record<string, { kind: TextKind; full: string }> = {
+  'response.output_text': { kind: 'output_text', full: 'text' },
+  'response.refusal': { kind: 'refusal', full: 'refusal' },
+  'response.function_call_arguments': { kind: 'arguments', full: 'arguments' },
+  'response.custom_tool_call_input': { kind: 'input', full: 'input' },
+  'response.reasoning_summary_text': { kind: 'summary_text', full: 'text' },
+  'response.reasoning_text': { kind: 'reasoning_text', full: 'text' },
+}
+
+const TERMINAL: ReadonlySet<string> = new Set(['response.completed', 'response.incomplete', 'response.failed', 'error'])
+
+const ITEM: ReadonlySet<string> = new Set(['response.output_item.added', 'response.output_item.done'])
+
+export const createCollector = (): Collector => new ResponseCollector()
+
+class ResponseCollector implements Collector {
+  readonly #items = new Map<unknown, PartialItem>()
+  #terminal: ResponsesEvent | null = null
+
+  needs(type: string): boolean {
+    return TERMINAL.has(type) || ITEM.has(type) || textEvent(type) !== undefined
+  }
+
+  push(event: ResponsesEvent): void {
+    if (this.#terminal) return
+    if (TERMINAL.has(event.type)) this.#terminal = event
+    else if (ITEM.has(event.type)) this.#item(event, event.type.endsWith('.done'))
+    else if (textEvent(event.type)) this.#text(event)
+  }
+
+  result(): JsonObject {
+    if (!this.#terminal) throw new AppError('stream_incomplete')
+    if (this.#terminal.type === 'error' || this.#terminal.type === 'response.failed') {
+      throw upstreamFailure(this.#terminal)
+    }
+    const response = objectOf(this.#terminal.response)
+    if (objectsOf(response.output).length > 0) return response
+    return { ...response, output: this.#output() }
+  }
+
+  /** By output index; items that came without one keep their order, at the end. */
+  #output(): JsonObject[] {
+    const place = (key: unknown) => (typeof key === 'number' ? key : Number.MAX_SAFE_INTEGER)
+    return [...this.#items]
+      .sort(([a], [b]) => place(a) - place(b))
+      .map(([, partial]) => (partial.isDone ? partial.item : assembled(partial)))
+  }
+
+  #item(event: ResponsesEvent, isDone: boolean): void {
+    const item = objectOf(event.item)
+    const partial = this.#partial(event.output_index ?? item.id ?? this.#items.size + 0.5)
+    if (partial.isDone) return
+    partial.item = item
+    // A message may be declared done without the content its deltas brought.
+    const isHollow = item.type === 'message' && objectsOf(item.content).length === 0 && partial.texts.size > 0
+    partial.isDone = isDone && !isHollow
+    if (partial.isDone) partial.texts.clear()
+  }
+
+  #text(event: ResponsesEvent): void {
+    const { kind, full } = textEvent(event.type)!
+    const partial = this.#partial(event.output_index ?? event.item_id ?? 0)
+    if (partial.isDone) return
+    const index = Number(event.content_index ?? event.summary_index ?? 0)
+    const text = partial.texts.get(`${kind}:${index}`) ?? { kind, index, pieces: [] }
+    if (event.type.endsWith('.done')) text.pieces = [textOf(event[full])]
+    else text.pieces.push(textOf(event.delta))
+    partial.texts.set(`${kind}:${index}`, text)
+  }
+
+  #partial(key: unknown): PartialItem {
+    const known = this.#items.get(key)
+    if (known) return known
+    const fresh: PartialItem = { item: {}, isDone: false, texts: new Map() }
+    this.#items.set(key, fresh)
+    return fresh
+  }
+}
+
+const textEvent = (type: string) => {
+  const stem = type.replace(/\.(delta|done)$/, '')
+  return stem === type || !Object.hasOwn(TEXT_EVENTS, stem) ? undefined : TEXT_EVENTS[stem]
+}
+
+/** An item whose `done` never came, with what its deltas said. */
+function assembled({ item, texts }: PartialItem): JsonObject {
+  const ordered = [...texts.values()].sort((a, b) => a.index - b.index)
+  const said = (...kinds: TextKind[]) => ordered.filter(({ kind }) => kinds.includes(kind))
+  const call = said('arguments', 'input')[0]
+  if (call) return { ...item, [call.kind]: call.pieces.join('') }
+  const content = said('output_text', 'refusal', 'reasoning_text').map(contentPart)
+  const summary = said('summary_text').map(({ pieces }) => ({ type: 'summary_text', text: pieces.join('') }))
+  const isReasoning = item.type === 'reasoning' || said('summary_text', 'reasoning_text').length > 0
+  const unannounced = isReasoning ? { type: 'reasoning' } : { type: 'message', role: 'assistant' }
+  return {
+    ...(item.type == null && unannounced),
+    ...item,
+    ...(content.length > 0 && { content }),
+    ...(summary.length > 0 && { summary }),
+  }
+}
+
+function contentPart({ kind, pieces }: Text): JsonObject {
+  const text = pieces.join('')
+  if (kind === 'refusal') return { type: kind, refusal: text }
+  return kind === 'output_text' ? { type: kind, text, annotations: [] } : { type: kind, text }
+}

@@ -1,0 +1,102 @@
+/** Turns the `input` of a `/v1` request, in any spelling its clients use, into the items the upstream takes. */
+import { messageItems } from './chat-messages.ts'
+import { invalid } from './invalid-request.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from './responses-event.ts'
+
+export interface InputItems {
+  items: JsonObject[]
+  /** Texts of system messages, which the upstream accepts in `instructions` only. */
+  systemTexts: string[]
+  /** A cache hint the upstream refuses was taken out of some content part. */
+  hadCacheBreakpoint: boolean
+}
+
+/**
+ * Items in the client's order; those that need no change are the client's own objects. Throws
+ * `invalid_request_error` naming the item.
+ */
+export function inputItems(body: JsonObject): InputItems {
+  const result: InputItems = { items: [], systemTexts: [], hadCacheBreakpoint: false }
+  const source = sourceOf(body)
+  for (const [index, item] of clientItems(body).entries()) {
+    const at = `${source}[${index}]`
+    if (!isObject(item)) throw invalid(at, 'Every input item must be an object.')
+    const isChat = source === 'messages' ? item.role !== 'system' : isChatMessage(item)
+    if (isChat) result.items.push(...messageItems(item, at))
+    else addItem(result, item, at)
+  }
+  return result
+}
+
+/** The client's own list: `input` as text or list, or `messages` in its place. */
+export function clientItems(body: JsonObject): unknown[] {
+  if (body.input != null && body.messages != null) throw invalid('messages', "Send either 'input' or 'messages'.")
+  const source = sourceOf(body)
+  const list = body[source]
+  if (typeof list === 'string') return [{ role: 'user', content: [{ type: 'input_text', text: list }] }]
+  if (!Array.isArray(list)) throw invalid(source, `'${source}' must be text or a list of items.`)
+  return list
+}
+
+/** One message with its content as a list of parts; anything else comes back as it is. */
+export function withParts(item: JsonObject): JsonObject {
+  if (!isMessage(item)) return item
+  const type = item.role === 'assistant' ? 'output_text' : 'input_text'
+  if (typeof item.content === 'string') return { ...item, content: [{ type, text: item.content }] }
+  if (!Array.isArray(item.content) || !item.content.some((part) => needsPartType(part, type))) return item
+  return { ...item, content: item.content.map((part) => (needsPartType(part, type) ? { ...part, type } : part)) }
+}
+
+const sourceOf = (body: JsonObject) => (body.input == null && body.messages != null ? 'messages' : 'input')
+
+const isMessage = (item: JsonObject) => typeof item.role === 'string' && (item.type == null || item.type === 'message')
+
+function addItem(result: InputItems, item: JsonObject, at: string): void {
+  if (!isMessage(item)) result.items.push(item)
+  else if (item.role === 'system') addSystem(result, item)
+  else result.items.push(withoutBreakpoints(result, checked(withParts(item), at)))
+}
+
+/** Replayed chat history: tool results and calls have a spelling of their own there, and extras of other vendors. */
+const CHAT_ONLY = ['tool_calls', 'reasoning_content', 'reasoning_details', 'function_call', 'refusal'] as const
+const CHAT_PARTS: ReadonlySet<unknown> = new Set(['image_url', 'file', 'input_audio'])
+
+const isChatMessage = (item: JsonObject) =>
+  item.type == null &&
+  (item.role === 'tool' ||
+    CHAT_ONLY.some((key) => key in item) ||
+    objectsOf(item.content).some((part) => CHAT_PARTS.has(part.type)))
+
+/** Parts that are not text cannot move into `instructions`; they stay behind as the user's. */
+function addSystem(result: InputItems, item: JsonObject): void {
+  if (typeof item.content === 'string') {
+    result.systemTexts.push(item.content)
+    return
+  }
+  const parts = objectsOf(item.content)
+  const isText = (part: JsonObject) => typeof part.text === 'string'
+  result.systemTexts.push(...parts.filter(isText).map((part) => textOf(part.text)))
+  const rest = parts.filter((part) => !isText(part))
+  if (rest.length > 0) result.items.push({ role: 'user', content: rest })
+}
+
+/** Files of the public API live on another service, so an image by id cannot be resolved here. */
+function checked(item: JsonObject, at: string): JsonObject {
+  objectsOf(item.content).forEach((part, index) => {
+    const isForeign = part.file_id != null || textOf(part.image_url).startsWith('sediment://')
+    if (part.type === 'input_image' && isForeign) {
+      throw invalid(`${at}.content[${index}]`, 'Images must be sent as a URL or a data URL, not by file id.')
+    }
+  })
+  return item
+}
+
+function withoutBreakpoints(result: InputItems, item: JsonObject): JsonObject {
+  if (!objectsOf(item.content).some((part) => 'prompt_cache_breakpoint' in part)) return item
+  result.hadCacheBreakpoint = true
+  const content = objectsOf(item.content).map(({ prompt_cache_breakpoint: _, ...part }) => part)
+  return { ...item, content }
+}
+
+const needsPartType = (part: unknown, type: string): part is JsonObject =>
+  isObject(part) && (part.type === 'text' || (type === 'output_text' && part.type === 'input_text'))

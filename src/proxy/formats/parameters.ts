@@ -1,0 +1,125 @@
+/** Which request parameters the upstream takes under another name, refuses, or cannot honour; shared by `/v1` and chat. */
+import { AppError } from '../../errors.ts'
+import { invalid } from './invalid-request.ts'
+import { isObject, type JsonObject, objectOf } from './responses-event.ts'
+
+/**
+ * Parameters of the public Responses API that the upstream answers with "Unsupported parameter". Unknown ones are
+ * not listed: they go through, so that a parameter added upstream works here on the same day.
+ */
+export const REFUSED_UPSTREAM: ReadonlySet<string> = new Set([
+  'background',
+  'context_management',
+  'frequency_penalty',
+  'logit_bias',
+  'logprobs',
+  'max_completion_tokens',
+  'max_output_tokens',
+  'max_tokens',
+  'max_tool_calls',
+  'metadata',
+  'moderation',
+  'n',
+  'presence_penalty',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'safety_identifier',
+  'seed',
+  'stop',
+  'stream_options',
+  'temperature',
+  'top_logprobs',
+  'top_p',
+  'truncation',
+  'user',
+])
+
+/** Names other clients use for members of `reasoning`, `text` and for the cache key; §5.5 of the proxy surface. */
+const EFFORT_ALIASES = ['reasoning_effort', 'reasoningEffort', 'thinking', 'enable_thinking'] as const
+const VERBOSITY_ALIASES = ['verbosity', 'textVerbosity'] as const
+
+export const ALIASES: ReadonlySet<string> = new Set([...EFFORT_ALIASES, ...VERBOSITY_ALIASES, 'promptCacheKey'])
+
+const INCLUDABLE: ReadonlySet<unknown> = new Set([
+  'reasoning.encrypted_content',
+  'web_search_call.action.sources',
+  'code_interpreter_call.outputs',
+  'computer_call_output.output.image_url',
+  'file_search_call.results',
+  'message.input_image.image_url',
+  'message.output_text.logprobs',
+])
+
+/**
+ * `reasoning`, `text` and `prompt_cache_key` with every alias folded in; a member the client wrote under its proper
+ * name wins. Members the client did not touch are absent, and an object no alias adds to is the client's own.
+ */
+export function foldAliases(body: JsonObject): JsonObject {
+  const effort = firstOf(body, EFFORT_ALIASES, effortOf)
+  const verbosity = firstOf(body, VERBOSITY_ALIASES, (value) => value)
+  const key = body.prompt_cache_key ?? body.promptCacheKey
+  return {
+    ...withMember(body, 'reasoning', 'effort', effort),
+    ...withMember(body, 'text', 'verbosity', verbosity),
+    ...(key != null && { prompt_cache_key: key }),
+  }
+}
+
+/**
+ * Refuses what would need state the upstream does not keep over HTTP. Throws `previous_response_not_found`,
+ * or `unsupported_parameter` for `conversation` and stored prompts.
+ */
+export function refuseStateful(body: JsonObject): void {
+  for (const param of ['conversation', 'prompt']) {
+    if (body[param] != null) {
+      throw new AppError('unsupported_parameter', {
+        param,
+        message: `'${param}' is not supported: nothing is stored between requests. Send the conversation in full.`,
+      })
+    }
+  }
+  if (body.previous_response_id != null) {
+    throw new AppError('previous_response_not_found', { param: 'previous_response_id' })
+  }
+}
+
+/** Throws `invalid_request_error` for shapes and values that are wrong whatever the upstream says. */
+export function checkParameters(body: JsonObject): void {
+  if (typeof body.model !== 'string' || body.model === '') throw invalid('model', 'A model is required.')
+  if (body.instructions != null && typeof body.instructions !== 'string') {
+    throw invalid('instructions', 'Instructions must be text.')
+  }
+  if (body.stream != null && typeof body.stream !== 'boolean') throw invalid('stream', 'stream must be true or false.')
+  for (const param of ['reasoning', 'text'] as const) {
+    if (body[param] != null && !isObject(body[param])) throw invalid(param, `'${param}' must be an object.`)
+  }
+  if (body.tools != null && !Array.isArray(body.tools)) throw invalid('tools', 'tools must be a list.')
+  if (body.truncation != null && body.truncation !== 'auto' && body.truncation !== 'disabled') {
+    throw invalid('truncation', "truncation must be 'auto' or 'disabled'.")
+  }
+  checkInclude(body.include)
+}
+
+function checkInclude(include: unknown): void {
+  if (include == null) return
+  if (!Array.isArray(include)) throw invalid('include', 'include must be a list.')
+  const unknown = include.findIndex((name) => !INCLUDABLE.has(name))
+  if (unknown >= 0) throw invalid('include', `'${String(include[unknown])}' cannot be included.`)
+}
+
+function firstOf(body: JsonObject, names: readonly string[], read: (value: unknown) => unknown): unknown {
+  return names.map((name) => read(body[name])).find((value) => value != null)
+}
+
+/** `thinking` and `enable_thinking` are switches elsewhere; on means `medium`, off leaves the model's own default. */
+function effortOf(value: unknown): unknown {
+  if (typeof value === 'boolean') return value ? 'medium' : undefined
+  if (!isObject(value)) return value === 'enabled' ? 'medium' : value === 'disabled' ? undefined : value
+  return value.effort ?? (value.type === 'enabled' || value.enabled === true ? 'medium' : undefined)
+}
+
+function withMember(body: JsonObject, name: string, member: string, value: unknown): JsonObject {
+  if (body[name] == null && value == null) return {}
+  const own = objectOf(body[name])
+  return { [name]: value == null || own[member] != null ? own : { ...own, [member]: value } }
+}

@@ -1,0 +1,16 @@
+/** Writes the event-less `data:` lines of chat streams; everything with a `type` is framed by `lib/sse.ts`. */
+
+const encoder = new TextEncoder()
+
+/** UTF-8 bytes of text that is already framed. */
+export const encode = (text: string): Uint8Array => encoder.encode(text)
+
+/**
+ * One JSON value on one line. U+0085, U+2028 and U+2029 are escaped, because the line readers of some
+ * client libraries break there although the event stream format does not.
+ */
+export const jsonLine = (value: unknown): string =>
+  JSON.stringify(value).replace(/[\u0085\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+/** `data: …` and the blank line. */
+export const dataFrame = (value: unknown): string => `data: ${jsonLine(value)}\n\n`

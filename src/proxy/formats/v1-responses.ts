@@ -1,0 +1,80 @@
+/** Turns a public `/v1/responses` request into one the upstream accepts, changing nothing it need not change. */
+import { checkCompactionTrigger } from './compaction-trigger.ts'
+import { type InputItems, inputItems } from './input-items.ts'
+import { instructionsFor } from './instructions.ts'
+import { invalid } from './invalid-request.ts'
+import { ALIASES, checkParameters, foldAliases, REFUSED_UPSTREAM, refuseStateful } from './parameters.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from './responses-event.ts'
+
+export interface NormalisedRequest {
+  body: JsonObject
+  /** Names of what the client sent and the upstream will not see, for `x-sluice-dropped-fields`; in body order. */
+  dropped: string[]
+}
+
+/**
+ * The request for the upstream: `store:false` and `stream:true`, a list of items, system messages moved into
+ * `instructions`, aliases folded, refused parameters dropped (decisions §3, proxy surface §5.5). Members that stay
+ * keep their order and, `tools` above all, are the client's own objects; `body` itself is not changed.
+ * Throws `invalid_request_error`, `unsupported_parameter` or `previous_response_not_found`, each with `param`.
+ */
+export function normaliseResponses(body: JsonObject): NormalisedRequest {
+  checkParameters(body)
+  refuseStateful(body)
+  if (body.input == null && body.messages == null) throw invalid('input', "'input' is required.")
+  const input = inputItems(body)
+  checkCompactionTrigger(input.items)
+  const changed = changedMembers(body, input)
+  return { body: rebuilt(body, changed), dropped: droppedFrom(body, input) }
+}
+
+/** `tools` with the preview name of web search replaced; the same list when no tool needs it. */
+export function currentTools(tools: unknown[]): unknown[] {
+  return tools.some(isPreviewSearch) ? tools.map(currentTool) : tools
+}
+
+/** A tool, or a choice of one, under the name the upstream knows. */
+export const currentTool = (tool: unknown): unknown => (isPreviewSearch(tool) ? { ...tool, type: 'web_search' } : tool)
+
+const isPreviewSearch = (tool: unknown): tool is JsonObject =>
+  isObject(tool) && textOf(tool.type).startsWith('web_search_preview')
+
+/** What the body will hold under these names; `undefined` takes a member out. */
+function changedMembers(body: JsonObject, input: InputItems): JsonObject {
+  return {
+    instructions: instructionsFor(textOf(body.instructions), input.systemTexts, input.items),
+    input: sameItems(body.input, input.items) ? body.input : input.items,
+    ...foldAliases(body),
+    ...(Array.isArray(body.tools) && { tools: currentTools(body.tools) }),
+    ...(body.tool_choice != null && { tool_choice: currentTool(body.tool_choice) }),
+    store: false,
+    stream: true,
+  }
+}
+
+/** The client's members in their order, each under its new value, then what the client did not send. */
+function rebuilt(body: JsonObject, changed: JsonObject): JsonObject {
+  const kept = Object.keys(body).filter((name) => !isLeftOut(name))
+  const names = new Set([...kept, ...Object.keys(changed)])
+  return Object.fromEntries(
+    [...names].flatMap((name) => {
+      const value = name in changed ? changed[name] : body[name]
+      return value === undefined ? [] : [[name, value]]
+    }),
+  )
+}
+
+const STATE = new Set(['messages', 'conversation', 'prompt', 'previous_response_id'])
+
+const isLeftOut = (name: string) => REFUSED_UPSTREAM.has(name) || ALIASES.has(name) || STATE.has(name)
+
+/** A null asks for nothing, so leaving it out loses nothing; `store` counts only when storing was asked for. */
+function droppedFrom(body: JsonObject, input: InputItems): string[] {
+  const names = Object.keys(body).filter((name) => REFUSED_UPSTREAM.has(name) && body[name] != null)
+  if (body.store === true) names.push('store')
+  if (input.hadCacheBreakpoint) names.push('prompt_cache_breakpoint')
+  return names
+}
+
+const sameItems = (list: unknown, items: JsonObject[]) =>
+  Array.isArray(list) && list.length === items.length && objectsOf(list).every((item, index) => item === items[index])

@@ -1,0 +1,35 @@
+/** `POST /v1/chat/completions`: a Responses turn spoken in the older dialect, both ways. Reasoning is never part of it. */
+import { clientKey, restricted } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { answerWithJson, answerWithStream } from '../answer.ts'
+import { chatContract } from '../contracts.ts'
+import { chatFromResponse } from '../formats/chat-json.ts'
+import { chatToResponses } from '../formats/chat-request.ts'
+import { OTHER_BODY_BYTES } from '../raw-body.ts'
+import { releasing, withKeyPolicy } from './responses.ts'
+import { admitTurn, longLived, readTurnBody, rewritten } from './turn-route.ts'
+
+export const chatCompletions = createHandlers(clientKey('optional'), restricted('refuse'), longLived, async (c) => {
+  const raw = await readTurnBody(c, { isNative: false, maxBytes: OTHER_BODY_BYTES })
+  const { body, chat } = releasing(raw, () => {
+    const request = chatToResponses(raw.json)
+    c.set('droppedFields', request.dropped)
+    return { body: rewritten(raw, withKeyPolicy(c, request.body)), chat: request.chat }
+  })
+  const served = admitTurn(c, {
+    route: c.req.path,
+    kind: 'normal',
+    isNative: false,
+    path: '/codex/responses',
+    accept: 'text/event-stream',
+    body,
+  })
+  const head = {
+    id: c.env.random.id('chatcmpl').replace('_', '-'),
+    created: Math.floor(c.env.clock.now() / 1000),
+    model: chat.model,
+  }
+  return chat.stream
+    ? answerWithStream(served, chatContract({ ...head, includeUsage: chat.includeUsage }))
+    : answerWithJson(served, (response) => chatFromResponse(response, head))
+})

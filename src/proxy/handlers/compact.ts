@@ -1,0 +1,58 @@
+/** `POST …/responses/compact`: the upstream's own compact route, or, where that is gone, a Responses turn with a compaction trigger. */
+import { AppError } from '../../errors.ts'
+import { clientKey, restricted } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { answerWithJson } from '../answer.ts'
+import { attempt } from '../attempts.ts'
+import type { Flow } from '../flow.ts'
+import { compactFromResponse, compactToResponses } from '../formats/compact.ts'
+import type { JsonObject } from '../formats/responses-event.ts'
+import type { Plane } from '../plane.ts'
+import { spliceMembers } from '../splice.ts'
+import type { Turn } from '../turn.ts'
+import { releasing } from './responses.ts'
+import { admitTurn, longLived, readTurnBody, refusePreviousResponse, rewritten } from './turn-route.ts'
+
+const COMPACT_PATH = '/codex/responses/compact'
+
+const compact = (isNative: boolean) =>
+  createHandlers(clientKey('optional'), restricted('refuse'), longLived, async (c) => {
+    const raw = await readTurnBody(c, { isNative })
+    const body = releasing(raw, () => {
+      refusePreviousResponse(raw.json.previous_response_id)
+      const model = c.var.client.key?.enforcedModel
+      if (!model || model === raw.json.model) return raw
+      return { bytes: spliceMembers(raw.bytes, { model }), json: { ...raw.json, model }, hold: raw.hold }
+    })
+    const asked = body.json
+    const served = admitTurn(c, {
+      route: c.req.path,
+      kind: 'compaction',
+      isNative,
+      path: COMPACT_PATH,
+      accept: 'application/json',
+      body,
+    })
+    let retained: JsonObject[] | null = null
+    const open = async (plane: Plane, turn: Turn): Promise<Flow> => {
+      try {
+        return await attempt(plane, turn)
+      } catch (err) {
+        if (!isRouteGone(err) || !turn.body) throw err
+        const request = compactToResponses(asked)
+        retained = request.retained
+        const body = rewritten(turn.body, request.body)
+        return attempt(plane, { ...turn, body, path: '/codex/responses', accept: 'text/event-stream' })
+      }
+    }
+    return answerWithJson({ ...served, open }, (response) =>
+      retained === null ? response : compactFromResponse(response, retained),
+    )
+  })
+
+/** A 404 that names no code is about the route; one about the model names it. */
+const isRouteGone = (err: unknown): boolean =>
+  err instanceof AppError && err.status === 404 && !err.extra.upstream?.code
+
+export const nativeCompact = compact(true)
+export const publicCompact = compact(false)

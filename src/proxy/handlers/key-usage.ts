@@ -1,0 +1,27 @@
+/** What a client may ask about its own key: use and limits, and the reset credits of its pool. No upstream is called. */
+import { AppError } from '../../errors.ts'
+import { clientKey, restricted } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { getKey } from '../../model/api-keys.ts'
+import { keyUsage } from '../../model/key-usage.ts'
+import { poolWindows } from '../../model/pool-usage.ts'
+
+/** `GET /v1/usage`. */
+export const showKeyUsage = createHandlers(clientKey('always'), restricted('local'), (c) => {
+  const { db, pool, settings, clock } = c.env
+  const policy = c.var.client.key
+  if (!policy) throw new AppError('invalid_api_key')
+  const now = clock.now()
+  return c.json(
+    keyUsage({
+      totals: getKey(db, policy.id),
+      policy,
+      pool: poolWindows(pool.all(), policy.scope, now),
+      hidesUpstreamQuota: settings.current().hideUpstreamQuotaFromApiKeys,
+      now,
+    }),
+  )
+})
+
+/** `GET /v1/reset-credit`. TODO: list `{account_id, email, redeem_id, expiredAt}` once the pool knows its accounts' credits. */
+export const listResetCredits = createHandlers(clientKey('always'), restricted('local'), (c) => c.json([]))

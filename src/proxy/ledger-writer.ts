@@ -1,0 +1,198 @@
+/** Writes a batch of ended turns: the statements of the ledger, prepared once, and the sums they are fed with. */
+import type { Database, Statement } from 'bun:sqlite'
+import { getTableColumns, getTableName, type Table } from 'drizzle-orm'
+import { toSnakeCase } from 'drizzle-orm/casing'
+import { attempts, requests } from '../../db/schema/requests.ts'
+import { deltaStatement, type LimitDelta } from '../model/reservations.ts'
+import type { UsageSnapshot } from '../model/usage-windows.ts'
+import type { AffinityRow } from './affinity.ts'
+import type { AttemptRecord } from './turn.ts'
+
+/** All that one ended turn leaves behind; written whole or not at all. */
+export interface LedgerEntry {
+  row: typeof requests.$inferInsert
+  attempts: readonly AttemptRecord[]
+  limitDeltas: readonly LimitDelta[]
+  affinity: readonly AffinityRow[]
+}
+
+export interface LedgerWriter {
+  /** Must run inside a transaction. Rows that hang on a deleted account or key are left out. */
+  write(entries: readonly LedgerEntry[], usage: ReadonlyMap<string, UsageSnapshot>): void
+}
+
+export const HOUR_MS = 3_600_000
+
+/** Prepares the statements on `sqlite`, whose schema must be in place. */
+export const ledgerWriter = (sqlite: Database): LedgerWriter => {
+  const insertRequest = inserter(sqlite, requests)
+  const insertAttempt = inserter(sqlite, attempts)
+  const addToLimit = sqlite.prepare(deltaStatement)
+  const addToKey = sqlite.prepare(ADD_TO_KEY)
+  const addToHour = sqlite.prepare(ADD_TO_HOUR)
+  const saveAffinity = sqlite.prepare(SAVE_AFFINITY)
+  const saveUsage = sqlite.prepare(SAVE_USAGE)
+  return {
+    write(entries, usage) {
+      for (const { row, attempts: records } of entries) {
+        insertRequest(row)
+        for (const record of records)
+          insertAttempt({ ...record, requestRowId: row.id, considered: record.considered as unknown[] }) // as: only read
+      }
+      runAll(addToKey, keySums(entries))
+      runAll(addToHour, hourSums(entries))
+      runAll(addToLimit, limitSums(entries))
+      runAll(saveAffinity, lastAffinity(entries))
+      for (const [accountId, snapshot] of usage)
+        saveUsage.run({ accountId, at: snapshot.at, snapshot: JSON.stringify(snapshot) })
+    },
+  }
+}
+
+const ADD_TO_KEY = `
+UPDATE api_keys SET
+  request_count = request_count + $requests,
+  input_tokens = input_tokens + $inputTokens,
+  cached_input_tokens = cached_input_tokens + $cachedInputTokens,
+  output_tokens = output_tokens + $outputTokens,
+  cost_micros = cost_micros + $costMicros,
+  last_used_at = max(coalesce(last_used_at, 0), $lastUsedAt)
+WHERE id = $keyId`
+
+const ADD_TO_HOUR = `
+INSERT INTO request_hours (hour, account_id, key_id, model, requests, errors, cancelled, input_tokens,
+  cached_input_tokens, output_tokens, cost_micros, unpriced)
+VALUES ($hour, $accountId, $keyId, $model, $requests, $errors, $cancelled, $inputTokens,
+  $cachedInputTokens, $outputTokens, $costMicros, $unpriced)
+ON CONFLICT DO UPDATE SET
+  requests = requests + excluded.requests,
+  errors = errors + excluded.errors,
+  cancelled = cancelled + excluded.cancelled,
+  input_tokens = input_tokens + excluded.input_tokens,
+  cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens,
+  output_tokens = output_tokens + excluded.output_tokens,
+  cost_micros = cost_micros + excluded.cost_micros,
+  unpriced = unpriced + excluded.unpriced`
+
+const SAVE_AFFINITY = `
+INSERT INTO affinity (kind, key_hash, account_id, mixed, used_at)
+SELECT $kind, $keyHash, $accountId, $mixed, $usedAt WHERE EXISTS (SELECT 1 FROM accounts WHERE id = $accountId)
+ON CONFLICT DO UPDATE SET account_id = excluded.account_id, mixed = excluded.mixed, used_at = excluded.used_at`
+
+/** A poll may have stored a later snapshot in the meantime. */
+const SAVE_USAGE = `
+INSERT INTO account_usage (account_id, at, snapshot)
+SELECT $accountId, $at, $snapshot WHERE EXISTS (SELECT 1 FROM accounts WHERE id = $accountId)
+ON CONFLICT DO UPDATE SET at = excluded.at, snapshot = excluded.snapshot WHERE excluded.at >= account_usage.at`
+
+type Value = string | number | null
+type Parameters = Record<string, Value>
+
+const runAll = (statement: Statement, rows: Iterable<object>): void => {
+  for (const row of rows) statement.run(row as Parameters) // as: an interface has no index signature
+}
+
+/** An insert of every column, the values encoded as drizzle would; building a query for each row costs twenty times as much. */
+const inserter = <T extends Table>(sqlite: Database, table: T) => {
+  const columns = Object.entries(getTableColumns(table))
+  const names = columns.map(([property]) => toSnakeCase(property))
+  const marks = columns.map(() => '?')
+  const statement = sqlite.prepare(`INSERT INTO ${getTableName(table)} (${names}) VALUES (${marks})`)
+  return (row: T['$inferInsert']): void => {
+    const given: Record<string, unknown> = row
+    const values = columns.map(([property, column]) => {
+      const value = given[property] ?? column.default ?? null
+      return (value === null ? null : column.mapToDriverValue(value)) as Value // as: text, integer and real columns only
+    })
+    statement.run(...values)
+  }
+}
+
+interface KeySum {
+  keyId: string
+  requests: number
+  inputTokens: number
+  cachedInputTokens: number
+  outputTokens: number
+  costMicros: number
+  lastUsedAt: number
+}
+
+const keySums = (entries: readonly LedgerEntry[]): Iterable<KeySum> => {
+  const sums = new Map<string, KeySum>()
+  for (const { row } of entries) {
+    if (!row.keyId) continue
+    const sum = sums.get(row.keyId) ?? { keyId: row.keyId, requests: 0, ...NO_TOKENS, lastUsedAt: 0 }
+    sum.requests++
+    addTokens(sum, row)
+    sum.lastUsedAt = Math.max(sum.lastUsedAt, row.startedAt)
+    sums.set(row.keyId, sum)
+  }
+  return sums.values()
+}
+
+interface HourSum extends Tokens {
+  hour: number
+  accountId: string
+  keyId: string
+  model: string
+  requests: number
+  errors: number
+  cancelled: number
+  /** Turns whose tokens are known and whose price is not: they are missing from the cost. */
+  unpriced: number
+}
+
+const hourSums = (entries: readonly LedgerEntry[]): Iterable<HourSum> => {
+  const sums = new Map<string, HourSum>()
+  for (const { row } of entries) {
+    const { startedAt, accountId, keyId, model, status, inputTokens, costMicros } = row
+    const place = {
+      hour: startedAt - (startedAt % HOUR_MS),
+      accountId: accountId ?? '',
+      keyId: keyId ?? '',
+      model: model ?? '',
+    }
+    const name = `${place.hour}\0${place.accountId}\0${place.keyId}\0${place.model}`
+    const sum = sums.get(name) ?? { ...place, requests: 0, errors: 0, cancelled: 0, ...NO_TOKENS, unpriced: 0 }
+    sum.requests++
+    if (status === 'error') sum.errors++
+    if (status === 'cancelled') sum.cancelled++
+    if ((inputTokens ?? null) !== null && (costMicros ?? null) === null) sum.unpriced++
+    addTokens(sum, row)
+    sums.set(name, sum)
+  }
+  return sums.values()
+}
+
+interface Tokens {
+  inputTokens: number
+  cachedInputTokens: number
+  outputTokens: number
+  costMicros: number
+}
+
+const NO_TOKENS: Tokens = Object.freeze({ inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costMicros: 0 })
+
+const addTokens = (sum: Tokens, row: LedgerEntry['row']): void => {
+  sum.inputTokens += row.inputTokens ?? 0
+  sum.cachedInputTokens += row.cachedInputTokens ?? 0
+  sum.outputTokens += row.outputTokens ?? 0
+  sum.costMicros += row.costMicros ?? 0
+}
+
+/** The deltas of one limit and window are one; their order does not matter to `deltaStatement`. */
+const limitSums = (entries: readonly LedgerEntry[]): Iterable<Omit<LimitDelta, 'keyId'>> => {
+  const sums = new Map<string, Omit<LimitDelta, 'keyId'>>()
+  for (const { limitId, delta, resetAt } of entries.flatMap((entry) => entry.limitDeltas)) {
+    const name = `${limitId}\0${resetAt}`
+    sums.set(name, { limitId, delta: delta + (sums.get(name)?.delta ?? 0), resetAt })
+  }
+  return sums.values()
+}
+
+const lastAffinity = (entries: readonly LedgerEntry[]): Iterable<AffinityRow> => {
+  const rows = new Map<string, AffinityRow>()
+  for (const row of entries.flatMap((entry) => entry.affinity)) rows.set(`${row.kind}\0${row.keyHash}`, row)
+  return rows.values()
+}

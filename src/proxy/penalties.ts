@@ -1,0 +1,27 @@
+/** Charges an account with what an upstream failure says about it. */
+import type { Clock } from '../lib/clock.ts'
+import type { Penalty, UpstreamFailure } from './classify.ts'
+import type { Pool } from './pool.ts'
+
+const EVIDENCE_CHARS = 300
+
+export const penalise = (
+  { pool, clock }: { pool: Pool; clock: Clock },
+  accountId: string,
+  { failure, penalty }: { failure: UpstreamFailure; penalty: Penalty | null },
+): void => {
+  if (!penalty) return
+  const at = clock.now()
+  const cause = failure.code ?? failure.type
+  const evidence = `${failure.status ?? failure.where}${cause ? ` ${cause}` : ''}: ${failure.message}`.slice(
+    0,
+    EVIDENCE_CHARS,
+  )
+  if (penalty.kind === 'transient') pool.health(accountId, { kind: 'error', at })
+  else if (penalty.kind === 'auth_failed')
+    pool.apply(accountId, { kind: 'auth_failed', at, code: penalty.code, evidence })
+  else {
+    const { resetsAt: resetAt, retryAfterMs } = failure
+    pool.apply(accountId, { kind: penalty.kind, at, evidence, resetAt, retryAfterMs, cause })
+  }
+}

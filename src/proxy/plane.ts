@@ -1,0 +1,20 @@
+/** What the data plane works with while it serves a turn. Types only. */
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { Credentials } from '../upstream/credentials.ts'
+import type { Upstream } from '../upstream/open.ts'
+import type { AffinityMap } from './affinity.ts'
+import type { Pool } from './pool.ts'
+import type { Pulse } from './pulse.ts'
+
+export interface Plane {
+  pool: Pool
+  affinity: AffinityMap
+  credentials: Credentials
+  upstream: Upstream
+  pulse: Pulse
+  clock: Clock
+  /** In [0,1). */
+  random: () => number
+  log: Log
+}

@@ -1,0 +1,226 @@
+/** The selection strategies: pure orderings of accounts that may all serve, by what is left, what is in flight, and a seeded random. */
+import type { Health } from '../model/account-health.ts'
+import type { AccountState } from '../model/account-state.ts'
+import { capacityCredits, isExhausted, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
+
+export const STRATEGIES = [
+  'capacity_weighted',
+  'usage_weighted',
+  'round_robin',
+  'relative_availability',
+  'fill_first',
+  'sequential_drain',
+  'reset_drain',
+  'single_account',
+] as const
+export type Strategy = (typeof STRATEGIES)[number]
+
+export const ROUTING_POLICIES = ['normal', 'burn_first', 'preserve'] as const
+export type RoutingPolicy = (typeof ROUTING_POLICIES)[number]
+
+export interface Candidate {
+  id: string
+  planType: string
+  routingPolicy: RoutingPolicy
+  state: AccountState
+  health: Health
+  usage: UsageSnapshot | null
+  /** Turns under way on the account. */
+  inFlight: number
+  /** ms since epoch, 0 if never */
+  lastSelectedAt: number
+  securityWorkAuthorized: boolean
+  /** Model slugs the account offers; null while its catalog is unknown, which excludes nothing. */
+  models: ReadonlySet<string> | null
+}
+
+export interface PolicyContext {
+  strategy: Strategy
+  /** ms since epoch */
+  now: number
+  /** in [0,1) */
+  random: () => number
+  singleAccountId: string | null
+  /** relative_availability: how strongly better accounts are favoured. */
+  relativePower: number
+  /** relative_availability: how many accounts share the traffic. */
+  relativeTopK: number
+  /** Spend allowances that reset sooner first, by whole days. */
+  preferEarlierReset: boolean
+  /** Percent of an account's allowance that one turn under way counts for. */
+  inFlightPenaltyPercent: number
+}
+
+export interface Ranked {
+  id: string
+  /** In the strategy's own unit, for explanation: credits, percent, ms, days. Comparable within one answer only. */
+  score: number
+}
+
+/**
+ * Orders `candidates` best first; the first is the choice. Accounts whose allowance is known to be used up come last.
+ * Only `single_account` with an account configured leaves any out.
+ */
+export const rank = (candidates: readonly Candidate[], ctx: PolicyContext): Ranked[] => {
+  if (candidates.length === 0) return []
+  const measured: Measured[] = []
+  for (const candidate of candidates) measured.push(measure(candidate, ctx))
+  return ORDERINGS[ctx.strategy](measured, ctx).map(({ id, score }) => ({ id, score }))
+}
+
+/** Strategies that decide alone: health tiers, routing policies and budget thresholds do not apply. */
+export const bypassesTiers = (strategy: Strategy): boolean =>
+  strategy === 'single_account' || strategy === 'sequential_drain' || strategy === 'reset_drain'
+
+interface Measured {
+  id: string
+  /** Percent used as reported, unknown = 0; the long window is the weekly or monthly one, else the short. */
+  shortUsed: number
+  longUsed: number
+  /** The same with turns under way added: pressure in percent, never tokens over credits. */
+  shortPressure: number
+  longPressure: number
+  /** Credits of the long window, in all and left under pressure. */
+  capacity: number
+  remaining: number
+  longResetAt: number | null
+  lastSelectedAt: number
+  inFlight: number
+  isSpent: boolean
+  /** Whole days to the reset where earlier resets are preferred, else 0. */
+  bucket: number
+  /** Place in a weighted draw, smaller first. */
+  draw: number
+  score: number
+}
+
+type Ordering = (measured: Measured[], ctx: PolicyContext) => Measured[]
+
+const DAY_MS = 86_400_000
+const UNKNOWN_RESET_DAYS = 10_000
+const UNKNOWN_RESET_SECONDS = 7 * 86_400
+const MIN_RESET_SECONDS = 300
+const MIN_RELATIVE_WEIGHT = 0.1
+
+const measure = (candidate: Candidate, ctx: PolicyContext): Measured => {
+  const { usage, planType } = candidate
+  const windows = usage?.windows
+  const long = windows?.weekly ?? windows?.monthly ?? null
+  const shortUsed = usedNow(windows?.fiveHour ?? null, ctx.now) ?? 0
+  const longUsed = usedNow(long, ctx.now) ?? shortUsed
+  const pressure = ctx.inFlightPenaltyPercent * candidate.inFlight
+  const capacity = capacityCredits(planType, 'weekly')
+  const longResetAt = long?.resetAt && long.resetAt > ctx.now ? long.resetAt : null
+  return {
+    id: candidate.id,
+    shortUsed,
+    longUsed,
+    shortPressure: shortUsed + pressure,
+    longPressure: longUsed + pressure,
+    capacity,
+    remaining: (capacity * (100 - Math.min(100, longUsed + pressure))) / 100,
+    longResetAt,
+    lastSelectedAt: candidate.lastSelectedAt,
+    inFlight: candidate.inFlight,
+    isSpent: isExhausted(usage, ctx.now).exhausted,
+    bucket: ctx.preferEarlierReset ? resetDays(longResetAt ?? windows?.fiveHour?.resetAt ?? null, ctx.now) : 0,
+    draw: 0,
+    score: 0,
+  }
+}
+
+const resetDays = (resetAt: number | null, now: number): number =>
+  resetAt === null || resetAt <= now ? UNKNOWN_RESET_DAYS : Math.floor((resetAt - now) / DAY_MS)
+
+const byId = (a: Measured, b: Measured): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
+
+const bySpent = (a: Measured, b: Measured): number => Number(a.isSpent) - Number(b.isSpent)
+
+const byRecency = (a: Measured, b: Measured): number =>
+  // Within one millisecond the time cannot tell a burst apart; what is in flight can.
+  a.lastSelectedAt - b.lastSelectedAt || a.inFlight - b.inFlight || byId(a, b)
+
+const byUsage = (a: Measured, b: Measured): number =>
+  a.longPressure - b.longPressure || a.shortPressure - b.shortPressure || byRecency(a, b)
+
+const sorted = (
+  measured: Measured[],
+  score: (m: Measured) => number,
+  compare: (a: Measured, b: Measured) => number,
+): Measured[] => {
+  for (const m of measured) m.score = score(m)
+  return measured.sort((a, b) => bySpent(a, b) || compare(a, b))
+}
+
+/** Weighted random order without replacement: each place is an exponential draw at the rate of the weight (Efraimidis and Spirakis, 2006). */
+const drawOf = (weight: number, random: () => number): number =>
+  weight > 0 ? -Math.log(1 - random()) / weight : Number.POSITIVE_INFINITY
+
+const byDraw = (a: Measured, b: Measured): number => (a.draw === b.draw ? byUsage(a, b) : a.draw - b.draw)
+
+const capacityWeighted: Ordering = (measured, { random }) => {
+  for (const m of measured) m.draw = drawOf(m.remaining, random)
+  return sorted(
+    measured,
+    (m) => m.remaining,
+    // An allowance under full pressure must not win only because it resets soon.
+    (a, b) => Number(a.remaining === 0) - Number(b.remaining === 0) || a.bucket - b.bucket || byDraw(a, b),
+  )
+}
+
+const relativeAvailability: Ordering = (measured, { now, random, relativePower, relativeTopK }) => {
+  const ratePerSecond = (m: Measured) => {
+    const seconds = m.longResetAt === null ? UNKNOWN_RESET_SECONDS : (m.longResetAt - now) / 1000
+    return m.isSpent ? 0 : m.remaining / Math.max(MIN_RESET_SECONDS, seconds)
+  }
+  const best = Math.max(...measured.map(ratePerSecond))
+  const ordered = sorted(
+    measured,
+    (m) => (best > 0 ? (ratePerSecond(m) / best) ** relativePower : 0),
+    (a, b) => b.score - a.score || byUsage(a, b),
+  )
+  ordered.forEach((m, place) => {
+    m.draw = place < relativeTopK && m.score >= MIN_RELATIVE_WEIGHT ? drawOf(m.score, random) : Number.POSITIVE_INFINITY
+  })
+  // Stable: those outside the draw keep the order of their scores.
+  return ordered.sort((a, b) => (a.draw === b.draw ? 0 : a.draw - b.draw))
+}
+
+const singleAccount: Ordering = (measured, { singleAccountId }) =>
+  singleAccountId === null ? measured.sort(byId) : measured.filter(({ id }) => id === singleAccountId)
+
+const ORDERINGS: Record<Strategy, Ordering> = {
+  capacity_weighted: capacityWeighted,
+  usage_weighted: (measured) =>
+    sorted(
+      measured,
+      (m) => Math.max(0, 100 - m.longPressure),
+      (a, b) => a.bucket - b.bucket || byUsage(a, b),
+    ),
+  round_robin: (measured, { now }) => sorted(measured, (m) => now - m.lastSelectedAt, byRecency),
+  relative_availability: relativeAvailability,
+  fill_first: (measured) =>
+    sorted(
+      measured,
+      (m) => m.shortUsed,
+      (a, b) => a.bucket - b.bucket || b.shortUsed - a.shortUsed || b.longUsed - a.longUsed || byId(a, b),
+    ),
+  sequential_drain: (measured) =>
+    sorted(
+      measured,
+      (m) => m.capacity,
+      (a, b) => a.capacity - b.capacity || byId(a, b),
+    ),
+  reset_drain: (measured, { now }) =>
+    sorted(
+      measured,
+      (m) => resetDays(m.longResetAt, now),
+      (a, b) =>
+        resetDays(a.longResetAt, now) - resetDays(b.longResetAt, now) ||
+        a.shortUsed - b.shortUsed ||
+        a.longUsed - b.longUsed ||
+        (a.longResetAt ?? Number.MAX_SAFE_INTEGER) - (b.longResetAt ?? Number.MAX_SAFE_INTEGER) ||
+        byId(a, b),
+    ),
+  single_account: singleAccount,
+}

@@ -1,0 +1,246 @@
+/** The live accounts: in-flight turns, health, usage and state in memory, and the lease every turn holds while one serves it. */
+import { commit, type Db } from '../../db/commit.ts'
+import { AppError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import { HEALTHY, type Health, type HealthEvent, nextHealth } from '../model/account-health.ts'
+import { type AccountEvent, type AccountState, nextState } from '../model/account-state.ts'
+import { type AccountRow, displayName, listAccounts, savePlan, saveState, stateOf, usageOf } from '../model/accounts.ts'
+import { mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
+import type { Settings } from '../settings/schema.ts'
+import { accountTag } from '../upstream/headers.ts'
+import type { Candidate, PolicyContext } from './policies.ts'
+import { type Considered, type Selection, type SelectionNeeds, select, selectionError } from './select.ts'
+
+export interface LiveAccount extends Candidate {
+  readonly id: string
+  row: AccountRow
+  /** Of `x-codex-turn-state`. */
+  tag: string
+  displayName: string
+  /** The rate headers seen last, and when: the same numbers are not taken in over and over. */
+  ratePrint: string
+  rateSeenAt: number
+}
+
+export interface Lease {
+  readonly account: LiveAccount
+  readonly considered: readonly Considered[]
+  /** The conversation left its owner. */
+  readonly moved: boolean
+  /** Gives the slot back; more than once is once. */
+  release(): void
+}
+
+export interface PoolDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  random: () => number
+  settings: () => Readonly<Settings>
+  /** Slugs an account offers, null while unknown. */
+  modelsOf: (accountId: string) => ReadonlySet<string> | null
+  /** Stores a usage snapshot behind the turn. */
+  saveUsage: (accountId: string, snapshot: UsageSnapshot) => void
+}
+
+/** Percent of an allowance one turn under way counts for (domain-logic §2.3). */
+const IN_FLIGHT_PENALTY_PERCENT = 2.5
+
+export class Pool {
+  readonly #deps: PoolDeps
+  #accounts = new Map<string, LiveAccount>()
+  /** Turns that wait for a slot, first come first served. */
+  readonly #waiting = new Set<() => void>()
+
+  constructor(deps: PoolDeps) {
+    this.#deps = deps
+    this.reload(usageOf(deps.db))
+  }
+
+  /** Reads the rows again; what is live (leases, health, newer usage) is kept. */
+  reload(usage: ReadonlyMap<string, UsageSnapshot> = new Map()): void {
+    const next = new Map<string, LiveAccount>()
+    for (const row of listAccounts(this.#deps.db)) {
+      const live = this.#accounts.get(row.id) ?? newAccount(row, usage.get(row.id) ?? null)
+      next.set(row.id, Object.assign(live, fromRow(row), { models: this.#deps.modelsOf(row.id) }))
+    }
+    this.#accounts = next
+    this.#wake()
+  }
+
+  get(id: string): LiveAccount | null {
+    return this.#accounts.get(id) ?? null
+  }
+
+  all(): LiveAccount[] {
+    return [...this.#accounts.values()]
+  }
+
+  byTag(tag: string): LiveAccount | null {
+    return this.all().find((account) => account.tag === tag) ?? null
+  }
+
+  /** Whether any account is known to offer the model. One that none lists is for the upstream to judge. */
+  offers(model: string | null): boolean {
+    return model !== null && this.all().some(({ models }) => models?.has(model))
+  }
+
+  /** What would be chosen now and why, without choosing: the same function as `lease`. */
+  explain(needs: SelectionNeeds): Selection {
+    return select(this.all(), needs, this.#context())
+  }
+
+  /**
+   * A slot on the account the policy chooses. Waits in a bounded queue while only caps stand in the way. Throws the
+   * error of the failed selection, `account_stream_cap` after the wait, or the signal's reason.
+   */
+  async lease(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Promise<Lease> {
+    const { proxyAccountStreamLimit: streamCap, capacityWaitSeconds } = this.#deps.settings()
+    const deadline = this.#deps.clock.monotonic() + capacityWaitSeconds * 1000
+    for (;;) {
+      if (signal.aborted) throw signal.reason
+      const selection = this.explain({ ...needs, streamCap })
+      if (selection.kind === 'chosen') return this.#grant(selection)
+      if (selection.kind === 'none') throw selectionError(selection.failure, this.#deps.clock.now())
+      const left = deadline - this.#deps.clock.monotonic()
+      if (left <= 0 || this.#waiting.size >= this.#deps.settings().capacityQueueLimit)
+        throw new AppError('account_stream_cap', { retryAfterSeconds: 5 })
+      await this.#slot(left, signal)
+    }
+  }
+
+  #grant(selection: Extract<Selection, { kind: 'chosen' }>): Lease {
+    const account = this.#accounts.get(selection.id)! // select() answers with a candidate it was given
+    account.inFlight++
+    account.lastSelectedAt = this.#deps.clock.now()
+    let held = true
+    const release = () => {
+      if (!held) return
+      held = false
+      account.inFlight--
+      this.#wake()
+    }
+    return { account, considered: selection.considered, moved: selection.moved, release }
+  }
+
+  /** Resolves when something changed or the time is up; rejects when the turn is aborted. */
+  #slot(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = () => {
+        this.#waiting.delete(done)
+        cancel()
+        signal.removeEventListener('abort', aborted)
+        resolve()
+      }
+      const aborted = () => {
+        done()
+        reject(signal.reason)
+      }
+      const cancel = this.#deps.clock.after(ms, done)
+      signal.addEventListener('abort', aborted, { once: true })
+      this.#waiting.add(done)
+    })
+  }
+
+  #wake(): void {
+    for (const waiting of this.#waiting) waiting()
+  }
+
+  /** Changes the state of an account, durably, when the event does change it. */
+  apply(id: string, event: AccountEvent): void {
+    const account = this.#accounts.get(id)
+    if (!account) return
+    const state = nextState(account.state, event)
+    if (state === account.state) return
+    this.#deps.log.info('account state', {
+      account: id,
+      from: account.state.status,
+      to: state.status,
+      why: state.cause ?? '',
+    })
+    account.state = state
+    commit(this.#deps.db, (tx) => saveState(tx, id, state))
+  }
+
+  health(id: string, event: HealthEvent): void {
+    const account = this.#accounts.get(id)
+    if (account) account.health = nextHealth(account.health, event)
+  }
+
+  /** Takes in what the upstream said of an account's usage, from a poll or in passing. */
+  observe(id: string, snapshot: UsageSnapshot): void {
+    const account = this.#accounts.get(id)
+    if (!account) return
+    const usage = mergeUsage(account.usage, snapshot)
+    account.usage = usage
+    this.#deps.saveUsage(id, usage)
+    if (snapshot.planType && snapshot.planType !== account.planType) this.#changePlan(account, snapshot.planType)
+    this.apply(id, { kind: 'usage', at: snapshot.at, snapshot })
+    this.#observeHealth(account, snapshot.at)
+  }
+
+  #changePlan(account: LiveAccount, planType: string): void {
+    this.#deps.log.info('account plan', { account: account.id, from: account.planType, to: planType })
+    account.planType = planType
+    commit(this.#deps.db, (tx) => savePlan(tx, account.id, planType))
+  }
+
+  #observeHealth(account: LiveAccount, at: number): void {
+    const windows = account.usage?.windows
+    const fiveHourUsed = usedNow(windows?.fiveHour ?? null, at)
+    const weeklyUsed = usedNow(windows?.weekly ?? windows?.monthly ?? null, at)
+    account.health = nextHealth(account.health, { kind: 'observe', at, fiveHourUsed, weeklyUsed })
+  }
+
+  /** Ends blocks that are over and moves draining accounts on. Run at least once a check interval. */
+  tick(): void {
+    const at = this.#deps.clock.now()
+    for (const account of this.all()) {
+      this.apply(account.id, { kind: 'tick', at })
+      this.#observeHealth(account, at)
+    }
+    this.#wake()
+  }
+
+  #context(): PolicyContext {
+    const settings = this.#deps.settings()
+    return {
+      strategy: settings.routingStrategy,
+      now: this.#deps.clock.now(),
+      random: this.#deps.random,
+      singleAccountId: settings.singleAccountId,
+      relativePower: settings.relativeAvailabilityPower,
+      relativeTopK: settings.relativeAvailabilityTopK,
+      preferEarlierReset: settings.preferEarlierResetAccounts,
+      inFlightPenaltyPercent: IN_FLIGHT_PENALTY_PERCENT,
+    }
+  }
+}
+
+type FromRow = Pick<
+  LiveAccount,
+  'row' | 'planType' | 'routingPolicy' | 'state' | 'securityWorkAuthorized' | 'displayName'
+>
+
+const fromRow = (row: AccountRow): FromRow => ({
+  row,
+  planType: row.planType,
+  routingPolicy: row.routingPolicy,
+  state: stateOf(row) satisfies AccountState,
+  securityWorkAuthorized: row.securityWorkAuthorized,
+  displayName: displayName(row),
+})
+
+const newAccount = (row: AccountRow, usage: UsageSnapshot | null): LiveAccount => ({
+  id: row.id,
+  ...fromRow(row),
+  tag: accountTag(row.id),
+  health: HEALTHY satisfies Health,
+  usage,
+  inFlight: 0,
+  lastSelectedAt: 0,
+  models: null,
+  ratePrint: '',
+  rateSeenAt: 0,
+})

@@ -1,0 +1,25 @@
+/** Takes in the usage an upstream reports in passing, in headers and in `codex.rate_limits` events. */
+import { eventJson, type SseEvent } from '../lib/sse.ts'
+import { fromRateEvent, fromRateHeaders } from '../model/usage-windows.ts'
+import type { Plane } from './plane.ts'
+
+/** Identical numbers are taken in again only this long after. */
+const REPEAT_MS = 5000
+
+export const absorbRateHeaders = ({ pool, clock }: Plane, accountId: string, headers: Headers): void => {
+  const primary = headers.get('x-codex-primary-used-percent')
+  const secondary = headers.get('x-codex-secondary-used-percent')
+  if (primary === null && secondary === null) return
+  const account = pool.get(accountId)
+  const at = clock.now()
+  const print = `${primary}|${secondary}|${headers.get('x-codex-primary-reset-at')}|${headers.get('x-codex-secondary-reset-at')}`
+  if (account && account.ratePrint === print && at - account.rateSeenAt < REPEAT_MS) return
+  if (account) Object.assign(account, { ratePrint: print, rateSeenAt: at })
+  const snapshot = fromRateHeaders(headers, at)
+  if (snapshot) pool.observe(accountId, snapshot)
+}
+
+export const absorbRateEvent = ({ pool, clock }: Plane, accountId: string, event: SseEvent): void => {
+  const snapshot = fromRateEvent(eventJson(event.bytes), clock.now())
+  if (snapshot) pool.observe(accountId, snapshot)
+}

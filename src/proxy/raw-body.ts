@@ -1,0 +1,146 @@
+/** The request body as it came: read within a budget, decoded, and parsed once for the fields routing needs. */
+import { AppError } from '../errors.ts'
+import { DecodeError, decodeBody } from '../lib/decode-body.ts'
+import type { JsonObject } from './formats/responses-event.ts'
+import { isObject } from './formats/responses-event.ts'
+
+export const RESPONSES_BODY_BYTES = 128 * 1024 * 1024
+export const OTHER_BODY_BYTES = 32 * 1024 * 1024
+
+/** The bodies of all turns together (decisions §3 "Bodies in flight"): what does not fit is refused before it is read. */
+export class BodyBudget {
+  #held = 0
+  readonly #limitBytes: () => number
+
+  constructor(limitBytes: () => number) {
+    this.#limitBytes = limitBytes
+  }
+
+  get heldBytes(): number {
+    return this.#held
+  }
+
+  /** Throws `busy`. A body alone larger than the budget is let in when nothing else is. */
+  take(bytes: number): BodyHold {
+    if (this.#held > 0 && this.#held + bytes > this.#limitBytes())
+      throw new AppError('busy', {
+        message: 'Too many request bodies are in memory; try again shortly.',
+        retryAfterSeconds: 2,
+      })
+    const hold = new BodyHold(bytes, (delta) => {
+      this.#held += delta
+    })
+    this.#held += bytes
+    return hold
+  }
+}
+
+/** One body's share of the budget. */
+export class BodyHold {
+  #bytes: number
+  readonly #add: (delta: number) => void
+
+  constructor(bytes: number, add: (delta: number) => void) {
+    this.#bytes = bytes
+    this.#add = add
+  }
+
+  resize(bytes: number): void {
+    this.#add(bytes - this.#bytes)
+    this.#bytes = bytes
+  }
+
+  release(): void {
+    this.resize(0)
+  }
+}
+
+export interface RawBody {
+  /** Decoded; what the client wrote, byte for byte. */
+  bytes: Uint8Array<ArrayBuffer>
+  json: JsonObject
+  hold: BodyHold
+}
+
+export interface ReadLimits {
+  budget: BodyBudget
+  maxBytes: number
+  /** The native client sends an oversized body again and again at 413 and stops at 400 (client protocol §10.1). */
+  tooLargeStatus: 400 | 413
+}
+
+/** Throws `payload_too_large`, `unsupported_encoding`, `malformed_json`, `busy`, `invalid_request_error`. */
+export const readBody = async (request: Request, limits: ReadLimits): Promise<RawBody> => {
+  const declared = Number(request.headers.get('content-length') ?? Number.NaN)
+  if (declared > limits.maxBytes) throw tooLarge(limits)
+  const hold = limits.budget.take(Number.isNaN(declared) ? 0 : declared)
+  try {
+    const raw = Number.isNaN(declared) ? await readCounted(request, limits, hold) : await readWhole(request)
+    const bytes = await decode(raw, request.headers.get('content-encoding'), limits)
+    hold.resize(bytes.length)
+    return { bytes, json: parseObject(bytes), hold }
+  } catch (err) {
+    hold.release()
+    throw err
+  }
+}
+
+/** The runtime enforces the declared length: a body that ends early rejects here. */
+const readWhole = async (request: Request): Promise<Uint8Array<ArrayBuffer>> => {
+  try {
+    return new Uint8Array(await request.arrayBuffer())
+  } catch (cause) {
+    throw endedEarly(cause)
+  }
+}
+
+const readCounted = async (request: Request, limits: ReadLimits, hold: BodyHold): Promise<Uint8Array<ArrayBuffer>> => {
+  const chunks: Uint8Array[] = []
+  let total = 0
+  const source: AsyncIterable<Uint8Array> = request.body ?? new ReadableStream({ start: (c) => c.close() })
+  try {
+    for await (const chunk of source) {
+      total += chunk.length
+      if (total > limits.maxBytes) throw tooLarge(limits)
+      hold.resize(total)
+      chunks.push(chunk)
+    }
+  } catch (cause) {
+    throw cause instanceof AppError ? cause : endedEarly(cause)
+  }
+  return new Uint8Array(Buffer.concat(chunks))
+}
+
+const decode = async (raw: Uint8Array<ArrayBuffer>, encoding: string | null, limits: ReadLimits) => {
+  if (encoding === null || encoding === 'identity') return raw
+  try {
+    return new Uint8Array(await decodeBody(raw, encoding, limits.maxBytes))
+  } catch (cause) {
+    if (!(cause instanceof DecodeError)) throw cause
+    if (cause.kind === 'body_too_large') throw tooLarge(limits)
+    throw new AppError('unsupported_encoding', { message: cause.message, cause })
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+const parseObject = (bytes: Uint8Array): JsonObject => {
+  let value: unknown
+  try {
+    value = JSON.parse(utf8.decode(bytes))
+  } catch (cause) {
+    throw new AppError('malformed_json', { cause })
+  }
+  if (!isObject(value))
+    throw new AppError('invalid_request_error', { message: 'The request body must be a JSON object.' })
+  return value
+}
+
+const tooLarge = ({ maxBytes, tooLargeStatus }: ReadLimits): AppError =>
+  new AppError('payload_too_large', {
+    message: `The request body is larger than ${maxBytes / 1024 / 1024} MiB.`,
+    status: tooLargeStatus,
+  })
+
+const endedEarly = (cause: unknown): AppError =>
+  new AppError('invalid_request_error', { message: 'The request body ended early.', cause })

@@ -1,0 +1,208 @@
+/** Which account serves a turn, and why: eligibility, affinity, tiers and choice in one function, so the explanation cannot differ from the decision. */
+import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
+import { isExhausted, usedNow } from '../model/usage-windows.ts'
+import { bypassesTiers, type Candidate, type PolicyContext, type Ranked, type RoutingPolicy, rank } from './policies.ts'
+import { failureOf, type SelectionFailure } from './selection-error.ts'
+
+export { type SelectionFailure, selectionError } from './selection-error.ts'
+
+export interface SelectionNeeds {
+  model: string | null
+  /** Accounts this request has already failed on. */
+  tried: ReadonlySet<string>
+  /** Accounts the API key may use; null = all. */
+  scope: ReadonlySet<string> | null
+  /** The account the conversation is on; a hard owner is never left. */
+  owner: { id: string; hard: boolean } | null
+  /** Only accounts authorised for security work. */
+  restricted: boolean
+  /** Turns one account may carry at once, 0 = unlimited. */
+  streamCap: number
+}
+
+export const SKIP_REASONS = [
+  'tried',
+  'out_of_scope',
+  'paused',
+  'needs_sign_in',
+  'deactivated',
+  'rate_limited',
+  'quota_exceeded',
+  'cooling_down',
+  'model_not_supported',
+  'not_authorized',
+  'at_cap',
+  'not_owner',
+  'lower_tier',
+  'policy_class',
+] as const
+export type SkipReason = (typeof SKIP_REASONS)[number]
+
+export interface Considered {
+  id: string
+  /** The strategy's score; null when the account was not ranked. */
+  score: number | null
+  /** null for the chosen account and those ranked behind it. */
+  skipped: SkipReason | null
+  /** When the reason ends (ms), where that is known. */
+  until: number | null
+}
+
+export type Selection =
+  /** `moved`: the conversation's soft owner was left. */
+  | { kind: 'chosen'; id: string; moved: boolean; considered: Considered[] }
+  /** Only caps stand in the way: wait for a turn to end. */
+  | { kind: 'wait'; considered: Considered[] }
+  | { kind: 'none'; failure: SelectionFailure; considered: Considered[] }
+
+/** Above these an account's conversations move to one that is below (percent used, without pressure). */
+const STICKY_SHORT_PERCENT = 95
+const STICKY_LONG_PERCENT = 100
+/** A probing account not asked for this long gets one turn ahead of the healthy ones. */
+const PROBE_AFTER_MS = 60_000
+
+/** Decides, and reports on every candidate in their order. Changes nothing; the same input and random give the same answer. */
+export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): Selection => {
+  const verdicts = new Map<string, Verdict>()
+  for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, ctx))
+  const considered = () => candidates.map(({ id }) => ({ id, ...(verdicts.get(id) ?? UNRANKED) }))
+
+  let eligible = candidates.filter(({ id }) => verdicts.get(id)?.skipped === null)
+  if (eligible.length === 0) {
+    if (candidates.some(({ id }) => verdicts.get(id)?.skipped === 'at_cap')) {
+      return { kind: 'wait', considered: considered() }
+    }
+    eligible = lastResort(candidates, needs, verdicts)
+  }
+  if (eligible.length === 0) {
+    const all = considered()
+    return { kind: 'none', failure: failureOf(candidates, all, needs, ctx), considered: all }
+  }
+  const ranked = choose(eligible, needs, ctx, verdicts)
+  const best = ranked[0]?.id ?? eligible[0]!.id // eligible is not empty, and every pool drawn from it is ranked
+  const moved = needs.owner !== null && needs.owner.id !== best
+  return { kind: 'chosen', id: best, moved, considered: considered() }
+}
+
+type Verdict = Omit<Considered, 'id'>
+
+const UNRANKED: Verdict = { score: null, skipped: null, until: null }
+const skip = (skipped: SkipReason, until: number | null = null): Verdict => ({ score: null, skipped, until })
+
+/** Facts that no waiting changes come first, so that a failure names the reason that matters. */
+const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext): Verdict => {
+  const { id } = candidate
+  const { owner } = needs
+  if (needs.scope && !needs.scope.has(id)) return skip('out_of_scope')
+  if (needs.restricted && !candidate.securityWorkAuthorized) return skip('not_authorized')
+  if (owner?.hard && owner.id !== id) return skip('not_owner')
+  if (!owner?.hard && ctx.strategy === 'single_account' && ctx.singleAccountId !== null && ctx.singleAccountId !== id) {
+    return skip('policy_class')
+  }
+  // A block that is over must not depend on a timer having run.
+  const state = nextState(candidate.state, { kind: 'tick', at: ctx.now })
+  if (state.status !== 'active' && !isBlocked(state)) return skip(UNUSABLE[state.status as UnusableStatus]) // narrowed by the two tests before it
+  if (needs.model !== null && candidate.models && !candidate.models.has(needs.model)) return skip('model_not_supported')
+  if (isBlocked(state)) {
+    return skip(state.status as 'rate_limited' | 'quota_exceeded', state.until ?? state.nextCheckAt) // what isBlocked means
+  }
+  if (needs.tried.has(id)) return skip('tried')
+  const { backoffUntil } = candidate.health
+  if (backoffUntil !== null && backoffUntil > ctx.now) return skip('cooling_down', backoffUntil)
+  if (isAtCap(candidate, needs)) return skip('at_cap')
+  return UNRANKED
+}
+
+type UnusableStatus = Exclude<AccountState['status'], 'active' | 'rate_limited' | 'quota_exceeded'>
+const UNUSABLE: Record<UnusableStatus, SkipReason> = {
+  paused: 'paused',
+  reauth_required: 'needs_sign_in',
+  deactivated: 'deactivated',
+}
+
+const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolean =>
+  streamCap > 0 && inFlight >= streamCap
+
+/**
+ * With nothing else left, the cooling account that is due first is asked rather than nobody,
+ * unless it is alone: then its back-off is the only protection a struggling upstream has.
+ */
+const lastResort = (
+  candidates: readonly Candidate[],
+  needs: SelectionNeeds,
+  verdicts: Map<string, Verdict>,
+): Candidate[] => {
+  const reasonOf = ({ id }: Candidate) => verdicts.get(id)?.skipped
+  const cooling = candidates.filter((candidate) => reasonOf(candidate) === 'cooling_down')
+  const blocked = candidates.some((c) => reasonOf(c) === 'rate_limited' || reasonOf(c) === 'quota_exceeded')
+  if (cooling.length === 0 || (cooling.length === 1 && !blocked)) return []
+  const due = (c: Candidate) => c.health.backoffUntil ?? 0
+  const first = cooling.filter((c) => !isAtCap(c, needs)).sort((a, b) => due(a) - due(b) || (a.id < b.id ? -1 : 1))[0]
+  if (!first) return []
+  verdicts.set(first.id, UNRANKED)
+  return [first]
+}
+
+/** Narrows the eligible to owner, tier and class, ranks what is left, and writes the reasons into `verdicts`. */
+const choose = (
+  eligible: readonly Candidate[],
+  needs: SelectionNeeds,
+  ctx: PolicyContext,
+  verdicts: Map<string, Verdict>,
+): Ranked[] => {
+  const narrow = (pool: readonly Candidate[], keep: readonly Candidate[], reason: SkipReason) => {
+    if (keep.length !== pool.length) {
+      for (const candidate of pool) if (!keep.includes(candidate)) verdicts.set(candidate.id, skip(reason))
+    }
+    return keep
+  }
+  let pool = eligible
+  const owner = keptOwner(eligible, needs, ctx)
+  if (owner) pool = narrow(pool, [owner], 'not_owner')
+  else if (!bypassesTiers(ctx.strategy)) {
+    pool = narrow(pool, bestTier(pool, ctx.now), 'lower_tier')
+    pool = narrow(pool, bestClass(pool), 'policy_class')
+  }
+  // A kept owner is scored by the strategy, but single_account must not rank it away.
+  const ranked = rank(pool, owner ? { ...ctx, singleAccountId: null } : ctx)
+  for (const { id, score } of ranked) verdicts.set(id, { score, skipped: null, until: null })
+  return ranked
+}
+
+/** The owner when the conversation should stay: always a hard one, a soft one unless it is over budget and another is not. */
+const keptOwner = (eligible: readonly Candidate[], { owner }: SelectionNeeds, ctx: PolicyContext): Candidate | null => {
+  const kept = owner ? eligible.find(({ id }) => id === owner.id) : undefined
+  if (!kept || !owner) return null
+  if (owner.hard || bypassesTiers(ctx.strategy) || isUnderBudget(kept, ctx.now)) return kept
+  return eligible.some((other) => other !== kept && isUnderBudget(other, ctx.now)) ? null : kept
+}
+
+const isUnderBudget = ({ usage }: Candidate, now: number): boolean => {
+  if (!usage) return true
+  const { fiveHour, weekly, monthly } = usage.windows
+  return (
+    (usedNow(fiveHour, now) ?? 0) < STICKY_SHORT_PERCENT &&
+    ((usedNow(weekly ?? monthly, now) ?? 0) < STICKY_LONG_PERCENT || !isExhausted(usage, now).exhausted)
+  )
+}
+
+const bestTier = (pool: readonly Candidate[], now: number): readonly Candidate[] => {
+  const inTier = (tier: Candidate['health']['tier']) => pool.filter(({ health }) => health.tier === tier)
+  const healthy = inTier('healthy')
+  const probing = inTier('probing')
+  if (healthy.length === 0) return probing.length > 0 ? probing : pool
+  const due = probing
+    .filter(({ lastSelectedAt }) => now - lastSelectedAt >= PROBE_AFTER_MS)
+    .sort((a, b) => a.lastSelectedAt - b.lastSelectedAt || (a.id < b.id ? -1 : 1))
+  return due.length > 0 ? due.slice(0, 1) : healthy
+}
+
+const CLASS_ORDER: readonly RoutingPolicy[] = ['burn_first', 'normal', 'preserve']
+
+const bestClass = (pool: readonly Candidate[]): readonly Candidate[] => {
+  for (const policy of CLASS_ORDER) {
+    const members = pool.filter(({ routingPolicy }) => routingPolicy === policy)
+    if (members.length > 0) return members
+  }
+  return pool
+}

@@ -1,0 +1,35 @@
+/** Changes single members of a JSON text at their place, leaving every other byte as the client wrote it. */
+import { type Node, parseTree } from 'jsonc-parser'
+
+const utf8 = new TextDecoder()
+const encoder = new TextEncoder()
+
+/** Sets top-level members of a JSON object; new ones are put first. The caller has parsed `bytes` as an object before. */
+export const spliceMembers = (
+  bytes: Uint8Array<ArrayBuffer>,
+  members: Readonly<Record<string, unknown>>,
+): Uint8Array<ArrayBuffer> => {
+  const text = utf8.decode(bytes)
+  const root = parseTree(text)
+  if (root?.type !== 'object') throw new TypeError('only an object has members')
+  const edits = Object.entries(members).map(([name, value]) => editOf(root, name, JSON.stringify(value)))
+  edits.sort((a, b) => b.offset - a.offset)
+  let spliced = text
+  for (const { offset, length, put } of edits) spliced = spliced.slice(0, offset) + put + spliced.slice(offset + length)
+  return encoder.encode(spliced)
+}
+
+interface Edit {
+  offset: number
+  length: number
+  put: string
+}
+
+/** Of a member written twice the last counts, as in `JSON.parse`. */
+const editOf = (root: Node, name: string, put: string): Edit => {
+  const property = root.children?.findLast((node) => node.children?.[0]?.value === name)
+  const value = property?.children?.[1]
+  if (value) return { offset: value.offset, length: value.length, put }
+  const comma = root.children?.length ? ',' : ''
+  return { offset: root.offset + 1, length: 0, put: `${JSON.stringify(name)}:${put}${comma}` }
+}

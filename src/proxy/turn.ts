@@ -1,0 +1,106 @@
+/** Everything one model request is: what was asked, by whom, within which limits, and what has happened to it so far. */
+import type { Client } from '../auth/client-key.ts'
+import type { Reservation } from '../model/reservations.ts'
+import type { Settings } from '../settings/schema.ts'
+import type { JsonObject } from './formats/responses-event.ts'
+import type { BodyHold } from './raw-body.ts'
+import type { Considered } from './select.ts'
+
+export type TurnKind = 'normal' | 'compaction'
+export type Phase = 'auth' | 'select' | 'connect' | 'first_event' | 'stream' | 'finish'
+
+/** The request towards the upstream. `bytes` is what the client wrote wherever that was possible. */
+export interface TurnBody {
+  bytes: Uint8Array<ArrayBuffer>
+  /** Parsed from `bytes`, for reading only. */
+  json: JsonObject
+  hold: BodyHold
+}
+
+export interface AttemptRecord {
+  n: number
+  accountId: string | null
+  /** ms since epoch. */
+  startedAt: number
+  durationMs: number
+  outcome: 'ok' | 'failed' | 'cancelled'
+  upstreamStatus: number | null
+  code: string | null
+  message: string | null
+  considered: readonly Considered[]
+}
+
+export interface Turn {
+  /** Of the log row; `requestId` is what the client sees and may have chosen. */
+  readonly id: string
+  readonly requestId: string
+  readonly route: string
+  readonly kind: TurnKind
+  readonly client: Client
+  readonly userAgent: string | null
+  readonly model: string | null
+  readonly reasoningEffort: string | null
+  readonly serviceTier: string | null
+  /** Path under the upstream base URL, and what is accepted there. */
+  readonly path: string
+  readonly accept: string
+  /** The client's headers that may leave. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Tag of the account that issued the client's turn state (`upstream/headers.ts`). */
+  readonly turnStateOwner: string | null
+  readonly conversation: string | null
+  /** The history is inside a `compaction` item only its account can read: the turn never moves. */
+  readonly isAnchored: boolean
+  readonly hasCiphertext: boolean
+  readonly restricted: boolean
+  readonly settings: Readonly<Settings>
+  readonly reservation: Reservation
+  readonly estimate: { inputTokens: number }
+  /** Aborts when the client leaves or the service drains. */
+  readonly signal: AbortSignal
+  /** ms since epoch and on the monotonic clock. */
+  readonly startedAt: number
+  readonly arrivedAt: number
+  readonly log: TurnLog
+  /** Null once the commit point is passed: the body is not needed again. */
+  body: TurnBody | null
+}
+
+/** What happened so far, filled in by the stages as the turn passes through them. */
+export interface TurnLog {
+  phase: Phase
+  attempts: AttemptRecord[]
+  accountId: string | null
+  moved: boolean
+  /** Milliseconds from arrival, three decimals. */
+  admitMs: number | null
+  selectMs: number | null
+  connectMs: number | null
+  firstEventMs: number | null
+  isSettled: boolean
+}
+
+export const newTurnLog = (): TurnLog => ({
+  phase: 'select',
+  attempts: [],
+  accountId: null,
+  moved: false,
+  admitMs: null,
+  selectMs: null,
+  connectMs: null,
+  firstEventMs: null,
+  isSettled: false,
+})
+
+/** Milliseconds between two monotonic readings, three decimals. */
+export const elapsedMs = (from: number, to: number): number => Math.round((to - from) * 1000) / 1000
+
+export const releaseBody = (turn: Turn): void => {
+  turn.body?.hold.release()
+  turn.body = null
+}
+
+/** Why a turn was aborted; the reason of its signal. */
+export class ClientGone extends Error {
+  override readonly name = 'ClientGone'
+}

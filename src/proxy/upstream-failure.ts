@@ -1,0 +1,213 @@
+/** Reads whatever went wrong upstream (a status, an event, a thrown error) into one shape. Judging it is `classify.ts`. */
+import { AppError } from '../errors.ts'
+import { plausibleReset } from '../model/account-state.ts'
+import { fromRateHeaders, isExhausted } from '../model/usage-windows.ts'
+
+export interface UpstreamFailure {
+  /** How far the attempt came: dialling, waiting for headers, a status, an event in the stream, the stream itself. */
+  where: 'connect' | 'headers' | 'status' | 'event' | 'stream'
+  status: number | null
+  code: string | null
+  type: string | null
+  /** A sentence fit for the client. */
+  message: string
+  /** ms since epoch */
+  resetsAt: number | null
+  retryAfterMs: number | null
+  /** The upstream's body, for the log and for the members of its error that are handed on. */
+  body?: unknown
+}
+
+/** A response with an error status. Reads `{error:{…}}`, `{error:"…"}`, `{detail:"…"}`, `{detail:{…}}`, `Retry-After` and the rate headers. */
+export const failureFromResponse = (
+  status: number,
+  headers: Headers,
+  bodyText: string,
+  at: number,
+): UpstreamFailure => {
+  const body = parseJson(bodyText)
+  const facts = factsOf(body, at)
+  return {
+    where: 'status',
+    status,
+    code: facts.code,
+    type: facts.type,
+    message: facts.message ?? `The upstream answered with status ${status}.`,
+    resetsAt: facts.resetsAt ?? resetFromHeaders(headers, at),
+    retryAfterMs: retryAfterMs(headers, at) ?? facts.retryAfterMs,
+    body: body ?? bodyText,
+  }
+}
+
+/** A `response.failed` or `error` event, also wrapped as a socket frame; null for events that are no failure. */
+export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | null => {
+  if (!isRecord(event)) return null
+  if (event.type !== 'response.failed' && event.type !== 'error') return null
+  const response = isRecord(event.response) ? event.response : null
+  const flat = { ...event, type: event.error_type }
+  const facts = factsOf(event.type === 'error' && !isRecord(event.error) ? { error: flat } : (response ?? event), at)
+  const headers = headersOf(event.headers)
+  return {
+    where: 'event',
+    status: statusOf(event.status) ?? statusOf(event.status_code),
+    code: facts.code,
+    type: facts.type,
+    message: facts.message ?? 'The upstream reported a failure without a reason.',
+    resetsAt: facts.resetsAt ?? resetFromHeaders(headers, at),
+    retryAfterMs: retryAfterMs(headers, at) ?? facts.retryAfterMs,
+    body: event,
+  }
+}
+
+/**
+ * A thrown error of fetch or of a socket. `where` is known only to the caller: a reset before the headers and one
+ * in the middle of the body look alike.
+ */
+export const failureFromThrown = (err: unknown, where?: 'connect' | 'headers' | 'stream'): UpstreamFailure => {
+  const none = { type: null, resetsAt: null, retryAfterMs: null, body: err }
+  if (err instanceof AppError) {
+    return { ...none, where: where ?? 'headers', status: null, code: err.code, message: err.message }
+  }
+  const name = err instanceof Error ? err.name : ''
+  const code = codeOf(err)
+  if (name === 'TimeoutError' || code === 'ETIMEDOUT') {
+    const message = 'The upstream did not answer in time.'
+    return { ...none, where: where ?? 'headers', status: null, code: 'upstream_timeout', message }
+  }
+  if (name === 'AbortError') {
+    return { ...none, where: where ?? 'headers', status: null, code: 'aborted', message: 'The request was cancelled.' }
+  }
+  const isDialling = code !== null && (DIAL_CODES.has(code) || isCertificateCode(code))
+  const stage = where ?? (isDialling ? 'connect' : 'headers')
+  return { ...none, where: stage, status: null, code, message: SENTENCES[stage] }
+}
+
+/** Whether a thrown error's code means the other side's certificate, or TLS itself, was refused. */
+export const isCertificateCode = (code: string): boolean =>
+  code === 'EPROTO' || /CERT|^ERR_TLS|^ERR_SSL|UNABLE_TO_VERIFY/.test(code)
+
+/** Milliseconds of a "try again in 1h2m3s" hint; compounds are summed; null when there is none. */
+export const parseTryAgain = (message: string): number | null => {
+  const hint = /try again in\s+/i.exec(message)
+  if (!hint) return null
+  const part =
+    /\s*(?:,\s*|and\s+)*(\d+(?:\.\d+)?)\s*(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])/iy
+  part.lastIndex = hint.index + hint[0].length
+  let total: number | null = null
+  for (let match = part.exec(message); match; match = part.exec(message)) {
+    total = (total ?? 0) + Number(match[1]) * unitMs(match[2] ?? '')
+  }
+  return total === null ? null : Math.ceil(total)
+}
+
+const SENTENCES = {
+  connect: 'The upstream could not be reached.',
+  headers: 'The connection to the upstream was lost before it answered.',
+  stream: 'The upstream stream ended before the response was complete.',
+} as const
+
+/** What fetch and sockets throw while no connection stands yet. */
+const DIAL_CODES: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EADDRNOTAVAIL',
+  'ConnectionRefused',
+  'FailedToOpenSocket',
+  'ERR_PROXY_TUNNEL',
+  'UnsupportedProxyProtocol',
+])
+
+const MAX_MESSAGE_LENGTH = 2_000
+
+interface Facts {
+  code: string | null
+  type: string | null
+  message: string | null
+  resetsAt: number | null
+  retryAfterMs: number | null
+}
+
+const factsOf = (body: unknown, at: number): Facts => {
+  const error = errorOf(body)
+  const message = text(error.message) ?? text(error.error_description) ?? null
+  const seconds = num(error.resets_at)
+  const inSeconds = num(error.resets_in_seconds)
+  return {
+    code: text(error.code),
+    type: text(error.type),
+    message: message?.slice(0, MAX_MESSAGE_LENGTH) ?? null,
+    resetsAt:
+      plausibleReset(seconds === null ? null : seconds * 1000, at) ??
+      plausibleReset(inSeconds === null ? null : at + inSeconds * 1000, at),
+    retryAfterMs: message ? parseTryAgain(message) : null,
+  }
+}
+
+/** The object that carries `message`, `code` and `type`, wherever the upstream put it. */
+const errorOf = (body: unknown): Record<string, unknown> => {
+  if (!isRecord(body)) return {}
+  if (isRecord(body.error)) return body.error
+  if (typeof body.error === 'string')
+    return { ...body, code: body.error, message: body.error_description ?? body.message }
+  if (typeof body.detail === 'string') return { message: body.detail }
+  if (isRecord(body.detail)) return body.detail
+  return body
+}
+
+/** A refused request often says only in its rate headers when the full window resets. */
+const resetFromHeaders = (headers: Headers, at: number): number | null =>
+  plausibleReset(isExhausted(fromRateHeaders(headers, at), at).resetAt, at)
+
+const retryAfterMs = (headers: Headers, at: number): number | null => {
+  const ms = num(headers.get('retry-after-ms'))
+  if (ms !== null && ms >= 0) return Math.ceil(ms)
+  const value = headers.get('retry-after')
+  const seconds = num(value)
+  if (seconds !== null) return seconds >= 0 ? Math.ceil(seconds * 1000) : null
+  const date = value ? Date.parse(value) : Number.NaN
+  return Number.isNaN(date) ? null : Math.max(0, date - at)
+}
+
+const headersOf = (value: unknown): Headers => {
+  const headers = new Headers()
+  if (!isRecord(value)) return headers
+  for (const [name, field] of Object.entries(value)) {
+    const isSafe = /^[\w-]+$/.test(name) && (typeof field === 'string' || typeof field === 'number')
+    if (isSafe && /^[\x20-\x7e]*$/.test(String(field))) headers.set(name, String(field))
+  }
+  return headers
+}
+
+const codeOf = (err: unknown): string | null => (isRecord(err) ? text(err.code) : null)
+
+const statusOf = (value: unknown): number | null => {
+  const status = num(value)
+  return status !== null && Number.isInteger(status) && status >= 300 && status <= 599 ? status : null
+}
+
+const unitMs = (unit: string): number => {
+  const name = unit.toLowerCase()
+  if (name.startsWith('ms') || name.startsWith('milli')) return 1
+  return { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[name.slice(0, 1)] ?? 0
+}
+
+const parseJson = (source: string): unknown => {
+  try {
+    return JSON.parse(source)
+  } catch {
+    return null // an HTML page of something in between; its text is kept as the body
+  }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const text = (value: unknown): string | null => (typeof value === 'string' && value.trim() !== '' ? value.trim() : null)
+
+const num = (value: unknown): number | null => {
+  const isCandidate = typeof value === 'number' || (typeof value === 'string' && value.trim() !== '')
+  return isCandidate && Number.isFinite(Number(value)) ? Number(value) : null
+}

@@ -1,0 +1,29 @@
+/** The reader's thread: opens the database for reading only and answers one read after another. */
+import { readerDatabase } from '../db/open.ts'
+import { type ReadArgs, type ReadName, read } from './model/reads.ts'
+
+/** To the worker: which file, once and first; then calls. */
+export type ToWorker =
+  | { kind: 'open'; path: string }
+  | { kind: 'call'; id: number; name: ReadName; args: ReadArgs<ReadName> }
+
+/** From the worker: one for each call, in their order. */
+export type FromWorker = { id: number; value: unknown } | { id: number; error: Error }
+
+const answering = (path: string) => {
+  const { db } = readerDatabase(path)
+  return ({ id, name, args }: Extract<ToWorker, { kind: 'call' }>): FromWorker => {
+    try {
+      return { id, value: read(db, name, args) }
+    } catch (error) {
+      return { id, error: error instanceof Error ? error : new Error(String(error)) }
+    }
+  }
+}
+
+let answer: ReturnType<typeof answering> | null = null
+
+self.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
+  if (data.kind === 'open') answer = answering(data.path)
+  else if (answer) self.postMessage(answer(data))
+})

@@ -1,0 +1,125 @@
+/** What the process does once it is set up: `serve`, or one of the commands. Every failure before listening is one sentence. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseEnv } from 'node:util'
+import { FolderLockedError } from '../db/lock.ts'
+import { runCli } from './cli/main.ts'
+import { FolderError, openFolder } from './cli/open-folder.ts'
+import { type Config, ConfigError, dataDirOf, readConfig } from './env.ts'
+import { systemClock } from './lib/clock.ts'
+import { createLog, type Log } from './lib/log.ts'
+import { systemRandom } from './lib/random.ts'
+import { createReader } from './reader.ts'
+import { type RunningServer, startServer } from './server.ts'
+import { createDial, EgressError } from './upstream/dial.ts'
+
+/** What only `main.ts` may reach for. */
+export interface Outside {
+  environment: Environment
+  fetch: typeof globalThis.fetch
+  /** Aborts after so many ms. */
+  timeout: (ms: number) => AbortSignal
+  /** Turns served at once. */
+  maxTurns: number
+}
+
+type Environment = Record<string, string | undefined>
+
+export const run = async (argv: readonly string[], outside: Outside): Promise<void> => {
+  if (argv[0] !== 'serve') {
+    process.exitCode = await runCli(argv, {
+      environment: withDataDirEnv(outside.environment),
+      stdout: (text) => void process.stdout.write(text),
+      stderr: (text) => void process.stderr.write(text),
+    })
+    return
+  }
+  try {
+    await serve(outside)
+  } catch (err) {
+    process.stderr.write(`sluice: ${explain(err)}\n`)
+    process.exit(1)
+  }
+}
+
+const serve = async ({ environment, fetch, timeout, maxTurns }: Outside): Promise<void> => {
+  const config = readConfig(withDataDirEnv(environment))
+  const log = createLog({
+    level: config.LOG_LEVEL,
+    format: config.LOG_FORMAT,
+    now: systemClock.now,
+    write: (line) => void process.stdout.write(`${line}\n`),
+  })
+  if (config.unknown.length > 0) log.warn('variables that mean nothing here', { names: config.unknown.join(', ') })
+  const dial = createDial(config.raw, fetch)
+  for (const url of [config.UPSTREAM_BASE_URL, config.AUTH_BASE_URL]) dial.check(url)
+  const folder = openFolder(config, { clock: systemClock, random: systemRandom })
+  const server = startServer({
+    config,
+    folder,
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    dial,
+    reader: createReader({ path: folder.databasePath, clock: systemClock, log }),
+    maxTurns,
+    timeout,
+  })
+  survive(log)
+  drainOnSignal(server, log)
+  greet(server, config)
+}
+
+/** Variables of the process win over those of the `.env` in the data folder. */
+const withDataDirEnv = (environment: Environment): Environment => {
+  try {
+    return { ...parseEnv(readFileSync(join(dataDirOf(environment), '.env'), 'utf8')), ...environment }
+  } catch {
+    return environment // no such file, the usual case
+  }
+}
+
+/** A fault in one request must not end the others; it is logged whole. */
+const survive = (log: Log): void => {
+  process.on('unhandledRejection', (err) => log.error('an unhandled rejection', { err }))
+  process.on('uncaughtException', (err) => log.error('an uncaught exception', { err }))
+}
+
+const drainOnSignal = (server: RunningServer, log: Log): void => {
+  let isDraining = false
+  const drain = async (signal: string) => {
+    if (isDraining) process.exit(1) // asked twice: somebody is in a hurry
+    isDraining = true
+    log.info('draining', { signal, turns: server.bindings.turns.size })
+    await server.drain()
+    process.exit(0)
+  }
+  process.on('SIGTERM', () => void drain('SIGTERM'))
+  process.on('SIGINT', () => void drain('SIGINT'))
+}
+
+const greet = ({ url, bindings }: RunningServer, config: Config): void => {
+  const accounts = bindings.pool.all().length
+  const next =
+    accounts === 0
+      ? `Next: import an account with "sluice accounts import ~/.codex/auth.json", or open ${url}/dashboard for all steps.`
+      : `${accounts} account${accounts === 1 ? '' : 's'} in the pool. Dashboard: ${url}/dashboard`
+  const remote =
+    config.HOST === '127.0.0.1' || bindings.settings.current().apiKeyAuthEnabled
+      ? ''
+      : 'Clients on other machines are refused until "sluice settings set apiKeyAuthEnabled=true".\n'
+  process.stdout.write(`Sluice is listening on ${url}\n${next}\n${remote}`)
+}
+
+const explain = (err: unknown): string => {
+  if (
+    err instanceof ConfigError ||
+    err instanceof EgressError ||
+    err instanceof FolderLockedError ||
+    err instanceof FolderError
+  )
+    return err.message
+  if (err instanceof Error && 'code' in err && err.code === 'EADDRINUSE')
+    return 'the port is taken; set PORT to another one, or stop what listens there.'
+  return err instanceof Error ? err.message : String(err)
+}

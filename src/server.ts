@@ -1,0 +1,172 @@
+/** The running service: builds what requests can reach, keeps the memory views true to the database, listens, and drains. */
+import { announceAll, onChange, type Topic } from '../db/commit.ts'
+import { acquireFolderLock } from '../db/lock.ts'
+import { watchDatabase } from '../db/watch.ts'
+import { app } from './app.ts'
+import type { Bindings } from './bindings.ts'
+import type { Folder } from './cli/open-folder.ts'
+import type { Config } from './env.ts'
+import { AppError } from './errors.ts'
+import { scheduleJobs } from './jobs/all.ts'
+import type { Clock } from './lib/clock.ts'
+import type { Log } from './lib/log.ts'
+import type { Random } from './lib/random.ts'
+import { Schedule } from './lib/schedule.ts'
+import { Catalog } from './model/catalog.ts'
+import { Firewall } from './model/firewall.ts'
+import { KeyRing } from './model/key-ring.ts'
+import { AffinityMap } from './proxy/affinity.ts'
+import { IDLE_TIMEOUT_SECONDS } from './proxy/answer.ts'
+import { Ledger } from './proxy/ledger.ts'
+import { Pool } from './proxy/pool.ts'
+import { Pulse } from './proxy/pulse.ts'
+import { BodyBudget } from './proxy/raw-body.ts'
+import type { Reader } from './reader.ts'
+import { SettingsCache } from './settings/cache.ts'
+import { Credentials } from './upstream/credentials.ts'
+import type { Dial } from './upstream/dial.ts'
+
+/** What the outside gives: real in `main.ts`, made up in tests. */
+export interface World {
+  config: Config
+  folder: Folder
+  clock: Clock
+  random: Random
+  log: Log
+  dial: Dial
+  reader: Reader
+  /** Turns served at once. */
+  maxTurns: number
+  timeout: (ms: number) => AbortSignal
+}
+
+/** Builds the bindings and wires every memory view to the commits that change it. Nothing listens or ticks yet. */
+export const buildBindings = (world: World): Bindings => {
+  const { config, folder, clock, random, log, dial } = world
+  const { db, sqlite, sealer } = folder
+  const onListenerError = (err: unknown) => log.error('a listener failed', { err })
+  const settings = new SettingsCache(db, onListenerError)
+  const ledger = new Ledger({ sqlite, db, clock, log })
+  const catalog = new Catalog(db)
+  const pool = new Pool({
+    db,
+    clock,
+    log,
+    random: () => random.float(),
+    settings: () => settings.current(),
+    modelsOf: (id) => catalog.modelsOf(id),
+    saveUsage: (id, snapshot) => ledger.usage(id, snapshot),
+  })
+  const credentials = new Credentials({
+    db,
+    sealer,
+    clock,
+    log,
+    oauth: { dial, authBaseUrl: config.AUTH_BASE_URL, timeout: world.timeout },
+    onPermanentFailure: (id, code, evidence) =>
+      pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
+  })
+  const affinity = new AffinityMap()
+  affinity.load(db)
+  const pulse = new Pulse(clock)
+  const upstream = { dial, clock, baseUrl: config.UPSTREAM_BASE_URL }
+  const bindings: Bindings = {
+    db,
+    reader: world.reader,
+    settings,
+    keys: new KeyRing(db),
+    firewall: new Firewall(db),
+    catalog,
+    pool,
+    affinity,
+    ledger,
+    plane: { pool, affinity, credentials, upstream, pulse, clock, random: () => random.float(), log },
+    turns: new Set(),
+    pulse,
+    bodies: new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024),
+    sealer,
+    clock,
+    random,
+    log,
+    env: config,
+    lifecycle: { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns },
+  }
+  onChange(db, (topics) => reload(bindings, topics))
+  return bindings
+}
+
+/** The ledger is written first: what it holds would be lost from a view that is read again. While it cannot be, memory is right. */
+const reload = (bindings: Bindings, topics: ReadonlySet<Topic>): void => {
+  const { db, settings, keys, firewall, catalog, pool, affinity, ledger, plane } = bindings
+  if (topics.has('settings')) settings.reload()
+  if (topics.has('keys') || topics.has('affinity')) ledger.flush()
+  if (topics.has('keys') && ledger.healthy) keys.reload()
+  if (topics.has('firewall')) firewall.reload()
+  if (topics.has('catalog')) catalog.reload()
+  if (topics.has('accounts')) plane.credentials.reload()
+  if (topics.has('accounts') || topics.has('catalog')) pool.reload()
+  if (topics.has('affinity') && ledger.healthy) affinity.load(db)
+}
+
+export interface RunningServer {
+  url: string
+  bindings: Bindings
+  /** Finishes running turns up to the deadline, then ends them honestly, and closes everything. */
+  drain(): Promise<void>
+}
+
+/** Listens. Throws `FolderLockedError` when another server works on the folder, and the system's error for a taken port. */
+export const startServer = (world: World): RunningServer => {
+  const { config, folder, clock, log } = world
+  const lock = acquireFolderLock(folder.dir)
+  const bindings = buildBindings(world)
+  const schedule = new Schedule({
+    clock,
+    random: world.random,
+    onError: (job, err) => log.warn('a job failed', { job, err }),
+  })
+  scheduleJobs(schedule, bindings)
+  const server = Bun.serve({
+    hostname: config.HOST,
+    port: config.PORT,
+    idleTimeout: IDLE_TIMEOUT_SECONDS,
+    // Sizes are refused with an envelope by the routes (`proxy/raw-body.ts`); the runtime's own 413 has none.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    development: false,
+    fetch: (request) => app.fetch(request, bindings),
+  })
+  bindings.server = server
+  bindings.ledger.start()
+  schedule.start()
+  const stopWatching = watchDatabase({
+    sqlite: folder.sqlite,
+    clock,
+    onMoved: () => announceAll(folder.db),
+    onError: (err) => log.error('the database could not be watched', { err }),
+  })
+  const drain = async () => {
+    bindings.lifecycle.draining = true
+    await finishTurns(bindings, config.SHUTDOWN_DRAIN_SECONDS * 1000)
+    await server.stop(true)
+    stopWatching()
+    await schedule.stop()
+    bindings.ledger.stop()
+    bindings.reader.stop()
+    folder.close()
+    lock.release()
+  }
+  return { url: server.url.href.replace(/\/$/, ''), bindings, drain }
+}
+
+const DRAIN_BEAT_MS = 50
+/** For the terminal events of the turns that were cut off to reach their clients. */
+const FAREWELL_MS = 500
+
+/** New work is refused by the routes meanwhile; what still runs at the deadline ends with one terminal event. */
+const finishTurns = async ({ turns, clock }: Pick<Bindings, 'turns' | 'clock'>, deadlineMs: number): Promise<void> => {
+  const deadline = clock.monotonic() + deadlineMs
+  while (turns.size > 0 && clock.monotonic() < deadline) await clock.sleep(DRAIN_BEAT_MS)
+  if (turns.size === 0) return
+  for (const turn of turns) turn.abort(new AppError('draining', { retryAfterSeconds: 5 }))
+  await clock.sleep(FAREWELL_MS)
+}

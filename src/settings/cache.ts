@@ -1,0 +1,35 @@
+/** The settings in force as one frozen object, swapped whole when a commit changes them. Read once a turn. */
+import type { Db } from '../../db/commit.ts'
+import { Signal } from '../lib/signal.ts'
+import type { Settings } from './schema.ts'
+import { readSettings, type StoredSettings } from './store.ts'
+
+export class SettingsCache {
+  readonly #db: Db
+  readonly #changed: Signal<Readonly<Settings>>
+  #stored: StoredSettings
+
+  constructor(db: Db, onListenerError: (err: unknown) => void) {
+    this.#db = db
+    this.#changed = new Signal(onListenerError)
+    this.#stored = readSettings(db)
+  }
+
+  current(): Readonly<Settings> {
+    return this.#stored.values
+  }
+
+  version(): number {
+    return this.#stored.version
+  }
+
+  /** Called by the change notice of the commit (or of another process's write). */
+  reload(): void {
+    this.#stored = readSettings(this.#db)
+    this.#changed.emit(this.#stored.values)
+  }
+
+  onChange(fn: (settings: Readonly<Settings>) => void): () => void {
+    return this.#changed.on(fn)
+  }
+}

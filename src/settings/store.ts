@@ -1,0 +1,78 @@
+/** Settings as rows: only what differs from its default is stored, and each change raises one version number. */
+import { eq, sql } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../db/commit.ts'
+import { facts, settings } from '../../db/schema/system.ts'
+import { AppError } from '../errors.ts'
+import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from './schema.ts'
+
+const VERSION = 'settings_version'
+
+export interface StoredSettings {
+  values: Readonly<Settings>
+  /** Rises with every change; sent back as `expectedVersion` to refuse a lost update. */
+  version: number
+}
+
+/**
+ * The settings in force: defaults, overlaid by stored rows. A row that no longer fits its schema (an older or newer
+ * version wrote it) falls back to the default; `ignored` names it.
+ */
+export const readSettings = (db: Db): StoredSettings & { ignored: string[] } => {
+  const values: Record<string, unknown> = { ...DEFAULTS }
+  const ignored: string[] = []
+  for (const row of db.select().from(settings).all()) {
+    const field = isSettingName(row.key) ? Settings.shape[row.key] : undefined
+    if (field?.safeParse(row.value).success) values[row.key] = row.value
+    else ignored.push(row.key)
+  }
+  return { values: Object.freeze(Settings.parse(values)), version: readVersion(db), ignored }
+}
+
+/**
+ * Stores a patch and returns which settings really changed. Throws `settings_conflict` when `expectedVersion` is given
+ * and no longer true, `validation_error` when the merged whole is not valid.
+ */
+export const writeSettings = (
+  tx: Tx,
+  patch: Partial<Settings>,
+  { now, expectedVersion }: { now: number; expectedVersion?: number },
+): SettingName[] => {
+  const before = readSettings(tx)
+  if (expectedVersion !== undefined && expectedVersion !== before.version) throw new AppError('settings_conflict')
+  const after = Settings.parse({ ...before.values, ...patch })
+  demandConsistent(after)
+  const changed = SETTING_NAMES.filter((name) => after[name] !== before.values[name])
+  for (const key of changed) storeOne(tx, key, after[key], now)
+  if (changed.length > 0) {
+    tx.insert(facts)
+      .values({ name: VERSION, value: String(before.version + 1) })
+      .onConflictDoUpdate({ target: facts.name, set: { value: sql`excluded.value` } })
+      .run()
+    notice(tx, 'settings')
+  }
+  return changed
+}
+
+const storeOne = (tx: Tx, key: SettingName, value: unknown, now: number) => {
+  if (value === DEFAULTS[key]) tx.delete(settings).where(eq(settings.key, key)).run()
+  else
+    tx.insert(settings)
+      .values({ key, value, updatedAt: now })
+      .onConflictDoUpdate({ target: settings.key, set: { value, updatedAt: now } })
+      .run()
+}
+
+const demandConsistent = (values: Settings) => {
+  if (values.routingStrategy === 'single_account' && !values.singleAccountId)
+    throw new AppError('validation_error', {
+      message: 'The single-account strategy needs singleAccountId.',
+      details: { fields: { singleAccountId: ['is needed by the single_account strategy'] } },
+    })
+}
+
+const readVersion = (db: Db): number => {
+  const row = db.select().from(facts).where(eq(facts.name, VERSION)).get()
+  return row ? Number(row.value) : 1
+}
+
+const isSettingName = (name: string): name is SettingName => name in DEFAULTS

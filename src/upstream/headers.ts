@@ -1,0 +1,77 @@
+/** The headers of an upstream request: an allowlist of the client's, and ours. Everything else stays here (decisions §3). */
+import { createHash } from 'node:crypto'
+import { VERSION } from '../version.ts'
+
+const FORWARDED: readonly string[] = [
+  'openai-beta',
+  'originator',
+  'user-agent',
+  'version',
+  'session_id',
+  'session-id',
+  'thread-id',
+  'conversation_id',
+  'x-openai-internal-codex-responses-lite',
+  'x-openai-subagent',
+  'x-request-id',
+  'x-client-request-id',
+  'x-session-affinity',
+  'accept-language',
+]
+const TURN_STATE = 'x-codex-turn-state'
+
+/** What one account adds to a request. */
+export interface AccountCredentials {
+  id: string
+  chatgptAccountId: string | null
+  accessToken: string
+}
+
+export const USER_AGENT = `sluice/${VERSION}`
+
+/** The part of a client's headers that may leave, the same for every attempt of a turn. */
+export const forwardable = (inbound: Headers): Record<string, string> => {
+  const named = connectionNames(inbound)
+  const kept: Record<string, string> = {}
+  inbound.forEach((value, name) => {
+    if (isForwarded(name) && !named.has(name)) kept[name] = value
+  })
+  kept['user-agent'] ??= USER_AGENT
+  return kept
+}
+
+const isForwarded = (name: string): boolean =>
+  FORWARDED.includes(name) || (name.startsWith('x-codex-') && !name.startsWith('x-codex-lb-'))
+
+const connectionNames = (inbound: Headers): Set<string> =>
+  new Set((inbound.get('connection') ?? '').split(',').map((name) => name.trim().toLowerCase()))
+
+/** Completes `kept` for one account. The turn state travels only to the account that issued it. */
+export const upstreamHeaders = (
+  kept: Readonly<Record<string, string>>,
+  account: AccountCredentials,
+  { accept, contentType }: { accept: string; contentType?: string },
+): Record<string, string> => {
+  const headers: Record<string, string> = { ...kept, authorization: `Bearer ${account.accessToken}`, accept }
+  headers['accept-encoding'] = 'identity'
+  if (contentType) headers['content-type'] = contentType
+  if (account.chatgptAccountId) headers['chatgpt-account-id'] = account.chatgptAccountId
+  const turnState = kept[TURN_STATE] === undefined ? null : readTurnState(kept[TURN_STATE])
+  if (turnState && turnState.owner === accountTag(account.id)) headers[TURN_STATE] = turnState.value
+  else delete headers[TURN_STATE]
+  return headers
+}
+
+/**
+ * Turn state as the client sees it: opaque, and prefixed with a tag of its issuer, so that the issuer is known after a
+ * restart without keeping anything.
+ */
+export const tagTurnState = (accountId: string, value: string): string => `${accountTag(accountId)}.${value}`
+
+export const readTurnState = (tagged: string): { owner: string; value: string } | null => {
+  const match = /^(st[0-9a-f]{16})\.(.+)$/.exec(tagged)
+  return match ? { owner: match[1]!, value: match[2]! } : null // both groups are part of the match
+}
+
+export const accountTag = (accountId: string): string =>
+  `st${createHash('sha256').update(accountId).digest('hex').slice(0, 16)}`

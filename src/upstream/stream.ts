@@ -1,0 +1,81 @@
+/** A model stream from the upstream as batches of whole events, whatever the transport that carries it. */
+import type { Clock } from '../lib/clock.ts'
+import { frame, type SseEvent, SseScanner } from '../lib/sse.ts'
+
+/** Events that arrived together. */
+export interface Batch {
+  events: readonly SseEvent[]
+}
+
+export interface UpstreamStream {
+  /** The next events, or null once the upstream has ended the stream. Rejects when the transport breaks. */
+  read(): Promise<Batch | null>
+  /** Ends it; nothing more is read. */
+  cancel(): void
+  /** Lets the transport finish by itself after the terminal event, so that its connection can be used again. */
+  drain(): void
+}
+
+/** An answer that is one JSON document, seen as a stream of its terminal event alone. */
+export class DocumentStream implements UpstreamStream {
+  readonly #response: Response
+  #isRead = false
+
+  constructor(response: Response) {
+    this.#response = response
+  }
+
+  async read(): Promise<Batch | null> {
+    if (this.#isRead) return null
+    this.#isRead = true
+    const response: unknown = await this.#response.json()
+    return { events: [{ type: 'response.completed', bytes: frame({ type: 'response.completed', response }) }] }
+  }
+
+  cancel(): void {
+    if (!this.#isRead) void this.#response.body?.cancel().catch(() => {}) // it may be gone already
+  }
+
+  drain(): void {}
+}
+
+/** Splits the body of an SSE response. An unfinished last event is not an event (client protocol §3.6). */
+export class SseStream implements UpstreamStream {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly #scanner = new SseScanner()
+
+  readonly #clock: Clock
+
+  constructor(body: ReadableStream<Uint8Array>, clock: Clock) {
+    this.#clock = clock
+    this.#reader = body.getReader()
+  }
+
+  async read(): Promise<Batch | null> {
+    for (;;) {
+      const { done, value } = await this.#reader.read()
+      if (done) return null
+      const events = this.#scanner.push(value)
+      if (events.length > 0) return { events }
+    }
+  }
+
+  cancel(): void {
+    void this.#reader.cancel().catch(() => {}) // the connection may be gone already, which is what is wanted
+  }
+
+  /** The end usually follows at once; an upstream that goes on talking, or stays silent, is cut off. */
+  drain(): void {
+    const cutOff = this.#clock.after(DRAIN_MS, () => this.cancel())
+    void this.#readToEnd()
+      .catch(() => {}) // as in cancel
+      .finally(cutOff)
+  }
+
+  async #readToEnd(): Promise<void> {
+    for (let reads = 0; reads < 4; reads++) if ((await this.#reader.read()).done) return
+    await this.#reader.cancel()
+  }
+}
+
+const DRAIN_MS = 1000

@@ -1,0 +1,292 @@
+/** The shape of the source: who may import whom, what only `main.ts` may reach for, and how large a piece may grow. */
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize, resolve } from 'node:path'
+
+const ROOT = resolve(import.meta.dir, '..')
+
+const EVERYTHING = ['src', 'views', 'db']
+
+/**
+ * Folder or file → the folders and files it may import values from, itself always included. The longest matching
+ * row decides. Type-only imports are free, since they leave nothing behind at run time.
+ */
+const MAY_IMPORT: Record<string, string[]> = {
+  'src/lib': [],
+  'src/errors': ['src/lib'],
+  'src/env': ['src/lib'],
+  'src/bindings': [],
+  'src/version': [],
+  db: ['src/lib'],
+  'src/settings': ['db', 'src/errors', 'src/lib'],
+  'src/model': ['db', 'src/settings/schema', 'src/errors', 'src/lib'],
+  'src/auth': ['src/model', 'src/settings', 'src/errors', 'src/lib'],
+  'src/http': ['src/auth', 'src/errors', 'src/lib', 'views/shell', 'views/error', 'views/assets'],
+  'src/upstream': ['src/model', 'src/settings', 'db/commit', 'src/errors', 'src/lib'],
+  'src/proxy': [
+    'src/upstream',
+    'src/model',
+    'src/settings',
+    'src/auth/client-key',
+    'db',
+    'src/http/gates',
+    'src/http/handlers',
+    'src/http/body',
+    'src/http/websocket',
+    'src/errors',
+    'src/lib',
+  ],
+  'src/jobs': ['src/upstream', 'src/model', 'db', 'src/settings', 'src/errors', 'src/lib'],
+  'src/admin': [
+    'src/upstream',
+    'src/model',
+    'src/settings',
+    'src/auth',
+    'src/http',
+    'views',
+    'db/commit',
+    'src/errors',
+    'src/lib',
+  ],
+  'src/cli': ['src/model', 'src/settings', 'src/auth', 'src/upstream', 'db', 'src/errors', 'src/lib'],
+  'src/reader': ['src/model', 'src/errors', 'src/lib'],
+  'src/reader-worker': ['src/model', 'db', 'src/errors', 'src/lib'],
+  'src/routes': ['src/admin', 'src/proxy/handlers', 'src/http/assets'],
+  'src/app': ['src/routes', 'src/http', 'src/auth'],
+  'src/main': EVERYTHING,
+  'src/run': EVERYTHING,
+  'src/server': EVERYTHING,
+  views: ['src/model/permissions', 'src/settings/schema'],
+}
+
+/** Facts without behaviour, which every folder may name. */
+const ANYWHERE = ['src/version', 'package']
+
+/** Packages a folder has no business with, by the start of their name. */
+const MAY_NOT_USE: Record<string, RegExp> = {
+  'src/lib': /^(hono|drizzle-orm|zod|bun:sqlite)/,
+  'src/model': /^hono/,
+  db: /^hono/,
+  views: /^(hono$|drizzle-orm|bun:sqlite)/,
+}
+
+/**
+ * What makes a test wait, guess or reach the network, and the files allowed to touch it. The rest is handed a clock,
+ * a random source or a fetch. Only references to the global count: a parameter called `fetch` is the handed one.
+ */
+const BANNED: { name: string; pattern: RegExp; allowed: string[] }[] = [
+  {
+    name: 'the wall clock',
+    pattern: global('Date\\.now|new Date(?!\\()|new Date\\(\\)'),
+    allowed: ['src/lib/clock.ts'],
+  },
+  { name: 'Math.random', pattern: global('Math\\.random'), allowed: ['src/lib/random.ts'] },
+  {
+    name: 'crypto.random…',
+    pattern: global('crypto\\.(?:random|getRandomValues)|random(?:Bytes|UUID|Int|FillSync)\\('),
+    allowed: ['src/lib/random.ts'],
+  },
+  {
+    name: 'a timer',
+    pattern: global('set(?:Timeout|Interval|Immediate)\\b|Bun\\.sleep|AbortSignal\\.timeout'),
+    allowed: ['src/lib/clock.ts'],
+  },
+  { name: 'the global fetch', pattern: global('(?:globalThis\\.)?fetch(?=[(,;})]|\\s})'), allowed: [] },
+  { name: 'the environment', pattern: global('process\\.env|Bun\\.env'), allowed: ['src/env.ts'] },
+]
+
+const MAX_FILE_LINES = 400
+const MAX_FUNCTION_LINES = 80
+
+const OPENS_A_BODY = /(=>|\)(: .+)?) \{$/
+const CONTROL_FLOW = /^\s*(\} )?(if|for|while|switch|else|catch|try|do)\b/
+
+const SOURCES = filesOf(EVERYTHING)
+const TESTS = filesOf(['tests'])
+
+describe('imports go downward', () => {
+  test('every source file has a row in MAY_IMPORT', () => {
+    expect(SOURCES.filter((path) => rowOf(path) === undefined)).toEqual([])
+  })
+
+  test.each(Object.keys(MAY_IMPORT))('%s imports only what it may', (row) => {
+    const strays = SOURCES.filter((path) => rowOf(path) === row).flatMap((path) =>
+      importsOf(path)
+        .filter((target) => !mayImport(row, target))
+        .map((target) => `${path} imports ${target}`),
+    )
+    expect(strays).toEqual([])
+  })
+
+  test('every row is about something that may be imported or exists', () => {
+    const targets = Object.values(MAY_IMPORT).flat()
+    const isKnown = (name: string) =>
+      EVERYTHING.includes(name) || Object.keys(MAY_IMPORT).some((row) => within(name, row))
+    expect(targets.filter((name) => !isKnown(name))).toEqual([])
+  })
+})
+
+describe('only what may reach for it does', () => {
+  test.each(BANNED)('$name', ({ pattern, allowed }) => {
+    const offenders = SOURCES.filter((path) => isCode(path) && path !== 'src/main.ts' && !allowed.includes(path))
+    const found = offenders.flatMap((path) => [...codeOf(path).matchAll(pattern)].map(([text]) => `${path}: ${text}`))
+    expect(found).toEqual([])
+  })
+
+  test('a write to the database goes through a transaction', () => {
+    const outside = SOURCES.filter((path) => isCode(path) && !path.startsWith('db/')).flatMap((path) =>
+      [...read(path).matchAll(/\bdb\s*\.(insert|update|delete)\(/g)].map(([text]) => `${path}: ${text}`),
+    )
+    expect(outside).toEqual([])
+  })
+})
+
+describe('pieces stay small enough to read', () => {
+  test('the first line of a file says what it is for', () => {
+    const silent = [...SOURCES, ...TESTS, ...filesOf(['scripts', 'bench'])].filter(
+      (path) => isCode(path) && !/^(#!.*\n)?(\/\*\* @jsx.*\n)?\/\*\*[ \n]/.test(read(path)),
+    )
+    expect(silent).toEqual([])
+  })
+
+  test(`no file is longer than ${MAX_FILE_LINES} lines`, () => {
+    const long = SOURCES.filter((path) => isCode(path) && read(path).split('\n').length > MAX_FILE_LINES)
+    expect(long).toEqual([])
+  })
+
+  test(`no function is longer than ${MAX_FUNCTION_LINES} lines`, () => {
+    const long = SOURCES.filter(isCode).flatMap((path) =>
+      functionsOf(read(path))
+        .filter(({ lines }) => lines > MAX_FUNCTION_LINES)
+        .map(({ line, lines }) => `${path}:${line} has ${lines} lines`),
+    )
+    expect(long).toEqual([])
+  })
+
+  test('no test is left out, and none is left alone', () => {
+    const marked = TESTS.filter((path) => isCode(path) && /\b(test|it|describe)\.(only|skip|todo)\b/.test(codeOf(path)))
+    expect(marked).toEqual([])
+  })
+})
+
+describe('these checks can fail', () => {
+  test('the global is seen, the handed one is not', () => {
+    const banned = BANNED.find(({ name }) => name === 'the global fetch')
+    const finds = (source: string) => [...bare(source, 'ts').matchAll(banned?.pattern ?? /$^/g)].length
+    expect(finds('export const a = () => fetch("https://x")')).toBe(1)
+    expect(finds('export const a = () => open({ fetch })')).toBe(1)
+    expect(finds('export const a = (fetch: typeof globalThis.fetch) => fetch("https://x")')).toBe(0)
+    expect(finds('// fetch(x)\nexport const a = "could not fetch(x)"')).toBe(0)
+  })
+
+  test('a parsed date is fine, the present one is not', () => {
+    const banned = BANNED.find(({ name }) => name === 'the wall clock')
+    const finds = (source: string) => [...bare(source, 'ts').matchAll(banned?.pattern ?? /$^/g)].length
+    expect(finds('export const a = new Date(5)')).toBe(0)
+    expect(finds('export const a = new Date()')).toBe(1)
+    expect(finds('export const a = Date.now()')).toBe(1)
+  })
+
+  test('a function is measured from its first line to its closing brace', () => {
+    const body = '  call()\n'.repeat(90)
+    expect(functionsOf(`export function long(\n  a: string,\n): void {\n${body}}\n`)).toEqual([{ line: 1, lines: 94 }])
+    expect(functionsOf(`const long = async (a: string) => {\n${body}}\n`)).toEqual([{ line: 1, lines: 92 }])
+    expect(functionsOf(`class A {\n  async long(a: string) {\n  ${body.trim()}\n  }\n}\n`)).toEqual([
+      { line: 2, lines: 92 },
+    ])
+    expect(functionsOf(`const table = {\n${body}}\n\nif (a) {\n${body}}\n`)).toEqual([])
+  })
+
+  test('a folder may not be entered by the start of its name', () => {
+    expect(mayImport('src/proxy', 'src/auth/client-key')).toBe(true)
+    expect(mayImport('src/proxy', 'src/auth/client-keys')).toBe(false)
+    expect(mayImport('src/proxy', 'src/admin/accounts')).toBe(false)
+    expect(mayImport('src/proxy', 'tests/support/clock')).toBe(false)
+    expect(mayImport('src/lib', 'hono')).toBe(false)
+    expect(rowOf('src/errors.ts')).toBe('src/errors')
+    expect(rowOf('src/elsewhere/file.ts')).toBeUndefined()
+  })
+})
+
+function filesOf(folders: string[]): string[] {
+  return folders
+    .filter((folder) => existsSync(join(ROOT, folder)))
+    .flatMap((folder) => [...new Bun.Glob(`${folder}/**/*.{ts,tsx}`).scanSync({ cwd: ROOT })])
+    .filter((path) => !path.includes('node_modules/'))
+    .sort()
+}
+
+/** Declarations describe other files and hold no code of their own. */
+function isCode(path: string): boolean {
+  return !path.endsWith('.d.ts')
+}
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8')
+}
+
+function rowOf(path: string): string | undefined {
+  const rows = Object.keys(MAY_IMPORT).filter((row) => within(withoutExtension(path), row))
+  return rows.sort((a, b) => b.length - a.length)[0]
+}
+
+function mayImport(row: string, target: string): boolean {
+  const isPackage = !/^(src|views|db|tests|scripts|bench)\//.test(target) && target !== 'package'
+  if (isPackage) return !MAY_NOT_USE[row]?.test(target)
+  return [row, ...ANYWHERE, ...(MAY_IMPORT[row] ?? [])].some((allowed) => within(target, allowed))
+}
+
+function within(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`)
+}
+
+/** Values only: `scanImports` leaves type-only imports out. Our own files come back from the root, without extension. */
+function importsOf(path: string): string[] {
+  const imports = new Bun.Transpiler({ loader: loaderOf(path) }).scanImports(read(path))
+  return imports.map((one) =>
+    one.path.startsWith('.') ? withoutExtension(normalize(join(dirname(path), one.path))) : one.path,
+  )
+}
+
+function withoutExtension(path: string): string {
+  return path.replace(/\.[a-z]+$/, '')
+}
+
+function loaderOf(path: string): 'ts' | 'tsx' {
+  return path.endsWith('.tsx') ? 'tsx' : 'ts'
+}
+
+function codeOf(path: string): string {
+  return bare(read(path), loaderOf(path))
+}
+
+/** Code without types, comments and string contents, in which whatever is bound locally has another name. */
+function bare(source: string, loader: 'ts' | 'tsx'): string {
+  const options = { loader, minify: { identifiers: true } } // `minify` works but is missing from bun-types
+  return new Bun.Transpiler(options).transformSync(source).replaceAll(/"(?:[^"\\\n]|\\.)*"/g, '""')
+}
+
+/** A name that is neither a property of something else nor the tail of a longer name. */
+function global(names: string): RegExp {
+  return new RegExp(`(?<![.\\w$])(?:${names})`, 'g')
+}
+
+/**
+ * Where functions with a body of several lines begin, and how many lines they have. It trusts the formatter: a body
+ * opens with a brace at the end of a line, and closes on the first later line that starts with a brace at the same depth.
+ */
+function functionsOf(source: string): { line: number; lines: number }[] {
+  const lines = source.split('\n')
+  const depth = (line: string) => line.length - line.trimStart().length
+  const beginningOf = (at: number, opening: string) =>
+    lines.findLastIndex((line, i) => i < at && line !== '' && depth(line) === depth(opening))
+
+  return lines.flatMap((opening, at) => {
+    if (!OPENS_A_BODY.test(opening)) return []
+    const start = /^\s*[)\]}]/.test(opening) ? beginningOf(at, opening) : at // the tail of a parameter list
+    if (CONTROL_FLOW.test(lines[start] ?? '')) return []
+    const after = lines.slice(at + 1)
+    const length = after.findIndex((line) => depth(line) === depth(opening) && line.trimStart().startsWith('}'))
+    return length < 0 ? [] : [{ line: start + 1, lines: at - start + length + 2 }]
+  })
+}

@@ -1,0 +1,66 @@
+/** Turns over HTTP, end to end in process: what the client gets, what the upstream saw, what the log says. */
+import { describe, expect, test } from 'bun:test'
+import { codexBody, eventsOf, testApp } from '../support/app.ts'
+import { faults } from '../support/upstream/faults.ts'
+
+const POST = 'POST /backend-api/codex/responses'
+const typesOf = (events: { type: string }[]) => events.map(({ type }) => type)
+
+describe('a turn that goes well', () => {
+  test('is relayed event by event and logged once', async () => {
+    const { ask, upstream, rows, bindings } = testApp()
+    const response = await ask(POST, { json: codexBody() })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toStartWith('text/event-stream')
+    const events = await eventsOf(response)
+    expect(events[0]?.type).toBe('response.created')
+    expect(typesOf(events).filter((type) => type === 'response.completed')).toHaveLength(1)
+    expect(events.at(-1)?.type).toBe('response.completed')
+    expect(rows()).toHaveLength(1)
+    expect(rows()[0]).toMatchObject({ status: 'ok', httpStatus: 200, attempts: 1, model: 'gpt-5.5' })
+    expect(rows()[0]?.outputTokens).toBeGreaterThan(0)
+    expect(bindings.pool.all()[0]?.inFlight).toBe(0)
+    expect(upstream.oddities).toEqual([])
+  })
+
+  test('sends the body byte for byte', async () => {
+    const { ask, upstream } = testApp()
+    const text = `  ${JSON.stringify(codexBody(), null, 3)}\n`
+    await (await ask(POST, { body: text })).text()
+    expect(upstream.requests[0]?.bodyText).toBe(text)
+  })
+
+  test('carries request id and phases', async () => {
+    const { ask } = testApp()
+    const response = await ask(POST, { json: codexBody(), headers: { 'x-request-id': 'mine-1' } })
+    expect(response.headers.get('x-request-id')).toBe('mine-1')
+    expect(response.headers.get('server-timing')).toMatch(/^admit;dur=\d+\.\d{3}, select;dur=\d+\.\d{3}, connect;dur=/)
+    await response.text()
+  })
+})
+
+describe('a failure before the commit point goes to another account unseen', () => {
+  const cases = {
+    'usage limit as status': faults.usageLimit({ resetsAt: 1_800_000_000 }),
+    'usage limit inside the stream': { failAfterCreated: { code: 'usage_limit_reached', message: 'used up' } },
+    'a refusal': faults.forbidden(),
+  }
+  for (const [name, fault] of Object.entries(cases))
+    test(name, async () => {
+      const { ask, members, upstream, attemptRows, rows } = testApp({ accounts: 2, settings: { routingStrategy: 'fill_first' } })
+      for (const { sim } of members) sim.next(fault)
+      members[1]?.sim.clearFaults()
+      members[0]?.sim.clearFaults()
+      const first = members[0]!
+      first.sim.next(fault)
+      const response = await ask(POST, { json: codexBody() })
+      const events = await eventsOf(response)
+      expect(response.status).toBe(200)
+      expect(events.at(-1)?.type).toBe('response.completed')
+      expect(events.filter(({ type }) => type === 'response.created')).toHaveLength(1)
+      expect(rows()).toHaveLength(1)
+      const tried = attemptRows().map(({ accountId }) => accountId)
+      if (tried[0] === first.id) expect(tried).toEqual([first.id, members[1]!.id])
+      expect(upstream.oddities).toEqual([])
+    })
+})

@@ -1,0 +1,143 @@
+/** The whole service in process: real routes, real SQLite in memory, the stand-in upstream, a clock that stands still. */
+
+import { commit } from '../../db/commit.ts'
+import { attempts, requests } from '../../db/schema/requests.ts'
+import { app } from '../../src/app.ts'
+import type { Bindings } from '../../src/bindings.ts'
+import { readConfig } from '../../src/env.ts'
+import { createLog } from '../../src/lib/log.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { createSealer } from '../../src/lib/seal.ts'
+import { importAccount } from '../../src/model/accounts.ts'
+import { createKey, type NewKey } from '../../src/model/api-keys.ts'
+import { parseAuthJson } from '../../src/model/auth-json.ts'
+import { createInlineReader } from '../../src/reader.ts'
+import { buildBindings } from '../../src/server.ts'
+import type { Settings } from '../../src/settings/schema.ts'
+import { writeSettings } from '../../src/settings/store.ts'
+import { createDial } from '../../src/upstream/dial.ts'
+import { ManualClock } from './clock.ts'
+import { testDb } from './db.ts'
+import type { Account, AccountOptions } from './upstream/accounts.ts'
+import { createUpstream } from './upstream/app.ts'
+
+const UPSTREAM = 'http://upstream.test'
+
+export interface TestOptions {
+  /** How many accounts, or what they are like. */
+  accounts?: number | AccountOptions[]
+  settings?: Partial<Settings>
+  environment?: Record<string, string>
+}
+
+export interface Ask {
+  json?: unknown
+  body?: BodyInit
+  headers?: Record<string, string>
+  /** Socket peer; this machine when absent. */
+  peer?: string
+  signal?: AbortSignal
+}
+
+export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestOptions = {}) => {
+  const clock = new ManualClock()
+  const upstream = createUpstream({ now: () => clock.now(), sleep: (ms, signal) => clock.sleep(ms, signal) })
+  const { db, sqlite } = testDb()
+  const lines: string[] = []
+  const log = createLog({
+    level: 'debug',
+    format: 'text',
+    now: () => clock.now(),
+    write: (line) => void lines.push(line),
+  })
+  const random = seededRandom(7)
+  const sealer = createSealer(random.bytes(32), random)
+  const config = readConfig({
+    CODEX_LB_UPSTREAM_BASE_URL: `${UPSTREAM}/backend-api`,
+    CODEX_LB_AUTH_BASE_URL: UPSTREAM,
+    ...environment,
+  })
+  const actor = { id: 'test', method: null, address: null, at: clock.now() }
+  const bindings: Bindings = buildBindings({
+    config,
+    folder: { dir: '', databasePath: '', db, sqlite, sealer, close: () => {} },
+    clock,
+    random,
+    log,
+    dial: createDial({}, upstream.fetch as typeof fetch),
+    reader: createInlineReader(db),
+    maxTurns: Number.POSITIVE_INFINITY,
+    timeout: () => new AbortController().signal,
+  })
+  const addAccount = (options: AccountOptions = {}): { id: string; sim: Account } => {
+    const sim = upstream.addAccount(options)
+    const imported = parseAuthJson(sim.authJson(), 'auth.json')
+    return { id: commit(db, (tx) => importAccount(tx, imported, { sealer, random, actor })).id, sim }
+  }
+  const wanted = typeof accounts === 'number' ? Array.from({ length: accounts }, () => ({})) : accounts
+  const members = wanted.map(addAccount)
+  const change = (patch: Partial<Settings>) => commit(db, (tx) => writeSettings(tx, patch, { now: clock.now() }))
+  if (Object.keys(settings).length > 0) change(settings)
+
+  const ask = (route: string, { json, body, headers = {}, peer = '127.0.0.1', signal }: Ask = {}) => {
+    const [method, path] = route.split(' ')
+    const init = { method, headers: { host: 'localhost:2455', 'content-type': 'application/json', ...headers }, signal }
+    return app.request(
+      path!,
+      { ...init, body: json === undefined ? body : JSON.stringify(json) },
+      { ...bindings, peer },
+    )
+  }
+  return {
+    clock,
+    upstream,
+    bindings,
+    db,
+    sqlite,
+    lines,
+    members,
+    addAccount,
+    change,
+    ask,
+    key: (input: Partial<NewKey> = {}) =>
+      commit(db, (tx) => createKey(tx, { name: 'test', ...input }, { actor, random })),
+    /** Everything the ledger has, oldest first. */
+    rows: () => {
+      bindings.ledger.flush()
+      return db.select().from(requests).orderBy(requests.startedAt, requests.id).all()
+    },
+    attemptRows: () => {
+      bindings.ledger.flush()
+      return db.select().from(attempts).all()
+    },
+  }
+}
+
+export type TestApp = ReturnType<typeof testApp>
+
+/** A turn as the native client sends it, small. */
+export const codexBody = (text = 'hello', more: Record<string, unknown> = {}) => ({
+  model: 'gpt-5.5',
+  stream: true,
+  store: false,
+  instructions: 'Be brief.',
+  input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }],
+  include: ['reasoning.encrypted_content'],
+  ...more,
+})
+
+export interface StreamEvent {
+  type: string
+  [member: string]: unknown
+}
+
+/** The events of a finished stream, parsed. */
+export const eventsOf = async (response: Response): Promise<StreamEvent[]> => parseEvents(await response.text())
+
+export const parseEvents = (text: string): StreamEvent[] =>
+  text
+    .split('\n\n')
+    .flatMap((block) => block.split('\n').filter((line) => line.startsWith('data: ')))
+    .map((line) => line.slice(6))
+    .filter((data) => data !== '[DONE]')
+    .map((data) => JSON.parse(data) as StreamEvent) // as: tests look at the members they expect

@@ -1,0 +1,52 @@
+/** An app of a few real routes over a real database: gates, errors and memory views as in the service, no upstream. */
+import { Hono } from 'hono'
+import { onChange } from '../../db/commit.ts'
+import type { AppEnv, Bindings } from '../../src/bindings.ts'
+import { renderError } from '../../src/http/render-error.tsx'
+import { requestContext } from '../../src/http/request-context.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { Firewall } from '../../src/model/firewall.ts'
+import { KeyRing } from '../../src/model/key-ring.ts'
+import { SettingsCache } from '../../src/settings/cache.ts'
+import { ManualClock } from './clock.ts'
+import { testDb } from './db.ts'
+
+interface Ask {
+  json?: unknown
+  headers?: Record<string, string>
+  /** Socket peer; this machine when absent. */
+  peer?: string
+}
+
+/** `mount` adds the routes. `ask` answers with status and parsed body. `over` replaces parts of the bindings. */
+export const fewRoutes = (mount: (app: Hono<AppEnv>) => void, over: Partial<Bindings> = {}) => {
+  const { db, sqlite } = testDb()
+  const clock = new ManualClock()
+  const keys = new KeyRing(db)
+  const firewall = new Firewall(db)
+  const settings = new SettingsCache(db, fail)
+  onChange(db, (topics) => {
+    if (topics.has('keys')) keys.reload()
+    if (topics.has('firewall')) firewall.reload()
+    if (topics.has('settings')) settings.reload()
+  })
+  const env = { PORT: 2455, FIREWALL_TRUST_PROXY_HEADERS: false, PROXY_UNAUTHENTICATED_CLIENT_CIDRS: [] }
+  const bindings = { db, clock, keys, firewall, settings, env, random: seededRandom(3), ...over }
+  const app = new Hono<AppEnv>()
+  app.use(requestContext)
+  app.onError(renderError)
+  mount(app)
+  const ask = async (route: string, { json, headers = {}, peer = '127.0.0.1' }: Ask = {}) => {
+    const [method, path] = route.split(' ')
+    const init = { method, headers: { host: 'localhost:2455', 'content-type': 'application/json', ...headers } }
+    const body = json === undefined ? undefined : JSON.stringify(json)
+    const response = await app.request(path!, { ...init, body }, { ...bindings, peer })
+    const text = await response.text()
+    return { status: response.status, body: text === '' ? null : JSON.parse(text) }
+  }
+  return { db, sqlite, clock, keys, ask }
+}
+
+const fail = (error: unknown): never => {
+  throw error
+}

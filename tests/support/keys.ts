@@ -1,0 +1,47 @@
+/** Readable rows for tests about API keys: who acts, a log row, an account. */
+import { commit, type Db } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+import { requests } from '../../db/schema/requests.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { createKey, type IssuedKey, NewKey } from '../../src/model/api-keys.ts'
+import type { Actor } from '../../src/model/audit.ts'
+
+export const anActor = (at: number): Actor => ({ id: 'bootstrap', method: 'bootstrap', address: '127.0.0.1', at })
+
+/** Makes a key as the dashboard would: the input goes through the schema. */
+export const aKey = (db: Db, input: Record<string, unknown> = {}, { at = 0, seed = 1 } = {}): IssuedKey =>
+  commit(db, (tx) =>
+    createKey(tx, NewKey.parse({ name: 'laptop', ...input }), { actor: anActor(at), random: seededRandom(seed) }),
+  )
+
+export const anAccountRow = (db: Db, id: string): void => {
+  const sealed = { accessTokenSealed: '', refreshTokenSealed: '', idTokenSealed: '' }
+  commit(db, (tx) =>
+    tx
+      .insert(accounts)
+      .values({ id, email: `${id}@example.com`, planType: 'plus', lastRefreshAt: 0, createdAt: 0, ...sealed })
+      .run(),
+  )
+}
+
+type RequestRow = typeof requests.$inferInsert
+
+export const aRequestRow = (
+  db: Db,
+  row: Partial<RequestRow> & Pick<RequestRow, 'id' | 'keyId' | 'startedAt'>,
+): void => {
+  const usual = {
+    requestId: row.id,
+    route: '/v1/responses',
+    kind: 'normal',
+    transport: 'http',
+    model: 'strong',
+  } as const
+  const outcome = { status: 'ok', httpStatus: 200, attempts: 1, totalMs: 1 } as const
+  commit(db, (tx) =>
+    tx
+      .insert(requests)
+      .values({ ...usual, ...outcome, ...row })
+      .run(),
+  )
+}

@@ -1,0 +1,144 @@
+/** Real server and command-line processes on a data directory of their own, for what cannot be seen in-process. */
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+const ROOT = resolve(import.meta.dir, '../..')
+const FROM_SOURCE = [process.execPath, 'src/main.ts']
+const READY_TIMEOUT_MS = 20_000
+const STOP_TIMEOUT_MS = 15_000
+
+export interface SpawnOptions {
+  /** What to run in front of the arguments; the source tree's `src/main.ts` unless told. */
+  command?: string[]
+  /** Kept after the server ends; without it a fresh folder is made and removed again. */
+  dataDir?: string
+  cwd?: string
+  /** Added to a bare environment: nothing of the caller's but PATH is inherited. */
+  env?: Record<string, string>
+}
+
+export interface RunningServer extends AsyncDisposable {
+  /** Origin without a trailing slash. */
+  url: string
+  port: number
+  pid: number
+  dataDir: string
+  /** What `command` may be run with to reach the same folder and port. */
+  env: Record<string, string>
+  /** Everything written to stdout and stderr so far. */
+  output(): string
+  /** SIGTERM, then waits for the end; returns the exit code. Throws when it does not end in time. */
+  stop(): Promise<number>
+  /** SIGKILL, as a power cut would. */
+  kill(): Promise<void>
+}
+
+export interface CommandResult {
+  exitCode: number
+  stdout: string
+  stderr: string
+}
+
+/** Starts `serve` and waits until `/health/live` answers. Throws with the process's output when it ends before that. */
+export async function spawnServer(options: SpawnOptions = {}): Promise<RunningServer> {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'sluice-data-'))
+  const port = freePort()
+  const env = bareEnv({ CODEX_LB_DATA_DIR: dataDir, HOST: '127.0.0.1', PORT: String(port), ...options.env })
+  const child = Bun.spawn([...(options.command ?? FROM_SOURCE), 'serve'], {
+    cwd: options.cwd ?? ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const output = collect(child.stdout, child.stderr)
+  const server = serverOf(child, { port, dataDir, env, output, isTemporary: options.dataDir === undefined })
+  try {
+    await untilLive(server.url, child)
+  } catch (cause) {
+    await server[Symbol.asyncDispose]()
+    throw new Error(`The server did not start.\n${output()}`, { cause })
+  }
+  return server
+}
+
+/** Runs one command to its end, by default `sluice <args>` from source; never throws for a non-zero exit code. */
+export async function runCommand(args: string[], options: SpawnOptions = {}): Promise<CommandResult> {
+  const child = Bun.spawn([...(options.command ?? FROM_SOURCE), ...args], {
+    cwd: options.cwd ?? ROOT,
+    env: bareEnv({ ...(options.dataDir ? { CODEX_LB_DATA_DIR: options.dataDir } : {}), ...options.env }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: READY_TIMEOUT_MS,
+    killSignal: 'SIGKILL',
+  })
+  const [stdout, stderr, exitCode] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { exitCode, stdout, stderr }
+}
+
+type Child = Bun.Subprocess<'ignore', 'pipe', 'pipe'>
+
+interface Parts extends Pick<RunningServer, 'port' | 'dataDir' | 'env' | 'output'> {
+  isTemporary: boolean
+}
+
+function serverOf(child: Child, { isTemporary, ...parts }: Parts): RunningServer {
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await child.exited
+  }
+  const stop = async () => {
+    child.kill('SIGTERM')
+    const exitCode = await Promise.race([child.exited, Bun.sleep(STOP_TIMEOUT_MS)])
+    if (exitCode !== undefined) return exitCode
+    await kill()
+    throw new Error(`The server did not stop within ${STOP_TIMEOUT_MS} ms of SIGTERM.\n${parts.output()}`)
+  }
+  return {
+    ...parts,
+    url: `http://127.0.0.1:${parts.port}`,
+    pid: child.pid,
+    stop,
+    kill,
+    async [Symbol.asyncDispose]() {
+      await kill()
+      if (isTemporary && existsSync(parts.dataDir)) rmSync(parts.dataDir, { recursive: true })
+    },
+  }
+}
+
+async function untilLive(url: string, child: Child): Promise<void> {
+  const deadline = performance.now() + READY_TIMEOUT_MS
+  while (performance.now() < deadline) {
+    if (child.exitCode !== null) throw new Error(`It ended with code ${child.exitCode}.`)
+    const response = await fetch(`${url}/health/live`).catch(() => undefined) // refused until it listens
+    await response?.body?.cancel()
+    if (response?.ok) return
+    await Bun.sleep(10)
+  }
+  throw new Error(`Nothing answered at ${url} within ${READY_TIMEOUT_MS} ms.`)
+}
+
+/** Asked from the system, so that a server can be started again on the port it had. */
+function freePort(): number {
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  listener.stop(true)
+  return listener.port
+}
+
+/** A developer's proxies, tokens and `CODEX_LB_*` never reach a test. */
+function bareEnv(more: Record<string, string>): Record<string, string> {
+  return { PATH: process.env.PATH ?? '', HOME: tmpdir(), TZ: 'UTC', ...more }
+}
+
+function collect(...streams: ReadableStream<Uint8Array>[]): () => string {
+  let text = ''
+  const read = async (stream: ReadableStream<Uint8Array>) => {
+    const decoder = new TextDecoder()
+    for await (const chunk of stream) text += decoder.decode(chunk, { stream: true })
+  }
+  for (const stream of streams) read(stream).catch((error) => (text += `\n(output lost: ${error})\n`))
+  return () => text
+}

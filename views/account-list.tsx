@@ -1,0 +1,124 @@
+/** The accounts: what is known about each, and, told apart from it, whether it would be chosen now and why not. */
+import type { FC } from 'hono/jsx'
+import type { OverviewAccount } from '../src/admin/overview.ts'
+import { StateBadge } from './ui/badge.tsx'
+import { CheckIcon, ClockIcon, CrossIcon } from './ui/icons.tsx'
+import { Meter } from './ui/meter.tsx'
+import { Since, Until } from './ui/time.tsx'
+
+interface ListProps {
+  accounts: readonly OverviewAccount[]
+  /** ISO 8601: when the page was made. */
+  now: string
+}
+
+export const AccountList: FC<ListProps> = ({ accounts, now }) => (
+  <section class="card" aria-labelledby="accounts-title">
+    <header class="card-head">
+      <h2 id="accounts-title">Accounts</h2>
+      <span class="count">{accounts.length}</span>
+    </header>
+    <ul class="accounts">
+      {accounts.map((account) => (
+        <AccountRow account={account} now={now} />
+      ))}
+    </ul>
+  </section>
+)
+
+const AccountRow: FC<{ account: OverviewAccount; now: string }> = ({ account, now }) => (
+  <li class="account" id={`account-${account.accountId}`}>
+    <div class="account-name">
+      <p class="account-title">
+        <strong>{account.displayName}</strong>
+        {account.displayName !== account.email && <span class="muted">{account.email}</span>}
+      </p>
+      <span class="muted">{factsOf(account).join(' · ')}</span>
+    </div>
+    <div class="account-state">
+      <StateBadge status={account.status} />
+      <Eligibility account={account} now={now} />
+      <Evidence account={account} now={now} />
+    </div>
+    <div class="account-windows">
+      <Windows account={account} now={now} />
+    </div>
+  </li>
+)
+
+const LABELS = { fiveHour: '5-hour', weekly: 'Weekly', monthly: 'Monthly' } as const
+const WINDOWS = ['fiveHour', 'weekly', 'monthly'] as const
+
+/** Those that were reported: a plan without a window has no bar for it, and nothing known is not drawn as zero. */
+const Windows: FC<{ account: OverviewAccount; now: string }> = ({ account: { windows }, now }) => {
+  if (WINDOWS.every((name) => !windows[name])) return <span class="muted">No usage reported yet</span>
+  return (
+    <>
+      {WINDOWS.map((name) => {
+        const window = windows[name]
+        return window && <Meter label={LABELS[name]} window={window} now={now} />
+      })}
+    </>
+  )
+}
+
+const Eligibility: FC<{ account: OverviewAccount; now: string }> = ({ account, now }) => {
+  if (account.eligible)
+    return (
+      <span class="eligible is-eligible">
+        <CheckIcon />
+        {account.tier === 'draining' ? 'Eligible, asked last' : 'Eligible now'}
+      </span>
+    )
+  const comesBack = account.until ?? account.nextCheckAt
+  return (
+    <span class="eligible">
+      {comesBack ? <ClockIcon /> : <CrossIcon />}
+      <span>
+        {account.why ?? 'Not eligible now'}
+        {comesBack && (
+          <>
+            {account.until ? ' · back ' : ' · next check '}
+            <Until at={comesBack} now={now} />
+          </>
+        )}
+      </span>
+    </span>
+  )
+}
+
+const Evidence: FC<{ account: OverviewAccount; now: string }> = ({ account, now }) =>
+  account.status === 'active' || account.status === 'paused' || !account.evidence ? null : (
+    <span class="evidence muted">
+      {account.evidence}
+      {account.since && (
+        <>
+          {', '}
+          <Since at={account.since} now={now} />
+        </>
+      )}
+    </span>
+  )
+
+const POLICIES: Record<OverviewAccount['routingPolicy'], string | null> = {
+  normal: null,
+  burn_first: 'used first',
+  preserve: 'kept back',
+}
+
+const factsOf = (account: OverviewAccount): string[] =>
+  [
+    planName(account.planType),
+    POLICIES[account.routingPolicy],
+    account.securityWorkAuthorized ? 'restricted pool' : null,
+    account.inFlight > 0 ? `${account.inFlight} in flight` : null,
+    creditsText(account),
+  ].filter((fact) => fact !== null)
+
+const planName = (plan: string): string | null =>
+  plan === 'unknown' ? null : plan.charAt(0).toUpperCase() + plan.slice(1).replaceAll('_', ' ')
+
+const creditsText = ({ credits }: OverviewAccount): string | null => {
+  if (credits?.unlimited) return 'unlimited credits'
+  return credits?.balance ? `${credits.balance.toLocaleString('en', { maximumFractionDigits: 2 })} credits` : null
+}

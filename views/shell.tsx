@@ -1,0 +1,79 @@
+/** What stands around every page: head, brand, navigation, the place for messages and dialogs. */
+import type { FC, PropsWithChildren } from 'hono/jsx'
+import { GaugeIcon, Mark, ThemeIcon } from './ui/icons.tsx'
+
+interface ShellProps {
+  path: string
+  /** For pages that are not in the navigation. */
+  title?: string
+  /** The cookie of the theme switch; anything but its two values follows the system. */
+  theme?: string
+  assets: { style: string; script: string; htmx: string }
+  version: string
+  /** Navigation is for those who may go there. */
+  isSignedIn: boolean
+}
+
+/** Only what exists: a link that leads nowhere teaches people not to click. */
+const NAVIGATION: readonly { path: string; label: string; icon: FC }[] = [
+  { path: '/dashboard', label: 'Overview', icon: GaugeIcon },
+]
+
+export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
+  const { path, title, theme, assets, version, isSignedIn, children } = props
+  return (
+    <html lang="en" data-theme={theme === 'light' || theme === 'dark' ? theme : undefined}>
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="htmx-config" content='{"history":false,"includeIndicatorCSS":false}' />
+        <title>{title ?? NAVIGATION.find((entry) => entry.path === path)?.label ?? 'Dashboard'} · Sluice</title>
+        <link rel="icon" href={FAVICON} />
+        <link rel="stylesheet" href={assets.style} />
+        <script src={assets.htmx} defer />
+        <script src={assets.script} defer />
+      </head>
+      <body>
+        <a class="skip" href="#main">
+          Skip to content
+        </a>
+        <header class="top">
+          <a class="brand" href="/dashboard">
+            <Mark />
+            <span>Sluice</span>
+          </a>
+          {isSignedIn && <Navigation path={path} />}
+          <span class="top-end">
+            <span class="version">v{version}</span>
+            <button class="icon-button" type="button" data-action="theme" title="Switch light and dark">
+              <ThemeIcon />
+              <span class="sr">Switch light and dark</span>
+            </button>
+          </span>
+        </header>
+        <p class="offline" role="status">
+          No answer from Sluice; this page shows what was last known.
+        </p>
+        <div id="flash" role="alert" />
+        <main id="main">{children}</main>
+        <div id="dialog" />
+      </body>
+    </html>
+  )
+}
+
+const Navigation: FC<{ path: string }> = ({ path }) => (
+  <nav class="nav" aria-label="Main">
+    {NAVIGATION.map((entry) => (
+      <a href={entry.path} aria-current={entry.path === path ? 'page' : undefined}>
+        <entry.icon />
+        <span>{entry.label}</span>
+      </a>
+    ))}
+  </nav>
+)
+
+const FAVICON = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke-linecap="round" stroke-linejoin="round" stroke-width="2.2"><path stroke="#7b8a92" d="M4 3v18M20 3v18"/><path stroke="#0e7f93" d="M7.5 4.5h9v6h-9zM6.5 15c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7M6.5 19c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7"/></svg>',
+)}`

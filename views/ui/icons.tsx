@@ -1,0 +1,70 @@
+/** The few line icons of the dashboard: 16 units square, drawn in the colour of the text, hidden from screen readers. */
+import type { FC, PropsWithChildren } from 'hono/jsx'
+
+const Line: FC<PropsWithChildren<{ class?: string }>> = ({ children, class: name }) => (
+  <svg class={name ? `icon ${name}` : 'icon'} viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+    {children}
+  </svg>
+)
+
+/** The mark: a gate half raised over moving water. */
+export const Mark: FC = () => (
+  <svg class="mark" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true">
+    <path class="mark-posts" d="M4 3v18M20 3v18" />
+    <path class="mark-gate" d="M7.5 4.5h9v6h-9z" />
+    <path
+      class="mark-water"
+      d="M6.5 15c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7M6.5 19c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7"
+    />
+  </svg>
+)
+
+export const GaugeIcon: FC = () => (
+  <Line>
+    <path d="M2 11.5a6 6 0 1 1 12 0M8 11.5l2.6-3.6" />
+  </Line>
+)
+
+export const CheckIcon: FC = () => (
+  <Line>
+    <path d="m3.5 8.5 3 3 6-7" />
+  </Line>
+)
+
+export const ClockIcon: FC = () => (
+  <Line>
+    <circle cx="8" cy="8" r="5.75" />
+    <path d="M8 4.75V8l2.25 1.5" />
+  </Line>
+)
+
+export const CrossIcon: FC = () => (
+  <Line>
+    <path d="m4.5 4.5 7 7M11.5 4.5l-7 7" />
+  </Line>
+)
+
+export const LeaveIcon: FC = () => (
+  <Line>
+    <path d="M9.5 3.5H4v9h5.5M7.5 8H14m-2.5-2.5L14 8l-2.5 2.5" />
+  </Line>
+)
+
+export const WarningIcon: FC = () => (
+  <Line>
+    <path d="M8 2.5 14.25 13H1.75zM8 6.5v3M8 11.4v.1" />
+  </Line>
+)
+
+export const ThemeIcon: FC = () => (
+  <Line>
+    <circle cx="8" cy="8" r="5.75" />
+    <path class="icon-solid" d="M8 2.25a5.75 5.75 0 0 1 0 11.5z" />
+  </Line>
+)
+
+export const CopyIcon: FC = () => (
+  <Line>
+    <path d="M5.5 5.5h7v7h-7zM3.5 10.5v-7h7" />
+  </Line>
+)

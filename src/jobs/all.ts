@@ -1,4 +1,38 @@
-/** PLACEHOLDER, overwrite me (task J owns this file). */
-import type { Bindings } from '../bindings.ts'
+/** Every periodic job by its name and period. */
+import { onChange } from '../../db/commit.ts'
 import type { Schedule } from '../lib/schedule.ts'
-export const scheduleJobs = (_schedule: Schedule, _bindings: Bindings): void => {}
+import { CATALOG_INTERVAL_MS, fetchCatalogs } from './catalog.ts'
+import type { JobDeps } from './context.ts'
+import { greetNewcomers, newcomers } from './newcomers.ts'
+import { type RetentionDeps, retain } from './retention.ts'
+import { advanceStates, STATES_INTERVAL_MS } from './states.ts'
+import { renewTokens, TOKENS_INTERVAL_MS } from './tokens.ts'
+import { pollUsage, USAGE_BEAT_MS } from './usage.ts'
+
+/** The part of `Bindings` that jobs work with. */
+export type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
+  Pick<RetentionDeps, 'settings'> & { plane: Pick<JobDeps, 'upstream' | 'credentials'> }
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+
+/**
+ * Names all jobs. An account that comes into use, by whatever door, is greeted as soon as the commit is announced; so the
+ * pool must have been told of changes to `accounts` before.
+ */
+export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => {
+  const { db, pool, catalog, clock, log, settings } = workplace
+  const deps: JobDeps = { db, pool, catalog, clock, log, ...pickPlane(workplace), polls: new Map() }
+  const met = new Set<string>()
+  schedule.add('states', STATES_INTERVAL_MS, () => advanceStates(deps))
+  schedule.add('newcomers', MINUTE_MS, (signal) => greetNewcomers(deps, met, signal), { runAtStart: true })
+  schedule.add('usage', USAGE_BEAT_MS, (signal) => pollUsage(deps, signal))
+  schedule.add('catalog', CATALOG_INTERVAL_MS, (signal) => fetchCatalogs(deps, signal), { jitter: 0.1 })
+  schedule.add('tokens', TOKENS_INTERVAL_MS, (signal) => renewTokens(deps, signal), { jitter: 0.1, runAtStart: true })
+  schedule.add('retention', HOUR_MS, (signal) => retain({ db, clock, settings }, signal), { jitter: 0.1 })
+  onChange(db, (topics) => {
+    if (topics.has('accounts') && newcomers(deps, met).length > 0) void schedule.runNow('newcomers')
+  })
+}
+
+const pickPlane = ({ plane: { upstream, credentials } }: Workplace) => ({ upstream, credentials })

@@ -10,6 +10,8 @@ export interface Log {
   warn(message: string, fields?: Fields): void
   info(message: string, fields?: Fields): void
   debug(message: string, fields?: Fields): void
+  /** Whether lines of `level` are written at all; one that is not need not be put together. */
+  writes(level: Level): boolean
   /** A log that adds `fields` to every line; later ones of the same name win. */
   child(fields: Fields): Log
 }
@@ -27,16 +29,18 @@ export interface LogOptions {
 /** Fields that are undefined are left out; an Error is written with its stack and causes. Never throws. */
 export function createLog(options: LogOptions, context: Fields = {}): Log {
   const line = options.format === 'json' ? jsonLine : textLine
+  const writes = (level: Level) => LEVELS.indexOf(level) <= LEVELS.indexOf(options.level)
   const at = (level: Level) =>
-    LEVELS.indexOf(level) > LEVELS.indexOf(options.level)
-      ? () => {}
-      : (message: string, fields?: Fields) =>
+    writes(level)
+      ? (message: string, fields?: Fields) =>
           options.write(line(new Date(options.now()).toISOString(), level, message, { ...context, ...fields }))
+      : () => {}
   return {
     error: at('error'),
     warn: at('warn'),
     info: at('info'),
     debug: at('debug'),
+    writes,
     child: (fields) => createLog(options, { ...context, ...fields }),
   }
 }

@@ -39,7 +39,20 @@ const ID_LENGTH = 22
 /** The largest multiple of 62 in a byte; a byte at or above it is thrown away, else the first letters would be likelier. */
 const FAIR_BYTES = 248
 
+/** One draw from the system costs as much as forty bytes of a draw made before (measured), and ids are made for every turn. */
+const POOL_BYTES = 1024
+
 function fromBytes(fill: Fill): Random {
+  const pool = new Uint8Array(POOL_BYTES)
+  let used = POOL_BYTES
+  const nextByte = (): number => {
+    if (used === POOL_BYTES) {
+      fill(pool)
+      used = 0
+    }
+    return pool[used++]! // used is below the length
+  }
+  const nextWord = () => ((nextByte() << 24) | (nextByte() << 16) | (nextByte() << 8) | nextByte()) >>> 0
   const bytes = (n: number) => {
     const out = new Uint8Array(n)
     fill(out)
@@ -47,15 +60,13 @@ function fromBytes(fill: Fill): Random {
   }
   return {
     bytes,
-    float: () => {
-      const words = new Uint32Array(bytes(8).buffer)
-      return ((words[0]! >>> 5) * 2 ** 26 + (words[1]! >>> 6)) / 2 ** 53
-    },
+    float: () => ((nextWord() >>> 5) * 2 ** 26 + (nextWord() >>> 6)) / 2 ** 53,
     id: (prefix) => {
       let id = `${prefix}_`
       const length = id.length + ID_LENGTH
       while (id.length < length) {
-        for (const byte of bytes(length - id.length)) if (byte < FAIR_BYTES) id += ALPHABET[byte % 62]
+        const byte = nextByte()
+        if (byte < FAIR_BYTES) id += ALPHABET[byte % 62]
       }
       return id
     },

@@ -6,6 +6,8 @@
 /** One complete event with its closing blank line, a view into the chunk it came in. */
 export interface SseEvent {
   readonly bytes: Uint8Array
+  /** Of `bytes`, without making the view. */
+  readonly length: number
   /** `type` of the JSON payload; null for comments and payloads without one. Broken JSON may still show one. */
   readonly type: string | null
 }
@@ -30,6 +32,9 @@ export class SseScanner {
   /** How much of the tail is known to hold no boundary, so that a long event is not searched again and again. */
   #searched = 0
   #skipLf = false
+  /** The last event up to the end of its type: most events begin like the one before them. */
+  #head: Buffer | null = null
+  #headType: string | null = null
 
   constructor(maxEventBytes = 16 * 1024 * 1024) {
     this.#maxEventBytes = maxEventBytes
@@ -51,7 +56,7 @@ export class SseScanner {
     const from = this.#searched
     if (this.#tail) buffer = Buffer.concat([this.#tail, buffer])
     const events: SseEvent[] = []
-    const end = buffer.indexOf(CR) === -1 ? splitLf(buffer, from, events) : this.#splitAny(buffer, events)
+    const end = buffer.indexOf(CR) === -1 ? this.#splitLf(buffer, from, events) : this.#splitAny(buffer, events)
     this.#keep(buffer, end)
     return events
   }
@@ -61,6 +66,34 @@ export class SseScanner {
     if (rest > this.#maxEventBytes) throw new SseEventTooLarge(`an event exceeds ${this.#maxEventBytes} bytes`)
     this.#tail = rest === 0 ? null : Buffer.from(buffer.subarray(end))
     this.#searched = Math.max(0, rest - 1)
+  }
+
+  #splitLf(buffer: Buffer, from: number, events: SseEvent[]): number {
+    let start = 0
+    let at = buffer.indexOf(BLANK_LINE, from)
+    while (at !== -1) {
+      events.push(this.#eventAt(buffer, start, at + 2))
+      start = at + 2
+      at = buffer.indexOf(BLANK_LINE, start)
+    }
+    return start
+  }
+
+  #eventAt(buffer: Buffer, start: number, end: number): SseEvent {
+    const head = this.#head
+    const headEnd = head === null ? end : start + head.length
+    if (head !== null && headEnd < end && buffer.compare(head, 0, head.length, start, headEnd) === 0)
+      return new Scanned(buffer, start, end, this.#headType)
+    const bytes = buffer.subarray(start, end)
+    const data = firstData(bytes)
+    const from = data + TYPE_PREFIX.length
+    if (data === -1) return new Scanned(buffer, start, end, null)
+    if (from >= bytes.length || bytes.compare(TYPE_PREFIX, 0, TYPE_PREFIX.length, data, from) !== 0)
+      return new Scanned(buffer, start, end, parsedType(bytes))
+    const quote = bytes.indexOf(QUOTE, from)
+    this.#headType = bytes.toString('latin1', from, quote)
+    this.#head = quote === -1 ? null : Buffer.from(bytes.subarray(0, quote + 1))
+    return new Scanned(buffer, start, end, this.#headType)
   }
 
   /** CR, LF and CRLF mixed: byte by byte. Rare enough that clarity beats speed. */
@@ -77,36 +110,34 @@ export class SseScanner {
       if (byte === CR && buffer[i + 1] === LF) i++
       lineStart = i + 1
       if (!isBlank) continue
-      if (i + 1 > start) events.push(eventAt(buffer, start, i + 1))
+      if (i + 1 > start) events.push(this.#eventAt(buffer, start, i + 1))
       start = i + 1
     }
     return start
   }
 }
 
-const splitLf = (buffer: Buffer, from: number, events: SseEvent[]): number => {
-  let start = 0
-  let at = buffer.indexOf(BLANK_LINE, from)
-  while (at !== -1) {
-    events.push(eventAt(buffer, start, at + 2))
-    start = at + 2
-    at = buffer.indexOf(BLANK_LINE, start)
+/** Makes its view only when it is asked for: most events are counted and passed on in the chunk they came in. */
+class Scanned implements SseEvent {
+  readonly type: string | null
+  readonly length: number
+  readonly #buffer: Buffer
+  readonly #start: number
+
+  constructor(buffer: Buffer, start: number, end: number, type: string | null) {
+    this.#buffer = buffer
+    this.#start = start
+    this.length = end - start
+    this.type = type
   }
-  return start
+
+  get bytes(): Uint8Array {
+    return this.#buffer.subarray(this.#start, this.#start + this.length)
+  }
 }
 
-const eventAt = (buffer: Buffer, start: number, end: number): SseEvent => {
-  const bytes = buffer.subarray(start, end)
-  return { bytes, type: typeOf(bytes) }
-}
-
-const typeOf = (bytes: Buffer): string | null => {
-  const data = firstData(bytes)
-  if (data === -1) return null
-  const from = data + TYPE_PREFIX.length
-  if (from < bytes.length && bytes.compare(TYPE_PREFIX, 0, TYPE_PREFIX.length, data, from) === 0) {
-    return bytes.toString("latin1", from, bytes.indexOf(QUOTE, from))
-  }
+/** The type where it is not the first member. */
+const parsedType = (bytes: Buffer): string | null => {
   const value = eventJson(bytes)
   return isRecord(value) && typeof value.type === 'string' ? value.type : null
 }

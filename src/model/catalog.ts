@@ -3,7 +3,7 @@
  * what, and the lists that clients are given. A memory view; the rows are rewritten by `jobs/catalog.ts`.
  */
 import { createHash } from 'node:crypto'
-import { and, asc, desc, eq, notInArray } from 'drizzle-orm'
+import { and, asc, desc, eq, notInArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accountCatalogs, accounts } from '../../db/schema/accounts.ts'
 import { complete, isListed, type ModelEntry, type PublicModel, toPublicModel } from './catalog-entry.ts'
@@ -22,6 +22,7 @@ export interface Listing {
 
 /** Versions of clients that were seen and are kept up to date, beside the pinned one. */
 const VERSIONS_KEPT = 8
+const REFETCH_AFTER_MS = 60_000
 
 const EVERYTHING: ModelPolicy = Object.freeze({ allowedModels: null, applyToCodexModel: false, enforcedModel: null })
 
@@ -33,6 +34,7 @@ export class Catalog {
   #offers = new Map<string, ReadonlySet<string>>()
   /** Most recently seen last. */
   #seen: string[] = []
+  readonly #fetches = new Map<string, { at: number; done: Promise<void> }>()
   /** A changed key is a new policy object, so nothing stale is found under it. */
   #listings = new WeakMap<ModelPolicy, Map<string, Listing>>()
 
@@ -41,16 +43,18 @@ export class Catalog {
     this.reload()
   }
 
-  /** Reads the rows again, one at a time: a catalog weighs hundreds of kilobytes, and only the union is kept. */
+  /** Reads the rows again, one at a time: a catalog weighs hundreds of kilobytes, and most accounts have the same one. */
   reload(): void {
     const models = new Map<string, Map<string, ModelEntry>>()
     const offers = new Map<string, Set<string>>()
+    const parsed = new Map<string, ModelEntry[]>()
     for (const { accountId, clientVersion } of catalogKeys(this.#db)) {
       const union = getOrSet(models, clientVersion, () => new Map<string, ModelEntry>())
       const offered = getOrSet(offers, accountId, () => new Set<string>())
-      for (const entry of catalogOf(this.#db, accountId, clientVersion)) {
+      const text = catalogText(this.#db, accountId, clientVersion)
+      for (const entry of getOrSet(parsed, text, () => parseCatalog(text))) {
         offered.add(entry.slug)
-        if (!union.has(entry.slug)) union.set(entry.slug, complete(entry))
+        if (!union.has(entry.slug)) union.set(entry.slug, entry)
       }
     }
     this.#models = models
@@ -75,9 +79,18 @@ export class Catalog {
     return [PINNED_CLIENT_VERSION, ...this.#seen]
   }
 
-  /** Whether the catalog of just this version was ever fetched, for any account. */
-  knows(version: string): boolean {
-    return this.#models.has(version)
+  /**
+   * Runs `fetch` when the catalog of just this version was never fetched, joining one under way. A fetch that brought
+   * nothing is not repeated within a minute. Never rejects: who asked is served the nearest version instead.
+   */
+  async ensure(version: string, now: number, fetch: () => Promise<void>): Promise<void> {
+    if (this.#models.has(version)) return
+    const last = this.#fetches.get(version)
+    if (last && now - last.at < REFETCH_AFTER_MS) return last.done
+    const done = fetch().catch(() => {}) // reported where it failed
+    this.#fetches.set(version, { at: now, done })
+    for (const [other, { at }] of this.#fetches) if (now - at >= REFETCH_AFTER_MS) this.#fetches.delete(other)
+    return done
   }
 
   /**
@@ -133,8 +146,8 @@ export class Catalog {
 }
 
 /**
- * Keeps what the upstream said as the last good copy. An empty list is no good copy. Returns whether anything changed
- * but the time; only then is it announced.
+ * Keeps what the upstream said as the last good copy; an empty list is none. Returns whether it differs from the copy
+ * before: then the caller announces `catalog`, once for all it saved.
  */
 export const saveCatalog = (
   tx: Tx,
@@ -144,15 +157,16 @@ export const saveCatalog = (
 ): boolean => {
   const isAccount = tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get() !== undefined
   if (models.length === 0 || !isAccount) return false // it was deleted while its catalog was fetched
-  const before = catalogOf(tx, accountId, version)
+  const isSame = catalogText(tx, accountId, version) === JSON.stringify(models)
   const row = { fetchedAt: at, models: [...models] }
   tx.insert(accountCatalogs)
     .values({ accountId, clientVersion: version, ...row })
-    .onConflictDoUpdate({ target: [accountCatalogs.accountId, accountCatalogs.clientVersion], set: row })
+    .onConflictDoUpdate({
+      target: [accountCatalogs.accountId, accountCatalogs.clientVersion],
+      set: isSame ? { fetchedAt: at } : row,
+    })
     .run()
-  const isChanged = JSON.stringify(before) !== JSON.stringify(models)
-  if (isChanged) notice(tx, 'catalog')
-  return isChanged
+  return !isSame
 }
 
 /** Drops the catalogs of versions that nobody uses any more. */
@@ -172,14 +186,16 @@ const catalogKeys = (db: Db) =>
     .orderBy(desc(accountCatalogs.fetchedAt), asc(accountCatalogs.accountId), desc(accountCatalogs.clientVersion))
     .all()
 
-const catalogOf = (db: Db, accountId: string, version: string): ModelEntry[] => {
-  const row = db
-    .select({ models: accountCatalogs.models })
+/** As stored, so that equal ones are parsed once; empty when there is none. */
+const catalogText = (db: Db, accountId: string, version: string): string =>
+  db
+    .select({ text: sql<string>`${accountCatalogs.models}` })
     .from(accountCatalogs)
     .where(and(eq(accountCatalogs.accountId, accountId), eq(accountCatalogs.clientVersion, version)))
-    .get()
-  return (row?.models ?? []) as ModelEntry[] // as: only `saveCatalog` writes it
-}
+    .get()?.text ?? ''
+
+/** as: only `saveCatalog` writes it. */
+const parseCatalog = (text: string): ModelEntry[] => (JSON.parse(text) as ModelEntry[]).map(complete)
 
 const isSeenVersion = (version: string): boolean => version !== PINNED_CLIENT_VERSION
 

@@ -1,0 +1,72 @@
+/** `POST /api/accounts/:id/probe`: one small real turn, and the usage right after it. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { commit } from '../../db/commit.ts'
+import { actor } from '../auth/principal.ts'
+import type { AppEnv } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { body } from '../http/body.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { append } from '../model/audit.ts'
+import { usedNow } from '../model/usage-windows.ts'
+import { probe } from '../upstream/probe.ts'
+import { fetchUsage } from '../upstream/usage.ts'
+
+const DEFAULT_MODEL = 'gpt-5.5'
+const PROBABLE: readonly string[] = ['active', 'rate_limited', 'quota_exceeded']
+
+const Probe = z.strictObject({ model: z.string().trim().min(1).max(200).optional() })
+
+/** Throws `account_not_found`, `account_not_probable` for an account that is out of use. */
+export const probeAccount = createHandlers(
+  requires('accounts:write', { audit: 'account_probed' }),
+  body(Probe),
+  async (c) => {
+    const { pool, plane, clock, db } = c.env
+    const id = c.req.param('id') ?? ''
+    const before = standing(c, id)
+    if (!PROBABLE.includes(before.status)) throw new AppError('account_not_probable')
+    const deps = { ...plane.upstream, credentials: plane.credentials }
+    const { status, ok } = await probe(deps, id, modelFor(c, id, c.req.valid('json').model))
+    pool.apply(id, { kind: 'checked', at: clock.now(), ok })
+    if (ok) pool.health(id, { kind: 'success', at: clock.now() })
+    await fetchUsage(deps, id).then(
+      (snapshot) => pool.observe(id, snapshot),
+      (err: unknown) => c.env.log.info('no usage after a probe', { account: id, err }),
+    )
+    const who = actor(c)
+    commit(db, (tx) => append(tx, who, 'account_probed', { target: id, details: { status, ok } }))
+    const after = standing(c, id)
+    return c.json({
+      status: 'probed',
+      accountId: id,
+      probeStatusCode: status,
+      primaryUsedPercentBefore: before.primary,
+      primaryUsedPercentAfter: after.primary,
+      secondaryUsedPercentBefore: before.secondary,
+      secondaryUsedPercentAfter: after.secondary,
+      accountStatusBefore: before.status,
+      accountStatusAfter: after.status,
+    })
+  },
+)
+
+const standing = (c: Context<AppEnv>, id: string) => {
+  const account = c.env.pool.get(id)
+  if (!account) throw new AppError('account_not_found')
+  const now = c.env.clock.now()
+  const windows = account.usage?.windows
+  return {
+    status: account.state.status,
+    primary: usedNow(windows?.fiveHour ?? null, now),
+    secondary: usedNow(windows?.weekly ?? null, now),
+  }
+}
+
+/** One that the account offers, unless the operator says which. */
+const modelFor = (c: Context<AppEnv>, id: string, wanted: string | undefined): string => {
+  if (wanted !== undefined) return wanted
+  const offered = c.env.catalog.modelsOf(id)
+  return offered && !offered.has(DEFAULT_MODEL) ? ([...offered][0] ?? DEFAULT_MODEL) : DEFAULT_MODEL
+}

@@ -1,0 +1,22 @@
+/** Keeps the model catalog of every account fresh, for each version of the native client that is in use. */
+import { commit } from '../../db/commit.ts'
+import { dropOldCatalogs } from '../model/catalog.ts'
+import { refreshCatalogs } from '../upstream/models.ts'
+import { askDeps, isInUse, type JobDeps } from './context.ts'
+
+export const CATALOG_INTERVAL_MS = 300_000
+
+export const fetchCatalogs = async (deps: JobDeps, signal: AbortSignal): Promise<void> => {
+  await fetchCatalogsOf(deps, deps.pool.all().filter(isInUse), signal)
+  commit(deps.db, (tx) => dropOldCatalogs(tx, deps.catalog.versions()))
+}
+
+export const fetchCatalogsOf = (
+  deps: JobDeps,
+  accounts: readonly { id: string }[],
+  signal: AbortSignal,
+): Promise<void> =>
+  refreshCatalogs(
+    { ...askDeps(deps), db: deps.db, log: deps.log },
+    { accountIds: accounts.map(({ id }) => id), versions: deps.catalog.versions(), signal },
+  )

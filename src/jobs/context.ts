@@ -1,0 +1,52 @@
+/** What the periodic work is done with. */
+import type { Db } from '../../db/commit.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { AccountEvent, AccountState } from '../model/account-state.ts'
+import type { Catalog } from '../model/catalog.ts'
+import type { UsageSnapshot } from '../model/usage-windows.ts'
+import type { AskDeps } from '../upstream/ask.ts'
+import type { Credentials } from '../upstream/credentials.ts'
+
+/** Of the live pool, what jobs need. */
+export interface JobPool {
+  all(): { readonly id: string; state: AccountState }[]
+  apply(id: string, event: AccountEvent): void
+  observe(id: string, snapshot: UsageSnapshot): void
+  tick(): void
+}
+
+export interface JobDeps {
+  db: Db
+  pool: JobPool
+  catalog: Catalog
+  upstream: Omit<AskDeps, 'credentials'>
+  credentials: Credentials
+  clock: Clock
+  log: Log
+  /** When each account was asked, shared by all who ask. */
+  polls: Map<string, Poll>
+}
+
+export interface Poll {
+  /** ms since epoch of the last question; null: never. */
+  at: number | null
+  /** Not again before this. */
+  holdUntil: number
+  /** When the block seen last was to end. */
+  blockEndsAt: number | null
+  /** The last question failed: told once, not every minute. */
+  isFailing: boolean
+}
+
+export const newPoll = (): Poll => ({ at: null, holdUntil: 0, blockEndsAt: null, isFailing: false })
+
+/** Paused, deactivated and signed-out accounts are left alone; blocked ones are not. */
+export const isInUse = ({ state }: { state: AccountState }): boolean => IN_USE.includes(state.status)
+
+const IN_USE: readonly AccountState['status'][] = ['active', 'rate_limited', 'quota_exceeded']
+
+export const askDeps = ({ upstream, credentials }: Pick<JobDeps, 'upstream' | 'credentials'>): AskDeps => ({
+  ...upstream,
+  credentials,
+})

@@ -1,0 +1,31 @@
+/** Greets accounts that are new to this process: their usage and models are asked for at once, not within minutes. */
+import { fetchCatalogsOf } from './catalog.ts'
+import { isInUse, type JobDeps } from './context.ts'
+import { inLanes } from './lanes.ts'
+import { pollAccount } from './usage.ts'
+
+const LANES = 4
+
+export const greetAccounts = async (deps: JobDeps, ids: readonly string[], signal: AbortSignal): Promise<void> => {
+  await Promise.all([
+    inLanes(ids, LANES, (id) => pollAccount(deps, id, signal)),
+    fetchCatalogsOf(
+      deps,
+      ids.map((id) => ({ id })),
+      signal,
+    ),
+  ])
+}
+
+/** Greets those not in `met`, also such as appear meanwhile. */
+export const greetNewcomers = async (deps: JobDeps, met: Set<string>, signal: AbortSignal): Promise<void> => {
+  for (;;) {
+    const ids = newcomers(deps, met)
+    if (ids.length === 0) return
+    for (const id of ids) met.add(id)
+    await greetAccounts(deps, ids, signal)
+  }
+}
+
+export const newcomers = ({ pool }: Pick<JobDeps, 'pool'>, met: ReadonlySet<string>): string[] =>
+  pool.all().flatMap((account) => (isInUse(account) && !met.has(account.id) ? [account.id] : []))

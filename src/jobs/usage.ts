@@ -1,0 +1,67 @@
+/** Asks each account's usage every minute, spread over the minute, and at once when a block should be over. */
+import { isBlocked } from '../model/account-state.ts'
+import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'
+import { askDeps, isInUse, type JobDeps, newPoll, type Poll } from './context.ts'
+import { inLanes } from './lanes.ts'
+
+/** How often to look who is due; each account is asked once an interval. */
+export const USAGE_BEAT_MS = 5000
+export const USAGE_INTERVAL_MS = 60_000
+/** After a refusal that says nothing for good (domain logic §1.3). */
+const HOLD_MS = 300_000
+const LANES = 4
+
+/** One beat. Those never asked, and those whose block ends, go first and all; of the rest a beat's share. */
+export const pollUsage = async (deps: JobDeps, signal: AbortSignal): Promise<void> => {
+  const now = deps.clock.now()
+  const inUse = deps.pool.all().filter(isInUse)
+  forgetOthers(deps.polls, new Set(inUse.map(({ id }) => id)))
+  const urgent: string[] = []
+  const due: { id: string; at: number }[] = []
+  for (const { id, state } of inUse) {
+    const poll = pollOf(deps, id)
+    const isOver = poll.blockEndsAt !== null && poll.blockEndsAt <= now
+    poll.blockEndsAt = isBlocked(state) ? (state.until ?? state.nextCheckAt) : isOver ? poll.blockEndsAt : null
+    if (poll.holdUntil > now) continue
+    if (poll.at === null || isOver) urgent.push(id)
+    else if (now - poll.at >= USAGE_INTERVAL_MS) due.push({ id, at: poll.at })
+  }
+  due.sort((a, b) => a.at - b.at)
+  const share = Math.ceil((inUse.length * USAGE_BEAT_MS) / USAGE_INTERVAL_MS)
+  const chosen = [...urgent, ...due.slice(0, share).map(({ id }) => id)]
+  await inLanes(chosen, LANES, (id) => pollAccount(deps, id, signal))
+}
+
+/** Asks now, whoever is due. Never rejects but when `signal` aborts: a failure is charged or logged here. */
+export const pollAccount = async (deps: JobDeps, id: string, signal?: AbortSignal): Promise<void> => {
+  signal?.throwIfAborted()
+  const poll = pollOf(deps, id)
+  poll.at = deps.clock.now()
+  poll.blockEndsAt = null
+  try {
+    deps.pool.observe(id, await fetchUsage(askDeps(deps), id, signal))
+    poll.isFailing = false
+  } catch (err) {
+    signal?.throwIfAborted()
+    charge(deps, { id, poll, err })
+  }
+}
+
+const charge = ({ pool, clock, log }: JobDeps, { id, poll, err }: { id: string; poll: Poll; err: unknown }): void => {
+  const verdict = judgeUsageFailure(err)
+  if (verdict.kind === 'auth_failed') pool.apply(id, { ...verdict, at: clock.now() })
+  if (verdict.kind === 'hold') poll.holdUntil = clock.now() + HOLD_MS
+  if (!poll.isFailing) log.warn('the usage of an account is not known', { account: id, err })
+  poll.isFailing = true
+}
+
+const pollOf = ({ polls }: JobDeps, id: string): Poll => {
+  const poll = polls.get(id) ?? newPoll()
+  polls.set(id, poll)
+  return poll
+}
+
+/** An account that comes back is asked at once. */
+const forgetOthers = (polls: Map<string, Poll>, ids: ReadonlySet<string>): void => {
+  for (const id of polls.keys()) if (!ids.has(id)) polls.delete(id)
+}

@@ -1,0 +1,81 @@
+/** An upstream account as dashboard clients see it (`AccountSummary`): camelCase, ISO times, never a token. */
+export { ROUTING_POLICIES } from '../../db/schema/accounts.ts'
+
+import type { AccountView } from './account-view.ts'
+import type { AccountRow } from './accounts.ts'
+import { capacityCredits, type UsageWindow, type UsageWindows } from './usage-windows.ts'
+
+export type AccountSummary = ReturnType<typeof summarise>
+
+/** Primary, secondary and monthly are the five-hour, the weekly and the monthly window, whatever slot they came in. */
+export const summarise = (view: AccountView, row: AccountRow, { isEmailDuplicate }: { isEmailDuplicate: boolean }) => {
+  const { fiveHour, weekly, monthly } = view.windows
+  const left = (length: keyof UsageWindows) => remainingCredits(view, length)
+  return {
+    accountId: view.accountId,
+    chatgptAccountId: row.chatgptAccountId,
+    email: view.email,
+    alias: view.alias,
+    displayName: view.displayName,
+    workspaceId: row.workspaceId,
+    workspaceLabel: row.workspaceLabel,
+    seatType: row.seatType,
+    planType: view.planType,
+    routingPolicy: view.routingPolicy,
+    status: view.status,
+    eligible: view.eligible,
+    why: view.why,
+    state: {
+      cause: view.cause,
+      evidence: view.evidence,
+      since: iso(view.since),
+      until: iso(view.until),
+      nextCheckAt: iso(view.nextCheckAt),
+    },
+    tier: view.tier,
+    inFlight: view.inFlight,
+    securityWorkAuthorized: view.securityWorkAuthorized,
+    usage: {
+      primaryRemainingPercent: remaining(fiveHour),
+      secondaryRemainingPercent: remaining(weekly),
+      monthlyRemainingPercent: remaining(monthly),
+    },
+    resetAtPrimary: iso(fiveHour?.resetAt),
+    resetAtSecondary: iso(weekly?.resetAt),
+    resetAtMonthly: iso(monthly?.resetAt),
+    windowMinutesPrimary: fiveHour?.windowMinutes ?? null,
+    windowMinutesSecondary: weekly?.windowMinutes ?? null,
+    windowMinutesMonthly: monthly?.windowMinutes ?? null,
+    usageAt: iso(view.usageAt),
+    lastRefreshAt: iso(view.lastRefreshAt),
+    capacityCreditsPrimary: capacityCredits(view.planType, 'fiveHour'),
+    capacityCreditsSecondary: capacityCredits(view.planType, 'weekly'),
+    capacityCreditsMonthly: capacityCredits(view.planType, 'monthly'),
+    remainingCreditsPrimary: left('fiveHour'),
+    remainingCreditsSecondary: left('weekly'),
+    remainingCreditsMonthly: left('monthly'),
+    creditsHas: view.credits?.hasCredits ?? null,
+    creditsUnlimited: view.credits?.unlimited ?? null,
+    creditsBalance: view.credits?.balance ?? null,
+    deactivationReason: view.status === 'deactivated' || view.status === 'reauth_required' ? view.evidence : null,
+    isEmailDuplicate,
+  }
+}
+
+/** For principals without `accounts:write`: enough to tell accounts apart, nothing to address them by. */
+export const masked = (summary: AccountSummary): AccountSummary => {
+  const email = maskEmail(summary.email)
+  const displayName = summary.displayName === summary.email ? email : summary.displayName
+  return { ...summary, email, displayName, chatgptAccountId: null, workspaceId: null, workspaceLabel: null }
+}
+
+const maskEmail = (email: string): string => email.replace(/^(.).*@/, '$1***@')
+
+const remaining = (window: UsageWindow | null): number | null => window && 100 - window.usedPercent
+
+const remainingCredits = ({ planType, windows }: AccountView, length: keyof UsageWindows): number | null => {
+  const percent = remaining(windows[length])
+  return percent === null ? null : (capacityCredits(planType, length) * percent) / 100
+}
+
+const iso = (ms: number | null | undefined): string | null => (ms == null ? null : new Date(ms).toISOString())

@@ -1,0 +1,107 @@
+/** The accounts as people are shown them: whether each would be chosen now, and if not, why, in a sentence. */
+import { type AccountStatus, nextState } from '../model/account-state.ts'
+import type { AccountView } from '../model/account-view.ts'
+import { type UsageWindow, type UsageWindows, usedNow } from '../model/usage-windows.ts'
+import type { Settings } from '../settings/schema.ts'
+import type { LiveAccount, Pool } from './pool.ts'
+import type { Considered, SelectionNeeds, SkipReason } from './select.ts'
+
+/** Those of an ordinary turn: any model, any account, no conversation. */
+const ORDINARY: Omit<SelectionNeeds, 'streamCap'> = {
+  model: null,
+  tried: new Set(),
+  scope: null,
+  owner: null,
+  restricted: false,
+}
+
+/**
+ * All accounts in their order. Eligibility is asked of the function that chooses, so it cannot differ from it; an
+ * account that others are merely preferred to is eligible.
+ */
+export const describeAccounts = (
+  pool: Pick<Pool, 'all' | 'explain'>,
+  { now, settings }: Circumstances,
+): AccountView[] => {
+  const { considered } = pool.explain({ ...ORDINARY, streamCap: settings.proxyAccountStreamLimit })
+  const verdicts = new Map(considered.map((verdict) => [verdict.id, verdict]))
+  // With one account chosen by name the others are out; otherwise a class of accounts is only asked before another.
+  const isPinned = settings.routingStrategy === 'single_account'
+  const behind: readonly SkipReason[] = isPinned ? [] : ['lower_tier', 'policy_class']
+  return pool.all().map((account) => describe(account, verdicts.get(account.id), { now, behind }))
+}
+
+export interface Circumstances {
+  /** ms since epoch */
+  now: number
+  settings: Pick<Settings, 'proxyAccountStreamLimit' | 'routingStrategy'>
+}
+
+const describe = (
+  account: LiveAccount,
+  verdict: Considered | undefined,
+  { now, behind }: { now: number; behind: readonly SkipReason[] },
+): AccountView => {
+  const { row, usage, health } = account
+  const state = nextState(account.state, { kind: 'tick', at: now })
+  const skipped = verdict?.skipped ?? null
+  const eligible = skipped === null || behind.includes(skipped)
+  return {
+    accountId: account.id,
+    email: row.email,
+    alias: row.alias,
+    displayName: account.displayName,
+    planType: account.planType,
+    routingPolicy: account.routingPolicy,
+    status: state.status,
+    eligible,
+    why: eligible ? null : sentenceFor(skipped, state),
+    cause: state.cause,
+    evidence: state.evidence,
+    since: state.since,
+    until: state.until ?? (eligible ? null : (verdict?.until ?? null)),
+    nextCheckAt: state.nextCheckAt,
+    windows: windowsAt(usage?.windows ?? null, now),
+    inFlight: account.inFlight,
+    tier: health.tier,
+    credits: usage?.credits ?? null,
+    securityWorkAuthorized: account.securityWorkAuthorized,
+    lastRefreshAt: row.lastRefreshAt,
+    usageAt: usage?.at ?? null,
+  }
+}
+
+const SENTENCES: Record<SkipReason, string> = {
+  tried: 'Failed for this request already',
+  out_of_scope: 'Outside the accounts of the key',
+  paused: 'Paused',
+  needs_sign_in: 'Needs a new sign-in',
+  deactivated: 'Deactivated by the service',
+  rate_limited: 'Rate limited',
+  quota_exceeded: 'Allowance used up',
+  cooling_down: 'Cooling down after errors',
+  model_not_supported: 'Does not offer the model',
+  not_authorized: 'Not authorised for security work',
+  at_cap: 'At its limit of parallel streams',
+  not_owner: 'Another account owns the conversation',
+  lower_tier: 'Asked last',
+  policy_class: 'Held back by the routing strategy',
+}
+
+const sentenceFor = (
+  skipped: SkipReason | null,
+  { status, cause }: { status: AccountStatus; cause: string | null },
+) => {
+  if (skipped === null) return null
+  if (status === 'rate_limited' && cause === 'usage_limit_reached') return 'Usage limit reached'
+  return SENTENCES[skipped]
+}
+
+const windowsAt = (windows: UsageWindows | null, now: number): UsageWindows => ({
+  fiveHour: windowAt(windows?.fiveHour ?? null, now),
+  weekly: windowAt(windows?.weekly ?? null, now),
+  monthly: windowAt(windows?.monthly ?? null, now),
+})
+
+const windowAt = (window: UsageWindow | null, now: number): UsageWindow | null =>
+  window && { ...window, usedPercent: usedNow(window, now) ?? window.usedPercent }

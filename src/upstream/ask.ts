@@ -1,0 +1,125 @@
+/** Questions to the service behind us about one account: authenticated, bounded in time, its token renewed once when refused. */
+import { AppError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Credentials } from './credentials.ts'
+import type { Dial } from './dial.ts'
+import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.ts'
+
+export interface AskDeps {
+  dial: Dial
+  /** Without a trailing slash. */
+  baseUrl: string
+  clock: Clock
+  credentials: Pick<Credentials, 'fresh' | 'refresh'>
+}
+
+export interface Question {
+  /** Path and query under the upstream base URL. */
+  path: string
+  /** For one try, its body included. */
+  timeoutMs: number
+  /** Further tries after a passing failure; none unless told. */
+  retries?: number
+  signal?: AbortSignal | undefined
+}
+
+/** The upstream answered, and not with what was asked for. */
+export class UpstreamRefusal extends Error {
+  override readonly name = 'UpstreamRefusal'
+
+  constructor(
+    readonly status: number,
+    /** The upstream's own error code, where it gave one. */
+    readonly code: string | null,
+    /** What it said, or null. */
+    readonly reason: string | null,
+  ) {
+    super(`The upstream answered ${status}${code ? ` ${code}` : ''}${reason ? `: ${reason}` : '.'}`)
+  }
+}
+
+/**
+ * GET, and the parsed JSON of the answer. Throws `UpstreamRefusal` for any status but 200, `upstream_timeout`,
+ * `upstream_unreachable`, `upstream_error` for an answer that is not JSON, what `Credentials` throws, and the reason of
+ * an aborted signal.
+ */
+export const ask = async (deps: AskDeps, accountId: string, question: Question): Promise<unknown> => {
+  const account = await deps.credentials.fresh(accountId)
+  const first = await askPatiently(deps, account, question)
+  if (first.status !== 401) return read(first)
+  const renewed = await deps.credentials.refresh(accountId, account.accessToken)
+  return read(await askPatiently(deps, renewed, question))
+}
+
+interface Answer {
+  status: number
+  text: string
+}
+
+const FIRST_PAUSE_MS = 500
+
+/** 408, 429, 5xx and broken connections pass; the pause doubles. */
+const askPatiently = async (deps: AskDeps, account: AccountCredentials, question: Question): Promise<Answer> => {
+  const { retries = 0, signal } = question
+  for (let tries = 0; ; tries++) {
+    const answer = await askOnce(deps, account, question).catch((err: unknown) => {
+      if (tries < retries && err instanceof AppError && err.code === 'upstream_unreachable') return null
+      throw err
+    })
+    if (answer !== null && (tries >= retries || !isPassing(answer.status))) return answer
+    await deps.clock.sleep(FIRST_PAUSE_MS * 2 ** tries, signal)
+  }
+}
+
+const isPassing = (status: number): boolean => status === 408 || status === 429 || status >= 500
+
+const askOnce = async (
+  { dial, baseUrl, clock }: AskDeps,
+  account: AccountCredentials,
+  { path, timeoutMs, signal }: Question,
+): Promise<Answer> => {
+  const limit = new AbortController()
+  const cancel = clock.after(timeoutMs, () => limit.abort(new AppError('upstream_timeout')))
+  const headers = upstreamHeaders({ 'user-agent': USER_AGENT }, account, { accept: 'application/json' })
+  try {
+    const response = await dial.fetch(baseUrl + path, {
+      headers,
+      signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal,
+    })
+    return { status: response.status, text: await response.text() }
+  } catch (cause) {
+    if (limit.signal.aborted) throw limit.signal.reason
+    if (signal?.aborted) throw signal.reason
+    throw new AppError('upstream_unreachable', { cause })
+  } finally {
+    cancel()
+  }
+}
+
+const read = ({ status, text }: Answer): unknown => {
+  const body = parseJson(text)
+  if (status !== 200) throw refusalOf(status, body)
+  if (body === undefined) throw new AppError('upstream_error', { message: 'The upstream did not answer with JSON.' })
+  return body
+}
+
+/** `{error:{code, type, message}}`, `{detail:{code, message}}`, `{detail:"…"}`, `{code, message}`. */
+const refusalOf = (status: number, body: unknown): UpstreamRefusal => {
+  const top = objectOf(body)
+  const inner = objectOf(top.error ?? top.detail ?? top)
+  const reason = textOf(inner.message) ?? textOf(top.detail) ?? textOf(top.error)
+  return new UpstreamRefusal(status, textOf(inner.code) ?? textOf(inner.type), reason)
+}
+
+const objectOf = (value: unknown): Record<string, unknown> =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {} // as: any object has string keys
+
+const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,75 @@
+/** Asks which models an account has for one version of the native client, and keeps the answers as the last good copies. */
+import { z } from 'zod'
+import { commit, type Db, notice } from '../../db/commit.ts'
+import { AppError } from '../errors.ts'
+import type { Log } from '../lib/log.ts'
+import { saveCatalog } from '../model/catalog.ts'
+import type { ModelEntry } from '../model/catalog-entry.ts'
+import { type AskDeps, ask } from './ask.ts'
+
+const TIMEOUT_MS = 15_000
+
+const Answer = z.object({ models: z.array(z.unknown()) })
+
+/**
+ * `GET /codex/models`, at most 15 s. Entries are handed on as they came; one without a slug is left out. Throws what
+ * `ask` throws, and `upstream_error` for an answer without a list.
+ */
+export const fetchModels = async (
+  deps: AskDeps,
+  accountId: string,
+  { version, signal }: { version: string; signal?: AbortSignal | undefined },
+): Promise<ModelEntry[]> => {
+  const path = `/codex/models?client_version=${encodeURIComponent(version)}`
+  const answer = Answer.safeParse(await ask(deps, accountId, { path, timeoutMs: TIMEOUT_MS, signal }))
+  if (!answer.success) throw new AppError('upstream_error', { message: 'The upstream sent no list of models.' })
+  return answer.data.models.filter(isEntry)
+}
+
+const isEntry = (value: unknown): value is ModelEntry =>
+  typeof value === 'object' && value !== null && 'slug' in value && typeof value.slug === 'string' && value.slug !== ''
+
+export interface RefreshDeps extends AskDeps {
+  db: Db
+  log: Log
+}
+
+/**
+ * Fetches each version for each account, four at a time, and stores what came; what did not keeps its last good copy.
+ * The memory view is told once, at the end: it reads everything again.
+ */
+export const refreshCatalogs = async (
+  deps: RefreshDeps,
+  {
+    accountIds,
+    versions,
+    signal,
+  }: { accountIds: readonly string[]; versions: readonly string[]; signal?: AbortSignal },
+): Promise<void> => {
+  const at = deps.clock.now()
+  const wanted = accountIds.flatMap((accountId) => versions.map((version) => ({ accountId, version }))).values()
+  let isChanged = false
+  const lane = async () => {
+    for (const one of wanted) if (await refreshOne(deps, one, { at, signal })) isChanged = true
+  }
+  await Promise.all(Array.from({ length: LANES }, lane))
+  if (isChanged) commit(deps.db, (tx) => notice(tx, 'catalog'))
+}
+
+const LANES = 4
+
+/** Whether the stored copy is another one now. */
+const refreshOne = async (
+  deps: RefreshDeps,
+  { accountId, version }: { accountId: string; version: string },
+  { at, signal }: { at: number; signal: AbortSignal | undefined },
+): Promise<boolean> => {
+  if (signal?.aborted) return false
+  try {
+    const models = await fetchModels(deps, accountId, { version, signal })
+    return commit(deps.db, (tx) => saveCatalog(tx, { accountId, version }, models, at))
+  } catch (err) {
+    if (!signal?.aborted) deps.log.warn('a model catalog could not be fetched', { account: accountId, version, err })
+    return false
+  }
+}

@@ -1,0 +1,69 @@
+/** One tiny real turn on one account, to see whether the upstream serves it. */
+import { AppError } from '../errors.ts'
+import type { AskDeps } from './ask.ts'
+import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.ts'
+import { SseStream } from './stream.ts'
+
+export interface ProbeResult {
+  /** HTTP status of the upstream; 0: it could not be reached, or did not answer in time. */
+  status: number
+  /** It served the turn to its end. */
+  ok: boolean
+}
+
+const TIMEOUT_MS = 30_000
+
+/** At most 30 s. A refused token is renewed once. Throws what `Credentials` throws. */
+export const probe = async (deps: AskDeps, accountId: string, model: string): Promise<ProbeResult> => {
+  const account = await deps.credentials.fresh(accountId)
+  const first = await probeOnce(deps, account, model)
+  if (first.status !== 401) return first
+  return probeOnce(deps, await deps.credentials.refresh(accountId, account.accessToken), model)
+}
+
+const probeOnce = async (
+  { dial, baseUrl, clock }: AskDeps,
+  account: AccountCredentials,
+  model: string,
+): Promise<ProbeResult> => {
+  const limit = new AbortController()
+  const cancel = clock.after(TIMEOUT_MS, () => limit.abort(new AppError('upstream_timeout')))
+  const kind = { accept: 'text/event-stream', contentType: 'application/json' }
+  try {
+    const response = await dial.fetch(`${baseUrl}/codex/responses`, {
+      method: 'POST',
+      headers: upstreamHeaders({ 'user-agent': USER_AGENT }, account, kind),
+      body: JSON.stringify(turnFor(model)),
+      signal: limit.signal,
+    })
+    if (response.status === 200 && response.body)
+      return { status: 200, ok: await isServed(new SseStream(response.body, clock)) }
+    await response.body?.cancel()
+    return { status: response.status, ok: false }
+  } catch {
+    return { status: 0, ok: false } // what a probe is there to find out
+  } finally {
+    cancel()
+  }
+}
+
+const turnFor = (model: string) => ({
+  model,
+  instructions: 'Answer with one word.',
+  input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Say OK.' }] }],
+  stream: true,
+  store: false,
+})
+
+const isServed = async (stream: SseStream): Promise<boolean> => {
+  for (;;) {
+    const batch = await stream.read()
+    if (batch === null) return false
+    const terminal = batch.events.find(({ type }) => TERMINAL.includes(type ?? ''))
+    if (!terminal) continue
+    stream.drain()
+    return terminal.type === 'response.completed' || terminal.type === 'response.incomplete'
+  }
+}
+
+const TERMINAL: readonly string[] = ['response.completed', 'response.incomplete', 'response.failed', 'error']

@@ -1,0 +1,364 @@
+/** `/api/accounts`: taking accounts in, seeing what they can do and why not, changing and removing them. */
+import { describe, expect, test } from 'bun:test'
+import { auditLogs } from '../../db/schema/system.ts'
+import { describeAccounts } from '../../src/proxy/describe.ts'
+import { type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import { unsignedJwt } from '../support/upstream/tokens.ts'
+
+const anApp = (options: TestOptions = {}) => {
+  const app = testApp(options)
+  return {
+    ...app,
+    events: () =>
+      app.db
+        .select()
+        .from(auditLogs)
+        .all()
+        .map(({ event }) => event)
+        .slice(app.members.length),
+  }
+}
+
+const body = async (response: Response | Promise<Response>) => {
+  const settled = await response
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever was answered
+  return { status: settled.status, body: (await settled.json()) as any }
+}
+
+const upload = (app: TestApp, files: Record<string, string>) => {
+  const form = new FormData()
+  for (const [name, text] of Object.entries(files)) form.append('auth_json', new File([text], name))
+  return body(sendForm(app, form))
+}
+
+const sendForm = async (app: TestApp, form: FormData) => {
+  const request = new Request('http://localhost', { method: 'POST', body: form })
+  const headers = { 'content-type': request.headers.get('content-type') ?? '' }
+  return app.ask('POST /api/accounts/import', { body: await request.arrayBuffer(), headers })
+}
+
+const authJson = (app: TestApp, email: string): string => {
+  const sim = app.upstream.addAccount({ email, plan: 'pro' })
+  return sim.authJson()
+}
+
+describe('import', () => {
+  test('of one file answers with its account', async () => {
+    const app = anApp({ accounts: 0 })
+    const answer = await upload(app, { 'auth.json': authJson(app, 'ada@example.test') })
+    expect(answer).toEqual({
+      status: 200,
+      body: {
+        accountId: expect.stringMatching(/^acc_/),
+        email: 'ada@example.test',
+        workspaceId: null,
+        workspaceLabel: null,
+        seatType: null,
+        planType: 'pro',
+        status: 'active',
+      },
+    })
+    expect(app.bindings.pool.all()).toHaveLength(1)
+    expect(app.events()).toEqual(['account_imported'])
+  })
+
+  test('of several keeps the good ones and names the others', async () => {
+    const app = anApp({ accounts: 0 })
+    const { status, body: answer } = await upload(app, {
+      'one.json': authJson(app, 'one@example.test'),
+      'two.json': '{"tokens":{}}',
+      'three.json': authJson(app, 'three@example.test'),
+    })
+    expect(status).toBe(200)
+    expect(answer.accounts.map(({ email }: { email: string }) => email)).toEqual([
+      'one@example.test',
+      'three@example.test',
+    ])
+    expect(answer.failures).toEqual([{ file: 'two.json', message: 'two.json: has no access_token' }])
+  })
+
+  test('of nothing good is refused, naming each file and why', async () => {
+    const app = anApp({ accounts: 0 })
+    const { status, body: answer } = await upload(app, { 'a.json': 'x', 'b.json': '{}' })
+    expect(status).toBe(400)
+    expect(answer.error).toMatchObject({ code: 'invalid_auth_json', param: 'a.json' })
+    expect(answer.error.message).toContain('a.json: is not JSON')
+    expect(answer.error.message).toContain('b.json: holds no tokens')
+    expect(app.events()).toEqual([])
+  })
+
+  test('without the field, or without a form, says what to send', async () => {
+    const app = anApp({ accounts: 0 })
+    const other = new FormData()
+    other.append('file', new File(['{}'], 'auth.json'))
+    expect((await body(sendForm(app, other))).body.error).toMatchObject({
+      code: 'invalid_auth_json',
+      param: 'auth_json',
+    })
+    expect(await body(app.ask('POST /api/accounts/import', { json: {} }))).toMatchObject({ status: 400 })
+    const headers = { 'content-type': 'multipart/form-data; boundary=x' }
+    const broken = app.ask('POST /api/accounts/import', { body: 'garbage', headers })
+    expect(await body(broken)).toMatchObject({ status: 400, body: { error: { code: 'invalid_auth_json' } } })
+  })
+
+  test('over 32 MiB is refused', async () => {
+    const app = anApp({ accounts: 0 })
+    const { status, body: answer } = await upload(app, { 'auth.json': ' '.repeat(33 * 1024 * 1024) })
+    expect([status, answer.error.code]).toEqual([413, 'payload_too_large'])
+  })
+
+  test('of a seat that is known renews its tokens instead of adding it again', async () => {
+    const app = anApp({ accounts: 1 })
+    const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+    const at = app.clock.now()
+    app.bindings.pool.apply(id, { kind: 'auth_failed', at, code: 'refresh_token_reused', evidence: 'seen' })
+    sim.signInAgain()
+    const { body: answer } = await upload(app, { 'auth.json': sim.authJson() })
+    expect(answer).toMatchObject({ accountId: id, status: 'active' })
+    expect(app.bindings.plane.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
+  })
+
+  test('needs this machine', async () => {
+    const app = anApp({ accounts: 0 })
+    expect((await app.ask('POST /api/accounts/import', { peer: '203.0.113.9' })).status).toBe(401)
+  })
+})
+
+describe('the list', () => {
+  const list = async (app: TestApp) => (await body(app.ask('GET /api/accounts'))).body.accounts
+
+  test('tells usage as what is left, and that the account would be chosen', async () => {
+    const app = anApp({ accounts: 1 })
+    const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+    const at = app.clock.now()
+    app.bindings.pool.observe(id, {
+      at,
+      planType: 'plus',
+      credits: { hasCredits: true, unlimited: false, balance: 5 },
+      windows: {
+        fiveHour: { usedPercent: 25, windowMinutes: 300, resetAt: at + 60_000 },
+        weekly: { usedPercent: 90, windowMinutes: 10_080, resetAt: at - 1 },
+        monthly: null,
+      },
+    })
+    expect(await list(app)).toMatchObject([
+      {
+        accountId: id,
+        email: sim.email,
+        status: 'active',
+        eligible: true,
+        why: null,
+        usage: { primaryRemainingPercent: 75, secondaryRemainingPercent: 100, monthlyRemainingPercent: null },
+        resetAtPrimary: new Date(at + 60_000).toISOString(),
+        windowMinutesSecondary: 10_080,
+        capacityCreditsPrimary: 225,
+        remainingCreditsPrimary: 168.75,
+        creditsHas: true,
+        creditsBalance: 5,
+        isEmailDuplicate: false,
+      },
+    ])
+  })
+
+  test('tells why an account is out, and until when', async () => {
+    const app = anApp({ accounts: 2 })
+    const [first, second] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
+    const at = app.clock.now()
+    const refusal = { at, evidence: '429 usage_limit_reached', resetAt: at + 60_000, retryAfterMs: null }
+    app.bindings.pool.apply(first.id, { kind: 'rate_limited', ...refusal, cause: 'usage_limit_reached' })
+    app.bindings.pool.apply(second.id, { kind: 'pause', at })
+    expect(await list(app)).toMatchObject([
+      {
+        status: 'rate_limited',
+        eligible: false,
+        why: 'Usage limit reached',
+        state: {
+          cause: 'usage_limit_reached',
+          evidence: '429 usage_limit_reached',
+          since: new Date(at).toISOString(),
+          until: new Date(at + 60_000).toISOString(),
+        },
+      },
+      { status: 'paused', eligible: false, why: 'Paused' },
+    ])
+  })
+
+  test('never holds a token', async () => {
+    const app = anApp({ accounts: 1 })
+    const text = JSON.stringify(await list(app))
+    expect(text).not.toContain(app.members[0]!.sim.accessToken)
+    expect(text).not.toMatch(/sealed|token/i)
+  })
+})
+
+describe('whether it would be chosen', () => {
+  const views = (app: TestApp, settings: Parameters<TestApp['change']>[0] = {}) => {
+    app.change(settings)
+    const { pool, settings: cache } = app.bindings
+    return describeAccounts(pool, { now: app.clock.now(), settings: cache.current() })
+  }
+
+  test('an account that others are preferred to is eligible; one that is not the single account is not', () => {
+    const app = anApp({ accounts: 2 })
+    const [first] = app.members as [(typeof app.members)[0]]
+    app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now() })
+    app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now() })
+    expect(views(app).map(({ eligible }) => eligible)).toEqual([true, true])
+    const single = views(app, { routingStrategy: 'single_account', singleAccountId: first.id })
+    expect(single).toMatchObject([{ eligible: true }, { eligible: false, why: 'Held back by the routing strategy' }])
+  })
+
+  test('a block that is over counts as over, though nobody ended it yet', async () => {
+    const app = anApp({ accounts: 1 })
+    const at = app.clock.now()
+    const refusal = { at, evidence: 'seen', resetAt: at + 1000, retryAfterMs: null }
+    app.bindings.pool.apply(app.members[0]!.id, { kind: 'rate_limited', ...refusal })
+    expect(views(app)).toMatchObject([{ status: 'rate_limited', eligible: false }])
+    await app.clock.advance('1s')
+    expect(views(app)).toMatchObject([{ status: 'active', eligible: true, why: null, until: null }])
+  })
+
+  test('a full account says so', () => {
+    const app = anApp({ accounts: 1 })
+    app.bindings.pool.all()[0]!.inFlight = 8
+    expect(views(app)).toMatchObject([{ eligible: false, why: 'At its limit of parallel streams', inFlight: 8 }])
+  })
+})
+
+describe('changes', () => {
+  test.each([
+    ['POST', '/pause', undefined, { status: 'paused' }, 'account_paused'],
+    ['POST', '/reactivate', undefined, { status: 'reactivated' }, 'account_reactivated'],
+    ['PUT', '/alias', { alias: '  Work ' }, { alias: 'Work' }, 'account_updated'],
+    ['PUT', '/alias', { alias: '' }, { alias: null }, 'account_updated'],
+    ['PUT', '/routing-policy', { routingPolicy: 'burn_first' }, { routingPolicy: 'burn_first' }, 'account_updated'],
+    ['PATCH', '', { securityWorkAuthorized: true }, { status: 'updated' }, 'account_updated'],
+    ['DELETE', '', undefined, { status: 'deleted' }, 'account_deleted'],
+  ] as const)('%s %s %j', async (method, path, json, expected, event) => {
+    const app = anApp({ accounts: 1 })
+    const url = `/api/accounts/${app.members[0]!.id}${path}`
+    expect(await body(app.ask(`${method} ${url}`, { json }))).toMatchObject({ status: 200, body: expected })
+    expect(app.events()).toEqual([event])
+
+    const unknown = await body(app.ask(`${method} /api/accounts/acc_unknown${path}`, { json }))
+    expect(unknown).toMatchObject({ status: 404, body: { error: { code: 'account_not_found' } } })
+    expect((await app.ask(`${method} ${url}`, { json, peer: '203.0.113.9' })).status).toBe(401)
+    expect(app.events()).toEqual([event])
+  })
+
+  test.each([
+    ['PUT', '/alias', {}],
+    ['PUT', '/alias', { alias: 'x'.repeat(256) }],
+    ['PUT', '/routing-policy', { routingPolicy: 'always' }],
+    ['PATCH', '', { securityWorkAuthorized: 'yes' }],
+    ['PATCH', '', { status: 'active' }],
+  ])('%s %s refuses %j', async (method, path, json) => {
+    const app = anApp({ accounts: 1 })
+    const refused = await body(app.ask(`${method} /api/accounts/${app.members[0]!.id}${path}`, { json }))
+    expect(refused).toMatchObject({ status: 422, body: { error: { code: 'validation_error' } } })
+  })
+
+  test('are felt by the pool at once', async () => {
+    const app = anApp({ accounts: 1 })
+    const [{ id }] = app.members as [(typeof app.members)[0]]
+    await app.ask(`POST /api/accounts/${id}/pause`)
+    expect(app.bindings.pool.get(id)?.state.status).toBe('paused')
+    await app.ask(`DELETE /api/accounts/${id}`)
+    expect(app.bindings.pool.get(id)).toBeNull()
+  })
+
+  test('of an account that has to sign in are refused', async () => {
+    const app = anApp({ accounts: 1 })
+    const [{ id }] = app.members as [(typeof app.members)[0]]
+    const at = app.clock.now()
+    app.bindings.pool.apply(id, { kind: 'auth_failed', at, code: 'token_invalidated', evidence: 'seen' })
+    for (const action of ['pause', 'reactivate'])
+      expect(await body(app.ask(`POST /api/accounts/${id}/${action}`))).toMatchObject({
+        status: 409,
+        body: { error: { code: 'account_state_transition_invalid' } },
+      })
+  })
+
+  test('a deletion takes the log with it only when asked to', async () => {
+    const app = anApp({ accounts: 2 })
+    const [kept, gone] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
+    const row = (id: string, accountId: string) =>
+      app.sqlite.run(
+        `INSERT INTO requests (id, request_id, started_at, route, kind, transport, account_id, moved, status, http_status, attempts, total_ms)
+         VALUES ('${id}', '${id}', 1, '/v1/responses', 'normal', 'http', '${accountId}', 0, 'ok', 200, 1, 1)`,
+      )
+    row('one', kept.id)
+    row('two', gone.id)
+    await app.ask(`DELETE /api/accounts/${kept.id}`)
+    await app.ask(`DELETE /api/accounts/${gone.id}?delete_history=true`)
+    await app.clock.advance(1)
+    expect(app.sqlite.query('SELECT id FROM requests').values()).toEqual([['one']])
+  })
+})
+
+describe('a probe', () => {
+  const probe = (app: TestApp, id: string, json: unknown = {}) =>
+    body(app.ask(`POST /api/accounts/${id}/probe`, { json }))
+
+  test('is one small turn, after which the usage is known', async () => {
+    const app = anApp({ accounts: 1 })
+    const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+    const resetAt = app.clock.now() + 3_600_000
+    sim.setUsage({ primary: { usedPercent: 12, windowMinutes: 300, resetAt } })
+    expect(await probe(app, id, { model: 'gpt-5.5' })).toEqual({
+      status: 200,
+      body: {
+        status: 'probed',
+        accountId: id,
+        probeStatusCode: 200,
+        primaryUsedPercentBefore: null,
+        primaryUsedPercentAfter: 12,
+        secondaryUsedPercentBefore: null,
+        secondaryUsedPercentAfter: null,
+        accountStatusBefore: 'active',
+        accountStatusAfter: 'active',
+      },
+    })
+    expect(app.upstream.oddities).toEqual([])
+    expect(app.events()).toEqual(['account_probed'])
+  })
+
+  test('that is served ends a block', async () => {
+    const app = anApp({ accounts: 1 })
+    const [{ id }] = app.members as [(typeof app.members)[0]]
+    const at = app.clock.now()
+    const refusal = { at, evidence: 'seen', resetAt: at + 3_600_000, retryAfterMs: null }
+    app.bindings.pool.apply(id, { kind: 'rate_limited', ...refusal })
+    const { body: answer } = await probe(app, id)
+    expect(answer).toMatchObject({ accountStatusBefore: 'rate_limited', accountStatusAfter: 'active' })
+  })
+
+  test.each([
+    ['a refusal', { status: 429 }, 429],
+    ['a broken connection', { reset: true }, 0],
+    ['a failure inside the stream', { failAfterCreated: { code: 'rate_limit_exceeded', message: 'No.' } }, 200],
+  ])('that meets %s ends none', async (_, fault, status) => {
+    const app = anApp({ accounts: 1 })
+    const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+    const at = app.clock.now()
+    app.bindings.pool.apply(id, { kind: 'rate_limited', at, evidence: 'seen', resetAt: null, retryAfterMs: null })
+    sim.next(fault)
+    sim.always({ on: 'usage', status: 400 })
+    expect((await probe(app, id)).body).toMatchObject({ probeStatusCode: status, accountStatusAfter: 'rate_limited' })
+  })
+
+  test('of an account out of use is refused, and of an unknown one not found', async () => {
+    const app = anApp({ accounts: 1 })
+    const [{ id }] = app.members as [(typeof app.members)[0]]
+    app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
+    expect(await probe(app, id)).toMatchObject({ status: 409, body: { error: { code: 'account_not_probable' } } })
+    expect(await probe(app, 'acc_unknown')).toMatchObject({ status: 404 })
+  })
+})
+
+test('an ID token with a hostile address does no harm', async () => {
+  const app = anApp({ accounts: 0 })
+  const id_token = unsignedJwt({ email: '<script>alert(1)</script>@x' })
+  const file = JSON.stringify({ tokens: { id_token, access_token: 'a', refresh_token: 'r' } })
+  expect((await upload(app, { 'auth.json': file })).status).toBe(200)
+})

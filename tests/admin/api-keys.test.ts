@@ -1,0 +1,91 @@
+/** The key routes of the dashboard as a JSON client sees them. */
+import { describe, expect, test } from 'bun:test'
+import { createApiKey, deleteApiKey, editApiKey, listApiKeys, regenerateApiKey } from '../../src/admin/api-keys.ts'
+import { fewRoutes } from '../support/few-routes.ts'
+
+const open = () =>
+  fewRoutes((app) => {
+    app.get('/api/api-keys/', ...listApiKeys)
+    app.post('/api/api-keys/', ...createApiKey)
+    app.patch('/api/api-keys/:id', ...editApiKey)
+    app.delete('/api/api-keys/:id', ...deleteApiKey)
+    app.post('/api/api-keys/:id/regenerate', ...regenerateApiKey)
+  })
+
+const create = async (app: ReturnType<typeof open>, json: Record<string, unknown> = { name: 'laptop' }) =>
+  (await app.ask('POST /api/api-keys/', { json })).body as { id: string; key: string }
+
+describe('api keys', () => {
+  test('a made key is shown once, works at once and is listed without itself', async () => {
+    const app = open()
+    const { status, body } = await app.ask('POST /api/api-keys/', { json: { name: 'laptop', weeklyTokenLimit: 5 } })
+    expect(status).toBe(200)
+    expect(app.keys.find(body.key)?.id).toBe(body.id)
+    const list = await app.ask('GET /api/api-keys/')
+    const { key, ...rest } = body
+    expect(list).toEqual({ status: 200, body: [rest] })
+  })
+
+  test('an edit answers with the whole key', async () => {
+    const app = open()
+    const { key, ...made } = await create(app)
+    const edited = await app.ask(`PATCH /api/api-keys/${made.id}`, { json: { isActive: false } })
+    expect(edited).toEqual({ status: 200, body: { ...made, isActive: false, deactivatedReason: 'manual' } })
+    expect(app.keys.find(key)?.isActive).toBe(false)
+  })
+
+  test('a renewed key replaces the old one', async () => {
+    const app = open()
+    const made = await create(app)
+    const renewed = await app.ask(`POST /api/api-keys/${made.id}/regenerate`)
+    expect(renewed.status).toBe(200)
+    expect(app.keys.find(made.key)).toBeNull()
+    expect(app.keys.find(renewed.body.key)?.id).toBe(made.id)
+  })
+
+  test('a deleted key answers 204 and is gone', async () => {
+    const app = open()
+    const { id } = await create(app)
+    expect(await app.ask(`DELETE /api/api-keys/${id}`)).toEqual({ status: 204, body: null })
+    expect((await app.ask('GET /api/api-keys/')).body).toEqual([])
+  })
+
+  test.each(['PATCH /api/api-keys/key_x', 'DELETE /api/api-keys/key_x', 'POST /api/api-keys/key_x/regenerate'])(
+    '%s is not found',
+    async (route) => {
+      const { status, body } = await open().ask(route, { json: {} })
+      expect([status, body.error.code]).toEqual([404, 'not_found'])
+    },
+  )
+
+  test.each<[string, Record<string, unknown>, string]>([
+    ['no name', {}, 'name'],
+    ['an unknown field', { name: 'x', colour: 'red' }, 'colour'],
+    [
+      'a limit of nothing',
+      { name: 'x', limits: [{ limitType: 'requests', limitWindow: '5h', maxValue: 0 }] },
+      'limits.0.maxValue',
+    ],
+    ['a contradiction', { name: 'x', allowedModels: ['a'], enforcedModel: 'b' }, 'enforcedModel'],
+  ])('%s is named in details.fields', async (_, json, field) => {
+    const app = open()
+    const { status, body } = await app.ask('POST /api/api-keys/', { json })
+    expect([status, body.error.code, Object.keys(body.error.details.fields)]).toEqual([
+      422,
+      'validation_error',
+      [field],
+    ])
+    expect((await app.ask('GET /api/api-keys/')).body).toEqual([])
+  })
+
+  test.each([
+    'GET /api/api-keys/',
+    'POST /api/api-keys/',
+    'PATCH /api/api-keys/key_x',
+    'DELETE /api/api-keys/key_x',
+    'POST /api/api-keys/key_x/regenerate',
+  ])('%s is closed to other machines', async (route) => {
+    const { status, body } = await open().ask(route, { peer: '203.0.113.9' })
+    expect([status, body.error.code]).toEqual([401, 'bootstrap_required'])
+  })
+})

@@ -1,0 +1,104 @@
+/** `/api/settings` as a JSON client sees it, and what it leaves in the audit log. */
+import { expect, test } from 'bun:test'
+import { auditLogs } from '../../db/schema/system.ts'
+import { changeSettings, getSettings } from '../../src/admin/settings.ts'
+import { demand, demandWrite, type Principal } from '../../src/auth/principal.ts'
+import { PRESETS } from '../../src/model/permissions.ts'
+import { DEFAULTS } from '../../src/settings/schema.ts'
+import { fewRoutes } from '../support/few-routes.ts'
+
+const open = () =>
+  fewRoutes((app) => {
+    app.get('/api/settings', ...getSettings)
+    app.put('/api/settings', ...changeSettings)
+    app.patch('/api/settings', ...changeSettings)
+  })
+
+type App = ReturnType<typeof open>
+const patch = ({ ask }: App, json: unknown) => ask('PATCH /api/settings', { json })
+const audit = ({ db }: App) => db.select().from(auditLogs).all()
+
+test('a fresh install answers with every default and a version', async () => {
+  expect(await open().ask('GET /api/settings')).toEqual({ status: 200, body: { ...DEFAULTS, version: 1 } })
+})
+
+test('a change holds at once, leaves the rest alone, raises the version, and is written down', async () => {
+  const app = open()
+  const { status, body } = await patch(app, { routingStrategy: 'round_robin', capacityWaitSeconds: 9 })
+  expect(status).toBe(200)
+  expect(body).toEqual({ ...DEFAULTS, routingStrategy: 'round_robin', capacityWaitSeconds: 9, version: 2 })
+  expect((await app.ask('GET /api/settings')).body).toEqual(body)
+  expect(audit(app)).toMatchObject([
+    {
+      event: 'settings_updated',
+      actor: 'bootstrap',
+      method: 'bootstrap',
+      address: '127.0.0.1',
+      details: {
+        changes: {
+          routingStrategy: { from: 'capacity_weighted', to: 'round_robin' },
+          capacityWaitSeconds: { from: 5, to: 9 },
+        },
+      },
+    },
+  ])
+})
+
+test('PUT means the same as PATCH', async () => {
+  const app = open()
+  await patch(app, { capacityWaitSeconds: 9 })
+  const { body } = await app.ask('PUT /api/settings', { json: { connectTimeoutSeconds: 4 } })
+  expect(body).toMatchObject({ capacityWaitSeconds: 9, connectTimeoutSeconds: 4, version: 3 })
+})
+
+test('storing what is already so changes nothing and is not written down', async () => {
+  const app = open()
+  const { status, body } = await patch(app, { ...DEFAULTS })
+  expect([status, body.version, audit(app)]).toEqual([200, 1, []])
+})
+
+test('a stale expectedVersion is refused and nothing is stored', async () => {
+  const app = open()
+  await patch(app, { capacityWaitSeconds: 9 })
+  const stale = await patch(app, { capacityWaitSeconds: 1, expectedVersion: 1 })
+  expect([stale.status, stale.body.error.code]).toEqual([409, 'settings_conflict'])
+  expect((await patch(app, { capacityWaitSeconds: 2, expectedVersion: 2 })).status).toBe(200)
+  expect(audit(app)).toHaveLength(2)
+})
+
+test('unknown and impossible values are named, and nothing is stored', async () => {
+  const app = open()
+  const { status, body } = await patch(app, { capacityWaitSeconds: -1, dessert: true, connectTimeoutSeconds: 3 })
+  expect([status, body.error.code]).toEqual([422, 'validation_error'])
+  expect(Object.keys(body.error.details.fields).toSorted()).toEqual(['capacityWaitSeconds', 'dessert'])
+  expect((await app.ask('GET /api/settings')).body.version).toBe(1)
+})
+
+test('the whole has to make sense, not only each field', async () => {
+  const app = open()
+  const { status, body } = await patch(app, { routingStrategy: 'single_account' })
+  expect([status, Object.keys(body.error.details.fields)]).toEqual([422, ['singleAccountId']])
+  expect(audit(app)).toEqual([])
+})
+
+test('a passwordless local install may change a security setting and is never asked to confirm', async () => {
+  const app = open()
+  expect((await patch(app, { apiKeyAuthEnabled: true })).body.apiKeyAuthEnabled).toBe(true)
+})
+
+test('other machines can neither read nor change', async () => {
+  const { ask } = open()
+  for (const method of ['GET', 'PUT', 'PATCH']) {
+    const { status, body } = await ask(`${method} /api/settings`, { peer: '192.0.2.7' })
+    expect([status, body.error.code]).toEqual([401, 'bootstrap_required'])
+  }
+})
+
+test('the checks behind the routes: a viewer may not write, an operator may not touch security', () => {
+  const as = (grants: Principal['grants']): Principal => ({ kind: 'bootstrap', id: 'bootstrap', grants })
+  expect(() => demandWrite(as(PRESETS.viewer))).toThrow(expect.objectContaining({ code: 'read_only_access' }))
+  expect(() => demandWrite(as(PRESETS.operator))).not.toThrow()
+  expect(() => demand(as(PRESETS.operator), 'security:write')).toThrow(
+    expect.objectContaining({ code: 'permission_required', extra: { param: 'security:write' } }),
+  )
+})

@@ -1,0 +1,148 @@
+/** Who needs an API key, and what is said to who has none (spec §5 Proxy routes, §1 Restricted capability routing). */
+import { describe, expect, test } from 'bun:test'
+import { authenticateClient, capability, type Knock } from '../../src/auth/client-key.ts'
+import { AppError } from '../../src/errors.ts'
+import { parseCidr } from '../../src/lib/cidr.ts'
+import type { KeyPolicy } from '../../src/model/key-ring.ts'
+
+const NOW = 1000
+const MISSING = 'Missing API key in Authorization header'
+const INVALID = 'Invalid API key'
+const EXPIRED = 'API key has expired'
+const CLOSED = 'Proxy authentication must be configured before remote access is allowed'
+
+const aPolicy = (over: Partial<KeyPolicy>): KeyPolicy => ({
+  id: 'key_1',
+  name: 'laptop',
+  isActive: true,
+  expiresAt: null,
+  allowedModels: null,
+  applyToCodexModel: false,
+  enforcedModel: null,
+  efforts: { enforced: null, allowed: null },
+  tier: null,
+  trafficClass: 'foreground',
+  transport: null,
+  scope: null,
+  usageSections: new Set(),
+  limits: [],
+  ...over,
+})
+
+const POLICIES: Record<string, KeyPolicy> = {
+  good: aPolicy({}),
+  revoked: aPolicy({ isActive: false, expiresAt: NOW }),
+  expired: aPolicy({ expiresAt: NOW }),
+  lasting: aPolicy({ expiresAt: NOW + 1 }),
+}
+
+const aKnock = (over: Partial<Knock>): Knock => ({
+  authorization: null,
+  capability: null,
+  isLocal: false,
+  ip: '203.0.113.9',
+  peer: '203.0.113.9',
+  keyAuthEnabled: true,
+  unauthenticatedCidrs: [],
+  keys: { find: (key) => POLICIES[key] ?? null },
+  now: NOW,
+  need: 'optional',
+  ...over,
+})
+
+/** The name of the key that was let in, `no key`, or the message of the 401. */
+const answer = (over: Partial<Knock>): string => {
+  try {
+    const client = authenticateClient(aKnock(over))
+    return client.key ? (Object.keys(POLICIES).find((name) => POLICIES[name] === client.key) ?? '?') : 'no key'
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'invalid_api_key') return error.message
+    throw error
+  }
+}
+
+const local = { isLocal: true, ip: '127.0.0.1', peer: '127.0.0.1' }
+const cidrs = [parseCidr('203.0.113.0/24')!]
+
+describe('key authentication on', () => {
+  test.each<[string | null, string]>([
+    [null, MISSING],
+    ['', MISSING],
+    ['Bearer', MISSING],
+    ['Bearer ', MISSING],
+    ['Basic good', MISSING],
+    ['good', MISSING],
+    ['Bearer good', 'good'],
+    ['bearer good', 'good'],
+    ['BEARER   good', 'good'],
+    ['Bearer unknown', INVALID],
+    ['Bearer good, Bearer good', INVALID],
+    ['Bearer revoked', INVALID],
+    ['Bearer expired', EXPIRED],
+    ['Bearer lasting', 'lasting'],
+  ])('%p: %s', (authorization, expected) => {
+    expect(answer({ authorization })).toBe(expected)
+    expect(answer({ authorization, ...local })).toBe(expected)
+  })
+
+  test('an exempt range does not help', () => {
+    expect(answer({ unauthenticatedCidrs: cidrs })).toBe(MISSING)
+  })
+})
+
+describe('key authentication off', () => {
+  const off = { keyAuthEnabled: false }
+
+  test.each([null, 'Bearer good', 'Bearer unknown', 'Bearer revoked', 'Bearer expired', 'Basic x'])(
+    'a local client with %p passes and is not looked at',
+    (authorization) => {
+      expect(answer({ ...off, ...local, authorization })).toBe('no key')
+    },
+  )
+
+  test.each([null, 'Bearer good', 'Bearer unknown'])('a remote client with %p is refused', (authorization) => {
+    expect(answer({ ...off, authorization })).toBe(CLOSED)
+    expect(answer({ ...off, authorization, need: 'always' })).toBe(CLOSED)
+    expect(answer({ ...off, authorization, capability: 'trusted_cyber' })).toBe(CLOSED)
+  })
+
+  test('a peer of an exempt range needs no key; a forwarded address in it is no peer', () => {
+    expect(answer({ ...off, unauthenticatedCidrs: cidrs })).toBe('no key')
+    expect(answer({ ...off, unauthenticatedCidrs: cidrs, peer: '::ffff:203.0.113.9' })).toBe('no key')
+    expect(answer({ ...off, unauthenticatedCidrs: cidrs, peer: '198.51.100.1' })).toBe(CLOSED)
+    expect(answer({ ...off, unauthenticatedCidrs: cidrs, peer: null })).toBe(CLOSED)
+  })
+
+  test.each([
+    { need: 'always' as const },
+    { capability: 'trusted_cyber' },
+    { capability: 'anything' },
+    { capability: '' },
+  ])('%p demands a valid key of everybody', (demand) => {
+    for (const from of [local, { unauthenticatedCidrs: cidrs }]) {
+      expect(answer({ ...off, ...from, ...demand })).toBe(MISSING)
+      expect(answer({ ...off, ...from, ...demand, authorization: 'Bearer unknown' })).toBe(INVALID)
+      expect(answer({ ...off, ...from, ...demand, authorization: 'Bearer expired' })).toBe(EXPIRED)
+      expect(answer({ ...off, ...from, ...demand, authorization: 'Bearer good' })).toBe('good')
+    }
+  })
+})
+
+test('the client is told where it came from', () => {
+  expect(authenticateClient(aKnock({ ...local, keyAuthEnabled: false }))).toEqual({
+    key: null,
+    isLocal: true,
+    ip: '127.0.0.1',
+  })
+})
+
+describe('the capability header', () => {
+  test('is absent or known', () => {
+    expect(capability(null)).toBeNull()
+    expect(capability('trusted_cyber')).toBe('trusted_cyber')
+  })
+
+  test.each(['', 'Trusted_Cyber', 'trusted_cyber, trusted_cyber', 'other'])('%p is refused', (value) => {
+    expect(() => capability(value)).toThrow(expect.objectContaining({ code: 'unsupported_required_capability' }))
+  })
+})

@@ -1,0 +1,92 @@
+/** The schedule as a whole: new accounts are greeted, catalogs and tokens kept fresh, blocks ended in time. */
+import { expect, test } from 'bun:test'
+import { scheduleJobs } from '../../src/jobs/all.ts'
+import { fetchCatalogs } from '../../src/jobs/catalog.ts'
+import { renewTokens } from '../../src/jobs/tokens.ts'
+import { Schedule } from '../../src/lib/schedule.ts'
+import { testApp } from '../support/app.ts'
+import { jobDeps } from './deps.ts'
+
+const never = new AbortController().signal
+
+const scheduled = (accounts: number) => {
+  const app = testApp({ accounts })
+  const errors: unknown[] = []
+  const schedule = new Schedule({
+    clock: app.clock,
+    random: app.bindings.random,
+    onError: (_, err) => errors.push(err),
+  })
+  scheduleJobs(schedule, app.bindings)
+  const asked = (start: string) => app.upstream.requests.filter(({ path }) => path.startsWith(start)).length
+  return { ...app, schedule, errors, asked }
+}
+
+test('at the start every account gets its usage and its models', async () => {
+  const { schedule, clock, bindings, members, errors } = scheduled(2)
+  schedule.start()
+  await clock.advance('1s')
+  for (const { id } of members) {
+    expect(bindings.pool.get(id)?.usage).not.toBeNull()
+    expect(bindings.pool.get(id)?.models?.has('gpt-5.5')).toBe(true)
+  }
+  expect(errors).toEqual([])
+  await schedule.stop()
+})
+
+test('an account that is added later is greeted at once, and only once', async () => {
+  const { schedule, clock, addAccount, bindings, asked } = scheduled(0)
+  schedule.start()
+  await clock.advance('1s')
+  expect(asked('/')).toBe(0)
+  const { id } = addAccount()
+  await clock.advance('1s')
+  expect(bindings.pool.get(id)?.usage).not.toBeNull()
+  expect(bindings.catalog.modelsOf(id)?.has('gpt-5.5')).toBe(true)
+  expect(asked('/backend-api/wham/usage')).toBe(1)
+  await schedule.stop()
+})
+
+test('a block ends with its time', async () => {
+  const { schedule, clock, bindings, members } = scheduled(1)
+  schedule.start()
+  await clock.advance('1s')
+  const { id, sim } = members[0]!
+  const at = clock.now()
+  const resetAt = at + 30_000
+  sim.setUsage({ primary: { usedPercent: 100, windowMinutes: 300, resetAt } })
+  bindings.pool.apply(id, { kind: 'rate_limited', at, evidence: 'seen', resetAt, retryAfterMs: null })
+  await clock.advance('29s')
+  expect(bindings.pool.get(id)?.state.status).toBe('rate_limited')
+  await clock.advance('6s')
+  expect(bindings.pool.get(id)?.state.status).toBe('active')
+  await schedule.stop()
+})
+
+test('catalogs are fetched for every version that was seen, and dropped with it', async () => {
+  const app = testApp()
+  const { catalog } = app.bindings
+  catalog.noteClientVersion('0.140.0')
+  await fetchCatalogs(jobDeps(app), never)
+  const versions = () => app.sqlite.query('SELECT client_version v FROM account_catalogs ORDER BY 1').values().flat()
+  expect(versions()).toEqual(['0.140.0', '0.169.0'])
+  for (let minor = 1; minor <= 8; minor++) catalog.noteClientVersion(`0.17${minor}.0`)
+  await fetchCatalogs(jobDeps(app), never)
+  expect(versions()).toHaveLength(9)
+  expect(versions()).not.toContain('0.140.0')
+})
+
+test('tokens of idle accounts are renewed when due; hopeless ones are left alone', async () => {
+  const app = testApp({ accounts: 2 })
+  const [kept, lost] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
+  const before = kept.sim.accessToken
+  await renewTokens(jobDeps(app), never)
+  expect(kept.sim.accessToken).toBe(before)
+
+  await app.clock.advance('9d')
+  const at = app.clock.now()
+  app.bindings.pool.apply(lost.id, { kind: 'auth_failed', at, code: 'token_invalidated', evidence: 'seen' })
+  await renewTokens(jobDeps(app), never)
+  expect(kept.sim.accessToken).not.toBe(before)
+  expect(app.upstream.requests.map(({ account }) => account)).toEqual([kept.sim.chatgptAccountId])
+})

@@ -1,0 +1,8 @@
+/** What jobs work with, out of the bindings of a test. */
+import type { JobDeps } from '../../src/jobs/context.ts'
+import type { TestApp } from '../support/app.ts'
+
+export const jobDeps = ({ bindings }: Pick<TestApp, 'bindings'>): JobDeps => {
+  const { db, pool, catalog, clock, log, plane } = bindings
+  return { db, pool, catalog, clock, log, upstream: plane.upstream, credentials: plane.credentials, polls: new Map() }
+}

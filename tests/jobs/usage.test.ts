@@ -1,0 +1,144 @@
+/** Polling usage: everybody once a minute, spread; blocked accounts when their block ends; refusals charged. */
+import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import type { JobDeps } from '../../src/jobs/context.ts'
+import { pollUsage, USAGE_BEAT_MS } from '../../src/jobs/usage.ts'
+import { deleteAccount } from '../../src/model/accounts.ts'
+import { testApp } from '../support/app.ts'
+import { jobDeps } from './deps.ts'
+
+const never = new AbortController().signal
+
+const pollsOf = ({ upstream }: ReturnType<typeof testApp>): string[] =>
+  upstream.requests.filter(({ path }) => path.startsWith('/backend-api/wham/usage')).map(({ account }) => account ?? '')
+
+/** Beats as the schedule would, for `ms`; returns the accounts asked. */
+const beatFor = async (app: ReturnType<typeof testApp>, deps: JobDeps, ms: number): Promise<string[]> => {
+  const before = pollsOf(app).length
+  for (let passed = 0; passed < ms; passed += USAGE_BEAT_MS) {
+    await app.clock.advance(USAGE_BEAT_MS)
+    const run = pollUsage(deps, never)
+    await app.clock.advance(0)
+    await run
+  }
+  return pollsOf(app).slice(before)
+}
+
+test('every account is asked at once, then once a minute, and never all together', async () => {
+  const app = testApp({ accounts: 24 })
+  const deps = jobDeps(app)
+  await pollUsage(deps, never)
+  expect(new Set(pollsOf(app)).size).toBe(24)
+  await beatFor(app, deps, 115_000)
+  const asked = await beatFor(app, deps, 60_000)
+  expect(asked.toSorted()).toEqual(app.upstream.accounts.map(({ chatgptAccountId }) => chatgptAccountId).toSorted())
+  const perBeat = await beatFor(app, deps, USAGE_BEAT_MS)
+  expect(perBeat.length).toBe(2)
+})
+
+test('what comes back is known to the pool', async () => {
+  const app = testApp()
+  const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+  const resetAt = app.clock.now() + 3_600_000
+  sim.setUsage({ primary: { usedPercent: 30, windowMinutes: 300, resetAt } })
+  await pollUsage(jobDeps(app), never)
+  expect(app.bindings.pool.get(id)?.usage?.windows.fiveHour).toEqual({ usedPercent: 30, windowMinutes: 300, resetAt })
+})
+
+test('paused accounts are left alone, and asked at once when they come back', async () => {
+  const app = testApp()
+  const deps = jobDeps(app)
+  const [{ id }] = app.members as [(typeof app.members)[0]]
+  app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
+  expect(await beatFor(app, deps, 120_000)).toEqual([])
+  app.bindings.pool.apply(id, { kind: 'reactivate', at: app.clock.now() })
+  expect(await beatFor(app, deps, USAGE_BEAT_MS)).toHaveLength(1)
+})
+
+describe('a blocked account', () => {
+  const blocked = (ms: number) => {
+    const app = testApp()
+    const [{ id }] = app.members as [(typeof app.members)[0]]
+    const at = app.clock.now()
+    const refusal = { at, evidence: 'seen', resetAt: at + ms, retryAfterMs: null }
+    app.bindings.pool.apply(id, { kind: 'rate_limited', ...refusal })
+    return { app, id, deps: jobDeps(app) }
+  }
+
+  test('is asked like the others, and freed by a report of room', async () => {
+    const { app, id, deps } = blocked(3_600_000)
+    const [{ sim }] = app.members as [(typeof app.members)[0]]
+    await app.clock.advance(1)
+    sim.setUsage({ primary: { usedPercent: 20, windowMinutes: 300, resetAt: app.clock.now() + 60_000 } })
+    await pollUsage(deps, never)
+    expect(app.bindings.pool.get(id)?.state.status).toBe('active')
+  })
+
+  test('is asked at once when its block should be over', async () => {
+    const { app, deps } = blocked(67_000)
+    const [{ sim }] = app.members as [(typeof app.members)[0]]
+    const resetAt = app.clock.now() + 67_000
+    sim.setUsage({ primary: { usedPercent: 100, windowMinutes: 300, resetAt } })
+    await pollUsage(deps, never)
+    await beatFor(app, deps, 60_000)
+    const before = pollsOf(app).length
+    await beatFor(app, deps, 10_000)
+    expect(pollsOf(app).length).toBe(before + 1)
+  })
+})
+
+describe('a refusal', () => {
+  test.each([
+    [402, 'deactivated_workspace', 'deactivated'],
+    [403, 'account_suspended', 'deactivated'],
+    [403, 'account_session_expired', 'reauth_required'],
+  ])('%d %s makes the account %s', async (status, code, expected) => {
+    const app = testApp()
+    const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+    sim.always({ on: 'usage', status, body: { error: { code, message: 'No.' } } })
+    await pollUsage(jobDeps(app), never)
+    expect(app.bindings.pool.get(id)?.state).toMatchObject({ status: expected, cause: code })
+  })
+
+  test('without a reason holds further questions for five minutes and changes nothing', async () => {
+    const app = testApp()
+    const deps = jobDeps(app)
+    const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+    sim.next({ on: 'usage', status: 403, body: { error: { message: 'Forbidden.' } } })
+    await pollUsage(deps, never)
+    expect(app.bindings.pool.get(id)?.state.status).toBe('active')
+    expect(await beatFor(app, deps, 295_000)).toEqual([])
+    expect(await beatFor(app, deps, 5000)).toHaveLength(1)
+  })
+
+  test('that goes on is told once', async () => {
+    const app = testApp()
+    const deps = jobDeps(app)
+    const [{ sim }] = app.members as [(typeof app.members)[0]]
+    sim.always({ on: 'usage', status: 400 })
+    await pollUsage(deps, never)
+    await beatFor(app, deps, 180_000)
+    expect(app.lines.filter((line) => line.includes('usage of an account'))).toHaveLength(1)
+  })
+})
+
+test('an account that was removed is forgotten', async () => {
+  const app = testApp({ accounts: 2 })
+  const deps = jobDeps(app)
+  await pollUsage(deps, never)
+  const actor = { id: 'test', method: null, address: null, at: 0 }
+  commit(app.db, (tx) => deleteAccount(tx, app.members[0]!.id, actor))
+  await pollUsage(deps, never)
+  expect([...deps.polls.keys()]).toEqual([app.members[1]!.id])
+})
+
+test('a schedule that stops is not kept waiting', async () => {
+  const app = testApp()
+  const [{ sim }] = app.members as [(typeof app.members)[0]]
+  sim.always({ on: 'usage', delayHeadersMs: 3_600_000 })
+  const stop = new AbortController()
+  const run = pollUsage(jobDeps(app), stop.signal)
+  await app.clock.advance(1)
+  stop.abort(new Error('stopped'))
+  await expect(run).rejects.toThrow('stopped')
+})

@@ -1,0 +1,29 @@
+/** The depth of JSON, counted in bytes. */
+import { expect, test } from 'bun:test'
+import { nestsDeeperThan } from '../../src/lib/json-depth.ts'
+
+const depthOf = (json: string): number => {
+  const bytes = new TextEncoder().encode(json)
+  let limit = 0
+  while (nestsDeeperThan(bytes, limit)) limit++
+  return limit
+}
+
+test.each([
+  ['7', 0],
+  ['{}', 1],
+  ['[[],[[]],[]]', 3],
+  ['{"a":[{"b":1}],"c":2}', 3],
+  ['"[[[{{{"', 0],
+  ['["\\"[[", "\\\\", [1]]', 2],
+  ['["\\\\\\"[", "x\\\\"]', 1],
+  ['{"[":"{","é🙂[":"]"}', 1],
+])('%s nests %d deep', (json, depth) => {
+  expect(() => JSON.parse(json)).not.toThrow()
+  expect(depthOf(json)).toBe(depth)
+})
+
+test('a million brackets are counted at once, and no further than the limit', () => {
+  expect(nestsDeeperThan(new TextEncoder().encode('['.repeat(1_000_000)), 1000)).toBe(true)
+  expect(nestsDeeperThan(new TextEncoder().encode('"unfinished'), 1000)).toBe(false)
+})

@@ -1,0 +1,120 @@
+/** SSE framing: the same events and the same bytes, however the stream was cut into chunks. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { eventData, eventJson, frame, type SseEvent, SseEventTooLarge, SseScanner } from '../../src/lib/sse.ts'
+import { holds } from '../support/property.ts'
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+const textOf = ({ bytes }: SseEvent) => decoder.decode(bytes)
+
+/** Pushes `bytes` cut at the given places. */
+const scan = (bytes: Uint8Array, cuts: readonly number[] = []): SseEvent[] => {
+  const scanner = new SseScanner()
+  const places = [...new Set([0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length])].sort((a, b) => a - b)
+  // Each chunk is memory of its own, and wiped afterwards: an event must not depend on what the transport does with it.
+  return places.slice(1).flatMap((to, index) => {
+    const chunk = bytes.slice(places[index], to)
+    const events = scanner.push(chunk).map(({ bytes: view, type }) => ({ bytes: new Uint8Array(view), type }))
+    chunk.fill(0)
+    return events
+  })
+}
+
+const value = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 12 }),
+  fc.constantFrom('\u2028', '\u2029', 'ü', '🙂', '\u0085', 'data: no', '"type":"fake"', ''),
+)
+const typeName = fc.constantFrom('response.created', 'response.output_text.delta', 'codex.rate_limits', 'error')
+const payload = fc.record({ type: typeName, delta: value }).map((event) => `data: ${JSON.stringify(event)}`)
+const line = fc.oneof(
+  payload,
+  fc.constantFrom(
+    ': comment',
+    ':',
+    'event: x',
+    'id: 7',
+    'data',
+    'data:',
+    'data: [DONE]',
+    'data:{"x":1,"type":"late"}',
+    'retry: 5',
+  ),
+)
+const eventOf = (end: fc.Arbitrary<string>) =>
+  fc.tuple(fc.array(line, { minLength: 1, maxLength: 4 }), end).map(([lines, e]) => `${lines.join(e)}${e}${e}`)
+const cuts = fc.array(fc.nat(), { maxLength: 30 })
+const streamOf = (end: fc.Arbitrary<string>) => fc.array(eventOf(end), { minLength: 1, maxLength: 6 })
+
+describe('however a stream is cut', () => {
+  test('with LF its events have the same bytes and types', () => {
+    holds(
+      fc.property(streamOf(fc.constant('\n')), cuts, (events, places) => {
+        const bytes = encoder.encode(events.join(''))
+        const cut = scan(bytes, places)
+        expect(cut.map(textOf)).toEqual(events)
+        expect(cut).toEqual(scan(bytes).map(({ bytes: view, type }) => ({ bytes: new Uint8Array(view), type })))
+      }),
+    )
+  })
+
+  test('byte by byte, too', () => {
+    holds(
+      fc.property(streamOf(fc.constantFrom('\n', '\r', '\r\n')), (events) => {
+        const bytes = encoder.encode(events.join(''))
+        const whole = scan(bytes)
+        const single = scan(bytes, Array.from(bytes.keys()))
+        expect(single.map(({ type }) => type)).toEqual(whole.map(({ type }) => type))
+        expect(single.map((event) => eventData(event.bytes))).toEqual(whole.map((event) => eventData(event.bytes)))
+      }),
+      100,
+    )
+  })
+
+  test('with CR, LF and CRLF mixed its events say the same', () => {
+    holds(
+      fc.property(streamOf(fc.constantFrom('\n', '\r', '\r\n')), cuts, (events, places) => {
+        const cut = scan(encoder.encode(events.join('')), places)
+        // A line feed that follows the closing CR in a later chunk belongs to no event any more.
+        const bare = (text: string) => text.replace(/\r\n$/, '\r')
+        expect(cut.map(textOf).map(bare)).toEqual(events.map(bare))
+      }),
+    )
+  })
+})
+
+describe('an event', () => {
+  const only = (text: string) => scan(encoder.encode(text))
+
+  test('shows its type wherever it stands in the payload', () => {
+    expect(only('data: {"type":"a.b","x":1}\n\n')[0]?.type).toBe('a.b')
+    expect(only('event: zzz\ndata: {"x":{"type":"no"},"type":"a.b"}\n\n')[0]?.type).toBe('a.b')
+    expect(only('data: {"x":1,\ndata: "type":"a.b"}\n\n')[0]?.type).toBe('a.b')
+    expect(only(': hello\n\n')[0]?.type).toBeNull()
+    expect(only('data: [DONE]\n\n')[0]?.type).toBeNull()
+    expect(only('data: {"type":"cut of\n\n')[0]?.type).toBeNull()
+  })
+
+  test('joins its data lines and knows no line end but CR, LF and CRLF', () => {
+    expect(eventData(encoder.encode('data: a\u2028b\ndata:c\ndata\n\n'))).toBe('a\u2028b\nc')
+    expect(only('data: a\u2028\u2029\u0085b\n\n')).toHaveLength(1)
+  })
+
+  test('is framed so that it reads back', () => {
+    holds(
+      fc.property(typeName, value, (type, text) => {
+        const [event] = scan(frame({ type, text }), [3, 9])
+        expect(event?.type).toBe(type)
+        expect(eventJson(event!.bytes)).toEqual({ type, text })
+      }),
+    )
+  })
+
+  test('that has no end is no event, and one that is too large is refused', () => {
+    expect(only('data: {"type":"a"}\n')).toEqual([])
+    const scanner = new SseScanner(64)
+    expect(scanner.push(encoder.encode(`data: ${'x'.repeat(50)}`))).toEqual([])
+    expect(scanner.pendingBytes).toBe(56)
+    expect(() => scanner.push(encoder.encode('y'.repeat(20)))).toThrow(SseEventTooLarge)
+  })
+})

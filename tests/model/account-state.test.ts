@@ -1,0 +1,248 @@
+/** Every account that is out of use has a reason and a way back. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import {
+  ACCOUNT_STATUSES,
+  ACTIVE,
+  type AccountEvent,
+  type AccountState,
+  CHECK_INTERVAL_MS,
+  isBlocked,
+  nextState,
+  PERMANENT_AUTH_CODES,
+} from '../../src/model/account-state.ts'
+import type { UsageSnapshot } from '../../src/model/usage-windows.ts'
+import { holds } from '../support/property.ts'
+
+const AT = Date.UTC(2026, 10, 20, 12)
+const MINUTE = 60_000
+
+const usage = (usedPercent: number, at: number, resetAt: number | null = at + 5 * MINUTE): UsageSnapshot => ({
+  at,
+  windows: {
+    fiveHour: { usedPercent, windowMinutes: 300, resetAt },
+    weekly: { usedPercent: 10, windowMinutes: 10_080, resetAt: at + 5 * 86_400_000 },
+    monthly: null,
+  },
+  credits: null,
+  planType: 'plus',
+})
+const limited = (at: number, resetAt: number | null = null, retryAfterMs: number | null = null): AccountEvent => ({
+  kind: 'rate_limited',
+  at,
+  evidence: '429 usage_limit_reached',
+  resetAt,
+  retryAfterMs,
+})
+const run = (events: AccountEvent[], from: AccountState = ACTIVE) => events.reduce(nextState, from)
+
+describe('a block', () => {
+  test('ends at the reset the upstream named, and not before', () => {
+    const blocked = run([limited(AT, AT + 10 * MINUTE)])
+    expect(blocked).toEqual({
+      status: 'rate_limited',
+      cause: 'usage_limit_reached',
+      evidence: '429 usage_limit_reached',
+      since: AT,
+      until: AT + 10 * MINUTE,
+      nextCheckAt: null,
+      attempts: 0,
+    })
+    expect(nextState(blocked, { kind: 'tick', at: AT + 10 * MINUTE - 1 })).toBe(blocked)
+    expect(nextState(blocked, { kind: 'tick', at: AT + 10 * MINUTE })).toEqual(ACTIVE)
+  })
+
+  test.each([
+    ['past', AT - 1],
+    ['not a number', Number.NaN],
+    ['infinite', Number.POSITIVE_INFINITY],
+    ['367 days ahead', AT + 367 * 86_400_000],
+  ])('with a reset that is %s falls back to the retry hint, then to checks', (_, resetAt) => {
+    expect(run([limited(AT, resetAt, 1500)])).toMatchObject({
+      until: AT + 1500,
+      nextCheckAt: null,
+      cause: 'rate_limited',
+    })
+    expect(run([limited(AT, resetAt)])).toMatchObject({ until: null, nextCheckAt: AT + CHECK_INTERVAL_MS })
+  })
+
+  test('without a known end is tried again after 1, 2, 4 … at most 30 minutes', () => {
+    let state = ACTIVE
+    let at = AT
+    const waits: number[] = []
+    for (let round = 0; round < 8; round++) {
+      state = nextState(state, limited(at))
+      const due = state.nextCheckAt ?? 0
+      waits.push((due - at) / MINUTE)
+      at = due
+      state = nextState(state, { kind: 'tick', at })
+      expect(state.status).toBe('active')
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 16, 30, 30, 30])
+    expect(nextState(state, { kind: 'succeeded', at })).toEqual(ACTIVE)
+  })
+
+  test('is not shortened or counted twice by turns that were in flight', () => {
+    const blocked = run([limited(AT, AT + 10 * MINUTE)])
+    expect(run([limited(AT + 5), limited(AT + 6, null, 1000)], blocked)).toBe(blocked)
+    expect(run([limited(AT + 7, AT + 20 * MINUTE)], blocked)).toMatchObject({ since: AT, until: AT + 20 * MINUTE })
+    const unknown = run([limited(AT)])
+    expect(run([limited(AT + 5)], unknown)).toBe(unknown)
+    expect(run([{ kind: 'succeeded', at: AT + 5 }], unknown)).toBe(unknown)
+  })
+
+  test('is beaten by usage with room seen later, and only then', () => {
+    const blocked = run([{ ...limited(AT, AT + 3 * 86_400_000), kind: 'quota_exceeded' } as AccountEvent])
+    expect(run([{ kind: 'usage', at: AT + 2, snapshot: usage(20, AT) }], blocked)).toBe(blocked)
+    expect(run([{ kind: 'usage', at: AT + 2, snapshot: usage(20, AT + 1) }], blocked)).toEqual(ACTIVE)
+    const empty = { ...usage(0, AT + 1), windows: { fiveHour: null, weekly: null, monthly: null } }
+    expect(run([{ kind: 'usage', at: AT + 2, snapshot: empty }], blocked)).toBe(blocked)
+  })
+
+  test('takes its end from usage that is still full', () => {
+    const blocked = run([limited(AT)])
+    const full = run([{ kind: 'usage', at: AT + 1, snapshot: usage(100, AT + 1, AT + 7 * MINUTE) }], blocked)
+    expect(full).toMatchObject({ status: 'rate_limited', until: AT + 7 * MINUTE, nextCheckAt: null, since: AT })
+  })
+
+  test('ends with a probe that was served; one that was not waits longer', () => {
+    const blocked = run([limited(AT)])
+    expect(run([{ kind: 'checked', at: AT + 1, ok: true }], blocked)).toEqual(ACTIVE)
+    expect(run([{ kind: 'checked', at: AT + 1, ok: false }], blocked)).toMatchObject({
+      nextCheckAt: AT + 1 + 2 * MINUTE,
+      attempts: 2,
+    })
+  })
+
+  test('never comes from usage numbers alone', () => {
+    expect(run([{ kind: 'usage', at: AT, snapshot: usage(100, AT) }])).toBe(ACTIVE)
+  })
+})
+
+describe('sign-in failures', () => {
+  test.each(Object.entries(PERMANENT_AUTH_CODES))('%s makes the account %s', (code, status) => {
+    const state = run([{ kind: 'auth_failed', at: AT, code, evidence: '' }])
+    expect(state).toMatchObject({ status, cause: code, evidence: code, since: AT, until: null, nextCheckAt: null })
+    expect(run([{ kind: 'auth_failed', at: AT + 1, code, evidence: 'again' }], state)).toBe(state)
+  })
+
+  test.each(['something_else', 'constructor'])('the unknown code %s asks for a new sign-in', (code) => {
+    expect(run([{ kind: 'auth_failed', at: AT, code, evidence: 'x' }]).status).toBe('reauth_required')
+  })
+
+  test('end with a new sign-in, from any state', () => {
+    for (const status of ACCOUNT_STATUSES) {
+      expect(nextState({ ...ACTIVE, status }, { kind: 'reauthenticated', at: AT })).toEqual(ACTIVE)
+    }
+  })
+
+  test('are not turned into a block by late answers', () => {
+    const state = run([{ kind: 'auth_failed', at: AT, code: 'account_deleted', evidence: 'x' }])
+    const late: AccountEvent[] = [limited(AT + 1), { kind: 'succeeded', at: AT + 2 }, { kind: 'tick', at: AT + 3 }]
+    expect(run(late, state)).toBe(state)
+  })
+})
+
+describe('operators', () => {
+  const transitions = [
+    ['active', 'paused', 'active'],
+    ['rate_limited', 'paused', 'active'],
+    ['quota_exceeded', 'paused', 'active'],
+    ['paused', 'paused', 'active'],
+    ['reauth_required', 'refused', 'refused'],
+    ['deactivated', 'refused', 'active'],
+  ] as const
+  const attempt = (status: AccountState['status'], kind: 'pause' | 'reactivate') => {
+    try {
+      return nextState({ ...ACTIVE, status }, { kind, at: AT }).status
+    } catch (err) {
+      expect(err).toMatchObject({ code: 'account_state_transition_invalid', status: 409 })
+      return 'refused'
+    }
+  }
+  test.each(transitions)('%s: pause → %s, reactivate → %s', (status, paused, reactivated) => {
+    expect(attempt(status, 'pause')).toBe(paused)
+    expect(attempt(status, 'reactivate')).toBe(reactivated)
+  })
+})
+
+describe('from any state', () => {
+  const time = fc.integer({ min: AT - 400 * 86_400_000, max: AT + 400 * 86_400_000 })
+  const maybe = fc.option(fc.oneof(time, fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, 0, -1)), { nil: null })
+  const snapshot = fc
+    .record({ used: fc.integer({ min: 0, max: 100 }), at: time, reset: fc.option(time, { nil: null }) })
+    .map(({ used, at, reset }) => usage(used, at, reset))
+  const event: fc.Arbitrary<AccountEvent> = fc.oneof(
+    fc.record({
+      kind: fc.constantFrom('rate_limited' as const, 'quota_exceeded' as const),
+      at: time,
+      evidence: fc.string(),
+      resetAt: maybe,
+      retryAfterMs: maybe,
+    }),
+    fc.record({ kind: fc.constant('usage' as const), at: time, snapshot }),
+    fc.record({ kind: fc.constant('checked' as const), at: time, ok: fc.boolean() }),
+    fc.record({ kind: fc.constantFrom('tick' as const, 'succeeded' as const), at: time }),
+  )
+  const reached = fc.array(event, { maxLength: 12 }).map((events) => run(events))
+  /** Also what no sequence of ours produces: a damaged row, a restored backup. */
+  const stored: fc.Arbitrary<AccountState> = fc.record({
+    status: fc.constantFrom('rate_limited' as const, 'quota_exceeded' as const),
+    cause: fc.constant('x'),
+    evidence: fc.constant('x'),
+    since: maybe,
+    until: maybe,
+    nextCheckAt: maybe,
+    attempts: fc.nat(1000),
+  })
+
+  test('a block has cause, evidence, since, and exactly one of until and next check', () => {
+    holds(
+      fc.property(reached, (state) => {
+        if (!isBlocked(state)) return
+        expect(state.cause && state.evidence).toBeTruthy()
+        expect(state.since).not.toBeNull()
+        expect((state.until === null) !== (state.nextCheckAt === null)).toBe(true)
+      }),
+    )
+  })
+
+  test('a healthy upstream makes the account eligible within one check interval', () => {
+    holds(
+      fc.property(fc.oneof(reached, stored), time, (state, now) => {
+        const seen = now + CHECK_INTERVAL_MS
+        const after = run(
+          [
+            { kind: 'tick', at: seen },
+            { kind: 'usage', at: seen, snapshot: usage(5, seen) },
+          ],
+          state,
+        )
+        // A block that began at that very moment or later is a new one.
+        if (state.since !== null && state.since === seen) return
+        expect(after.status).toBe('active')
+      }),
+    )
+  })
+
+  test('a block ends by itself at its reset, or within the longest check delay', () => {
+    holds(
+      fc.property(fc.oneof(reached, stored), time, (state, now) => {
+        const first = nextState(state, { kind: 'tick', at: now })
+        const end = Math.max(now, first.until ?? first.nextCheckAt ?? now)
+        expect(Number.isFinite(end)).toBe(true)
+        if (first.until === null) expect(end - now).toBeLessThanOrEqual(30 * MINUTE)
+        expect(isBlocked(nextState(first, { kind: 'tick', at: end + CHECK_INTERVAL_MS }))).toBe(false)
+      }),
+    )
+  })
+
+  test('nothing but a person brings back what is no block', () => {
+    const status = fc.constantFrom('paused' as const, 'reauth_required' as const, 'deactivated' as const)
+    holds(
+      fc.property(status, fc.array(event, { maxLength: 8 }), (kind, events) => {
+        expect(run(events, { ...ACTIVE, status: kind }).status).toBe(kind)
+      }),
+    )
+  })
+})

@@ -1,0 +1,313 @@
+/** API keys as rows: what is stored, what may be said about a key, and how its limits change. */
+import { describe, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { commit, type Db, onChange } from '../../db/commit.ts'
+import { auditLogs } from '../../db/schema/system.ts'
+import { AppError } from '../../src/errors.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { toApiKey } from '../../src/model/api-key-view.ts'
+import {
+  deleteKey,
+  getKey,
+  hashKey,
+  KeyPatch,
+  listKeys,
+  NewKey,
+  regenerateKey,
+  updateKey,
+} from '../../src/model/api-keys.ts'
+import { WINDOW_MS } from '../../src/model/key-limits.ts'
+import { testDb } from '../support/db.ts'
+import { aKey, anAccountRow, anActor, aRequestRow } from '../support/keys.ts'
+
+const NOW = Date.UTC(2026, 0, 1)
+
+const edit = (db: Db, id: string, patch: Record<string, unknown>, at = NOW) =>
+  commit(db, (tx) => updateKey(tx, id, KeyPatch.parse(patch), { actor: anActor(at), random: seededRandom(9) }))
+
+const spend = (db: Db, id: string, amount: number) =>
+  commit(db, (tx) => tx.run(`UPDATE api_key_limits SET current_value = ${amount} WHERE key_id = '${id}'`))
+
+/** `details.fields` of the `validation_error` that `run` throws. */
+const faults = (run: () => unknown): unknown => {
+  try {
+    run()
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'validation_error') return error.extra.details?.fields
+    throw error
+  }
+  return null
+}
+
+const daily = (maxValue: number, more = {}) => ({ limitType: 'total_tokens', limitWindow: 'daily', maxValue, ...more })
+
+describe('a new key', () => {
+  test('is shown once; only its hash and its beginning are stored', () => {
+    const { db, sqlite } = testDb()
+    const { row, key } = aKey(db)
+    expect(key).toMatch(/^sk-clb-[\w-]{43}$/)
+    expect(row.keyPrefix).toBe(key.slice(0, 15))
+    expect(row.keyHash).toBe(createHash('sha256').update(key).digest('hex'))
+    expect(Buffer.from(sqlite.serialize()).includes(key)).toBe(false)
+  })
+
+  test('with a name alone allows everything', () => {
+    const { db } = testDb()
+    expect(toApiKey(aKey(db, {}, { at: NOW }).row, NOW)).toMatchObject({
+      name: 'laptop',
+      isActive: true,
+      allowedModels: null,
+      assignedAccountIds: null,
+      accountAssignmentScopeEnabled: false,
+      trafficClass: 'foreground',
+      usageSections: 'upstream_limits,account_pool_usage',
+      createdAt: '2026-01-01T00:00:00.000Z',
+      expiresAt: null,
+      limits: [],
+      usageSummary: { requestCount: 0, totalTokens: 0, cachedInputTokens: 0, totalCostUsd: 0 },
+    })
+  })
+
+  test('starts each limit a whole window from now', () => {
+    const { db } = testDb()
+    const limits = [daily(500), { limitType: 'cost_usd', limitWindow: 'monthly', maxValue: 7, modelFilter: 'strong' }]
+    expect(toApiKey(aKey(db, { limits }, { at: NOW }).row, NOW).limits).toMatchObject([
+      {
+        limitType: 'cost_usd',
+        maxValue: 7,
+        currentValue: 0,
+        modelFilter: 'strong',
+        resetAt: '2026-01-31T00:00:00.000Z',
+      },
+      { limitType: 'total_tokens', maxValue: 500, modelFilter: null, resetAt: '2026-01-02T00:00:00.000Z' },
+    ])
+  })
+
+  test('never shows its hash', () => {
+    const { db } = testDb()
+    const { row } = aKey(db)
+    expect(JSON.stringify(toApiKey(row, NOW))).not.toContain(row.keyHash)
+  })
+
+  test('the legacy weekly limit is a limit like others', () => {
+    const { db } = testDb()
+    const { limits } = aKey(db, { weeklyTokenLimit: 9, limits: [daily(1)] }).row
+    expect(limits.map(({ limitWindow, maxValue }) => [limitWindow, maxValue])).toEqual([
+      ['daily', 1],
+      ['weekly', 9],
+    ])
+  })
+})
+
+describe('what may be said about a key', () => {
+  test.each<[string, Record<string, unknown>]>([
+    ['an empty name', { name: '  ' }],
+    ['a name over 128', { name: 'x'.repeat(129) }],
+    ['an unknown field', { colour: 'red' }],
+    ['an unknown effort', { enforcedReasoningEffort: 'heroic' }],
+    ['an empty list of efforts', { allowedReasoningEfforts: [] }],
+    ['none in a list of efforts', { allowedReasoningEfforts: ['none'] }],
+    ['an unknown tier', { enforcedServiceTier: 'gold' }],
+    ['an unknown usage section', { usageSections: 'secrets' }],
+    ['an expiry without a zone', { expiresAt: '2026-01-01T00:00:00' }],
+    ['a limit of zero', { limits: [daily(0)] }],
+    ['a limit of half a token', { limits: [daily(1.5)] }],
+    ['a credits limit of one model', { limits: [daily(1, { limitType: 'credits', modelFilter: 'strong' })] }],
+    ['the same limit twice', { limits: [daily(1), daily(2, { modelFilter: '' })] }],
+    ['a scope of model sources', { assignedSourceIds: ['src_1'] }],
+  ])('%s is refused', (_, input) => {
+    expect(NewKey.safeParse({ name: 'ok', ...input }).success).toBe(false)
+  })
+
+  test('spellings are made one', () => {
+    expect(
+      NewKey.parse({
+        name: ' laptop ',
+        enforcedServiceTier: 'Fast',
+        enforcedReasoningEffort: 'HIGH',
+        usageSections: 'upstream_limits, upstream_limits',
+        allowedModels: ['strong', 'strong'],
+        expiresAt: '2026-01-01T02:00:00+02:00',
+      }),
+    ).toEqual({
+      name: 'laptop',
+      enforcedServiceTier: 'priority',
+      enforcedReasoningEffort: 'high',
+      usageSections: 'upstream_limits',
+      allowedModels: ['strong'],
+      expiresAt: NOW,
+    })
+  })
+
+  test('a patch does not fill in what it leaves out', () => {
+    expect(KeyPatch.parse({})).toEqual({})
+  })
+
+  test('fields that contradict each other are refused, also across a patch', () => {
+    const { db } = testDb()
+    expect(faults(() => aKey(db, { allowedModels: ['fast'], enforcedModel: 'strong' }))).toHaveProperty('enforcedModel')
+    expect(faults(() => aKey(db, { enforcedReasoningEffort: 'low', allowedReasoningEfforts: ['low'] }))).toHaveProperty(
+      'allowedReasoningEfforts',
+    )
+    const { id } = aKey(db, { enforcedModel: 'strong' }).row
+    expect(faults(() => edit(db, id, { allowedModels: ['fast'] }))).toHaveProperty('enforcedModel')
+    expect(getKey(db, id).allowedModels).toBeNull()
+    expect(listKeys(db)).toHaveLength(1)
+  })
+
+  test('accounts must exist', () => {
+    const { db } = testDb()
+    anAccountRow(db, 'acc_1')
+    expect(faults(() => aKey(db, { assignedAccountIds: ['acc_1', 'acc_2'] }))).toEqual({
+      assignedAccountIds: ['There is no account acc_2.'],
+    })
+    expect(aKey(db, { assignedAccountIds: ['acc_1'] }).row.assignedAccountIds).toEqual(['acc_1'])
+  })
+
+  test('a key whose account was deleted since can still be edited', () => {
+    const { db } = testDb()
+    anAccountRow(db, 'acc_1')
+    const { id } = aKey(db, { assignedAccountIds: ['acc_1'] }).row
+    commit(db, (tx) => tx.run(`DELETE FROM accounts`))
+    expect(edit(db, id, { name: 'renamed' }).name).toBe('renamed')
+  })
+})
+
+describe('changing limits', () => {
+  test('a limit that stays keeps its use and its reset, a dropped one goes', () => {
+    const { db } = testDb()
+    const { row } = aKey(db, { limits: [daily(100), daily(5, { limitType: 'requests' })] }, { at: NOW })
+    spend(db, row.id, 42)
+    const { limits } = edit(db, row.id, { limits: [daily(900)] }, NOW + 1000)
+    expect(limits).toEqual([
+      { ...row.limits.find(({ limitType }) => limitType === 'total_tokens')!, maxValue: 900, currentValue: 42 },
+    ])
+  })
+
+  test('a patch without limits leaves them alone', () => {
+    const { db } = testDb()
+    const { row } = aKey(db, { limits: [daily(100)] })
+    spend(db, row.id, 42)
+    expect(edit(db, row.id, { name: 'renamed' }).limits).toEqual([{ ...row.limits[0]!, currentValue: 42 }])
+  })
+
+  test('a new limit knows what was used in the window before', () => {
+    const { db } = testDb()
+    const { id } = aKey(db).row
+    const use = { keyId: id, inputTokens: 100, outputTokens: 10, costMicros: 3 }
+    aRequestRow(db, { id: 'in', startedAt: NOW - 1000, ...use })
+    aRequestRow(db, { id: 'other-model', startedAt: NOW - 1000, ...use, model: 'fast' })
+    aRequestRow(db, { id: 'cancelled', startedAt: NOW - 1000, ...use, status: 'cancelled' })
+    aRequestRow(db, { id: 'failed', startedAt: NOW - 1000, keyId: id, status: 'error' })
+    aRequestRow(db, { id: 'too-old', startedAt: NOW - WINDOW_MS.daily - 1, ...use })
+    aRequestRow(db, { id: 'stranger', startedAt: NOW - 1000, ...use, keyId: 'key_other' })
+    const limit = (limitType: string, modelFilter?: string) => daily(999, { limitType, modelFilter })
+    const { limits } = edit(db, id, {
+      limits: [limit('requests'), limit('total_tokens', 'strong'), limit('cost_usd'), limit('credits')],
+    })
+    expect(Object.fromEntries(limits.map(({ limitType, currentValue }) => [limitType, currentValue]))).toEqual({
+      requests: 3,
+      total_tokens: 220,
+      cost_usd: 9,
+      credits: 0,
+    })
+  })
+
+  test('resetUsage sets every limit to zero in its running window', () => {
+    const { db } = testDb()
+    const { row } = aKey(db, { limits: [daily(100)] }, { at: NOW })
+    spend(db, row.id, 42)
+    expect(edit(db, row.id, { resetUsage: true }, NOW + 1000).limits).toEqual(row.limits)
+  })
+
+  test('the legacy weekly limit can be added, changed and taken away by itself', () => {
+    const { db } = testDb()
+    const { id } = aKey(db, { limits: [daily(1)] }).row
+    const maxima = (patch: Record<string, unknown>) => edit(db, id, patch).limits.map(({ maxValue }) => maxValue)
+    expect(maxima({ weeklyTokenLimit: 5 })).toEqual([1, 5])
+    expect(maxima({ weeklyTokenLimit: 6 })).toEqual([1, 6])
+    expect(maxima({ weeklyTokenLimit: null })).toEqual([1])
+    expect(faults(() => edit(db, id, { weeklyTokenLimit: 2, limits: [daily(1, { limitWindow: 'weekly' })] }))).toEqual({
+      weeklyTokenLimit: ['The list of limits has one of this kind, too.'],
+    })
+  })
+
+  test('a passed window is shown as zero with its next reset', () => {
+    const { db } = testDb()
+    const { row } = aKey(db, { limits: [daily(100)] }, { at: NOW })
+    spend(db, row.id, 42)
+    const later = toApiKey(getKey(db, row.id), NOW + 1.5 * WINDOW_MS.daily).limits[0]
+    expect(later).toMatchObject({ currentValue: 0, resetAt: '2026-01-03T00:00:00.000Z' })
+  })
+})
+
+describe('switching off', () => {
+  test('a revoked key says so and can be restored', () => {
+    const { db } = testDb()
+    const { id } = aKey(db).row
+    expect(edit(db, id, { isActive: false })).toMatchObject({ isActive: false, deactivatedReason: 'manual' })
+    expect(edit(db, id, { isActive: true })).toMatchObject({ isActive: true, deactivatedReason: null })
+  })
+
+  test('the key of a disabled owner cannot be switched on, but revoked for good', () => {
+    const { db } = testDb()
+    const { id } = aKey(db).row
+    commit(db, (tx) => tx.run(`UPDATE api_keys SET is_active = 0, deactivated_reason = 'owner_disabled'`))
+    expect(faults(() => edit(db, id, { isActive: true }))).toHaveProperty('isActive')
+    expect(edit(db, id, { isActive: false }).deactivatedReason).toBe('manual')
+  })
+
+  test('an expired key gives its reason', () => {
+    const { db } = testDb()
+    const { row } = aKey(db, { expiresAt: '2026-01-01T00:00:00Z' })
+    expect(toApiKey(row, NOW - 1).deactivatedReason).toBeNull()
+    expect(toApiKey(row, NOW).deactivatedReason).toBe('expired')
+  })
+})
+
+describe('renewing and deleting', () => {
+  test('regenerating changes the secret and nothing else', () => {
+    const { db } = testDb()
+    const { row, key } = aKey(db, { limits: [daily(1)] })
+    const renewed = commit(db, (tx) => regenerateKey(tx, row.id, { actor: anActor(NOW), random: seededRandom(2) }))
+    expect(renewed.key).not.toBe(key)
+    expect(renewed.row).toEqual({ ...row, keyHash: hashKey(renewed.key), keyPrefix: renewed.key.slice(0, 15) })
+  })
+
+  test('deleting takes the limits along', () => {
+    const { db, sqlite } = testDb()
+    const { id } = aKey(db, { limits: [daily(1)] }).row
+    commit(db, (tx) => deleteKey(tx, id, anActor(NOW)))
+    expect(listKeys(db)).toEqual([])
+    expect(sqlite.query('SELECT count(*) AS n FROM api_key_limits').get()).toEqual({ n: 0 })
+  })
+
+  test('what is not there is not found', () => {
+    const { db } = testDb()
+    const doing = { actor: anActor(NOW), random: seededRandom(1) }
+    const notFound = expect.objectContaining({ code: 'not_found' })
+    expect(() => commit(db, (tx) => updateKey(tx, 'key_x', {}, doing))).toThrow(notFound)
+    expect(() => commit(db, (tx) => regenerateKey(tx, 'key_x', doing))).toThrow(notFound)
+    expect(() => commit(db, (tx) => deleteKey(tx, 'key_x', doing.actor))).toThrow(notFound)
+  })
+})
+
+test('every change is audited without the secret, and announced', () => {
+  const { db } = testDb()
+  const announced: string[][] = []
+  onChange(db, (topics) => announced.push([...topics]))
+  const { row, key } = aKey(db)
+  edit(db, row.id, { name: 'renamed' })
+  const renewed = commit(db, (tx) => regenerateKey(tx, row.id, { actor: anActor(NOW), random: seededRandom(2) }))
+  commit(db, (tx) => deleteKey(tx, row.id, anActor(NOW)))
+  const log = db.select().from(auditLogs).all()
+  expect(log.map(({ event, target }) => [event, target])).toEqual([
+    ['api_key_created', row.id],
+    ['api_key_updated', row.id],
+    ['api_key_regenerated', row.id],
+    ['api_key_deleted', row.id],
+  ])
+  expect(JSON.stringify(log)).not.toContain(key.slice(15))
+  expect(JSON.stringify(log)).not.toContain(renewed.key.slice(15))
+  expect(announced).toEqual([['keys'], ['keys'], ['keys'], ['keys']])
+})

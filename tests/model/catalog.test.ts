@@ -1,0 +1,285 @@
+/** The catalog: whole entries for every client version, lists as the key may see them, and what each account offers. */
+import { describe, expect, test } from 'bun:test'
+import { commit, type Db } from '../../db/commit.ts'
+import { Catalog, dropOldCatalogs, type Listing, type ModelPolicy, saveCatalog } from '../../src/model/catalog.ts'
+import { complete, type ModelEntry } from '../../src/model/catalog-entry.ts'
+import { isClientVersion, nearestVersion, PINNED_CLIENT_VERSION } from '../../src/model/client-version.ts'
+import { testDb } from '../support/db.ts'
+import { anAccountRow } from '../support/keys.ts'
+
+const FULL = {
+  slug: 'strong',
+  display_name: 'Strong',
+  supported_reasoning_levels: [{ effort: 'low', description: 'Fast' }],
+  shell_type: 'unified_exec',
+  visibility: 'list',
+  supported_in_api: true,
+  priority: 1,
+  support_verbosity: true,
+  truncation_policy: { mode: 'bytes', limit: 5 },
+  experimental_supported_tools: ['clock'],
+  base_instructions: 'Be strong.',
+  supports_reasoning_summaries: false,
+  supports_parallel_tool_calls: false,
+  context_window: 272_000,
+  max_context_window: 872_000,
+  input_modalities: ['text', 'image'],
+  something_new: { kept: [1, 2] },
+}
+
+const entry = (slug: string, more: Record<string, unknown> = {}): ModelEntry => ({ ...FULL, slug, ...more })
+
+const put = (db: Db, accountId: string, models: ModelEntry[], { version = PINNED_CLIENT_VERSION, at = 1000 } = {}) =>
+  commit(db, (tx) => saveCatalog(tx, { accountId, version }, models, at))
+
+const catalogWith = (fill: (db: Db) => void) => {
+  const { db } = testDb()
+  for (const id of ['acc_a', 'acc_b']) anAccountRow(db, id)
+  fill(db)
+  return { db, catalog: new Catalog(db) }
+}
+
+const read = ({ bytes }: Listing) => JSON.parse(new TextDecoder().decode(bytes))
+const slugs = (listing: Listing): string[] => read(listing).models.map(({ slug }: ModelEntry) => slug)
+const ids = (listing: Listing): string[] => read(listing).data.map(({ id }: { id: string }) => id)
+
+const policy = (over: Partial<ModelPolicy>): ModelPolicy => ({
+  allowedModels: null,
+  applyToCodexModel: false,
+  enforcedModel: null,
+  ...over,
+})
+
+describe('an entry', () => {
+  test('that is whole is handed on as it came, unknown members included', () => {
+    expect(complete(FULL)).toBe(FULL)
+  })
+
+  test('with nothing but a slug becomes one that no client can stumble over', () => {
+    expect(complete({ slug: 'bare' })).toMatchObject({
+      slug: 'bare',
+      display_name: 'bare',
+      supported_reasoning_levels: [],
+      shell_type: 'unified_exec',
+      visibility: 'list',
+      supported_in_api: true,
+      support_verbosity: false,
+      truncation_policy: { mode: 'tokens', limit: 10_000 },
+      experimental_supported_tools: [],
+      base_instructions: '',
+      supports_reasoning_summaries: true,
+      supports_parallel_tool_calls: true,
+      context_window: 272_000,
+      max_context_window: 872_000,
+    })
+  })
+
+  test.each(['truncation_policy', 'experimental_supported_tools', 'supported_reasoning_levels', 'priority'])(
+    'whose %s has the wrong type gets a valid one',
+    (name) => {
+      const repaired = complete({ ...FULL, [name]: 'nonsense' })
+      expect(repaired[name]).not.toBe('nonsense')
+      expect(complete(repaired)).toBe(repaired)
+    },
+  )
+
+  test.each([
+    [
+      { context_window: null, max_context_window: 128_000 },
+      { context_window: 128_000, max_context_window: 128_000 },
+    ],
+    [
+      { context_window: 1_000_000, max_context_window: null },
+      { context_window: 1_000_000, max_context_window: 1e6 },
+    ],
+    [
+      { context_window: 128_000, max_context_window: 128_000 },
+      { context_window: 128_000, max_context_window: 128_000 },
+    ],
+  ])('windows %j become %j', (given, expected) => {
+    expect(complete(entry('m', given))).toMatchObject(expected)
+  })
+})
+
+describe('the native list', () => {
+  test('is the union of the accounts, the newer entry of two with one slug', () => {
+    const { catalog } = catalogWith((db) => {
+      put(db, 'acc_a', [entry('shared', { description: 'old' }), entry('only-a', { priority: 2 })], { at: 1 })
+      put(db, 'acc_b', [entry('shared', { description: 'new' })], { at: 2 })
+    })
+    const { models, data } = read(catalog.native(null))
+    expect(models).toMatchObject([{ slug: 'shared', description: 'new' }, { slug: 'only-a' }])
+    expect(data).toMatchObject([{ id: 'shared' }, { id: 'only-a' }])
+  })
+
+  test('is that of the version asked for, or of the nearest one known', () => {
+    const { catalog } = catalogWith((db) => {
+      put(db, 'acc_a', [entry('old')], { version: '0.140.0' })
+      put(db, 'acc_a', [entry('new')])
+    })
+    expect(slugs(catalog.native('0.140.0'))).toEqual(['old'])
+    expect(slugs(catalog.native('0.150.1'))).toEqual(['old'])
+    expect(slugs(catalog.native('0.999.0'))).toEqual(['new'])
+    expect(slugs(catalog.native('0.1.0'))).toEqual(['old'])
+    expect(slugs(catalog.native(null))).toEqual(['new'])
+  })
+
+  test('is empty and valid while nothing is known', () => {
+    expect(read(catalogWith(() => {}).catalog.native(null))).toEqual({ models: [], object: 'list', data: [] })
+  })
+
+  test('is encoded once, and its tag changes with its content only', () => {
+    const { db, catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one')]))
+    const first = catalog.native(null)
+    expect(catalog.native(null)).toBe(first)
+    put(db, 'acc_a', [entry('one')], { at: 2000 })
+    catalog.reload()
+    expect(catalog.native(null).etag).toBe(first.etag)
+    put(db, 'acc_a', [entry('one', { priority: 7 })], { at: 3000 })
+    catalog.reload()
+    expect(catalog.native(null).etag).not.toBe(first.etag)
+  })
+})
+
+describe('a key sees', () => {
+  const two = () => catalogWith((db) => put(db, 'acc_a', [entry('one'), entry('two', { priority: 2 })])).catalog
+
+  test('only the models on its allowlist', () => {
+    const key = policy({ allowedModels: new Set(['two']) })
+    expect(slugs(two().native(null, key))).toEqual(['two'])
+    expect(ids(two().public(key))).toEqual(['two'])
+    expect(two().find('one', key)).toBeNull()
+  })
+
+  test('the others as hidden, where its owner wants that', () => {
+    const key = policy({ allowedModels: new Set(['two']), applyToCodexModel: true })
+    const { models, data } = read(two().native(null, key))
+    expect(models).toMatchObject([
+      { slug: 'one', visibility: 'hide' },
+      { slug: 'two', visibility: 'list' },
+    ])
+    expect(data).toMatchObject([{ id: 'two' }])
+    expect(ids(two().public(key))).toEqual(['two'])
+  })
+
+  test('only the model it enforces', () => {
+    const key = policy({ enforcedModel: 'one', allowedModels: new Set(['two']), applyToCodexModel: true })
+    expect(slugs(two().native(null, key))).toEqual(['one'])
+    expect(ids(two().public(key))).toEqual(['one'])
+  })
+
+  test('another tag than a key with other models', () => {
+    const catalog = two()
+    const key = policy({ allowedModels: new Set(['two']) })
+    expect(catalog.native(null, key).etag).not.toBe(catalog.native(null).etag)
+    expect(catalog.native(null, key)).toBe(catalog.native(null, key))
+  })
+})
+
+describe('the public list', () => {
+  test('tells the default budget, and leaves hidden models out, which can be asked for by name', () => {
+    const { catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one'), entry('hidden', { visibility: 'hide' })]))
+    expect(ids(catalog.public())).toEqual(['one'])
+    expect(catalog.find('hidden')).toMatchObject({ id: 'hidden' })
+    expect(catalog.find('one')).toMatchObject({
+      object: 'model',
+      created: 0,
+      owned_by: 'sluice',
+      context_length: 272_000,
+      contextLength: 272_000,
+      supports_vision: true,
+      metadata: { context_window: 272_000, display_name: 'Strong', max_output_tokens: null },
+      capabilities: { supports_reasoning: true, output_modalities: ['text'] },
+    })
+    expect(catalog.find('one')?.metadata).not.toHaveProperty('service_tiers')
+    expect(catalog.find('unheard-of')).toBeNull()
+  })
+})
+
+describe('what an account offers', () => {
+  test('is the union over the versions, and unknown while nothing was fetched', () => {
+    const { catalog } = catalogWith((db) => {
+      put(db, 'acc_a', [entry('old')], { version: '0.140.0' })
+      put(db, 'acc_a', [entry('new')])
+    })
+    expect([...(catalog.modelsOf('acc_a') ?? [])].sort()).toEqual(['new', 'old'])
+    expect(catalog.modelsOf('acc_b')).toBeNull()
+  })
+
+  test('outlives an empty answer, and goes with the account', () => {
+    const { db, catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one')]))
+    expect(put(db, 'acc_a', [])).toBe(false)
+    expect(put(db, 'acc_gone', [entry('one')])).toBe(false)
+    catalog.reload()
+    expect([...(catalog.modelsOf('acc_a') ?? [])]).toEqual(['one'])
+    expect(catalog.modelsOf('acc_gone')).toBeNull()
+  })
+
+  test('is reported as changed only when it did', () => {
+    const { db } = catalogWith((db) => put(db, 'acc_a', [entry('one')]))
+    expect(put(db, 'acc_a', [entry('one')], { at: 2000 })).toBe(false)
+    expect(put(db, 'acc_a', [entry('two')], { at: 3000 })).toBe(true)
+  })
+
+  test('tells which models want sockets', () => {
+    const { catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one', { prefer_websockets: true }), entry('two')]))
+    expect(catalog.prefersWebsockets('one')).toBe(true)
+    expect(catalog.prefersWebsockets('two')).toBe(false)
+  })
+})
+
+describe('client versions', () => {
+  test('the pinned one and the last eight seen are kept up to date; rubbish is not', () => {
+    const { catalog } = catalogWith(() => {})
+    for (let minor = 1; minor <= 10; minor++) catalog.noteClientVersion(`0.${minor}.0`)
+    catalog.noteClientVersion('0.4.0')
+    catalog.noteClientVersion(PINNED_CLIENT_VERSION)
+    catalog.noteClientVersion('../../etc/passwd')
+    const seen = ['0.3.0', '0.5.0', '0.6.0', '0.7.0', '0.8.0', '0.9.0', '0.10.0', '0.4.0']
+    expect(catalog.versions()).toEqual([PINNED_CLIENT_VERSION, ...seen])
+  })
+
+  test('are known again after a restart, and forgotten rows go', () => {
+    const { db, catalog } = catalogWith((db) => {
+      put(db, 'acc_a', [entry('one')], { version: '0.140.0' })
+      put(db, 'acc_a', [entry('one')])
+    })
+    expect(catalog.versions()).toEqual([PINNED_CLIENT_VERSION, '0.140.0'])
+    commit(db, (tx) => dropOldCatalogs(tx, [PINNED_CLIENT_VERSION]))
+    expect(new Catalog(db).versions()).toEqual([PINNED_CLIENT_VERSION])
+  })
+
+  test('a new one is fetched once, by whoever comes first, and not again at once when it failed', async () => {
+    const { catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one')]))
+    let fetches = 0
+    const fetch = async () => {
+      fetches++
+      throw new Error('unreachable')
+    }
+    await Promise.all([catalog.ensure('0.170.0', 0, fetch), catalog.ensure('0.170.0', 1, fetch)])
+    await catalog.ensure('0.170.0', 59_999, fetch)
+    expect(fetches).toBe(1)
+    await catalog.ensure('0.170.0', 60_000, fetch)
+    expect(fetches).toBe(2)
+    await catalog.ensure(PINNED_CLIENT_VERSION, 60_000, fetch)
+    expect(fetches).toBe(2)
+  })
+
+  test('nearest: itself, else the newest before it, else the oldest after it', () => {
+    const known = ['0.140.0', '0.150.1', '0.169.0', '0.170.0-alpha.1', '0.170.0']
+    expect(nearestVersion(known, '0.150.1')).toBe('0.150.1')
+    expect(nearestVersion(known, '0.160.0')).toBe('0.150.1')
+    expect(nearestVersion(known, '0.171.0')).toBe('0.170.0')
+    expect(nearestVersion(known, '0.170.0-alpha.2')).toBe('0.170.0-alpha.1')
+    expect(nearestVersion(known, '0.9.0')).toBe('0.140.0')
+    expect(nearestVersion([], '0.9.0')).toBeNull()
+  })
+
+  test.each(['0.169.0', '0.170.0-alpha.1', '1.0.0+build'])('%s is one', (text) => {
+    expect(isClientVersion(text)).toBe(true)
+  })
+
+  test.each(['', 'latest', '0.169', '0.169.0&x=1', '0.169.0 ', '999999.0.0'])('%j is none', (text) => {
+    expect(isClientVersion(text)).toBe(false)
+  })
+})

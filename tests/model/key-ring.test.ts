@@ -1,0 +1,130 @@
+/** The keys in memory: what a change of a key, or of its counters, means for turns that are running. */
+import { describe, expect, test } from 'bun:test'
+import { commit, type Db } from '../../db/commit.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { deleteKey, KeyPatch, regenerateKey, updateKey } from '../../src/model/api-keys.ts'
+import { WINDOW_MS } from '../../src/model/key-limits.ts'
+import { type KeyPolicy, KeyRing } from '../../src/model/key-ring.ts'
+import { deltaStatement, type LimitDelta, reserve } from '../../src/model/reservations.ts'
+import { testDb } from '../support/db.ts'
+import { aKey, anActor } from '../support/keys.ts'
+
+const NOW = Date.UTC(2026, 0, 1)
+const doing = { actor: anActor(NOW), random: seededRandom(5) }
+const estimate = { model: 'strong', inputTokens: 10, outputTokens: 5, costMicros: 1 }
+const limits = [{ limitType: 'total_tokens', limitWindow: 'daily', maxValue: 100 }]
+
+const edit = (db: Db, id: string, patch: Record<string, unknown>) =>
+  commit(db, (tx) => updateKey(tx, id, KeyPatch.parse(patch), doing))
+
+const open = (input: Record<string, unknown> = { limits }) => {
+  const { db, sqlite } = testDb()
+  const { row, key } = aKey(db, input, { at: NOW })
+  const ring = new KeyRing(db)
+  const flush = (deltas: readonly LimitDelta[]) => {
+    for (const { limitId, delta, resetAt } of deltas) sqlite.query(deltaStatement).run({ limitId, delta, resetAt })
+  }
+  return { db, sqlite, id: row.id, hash: row.keyHash, key, ring, flush, policy: () => ring.find(key)! }
+}
+
+const counters = ({ limits }: KeyPolicy) => limits.map(({ settled, reserved }) => [settled, reserved])
+
+describe('finding', () => {
+  test('a key by itself or by its hash, and nothing by anything else', () => {
+    const { ring, key, hash, id } = open()
+    expect(ring.find(key)?.id).toBe(id)
+    expect(ring.byHash(hash)).toBe(ring.find(key))
+    for (const wrong of ['', key.slice(0, -1), `${key} `, hash, 'sk-clb-']) expect(ring.find(wrong)).toBeNull()
+  })
+
+  test('what a policy says', () => {
+    const { policy } = open({
+      allowedModels: ['strong'],
+      enforcedModel: 'strong',
+      allowedReasoningEfforts: ['low', 'high'],
+      enforcedServiceTier: 'fast',
+      assignedAccountIds: [],
+      usageSections: 'upstream_limits',
+      expiresAt: '2026-01-01T00:00:00Z',
+    })
+    expect(policy()).toMatchObject({ enforcedModel: 'strong', tier: 'priority', isActive: true, expiresAt: NOW })
+    expect([...policy().allowedModels!]).toEqual(['strong'])
+    expect([...policy().efforts.allowed!]).toEqual(['low', 'high'])
+    expect(policy().scope?.size).toBe(0)
+    expect([...policy().usageSections]).toEqual(['upstream_limits'])
+    expect(Object.isFrozen(policy())).toBe(true)
+  })
+
+  test('null means everything, an empty allowlist too', () => {
+    const { policy } = open({ allowedModels: [] })
+    expect(policy()).toMatchObject({ allowedModels: null, scope: null, efforts: { enforced: null, allowed: null } })
+  })
+
+  test('changes are seen after a reload: edited, renewed, deleted', () => {
+    const { db, id, key, ring } = open()
+    edit(db, id, { isActive: false })
+    expect(ring.find(key)?.isActive).toBe(true)
+    ring.reload()
+    expect(ring.find(key)?.isActive).toBe(false)
+    const renewed = commit(db, (tx) => regenerateKey(tx, id, doing))
+    ring.reload()
+    expect([ring.find(key), ring.find(renewed.key)?.id]).toEqual([null, id])
+    commit(db, (tx) => deleteKey(tx, id, doing.actor))
+    ring.reload()
+    expect(ring.find(renewed.key)).toBeNull()
+  })
+})
+
+describe('a reload while turns run', () => {
+  test('keeps what they hold, and their settlement reaches the new policy', () => {
+    const { db, id, ring, policy } = open()
+    const before = policy()
+    const reservation = reserve(before, estimate, NOW)
+    edit(db, id, { limits: [{ ...limits[0], maxValue: 500 }] })
+    ring.reload()
+    expect(policy()).not.toBe(before)
+    expect(policy().limits[0]).toMatchObject({ maxValue: 500, reserved: 15 })
+    reservation.settle(estimate)
+    expect(counters(policy())).toEqual([[15, 0]])
+  })
+
+  test('takes the counters from the rows, which the ledger has completed', () => {
+    const { ring, policy, flush } = open()
+    flush(reserve(policy(), estimate, NOW).settle(estimate))
+    const running = reserve(policy(), estimate, NOW)
+    ring.reload()
+    expect(counters(policy())).toEqual([[15, 15]])
+    flush(running.settle({ ...estimate, inputTokens: 20 }))
+    ring.reload()
+    expect(counters(policy())).toEqual([[40, 0]])
+  })
+
+  test('sees a reset of the use', () => {
+    const { db, id, ring, policy, flush } = open()
+    flush(reserve(policy(), estimate, NOW).settle(estimate))
+    edit(db, id, { resetUsage: true })
+    ring.reload()
+    expect(counters(policy())).toEqual([[0, 0]])
+  })
+
+  test('does not bring back a window that has ended in memory', () => {
+    const { ring, policy, flush } = open()
+    flush(reserve(policy(), estimate, NOW).settle(estimate))
+    const running = reserve(policy(), estimate, NOW + WINDOW_MS.daily)
+    ring.reload()
+    expect(policy().limits[0]).toMatchObject({ settled: 0, reserved: 15, resetAt: NOW + 2 * WINDOW_MS.daily })
+    flush(running.settle(estimate))
+    ring.reload()
+    expect(counters(policy())).toEqual([[15, 0]])
+  })
+
+  test('a limit that was taken away is settled nowhere', () => {
+    const { db, id, ring, policy, flush, sqlite } = open()
+    const running = reserve(policy(), estimate, NOW)
+    edit(db, id, { limits: [] })
+    ring.reload()
+    flush(running.settle(estimate))
+    expect(policy().limits).toEqual([])
+    expect(sqlite.query('SELECT count(*) AS n FROM api_key_limits').get()).toEqual({ n: 0 })
+  })
+})

@@ -1,0 +1,343 @@
+/** The request log: each filter, pages that stay whole while rows arrive, what is hidden, and what is forgotten. */
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { commit, type Db } from '../../db/commit.ts'
+import { accounts, affinity } from '../../db/schema/accounts.ts'
+import { apiKeys } from '../../db/schema/keys.ts'
+import { attempts, requests } from '../../db/schema/requests.ts'
+import { retain } from '../../src/jobs/retention.ts'
+import { recentRequests, requestLog, requestLogOptions, requestLogs } from '../../src/model/request-log.ts'
+import { LogFilters, LogQuery } from '../../src/model/request-log-query.ts'
+import { ManualClock } from '../support/clock.ts'
+import { testDb } from '../support/db.ts'
+
+const START = Date.UTC(2026, 0, 10)
+const DAY_MS = 86_400_000
+const ALL = { sensitive: true }
+const LITTLE = { sensitive: false }
+
+let db: Db
+
+beforeEach(() => {
+  db = testDb().db
+  commit(db, (tx) => {
+    tx.insert(accounts)
+      .values([anAccount('acc_a', 'Main seat'), anAccount('acc_b', null)])
+      .run()
+    tx.insert(apiKeys).values({ id: 'key_a', name: 'Laptop', keyHash: 'h', keyPrefix: 'sk-1', createdAt: 0 }).run()
+  })
+})
+
+const anAccount = (id: string, alias: string | null): typeof accounts.$inferInsert => ({
+  id,
+  alias,
+  email: `${id}@example.com`,
+  planType: 'pro',
+  accessTokenSealed: '',
+  refreshTokenSealed: '',
+  idTokenSealed: '',
+  lastRefreshAt: 0,
+  createdAt: 0,
+})
+
+type Row = typeof requests.$inferInsert
+
+const aRow = (id: string, row: Partial<Row> = {}): Row => ({
+  id,
+  requestId: `client-${id}`,
+  startedAt: START,
+  route: '/v1/responses',
+  kind: 'normal',
+  transport: 'http',
+  status: 'ok',
+  httpStatus: 200,
+  attempts: 1,
+  totalMs: 10.5,
+  ...row,
+})
+
+const add = (...rows: Row[]) => commit(db, (tx) => void tx.insert(requests).values(rows).run())
+
+const ids = (asked: Record<string, unknown>, sight = ALL) =>
+  requestLogs(db, LogQuery.parse(asked), sight)
+    .requests.map(({ id }) => id)
+    .sort()
+
+describe('filters', () => {
+  beforeEach(() =>
+    add(
+      aRow('1', {
+        accountId: 'acc_a',
+        keyId: 'key_a',
+        model: 'strong',
+        reasoningEffort: 'high',
+        conversationHash: 'talk',
+      }),
+      aRow('2', {
+        accountId: 'acc_b',
+        model: 'strong',
+        startedAt: START + 1000,
+        clientIp: '192.0.2.7',
+        userAgent: 'codex_cli/1.0 x',
+      }),
+      aRow('3', { model: 'weak', reasoningEffort: 'low', status: 'cancelled', startedAt: START + 2000 }),
+      aRow('4', { status: 'error', errorCode: 'usage_limit_reached', startedAt: START + 3000 }),
+      aRow('5', { status: 'error', errorCode: 'insufficient_quota', errorMessage: '100%_used up' }),
+      aRow('6', { status: 'error', errorCode: 'upstream_error', errorMessage: '100 percent used' }),
+      aRow('7', { status: 'error', responseId: 'resp_A\\B' }),
+    ),
+  )
+
+  test.each<[Record<string, unknown>, string]>([
+    [{}, '1234567'],
+    [{ accountId: 'acc_a' }, '1'],
+    [{ accountId: ['acc_a', 'acc_b'] }, '12'],
+    [{ apiKeyId: ['key_a', 'key_gone'] }, '1'],
+    [{ model: 'strong' }, '12'],
+    [{ model: ['strong', 'weak'], reasoningEffort: 'low' }, '3'],
+    [{ modelOption: ['strong:::', 'weak:::low'] }, '23'],
+    [{ modelOption: 'strong:::high' }, '1'],
+    [{ conversation_id: 'talk' }, '1'],
+    [{ since: '2026-01-10T00:00:01Z' }, '234'],
+    [{ since: '2026-01-10T02:00:01+02:00', until: '2026-01-10T00:00:02' }, '23'],
+    [{ status: 'ok' }, '12'],
+    [{ status: 'cancelled' }, '3'],
+    [{ status: 'rate_limit' }, '4'],
+    [{ status: 'quota' }, '5'],
+    [{ status: 'error' }, '67'],
+    [{ status: ['rate_limit', 'cancelled'] }, '34'],
+    [{ status: ['all', 'ok'] }, '1234567'],
+    [{ status: 'error', model: 'strong' }, ''],
+    [{ search: 'CLIENT-3' }, '3'],
+    [{ search: 'main seat' }, '1'],
+    [{ search: 'acc_b@example' }, '2'],
+    [{ search: 'laptop' }, '1'],
+    [{ search: '100%' }, '5'],
+    [{ search: '%_u' }, '5'],
+    [{ search: '_' }, '124567'],
+    [{ search: 'A\\b' }, '7'],
+    [{ search: "' OR 1=1 --" }, ''],
+    [{ search: '192.0.2' }, '2'],
+  ])('%j finds %s', (asked, found) => {
+    expect(ids(asked).join('')).toBe(found)
+    expect(requestLogs(db, LogQuery.parse(asked), ALL).total).toBe(found.length)
+  })
+
+  test('addresses and user agents are neither shown nor found without the permission', () => {
+    expect(ids({ search: '192.0.2' }, LITTLE)).toEqual([])
+    expect(ids({ search: 'codex_cli' }, LITTLE)).toEqual([])
+    expect(requestLog(db, '2', LITTLE)).toMatchObject({ clientIp: null, useragent: null, useragentGroup: 'codex_cli' })
+    expect(requestLog(db, '2', ALL)).toMatchObject({ clientIp: '192.0.2.7', useragent: 'codex_cli/1.0 x' })
+    expect(requestLog(db, '1', LITTLE)?.conversationId).toBeNull()
+    expect(requestLog(db, '1', ALL)?.conversationId).toBe('talk')
+  })
+
+  test('the options are what occurs under the filters', () => {
+    expect(requestLogOptions(db, LogFilters.parse({}))).toEqual({
+      accountIds: ['acc_a', 'acc_b'],
+      modelOptions: [
+        { model: 'strong', reasoningEffort: null },
+        { model: 'strong', reasoningEffort: 'high' },
+        { model: 'weak', reasoningEffort: 'low' },
+      ],
+      apiKeys: [{ id: 'key_a', name: 'Laptop', keyPrefix: 'sk-1' }],
+      statuses: ['ok', 'cancelled', 'rate_limit', 'quota', 'error'],
+    })
+    expect(requestLogOptions(db, LogFilters.parse({ model: 'weak' }))).toMatchObject({
+      accountIds: [],
+      modelOptions: [{ model: 'weak' }],
+      statuses: ['cancelled'],
+    })
+  })
+
+  test.each([
+    { limit: '0' },
+    { limit: '1001' },
+    { status: 'fine' },
+    { since: 'yesterday' },
+    { cursor: 'bm9uc2Vuc2U' },
+    { offset: '-1' },
+  ])('%j is refused', (asked) => {
+    expect(LogQuery.safeParse(asked).success).toBe(false)
+  })
+})
+
+describe('pages', () => {
+  test('following the cursor shows every row once, also when rows of the same moment and new rows arrive meanwhile', () => {
+    add(...Array.from({ length: 23 }, (_, i) => aRow(`r${i}`, { startedAt: START + Math.floor(i / 4) })))
+    const seen: string[] = []
+    let cursor: string | null = null
+    let arrivals = 0
+    do {
+      const page = requestLogs(db, LogQuery.parse({ limit: '5', ...(cursor && { cursor }) }), ALL)
+      seen.push(...page.requests.map(({ id }) => id))
+      expect(page.hasMore).toBe(page.nextCursor !== null)
+      add(aRow(`new${arrivals++}`, { startedAt: START + DAY_MS }))
+      cursor = page.nextCursor
+    } while (cursor !== null)
+    expect(seen.filter((id) => id.startsWith('new'))).toEqual([])
+    expect(seen).toHaveLength(23)
+    expect(new Set(seen).size).toBe(23)
+  })
+
+  test('newest first, with an offset for those who count', () => {
+    add(...Array.from({ length: 5 }, (_, i) => aRow(`r${i}`, { startedAt: START + i })))
+    const page = requestLogs(db, LogQuery.parse({ limit: '2', offset: '1' }), ALL)
+    expect(page.requests.map(({ id }) => id)).toEqual(['r3', 'r2'])
+    expect(page).toMatchObject({ total: 5, hasMore: true })
+  })
+
+  test('counting stops beyond ten thousand', () => {
+    const rows = Array.from({ length: 10_001 }, (_, i) => aRow(`r${i}`, i === 0 ? { model: 'rare' } : {}))
+    for (let at = 0; at < rows.length; at += 900) add(...rows.slice(at, at + 900))
+    expect(requestLogs(db, LogQuery.parse({}), ALL).total).toBeNull()
+    commit(db, (tx) => void tx.delete(requests).where(eq(requests.model, 'rare')).run())
+    expect(requestLogs(db, LogQuery.parse({}), ALL).total).toBe(10_000)
+  })
+})
+
+describe('one request', () => {
+  test('tells tokens, cost, phases and each attempt with what was considered', () => {
+    add(
+      aRow('1', {
+        accountId: 'acc_a',
+        keyId: 'key_a',
+        inputTokens: 100,
+        cachedInputTokens: 30,
+        outputTokens: 20,
+        costMicros: 1_250_000,
+        admitMs: 0.1,
+        selectMs: 0.25,
+        connectMs: 5.125,
+        firstEventMs: 80,
+        phase: 'finish',
+        attempts: 2,
+      }),
+    )
+    commit(db, (tx) => {
+      const attempt = { requestRowId: '1', startedAt: START, durationMs: 3 }
+      const considered = [
+        { id: 'acc_a', score: 0.5, skipped: null, until: null },
+        { id: 'acc_b', skipped: 'paused', until: START },
+        7,
+      ]
+      tx.insert(attempts)
+        .values({ ...attempt, n: 2, accountId: 'acc_a', outcome: 'ok', upstreamStatus: 200 })
+        .run()
+      tx.insert(attempts)
+        .values({
+          ...attempt,
+          n: 1,
+          accountId: 'acc_gone',
+          outcome: 'failed',
+          upstreamStatus: 429,
+          code: 'usage_limit_reached',
+          considered,
+        })
+        .run()
+    })
+    expect(requestLog(db, '1', ALL)).toMatchObject({
+      requestedAt: '2026-01-10T00:00:00.000Z',
+      accountName: 'Main seat',
+      planType: 'pro',
+      apiKeyName: 'Laptop',
+      tokens: 120,
+      costUsd: 1.25,
+      failurePhase: null,
+      upstreamStatusCode: 200,
+      upstreamErrorCode: null,
+      attemptCount: 2,
+      latencyMs: 10.5,
+      phases: { admitMs: 0.1, selectMs: 0.25, connectMs: 5.125, firstEventMs: 80, totalMs: 10.5 },
+      attempts: [
+        {
+          n: 1,
+          accountId: 'acc_gone',
+          accountName: null,
+          code: 'usage_limit_reached',
+          considered: [
+            { accountId: 'acc_a', score: 0.5, skipped: null, until: null },
+            { accountId: 'acc_b', score: null, skipped: 'paused', until: '2026-01-10T00:00:00.000Z' },
+          ],
+        },
+        { n: 2, accountName: 'Main seat', considered: [] },
+      ],
+    })
+    expect(requestLog(db, '2', ALL)).toBeNull()
+  })
+
+  test('where a turn failed is told, and unknown tokens are not zero', () => {
+    add(aRow('1', { status: 'error', phase: 'connect', errorCode: 'upstream_unreachable' }))
+    expect(requestLog(db, '1', ALL)).toMatchObject({ failurePhase: 'connect', tokens: null, costUsd: null })
+  })
+
+  test('the short list names account and key and survives their deletion', () => {
+    add(
+      aRow('1', { accountId: 'acc_b', keyId: 'key_a' }),
+      aRow('2', { accountId: 'gone', keyId: 'gone', startedAt: START + 1 }),
+    )
+    expect(recentRequests(db, 5)).toMatchObject([
+      { id: '2', accountName: null, keyName: null, startedAt: START + 1 },
+      { id: '1', accountName: 'acc_b@example.com', keyName: 'Laptop' },
+    ])
+    expect(recentRequests(db, 1)).toHaveLength(1)
+  })
+})
+
+describe('retention', () => {
+  const forget = async (requestLogRetentionDays: number, clock = new ManualClock(START)) => {
+    const settings = { current: () => ({ requestLogRetentionDays, conversationAffinityMaxAgeDays: 30 }) }
+    const done = retain({ db, clock, settings }, new AbortController().signal)
+    await clock.advance('10s')
+    await done
+  }
+
+  const addOld = (count: number) => {
+    add(...Array.from({ length: count }, (_, i) => aRow(`old${i}`, { startedAt: START - 8 * DAY_MS - i })))
+    commit(db, (tx) => {
+      for (let i = 0; i < count; i++)
+        tx.insert(attempts)
+          .values({ requestRowId: `old${i}`, n: 1, startedAt: 0, durationMs: 1, outcome: 'ok' })
+          .run()
+    })
+  }
+
+  test('old rows go with their attempts, the rest stays', async () => {
+    addOld(1)
+    add(aRow('young', { startedAt: START - 7 * DAY_MS }))
+    await forget(7)
+    expect(recentRequests(db, 9).map(({ id }) => id)).toEqual(['young'])
+    expect(db.select().from(attempts).all()).toEqual([])
+  })
+
+  test('at most 500 in one go, with a pause in which it can be stopped', async () => {
+    addOld(1100)
+    const clock = new ManualClock(START)
+    const stop = new AbortController()
+    const settings = { current: () => ({ requestLogRetentionDays: 7, conversationAffinityMaxAgeDays: 30 }) }
+    const running = retain({ db, clock, settings }, stop.signal)
+    expect(recentRequests(db, 2000)).toHaveLength(600)
+    await clock.advance('50ms')
+    expect(recentRequests(db, 2000)).toHaveLength(100)
+    stop.abort(new Error('stopped'))
+    await expect(running).rejects.toThrow('stopped')
+    expect(recentRequests(db, 2000)).toHaveLength(100)
+  })
+
+  test('zero days keeps the log for ever, and owners go by their own age', async () => {
+    addOld(3)
+    const owner = (keyHash: string, days: number) =>
+      ({ kind: 'ciphertext', keyHash, accountId: 'acc_a', mixed: false, usedAt: START - days * DAY_MS }) as const
+    commit(
+      db,
+      (tx) =>
+        void tx
+          .insert(affinity)
+          .values([owner('old', 31), owner('young', 29)])
+          .run(),
+    )
+    await forget(0)
+    expect(recentRequests(db, 9)).toHaveLength(3)
+    expect(db.select().from(affinity).all()).toEqual([owner('young', 29)])
+  })
+})

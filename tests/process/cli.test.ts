@@ -1,0 +1,186 @@
+/** The command line as people and containers run it: real processes on a data folder, alone and beside a server. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runCommand, spawnServer } from '../support/spawn.ts'
+import { createUpstream } from '../support/upstream/app.ts'
+
+let folder: string
+let dataDir: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-cli-'))
+  dataDir = join(folder, 'data')
+})
+
+afterEach(() => rmSync(folder, { recursive: true }))
+
+const sluice = (...args: string[]) => runCommand(args, { dataDir })
+const json = async (...args: string[]) => JSON.parse((await sluice(...args, '--json')).stdout)
+
+const authFile = (name: string, email: string): string => {
+  const path = join(folder, name)
+  writeFileSync(path, createUpstream().addAccount({ email, plan: 'pro' }).authJson())
+  return path
+}
+
+describe('accounts', () => {
+  test('are imported, the bad file is named, the good one kept', async () => {
+    const bad = join(folder, 'bad.json')
+    writeFileSync(bad, '{"OPENAI_API_KEY":"sk-secret"}')
+    const result = await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'), bad, join(folder, 'none'))
+    expect(result.exitCode).toBe(1)
+    expect(result.stdout).toMatch(/^Imported ada@example\.test \(pro\) as acc_\w+\n$/)
+    expect(result.stderr).toContain(`${bad}: holds no tokens`)
+    expect(result.stderr).toContain('none: cannot be read (ENOENT)')
+    expect(result.stderr).not.toContain('sk-secret')
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700)
+    for (const name of readdirSync(dataDir)) expect(statSync(join(dataDir, name)).mode & 0o077).toBe(0)
+    expect(existsSync(join(dataDir, 'sluice.lock'))).toBe(false)
+  })
+
+  test('are paused by e-mail, resumed by the beginning of the id, listed and removed', async () => {
+    await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'))
+    expect((await sluice('accounts', 'pause', 'ADA@example.test')).stdout).toStartWith('Paused ada@example.test (acc_')
+    const [{ accountId, status }] = (await json('accounts', 'list')).accounts
+    expect(status).toBe('paused')
+    expect((await sluice('accounts', 'resume', accountId.slice(0, 10))).exitCode).toBe(0)
+    const { stdout } = await sluice('accounts', 'list')
+    expect(stdout.split('\n')[0]).toMatch(/^ID +ACCOUNT +PLAN +STATUS/)
+    expect(stdout.split('\n')[1]).toMatch(/^acc_\w+ +ada@example\.test +pro +active/)
+    expect((await sluice('accounts', 'remove', accountId)).exitCode).toBe(0)
+    expect((await json('accounts', 'list')).accounts).toEqual([])
+  })
+
+  test('that are not there, or could be several, are refused', async () => {
+    await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'), authFile('b.json', 'bob@example.test'))
+    const missing = await sluice('accounts', 'pause', 'eve@example.test')
+    expect([missing.exitCode, missing.stderr]).toEqual([1, 'sluice: There is no account "eve@example.test".\n'])
+    const several = await sluice('accounts', 'pause', 'acc_')
+    expect(several.exitCode).toBe(2)
+    expect(several.stderr).toContain('could be 2 accounts')
+  })
+})
+
+describe('keys', () => {
+  test('are shown once, whole and alone on stdout, and never again', async () => {
+    const limits = [
+      '--limit',
+      'requests:5h:100',
+      '--limit',
+      'cost_usd:monthly:2.5:gpt-5.5',
+      '--limit',
+      'total_tokens:daily:5M',
+    ]
+    const made = await sluice('keys', 'create', '--name', 'laptop', '--model', 'gpt-5.5', ...limits)
+    expect(made.exitCode).toBe(0)
+    const key = made.stdout.trim()
+    expect(key).toMatch(/^sk-clb-[\w-]{43}$/)
+    const [listed] = await json('keys', 'list')
+    expect(listed).toMatchObject({ name: 'laptop', allowedModels: ['gpt-5.5'], isActive: true })
+    expect(listed.limits).toMatchObject([
+      { limitType: 'cost_usd', maxValue: 2_500_000, modelFilter: 'gpt-5.5' },
+      { limitType: 'requests', maxValue: 100 },
+      { limitType: 'total_tokens', maxValue: 5_000_000 },
+    ])
+    expect((await sluice('keys', 'revoke', 'laptop')).exitCode).toBe(0)
+    const { stdout } = await sluice('keys', 'list')
+    expect(stdout).toContain('manual')
+    expect(stdout).not.toContain(key)
+  })
+
+  test.each([
+    [[], '--name laptop'],
+    [['--name', 'x', '--limit', 'tokens:5h:1'], 'type:window:max'],
+    [['--name', 'x', '--limit', 'requests:5h:-1'], 'type:window:max'],
+    [['--name', 'x', '--expires', 'soon'], '--expires soon is not a date'],
+    [['--name', ''], 'name'],
+    [['--nmae', 'x'], "Unknown option '--nmae'"],
+  ])('create %j is refused with a hint', async (args, hint) => {
+    const { exitCode, stderr, stdout } = await sluice('keys', 'create', ...args)
+    expect([exitCode, stdout]).toEqual([2, ''])
+    expect(stderr).toContain(hint)
+  })
+})
+
+describe('settings', () => {
+  test('are set together or not at all', async () => {
+    const set = await sluice('settings', 'set', 'apiKeyAuthEnabled=true', 'routingStrategy=fill_first')
+    expect(set).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('routingStrategy = fill_first') })
+    expect((await sluice('settings', 'get', 'routingStrategy')).stdout).toBe('fill_first\n')
+    const bad = await sluice('settings', 'set', 'proxyAccountStreamLimit=4', 'routingStrategy=luck')
+    expect(bad.exitCode).toBe(2)
+    expect(await json('settings', 'get', 'proxyAccountStreamLimit')).toEqual({ proxyAccountStreamLimit: 8 })
+    expect((await sluice('settings', 'get', 'nonsense')).exitCode).toBe(2)
+    expect((await sluice('settings', 'set', 'routingStrategy=single_account')).stderr).toContain('singleAccountId')
+  })
+})
+
+test.each([
+  [[], 2, 'Name a command'],
+  [['toString'], 2, 'There is no command "toString"'],
+  [['accounts', 'explode'], 2, 'it has import, list, pause, resume, remove'],
+] as const)('%j ends with %d', async (args, code, hint) => {
+  const { exitCode, stderr } = await sluice(...args)
+  expect(exitCode).toBe(code)
+  expect(stderr).toContain(hint)
+  expect(stderr).not.toContain('    at ')
+  expect(existsSync(dataDir)).toBe(false)
+})
+
+test('help and version open nothing', async () => {
+  expect((await sluice('help')).stdout).toContain('Usage: sluice')
+  expect((await sluice('accounts', '--help')).exitCode).toBe(0)
+  expect((await sluice('version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+  expect(existsSync(dataDir)).toBe(false)
+})
+
+describe('the key of the folder', () => {
+  test('another one stops everything with a clear message', async () => {
+    await sluice('keys', 'list')
+    writeFileSync(join(dataDir, 'encryption.key'), `${Buffer.alloc(32, 1).toString('base64url')}\n`)
+    const { exitCode, stderr } = await sluice('accounts', 'list')
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('is not the key this database was sealed with')
+    expect(stderr).not.toContain('    at ')
+  })
+
+  test('a missing one is not replaced by a new one', async () => {
+    await sluice('keys', 'list')
+    rmSync(join(dataDir, 'encryption.key'))
+    const { exitCode, stderr } = await sluice('accounts', 'list')
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('encryption.key is missing')
+    expect(existsSync(join(dataDir, 'encryption.key'))).toBe(false)
+  })
+})
+
+describe('beside a running server', () => {
+  test('health is told by the exit code, and what is written is seen by the server', async () => {
+    // Nothing listens there: the server finds out, and says so in its log.
+    const nowhere = 'http://127.0.0.1:1'
+    const upstream = { CODEX_LB_UPSTREAM_BASE_URL: nowhere, CODEX_LB_AUTH_BASE_URL: nowhere }
+    await using server = await spawnServer({ dataDir, env: upstream })
+    expect((await runCommand(['healthcheck'], { env: server.env })).exitCode).toBe(0)
+    await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'))
+    expect(await seen(server.url, (accounts) => accounts.length === 1)).toBe(true)
+    await sluice('accounts', 'pause', 'ada@example.test')
+    expect(await seen(server.url, ([account]) => account?.status === 'paused')).toBe(true)
+    await server.stop()
+    const dead = await runCommand(['healthcheck'], { env: server.env })
+    expect(dead.exitCode).toBe(1)
+    expect(dead.stderr).toContain('not ready')
+  }, 30_000)
+})
+
+/** Asks until the list is as expected; the server looks for foreign writes once a second. */
+async function seen(url: string, isExpected: (accounts: { status: string }[]) => boolean): Promise<boolean> {
+  const deadline = performance.now() + 3000
+  while (performance.now() < deadline) {
+    const { accounts } = (await (await fetch(`${url}/api/accounts`)).json()) as { accounts: { status: string }[] }
+    if (isExpected(accounts)) return true
+    await Bun.sleep(20)
+  }
+  return false
+}

@@ -1,0 +1,142 @@
+/** Access tokens: renewed one at a time, stored before use, and never at the cost of the account. */
+import { describe, expect, test } from 'bun:test'
+import { AppError } from '../../src/errors.ts'
+import { RefreshError } from '../../src/upstream/oauth.ts'
+import { poolOfOne, rejection } from './pool-of-one.ts'
+
+const DAY_MS = 86_400_000
+
+describe('a token in good order', () => {
+  test('is there without waiting', () => {
+    const { credentials, id, sim } = poolOfOne()
+    expect(credentials.fresh(id)).toMatchObject({
+      id,
+      accessToken: sim.accessToken,
+      chatgptAccountId: sim.chatgptAccountId,
+    })
+  })
+
+  test('of an unknown account is an error', () => {
+    const { credentials } = poolOfOne()
+    expect(() => credentials.fresh('acc_unknown')).toThrow(new AppError('account_not_found'))
+  })
+
+  test('is renewed after eight days, not before', async () => {
+    const { credentials, id, clock, sim, refreshes } = poolOfOne()
+    const first = sim.accessToken
+    await clock.advance(8 * DAY_MS - 1)
+    expect(credentials.fresh(id)).toMatchObject({ accessToken: first })
+    expect(credentials.due(clock.now())).toEqual([])
+    await clock.advance(1)
+    expect(credentials.due(clock.now())).toEqual([id])
+    expect((await credentials.fresh(id)).accessToken).toBe(sim.accessToken)
+    expect(sim.accessToken).not.toBe(first)
+    expect(refreshes()).toBe(1)
+    expect(credentials.due(clock.now())).toEqual([])
+  })
+
+  test('is renewed when it has expired, however young', async () => {
+    const { credentials, id, clock, sim } = poolOfOne({ accessTokenTtlMs: 3_600_000 })
+    const first = sim.accessToken
+    await clock.advance('1h')
+    expect((await credentials.fresh(id)).accessToken).not.toBe(first)
+  })
+})
+
+describe('a refused token', () => {
+  test('is renewed once for all who had it refused', async () => {
+    const { credentials, id, sim, refreshes, upstream } = poolOfOne()
+    const rejected = sim.accessToken
+    const renewed = await Promise.all(Array.from({ length: 20 }, () => credentials.refresh(id, rejected)))
+    expect(new Set(renewed.map(({ accessToken }) => accessToken))).toEqual(new Set([sim.accessToken]))
+    expect(refreshes()).toBe(1)
+    expect((await credentials.refresh(id, rejected)).accessToken).toBe(sim.accessToken)
+    expect(refreshes()).toBe(1)
+    expect(upstream.oddities).toEqual([])
+  })
+
+  test('keeps its refresh token safe: each rotation is spent once', async () => {
+    const { credentials, id, sim, stored } = poolOfOne()
+    for (let round = 0; round < 5; round++) {
+      const { accessToken } = await credentials.refresh(id, sim.accessToken)
+      expect(accessToken).toBe(sim.accessToken)
+      expect(stored()).toEqual({ accessToken, refreshToken: sim.refreshToken, idToken: sim.idToken })
+    }
+  })
+
+  test('is stored before anybody gets the new one', async () => {
+    const { credentials, id, sim, stored } = poolOfOne()
+    const seen = credentials.refresh(id, sim.accessToken).then(({ accessToken }) => [accessToken, stored().accessToken])
+    const [given, kept] = await seen
+    expect(kept).toBe(given!)
+  })
+
+  test('gives nothing out when it cannot be stored', async () => {
+    const { credentials, id, sim, sqlite } = poolOfOne()
+    sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    expect(String(await rejection(credentials.refresh(id, sim.accessToken)))).toContain('disk full')
+  })
+
+  test('yields to tokens that were imported meanwhile', async () => {
+    const { credentials, id, sim, sqlite, stored, sealer } = poolOfOne()
+    const refreshing = credentials.refresh(id, sim.accessToken)
+    const imported = sealer.seal('imported-refresh', `accounts.refresh_token.${id}`)
+    sqlite.run('UPDATE accounts SET refresh_token_sealed = ?', [imported])
+    await refreshing
+    expect(stored().refreshToken).toBe('imported-refresh')
+  })
+})
+
+describe('a refresh for which there is no hope', () => {
+  test.each(['refresh_token_expired', 'refresh_token_invalidated', 'app_session_terminated', 'account_deactivated'])(
+    '%s is reported once, by its code',
+    async (code) => {
+      const { credentials, id, sim, failures } = poolOfOne()
+      sim.revoke(code)
+      const err = await rejection(credentials.refresh(id, sim.accessToken))
+      expect(err).toMatchObject({ code: 'upstream_auth_failed', cause: { name: 'RefreshError', code } })
+      expect(failures).toEqual([{ id, code }])
+    },
+  )
+
+  test('a spent refresh token is one', async () => {
+    const { credentials, id, sim, failures } = poolOfOne()
+    const rejected = sim.accessToken
+    sim.signInAgain() // elsewhere, with the tokens we hold
+    await rejection(credentials.refresh(id, rejected))
+    expect(failures).toEqual([{ id, code: 'refresh_token_reused' }])
+  })
+})
+
+describe('a refresh that fails in passing', () => {
+  test.each([408, 429, 500, 503])('%d blames nobody, and is not repeated within five seconds', async (status) => {
+    const { credentials, id, sim, failures, refreshes, clock } = poolOfOne()
+    sim.next({ on: 'token', status, body: 'no' })
+    const rejected = sim.accessToken
+    const err = await rejection(credentials.refresh(id, rejected))
+    expect(err).toMatchObject({ code: 'upstream_auth_failed', cause: { code: null } })
+    await rejection(credentials.refresh(id, rejected))
+    expect(refreshes()).toBe(1)
+    await clock.advance('5s')
+    expect((await credentials.refresh(id, rejected)).accessToken).toBe(sim.accessToken)
+    expect(failures).toEqual([])
+  })
+
+  test('leaves a due token in use while the upstream may still take it', async () => {
+    const { credentials, id, sim, clock } = poolOfOne()
+    const first = sim.accessToken
+    await clock.advance(8 * DAY_MS)
+    sim.next({ on: 'token', reset: true })
+    expect((await credentials.fresh(id)).accessToken).toBe(first)
+    expect(credentials.due(clock.now())).toEqual([])
+  })
+
+  test('ends when its time is up', async () => {
+    const { credentials, id, sim, timeOut, failures } = poolOfOne()
+    sim.next({ on: 'token', delayHeadersMs: 60_000 })
+    const err = rejection(credentials.refresh(id, sim.accessToken))
+    timeOut()
+    expect(((await err) as AppError).cause).toBeInstanceOf(RefreshError)
+    expect(failures).toEqual([])
+  })
+})

@@ -1,0 +1,77 @@
+/** Credentials of stand-in accounts in a database of their own, and what they need to ask the upstream. */
+import { commit, onChange } from '../../db/commit.ts'
+import { createLog } from '../../src/lib/log.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { createSealer } from '../../src/lib/seal.ts'
+import { getAccount, importAccount, openTokens } from '../../src/model/accounts.ts'
+import { parseAuthJson } from '../../src/model/auth-json.ts'
+import { Credentials } from '../../src/upstream/credentials.ts'
+import { createDial } from '../../src/upstream/dial.ts'
+import { ManualClock } from '../support/clock.ts'
+import { testDb } from '../support/db.ts'
+import type { AccountOptions } from '../support/upstream/accounts.ts'
+import { createUpstream, type Upstream } from '../support/upstream/app.ts'
+
+export const ORIGIN = 'http://upstream.test'
+
+/** `over.fetch` stands between the code and the upstream. */
+export const poolOfOne = (
+  options: AccountOptions = {},
+  over: { fetch?: (upstream: Upstream) => Upstream['fetch'] } = {},
+) => {
+  const clock = new ManualClock()
+  const upstream = createUpstream({ now: () => clock.now(), sleep: (ms, signal) => clock.sleep(ms, signal) })
+  const sim = upstream.addAccount(options)
+  const { db, sqlite } = testDb()
+  const random = seededRandom(5)
+  const sealer = createSealer(random.bytes(32), random)
+  const actor = { id: 'test', method: null, address: null, at: clock.now() }
+  const { id } = commit(db, (tx) => importAccount(tx, parseAuthJson(sim.authJson(), 'a'), { sealer, random, actor }))
+  const dial = createDial({}, (over.fetch?.(upstream) ?? upstream.fetch) as typeof fetch)
+  const failures: { id: string; code: string }[] = []
+  const log = createLog({ level: 'error', format: 'text', now: () => 0, write: () => {} })
+  const limits: AbortController[] = []
+  const credentials = new Credentials({
+    db,
+    sealer,
+    clock,
+    log,
+    oauth: {
+      dial,
+      authBaseUrl: ORIGIN,
+      timeout: () => {
+        const limit = new AbortController()
+        limits.push(limit)
+        return limit.signal
+      },
+    },
+    onPermanentFailure: (accountId, code) => failures.push({ id: accountId, code }),
+  })
+  onChange(db, () => credentials.reload())
+  return {
+    clock,
+    upstream,
+    sim,
+    db,
+    sqlite,
+    sealer,
+    log,
+    id,
+    credentials,
+    failures,
+    /** Lets the time limit of the refresh under way pass. */
+    timeOut: () => limits.at(-1)?.abort(new DOMException('late', 'TimeoutError')),
+    deps: { dial, baseUrl: `${ORIGIN}/backend-api`, clock, credentials },
+    stored: () => openTokens(sealer, getAccount(db, id)),
+    refreshes: () => upstream.requests.filter(({ path }) => path === '/oauth/token').length,
+  }
+}
+
+/** What the promise is rejected with. */
+export const rejection = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => {
+      throw new Error('It was fulfilled.')
+    },
+    (err: unknown) => err,
+  )

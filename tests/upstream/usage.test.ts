@@ -1,0 +1,121 @@
+/** Asking for usage: patience with passing failures, one renewed token, and what a refusal says about the account. */
+import { describe, expect, test } from 'bun:test'
+import { AppError } from '../../src/errors.ts'
+import { UpstreamRefusal } from '../../src/upstream/ask.ts'
+import { fetchUsage, judgeUsageFailure } from '../../src/upstream/usage.ts'
+import { poolOfOne, rejection } from './pool-of-one.ts'
+
+const usageRequests = ({ upstream }: ReturnType<typeof poolOfOne>) =>
+  upstream.requests.filter(({ path }) => path.startsWith('/backend-api/wham/usage'))
+
+test('windows come by their length, with the time of the report', async () => {
+  const one = poolOfOne({ plan: 'pro' })
+  const now = one.clock.now()
+  one.sim.setUsage({ primary: { usedPercent: 40, windowMinutes: 10_080, resetAt: now + 60_000 } })
+  const snapshot = await fetchUsage(one.deps, one.id)
+  expect(snapshot).toMatchObject({ at: now, planType: 'pro', windows: { fiveHour: null, weekly: { usedPercent: 40 } } })
+  expect(one.upstream.oddities).toEqual([])
+})
+
+test('an expired token is renewed once and the question asked again', async () => {
+  const one = poolOfOne()
+  one.sim.expireAccessToken()
+  expect(await fetchUsage(one.deps, one.id)).toMatchObject({ planType: 'plus' })
+  expect(one.refreshes()).toBe(1)
+  expect(usageRequests(one)).toHaveLength(2)
+})
+
+describe('a passing failure', () => {
+  test.each([408, 429, 500, 502])('%d is asked again after a pause that doubles', async (status) => {
+    const one = poolOfOne()
+    one.sim.next({ on: 'usage', status }, { on: 'usage', status })
+    const answer = fetchUsage(one.deps, one.id)
+    await one.clock.advance(499)
+    expect(usageRequests(one)).toHaveLength(1)
+    await one.clock.advance(1)
+    expect(usageRequests(one)).toHaveLength(2)
+    await one.clock.advance(1000)
+    expect(await answer).toMatchObject({ planType: 'plus' })
+    expect(usageRequests(one)).toHaveLength(3)
+    expect(one.clock.pending).toBe(0)
+  })
+
+  test('is an error after the third try', async () => {
+    const one = poolOfOne()
+    one.sim.always({ on: 'usage', status: 503, body: { error: { code: 'overloaded', message: 'Later.' } } })
+    const err = rejection(fetchUsage(one.deps, one.id))
+    await one.clock.advance('2s')
+    expect(await err).toMatchObject({ status: 503, code: 'overloaded', reason: 'Later.' })
+    expect(usageRequests(one)).toHaveLength(3)
+  })
+
+  test('is a broken connection too', async () => {
+    const one = poolOfOne()
+    one.sim.next({ on: 'usage', reset: true })
+    const answer = fetchUsage(one.deps, one.id)
+    await one.clock.advance('1s')
+    expect(await answer).toMatchObject({ planType: 'plus' })
+  })
+})
+
+test('ten seconds without an answer are enough', async () => {
+  const one = poolOfOne()
+  one.sim.always({ on: 'usage', delayHeadersMs: 3_600_000 })
+  const err = rejection(fetchUsage(one.deps, one.id))
+  await one.clock.advance('10s')
+  expect(await err).toMatchObject({ code: 'upstream_timeout' })
+})
+
+test('who stops waiting gets the reason back', async () => {
+  const one = poolOfOne()
+  one.sim.always({ on: 'usage', delayHeadersMs: 3_600_000 })
+  const stop = new AbortController()
+  const err = rejection(fetchUsage(one.deps, one.id, stop.signal))
+  await one.clock.advance(1)
+  stop.abort('enough')
+  expect(await err).toBe('enough')
+})
+
+test.each(['not json', '{"unrelated":true}', '[]'])('a report that says nothing is an error: %s', async (body) => {
+  const one = poolOfOne()
+  one.sim.next({ on: 'usage', status: 200, body })
+  expect(await rejection(fetchUsage(one.deps, one.id))).toMatchObject({ code: 'upstream_error' })
+})
+
+describe('a refusal says of the account', () => {
+  const verdict = (status: number, code: string | null = null, reason: string | null = null) =>
+    judgeUsageFailure(new UpstreamRefusal(status, code, reason))
+
+  test.each([
+    [401, 'token_invalidated'],
+    [403, 'account_suspended'],
+    [402, 'deactivated_workspace'],
+    [404, 'account_deleted'],
+  ])('%d %s: what the code means', (status, code) => {
+    expect(verdict(status, code)).toMatchObject({ kind: 'auth_failed', code })
+  })
+
+  test('402, and words to that effect: deactivated', () => {
+    expect(verdict(402)).toMatchObject({ kind: 'auth_failed', code: 'account_deactivated' })
+    const said = verdict(403, null, 'Your account has been deactivated.')
+    expect(said).toMatchObject({
+      kind: 'auth_failed',
+      code: 'account_deactivated',
+      evidence: expect.stringContaining('403'),
+    })
+  })
+
+  test('a bare 404 nothing for good: the address may be wrong', () => {
+    expect(verdict(404, null, 'Not Found')).toEqual({ kind: 'hold' })
+  })
+
+  test.each([401, 403])('%d without a reason: ask again later', (status) => {
+    expect(verdict(status)).toEqual({ kind: 'hold' })
+  })
+
+  test('nothing, when it is about the upstream', () => {
+    expect(verdict(500)).toEqual({ kind: 'passing' })
+    expect(judgeUsageFailure(new AppError('upstream_timeout'))).toEqual({ kind: 'passing' })
+    expect(judgeUsageFailure(new Error('bug'))).toEqual({ kind: 'passing' })
+  })
+})

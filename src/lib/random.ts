@@ -13,6 +13,9 @@ export interface Random {
 
 type Fill = (bytes: Uint8Array<ArrayBuffer>) => void
 
+/** One draw from the system costs as much as forty bytes of a draw made before (measured), and ids are made for every turn. */
+const POOL_BYTES = 1024
+
 /** Cryptographically strong. */
 export const systemRandom: Random = fromBytes((bytes) => crypto.getRandomValues(bytes))
 
@@ -38,9 +41,6 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const ID_LENGTH = 22
 /** The largest multiple of 62 in a byte; a byte at or above it is thrown away, else the first letters would be likelier. */
 const FAIR_BYTES = 248
-
-/** One draw from the system costs as much as forty bytes of a draw made before (measured), and ids are made for every turn. */
-const POOL_BYTES = 1024
 
 function fromBytes(fill: Fill): Random {
   const pool = new Uint8Array(POOL_BYTES)

@@ -1,5 +1,6 @@
 /** The one Hono app: the order of the middleware, the routes, and how errors end. */
-import { Hono } from 'hono'
+import { Hono, type MiddlewareHandler } from 'hono'
+import { every } from 'hono/combine'
 import type { AppEnv } from './bindings.ts'
 import { accessLog } from './http/access-log.ts'
 import { crossSite } from './http/cross-site.ts'
@@ -16,10 +17,18 @@ export const createApp = (): Hono<AppEnv> => {
   const app = new Hono<AppEnv>()
   app.onError(renderError)
   app.notFound(renderNotFound)
-  app.use(requestContext, shell, accessLog, securityHeaders, plainHost, crossSite)
+  app.use(requestContext, accessLog, forPeople(every(shell, securityHeaders)), plainHost, forPeople(crossSite))
   mountRoutes(app)
   demandOneAccessGate(app)
   return app
 }
+
+/** Model traffic has no pages, no cookies and no browser to protect; every layer it does not pass is time to the first byte. */
+const forPeople =
+  (middleware: MiddlewareHandler<AppEnv>): MiddlewareHandler<AppEnv> =>
+  (c, next) =>
+    isModelPath(c.req.path) ? next() : middleware(c, next)
+
+const isModelPath = (path: string): boolean => path.startsWith('/v1/') || path.startsWith('/backend-api/')
 
 export const app = createApp()

@@ -10,7 +10,9 @@ const MAX_PATH_CHARS = 120
 /** Written when the answer's headers are ready; a stream goes on after its line, and the request log has its end. */
 export const accessLog = createMiddleware(async (c, next) => {
   await next()
-  c.env.log[levelOf(c)]('request', {
+  const level = levelOf(c)
+  if (!c.env.log.writes(level)) return
+  c.env.log[level]('request', {
     method: c.req.method,
     path: loggedPath(c),
     status: c.res.status,
@@ -20,10 +22,10 @@ export const accessLog = createMiddleware(async (c, next) => {
   })
 })
 
-/** Probes come every few seconds and say nothing while they are well. */
+/** Probes say nothing while they are well, and every model turn has its row in the request log. */
 const levelOf = (c: Context<AppEnv>): Level => {
   if (c.res.status >= 500) return 'warn'
-  return c.req.path.startsWith('/health') ? 'debug' : 'info'
+  return /^\/(health|v1|backend-api)(\/|$)/.test(c.req.path) ? 'debug' : 'info'
 }
 
 /** The pattern of the route, because a path can hold a secret (an invite); the path itself where no route knows it. */

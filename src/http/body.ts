@@ -25,9 +25,9 @@ export const parse = <S extends z.ZodType>(schema: S, input: unknown): z.output<
 
 /** What zod found, as `details.fields`; `param` is the first of them. */
 export const invalid = (error: z.core.$ZodError): AppError => {
-  const fields: Record<string, string[]> = {}
-  for (const issue of error.issues)
-    for (const [name, message] of namedMessages(issue)) fields[name] = [...(fields[name] ?? []), message]
+  const named = Map.groupBy(error.issues.flatMap(namedMessages), ([name]) => name)
+  // From entries, because a body may name a field `__proto__`.
+  const fields = Object.fromEntries([...named].map(([name, pairs]) => [name, pairs.map(([, message]) => message)]))
   return new AppError('validation_error', { param: Object.keys(fields)[0], details: { fields } })
 }
 

@@ -34,6 +34,7 @@ export function anyContains(cidrs: readonly Cidr[], address: string): boolean {
 
 /** The canonical text of one address (RFC 5952, lower case, IPv4-mapped as IPv4), or null when it is not an address. */
 export function normaliseIp(text: string): string | null {
+  if (isIPv4(text)) return text
   const bytes = parseAddress(text)
   return bytes && formatAddress(bytes)
 }

@@ -23,7 +23,7 @@ export function clientIp({ peer, headers, trust }: Caller): { ip: string | null;
 
 /** 127.0.0.0/8 or ::1, also when written as a mapped IPv6 address. */
 export function isLoopback(ip: string): boolean {
-  return anyContains(LOOPBACK, ip)
+  return ip === '127.0.0.1' || anyContains(LOOPBACK, ip)
 }
 
 /**

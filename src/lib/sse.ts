@@ -91,8 +91,9 @@ export class SseScanner {
     if (from >= bytes.length || bytes.compare(TYPE_PREFIX, 0, TYPE_PREFIX.length, data, from) !== 0)
       return new Scanned(buffer, start, end, parsedType(bytes))
     const quote = bytes.indexOf(QUOTE, from)
+    if (quote === -1) return new Scanned(buffer, start, end, null)
     this.#headType = bytes.toString('latin1', from, quote)
-    this.#head = quote === -1 ? null : Buffer.from(bytes.subarray(0, quote + 1))
+    this.#head = Buffer.from(bytes.subarray(0, quote + 1))
     return new Scanned(buffer, start, end, this.#headType)
   }
 

@@ -9,8 +9,9 @@ import { eventStream } from './event-stream.ts'
 import type { Flow, FlowEnd } from './flow.ts'
 import { createCollector } from './formats/collect.ts'
 import type { JsonObject } from './formats/responses-event.ts'
+import type { Meter } from './meter.ts'
 import type { Plane } from './plane.ts'
-import { failedOutcome, settle } from './settle.ts'
+import { failedEnd, settle, statusOf } from './settle.ts'
 import { ClientGone, type Turn } from './turn.ts'
 
 /** Reverse proxies have a limit before headers where the native client has none, so they go out early then. */
@@ -33,14 +34,17 @@ export const planeOf = ({ env }: Context<AppEnv>): Plane => env.plane
 export const answerWithStream = async (served: Served, contract: Contract): Promise<Response> => {
   const { c, turn, controller } = served
   const { clock, pulse, server } = c.env
-  const opening = begin(served)
+  const sent = { headers: false }
+  const opening = begin(served, sent)
   const flow = await inTime(opening, (run) => clock.after(EARLY_HEADERS_MS, run))
+  sent.headers = true
   const request = c.req.raw
   const body = eventStream(flow ?? opening, {
     clock,
     pulse,
     contract,
     beforeClose: () => server?.timeout(request, IDLE_TIMEOUT_SECONDS),
+    signal: turn.signal,
     onCancel: () => controller.abort(new ClientGone()),
   })
   const headers = answerHeaders(turn, flow)
@@ -56,33 +60,48 @@ export const answerWithJson = async (
   toDocument: (response: JsonObject) => JsonObject,
 ): Promise<Response> => {
   const { c, turn } = served
-  const flow = await begin(served)
-  const collector = createCollector()
-  for (let events = await flow.next(); events !== null; events = await flow.next())
-    for (const { type, bytes } of events)
-      if (type !== null && collector.needs(type)) collector.push(parsed(bytes, type))
-  const document = toDocument(collector.result())
+  const flow = await begin(served, { headers: false })
+  const response = await collected(flow)
+  if (flow.end?.error) throw flow.end.error
+  const document = toDocument(response())
   return Response.json(document, { headers: withExtra(c, answerHeaders(turn, flow)) })
 }
 
+/** Reads to the end; the result is what the events make, or throws what they report. */
+const collected = async (flow: Flow): Promise<() => JsonObject> => {
+  const collector = createCollector()
+  try {
+    for (let events = await flow.next(); events !== null; events = await flow.next())
+      for (const { type, bytes } of events)
+        if (type !== null && collector.needs(type)) collector.push(parsed(bytes, type))
+  } catch (err) {
+    flow.fail(AppError.from(err)) // a fault of our own must not keep the account's slot
+    throw err
+  }
+  return () => collector.result()
+}
+
 /** Opens the turn and sees to it that it is settled however it ends. */
-const begin = async ({ c, turn, controller, open = attempt }: Served): Promise<Flow> => {
+const begin = async (served: Served, sent: { headers: boolean }): Promise<Flow> => {
+  const { c, turn, controller, open = attempt } = served
   const { env } = c
-  env.turns.add(controller)
+  const client = c.req.raw.signal
   const left = () => controller.abort(new ClientGone())
-  c.req.raw.signal.addEventListener('abort', left, { once: true })
+  client.addEventListener('abort', left, { once: true })
+  if (client.aborted) left()
+  env.turns.add(controller)
+  const ended = (end: FlowEnd, meter: Meter | null) => {
+    env.turns.delete(controller)
+    client.removeEventListener('abort', left) // the native client hangs up after the terminal event: that is no abort
+    settle(env, turn, { ...end, httpStatus: statusOf(end, sent.headers), meter })
+  }
   try {
     const flow = await open(planeOf(c), turn)
-    flow.onEnd = (end: FlowEnd) => {
-      env.turns.delete(controller)
-      settle(env, turn, { ...end, httpStatus: 200, meter: flow.meter })
-    }
-    if (turn.signal.aborted) flow.cancel()
+    flow.whenEnded((end) => ended(end, flow.meter))
     return flow
   } catch (err) {
-    env.turns.delete(controller)
     const error = err instanceof ClientGone ? new AppError('stream_incomplete', { cause: err }) : AppError.from(err)
-    settle(env, turn, failedOutcome(turn, err, error))
+    ended(failedEnd(turn, error), null)
     c.header('server-timing', serverTiming(turn))
     throw error
   }

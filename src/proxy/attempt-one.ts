@@ -65,7 +65,6 @@ export const attemptOn = async (plane: Plane, turn: Turn, options: AttemptOption
     return flow
   } catch (err) {
     controller.abort(err)
-    turn.signal.removeEventListener('abort', onAbort)
     if (turn.signal.aborted) {
       record('cancelled', null)
       throw turn.signal.reason
@@ -76,6 +75,7 @@ export const attemptOn = async (plane: Plane, turn: Turn, options: AttemptOption
     throw failed
   } finally {
     cancelLimit()
+    turn.signal.removeEventListener('abort', onAbort) // from the commit on the flow listens itself
   }
 }
 
@@ -104,7 +104,7 @@ const openAndRead = async (
   if (status !== 200 || !body) throw await refused(plane, response, credentials)
   turn.log.phase = 'first_event'
   const stream = turn.accept === 'application/json' ? new DocumentStream(response) : new SseStream(body, plane.clock)
-  return readToCommit(plane, turn, { lease, stream, controller, headers })
+  return readToCommit(plane, turn, { lease, stream, controller, headers, accessToken: credentials.accessToken })
 }
 
 /** The body is read whole: an unread one keeps its connection (runtime note 3.6). */

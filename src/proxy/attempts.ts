@@ -54,7 +54,8 @@ const budgetMs = ({ kind, settings }: Turn): number =>
   (kind === 'compaction' ? settings.compactTimeoutSeconds : settings.commitTimeoutSeconds) * 1000
 
 /** When nobody is left, the client gets what the last attempt failed with, unless the pool knows better: a usage limit. */
-const leaseFor = async (plane: Plane, turn: Turn, { tried, stayOn, last }: Progress): Promise<Lease> => {
+const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<Lease> => {
+  const { tried, stayOn, last } = progress
   const owner = ownerOf(plane, turn)
   try {
     const lease = await plane.pool.lease(
@@ -72,9 +73,18 @@ const leaseFor = async (plane: Plane, turn: Turn, { tried, stayOn, last }: Progr
     turn.log.selectMs ??= elapsedMs(turn.arrivedAt, plane.clock.monotonic())
     return lease
   } catch (err) {
+    if (err instanceof AppError && stayOn !== null && moveOn(progress, stayOn)) return leaseFor(plane, turn, progress)
     if (err instanceof AppError && last && err.code !== 'usage_limit_reached') throw last
     throw err
   }
+}
+
+/** Gives up staying on an account that cannot be had any more. False when no other may be tried. */
+const moveOn = (progress: Progress, id: string): boolean => {
+  progress.stayOn = null
+  progress.tried.add(id)
+  progress.sameAccountRetries = 0
+  return progress.tried.size < MAX_ACCOUNTS
 }
 
 interface Step {
@@ -96,11 +106,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   else if (verdict === 'same_account' && progress.sameAccountRetries < MAX_SAME_ACCOUNT_RETRIES) {
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.stayOn = id
-  } else {
-    progress.tried.add(id)
-    progress.sameAccountRetries = 0
-    if (progress.tried.size >= MAX_ACCOUNTS) throw error
-  }
+  } else if (!moveOn(progress, id)) throw error
 }
 
 /** One forced refresh per account and turn. A token refused right after it means the account must sign in again. */

@@ -47,6 +47,7 @@ type Kind =
   | 'quota'
   | 'token'
   | 'account_gone'
+  | 'signed_out'
   | 'transient'
   | 'reconnect'
   | 'network'
@@ -138,6 +139,8 @@ const OUTCOMES: Record<Kind, Outcome> = {
   quota: { verdict: 'other_account', penalty: 'quota_exceeded', error: usageLimit },
   token: { verdict: 'refresh', penalty: null, error: authFailed },
   account_gone: { verdict: 'other_account', penalty: 'auth_failed', error: authFailed },
+  // Its state was changed where the refresh failed.
+  signed_out: { verdict: 'other_account', penalty: null, error: authFailed },
   transient: { verdict: 'same_account', penalty: 'transient', error: serverError },
   timeout: { verdict: 'same_account', penalty: 'transient', error: timedOut },
   // The network and the age of a connection are not the account's fault.
@@ -169,6 +172,8 @@ const CODE_KINDS: Readonly<Record<string, Kind>> = {
   // In the table of permanent codes too, but only once a refreshed token was refused as well.
   token_invalidated: 'token',
   token_expired: 'token',
+  upstream_auth_failed: 'signed_out',
+  account_not_found: 'signed_out',
   server_error: 'transient',
   internal_error: 'transient',
   upstream_error: 'transient',

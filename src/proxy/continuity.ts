@@ -6,6 +6,7 @@ import { type Node, parseTree } from 'jsonc-parser'
 import type { AffinityMap } from './affinity.ts'
 import { sha256 } from './affinity.ts'
 import { isObject, type JsonObject } from './formats/responses-event.ts'
+import { demandShallow } from './nesting.ts'
 import type { Plane } from './plane.ts'
 import type { SelectionNeeds } from './select.ts'
 import type { Turn } from './turn.ts'
@@ -91,6 +92,7 @@ const dropReasoning = (
   bytes: Uint8Array<ArrayBuffer>,
   isUnreadable: (item: JsonObject) => boolean,
 ): Uint8Array<ArrayBuffer> => {
+  demandShallow(bytes)
   const text = utf8.decode(bytes)
   const items = inputNodes(parseTree(text))
   const kept = items.filter((node) => {
@@ -105,7 +107,7 @@ const dropReasoning = (
 }
 
 const inputNodes = (root: Node | undefined): Node[] => {
-  const property = root?.children?.find((node) => node.children?.[0]?.value === 'input')
+  const property = root?.children?.findLast((node) => node.children?.[0]?.value === 'input')
   return property?.children?.[1]?.children ?? []
 }
 

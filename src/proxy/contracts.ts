@@ -10,7 +10,7 @@ import type { Meter } from './meter.ts'
 /** Writes one stream. Its methods are called in order, `fail` at most once and last. */
 export interface Contract {
   /** Bytes for events that arrived together, or null when none of them is for this client. */
-  write(events: readonly SseEvent[]): Uint8Array | null
+  write(events: readonly SseEvent[], meter: Meter): Uint8Array | null
   /** Bytes of the one terminal event of a stream that could not be finished. */
   fail(err: AppError, meter: Meter | null): Uint8Array
   /** Sent when nothing else was for a while. */
@@ -24,8 +24,13 @@ export interface ContractOptions {
   hidesQuota: boolean
 }
 
+/** The native client ignores an `error` event, and would wait for a terminal one (client protocol §1). */
 export const nativeContract = ({ createdAt, hidesQuota }: ContractOptions): Contract => ({
-  write: (events) => joined(hidesQuota ? events.filter(({ type }) => type !== 'codex.rate_limits') : events),
+  write: (events, meter) => {
+    const shown = hidesQuota ? events.filter(({ type }) => type !== 'codex.rate_limits') : events
+    if (meter.terminal !== 'error') return joined(shown)
+    return Buffer.concat(shown.flatMap((event) => toPublic(event, meter, createdAt) ?? []))
+  },
   fail: (err, meter) => failedEvent(err, meter, createdAt),
   keepalive: keepaliveEvent,
 })
@@ -33,11 +38,11 @@ export const nativeContract = ({ createdAt, hidesQuota }: ContractOptions): Cont
 export const publicContract = ({ createdAt }: ContractOptions): Contract => {
   const items: SseEvent[] = []
   return {
-    write: (events) => {
+    write: (events, meter) => {
       const out: Uint8Array[] = []
       for (const event of events) {
         if (event.type === 'response.output_item.done') items.push(event)
-        const bytes = event.type === 'response.completed' ? refilled(event, items) : toPublic(event, createdAt)
+        const bytes = event.type === 'response.completed' ? refilled(event, items) : toPublic(event, meter, createdAt)
         if (bytes) out.push(bytes)
       }
       return out.length === 0 ? null : Buffer.concat(out)
@@ -66,8 +71,12 @@ export const chatContract = (options: ChatStreamOptions): Contract => {
 
 export const parsed = (bytes: Uint8Array, type: string): ResponsesEvent => ({ ...objectOf(eventJson(bytes)), type })
 
-const toPublic = (event: SseEvent, createdAt: number): Uint8Array | null =>
-  publicEvent({ ...event, parse: () => parsed(event.bytes, event.type ?? 'error') }, { createdAt })
+const toPublic = (event: SseEvent, meter: Meter, createdAt: number): Uint8Array | null =>
+  publicEvent(
+    { type: event.type, bytes: event.bytes, parse: () => parsed(event.bytes, event.type ?? 'error') },
+    // An `error` event is the last the meter has counted, and what replaces it takes its number.
+    { createdAt, responseId: meter.responseId ?? undefined, sequenceNumber: Math.max(0, meter.events - 1) },
+  )
 
 /** The upstream leaves `output` of its last event empty at times; the SDK reads its final answer from there. */
 const refilled = (event: SseEvent, items: readonly SseEvent[]): Uint8Array => {

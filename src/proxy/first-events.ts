@@ -2,7 +2,7 @@
 import { eventJson, type SseEvent } from '../lib/sse.ts'
 import type { UpstreamStream } from '../upstream/stream.ts'
 import { AttemptFailed } from './attempt-one.ts'
-import { failureFromEvent } from './classify.ts'
+import { failureFromEvent, type UpstreamFailure } from './classify.ts'
 import { Flow } from './flow.ts'
 import { isHeld } from './meter.ts'
 import type { Plane } from './plane.ts'
@@ -17,6 +17,8 @@ export interface FreshStream {
   stream: UpstreamStream
   controller: AbortController
   headers: Headers
+  /** The token the upstream answered to. */
+  accessToken: string
 }
 
 /** Resolves at the first event that commits. Rejects with the failure of the attempt. */
@@ -25,7 +27,7 @@ export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream)
   let heldBytes = 0
   for (;;) {
     const batch = await fresh.stream.read()
-    if (batch === null) throw endedEarly(plane)
+    if (batch === null) throw new AttemptFailed(endedEarly, plane.clock.now())
     for (const [index, event] of batch.events.entries()) {
       if (isHeld(event.type) && heldBytes < HOLD_BYTES) {
         held.push(event)
@@ -33,31 +35,30 @@ export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream)
         if (event.type === 'codex.rate_limits') absorbRateEvent(plane, fresh.lease.account.id, event)
         continue
       }
-      if (event.type === 'response.failed' || event.type === 'error') throw failed(plane, event)
+      if (event.type === 'response.failed' || event.type === 'error') throw failed(plane, event, fresh.accessToken)
       turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
       turn.log.phase = 'stream'
       releaseBody(turn)
-      return new Flow(plane, turn, { ...fresh, first: [...held, ...batch.events.slice(index)] })
+      const rest = batch.events.slice(index)
+      for (const each of rest)
+        if (each.type === 'codex.rate_limits') absorbRateEvent(plane, fresh.lease.account.id, each)
+      return new Flow(plane, turn, { ...fresh, first: [...held, ...rest] })
     }
   }
 }
 
-const failed = (plane: Plane, event: SseEvent): Error => {
-  const at = plane.clock.now()
-  const failure = failureFromEvent(eventJson(event.bytes), at)
-  return failure ? new AttemptFailed(failure, at) : endedEarly(plane)
+const failed = ({ clock }: Plane, event: SseEvent, accessToken: string): Error => {
+  const at = clock.now()
+  return new AttemptFailed(failureFromEvent(eventJson(event.bytes), at) ?? endedEarly, at, accessToken)
 }
 
-const endedEarly = ({ clock }: Plane): Error =>
-  new AttemptFailed(
-    {
-      where: 'stream',
-      status: null,
-      code: 'stream_incomplete',
-      type: null,
-      message: 'The upstream stream ended before the response was complete.',
-      resetsAt: null,
-      retryAfterMs: null,
-    },
-    clock.now(),
-  )
+/** The upstream closed a stream that had not come to its terminal event. */
+export const endedEarly: UpstreamFailure = Object.freeze({
+  where: 'stream',
+  status: null,
+  code: 'stream_incomplete',
+  type: null,
+  message: 'The upstream stream ended before the response was complete.',
+  resetsAt: null,
+  retryAfterMs: null,
+})

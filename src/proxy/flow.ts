@@ -1,8 +1,8 @@
 /** A turn past its commit point: the events still to come, watched by the meter, guarded against silence, settled exactly once. */
 import { AppError } from '../errors.ts'
 import type { SseEvent } from '../lib/sse.ts'
-import { classify, failureFromEvent, failureFromThrown } from './classify.ts'
-import type { FreshStream } from './first-events.ts'
+import { classify, failureFromEvent, failureFromThrown, type UpstreamFailure } from './classify.ts'
+import { endedEarly, type FreshStream } from './first-events.ts'
 import { isTerminal, Meter } from './meter.ts'
 import { penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
@@ -23,11 +23,12 @@ export class Flow {
   readonly #turn: Turn
   readonly #fresh: FreshStream
   readonly #unwatch: () => void
+  readonly #onAbort = () => this.#aborted()
   #first: readonly SseEvent[] | null
-  #lastReadAt: number
-  #ended = false
-  /** Called once, with the lease already given back. Set by who serves the turn. */
-  onEnd: (end: FlowEnd) => void = () => {}
+  /** Since when the upstream is asked for more; a client that does not read is no silence of the upstream. */
+  #askedAt: number | null = null
+  #end: FlowEnd | null = null
+  #onEnd: ((end: FlowEnd) => void) | null = null
 
   constructor(plane: Plane, turn: Turn, fresh: FreshStream & { first: readonly SseEvent[] }) {
     this.#plane = plane
@@ -36,16 +37,31 @@ export class Flow {
     this.#first = fresh.first
     this.headers = fresh.headers
     this.accountId = fresh.lease.account.id
-    this.#lastReadAt = plane.clock.monotonic()
     this.#unwatch = plane.pulse.watch((now) => this.#guard(now))
+    turn.signal.addEventListener('abort', this.#onAbort, { once: true })
+    if (turn.signal.aborted) this.#aborted()
+  }
+
+  /** Null while it runs. */
+  get end(): FlowEnd | null {
+    return this.#end
+  }
+
+  /** `run` is called once, with the lease already given back; at once when the flow has ended. */
+  whenEnded(run: (end: FlowEnd) => void): void {
+    if (this.#end) run(this.#end)
+    else this.#onEnd = run
   }
 
   /** Silence and the length of the whole stream are limits of the upstream, so they end the attempt, not the client. */
   #guard(now: number): void {
     const { streamIdleTimeoutSeconds, streamTimeoutSeconds } = this.#turn.settings
-    const isSilent = now - this.#lastReadAt > streamIdleTimeoutSeconds * 1000
+    const isSilent = this.#askedAt !== null && now - this.#askedAt > streamIdleTimeoutSeconds * 1000
     const isTooLong = now - this.#turn.arrivedAt > streamTimeoutSeconds * 1000
-    if (isSilent || isTooLong) this.#fresh.controller.abort(new AppError('upstream_timeout'))
+    if (!isSilent && !isTooLong) return
+    const error = new AppError('upstream_timeout')
+    if (isSilent) this.#penalise(failureFromThrown(error, 'stream'))
+    this.fail(error)
   }
 
   /**
@@ -53,13 +69,13 @@ export class Flow {
    * stream that broke or ended without one; the turn is settled by then.
    */
   async next(): Promise<readonly SseEvent[] | null> {
-    if (this.#ended) return null
+    if (this.#end) return this.#afterEnd(this.#end)
     const first = this.#first
     this.#first = null
     const events = first ?? (await this.#read())
-    this.#lastReadAt = this.#plane.clock.monotonic()
+    if (events === null) return null
     for (let i = 0; i < events.length; i++) {
-      const event = events[i]!
+      const event = events[i]! // i < length
       this.meter.see(event)
       if (isTerminal(event.type)) {
         this.#terminal(event)
@@ -70,27 +86,31 @@ export class Flow {
     return events
   }
 
-  async #read(): Promise<readonly SseEvent[]> {
-    let error: AppError
-    try {
-      const batch = await this.#fresh.stream.read()
-      if (batch) return batch.events
-      error = new AppError('stream_incomplete')
-    } catch (cause) {
-      if (this.#turn.signal.aborted) throw this.#cancelled(cause)
-      error = classify(failureFromThrown(cause, 'stream'), this.#plane.clock.now()).error
-    }
-    this.#plane.pool.health(this.accountId, { kind: 'error', at: this.#plane.clock.now() })
-    this.#end({ status: 'error', error })
-    throw error
+  /** What ended it while nobody was reading is told at the next read. */
+  #afterEnd({ error }: FlowEnd): null {
+    if (error && this.meter.terminal === null) throw error
+    return null
   }
 
-  /** Draining aborts a turn with an `AppError` the client gets; a client that left gets nothing. */
-  #cancelled(cause: unknown): AppError {
-    const { reason } = this.#turn.signal
-    const error = reason instanceof AppError ? reason : new AppError('stream_incomplete', { cause })
-    this.#end({ status: 'cancelled', error: reason instanceof AppError ? reason : null })
-    return error
+  async #read(): Promise<readonly SseEvent[] | null> {
+    const { clock } = this.#plane
+    this.#askedAt = clock.monotonic()
+    let failure: UpstreamFailure
+    try {
+      const batch = await this.#fresh.stream.read()
+      if (this.#end) return this.#afterEnd(this.#end)
+      if (batch) return batch.events
+      failure = endedEarly
+    } catch (cause) {
+      if (this.#end) return this.#afterEnd(this.#end)
+      failure = failureFromThrown(cause, 'stream')
+    } finally {
+      this.#askedAt = null
+    }
+    this.#penalise(failure)
+    const error = failure === endedEarly ? new AppError('stream_incomplete') : classify(failure, clock.now()).error
+    this.fail(error)
+    throw error
   }
 
   #terminal(event: SseEvent): void {
@@ -99,28 +119,49 @@ export class Flow {
     if (event.type === 'response.completed' || event.type === 'response.incomplete') {
       this.#plane.pool.health(this.accountId, { kind: 'success', at })
       this.#plane.pool.apply(this.accountId, { kind: 'succeeded', at })
-      this.#end({ status: 'ok', error: null })
+      this.#finish({ status: 'ok', error: null })
       return
     }
     const failure = failureFromEvent(this.meter.terminalEvent, at)
-    const classified = failure && classify(failure, at)
-    if (classified) penalise(this.#plane, this.accountId, { failure, penalty: classified.penalty })
-    this.#end({ status: 'error', error: classified?.error ?? new AppError('upstream_error') })
+    if (failure) this.#penalise(failure)
+    this.#finish({ status: 'error', error: failure ? classify(failure, at).error : new AppError('upstream_error') })
+  }
+
+  #penalise(failure: UpstreamFailure): void {
+    const { penalty } = classify(failure, this.#plane.clock.now())
+    penalise(this.#plane, this.accountId, { failure, penalty })
+  }
+
+  /** Draining aborts a turn with an `AppError` the client gets; a client that left gets nothing. */
+  #aborted(): void {
+    const reason: unknown = this.#turn.signal.reason
+    if (reason instanceof AppError) this.fail(reason)
+    else this.cancel()
   }
 
   /** The client left. After the terminal event that is the normal end and changes nothing. */
   cancel(): void {
-    if (this.#ended) return
-    this.#fresh.controller.abort(new ClientGone())
-    this.#fresh.stream.cancel()
-    this.#end({ status: 'cancelled', error: null })
+    this.#cut(new ClientGone(), { status: 'cancelled', error: null })
   }
 
-  #end(end: FlowEnd): void {
-    if (this.#ended) return
-    this.#ended = true
+  /** Ends it from our side; who reads gets the error. Nothing happens after the end. */
+  fail(error: AppError): void {
+    this.#cut(error, { status: 'error', error })
+  }
+
+  #cut(reason: Error, end: FlowEnd): void {
+    if (this.#end) return
+    this.#finish(end)
+    this.#fresh.controller.abort(reason)
+    this.#fresh.stream.cancel()
+  }
+
+  #finish(end: FlowEnd): void {
+    if (this.#end) return
+    this.#end = end
     this.#unwatch()
+    this.#turn.signal.removeEventListener('abort', this.#onAbort)
     this.#fresh.lease.release()
-    this.onEnd(end)
+    this.#onEnd?.(end)
   }
 }

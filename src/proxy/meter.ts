@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { eventJson, type SseEvent } from '../lib/sse.ts'
 import { sha256 } from './affinity.ts'
+import { objectOf, objectsOf } from './formats/responses-event.ts'
 
 export interface TokenUsage {
   inputTokens: number
@@ -88,6 +89,14 @@ export class Meter {
     this.responseId = response?.id ?? this.responseId
     this.serviceTier = response?.service_tier ?? null
     if (response?.usage) this.usage = toTokens(response.usage)
+    if (this.ciphertexts.length === 0) this.#noteOutput()
+  }
+
+  /** An answer that came as one document has no events for its items. */
+  #noteOutput(): void {
+    const { output } = objectOf(objectOf(this.terminalEvent).response)
+    for (const { encrypted_content } of objectsOf(output))
+      if (typeof encrypted_content === 'string') this.ciphertexts.push(sha256(encrypted_content))
   }
 }
 

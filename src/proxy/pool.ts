@@ -5,10 +5,12 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { HEALTHY, type Health, type HealthEvent, nextHealth } from '../model/account-health.ts'
 import { type AccountEvent, type AccountState, nextState } from '../model/account-state.ts'
+import type { AccountView } from '../model/account-view.ts'
 import { type AccountRow, displayName, listAccounts, savePlan, saveState, stateOf, usageOf } from '../model/accounts.ts'
 import { mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import { accountTag } from '../upstream/headers.ts'
+import { describeAccounts } from './describe.ts'
 import type { Candidate, PolicyContext } from './policies.ts'
 import { type Considered, type Selection, type SelectionNeeds, select, selectionError } from './select.ts'
 
@@ -86,6 +88,11 @@ export class Pool {
     return model !== null && this.all().some(({ models }) => models?.has(model))
   }
 
+  /** The accounts as people are shown them. */
+  describe(): AccountView[] {
+    return describeAccounts(this, { now: this.#deps.clock.now(), settings: this.#deps.settings() })
+  }
+
   /** What would be chosen now and why, without choosing: the same function as `lease`. */
   explain(needs: SelectionNeeds): Selection {
     return select(this.all(), needs, this.#context())
@@ -127,14 +134,17 @@ export class Pool {
   /** Resolves when something changed or the time is up; rejects when the turn is aborted. */
   #slot(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const done = () => {
+      const leave = () => {
         this.#waiting.delete(done)
         cancel()
         signal.removeEventListener('abort', aborted)
+      }
+      const done = () => {
+        leave()
         resolve()
       }
       const aborted = () => {
-        done()
+        leave()
         reject(signal.reason)
       }
       const cancel = this.#deps.clock.after(ms, done)

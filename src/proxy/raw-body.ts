@@ -22,27 +22,39 @@ export class BodyBudget {
 
   /** Throws `busy`. A body alone larger than the budget is let in when nothing else is. */
   take(bytes: number): BodyHold {
-    if (this.#held > 0 && this.#held + bytes > this.#limitBytes())
-      throw new AppError('busy', {
-        message: 'Too many request bodies are in memory; try again shortly.',
-        retryAfterSeconds: 2,
-      })
-    const hold = new BodyHold(bytes, (delta) => {
+    if (this.#held > 0 && this.#held + bytes > this.#limitBytes()) throw tooManyBodies()
+    const hold = new BodyHold((delta) => {
       this.#held += delta
     })
-    this.#held += bytes
+    hold.resize(bytes)
     return hold
+  }
+
+  /** Makes room for a body that turns out larger than it was declared. Throws `busy`. */
+  grow(hold: BodyHold, bytes: number): void {
+    const others = this.#held - hold.bytes
+    if (others > 0 && bytes > hold.bytes && others + bytes > this.#limitBytes()) throw tooManyBodies()
+    hold.resize(bytes)
   }
 }
 
+const tooManyBodies = (): AppError =>
+  new AppError('busy', {
+    message: 'Too many request bodies are in memory; try again shortly.',
+    retryAfterSeconds: 2,
+  })
+
 /** One body's share of the budget. */
 export class BodyHold {
-  #bytes: number
+  #bytes = 0
   readonly #add: (delta: number) => void
 
-  constructor(bytes: number, add: (delta: number) => void) {
-    this.#bytes = bytes
+  constructor(add: (delta: number) => void) {
     this.#add = add
+  }
+
+  get bytes(): number {
+    return this.#bytes
   }
 
   resize(bytes: number): void {
@@ -77,7 +89,7 @@ export const readBody = async (request: Request, limits: ReadLimits): Promise<Ra
   try {
     const raw = Number.isNaN(declared) ? await readCounted(request, limits, hold) : await readWhole(request)
     const bytes = await decode(raw, request.headers.get('content-encoding'), limits)
-    hold.resize(bytes.length)
+    limits.budget.grow(hold, bytes.length)
     return { bytes, json: parseObject(bytes), hold }
   } catch (err) {
     hold.release()
@@ -102,7 +114,7 @@ const readCounted = async (request: Request, limits: ReadLimits, hold: BodyHold)
     for await (const chunk of source) {
       total += chunk.length
       if (total > limits.maxBytes) throw tooLarge(limits)
-      hold.resize(total)
+      limits.budget.grow(hold, total)
       chunks.push(chunk)
     }
   } catch (cause) {

@@ -5,6 +5,7 @@ import { costMicros } from '../model/pricing.ts'
 import type { Use } from '../model/reservations.ts'
 import type { AffinityMap } from './affinity.ts'
 import { rememberOwners } from './continuity.ts'
+import type { FlowEnd } from './flow.ts'
 import type { Ledger } from './ledger.ts'
 import type { Meter, TokenUsage } from './meter.ts'
 import { ClientGone, elapsedMs, releaseBody, type Turn } from './turn.ts'
@@ -15,19 +16,21 @@ export interface SettleDeps {
   ledger: Ledger
 }
 
-export interface Outcome {
-  status: 'ok' | 'error' | 'cancelled'
+export interface Outcome extends FlowEnd {
   httpStatus: number
-  error: AppError | null
   /** Null when no stream was ever committed. */
   meter: Meter | null
 }
 
-/** The outcome of a turn that failed before its commit point. */
-export const failedOutcome = (turn: Turn, err: unknown, error: AppError): Outcome =>
-  err instanceof ClientGone || turn.signal.reason instanceof ClientGone
-    ? { status: 'cancelled', httpStatus: 499, error: null, meter: null }
-    : { status: 'error', httpStatus: error.status, error, meter: null }
+/** How a turn ended that failed before its commit point. */
+export const failedEnd = (turn: Turn, error: AppError): FlowEnd =>
+  turn.signal.reason instanceof ClientGone ? { status: 'cancelled', error: null } : { status: 'error', error }
+
+/** The status the client got, or would have got: headers that are out already say 200. */
+export const statusOf = ({ status, error }: FlowEnd, hasHeaders: boolean): number => {
+  if (hasHeaders || status === 'ok') return 200
+  return status === 'cancelled' ? 499 : (error?.status ?? 500)
+}
 
 export const settle = ({ clock, affinity, ledger }: SettleDeps, turn: Turn, outcome: Outcome): void => {
   if (turn.log.isSettled) return
@@ -40,7 +43,6 @@ export const settle = ({ clock, affinity, ledger }: SettleDeps, turn: Turn, outc
   const serviceTier = meter?.serviceTier ?? turn.serviceTier
   const cost = usage && turn.model !== null ? costMicros(usage, turn.model, serviceTier) : null
   const use: Use | null = usage && { ...usage, costMicros: cost }
-  const hasServed = outcome.status === 'ok' && log.accountId !== null && meter !== null
   if (outcome.status === 'ok') log.phase = 'finish'
   ledger.record({
     row: {
@@ -80,23 +82,26 @@ export const settle = ({ clock, affinity, ledger }: SettleDeps, turn: Turn, outc
     },
     attempts: log.attempts,
     limitDeltas: turn.reservation.settle(use),
-    affinity: hasServed
-      ? rememberOwners(affinity, turn, { accountId: log.accountId!, ciphertexts: meter.ciphertexts, now }) // hasServed says so
-      : [],
+    affinity:
+      meter !== null && log.accountId !== null
+        ? rememberOwners(affinity, turn, { accountId: log.accountId, ciphertexts: meter.ciphertexts, now })
+        : [],
   })
 }
 
 /**
- * What the turn is charged with: the usage the upstream stated, or, for one that was committed and broke off, what was
- * reserved for input and what was seen of output (decisions §3 "Cancelled turns"). Nothing when nothing was committed.
+ * What the turn is charged with: the usage the upstream stated, or, for one that broke off while the upstream worked on
+ * it, what was reserved for input and what was seen of output (decisions §3 "Cancelled turns"). One the upstream refused
+ * or never got costs nothing.
  */
 const chargeable = (turn: Turn, { meter, status }: Outcome): TokenUsage | null => {
   if (meter?.usage) return meter.usage
-  if (!meter || status === 'ok') return null
+  const wasCutOff = status === 'cancelled' && turn.log.attempts.at(-1)?.outcome === 'cancelled'
+  if (status === 'ok' || !(meter || wasCutOff)) return null
   return {
     inputTokens: turn.estimate.inputTokens,
     cachedInputTokens: 0,
-    outputTokens: meter.deltas,
+    outputTokens: meter?.deltas ?? 0,
     reasoningTokens: 0,
   }
 }

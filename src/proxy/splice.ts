@@ -1,14 +1,19 @@
 /** Changes single members of a JSON text at their place, leaving every other byte as the client wrote it. */
 import { type Node, parseTree } from 'jsonc-parser'
+import { demandShallow } from './nesting.ts'
 
 const utf8 = new TextDecoder()
 const encoder = new TextEncoder()
 
-/** Sets top-level members of a JSON object; new ones are put first. The caller has parsed `bytes` as an object before. */
+/**
+ * Sets top-level members of a JSON object; new ones are put first. The caller has parsed `bytes` as an object before.
+ * Throws `invalid_request_error` for one that nests too deep.
+ */
 export const spliceMembers = (
   bytes: Uint8Array<ArrayBuffer>,
   members: Readonly<Record<string, unknown>>,
 ): Uint8Array<ArrayBuffer> => {
+  demandShallow(bytes)
   const text = utf8.decode(bytes)
   const root = parseTree(text)
   if (root?.type !== 'object') throw new TypeError('only an object has members')

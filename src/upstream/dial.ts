@@ -3,10 +3,11 @@
  * runtime reads the environment again at each fetch and goes direct where it does not understand it.
  */
 import { createConnection } from 'node:net'
+import { AppError } from '../errors.ts'
 import { chooseProxy, type Environment } from '../lib/env-proxy.ts'
 
 export interface Dial {
-  /** `fetch`, through the proxy the environment names for this target. Throws `EgressError`. */
+  /** `fetch`, through the proxy the environment names for this target. Throws `EgressError`, `upstream_unreachable`. */
   fetch(url: string, init: RequestInit): Promise<Response>
   /** Whether a TCP connection towards `url` (or its proxy) can be made at all; asked only when an answer is late. */
   canConnect(url: string): Promise<boolean>
@@ -33,14 +34,27 @@ export const createDial = (environment: Environment, fetch: typeof globalThis.fe
     return proxy
   }
   return {
-    // Time limits are ours (architecture §3.5); the runtime's own idle timer would end a model that thinks for long.
-    fetch: (url, init) => fetch(url, { ...init, proxy: proxyOf(url), timeout: false, redirect: 'manual' }),
+    fetch: async (url, init) => {
+      const proxy = proxyOf(url)
+      // Time limits are ours (architecture §3.5); the runtime's own idle timer would end a model that thinks for long.
+      const response = await fetch(url, { ...init, proxy, timeout: false, redirect: 'manual' })
+      if (proxy && response.status === PROXY_AUTHENTICATION_REQUIRED) throw await proxyRefused(response)
+      return response
+    },
     canConnect: (url) => {
       const proxy = proxyOf(url)
       return canConnect(proxy ? proxy.url : url)
     },
     check: (url) => void proxyOf(url),
   }
+}
+
+const PROXY_AUTHENTICATION_REQUIRED = 407
+
+/** It is the proxy that speaks (RFC 9110 §15.5.8): read as the upstream's answer it would condemn the account. */
+const proxyRefused = async (response: Response): Promise<AppError> => {
+  await response.body?.cancel()
+  return new AppError('upstream_unreachable', { message: 'The outbound proxy refused our credentials.' })
 }
 
 const PROBE_MS = 3000

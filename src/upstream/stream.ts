@@ -29,7 +29,8 @@ export class DocumentStream implements UpstreamStream {
     if (this.#isRead) return null
     this.#isRead = true
     const response: unknown = await this.#response.json()
-    return { events: [{ type: 'response.completed', bytes: frame({ type: 'response.completed', response }) }] }
+    const bytes = frame({ type: 'response.completed', response })
+    return { events: [{ type: 'response.completed', bytes, length: bytes.length }] }
   }
 
   cancel(): void {

@@ -1,6 +1,9 @@
 /** The whole service in process: real routes, real SQLite in memory, the stand-in upstream, a clock that stands still. */
 
+import { expect } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
+import { accounts as accountRows } from '../../db/schema/accounts.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { app } from '../../src/app.ts'
 import type { Bindings } from '../../src/bindings.ts'
@@ -15,7 +18,7 @@ import { createInlineReader } from '../../src/reader.ts'
 import { buildBindings } from '../../src/server.ts'
 import type { Settings } from '../../src/settings/schema.ts'
 import { writeSettings } from '../../src/settings/store.ts'
-import { createDial } from '../../src/upstream/dial.ts'
+import { createDial, type Dial } from '../../src/upstream/dial.ts'
 import { ManualClock } from './clock.ts'
 import { testDb } from './db.ts'
 import type { Account, AccountOptions } from './upstream/accounts.ts'
@@ -58,17 +61,28 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     ...environment,
   })
   const actor = { id: 'test', method: null, address: null, at: clock.now() }
-  const bindings: Bindings = buildBindings({
-    config,
-    folder: { dir: '', databasePath: '', db, sqlite, sealer, close: () => {} },
-    clock,
-    random,
-    log,
-    dial: createDial({}, upstream.fetch as typeof fetch),
-    reader: createInlineReader(db),
-    maxTurns: Number.POSITIVE_INFINITY,
-    timeout: () => new AbortController().signal,
-  })
+  /** Set by a test to look at a call that leaves, or to make it fail before it does. */
+  const wire: { before: ((url: string, init: RequestInit) => void) | null } = { before: null }
+  const dial: Dial = {
+    ...createDial({}, ((url: string, init: RequestInit) => {
+      wire.before?.(url, init)
+      return upstream.fetch(url, init)
+    }) as typeof fetch), // as: the dialler calls it with these two only
+    canConnect: async () => true,
+  }
+  const build = (): Bindings =>
+    buildBindings({
+      config,
+      folder: { dir: '', databasePath: '', db, sqlite, sealer, close: () => {} },
+      clock,
+      random,
+      log,
+      dial,
+      reader: createInlineReader(db),
+      maxTurns: Number.POSITIVE_INFINITY,
+      timeout: () => new AbortController().signal,
+    })
+  let bindings = build()
   const addAccount = (options: AccountOptions = {}): { id: string; sim: Account } => {
     const sim = upstream.addAccount(options)
     const imported = parseAuthJson(sim.authJson(), 'auth.json')
@@ -79,19 +93,35 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
   const change = (patch: Partial<Settings>) => commit(db, (tx) => writeSettings(tx, patch, { now: clock.now() }))
   if (Object.keys(settings).length > 0) change(settings)
 
-  const ask = (route: string, { json, body, headers = {}, peer = '127.0.0.1', signal }: Ask = {}) => {
+  const ask = async (route: string, { json, body, headers = {}, peer = '127.0.0.1', signal }: Ask = {}) => {
     const [method, path] = route.split(' ')
-    const init = { method, headers: { host: 'localhost:2455', 'content-type': 'application/json', ...headers }, signal }
+    const sent = { host: 'localhost:2455', 'content-type': 'application/json', ...headers }
+    const origin = URL.parse(`http://${sent.host}`)?.origin ?? 'http://localhost:2455' // the server does the same
     return app.request(
-      path!,
-      { ...init, body: json === undefined ? body : JSON.stringify(json) },
+      `${origin}${path}`,
+      { method, headers: sent, signal, body: json === undefined ? body : JSON.stringify(json) },
       { ...bindings, peer },
     )
   }
   return {
     clock,
     upstream,
-    bindings,
+    wire,
+    get bindings() {
+      return bindings
+    },
+    /** Everything in memory is built anew from what is on disk. */
+    restart: () => {
+      bindings.ledger.flush()
+      bindings = build()
+    },
+    /** Makes every strategy ask this account before the others. */
+    prefer: (id: string) => {
+      commit(db, (tx) =>
+        tx.update(accountRows).set({ routingPolicy: 'burn_first' }).where(eq(accountRows.id, id)).run(),
+      )
+      bindings.pool.reload()
+    },
     db,
     sqlite,
     lines,
@@ -140,4 +170,67 @@ export const parseEvents = (text: string): StreamEvent[] =>
     .flatMap((block) => block.split('\n').filter((line) => line.startsWith('data: ')))
     .map((line) => line.slice(6))
     .filter((data) => data !== '[DONE]')
-    .map((data) => JSON.parse(data) as StreamEvent) // as: tests look at the members they expect
+    .map(parseEvent)
+
+/** Garbage shows as an event of its own. */
+const parseEvent = (data: string): StreamEvent => {
+  try {
+    return JSON.parse(data) as StreamEvent // as: tests look at the members they expect
+  } catch {
+    return { type: 'garbage', data }
+  }
+}
+
+export const isTerminal = (type: string): boolean =>
+  ['response.completed', 'response.incomplete', 'response.failed', 'error'].includes(type)
+
+/** Waits for `work` while time passes in steps of `stepMs`; fails when it takes more than `steps`. */
+export const whileTimePasses = async <T>(
+  { clock }: TestApp,
+  work: Promise<T>,
+  stepMs = 100,
+  steps = 200,
+): Promise<T> => {
+  let isDone = false
+  const settled = work.finally(() => {
+    isDone = true
+  })
+  settled.catch(() => {}) // seen by the caller
+  await clock.advance(0)
+  for (let step = 0; step < steps && !isDone; step++) await clock.advance(stepMs)
+  if (!isDone) throw new Error(`nothing came within ${steps * stepMs} ms`)
+  return settled
+}
+
+export interface Answer {
+  status: number
+  headers: Headers
+  text: string
+  events: StreamEvent[]
+}
+
+/** Asks and reads to the end while time passes. */
+export const answerOf = async (app: TestApp, route: string, ask: Ask, stepMs = 100): Promise<Answer> =>
+  whileTimePasses(
+    app,
+    app.ask(route, ask).then(async (response) => {
+      const text = await response.text()
+      const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
+      return { status: response.status, headers: response.headers, text, events: isStream ? parseEvents(text) : [] }
+    }),
+    stepMs,
+  )
+
+/** Nothing of any turn is left: no slot, no open stream, no timer, no body, no controller. */
+export const expectNothingLeft = async ({ clock, bindings, upstream }: TestApp): Promise<void> => {
+  await clock.advance(0)
+  await clock.advance(0)
+  expect({
+    inFlight: bindings.pool.all().map(({ inFlight }) => inFlight),
+    openStreams: upstream.openStreams,
+    timers: clock.pending,
+    heldBytes: bindings.bodies.heldBytes,
+    turns: bindings.turns.size,
+  }).toEqual({ inFlight: bindings.pool.all().map(() => 0), openStreams: 0, timers: 0, heldBytes: 0, turns: 0 })
+  expect(upstream.oddities).toEqual([])
+}

@@ -1,5 +1,63 @@
-/** PLACEHOLDER, overwrite me (task J owns this file). */
-import { notBuilt } from './not-built.ts'
-export const nativeModels = notBuilt('optional', 'local')
-export const publicModels = notBuilt('optional', 'local')
-export const publicModel = notBuilt('optional', 'local')
+/** The model catalog: `GET /backend-api/codex/models` for native clients, `GET /v1/models` and `…/:id` for OpenAI SDKs. */
+import type { Context } from 'hono'
+import type { AppEnv } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { clientKey, restricted } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import type { Listing } from '../../model/catalog.ts'
+import { isClientVersion } from '../../model/client-version.ts'
+import { refreshCatalogs } from '../../upstream/models.ts'
+
+const gates = () => [clientKey('optional'), restricted('local')] as const
+
+export const nativeModels = createHandlers(...gates(), (c) => answerNative(c, c.req.query('client_version') ?? null))
+
+/** With `client_version` the asker is a native client whose base URL is ours. */
+export const publicModels = createHandlers(...gates(), (c) => {
+  const version = c.req.query('client_version')
+  return version === undefined ? send(c, c.env.catalog.public(c.var.client.key)) : answerNative(c, version)
+})
+
+/** Throws `model_not_found`. */
+export const publicModel = createHandlers(...gates(), (c) => {
+  const slug = c.req.param('id') ?? ''
+  const model = c.env.catalog.find(slug, c.var.client.key)
+  if (!model) throw new AppError('model_not_found', { message: `The model '${slug}' does not exist.`, param: 'model' })
+  return c.json(model)
+})
+
+/** A version nobody asked for before is fetched now, for as long as its client will wait; else the nearest one serves. */
+const answerNative = async (c: Context<AppEnv>, asked: string | null): Promise<Response> => {
+  const version = asked !== null && isClientVersion(asked) ? asked : null
+  if (version !== null) {
+    c.env.catalog.noteClientVersion(version)
+    await atMost(c, PATIENCE_MS, fetchVersion(c, version))
+  }
+  return send(c, c.env.catalog.native(version, c.var.client.key))
+}
+
+const PATIENCE_MS = 4000
+
+const fetchVersion = (c: Context<AppEnv>, version: string): Promise<void> => {
+  const { pool, catalog, plane, db, clock, log } = c.env
+  const accountIds = pool.all().flatMap(({ id, state }) => (IN_USE.includes(state.status) ? [id] : []))
+  if (accountIds.length === 0) return Promise.resolve()
+  return catalog.ensure(version, clock.now(), () =>
+    refreshCatalogs(
+      { ...plane.upstream, credentials: plane.credentials, db, log },
+      { accountIds, versions: [version] },
+    ),
+  )
+}
+
+const IN_USE: readonly string[] = ['active', 'rate_limited', 'quota_exceeded']
+
+const atMost = (c: Context<AppEnv>, ms: number, work: Promise<void>): Promise<void> => {
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const cancel = c.env.clock.after(ms, resolve)
+  return Promise.race([work, late]).finally(cancel)
+}
+
+/** Never a 304: native clients send no `If-None-Match` and compare the tag themselves (client protocol §7). */
+const send = (c: Context<AppEnv>, { bytes, etag }: Listing): Response =>
+  c.body(bytes, 200, { 'content-type': 'application/json', etag })

@@ -5,16 +5,20 @@ import { AppError } from '../../errors.ts'
 import { createMiddleware } from '../../http/handlers.ts'
 import { type Admission, admit } from '../admit.ts'
 import type { Served } from '../answer.ts'
+import { demandShallow } from '../nesting.ts'
 import { type RawBody, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
 
 /** A model may think for minutes; the server's idle limit would cut its stream (runtime note 2.1). */
 export const longLived = createMiddleware(async (c, next) => {
-  const { lifecycle, server, turns } = c.env
-  if (lifecycle.draining) throw new AppError('draining', { retryAfterSeconds: 5 })
-  if (turns.size >= lifecycle.maxTurns) throw new AppError('busy', { retryAfterSeconds: 2 })
-  server?.timeout(c.req.raw, 0)
+  demandOpen(c)
+  c.env.server?.timeout(c.req.raw, 0)
   await next()
 })
+
+const demandOpen = ({ env: { lifecycle, turns } }: Context<AppEnv>): void => {
+  if (lifecycle.draining) throw new AppError('draining', { retryAfterSeconds: 5 })
+  if (turns.size >= lifecycle.maxTurns) throw new AppError('busy', { retryAfterSeconds: 2 })
+}
 
 export const readTurnBody = (
   c: Context<AppEnv>,
@@ -25,6 +29,7 @@ export const readTurnBody = (
 export const admitTurn = (c: Context<AppEnv>, admission: Omit<Admission, 'signal'>): Served => {
   const controller = new AbortController()
   try {
+    demandOpen(c) // again: reading the body took its time
     return { c, turn: admit(c, { ...admission, signal: controller.signal }), controller }
   } catch (err) {
     admission.body.hold.release()
@@ -40,8 +45,9 @@ export const refusePreviousResponse = (previous: unknown): void => {
 
 const encoder = new TextEncoder()
 
-/** A body that was translated: written anew, with the budget adjusted to its size. */
-export const rewritten = ({ hold }: RawBody, json: Record<string, unknown>): RawBody => {
+/** A body that was translated: written anew, with the budget adjusted to its size. Throws `invalid_request_error`. */
+export const rewritten = ({ bytes: written, hold }: RawBody, json: Record<string, unknown>): RawBody => {
+  demandShallow(written)
   const bytes = encoder.encode(JSON.stringify(json))
   hold.resize(bytes.length)
   return { bytes, json, hold }

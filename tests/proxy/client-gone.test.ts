@@ -1,0 +1,152 @@
+/** A client that leaves: the upstream is let go at once, the turn is logged once, and no account is blamed. */
+import { describe, expect, test } from 'bun:test'
+import { codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+
+const NATIVE = 'POST /backend-api/codex/responses'
+const V1 = 'POST /v1/responses'
+
+const expectCancelled = async (app: TestApp, charged: { inputTokens: number | null }) => {
+  await expectNothingLeft(app)
+  expect(app.upstream.requests.map(({ aborted }) => aborted)).toEqual([true])
+  expect(app.rows()).toHaveLength(1)
+  expect(app.rows()[0]).toMatchObject({ status: 'cancelled', errorCode: null, ...charged })
+  expect(app.bindings.pool.all()[0]).toMatchObject({ health: { errors: 0 }, state: { status: 'active' } })
+}
+
+const json = codexBody()
+/** What admission reserved for the input: one token a byte. */
+const reserved = JSON.stringify(json).length
+
+describe('a client that leaves', () => {
+  test('while the upstream has not answered', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ delayHeadersMs: 60_000 })
+    const client = new AbortController()
+    void app.ask(NATIVE, { json, signal: client.signal }).catch(() => {})
+    await app.clock.advance('2s')
+    expect(app.bindings.turns.size).toBe(1)
+    client.abort()
+    await expectCancelled(app, { inputTokens: reserved })
+    expect(app.rows()[0]).toMatchObject({ httpStatus: 499, phase: 'connect', outputTokens: 0 })
+  })
+
+  test('while the first events are held back', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ silence: { afterEvents: 2 } })
+    const client = new AbortController()
+    void app.ask(NATIVE, { json, signal: client.signal }).catch(() => {})
+    await app.clock.advance('2s')
+    expect(app.upstream.requests[0]?.eventsSent).toBe(2)
+    client.abort()
+    await expectCancelled(app, { inputTokens: reserved })
+    expect(app.rows()[0]).toMatchObject({ httpStatus: 499, phase: 'first_event' })
+  })
+
+  test('after early headers, in the body', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ delayHeadersMs: 60_000 })
+    const asked = app.ask(NATIVE, { json })
+    await app.clock.advance('11s')
+    const reader = (await asked).body!.getReader()
+    const read = reader.read()
+    await app.clock.advance('9s')
+    expect(new TextDecoder().decode((await read).value)).toContain('codex.keepalive')
+    await reader.cancel()
+    await expectCancelled(app, { inputTokens: reserved })
+    expect(app.rows()[0]).toMatchObject({ httpStatus: 200 })
+  })
+
+  test('after early headers, before it has read anything', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ delayHeadersMs: 60_000 })
+    const client = new AbortController()
+    const asked = app.ask(NATIVE, { json, signal: client.signal })
+    await app.clock.advance('11s')
+    await asked
+    client.abort()
+    await expectCancelled(app, { inputTokens: reserved })
+  })
+
+  for (const how of ['by closing the body', 'by closing the connection'] as const)
+    test(`in the middle of the stream, ${how}`, async () => {
+      const app = testApp()
+      app.members[0]!.sim.next({ silence: { afterEvents: 11 } })
+      const client = new AbortController()
+      const response = await app.ask(NATIVE, { json, signal: client.signal })
+      const reader = response.body!.getReader()
+      let seen = ''
+      while (!seen.includes('output_text.delta')) seen += new TextDecoder().decode((await reader.read()).value)
+      if (how === 'by closing the body') await reader.cancel()
+      else client.abort()
+      await expectCancelled(app, { inputTokens: reserved })
+      expect(app.rows()[0]!.outputTokens).toBeGreaterThan(0)
+      expect(app.rows()[0]).toMatchObject({ httpStatus: 200, phase: 'stream' })
+    })
+
+  test('while it reads nothing', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ manyEvents: { count: 1000, bytes: 100 } })
+    const client = new AbortController()
+    const response = await app.ask(NATIVE, { json, signal: client.signal })
+    await app.clock.advance('30s')
+    expect(response.status).toBe(200)
+    expect(app.upstream.requests[0]!.eventsSent).toBeLessThan(20)
+    client.abort()
+    await expectCancelled(app, { inputTokens: reserved })
+  })
+
+  test('while a JSON answer is collected', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
+    const client = new AbortController()
+    const body = codexBody('hello', { stream: false })
+    void app.ask(V1, { json: body, signal: client.signal }).catch(() => {})
+    await app.clock.advance('2s')
+    client.abort()
+    await expectNothingLeft(app)
+    expect(app.rows()).toHaveLength(1)
+    expect(app.rows()[0]).toMatchObject({ status: 'cancelled', httpStatus: 499, phase: 'stream' })
+  })
+
+  test('while it waits for an account, which costs nothing', async () => {
+    const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
+    app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
+    const first = new AbortController()
+    const reader = (await app.ask(NATIVE, { json, signal: first.signal })).body!.getReader()
+    const second = new AbortController()
+    void app.ask(NATIVE, { json, signal: second.signal }).catch(() => {})
+    await app.clock.advance('1s')
+    second.abort()
+    await app.clock.advance(0)
+    expect(app.upstream.requests).toHaveLength(1)
+    expect(app.rows()).toMatchObject([{ status: 'cancelled', inputTokens: null, attempts: 0, phase: 'select' }])
+    await reader.cancel()
+    await expectNothingLeft(app)
+  })
+
+  test('right after the terminal event has had its answer', async () => {
+    const app = testApp()
+    const client = new AbortController()
+    const reader = (await app.ask(NATIVE, { json, signal: client.signal })).body!.getReader()
+    let seen = ''
+    while (!seen.includes('"type":"response.completed"')) seen += new TextDecoder().decode((await reader.read()).value)
+    client.abort()
+    await reader.cancel()
+    await expectNothingLeft(app)
+    expect(app.rows()).toHaveLength(1)
+    expect(app.rows()[0]).toMatchObject({ status: 'ok', phase: null })
+    expect(app.upstream.requests[0]).toMatchObject({ aborted: false, finished: true })
+  })
+
+  test('a failure that follows is not logged a second time', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ dripMs: 1000 })
+    const asked = app.ask(NATIVE, { json })
+    await app.clock.advance('5s')
+    const reader = (await asked).body!.getReader()
+    await reader.cancel()
+    await app.clock.advance('30s')
+    expect(app.rows()).toHaveLength(1)
+    await expectNothingLeft(app)
+  })
+})

@@ -1,0 +1,298 @@
+/** A conversation stays with the account that can read it, across turns and restarts, and moves only when it must. */
+import { describe, expect, test } from 'bun:test'
+import {
+  answerOf,
+  codexBody,
+  expectNothingLeft,
+  type StreamEvent,
+  type TestApp,
+  type TestOptions,
+  testApp,
+} from '../support/app.ts'
+import { faults } from '../support/upstream/faults.ts'
+
+const NATIVE = 'POST /backend-api/codex/responses'
+type Item = Record<string, unknown>
+
+const setUp = (options: TestOptions = {}) =>
+  testApp({ accounts: 3, ...options, settings: { routingStrategy: 'round_robin', ...options.settings } })
+/** Which account answered each turn. */
+const servedBy = (app: TestApp) =>
+  app.rows().map(({ accountId }) => app.members.findIndex(({ id }) => id === accountId))
+const lastBody = (app: TestApp) => app.upstream.requests.at(-1)!.bodyText
+const outputOf = (events: StreamEvent[]): Item[] =>
+  events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item as Item) // as: what this event carries
+
+/** A client that keeps its history and sends it again, as the native one does. */
+const conversation = (app: TestApp, headers: Record<string, string> = { 'session-id': 'one' }) => {
+  const history: Item[] = []
+  const say = async (text: string) => {
+    history.push({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] })
+    const body = JSON.stringify({ ...codexBody(), input: history }, null, 1)
+    const answer = await answerOf(app, NATIVE, { body, headers })
+    if (answer.status === 200) history.push(...outputOf(answer.events))
+    app.clock.advance(1)
+    return { ...answer, body }
+  }
+  return { history, say }
+}
+const isReasoning = ({ type }: Item) => type === 'reasoning'
+const inputOf = (bodyText: string): Item[] => JSON.parse(bodyText).input
+
+describe('the turns of one conversation go to one account', () => {
+  const names: Record<string, Record<string, string>> = Object.fromEntries(
+    ['session-id', 'session_id', 'conversation_id', 'thread-id', 'x-session-affinity', 'x-session-id'].map((name) => [
+      name,
+      { [name]: 's1' },
+    ]),
+  )
+  for (const [name, headers] of Object.entries(names))
+    test(`named by ${name}`, async () => {
+      const app = setUp()
+      for (let turn = 0; turn < 4; turn++) await answerOf(app, NATIVE, { json: codexBody(), headers })
+      expect(new Set(servedBy(app)).size).toBe(1)
+      for (let turn = 0; turn < 3; turn++) {
+        await app.clock.advance(10)
+        await answerOf(app, NATIVE, { json: codexBody(), headers: { [name]: `other-${turn}` } })
+      }
+      expect(new Set(servedBy(app)).size).toBe(3)
+      await expectNothingLeft(app)
+    })
+
+  test('named by prompt_cache_key', async () => {
+    const app = setUp()
+    for (let turn = 0; turn < 4; turn++) {
+      await answerOf(app, NATIVE, { json: codexBody('hello', { prompt_cache_key: 'k' }) })
+      await app.clock.advance(10)
+    }
+    expect(new Set(servedBy(app)).size).toBe(1)
+  })
+
+  test('but not those of another API key under the same name', async () => {
+    const app = setUp({ settings: { apiKeyAuthEnabled: true } })
+    const keys = [app.key({ name: 'a' }), app.key({ name: 'b' })]
+    for (const { key } of [...keys, ...keys]) {
+      await answerOf(app, NATIVE, {
+        json: codexBody(),
+        headers: { authorization: `Bearer ${key}`, 'session-id': 'same' },
+      })
+      await app.clock.advance(10)
+    }
+    const [a, b, ...again] = servedBy(app)
+    expect(a).not.toBe(b!)
+    expect(again).toEqual([a!, b!])
+  })
+
+  test('also after a restart', async () => {
+    const app = setUp()
+    const first = conversation(app)
+    await first.say('hello')
+    app.restart()
+    for (let turn = 0; turn < 2; turn++) {
+      await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': `noise-${turn}` } })
+      await app.clock.advance(10)
+    }
+    await first.say('again')
+    expect(servedBy(app).at(-1)).toBe(servedBy(app)[0]!)
+    await expectNothingLeft(app)
+  })
+})
+
+describe('encrypted content', () => {
+  test('without a name leads to the account that produced it, after a restart too', async () => {
+    const app = setUp()
+    const talk = conversation(app, {})
+    await talk.say('hello')
+    const [owner] = servedBy(app)
+    app.restart()
+    for (let turn = 0; turn < 4; turn++) await talk.say(`and ${turn}`)
+    expect(new Set(servedBy(app))).toEqual(new Set([owner!]))
+    expect(app.attemptRows()).toHaveLength(5)
+    await expectNothingLeft(app)
+  })
+
+  test('seen by a client that left in the middle is remembered as well', async () => {
+    const app = setUp()
+    const reader = (await app.ask(NATIVE, { json: codexBody(), headers: { 'session-id': 'one' } })).body!.getReader()
+    let seen = ''
+    while (!seen.includes('"output_text') && !seen.includes('output_text.delta'))
+      seen += new TextDecoder().decode((await reader.read()).value)
+    await reader.cancel()
+    const [owner] = servedBy(app)
+    await app.clock.advance(10)
+    await conversation(app).say('again')
+    expect(servedBy(app)[1]).toBe(owner!)
+    await expectNothingLeft(app)
+  })
+
+  test('a move drops only the reasoning the new account cannot read, and every other byte stays', async () => {
+    const app = setUp({ accounts: 2 })
+    const talk = conversation(app)
+    await talk.say('one')
+    const [owner] = servedBy(app)
+    app.members[owner!]!.sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
+    const { status, body } = await talk.say('two')
+    expect(status).toBe(200)
+    expect(servedBy(app)).toEqual([owner!, 1 - owner!])
+    expect(app.rows().map(({ moved }) => moved)).toEqual([false, true])
+    const sent = inputOf(lastBody(app))
+    expect(sent).toEqual(inputOf(body).filter((item) => !isReasoning(item)))
+    const [head, tail] = [body.slice(0, body.indexOf('"input"')), body.slice(body.lastIndexOf(']'))]
+    expect(lastBody(app)).toStartWith(head)
+    expect(lastBody(app)).toEndWith(tail)
+    await expectNothingLeft(app)
+  })
+
+  test('the later turns of a moved conversation keep leaving it out, also when it could go home', async () => {
+    const app = setUp({ accounts: 2 })
+    const talk = conversation(app)
+    await talk.say('one')
+    const [owner] = servedBy(app)
+    app.members[owner!]!.sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
+    await talk.say('two')
+    app.members[owner!]!.sim.always(null)
+    app.restart()
+    await app.clock.advance('2h')
+    app.bindings.pool.tick()
+    await talk.say('three')
+    await talk.say('four')
+    expect(servedBy(app)).toEqual([owner!, 1 - owner!, 1 - owner!, 1 - owner!])
+    const own = talk.history.filter(isReasoning).slice(1)
+    expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual(own.slice(0, 2))
+    expect(app.attemptRows().filter(({ code }) => code === 'invalid_encrypted_content')).toEqual([])
+    await expectNothingLeft(app)
+  })
+
+  test('nobody is known to own is tried, then left out once', async () => {
+    const app = setUp({ accounts: 1 })
+    const json = {
+      ...codexBody(),
+      input: [
+        { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'enc.stranger.1' },
+        ...codexBody().input,
+      ],
+    }
+    const answer = await answerOf(app, NATIVE, { json })
+    expect(answer.status).toBe(200)
+    expect(app.attemptRows().map(({ code }) => code)).toEqual(['invalid_encrypted_content', null])
+    expect(inputOf(lastBody(app))).toEqual(codexBody().input)
+    await expectNothingLeft(app)
+  })
+
+  test('sent to the wrong account goes once to its recorded owner', async () => {
+    const app = setUp({ accounts: 2 })
+    const unnamed = conversation(app, {})
+    await unnamed.say('one')
+    const [owner] = servedBy(app)
+    app.prefer(app.members[1 - owner!]!.id)
+    // The session is on the other account; its client now replays what the owner produced.
+    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'two' } })
+    expect(servedBy(app)[1]).toBe(1 - owner!)
+    app.members[1 - owner!]!.sim.next(faults.invalidEncryptedContent())
+    const body = JSON.stringify({ ...codexBody(), input: [...unnamed.history, ...codexBody().input] })
+    const answer = await answerOf(app, NATIVE, { body, headers: { 'session-id': 'two' } })
+    expect(answer.status).toBe(200)
+    expect(servedBy(app)[2]).toBe(owner!)
+    expect(lastBody(app)).toBe(body)
+    await expectNothingLeft(app)
+  })
+
+  test('that stays unreadable ends with the upstream’s own words', async () => {
+    const app = setUp({ accounts: 2 })
+    for (const { sim } of app.members) sim.always(faults.invalidEncryptedContent())
+    const answer = await answerOf(app, NATIVE, { json: codexBody() })
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'invalid_encrypted_content'])
+    expect(app.attemptRows().length).toBeLessThanOrEqual(2)
+    await expectNothingLeft(app)
+  })
+})
+
+describe('a conversation whose history is inside a compaction item', () => {
+  const compacted = async (app: TestApp) => {
+    const json = { ...codexBody(), input: [...codexBody().input, { type: 'compaction_trigger' }] }
+    const answer = await answerOf(app, NATIVE, { json, headers: { 'session-id': 'one' } })
+    const input = [...outputOf(answer.events), ...codexBody('go on').input]
+    const owner = app.members[servedBy(app)[0]!]!
+    const goOn = () => answerOf(app, NATIVE, { json: { ...codexBody(), input }, headers: { 'session-id': 'one' } })
+    return { owner, goOn }
+  }
+
+  test('stays', async () => {
+    const app = setUp()
+    const { owner, goOn } = await compacted(app)
+    app.prefer(app.members.find(({ id }) => id !== owner.id)!.id)
+    expect((await goOn()).status).toBe(200)
+    expect(app.rows().at(-1)!.accountId).toBe(owner.id)
+    await expectNothingLeft(app)
+  })
+
+  test('answers 429 about its owner when that is used up', async () => {
+    const app = setUp()
+    const { owner, goOn } = await compacted(app)
+    const resetsAt = app.clock.now() + 3_600_000
+    owner.sim.always(faults.usageLimit({ resetsAt }))
+    for (let turn = 0; turn < 2; turn++) {
+      const answer = await goOn()
+      const { error } = JSON.parse(answer.text)
+      expect([answer.status, error.type, error.resets_at]).toEqual([429, 'usage_limit_reached', resetsAt / 1000])
+      expect(error.message).toContain('owns this conversation')
+    }
+    expect(new Set(app.attemptRows().map(({ accountId }) => accountId))).toEqual(new Set([owner.id]))
+    await expectNothingLeft(app)
+  })
+
+  test('answers 503 when its owner is away', async () => {
+    const app = setUp()
+    const { owner, goOn } = await compacted(app)
+    app.bindings.pool.apply(owner.id, { kind: 'pause', at: app.clock.now() })
+    const answer = await goOn()
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([503, 'continuity_owner_unavailable'])
+    expect(Number(answer.headers.get('retry-after'))).toBeWithin(1, 61)
+    await expectNothingLeft(app)
+  })
+
+  test('made by the compact route is known by its item alone', async () => {
+    const app = setUp()
+    const { model, instructions, input } = codexBody()
+    const reply = await answerOf(app, 'POST /backend-api/codex/responses/compact', {
+      json: { model, instructions, input },
+    })
+    const [owner] = servedBy(app)
+    const { output } = JSON.parse(reply.text)
+    app.prefer(app.members[(owner! + 1) % 3]!.id)
+    app.restart()
+    const answer = await answerOf(app, NATIVE, { json: { ...codexBody(), input: [...output, ...input] } })
+    expect(answer.status).toBe(200)
+    expect(servedBy(app)).toEqual([owner!, owner!])
+    expect(app.attemptRows()).toHaveLength(2)
+    await expectNothingLeft(app)
+  })
+})
+
+describe('turn state', () => {
+  test('goes back to the account that issued it, as it was', async () => {
+    const app = setUp()
+    const first = await answerOf(app, NATIVE, { json: codexBody() })
+    const state = first.headers.get('x-codex-turn-state')!
+    for (let turn = 0; turn < 3; turn++) {
+      const answer = await answerOf(app, NATIVE, { json: codexBody(), headers: { 'x-codex-turn-state': state } })
+      expect(answer.headers.get('x-codex-turn-state')).toBe(state)
+      await app.clock.advance(10)
+    }
+    expect(new Set(servedBy(app)).size).toBe(1)
+    expect(state).toEndWith(app.upstream.requests.at(-1)!.headers['x-codex-turn-state']!)
+    await expectNothingLeft(app)
+  })
+
+  test('goes to no other account, and nothing made up goes anywhere', async () => {
+    const app = setUp({ accounts: 2 })
+    const first = await answerOf(app, NATIVE, { json: codexBody() })
+    const state = first.headers.get('x-codex-turn-state')!
+    app.members[servedBy(app)[0]!]!.sim.always(faults.forbidden())
+    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'x-codex-turn-state': state } })
+    expect(app.upstream.requests.at(-1)!.headers['x-codex-turn-state']).toBeUndefined()
+    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'x-codex-turn-state': 'invented' } })
+    expect(app.upstream.requests.at(-1)!.headers['x-codex-turn-state']).toBeUndefined()
+    await expectNothingLeft(app)
+  })
+})

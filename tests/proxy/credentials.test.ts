@@ -1,0 +1,141 @@
+/** Tokens of the accounts, seen through turns: renewed once, stored before use, and an honest state when that fails. */
+import { expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { accounts } from '../../db/schema/accounts.ts'
+import { openTokens } from '../../src/model/accounts.ts'
+import { answerOf, codexBody, expectNothingLeft, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import { faults } from '../support/upstream/faults.ts'
+
+const NATIVE = 'POST /backend-api/codex/responses'
+const json = codexBody()
+
+const refreshes = ({ upstream }: TestApp) => upstream.requests.filter(({ path }) => path === '/oauth/token')
+const setUp = (options: TestOptions = {}) => {
+  const app = testApp({ accounts: 2, ...options })
+  app.prefer(app.members[0]!.id)
+  return { app, first: app.members[0]!, second: app.members[1] }
+}
+const servedBy = (app: TestApp) =>
+  app.attemptRows().map(({ accountId }) => app.members.findIndex(({ id }) => id === accountId))
+
+test('a token refused upstream is renewed once, and the same account serves', async () => {
+  const { app, first } = setUp()
+  first.sim.expireAccessToken()
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect(servedBy(app)).toEqual([0, 0])
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect(refreshes(app)).toHaveLength(1)
+  await expectNothingLeft(app)
+})
+
+test('twenty turns at once renew it once', async () => {
+  const { app, first } = setUp({ accounts: 1, settings: { proxyAccountStreamLimit: 0 } })
+  first.sim.expireAccessToken()
+  first.sim.next({ on: 'token', delayHeadersMs: 500 })
+  const answers = await Promise.all(Array.from({ length: 20 }, () => answerOf(app, NATIVE, { json })))
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
+  expect(refreshes(app)).toHaveLength(1)
+  expect(app.rows()).toHaveLength(20)
+  await expectNothingLeft(app)
+})
+
+test('the new token is on disk when the first request with it leaves', async () => {
+  const { app, first } = setUp()
+  const before = first.sim.accessToken
+  first.sim.expireAccessToken()
+  const stored: boolean[] = []
+  app.wire.before = (url, init) => {
+    if (!url.endsWith('/codex/responses') || first.sim.accessToken === before) return
+    const row = app.db.select().from(accounts).where(eq(accounts.id, first.id)).get()!
+    const tokens = openTokens(app.bindings.sealer, row)
+    const { authorization } = init.headers as Record<string, string> // as: this is how the upstream layer calls
+    stored.push(authorization === `Bearer ${tokens.accessToken}` && tokens.refreshToken === first.sim.refreshToken)
+  }
+  await answerOf(app, NATIVE, { json })
+  expect(stored).toEqual([true])
+  await expectNothingLeft(app)
+})
+
+test('a refresh that can never work again moves the turn on and asks for a sign-in', async () => {
+  const { app, first } = setUp()
+  first.sim.expireAccessToken()
+  first.sim.always({ on: 'token', status: 401, body: { error: { code: 'refresh_token_expired', message: 'Gone.' } } })
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect(servedBy(app)).toEqual([0, 1])
+  const { state } = app.bindings.pool.get(first.id)!
+  expect(state).toMatchObject({ status: 'reauth_required', cause: 'refresh_token_expired' })
+  expect(state.evidence).toContain('refresh_token_expired')
+  expect(state.since).toBeNumber()
+  await answerOf(app, NATIVE, { json })
+  expect(refreshes(app)).toHaveLength(1)
+  app.restart()
+  expect(app.bindings.pool.get(first.id)!.state).toMatchObject({
+    status: 'reauth_required',
+    cause: 'refresh_token_expired',
+  })
+  await expectNothingLeft(app)
+})
+
+test('a refresh that fails for now moves the turn on and leaves the account alone', async () => {
+  const { app, first } = setUp()
+  first.sim.expireAccessToken()
+  first.sim.next({ ...faults.serverError(), on: 'token' })
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect(servedBy(app)).toEqual([0, 1])
+  expect(app.bindings.pool.get(first.id)!.state.status).toBe('active')
+  await app.clock.advance('6s')
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect(servedBy(app).slice(2)).toEqual([0, 0])
+  await expectNothingLeft(app)
+})
+
+test('a token eight days old is renewed before it is used', async () => {
+  const { app } = setUp()
+  await app.clock.advance('8d')
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect(app.upstream.requests.map(({ path, status }) => [path, status])).toEqual([
+    ['/oauth/token', 200],
+    ['/backend-api/codex/responses', 200],
+  ])
+  await expectNothingLeft(app)
+})
+
+test('an old token that cannot be renewed for now is used as it is', async () => {
+  const { app, first } = setUp()
+  await app.clock.advance('8d')
+  first.sim.always({ ...faults.serverError(), on: 'token' })
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect(servedBy(app)).toEqual([0])
+  await expectNothingLeft(app)
+})
+
+test('an old token that can never be renewed sends the turn to another account', async () => {
+  const { app, first } = setUp()
+  await app.clock.advance('8d')
+  first.sim.revoke('refresh_token_reused')
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect(servedBy(app)).toEqual([0, 1])
+  expect(app.bindings.pool.get(first.id)!.state).toMatchObject({
+    status: 'reauth_required',
+    cause: 'refresh_token_reused',
+  })
+  await expectNothingLeft(app)
+})
+
+test('with no other account the client is told of the upstream, never of a 401', async () => {
+  const { app, first } = setUp({ accounts: 1 })
+  first.sim.revoke('refresh_token_expired')
+  const answer = await answerOf(app, NATIVE, { json })
+  expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([502, 'upstream_auth_failed'])
+  await expectNothingLeft(app)
+})
+
+test('an old token that can never be renewed is named as such when nobody else can serve', async () => {
+  const { app, first } = setUp({ accounts: 1 })
+  await app.clock.advance('8d')
+  first.sim.revoke('refresh_token_reused')
+  const answer = await answerOf(app, NATIVE, { json })
+  expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([502, 'upstream_auth_failed'])
+  expect(app.attemptRows()).toHaveLength(1)
+  await expectNothingLeft(app)
+})

@@ -1,0 +1,398 @@
+/** Every kind of upstream failure, before the commit point with and without another account, and after it. */
+import { describe, expect, test } from 'bun:test'
+import { answerOf, codexBody, expectNothingLeft, isTerminal, testApp } from '../support/app.ts'
+import { type Fault, faults } from '../support/upstream/faults.ts'
+
+const POST = 'POST /backend-api/codex/responses'
+/** created, in_progress, and four events of the answer. */
+const AFTER_COMMIT = 6
+
+interface Case {
+  fault: Fault
+  /** One request only; every one when absent. */
+  once?: true
+  /** What a client gets when no other account is there: status and code. */
+  alone: [status: number, code: string] | 'served'
+  /** How often the account is asked before another one is, and whether one is. */
+  asked: number
+  goesElsewhere: boolean
+  /** What is charged to the account: its state, and its transient errors. */
+  state?: string
+  errors?: number
+  retryAfter?: string
+  /** Time passes in larger steps. */
+  stepMs?: number
+}
+
+const failed = (code: string, afterEvents = 1): Fault => ({
+  failAfterCreated: { code, message: 'It failed.', afterEvents },
+})
+const RESETS_AT = Date.UTC(2026, 0, 1, 3)
+
+const CASES: Record<string, Case> = {
+  '401 once': { fault: faults.unauthorized(), once: true, alone: 'served', asked: 2, goesElsewhere: false },
+  '401 always': {
+    fault: faults.unauthorized(),
+    alone: [502, 'upstream_auth_failed'],
+    asked: 2,
+    goesElsewhere: true,
+    state: 'reauth_required',
+  },
+  '402 of a workspace that is gone': {
+    fault: faults.deactivatedWorkspace(),
+    alone: [502, 'upstream_auth_failed'],
+    asked: 1,
+    goesElsewhere: true,
+    state: 'deactivated',
+  },
+  '402': {
+    fault: { status: 402, body: {} },
+    alone: [429, 'usage_limit_reached'],
+    asked: 1,
+    goesElsewhere: true,
+    state: 'quota_exceeded',
+  },
+  '403': { fault: faults.forbidden(), alone: [502, 'upstream_error'], asked: 1, goesElsewhere: true },
+  '403 with a page': { fault: faults.forbiddenHtml(), alone: [502, 'upstream_error'], asked: 1, goesElsewhere: true },
+  '404': {
+    fault: { status: 404, body: { detail: 'Not Found' } },
+    alone: [404, 'invalid_request_error'],
+    asked: 1,
+    goesElsewhere: false,
+  },
+  '404 of a model': {
+    fault: faults.modelNotFound('gpt-5.5'),
+    alone: [404, 'model_not_found'],
+    asked: 1,
+    goesElsewhere: true,
+  },
+  '400 of the request': { fault: faults.invalidValue(), alone: [400, 'invalid_value'], asked: 1, goesElsewhere: false },
+  '408': { fault: { status: 408, body: {} }, alone: [502, 'upstream_error'], asked: 3, goesElsewhere: true, errors: 3 },
+  '429': {
+    fault: faults.rateLimited(),
+    alone: [429, 'rate_limit_exceeded'],
+    asked: 1,
+    goesElsewhere: true,
+    state: 'rate_limited',
+    retryAfter: '60',
+  },
+  '429 with Retry-After': {
+    fault: faults.rateLimited(7),
+    alone: [429, 'rate_limit_exceeded'],
+    asked: 1,
+    goesElsewhere: true,
+    state: 'rate_limited',
+    retryAfter: '7',
+  },
+  '429 usage limit': {
+    fault: faults.usageLimit({ resetsAt: RESETS_AT }),
+    alone: [429, 'usage_limit_reached'],
+    asked: 1,
+    goesElsewhere: true,
+    state: 'rate_limited',
+    retryAfter: '60',
+  },
+  '429 insufficient quota': {
+    fault: faults.insufficientQuota(),
+    alone: [429, 'usage_limit_reached'],
+    asked: 1,
+    goesElsewhere: true,
+    state: 'quota_exceeded',
+  },
+  '500': { fault: faults.serverError(), alone: [500, 'server_error'], asked: 3, goesElsewhere: true, errors: 3 },
+  '502 with a page': {
+    fault: faults.badGatewayHtml(),
+    alone: [502, 'upstream_error'],
+    asked: 3,
+    goesElsewhere: true,
+    errors: 3,
+  },
+  '503 overloaded': {
+    fault: faults.overloaded(),
+    alone: [503, 'server_is_overloaded'],
+    asked: 3,
+    goesElsewhere: true,
+    errors: 3,
+  },
+  'a reset before headers': {
+    fault: { reset: true },
+    alone: [502, 'upstream_unreachable'],
+    asked: 3,
+    goesElsewhere: true,
+  },
+  'a malformed chunk': {
+    fault: { malformedChunk: { afterEvents: 0 } },
+    alone: 'served',
+    asked: 1,
+    goesElsewhere: false,
+  },
+  'an error event': {
+    fault: { errorEvent: { code: 'server_error', message: 'It failed.' } },
+    alone: [502, 'server_error'],
+    asked: 3,
+    goesElsewhere: true,
+    errors: 3,
+  },
+  'an error event with a usage limit': {
+    fault: { errorEvent: { code: 'usage_limit_reached', message: 'Used up.' } },
+    alone: [429, 'usage_limit_reached'],
+    asked: 1,
+    goesElsewhere: true,
+    state: 'rate_limited',
+  },
+  'response.failed server_error': {
+    fault: failed('server_error'),
+    alone: [502, 'server_error'],
+    asked: 3,
+    goesElsewhere: true,
+    errors: 3,
+  },
+  'response.failed server_is_overloaded': {
+    fault: failed('server_is_overloaded'),
+    alone: [503, 'server_is_overloaded'],
+    asked: 3,
+    goesElsewhere: true,
+    errors: 3,
+  },
+  'response.failed slow_down': {
+    fault: failed('slow_down'),
+    alone: [503, 'slow_down'],
+    asked: 3,
+    goesElsewhere: true,
+    errors: 3,
+  },
+  'response.failed rate_limit_exceeded': {
+    fault: failed('rate_limit_exceeded'),
+    alone: [429, 'rate_limit_exceeded'],
+    asked: 1,
+    goesElsewhere: true,
+    state: 'rate_limited',
+  },
+  'response.failed usage_limit_reached': {
+    fault: failed('usage_limit_reached'),
+    alone: [429, 'usage_limit_reached'],
+    asked: 1,
+    goesElsewhere: true,
+    state: 'rate_limited',
+  },
+  'response.failed insufficient_quota': {
+    fault: failed('insufficient_quota'),
+    alone: [429, 'usage_limit_reached'],
+    asked: 1,
+    goesElsewhere: true,
+    state: 'quota_exceeded',
+  },
+  'response.failed context_length_exceeded': {
+    fault: failed('context_length_exceeded'),
+    alone: [400, 'context_length_exceeded'],
+    asked: 1,
+    goesElsewhere: false,
+  },
+  'response.failed invalid_prompt': {
+    fault: failed('invalid_prompt'),
+    alone: [400, 'invalid_prompt'],
+    asked: 1,
+    goesElsewhere: false,
+  },
+  'response.failed model_not_found': {
+    fault: failed('model_not_found'),
+    alone: [400, 'model_not_found'],
+    asked: 1,
+    goesElsewhere: true,
+  },
+  'response.failed with a code nobody knows': {
+    fault: failed('zzz'),
+    alone: [502, 'zzz'],
+    asked: 1,
+    goesElsewhere: false,
+  },
+  'response.failed token_expired once': {
+    fault: failed('token_expired'),
+    once: true,
+    alone: 'served',
+    asked: 2,
+    goesElsewhere: false,
+  },
+  'response.incomplete': {
+    fault: { incomplete: { reason: 'max_output_tokens' } },
+    alone: 'served',
+    asked: 1,
+    goesElsewhere: false,
+  },
+  'the end after created': {
+    fault: { dropAfter: { events: 1, how: 'fin' } },
+    alone: [502, 'stream_incomplete'],
+    asked: 3,
+    goesElsewhere: true,
+    errors: 3,
+  },
+  'a reset after created': {
+    fault: { dropAfter: { events: 1, how: 'reset' } },
+    alone: [502, 'upstream_unreachable'],
+    asked: 3,
+    goesElsewhere: true,
+  },
+}
+
+const struck = (accounts: number, { fault, once }: Pick<Case, 'fault' | 'once'>) => {
+  const app = testApp({ accounts })
+  const first = app.members[0]!
+  app.prefer(first.id)
+  if (once) first.sim.next(fault)
+  else first.sim.always(fault)
+  const asked = () => app.attemptRows().map(({ accountId }) => app.members.findIndex(({ id }) => id === accountId))
+  return { app, first, asked }
+}
+
+const expectCharged = (
+  { app, first }: ReturnType<typeof struck>,
+  { state = 'active', errors = 0 }: Pick<Case, 'state' | 'errors'>,
+) => {
+  const live = app.bindings.pool.get(first.id)!
+  expect<[string, number]>([live.state.status, live.health.errors]).toEqual([state, errors])
+  if (state !== 'active') expect(live.state.evidence).toBeTruthy()
+  if (state === 'rate_limited' || state === 'quota_exceeded')
+    expect(live.state.until ?? live.state.nextCheckAt).toBeGreaterThan(app.clock.now())
+}
+
+const times = (account: number, n: number) => Array<number>(n).fill(account)
+
+describe('before the commit point, no other account', () => {
+  for (const [name, one] of Object.entries(CASES))
+    test(name, async () => {
+      const setting = struck(1, one)
+      const { app, asked } = setting
+      const answer = await answerOf(app, POST, { json: codexBody() }, one.stepMs)
+      expect(asked()).toEqual(times(0, one.asked))
+      expect(app.rows()).toHaveLength(1)
+      const row = app.rows()[0]!
+      if (one.alone === 'served') {
+        expect(answer.status).toBe(200)
+        expect(answer.events.filter(({ type }) => isTerminal(type))).toHaveLength(1)
+        expect(row).toMatchObject({ status: 'ok', httpStatus: 200, phase: null, errorCode: null, attempts: one.asked })
+      } else {
+        const [status, code] = one.alone
+        const { error } = JSON.parse(answer.text)
+        expect([answer.status, error.code]).toEqual([status, code])
+        expect(error.message).toBeString()
+        expect(row).toMatchObject({ status: 'error', httpStatus: status, errorCode: code, attempts: one.asked })
+        expect<string[]>(['connect', 'first_event']).toContain(row.phase!)
+        if (one.retryAfter) expect(answer.headers.get('retry-after')).toBe(one.retryAfter)
+        if (status === 429) expect(answer.headers.get('retry-after')).not.toBeNull()
+      }
+      expectCharged(setting, one)
+      await expectNothingLeft(app)
+    })
+})
+
+describe('before the commit point, with another account', () => {
+  for (const [name, one] of Object.entries(CASES))
+    test(name, async () => {
+      const setting = struck(2, one)
+      const { app, asked } = setting
+      const answer = await answerOf(app, POST, { json: codexBody() }, one.stepMs)
+      expect(asked()).toEqual([...times(0, one.asked), ...times(1, one.goesElsewhere ? 1 : 0)])
+      const isServed = one.goesElsewhere || one.alone === 'served'
+      expect(answer.status).toBe(isServed ? 200 : Number(one.alone[0]))
+      if (isServed) {
+        expect(answer.events.filter(({ type }) => type === 'response.created')).toHaveLength(1)
+        expect(answer.events.filter(({ type }) => isTerminal(type)).map(({ type }) => type)).toEqual([
+          name === 'response.incomplete' ? 'response.incomplete' : 'response.completed',
+        ])
+      }
+      expect(app.rows()).toHaveLength(1)
+      expectCharged(setting, one)
+      await expectNothingLeft(app)
+    })
+})
+
+describe('after the commit point', () => {
+  const cases: Record<string, { fault: Fault; code: string; state?: string; errors?: number }> = {
+    'an error event': {
+      fault: { errorEvent: { code: 'server_error', message: 'x', afterEvents: AFTER_COMMIT } },
+      code: 'server_error',
+      errors: 1,
+    },
+    'response.failed server_error': { fault: failed('server_error', AFTER_COMMIT), code: 'server_error', errors: 1 },
+    'response.failed usage_limit_reached': {
+      fault: failed('usage_limit_reached', AFTER_COMMIT),
+      code: 'usage_limit_reached',
+      state: 'rate_limited',
+    },
+    'response.failed context_length_exceeded': {
+      fault: failed('context_length_exceeded', AFTER_COMMIT),
+      code: 'context_length_exceeded',
+    },
+    'the end': { fault: { dropAfter: { events: AFTER_COMMIT, how: 'fin' } }, code: 'stream_incomplete', errors: 1 },
+    'the end right before the terminal event': { fault: { omitTerminal: true }, code: 'stream_incomplete', errors: 1 },
+    'a reset': { fault: { dropAfter: { events: AFTER_COMMIT, how: 'reset' } }, code: 'stream_incomplete' },
+  }
+  for (const [name, one] of Object.entries(cases))
+    for (const route of [POST, 'POST /v1/responses'])
+      test(`${name}, ${route}`, async () => {
+        const { app, first, asked } = struck(2, one)
+        const answer = await answerOf(app, route, { json: codexBody() })
+        expect(answer.status).toBe(200)
+        const terminals = answer.events.filter(({ type }) => isTerminal(type))
+        expect(terminals.map(({ type }) => type)).toEqual(['response.failed'])
+        expect(answer.events.at(-1)?.type).toBe('response.failed')
+        const { id, error } = terminals[0]!.response as { id: string; error: { code: string } } // as: its shape is the test
+        expect(error.code).toBe(one.code)
+        expect(id).toBe((answer.events[0]!.response as { id: string }).id)
+        const numbers = answer.events.map(({ sequence_number }) => sequence_number)
+        expect(numbers).toEqual(numbers.map((_, index) => index))
+        expect(asked()).toEqual([0])
+        expect(app.rows()).toHaveLength(1)
+        expect(app.rows()[0]).toMatchObject({
+          status: 'error',
+          httpStatus: 200,
+          phase: 'stream',
+          errorCode: one.code,
+          attempts: 1,
+        })
+        expect(app.rows()[0]!.inputTokens).toBeGreaterThan(0)
+        expectCharged({ app, first, asked }, one)
+        await expectNothingLeft(app)
+      })
+
+  test('garbage between events is passed over and the turn completes', async () => {
+    const { app } = struck(2, { fault: { malformedChunk: { afterEvents: AFTER_COMMIT } } })
+    const response = await app.ask(POST, { json: codexBody() })
+    expect(await response.text()).toContain('"type":"response.completed"')
+    expect(app.rows()[0]).toMatchObject({ status: 'ok' })
+    await expectNothingLeft(app)
+  })
+})
+
+test('an account that cools down is left for another one rather than waited for', async () => {
+  const { app, asked } = struck(2, { fault: faults.serverError() })
+  for (const { id } of app.members)
+    for (let errors = 0; errors < 2; errors++) app.bindings.pool.health(id, { kind: 'error', at: app.clock.now() })
+  const answer = await answerOf(app, POST, { json: codexBody() })
+  expect(answer.status).toBe(200)
+  expect(asked()).toEqual([0, 1])
+  await expectNothingLeft(app)
+})
+
+test('a refused connection is tried again, then elsewhere, and blames nobody', async () => {
+  const { app, first, asked } = struck(2, { fault: {} })
+  app.wire.before = (_url, init) => {
+    const { authorization } = init.headers as Record<string, string> // as: this is how the upstream layer calls
+    if (authorization === `Bearer ${first.sim.accessToken}`)
+      throw Object.assign(new TypeError('Unable to connect.'), { code: 'ConnectionRefused' })
+  }
+  const answer = await answerOf(app, POST, { json: codexBody() })
+  expect(answer.status).toBe(200)
+  expect(asked()).toEqual([0, 0, 0, 1])
+  expect(app.bindings.pool.get(first.id)).toMatchObject({ state: { status: 'active' }, health: { errors: 0 } })
+  await expectNothingLeft(app)
+})
+
+test('no more than three accounts are asked', async () => {
+  const app = testApp({ accounts: 5 })
+  for (const { sim } of app.members) sim.always(faults.forbidden())
+  const answer = await answerOf(app, POST, { json: codexBody() })
+  expect(answer.status).toBe(502)
+  expect(new Set(app.attemptRows().map(({ accountId }) => accountId)).size).toBe(3)
+  await expectNothingLeft(app)
+})

@@ -1,0 +1,339 @@
+/** Each row of the chat → Responses table, both ways of being wrong included. */
+import { describe, expect, test } from 'bun:test'
+import { AppError } from '../../../src/errors.ts'
+import { MAX_DATA_URL_BYTES } from '../../../src/proxy/formats/chat-messages.ts'
+import { chatToResponses } from '../../../src/proxy/formats/chat-request.ts'
+import { NEUTRAL_INSTRUCTIONS } from '../../../src/proxy/formats/instructions.ts'
+import type { JsonObject } from '../../../src/proxy/formats/responses-event.ts'
+
+const hello = { role: 'user', content: 'hi' }
+const aChat = (extra: JsonObject = {}): JsonObject => ({ model: 'gpt-5.5', messages: [hello], ...extra })
+const said = (...messages: unknown[]) => chatToResponses(aChat({ messages })).body
+const call = (id: string, name: string, args: unknown) => ({
+  id,
+  type: 'function',
+  function: { name, arguments: args },
+})
+
+const refusal = (body: JsonObject): AppError => {
+  try {
+    chatToResponses(body)
+  } catch (err) {
+    if (err instanceof AppError) return err
+    throw err
+  }
+  throw new Error('the request was accepted')
+}
+
+describe('messages', () => {
+  const user = (...content: JsonObject[]) => [{ role: 'user', content }]
+  test.each<[string, unknown[], unknown]>([
+    [
+      'user text; other keys are left behind',
+      [{ ...hello, name: 'bo', _x: 1 }],
+      user({ type: 'input_text', text: 'hi' }),
+    ],
+    [
+      'user text part',
+      [{ role: 'user', content: [{ type: 'text', text: 'a' }] }],
+      user({ type: 'input_text', text: 'a' }),
+    ],
+    [
+      'image with detail',
+      [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://a.test/i', detail: 'low' } }] }],
+      user({ type: 'input_image', image_url: 'https://a.test/i', detail: 'low' }),
+    ],
+    [
+      'image as data URL',
+      [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } }] }],
+      user({ type: 'input_image', image_url: 'data:image/png;base64,AA' }),
+    ],
+    [
+      'file data with its type',
+      [
+        {
+          role: 'user',
+          content: [{ type: 'file', file: { file_data: 'AA', mime_type: 'application/pdf', filename: 'a.pdf' } }],
+        },
+      ],
+      user({ type: 'input_file', filename: 'a.pdf', file_url: 'data:application/pdf;base64,AA' }),
+    ],
+    [
+      'file by URL',
+      [{ role: 'user', content: [{ type: 'file', file: { file_url: 'https://a.test/f' } }] }],
+      user({ type: 'input_file', file_url: 'https://a.test/f' }),
+    ],
+    [
+      'assistant text, refusal and calls, in this order',
+      [{ role: 'assistant', content: 'so', refusal: 'no', tool_calls: [call('c1', 'f', '{}'), call('c2', 'g', '[]')] }],
+      [
+        {
+          role: 'assistant',
+          content: [
+            { type: 'output_text', text: 'so' },
+            { type: 'refusal', refusal: 'no' },
+          ],
+        },
+        { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' },
+        { type: 'function_call', call_id: 'c2', name: 'g', arguments: '[]' },
+      ],
+    ],
+    [
+      'assistant parts',
+      [
+        {
+          role: 'assistant',
+          content: [
+            { type: 'text', text: 'a' },
+            { type: 'refusal', refusal: 'b' },
+          ],
+        },
+      ],
+      [
+        {
+          role: 'assistant',
+          content: [
+            { type: 'output_text', text: 'a' },
+            { type: 'refusal', refusal: 'b' },
+          ],
+        },
+      ],
+    ],
+    [
+      'tool result',
+      [{ role: 'tool', tool_call_id: 'c1', content: '7' }],
+      [{ type: 'function_call_output', call_id: 'c1', output: '7' }],
+    ],
+    [
+      'tool result in parts, under another name of the id',
+      [
+        {
+          role: 'tool',
+          toolCallId: 'c1',
+          content: [
+            { type: 'text', text: '4' },
+            { type: 'text', text: '2' },
+          ],
+        },
+      ],
+      [{ type: 'function_call_output', call_id: 'c1', output: '42' }],
+    ],
+  ])('%s', (_, messages, expected) => {
+    expect(said(...messages).input).toEqual(expected)
+  })
+
+  test('system and developer texts follow the request’s own instructions', () => {
+    const messages = [
+      { role: 'system', content: 'a' },
+      hello,
+      { role: 'developer', content: [{ type: 'text', text: 'b' }] },
+    ]
+    const { body } = chatToResponses(aChat({ messages, instructions: 'own' }))
+    expect(body.instructions).toBe('own\na\nb')
+    expect(body.input).toEqual([{ role: 'user', content: [{ type: 'input_text', text: 'hi' }] }])
+  })
+
+  test('without any, the instructions are neutral', () => {
+    expect(said(hello).instructions).toBe(NEUTRAL_INSTRUCTIONS)
+  })
+
+  test('JSON mode keeps the system message in the input, as developer', () => {
+    const messages = [{ role: 'system', content: 'answer in JSON' }, hello]
+    const { body } = chatToResponses(aChat({ messages, response_format: { type: 'json_object' } }))
+    expect('instructions' in body).toBe(false)
+    expect((body.input as JsonObject[])[0]).toEqual({
+      role: 'developer',
+      content: [{ type: 'input_text', text: 'answer in JSON' }],
+    })
+    expect(body.text).toEqual({ format: { type: 'json_object' } })
+  })
+})
+
+describe('other fields', () => {
+  const schema = { type: 'object', properties: {} }
+  const format = { type: 'json_schema', json_schema: { name: 'out', schema, strict: true } }
+  test.each<[string, JsonObject, JsonObject]>([
+    ['response_format as a word', { response_format: 'text' }, { text: { format: { type: 'text' } } }],
+    [
+      'json_schema beside a verbosity',
+      { response_format: format, verbosity: 'low' },
+      { text: { verbosity: 'low', format: { type: 'json_schema', name: 'out', schema, strict: true } } },
+    ],
+    ['effort', { reasoning_effort: 'none' }, { reasoning: { effort: 'none' } }],
+    ['thinking', { thinking: { type: 'enabled' } }, { reasoning: { effort: 'medium' } }],
+    [
+      'passed under their names',
+      { parallel_tool_calls: false, service_tier: 'priority', prompt_cache_key: 'k' },
+      { parallel_tool_calls: false, service_tier: 'priority', prompt_cache_key: 'k' },
+    ],
+    [
+      'choice of a function',
+      { tool_choice: { type: 'function', function: { name: 'f' } } },
+      { tool_choice: { type: 'function', name: 'f' } },
+    ],
+    ['choice in a word', { tool_choice: 'required' }, { tool_choice: 'required' }],
+    [
+      'choice among tools',
+      {
+        tool_choice: {
+          type: 'allowed_tools',
+          allowed_tools: { mode: 'auto', tools: [{ type: 'function', function: { name: 'f' } }] },
+        },
+      },
+      { tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'f' }] } },
+    ],
+    [
+      'function tool; strict is said, because its default differs',
+      { tools: [{ type: 'function', function: { name: 'f', description: 'd', parameters: schema } }] },
+      { tools: [{ type: 'function', name: 'f', description: 'd', parameters: schema, strict: false }] },
+    ],
+    [
+      'web search',
+      { tools: [{ type: 'web_search_preview' }, { type: 'web_search' }] },
+      { tools: [{ type: 'web_search' }, { type: 'web_search' }] },
+    ],
+    ['nothing', { n: 1, modalities: ['text'] }, {}],
+  ])('%s', (_, extra, expected) => {
+    const { body, dropped } = chatToResponses(aChat(extra))
+    const { model, input, instructions, store, stream, ...rest } = body
+    expect(rest).toEqual(expected)
+    expect([model, store, stream]).toEqual(['gpt-5.5', false, true])
+    expect(dropped).toEqual([])
+  })
+
+  const names =
+    'stop presence_penalty frequency_penalty logprobs top_logprobs seed logit_bias max_tokens max_completion_tokens temperature top_p user metadata store safety_identifier prediction web_search_options never_heard_of'
+  test.each(names.split(' '))('%s is dropped and named', (name) => {
+    const { body, dropped } = chatToResponses(aChat({ [name]: true }))
+    expect(dropped).toEqual([name])
+    expect(body.store).toBe(false)
+    expect(name === 'store' || !(name in body)).toBe(true)
+  })
+
+  test('nulls and what loses nothing are not named', () => {
+    const { dropped } = chatToResponses(
+      aChat({ stop: null, store: false, stream: true, stream_options: { include_usage: true } }),
+    )
+    expect(dropped).toEqual([])
+  })
+
+  test('a function without a name is dropped and named by its index', () => {
+    const tools = [
+      { type: 'function', function: { name: 'f' } },
+      { type: 'function', function: {} },
+    ]
+    const { body, dropped } = chatToResponses(aChat({ tools }))
+    expect(body.tools).toHaveLength(1)
+    expect(dropped).toEqual(['tools[1]'])
+  })
+
+  test.each<[JsonObject, JsonObject]>([
+    [{}, { stream: false, includeUsage: false, model: 'gpt-5.5' }],
+    [
+      { stream: true, stream_options: { include_usage: true } },
+      { stream: true, includeUsage: true, model: 'gpt-5.5' },
+    ],
+    [
+      { stream: null, stream_options: null },
+      { stream: false, includeUsage: false, model: 'gpt-5.5' },
+    ],
+  ])('%j is remembered for the way back', (extra, expected) => {
+    expect(chatToResponses(aChat(extra)).chat as unknown).toEqual(expected)
+  })
+
+  test('a Responses-shaped body is only normalised, hosted tools included', () => {
+    const tools = [{ type: 'file_search', vector_store_ids: ['v'] }]
+    const { body, dropped, chat } = chatToResponses({
+      model: 'm',
+      messages: [],
+      input: 'hi',
+      tools,
+      top_p: 1,
+      stream: true,
+      stream_options: { include_usage: true },
+    })
+    expect(body.input).toEqual([{ role: 'user', content: [{ type: 'input_text', text: 'hi' }] }])
+    expect(body.tools).toBe(tools)
+    expect(dropped).toEqual(['top_p'])
+    expect(chat).toEqual({ stream: true, includeUsage: true, model: 'm' })
+  })
+})
+
+describe('refusals name the field', () => {
+  const part = (content: JsonObject) => ({
+    messages: [hello, { role: 'user', content: [{ type: 'text', text: 'a' }, content] }],
+  })
+  const big = `data:image/png;base64,${'A'.repeat(MAX_DATA_URL_BYTES)}`
+  test.each<[string, JsonObject, string]>([
+    ['no model', { model: undefined }, 'model'],
+    ['no messages', { messages: undefined }, 'messages'],
+    ['empty messages', { messages: [] }, 'messages'],
+    ['messages and input', { input: 'x' }, 'input'],
+    ['two choices', { n: 2 }, 'n'],
+    ['audio answers', { modalities: ['text', 'audio'] }, 'modalities[1]'],
+    ['unknown role', { messages: [{ role: 'function', content: '' }] }, 'messages[0].role'],
+    ['a role of the prototype', { messages: [{ role: 'toString', content: '' }] }, 'messages[0].role'],
+    ['a message that is no object', { messages: [hello, 'x'] }, 'messages[1].role'],
+    ['user without content', { messages: [{ role: 'user' }] }, 'messages[0].content'],
+    [
+      'image in a system message',
+      { messages: [{ role: 'system', content: [{ type: 'image_url' }] }] },
+      'messages[0].content[0]',
+    ],
+    ['audio part', part({ type: 'input_audio', input_audio: {} }), 'messages[1].content[1]'],
+    ['unknown part', part({ type: 'video' }), 'messages[1].content[1].type'],
+    ['image as text', part({ type: 'image_url', image_url: 'https://a.test' }), 'messages[1].content[1].image_url'],
+    [
+      'image of another scheme',
+      part({ type: 'image_url', image_url: { url: 'file:///x' } }),
+      'messages[1].content[1].image_url.url',
+    ],
+    ['image too large', part({ type: 'image_url', image_url: { url: big } }), 'messages[1].content[1].image_url.url'],
+    ['file too large', part({ type: 'file', file: { file_data: big } }), 'messages[1].content[1].file.file_data'],
+    ['file by id', part({ type: 'file', file: { file_id: 'file_1' } }), 'messages[1].content[1].file.file_id'],
+    ['file of nothing', part({ type: 'file', file: {} }), 'messages[1].content[1].file'],
+    [
+      'call without id',
+      { messages: [{ role: 'assistant', tool_calls: [{ function: { name: 'f', arguments: '' } }] }] },
+      'messages[0].tool_calls[0].id',
+    ],
+    [
+      'call with object arguments',
+      { messages: [{ role: 'assistant', tool_calls: [call('c', 'f', {})] }] },
+      'messages[0].tool_calls[0].function.arguments',
+    ],
+    ['tool result of null', { messages: [{ role: 'tool', tool_call_id: 'c', content: null }] }, 'messages[0].content'],
+    [
+      'tool result with an image',
+      { messages: [{ role: 'tool', tool_call_id: 'c', content: [{ type: 'image_url' }] }] },
+      'messages[0].content[0]',
+    ],
+    ['tool result of no call', { messages: [{ role: 'tool', content: 'x' }] }, 'messages[0].tool_call_id'],
+    ['hosted tool', { tools: [{ type: 'web_search' }, { type: 'file_search' }] }, 'tools[1].type'],
+    [
+      'parameters',
+      { tools: [{ type: 'function', function: { name: 'f', parameters: 'x' } }] },
+      'tools[0].function.parameters',
+    ],
+    ['choice', { tool_choice: { type: 'function' } }, 'tool_choice.function'],
+    ['format', { response_format: 'yaml' }, 'response_format'],
+    ['schema missing', { response_format: { type: 'json_schema' } }, 'response_format.json_schema'],
+    [
+      'schema name',
+      { response_format: { type: 'json_schema', json_schema: { name: 'a b' } } },
+      'response_format.json_schema.name',
+    ],
+    ['two formats', { response_format: 'text', text: { format: { type: 'text' } } }, 'response_format'],
+    ['legacy functions', { functions: [{ name: 'f' }] }, 'functions'],
+    ['previous_response_id', { previous_response_id: 'r' }, 'previous_response_id'],
+    ['stream', { stream: 1 }, 'stream'],
+  ])('%s', (_, extra, param) => {
+    const err = refusal(aChat(extra))
+    expect([err.status, err.extra.param]).toEqual([400, param])
+  })
+
+  test('a data URL of exactly 8 MiB is taken', () => {
+    const url = big.slice(0, MAX_DATA_URL_BYTES)
+    expect(() => chatToResponses(aChat(part({ type: 'image_url', image_url: { url } })))).not.toThrow()
+  })
+})

@@ -1,0 +1,292 @@
+/** Chat streams say what the Responses stream said, once, and end the way chat clients expect. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { AppError } from '../../../src/errors.ts'
+import { type ChatStream, createChatStream } from '../../../src/proxy/formats/chat-stream.ts'
+import type { JsonObject, ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
+import { aCall, aMessage, callEvents, completed, messageEvents, opening, reasoningEvents } from './streams.ts'
+
+interface Delta {
+  role?: string
+  content?: string | null
+  refusal?: string
+  tool_calls?: { index: number; id?: string; type?: string; function: { name?: string; arguments: string } }[]
+}
+interface Chunk {
+  choices: { index: number; delta: Delta; finish_reason: string | null }[]
+  usage?: unknown
+}
+
+const aStream = (includeUsage = false) =>
+  createChatStream({ id: 'chatcmpl-1', created: 1_700_000_000, model: 'mine', includeUsage })
+const textOf = (bytes: Uint8Array | null) => (bytes ? new TextDecoder().decode(bytes) : '')
+
+/** As the real caller does: events nobody needs are not even pushed. */
+const run = (events: ResponsesEvent[], stream: ChatStream = aStream()): string =>
+  events.map((event) => (stream.needs(event.type) ? textOf(stream.push(event)) : '')).join('')
+
+const frames = (text: string): string[] => {
+  expect(text === '' || text.endsWith('\n\n')).toBe(true)
+  return text
+    .split('\n\n')
+    .slice(0, -1)
+    .map((frame) => frame.replace(/^data: /, ''))
+}
+const chunks = (text: string): Chunk[] =>
+  frames(text)
+    .filter((data) => data !== '[DONE]')
+    .map((data) => JSON.parse(data))
+const deltas = (text: string) => chunks(text).flatMap((chunk) => chunk.choices.map((choice) => choice.delta))
+const finish = (text: string) =>
+  chunks(text)
+    .map((chunk) => chunk.choices[0]?.finish_reason)
+    .filter(Boolean)
+
+/** What a client library makes of the tool call deltas. */
+const assembledCalls = (text: string) => {
+  const calls: { id: string; name: string; arguments: string }[] = []
+  for (const delta of deltas(text).flatMap((one) => one.tool_calls ?? [])) {
+    const known = calls[delta.index]
+    if (known) known.arguments += delta.function.arguments
+    else
+      calls[delta.index] = {
+        id: delta.id ?? '?',
+        name: delta.function.name ?? '?',
+        arguments: delta.function.arguments,
+      }
+  }
+  return calls
+}
+
+describe('text', () => {
+  test('a whole answer, chunk by chunk', () => {
+    const text = run([
+      ...opening,
+      ...reasoningEvents(0),
+      ...messageEvents(1, 'Hel', 'lo'),
+      completed({ output: [aMessage('Hello')] }),
+    ])
+    const chunk = (delta: JsonObject, finish_reason: string | null = null) => ({
+      id: 'chatcmpl-1',
+      object: 'chat.completion.chunk',
+      created: 1_700_000_000,
+      model: 'mine',
+      choices: [{ index: 0, delta, finish_reason }],
+    })
+    expect(chunks(text) as unknown).toEqual([
+      chunk({ role: 'assistant', content: 'Hel' }),
+      chunk({ content: 'lo' }),
+      chunk({}, 'stop'),
+    ])
+    expect(frames(text).at(-1)).toBe('[DONE]')
+  })
+
+  test.each<[string, ResponsesEvent[]]>([
+    [
+      'only the final text event',
+      [{ type: 'response.output_text.done', output_index: 0, content_index: 0, text: 'Hello' }, completed()],
+    ],
+    [
+      'only the finished item',
+      [{ type: 'response.output_item.done', output_index: 0, item: aMessage('Hello') }, completed()],
+    ],
+    ['only the finished response', [completed({ output: [{ type: 'reasoning' }, aMessage('Hello')] })]],
+    [
+      'deltas only',
+      [{ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'Hello' }, completed()],
+    ],
+    [
+      'a response whose places are not the output indexes',
+      [...messageEvents(3, 'Hel', 'lo'), completed({ output: [aMessage('Hello')] })],
+    ],
+  ])('arrives once from %s', (_, events) => {
+    expect(
+      deltas(run(events))
+        .map((delta) => delta.content ?? '')
+        .join(''),
+    ).toBe('Hello')
+  })
+
+  test('line separators inside the text cannot end a line', () => {
+    const text = run(messageEvents(0, 'a\u2028b\u2029c\u0085d\ne'))
+    expect(text).not.toMatch(/[\u2028\u2029\u0085]/)
+    expect(deltas(text)[0]?.content).toBe('a\u2028b\u2029c\u0085d\ne')
+  })
+
+  test('an empty answer still has a role', () => {
+    expect(deltas(run([completed()]))).toEqual([{ role: 'assistant', content: '' }, {}])
+  })
+
+  test('a refusal has its own field and ends with stop', () => {
+    const text = run([
+      { type: 'response.refusal.delta', output_index: 0, content_index: 0, delta: 'I can' },
+      { type: 'response.refusal.done', output_index: 0, content_index: 0, refusal: 'I cannot' },
+      completed(),
+    ])
+    expect(deltas(text)).toEqual([{ role: 'assistant', content: null, refusal: 'I can' }, { refusal: 'not' }, {}])
+    expect(finish(text)).toEqual(['stop'])
+  })
+})
+
+describe('tool calls', () => {
+  test('parallel calls keep their indexes although their events interleave', () => {
+    const [one, two] = [callEvents(1, '{"a"', ':1}'), callEvents(2, '{"b":', '2}')]
+    const mixed = one.flatMap((event, i) => [event, two[i]!])
+    const text = run([
+      ...opening,
+      ...reasoningEvents(0),
+      ...mixed,
+      completed({ output: [aCall(1, '{"a":1}'), aCall(2, '{"b":2}')] }),
+    ])
+    expect(assembledCalls(text)).toEqual([
+      { id: 'call_1', name: 'tool_1', arguments: '{"a":1}' },
+      { id: 'call_2', name: 'tool_2', arguments: '{"b":2}' },
+    ])
+    expect(finish(text)).toEqual(['tool_calls'])
+    const sent = deltas(text).flatMap((delta) => delta.tool_calls ?? [])
+    expect(sent.map((delta) => [delta.index, delta.id ?? null])).toEqual([
+      [0, 'call_1'],
+      [1, 'call_2'],
+      [0, null],
+      [1, null],
+      [0, null],
+      [1, null],
+    ])
+    expect(deltas(text)[0]).toMatchObject({ role: 'assistant', content: null })
+    expect(deltas(text).filter((delta) => delta.role)).toHaveLength(1)
+  })
+
+  test.each<[string, ResponsesEvent[]]>([
+    [
+      'a finished item alone',
+      [{ type: 'response.output_item.done', output_index: 1, item: aCall(1, '{"a":1}') }, completed()],
+    ],
+    ['the finished response alone', [completed({ output: [aCall(1, '{"a":1}')] })]],
+    [
+      'no deltas',
+      [
+        callEvents(1)[0]!,
+        { type: 'response.function_call_arguments.done', item_id: 'fc_1', arguments: '{"a":1}' },
+        completed(),
+      ],
+    ],
+    ['deltas before the item', [...callEvents(1, '{"a"', ':1}').slice(1), completed()]],
+    [
+      'item ids that change',
+      [
+        callEvents(1)[0]!,
+        { type: 'response.function_call_arguments.delta', item_id: 'zz', output_index: 1, delta: '{"a":1}' },
+        completed(),
+      ],
+    ],
+    [
+      'a response that repeats it elsewhere',
+      [...callEvents(1, '{"a":1}'), completed({ output: [aCall(1, '{"a":1}')] })],
+    ],
+  ])('arrive once from %s', (_, events) => {
+    const text = run(events)
+    expect(assembledCalls(text)).toEqual([{ id: 'call_1', name: 'tool_1', arguments: '{"a":1}' }])
+    expect(finish(text)).toEqual(['tool_calls'])
+  })
+
+  test('a call id is trusted before an output index', () => {
+    const begun = [callEvents(1)[0]!, callEvents(2)[0]!]
+    const misplaced = { type: 'response.output_item.done', output_index: 1, item: aCall(2, '{"b":2}') }
+    expect(assembledCalls(run([...begun, misplaced])).map((call) => call.arguments)).toEqual(['', '{"b":2}'])
+  })
+
+  test('however the arguments are cut, and whatever is lost, they concatenate to the whole', () => {
+    const pieces = fc.array(fc.string({ maxLength: 12, unit: 'binary' }), { maxLength: 8 })
+    const keep = fc.array(fc.boolean(), { minLength: 24, maxLength: 24 })
+    fc.assert(
+      fc.property(fc.array(pieces, { minLength: 1, maxLength: 3 }), keep, (calls, kept) => {
+        // Deltas may be missing from some point on; the finished item always comes.
+        const sequences = calls.map((one, n) => {
+          const cut = one.findIndex((_, i) => !kept[n * 8 + i])
+          const seen = new Set(cut < 0 ? one.keys() : [...one.keys()].slice(0, cut))
+          return callEvents(n, ...one).filter((_, i) => i === 0 || i > one.length + 1 || seen.has(i - 1))
+        })
+        const longest = Math.max(...sequences.map((events) => events.length))
+        const mixed = Array.from({ length: longest }, (_, i) => sequences.flatMap((events) => events[i] ?? [])).flat()
+        const text = run([...mixed, completed()])
+        expect(assembledCalls(text).map((call) => call.arguments)).toEqual(calls.map((one) => one.join('')))
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
+describe('the end', () => {
+  test.each<[string, string, string]>([
+    ['max_output_tokens', 'length', 'text'],
+    ['max_tokens', 'length', 'text'],
+    ['content_filter', 'content_filter', 'text'],
+    ['max_output_tokens', 'length', 'call'],
+    ['something_else', 'stop', 'text'],
+  ])('incomplete by %s is %s (%s)', (reason, expected, kind) => {
+    const events = kind === 'call' ? callEvents(0, '{}') : messageEvents(0, 'a')
+    const response = { status: 'incomplete', incomplete_details: { reason } }
+    const text = run([...events, { type: 'response.incomplete', response }])
+    expect(finish(text)).toEqual([expected])
+    expect(frames(text).at(-1)).toBe('[DONE]')
+  })
+
+  test('usage comes in a chunk of its own, and null before it', () => {
+    const text = run([...messageEvents(0, 'a', 'b'), completed()], aStream(true))
+    expect(chunks(text).map((chunk) => chunk.usage)).toEqual([
+      null,
+      null,
+      null,
+      {
+        prompt_tokens: 24,
+        completion_tokens: 58,
+        total_tokens: 82,
+        prompt_tokens_details: { cached_tokens: 7 },
+        completion_tokens_details: { reasoning_tokens: 5 },
+      },
+    ])
+    expect(chunks(text).at(-1)?.choices).toEqual([])
+    expect(frames(text).at(-1)).toBe('[DONE]')
+  })
+
+  test('no usage is sent unasked, and none is made up', () => {
+    expect(chunks(run([completed()])).every((chunk) => !('usage' in chunk))).toBe(true)
+    expect(chunks(run([completed({ usage: null })], aStream(true))).every((chunk) => chunk.usage === null)).toBe(true)
+  })
+
+  test.each<[string, ResponsesEvent]>([
+    [
+      'response.failed',
+      { type: 'response.failed', response: { error: { code: 'server_is_overloaded', message: 'Busy.' } } },
+    ],
+    [
+      'error, nested',
+      { type: 'error', error: { type: 'server_error', code: 'server_is_overloaded', message: 'Busy.' } },
+    ],
+    ['error, flat', { type: 'error', code: 'server_is_overloaded', message: 'Busy.' }],
+  ])('%s becomes one error and no [DONE]', (_, event) => {
+    const stream = aStream(true)
+    const text = run([...messageEvents(0, 'a'), event], stream)
+    expect(JSON.parse(frames(text).at(-1)!)).toEqual({
+      error: { message: 'Busy.', type: 'server_error', code: 'server_is_overloaded', param: null },
+    })
+    expect(text).not.toContain('[DONE]')
+    expect(stream.hasEnded).toBe(true)
+  })
+
+  test('a failure of ours looks the same, and nothing follows an end', () => {
+    const stream = aStream()
+    expect(
+      frames(textOf(stream.fail(new AppError('stream_incomplete')))).map((data) => JSON.parse(data).error.code),
+    ).toEqual(['stream_incomplete'])
+    expect(textOf(stream.fail(new AppError('internal_error')))).toBe('')
+    expect(stream.push(completed())).toBeNull()
+  })
+
+  test('only events that say something in chat are needed', () => {
+    const needed = ['response.output_text.delta', 'response.output_item.done', 'response.completed', 'error']
+    const ignored = ['response.created', 'response.reasoning_summary_text.delta', 'codex.rate_limits', 'toString', '']
+    expect(needed.map((type) => aStream().needs(type))).toEqual(needed.map(() => true))
+    expect(ignored.map((type) => aStream().needs(type))).toEqual(ignored.map(() => false))
+  })
+})

@@ -1,0 +1,170 @@
+/** One JSON answer from a stream, complete whatever the upstream left out of its last event. */
+import { describe, expect, test } from 'bun:test'
+import { chatFromResponse } from '../../../src/proxy/formats/chat-json.ts'
+import { createCollector } from '../../../src/proxy/formats/collect.ts'
+import type { JsonObject, ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
+import {
+  aCall,
+  aMessage,
+  aResponse,
+  callEvents,
+  completed,
+  messageEvents,
+  opening,
+  reasoningEvents,
+} from './streams.ts'
+
+const collect = (events: ResponsesEvent[]): JsonObject => {
+  const collector = createCollector()
+  for (const event of events) if (collector.needs(event.type)) collector.push(event)
+  return collector.result()
+}
+
+describe('a collected response', () => {
+  test('is the terminal event’s own object when that is complete', () => {
+    const last = completed({ output: [aMessage('final')] })
+    expect(collect([...opening, ...messageEvents(0, 'other'), last])).toBe(last.response as JsonObject)
+  })
+
+  test('has its empty output refilled with the finished items, by index', () => {
+    const [call, message] = [callEvents(2, '{}'), messageEvents(1, 'Hel', 'lo')]
+    const response = collect([...opening, ...reasoningEvents(0), ...call, ...message, completed()])
+    expect((response.output as JsonObject[]).map((item) => item.type)).toEqual([
+      'reasoning',
+      'message',
+      'function_call',
+    ])
+    expect(response).toMatchObject({ id: 'resp_1', status: 'completed', usage: { total_tokens: 82 } })
+    expect(response.output).toContainEqual(aMessage('Hello'))
+  })
+
+  test.each<[string, ResponsesEvent[], JsonObject]>([
+    [
+      'text deltas alone',
+      ['Hel', 'lo'].map((delta) => ({ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta })),
+      { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hello', annotations: [] }] },
+    ],
+    [
+      'an announced message with deltas',
+      messageEvents(0, 'Hel', 'lo').slice(0, 3),
+      { ...aMessage(''), content: [{ type: 'output_text', text: 'Hello', annotations: [] }] },
+    ],
+    [
+      'a finished message without its content',
+      [
+        ...messageEvents(0, 'Hel', 'lo').slice(0, 4),
+        { type: 'response.output_item.done', output_index: 0, item: { ...aMessage(''), content: [] } },
+      ],
+      { ...aMessage(''), content: [{ type: 'output_text', text: 'Hello', annotations: [] }] },
+    ],
+    ['argument deltas', callEvents(0, '{"a"', ':1}').slice(0, 3), aCall(0, '{"a":1}')],
+    [
+      'a refusal',
+      [{ type: 'response.refusal.done', output_index: 0, content_index: 0, refusal: 'no' }],
+      { type: 'message', role: 'assistant', content: [{ type: 'refusal', refusal: 'no' }] },
+    ],
+    [
+      'a reasoning summary',
+      reasoningEvents(0).slice(0, 2),
+      { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'hm' }] },
+    ],
+    [
+      'an item of another type that only began',
+      [{ type: 'response.output_item.added', output_index: 0, item: { type: 'web_search_call', id: 'ws_1' } }],
+      { type: 'web_search_call', id: 'ws_1' },
+    ],
+  ])('is complete from %s', (_, events, item) => {
+    expect(collect([...events, completed()]).output).toEqual([item])
+  })
+
+  test('of an incomplete answer keeps its reason', () => {
+    const response = aResponse({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } })
+    const result = collect([...messageEvents(0, 'a'), { type: 'response.incomplete', response }])
+    expect(result).toMatchObject({ status: 'incomplete', output: [aMessage('a')] })
+  })
+
+  test('does not exist after a failure, whose own code survives', () => {
+    const failed = {
+      type: 'response.failed',
+      response: { error: { code: 'context_length_exceeded', message: 'Too long.' } },
+    }
+    expect(() => collect([...messageEvents(0, 'a'), failed])).toThrow(
+      expect.objectContaining({
+        code: 'upstream_error',
+        message: 'Too long.',
+        extra: expect.objectContaining({ upstream: { code: 'context_length_exceeded', type: null } }),
+      }),
+    )
+  })
+
+  test('does not exist without a terminal event', () => {
+    expect(() => collect(messageEvents(0, 'a'))).toThrow(expect.objectContaining({ code: 'stream_incomplete' }))
+  })
+})
+
+describe('chat answer', () => {
+  const chat = (response: JsonObject) => chatFromResponse(response, { id: 'chatcmpl-1', created: 1, model: 'mine' })
+  const refused = { type: 'message', content: [{ type: 'refusal', refusal: 'no' }] }
+
+  test('of a collected stream with text and parallel calls', () => {
+    const events = [...reasoningEvents(0), ...callEvents(1, '{"a":1}'), ...callEvents(2, '{}'), completed()]
+    expect(chat(collect(events))).toEqual({
+      id: 'chatcmpl-1',
+      object: 'chat.completion',
+      created: 1,
+      model: 'mine',
+      choices: [
+        {
+          index: 0,
+          message: {
+            role: 'assistant',
+            content: null,
+            refusal: null,
+            tool_calls: [
+              { id: 'call_1', type: 'function', function: { name: 'tool_1', arguments: '{"a":1}' } },
+              { id: 'call_2', type: 'function', function: { name: 'tool_2', arguments: '{}' } },
+            ],
+          },
+          logprobs: null,
+          finish_reason: 'tool_calls',
+        },
+      ],
+      usage: {
+        prompt_tokens: 24,
+        completion_tokens: 58,
+        total_tokens: 82,
+        prompt_tokens_details: { cached_tokens: 7 },
+        completion_tokens_details: { reasoning_tokens: 5 },
+      },
+    })
+  })
+
+  test.each<[string, JsonObject, JsonObject, string]>([
+    ['text', { output: [aMessage('a'), aMessage('b')] }, { content: 'ab', refusal: null }, 'stop'],
+    ['refusal', { output: [refused] }, { content: null, refusal: 'no' }, 'stop'],
+    ['nothing', {}, { content: '', refusal: null }, 'stop'],
+    [
+      'cut short',
+      { output: [aMessage('a')], incomplete_details: { reason: 'max_output_tokens' } },
+      { content: 'a', refusal: null },
+      'length',
+    ],
+    [
+      'filtered',
+      { incomplete_details: { reason: 'content_filter' } },
+      { content: '', refusal: null },
+      'content_filter',
+    ],
+  ])('%s', (_, extra, message, finish_reason) => {
+    expect(chat(aResponse(extra)).choices).toEqual([
+      { index: 0, message: { role: 'assistant', ...message } as object, logprobs: null, finish_reason },
+    ])
+  })
+
+  test('without usage has none, and a failed response is thrown', () => {
+    expect('usage' in chat(aResponse({ usage: null }))).toBe(false)
+    expect(() => chat({ status: 'failed', error: { code: 'x', message: 'y' } })).toThrow(
+      expect.objectContaining({ code: 'upstream_error', message: 'y' }),
+    )
+  })
+})

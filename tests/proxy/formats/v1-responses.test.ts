@@ -1,0 +1,254 @@
+/** `/v1/responses` requests become what the upstream accepts, and nothing else about them changes. */
+import { describe, expect, test } from 'bun:test'
+import { AppError } from '../../../src/errors.ts'
+import { NEUTRAL_INSTRUCTIONS } from '../../../src/proxy/formats/instructions.ts'
+import { REFUSED_UPSTREAM } from '../../../src/proxy/formats/parameters.ts'
+import type { JsonObject } from '../../../src/proxy/formats/responses-event.ts'
+import { normaliseResponses } from '../../../src/proxy/formats/v1-responses.ts'
+
+const aRequest = (extra: JsonObject = {}): JsonObject => ({
+  model: 'gpt-5.5',
+  instructions: 'be brief',
+  input: 'hi',
+  ...extra,
+})
+const userText = (text: string) => ({ role: 'user', content: [{ type: 'input_text', text }] })
+const normal = (extra: JsonObject = {}) => normaliseResponses(aRequest(extra)).body
+
+const refusal = (body: JsonObject): AppError => {
+  try {
+    normaliseResponses(body)
+  } catch (err) {
+    if (err instanceof AppError) return err
+    throw err
+  }
+  throw new Error('the request was accepted')
+}
+
+describe('input', () => {
+  const developer = { role: 'developer', content: [{ type: 'input_text', text: 'rules' }] }
+  test.each<[string, JsonObject, unknown]>([
+    ['text becomes one user message', { input: 'hi' }, [userText('hi')]],
+    ['string content of a user', { input: [{ role: 'user', content: 'hi' }] }, [userText('hi')]],
+    [
+      'string content of an assistant',
+      { input: [{ role: 'assistant', content: 'yes' }] },
+      [{ role: 'assistant', content: [{ type: 'output_text', text: 'yes' }] }],
+    ],
+    [
+      'input_text of an assistant',
+      { input: [{ type: 'message', role: 'assistant', content: [{ type: 'input_text', text: 'yes' }] }] },
+      [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'yes' }] }],
+    ],
+    ['developer messages stay', { input: [developer] }, [developer]],
+    [
+      'messages in place of input',
+      { input: undefined, messages: [{ role: 'user', content: 'hi', name: 'bo' }] },
+      [userText('hi')],
+    ],
+    [
+      'a chat tool result',
+      { input: [{ role: 'tool', tool_call_id: 'call_1', content: '42' }] },
+      [{ type: 'function_call_output', call_id: 'call_1', output: '42' }],
+    ],
+    [
+      'a replayed chat call, without the extras of other vendors',
+      {
+        input: [
+          {
+            role: 'assistant',
+            content: null,
+            reasoning_content: 'hm',
+            tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }],
+          },
+        ],
+      },
+      [{ type: 'function_call', call_id: 'call_1', name: 'f', arguments: '{}' }],
+    ],
+    [
+      'a chat image part',
+      { input: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://a.test/x.png' } }] }] },
+      [{ role: 'user', content: [{ type: 'input_image', image_url: 'https://a.test/x.png' }] }],
+    ],
+  ])('%s', (_, extra, expected) => {
+    expect(normal(extra).input).toEqual(expected)
+  })
+
+  test('items of every other type are the same objects in the same list', () => {
+    const input = [
+      { type: 'reasoning', encrypted_content: 'x', content: null },
+      { type: 'unheard_of', deep: [1] },
+      userText('hi'),
+    ]
+    expect(normal({ input }).input).toBe(input)
+  })
+
+  test('system messages move into the instructions, their images stay as the user’s', () => {
+    const image = { type: 'input_image', image_url: 'https://a.test/x.png' }
+    const input = [
+      { role: 'system', content: 'one' },
+      { type: 'message', role: 'system', content: [{ type: 'input_text', text: 'two' }, image] },
+      userText('hi'),
+    ]
+    const body = normal({ input })
+    expect(body.instructions).toBe('be brief\none\ntwo')
+    expect(body.input).toEqual([{ role: 'user', content: [image] }, userText('hi')])
+  })
+})
+
+describe('instructions', () => {
+  test.each<[string, JsonObject, unknown]>([
+    ['as the client wrote them', { instructions: ' as is ' }, ' as is '],
+    ['neutral when nobody gave any', { instructions: undefined }, NEUTRAL_INSTRUCTIONS],
+    ['neutral when empty', { instructions: '' }, NEUTRAL_INSTRUCTIONS],
+    [
+      'none beside a developer message',
+      { instructions: null, input: [{ role: 'developer', content: 'x' }] },
+      undefined,
+    ],
+    ['the system message alone', { instructions: null, input: [{ role: 'system', content: 's' }] }, 's'],
+  ])('%s', (_, extra, expected) => {
+    const body = normal(extra)
+    expect(body.instructions).toEqual(expected)
+    expect('instructions' in body).toBe(expected !== undefined)
+  })
+})
+
+describe('parameters', () => {
+  test('store is false and stream is true whatever was asked', () => {
+    const { body, dropped } = normaliseResponses(aRequest({ store: true, stream: false }))
+    expect(body).toMatchObject({ store: false, stream: true })
+    expect(dropped).toEqual(['store'])
+    expect(normaliseResponses(aRequest({ store: false })).dropped).toEqual([])
+  })
+
+  test.each([...REFUSED_UPSTREAM])('%s is dropped and named', (name) => {
+    const value = name === 'truncation' ? 'auto' : 7
+    const { body, dropped } = normaliseResponses(aRequest({ [name]: value }))
+    expect(dropped).toEqual([name])
+    expect(name in body).toBe(false)
+  })
+
+  test('a refused parameter sent as null is left out without being named', () => {
+    const { body, dropped } = normaliseResponses(
+      aRequest({ temperature: null, previous_response_id: null, conversation: null }),
+    )
+    expect(dropped).toEqual([])
+    expect(Object.keys(body)).toEqual(['model', 'instructions', 'input', 'store', 'stream'])
+  })
+
+  test('a cache breakpoint in a part is taken out and named', () => {
+    const part = { type: 'input_text', text: 'hi', prompt_cache_breakpoint: { mode: 'explicit' } }
+    const { body, dropped } = normaliseResponses(aRequest({ input: [{ role: 'user', content: [part] }] }))
+    expect(body.input).toEqual([userText('hi')])
+    expect(dropped).toEqual(['prompt_cache_breakpoint'])
+  })
+
+  test.each<[JsonObject, JsonObject]>([
+    [{ reasoning_effort: 'low' }, { reasoning: { effort: 'low' } }],
+    [{ reasoningEffort: 'high', reasoning: { summary: 'auto' } }, { reasoning: { summary: 'auto', effort: 'high' } }],
+    [{ reasoning_effort: 'low', reasoning: { effort: 'high' } }, { reasoning: { effort: 'high' } }],
+    [{ thinking: { type: 'enabled', budget_tokens: 9 } }, { reasoning: { effort: 'medium' } }],
+    [{ enable_thinking: true }, { reasoning: { effort: 'medium' } }],
+    [{ enable_thinking: false }, {}],
+    [
+      { verbosity: 'low', text: { format: { type: 'text' } } },
+      { text: { format: { type: 'text' }, verbosity: 'low' } },
+    ],
+    [{ textVerbosity: 'high' }, { text: { verbosity: 'high' } }],
+    [{ promptCacheKey: 'k' }, { prompt_cache_key: 'k' }],
+  ])('%j becomes %j', (sent, expected) => {
+    const { model, instructions, input, store, stream, ...rest } = normal(sent)
+    expect(rest).toEqual(expected)
+  })
+
+  test('unknown members go through, order and identity kept', () => {
+    const tools = [{ type: 'function', name: 'f', parameters: { type: 'object' } }]
+    const sent = {
+      tools,
+      stream: true,
+      future: { a: 1 },
+      model: 'm',
+      input: [userText('x')],
+      store: false,
+      instructions: 'i',
+    }
+    const { body, dropped } = normaliseResponses(sent)
+    expect(JSON.stringify(body)).toBe(JSON.stringify(sent))
+    expect(body.tools).toBe(tools)
+    expect(body.input).toBe(sent.input)
+    expect(dropped).toEqual([])
+  })
+
+  test('the preview web search is renamed; its neighbours are the same objects', () => {
+    const own = { type: 'function', name: 'f' }
+    const body = normal({
+      tools: [own, { type: 'web_search_preview', size: 1 }],
+      tool_choice: { type: 'web_search_preview' },
+    })
+    expect(body.tools).toEqual([own, { type: 'web_search', size: 1 }])
+    expect((body.tools as unknown[])[0]).toBe(own)
+    expect(body.tool_choice).toEqual({ type: 'web_search' })
+  })
+
+  test('the request handed in is not changed', () => {
+    const sent = aRequest({
+      temperature: 1,
+      verbosity: 'low',
+      input: [{ role: 'system', content: 's' }],
+      tools: [{ type: 'web_search_preview' }],
+    })
+    const before = structuredClone(sent)
+    normaliseResponses(sent)
+    expect(sent).toEqual(before)
+  })
+})
+
+describe('refusals name the field', () => {
+  const image = (part: JsonObject) => ({
+    input: [userText('a'), { role: 'user', content: [{ type: 'input_image', ...part }] }],
+  })
+  test.each<[string, JsonObject, string, string]>([
+    ['previous_response_id', { previous_response_id: 'resp_1' }, 'previous_response_not_found', 'previous_response_id'],
+    ['conversation', { conversation: 'conv_1', previous_response_id: 'r' }, 'unsupported_parameter', 'conversation'],
+    ['stored prompt', { prompt: { id: 'pmpt_1' } }, 'unsupported_parameter', 'prompt'],
+    ['no model', { model: '' }, 'invalid_request_error', 'model'],
+    ['no input', { input: undefined }, 'invalid_request_error', 'input'],
+    ['two inputs', { messages: [] }, 'invalid_request_error', 'messages'],
+    ['input of another type', { input: 7 }, 'invalid_request_error', 'input'],
+    ['an item that is no object', { input: [userText('a'), 'b'] }, 'invalid_request_error', 'input[1]'],
+    ['instructions', { instructions: ['x'] }, 'invalid_request_error', 'instructions'],
+    ['include', { include: ['reasoning.encrypted_content', 'secrets'] }, 'invalid_request_error', 'include'],
+    ['truncation', { truncation: 'middle' }, 'invalid_request_error', 'truncation'],
+    ['stream', { stream: 'yes' }, 'invalid_request_error', 'stream'],
+    ['tools', { tools: {} }, 'invalid_request_error', 'tools'],
+    ['reasoning', { reasoning: 'low' }, 'invalid_request_error', 'reasoning'],
+    ['image by id', image({ file_id: 'file_1' }), 'invalid_request_error', 'input[1].content[0]'],
+    ['image of another service', image({ image_url: 'sediment://x' }), 'invalid_request_error', 'input[1].content[0]'],
+    ['trigger not last', { input: [{ type: 'compaction_trigger' }, userText('a')] }, 'invalid_request_error', 'input'],
+  ])('%s', (_, extra, code, param) => {
+    const err = refusal(aRequest(extra))
+    expect([err.code as string, err.status, err.extra.param]).toEqual([code, 400, param])
+  })
+})
+
+test('opencode’s first request keeps all but its output limit', () => {
+  const sent = {
+    model: 'gpt-5.5',
+    input: [{ role: 'developer', content: 'You are OpenCode' }, userText('"hello opencode"')],
+    max_output_tokens: 32000,
+    text: { verbosity: 'low' },
+    store: false,
+    include: ['reasoning.encrypted_content'],
+    prompt_cache_key: 'ses_1',
+    reasoning: { effort: 'low', summary: 'auto' },
+    tools: [{ type: 'function', name: 'bash' }],
+    tool_choice: 'auto',
+    stream: true,
+  }
+  const { max_output_tokens, ...rest } = sent
+  const { body, dropped } = normaliseResponses(sent)
+  expect(dropped).toEqual(['max_output_tokens'])
+  const input = [{ role: 'developer', content: [{ type: 'input_text', text: 'You are OpenCode' }] }, sent.input[1]]
+  expect(JSON.stringify(body)).toBe(JSON.stringify({ ...rest, input }))
+})

@@ -1,0 +1,160 @@
+/** What a client learns about its own key, and that nobody learns it without one. */
+import { describe, expect, test } from 'bun:test'
+import { commit } from '../../../db/commit.ts'
+import type { Bindings } from '../../../src/bindings.ts'
+import type { PooledAccount } from '../../../src/model/pool-usage.ts'
+import { reserve } from '../../../src/model/reservations.ts'
+import { listResetCredits, showKeyUsage } from '../../../src/proxy/handlers/key-usage.ts'
+import { writeSettings } from '../../../src/settings/store.ts'
+import { fewRoutes } from '../../support/few-routes.ts'
+import { aKey, anAccountRow } from '../../support/keys.ts'
+
+const NOW = Date.UTC(2026, 0, 1)
+const HOUR_MS = 3_600_000
+
+const anAccount = (id: string, over: Partial<PooledAccount> & { used?: number } = {}): PooledAccount => ({
+  id,
+  planType: 'plus',
+  state: { status: 'active' },
+  usage: {
+    at: NOW,
+    credits: null,
+    planType: 'plus',
+    windows: {
+      fiveHour: { usedPercent: over.used ?? 50, windowMinutes: 300, resetAt: NOW + HOUR_MS },
+      weekly: { usedPercent: 10, windowMinutes: 10_080, resetAt: null },
+      monthly: null,
+    },
+  },
+  ...over,
+})
+
+const open = (accounts: PooledAccount[] = []) =>
+  fewRoutes(
+    (app) => {
+      app.get('/v1/usage', ...showKeyUsage)
+      app.get('/v1/reset-credit', ...listResetCredits)
+    },
+    { pool: { all: () => accounts } as unknown as Bindings['pool'] }, // as: only the accounts are asked for
+  )
+
+const withKey = (app: ReturnType<typeof open>, input: Record<string, unknown> = {}) => {
+  const { key, row } = aKey(app.db, input, { at: NOW })
+  const usage = async () => (await app.ask('GET /v1/usage', { headers: { authorization: `Bearer ${key}` } })).body
+  return { key, id: row.id, usage }
+}
+
+describe('GET /v1/usage', () => {
+  test('shows totals and the own limits with what is left', async () => {
+    const app = open()
+    const { id, key, usage } = withKey(app, {
+      limits: [{ limitType: 'total_tokens', limitWindow: 'daily', maxValue: 100, modelFilter: 'strong' }],
+    })
+    const estimate = { model: 'strong', inputTokens: 70, outputTokens: 0, costMicros: 0 }
+    reserve(app.keys.find(key)!, estimate, NOW).settle(estimate)
+    reserve(app.keys.find(key)!, estimate, NOW)
+    app.sqlite.run(
+      `UPDATE api_keys SET request_count = 3, input_tokens = 70, cached_input_tokens = 20, output_tokens = 5, cost_micros = 1500000 WHERE id = '${id}'`,
+    )
+    const limit = {
+      limit_type: 'total_tokens',
+      limit_window: 'daily',
+      max_value: 100,
+      current_value: 70,
+      remaining_value: 30,
+    }
+    expect(await usage()).toEqual({
+      request_count: 3,
+      total_tokens: 75,
+      cached_input_tokens: 20,
+      total_cost_usd: 1.5,
+      limits: [{ ...limit, model_filter: 'strong', reset_at: '2026-01-02T00:00:00.000Z', source: 'api_key_limit' }],
+      upstream_limits: [],
+      account_pool_usage: null,
+    })
+  })
+
+  test('without own limits shows those of the pool, weighted by plan', async () => {
+    const { usage } = withKey(open([anAccount('acc_1'), anAccount('acc_2', { planType: 'pro', used: 0 })]))
+    const { limits, upstream_limits, account_pool_usage } = await usage()
+    expect(limits).toEqual(upstream_limits)
+    expect(limits).toMatchObject([
+      {
+        limit_type: 'credits',
+        limit_window: '5h',
+        max_value: 1725,
+        current_value: 113,
+        remaining_value: 1612,
+        reset_at: '2026-01-01T01:00:00.000Z',
+        source: 'aggregate',
+      },
+      { limit_window: '7d', max_value: 57_960, current_value: 5796, reset_at: null },
+    ])
+    expect(account_pool_usage).toEqual({ primary: 93.48, secondary: 90 })
+  })
+
+  test('counts the accounts in scope that are in use', async () => {
+    const app = open([anAccount('acc_1'), anAccount('acc_2'), anAccount('acc_3', { state: { status: 'paused' } })])
+    anAccountRow(app.db, 'acc_1')
+    anAccountRow(app.db, 'acc_3')
+    const { usage } = withKey(app, { assignedAccountIds: ['acc_1', 'acc_3'] })
+    expect((await usage()).upstream_limits[0].max_value).toBe(225)
+  })
+
+  test('an account on a monthly allowance counts there alone', async () => {
+    const monthly = { usedPercent: 25, windowMinutes: 43_200, resetAt: null }
+    const account = anAccount('acc_1', { planType: 'free' })
+    account.usage!.windows.monthly = monthly
+    const { usage } = withKey(open([account]))
+    const { upstream_limits, account_pool_usage } = await usage()
+    expect(upstream_limits.map((limit: { limit_window: string }) => limit.limit_window)).toEqual(['monthly'])
+    expect(account_pool_usage).toEqual({ primary: null, secondary: 75 })
+  })
+
+  test('leaves out what the key may not see', async () => {
+    const { usage } = withKey(open([anAccount('acc_1')]), { usageSections: 'account_pool_usage' })
+    expect(Object.keys(await usage())).toEqual(expect.arrayContaining(['limits', 'account_pool_usage']))
+    expect(await usage()).toMatchObject({ limits: [] })
+    expect(await usage()).not.toHaveProperty('upstream_limits')
+  })
+
+  test('leaves out the pool for every key when the quota is hidden', async () => {
+    const app = open([anAccount('acc_1')])
+    const { usage } = withKey(app)
+    commit(app.db, (tx) => writeSettings(tx, { hideUpstreamQuotaFromApiKeys: true }, { now: NOW }))
+    const body = await usage()
+    expect(body.limits).toEqual([])
+    expect(body).not.toHaveProperty('upstream_limits')
+    expect(body).not.toHaveProperty('account_pool_usage')
+  })
+})
+
+describe.each(['GET /v1/usage', 'GET /v1/reset-credit'])('%s', (route) => {
+  test('needs a key, local or not', async () => {
+    const app = open()
+    const { status, body } = await app.ask(route)
+    expect([status, body.error]).toEqual([
+      401,
+      {
+        message: 'Missing API key in Authorization header',
+        type: 'authentication_error',
+        code: 'invalid_api_key',
+        param: null,
+      },
+    ])
+  })
+
+  test('is answered with the capability header', async () => {
+    const app = open()
+    const { key } = withKey(app)
+    const headers = { authorization: `Bearer ${key}`, 'x-codex-lb-required-capability': 'trusted_cyber' }
+    expect((await app.ask(route, { headers })).status).toBe(200)
+  })
+})
+
+test('GET /v1/reset-credit lists nothing while no credits are known', async () => {
+  const app = open()
+  const { key } = withKey(app)
+  const headers = { authorization: `Bearer ${key}` }
+  expect(await app.ask('GET /v1/reset-credit', { headers })).toEqual({ status: 200, body: [] })
+})

@@ -1,0 +1,109 @@
+/** The model routes: the native catalog by client version, the public list, one model; empty and valid without accounts. */
+import { describe, expect, test } from 'bun:test'
+import { fetchCatalogs } from '../../../src/jobs/catalog.ts'
+import { jobDeps } from '../../jobs/deps.ts'
+import { type TestApp, testApp } from '../../support/app.ts'
+
+const NATIVE = 'GET /backend-api/codex/models'
+
+const ready = async (accounts = 1) => {
+  const app = testApp({ accounts })
+  await fetchCatalogs(jobDeps(app), new AbortController().signal)
+  app.upstream.reset()
+  return app
+}
+
+const catalogRequests = ({ upstream }: TestApp) =>
+  upstream.requests.filter(({ path }) => path.endsWith('/codex/models'))
+
+// biome-ignore lint/suspicious/noExplicitAny: a test reads whatever was answered
+const json = async (response: Response): Promise<any> => response.json()
+
+describe('the native catalog', () => {
+  test('has the models, the public list beside them, and a tag of ours', async () => {
+    const app = await ready()
+    const response = await app.ask(`${NATIVE}?client_version=0.169.0`)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('etag')).toMatch(/^"[0-9a-f]{16}"$/)
+    expect(response.headers.get('content-type')).toBe('application/json')
+    const { models, data } = await json(response)
+    expect(models.map(({ slug }: { slug: string }) => slug)).toContain('codex-auto-review')
+    expect(data.map(({ id }: { id: string }) => id)).not.toContain('codex-auto-review')
+    expect(catalogRequests(app)).toHaveLength(0)
+  })
+
+  test('is never answered with 304', async () => {
+    const app = await ready()
+    const first = await app.ask(NATIVE)
+    const headers = { 'if-none-match': first.headers.get('etag') ?? '' }
+    const second = await app.ask(NATIVE, { headers })
+    expect(second.status).toBe(200)
+    expect(second.headers.get('etag')).toBe(first.headers.get('etag'))
+  })
+
+  test('of a version nobody asked for is fetched now, and once for all who wait', async () => {
+    const app = await ready()
+    const answers = await Promise.all([1, 2, 3].map(() => app.ask(`${NATIVE}?client_version=0.140.0`)))
+    const { models } = await json(answers[0]!)
+    expect(models.map(({ slug }: { slug: string }) => slug)).toEqual(['gpt-5.5', 'codex-auto-review'])
+    expect(catalogRequests(app)).toHaveLength(1)
+    expect(app.bindings.catalog.versions()).toContain('0.140.0')
+    expect(app.clock.pending).toBe(0)
+  })
+
+  test('is the nearest one known when the upstream is slow or fails', async () => {
+    const app = await ready()
+    app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 60_000 })
+    const answer = app.ask(`${NATIVE}?client_version=0.200.0`)
+    await app.clock.advance('4s')
+    expect((await json(await answer)).models.length).toBeGreaterThan(2)
+
+    app.members[0]!.sim.always({ on: 'models', status: 500 })
+    expect((await json(await app.ask(`${NATIVE}?client_version=0.201.0`))).models.length).toBeGreaterThan(2)
+  })
+
+  test.each(['', 'latest', '%2e%2e%2f', '1.2.3%26x=1'])(
+    'of the version %j is the pinned one, nothing is fetched',
+    async (v) => {
+      const app = await ready()
+      const { models } = await json(await app.ask(`${NATIVE}?client_version=${v}`))
+      expect(models.length).toBeGreaterThan(2)
+      expect(catalogRequests(app)).toHaveLength(0)
+    },
+  )
+
+  test('is empty and valid without accounts', async () => {
+    const app = testApp({ accounts: 0 })
+    const response = await app.ask(`${NATIVE}?client_version=0.169.0`)
+    expect(await json(response)).toEqual({ models: [], object: 'list', data: [] })
+  })
+})
+
+describe('the public list', () => {
+  test('is what SDKs read, and the native one for a native client', async () => {
+    const app = await ready()
+    const { object, data } = await json(await app.ask('GET /v1/models'))
+    expect(object).toBe('list')
+    expect(data[0]).toMatchObject({ object: 'model', owned_by: 'sluice', context_length: 272_000 })
+    expect(await json(await app.ask('GET /v1/models?client_version=0.169.0'))).toHaveProperty('models')
+  })
+
+  test('gives one model, or the envelope that says there is none', async () => {
+    const app = await ready()
+    expect(await json(await app.ask('GET /v1/models/gpt-5.5'))).toMatchObject({ id: 'gpt-5.5', object: 'model' })
+    const missing = await app.ask('GET /v1/models/unheard-of')
+    expect(missing.status).toBe(404)
+    expect(await json(missing)).toMatchObject({ error: { code: 'model_not_found', type: 'invalid_request_error' } })
+  })
+
+  test('holds only what the key may use', async () => {
+    const app = await ready()
+    app.change({ apiKeyAuthEnabled: true })
+    const { key } = app.key({ allowedModels: ['gpt-5.5'] })
+    const headers = { authorization: `Bearer ${key}` }
+    const { data } = await json(await app.ask('GET /v1/models', { headers }))
+    expect(data.map(({ id }: { id: string }) => id)).toEqual(['gpt-5.5'])
+    expect((await app.ask('GET /v1/models/gpt-6.1-sol', { headers })).status).toBe(404)
+    expect((await app.ask('GET /v1/models')).status).toBe(401)
+  })
+})

@@ -1,0 +1,146 @@
+/** A turn that takes long to begin: headers after ten seconds, keepalives, and one honest end. */
+import { describe, expect, test } from 'bun:test'
+import {
+  answerOf,
+  codexBody,
+  expectNothingLeft,
+  isTerminal,
+  parseEvents,
+  type TestApp,
+  testApp,
+  whileTimePasses,
+} from '../support/app.ts'
+import { faults } from '../support/upstream/faults.ts'
+
+const NATIVE = 'POST /backend-api/codex/responses'
+const V1 = 'POST /v1/responses'
+const CHAT = 'POST /v1/chat/completions'
+const chatBody = { model: 'gpt-5.5', stream: true, messages: [{ role: 'user', content: 'hello' }] }
+const bodyOf = (route: string) => (route === CHAT ? chatBody : codexBody())
+
+/** The first account says nothing for `silentMs` and then what `fault` says. */
+const slow = (silentMs: number, fault = {}, accounts = 2) => {
+  const app = testApp({ accounts })
+  app.prefer(app.members[0]!.id)
+  app.members[0]!.sim.next({ delayHeadersMs: silentMs, ...fault })
+  return app
+}
+
+/** What has come until now. */
+const reading = (response: Response) => {
+  const seen = { text: '', isDone: false }
+  const decoder = new TextDecoder()
+  void (async () => {
+    for await (const chunk of response.body!) seen.text += decoder.decode(chunk)
+    seen.isDone = true
+  })()
+  return seen
+}
+
+const begin = async (app: TestApp, route: string) => {
+  const state: { response: Response | null } = { response: null }
+  void app.ask(route, { json: bodyOf(route) }).then((response) => {
+    state.response = response
+  })
+  await app.clock.advance('9.9s')
+  expect(state.response).toBeNull()
+  await app.clock.advance('0.2s')
+  expect(state.response?.status).toBe(200)
+  return state.response!
+}
+
+describe('an upstream that is silent for ten seconds', () => {
+  for (const [route, keepalive] of [
+    [NATIVE, 'event: codex.keepalive\ndata: {"type":"codex.keepalive"}\n\n'],
+    [V1, ': keepalive\n\n'],
+    [CHAT, ': keepalive\n\n'],
+  ] as const)
+    test(`headers leave, and a keepalive every eight seconds: ${route}`, async () => {
+      const app = slow(40_000)
+      const seen = reading(await begin(app, route))
+      await app.clock.advance('7s')
+      expect(seen.text).toBe('')
+      await app.clock.advance('18s')
+      expect(seen.text).toBe(keepalive.repeat(3))
+      await app.clock.advance('10s')
+      expect(seen.isDone).toBe(true)
+      expect(app.rows()).toHaveLength(1)
+      expect(app.rows()[0]).toMatchObject({ status: 'ok', httpStatus: 200, attempts: 1 })
+      await expectNothingLeft(app)
+    })
+
+  test('another account may still serve after the headers', async () => {
+    const app = slow(20_000, faults.usageLimit())
+    const answer = await answerOf(app, NATIVE, { json: codexBody() }, 1000)
+    expect(answer.status).toBe(200)
+    const types = answer.events.map(({ type }) => type)
+    expect(types.filter((type) => type === 'response.created')).toHaveLength(1)
+    expect(types.filter(isTerminal)).toEqual(['response.completed'])
+    expect(app.rows()[0]).toMatchObject({ status: 'ok', attempts: 2, accountId: app.members[1]!.id })
+    await expectNothingLeft(app)
+  })
+
+  for (const route of [NATIVE, V1])
+    test(`a failure that comes last is one response.failed: ${route}`, async () => {
+      const app = slow(20_000, faults.usageLimit(), 1)
+      const answer = await answerOf(app, route, { json: codexBody() }, 1000)
+      expect(answer.status).toBe(200)
+      const real = answer.events.filter(({ type }) => type !== 'codex.keepalive')
+      expect(real.map(({ type }) => type)).toEqual(['response.failed'])
+      expect(real[0]).toMatchObject({
+        response: { status: 'failed', error: { code: 'usage_limit_reached', type: 'usage_limit_reached' } },
+      })
+      expect(app.rows()).toHaveLength(1)
+      expect(app.rows()[0]).toMatchObject({ status: 'error', httpStatus: 200, errorCode: 'usage_limit_reached' })
+      await expectNothingLeft(app)
+    })
+
+  test('chat ends with one error line and no [DONE]', async () => {
+    const app = slow(20_000, faults.forbidden(), 1)
+    const answer = await answerOf(app, CHAT, { json: chatBody }, 1000)
+    const lines = answer.text.split('\n').filter((line) => line.startsWith('data: '))
+    expect(lines).toHaveLength(1)
+    expect(JSON.parse(lines[0]!.slice(6))).toMatchObject({ error: { code: 'upstream_error' } })
+    expect(answer.text).not.toContain('[DONE]')
+    await expectNothingLeft(app)
+  })
+
+  for (const [route, json] of [
+    [V1, codexBody('hello', { stream: false })],
+    [CHAT, { ...chatBody, stream: false }],
+  ] as const)
+    test(`a JSON answer waits with its status: ${route}`, async () => {
+      const app = slow(60_000, faults.usageLimit(), 1)
+      const state = { hasHeaders: false }
+      const asked = app.ask(route, { json }).then((response) => {
+        state.hasHeaders = true
+        return response
+      })
+      await app.clock.advance('59s')
+      expect(state.hasHeaders).toBe(false)
+      const response = await whileTimePasses(app, asked, 1000)
+      expect(response.status).toBe(429)
+      expect(app.rows()[0]).toMatchObject({ status: 'error', httpStatus: 429 })
+      await expectNothingLeft(app)
+    })
+})
+
+test('keepalives go on while the answer has begun and pauses', async () => {
+  const app = testApp()
+  app.members[0]!.sim.next({ dripMs: 9000 })
+  const answer = await answerOf(app, NATIVE, { json: codexBody() }, 1000)
+  const types = parseEvents(answer.text).map(({ type }) => type)
+  expect(types.at(-1)).toBe('response.completed')
+  expect(types.filter((type) => type === 'codex.keepalive').length).toBeGreaterThan(3)
+  await expectNothingLeft(app)
+})
+
+test('a failure after the commit in a JSON answer keeps its own status', async () => {
+  const app = testApp()
+  app.members[0]!.sim.next({ failAfterCreated: { code: 'rate_limit_exceeded', message: 'Slow down.', afterEvents: 6 } })
+  const answer = await answerOf(app, V1, { json: codexBody('hello', { stream: false }) })
+  expect(answer.status).toBe(429)
+  expect(JSON.parse(answer.text).error.code).toBe('rate_limit_exceeded')
+  expect(app.rows()[0]).toMatchObject({ status: 'error', httpStatus: 429, errorCode: 'rate_limit_exceeded' })
+  await expectNothingLeft(app)
+})

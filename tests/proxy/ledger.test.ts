@@ -1,0 +1,361 @@
+/** The ledger: rows and sums agree, nothing is lost to a failed write, and nobody is woken for nothing. */
+import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { accounts, accountUsage, affinity } from '../../db/schema/accounts.ts'
+import { apiKeyLimits, apiKeys } from '../../db/schema/keys.ts'
+import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
+import type { Fields, Level, Log } from '../../src/lib/log.ts'
+import type { UsageSnapshot } from '../../src/model/usage-windows.ts'
+import { Ledger, type LedgerEntry } from '../../src/proxy/ledger.ts'
+import { ManualClock } from '../support/clock.ts'
+import { testDb } from '../support/db.ts'
+
+const START = Date.UTC(2026, 0, 1, 12)
+const HOUR_MS = 3_600_000
+const RESET_AT = START + 5 * HOUR_MS
+
+const setUp = () => {
+  const { sqlite, db } = testDb()
+  const clock = new ManualClock(START)
+  const { log, lines } = listeningLog()
+  commit(db, (tx) => {
+    for (const id of ['acc_a', 'acc_b']) tx.insert(accounts).values(anAccount(id)).run()
+    for (const id of ['key_a', 'key_b']) {
+      tx.insert(apiKeys)
+        .values({ id, name: id, keyHash: `hash of ${id}`, keyPrefix: 'sk-', createdAt: 0 })
+        .run()
+      tx.insert(apiKeyLimits)
+        .values({
+          id: `lim_${id}`,
+          keyId: id,
+          limitType: 'total_tokens',
+          limitWindow: '5h',
+          maxValue: 1e9,
+          resetAt: RESET_AT,
+        })
+        .run()
+    }
+  })
+  const ledger = new Ledger({ sqlite, db, clock, log })
+  const key = (id: string) =>
+    db
+      .select()
+      .from(apiKeys)
+      .all()
+      .find((row) => row.id === id)
+  return { sqlite, db, clock, ledger, lines, key }
+}
+
+const listeningLog = () => {
+  const lines: { level: Level; message: string; fields: Fields }[] = []
+  const at =
+    (level: Level) =>
+    (message: string, fields: Fields = {}) => {
+      lines.push({ level, message, fields })
+    }
+  const log: Log = { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), writes: () => true, child: () => log }
+  return { log, lines }
+}
+
+const anAccount = (id: string): typeof accounts.$inferInsert => ({
+  id,
+  email: `${id}@example.com`,
+  planType: 'pro',
+  accessTokenSealed: '',
+  refreshTokenSealed: '',
+  idTokenSealed: '',
+  lastRefreshAt: 0,
+  createdAt: 0,
+})
+
+let made = 0
+const anEntry = (row: Partial<LedgerEntry['row']> = {}, rest: Partial<Omit<LedgerEntry, 'row'>> = {}): LedgerEntry => ({
+  row: {
+    id: `req_${++made}`,
+    requestId: `client-${made}`,
+    startedAt: START,
+    route: '/v1/responses',
+    kind: 'normal',
+    transport: 'http',
+    keyId: 'key_a',
+    accountId: 'acc_a',
+    model: 'strong',
+    status: 'ok',
+    httpStatus: 200,
+    inputTokens: 100,
+    cachedInputTokens: 40,
+    outputTokens: 10,
+    costMicros: 7,
+    attempts: 1,
+    totalMs: 12.345,
+    ...row,
+  },
+  attempts: [],
+  limitDeltas: [],
+  affinity: [],
+  ...rest,
+})
+
+const anAttempt = (n: number, accountId: string): LedgerEntry['attempts'][number] => ({
+  n,
+  accountId,
+  startedAt: START,
+  durationMs: 1.5,
+  outcome: n === 1 ? 'failed' : 'ok',
+  upstreamStatus: n === 1 ? 429 : 200,
+  code: null,
+  message: null,
+  considered: [{ id: accountId, score: 0.5, skipped: null, until: null }],
+})
+
+const aSnapshot = (at: number): UsageSnapshot => ({
+  at,
+  windows: { fiveHour: null, weekly: null, monthly: null },
+  credits: null,
+  planType: 'pro',
+})
+
+const owner = (keyHash: string, accountId: string) =>
+  ({ kind: 'conversation', keyHash, accountId, mixed: false, usedAt: START }) as const
+
+describe('rows and sums', () => {
+  test('the counters of keys, limits and hours are the sums of the rows', () => {
+    const { db, ledger } = setUp()
+    const use = (keyId: string, delta: number) => ({
+      limitDeltas: [{ limitId: `lim_${keyId}`, keyId, delta, resetAt: RESET_AT }],
+    })
+    for (let i = 0; i < 250; i++) {
+      const keyId = i % 3 === 0 ? 'key_b' : 'key_a'
+      const status = i % 5 === 0 ? 'error' : i % 7 === 0 ? 'cancelled' : 'ok'
+      const isPriced = i % 11 !== 0
+      ledger.record(
+        anEntry(
+          { keyId, status, inputTokens: i, costMicros: isPriced ? i : null, startedAt: START + i * 60_000 },
+          use(keyId, i + 10),
+        ),
+      )
+      if (i % 60 === 0) ledger.flush()
+    }
+    ledger.record(
+      anEntry({ keyId: null, accountId: null, model: null, inputTokens: null, costMicros: null, status: 'error' }),
+    )
+    ledger.flush()
+
+    const rows = db.select().from(requests).all()
+    expect(rows).toHaveLength(251)
+    const sum = (of: (row: (typeof rows)[number]) => number, among = rows) => among.reduce((n, row) => n + of(row), 0)
+    for (const key of db.select().from(apiKeys).all()) {
+      const own = rows.filter((row) => row.keyId === key.id)
+      expect(key).toMatchObject({
+        requestCount: own.length,
+        inputTokens: sum((row) => row.inputTokens ?? 0, own),
+        cachedInputTokens: sum((row) => row.cachedInputTokens ?? 0, own),
+        outputTokens: sum((row) => row.outputTokens ?? 0, own),
+        costMicros: sum((row) => row.costMicros ?? 0, own),
+        lastUsedAt: Math.max(...own.map((row) => row.startedAt)),
+      })
+      const limit = db
+        .select()
+        .from(apiKeyLimits)
+        .all()
+        .find(({ keyId }) => keyId === key.id)
+      expect(limit?.currentValue).toBe(sum((row) => (row.inputTokens ?? 0) + (row.outputTokens ?? 0), own))
+    }
+    const hours = db.select().from(requestHours).all()
+    expect(new Set(hours.map(({ hour }) => hour)).size).toBe(5)
+    expect(hours.every(({ hour }) => hour % HOUR_MS === 0)).toBe(true)
+    const inHours = (of: (row: (typeof hours)[number]) => number) => hours.reduce((n, row) => n + of(row), 0)
+    expect(inHours((hour) => hour.requests)).toBe(251)
+    expect(inHours((hour) => hour.errors)).toBe(sum((row) => Number(row.status === 'error')))
+    expect(inHours((hour) => hour.cancelled)).toBe(sum((row) => Number(row.status === 'cancelled')))
+    expect(inHours((hour) => hour.inputTokens)).toBe(sum((row) => row.inputTokens ?? 0))
+    expect(inHours((hour) => hour.costMicros)).toBe(sum((row) => row.costMicros ?? 0))
+    expect(inHours((hour) => hour.unpriced)).toBe(
+      sum((row) => Number(row.inputTokens !== null && row.costMicros === null)),
+    )
+  })
+
+  test('a row keeps its fields and its attempts what was considered', () => {
+    const { db, ledger } = setUp()
+    const entry = anEntry({ moved: true }, { attempts: [anAttempt(1, 'acc_a'), anAttempt(2, 'acc_b')] })
+    ledger.record(entry)
+    ledger.flush()
+    expect(db.select().from(requests).get()).toMatchObject({ ...entry.row, moved: true, phase: null })
+    expect(db.select().from(attempts).all()).toMatchObject(
+      entry.attempts.map((attempt) => ({ ...attempt, requestRowId: entry.row.id })) as never, // as: `considered` is unknown[] here
+    )
+  })
+
+  test('a limit whose window moved on starts over, and a late turn of the old window does not count in the new one', () => {
+    const { db, ledger } = setUp()
+    const delta = (amount: number, resetAt: number) =>
+      anEntry({}, { limitDeltas: [{ limitId: 'lim_key_a', keyId: 'key_a', delta: amount, resetAt }] })
+    for (const entry of [delta(5, RESET_AT), delta(3, RESET_AT + HOUR_MS), delta(100, RESET_AT)]) ledger.record(entry)
+    ledger.flush()
+    expect(
+      db
+        .select()
+        .from(apiKeyLimits)
+        .all()
+        .find(({ id }) => id === 'lim_key_a'),
+    ).toMatchObject({
+      currentValue: 3,
+      resetAt: RESET_AT + HOUR_MS,
+    })
+  })
+
+  test('of several owners and snapshots in one beat the last is written', () => {
+    const { db, ledger } = setUp()
+    ledger.record(anEntry({}, { affinity: [owner('talk', 'acc_a')] }))
+    ledger.record(anEntry({}, { affinity: [owner('talk', 'acc_b')] }))
+    ledger.usage('acc_a', aSnapshot(START + 1))
+    ledger.usage('acc_a', aSnapshot(START + 2))
+    expect(ledger.pending).toBe(3)
+    ledger.flush()
+    expect(db.select().from(affinity).all()).toEqual([owner('talk', 'acc_b')])
+    expect(db.select().from(accountUsage).all()).toEqual([
+      { accountId: 'acc_a', at: START + 2, snapshot: aSnapshot(START + 2) },
+    ])
+  })
+
+  test('an older snapshot does not replace what a poll stored', () => {
+    const { db, ledger } = setUp()
+    ledger.usage('acc_a', aSnapshot(START + 9))
+    ledger.flush()
+    ledger.usage('acc_a', aSnapshot(START))
+    ledger.flush()
+    expect(db.select().from(accountUsage).get()?.at).toBe(START + 9)
+  })
+
+  test('accounts and keys deleted meanwhile leave the rows and spoil nothing', () => {
+    const { sqlite, db, ledger, key } = setUp()
+    const use = { limitDeltas: [{ limitId: 'lim_key_a', keyId: 'key_a', delta: 5, resetAt: RESET_AT }] }
+    ledger.record(
+      anEntry(
+        {},
+        { ...use, attempts: [anAttempt(1, 'acc_a')], affinity: [owner('talk', 'acc_a'), owner('other', 'acc_b')] },
+      ),
+    )
+    ledger.record(anEntry({ keyId: 'key_b', accountId: 'acc_b' }))
+    ledger.usage('acc_a', aSnapshot(START))
+    sqlite.run(`DELETE FROM accounts WHERE id = 'acc_a'`)
+    sqlite.run(`DELETE FROM api_keys WHERE id = 'key_a'`)
+    ledger.flush()
+    expect([ledger.healthy, ledger.pending]).toEqual([true, 0])
+    expect(db.select().from(requests).all()).toHaveLength(2)
+    expect(db.select().from(attempts).all()).toHaveLength(1)
+    expect(db.select().from(affinity).all()).toEqual([owner('other', 'acc_b')])
+    expect(db.select().from(accountUsage).all()).toEqual([])
+    expect(key('key_b')?.requestCount).toBe(1)
+  })
+})
+
+describe('when it writes', () => {
+  test('a record is on disk one beat later, and no timer waits while nothing is pending', async () => {
+    const { db, clock, ledger } = setUp()
+    ledger.start()
+    expect(clock.pending).toBe(0)
+    ledger.record(anEntry())
+    ledger.record(anEntry())
+    expect(clock.pending).toBe(1)
+    await clock.advance('99ms')
+    expect(db.select().from(requests).all()).toHaveLength(0)
+    await clock.advance('1ms')
+    expect(db.select().from(requests).all()).toHaveLength(2)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('a hundred records do not wait for the beat, and recording writes nothing by itself', async () => {
+    const { db, clock, ledger } = setUp()
+    ledger.start()
+    for (let i = 0; i < 130; i++) ledger.record(anEntry())
+    expect(db.select().from(requests).all()).toHaveLength(0)
+    expect(clock.pending).toBe(1)
+    await clock.advance(0)
+    expect(db.select().from(requests).all()).toHaveLength(130)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('the file is only less durable during the write itself', () => {
+    const { sqlite, ledger } = setUp()
+    ledger.record(anEntry())
+    ledger.flush()
+    expect(sqlite.query('PRAGMA synchronous').get()).toEqual({ synchronous: 2 })
+    sqlite.run('ALTER TABLE requests RENAME TO gone')
+    ledger.record(anEntry())
+    ledger.flush()
+    expect(ledger.healthy).toBe(false)
+    expect(sqlite.query('PRAGMA synchronous').get()).toEqual({ synchronous: 2 })
+  })
+
+  test('stopping writes what is pending and leaves no timer', () => {
+    const { db, clock, ledger } = setUp()
+    ledger.start()
+    ledger.record(anEntry())
+    ledger.stop()
+    expect(db.select().from(requests).all()).toHaveLength(1)
+    ledger.record(anEntry())
+    expect(clock.pending).toBe(0)
+  })
+})
+
+describe('when it cannot write', () => {
+  test('the batch is kept whole and written once, when the database is well again', async () => {
+    const { sqlite, db, clock, ledger, key, lines } = setUp()
+    ledger.start()
+    sqlite.run('ALTER TABLE request_hours RENAME TO away')
+    for (let i = 0; i < 5; i++) ledger.record(anEntry())
+    ledger.usage('acc_a', aSnapshot(START))
+    await clock.advance('1s')
+    expect([ledger.healthy, ledger.pending]).toEqual([false, 6])
+    expect(db.select().from(requests).all()).toEqual([])
+    expect(key('key_a')?.requestCount).toBe(0)
+    expect(lines.filter(({ level }) => level === 'error')).toHaveLength(1)
+
+    sqlite.run('ALTER TABLE away RENAME TO request_hours')
+    await clock.advance('100ms')
+    expect([ledger.healthy, ledger.pending, clock.pending]).toEqual([true, 0, 0])
+    expect(db.select().from(requests).all()).toHaveLength(5)
+    expect(key('key_a')?.requestCount).toBe(5)
+  })
+
+  test('while unhealthy a hundred more records do not make it try more often', async () => {
+    const { sqlite, clock, ledger } = setUp()
+    ledger.start()
+    sqlite.run('ALTER TABLE requests RENAME TO away')
+    ledger.record(anEntry())
+    await clock.advance('100ms')
+    sqlite.run('ALTER TABLE away RENAME TO requests')
+    for (let i = 0; i < 150; i++) ledger.record(anEntry())
+    await clock.advance('99ms')
+    expect(ledger.pending).toBe(151)
+    await clock.advance('1ms')
+    expect(ledger.pending).toBe(0)
+  })
+
+  test('of more than 50,000 records the oldest are dropped and counted', () => {
+    const { sqlite, db, ledger, lines } = setUp()
+    const spare = anEntry()
+    sqlite.run('ALTER TABLE requests RENAME TO away')
+    for (let i = 0; i < 50_010; i++) ledger.record({ ...spare, row: { ...spare.row, id: `n${i}` } })
+    expect(ledger.pending).toBeLessThanOrEqual(50_000)
+    const kept = ledger.pending
+    ledger.flush()
+    expect(lines.find(({ fields }) => 'count' in fields)?.fields).toEqual({ count: 50_010 - kept })
+    sqlite.run('ALTER TABLE away RENAME TO requests')
+    ledger.flush()
+    expect(db.select({ id: requests.id }).from(requests).all()).toHaveLength(kept)
+    expect(sqlite.query(`SELECT id FROM requests WHERE id = 'n50009'`).get()).not.toBeNull()
+  })
+
+  test('a record that the schema refuses is dropped alone', () => {
+    const { db, ledger, key, lines } = setUp()
+    for (let i = 0; i < 300; i++) ledger.record(anEntry(i === 137 ? { id: 'bad', model: {} as never } : {}))
+    ledger.record(anEntry({ httpStatus: null as never, id: 'worse' }))
+    ledger.flush()
+    expect([ledger.healthy, ledger.pending]).toEqual([true, 0])
+    expect(db.select().from(requests).all()).toHaveLength(299)
+    expect(key('key_a')?.requestCount).toBe(299)
+    expect(lines.filter(({ level }) => level === 'error').map(({ fields }) => fields.id)).toEqual(['bad', 'worse'])
+  })
+})

@@ -1,0 +1,309 @@
+/** What bounds a turn: key limits, slots of an account, bodies in memory, time, and the end of the service. */
+import { describe, expect, test } from 'bun:test'
+import { AppError } from '../../src/errors.ts'
+import {
+  answerOf,
+  codexBody,
+  expectNothingLeft,
+  isTerminal,
+  type TestApp,
+  type TestOptions,
+  testApp,
+  whileTimePasses,
+} from '../support/app.ts'
+import { type Fault, faults } from '../support/upstream/faults.ts'
+
+const NATIVE = 'POST /backend-api/codex/responses'
+const json = codexBody()
+type LimitType = 'requests' | 'total_tokens' | 'output_tokens'
+
+const withLimit = (limitType: LimitType, maxValue: number, options: TestOptions = {}) => {
+  const app = testApp({ ...options, settings: { apiKeyAuthEnabled: true, ...options.settings } })
+  const limits = [{ limitType, limitWindow: 'daily' as const, maxValue, modelFilter: '' }]
+  const { key } = app.key({ limits })
+  const live = () => {
+    const [limit] = app.bindings.keys.find(key)!.limits
+    return { settled: limit!.settled, reserved: limit!.reserved }
+  }
+  return { app, live, headers: { authorization: `Bearer ${key}` } }
+}
+
+describe('a key limit', () => {
+  test('is held while the turn runs and charged once with what was used', async () => {
+    const { app, live, headers } = withLimit('total_tokens', 1_000_000)
+    app.members[0]!.sim.next({ dripMs: 10 })
+    const asked = answerOf(app, NATIVE, { json, headers })
+    await app.clock.advance(0)
+    expect(live().reserved).toBeGreaterThan(0)
+    await asked
+    const [row] = app.rows()
+    expect(live()).toEqual({ settled: row!.inputTokens! + row!.outputTokens!, reserved: 0 })
+    app.restart()
+    expect(live()).toEqual({ settled: row!.inputTokens! + row!.outputTokens!, reserved: 0 })
+    await expectNothingLeft(app)
+  })
+
+  test('of requests is exact under parallel turns', async () => {
+    const { app, headers } = withLimit('requests', 3)
+    const answers = await Promise.all(Array.from({ length: 8 }, () => answerOf(app, NATIVE, { json, headers })))
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 429, 429, 429, 429, 429])
+    const refused = answers.find(({ status }) => status === 429)!
+    expect(JSON.parse(refused.text).error.code).toBe('rate_limit_exceeded')
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    await expectNothingLeft(app)
+  })
+
+  const endings: Record<string, { fault: Fault; isCharged: boolean }> = {
+    'refused upstream': { fault: faults.invalidValue(), isCharged: false },
+    'broken off': { fault: { dropAfter: { events: 6, how: 'reset' } }, isCharged: true },
+    'failed in the stream': {
+      fault: { failAfterCreated: { code: 'server_error', message: 'x', afterEvents: 6 } },
+      isCharged: true,
+    },
+  }
+  for (const [name, { fault, isCharged }] of Object.entries(endings))
+    test(`is given back after a turn that was ${name}`, async () => {
+      const { app, live, headers } = withLimit('total_tokens', 1_000_000)
+      app.members[0]!.sim.next(fault)
+      await answerOf(app, NATIVE, { json, headers })
+      expect(live().reserved).toBe(0)
+      expect(live().settled > 0).toBe(isCharged)
+      expect(app.rows()[0]!.inputTokens !== null).toBe(isCharged)
+      await expectNothingLeft(app)
+    })
+
+  test('is charged with input and what was seen of output when the client leaves', async () => {
+    const { app, live, headers } = withLimit('total_tokens', 1_000_000)
+    app.members[0]!.sim.next({ silence: { afterEvents: 11 } })
+    const reader = (await app.ask(NATIVE, { json, headers })).body!.getReader()
+    for (let seen = ''; !seen.includes('output_text.delta'); )
+      seen += new TextDecoder().decode((await reader.read()).value)
+    await reader.cancel()
+    const [row] = app.rows()
+    expect(row).toMatchObject({ status: 'cancelled', inputTokens: JSON.stringify(json).length })
+    expect(live()).toEqual({ settled: row!.inputTokens! + row!.outputTokens!, reserved: 0 })
+    await expectNothingLeft(app)
+  })
+})
+
+/** A turn that holds its slot until `end` is called. */
+const holding = async (app: TestApp) => {
+  app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
+  const reader = (await app.ask(NATIVE, { json })).body!.getReader()
+  return { end: () => reader.cancel() }
+}
+
+describe('slots of an account', () => {
+  test('a turn waits for one and is served when it comes free', async () => {
+    const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
+    const first = await holding(app)
+    const second = answerOf(app, NATIVE, { json })
+    await app.clock.advance('3s')
+    expect(app.upstream.requests).toHaveLength(1)
+    await first.end()
+    expect((await second).status).toBe(200)
+    await expectNothingLeft(app)
+  })
+
+  test('those who wait are served in the order they came', async () => {
+    const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
+    const first = await holding(app)
+    const asked = ['a', 'b', 'c'].map((text) => answerOf(app, NATIVE, { json: codexBody(text) }))
+    await app.clock.advance(0)
+    await first.end()
+    await Promise.all(asked)
+    const texts = app.upstream.requests.slice(1).map(({ bodyText }) => /"text":"(.)"/.exec(bodyText)?.[1])
+    expect(texts).toEqual(['a', 'b', 'c'])
+    await expectNothingLeft(app)
+  })
+
+  test('the wait ends in 429 after five seconds, the account is not blamed', async () => {
+    const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
+    const first = await holding(app)
+    const startedAt = app.clock.now()
+    const answer = await answerOf(app, NATIVE, { json })
+    expect(app.clock.now() - startedAt).toBeWithin(5000, 5200)
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([429, 'account_stream_cap'])
+    expect(answer.headers.get('retry-after')).toBe('5')
+    expect(app.rows()).toMatchObject([
+      { status: 'error', httpStatus: 429, errorCode: 'account_stream_cap', phase: 'select', attempts: 0 },
+    ])
+    await first.end()
+    await expectNothingLeft(app)
+  })
+
+  test('the line is bounded', async () => {
+    const app = testApp({ settings: { proxyAccountStreamLimit: 1, capacityQueueLimit: 1 } })
+    const first = await holding(app)
+    const waiting = answerOf(app, NATIVE, { json })
+    await app.clock.advance(0)
+    const turnedAway = await app.ask(NATIVE, { json })
+    expect(turnedAway.status).toBe(429)
+    await first.end()
+    expect((await waiting).status).toBe(200)
+    await expectNothingLeft(app)
+  })
+
+  test('another account is used before anybody waits', async () => {
+    const app = testApp({ accounts: 2, settings: { proxyAccountStreamLimit: 1 } })
+    app.prefer(app.members[0]!.id)
+    const first = await holding(app)
+    const answer = await answerOf(app, NATIVE, { json })
+    expect(answer.status).toBe(200)
+    expect(app.rows()[0]).toMatchObject({ accountId: app.members[1]!.id })
+    await first.end()
+    await expectNothingLeft(app)
+  })
+})
+
+describe('bodies in flight', () => {
+  const MIB = 1024 * 1024
+  /** A turn whose body is in memory, waiting for the upstream. */
+  const heldBody = async (app: TestApp, mib: number) => {
+    app.members[0]!.sim.next({ delayHeadersMs: 5000 })
+    const asked = app.ask(NATIVE, { json: codexBody('x'.repeat(mib * MIB)) })
+    for (let turn = 0; turn < 100 && app.upstream.requests.length === 0; turn++) await app.clock.advance(0)
+    expect(app.bindings.bodies.heldBytes).toBeGreaterThan(mib * MIB)
+    const end = () =>
+      whileTimePasses(
+        app,
+        asked.then((response) => response.text()),
+        1000,
+      )
+    return { end }
+  }
+  const large = Buffer.from(JSON.stringify(codexBody('y'.repeat(10 * MIB))))
+  const expectBusy = async (response: Response) => {
+    expect([response.status, (await response.json()).error.code]).toEqual([503, 'busy'])
+    expect(response.headers.get('retry-after')).toBe('2')
+  }
+
+  test('one too many is refused before it is read', async () => {
+    const app = testApp({ settings: { inFlightBodyMiB: 16 } })
+    const first = await heldBody(app, 10)
+    await expectBusy(await app.ask(NATIVE, { body: large, headers: { 'content-length': String(large.length) } }))
+    expect(await first.end()).toContain('response.completed')
+    await expectNothingLeft(app)
+  })
+
+  test('one that turns out large while it is read or decoded is refused too', async () => {
+    const app = testApp({ settings: { inFlightBodyMiB: 16 } })
+    const first = await heldBody(app, 10)
+    await expectBusy(await app.ask(NATIVE, { body: large }))
+    const body = Bun.gzipSync(large)
+    const headers = { 'content-encoding': 'gzip', 'content-length': String(body.length) }
+    await expectBusy(await app.ask(NATIVE, { body, headers }))
+    expect(await first.end()).toContain('response.completed')
+    await expectNothingLeft(app)
+  })
+
+  test('a body is let go at the commit point', async () => {
+    const app = testApp()
+    const turn = await holding(app)
+    expect(app.bindings.turns.size).toBe(1)
+    expect(app.bindings.bodies.heldBytes).toBe(0)
+    await turn.end()
+    await expectNothingLeft(app)
+  })
+})
+
+describe('time limits', () => {
+  test('no first event: once more on the account, then an honest end inside 180 s', async () => {
+    const app = testApp()
+    app.members[0]!.sim.always({ delayHeadersMs: 1_000_000 })
+    const startedAt = app.clock.now()
+    const answer = await answerOf(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
+    expect(app.clock.now() - startedAt).toBeWithin(179_000, 182_000)
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([504, 'upstream_timeout'])
+    expect(app.attemptRows().map(({ code, durationMs }) => [code, Math.round(durationMs / 1000)])).toEqual([
+      ['upstream_timeout', 120],
+      ['upstream_timeout', 60],
+    ])
+    await expectNothingLeft(app)
+  })
+
+  test('silence after created counts as no first event', async () => {
+    const app = testApp({ settings: { firstEventTimeoutSeconds: 20 } })
+    app.members[0]!.sim.next({ silence: { afterEvents: 2 } })
+    const answer = await answerOf(app, NATIVE, { json }, 1000)
+    expect(answer.events.filter(({ type }) => isTerminal(type)).map(({ type }) => type)).toEqual(['response.completed'])
+    expect(app.attemptRows().map(({ code }) => code)).toEqual(['upstream_timeout', null])
+    await expectNothingLeft(app)
+  })
+
+  test('silence in the stream ends it after 300 s with one terminal event', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
+    const answer = await answerOf(app, NATIVE, { json }, 2000)
+    expect(app.clock.monotonic()).toBeWithin(299_000, 304_000)
+    const types = answer.events.map(({ type }) => type).filter((type) => type !== 'codex.keepalive')
+    expect(types.filter(isTerminal)).toEqual(['response.failed'])
+    expect(types.at(-1)).toBe('response.failed')
+    expect(app.rows()[0]).toMatchObject({ status: 'error', errorCode: 'upstream_timeout', phase: 'stream' })
+    expect(app.bindings.pool.all()[0]!.health.errors).toBe(1)
+    await expectNothingLeft(app)
+  })
+
+  test('a client that pauses is no silence of the upstream', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ manyEvents: { count: 50, bytes: 10 } })
+    const reader = (await app.ask(NATIVE, { json })).body!.getReader()
+    await reader.read()
+    await app.clock.advance('20m')
+    let text = ''
+    for (let part = await reader.read(); !part.done; part = await reader.read())
+      text += new TextDecoder().decode(part.value)
+    expect(text).toContain('"type":"response.completed"')
+    expect(app.rows()[0]).toMatchObject({ status: 'ok' })
+    await expectNothingLeft(app)
+  })
+
+  for (const isReading of [true, false])
+    test(`a stream ends after 7200 s, ${isReading ? 'read' : 'not read'}`, async () => {
+      const app = testApp()
+      app.members[0]!.sim.next({ manyEvents: { count: 100_000, bytes: 10 }, ...(isReading && { dripMs: 30_000 }) })
+      const response = await whileTimePasses(app, app.ask(NATIVE, { json }), 60_000)
+      const text = isReading ? response.text() : null
+      await app.clock.advance('121m')
+      expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'upstream_timeout', httpStatus: 200 }])
+      expect(app.bindings.pool.all()[0]!.health.errors).toBe(0)
+      expect((await (text ?? response.text())).match(/"type":"response\.failed"/g)).toHaveLength(1)
+      await expectNothingLeft(app)
+    })
+})
+
+describe('draining', () => {
+  const drain = (app: TestApp) => {
+    app.bindings.lifecycle.draining = true
+    for (const turn of app.bindings.turns) turn.abort(new AppError('draining', { retryAfterSeconds: 5 }))
+  }
+
+  test('ends a running stream with one terminal event', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
+    const asked = answerOf(app, NATIVE, { json })
+    await app.clock.advance(0)
+    drain(app)
+    const { events } = await asked
+    expect(events.filter(({ type }) => isTerminal(type))).toMatchObject([
+      { type: 'response.failed', response: { error: { code: 'draining' } } },
+    ])
+    expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'draining' }])
+    expect(app.bindings.pool.all()[0]!.health.errors).toBe(0)
+    await expectNothingLeft(app)
+  })
+
+  test('answers a turn that has not begun, and new ones, with 503', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ delayHeadersMs: 60_000 })
+    const asked = answerOf(app, NATIVE, { json })
+    await app.clock.advance(0)
+    drain(app)
+    for (const answer of [await asked, await answerOf(app, NATIVE, { json })]) {
+      expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([503, 'draining'])
+      expect(answer.headers.get('retry-after')).toBe('5')
+    }
+    expect(app.bindings.pool.all()[0]!.health.errors).toBe(0)
+    await expectNothingLeft(app)
+  })
+})

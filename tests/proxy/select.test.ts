@@ -1,0 +1,322 @@
+/** Who is chosen, why the others are not, and what a client is told when nobody is left. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { openAiError } from '../../src/errors.ts'
+import { HEALTHY, type Health } from '../../src/model/account-health.ts'
+import { ACTIVE, type AccountState } from '../../src/model/account-state.ts'
+import { type Candidate, type PolicyContext, ROUTING_POLICIES, STRATEGIES } from '../../src/proxy/policies.ts'
+import { type SelectionNeeds, select, selectionError } from '../../src/proxy/select.ts'
+import { holds, seededRandom } from '../support/property.ts'
+import { aContext, anAccount, DAY_MS, limited, NOW, needs, used } from './candidates.ts'
+
+const state = (status: AccountState['status']): AccountState => ({ ...ACTIVE, status, since: NOW - 1 })
+const health = (with_: Partial<Health>): Health => ({ ...HEALTHY, ...with_ })
+const choose = (candidates: Candidate[], with_: Partial<SelectionNeeds> = {}, ctx: Partial<PolicyContext> = {}) =>
+  select(candidates, needs(with_), aContext(ctx))
+const chosen = (...args: Parameters<typeof choose>) => {
+  const selection = choose(...args)
+  return selection.kind === 'chosen' ? selection.id : selection.kind
+}
+const reasons = (...args: Parameters<typeof choose>) =>
+  Object.fromEntries(choose(...args).considered.map(({ id, skipped }) => [id, skipped]))
+const refusal = (...args: Parameters<typeof choose>) => {
+  const selection = choose(...args)
+  if (selection.kind !== 'none') throw new Error(`expected a failure, got ${selection.kind}`)
+  return selectionError(selection.failure, NOW)
+}
+
+describe('eligibility', () => {
+  test('every reason to be left out is named', () => {
+    const candidates = [
+      anAccount('ok', { models: new Set(['m']), securityWorkAuthorized: true }),
+      anAccount('tried', { securityWorkAuthorized: true }),
+      anAccount('out'),
+      anAccount('paused', { state: state('paused'), securityWorkAuthorized: true }),
+      anAccount('signin', { state: state('reauth_required'), securityWorkAuthorized: true }),
+      anAccount('gone', { state: state('deactivated'), securityWorkAuthorized: true }),
+      anAccount('limited', { state: limited(NOW + 5000), securityWorkAuthorized: true }),
+      anAccount('cooling', { health: health({ backoffUntil: NOW + 1 }), securityWorkAuthorized: true }),
+      anAccount('other', { models: new Set(['n']), securityWorkAuthorized: true }),
+      anAccount('plain'),
+      anAccount('busy', { inFlight: 8, securityWorkAuthorized: true }),
+    ]
+    const scope = new Set(candidates.map(({ id }) => id).filter((id) => id !== 'out'))
+    const all = { model: 'm', tried: new Set(['tried']), scope, restricted: true, streamCap: 8 }
+    expect(reasons(candidates, all)).toEqual({
+      ok: null,
+      tried: 'tried',
+      out: 'out_of_scope',
+      paused: 'paused',
+      signin: 'needs_sign_in',
+      gone: 'deactivated',
+      limited: 'rate_limited',
+      cooling: 'cooling_down',
+      other: 'model_not_supported',
+      plain: 'not_authorized',
+      busy: 'at_cap',
+    })
+    expect(choose(candidates, all).considered.find(({ id }) => id === 'limited')?.until).toBe(NOW + 5000)
+  })
+
+  test('a block that is over does not wait for a timer', () => {
+    expect(chosen([anAccount('a', { state: limited(NOW) })])).toBe('a')
+    expect(chosen([anAccount('a', { state: { ...limited(null), nextCheckAt: NOW } })])).toBe('a')
+    expect(chosen([anAccount('a', { health: health({ errors: 3, backoffUntil: NOW }) })])).toBe('a')
+  })
+
+  test('an unknown catalog excludes nothing', () => {
+    expect(chosen([anAccount('a', { models: null })], { model: 'brand-new' })).toBe('a')
+  })
+
+  test('only caps in the way means wait', () => {
+    const busy = anAccount('busy', { inFlight: 2 })
+    expect(chosen([busy, anAccount('paused', { state: state('paused') })], { streamCap: 2 })).toBe('wait')
+    expect(chosen([busy], { streamCap: 3 })).toBe('busy')
+    expect(chosen([busy], { streamCap: 0 })).toBe('busy')
+  })
+
+  test('as a last resort the cooling account due first is asked, unless it is alone', () => {
+    const soon = anAccount('soon', { health: health({ backoffUntil: NOW + 1 }) })
+    const later = anAccount('later', { health: health({ backoffUntil: NOW + 2 }) })
+    expect(chosen([later, soon])).toBe('soon')
+    expect(chosen([later, anAccount('x', { state: limited(NOW + 9) })])).toBe('later')
+    expect(chosen([soon])).toBe('none')
+    expect(chosen([soon, later], { tried: new Set(['soon', 'later']) })).toBe('none')
+  })
+})
+
+describe('tiers and classes', () => {
+  const draining = anAccount('draining', { health: health({ tier: 'draining' }) })
+  const probing = anAccount('probing', { health: health({ tier: 'probing' }), lastSelectedAt: NOW - 59_999 })
+  const healthy = anAccount('healthy', { usage: used(80, 80) })
+
+  test('healthy before probing before draining', () => {
+    expect(chosen([draining, probing, healthy])).toBe('healthy')
+    expect(chosen([draining, probing])).toBe('probing')
+    expect(chosen([draining])).toBe('draining')
+    expect(reasons([draining, healthy])).toEqual({ draining: 'lower_tier', healthy: null })
+  })
+
+  test('a probing account not asked for a minute gets one turn first', () => {
+    const due = { ...probing, lastSelectedAt: NOW - 60_000 }
+    const longer = { ...probing, id: 'longer', lastSelectedAt: NOW - 60_001 }
+    expect(chosen([due, healthy])).toBe('probing')
+    expect(chosen([due, longer, healthy])).toBe('longer')
+  })
+
+  test('burn_first before normal before preserve, inside the tier', () => {
+    const burn = anAccount('burn', { routingPolicy: 'burn_first', usage: used(80, 80) })
+    const preserve = anAccount('preserve', { routingPolicy: 'preserve' })
+    expect(chosen([preserve, anAccount('normal'), burn])).toBe('burn')
+    expect(chosen([preserve, anAccount('normal')])).toBe('normal')
+    expect(chosen([preserve, { ...burn, health: draining.health }])).toBe('preserve')
+  })
+
+  test.each(['sequential_drain', 'reset_drain', 'single_account'] as const)('%s looks at neither', (strategy) => {
+    const first = anAccount('a', { health: health({ tier: 'draining' }), routingPolicy: 'preserve' })
+    expect(chosen([anAccount('b'), first], {}, { strategy })).toBe('a')
+  })
+
+  test('single_account uses nobody else', () => {
+    const ctx = { strategy: 'single_account', singleAccountId: 'b' } as const
+    expect(chosen([anAccount('a'), anAccount('b')], {}, ctx)).toBe('b')
+    expect(chosen([anAccount('a'), anAccount('b', { state: limited(NOW + 9) })], {}, ctx)).toBe('none')
+    expect(chosen([anAccount('a'), anAccount('b')], { owner: { id: 'a', hard: true } }, ctx)).toBe('a')
+  })
+})
+
+describe('owners', () => {
+  const soft = { owner: { id: 'own', hard: false } }
+  const hard = { owner: { id: 'own', hard: true } }
+  const other = anAccount('other')
+
+  test('a conversation stays on its account, also on one that drains', () => {
+    const own = anAccount('own', { usage: used(94, 99), health: health({ tier: 'draining' }) })
+    expect(choose([other, own], soft)).toMatchObject({ kind: 'chosen', id: 'own', moved: false })
+    expect(reasons([other, own], soft)).toEqual({ other: 'not_owner', own: null })
+  })
+
+  test.each([
+    [95, 0],
+    [0, 100],
+  ])('and moves at %p / %p percent only to an account that is below', (five, week) => {
+    const own = anAccount('own', { usage: used(five, week) })
+    expect(choose([other, own], soft)).toMatchObject({ id: 'other', moved: true })
+    expect(choose([anAccount('other', { usage: used(96, 0) }), own], soft)).toMatchObject({ id: 'own', moved: false })
+    expect(choose([other, own], hard)).toMatchObject({ id: 'own', moved: false })
+  })
+
+  test('turns under way are no reason to move', () => {
+    expect(chosen([other, anAccount('own', { inFlight: 30, usage: used(90, 90) })], soft)).toBe('own')
+  })
+
+  test('a soft owner that cannot serve is left, a hard one never', () => {
+    const own = anAccount('own', { state: limited(NOW + DAY_MS) })
+    expect(choose([other, own], soft)).toMatchObject({ id: 'other', moved: true })
+    expect(choose([other], soft)).toMatchObject({ id: 'other', moved: true })
+    expect(chosen([other, own], hard)).toBe('none')
+    expect(chosen([other, anAccount('own', { inFlight: 1 })], { ...hard, streamCap: 1 })).toBe('wait')
+  })
+
+  test('the failure is about the owner', () => {
+    const own = anAccount('own', { state: limited(NOW + DAY_MS) })
+    const exhausted = refusal([other, own], hard)
+    expect(exhausted).toMatchObject({ code: 'usage_limit_reached', status: 429 })
+    expect(exhausted.message).toContain('owns this conversation')
+    expect(openAiError(exhausted)).toMatchObject({ resets_at: (NOW + DAY_MS) / 1000, plan_type: 'plus' })
+    for (const unavailable of [[other], [other, anAccount('own', { state: state('paused') })]]) {
+      const error = refusal(unavailable, hard)
+      expect(error).toMatchObject({ code: 'continuity_owner_unavailable', status: 503 })
+      expect(error.extra.retryAfterSeconds).toBe(60)
+    }
+  })
+})
+
+describe('failures', () => {
+  test('a pool used up by evidence is a 429 with the earliest true reset', () => {
+    const error = refusal([
+      anAccount('a', { state: limited(NOW + 2 * DAY_MS), planType: 'pro' }),
+      anAccount('b', { state: { ...limited(NOW + 90_500), status: 'quota_exceeded' }, planType: 'team' }),
+      anAccount('c', { state: state('paused') }),
+    ])
+    expect(error.status).toBe(429)
+    expect<unknown>(openAiError(error)).toEqual({
+      message: 'All accounts have reached their usage limit; it resets at 14:21:31 UTC.',
+      type: 'usage_limit_reached',
+      code: 'usage_limit_reached',
+      param: null,
+      plan_type: 'team',
+      resets_at: Math.ceil((NOW + 90_500) / 1000),
+      resets_in_seconds: 91,
+    })
+  })
+
+  test('without a known reset none is made up', () => {
+    const error = refusal([anAccount('a', { state: limited(null) })])
+    expect(openAiError(error)).toMatchObject({ code: 'usage_limit_reached', plan_type: 'plus' })
+    expect(openAiError(error)).not.toHaveProperty('resets_at')
+    expect(error.extra.retryAfterSeconds).toBe(30)
+  })
+
+  test('anything mixed is a 503 that counts the causes and says when to come back', () => {
+    const error = refusal(
+      [
+        anAccount('a', { state: limited(NOW + 40_000, 'rate_limited') }),
+        anAccount('b', { state: limited(NOW + 35_000, 'rate_limited') }),
+        anAccount('c', { state: state('paused') }),
+        anAccount('d', { state: state('reauth_required') }),
+        anAccount('e', { models: new Set(['n']) }),
+      ],
+      { model: 'm' },
+    )
+    expect(error).toMatchObject({ code: 'no_accounts', status: 503 })
+    expect(error.message).toBe(
+      'No account can serve this request now. (2 rate limited, next at 14:20:35 UTC; 1 paused; 1 needs sign-in; 1 without this model)',
+    )
+    expect(error.extra.retryAfterSeconds).toBe(35)
+  })
+
+  test.each([
+    [NOW + 1, 1],
+    [NOW + 500_000, 60],
+  ])('retry after a cooldown until %p is %p s', (backoffUntil, seconds) => {
+    const error = refusal([anAccount('a', { health: health({ backoffUntil }) })])
+    expect(error.extra.retryAfterSeconds).toBe(seconds)
+    expect(error.message).toContain('1 cooling down, next at 14:2')
+  })
+
+  test('a passing rate limit is not exhaustion', () => {
+    expect(refusal([anAccount('a', { state: limited(NOW + 2000, 'rate_limit_exceeded') })]).status).toBe(503)
+    const known = anAccount('a', { state: limited(NOW + 2000, 'rate_limit_exceeded'), usage: used(100, 10) })
+    expect(refusal([known]).status).toBe(429)
+  })
+
+  test('a model nobody offers, a restricted pool and an empty service say so', () => {
+    const model = refusal([anAccount('a', { models: new Set() })], { model: 'gpt-x' })
+    expect(model).toMatchObject({ code: 'no_accounts', status: 503 })
+    expect(model.message).toStartWith("No account offers the model 'gpt-x'.")
+    const restricted = { restricted: true }
+    expect(refusal([anAccount('a')], restricted).code).toBe('no_security_work_authorized_accounts')
+    const spent = anAccount('a', { securityWorkAuthorized: true, state: limited(NOW + 9) })
+    expect(refusal([spent], restricted)).toMatchObject({ code: 'no_security_work_authorized_accounts', status: 503 })
+    expect(refusal([]).message).toBe('No account has been added to this service yet.')
+  })
+
+  test("accounts outside the key's scope are neither counted nor mentioned", () => {
+    const error = refusal([anAccount('a', { state: limited(NOW + 9000) }), anAccount('b')], { scope: new Set(['a']) })
+    expect(error.code).toBe('usage_limit_reached')
+    expect(refusal([anAccount('b')], { scope: new Set() }).message).toBe('No account can serve this request now.')
+  })
+})
+
+describe('choice and explanation', () => {
+  const time = fc.integer({ min: NOW - 120_000, max: NOW + 120_000 })
+  const candidate = (id: string): fc.Arbitrary<Candidate> =>
+    fc.record({
+      id: fc.constant(id),
+      planType: fc.constantFrom('free', 'plus', 'pro'),
+      routingPolicy: fc.constantFrom(...ROUTING_POLICIES),
+      state: fc.oneof(
+        { weight: 3, arbitrary: fc.constant(ACTIVE) },
+        { weight: 1, arbitrary: time.map((until) => limited(until)) },
+        { weight: 1, arbitrary: fc.constantFrom(state('paused'), state('reauth_required')) },
+      ),
+      health: fc.record({
+        tier: fc.constantFrom('healthy' as const, 'draining' as const, 'probing' as const),
+        errors: fc.nat(5),
+        lastErrorAt: fc.constant(null),
+        backoffUntil: fc.option(time, { nil: null }),
+        enteredAt: time,
+        successes: fc.nat(2),
+      }),
+      usage: fc.option(
+        fc.tuple(fc.nat(100), fc.nat(100), fc.nat(7)).map(([five, week, days]) => used(five, week, days)),
+        { nil: null },
+      ),
+      inFlight: fc.nat(4),
+      lastSelectedAt: time,
+      securityWorkAuthorized: fc.boolean(),
+      models: fc.constantFrom(null, new Set(['m']), new Set(['n'])),
+    })
+  const pool = fc.nat(5).chain((n) => fc.tuple(...['e', 'b', 'd', 'a', 'c'].slice(0, n).map(candidate)))
+  const ids = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e')).map((list) => new Set(list))
+  const wanted: fc.Arbitrary<SelectionNeeds> = fc.record({
+    model: fc.constantFrom(null, 'm'),
+    tried: fc.oneof(fc.constant(new Set<string>()), ids),
+    scope: fc.option(ids, { nil: null }),
+    owner: fc.option(fc.record({ id: fc.constantFrom('a', 'b', 'x'), hard: fc.boolean() }), { nil: null }),
+    restricted: fc.boolean(),
+    streamCap: fc.nat(3),
+  })
+
+  test('agree, whatever the pool and the request', () => {
+    holds(
+      fc.property(pool, wanted, fc.constantFrom(...STRATEGIES), fc.nat(), (candidates, request, strategy, seed) => {
+        const single = strategy === 'single_account' ? 'a' : null
+        const ctx = () => aContext({ strategy, random: seededRandom(seed), singleAccountId: single })
+        const selection = select(candidates, request, ctx())
+        expect(select(candidates, request, ctx())).toEqual(selection)
+        expect(selection.considered.map(({ id }) => id)).toEqual(candidates.map(({ id }) => id))
+        const unskipped = selection.considered.filter(({ skipped }) => skipped === null).map(({ id }) => id)
+        if (selection.kind !== 'chosen') {
+          expect(unskipped).toEqual([])
+          if (selection.kind === 'none') {
+            const { retryAfterSeconds = 0 } = selectionError(selection.failure, NOW).extra
+            expect(retryAfterSeconds).toBeWithin(1, 61)
+          }
+          return
+        }
+        expect(unskipped).toContain(selection.id)
+        const account = candidates.find(({ id }) => id === selection.id)
+        expect(request.tried.has(selection.id)).toBe(false)
+        expect(request.scope?.has(selection.id) ?? true).toBe(true)
+        expect(account?.securityWorkAuthorized || !request.restricted).toBe(true)
+        expect(request.streamCap === 0 || (account?.inFlight ?? 0) < request.streamCap).toBe(true)
+        if (request.owner?.hard) expect(selection.id).toBe(request.owner.id)
+        expect(selection.moved).toBe(request.owner !== null && request.owner.id !== selection.id)
+        expect(selection.considered.every(({ score, skipped }) => (score === null) === (skipped !== null))).toBe(true)
+      }),
+      2_000,
+    )
+  })
+})

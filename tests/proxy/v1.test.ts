@@ -1,0 +1,210 @@
+/** The public API through the whole service, and what may change in a body on its way up. */
+import { describe, expect, test } from 'bun:test'
+import { answerOf, codexBody, expectNothingLeft, isTerminal, type TestApp, testApp } from '../support/app.ts'
+import { answers } from '../support/upstream/script.ts'
+
+const NATIVE = 'POST /backend-api/codex/responses'
+const V1 = 'POST /v1/responses'
+const CHAT = 'POST /v1/chat/completions'
+const HELLO = 'Hello from account-1@example.test'
+const messages = [{ role: 'user', content: 'hello' }]
+const lastBody = (app: TestApp) => JSON.parse(app.upstream.requests.at(-1)!.bodyText)
+const chunksOf = (text: string) =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith('data: {'))
+    .map((line) => JSON.parse(line.slice(6)))
+
+describe('/v1/responses', () => {
+  test('answers one document when no stream is asked for', async () => {
+    const app = testApp()
+    const answer = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello' } })
+    expect(answer.status).toBe(200)
+    const response = JSON.parse(answer.text)
+    expect(response).toMatchObject({ object: 'response', status: 'completed' })
+    expect(response.output.at(-1).content[0].text).toBe(HELLO)
+    expect(lastBody(app)).toMatchObject({ store: false, stream: true, input: [{ role: 'user' }] })
+    expect(app.rows()[0]).toMatchObject({ route: '/v1/responses', status: 'ok', responseId: response.id })
+    await expectNothingLeft(app)
+  })
+
+  test('streams without the events that are ours and the upstream’s alone', async () => {
+    const app = testApp({
+      accounts: [{ usage: { primary: { usedPercent: 12, windowMinutes: 300, resetAt: Date.UTC(2026, 0, 1, 4) } } }],
+    })
+    app.members[0]!.sim.always({ rateLimitsEvent: true })
+    const open = await answerOf(app, NATIVE, { json: codexBody() })
+    expect(open.events.map(({ type }) => type)).toContain('codex.rate_limits')
+    const { events } = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
+    const types = events.map(({ type }) => type)
+    expect(types[0]).toBe('response.created')
+    expect(types.filter((type) => type.startsWith('codex.'))).toEqual([])
+    expect(types.filter(isTerminal)).toEqual(['response.completed'])
+    expect(app.bindings.pool.all()[0]!.usage?.windows.fiveHour?.usedPercent).toBe(12)
+    await expectNothingLeft(app)
+  })
+
+  test('names what was left out', async () => {
+    const app = testApp()
+    const json = { model: 'gpt-5.5', input: 'hello', temperature: 0.2, user: 'me', max_output_tokens: 10 }
+    const answer = await answerOf(app, V1, { json })
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('x-sluice-dropped-fields')?.split(', ').sort()).toEqual([
+      'max_output_tokens',
+      'temperature',
+      'user',
+    ])
+    expect(Object.keys(lastBody(app))).not.toContain('temperature')
+  })
+
+  test('refuses an earlier response id, here and on the native route', async () => {
+    const app = testApp()
+    for (const route of [V1, NATIVE, 'POST /v1/responses/compact']) {
+      const answer = await answerOf(app, route, { json: codexBody('hello', { previous_response_id: 'resp_1' }) })
+      expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'previous_response_not_found'])
+    }
+    expect(app.upstream.requests).toEqual([])
+    await expectNothingLeft(app)
+  })
+
+  test('answers 200 with an incomplete response as it is', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ incomplete: { reason: 'max_output_tokens' } })
+    const answer = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello' } })
+    expect([answer.status, JSON.parse(answer.text).status]).toEqual([200, 'incomplete'])
+  })
+})
+
+describe('/v1/chat/completions', () => {
+  test('answers one document', async () => {
+    const app = testApp()
+    const answer = await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages } })
+    const completion = JSON.parse(answer.text)
+    expect(completion).toMatchObject({ object: 'chat.completion', model: 'gpt-5.5' })
+    expect(completion.choices).toMatchObject([
+      { message: { role: 'assistant', content: HELLO }, finish_reason: 'stop' },
+    ])
+    expect(completion.usage.total_tokens).toBeGreaterThan(0)
+    await expectNothingLeft(app)
+  })
+
+  test('streams chunks with one finish, the usage that was asked for, and [DONE]', async () => {
+    const app = testApp()
+    const json = { model: 'gpt-5.5', messages, stream: true, stream_options: { include_usage: true } }
+    const { text } = await answerOf(app, CHAT, { json })
+    const chunks = chunksOf(text)
+    expect(chunks[0].choices[0].delta.role).toBe('assistant')
+    expect(chunks.map(({ choices }) => choices[0]?.delta?.content ?? '').join('')).toBe(HELLO)
+    expect(
+      chunks.filter(({ choices }) => choices[0]?.finish_reason).map(({ choices }) => choices[0].finish_reason),
+    ).toEqual(['stop'])
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { prompt_tokens: expect.any(Number) } })
+    expect(text).toEndWith('data: [DONE]\n\n')
+    await expectNothingLeft(app)
+  })
+
+  test('carries tools both ways', async () => {
+    const app = testApp()
+    app.upstream.script(() => answers.toolCall({ name: 'add', arguments: '{"a":1}' }))
+    const tools = [{ type: 'function', function: { name: 'add', parameters: { type: 'object' } } }]
+    const first = JSON.parse((await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages, tools } })).text)
+    const [call] = first.choices[0].message.tool_calls
+    expect(call.function).toEqual({ name: 'add', arguments: '{"a":1}' })
+    expect(first.choices[0].finish_reason).toBe('tool_calls')
+    app.upstream.script(null)
+    const results = [...messages, first.choices[0].message, { role: 'tool', tool_call_id: call.id, content: '2' }]
+    const second = JSON.parse(
+      (await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages: results, tools } })).text,
+    )
+    expect(second.choices[0].message.content).toBe('The tool said: 2')
+    await expectNothingLeft(app)
+  })
+
+  test('ends a stream that breaks with one error and no [DONE]', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next({ dropAfter: { events: 6, how: 'fin' } })
+    const { text } = await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages, stream: true } })
+    expect(chunksOf(text).filter(({ error }) => error)).toMatchObject([{ error: { code: 'stream_incomplete' } }])
+    expect(text).not.toContain('[DONE]')
+    await expectNothingLeft(app)
+  })
+})
+
+describe('compaction', () => {
+  const { model, instructions, input } = codexBody()
+  for (const retired of [false, true])
+    for (const route of ['POST /backend-api/codex/responses/compact', 'POST /v1/responses/compact'])
+      test(`${route}, ${retired ? 'the upstream route is gone' : 'as the upstream does it'}`, async () => {
+        const app = testApp()
+        app.upstream.compactRetired = retired
+        const answer = await answerOf(app, route, { json: { model, instructions, input } })
+        expect(answer.status).toBe(200)
+        const { object, output } = JSON.parse(answer.text)
+        expect(object).toBe('response.compaction')
+        expect(output.map(({ type }: { type: string }) => type)).toEqual(['message', 'compaction'])
+        expect(app.rows()).toMatchObject([{ kind: 'compaction', status: 'ok', httpStatus: 200 }])
+        await expectNothingLeft(app)
+      })
+})
+
+describe('a body on the native route', () => {
+  const written = (more: string) =>
+    `{ "model" : "gpt-5.5",\n\t"instructions":"Gr\\u00fc\\u00df 🙂",${more} "input": [ {"type":"message","role":"user","content":[{"text":"x","type":"input_text"}]} ] }\n`
+  const cases: Record<string, [sent: string, expected: string]> = {
+    'that asks for no stream': [written('"stream": false, "store":false,'), written('"stream": true, "store":false,')],
+    'that asks for storing': [written('"stream":true,"store" : true ,'), written('"stream":true,"store" : false ,')],
+    'that says neither': [written(''), written('').replace('{', '{"store":false,"stream":true,')],
+  }
+  for (const [name, [sent, expected]] of Object.entries(cases))
+    test(`${name} changes there and nowhere else`, async () => {
+      const app = testApp()
+      expect((await answerOf(app, NATIVE, { body: sent })).status).toBe(200)
+      const received = app.upstream.requests[0]!.bodyText
+      if (name === 'that says neither') expect(received.length).toBe(expected.length)
+      else expect(received).toBe(expected)
+      expect(JSON.parse(received)).toEqual({ ...JSON.parse(sent), stream: true, store: false })
+    })
+
+  test('has the model put in that its key enforces', async () => {
+    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
+    const { key } = app.key({ enforcedModel: 'gpt-5.5' })
+    const sent = written('"stream":true,"store":false,').replace('gpt-5.5', 'gpt-6-luna')
+    await answerOf(app, NATIVE, { body: sent, headers: { authorization: `Bearer ${key}` } })
+    expect(app.upstream.requests[0]!.bodyText).toBe(sent.replace('gpt-6-luna', 'gpt-5.5'))
+    expect(app.upstream.oddities).toEqual([])
+  })
+
+  for (const [encoding, encode] of [
+    ['zstd', Bun.zstdCompressSync],
+    ['gzip', Bun.gzipSync],
+  ] as const)
+    test(`may come compressed: ${encoding}`, async () => {
+      const app = testApp()
+      const text = JSON.stringify(codexBody('hello', { text: { verbosity: 'low' } }), null, 2)
+      const body = new Uint8Array(encode(Buffer.from(text)))
+      const headers = { 'content-encoding': encoding, 'content-length': String(body.length) }
+      expect((await answerOf(app, NATIVE, { body, headers })).status).toBe(200)
+      expect(app.upstream.requests[0]!.bodyText).toBe(text)
+      await expectNothingLeft(app)
+    })
+
+  test('that is no JSON, too large or not what it says is refused with its envelope', async () => {
+    const app = testApp()
+    const refusals: [Record<string, string>, BodyInit, number, string][] = [
+      [{}, '{"model":', 400, 'malformed_json'],
+      [{}, '[1]', 400, 'invalid_request_error'],
+      [{}, '{"input":[]}', 400, 'invalid_request_error'],
+      [{ 'content-encoding': 'zstd' }, '{}', 400, 'unsupported_encoding'],
+      [{ 'content-encoding': 'rot13' }, '{}', 400, 'unsupported_encoding'],
+      [{ 'content-length': String(129 * 1024 * 1024) }, '{}', 400, 'payload_too_large'],
+    ]
+    for (const [headers, body, status, code] of refusals) {
+      const answer = await answerOf(app, NATIVE, { body, headers })
+      expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([status, code])
+    }
+    const large = await answerOf(app, V1, { body: '{}', headers: { 'content-length': String(129 * 1024 * 1024) } })
+    expect(large.status).toBe(413)
+    expect(app.upstream.requests).toEqual([])
+    await expectNothingLeft(app)
+  })
+})

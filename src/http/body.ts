@@ -1,20 +1,38 @@
 /** The beginning of a handler with a body: one schema for a JSON document and for the form that edits it. */
+import { bodyLimit } from 'hono/body-limit'
 import { validator } from 'hono/validator'
 import type { z } from 'zod'
 import { AppError } from '../errors.ts'
 
+/** Of every body on the dashboard's side (decisions §2). */
+const MAX_BYTES = 32 * 1024 * 1024
+
 /**
  * Parses the body as JSON or as a form; the handler reads `c.req.valid('json')` either way. No body at all is `{}`.
- * Throws `validation_error` with `details.fields`, `malformed_json`, `unsupported_media_type`.
+ * Throws `validation_error` with `details.fields`, `malformed_json`, `unsupported_media_type`, `payload_too_large`.
  */
-export const body = <S extends z.ZodObject>(schema: S) =>
-  validator('json', async (json, c): Promise<z.output<S>> => {
+export const body = <S extends z.ZodObject>(schema: S) => {
+  const validate = validator('json', async (json, c): Promise<z.output<S>> => {
     const type = mediaType(c.req.header('content-type'))
     const isForm = type.includes('form')
     // The validator reads JSON types only and hands on `{}` for the rest: that must not pass for an empty document.
     if (!isForm && !isJson(type) && (await c.req.text()) !== '') throw new AppError('unsupported_media_type')
     return parse(schema, isForm ? fromForm(schema, await c.req.parseBody({ all: true, dot: true })) : json)
   })
+  const limited = (...[c, next]: Parameters<typeof validate>) =>
+    withinLimit(c, async () => {
+      await validate(c, next)
+    })
+  return limited as typeof validate // as: an answer is in the context by then, not in what a middleware returns
+}
+
+/** Refuses what is declared larger unread, and counts what is not declared. */
+const withinLimit = bodyLimit({
+  maxSize: MAX_BYTES,
+  onError: () => {
+    throw new AppError('payload_too_large')
+  },
+})
 
 /** `input` as the schema wants it. Throws `validation_error` with `details.fields`: path → messages. */
 export const parse = <S extends z.ZodType>(schema: S, input: unknown): z.output<S> => {

@@ -11,7 +11,7 @@ type Ctx = Context<AppEnv>
 
 /** Answers with the envelope of the surface; logs in full what is not one of ours, and shows only its request id. */
 export const renderError = (thrown: unknown, c: Ctx): Response | Promise<Response> => {
-  const err = asAppError(thrown)
+  const err = hasLeft(thrown, c) ? new AppError('invalid_request_error', { cause: thrown }) : asAppError(thrown)
   const requestId = (c.get('requestId') as string | undefined) ?? null // as: an error can come before the id is set
   if (err.code === 'internal_error')
     c.env.log.error('a request failed', { request: requestId, method: c.req.method, path: c.req.path, err: thrown })
@@ -48,6 +48,10 @@ const dashboardError = ({ code, extra: { param, details } }: AppError, message: 
 
 const messageOf = (err: AppError, requestId: string | null): string =>
   err.code === 'internal_error' && requestId ? `${err.message} Request id: ${requestId}` : err.message
+
+/** The client broke off in the middle of its body: nobody's fault here, and nobody reads the answer. */
+const hasLeft = (thrown: unknown, c: Ctx): boolean =>
+  thrown instanceof Error && thrown.name === 'AbortError' && c.req.raw.signal.aborted
 
 /** Hono's own refusals arrive as `HTTPException`: a body that is no JSON or no form, and limits of its middleware. */
 const asAppError = (thrown: unknown): AppError => {

@@ -139,14 +139,16 @@ const withExtra = (c: Context<AppEnv>, headers: Record<string, string>): Record<
 
 /** The phases that are over when the headers leave, in ms with three decimals (W3C Server-Timing). */
 const serverTiming = ({ log }: Turn): string => {
-  const phases = { admit: log.admitMs, select: log.selectMs, connect: log.connectMs, first: log.firstEventMs }
+  let text = ''
   let before = 0
-  return Object.entries(phases)
-    .filter((entry): entry is [string, number] => entry[1] !== null)
-    .map(([name, at]) => {
-      const duration = Math.max(0, at - before)
-      before = at
-      return `${name};dur=${duration.toFixed(3)}`
-    })
-    .join(', ')
+  const phase = (name: string, at: number | null) => {
+    if (at === null) return
+    text += `${text === '' ? '' : ', '}${name};dur=${Math.max(0, at - before).toFixed(3)}`
+    before = at
+  }
+  phase('admit', log.admitMs)
+  phase('select', log.selectMs)
+  phase('connect', log.connectMs)
+  phase('first', log.firstEventMs)
+  return text
 }

@@ -83,7 +83,6 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
 const moveOn = (progress: Progress, id: string): boolean => {
   progress.stayOn = null
   progress.tried.add(id)
-  progress.sameAccountRetries = 0
   return progress.tried.size < MAX_ACCOUNTS
 }
 

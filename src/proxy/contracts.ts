@@ -1,5 +1,5 @@
 /** What each kind of client is sent of a turn: the native one everything as it came, the public API its own subset, chat its own dialect. */
-import { type AppError, openAiError } from '../errors.ts'
+import type { AppError } from '../errors.ts'
 import { eventJson, frame, type SseEvent } from '../lib/sse.ts'
 import { type ChatStreamOptions, createChatStream } from './formats/chat-stream.ts'
 import { keepaliveComment, keepaliveEvent, responseFailedEvent } from './formats/failed-event.ts'
@@ -90,13 +90,13 @@ const refilled = (event: SseEvent, items: readonly SseEvent[]): Uint8Array => {
 
 /** Events of one chunk lie next to each other: then they leave as the one piece of memory they came in. */
 const joined = (events: readonly SseEvent[]): Uint8Array | null => {
-  const first = events[0]?.bytes
-  const last = events.at(-1)?.bytes
-  if (!first || !last) return null
+  if (events.length === 0) return null
+  const first = events[0]!.bytes // there is one
+  const last = events[events.length - 1]!.bytes // as above
   const length = last.byteOffset + last.length - first.byteOffset
-  const total = events.reduce((sum, { bytes }) => sum + bytes.length, 0)
-  const isOnePiece = first.buffer === last.buffer && length === total
-  return isOnePiece
+  let total = 0
+  for (const event of events) total += event.length
+  return first.buffer === last.buffer && length === total
     ? new Uint8Array(first.buffer, first.byteOffset, length)
     : Buffer.concat(events.map(({ bytes }) => bytes))
 }
@@ -107,6 +107,3 @@ const failedEvent = (err: AppError, meter: Meter | null, createdAt: number): Uin
     sequenceNumber: meter?.events ?? 0,
     createdAt,
   })
-
-/** The error object alone, for answers that are one JSON document. */
-export const errorDocument = (err: AppError) => ({ error: openAiError(err) })

@@ -3,7 +3,7 @@ import { AppError } from '../errors.ts'
 import type { SseEvent } from '../lib/sse.ts'
 import { classify, failureFromEvent, failureFromThrown, type UpstreamFailure } from './classify.ts'
 import { endedEarly, type FreshStream } from './first-events.ts'
-import { isTerminal, Meter } from './meter.ts'
+import { Meter } from './meter.ts'
 import { penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import { absorbRateEvent } from './rate-headers.ts'
@@ -77,8 +77,8 @@ export class Flow {
     for (let i = 0; i < events.length; i++) {
       const event = events[i]! // i < length
       this.meter.see(event)
-      if (isTerminal(event.type)) {
-        this.#terminal(event)
+      if (this.meter.terminal !== null) {
+        this.#terminal(event.type)
         return i === events.length - 1 ? events : events.slice(0, i + 1)
       }
       if (event.type === 'codex.rate_limits' && !first) absorbRateEvent(this.#plane, this.accountId, event)
@@ -113,10 +113,10 @@ export class Flow {
     throw error
   }
 
-  #terminal(event: SseEvent): void {
+  #terminal(type: string | null): void {
     const at = this.#plane.clock.now()
     this.#fresh.stream.drain()
-    if (event.type === 'response.completed' || event.type === 'response.incomplete') {
+    if (type === 'response.completed' || type === 'response.incomplete') {
       this.#plane.pool.health(this.accountId, { kind: 'success', at })
       this.#plane.pool.apply(this.accountId, { kind: 'succeeded', at })
       this.#finish({ status: 'ok', error: null })

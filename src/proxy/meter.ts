@@ -1,8 +1,7 @@
 /** Watches the events of one turn in passing: response id, usage, terminal event, ciphertext. Reads bytes; parses almost nothing. */
-import { z } from 'zod'
 import { eventJson, type SseEvent } from '../lib/sse.ts'
 import { sha256 } from './affinity.ts'
-import { objectOf, objectsOf } from './formats/responses-event.ts'
+import { isObject, type JsonObject, objectOf, objectsOf, textOf } from './formats/responses-event.ts'
 
 export interface TokenUsage {
   inputTokens: number
@@ -30,24 +29,6 @@ export const isHeld = (type: string | null): boolean =>
   type === 'response.queued' ||
   type.startsWith('codex.')
 
-const count = z.number().nonnegative().catch(0)
-const Usage = z.object({
-  input_tokens: count,
-  output_tokens: count,
-  input_tokens_details: z.object({ cached_tokens: count }).nullish().catch(null),
-  output_tokens_details: z.object({ reasoning_tokens: count }).nullish().catch(null),
-})
-const TerminalEvent = z.object({
-  response: z
-    .object({
-      id: z.string().nullish().catch(null),
-      service_tier: z.string().nullish().catch(null),
-      usage: Usage.nullish().catch(null),
-    })
-    .nullish()
-    .catch(null),
-})
-
 const ID_KEY = Buffer.from('"id":"')
 const CIPHERTEXT_KEY = Buffer.from('"encrypted_content":"')
 const QUOTE = 34
@@ -67,13 +48,15 @@ export class Meter {
   /** Deltas seen, about one a token: what a cancelled turn is charged for. */
   deltas = 0
 
-  see({ type, bytes }: SseEvent): void {
+  /** The view of an event's bytes is made for the few that are read: nine of ten are deltas. */
+  see(event: SseEvent): void {
+    const { type } = event
     if (type === null) return
     this.events++
-    if (type === 'response.created') this.responseId = textAfter(bytes, ID_KEY)
-    else if (type === 'response.output_item.done') this.#noteCiphertext(bytes)
-    else if (isTerminal(type)) this.#finish(type, bytes)
-    else if (type.endsWith('.delta')) this.deltas++
+    if (type.endsWith('.delta')) this.deltas++
+    else if (type === 'response.created') this.responseId = textAfter(event.bytes, ID_KEY)
+    else if (type === 'response.output_item.done') this.#noteCiphertext(event.bytes)
+    else if (isTerminal(type)) this.#finish(type, event.bytes)
   }
 
   #noteCiphertext(bytes: Uint8Array): void {
@@ -84,11 +67,10 @@ export class Meter {
   #finish(type: Terminal, bytes: Uint8Array): void {
     this.terminal = type
     this.terminalEvent = eventJson(bytes)
-    const parsed = TerminalEvent.safeParse(this.terminalEvent)
-    const response = parsed.success ? parsed.data.response : null
-    this.responseId = response?.id ?? this.responseId
-    this.serviceTier = response?.service_tier ?? null
-    if (response?.usage) this.usage = toTokens(response.usage)
+    const response = objectOf(objectOf(this.terminalEvent).response)
+    this.responseId = textOf(response.id) || this.responseId
+    this.serviceTier = textOf(response.service_tier) || null
+    if (isObject(response.usage)) this.usage = toTokens(response.usage)
     if (this.ciphertexts.length === 0) this.#noteOutput()
   }
 
@@ -100,12 +82,16 @@ export class Meter {
   }
 }
 
-const toTokens = (usage: z.output<typeof Usage>): TokenUsage => ({
-  inputTokens: usage.input_tokens,
-  cachedInputTokens: usage.input_tokens_details?.cached_tokens ?? 0,
-  outputTokens: usage.output_tokens,
-  reasoningTokens: usage.output_tokens_details?.reasoning_tokens ?? 0,
+/** Members are read one by one: a schema over the last event of every turn would cost more than all else here. */
+const toTokens = (usage: JsonObject): TokenUsage => ({
+  inputTokens: countOf(usage.input_tokens),
+  cachedInputTokens: countOf(objectOf(usage.input_tokens_details).cached_tokens),
+  outputTokens: countOf(usage.output_tokens),
+  reasoningTokens: countOf(objectOf(usage.output_tokens_details).reasoning_tokens),
 })
+
+const countOf = (value: unknown): number =>
+  typeof value === 'number' && value > 0 && Number.isFinite(value) ? value : 0
 
 /** The JSON string that follows `key`, when it holds no escapes; ids and base64 never do. */
 const textAfter = (bytes: Uint8Array, key: Buffer): string | null => {

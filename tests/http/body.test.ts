@@ -1,0 +1,116 @@
+/** Bodies and parameters: one schema for JSON and for forms, and refusals that name the field. */
+import { expect, test } from 'bun:test'
+import { z } from 'zod'
+import { body, fromForm } from '../../src/http/body.ts'
+import { open } from '../../src/http/gates.ts'
+import { params, query } from '../../src/http/params.ts'
+import { probe, problemOf } from './probe.ts'
+
+const Thing = z.strictObject({
+  name: z.string().min(1),
+  seconds: z.int().min(1).optional(),
+  isOn: z.boolean().optional(),
+  note: z.string().nullable().optional(),
+  tags: z.array(z.string()).optional(),
+  kind: z.enum(['a', 'b']).optional(),
+  limits: z.array(z.strictObject({ max: z.number() })).optional(),
+  identity: z.strictObject({ subject: z.string() }).optional(),
+})
+const { ask } = probe((app) => {
+  app.post('/api/thing', open('test'), body(Thing), (c) => c.json(c.req.valid('json')))
+  app.post('/api/maybe', open('test'), body(Thing.partial()), (c) => c.json(c.req.valid('json')))
+  app.get('/api/list', open('test'), query(z.strictObject({ limit: z.coerce.number().max(5) })), (c) =>
+    c.json(c.req.valid('query')),
+  )
+  app.get('/api/one/:id', open('test'), params(z.object({ id: z.string().max(3) })), (c) =>
+    c.json(c.req.valid('param')),
+  )
+})
+const JSON_TYPE = { 'content-type': 'application/json' }
+const postJson = (text: string) => ask('POST /api/thing', { body: text, headers: JSON_TYPE })
+
+test('JSON is parsed and handed on as the schema has it', async () => {
+  expect(await (await postJson('{"name":"x","seconds":3}')).json()).toEqual({ name: 'x', seconds: 3 })
+})
+
+test('every wrong and every unknown field is named', async () => {
+  const response = await postJson('{"name":"","seconds":"3","identity":{"subject":1},"isAdmin":true}')
+  expect(response.status).toBe(422)
+  const { code, param, details } = await problemOf(response)
+  expect([code, param]).toEqual(['validation_error', 'name'])
+  const { fields } = details as { fields: Record<string, string[]> }
+  expect(Object.keys(fields).toSorted()).toEqual(['identity.subject', 'isAdmin', 'name', 'seconds'])
+  expect(fields.isAdmin).toEqual(['is not a field of this request'])
+})
+
+test.each(['null', '[]', '3', '"x"'])('%s is no object', async (text) => {
+  expect((await postJson(text)).status).toBe(422)
+})
+
+test('broken JSON and a body of another type are told apart from an empty document', async () => {
+  expect((await problemOf(await postJson('{"name"'))).code).toBe('malformed_json')
+  const xml = await ask('POST /api/thing', { body: '<a/>', headers: { 'content-type': 'text/xml' } })
+  expect([xml.status, (await problemOf(xml)).code]).toEqual([415, 'unsupported_media_type'])
+  expect(await (await ask('POST /api/maybe')).json()).toEqual({})
+})
+
+test('more than 32 MiB is refused, declared or counted', async () => {
+  const declared = { ...JSON_TYPE, 'content-length': String(33 * 1024 * 1024) }
+  const blanks = new Uint8Array(1024 * 1024).fill(0x20)
+  const counted = new ReadableStream({ pull: (controller) => controller.enqueue(blanks) })
+  for (const init of [
+    { body: '{}', headers: declared },
+    { body: counted, headers: JSON_TYPE },
+  ]) {
+    const response = await ask('POST /api/thing', init)
+    expect([response.status, (await problemOf(response)).code]).toEqual([413, 'payload_too_large'])
+  }
+})
+
+test('a field called __proto__ is refused by name', async () => {
+  const response = await postJson('{"name":"x","__proto__":{"isOn":true}}')
+  expect(response.status).toBe(422)
+  expect((await problemOf(response)).param).toBe('__proto__')
+})
+
+test('a form becomes the same document', async () => {
+  const form = new URLSearchParams([
+    ['name', 'x'],
+    ['seconds', '90'],
+    ['isOn', 'false'],
+    ['isOn', 'true'],
+    ['note', ''],
+    ['tags', 'one'],
+    ['kind', ''],
+    ['identity.subject', 'me'],
+  ])
+  const response = await ask('POST /api/thing', { body: form })
+  expect(await response.json()).toEqual({
+    name: 'x',
+    seconds: 90,
+    isOn: true,
+    note: null,
+    tags: ['one'],
+    identity: { subject: 'me' },
+  })
+})
+
+test('an unchecked box is false, an empty number is left out, a bad one is refused at its field', async () => {
+  expect(fromForm(Thing, { name: 'x', isOn: 'false', seconds: '' })).toEqual({ name: 'x', isOn: false })
+  const bad = await ask('POST /api/thing', { body: new URLSearchParams({ name: 'x', seconds: 'soon' }) })
+  expect((await problemOf(bad)).details).toMatchObject({ fields: { seconds: [expect.any(String)] } })
+})
+
+test('a form cannot reach the prototype', () => {
+  const form = JSON.parse('{"name":"x","__proto__":{"isOn":"true"},"constructor":"y"}') as Record<string, unknown>
+  expect(Object.keys(fromForm(Thing, form) as object)).toContain('constructor')
+  expect(({} as { isOn?: unknown }).isOn).toBeUndefined()
+})
+
+test('parameters are refused the same way', async () => {
+  expect(await (await ask('GET /api/list?limit=4')).json()).toEqual({ limit: 4 })
+  for (const path of ['/api/list?limit=9', '/api/list?limit=1&other=2', '/api/one/long-id']) {
+    const response = await ask(`GET ${path}`)
+    expect([response.status, (await problemOf(response)).code]).toEqual([422, 'validation_error'])
+  }
+})

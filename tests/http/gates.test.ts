@@ -1,0 +1,108 @@
+/** Who passes which gate, and that a gate tells the table exactly what it enforces. */
+import { expect, test } from 'bun:test'
+import { clientKey, type Gate, open, requires, restricted, signedIn, writes } from '../../src/http/gates.ts'
+import { parseCidr } from '../../src/lib/cidr.ts'
+import { probe, problemOf } from './probe.ts'
+
+const noKeys = {
+  firewall: { allows: () => true },
+  settings: { current: () => ({ apiKeyAuthEnabled: false }) },
+  keys: { find: () => null },
+}
+const behind = (gates: Gate[], over: Record<string, unknown> = noKeys) =>
+  probe((app) => {
+    for (const path of ['/api/thing', '/v1/thing']) app.get(path, ...(gates as [Gate]), (c) => c.json({ ok: true }))
+  }, over)
+const CAPABILITY = { 'x-codex-lb-required-capability': 'trusted_cyber' }
+
+test.each([
+  ['requires', requires('security:write', { stepUp: true })],
+  ['writes', writes()],
+  ['signedIn', signedIn()],
+])(
+  '%s lets the local user of a passwordless install in and tells anybody else how to get there',
+  async (_name, gate) => {
+    const { ask } = behind([gate])
+    expect((await ask('GET /api/thing')).status).toBe(200)
+    const refused = await ask('GET /api/thing', { peer: '192.0.2.7' })
+    expect(refused.status).toBe(401)
+    const { code, message } = await problemOf(refused)
+    expect(code).toBe('bootstrap_required')
+    expect(message).toContain('http://127.0.0.1:2455/dashboard')
+    expect(message).toContain('docker exec')
+  },
+)
+
+test('a local peer with a foreign Host is not local: another site may have pointed its name here', async () => {
+  const { ask } = behind([signedIn()])
+  expect((await ask('GET /api/thing', { headers: { host: 'evil.example' } })).status).toBe(401)
+})
+
+test('open lets everybody in', async () => {
+  const { ask } = behind([open('a probe')])
+  expect((await ask('GET /api/thing', { peer: '192.0.2.7' })).status).toBe(200)
+})
+
+test('the firewall is asked before the key', async () => {
+  const { ask } = behind([clientKey('always')], { ...noKeys, firewall: { allows: () => false } })
+  const refused = await ask('GET /v1/thing')
+  expect(refused.status).toBe(403)
+  expect((await problemOf(refused)).code).toBe('ip_forbidden')
+})
+
+test('without key authentication this machine needs no key, another one is refused', async () => {
+  const { ask } = behind([clientKey('optional')])
+  expect((await ask('GET /v1/thing')).status).toBe(200)
+  expect((await ask('GET /v1/thing', { peer: '192.0.2.7' })).status).toBe(401)
+})
+
+test('an exempt range counts for the socket peer', async () => {
+  const { ask } = probe(
+    (app) => {
+      app.get('/v1/thing', clientKey('optional'), (c) => c.json(c.var.client))
+    },
+    {
+      ...noKeys,
+      env: { FIREWALL_TRUST_PROXY_HEADERS: false, PROXY_UNAUTHENTICATED_CLIENT_CIDRS: [parseCidr('192.0.2.0/24')] },
+    },
+  )
+  const response = await ask('GET /v1/thing', { peer: '192.0.2.7' })
+  expect(await response.json()).toEqual({ key: null, isLocal: false, ip: '192.0.2.7' })
+})
+
+test('a required capability without a key is refused for the key, not for the capability', async () => {
+  const { ask } = behind([clientKey('optional'), restricted('refuse')])
+  expect((await problemOf(await ask('GET /v1/thing', { headers: CAPABILITY }))).code).toBe('invalid_api_key')
+})
+
+test.each([
+  ['refuse', 400, 'required_capability_transport_unsupported'],
+  ['narrow', 200, null],
+  ['local', 200, null],
+] as const)('with the capability header, %s answers %d', async (restriction, status, code) => {
+  const { ask } = behind([restricted(restriction)])
+  const response = await ask('GET /v1/thing', { headers: CAPABILITY })
+  expect(response.status).toBe(status)
+  if (code) expect((await problemOf(response)).code).toBe(code)
+  expect((await ask('GET /v1/thing')).status).toBe(200)
+})
+
+test.each(['refuse', 'narrow', 'local'] as const)('an unknown capability is refused by %s', async (restriction) => {
+  const { ask } = behind([restricted(restriction)])
+  for (const value of ['other', 'trusted_cyber, trusted_cyber', '']) {
+    const response = await ask('GET /v1/thing', { headers: { 'x-codex-lb-required-capability': value } })
+    expect(response.status).toBe(400)
+    expect((await problemOf(response)).code).toBe('unsupported_required_capability')
+  }
+})
+
+test('a gate carries its rule as data', () => {
+  expect(requires('accounts:write', { audit: 'account_paused' }).rule).toEqual({
+    access: 'permission',
+    permission: 'accounts:write',
+    stepUp: false,
+    audit: 'account_paused',
+  })
+  expect(clientKey('always').rule).toEqual({ access: 'client-key', key: 'always' })
+  expect(restricted('narrow').rule).toEqual({ capability: 'narrow' })
+})

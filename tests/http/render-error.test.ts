@@ -1,0 +1,91 @@
+/** One error, four faces: model client, dashboard JSON, htmx, browser. */
+import { expect, test } from 'bun:test'
+import { AppError } from '../../src/errors.ts'
+import { probe, problemOf } from './probe.ts'
+
+const failing = (error: unknown) =>
+  probe((app) => {
+    for (const path of ['/v1/x', '/backend-api/codex/x', '/api/x', '/api/codex/x', '/page', '/v1x'])
+      app.all(path, () => {
+        throw error
+      })
+  })
+const HTML = { accept: 'text/html,*/*' }
+const HTMX = { 'hx-request': 'true', 'hx-request-type': 'partial', ...HTML }
+
+test.each(['/v1/x', '/backend-api/codex/x'])(
+  '%s answers in the OpenAI envelope, whatever the client accepts',
+  async (path) => {
+    const { ask } = failing(new AppError('model_not_allowed', { param: 'model', retryAfterSeconds: 2.1 }))
+    const response = await ask(`POST ${path}`, { headers: HTML })
+    expect(response.status).toBe(403)
+    expect(response.headers.get('retry-after')).toBe('3')
+    expect(await problemOf(response)).toEqual({
+      message: 'This API key does not have access to the model.',
+      type: 'permission_error',
+      code: 'model_not_allowed',
+      param: 'model',
+    })
+  },
+)
+
+test('an unknown path of a model family gets that envelope too; a look-alike does not', async () => {
+  const { ask } = probe(() => {})
+  expect(await problemOf(await ask('GET /v1/nothing'))).toMatchObject({
+    type: 'invalid_request_error',
+    code: 'not_found',
+  })
+  expect(await problemOf(await ask('GET /v1'))).toHaveProperty('type')
+  expect(await problemOf(await ask('GET /v1x'))).not.toHaveProperty('type')
+  expect(await problemOf(await ask('GET /api/codex/nothing'))).not.toHaveProperty('type')
+})
+
+test('dashboard JSON leaves param and details out when they are empty', async () => {
+  const bare = await failing(new AppError('not_found', { details: {} })).ask('POST /api/x')
+  expect(await bare.json()).toEqual({ error: { code: 'not_found', message: 'There is nothing here.' } })
+  const full = await failing(new AppError('permission_required', { param: 'audit:read', details: { a: 1 } })).ask(
+    'GET /api/x',
+  )
+  expect(await problemOf(full)).toMatchObject({ param: 'audit:read', details: { a: 1 } })
+})
+
+test('htmx gets an alert for the flash area, escaped, and no page around it', async () => {
+  const response = await failing(new AppError('not_found', { message: '<script>alert(1)</script>' })).ask(
+    'POST /api/x',
+    {
+      headers: HTMX,
+    },
+  )
+  expect(response.status).toBe(404)
+  expect(response.headers.get('hx-retarget')).toBe('#flash')
+  const html = await response.text()
+  expect(html).toContain('&lt;script&gt;')
+  expect(html).not.toContain('<script')
+  expect(html).not.toContain('<html')
+})
+
+test('a browser gets a page in the shell, with the status and no navigation it may not use', async () => {
+  const response = await failing(new AppError('bootstrap_required')).ask('GET /page', { headers: HTML })
+  expect(response.status).toBe(401)
+  const html = await response.text()
+  expect(html).toStartWith('<!DOCTYPE html>')
+  expect(html).toContain('bootstrap_required')
+  expect(html).not.toContain('<nav')
+})
+
+test('an unknown error is logged in full and shown as its request id only', async () => {
+  const secret = new Error('password hunter2 in the dsn')
+  const { ask, lines } = failing(secret)
+  const response = await ask('GET /api/x', { headers: { 'x-request-id': 'abc-1' } })
+  expect(response.status).toBe(500)
+  expect(await response.text()).toBe(
+    '{"error":{"code":"internal_error","message":"Something went wrong. Request id: abc-1"}}',
+  )
+  expect(lines).toMatchObject([{ level: 'error', fields: { request: 'abc-1', err: secret } }])
+})
+
+test('an expected refusal is not logged as an error', async () => {
+  const { ask, lines } = failing(new AppError('account_not_found'))
+  await ask('GET /api/x')
+  expect(lines).toEqual([])
+})

@@ -1,0 +1,89 @@
+/** The one file a release consists of: it starts in an empty folder and does not trust the folder it is started in. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { build } from '../../scripts/build.ts'
+import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-binary-'))
+const binary = join(folder, 'sluice')
+const dataDir = join(folder, 'data')
+const hostile = join(folder, 'hostile')
+const marker = join(folder, 'the-preload-ran')
+const scratch = join(folder, 'scratch')
+
+let isMounted = false
+let server: RunningServer
+
+beforeAll(async () => {
+  expect(await build({ outfile: binary })).toBe(0)
+  fillHostileFolder()
+  isMounted = spoilScratch()
+  server = await spawnServer({ command: [binary], dataDir, cwd: hostile, env: { TMPDIR: scratch } })
+}, 60_000)
+
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]()
+  if (isMounted) Bun.spawnSync(['umount', scratch])
+  rmSync(folder, { recursive: true })
+})
+
+test('it answers from a folder that wants to take it over', async () => {
+  const response = await fetch(`${server.url}/health/live`)
+  expect(response.status).toBe(200)
+  expect(await response.json()).toMatchObject({ status: 'ok' })
+})
+
+test('neither the .env nor the bunfig.toml of the working directory is read', () => {
+  expect(existsSync(marker)).toBe(false)
+  expect(server.output()).not.toContain('not-a-level')
+  expect(readdirSync(hostile).sort()).toEqual(['.env', 'bunfig.toml', 'preload.ts'])
+})
+
+test('the database is made by its own migrations, readable by the owner alone', () => {
+  expect(statSync(dataDir).mode & 0o777).toBe(0o700)
+  expect(statSync(join(dataDir, 'sluice.db')).mode & 0o777).toBe(0o600)
+})
+
+test('the page comes with its stylesheet, both from inside the file', async () => {
+  const page = await fetch(`${server.url}/dashboard`, { headers: { accept: 'text/html' } })
+  expect(page.status).toBe(200)
+  expect(page.headers.get('content-type')).toContain('text/html')
+  const href = /<link[^>]+href="([^"]+\.css[^"]*)"/.exec(await page.text())?.[1]
+  expect(href).toBeString()
+
+  const sheet = await fetch(new URL(href ?? '', server.url))
+  expect(sheet.status).toBe(200)
+  expect(sheet.headers.get('content-type')).toContain('text/css')
+  expect((await sheet.text()).length).toBeGreaterThan(200)
+})
+
+test('an unusable folder for temporary files is left unused', () => {
+  expect(isMounted ? readdirSync(scratch) : []).toEqual([])
+})
+
+test('healthcheck tells a running server from a stopped one, and SIGTERM ends it cleanly', async () => {
+  const healthcheck = () => runCommand(['healthcheck'], { command: [binary], cwd: hostile, env: server.env })
+  expect((await healthcheck()).exitCode).toBe(0)
+  expect(await server.stop()).toBe(0)
+  expect((await healthcheck()).exitCode).not.toBe(0)
+}, 30_000)
+
+/** Every file here would be obeyed by a binary built without the flags of `buildCommand`. */
+function fillHostileFolder(): void {
+  mkdirSync(hostile)
+  writeFileSync(join(hostile, '.env'), 'CODEX_LB_LOG_LEVEL=not-a-level\nCODEX_LB_UPSTREAM_BASE_URL=not a url\n')
+  writeFileSync(join(hostile, 'bunfig.toml'), 'preload = ["./preload.ts"]\n')
+  writeFileSync(join(hostile, 'preload.ts'), `require('node:fs').writeFileSync(${JSON.stringify(marker)}, '')\n`)
+}
+
+/** No program may be run from the scratch folder or, where mounting is not allowed, it is no folder at all. */
+function spoilScratch(): boolean {
+  mkdirSync(scratch)
+  const mount = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'noexec,size=16m', 'tmpfs', scratch])
+  if (mount.exitCode === 0) return true
+  rmSync(scratch, { recursive: true })
+  writeFileSync(scratch, '')
+  return false
+}

@@ -1,0 +1,84 @@
+/** A power cut in the middle of 200 streams: nothing that ended a quarter of a second earlier is lost, and no sum is wrong. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { runCommand, spawnServer } from '../support/spawn.ts'
+import { answers } from '../support/upstream/script.ts'
+import { expectBooksBalance, loggedRequests } from './books.ts'
+import { askTurn, eventsUntilEnd, isTerminal, startWorld, type World } from './world.ts'
+
+const STREAMS = 200
+/** From the end of a turn to the disk (decisions §3, architecture §3.12). */
+const PROMISE_MS = 250
+/** Between the starts of two clients: so that at any moment some streams end and others are in the middle. */
+const STAGGER_MS = 2
+const LIMITS = ['total_tokens:monthly:100m', 'requests:monthly:100m']
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld({ accounts: 4, settings: ['proxyAccountStreamLimit=0'], limits: LIMITS })
+}, 30_000)
+afterAll(() => world?.[Symbol.asyncDispose]())
+
+test('kill -9 in the middle of 200 streams', async () => {
+  const { sim, key, server, spawn } = world
+  await sim.answer(answers.bulk(20, 50, { dripMs: 15, usage: { inputTokens: 100, outputTokens: 20 } }))
+  const endedAt = new Map<string, number>()
+  let isKilled = false
+  let started = 0
+  const client = async (n: number) => {
+    await Bun.sleep(n * STAGGER_MS)
+    while (!isKilled) {
+      const requestId = `turn-${started++}`
+      const response = await askTurn(server.url, key, { requestId }).catch(() => null) // refused or cut off by the kill
+      if (!response) return
+      const events = await eventsUntilEnd(response)
+      if (events.at(-1)?.type === 'response.completed') endedAt.set(requestId, performance.now())
+    }
+  }
+  const clients = Array.from({ length: STREAMS }, (_, n) => client(n))
+  await until(() => endedAt.size >= STREAMS, 20_000)
+  await Bun.sleep(PROMISE_MS + 150) // so that some ended long enough before, and all 200 are in the middle of another
+  const { openStreams } = await sim.look<{ openStreams: number }>('stats')
+  isKilled = true
+  const killedAt = performance.now()
+  await server.kill()
+  await Promise.all(clients)
+
+  expect(openStreams).toBeGreaterThan(STREAMS / 2)
+  const promised = [...endedAt].filter(([, at]) => at <= killedAt - PROMISE_MS).map(([id]) => id)
+  expect(promised.length).toBeGreaterThanOrEqual(STREAMS)
+  const logged = new Map(loggedRequests(spawn.dataDir).map((row) => [row.requestId, row]))
+  expect(promised.filter((id) => logged.get(id)?.status !== 'ok')).toEqual([])
+  expectBooksBalance(spawn.dataDir)
+}, 60_000)
+
+test('the next start serves the next request, and the books go on balanced', async () => {
+  const { sim, key, spawn } = world
+  const before = loggedRequests(spawn.dataDir).length
+  await using restarted = await spawnServer(spawn)
+  const events = await eventsUntilEnd(await askTurn(restarted.url, key, { requestId: 'after-the-crash' }))
+  expect(events.filter(isTerminal).map(({ type }) => type)).toEqual(['response.completed'])
+  expect(await restarted.stop()).toBe(0)
+  expect(loggedRequests(spawn.dataDir)).toHaveLength(before + 1)
+  expectBooksBalance(spawn.dataDir)
+  expect(await sim.look<string[]>('oddities')).toEqual([])
+}, 30_000)
+
+test('a second server on the same folder is refused, naming the process that has it', async () => {
+  const { spawn } = world
+  await using first = await spawnServer(spawn)
+  const { exitCode, stdout, stderr } = await runCommand(['serve'], { ...spawn, env: { ...spawn.env, PORT: '0' } })
+  expect(exitCode).toBe(1)
+  expect(stderr).toContain(`process ${first.pid}`)
+  expect(stderr).toContain(spawn.dataDir)
+  expect(stderr).not.toContain('    at ')
+  expect(stdout).not.toContain('listening')
+  expect((await fetch(`${first.url}/health/ready`)).status).toBe(200)
+}, 30_000)
+
+const until = async (isTrue: () => boolean, limitMs: number): Promise<void> => {
+  const deadline = performance.now() + limitMs
+  while (!isTrue()) {
+    if (performance.now() > deadline) throw new Error(`It did not happen within ${limitMs} ms.`)
+    await Bun.sleep(5)
+  }
+}

@@ -1,0 +1,68 @@
+/** SIGTERM with running streams: new work is turned away, what can finish does, what cannot is told so, and the books are whole. */
+import { expect, test } from 'bun:test'
+import { answers } from '../support/upstream/script.ts'
+import { expectBooksBalance, loggedRequests } from './books.ts'
+import { askTurn, eventsUntilEnd, isTerminal, startWorld } from './world.ts'
+
+const SHORT = 5
+const LONG = 5
+
+test('draining', async () => {
+  await using world = await startWorld({
+    settings: ['proxyAccountStreamLimit=0'],
+    limits: ['total_tokens:monthly:100m', 'requests:monthly:100m'],
+    env: { CODEX_LB_SHUTDOWN_DRAIN_SECONDS: '1' },
+  })
+  const { sim, key, server, spawn } = world
+  const start = async (kind: string, count: number) => {
+    const asked = Array.from({ length: count }, (_, n) => askTurn(server.url, key, { requestId: `${kind}-${n}` }))
+    return (await Promise.all(asked)).map(eventsUntilEnd)
+  }
+  await sim.answer(answers.bulk(1000, 20, { dripMs: 50 }))
+  const long = await start('long', LONG)
+  await sim.answer(answers.bulk(20, 20, { dripMs: 20 }))
+  const short = await start('short', SHORT)
+
+  const stopping = server.stop()
+  await untilDraining(server.url)
+
+  for (const path of ['/backend-api/codex/responses', '/v1/responses', '/v1/chat/completions']) {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const refused = await fetch(`${server.url}${path}`, { method: 'POST', headers, body: '{}' })
+    expect(refused.status).toBe(503)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    expect(await refused.json()).toMatchObject({ error: { code: 'draining', type: 'server_error' } })
+  }
+
+  for (const events of await Promise.all(short))
+    expect(events.filter(isTerminal).map(({ type }) => type)).toEqual(['response.completed'])
+  for (const events of await Promise.all(long)) {
+    expect(events.filter(isTerminal).map(({ type }) => type)).toEqual(['response.failed'])
+    expect(events.at(-1)).toMatchObject({ type: 'response.failed', response: { error: { code: 'draining' } } })
+  }
+  expect(await stopping).toBe(0)
+
+  const rows = loggedRequests(spawn.dataDir)
+  const statusOf = (kind: string) =>
+    rows.filter(({ requestId }) => requestId.startsWith(kind)).map(({ status, errorCode }) => errorCode ?? status)
+  expect(statusOf('short')).toEqual(Array(SHORT).fill('ok'))
+  expect(statusOf('long')).toEqual(Array(LONG).fill('draining'))
+  expect(rows).toHaveLength(SHORT + LONG)
+  expectBooksBalance(spawn.dataDir)
+}, 30_000)
+
+test('with nothing running it ends at once', async () => {
+  await using world = await startWorld({ accounts: 0 })
+  const began = performance.now()
+  expect(await world.server.stop()).toBe(0)
+  expect(performance.now() - began).toBeLessThan(2000)
+}, 30_000)
+
+const untilDraining = async (url: string): Promise<void> => {
+  for (let tries = 0; tries < 200; tries++) {
+    const { status } = await fetch(`${url}/health/ready`)
+    if (status === 503) return
+    await Bun.sleep(5)
+  }
+  throw new Error('The server did not begin to drain.')
+}

@@ -1,0 +1,59 @@
+/** Bytes on a TCP connection, as no client library would send them. */
+
+export interface RawOptions {
+  /** Ends our side after the last byte, as a client that dies does. */
+  hangUp?: boolean
+  /** How long to wait for the other side to close; what came until then is the answer. */
+  waitMs?: number
+}
+
+/** Sends the pieces one after the other, each when the one before is out, and returns all that came back. */
+export const sendRaw = async (
+  port: number,
+  pieces: readonly (string | Uint8Array)[],
+  { hangUp = false, waitMs = 2000 }: RawOptions = {},
+): Promise<string> => {
+  let answer = ''
+  const closed = Promise.withResolvers<void>()
+  let drained = Promise.withResolvers<void>()
+  const socket = await Bun.connect({
+    hostname: '127.0.0.1',
+    port,
+    socket: {
+      data: (_, bytes) => {
+        answer += bytes.toString('latin1')
+      },
+      drain: () => drained.resolve(),
+      close: () => closed.resolve(),
+      error: () => closed.resolve(),
+    },
+  })
+  const write = async () => {
+    for (const piece of pieces) {
+      let rest = typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece
+      while (rest.length > 0) {
+        drained = Promise.withResolvers<void>()
+        const written = socket.write(rest)
+        if (written < 0) return
+        rest = rest.subarray(written)
+        if (rest.length > 0) await Promise.race([drained.promise, closed.promise])
+      }
+    }
+    socket.flush()
+    if (hangUp) socket.end()
+  }
+  await Promise.race([write().then(() => closed.promise), closed.promise, Bun.sleep(waitMs)])
+  socket.terminate()
+  return answer
+}
+
+/** Status of each response in the answer. */
+export const statusesOf = (answer: string): number[] =>
+  [...answer.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status))
+
+/** `{"error":{…}}` of the last response. */
+export const errorOf = (answer: string): { code: string; type?: string } => {
+  const found = /\{"error":.*\}/s.exec(answer)
+  if (!found) throw new Error(`There is no error envelope in: ${answer.slice(0, 500)}`)
+  return (JSON.parse(found[0]) as { error: { code: string; type?: string } }).error
+}

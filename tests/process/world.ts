@@ -1,0 +1,144 @@
+/** The service and the stand-in upstream, each as a process of its own, set up with the service's own commands. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { codexBody, parseEvents, type StreamEvent } from '../support/app.ts'
+import { type RunningServer, runCommand, type SpawnOptions, spawnServer } from '../support/spawn.ts'
+import type { Answer } from '../support/upstream/script.ts'
+
+const ROOT = resolve(import.meta.dir, '../..')
+
+export interface SimProcess extends AsyncDisposable {
+  url: string
+  authFiles: string[]
+  /** Decides every answer from now on. */
+  answer(answer: Answer): Promise<void>
+  /** `GET /_sim/<what>`. */
+  look<T>(what: 'requests' | 'oddities' | 'stats'): Promise<T>
+}
+
+export interface WorldOptions {
+  accounts?: number
+  /** `name=value`, as `settings set` takes them. */
+  settings?: string[]
+  /** `type:window:max`, as `keys create --limit` takes them. */
+  limits?: string[]
+  env?: Record<string, string>
+}
+
+export interface World extends AsyncDisposable {
+  sim: SimProcess
+  /** An API key; key authentication is on. */
+  key: string
+  server: RunningServer
+  /** What another start on the same folder takes. */
+  spawn: SpawnOptions & { dataDir: string; env: Record<string, string> }
+}
+
+export const startWorld = async ({
+  accounts = 2,
+  settings = [],
+  limits = [],
+  env = {},
+}: WorldOptions = {}): Promise<World> => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'sluice-world-'))
+  const sim = await startSim(accounts, join(dataDir, 'auth'))
+  const spawn = {
+    dataDir,
+    env: { CODEX_LB_UPSTREAM_BASE_URL: `${sim.url}/backend-api`, CODEX_LB_AUTH_BASE_URL: sim.url, ...env },
+  }
+  const tearDown = async () => {
+    await sim[Symbol.asyncDispose]()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+  try {
+    if (accounts > 0) await command(['accounts', 'import', ...sim.authFiles], dataDir)
+    await command(['settings', 'set', 'apiKeyAuthEnabled=true', ...settings], dataDir)
+    const made = ['keys', 'create', '--name', 'test', ...limits.flatMap((limit) => ['--limit', limit])]
+    const key = (await command(made, dataDir)).trim()
+    const server = await spawnServer(spawn)
+    const dispose = async () => {
+      await server[Symbol.asyncDispose]()
+      await tearDown()
+    }
+    return { sim, key, server, spawn, [Symbol.asyncDispose]: dispose }
+  } catch (error) {
+    await tearDown()
+    throw error
+  }
+}
+
+export interface AskedTurn {
+  requestId?: string
+  /** Text of the user's message. */
+  text?: string
+  signal?: AbortSignal
+}
+
+/** One native turn over a real connection. */
+export const askTurn = (url: string, key: string, { requestId, text, signal }: AskedTurn = {}): Promise<Response> =>
+  fetch(`${url}/backend-api/codex/responses`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      'user-agent': 'codex_exec/0.169.0 (Debian 12.0.0; x86_64) xterm',
+      ...(requestId && { 'x-request-id': requestId }),
+    },
+    body: JSON.stringify(codexBody(text)),
+    ...(signal && { signal }),
+  })
+
+export const isTerminal = ({ type }: StreamEvent): boolean => /^response\.(completed|failed|incomplete)$/.test(type)
+
+/** The events that arrived before the connection ended, however it ended. */
+export const eventsUntilEnd = async (response: Response): Promise<StreamEvent[]> => {
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    for await (const chunk of response.body ?? []) text += decoder.decode(chunk, { stream: true })
+  } catch {
+    // cut off: what came before counts
+  }
+  return parseEvents(text.slice(0, text.lastIndexOf('\n\n') + 2))
+}
+
+const command = async (args: string[], dataDir: string): Promise<string> => {
+  const { exitCode, stdout, stderr } = await runCommand(args, { dataDir })
+  if (exitCode !== 0) throw new Error(`sluice ${args.join(' ')} ended with ${exitCode}: ${stderr}`)
+  return stdout
+}
+
+const startSim = async (accounts: number, authDir: string): Promise<SimProcess> => {
+  const args = ['--accounts', String(accounts), '--auth-dir', authDir, '--keep', '5000']
+  const child = Bun.spawn([process.execPath, 'tests/support/upstream/serve.ts', ...args], {
+    cwd: ROOT,
+    env: { PATH: process.env.PATH ?? '' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const { url, authFiles } = JSON.parse(await firstLine(child.stdout)) as { url: string; authFiles: string[] } // as: its own format
+  return {
+    url,
+    authFiles,
+    answer: async (answer) => {
+      await fetch(`${url}/_sim/answer`, { method: 'POST', body: JSON.stringify(answer) })
+    },
+    look: async <T>(what: string) => (await (await fetch(`${url}/_sim/${what}`)).json()) as T, // as: the caller knows it
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await child.exited
+    },
+  }
+}
+
+const firstLine = async (stream: ReadableStream<Uint8Array>): Promise<string> => {
+  const reader = stream.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  while (!text.includes('\n')) {
+    const { done, value } = await reader.read()
+    if (done) throw new Error('The stand-in upstream ended before it was ready.')
+    text += decoder.decode(value, { stream: true })
+  }
+  return text
+}

@@ -1,0 +1,41 @@
+/** The route table as a whole: what a reviewer must see change, and what no route may lack. */
+import { expect, test } from 'bun:test'
+import { app } from '../src/app.ts'
+import { demandOneAccessGate, formatRoutes, type RouteRow, routeTable } from '../src/http/route-table.ts'
+
+const rows = routeTable(app)
+const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`
+const isMutation = ({ method }: RouteRow) => !['GET', 'HEAD', 'OPTIONS'].includes(method)
+
+/** Mutations under /api/ that change nothing an administrator would want to read about. */
+const UNAUDITED: string[] = []
+
+test('the table is the one that was reviewed', () => {
+  expect(formatRoutes(rows)).toMatchSnapshot()
+})
+
+test('every route has exactly one access gate, ahead of its capability rule', () => {
+  expect(rows.length).toBeGreaterThan(10)
+  expect(() => demandOneAccessGate(app)).not.toThrow()
+})
+
+test('no route that changes something in the dashboard is open', () => {
+  const open = rows.filter((row) => isMutation(row) && row.path.startsWith('/api/') && row.access[0]?.access === 'open')
+  expect(open.map(nameOf)).toEqual([])
+})
+
+test('every route for model clients asks for a key and states what it does with a required capability', () => {
+  const model = rows.filter(({ path }) => path.startsWith('/v1/') || path.startsWith('/backend-api/'))
+  expect(model.length).toBeGreaterThan(5)
+  const careless = model.filter((row) => row.access[0]?.access !== 'client-key' || row.capability === null)
+  expect(careless.map(nameOf)).toEqual([])
+})
+
+test('every dashboard mutation names its audit event', () => {
+  const unnamed = rows.filter((row) => {
+    const rule = row.access[0]
+    const isDashboard = rule?.access === 'permission' || rule?.access === 'writes'
+    return isMutation(row) && isDashboard && !('audit' in rule) && !UNAUDITED.includes(nameOf(row))
+  })
+  expect(unnamed.map(nameOf)).toEqual([])
+})

@@ -1,0 +1,228 @@
+/** Spec §1, restricted capability routing: what the header does on each route, after the key and before any account. */
+import { describe, expect, test } from 'bun:test'
+import { app as service } from '../../src/app.ts'
+import { type RouteRow, routeTable } from '../../src/http/route-table.ts'
+import { codexBody, eventsOf, testApp } from '../support/app.ts'
+import { fetchCatalogs, publicModels } from './catalog.ts'
+import { modelProblem, problemAt, statusAndCode } from './problems.ts'
+
+const HEADER = 'x-codex-lb-required-capability'
+const RESTRICTED = { [HEADER]: 'trusted_cyber' }
+const UNSUPPORTED = [400, 'required_capability_transport_unsupported']
+const NATIVE = 'POST /backend-api/codex/responses'
+
+const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`
+const modelRows = routeTable(service).filter((row) => row.access[0]?.access === 'client-key')
+
+/** A path the pattern matches. */
+const concrete = (path: string): string =>
+  path
+    .replace(/:callId(\{.*\})?$/, 'rtc_0123456789')
+    .replace(/:mode/, 'normal')
+    .replace(/:id/, 'some-id')
+
+/** Every model route under the words of rule 5 and 6. A new route must be filed here before it is served. */
+const FILED: Record<string, readonly string[]> = {
+  'HTTP Responses': [
+    'POST /backend-api/codex/responses',
+    'POST /backend-api/codex/responses/',
+    'POST /v1/responses',
+    'POST /v1/responses/',
+    'GET /v1/responses/:id',
+    'DELETE /v1/responses/:id',
+    'GET /v1/responses/:id/input_items',
+  ],
+  'Responses WebSockets, which are not served yet': ['GET /backend-api/codex/responses', 'GET /v1/responses'],
+  'compact fallback': ['POST /backend-api/codex/responses/compact', 'POST /v1/responses/compact'],
+  'control, admission and warmup': [
+    'GET /backend-api/codex/opportunistic/admission',
+    'GET /backend-api/codex/thread/goal/get',
+    'POST /backend-api/codex/thread/goal/get',
+    'POST /backend-api/codex/thread/goal/set',
+    'POST /backend-api/codex/thread/goal/clear',
+    'POST /backend-api/codex/analytics-events/events',
+    'POST /backend-api/codex/memories/trace_summarize',
+    'POST /backend-api/codex/safety/arc',
+    'POST /backend-api/codex/alpha/search',
+    'GET /backend-api/codex/agent-identities/jwks',
+    'POST /v1/warmup',
+    'POST /v1/warmup/:mode',
+    'GET /api/fleet/summary',
+    'GET /api/fleet/observability',
+    'POST /api/fleet/refresh',
+  ],
+  files: ['POST /backend-api/files', 'POST /backend-api/files/:id/uploaded'],
+  transcription: ['POST /backend-api/transcribe', 'POST /v1/audio/transcriptions'],
+  'Chat Completions': ['POST /v1/chat/completions'],
+  'Images and embeddings': [
+    'POST /backend-api/codex/images/generations',
+    'POST /backend-api/codex/images/edits',
+    'POST /v1/images/generations',
+    'POST /v1/images/edits',
+    'POST /v1/images/variations',
+    'POST /v1/embeddings',
+  ],
+  'reset-credit consume': [
+    'POST /v1/reset-credit',
+    'POST /api/codex/rate-limit-reset-credits/consume',
+    'POST /api/codex/rate-limit-reset-credits/consume/',
+  ],
+  'Live and other WebSockets': [
+    'GET /backend-api/codex/:callId{rtc_[A-Za-z0-9._~-]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}}',
+    'POST /backend-api/codex/realtime/calls',
+    'GET /v1/live/:callId',
+    'GET /v1/realtime',
+  ],
+}
+const LOCAL = [
+  'GET /backend-api/codex/models',
+  'GET /v1/models',
+  'GET /v1/models/:id',
+  'GET /v1/usage',
+  'GET /v1/reset-credit',
+  'GET /api/codex/usage',
+  'GET /api/codex/usage/',
+  'GET /backend-api/wham/agent-identities/jwks',
+]
+
+describe('§1 restricted 1: the header is a requirement, not a grant', () => {
+  test('a key sees and may do no more with it than without', async () => {
+    const app = testApp({ accounts: [{ models: ['one', 'two'] }] })
+    fetchCatalogs(app)
+    const { key } = app.key({ allowedModels: ['one'] })
+    const listed = await publicModels(app, { ...RESTRICTED, authorization: `Bearer ${key}` })
+    expect(listed.map(({ id }) => id)).toEqual(['one'])
+  })
+
+  test.each(['', 'Trusted_Cyber', 'trusted_cyber, trusted_cyber', 'none', 'true'])(
+    'the value %p is unknown, and said so after the key check',
+    async (value) => {
+      const { ask, key } = testApp()
+      const headers = { [HEADER]: value }
+      expect(await statusAndCode('/v1', await ask(NATIVE, { json: codexBody(), headers }))).toEqual([
+        401,
+        'invalid_api_key',
+      ])
+      const authorization = `Bearer ${key().key}`
+      const refused = await ask(NATIVE, { json: codexBody(), headers: { ...headers, authorization } })
+      expect(await statusAndCode('/v1', refused)).toEqual([400, 'unsupported_required_capability'])
+    },
+  )
+})
+
+describe('§1 restricted 2: every request that carries the header is restricted', () => {
+  test('none is served as an ordinary turn, whatever it asks for', async () => {
+    const { ask, key, upstream } = testApp()
+    const headers = { ...RESTRICTED, authorization: `Bearer ${key().key}` }
+    for (const json of [codexBody(), codexBody('hi', { model: 'unknown' }), codexBody('hi', { stream: false })])
+      expect(await statusAndCode('/v1', await ask(NATIVE, { json, headers }))).toEqual([400, UNSUPPORTED[1] as string])
+    expect(upstream.requests).toEqual([])
+  })
+})
+
+describe('§1 restricted 3: the header always needs a valid key', () => {
+  const refusals: [string, (app: ReturnType<typeof testApp>) => Record<string, string>][] = [
+    ['no key', () => ({})],
+    ['a wrong key', () => ({ authorization: 'Bearer sk-clb-wrong' })],
+    ['an empty bearer', () => ({ authorization: 'Bearer ' })],
+    ['another scheme', ({ key }) => ({ authorization: `Basic ${key().key}` })],
+    ['a key that expired', ({ key, clock }) => ({ authorization: `Bearer ${key({ expiresAt: clock.now() }).key}` })],
+  ]
+  for (const apiKeyAuthEnabled of [false, true])
+    test.each(refusals)(
+      `%s is refused on this machine, key auth ${apiKeyAuthEnabled ? 'on' : 'off'}`,
+      async (_name, authorization) => {
+        const app = testApp({ settings: { apiKeyAuthEnabled } })
+        const headers = { ...RESTRICTED, ...authorization(app) }
+        for (const route of ['GET /v1/models', NATIVE, 'POST /v1/chat/completions']) {
+          const response = await app.ask(route, { headers, json: route.startsWith('GET') ? undefined : {} })
+          expect(await statusAndCode('/v1', response)).toEqual([401, 'invalid_api_key'])
+        }
+        expect(app.upstream.requests).toEqual([])
+      },
+    )
+
+  test('without the header the same deployment keeps its normal behaviour', async () => {
+    const { ask } = testApp()
+    expect((await ask('GET /v1/models')).status).toBe(200)
+    expect((await ask(NATIVE, { json: codexBody() })).status).toBe(200)
+  })
+})
+
+describe('§1 restricted 5: refused on every transport but the Responses WebSocket', () => {
+  test('every model route is filed under a class of the rule', () => {
+    const filed = [...Object.values(FILED).flat(), ...LOCAL]
+    expect(modelRows.map(nameOf).toSorted()).toEqual(filed.toSorted())
+  })
+
+  for (const [group, routes] of Object.entries(FILED))
+    test(`${group}: refused after the key check, before any account`, async () => {
+      const { ask, key, upstream, rows } = testApp()
+      const authorization = `Bearer ${key().key}`
+      for (const route of routes) {
+        const [method = '', pattern = ''] = route.split(' ')
+        const path = concrete(pattern)
+        const json = method === 'POST' ? {} : undefined
+        const withoutKey = await ask(`${method} ${path}`, { json, headers: RESTRICTED })
+        expect([route, ...(await statusAndCode(path, withoutKey))]).toEqual([route, 401, 'invalid_api_key'])
+        const withKey = await ask(`${method} ${path}`, { json, headers: { ...RESTRICTED, authorization } })
+        expect([route, ...(await statusAndCode(path, withKey))]).toEqual([route, ...UNSUPPORTED])
+        const unknown = await ask(`${method} ${path}`, { json, headers: { [HEADER]: 'other', authorization } })
+        expect([route, (await problemAt(path, unknown)).code]).toEqual([route, 'unsupported_required_capability'])
+      }
+      expect(upstream.requests).toEqual([])
+      expect(rows()).toEqual([])
+    })
+
+  test('the refusal comes before the body is looked at', async () => {
+    const { ask, key } = testApp()
+    const headers = { ...RESTRICTED, authorization: `Bearer ${key().key}` }
+    const response = await ask(NATIVE, { body: '{"not json', headers })
+    expect(await statusAndCode('/v1', response)).toEqual([400, 'required_capability_transport_unsupported'])
+  })
+})
+
+describe('§1 restricted 6: still available with the header', () => {
+  test('the rows that route no upstream account are marked as such', () => {
+    expect(
+      modelRows
+        .filter(({ capability }) => capability === 'local')
+        .map(nameOf)
+        .toSorted(),
+    ).toEqual(LOCAL.toSorted())
+  })
+
+  test.each(['/v1/models', '/backend-api/codex/models', '/v1/usage', '/v1/reset-credit'])(
+    'GET %s with a key',
+    async (path) => {
+      const app = testApp()
+      fetchCatalogs(app)
+      const authorization = `Bearer ${app.key().key}`
+      const response = await app.ask(`GET ${path}`, { headers: { ...RESTRICTED, authorization } })
+      expect(response.status).toBe(200)
+      expect(app.upstream.requests).toEqual([])
+      const withoutKey = await app.ask(`GET ${path}`, { headers: RESTRICTED })
+      expect((await modelProblem(withoutKey)).code).toBe('invalid_api_key')
+    },
+  )
+})
+
+describe('§1 restricted 7: a model alone does not activate it', () => {
+  test('the strongest model is an ordinary turn on an account that is not authorised for security work', async () => {
+    const app = testApp({ accounts: [{ plan: 'pro', securityWorkAuthorized: false }] })
+    fetchCatalogs(app)
+    const response = await app.ask(NATIVE, { json: codexBody('hi', { model: 'gpt-6-astra' }) })
+    expect((await eventsOf(response)).at(-1)?.type).toBe('response.completed')
+  })
+})
+
+describe('§1 restricted 8: rolling back is not sending the header', () => {
+  test('after a refusal the same client, key and conversation are ordinary again', async () => {
+    const { ask, key } = testApp()
+    const headers = { authorization: `Bearer ${key().key}`, 'session-id': 'thread-1' }
+    const json = codexBody('hi', { prompt_cache_key: 'thread-1' })
+    expect((await ask(NATIVE, { json, headers: { ...headers, ...RESTRICTED } })).status).toBe(400)
+    const response = await ask(NATIVE, { json, headers })
+    expect((await eventsOf(response)).at(-1)?.type).toBe('response.completed')
+  })
+})

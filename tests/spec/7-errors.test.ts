@@ -1,0 +1,341 @@
+/** Spec §7, errors: the shape of the envelopes, and a way to provoke every code the service has by now. */
+import { describe, expect, test } from 'bun:test'
+import type { Hono } from 'hono'
+import type { AppEnv } from '../../src/bindings.ts'
+import { AppError, CODES, type Code } from '../../src/errors.ts'
+import { probe } from '../http/probe.ts'
+import { codexBody, eventsOf, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import { type Fault, faults } from '../support/upstream/faults.ts'
+import { dashboardProblem, modelProblem, problemAt } from './problems.ts'
+
+const NATIVE = 'POST /backend-api/codex/responses'
+const PUBLIC = 'POST /v1/responses'
+const HELLO = { model: 'gpt-5.5', input: 'hello' }
+const CAPABILITY = 'x-codex-lb-required-capability'
+
+interface Provocation {
+  options?: TestOptions
+  /** Answers with the error. The path decides which envelope it must have. */
+  ask: (app: TestApp) => Promise<Response> | Response
+  path: string
+  status: number
+}
+
+/** Codes that nobody can provoke over HTTP until people can sign in, or sockets are served. */
+type Later = 'permission_required' | 'read_only_access' | 'step_up_required' | 'no_security_work_authorized_accounts'
+
+const turn = (app: TestApp, headers: Record<string, string> = {}) => app.ask(NATIVE, { json: codexBody(), headers })
+
+/** A turn on accounts that all answer with this fault. */
+const faulty = (fault: Fault) => (app: TestApp) => {
+  for (const { sim } of app.members) sim.always(fault)
+  return settled(app, turn(app))
+}
+
+/** Moves the clock over back-offs and time limits until the answer is there. */
+const settled = async (app: TestApp, asked: Promise<Response> | Response): Promise<Response> => {
+  let answer: Response | null = null
+  const waiting = Promise.resolve(asked).then((response) => {
+    answer = response
+  })
+  for (let step = 0; step < 400 && answer === null; step++) await app.clock.advance('1s')
+  await waiting
+  return answer as unknown as Response // as: set by then
+}
+
+const dashboard = (route: string, json?: unknown, more: Record<string, unknown> = {}): Omit<Provocation, 'status'> => ({
+  ask: (app) => app.ask(route, { json, ...more }),
+  path: route.split(' ')[1] ?? '',
+})
+
+const PROVOCATIONS: Record<Exclude<Code, Later>, Provocation> = {
+  invalid_request_error: { ask: (app) => app.ask(NATIVE, { json: [] }), path: '/backend-api', status: 400 },
+  validation_error: { ...dashboard('PATCH /api/settings', { capacityWaitSeconds: 'soon' }), status: 422 },
+  malformed_json: { ask: (app) => app.ask(PUBLIC, { body: '{"model":' }), path: '/v1', status: 400 },
+  bad_host: { ask: (app) => app.ask('GET /v1/models', { headers: { host: 'a, b' } }), path: '/v1', status: 400 },
+  payload_too_large: {
+    ask: (app) => app.ask(PUBLIC, { body: '{}', headers: { 'content-length': String(2 ** 40) } }),
+    path: '/v1',
+    status: 413,
+  },
+  unsupported_encoding: {
+    ask: (app) => app.ask(PUBLIC, { json: HELLO, headers: { 'content-encoding': 'compress' } }),
+    path: '/v1',
+    status: 400,
+  },
+  unsupported_media_type: {
+    ...dashboard('PATCH /api/settings', undefined, { body: '<a/>', headers: { 'content-type': 'text/xml' } }),
+    status: 415,
+  },
+  unsupported_parameter: {
+    ask: (app) =>
+      app.ask('POST /v1/chat/completions', {
+        json: { model: 'm', messages: [{ role: 'user', content: 'x' }], functions: [{}] },
+      }),
+    path: '/v1',
+    status: 400,
+  },
+  invalid_auth_json: {
+    ask: ({ ask }) => {
+      const body = new FormData()
+      body.set('auth_json', new File(['{}'], 'auth.json'))
+      return ask('POST /api/accounts/import', { body, headers: formHeaders(body) })
+    },
+    path: '/api',
+    status: 400,
+  },
+  invalid_ip: { ...dashboard('POST /api/firewall/ips', { ipAddress: '300.1.1.1' }), status: 400 },
+  invalid_api_key: {
+    options: { settings: { apiKeyAuthEnabled: true } },
+    ask: (app) => turn(app),
+    path: '/v1',
+    status: 401,
+  },
+  ip_forbidden: {
+    ask: async (app) => {
+      await app.ask('POST /api/firewall/ips', { json: { ipAddress: '192.0.2.1' } })
+      return turn(app)
+    },
+    path: '/v1',
+    status: 403,
+  },
+  model_not_allowed: {
+    options: { settings: { apiKeyAuthEnabled: true } },
+    ask: (app) => app.ask(PUBLIC, { json: HELLO, headers: withKey(app, { allowedModels: ['other'] }) }),
+    path: '/v1',
+    status: 403,
+  },
+  bootstrap_required: { ...dashboard('GET /api/settings', undefined, { peer: '203.0.113.9' }), status: 401 },
+  cross_site_request_rejected: {
+    ...dashboard('PATCH /api/settings', {}, { headers: { 'sec-fetch-site': 'cross-site' } }),
+    status: 403,
+  },
+  required_capability_transport_unsupported: {
+    ask: (app) => turn(app, { ...withKey(app), [CAPABILITY]: 'trusted_cyber' }),
+    path: '/v1',
+    status: 400,
+  },
+  unsupported_required_capability: {
+    ask: (app) => turn(app, { ...withKey(app), [CAPABILITY]: 'other' }),
+    path: '/v1',
+    status: 400,
+  },
+  not_found: { ask: (app) => app.ask('GET /v1/nothing'), path: '/v1', status: 404 },
+  account_not_found: { ...dashboard('DELETE /api/accounts/acc_unknown'), status: 404 },
+  ip_not_found: { ...dashboard('DELETE /api/firewall/ips/192.0.2.1'), status: 404 },
+  model_not_found: {
+    options: { settings: { apiKeyAuthEnabled: true } },
+    ask: (app) => turn(app, withKey(app, { allowedModels: ['other'] })),
+    path: '/v1',
+    status: 404,
+  },
+  previous_response_not_found: {
+    ask: (app) => app.ask(PUBLIC, { json: { ...HELLO, previous_response_id: 'resp_1' } }),
+    path: '/v1',
+    status: 400,
+  },
+  account_state_transition_invalid: {
+    ask: async (app) => {
+      app.members[0]?.sim.revoke('token_invalidated')
+      await settled(app, turn(app))
+      return app.ask(`POST /api/accounts/${app.members[0]?.id}/reactivate`)
+    },
+    path: '/api',
+    status: 409,
+  },
+  account_not_probable: {
+    ask: async ({ ask, members }) => {
+      await ask(`POST /api/accounts/${members[0]?.id}/pause`)
+      return ask(`POST /api/accounts/${members[0]?.id}/probe`, { json: {} })
+    },
+    path: '/api',
+    status: 409,
+  },
+  ip_exists: {
+    ask: async ({ ask }) => {
+      await ask('POST /api/firewall/ips', { json: { ipAddress: '127.0.0.1' } })
+      return ask('POST /api/firewall/ips', { json: { ipAddress: '127.0.0.1/32' } })
+    },
+    path: '/api',
+    status: 409,
+  },
+  settings_conflict: {
+    ...dashboard('PATCH /api/settings', { expectedVersion: 99, capacityWaitSeconds: 1 }),
+    status: 409,
+  },
+  rate_limit_exceeded: {
+    options: { settings: { apiKeyAuthEnabled: true } },
+    ask: async (app) => {
+      const limits = [{ limitType: 'requests', limitWindow: 'daily', maxValue: 1, modelFilter: '' }] as const
+      const headers = withKey(app, { limits: [...limits] })
+      await (await turn(app, headers)).text()
+      return turn(app, headers)
+    },
+    path: '/v1',
+    status: 429,
+  },
+  usage_limit_reached: {
+    ask: faulty(faults.usageLimit({ resetsAt: Date.UTC(2026, 0, 1, 2) })),
+    path: '/v1',
+    status: 429,
+  },
+  account_stream_cap: {
+    options: { settings: { proxyAccountStreamLimit: 1, capacityWaitSeconds: 0 } },
+    ask: async (app) => {
+      app.members[0]?.sim.next({ silence: { afterEvents: 5 } })
+      await turn(app)
+      return settled(app, turn(app))
+    },
+    path: '/v1',
+    status: 429,
+  },
+  no_accounts: { options: { accounts: 0 }, ask: (app) => turn(app), path: '/v1', status: 503 },
+  continuity_owner_unavailable: {
+    options: { accounts: 2 },
+    ask: async (app) => {
+      const conversation = { 'session-id': 'thread-1' }
+      const events = await eventsOf(await turn(app, conversation))
+      const reasoning = events.find(({ type }) => type === 'response.output_item.done')?.item // comes first
+      await app.ask(`POST /api/accounts/${app.rows()[0]?.accountId}/pause`)
+      const input = [{ ...(reasoning as object), type: 'compaction' }, ...codexBody().input]
+      return app.ask(NATIVE, { json: codexBody('', { input }), headers: conversation })
+    },
+    path: '/v1',
+    status: 503,
+  },
+  busy: {
+    ask: (app) => {
+      app.bindings.bodies.take(2 ** 40)
+      return turn(app)
+    },
+    path: '/v1',
+    status: 503,
+  },
+  draining: {
+    ask: (app) => {
+      app.bindings.lifecycle.draining = true
+      return turn(app)
+    },
+    path: '/v1',
+    status: 503,
+  },
+  upstream_error: { ask: faulty(faults.badGatewayHtml()), path: '/v1', status: 502 },
+  upstream_unreachable: { ask: faulty({ reset: true }), path: '/v1', status: 502 },
+  upstream_timeout: { ask: (app) => lateFailure(app, { delayFirstEventMs: 10_000_000 }), path: '/v1', status: 504 },
+  upstream_auth_failed: {
+    ask: (app) => {
+      app.members[0]?.sim.revoke('token_invalidated')
+      return settled(app, turn(app))
+    },
+    path: '/v1',
+    status: 502,
+  },
+  stream_incomplete: { ask: faulty({ dropAfter: { events: 1, how: 'fin' } }), path: '/v1', status: 502 },
+  internal_error: {
+    ask: (app) => {
+      app.bindings.pool.lease = () => Promise.reject(new Error('a fault of ours'))
+      return turn(app)
+    },
+    path: '/v1',
+    status: 500,
+  },
+}
+
+const withKey = (app: TestApp, input: Parameters<TestApp['key']>[0] = {}): Record<string, string> => ({
+  authorization: `Bearer ${app.key(input).key}`,
+})
+
+/** A JSON answer sends no headers before the result, so that a late failure still has its status. */
+const lateFailure = (app: TestApp, fault: Fault): Promise<Response> => {
+  for (const { sim } of app.members) sim.always(fault)
+  return settled(app, app.ask(PUBLIC, { json: HELLO }))
+}
+
+/** The test harness says `application/json` unless told; a form needs its own boundary. */
+const formHeaders = (body: FormData): Record<string, string> => {
+  const type = new Response(body).headers.get('content-type') ?? ''
+  return { 'content-type': type }
+}
+
+describe('§7 every code can be reached, with its status and its envelope', () => {
+  for (const [code, { options = {}, ask, path, status }] of Object.entries(PROVOCATIONS))
+    test(code, async () => {
+      const app = testApp(options)
+      const response = await ask(app)
+      const problem = await problemAt(path, response)
+      expect([problem.code, response.status]).toEqual([code, status])
+      expect(response.headers.get('x-request-id')).toBeString()
+      expect(problem.message).toMatch(/^.{5,}$/)
+    })
+})
+
+describe('§7 permission failures', () => {
+  test.each(['permission_required', 'read_only_access', 'step_up_required'] as const)('%s is a 403', (code) => {
+    expect(CODES[code][0]).toBe(403)
+  })
+
+  test('the body is {error: {code, message, param}}, and param names the missing permission', async () => {
+    const { ask } = probe((app: Hono<AppEnv>) => {
+      app.get('/api/thing', () => {
+        throw new AppError('permission_required', { param: 'security:write' })
+      })
+    })
+    const response = await ask('GET /api/thing')
+    expect(response.status).toBe(403)
+    const problem = await dashboardProblem(response)
+    expect(Object.keys(problem).toSorted()).toEqual(['code', 'message', 'param'])
+    expect(problem).toMatchObject({ code: 'permission_required', param: 'security:write' })
+  })
+
+  test('step-up names the methods in details', async () => {
+    const { ask } = probe((app: Hono<AppEnv>) => {
+      app.get('/api/thing', () => {
+        throw new AppError('step_up_required', { details: { methods: ['password'] } })
+      })
+    })
+    expect((await dashboardProblem(await ask('GET /api/thing'))).details).toEqual({ methods: ['password'] })
+  })
+})
+
+describe('§7 model routes answer in the envelope of their clients', () => {
+  test('with every member the SDKs type', async () => {
+    const { ask } = testApp({ settings: { apiKeyAuthEnabled: true } })
+    const response = await ask('GET /v1/models')
+    expect(await modelProblem(response)).toEqual({
+      message: 'Missing API key in Authorization header',
+      type: 'authentication_error',
+      code: 'invalid_api_key',
+      param: null,
+    })
+  })
+
+  test.each([
+    'no_accounts',
+    'busy',
+    'draining',
+    'account_stream_cap',
+    'usage_limit_reached',
+    'rate_limit_exceeded',
+  ] as const)('%s says when to come back', async (code) => {
+    const { options, ask } = PROVOCATIONS[code]
+    const response = await ask(testApp(options))
+    expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+  })
+
+  test('no error shows an upstream token, an account or a stack', async () => {
+    for (const code of ['upstream_error', 'upstream_auth_failed', 'internal_error', 'upstream_unreachable'] as const) {
+      const app = testApp()
+      const text = await (await PROVOCATIONS[code].ask(app)).text()
+      const sim = app.members[0]!.sim
+      for (const secret of [
+        sim.accessToken,
+        sim.refreshToken,
+        sim.email,
+        sim.chatgptAccountId,
+        'a fault of ours',
+        'src/',
+      ])
+        expect(text).not.toContain(secret)
+    }
+  })
+})

@@ -1,0 +1,46 @@
+/** Gives an app the catalogs its stand-in accounts offer, as the background job would have fetched them. */
+import { commit, notice } from '../../db/commit.ts'
+import { saveCatalog } from '../../src/model/catalog.ts'
+import type { ModelEntry } from '../../src/model/catalog-entry.ts'
+import { PINNED_CLIENT_VERSION } from '../../src/model/client-version.ts'
+import type { TestApp } from '../support/app.ts'
+import { catalogFor } from '../support/upstream/models.ts'
+
+/** Every account's own catalog. */
+export const fetchCatalogs = ({ db, members, clock }: TestApp): void => {
+  for (const { id, sim } of members) store({ db, clock }, id, catalogFor(sim, PINNED_CLIENT_VERSION))
+}
+
+/** These entries for one account, whatever the stand-in would say. */
+export const store = (
+  { db, clock }: Pick<TestApp, 'db' | 'clock'>,
+  accountId: string,
+  models: readonly ModelEntry[],
+): void => {
+  commit(db, (tx) => {
+    saveCatalog(tx, { accountId, version: PINNED_CLIENT_VERSION }, models, clock.now())
+    notice(tx, 'catalog')
+  })
+}
+
+interface NativeEntry {
+  slug: string
+  context_window: number
+  max_context_window: number
+  [member: string]: unknown
+}
+
+export const nativeModels = async (app: TestApp): Promise<NativeEntry[]> => {
+  const response = await app.ask('GET /backend-api/codex/models')
+  return ((await response.json()) as { models: NativeEntry[] }).models // as: the tests look at what they name
+}
+
+interface PublicEntry {
+  id: string
+  [member: string]: unknown
+}
+
+export const publicModels = async (app: TestApp, headers: Record<string, string> = {}): Promise<PublicEntry[]> => {
+  const response = await app.ask('GET /v1/models', { headers })
+  return ((await response.json()) as { data: PublicEntry[] }).data // as: the tests look at what they name
+}

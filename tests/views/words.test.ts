@@ -1,0 +1,67 @@
+/** Numbers and spans in words, on the server and in the page's own script. */
+import { expect, test } from 'bun:test'
+import { costText } from '../../views/request-list.tsx'
+import { leftPercent } from '../../views/ui/meter.tsx'
+import { durationText, sinceText, spanText, untilText } from '../../views/ui/time.tsx'
+
+const SPANS: [ms: number, words: string][] = [
+  [0, '0 s'],
+  [59_999, '59 s'],
+  [60_000, '1 m'],
+  [3_599_999, '59 m'],
+  [3_600_000, '1 h'],
+  [7_800_000, '2 h 10 m'],
+  [86_400_000, '1 d'],
+  [97_200_000, '1 d 3 h'],
+]
+
+test.each(SPANS)('%d ms is %s', (ms, words) => {
+  expect(spanText(ms)).toBe(words)
+})
+
+test('the script of the page counts in the same words', async () => {
+  const source = await Bun.file(new URL('../../views/assets/app.js', import.meta.url)).text()
+  expect(source.length).toBeLessThanOrEqual(2048)
+  const body = source.slice(source.indexOf('const pair ='), source.indexOf('// The server'))
+  const span = new Function(`${body}; return span`)() as (ms: number) => string // as: the function the script defines
+  for (const [ms, words] of SPANS) expect(span(ms)).toBe(words)
+})
+
+test('what has come is now', () => {
+  const now = '2026-01-01T12:00:00.000Z'
+  expect(untilText('2026-01-01T11:00:00.000Z', now)).toBe('now')
+  expect(untilText('2026-01-01T12:05:00.000Z', now)).toBe('in 5 m')
+  expect(sinceText('2026-01-01T11:55:00.000Z', now)).toBe('5 m ago')
+  expect(sinceText('2026-01-01T12:05:00.000Z', now)).toBe('now')
+})
+
+test.each([
+  [12.4, '12 ms'],
+  [920, '0.92 s'],
+  [12_340, '12.3 s'],
+  [125_000, '2 m'],
+])('a measured %d ms is %s', (ms, words) => {
+  expect(durationText(ms)).toBe(words)
+})
+
+test.each([
+  [0, 100],
+  [0.2, 99],
+  [63.4, 37],
+  [99.8, 1],
+  [100, 0],
+  [130, 0],
+])('%d %% used leaves %d %%', (usedPercent, left) => {
+  expect(leftPercent({ usedPercent, resetAt: null, windowMinutes: 300 })).toBe(left)
+})
+
+test.each([
+  [null, null],
+  [0, '$0'],
+  [40, '<$0.0001'],
+  [23_120, '$0.0231'],
+  [1_234_567, '$1.235'],
+  [12_345_678, '$12.35'],
+])('%p millionths cost %p', (micros, words) => {
+  expect(costText(micros)).toBe(words)
+})

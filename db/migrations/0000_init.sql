@@ -188,7 +188,6 @@ CREATE TABLE `requests` (
 CREATE INDEX `requests_started` ON `requests` (`started_at`,`id`);--> statement-breakpoint
 CREATE INDEX `requests_account` ON `requests` (`account_id`,`started_at`);--> statement-breakpoint
 CREATE INDEX `requests_key` ON `requests` (`key_id`,`started_at`);--> statement-breakpoint
-CREATE INDEX `requests_response` ON `requests` (`response_id`);--> statement-breakpoint
 CREATE TABLE `settings` (
 	`key` text PRIMARY KEY NOT NULL,
 	`value` text NOT NULL,

@@ -7,7 +7,7 @@ export type RequestStatus = (typeof REQUEST_STATUSES)[number]
 export const requests = sqliteTable(
   'requests',
   {
-    /** Ours, random and time-ordered; `requestId` is what the client sees and may have chosen. */
+    /** Ours, random and in order of time, so that rows are appended; `requestId` is what the client sees and may have chosen. */
     id: text().primaryKey(),
     requestId: text().notNull(),
     startedAt: integer().notNull(),
@@ -49,7 +49,6 @@ export const requests = sqliteTable(
     index('requests_started').on(t.startedAt, t.id),
     index('requests_account').on(t.accountId, t.startedAt),
     index('requests_key').on(t.keyId, t.startedAt),
-    index('requests_response').on(t.responseId),
   ],
 )
 

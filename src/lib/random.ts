@@ -7,6 +7,8 @@ export interface Random {
   bytes(n: number): Uint8Array<ArrayBuffer>
   /** `prefix_` and 22 letters and digits: 131 bits, safe in URLs, headers and shells, selected by one double click. */
   id(prefix: string): string
+  /** Like `id`, and later ones sort behind earlier ones: 9 letters for the millisecond, then 13 random ones (77 bits). */
+  orderedId(prefix: string, nowMs: number): string
   /** `byteCount` random bytes as base64url without padding. For secrets: 32 bytes give 43 characters. */
   token(byteCount: number): string
 }
@@ -39,6 +41,8 @@ export function seededRandom(seed: number): Random {
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const ID_LENGTH = 22
+/** Milliseconds in base 36 fit until the year 5188. */
+const TIME_LENGTH = 9
 /** The largest multiple of 62 in a byte; a byte at or above it is thrown away, else the first letters would be likelier. */
 const FAIR_BYTES = 248
 
@@ -53,6 +57,15 @@ function fromBytes(fill: Fill): Random {
     return pool[used++]! // used is below the length
   }
   const nextWord = () => ((nextByte() << 24) | (nextByte() << 16) | (nextByte() << 8) | nextByte()) >>> 0
+  const letters = (start: string, count: number): string => {
+    let text = start
+    const length = start.length + count
+    while (text.length < length) {
+      const byte = nextByte()
+      if (byte < FAIR_BYTES) text += ALPHABET[byte % 62]
+    }
+    return text
+  }
   const bytes = (n: number) => {
     const out = new Uint8Array(n)
     fill(out)
@@ -61,15 +74,9 @@ function fromBytes(fill: Fill): Random {
   return {
     bytes,
     float: () => ((nextWord() >>> 5) * 2 ** 26 + (nextWord() >>> 6)) / 2 ** 53,
-    id: (prefix) => {
-      let id = `${prefix}_`
-      const length = id.length + ID_LENGTH
-      while (id.length < length) {
-        const byte = nextByte()
-        if (byte < FAIR_BYTES) id += ALPHABET[byte % 62]
-      }
-      return id
-    },
+    id: (prefix) => letters(`${prefix}_`, ID_LENGTH),
+    orderedId: (prefix, nowMs) =>
+      letters(`${prefix}_${nowMs.toString(36).padStart(TIME_LENGTH, '0')}`, ID_LENGTH - TIME_LENGTH),
     token: (byteCount) => Buffer.from(bytes(byteCount)).toString('base64url'),
   }
 }

@@ -8,6 +8,8 @@ export interface SseEvent {
   readonly bytes: Uint8Array
   /** Of `bytes`, without making the view. */
   readonly length: number
+  /** 1, or how many deltas of one type follow each other in `bytes`, where the scanner was asked for runs. */
+  readonly count: number
   /** `type` of the JSON payload; null for comments and payloads without one. Broken JSON may still show one. */
   readonly type: string | null
 }
@@ -36,8 +38,12 @@ export class SseScanner {
   #head: Buffer | null = null
   #headType: string | null = null
 
-  constructor(maxEventBytes = 16 * 1024 * 1024) {
+  readonly #inRuns: boolean
+
+  /** `inRuns`: deltas of one type that arrive together come as one event, for those who only pass them on. */
+  constructor({ maxEventBytes = 16 * 1024 * 1024, inRuns = false }: { maxEventBytes?: number; inRuns?: boolean } = {}) {
     this.#maxEventBytes = maxEventBytes
+    this.#inRuns = inRuns
   }
 
   /** Bytes of an event that has begun and not ended. */
@@ -70,20 +76,31 @@ export class SseScanner {
 
   #splitLf(buffer: Buffer, from: number, events: SseEvent[]): number {
     let start = 0
+    let run: Scanned | null = null
     let at = buffer.indexOf(BLANK_LINE, from)
     while (at !== -1) {
-      events.push(this.#eventAt(buffer, start, at + 2))
-      start = at + 2
+      const end = at + 2
+      if (run !== null && this.#beginsLikeTheLast(buffer, start, end)) run.extend(end)
+      else {
+        const event = this.#eventAt(buffer, start, end)
+        events.push(event)
+        run = this.#inRuns && event.type !== null && event.type.endsWith('.delta') ? event : null
+      }
+      start = end
       at = buffer.indexOf(BLANK_LINE, start)
     }
     return start
   }
 
-  #eventAt(buffer: Buffer, start: number, end: number): SseEvent {
+  #beginsLikeTheLast(buffer: Buffer, start: number, end: number): boolean {
     const head = this.#head
-    const headEnd = head === null ? end : start + head.length
-    if (head !== null && headEnd < end && buffer.compare(head, 0, head.length, start, headEnd) === 0)
-      return new Scanned(buffer, start, end, this.#headType)
+    if (head === null) return false
+    const headEnd = start + head.length
+    return headEnd < end && buffer.compare(head, 0, head.length, start, headEnd) === 0
+  }
+
+  #eventAt(buffer: Buffer, start: number, end: number): Scanned {
+    if (this.#beginsLikeTheLast(buffer, start, end)) return new Scanned(buffer, start, end, this.#headType)
     const bytes = buffer.subarray(start, end)
     const data = firstData(bytes)
     const from = data + TYPE_PREFIX.length
@@ -121,19 +138,34 @@ export class SseScanner {
 /** Makes its view only when it is asked for: most events are counted and passed on in the chunk they came in. */
 class Scanned implements SseEvent {
   readonly type: string | null
-  readonly length: number
   readonly #buffer: Buffer
   readonly #start: number
+  #end: number
+  #count = 1
 
   constructor(buffer: Buffer, start: number, end: number, type: string | null) {
     this.#buffer = buffer
     this.#start = start
-    this.length = end - start
+    this.#end = end
     this.type = type
   }
 
   get bytes(): Uint8Array {
-    return this.#buffer.subarray(this.#start, this.#start + this.length)
+    return this.#buffer.subarray(this.#start, this.#end)
+  }
+
+  get length(): number {
+    return this.#end - this.#start
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  /** The next event joins this one. */
+  extend(end: number): void {
+    this.#end = end
+    this.#count++
   }
 }
 

@@ -17,6 +17,7 @@ export interface Admission {
   isNative: boolean
   path: string
   accept: string
+  passesDeltas?: boolean
   body: TurnBody
   signal: AbortSignal
 }
@@ -39,7 +40,7 @@ export const admit = (c: Context<AppEnv>, admission: Admission): Turn => {
   forwarded['x-request-id'] = requestId
   const turnState = headers.get('x-codex-turn-state')
   const turn: Turn = {
-    id: env.random.id('trn'),
+    id: env.random.orderedId('trn', now),
     requestId,
     route: admission.route,
     kind: admission.kind,
@@ -50,6 +51,7 @@ export const admit = (c: Context<AppEnv>, admission: Admission): Turn => {
     serviceTier,
     path: admission.path,
     accept: admission.accept,
+    passesDeltas: admission.passesDeltas ?? false,
     headers: forwarded,
     turnStateOwner: turnState === null ? null : (readTurnState(turnState)?.owner ?? null),
     conversation: conversationHash(headers, body.json.prompt_cache_key, client.key?.id ?? null),

@@ -103,7 +103,10 @@ const openAndRead = async (
   const { status, headers, body } = response
   if (status !== 200 || !body) throw await refused(plane, response, credentials)
   turn.log.phase = 'first_event'
-  const stream = turn.accept === 'application/json' ? new DocumentStream(response) : new SseStream(body, plane.clock)
+  const stream =
+    turn.accept === 'application/json'
+      ? new DocumentStream(response)
+      : new SseStream(body, plane.clock, turn.passesDeltas)
   return readToCommit(plane, turn, { lease, stream, controller, headers, accessToken: credentials.accessToken })
 }
 

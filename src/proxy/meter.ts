@@ -52,8 +52,8 @@ export class Meter {
   see(event: SseEvent): void {
     const { type } = event
     if (type === null) return
-    this.events++
-    if (type.endsWith('.delta')) this.deltas++
+    this.events += event.count
+    if (type.endsWith('.delta')) this.deltas += event.count
     else if (type === 'response.created') this.responseId = textAfter(event.bytes, ID_KEY)
     else if (type === 'response.output_item.done') this.#noteCiphertext(event.bytes)
     else if (isTerminal(type)) this.#finish(type, event.bytes)

@@ -44,6 +44,8 @@ export interface Turn {
   /** Path under the upstream base URL, and what is accepted there. */
   readonly path: string
   readonly accept: string
+  /** Deltas leave as they came, so they need not be told apart. */
+  readonly passesDeltas: boolean
   /** The client's headers that may leave. */
   readonly headers: Readonly<Record<string, string>>
   /** Tag of the account that issued the client's turn state (`upstream/headers.ts`). */

@@ -30,7 +30,7 @@ export class DocumentStream implements UpstreamStream {
     this.#isRead = true
     const response: unknown = await this.#response.json()
     const bytes = frame({ type: 'response.completed', response })
-    return { events: [{ type: 'response.completed', bytes, length: bytes.length }] }
+    return { events: [{ type: 'response.completed', bytes, length: bytes.length, count: 1 }] }
   }
 
   cancel(): void {
@@ -43,11 +43,13 @@ export class DocumentStream implements UpstreamStream {
 /** Splits the body of an SSE response. An unfinished last event is not an event (client protocol §3.6). */
 export class SseStream implements UpstreamStream {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
-  readonly #scanner = new SseScanner()
+  readonly #scanner: SseScanner
 
   readonly #clock: Clock
 
-  constructor(body: ReadableStream<Uint8Array>, clock: Clock) {
+  /** `inRuns`: as `SseScanner` has it. */
+  constructor(body: ReadableStream<Uint8Array>, clock: Clock, inRuns = false) {
+    this.#scanner = new SseScanner({ inRuns })
     this.#clock = clock
     this.#reader = body.getReader()
   }

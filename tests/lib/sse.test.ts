@@ -113,7 +113,7 @@ describe('an event', () => {
 
   test('that has no end is no event, and one that is too large is refused', () => {
     expect(only('data: {"type":"a"}\n')).toEqual([])
-    const scanner = new SseScanner(64)
+    const scanner = new SseScanner({ maxEventBytes: 64 })
     expect(scanner.push(encoder.encode(`data: ${'x'.repeat(50)}`))).toEqual([])
     expect(scanner.pendingBytes).toBe(56)
     expect(() => scanner.push(encoder.encode('y'.repeat(20)))).toThrow(SseEventTooLarge)

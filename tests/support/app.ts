@@ -1,7 +1,7 @@
 /** The whole service in process: real routes, real SQLite in memory, the stand-in upstream, a clock that stands still. */
 
 import { expect } from 'bun:test'
-import { eq } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { accounts as accountRows } from '../../db/schema/accounts.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
@@ -134,7 +134,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     /** Everything the ledger has, oldest first. */
     rows: () => {
       bindings.ledger.flush()
-      return db.select().from(requests).orderBy(requests.startedAt, requests.id).all()
+      return db.select().from(requests).orderBy(sql`rowid`).all()
     },
     attemptRows: () => {
       bindings.ledger.flush()

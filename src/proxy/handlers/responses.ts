@@ -25,6 +25,7 @@ export const nativeResponses = createHandlers(clientKey('optional'), restricted(
     isNative: true,
     path: RESPONSES_PATH,
     accept: SSE,
+    passesDeltas: true,
     body,
   })
   return answerWithStream(served, nativeContract(contractOptions(c)))
@@ -44,6 +45,7 @@ export const publicResponses = createHandlers(clientKey('optional'), restricted(
     isNative: false,
     path: RESPONSES_PATH,
     accept: SSE,
+    passesDeltas: wantsStream,
     body,
   })
   return wantsStream

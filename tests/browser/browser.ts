@@ -1,0 +1,100 @@
+/** Chromium for the page tests: one browser, a fresh profile a page, and a record of everything that went wrong in it. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
+import { findChromium } from '../../scripts/chromium.ts'
+
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+export const DESKTOP = { width: 1280, height: 900 } as const
+export const PHONE = { width: 390, height: 844 } as const
+
+export interface PageOptions extends Pick<BrowserContextOptions, 'colorScheme' | 'javaScriptEnabled'> {
+  viewport?: { width: number; height: number }
+  /** Time moves by `page.clock` only. */
+  isClockHeld?: boolean
+}
+
+export interface Visit extends AsyncDisposable {
+  page: Page
+  /** Console errors, uncaught exceptions, failed requests and what the content security policy refused. */
+  problems: string[]
+}
+
+export interface TestBrowser extends AsyncDisposable {
+  /** Opens `url` in a profile of its own. */
+  visit(url: string, options?: PageOptions): Promise<Visit>
+}
+
+export const launchBrowser = async (): Promise<TestBrowser> => {
+  const executablePath = findChromium()
+  if (!executablePath) throw new Error('No Chromium on this machine; install chromium and run again.')
+  const browser = await chromium.launch({ executablePath, args: FLAGS })
+  return {
+    async visit(url, { viewport = DESKTOP, isClockHeld = false, ...options } = {}) {
+      const context = await browser.newContext({ viewport, ...options })
+      const page = await context.newPage()
+      const problems = watch(page)
+      if (isClockHeld) await page.clock.install()
+      const response = await page.goto(url)
+      if (response?.status() !== 200) throw new Error(`${url} answered ${response?.status()}.`)
+      return { page, problems, [Symbol.asyncDispose]: () => context.close() }
+    },
+    [Symbol.asyncDispose]: () => browser.close(),
+  }
+}
+
+/** What a person reads: text that is hidden does not count, and lines are lines. */
+// biome-ignore lint/performance/useDomNodeTextContent: the reason stands above
+export const textOf = (locator: Locator): Promise<string> => locator.innerText()
+
+export const textsOf = async (locator: Locator): Promise<string[]> => Promise.all((await locator.all()).map(textOf))
+
+/**
+ * Where the page is wider than the window: its own width, or the elements that stick out and are not in a part that
+ * scrolls or cuts off by itself. Empty when nothing does.
+ */
+export const overflows = (page: Page): Promise<string[]> =>
+  page.evaluate(() => {
+    const wide = document.documentElement.scrollWidth > innerWidth ? ['the document'] : []
+    const isClipped = (el: Element): boolean => {
+      const parent = el.parentElement
+      if (!parent || parent === document.body) return false
+      return getComputedStyle(parent).overflowX !== 'visible' || isClipped(parent)
+    }
+    const isOut = (el: Element) => {
+      const { right, left } = el.getBoundingClientRect()
+      return (right > innerWidth + 0.5 || left < -0.5) && !isClipped(el)
+    }
+    const out = [...document.querySelectorAll('body *')].filter(isOut)
+    return [...wide, ...out.map((el) => `${el.tagName.toLowerCase()}.${el.getAttribute('class')}`)]
+  })
+
+/** Kept only where somebody wants to look at them: in the folder that SLUICE_SCREENSHOTS names. */
+export const screenshot = async (page: Page, name: string): Promise<void> => {
+  const folder = process.env.SLUICE_SCREENSHOTS
+  if (!folder) return
+  mkdirSync(folder, { recursive: true })
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+}
+
+const watch = (page: Page): string[] => {
+  const problems: string[] = []
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text())
+  })
+  page.on('pageerror', (error) => problems.push(String(error)))
+  page.on('requestfailed', (request) => problems.push(`${request.url()} failed: ${request.failure()?.errorText}`))
+  page.on('response', (response) => {
+    if (response.status() >= 400) problems.push(`${response.url()} answered ${response.status()}`)
+  })
+  return problems
+}

@@ -26,8 +26,13 @@ export interface Outside {
 type Environment = Record<string, string | undefined>
 
 export const run = async (argv: readonly string[], outside: Outside): Promise<void> => {
-  if (argv[0] !== 'serve') {
-    process.exitCode = await runCli(argv, {
+  const [word, ...rest] = argv
+  if (word === 'serve' && rest.length > 0 && !rest.includes('--help')) {
+    process.stderr.write('sluice: serve takes no arguments; set HOST and PORT in the environment.\n')
+    process.exit(2)
+  }
+  if (word !== 'serve' || rest.length > 0) {
+    process.exitCode = await runCli(word === 'serve' ? ['help'] : argv, {
       environment: withDataDirEnv(outside.environment),
       stdout: (text) => void process.stdout.write(text),
       stderr: (text) => void process.stderr.write(text),

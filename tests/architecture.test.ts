@@ -48,7 +48,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/errors',
     'src/lib',
   ],
-  'src/cli': ['src/model', 'src/settings', 'src/auth', 'src/upstream', 'db', 'src/errors', 'src/lib'],
+  'src/cli': ['src/model', 'src/settings', 'src/auth', 'src/upstream', 'src/env', 'db', 'src/errors', 'src/lib'],
   'src/reader': ['src/model', 'src/errors', 'src/lib'],
   'src/reader-worker': ['src/model', 'db', 'src/errors', 'src/lib'],
   'src/routes': ['src/admin', 'src/proxy/handlers', 'src/http/assets'],

@@ -30,7 +30,7 @@ const AccountRow: FC<{ account: OverviewAccount; now: string }> = ({ account, no
   <li class="account" id={`account-${account.accountId}`}>
     <div class="account-name">
       <p class="account-title">
-        <strong>{account.displayName}</strong>
+        <strong title={account.displayName}>{account.displayName}</strong>
         {account.displayName !== account.email && <span class="muted">{account.email}</span>}
       </p>
       <span class="muted">{factsOf(account).join(' · ')}</span>
@@ -62,6 +62,12 @@ const Windows: FC<{ account: OverviewAccount; now: string }> = ({ account: { win
   )
 }
 
+/** Where the state says why, what would end it is worth more. */
+const NOT_UNTIL: Partial<Record<OverviewAccount['status'], string>> = {
+  paused: 'Not asked until it is resumed',
+  reauth_required: 'Not asked until its new auth.json is imported',
+}
+
 const Eligibility: FC<{ account: OverviewAccount; now: string }> = ({ account, now }) => {
   if (account.eligible)
     return (
@@ -75,7 +81,7 @@ const Eligibility: FC<{ account: OverviewAccount; now: string }> = ({ account, n
     <span class="eligible">
       {comesBack ? <ClockIcon /> : <CrossIcon />}
       <span>
-        {account.why ?? 'Not eligible now'}
+        {NOT_UNTIL[account.status] ?? account.why ?? 'Not eligible now'}
         {comesBack && (
           <>
             {account.until ? ' · back ' : ' · next check '}
@@ -90,7 +96,7 @@ const Eligibility: FC<{ account: OverviewAccount; now: string }> = ({ account, n
 const Evidence: FC<{ account: OverviewAccount; now: string }> = ({ account, now }) =>
   account.status === 'active' || account.status === 'paused' || !account.evidence ? null : (
     <span class="evidence muted">
-      {account.evidence}
+      {account.evidence.replace(/\.$/, '')}
       {account.since && (
         <>
           {', '}

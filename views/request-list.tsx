@@ -46,7 +46,9 @@ const RequestRow: FC<{ request: OverviewRequest; now: string }> = ({ request, no
       <Since at={request.startedAt} now={now} />
     </td>
     <td class="cell-key">{request.keyName ?? <span class="muted">no key</span>}</td>
-    <td class="cell-account">{request.accountName ?? <span class="muted">none</span>}</td>
+    <td class="cell-account" title={request.accountName ?? undefined}>
+      {request.accountName ?? <span class="muted">none</span>}
+    </td>
     <td class="cell-model">{request.model ? <code>{request.model}</code> : <span class="muted">–</span>}</td>
     <td class="cell-result">
       <Result request={request} />

@@ -26,7 +26,7 @@ export const FirstSteps: FC<Overview> = ({ baseUrl, accounts, isKeyRequired }) =
         <p>
           {isKeyRequired
             ? 'Every client needs one. It is shown once.'
-            : 'On this machine clients may go without, but a key tells them apart in the log. It is shown once.'}
+            : 'On this machine clients may go without one until you require keys. It is shown once.'}
         </p>
         <Command text={`curl -H 'content-type: application/json' -d '{"name":"my-laptop"}' ${baseUrl}/api/api-keys/`} />
       </li>

@@ -53,7 +53,14 @@ const listeningLog = () => {
     (message: string, fields: Fields = {}) => {
       lines.push({ level, message, fields })
     }
-  const log: Log = { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), writes: () => true, child: () => log }
+  const log: Log = {
+    error: at('error'),
+    warn: at('warn'),
+    info: at('info'),
+    debug: at('debug'),
+    writes: () => true,
+    child: () => log,
+  }
   return { log, lines }
 }
 

@@ -1,7 +1,6 @@
 /** Turns over HTTP, end to end in process: what the client gets, what the upstream saw, what the log says. */
 import { describe, expect, test } from 'bun:test'
 import { codexBody, eventsOf, testApp } from '../support/app.ts'
-import { faults } from '../support/upstream/faults.ts'
 
 const POST = 'POST /backend-api/codex/responses'
 const typesOf = (events: { type: string }[]) => events.map(({ type }) => type)
@@ -37,30 +36,4 @@ describe('a turn that goes well', () => {
     expect(response.headers.get('server-timing')).toMatch(/^admit;dur=\d+\.\d{3}, select;dur=\d+\.\d{3}, connect;dur=/)
     await response.text()
   })
-})
-
-describe('a failure before the commit point goes to another account unseen', () => {
-  const cases = {
-    'usage limit as status': faults.usageLimit({ resetsAt: 1_800_000_000 }),
-    'usage limit inside the stream': { failAfterCreated: { code: 'usage_limit_reached', message: 'used up' } },
-    'a refusal': faults.forbidden(),
-  }
-  for (const [name, fault] of Object.entries(cases))
-    test(name, async () => {
-      const { ask, members, upstream, attemptRows, rows } = testApp({ accounts: 2, settings: { routingStrategy: 'fill_first' } })
-      for (const { sim } of members) sim.next(fault)
-      members[1]?.sim.clearFaults()
-      members[0]?.sim.clearFaults()
-      const first = members[0]!
-      first.sim.next(fault)
-      const response = await ask(POST, { json: codexBody() })
-      const events = await eventsOf(response)
-      expect(response.status).toBe(200)
-      expect(events.at(-1)?.type).toBe('response.completed')
-      expect(events.filter(({ type }) => type === 'response.created')).toHaveLength(1)
-      expect(rows()).toHaveLength(1)
-      const tried = attemptRows().map(({ accountId }) => accountId)
-      if (tried[0] === first.id) expect(tried).toEqual([first.id, members[1]!.id])
-      expect(upstream.oddities).toEqual([])
-    })
 })

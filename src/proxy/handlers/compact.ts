@@ -1,4 +1,6 @@
 /** `POST …/responses/compact`: the upstream's own compact route, or, where that is gone, a Responses turn with a compaction trigger. */
+import type { Context } from 'hono'
+import type { AppEnv } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -7,10 +9,12 @@ import { attempt } from '../attempts.ts'
 import type { Flow } from '../flow.ts'
 import { compactFromResponse, compactToResponses } from '../formats/compact.ts'
 import type { JsonObject } from '../formats/responses-event.ts'
+import { normaliseResponses } from '../formats/v1-responses.ts'
 import type { Plane } from '../plane.ts'
+import type { RawBody } from '../raw-body.ts'
 import { spliceMembers } from '../splice.ts'
 import type { Turn } from '../turn.ts'
-import { releasing } from './responses.ts'
+import { releasing, withKeyPolicy } from './responses.ts'
 import { admitTurn, longLived, readTurnBody, refusePreviousResponse, rewritten } from './turn-route.ts'
 
 const COMPACT_PATH = '/codex/responses/compact'
@@ -20,9 +24,7 @@ const compact = (isNative: boolean) =>
     const raw = await readTurnBody(c, { isNative })
     const body = releasing(raw, () => {
       refusePreviousResponse(raw.json.previous_response_id)
-      const model = c.var.client.key?.enforcedModel
-      if (!model || model === raw.json.model) return raw
-      return { bytes: spliceMembers(raw.bytes, { model }), json: { ...raw.json, model }, hold: raw.hold }
+      return isNative ? withModel(raw, c.var.client.key?.enforcedModel) : translated(c, raw)
     })
     const asked = body.json
     const served = admitTurn(c, {
@@ -49,6 +51,20 @@ const compact = (isNative: boolean) =>
       retained === null ? response : compactFromResponse(response, retained),
     )
   })
+
+/** On the native route only the model a key enforces may change. */
+const withModel = (raw: RawBody, model: string | null | undefined): RawBody => {
+  if (!model || model === raw.json.model) return raw
+  return { bytes: spliceMembers(raw.bytes, { model }), json: { ...raw.json, model }, hold: raw.hold }
+}
+
+/** The upstream's compact route answers at once and stores nothing, so it knows neither `stream` nor `store` (client protocol §6). */
+const translated = (c: Context<AppEnv>, raw: RawBody): RawBody => {
+  const { body, dropped } = normaliseResponses(raw.json)
+  c.set('droppedFields', dropped)
+  const { stream: _stream, store: _store, ...unary } = withKeyPolicy(c, body)
+  return rewritten(raw, unary)
+}
 
 /** A 404 that names no code is about the route; one about the model names it. */
 const isRouteGone = (err: unknown): boolean =>

@@ -108,7 +108,9 @@ async function compact(c: C, world: World): Promise<Response> {
   const account = authenticate(received, world.accounts, world.ledger)
   const turn = judgeCompact({ ...received, account, bodyChars: received.bodyText.length })
   await strike(c, world, account, 'compact')
-  const retained = turn.input.filter((item) => item.role === 'user' || item.role === 'developer')
+  const retained = turn.input
+    .filter((item) => item.role === 'user' || item.role === 'developer')
+    .map((item) => ({ type: 'message', ...item }))
   const encrypted_content = encryptedFor(account.chatgptAccountId, world.mint)
   const summary = { type: 'compaction', id: world.mint('cmp'), encrypted_content }
   return c.json({

@@ -1,4 +1,4 @@
-/** `npm start` and `npm test` on Node's built-ins alone: finds the pinned Bun, installs what changed, hands over. */
+/** `npm start`, `npm test` and `npm run sluice` on Node's built-ins alone: finds the pinned Bun, installs what changed, hands over. */
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,6 +17,8 @@ const COMMANDS = {
     run: ['src/main.ts', 'serve'],
     env: { NODE_ENV: process.env.NODE_ENV ?? 'production' },
   },
+  /** `npm run sluice -- accounts import FILE`: the command line, where Bun may not be on PATH. */
+  sluice: { install: 'production', run: ['src/main.ts'], env: {} },
   test: { install: 'all', run: ['scripts/test.ts'], env: {} },
 }
 

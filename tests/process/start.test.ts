@@ -93,7 +93,7 @@ test('without the pinned Bun and without npx the message says what to install', 
 test.each([[[]], [['deploy']], [['toString']]])('%j is answered with the usage', async (args) => {
   const { exitCode, stderr } = await run(args)
   expect(exitCode).toBe(1)
-  expect(stderr).toContain('Usage: node scripts/run.mjs start|test')
+  expect(stderr).toContain('Usage: node scripts/run.mjs start|sluice|test')
 })
 
 test.each(['SIGTERM', 'SIGINT'] as const)('%s reaches the server, which ends in its own time', async (signal) => {

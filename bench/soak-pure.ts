@@ -11,8 +11,9 @@ import {
   nextState,
 } from '../src/model/account-state.ts'
 import type { UsageSnapshot } from '../src/model/usage-windows.ts'
-import { type Candidate, type PolicyContext, STRATEGIES, type Strategy } from '../src/proxy/policies.ts'
+import type { Candidate, PolicyContext, Strategy } from '../src/proxy/policies.ts'
 import { select } from '../src/proxy/select.ts'
+import { STRATEGIES } from '../src/settings/schema.ts'
 import type { SoakContext } from './soak-step.ts'
 
 type Draw = { below: (n: number) => number; pick: <T>(from: readonly T[]) => T; float: () => number }

@@ -1,16 +1,9 @@
 /** The life of an upstream account as one pure function: what an event makes of a state, and why an account is out of use. */
+import type { AccountStatus } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
 import { hasUsableCredits, isExhausted, MAX_RESET_AHEAD_MS, type UsageSnapshot } from './usage-windows.ts'
 
-export const ACCOUNT_STATUSES = [
-  'active',
-  'rate_limited',
-  'quota_exceeded',
-  'paused',
-  'reauth_required',
-  'deactivated',
-] as const
-export type AccountStatus = (typeof ACCOUNT_STATUSES)[number]
+export type { AccountStatus }
 
 /** Times are ms since epoch. A block has a cause, evidence, `since`, and either `until` or `nextCheckAt`. */
 export interface AccountState {

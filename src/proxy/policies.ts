@@ -1,22 +1,12 @@
 /** The selection strategies: pure orderings of accounts that may all serve, by what is left, what is in flight, and a seeded random. */
+import type { RoutingPolicy } from '../../db/schema/accounts.ts'
 import type { Health } from '../model/account-health.ts'
 import type { AccountState } from '../model/account-state.ts'
 import { capacityCredits, isExhausted, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
+import type { Settings } from '../settings/schema.ts'
 
-export const STRATEGIES = [
-  'capacity_weighted',
-  'usage_weighted',
-  'round_robin',
-  'relative_availability',
-  'fill_first',
-  'sequential_drain',
-  'reset_drain',
-  'single_account',
-] as const
-export type Strategy = (typeof STRATEGIES)[number]
-
-export const ROUTING_POLICIES = ['normal', 'burn_first', 'preserve'] as const
-export type RoutingPolicy = (typeof ROUTING_POLICIES)[number]
+export type { RoutingPolicy }
+export type Strategy = Settings['routingStrategy']
 
 export interface Candidate {
   id: string

@@ -1,11 +1,13 @@
 /** Who is chosen, why the others are not, and what a client is told when nobody is left. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { ROUTING_POLICIES } from '../../db/schema/accounts.ts'
 import { openAiError } from '../../src/errors.ts'
 import { HEALTHY, type Health } from '../../src/model/account-health.ts'
 import { ACTIVE, type AccountState } from '../../src/model/account-state.ts'
-import { type Candidate, type PolicyContext, ROUTING_POLICIES, STRATEGIES } from '../../src/proxy/policies.ts'
+import type { Candidate, PolicyContext } from '../../src/proxy/policies.ts'
 import { type SelectionNeeds, select, selectionError } from '../../src/proxy/select.ts'
+import { STRATEGIES } from '../../src/settings/schema.ts'
 import { holds, seededRandom } from '../support/property.ts'
 import { aContext, anAccount, DAY_MS, limited, NOW, needs, used } from './candidates.ts'
 

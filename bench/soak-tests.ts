@@ -1,19 +1,19 @@
 /** Runs the repository's own property tests again with many more runs; they read the count from `PROPERTY_RUNS`. */
-import { Skipped, type SoakContext } from './soak-step.ts'
+import type { SoakContext } from './soak-step.ts'
 
 const RUNS = 10_000
 
-/** Finds the test files that honour `PROPERTY_RUNS` and runs them in one `bun test`. Fails with its output. */
+/** Finds the test files with properties and runs them in one `bun test`. Fails with its output. */
 export async function propertyTests({ scale, seed }: SoakContext): Promise<string> {
   const files: string[] = []
   for await (const file of new Bun.Glob('tests/**/*.test.ts*').scan()) {
-    if (!file.includes('node_modules') && (await Bun.file(file).text()).includes('PROPERTY_RUNS'))
+    if (!file.includes('node_modules') && (await Bun.file(file).text()).includes('support/property.ts'))
       files.push(`./${file}`)
   }
-  if (files.length === 0) throw new Skipped('no test reads PROPERTY_RUNS yet')
+  if (files.length === 0) throw new Error('no test file uses tests/support/property.ts')
   const runs = Math.ceil(RUNS * scale)
   const child = Bun.spawn(['bun', 'test', '--timeout', '600000', ...files.sort()], {
-    env: { ...process.env, PROPERTY_RUNS: String(runs), PROPERTY_SEED: String(seed) },
+    env: { ...process.env, PROPERTY_RUNS: String(runs), SEED: String(seed) },
     stdout: 'pipe',
     stderr: 'pipe',
   })

@@ -6,9 +6,12 @@ const given = Number.parseInt(process.env.SEED ?? '', 10)
 /** The seed of this run: from the environment, else random. */
 export const SEED = Number.isNaN(given) ? Math.floor(Math.random() * 0x7fff_ffff) : given
 
+/** `PROPERTY_RUNS=10000 bun test …`: the large numbers of `bun run soak`. */
+const wanted = Number.parseInt(process.env.PROPERTY_RUNS ?? '', 10)
+
 /** Asserts a fast-check property; a failure names the seed that repeats it. */
 export const holds = <Ts>(property: fc.IRawProperty<Ts>, runs = 500): void => {
-  withSeed(() => fc.assert(property, { seed: SEED, numRuns: runs }))
+  withSeed(() => fc.assert(property, { seed: SEED, numRuns: Number.isNaN(wanted) ? runs : wanted }))
 }
 
 /** Runs a test body that draws from `random`; a failure names the seed that repeats it. */

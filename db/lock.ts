@@ -21,7 +21,7 @@ export class FolderLockedError extends Error {
 
 /**
  * Takes the folder until `release` or the end of the process, however it ends: the lock is the kernel's, held by a
- * database under BEGIN EXCLUSIVE. Throws `FolderLockedError` at once when another process, or this one, has it.
+ * database under BEGIN EXCLUSIVE. Keep what is returned: with it the lock is collected. Throws `FolderLockedError` at once when another process, or this one, has it.
  */
 export function acquireFolderLock(dir: string): FolderLock {
   const path = join(dir, 'sluice.lock')

@@ -11,7 +11,7 @@ export interface OpenedDatabase {
 }
 
 export interface OpenOptions {
-  /** Receives what an `onChange` listener throws. By default the process ends: a memory view that is stale is a fault. */
+  /** Receives what an `onChange` listener throws. By default it is an uncaught exception: a command ends, the server logs it. */
   onListenerError?: (error: unknown) => void
 }
 
@@ -22,7 +22,7 @@ export interface OpenOptions {
 export function openDatabase(path: string, options: OpenOptions = {}): OpenedDatabase {
   if (path !== ':memory:') makePrivate(path)
   const sqlite = new Database(path, { strict: true })
-  sqlite.run('PRAGMA busy_timeout = 5000')
+  waitForLocksAtMost(sqlite, 5000)
   sqlite.run('PRAGMA journal_mode = WAL')
   sqlite.run('PRAGMA synchronous = FULL')
   sqlite.run('PRAGMA foreign_keys = ON')
@@ -33,10 +33,15 @@ export function openDatabase(path: string, options: OpenOptions = {}): OpenedDat
 /** Opens an existing `path` for reading only. It sees every commit of the writer; a write on it throws. */
 export function readerDatabase(path: string, options: OpenOptions = {}): OpenedDatabase {
   const sqlite = new Database(path, { strict: true, readonly: true })
-  sqlite.run('PRAGMA busy_timeout = 5000')
+  waitForLocksAtMost(sqlite, 5000)
   sqlite.run('PRAGMA query_only = ON')
   setMemory(sqlite)
   return { sqlite, db: wrap(sqlite, options) }
+}
+
+/** How long a statement waits for another process's lock before it throws SQLITE_BUSY. The event loop waits with it. */
+export function waitForLocksAtMost(sqlite: Database, ms: number): void {
+  sqlite.run(`PRAGMA busy_timeout = ${ms}`)
 }
 
 /** Before SQLite sees it, so the file is at no moment readable for others; its `-wal` and `-shm` take over the mode. */
@@ -50,12 +55,12 @@ function setMemory(sqlite: Database): void {
   sqlite.run('PRAGMA cache_size = -16000')
 }
 
-function wrap(sqlite: Database, { onListenerError = endProcess }: OpenOptions): Db {
+function wrap(sqlite: Database, { onListenerError = throwUncaught }: OpenOptions): Db {
   const driver = drizzle(sqlite, { casing: 'snake_case' }) as unknown as Driver // as: drizzle types run() as void
   return asDb(driver, onListenerError)
 }
 
-function endProcess(error: unknown): void {
+function throwUncaught(error: unknown): void {
   queueMicrotask(() => {
     throw error
   })

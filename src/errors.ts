@@ -93,9 +93,13 @@ export class AppError extends Error {
     this.status = extra.status ?? CODES[code][0]
   }
 
-  /** Anything unknown becomes `internal_error` with its cause kept for the log. */
+  /** Anything unknown becomes `internal_error` with its cause kept for the log; a database locked by others is `busy`. */
   static from(err: unknown): AppError {
-    return err instanceof AppError ? err : new AppError('internal_error', { cause: err })
+    if (err instanceof AppError) return err
+    const isLocked = err instanceof Error && 'code' in err && String(err.code).startsWith('SQLITE_BUSY')
+    return isLocked
+      ? new AppError('busy', { retryAfterSeconds: 1, cause: err })
+      : new AppError('internal_error', { cause: err })
   }
 }
 

@@ -1,11 +1,8 @@
 /** What the process does once it is set up: `serve`, or one of the commands. Every failure before listening is one sentence. */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { parseEnv } from 'node:util'
 import { FolderLockedError } from '../db/lock.ts'
 import { runCli } from './cli/main.ts'
 import { FolderError, openFolder } from './cli/open-folder.ts'
-import { type Config, ConfigError, dataDirOf, readConfig } from './env.ts'
+import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
 import { systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { systemRandom } from './lib/random.ts'
@@ -31,16 +28,13 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
     process.stderr.write('sluice: serve takes no arguments; set HOST and PORT in the environment.\n')
     process.exit(2)
   }
-  if (word !== 'serve' || rest.length > 0) {
+  try {
+    if (word === 'serve' && rest.length === 0) return await serve(outside)
     process.exitCode = await runCli(word === 'serve' ? ['help'] : argv, {
-      environment: withDataDirEnv(outside.environment),
+      environment: withEnvFile(outside.environment),
       stdout: (text) => void process.stdout.write(text),
       stderr: (text) => void process.stderr.write(text),
     })
-    return
-  }
-  try {
-    await serve(outside)
   } catch (err) {
     process.stderr.write(`sluice: ${explain(err)}\n`)
     process.exit(1)
@@ -48,7 +42,7 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
 }
 
 const serve = async ({ environment, fetch, timeout, maxTurns }: Outside): Promise<void> => {
-  const config = readConfig(withDataDirEnv(environment))
+  const config = readConfig(withEnvFile(environment))
   const log = createLog({
     level: config.LOG_LEVEL,
     format: config.LOG_FORMAT,
@@ -73,15 +67,6 @@ const serve = async ({ environment, fetch, timeout, maxTurns }: Outside): Promis
   survive(log)
   drainOnSignal(server, log)
   greet(server, config)
-}
-
-/** Variables of the process win over those of the `.env` in the data folder. */
-const withDataDirEnv = (environment: Environment): Environment => {
-  try {
-    return { ...parseEnv(readFileSync(join(dataDirOf(environment), '.env'), 'utf8')), ...environment }
-  } catch {
-    return environment // no such file, the usual case
-  }
 }
 
 /** A fault in one request must not end the others; it is logged whole. */

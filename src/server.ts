@@ -1,6 +1,8 @@
 /** The running service: builds what requests can reach, keeps the memory views true to the database, listens, and drains. */
-import { announceAll, onChange, type Topic } from '../db/commit.ts'
+import { announceAll, onChange } from '../db/commit.ts'
 import { acquireFolderLock } from '../db/lock.ts'
+import { type MemoryView, MemoryViews } from '../db/memory-views.ts'
+import { waitForLocksAtMost } from '../db/open.ts'
 import { watchDatabase } from '../db/watch.ts'
 import { app } from './app.ts'
 import type { Bindings } from './bindings.ts'
@@ -68,9 +70,10 @@ export const buildBindings = (world: World): Bindings => {
   })
   const affinity = new AffinityMap()
   affinity.load(db)
+  affinity.keepOnly(idsOf(pool))
   const pulse = new Pulse(clock)
   const upstream = { dial, clock, baseUrl: config.UPSTREAM_BASE_URL }
-  const bindings: Bindings = {
+  const bindings: Omit<Bindings, 'views'> = {
     db,
     reader: world.reader,
     settings,
@@ -91,22 +94,33 @@ export const buildBindings = (world: World): Bindings => {
     env: config,
     lifecycle: { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns },
   }
-  onChange(db, (topics) => reload(bindings, topics))
-  return bindings
+  const views = new MemoryViews(viewsOf(bindings), { clock, log })
+  onChange(db, (topics) => views.changed(topics))
+  return { ...bindings, views }
 }
 
-/** The ledger is written first: what it holds would be lost from a view that is read again. While it cannot be, memory is right. */
-const reload = (bindings: Bindings, topics: ReadonlySet<Topic>): void => {
-  const { db, settings, keys, firewall, catalog, pool, affinity, ledger, plane } = bindings
-  if (topics.has('settings')) settings.reload()
-  if (topics.has('keys') || topics.has('affinity')) ledger.flush()
-  if (topics.has('keys') && ledger.healthy) keys.reload()
-  if (topics.has('firewall')) firewall.reload()
-  if (topics.has('catalog')) catalog.reload()
-  if (topics.has('accounts')) plane.credentials.reload()
-  if (topics.has('accounts') || topics.has('catalog')) pool.reload()
-  if (topics.has('affinity') && ledger.healthy) affinity.load(db)
+/** The ledger is written before the keys are read: their rows lack what it holds. While it cannot be, memory is right. */
+const viewsOf = ({ settings, keys, firewall, catalog, pool, affinity, ledger, plane }: Omit<Bindings, 'views'>) => {
+  const hasWrittenLedger = () => {
+    ledger.flush()
+    return ledger.healthy
+  }
+  const views: MemoryView[] = [
+    { name: 'settings', topics: ['settings'], reload: () => settings.reload() },
+    { name: 'keys', topics: ['keys'], canReload: hasWrittenLedger, reload: () => keys.reload() },
+    { name: 'firewall', topics: ['firewall'], reload: () => firewall.reload() },
+    { name: 'catalog', topics: ['catalog'], reload: () => catalog.reload() },
+    { name: 'credentials', topics: ['accounts'], reload: () => plane.credentials.reload() },
+    { name: 'pool', topics: ['accounts', 'catalog'], reload: () => pool.reload() },
+    { name: 'affinity', topics: ['accounts', 'affinity'], reload: () => affinity.keepOnly(idsOf(pool)) },
+  ]
+  return views
 }
+
+const idsOf = (pool: Pool): ReadonlySet<string> => new Set(pool.all().map(({ id }) => id))
+
+/** A lock of another process stops all streams as long as we wait for it; what a turn leaves behind is tried again. */
+const BUSY_MS = 250
 
 export interface RunningServer {
   url: string
@@ -119,6 +133,7 @@ export interface RunningServer {
 export const startServer = (world: World): RunningServer => {
   const { config, folder, clock, log } = world
   const lock = acquireFolderLock(folder.dir)
+  waitForLocksAtMost(folder.sqlite, BUSY_MS)
   const bindings = buildBindings(world)
   const schedule = new Schedule({
     clock,
@@ -150,7 +165,10 @@ export const startServer = (world: World): RunningServer => {
     await server.stop(true)
     stopWatching()
     await schedule.stop()
+    await bindings.plane.credentials.settled(REFRESH_GRACE_MS)
+    bindings.pool.stop()
     bindings.ledger.stop()
+    bindings.views.stop()
     bindings.reader.stop()
     folder.close()
     lock.release()
@@ -159,6 +177,8 @@ export const startServer = (world: World): RunningServer => {
 }
 
 const DRAIN_BEAT_MS = 50
+/** A token that is being renewed is lost with its account when its answer is not stored. */
+const REFRESH_GRACE_MS = 4000
 /** For the terminal events of the turns that were cut off to reach their clients. */
 const FAREWELL_MS = 500
 

@@ -8,7 +8,7 @@ import { AppError } from '../errors.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { type AuthFile, type ImportFailure, readAuthFiles, importAccounts as store } from '../model/account-import.ts'
-import type { AccountRow } from '../model/accounts.ts'
+import type { ImportedRow } from '../model/accounts.ts'
 
 const MAX_BYTES = 32 * 1024 * 1024
 const FIELD = 'auth_json'
@@ -60,12 +60,13 @@ const allBad = (failures: readonly ImportFailure[]): AppError =>
     details: { failures },
   })
 
-const answerFor = ({ id: accountId, email, workspaceId, workspaceLabel, seatType, planType, status }: AccountRow) => ({
+const answerFor = ({ id: accountId, email, workspaceId, workspaceLabel, seatType, planType, ...row }: ImportedRow) => ({
   accountId,
   email,
   workspaceId,
   workspaceLabel,
   seatType,
   planType,
-  status,
+  status: row.status,
+  tokensKept: row.tokensKept,
 })

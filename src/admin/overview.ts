@@ -1,10 +1,12 @@
 /** `/dashboard`: how the service is, what each account can do now, and the last requests. */
+
 import type { Context } from 'hono'
 import { OverviewPage } from '../../views/overview.tsx'
 import type { AppEnv } from '../bindings.ts'
 import { open, requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { reply } from '../http/reply.tsx'
+import { iso, isoOrNull } from '../lib/iso.ts'
 import type { AccountView } from '../model/account-view.ts'
 import type { RecentRequest } from '../model/request-view.ts'
 import type { UsageWindow } from '../model/usage-windows.ts'
@@ -154,7 +156,3 @@ const wireAccount = (account: AccountView): OverviewAccount => ({
 
 const wireWindow = (window: UsageWindow | null): OverviewWindow | null =>
   window && { ...window, resetAt: isoOrNull(window.resetAt) }
-
-const iso = (ms: number): string => new Date(ms).toISOString()
-
-const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))

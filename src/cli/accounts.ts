@@ -1,7 +1,9 @@
 /** `sluice accounts …`: upstream accounts, written straight to the database. */
+
 import { readFile } from 'node:fs/promises'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { systemClock } from '../lib/clock.ts'
+import { isoOrNull } from '../lib/iso.ts'
 import { systemRandom } from '../lib/random.ts'
 import { type AuthFile, type ImportFailure, importAccounts, readAuthFiles } from '../model/account-import.ts'
 import { nextState } from '../model/account-state.ts'
@@ -9,6 +11,7 @@ import {
   type AccountRow,
   deleteAccount,
   displayName,
+  type ImportedRow,
   listAccounts,
   pauseAccount,
   reactivateAccount,
@@ -43,14 +46,19 @@ const importFiles: Command = async (args, io) => {
     const known = new Set(listAccounts(db).map(({ id }) => id))
     const doing = { sealer, random: systemRandom, actor: cliActor() }
     const rows = accounts.length === 0 ? [] : commit(db, (tx) => importAccounts(tx, accounts, doing))
-    if (values.json) printJson(io, { accounts: rows.map((row) => facts(row, null)), failures })
-    else
-      for (const row of rows)
-        io.stdout(`${known.has(row.id) ? 'Renewed' : 'Imported'} ${row.email} (${row.planType}) as ${row.id}\n`)
+    if (values.json) printJson(io, { accounts: rows.map(importedFacts), failures })
+    else for (const row of rows) io.stdout(outcomeOf(row, known.has(row.id)))
     for (const { message } of failures) io.stderr(`sluice: ${message}\n`)
     return failures.length === 0 ? 0 : 1
   })
 }
+
+const importedFacts = (row: ImportedRow) => ({ ...facts(row, null), tokensKept: row.tokensKept })
+
+const outcomeOf = ({ id, email, planType, tokensKept }: ImportedRow, wasKnown: boolean): string =>
+  tokensKept
+    ? `Kept ${email} (${planType}) as ${id}: the stored tokens are at least as new as the file's\n`
+    : `${wasKnown ? 'Renewed' : 'Imported'} ${email} (${planType}) as ${id}\n`
 
 const readFiles = async (names: readonly string[]): Promise<{ files: AuthFile[]; failures: ImportFailure[] }> => {
   const files: AuthFile[] = []
@@ -96,18 +104,16 @@ const facts = (row: AccountRow, usage: UsageSnapshot | null) => {
     status,
     cause,
     evidence,
-    until: iso(until ?? nextCheckAt),
+    until: isoOrNull(until ?? nextCheckAt),
     usedPercent: {
       fiveHour: used(usage?.windows.fiveHour),
       weekly: used(usage?.windows.weekly),
       monthly: used(usage?.windows.monthly),
     },
-    lastRefreshAt: iso(row.lastRefreshAt),
+    lastRefreshAt: isoOrNull(row.lastRefreshAt),
   }
 }
 type Facts = ReturnType<typeof facts>
-
-const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
 const cells = ({ accountId, displayName: name, planType, status, until, usedPercent }: Facts): string[] => [
   accountId,

@@ -1,5 +1,7 @@
 /** `sluice settings …`: what the dashboard's settings page changes, from a shell. */
+
 import { commit, type Tx } from '../../db/commit.ts'
+import { parseJson } from '../lib/json.ts'
 import { append } from '../model/audit.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
@@ -67,14 +69,6 @@ const readValue = (name: SettingName, given: string): unknown => {
   }
   const reason = schema.safeParse(candidates[0] ?? given).error?.issues[0]?.message
   throw new UsageError(`${name} cannot be "${given}": ${reason}`)
-}
-
-const parseJson = (given: string): unknown => {
-  try {
-    return JSON.parse(given)
-  } catch {
-    return undefined
-  }
 }
 
 const settingName = (given: string): SettingName => {

@@ -3,7 +3,7 @@ import type { Tx } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
-import { type AccountRow, importAccount } from './accounts.ts'
+import { type ImportedRow, importAccount } from './accounts.ts'
 import type { Actor } from './audit.ts'
 import { type ImportedAccount, parseAuthJson } from './auth-json.ts'
 
@@ -37,16 +37,16 @@ export const readAuthFiles = (files: readonly AuthFile[]): ReadAuthFiles => {
   return read
 }
 
-/** Stores them in one commit, in their order; two files of one seat are one account. */
+/** Stores them in one commit, in their order; two files of one seat are one account, whose tokens are kept if neither is newer. */
 export const importAccounts = (
   tx: Tx,
   accounts: readonly ImportedAccount[],
   doing: { sealer: Sealer; random: Random; actor: Actor },
-): AccountRow[] => {
-  const rows = new Map<string, AccountRow>()
+): ImportedRow[] => {
+  const rows = new Map<string, ImportedRow>()
   for (const account of accounts) {
     const row = importAccount(tx, account, doing)
-    rows.set(row.id, row)
+    rows.set(row.id, { ...row, tokensKept: row.tokensKept && (rows.get(row.id)?.tokensKept ?? true) })
   }
   return [...rows.values()]
 }

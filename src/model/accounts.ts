@@ -39,20 +39,27 @@ export const usageOf = (db: Db): Map<string, UsageSnapshot> =>
       .map((row) => [row.accountId, row.snapshot as UsageSnapshot]), // as: only `saveUsage` and the ledger write it
   )
 
+export interface ImportedRow extends AccountRow {
+  /** The stored tokens stand: they are at least as new as the file's. */
+  tokensKept: boolean
+}
+
 /**
  * Adds the account, or renews the tokens of the one with the same seat (e-mail, workspace, user). A renewed account
- * that needed a sign-in is active again; a paused one stays paused.
+ * that needed a sign-in is active again; a paused one stays paused. A file older than the last renewal changes nothing
+ * unless a sign-in is needed: its refresh token is spent, and to send it again would end the account.
  */
 export const importAccount = (
   tx: Tx,
   imported: ImportedAccount,
   { sealer, random, actor }: { sealer: Sealer; random: Random; actor: Actor },
-): AccountRow => {
+): ImportedRow => {
   const { identity, tokens } = imported
   const existing = findSeat(tx, identity)
+  const tokensKept = existing !== undefined && !isNewer(imported, existing, sealer)
   const id = existing?.id ?? random.id('acc')
   const renewed = { ...identity, ...sealTokens(sealer, id, tokens), lastRefreshAt: imported.lastRefreshAt ?? actor.at }
-  if (existing) {
+  if (existing && !tokensKept) {
     const state =
       existing.status === 'paused'
         ? stateOf(existing)
@@ -61,16 +68,23 @@ export const importAccount = (
       .set({ ...renewed, ...state })
       .where(eq(accounts.id, id))
       .run()
-  } else
+  } else if (!existing)
     tx.insert(accounts)
       .values({ id, createdAt: actor.at, ...renewed })
       .run()
   append(tx, actor, 'account_imported', {
     target: id,
-    details: { email: identity.email, renewed: existing !== undefined },
+    details: { email: identity.email, renewed: existing !== undefined && !tokensKept, tokensKept },
   })
   notice(tx, 'accounts')
-  return getAccount(tx, id)
+  return { ...getAccount(tx, id), tokensKept }
+}
+
+/** Tokens that are stored already are not stored again: a renewal of theirs that is under way would find its row changed. */
+const isNewer = ({ tokens, lastRefreshAt }: ImportedAccount, existing: AccountRow, sealer: Sealer): boolean => {
+  if (existing.status === 'reauth_required' || existing.status === 'deactivated') return true
+  if (openTokens(sealer, existing).refreshToken === tokens.refreshToken) return false
+  return lastRefreshAt === null || lastRefreshAt >= existing.lastRefreshAt
 }
 
 const findSeat = (tx: Tx, { email, chatgptAccountId, chatgptUserId }: AccountIdentity): AccountRow | undefined =>

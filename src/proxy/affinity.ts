@@ -3,7 +3,7 @@
  * start, so that a restart loses no owner. Keys are SHA-256; neither session ids nor ciphertext are kept.
  */
 import { createHash } from 'node:crypto'
-import { desc } from 'drizzle-orm'
+import { desc, eq } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
 
@@ -21,25 +21,43 @@ export interface AffinityRow extends Owner {
   keyHash: string
 }
 
-/** About 200 bytes each. */
+/** Of a kind; about 200 bytes each. */
 const MAX_ENTRIES = 100_000
 /** A use is written again only when the stored one is older than this. */
 const TOUCH_MS = 60_000
 
 export class AffinityMap {
+  readonly #maxEntries: number
   readonly #owners: Record<AffinityKind, Map<string, Owner>> = { conversation: new Map(), ciphertext: new Map() }
+  #accountIds: ReadonlySet<string> = new Set()
 
-  /** Fills the memory from the rows, newest last. */
+  /** At most `maxEntries` of each kind. */
+  constructor(maxEntries = MAX_ENTRIES) {
+    this.#maxEntries = maxEntries
+  }
+
+  /** Fills the memory from the rows, newest last. Once, at start: from then on memory knows more than the rows. */
   load(db: Db): void {
-    for (const kind of ['conversation', 'ciphertext'] as const) this.#owners[kind].clear()
-    const rows = db
-      .select()
-      .from(affinity)
-      .orderBy(desc(affinity.usedAt))
-      .limit(2 * MAX_ENTRIES)
-      .all()
-    for (const { kind, keyHash, accountId, mixed, usedAt } of rows.reverse())
-      this.#owners[kind].set(keyHash, { accountId, mixed, usedAt })
+    for (const kind of ['conversation', 'ciphertext'] as const) {
+      const rows = db
+        .select()
+        .from(affinity)
+        .where(eq(affinity.kind, kind))
+        .orderBy(desc(affinity.usedAt))
+        .limit(this.#maxEntries)
+        .all()
+      for (const { keyHash, accountId, mixed, usedAt } of rows.reverse())
+        this.#owners[kind].set(keyHash, { accountId, mixed, usedAt })
+    }
+  }
+
+  /** Forgets what accounts owned that were there at the last call and are no more; costs nothing while all are. */
+  keepOnly(accountIds: ReadonlySet<string>): void {
+    const hasLost = [...this.#accountIds].some((id) => !accountIds.has(id))
+    this.#accountIds = accountIds
+    if (!hasLost) return
+    for (const owners of Object.values(this.#owners))
+      for (const [keyHash, { accountId }] of owners) if (!accountIds.has(accountId)) owners.delete(keyHash)
   }
 
   get(kind: AffinityKind, keyHash: string, now: number, maxAgeMs: number): Owner | null {
@@ -60,7 +78,7 @@ export class AffinityMap {
       return null
     owners.delete(keyHash) // set() alone would keep the old place in the order of eviction
     owners.set(keyHash, { accountId, mixed, usedAt: now })
-    if (owners.size > MAX_ENTRIES) owners.delete(owners.keys().next().value!) // size > 0
+    if (owners.size > this.#maxEntries) owners.delete(owners.keys().next().value!) // size > 0
     return { kind, keyHash, accountId, mixed, usedAt: now }
   }
 

@@ -1,18 +1,19 @@
 /** The live accounts: in-flight turns, health, usage and state in memory, and the lease every turn holds while one serves it. */
-import { commit, type Db } from '../../db/commit.ts'
+import type { Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { HEALTHY, type Health, type HealthEvent, nextHealth } from '../model/account-health.ts'
-import { type AccountEvent, type AccountState, nextState } from '../model/account-state.ts'
+import { type AccountEvent, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
-import { type AccountRow, displayName, listAccounts, savePlan, saveState, stateOf, usageOf } from '../model/accounts.ts'
+import { type AccountRow, displayName, listAccounts, usageOf } from '../model/accounts.ts'
 import { mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import { accountTag } from '../upstream/headers.ts'
 import { describeAccounts } from './describe.ts'
 import type { Candidate, PolicyContext } from './policies.ts'
 import { type Considered, type Selection, type SelectionNeeds, select, selectionError } from './select.ts'
+import { StateWriter } from './state-writer.ts'
 
 export interface LiveAccount extends Candidate {
   readonly id: string
@@ -51,21 +52,24 @@ const IN_FLIGHT_PENALTY_PERCENT = 2.5
 
 export class Pool {
   readonly #deps: PoolDeps
+  readonly #writer: StateWriter
   #accounts = new Map<string, LiveAccount>()
   /** Turns that wait for a slot, first come first served. */
   readonly #waiting = new Set<() => void>()
 
   constructor(deps: PoolDeps) {
     this.#deps = deps
+    this.#writer = new StateWriter(deps)
     this.reload(usageOf(deps.db))
   }
 
-  /** Reads the rows again; what is live (leases, health, newer usage) is kept. */
+  /** Reads the rows again; what is live (leases, health, newer usage, what is not stored yet) is kept. */
   reload(usage: ReadonlyMap<string, UsageSnapshot> = new Map()): void {
     const next = new Map<string, LiveAccount>()
     for (const row of listAccounts(this.#deps.db)) {
-      const live = this.#accounts.get(row.id) ?? newAccount(row, usage.get(row.id) ?? null)
-      next.set(row.id, Object.assign(live, fromRow(row), { models: this.#deps.modelsOf(row.id) }))
+      const seen = { ...fromRow(row), ...this.#writer.present(row) }
+      const live = this.#accounts.get(row.id) ?? newAccount(row.id, { seen, usage: usage.get(row.id) ?? null })
+      next.set(row.id, Object.assign(live, seen, { models: this.#deps.modelsOf(row.id) }))
     }
     this.#accounts = next
     this.#wake()
@@ -157,7 +161,7 @@ export class Pool {
     for (const waiting of this.#waiting) waiting()
   }
 
-  /** Changes the state of an account, durably, when the event does change it. */
+  /** Changes the state of an account when the event does change it: in memory now, on disk right after. */
   apply(id: string, event: AccountEvent): void {
     const account = this.#accounts.get(id)
     if (!account) return
@@ -170,7 +174,7 @@ export class Pool {
       why: state.cause ?? '',
     })
     account.state = state
-    commit(this.#deps.db, (tx) => saveState(tx, id, state))
+    this.#writer.event(id, event)
   }
 
   health(id: string, event: HealthEvent): void {
@@ -193,7 +197,7 @@ export class Pool {
   #changePlan(account: LiveAccount, planType: string): void {
     this.#deps.log.info('account plan', { account: account.id, from: account.planType, to: planType })
     account.planType = planType
-    commit(this.#deps.db, (tx) => savePlan(tx, account.id, planType))
+    this.#writer.plan(account.id, planType)
   }
 
   #observeHealth(account: LiveAccount, at: number): void {
@@ -213,6 +217,11 @@ export class Pool {
     this.#wake()
   }
 
+  /** Stores what is not stored yet; nothing is written after it. */
+  stop(): void {
+    this.#writer.stop()
+  }
+
   #context(): PolicyContext {
     const settings = this.#deps.settings()
     return {
@@ -228,24 +237,20 @@ export class Pool {
   }
 }
 
-type FromRow = Pick<
-  LiveAccount,
-  'row' | 'planType' | 'routingPolicy' | 'state' | 'securityWorkAuthorized' | 'displayName'
->
+type FromRow = Pick<LiveAccount, 'row' | 'routingPolicy' | 'securityWorkAuthorized' | 'displayName'>
+type Seen = FromRow & Pick<LiveAccount, 'state' | 'planType'>
 
 const fromRow = (row: AccountRow): FromRow => ({
   row,
-  planType: row.planType,
   routingPolicy: row.routingPolicy,
-  state: stateOf(row) satisfies AccountState,
   securityWorkAuthorized: row.securityWorkAuthorized,
   displayName: displayName(row),
 })
 
-const newAccount = (row: AccountRow, usage: UsageSnapshot | null): LiveAccount => ({
-  id: row.id,
-  ...fromRow(row),
-  tag: accountTag(row.id),
+const newAccount = (id: string, { seen, usage }: { seen: Seen; usage: UsageSnapshot | null }): LiveAccount => ({
+  id,
+  ...seen,
+  tag: accountTag(id),
   health: HEALTHY satisfies Health,
   usage,
   inFlight: 0,

@@ -1,6 +1,7 @@
 /**
  * Access tokens of the accounts: kept in memory, refreshed one at a time per account, stored before they are used. A
- * refresh token spent twice kills its account upstream, so nothing here may run a refresh twice or drop its result.
+ * refresh token spent twice kills its account upstream, so nothing here may run a refresh twice or drop its result: an
+ * exchange goes on when nobody waits for it any more, and its tokens are offered to the database until it takes them.
  */
 import { commit, type Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
@@ -14,6 +15,11 @@ import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'
 
 const REFRESH_AFTER_MS = 8 * 86_400_000
 const FAILURE_COOLDOWN_MS = 5000
+/** How long anybody waits for a token. */
+const PATIENCE_MS = 8000
+/** Between tries to store it; doubles. */
+const FIRST_PAUSE_MS = 250
+const LONGEST_PAUSE_MS = 10_000
 
 interface Held {
   row: AccountRow
@@ -22,6 +28,7 @@ interface Held {
   staleAt: number
   /** No further try before this after a passing failure. */
   notBefore: number
+  /** What a waiting turn gets; set until the exchange has ended, also when it has been given up waiting for. */
   refreshing: Promise<AccountCredentials> | null
 }
 
@@ -38,6 +45,7 @@ export interface CredentialsDeps {
 export class Credentials {
   readonly #deps: CredentialsDeps
   #held = new Map<string, Held>()
+  readonly #exchanges = new Set<Promise<AccountCredentials>>()
 
   constructor(deps: CredentialsDeps) {
     this.#deps = deps
@@ -78,7 +86,7 @@ export class Credentials {
 
   /**
    * Replaces `rejected`, the access token the upstream did not take. When it was replaced already, the present one is
-   * returned. Throws `upstream_auth_failed` with a `RefreshError` as cause.
+   * returned. Throws `upstream_auth_failed` with a `RefreshError` as cause, after 8 s at the latest.
    */
   refresh(accountId: string, rejected: string): Promise<AccountCredentials> {
     const held = this.#get(accountId)
@@ -87,32 +95,73 @@ export class Credentials {
     const now = this.#deps.clock.now()
     if (now < held.notBefore)
       return Promise.reject(failed(new RefreshError('The last refresh failed a moment ago.', null)))
-    held.refreshing = this.#exchange(accountId, held).finally(() => {
+    held.refreshing = this.#atMostPatience(this.#track(accountId, held))
+    return held.refreshing
+  }
+
+  /** Until the exchange has ended and its tokens are stored, no other may begin: it would spend a dead refresh token. */
+  #track(accountId: string, held: Held): Promise<AccountCredentials> {
+    const exchange = this.#exchange(accountId, held).finally(() => {
+      this.#exchanges.delete(exchange)
       held.refreshing = null
       const current = this.#held.get(accountId)
       if (current) current.refreshing = null
     })
-    return held.refreshing
+    this.#exchanges.add(exchange)
+    return exchange
+  }
+
+  /** Turns go elsewhere when it takes too long; the exchange goes on, and its tokens are there for the next. */
+  #atMostPatience(exchange: Promise<AccountCredentials>): Promise<AccountCredentials> {
+    return new Promise((resolve, reject) => {
+      const late = failed(new RefreshError('The renewal of the token takes too long.', null))
+      const cancel = this.#deps.clock.after(PATIENCE_MS, () => reject(late))
+      exchange.finally(cancel).then(resolve, reject)
+    })
+  }
+
+  /** Resolves when no exchange is under way any more, after `graceMs` in any case. */
+  settled(graceMs: number): Promise<void> {
+    const { clock, log } = this.#deps
+    const all = Promise.allSettled(this.#exchanges)
+    return new Promise((resolve) => {
+      const cancel = clock.after(graceMs, () => {
+        log.error('tokens that were being renewed may be lost', { count: this.#exchanges.size })
+        resolve()
+      })
+      void all.then(cancel).then(resolve)
+    })
   }
 
   async #exchange(accountId: string, held: Held): Promise<AccountCredentials> {
-    const { db, sealer, clock, log, oauth, onPermanentFailure } = this.#deps
+    const { clock, log, oauth, onPermanentFailure } = this.#deps
     try {
       const tokens = await refreshTokens(oauth, held.tokens)
-      const at = clock.now()
-      const previousSealed = held.row.refreshTokenSealed
-      const isStored = commit(db, (tx) => storeTokens(tx, { id: accountId, previousSealed, tokens, sealer, at }))
+      const isStored = await this.#store(held, tokens)
       if (!isStored) log.warn('an account changed while its token was refreshed', { account: accountId })
-      return {
-        ...credentialsOf(held),
-        accessToken: isStored ? tokens.accessToken : this.#get(accountId).tokens.accessToken,
-      }
+      return isStored
+        ? { ...credentialsOf(held), accessToken: tokens.accessToken }
+        : credentialsOf(this.#get(accountId))
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause
       held.notBefore = clock.now() + FAILURE_COOLDOWN_MS
       log.warn('a token refresh failed', { account: accountId, why: cause.message })
       if (cause.code !== null) onPermanentFailure(accountId, cause.code, cause.message)
       throw failed(cause)
+    }
+  }
+
+  /** Tries until the database takes them: they are the only living ones. False when the account was changed meanwhile. */
+  async #store({ row }: Held, tokens: AccountTokens): Promise<boolean> {
+    const { db, sealer, clock, log } = this.#deps
+    const change = { id: row.id, previousSealed: row.refreshTokenSealed, tokens, sealer, at: clock.now() }
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      try {
+        return commit(db, (tx) => storeTokens(tx, change))
+      } catch (err) {
+        log.error('renewed tokens could not be stored yet', { account: row.id, err })
+      }
+      await clock.sleep(pauseMs)
     }
   }
 

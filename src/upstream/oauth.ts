@@ -1,12 +1,15 @@
 /** The token endpoint of the identity service: one refresh grant, and what its refusals mean. */
+
 import { z } from 'zod'
+import { parseJson } from '../lib/json.ts'
 import type { AccountTokens } from '../model/auth-json.ts'
 import type { Dial } from './dial.ts'
 import { USER_AGENT } from './headers.ts'
 
 export const CLIENT_ID = 'app_EMoamEEZ73f0CkXaXp7hrann'
 const SCOPE = 'openid profile email'
-const TIMEOUT_MS = 8000
+/** Long, because an answer that is cut off may hold the only living refresh token; nobody waits for it that long. */
+const TIMEOUT_MS = 60_000
 
 /** A refresh that did not work. `code` is set when no later try with the same token can work either. */
 export class RefreshError extends Error {
@@ -77,12 +80,4 @@ const refusal = (status: number, text: string): RefreshError => {
   const message = `The identity service refused the refresh with ${status}${stated ? ` ${stated}` : ''}.`
   const passes = status >= 500 || status === 408 || status === 429
   return new RefreshError(message, passes ? null : (stated ?? 'account_auth_invalidated'))
-}
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

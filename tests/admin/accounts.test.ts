@@ -56,6 +56,7 @@ describe('import', () => {
         seatType: null,
         planType: 'pro',
         status: 'active',
+        tokensKept: false,
       },
     })
     expect(app.bindings.pool.all()).toHaveLength(1)
@@ -114,7 +115,18 @@ describe('import', () => {
     app.bindings.pool.apply(id, { kind: 'auth_failed', at, code: 'refresh_token_reused', evidence: 'seen' })
     sim.signInAgain()
     const { body: answer } = await upload(app, { 'auth.json': sim.authJson() })
-    expect(answer).toMatchObject({ accountId: id, status: 'active' })
+    expect(answer).toMatchObject({ accountId: id, status: 'active', tokensKept: false })
+    expect(app.bindings.plane.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
+  })
+
+  test('of a file older than the last renewal leaves the tokens alone and says so', async () => {
+    const app = anApp({ accounts: 1 })
+    const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+    const old = sim.authJson()
+    await app.clock.advance('1h')
+    await app.bindings.plane.credentials.refresh(id, sim.accessToken)
+    const { body: answer } = await upload(app, { 'auth.json': old })
+    expect(answer).toMatchObject({ accountId: id, status: 'active', tokensKept: true })
     expect(app.bindings.plane.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
   })
 
@@ -272,6 +284,7 @@ describe('changes', () => {
     const [{ id }] = app.members as [(typeof app.members)[0]]
     const at = app.clock.now()
     app.bindings.pool.apply(id, { kind: 'auth_failed', at, code: 'token_invalidated', evidence: 'seen' })
+    await app.clock.advance(0)
     for (const action of ['pause', 'reactivate'])
       expect(await body(app.ask(`POST /api/accounts/${id}/${action}`))).toMatchObject({
         status: 409,

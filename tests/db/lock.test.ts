@@ -31,7 +31,7 @@ const aProcess = (dir: string) => {
   const script = `
     const { acquireFolderLock } = await import(${JSON.stringify(path)})
     try {
-      acquireFolderLock(${JSON.stringify(dir)})
+      globalThis.held = acquireFolderLock(${JSON.stringify(dir)})
       console.log('held')
       setInterval(() => {}, 1000)
     } catch (error) {

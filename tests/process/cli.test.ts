@@ -40,6 +40,15 @@ describe('accounts', () => {
     expect(existsSync(join(dataDir, 'sluice.lock'))).toBe(false)
   })
 
+  test('imported again keep tokens that are at least as new', async () => {
+    const file = authFile('a.json', 'ada@example.test')
+    await sluice('accounts', 'import', file)
+    const again = await sluice('accounts', 'import', file)
+    expect(again.exitCode).toBe(0)
+    expect(again.stdout).toMatch(/^Kept ada@example\.test \(pro\) as acc_\w+: the stored tokens are at least as new/)
+    expect((await json('accounts', 'import', file)).accounts).toMatchObject([{ tokensKept: true }])
+  })
+
   test('are paused by e-mail, resumed by the beginning of the id, listed and removed', async () => {
     await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'))
     expect((await sluice('accounts', 'pause', 'ADA@example.test')).stdout).toStartWith('Paused ada@example.test (acc_')

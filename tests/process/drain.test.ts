@@ -1,8 +1,9 @@
 /** SIGTERM with running streams: new work is turned away, what can finish does, what cannot is told so, and the books are whole. */
 import { expect, test } from 'bun:test'
+import { spawnServer } from '../support/spawn.ts'
 import { answers } from '../support/upstream/script.ts'
 import { expectBooksBalance, loggedRequests } from './books.ts'
-import { askTurn, eventsUntilEnd, isTerminal, startWorld } from './world.ts'
+import { askTurn, eventsUntilEnd, isTerminal, type SimProcess, startWorld } from './world.ts'
 
 const SHORT = 5
 const LONG = 5
@@ -57,6 +58,38 @@ test('with nothing running it ends at once', async () => {
   expect(await world.server.stop()).toBe(0)
   expect(performance.now() - began).toBeLessThan(2000)
 }, 30_000)
+
+test('a turn that waits for its token is told so, and the token that comes after it is kept', async () => {
+  await using world = await startWorld({ accounts: 1, env: { CODEX_LB_SHUTDOWN_DRAIN_SECONDS: '1' } })
+  const { sim, key, server, spawn } = world
+  const [account] = (await (await fetch(`${sim.url}/_sim/accounts`)).json()) as { chatgptAccountId: string }[] // as: its own format
+  const tell = (what: string, body: object) =>
+    fetch(`${sim.url}/_sim/accounts/${account?.chatgptAccountId}/${what}`, {
+      method: 'POST',
+      body: JSON.stringify(body),
+    })
+  await tell('expire', {})
+  await tell('faults', { next: { on: 'token', delayHeadersMs: 2500 } })
+  const asked = askTurn(server.url, key)
+  await untilAsked(sim, '/oauth/token')
+  const stopping = server.stop()
+  const response = await asked
+  expect([response.status, await response.json()]).toMatchObject([503, { error: { code: 'draining' } }])
+  expect(await stopping).toBe(0)
+
+  await using again = await spawnServer(spawn)
+  const events = await eventsUntilEnd(await askTurn(again.url, key))
+  expect(events.at(-1)?.type).toBe('response.completed')
+  expect((await sim.look<{ path: string }[]>('requests')).filter(({ path }) => path === '/oauth/token')).toHaveLength(1)
+}, 30_000)
+
+const untilAsked = async ({ look }: SimProcess, wanted: string): Promise<void> => {
+  for (let tries = 0; tries < 200; tries++) {
+    if ((await look<{ path: string }[]>('requests')).some(({ path }) => path === wanted)) return
+    await Bun.sleep(5)
+  }
+  throw new Error(`Nobody asked for ${wanted}.`)
+}
 
 const untilDraining = async (url: string): Promise<void> => {
   for (let tries = 0; tries < 200; tries++) {

@@ -2,8 +2,17 @@
 import { expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { accounts } from '../../db/schema/accounts.ts'
+import { AppError } from '../../src/errors.ts'
 import { openTokens } from '../../src/model/accounts.ts'
-import { answerOf, codexBody, expectNothingLeft, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import {
+  answerOf,
+  codexBody,
+  expectNothingLeft,
+  type TestApp,
+  type TestOptions,
+  testApp,
+  whileTimePasses,
+} from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
@@ -73,6 +82,31 @@ test('a refresh that can never work again moves the turn on and asks for a sign-
     status: 'reauth_required',
     cause: 'refresh_token_expired',
   })
+  await expectNothingLeft(app)
+})
+
+const drain = async (app: TestApp) => {
+  for (const turn of app.bindings.turns) turn.abort(new AppError('draining', { retryAfterSeconds: 5 }))
+  await app.clock.advance(0)
+}
+
+test.each([
+  ['due', ({ clock }: TestApp) => clock.advance('1h')],
+  ['refused', async ({ members }: TestApp) => members[0]!.sim.expireAccessToken()],
+])('a turn that waits for a token that was %s ends when the service does, and the token is kept', async (_, spoil) => {
+  const app = testApp({ accounts: [{ accessTokenTtlMs: 3_600_000 }] })
+  const { id, sim } = app.members[0]!
+  await spoil(app)
+  sim.next({ on: 'token', delayHeadersMs: 3000 })
+  const asked = app.ask(NATIVE, { json })
+  await app.clock.advance(100)
+  expect(refreshes(app)).toHaveLength(1)
+  await drain(app)
+  const response = await whileTimePasses(app, asked, 0, 3)
+  expect(response.status).toBe(503)
+  expect(await response.json()).toMatchObject({ error: { code: 'draining' } })
+  await app.clock.advance('3s')
+  expect(app.bindings.plane.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
   await expectNothingLeft(app)
 })
 

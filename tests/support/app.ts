@@ -1,7 +1,7 @@
 /** The whole service in process: real routes, real SQLite in memory, the stand-in upstream, a clock that stands still. */
 
 import { expect } from 'bun:test'
-import { eq, sql } from 'drizzle-orm'
+import { eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { accounts as accountRows } from '../../db/schema/accounts.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
@@ -112,6 +112,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     },
     /** Everything in memory is built anew from what is on disk. */
     restart: () => {
+      bindings.pool.stop()
       bindings.ledger.flush()
       bindings = build()
     },
@@ -138,7 +139,12 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     },
     attemptRows: () => {
       bindings.ledger.flush()
-      return db.select().from(attempts).all()
+      return db.select().from(attempts).where(isNotNull(attempts.accountId)).all()
+    },
+    /** Selections that found nobody; they stand among the attempts of their turn. */
+    failedSelections: () => {
+      bindings.ledger.flush()
+      return db.select().from(attempts).where(isNull(attempts.accountId)).all()
     },
   }
 }

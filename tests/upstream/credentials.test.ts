@@ -1,5 +1,6 @@
 /** Access tokens: renewed one at a time, stored before use, and never at the cost of the account. */
 import { describe, expect, test } from 'bun:test'
+import { announceAll } from '../../db/commit.ts'
 import { AppError } from '../../src/errors.ts'
 import { RefreshError } from '../../src/upstream/oauth.ts'
 import { poolOfOne, rejection } from './pool-of-one.ts'
@@ -71,10 +72,41 @@ describe('a refused token', () => {
     expect(kept).toBe(given!)
   })
 
-  test('gives nothing out when it cannot be stored', async () => {
-    const { credentials, id, sim, sqlite } = poolOfOne()
+  test('that cannot be stored is given to nobody, and neither lost nor asked for a second time', async () => {
+    const { credentials, id, sim, sqlite, stored, clock, refreshes, failures } = poolOfOne()
+    const rejected = sim.accessToken
     sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
-    expect(String(await rejection(credentials.refresh(id, sim.accessToken)))).toContain('disk full')
+    const waiting = rejection(credentials.refresh(id, rejected))
+    await clock.advance('8s')
+    expect(await waiting).toMatchObject({ code: 'upstream_auth_failed', cause: { code: null } })
+    await clock.advance('1m')
+    await rejection(credentials.refresh(id, rejected))
+    sqlite.run('DROP TRIGGER full')
+    await clock.advance('30s')
+    expect((await credentials.refresh(id, rejected)).accessToken).toBe(sim.accessToken)
+    expect(stored()).toEqual({ accessToken: sim.accessToken, refreshToken: sim.refreshToken, idToken: sim.idToken })
+    expect(refreshes()).toBe(1)
+    expect(failures).toEqual([])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('yields to an import also while it cannot be stored', async () => {
+    const { credentials, id, sim, sqlite, clock, db, sealer, refreshes } = poolOfOne()
+    const rejected = sim.accessToken
+    sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    const waiting = rejection(credentials.refresh(id, rejected))
+    await clock.advance('8s')
+    await waiting
+    sqlite.run('DROP TRIGGER full')
+    const column = (name: string) => `${name}_token_sealed = ?`
+    sqlite.run(`UPDATE accounts SET ${column('access')}, ${column('refresh')}`, [
+      sealer.seal('imported-access', `accounts.access_token.${id}`),
+      sealer.seal('imported-refresh', `accounts.refresh_token.${id}`),
+    ])
+    announceAll(db)
+    await clock.advance('30s')
+    expect((await credentials.refresh(id, rejected)).accessToken).toBe('imported-access')
+    expect(refreshes()).toBe(1)
   })
 
   test('yields to tokens that were imported meanwhile', async () => {
@@ -131,12 +163,61 @@ describe('a refresh that fails in passing', () => {
     expect(credentials.due(clock.now())).toEqual([])
   })
 
-  test('ends when its time is up', async () => {
+  test('keeps nobody longer than 8 s; an answer that comes later is taken all the same', async () => {
+    const { credentials, id, sim, clock, refreshes, stored, failures } = poolOfOne()
+    const rejected = sim.accessToken
+    sim.next({ on: 'token', delayHeadersMs: 20_000 })
+    const waiting = rejection(credentials.refresh(id, rejected))
+    await clock.advance('8s')
+    expect(await waiting).toMatchObject({ code: 'upstream_auth_failed', cause: { code: null } })
+    await rejection(credentials.refresh(id, rejected)) // at once
+    await clock.advance('12s')
+    expect((await credentials.refresh(id, rejected)).accessToken).toBe(sim.accessToken)
+    expect(stored().refreshToken).toBe(sim.refreshToken)
+    expect(refreshes()).toBe(1)
+    expect(failures).toEqual([])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('leaves a due token in use while its answer is late', async () => {
+    const { credentials, id, sim, clock } = poolOfOne()
+    const first = sim.accessToken
+    await clock.advance(8 * DAY_MS)
+    sim.next({ on: 'token', delayHeadersMs: 20_000 })
+    const waiting = credentials.fresh(id)
+    await clock.advance('8s')
+    expect((await waiting).accessToken).toBe(first)
+    expect((await credentials.fresh(id)).accessToken).toBe(first)
+  })
+
+  test('is given up when nothing comes at all', async () => {
     const { credentials, id, sim, timeOut, failures } = poolOfOne()
     sim.next({ on: 'token', delayHeadersMs: 60_000 })
     const err = rejection(credentials.refresh(id, sim.accessToken))
     timeOut()
     expect(((await err) as AppError).cause).toBeInstanceOf(RefreshError)
     expect(failures).toEqual([])
+  })
+})
+
+describe('before the database is closed', () => {
+  test('an exchange under way is waited for', async () => {
+    const { credentials, id, sim, clock, stored } = poolOfOne()
+    sim.next({ on: 'token', delayHeadersMs: 3000 })
+    const refreshing = credentials.refresh(id, sim.accessToken)
+    const settled = credentials.settled(4000).then(() => stored().accessToken)
+    await clock.advance('3s')
+    expect(await settled).toBe((await refreshing).accessToken)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('but not for ever, and without one not at all', async () => {
+    const { credentials, id, sim, clock } = poolOfOne()
+    await credentials.settled(4000)
+    sim.next({ on: 'token', delayHeadersMs: 30_000 })
+    credentials.refresh(id, sim.accessToken).catch(() => {})
+    const settled = credentials.settled(4000)
+    await clock.advance('4s')
+    await settled
   })
 })

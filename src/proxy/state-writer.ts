@@ -1,0 +1,140 @@
+/**
+ * Stores what turns and polls find out about accounts, behind them: what could not be written is kept and tried again, so
+ * that no turn waits for the database or fails with it.
+ */
+import { eq } from 'drizzle-orm'
+import { commit, type Db, notice, type Tx } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+import { AppError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import { type AccountEvent, type AccountState, nextState } from '../model/account-state.ts'
+import { type AccountRow, savePlan, saveState, stateOf } from '../model/accounts.ts'
+
+export interface StateWriterDeps {
+  db: Db
+  clock: Clock
+  log: Log
+}
+
+interface Pending {
+  events: AccountEvent[]
+  planType: string | null
+}
+
+const RETRY_MS = 1000
+/** Of one account, during a long failure: the latest decide. */
+const MAX_EVENTS = 50
+
+export class StateWriter {
+  readonly #deps: StateWriterDeps
+  #pending = new Map<string, Pending>()
+  #isHealthy = true
+  #cancelBeat: (() => void) | null = null
+
+  constructor(deps: StateWriterDeps) {
+    this.#deps = deps
+  }
+
+  /** Touches memory only and never throws; so does `plan`. */
+  event(accountId: string, event: AccountEvent): void {
+    const { events } = this.#of(accountId)
+    events.push(event)
+    if (events.length > MAX_EVENTS) events.shift()
+    this.#arm()
+  }
+
+  plan(accountId: string, planType: string): void {
+    this.#of(accountId).planType = planType
+    this.#arm()
+  }
+
+  /** The account as its row says, with what is not written yet. */
+  present(row: AccountRow): { state: AccountState; planType: string } {
+    const pending = this.#pending.get(row.id)
+    if (!pending) return { state: stateOf(row), planType: row.planType }
+    return { state: replay(row, pending.events), planType: pending.planType ?? row.planType }
+  }
+
+  /** Writes all that is pending, now. Does not throw: what fails stays pending. */
+  flush(): void {
+    this.#disarm()
+    if (this.#pending.size > 0) this.#write()
+    this.#arm()
+  }
+
+  /** Writes what is pending for the last time. */
+  stop(): void {
+    this.flush()
+    this.#disarm()
+    if (this.#pending.size > 0)
+      this.#deps.log.error('The last states of accounts were lost.', { accounts: [...this.#pending.keys()].join(', ') })
+  }
+
+  #of(accountId: string): Pending {
+    const pending = this.#pending.get(accountId) ?? { events: [], planType: null }
+    this.#pending.set(accountId, pending)
+    return pending
+  }
+
+  #arm(): void {
+    if (this.#pending.size === 0) return
+    this.#cancelBeat ??= this.#deps.clock.after(this.#isHealthy ? 0 : RETRY_MS, () => {
+      this.#cancelBeat = null
+      this.flush()
+    })
+  }
+
+  #disarm(): void {
+    this.#cancelBeat?.()
+    this.#cancelBeat = null
+  }
+
+  /** The commit announces itself: those who then read the rows must not find the same events pending. */
+  #write(): void {
+    const batch = this.#pending
+    this.#pending = new Map()
+    try {
+      commit(this.#deps.db, (tx) => {
+        for (const [id, pending] of batch) store(tx, id, pending)
+      })
+    } catch (error) {
+      this.#pending = batch
+      if (this.#isHealthy) this.#deps.log.error('Account states could not be stored and are kept in memory.', { error })
+      this.#isHealthy = false
+      return
+    }
+    if (!this.#isHealthy) this.#deps.log.info('Account states are stored again.')
+    this.#isHealthy = true
+  }
+}
+
+/**
+ * The row may have been changed since the events were seen: a pause by a command stands. Memory is told in any case, as it
+ * may differ from the row when the row stays.
+ */
+const store = (tx: Tx, id: string, { events, planType }: Pending): void => {
+  const row = tx.select().from(accounts).where(eq(accounts.id, id)).get()
+  if (!row) return
+  const state = replay(row, events)
+  saveState(tx, id, state)
+  if (planType !== null) savePlan(tx, id, planType)
+  notice(tx, 'accounts')
+}
+
+const replay = (row: AccountRow, events: readonly AccountEvent[]): AccountState =>
+  events.filter((event) => !isOfOldTokens(row, event)).reduce(step, stateOf(row))
+
+/** Somebody signed in again between the refusal and now. */
+const isOfOldTokens = ({ lastRefreshAt }: AccountRow, { kind, at }: AccountEvent): boolean =>
+  kind === 'auth_failed' && at < lastRefreshAt
+
+/** What the row's state forbids by now has been overtaken. */
+const step = (state: AccountState, event: AccountEvent): AccountState => {
+  try {
+    return nextState(state, event)
+  } catch (err) {
+    if (err instanceof AppError) return state
+    throw err
+  }
+}

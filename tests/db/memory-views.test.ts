@@ -1,0 +1,75 @@
+/** A memory view that cannot be read again holds up no other and is read again until it works. */
+import { expect, test } from 'bun:test'
+import type { Topic } from '../../db/commit.ts'
+import { MemoryViews } from '../../db/memory-views.ts'
+import { createLog } from '../../src/lib/log.ts'
+import { testApp } from '../support/app.ts'
+import { ManualClock } from '../support/clock.ts'
+
+const setUp = () => {
+  const clock = new ManualClock()
+  const lines: string[] = []
+  const log = createLog({ level: 'info', format: 'text', now: () => 0, write: (line) => void lines.push(line) })
+  const read: string[] = []
+  const broken = new Set<string>()
+  const view = (name: string, ...topics: Topic[]) => ({
+    name,
+    topics,
+    reload: () => {
+      if (broken.has(name)) throw new Error(`${name} is broken`)
+      read.push(name)
+    },
+  })
+  const views = new MemoryViews([view('one', 'keys'), view('two', 'keys', 'accounts'), view('three', 'catalog')], {
+    clock,
+    log,
+  })
+  return { clock, views, read, broken, lines }
+}
+
+test('a view is read when one of its topics changed, in the order given', () => {
+  const { views, read, clock } = setUp()
+  views.changed(new Set(['accounts', 'keys']))
+  expect(read).toEqual(['one', 'two'])
+  expect(clock.pending).toBe(0)
+})
+
+test('one that fails is reported, keeps none of the others, and comes back by itself', async () => {
+  const { views, read, broken, clock, lines } = setUp()
+  broken.add('one')
+  views.changed(new Set(['keys']))
+  expect(read).toEqual(['two'])
+  await clock.advance('3s')
+  expect(read).toEqual(['two'])
+  expect(lines.filter((line) => line.includes('one is broken'))).toHaveLength(1)
+  broken.clear()
+  await clock.advance('1s')
+  expect(read).toEqual(['two', 'one'])
+  await clock.advance('5s')
+  expect(read).toEqual(['two', 'one'])
+  expect(clock.pending).toBe(0)
+})
+
+test('after the stop nothing is read any more', async () => {
+  const { views, read, broken, clock } = setUp()
+  broken.add('one')
+  views.changed(new Set(['keys']))
+  views.stop()
+  broken.clear()
+  await clock.advance('5s')
+  expect(read).toEqual(['two'])
+  expect(clock.pending).toBe(0)
+})
+
+test('keys changed while the ledger could not be written are read when it can', async () => {
+  const app = testApp({ accounts: 0 })
+  app.sqlite.run("CREATE TRIGGER full BEFORE INSERT ON account_usage BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+  const account = app.addAccount()
+  const windows = { fiveHour: null, weekly: null, monthly: null }
+  app.bindings.ledger.usage(account.id, { at: app.clock.now(), planType: null, credits: null, windows })
+  const { key } = app.key()
+  expect(app.bindings.keys.find(key)).toBeNull()
+  app.sqlite.run('DROP TRIGGER full')
+  await app.clock.advance('2s')
+  expect(app.bindings.keys.find(key)).not.toBeNull()
+})

@@ -1,0 +1,79 @@
+/** Taking an account in again: newer tokens replace older ones, never the other way round. */
+import { expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { createSealer } from '../../src/lib/seal.ts'
+import { importAccounts } from '../../src/model/account-import.ts'
+import { ACTIVE } from '../../src/model/account-state.ts'
+import { getAccount, importAccount, openTokens, saveState, storeTokens } from '../../src/model/accounts.ts'
+import type { ImportedAccount } from '../../src/model/auth-json.ts'
+import { testDb } from '../support/db.ts'
+
+const SIGNED_IN_AT = 1_000_000
+
+const fileOf = (name: string, lastRefreshAt: number | null): ImportedAccount => ({
+  identity: {
+    email: 'ada@example.test',
+    chatgptAccountId: 'acct',
+    chatgptUserId: 'user',
+    planType: 'plus',
+    workspaceId: null,
+    workspaceLabel: null,
+    seatType: null,
+  },
+  tokens: { accessToken: `${name}-access`, refreshToken: `${name}-refresh`, idToken: `${name}-id` },
+  lastRefreshAt,
+})
+
+/** An account whose tokens were renewed an hour after the file was written. */
+const setUp = () => {
+  const { db } = testDb()
+  const random = seededRandom(3)
+  const sealer = createSealer(random.bytes(32), random)
+  const doing = { sealer, random, actor: { id: 'test', method: null, address: null, at: SIGNED_IN_AT + 10_000_000 } }
+  const take = (file: ImportedAccount) => commit(db, (tx) => importAccount(tx, file, doing))
+  const { id, refreshTokenSealed: previousSealed } = take(fileOf('first', SIGNED_IN_AT))
+  const rotated = { accessToken: 'rotated-access', refreshToken: 'rotated-refresh', idToken: 'rotated-id' }
+  const renewal = { id, previousSealed, tokens: rotated, sealer, at: SIGNED_IN_AT + 3_600_000 }
+  commit(db, (tx) => storeTokens(tx, renewal))
+  const refreshToken = () => openTokens(sealer, getAccount(db, id)).refreshToken
+  return { db, id, doing, take, refreshToken, renewal }
+}
+
+test('a file older than the last renewal leaves the tokens alone and says so', () => {
+  const { take, id, refreshToken } = setUp()
+  expect(take(fileOf('first', SIGNED_IN_AT))).toMatchObject({ id, tokensKept: true, status: 'active' })
+  expect(refreshToken()).toBe('rotated-refresh')
+})
+
+test('a newer file, or one without a date, replaces them', () => {
+  const { take, refreshToken } = setUp()
+  expect(take(fileOf('second', SIGNED_IN_AT + 3_600_001)).tokensKept).toBe(false)
+  expect(refreshToken()).toBe('second-refresh')
+  expect(take(fileOf('third', null)).tokensKept).toBe(false)
+  expect(refreshToken()).toBe('third-refresh')
+})
+
+test.each(['reauth_required', 'deactivated'] as const)('an account that is %s takes any file', (status) => {
+  const { db, take, id, refreshToken } = setUp()
+  commit(db, (tx) => saveState(tx, id, { ...ACTIVE, status, cause: status, since: 1 }))
+  expect(take(fileOf('second', SIGNED_IN_AT))).toMatchObject({ tokensKept: false, status: 'active' })
+  expect(refreshToken()).toBe('second-refresh')
+})
+
+test('the file whose tokens are stored already does not get in the way of a renewal under way', () => {
+  const { db, take, id, refreshToken, renewal } = setUp()
+  const previousSealed = getAccount(db, id).refreshTokenSealed
+  expect(take({ ...fileOf('rotated', SIGNED_IN_AT + 3_600_000) }).tokensKept).toBe(true)
+  const next = { accessToken: 'next-access', refreshToken: 'next-refresh', idToken: 'next-id' }
+  expect(commit(db, (tx) => storeTokens(tx, { ...renewal, previousSealed, tokens: next }))).toBe(true)
+  expect(refreshToken()).toBe('next-refresh')
+})
+
+test('of a newer and an older file together the newer counts, and nothing was kept', () => {
+  const { db, doing, refreshToken } = setUp()
+  const files = [fileOf('second', SIGNED_IN_AT + 3_600_001), fileOf('first', SIGNED_IN_AT)]
+  const rows = commit(db, (tx) => importAccounts(tx, files, doing))
+  expect(rows.map(({ tokensKept }) => tokensKept)).toEqual([false])
+  expect(refreshToken()).toBe('second-refresh')
+})

@@ -1,0 +1,46 @@
+/** Another process holds the database's write lock: turns go on, and what they found out is stored when the lock is gone. */
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { faults } from '../support/upstream/faults.ts'
+import { askTurn, eventsUntilEnd, type SimProcess, startWorld } from './world.ts'
+
+test('a refusal under a foreign lock moves the turn on, and the block is not lost', async () => {
+  await using world = await startWorld({ settings: ['routingStrategy=sequential_drain'] })
+  const { sim, key, server } = world
+  await eventsUntilEnd(await askTurn(server.url, key)) // everything is warm
+  const other = new Database(join(server.dataDir, 'sluice.db'))
+  const statuses = () => other.query<{ status: string }, []>('SELECT status FROM accounts ORDER BY status').all()
+  await limitOne(sim)
+  other.run('BEGIN IMMEDIATE')
+  const began = performance.now()
+  const response = await askTurn(server.url, key)
+  expect(response.status).toBe(200)
+  expect((await eventsUntilEnd(response)).at(-1)?.type).toBe('response.completed')
+  expect(performance.now() - began).toBeLessThan(2500)
+  expect(statuses()).toEqual([{ status: 'active' }, { status: 'active' }])
+  const [{ accountId }] = (await (await fetch(`${server.url}/api/accounts`)).json()).accounts
+  const change = { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"alias":"ada"}' }
+  const refused = await fetch(`${server.url}/api/accounts/${accountId}/alias`, change)
+  expect([refused.status, await refused.json()]).toMatchObject([503, { error: { code: 'busy' } }])
+  other.run('ROLLBACK')
+  await untilTrue(() => statuses().some(({ status }) => status === 'rate_limited'))
+  other.close()
+}, 30_000)
+
+/** The account that served last refuses next time. */
+const limitOne = async ({ url, look }: SimProcess): Promise<void> => {
+  const asked = await look<{ path: string; headers: Record<string, string> }[]>('requests')
+  const id = asked.findLast(({ path }) => path.endsWith('/codex/responses'))?.headers['chatgpt-account-id']
+  const always = faults.usageLimit({ resetsAt: Date.now() + 3_600_000 })
+  const set = await fetch(`${url}/_sim/accounts/${id}/faults`, { method: 'POST', body: JSON.stringify({ always }) })
+  expect(set.status).toBe(204)
+}
+
+const untilTrue = async (isTrue: () => boolean): Promise<void> => {
+  for (let tries = 0; tries < 500; tries++) {
+    if (isTrue()) return
+    await Bun.sleep(10)
+  }
+  throw new Error('It did not become true.')
+}

@@ -1,0 +1,107 @@
+/** What turns find out about accounts: right in memory at once, stored as soon as the database takes it, never at a turn's cost. */
+import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { announceAll } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { faults } from '../support/upstream/faults.ts'
+
+const NATIVE = 'POST /backend-api/codex/responses'
+
+const setUp = () => {
+  const app = testApp({ accounts: 2 })
+  const first = app.members[0]!
+  app.prefer(first.id)
+  return {
+    app,
+    ...first,
+    state: () => app.bindings.pool.get(first.id)!.state,
+    row: () => app.db.select().from(accounts).where(eq(accounts.id, first.id)).get()!,
+    refuse: () =>
+      app.sqlite.run("CREATE TRIGGER locked BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'locked'); END"),
+    accept: () => app.sqlite.run('DROP TRIGGER locked'),
+  }
+}
+
+const refusal = (app: TestApp) => ({ at: app.clock.now(), evidence: 'seen', resetAt: null, retryAfterMs: null })
+
+describe('a state that cannot be stored', () => {
+  test('costs no turn, holds in memory, and is stored when the database takes it', async () => {
+    const { app, sim, state, row, refuse, accept } = setUp()
+    sim.next(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
+    refuse()
+    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(200)
+    expect(state().status).toBe('rate_limited')
+    announceAll(app.db)
+    expect(state().status).toBe('rate_limited')
+    await app.clock.advance('5s')
+    expect(row().status).toBe('active')
+    accept()
+    await app.clock.advance('2s')
+    expect(row()).toMatchObject({ status: 'rate_limited', until: state().until })
+    app.restart()
+    expect(state().status).toBe('rate_limited')
+    await expectNothingLeft(app)
+  })
+
+  test('is replayed in order on what others made of the account meanwhile', async () => {
+    const { app, id, state, row, refuse, accept } = setUp()
+    refuse()
+    app.bindings.pool.apply(id, { kind: 'rate_limited', ...refusal(app) })
+    app.bindings.pool.apply(id, { kind: 'checked', at: app.clock.now(), ok: true })
+    app.bindings.pool.apply(id, { kind: 'rate_limited', ...refusal(app) })
+    await app.clock.advance('3s')
+    accept()
+    app.sqlite.run("UPDATE accounts SET status = 'paused' WHERE id = ?", [id])
+    await app.clock.advance('2s')
+    expect([row().status, state().status]).toEqual(['paused', 'paused'])
+  })
+
+  test('does not outlive the tokens it was said of', async () => {
+    const { app, id, state, refuse, accept } = setUp()
+    refuse()
+    const failure = { code: 'refresh_token_reused', evidence: 'seen' }
+    app.bindings.pool.apply(id, { kind: 'auth_failed', at: app.clock.now(), ...failure })
+    await app.clock.advance('1s')
+    accept()
+    app.sqlite.run('UPDATE accounts SET last_refresh_at = ? WHERE id = ?', [app.clock.now(), id]) // signed in again
+    await app.clock.advance('2s')
+    expect(state().status).toBe('active')
+  })
+
+  test('of a plan neither', async () => {
+    const { app, id, row, refuse, accept } = setUp()
+    refuse()
+    const windows = { fiveHour: null, weekly: null, monthly: null }
+    app.bindings.pool.observe(id, { at: app.clock.now(), planType: 'pro', credits: null, windows })
+    announceAll(app.db)
+    expect(app.bindings.pool.get(id)!.planType).toBe('pro')
+    await app.clock.advance('3s')
+    accept()
+    await app.clock.advance('2s')
+    expect(row().planType).toBe('pro')
+  })
+
+  test('of an account that was removed is dropped', async () => {
+    const { app, id } = setUp()
+    app.bindings.pool.apply(id, { kind: 'rate_limited', ...refusal(app) })
+    app.sqlite.run('DELETE FROM accounts WHERE id = ?', [id])
+    await app.clock.advance('2s')
+    await expectNothingLeft(app)
+  })
+
+  test('is stored when the service ends', () => {
+    const { app, id, row } = setUp()
+    app.bindings.pool.apply(id, { kind: 'rate_limited', ...refusal(app) })
+    app.bindings.pool.stop()
+    expect(row().status).toBe('rate_limited')
+  })
+})
+
+test('a pause by another process a moment ago outlasts what a turn finds out', async () => {
+  const { app, id, row, state } = setUp()
+  app.sqlite.run("UPDATE accounts SET status = 'paused', cause = 'paused' WHERE id = ?", [id])
+  app.bindings.pool.apply(id, { kind: 'rate_limited', ...refusal(app) })
+  await app.clock.advance('1s')
+  expect([row().status, state().status]).toEqual(['paused', 'paused'])
+})

@@ -5,6 +5,7 @@ import type { AppEnv } from './bindings.ts'
 import { accessLog } from './http/access-log.ts'
 import { crossSite } from './http/cross-site.ts'
 import { plainHost } from './http/host.ts'
+import { isModelPath } from './http/model-path.ts'
 import { renderError, renderNotFound } from './http/render-error.tsx'
 import { shell } from './http/reply.tsx'
 import { requestContext } from './http/request-context.ts'
@@ -28,7 +29,5 @@ const forPeople =
   (middleware: MiddlewareHandler<AppEnv>): MiddlewareHandler<AppEnv> =>
   (c, next) =>
     isModelPath(c.req.path) ? next() : middleware(c, next)
-
-const isModelPath = (path: string): boolean => path.startsWith('/v1/') || path.startsWith('/backend-api/')
 
 export const app = createApp()

@@ -50,7 +50,7 @@ const mountNativeTraffic = (app: Hono<AppEnv>): void => {
   app.post('/backend-api/codex/safety/arc', ...notBuilt('optional', 'refuse'))
   app.post('/backend-api/codex/alpha/search', ...notBuilt('optional', 'refuse'))
   app.get('/backend-api/codex/agent-identities/jwks', ...notBuilt('optional', 'refuse'))
-  app.get('/backend-api/wham/agent-identities/jwks', ...notBuilt('optional', 'local'))
+  app.get('/backend-api/wham/agent-identities/jwks', ...notBuilt('optional', 'refuse'))
   app.post('/backend-api/codex/realtime/calls', ...notBuilt('always', 'refuse'))
   app.post('/backend-api/codex/images/generations', ...notBuilt('optional', 'refuse'))
   app.post('/backend-api/codex/images/edits', ...notBuilt('optional', 'refuse'))

@@ -5,6 +5,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ErrorAlert, ErrorPage, type ErrorProps } from '../../views/error.tsx'
 import type { AppEnv } from '../bindings.ts'
 import { AppError, openAiError } from '../errors.ts'
+import { isModelPath } from './model-path.ts'
 import { representation } from './reply.tsx'
 
 type Ctx = Context<AppEnv>
@@ -61,8 +62,6 @@ const asAppError = (thrown: unknown): AppError => {
   if (thrown.status !== 400) return AppError.from(thrown)
   return new AppError(thrown.message.includes('JSON') ? 'malformed_json' : 'invalid_request_error', { cause: thrown })
 }
-
-const isModelPath = (path: string): boolean => /^\/(v1|backend-api)(\/|$)/.test(path)
 
 /** With a bad Host the URL is the path alone, and what the router made of it is not what was asked for. */
 const pathOf = (c: Ctx, err: AppError): string =>

@@ -1,7 +1,8 @@
 /** Greets accounts that are new to this process: their usage and models are asked for at once, not within minutes. */
+
+import { inLanes } from '../lib/lanes.ts'
 import { fetchCatalogsOf } from './catalog.ts'
 import { isInUse, type JobDeps } from './context.ts'
-import { inLanes } from './lanes.ts'
 import { pollAccount } from './usage.ts'
 
 const LANES = 4

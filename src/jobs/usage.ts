@@ -1,8 +1,9 @@
 /** Asks each account's usage every minute, spread over the minute, and at once when a block should be over. */
+
+import { inLanes } from '../lib/lanes.ts'
 import { isBlocked } from '../model/account-state.ts'
 import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'
 import { askDeps, isInUse, type JobDeps, newPoll, type Poll } from './context.ts'
-import { inLanes } from './lanes.ts'
 
 /** How often to look who is due; each account is asked once an interval. */
 export const USAGE_BEAT_MS = 5000

@@ -27,16 +27,18 @@ export function isLoopback(ip: string): boolean {
 }
 
 /**
- * Whether somebody on this machine is calling: loopback client and loopback Host. Without trust, any forwarded-client
- * header makes the request remote; with it, the peer must be trusted and all such headers must name one loopback address.
+ * Whether somebody on this machine is calling: loopback client and loopback Host. Without trust, any header that a proxy
+ * adds makes the request remote; with it, the peer must be trusted and a proxy must name its client, in all such headers
+ * one loopback address.
  */
 export function isLocalRequest({ peer, host, headers, trust }: Caller & { host: string | null }): boolean {
   const ip = peer === null ? null : normaliseIp(peer)
   if (ip === null || !isLocalHost(host)) return false
-  if (!trust) return isLoopback(ip) && !CLIENT_HEADERS.some((name) => headers.has(name))
+  if (!trust) return isLoopback(ip) && !hasProxyHeader(headers)
   if (!anyContains(trust, ip)) return false
   const claims = [...chainClaims(headers, trust), ...singleClaims(headers)]
-  const client = claims.length === 0 ? ip : agreed(claims)
+  if (claims.length === 0) return isLoopback(ip) && !hasProxyHeader(headers)
+  const client = agreed(claims)
   return client !== null && isLoopback(client)
 }
 
@@ -45,8 +47,15 @@ type Claim = string | null
 
 const LOOPBACK = ['127.0.0.0/8', '::1'].map((text) => parseCidr(text)!)
 const LOCAL_HOSTS: readonly string[] = ['', 'localhost', '127.0.0.1', '::1', '[::1]']
-const SINGLE_HEADERS = ['x-real-ip', 'true-client-ip', 'cf-connecting-ip']
-const CLIENT_HEADERS = ['x-forwarded-for', 'forwarded', ...SINGLE_HEADERS]
+const SINGLE_HEADERS = ['x-real-ip', 'x-client-ip', 'true-client-ip', 'cf-connecting-ip']
+/** Families, because a proxy may add one of its own: a Host it rewrote to loopback must not make its clients local. */
+const PROXY_HEADER = /^(?:via$|forwarded$|true-client-ip$|x-real-ip$|x-client-ip$|x-forwarded-|x-original-|cf-)/
+
+/** One pass over all names costs as much as asking for the twenty best known, and misses none (measured). */
+function hasProxyHeader(headers: Headers): boolean {
+  for (const name of headers.keys()) if (PROXY_HEADER.test(name)) return true
+  return false
+}
 
 function agreed(claims: Claim[]): string | null {
   const [first = null] = claims

@@ -2,6 +2,7 @@
  * Server-sent events as bytes: finds event boundaries and the `type` of each JSON payload without decoding the rest.
  * Lines end at CR, LF or CRLF and nowhere else (WHATWG HTML §9.2.6); U+2028 and U+2029 are ordinary text.
  */
+import { isObject, parseJson } from './json.ts'
 
 /** One complete event with its closing blank line, a view into the chunk it came in. */
 export interface SseEvent {
@@ -84,7 +85,8 @@ export class SseScanner {
       else {
         const event = this.#eventAt(buffer, start, end)
         events.push(event)
-        run = this.#inRuns && event.type !== null && event.type.endsWith('.delta') ? event : null
+        // A type that is not the first member leaves the head of an earlier event standing.
+        run = this.#inRuns && event.type === this.#headType && event.type?.endsWith('.delta') ? event : null
       }
       start = end
       at = buffer.indexOf(BLANK_LINE, start)
@@ -172,7 +174,7 @@ class Scanned implements SseEvent {
 /** The type where it is not the first member. */
 const parsedType = (bytes: Buffer): string | null => {
   const value = eventJson(bytes)
-  return isRecord(value) && typeof value.type === 'string' ? value.type : null
+  return isObject(value) && typeof value.type === 'string' ? value.type : null
 }
 
 /** Offset of the first payload byte, or −1. The usual shapes are `data: …` and `event: …\ndata: …`. */
@@ -210,12 +212,7 @@ export const eventData = (bytes: Uint8Array): string | null => {
 /** The parsed payload, or undefined when there is none or it is not JSON (`[DONE]`). */
 export const eventJson = (bytes: Uint8Array): unknown => {
   const data = eventData(bytes)
-  if (data === null) return undefined
-  try {
-    return JSON.parse(data)
-  } catch {
-    return undefined
-  }
+  return data === null ? undefined : parseJson(data)
 }
 
 /** Frames one event the way the service does: `event:` line, one `data:` line, a blank line. */
@@ -223,5 +220,3 @@ export const frame = (event: { type: string } & Record<string, unknown>): Uint8A
   encoder.encode(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
 
 const encoder = new TextEncoder()
-
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null

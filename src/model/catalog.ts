@@ -22,7 +22,8 @@ export interface Listing {
 
 /** Versions of clients that were seen and are kept up to date, beside the pinned one. */
 const VERSIONS_KEPT = 8
-const REFETCH_AFTER_MS = 60_000
+/** Anybody can make up versions: one that was never seen costs upstream calls at most this often. */
+const UNKNOWN_VERSION_EVERY_MS = 30_000
 
 const EVERYTHING: ModelPolicy = Object.freeze({ allowedModels: null, applyToCodexModel: false, enforcedModel: null })
 
@@ -34,7 +35,8 @@ export class Catalog {
   #offers = new Map<string, ReadonlySet<string>>()
   /** Most recently seen last. */
   #seen: string[] = []
-  readonly #fetches = new Map<string, { at: number; done: Promise<void> }>()
+  /** Of a version never seen before: the last one, under way or over. */
+  #fetch: { version: string; at: number; done: Promise<void> } | null = null
   /** A changed key is a new policy object, so nothing stale is found under it. */
   #listings = new WeakMap<ModelPolicy, Map<string, Listing>>()
 
@@ -80,16 +82,18 @@ export class Catalog {
   }
 
   /**
-   * Runs `fetch` when the catalog of just this version was never fetched, joining one under way. A fetch that brought
-   * nothing is not repeated within a minute. Never rejects: who asked is served the nearest version instead.
+   * Runs `fetch` when the catalog of just this version was never fetched, joining one under way; one such fetch in 30 s,
+   * of whatever version. A version that has a catalog counts as seen. Never rejects: who asked is served the nearest one.
    */
   async ensure(version: string, now: number, fetch: () => Promise<void>): Promise<void> {
-    if (this.#models.has(version)) return
-    const last = this.#fetches.get(version)
-    if (last && now - last.at < REFETCH_AFTER_MS) return last.done
-    const done = fetch().catch(() => {}) // reported where it failed
-    this.#fetches.set(version, { at: now, done })
-    for (const [other, { at }] of this.#fetches) if (now - at >= REFETCH_AFTER_MS) this.#fetches.delete(other)
+    if (this.#models.has(version)) return this.noteClientVersion(version)
+    const last = this.#fetch
+    if (last && now - last.at < UNKNOWN_VERSION_EVERY_MS) return last.version === version ? last.done : undefined
+    const fetched = () => {
+      if (this.#models.has(version)) this.noteClientVersion(version)
+    }
+    const done = fetch().then(fetched, () => {}) // reported where it failed
+    this.#fetch = { version, at: now, done }
     return done
   }
 

@@ -4,7 +4,9 @@
 export const PINNED_CLIENT_VERSION = '0.169.0'
 
 /** `0.169.0`, `0.170.0-alpha.1`; anything else is not asked of the upstream. */
-export const isClientVersion = (text: string): boolean => /^\d{1,5}\.\d{1,5}\.\d{1,5}(?:[-+][\w.+-]{1,40})?$/.test(text)
+export const isClientVersion = (text: string): boolean => VERSION.test(text)
+
+const VERSION = /^(?:0|[1-9]\d{0,3})(?:\.(?:0|[1-9]\d{0,3})){2}(?:-(?:alpha|beta|rc)(?:\.\d{1,4}){0,2})?$/
 
 /** Of `known`: `wanted` itself, else the newest before it, else the oldest after it; null when there is none. */
 export const nearestVersion = (known: Iterable<string>, wanted: string): string | null => {

@@ -198,26 +198,45 @@ const CODE_KINDS: Readonly<Record<string, Kind>> = {
   previous_response_not_found: 'request',
 }
 
-/** Sentences that say more than the code beside them. */
-const MESSAGE_KINDS: readonly (readonly [RegExp, Kind])[] = [
-  [/\bmodel is not supported when using codex with a chatgpt account/i, 'model_unsupported'],
-  [/\baccount has been deactivated/i, 'account_gone'],
+interface Sentence {
+  pattern: RegExp
+  statuses: readonly number[]
+  kind: Kind
+}
+
+/**
+ * Sentences that say more than the status beside them. Refusals quote what the client wrote, so a sentence counts only
+ * where the upstream speaks of the account or the model, and never beside the name of a request error.
+ */
+const SENTENCES: readonly Sentence[] = [
+  {
+    pattern: /^the '[^']*' model is not supported when using codex with a chatgpt account/i,
+    statuses: [400, 404],
+    kind: 'model_unsupported',
+  },
+  { pattern: /\baccount has been deactivated/i, statuses: [401, 402, 403], kind: 'account_gone' },
 ]
 
-const AT_CAPACITY = /selected model is at capacity/i
+const AT_CAPACITY = /^selected model is at capacity/i
 const OVERLOAD_CODES: ReadonlySet<string> = new Set(['server_is_overloaded', 'overloaded_error', 'slow_down'])
 const PASSED_SERVER_STATUSES: ReadonlySet<number> = new Set([500, 502, 503, 504, 529])
 const MAX_RETRY_AFTER_SECONDS = 300
 
 const kindOf = (failure: UpstreamFailure): Kind => {
   const { code, type, message, status, where } = failure
-  const named = MESSAGE_KINDS.find(([pattern]) => pattern.test(message))?.[1] ?? kindOfCode(code) ?? kindOfCode(type)
+  const named = kindOfSentence(failure) ?? kindOfCode(code) ?? kindOfCode(type)
   if (named) return named
   if (AT_CAPACITY.test(message)) return 'transient'
   if (status !== null) return kindOfStatus(status)
   if (type === 'invalid_request_error' || code === 'invalid_request_error') return 'request'
   if (where === 'event') return code === null ? 'transient' : 'unknown'
   return code !== null && isCertificateCode(code) ? 'misconfigured' : 'network'
+}
+
+const kindOfSentence = ({ status, code, type, message }: UpstreamFailure): Kind | undefined => {
+  const isOfRequest = type === 'invalid_request_error' ? code !== null : kindOfCode(code) === 'request'
+  if (status === null || isOfRequest) return undefined
+  return SENTENCES.find(({ statuses, pattern }) => statuses.includes(status) && pattern.test(message))?.kind
 }
 
 const kindOfCode = (code: string | null): Kind | undefined => {

@@ -1,5 +1,6 @@
 /** Reads whatever went wrong upstream (a status, an event, a thrown error) into one shape. Judging it is `classify.ts`. */
 import { AppError } from '../errors.ts'
+import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../lib/json.ts'
 import { plausibleReset } from '../model/account-state.ts'
 import { fromRateHeaders, isExhausted } from '../model/usage-windows.ts'
 
@@ -25,8 +26,8 @@ export const failureFromResponse = (
   bodyText: string,
   at: number,
 ): UpstreamFailure => {
-  const body = parseJson(bodyText)
-  const facts = factsOf(body, at)
+  const body = parseJson(bodyText) ?? null // an HTML page of something in between; its text is kept as the body
+  const facts = factsOf(errorOf(body), at)
   return {
     where: 'status',
     status,
@@ -41,11 +42,9 @@ export const failureFromResponse = (
 
 /** A `response.failed` or `error` event, also wrapped as a socket frame; null for events that are no failure. */
 export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | null => {
-  if (!isRecord(event)) return null
+  if (!isObject(event)) return null
   if (event.type !== 'response.failed' && event.type !== 'error') return null
-  const response = isRecord(event.response) ? event.response : null
-  const flat = { ...event, type: event.error_type }
-  const facts = factsOf(event.type === 'error' && !isRecord(event.error) ? { error: flat } : (response ?? event), at)
+  const facts = factsOf(statedError(event), at)
   const headers = headersOf(event.headers)
   return {
     where: 'event',
@@ -57,6 +56,17 @@ export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | 
     retryAfterMs: retryAfterMs(headers, at) ?? facts.retryAfterMs,
     body: event,
   }
+}
+
+/** The error object of a `response.failed` or `error` event, or of a response with status `failed`; its members are unproven. */
+export const statedError = (source: JsonObject): JsonObject => {
+  if (isObject(source.error)) return source.error
+  const response = objectOf(source.response)
+  if (isObject(response.error)) return response.error
+  // A bare `error` event carries its members at the top level, where `type` is the event's name, not the error's.
+  return errorOf(
+    source.type === 'error' || !isObject(source.response) ? { ...source, type: source.error_type } : response,
+  )
 }
 
 /**
@@ -130,8 +140,7 @@ interface Facts {
   retryAfterMs: number | null
 }
 
-const factsOf = (body: unknown, at: number): Facts => {
-  const error = errorOf(body)
+const factsOf = (error: JsonObject, at: number): Facts => {
   const message = text(error.message) ?? text(error.error_description) ?? null
   const seconds = num(error.resets_at)
   const inSeconds = num(error.resets_in_seconds)
@@ -147,13 +156,13 @@ const factsOf = (body: unknown, at: number): Facts => {
 }
 
 /** The object that carries `message`, `code` and `type`, wherever the upstream put it. */
-const errorOf = (body: unknown): Record<string, unknown> => {
-  if (!isRecord(body)) return {}
-  if (isRecord(body.error)) return body.error
+const errorOf = (body: unknown): JsonObject => {
+  if (!isObject(body)) return {}
+  if (isObject(body.error)) return body.error
   if (typeof body.error === 'string')
     return { ...body, code: body.error, message: body.error_description ?? body.message }
   if (typeof body.detail === 'string') return { message: body.detail }
-  if (isRecord(body.detail)) return body.detail
+  if (isObject(body.detail)) return body.detail
   return body
 }
 
@@ -173,7 +182,7 @@ const retryAfterMs = (headers: Headers, at: number): number | null => {
 
 const headersOf = (value: unknown): Headers => {
   const headers = new Headers()
-  if (!isRecord(value)) return headers
+  if (!isObject(value)) return headers
   for (const [name, field] of Object.entries(value)) {
     const isSafe = /^[\w-]+$/.test(name) && (typeof field === 'string' || typeof field === 'number')
     if (isSafe && /^[\x20-\x7e]*$/.test(String(field))) headers.set(name, String(field))
@@ -181,7 +190,7 @@ const headersOf = (value: unknown): Headers => {
   return headers
 }
 
-const codeOf = (err: unknown): string | null => (isRecord(err) ? text(err.code) : null)
+const codeOf = (err: unknown): string | null => (isObject(err) ? text(err.code) : null)
 
 const statusOf = (value: unknown): number | null => {
   const status = num(value)
@@ -194,18 +203,7 @@ const unitMs = (unit: string): number => {
   return { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[name.slice(0, 1)] ?? 0
 }
 
-const parseJson = (source: string): unknown => {
-  try {
-    return JSON.parse(source)
-  } catch {
-    return null // an HTML page of something in between; its text is kept as the body
-  }
-}
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const text = (value: unknown): string | null => (typeof value === 'string' && value.trim() !== '' ? value.trim() : null)
+const text = (value: unknown): string | null => textOf(value).trim() || null
 
 const num = (value: unknown): number | null => {
   const isCandidate = typeof value === 'number' || (typeof value === 'string' && value.trim() !== '')

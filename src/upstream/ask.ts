@@ -1,6 +1,7 @@
 /** Questions to the service behind us about one account: authenticated, bounded in time, its token renewed once when refused. */
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
+import { objectOf, parseJson, textOf } from '../lib/json.ts'
 import type { Credentials } from './credentials.ts'
 import type { Dial } from './dial.ts'
 import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.ts'
@@ -107,19 +108,6 @@ const read = ({ status, text }: Answer): unknown => {
 const refusalOf = (status: number, body: unknown): UpstreamRefusal => {
   const top = objectOf(body)
   const inner = objectOf(top.error ?? top.detail ?? top)
-  const reason = textOf(inner.message) ?? textOf(top.detail) ?? textOf(top.error)
-  return new UpstreamRefusal(status, textOf(inner.code) ?? textOf(inner.type), reason)
-}
-
-const objectOf = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {} // as: any object has string keys
-
-const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+  const reason = textOf(inner.message) || textOf(top.detail) || textOf(top.error) || null
+  return new UpstreamRefusal(status, textOf(inner.code) || textOf(inner.type) || null, reason)
 }

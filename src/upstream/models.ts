@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { commit, type Db, notice } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
+import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import { saveCatalog } from '../model/catalog.ts'
 import type { ModelEntry } from '../model/catalog-entry.ts'
@@ -47,12 +48,11 @@ export const refreshCatalogs = async (
   }: { accountIds: readonly string[]; versions: readonly string[]; signal?: AbortSignal },
 ): Promise<void> => {
   const at = deps.clock.now()
-  const wanted = accountIds.flatMap((accountId) => versions.map((version) => ({ accountId, version }))).values()
+  const wanted = accountIds.flatMap((accountId) => versions.map((version) => ({ accountId, version })))
   let isChanged = false
-  const lane = async () => {
-    for (const one of wanted) if (await refreshOne(deps, one, { at, signal })) isChanged = true
-  }
-  await Promise.all(Array.from({ length: LANES }, lane))
+  await inLanes(wanted, LANES, async (one) => {
+    if (await refreshOne(deps, one, { at, signal })) isChanged = true
+  })
   if (isChanged) commit(deps.db, (tx) => notice(tx, 'catalog'))
 }
 

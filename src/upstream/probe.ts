@@ -3,6 +3,7 @@ import { AppError } from '../errors.ts'
 import type { AskDeps } from './ask.ts'
 import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.ts'
 import { SseStream } from './stream.ts'
+import { isTerminal } from './terminal.ts'
 
 export interface ProbeResult {
   /** HTTP status of the upstream; 0: it could not be reached, or did not answer in time. */
@@ -59,11 +60,9 @@ const isServed = async (stream: SseStream): Promise<boolean> => {
   for (;;) {
     const batch = await stream.read()
     if (batch === null) return false
-    const terminal = batch.events.find(({ type }) => TERMINAL.includes(type ?? ''))
+    const terminal = batch.events.find(({ type }) => isTerminal(type))
     if (!terminal) continue
     stream.drain()
     return terminal.type === 'response.completed' || terminal.type === 'response.incomplete'
   }
 }
-
-const TERMINAL: readonly string[] = ['response.completed', 'response.incomplete', 'response.failed', 'error']

@@ -102,6 +102,27 @@ describe('isLocalRequest', () => {
     }
   })
 
+  test.each([
+    'X-Forwarded-Host',
+    'X-Forwarded-Proto',
+    'X-Forwarded-Anything-New',
+    'Via',
+    'X-Client-IP',
+    'CF-Ray',
+    'CF-Visitor',
+    'X-Original-Forwarded-For',
+  ])('%s betrays a proxy on this machine', (name) => {
+    expect(isLocal('127.0.0.1', 'localhost', { [name]: 'anything' })).toBe(false)
+    expect(isLocal('127.0.0.1', 'localhost', { [name]: 'anything' }, trust)).toBe(false)
+    const named = { [name]: '127.0.0.1', 'x-forwarded-for': '127.0.0.1' }
+    expect(isLocal('127.0.0.1', 'localhost', named, trust)).toBe(true)
+  })
+
+  test('the headers of an ordinary client betray nothing', () => {
+    const headers = { forward: 'x', 'x-forward': 'x', cf: 'x', 'x-codex-window-id': '1', viaduct: 'x', version: '1' }
+    expect(isLocal('127.0.0.1', 'localhost', headers)).toBe(true)
+  })
+
   test('with trust: a trusted peer and headers that agree on one loopback address', () => {
     const local = (peer: string, headers: Record<string, string> = {}) => isLocal(peer, 'localhost', headers, trust)
     expect(local('127.0.0.1')).toBe(true)

@@ -119,3 +119,12 @@ describe('an event', () => {
     expect(() => scanner.push(encoder.encode('y'.repeat(20)))).toThrow(SseEventTooLarge)
   })
 })
+
+test('a run joins only events of its own type, also when a type is not the first member', () => {
+  const scanner = new SseScanner({ inRuns: true })
+  const delta = (name: string) => `data: {"type":"response.${name}.delta","delta":"x"}\n\n`
+  const odd = 'data: {"delta":"x","type":"response.c.delta"}\n\n'
+  const text = delta('a') + delta('a') + odd + delta('a') + delta('b') + delta('b')
+  const seen = scanner.push(new TextEncoder().encode(text)).map(({ type, count }) => `${type} ${count}`)
+  expect(seen).toEqual(['response.a.delta 2', 'response.c.delta 1', 'response.a.delta 1', 'response.b.delta 2'])
+})

@@ -257,9 +257,10 @@ describe('client versions', () => {
       throw new Error('unreachable')
     }
     await Promise.all([catalog.ensure('0.170.0', 0, fetch), catalog.ensure('0.170.0', 1, fetch)])
-    await catalog.ensure('0.170.0', 59_999, fetch)
+    await catalog.ensure('0.170.0', 29_999, fetch)
+    await catalog.ensure('0.171.0', 29_999, fetch)
     expect(fetches).toBe(1)
-    await catalog.ensure('0.170.0', 60_000, fetch)
+    await catalog.ensure('0.170.0', 30_000, fetch)
     expect(fetches).toBe(2)
     await catalog.ensure(PINNED_CLIENT_VERSION, 60_000, fetch)
     expect(fetches).toBe(2)
@@ -275,11 +276,14 @@ describe('client versions', () => {
     expect(nearestVersion([], '0.9.0')).toBeNull()
   })
 
-  test.each(['0.169.0', '0.170.0-alpha.1', '1.0.0+build'])('%s is one', (text) => {
+  test.each(['0.169.0', '0.170.0-alpha.1', '1.0.0', '0.0.0'])('%s is one', (text) => {
     expect(isClientVersion(text)).toBe(true)
   })
 
-  test.each(['', 'latest', '0.169', '0.169.0&x=1', '0.169.0 ', '999999.0.0'])('%j is none', (text) => {
-    expect(isClientVersion(text)).toBe(false)
-  })
+  test.each(['', 'latest', '0.169', '0.169.0&x=1', '0.169.0 ', '99999.0.0', '1.0.0+build', '1.0.0-x', '01.0.0'])(
+    '%j is none',
+    (text) => {
+      expect(isClientVersion(text)).toBe(false)
+    },
+  )
 })

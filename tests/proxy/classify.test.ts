@@ -118,6 +118,46 @@ describe('statuses', () => {
       ['same_account', null, 502, 'websocket_connection_limit_reached'],
     ],
     [
+      '400 quoting the client on deactivation',
+      response(400, error('invalid_value', "Invalid value: 'account has been deactivated'.", 'invalid_request_error')),
+      ['give_up', null, 400, 'invalid_value'],
+    ],
+    [
+      '400 quoting it without a code',
+      response(400, { detail: "Invalid value: 'account has been deactivated'." }),
+      ['give_up', null, 400, 'invalid_request_error'],
+    ],
+    [
+      '403 of the request, quoting it',
+      response(403, error('invalid_prompt', 'Not this: account has been deactivated.')),
+      ['give_up', null, 403, 'invalid_prompt'],
+    ],
+    [
+      '500 quoting it',
+      response(500, error(null, 'Failed at: account has been deactivated.')),
+      ['same_account', 'transient', 500, 'upstream_error'],
+    ],
+    [
+      '400 quoting the client on models',
+      response(400, error('invalid_value', `Invalid value: "${model}"`)),
+      ['give_up', null, 400, 'invalid_value'],
+    ],
+    [
+      '429 quoting the client on models',
+      response(429, { detail: `Too many of "${model}"` }),
+      ['other_account', 'rate_limited', 429, 'rate_limit_exceeded'],
+    ],
+    [
+      '400 quoting the client on capacity',
+      response(400, error('invalid_value', "Invalid value: 'Selected model is at capacity.'")),
+      ['give_up', null, 400, 'invalid_value'],
+    ],
+    [
+      'an event quoting the client on deactivation',
+      failed({ code: 'invalid_value', message: "Invalid value: 'account has been deactivated'." }),
+      ['give_up', null, 502, 'invalid_value'],
+    ],
+    [
       '403 deactivated',
       response(403, { detail: 'Your account has been deactivated.' }),
       ['other_account', 'auth_failed', 502, 'upstream_auth_failed'],

@@ -1,5 +1,9 @@
 /** A conversation stays with the account that can read it, across turns and restarts, and moves only when it must. */
 import { describe, expect, test } from 'bun:test'
+import { AppError } from '../../src/errors.ts'
+import { sha256 } from '../../src/proxy/affinity.ts'
+import { bodyFor } from '../../src/proxy/continuity.ts'
+import type { Turn } from '../../src/proxy/turn.ts'
 import {
   answerOf,
   codexBody,
@@ -195,6 +199,46 @@ describe('encrypted content', () => {
     expect(servedBy(app)[2]).toBe(owner!)
     expect(lastBody(app)).toBe(body)
     await expectNothingLeft(app)
+  })
+
+  test('of a fourth account is not asked for: three is the limit for this too', async () => {
+    const app = setUp({ accounts: 4 })
+    const unnamed = conversation(app, {})
+    await unnamed.say('one')
+    const owner = app.members[servedBy(app)[0]!]!
+    const others = app.members.filter(({ id }) => id !== owner.id)
+    for (const { id } of others) app.prefer(id)
+    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'two' } })
+    for (const { sim } of others) sim.always(faults.invalidEncryptedContent())
+    let calls = 0
+    app.wire.before = () => {
+      if (++calls <= 2) throw new AppError('upstream_auth_failed')
+    }
+    const before = app.attemptRows().length
+    const body = JSON.stringify({ ...codexBody(), input: [...unnamed.history, ...codexBody().input] })
+    await answerOf(app, NATIVE, { body, headers: { 'session-id': 'two' } })
+    const asked = app.attemptRows().slice(before)
+    expect(asked.map(({ code }) => code).slice(0, 3)).toEqual([
+      'upstream_auth_failed',
+      'upstream_auth_failed',
+      'invalid_encrypted_content',
+    ])
+    expect(new Set(asked.map(({ accountId }) => accountId))).toEqual(new Set(others.map(({ id }) => id)))
+    await expectNothingLeft(app)
+  })
+
+  test('that is all at home costs no second look at the text', () => {
+    const { plane, affinity, clock, settings } = setUp().bindings
+    for (const [text, id] of [
+      ['enc.own', 'acc_1'],
+      ['enc.other', 'acc_2'],
+    ] as const)
+      affinity.remember('ciphertext', sha256(text), id, { now: clock.now(), mixed: false })
+    const json = { input: [{ type: 'reasoning', encrypted_content: 'enc.own' }] }
+    // What only a reader of the text would find.
+    const bytes = new TextEncoder().encode('{"input":[{"type":"reasoning","encrypted_content":"enc.other"}]}')
+    const turn = { hasCiphertext: true, conversation: null, body: { bytes, json }, settings: settings.current() }
+    expect(bodyFor(plane, turn as unknown as Turn, 'acc_1')).toBe(bytes) // as: no more of a turn is read
   })
 
   test('that stays unreadable ends with the upstream’s own words', async () => {

@@ -1,5 +1,6 @@
 /** Turns a finished Responses object into the JSON answer of Chat Completions. */
-import { type JsonObject, objectOf, objectsOf, textOf, upstreamFailure } from './responses-event.ts'
+import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { upstreamFailure } from './responses-event.ts'
 
 export interface ChatJsonOptions {
   /** `chatcmpl-…`. */

@@ -1,7 +1,7 @@
 /** Turns one chat message into the Responses items that say the same. Request side only. */
 import { z } from 'zod'
+import { isObject, type JsonObject } from '../../lib/json.ts'
 import { invalid, parseAt } from './invalid-request.ts'
-import { isObject, type JsonObject } from './responses-event.ts'
 
 /** Longest data URL taken, in characters of the URL; base64 text is ASCII, so also in bytes. */
 export const MAX_DATA_URL_BYTES = 8 * 1024 * 1024

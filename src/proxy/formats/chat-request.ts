@@ -1,12 +1,12 @@
 /** Turns a Chat Completions request into the Responses request that asks for the same. */
 import { z } from 'zod'
 import { AppError } from '../../errors.ts'
+import { isObject, type JsonObject, objectOf, textOf } from '../../lib/json.ts'
 import { instructionText, messageItems } from './chat-messages.ts'
 import { responsesFormat, responsesToolChoice, responsesTools } from './chat-tools.ts'
 import { instructionsFor } from './instructions.ts'
 import { invalid, parseAt } from './invalid-request.ts'
 import { ALIASES, checkParameters, foldAliases, refuseStateful } from './parameters.ts'
-import { isObject, type JsonObject, objectOf, textOf } from './responses-event.ts'
 import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
 
 export interface ChatOptions {

@@ -1,15 +1,9 @@
 /** Turns the events of a Responses stream into the chunks of a Chat Completions stream, one pass, nothing held back. */
 import { type AppError, openAiError } from '../../errors.ts'
+import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { chatUsage, finishReason } from './chat-json.ts'
 import { ChatToolCalls } from './chat-tool-calls.ts'
-import {
-  type JsonObject,
-  objectOf,
-  objectsOf,
-  type ResponsesEvent,
-  textOf,
-  upstreamFailure,
-} from './responses-event.ts'
+import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
 import { dataFrame, encode, jsonLine } from './sse-bytes.ts'
 
 export interface ChatStreamOptions {

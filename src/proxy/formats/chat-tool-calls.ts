@@ -1,5 +1,5 @@
 /** Follows the function calls of one stream and gives each its chat index; says what is new about a call. */
-import { type JsonObject, textOf } from './responses-event.ts'
+import { type JsonObject, textOf } from '../../lib/json.ts'
 
 interface Call {
   /** Position among the calls of the answer; null until its name is known and the client was told. */

@@ -1,7 +1,7 @@
 /** Turns the tools, the tool choice and the answer format of a chat request into their Responses spelling. */
 import { z } from 'zod'
+import { isObject, type JsonObject } from '../../lib/json.ts'
 import { invalid, parseAt } from './invalid-request.ts'
-import { isObject, type JsonObject } from './responses-event.ts'
 import { currentTool } from './v1-responses.ts'
 
 const FunctionTool = z.object({

@@ -1,13 +1,8 @@
 /** Puts a complete response object together from the events of a stream, for clients that want one JSON answer. */
 import { AppError } from '../../errors.ts'
-import {
-  type JsonObject,
-  objectOf,
-  objectsOf,
-  type ResponsesEvent,
-  textOf,
-  upstreamFailure,
-} from './responses-event.ts'
+import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { isTerminal } from '../../upstream/terminal.ts'
+import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
 
 /** Bounded memory is the caller's matter: everything pushed may be kept until `result`. */
 export interface Collector {
@@ -47,8 +42,6 @@ const TEXT_EVENTS: Record<string, { kind: TextKind; full: string }> = {
   'response.reasoning_text': { kind: 'reasoning_text', full: 'text' },
 }
 
-const TERMINAL: ReadonlySet<string> = new Set(['response.completed', 'response.incomplete', 'response.failed', 'error'])
-
 const ITEM: ReadonlySet<string> = new Set(['response.output_item.added', 'response.output_item.done'])
 
 export const createCollector = (): Collector => new ResponseCollector()
@@ -58,12 +51,12 @@ class ResponseCollector implements Collector {
   #terminal: ResponsesEvent | null = null
 
   needs(type: string): boolean {
-    return TERMINAL.has(type) || ITEM.has(type) || textEvent(type) !== undefined
+    return isTerminal(type) || ITEM.has(type) || textEvent(type) !== undefined
   }
 
   push(event: ResponsesEvent): void {
     if (this.#terminal) return
-    if (TERMINAL.has(event.type)) this.#terminal = event
+    if (isTerminal(event.type)) this.#terminal = event
     else if (ITEM.has(event.type)) this.#item(event, event.type.endsWith('.done'))
     else if (textEvent(event.type)) this.#text(event)
   }

@@ -1,8 +1,9 @@
 /** The unary compact call said as a Responses call, and its result said as a compact reply. */
 import { AppError } from '../../errors.ts'
+import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { COMPACTION_TRIGGER, checkCompactionTrigger } from './compaction-trigger.ts'
 import { clientItems, withParts } from './input-items.ts'
-import { isObject, type JsonObject, objectOf, objectsOf, textOf, upstreamFailure } from './responses-event.ts'
+import { upstreamFailure } from './responses-event.ts'
 import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
 
 export { hasCompactionTrigger } from './compaction-trigger.ts'

@@ -1,6 +1,7 @@
 /** The marker item that asks the upstream to compact a conversation: at most one, and last. */
+
+import { isObject, type JsonObject } from '../../lib/json.ts'
 import { invalid } from './invalid-request.ts'
-import { isObject, type JsonObject } from './responses-event.ts'
 
 export const COMPACTION_TRIGGER = { type: 'compaction_trigger' } as const
 

@@ -1,7 +1,8 @@
 /** Turns the `input` of a `/v1` request, in any spelling its clients use, into the items the upstream takes. */
+
+import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import { messageItems } from './chat-messages.ts'
 import { invalid } from './invalid-request.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from './responses-event.ts'
 
 export interface InputItems {
   items: JsonObject[]

@@ -1,5 +1,5 @@
 /** Gives a request the instructions the upstream insists on, without inventing any where the client wrote some. */
-import { isObject } from './responses-event.ts'
+import { isObject } from '../../lib/json.ts'
 
 /** Said only when the client gave neither instructions nor a developer message. */
 export const NEUTRAL_INSTRUCTIONS = 'You are a helpful assistant.'

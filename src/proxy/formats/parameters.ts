@@ -1,7 +1,7 @@
 /** Which request parameters the upstream takes under another name, refuses, or cannot honour; shared by `/v1` and chat. */
 import { AppError } from '../../errors.ts'
+import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
 import { invalid } from './invalid-request.ts'
-import { isObject, type JsonObject, objectOf } from './responses-event.ts'
 
 /**
  * Parameters of the public Responses API that the upstream answers with "Unsupported parameter". Unknown ones are

@@ -1,10 +1,11 @@
 /** Turns a public `/v1/responses` request into one the upstream accepts, changing nothing it need not change. */
+
+import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import { checkCompactionTrigger } from './compaction-trigger.ts'
 import { type InputItems, inputItems } from './input-items.ts'
 import { instructionsFor } from './instructions.ts'
 import { invalid } from './invalid-request.ts'
 import { ALIASES, checkParameters, foldAliases, REFUSED_UPSTREAM, refuseStateful } from './parameters.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from './responses-event.ts'
 
 export interface NormalisedRequest {
   body: JsonObject

@@ -29,10 +29,7 @@ export const publicModel = createHandlers(...gates(), (c) => {
 /** A version nobody asked for before is fetched now, for as long as its client will wait; else the nearest one serves. */
 const answerNative = async (c: Context<AppEnv>, asked: string | null): Promise<Response> => {
   const version = asked !== null && isClientVersion(asked) ? asked : null
-  if (version !== null) {
-    c.env.catalog.noteClientVersion(version)
-    await atMost(c, PATIENCE_MS, fetchVersion(c, version))
-  }
+  if (version !== null) await atMost(c, PATIENCE_MS, fetchVersion(c, version))
   return send(c, c.env.catalog.native(version, c.var.client.key))
 }
 
@@ -40,8 +37,10 @@ const PATIENCE_MS = 4000
 
 const fetchVersion = (c: Context<AppEnv>, version: string): Promise<void> => {
   const { pool, catalog, plane, db, clock, log } = c.env
-  const accountIds = pool.all().flatMap(({ id, state }) => (IN_USE.includes(state.status) ? [id] : []))
-  if (accountIds.length === 0) return Promise.resolve()
+  const inUse = pool.all().filter(({ state }) => IN_USE.includes(state.status))
+  if (inUse.length === 0) return Promise.resolve()
+  // Plans decide what there is; the others are asked by the job that keeps catalogs fresh.
+  const accountIds = [...new Map(inUse.map(({ planType, id }) => [planType, id])).values()]
   return catalog.ensure(version, clock.now(), () =>
     refreshCatalogs(
       { ...plane.upstream, credentials: plane.credentials, db, log },

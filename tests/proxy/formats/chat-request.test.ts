@@ -1,10 +1,10 @@
 /** Each row of the chat → Responses table, both ways of being wrong included. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../../src/errors.ts'
+import type { JsonObject } from '../../../src/lib/json.ts'
 import { MAX_DATA_URL_BYTES } from '../../../src/proxy/formats/chat-messages.ts'
 import { chatToResponses } from '../../../src/proxy/formats/chat-request.ts'
 import { NEUTRAL_INSTRUCTIONS } from '../../../src/proxy/formats/instructions.ts'
-import type { JsonObject } from '../../../src/proxy/formats/responses-event.ts'
 
 const hello = { role: 'user', content: 'hi' }
 const aChat = (extra: JsonObject = {}): JsonObject => ({ model: 'gpt-5.5', messages: [hello], ...extra })

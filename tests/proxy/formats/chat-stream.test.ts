@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError } from '../../../src/errors.ts'
+import type { JsonObject } from '../../../src/lib/json.ts'
 import { type ChatStream, createChatStream } from '../../../src/proxy/formats/chat-stream.ts'
-import type { JsonObject, ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
+import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
 import { aCall, aMessage, callEvents, completed, messageEvents, opening, reasoningEvents } from './streams.ts'
 
 interface Delta {

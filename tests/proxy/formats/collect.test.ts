@@ -1,8 +1,9 @@
 /** One JSON answer from a stream, complete whatever the upstream left out of its last event. */
 import { describe, expect, test } from 'bun:test'
+import type { JsonObject } from '../../../src/lib/json.ts'
 import { chatFromResponse } from '../../../src/proxy/formats/chat-json.ts'
 import { createCollector } from '../../../src/proxy/formats/collect.ts'
-import type { JsonObject, ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
+import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
 import {
   aCall,
   aMessage,

@@ -1,5 +1,6 @@
 /** Event sequences as the service sends them, for the tests of this folder. */
-import type { JsonObject, ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
+import type { JsonObject } from '../../../src/lib/json.ts'
+import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
 
 export const USAGE = {
   input_tokens: 24,

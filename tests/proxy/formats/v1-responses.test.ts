@@ -1,9 +1,9 @@
 /** `/v1/responses` requests become what the upstream accepts, and nothing else about them changes. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../../src/errors.ts'
+import type { JsonObject } from '../../../src/lib/json.ts'
 import { NEUTRAL_INSTRUCTIONS } from '../../../src/proxy/formats/instructions.ts'
 import { REFUSED_UPSTREAM } from '../../../src/proxy/formats/parameters.ts'
-import type { JsonObject } from '../../../src/proxy/formats/responses-event.ts'
 import { normaliseResponses } from '../../../src/proxy/formats/v1-responses.ts'
 
 const aRequest = (extra: JsonObject = {}): JsonObject => ({

@@ -62,7 +62,32 @@ describe('the native catalog', () => {
     expect((await json(await app.ask(`${NATIVE}?client_version=0.201.0`))).models.length).toBeGreaterThan(2)
   })
 
-  test.each(['', 'latest', '%2e%2e%2f', '1.2.3%26x=1'])(
+  test('of many versions nobody asked for costs one question, and at most one known version its place', async () => {
+    const app = await ready(3)
+    const { catalog } = app.bindings
+    for (let minor = 1; minor <= 8; minor++) catalog.noteClientVersion(`0.15${minor}.0`)
+    const known = catalog.versions()
+    app.upstream.reset()
+    for (let minor = 0; minor < 20; minor++) await app.ask(`${NATIVE}?client_version=0.${200 + minor}.0`)
+    expect(catalogRequests(app)).toHaveLength(1)
+    expect(known.filter((version) => !catalog.versions().includes(version))).toHaveLength(1)
+    await app.clock.advance('30s')
+    await app.ask(`${NATIVE}?client_version=0.230.0`)
+    expect(catalogRequests(app)).toHaveLength(2)
+  })
+
+  test('of a version nobody asked for is asked of one account per plan', async () => {
+    const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }, { plan: 'pro' }] })
+    await fetchCatalogs(jobDeps(app), new AbortController().signal)
+    app.upstream.reset()
+    await app.ask(`${NATIVE}?client_version=0.140.0`)
+    const asked = catalogRequests(app).map(
+      ({ account }) => app.upstream.accounts.find((one) => one.chatgptAccountId === account)?.plan,
+    )
+    expect(asked.toSorted()).toEqual(['plus', 'pro'])
+  })
+
+  test.each(['', 'latest', '%2e%2e%2f', '1.2.3%26x=1', '1.2.3-anything', '1.2.3%2Bbuild', '01.2.3', '12345.0.0'])(
     'of the version %j is the pinned one, nothing is fetched',
     async (v) => {
       const app = await ready()

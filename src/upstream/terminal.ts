@@ -1,0 +1,12 @@
+/** The events that end a stream of the Responses dialect; nothing counts after one. */
+
+export type Terminal = 'response.completed' | 'response.incomplete' | 'response.failed' | 'error'
+
+export const isTerminal = (type: string | null): type is Terminal => type !== null && TERMINALS.has(type)
+
+const TERMINALS: ReadonlySet<string> = new Set([
+  'response.completed',
+  'response.incomplete',
+  'response.failed',
+  'error',
+] satisfies Terminal[])

@@ -1,5 +1,6 @@
 /** What a request can reach (`Bindings`, built once in main) and what it knows about itself (`Variables`). Types only. */
 import type { Db } from '../db/commit.ts'
+import type { MemoryViews } from '../db/memory-views.ts'
 import type { Client } from './auth/client-key.ts'
 import type { Principal } from './auth/principal.ts'
 import type { Config } from './env.ts'
@@ -37,6 +38,8 @@ export interface Bindings {
   /** One timer for every open stream: keepalives and silence. */
   pulse: Pulse
   bodies: BodyBudget
+  /** What is read again after a commit. */
+  views: MemoryViews
   sealer: Sealer
   clock: Clock
   random: Random

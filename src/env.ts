@@ -1,6 +1,8 @@
 /** The process environment, read once and frozen. Nothing else is configurable from outside the dashboard (decisions §1). */
+import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { parseEnv } from 'node:util'
 import { z } from 'zod'
 import { type Cidr, parseCidr } from './lib/cidr.ts'
 
@@ -16,8 +18,7 @@ const url = z
 
 /** A comma list or a JSON array. */
 const cidrs = z.string().transform((text, context): Cidr[] => {
-  const parts = text.trim().startsWith('[') ? (JSON.parse(text) as unknown[]).map(String) : text.split(',')
-  return parts
+  return partsOf(text)
     .map((part) => part.trim())
     .filter((part) => part !== '')
     .flatMap((part) => {
@@ -27,6 +28,19 @@ const cidrs = z.string().transform((text, context): Cidr[] => {
       return []
     })
 })
+
+const partsOf = (text: string): string[] => {
+  const list = z.array(z.string()).safeParse(text.trim().startsWith('[') ? jsonOf(text) : text.split(','))
+  return list.success ? list.data : [text] // which is no address, and is refused as such
+}
+
+const jsonOf = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
 
 const port = z.coerce.number().int().min(0).max(65_535)
 
@@ -56,6 +70,7 @@ const VARIABLES = {
 } as const
 type Name = keyof typeof VARIABLES
 const BARE: readonly Name[] = ['PORT', 'HOST']
+const SECRET: readonly Name[] = ['DASHBOARD_BOOTSTRAP_TOKEN', 'METRICS_TOKEN']
 
 const DEFAULTS: Partial<Record<Name, string>> = {
   PORT: '2455',
@@ -96,7 +111,22 @@ type Environment = Record<string, string | undefined>
 export const dataDirOf = (environment: Environment): string =>
   environment[`${PREFIX}DATA_DIR`] || join(homedir(), '.sluice')
 
-/** Reads and checks the environment. Throws `ConfigError` naming variable and value. */
+/**
+ * The environment with what the `.env` of the data folder adds; variables of the process win. Throws `ConfigError` for a
+ * file that is there and cannot be read: to go on without it would be to go on without what it says.
+ */
+export const withEnvFile = (environment: Environment): Environment => {
+  const path = join(dataDirOf(environment), '.env')
+  try {
+    return { ...parseEnv(readFileSync(path, 'utf8')), ...environment }
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException // as: the file system throws nothing else
+    if (code === 'ENOENT' || code === 'ENOTDIR') return environment
+    throw new ConfigError(`${path} cannot be read (${code}).`, { cause })
+  }
+}
+
+/** Reads and checks the environment. Throws `ConfigError` naming variable and value; a secret's value is left out. */
 export const readConfig = (environment: Environment): Config => {
   const values: Record<string, unknown> = {}
   for (const name of Object.keys(VARIABLES) as Name[]) values[name] = readOne(environment, name)
@@ -113,8 +143,11 @@ const readOne = (environment: Environment, name: Name): unknown => {
   const text = given === undefined || given === '' ? defaultOf(name) : given
   const parsed = VARIABLES[name].safeParse(text)
   if (parsed.success) return parsed.data
-  throw new ConfigError(`${variable}="${text}" cannot be used: ${parsed.error.issues[0]?.message ?? 'not valid'}.`)
+  const shown = SECRET.includes(name) ? variable : `${variable}="${withoutCredentials(text ?? '')}"`
+  throw new ConfigError(`${shown} cannot be used: ${parsed.error.issues[0]?.message ?? 'not valid'}.`)
 }
+
+const withoutCredentials = (text: string): string => text.replace(/(?<=:\/\/).*@/, '***@')
 
 const defaultOf = (name: Name): string | undefined => (name === 'DATA_DIR' ? dataDirOf({}) : DEFAULTS[name])
 

@@ -1,42 +1,66 @@
-/** Refuses state-changing dashboard requests that another site made the browser send (spec §5, cross-site protection). */
+/** Refuses what a page of another site made the browser send: changes of the dashboard, and turns that need no key. */
 import type { Context } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import { anyContains, normaliseIp } from '../lib/cidr.ts'
 import { createMiddleware } from './handlers.ts'
+import { peerOf } from './request-context.ts'
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** Routes for bearer clients: a page of another site cannot make a browser attach that header. */
 const BEARER_ROUTES = ['/api/fleet/', '/api/codex/']
 
-/** Covers everything under `/api/`, JSON and forms. Throws `cross_site_request_rejected`, saying what arrived. */
+/** Covers everything under `/api/`, JSON and forms (spec §5, cross-site protection). Throws `cross_site_request_rejected`, saying what arrived. */
 export const crossSite = createMiddleware(async (c, next) => {
   if (isCovered(c) && !isSameOrigin(c)) throw rejection(c)
   await next()
 })
 
+/**
+ * For a model client that was let in without a key: any page can post plain text to this machine without asking first, and
+ * that is enough to spend a turn. Every method counts, because a socket begins with a GET. Throws
+ * `cross_site_request_rejected`.
+ */
+export const refuseOtherSites = (c: Context<AppEnv>): void => {
+  if (!isSameOrigin(c) && !hasBearer(c)) throw rejection(c)
+}
+
 const isCovered = (c: Context<AppEnv>): boolean =>
   !SAFE_METHODS.has(c.req.method) &&
   c.req.path.startsWith('/api/') &&
   !BEARER_ROUTES.some((prefix) => c.req.path.startsWith(prefix)) &&
-  !/^bearer\s+\S/i.test(c.req.header('authorization') ?? '')
+  !hasBearer(c)
+
+/** A page of another site cannot attach one: the browser would ask us first, and nothing here says yes. */
+const hasBearer = (c: Context<AppEnv>): boolean => /^bearer\s+\S/i.test(c.req.header('authorization') ?? '')
 
 /**
- * `Sec-Fetch-Site` is the browser's own verdict and cannot be forged by a page, so it decides alone where it is sent: the
- * Origin would only disagree behind a proxy that ends TLS. A client that sends neither is not a browser.
+ * Both must agree: `Sec-Fetch-Site`, the browser's own verdict, and an `Origin` that is ours. A client that sends neither
+ * is not a browser.
  */
 const isSameOrigin = (c: Context<AppEnv>): boolean => {
   const verdict = c.req.header('sec-fetch-site')
+  if (verdict !== undefined && verdict !== 'same-origin' && verdict !== 'none') return false
   const origin = c.req.header('origin')
-  if (origin?.includes(',')) return false
-  if (verdict !== undefined) return verdict === 'same-origin' || verdict === 'none'
   return origin === undefined || ownOrigins(c).includes(origin.toLowerCase())
 }
 
+/** What we are called: by Host, by configuration, and by a trusted proxy that ends TLS. */
 const ownOrigins = (c: Context<AppEnv>): string[] => {
   const { host, protocol } = new URL(c.req.url)
   const served = host === '' ? [] : [`${protocol}//${host}`]
   const { PUBLIC_URL } = c.env.env
-  return PUBLIC_URL ? [...served, new URL(PUBLIC_URL).origin] : served
+  return [...served, ...forwardedOrigin(c, host), ...(PUBLIC_URL ? [new URL(PUBLIC_URL).origin] : [])]
+}
+
+/** Nothing when the peer is not trusted. Of several hops the header is a list, which no origin equals. */
+const forwardedOrigin = (c: Context<AppEnv>, host: string): string[] => {
+  const { FIREWALL_TRUST_PROXY_HEADERS, FIREWALL_TRUSTED_PROXY_CIDRS } = c.env.env
+  const peer = FIREWALL_TRUST_PROXY_HEADERS ? normaliseIp(peerOf(c) ?? '') : null
+  if (peer === null || !anyContains(FIREWALL_TRUSTED_PROXY_CIDRS, peer)) return []
+  const protocol = c.req.header('x-forwarded-proto')?.toLowerCase()
+  const name = c.req.header('x-forwarded-host')?.toLowerCase() ?? host
+  return protocol === 'https' || protocol === 'http' ? [`${protocol}://${name}`] : []
 }
 
 const rejection = (c: Context<AppEnv>): AppError =>

@@ -6,6 +6,7 @@ import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { AuditEvent } from '../model/audit.ts'
 import type { Permission } from '../model/permissions.ts'
+import { refuseOtherSites } from './cross-site.ts'
 import { peerOf } from './request-context.ts'
 
 /** Who may pass. Every route has exactly one of these. */
@@ -70,7 +71,10 @@ export const signedIn = () =>
 /** Everybody, for the `reason` given. */
 export const open = (reason: string) => gate({ access: 'open', reason }, () => {})
 
-/** Model clients: the firewall first, then the API key. Sets `c.var.client`. Throws `ip_forbidden`, `invalid_api_key`. */
+/**
+ * Model clients: the firewall first, then the API key, and without one the site that sent them. Sets `c.var.client`.
+ * Throws `ip_forbidden`, `invalid_api_key`, `cross_site_request_rejected`.
+ */
 export const clientKey = (need: KeyNeed) =>
   gate({ access: 'client-key', key: need }, (c) => {
     const { clientIp, isLocal } = c.var
@@ -87,6 +91,7 @@ export const clientKey = (need: KeyNeed) =>
       now: c.env.clock.now(),
       need,
     })
+    if (client.key === null) refuseOtherSites(c)
     c.set('client', client)
   })
 

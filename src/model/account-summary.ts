@@ -1,6 +1,7 @@
 /** An upstream account as dashboard clients see it (`AccountSummary`): camelCase, ISO times, never a token. */
 export { ROUTING_POLICIES } from '../../db/schema/accounts.ts'
 
+import { isoOrNull } from '../lib/iso.ts'
 import type { AccountView } from './account-view.ts'
 import type { AccountRow } from './accounts.ts'
 import { capacityCredits, type UsageWindow, type UsageWindows } from './usage-windows.ts'
@@ -28,9 +29,9 @@ export const summarise = (view: AccountView, row: AccountRow, { isEmailDuplicate
     state: {
       cause: view.cause,
       evidence: view.evidence,
-      since: iso(view.since),
-      until: iso(view.until),
-      nextCheckAt: iso(view.nextCheckAt),
+      since: isoOrNull(view.since),
+      until: isoOrNull(view.until),
+      nextCheckAt: isoOrNull(view.nextCheckAt),
     },
     tier: view.tier,
     inFlight: view.inFlight,
@@ -40,14 +41,14 @@ export const summarise = (view: AccountView, row: AccountRow, { isEmailDuplicate
       secondaryRemainingPercent: remaining(weekly),
       monthlyRemainingPercent: remaining(monthly),
     },
-    resetAtPrimary: iso(fiveHour?.resetAt),
-    resetAtSecondary: iso(weekly?.resetAt),
-    resetAtMonthly: iso(monthly?.resetAt),
+    resetAtPrimary: isoOrNull(fiveHour?.resetAt),
+    resetAtSecondary: isoOrNull(weekly?.resetAt),
+    resetAtMonthly: isoOrNull(monthly?.resetAt),
     windowMinutesPrimary: fiveHour?.windowMinutes ?? null,
     windowMinutesSecondary: weekly?.windowMinutes ?? null,
     windowMinutesMonthly: monthly?.windowMinutes ?? null,
-    usageAt: iso(view.usageAt),
-    lastRefreshAt: iso(view.lastRefreshAt),
+    usageAt: isoOrNull(view.usageAt),
+    lastRefreshAt: isoOrNull(view.lastRefreshAt),
     capacityCreditsPrimary: capacityCredits(view.planType, 'fiveHour'),
     capacityCreditsSecondary: capacityCredits(view.planType, 'weekly'),
     capacityCreditsMonthly: capacityCredits(view.planType, 'monthly'),
@@ -77,5 +78,3 @@ const remainingCredits = ({ planType, windows }: AccountView, length: keyof Usag
   const percent = remaining(windows[length])
   return percent === null ? null : (capacityCredits(planType, length) * percent) / 100
 }
-
-const iso = (ms: number | null | undefined): string | null => (ms == null ? null : new Date(ms).toISOString())

@@ -1,4 +1,5 @@
 /** An API key as dashboard clients see it: camelCase, ISO times, never a hash. */
+import { iso, isoOrNull } from '../lib/iso.ts'
 import type { StoredKey } from './api-keys.ts'
 import { type LimitRow, resetAfter } from './key-limits.ts'
 
@@ -15,8 +16,8 @@ export const toApiKey = (row: StoredKey, now: number) => ({
   deactivatedReason: row.deactivatedReason ?? (row.expiresAt !== null && row.expiresAt <= now ? 'expired' : null),
   ownerUserId: row.ownerUserId,
   createdAt: iso(row.createdAt),
-  expiresAt: row.expiresAt === null ? null : iso(row.expiresAt),
-  lastUsedAt: row.lastUsedAt === null ? null : iso(row.lastUsedAt),
+  expiresAt: isoOrNull(row.expiresAt),
+  lastUsedAt: isoOrNull(row.lastUsedAt),
   allowedModels: row.allowedModels,
   applyToCodexModel: row.applyToCodexModel,
   enforcedModel: row.enforcedModel,
@@ -51,5 +52,3 @@ const toLimit = (limit: LimitRow, now: number) => ({
   modelFilter: limit.modelFilter || null,
   resetAt: iso(resetAfter(now, limit.resetAt, limit.limitWindow)),
 })
-
-const iso = (ms: number): string => new Date(ms).toISOString()

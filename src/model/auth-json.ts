@@ -1,6 +1,7 @@
 /** Reads the native client's `auth.json`, in its own spelling and in camelCase, into the tokens and identity of one account. */
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
+import { parseJson } from '../lib/json.ts'
 
 export interface AccountIdentity {
   email: string
@@ -108,11 +109,3 @@ export const expiryOf = (jwt: string): number | null => {
 
 const jwtClaims = (jwt: string): unknown =>
   parseJson(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString('utf8')) ?? null
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}

@@ -7,20 +7,23 @@ export const PRICES_VERSION = '2026-11'
 export const LONG_CONTEXT_TOKENS = 272_000
 
 export interface TokenUsage {
-  inputTokens: number | null
+  inputTokens: number
   /** Part of the input. */
-  cachedInputTokens: number | null
+  cachedInputTokens: number
   /** Reasoning included. */
-  outputTokens: number | null
+  outputTokens: number
   /** Stands in where the upstream reports no output tokens. */
-  reasoningTokens?: number | null
+  reasoningTokens: number
 }
+
+/** What is known of it; null and absent are unknown. */
+export type KnownUsage = { readonly [Count in keyof TokenUsage]?: TokenUsage[Count] | null }
 
 /**
  * Micro-dollars (10⁻⁶ USD, whole, rounded down) for `usage` on `model` at a service tier;
  * null when the model has no price here or the token counts are incomplete. Never a guess.
  */
-export const costMicros = (usage: TokenUsage, model: string, tier: string | null): number | null => {
+export const costMicros = (usage: KnownUsage, model: string, tier: string | null): number | null => {
   const price = priceOf(model)
   const input = count(usage.inputTokens)
   const output = count(usage.outputTokens) ?? count(usage.reasoningTokens)

@@ -1,10 +1,12 @@
 /** The request log as the dashboard reads it: pages, one request with its attempts, and what can be filtered by. */
+
 import { and, asc, desc, eq, getTableColumns, isNotNull, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
+import { iso, isoOrNull } from '../lib/iso.ts'
 import {
   afterCursor,
   cursorOf,
@@ -141,9 +143,13 @@ const NEWEST_FIRST = [desc(requests.startedAt), desc(requests.id)] as const
 
 const ACCOUNT = { email: accounts.email, alias: accounts.alias, planType: accounts.planType }
 
-/** Of the last attempt: by the primary key, so it costs little even for a page of a thousand. */
+/**
+ * Of the last attempt, by the primary key, so it costs little even for a page of a thousand. A selection that found
+ * nobody stands among the attempts without an account.
+ */
 const lastAttempt = (column: 'upstream_status' | 'code') =>
-  sql`(SELECT ${sql.raw(column)} FROM attempts WHERE request_row_id = ${requests.id} ORDER BY n DESC LIMIT 1)`
+  sql`(SELECT ${sql.raw(column)} FROM attempts
+    WHERE request_row_id = ${requests.id} AND account_id IS NOT NULL ORDER BY n DESC LIMIT 1)`
 
 const select = (db: Db) =>
   db
@@ -253,11 +259,9 @@ const toAttempt = ({ row, account }: JoinedAttempt) => ({
     const { data } = Considered.safeParse(entry)
     if (!data) return []
     const { id: accountId, score, skipped, until } = data
-    return [{ accountId, score, skipped, until: until === null ? null : iso(until) }]
+    return [{ accountId, score, skipped, until: isoOrNull(until) }]
   }),
 })
 
 const nameOf = (account: { email: string; alias: string | null } | null): string | null =>
   account ? (account.alias ?? account.email) : null
-
-const iso = (ms: number): string => new Date(ms).toISOString()

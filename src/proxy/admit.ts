@@ -2,12 +2,15 @@
 import type { Context } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import { objectOf, textOf } from '../lib/json.ts'
+import type { KeyPolicy } from '../model/key-ring.ts'
 import { costMicros } from '../model/pricing.ts'
-import { estimateTokens, reserve } from '../model/reservations.ts'
+import { estimateTokens, type Reservation, reserve } from '../model/reservations.ts'
 import { forwardable, readTurnState } from '../upstream/headers.ts'
 import { conversationHash } from './affinity.ts'
+import { refuseTurn } from './answer.ts'
 import { marksOf } from './continuity.ts'
-import { objectOf, textOf } from './formats/responses-event.ts'
+import { tierName } from './key-policy.ts'
 import { elapsedMs, newTurnLog, type Turn, type TurnBody, type TurnKind } from './turn.ts'
 
 export interface Admission {
@@ -22,20 +25,52 @@ export interface Admission {
   signal: AbortSignal
 }
 
-/** Throws `draining`, `busy`, `model_not_allowed` or `model_not_found`, `rate_limit_exceeded`, `invalid_request_error`. */
+/**
+ * Throws `model_not_allowed` or `model_not_found`, `rate_limit_exceeded`, `invalid_request_error`. A turn that its key
+ * refuses leaves a row in the log like any other.
+ */
 export const admit = (c: Context<AppEnv>, admission: Admission): Turn => {
-  const { env } = c
   const { body, isNative } = admission
-  const { client, requestId, arrivedAt } = c.var
-  const settings = env.settings.current()
-  const headers = c.req.raw.headers
-  const model = modelOf(body)
-  const reasoningEffort = textOf(objectOf(body.json.reasoning).effort) || null
-  demandAllowed(client.key, { model, reasoningEffort, isNative })
-  const serviceTier = textOf(body.json.service_tier) || null
-  const tokens = estimateTokens(body.bytes.length)
+  const { key } = c.var.client
+  const { reasoning, service_tier } = body.json
+  const asked: Asked = {
+    model: modelOf(body),
+    reasoningEffort: nameOf(objectOf(reasoning).effort, 'reasoning.effort'),
+    serviceTier: nameOf(service_tier, 'service_tier'),
+    tokens: estimateTokens(body.bytes.length),
+    now: c.env.clock.now(),
+  }
+  try {
+    if (key) demandAllowed(key, asked, isNative)
+    return newTurn(c, admission, { ...asked, reservation: key ? reserved(key, asked) : NOTHING_RESERVED })
+  } catch (err) {
+    refuseTurn(c, newTurn(c, admission, { ...asked, reservation: NOTHING_RESERVED }), AppError.from(err))
+    throw err
+  }
+}
+
+interface Asked {
+  model: string
+  reasoningEffort: string | null
+  serviceTier: string | null
+  tokens: ReturnType<typeof estimateTokens>
+  /** ms since epoch. */
+  now: number
+}
+
+const NOTHING_RESERVED: Reservation = Object.freeze({ settle: () => [] })
+
+const reserved = (key: KeyPolicy, { model, serviceTier, tokens, now }: Asked): Reservation => {
   const cost = costMicros({ ...tokens, cachedInputTokens: 0 }, model, serviceTier)
-  const now = env.clock.now()
+  return reserve(key, { ...tokens, costMicros: cost, model }, now)
+}
+
+const newTurn = (c: Context<AppEnv>, admission: Admission, asked: Asked & { reservation: Reservation }): Turn => {
+  const { env } = c
+  const { body } = admission
+  const { client, requestId, arrivedAt } = c.var
+  const { model, reasoningEffort, serviceTier, tokens, now, reservation } = asked
+  const headers = c.req.raw.headers
   const forwarded = forwardable(headers)
   forwarded['x-request-id'] = requestId
   const turnState = headers.get('x-codex-turn-state')
@@ -45,7 +80,7 @@ export const admit = (c: Context<AppEnv>, admission: Admission): Turn => {
     route: admission.route,
     kind: admission.kind,
     client,
-    userAgent: headers.get('user-agent'),
+    userAgent: headers.get('user-agent')?.slice(0, MAX_USER_AGENT_CHARS) ?? null,
     model,
     reasoningEffort,
     serviceTier,
@@ -57,8 +92,8 @@ export const admit = (c: Context<AppEnv>, admission: Admission): Turn => {
     conversation: conversationHash(headers, body.json.prompt_cache_key, client.key?.id ?? null),
     ...marksOf(body.json.input),
     restricted: false,
-    settings,
-    reservation: reserve(client.key ?? NO_LIMITS, { ...tokens, costMicros: cost, model }, now),
+    settings: env.settings.current(),
+    reservation,
     estimate: { inputTokens: tokens.inputTokens },
     signal: admission.signal,
     startedAt: now,
@@ -70,7 +105,18 @@ export const admit = (c: Context<AppEnv>, admission: Admission): Turn => {
   return turn
 }
 
-const NO_LIMITS = { limits: [] }
+/** Names of clients are stored with every turn, so their length is bounded. */
+const MAX_NAME_CHARS = 64
+const MAX_USER_AGENT_CHARS = 512
+
+const nameOf = (value: unknown, param: string): string | null => {
+  const name = textOf(value)
+  if (name.length <= MAX_NAME_CHARS) return name || null
+  throw new AppError('invalid_request_error', {
+    message: `${param} is longer than ${MAX_NAME_CHARS} characters.`,
+    param,
+  })
+}
 
 const modelOf = ({ json }: TurnBody): string => {
   const { model } = json
@@ -78,15 +124,7 @@ const modelOf = ({ json }: TurnBody): string => {
   throw new AppError('invalid_request_error', { message: 'model must be a non-empty string.', param: 'model' })
 }
 
-interface Asked {
-  model: string
-  reasoningEffort: string | null
-  isNative: boolean
-}
-
-const demandAllowed = (key: { allowedModels: ReadonlySet<string> | null; efforts: Efforts } | null, asked: Asked) => {
-  if (!key) return
-  const { model, reasoningEffort, isNative } = asked
+const demandAllowed = (key: KeyPolicy, { model, reasoningEffort, serviceTier }: Asked, isNative: boolean): void => {
   if (key.allowedModels && !key.allowedModels.has(model)) {
     const message = `This API key does not have access to model '${model}'.`
     throw new AppError(isNative ? 'model_not_found' : 'model_not_allowed', { message, param: 'model' })
@@ -98,9 +136,9 @@ const demandAllowed = (key: { allowedModels: ReadonlySet<string> | null; efforts
       param: 'reasoning.effort',
       ...(isNative ? {} : { status: 403 }),
     })
-}
-
-interface Efforts {
-  enforced: string | null
-  allowed: ReadonlySet<string> | null
+  if (key.tier !== null && serviceTier !== null && tierName(serviceTier) !== tierName(key.tier))
+    throw new AppError('invalid_request_error', {
+      message: `This API key allows the service tier ${key.tier} only.`,
+      param: 'service_tier',
+    })
 }

@@ -2,13 +2,13 @@
 import type { Context } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import type { JsonObject } from '../lib/json.ts'
 import { tagTurnState } from '../upstream/headers.ts'
 import { attempt } from './attempts.ts'
 import { type Contract, parsed } from './contracts.ts'
 import { eventStream } from './event-stream.ts'
 import type { Flow, FlowEnd } from './flow.ts'
 import { createCollector } from './formats/collect.ts'
-import type { JsonObject } from './formats/responses-event.ts'
 import type { Meter } from './meter.ts'
 import type { Plane } from './plane.ts'
 import { failedEnd, settle, statusOf } from './settle.ts'
@@ -16,7 +16,7 @@ import { ClientGone, type Turn } from './turn.ts'
 
 /** Reverse proxies have a limit before headers where the native client has none, so they go out early then. */
 const EARLY_HEADERS_MS = 10_000
-/** What the server allows an idle connection between requests (`main.ts`). */
+/** What the server allows an idle connection between requests (`server.ts`). */
 export const IDLE_TIMEOUT_SECONDS = 30
 
 export interface Served {
@@ -65,6 +65,13 @@ export const answerWithJson = async (
   if (flow.end?.error) throw flow.end.error
   const document = toDocument(response())
   return Response.json(document, { headers: withExtra(c, answerHeaders(turn, flow)) })
+}
+
+/** The end of a turn that the policy or a limit of its key refused. Its answer is the error itself. */
+export const refuseTurn = (c: Context<AppEnv>, turn: Turn, error: AppError): void => {
+  turn.log.phase = 'auth'
+  settle(c.env, turn, { status: 'error', error, httpStatus: error.status, meter: null })
+  c.header('server-timing', serverTiming(turn))
 }
 
 /** Reads to the end; the result is what the events make, or throws what they report. */

@@ -1,5 +1,6 @@
 /** One attempt of a turn on one leased account: opens the upstream, reads up to the commit point, and judges a failure. */
 import { AppError } from '../errors.ts'
+import { untilAborted } from '../lib/until-aborted.ts'
 import type { AccountCredentials } from '../upstream/headers.ts'
 import { openTurn } from '../upstream/open.ts'
 import { DocumentStream, SseStream } from '../upstream/stream.ts'
@@ -89,7 +90,7 @@ const openAndRead = async (
 ): Promise<Flow> => {
   turn.log.phase = 'connect'
   const { account } = lease
-  const credentials = await plane.credentials.fresh(account.id)
+  const credentials = await untilAborted(plane.credentials.fresh(account.id), controller.signal)
   const response = await openTurn(plane.upstream, credentials, {
     path: turn.path,
     headers: turn.headers,

@@ -3,12 +3,14 @@
  * (decisions §3 "Commit point", "Attempts").
  */
 import { AppError } from '../errors.ts'
+import { untilAborted } from '../lib/until-aborted.ts'
 import { AttemptFailed, attemptOn } from './attempt-one.ts'
 import { ownerOf, recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'
 import { penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
+import type { SelectionNeeds } from './select.ts'
 import { elapsedMs, type Turn } from './turn.ts'
 
 const MAX_ACCOUNTS = 3
@@ -27,17 +29,19 @@ interface Progress {
   last: AppError | null
 }
 
+/** Where every turn begins. One that is asked for in two ways hands it on, so that both share its limits. */
+export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progress => ({
+  deadline: clock.monotonic() + budgetMs(turn),
+  tried: new Set(),
+  sameAccountRetries: 0,
+  refreshed: new Set(),
+  stayOn: null,
+  dropReasoning: false,
+  last: null,
+})
+
 /** Serves the turn up to its commit point. Throws the `AppError` the client is to get, or the turn's abort reason. */
-export const attempt = async (plane: Plane, turn: Turn): Promise<Flow> => {
-  const progress: Progress = {
-    deadline: plane.clock.monotonic() + budgetMs(turn),
-    tried: new Set(),
-    sameAccountRetries: 0,
-    refreshed: new Set(),
-    stayOn: null,
-    dropReasoning: false,
-    last: null,
-  }
+export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(plane, turn)): Promise<Flow> => {
   for (;;) {
     const lease = await leaseFor(plane, turn, progress)
     try {
@@ -57,26 +61,48 @@ const budgetMs = ({ kind, settings }: Turn): number =>
 const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<Lease> => {
   const { tried, stayOn, last } = progress
   const owner = ownerOf(plane, turn)
+  const needs = {
+    model: plane.pool.offers(turn.model) ? turn.model : null,
+    tried,
+    scope: turn.client.key?.scope ?? null,
+    owner: stayOn === null ? owner : { id: stayOn, hard: true },
+    restricted: turn.restricted,
+  }
+  const began = plane.clock.monotonic()
   try {
-    const lease = await plane.pool.lease(
-      {
-        model: plane.pool.offers(turn.model) ? turn.model : null,
-        tried,
-        scope: turn.client.key?.scope ?? null,
-        owner: stayOn === null ? owner : { id: stayOn, hard: true },
-        restricted: turn.restricted,
-      },
-      turn.signal,
-    )
+    const lease = await plane.pool.lease(needs, turn.signal)
     turn.log.accountId = lease.account.id
     turn.log.moved = owner !== null && owner.id !== lease.account.id
     turn.log.selectMs ??= elapsedMs(turn.arrivedAt, plane.clock.monotonic())
     return lease
   } catch (err) {
-    if (err instanceof AppError && stayOn !== null && moveOn(progress, stayOn)) return leaseFor(plane, turn, progress)
-    if (err instanceof AppError && last && err.code !== 'usage_limit_reached') throw last
-    throw err
+    if (!(err instanceof AppError) || turn.signal.aborted) throw err
+    if (stayOn !== null && moveOn(progress, stayOn)) return leaseFor(plane, turn, progress)
+    noteNobody(plane, turn, { needs, err, began })
+    throw last && err.code !== 'usage_limit_reached' ? last : err
   }
+}
+
+/** Why nobody was chosen, kept where an attempt would keep why its account was: the log answers for both. */
+const noteNobody = ({ pool, clock }: Plane, turn: Turn, { needs, err, began }: Nobody): void => {
+  const durationMs = elapsedMs(began, clock.monotonic())
+  turn.log.attempts.push({
+    n: turn.log.attempts.length + 1,
+    accountId: null,
+    startedAt: Math.round(clock.now() - durationMs),
+    durationMs,
+    outcome: 'failed',
+    upstreamStatus: null,
+    code: err.code,
+    message: err.message,
+    considered: pool.explain({ ...needs, streamCap: turn.settings.proxyAccountStreamLimit }).considered,
+  })
+}
+
+interface Nobody {
+  needs: Omit<SelectionNeeds, 'streamCap'>
+  err: AppError
+  began: number
 }
 
 /** Gives up staying on an account that cannot be had any more. False when no other may be tried. */
@@ -101,7 +127,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   progress.stayOn = null
   if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline) throw error
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
-  else if (verdict === 'refresh' && (await renew(plane, step))) progress.stayOn = id
+  else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) progress.stayOn = id
   else if (verdict === 'same_account' && progress.sameAccountRetries < MAX_SAME_ACCOUNT_RETRIES) {
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.stayOn = id
@@ -126,7 +152,8 @@ const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }:
 /** Once more on the account that produced it, else once without any reasoning (decisions §3 "Encrypted content"). */
 const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step): void => {
   const owner = recordedOwner(plane, turn)
-  if (owner !== null && owner !== id && !progress.tried.has(owner)) {
+  const isLastAccount = progress.tried.size + 1 >= MAX_ACCOUNTS
+  if (owner !== null && owner !== id && !progress.tried.has(owner) && !isLastAccount) {
     progress.tried.add(id)
     progress.stayOn = owner
   } else if (!progress.dropReasoning && !turn.isAnchored) {

@@ -1,10 +1,11 @@
 /** What each kind of client is sent of a turn: the native one everything as it came, the public API its own subset, chat its own dialect. */
 import type { AppError } from '../errors.ts'
+import { isObject, objectOf } from '../lib/json.ts'
 import { eventJson, frame, type SseEvent } from '../lib/sse.ts'
 import { type ChatStreamOptions, createChatStream } from './formats/chat-stream.ts'
 import { keepaliveComment, keepaliveEvent, responseFailedEvent } from './formats/failed-event.ts'
 import { publicEvent } from './formats/public-events.ts'
-import { isObject, objectOf, type ResponsesEvent } from './formats/responses-event.ts'
+import type { ResponsesEvent } from './formats/responses-event.ts'
 import type { Meter } from './meter.ts'
 
 /** Writes one stream. Its methods are called in order, `fail` at most once and last. */

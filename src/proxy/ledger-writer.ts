@@ -12,6 +12,8 @@ import type { AttemptRecord } from './turn.ts'
 export interface LedgerEntry {
   row: typeof requests.$inferInsert
   attempts: readonly AttemptRecord[]
+  /** The model its hour is counted under; null: under none. */
+  hourModel: string | null
   limitDeltas: readonly LimitDelta[]
   affinity: readonly AffinityRow[]
 }
@@ -145,13 +147,13 @@ interface HourSum extends Tokens {
 
 const hourSums = (entries: readonly LedgerEntry[]): Iterable<HourSum> => {
   const sums = new Map<string, HourSum>()
-  for (const { row } of entries) {
-    const { startedAt, accountId, keyId, model, status, inputTokens, costMicros } = row
+  for (const { row, hourModel } of entries) {
+    const { startedAt, accountId, keyId, status, inputTokens, costMicros } = row
     const place = {
       hour: startedAt - (startedAt % HOUR_MS),
       accountId: accountId ?? '',
       keyId: keyId ?? '',
-      model: model ?? '',
+      model: hourModel ?? '',
     }
     const name = `${place.hour}\0${place.accountId}\0${place.keyId}\0${place.model}`
     const sum = sums.get(name) ?? { ...place, requests: 0, errors: 0, cancelled: 0, ...NO_TOKENS, unpriced: 0 }

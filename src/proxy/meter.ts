@@ -1,25 +1,10 @@
 /** Watches the events of one turn in passing: response id, usage, terminal event, ciphertext. Reads bytes; parses almost nothing. */
+
+import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../lib/json.ts'
 import { eventJson, type SseEvent } from '../lib/sse.ts'
+import type { TokenUsage } from '../model/pricing.ts'
+import { isTerminal, type Terminal } from '../upstream/terminal.ts'
 import { sha256 } from './affinity.ts'
-import { isObject, type JsonObject, objectOf, objectsOf, textOf } from './formats/responses-event.ts'
-
-export interface TokenUsage {
-  inputTokens: number
-  cachedInputTokens: number
-  outputTokens: number
-  reasoningTokens: number
-}
-
-export type Terminal = 'response.completed' | 'response.incomplete' | 'response.failed' | 'error'
-
-const TERMINALS: ReadonlySet<string> = new Set([
-  'response.completed',
-  'response.incomplete',
-  'response.failed',
-  'error',
-])
-
-export const isTerminal = (type: string | null): type is Terminal => type !== null && TERMINALS.has(type)
 
 /** Events that say nothing yet: held back, and no commitment (decisions §3 "Commit point"). Comments count among them. */
 export const isHeld = (type: string | null): boolean =>

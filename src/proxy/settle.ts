@@ -1,19 +1,21 @@
 /** The one end of every turn: limits charged, owners remembered, one record to the ledger. Runs exactly once. */
 import type { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
-import { costMicros } from '../model/pricing.ts'
+import { costMicros, type TokenUsage } from '../model/pricing.ts'
 import type { Use } from '../model/reservations.ts'
 import type { AffinityMap } from './affinity.ts'
 import { rememberOwners } from './continuity.ts'
 import type { FlowEnd } from './flow.ts'
 import type { Ledger } from './ledger.ts'
-import type { Meter, TokenUsage } from './meter.ts'
+import type { Meter } from './meter.ts'
+import type { Pool } from './pool.ts'
 import { ClientGone, elapsedMs, releaseBody, type Turn } from './turn.ts'
 
 export interface SettleDeps {
   clock: Clock
   affinity: AffinityMap
   ledger: Ledger
+  pool: Pick<Pool, 'offers'>
 }
 
 export interface Outcome extends FlowEnd {
@@ -32,7 +34,7 @@ export const statusOf = ({ status, error }: FlowEnd, hasHeaders: boolean): numbe
   return status === 'cancelled' ? 499 : (error?.status ?? 500)
 }
 
-export const settle = ({ clock, affinity, ledger }: SettleDeps, turn: Turn, outcome: Outcome): void => {
+export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn, outcome: Outcome): void => {
   if (turn.log.isSettled) return
   turn.log.isSettled = true
   releaseBody(turn)
@@ -44,6 +46,7 @@ export const settle = ({ clock, affinity, ledger }: SettleDeps, turn: Turn, outc
   const cost = usage && turn.model !== null ? costMicros(usage, turn.model, serviceTier) : null
   const use: Use | null = usage && { ...usage, costMicros: cost }
   if (outcome.status === 'ok') log.phase = 'finish'
+  const asked = log.attempts.filter(({ accountId }) => accountId !== null).length
   ledger.record({
     row: {
       id: turn.id,
@@ -52,7 +55,7 @@ export const settle = ({ clock, affinity, ledger }: SettleDeps, turn: Turn, outc
       route: turn.route,
       kind: turn.kind,
       transport: 'http',
-      upstreamTransport: log.attempts.length > 0 ? 'http' : null,
+      upstreamTransport: asked > 0 ? 'http' : null,
       keyId: turn.client.key?.id ?? null,
       accountId: log.accountId,
       model: turn.model,
@@ -73,7 +76,7 @@ export const settle = ({ clock, affinity, ledger }: SettleDeps, turn: Turn, outc
       costMicros: cost,
       clientIp: turn.client.ip,
       userAgent: turn.userAgent,
-      attempts: log.attempts.length,
+      attempts: asked,
       admitMs: log.admitMs,
       selectMs: log.selectMs,
       connectMs: log.connectMs,
@@ -81,6 +84,8 @@ export const settle = ({ clock, affinity, ledger }: SettleDeps, turn: Turn, outc
       totalMs: elapsedMs(turn.arrivedAt, clock.monotonic()),
     },
     attempts: log.attempts,
+    // A made-up name must not grow the sums: the upstream has taken it, or somebody offers it.
+    hourModel: meter !== null || pool.offers(turn.model) ? turn.model : null,
     limitDeltas: turn.reservation.settle(use),
     affinity:
       meter !== null && log.accountId !== null

@@ -1,8 +1,8 @@
 /** Everything one model request is: what was asked, by whom, within which limits, and what has happened to it so far. */
 import type { Client } from '../auth/client-key.ts'
+import type { JsonObject } from '../lib/json.ts'
 import type { Reservation } from '../model/reservations.ts'
 import type { Settings } from '../settings/schema.ts'
-import type { JsonObject } from './formats/responses-event.ts'
 import type { BodyHold } from './raw-body.ts'
 import type { Considered } from './select.ts'
 

@@ -1,6 +1,7 @@
 /** Spec §5, cross-site request protection, rule by rule. */
 import { expect, test } from 'bun:test'
 import { open } from '../../src/http/gates.ts'
+import { parseCidr } from '../../src/lib/cidr.ts'
 import { probe, problemOf } from './probe.ts'
 
 const mount = (over: Record<string, unknown> = {}) =>
@@ -37,6 +38,9 @@ test.each([
   ['another scheme', { origin: 'https://localhost:2455' }, 403],
   ['an opaque origin', { origin: 'null' }, 403],
   ['two origins', { origin: `${OWN}, ${OWN}` }, 403],
+  ['another origin behind a good verdict', { 'sec-fetch-site': 'same-origin', origin: FOREIGN }, 403],
+  ['another origin, typed by the person', { 'sec-fetch-site': 'none', origin: FOREIGN }, 403],
+  ['own origin behind a bad verdict', { 'sec-fetch-site': 'cross-site', origin: OWN }, 403],
   ['two origins behind a good verdict', { 'sec-fetch-site': 'same-origin', origin: `${OWN}, ${FOREIGN}` }, 403],
   ['a bearer client', { origin: FOREIGN, authorization: 'Bearer x' }, 200],
   ['an empty bearer', { origin: FOREIGN, authorization: 'Bearer ' }, 403],
@@ -61,4 +65,21 @@ test('the public address of the service counts as its own origin', async () => {
   const env = { PUBLIC_URL: 'https://sluice.example/base', FIREWALL_TRUST_PROXY_HEADERS: false }
   const response = await mount({ env }).ask('POST /api/x', { headers: { origin: 'https://sluice.example' } })
   expect(response.status).toBe(200)
+})
+
+test('what a trusted proxy says it served counts as its own origin, and of nobody else', async () => {
+  const env = { FIREWALL_TRUST_PROXY_HEADERS: true, FIREWALL_TRUSTED_PROXY_CIDRS: [parseCidr('127.0.0.1/32')!] }
+  const trusting = mount({ env })
+  const origin = 'https://sluice.example'
+  const behind = async (headers: Record<string, string>, peer = '127.0.0.1') =>
+    (await trusting.ask('POST /api/x', { headers: { origin, ...headers }, peer })).status
+  const told = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'sluice.example' }
+  expect(await behind(told)).toBe(200)
+  expect(await behind({ 'x-forwarded-proto': 'https', origin: 'https://localhost:2455' })).toBe(200)
+  expect(await behind({ ...told, 'x-forwarded-proto': 'http' })).toBe(403)
+  expect(await behind({ ...told, 'x-forwarded-host': 'evil.example' })).toBe(403)
+  expect(await behind({ ...told, 'x-forwarded-host': 'evil.example, sluice.example' })).toBe(403)
+  expect(await behind({ ...told, 'x-forwarded-proto': 'javascript' })).toBe(403)
+  expect(await behind(told, '192.0.2.7')).toBe(403)
+  expect(await status('POST /api/x', { origin, ...told })).toBe(403)
 })

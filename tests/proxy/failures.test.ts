@@ -257,6 +257,17 @@ const expectCharged = (
 
 const times = (account: number, n: number) => Array<number>(n).fill(account)
 
+test('an upstream that quotes the client’s words costs no account its place', async () => {
+  const app = testApp({ accounts: 3 })
+  const message = "Invalid value: 'account has been deactivated'."
+  const body = { error: { code: 'invalid_value', message, type: 'invalid_request_error' } }
+  for (const { sim } of app.members) sim.always({ status: 400, body })
+  const answer = await answerOf(app, POST, { json: codexBody() })
+  expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'invalid_value'])
+  expect(app.attemptRows()).toHaveLength(1)
+  expect(app.bindings.pool.all().map(({ state }) => state.status)).toEqual(['active', 'active', 'active'])
+})
+
 describe('before the commit point, no other account', () => {
   for (const [name, one] of Object.entries(CASES))
     test(name, async () => {

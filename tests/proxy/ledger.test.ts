@@ -98,6 +98,7 @@ const anEntry = (row: Partial<LedgerEntry['row']> = {}, rest: Partial<Omit<Ledge
     ...row,
   },
   attempts: [],
+  hourModel: row.model === undefined ? 'strong' : row.model,
   limitDeltas: [],
   affinity: [],
   ...rest,

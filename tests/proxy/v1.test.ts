@@ -147,6 +147,41 @@ describe('compaction', () => {
       })
 })
 
+describe('compaction the long way, when the upstream route is gone', () => {
+  const COMPACT = 'POST /backend-api/codex/responses/compact'
+  const { model, instructions, input } = codexBody()
+  const gone = { on: 'compact' as const, status: 404, body: { detail: 'Not Found' } }
+
+  test('goes to no account that was tried before', async () => {
+    const app = testApp({ accounts: 2 })
+    const [first, second] = app.members
+    app.prefer(first!.id)
+    first!.sim.always({ on: 'compact', status: 403, body: { error: { code: 'region_denied' } } })
+    second!.sim.always(gone)
+    expect((await answerOf(app, COMPACT, { json: { model, instructions, input } })).status).toBe(200)
+    expect(app.attemptRows().map(({ accountId }) => accountId)).toEqual([first!.id, second!.id, second!.id])
+    await expectNothingLeft(app)
+  })
+
+  test('has what is left of the time, not all of it again', async () => {
+    const app = testApp({ settings: { compactTimeoutSeconds: 60 } })
+    const { sim } = app.members[0]!
+    sim.next({ ...gone, delayHeadersMs: 40_000 })
+    sim.next({ on: 'responses', delayHeadersMs: 40_000 })
+    const answer = app.ask(COMPACT, { json: { model, instructions, input } })
+    let isAnswered = false
+    void answer.then(() => {
+      isAnswered = true
+    })
+    await app.clock.advance('40s')
+    expect(isAnswered).toBe(false)
+    await app.clock.advance('20s')
+    expect(isAnswered).toBe(true)
+    expect((await answer).status).toBe(504)
+    await expectNothingLeft(app)
+  })
+})
+
 describe('a body on the native route', () => {
   const written = (more: string) =>
     `{ "model" : "gpt-5.5",\n\t"instructions":"Gr\\u00fc\\u00df 🙂",${more} "input": [ {"type":"message","role":"user","content":[{"text":"x","type":"input_text"}]} ] }\n`

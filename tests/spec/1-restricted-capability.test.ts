@@ -45,6 +45,7 @@ const FILED: Record<string, readonly string[]> = {
     'POST /backend-api/codex/safety/arc',
     'POST /backend-api/codex/alpha/search',
     'GET /backend-api/codex/agent-identities/jwks',
+    'GET /backend-api/wham/agent-identities/jwks',
     'POST /v1/warmup',
     'POST /v1/warmup/:mode',
     'GET /api/fleet/summary',
@@ -82,7 +83,6 @@ const LOCAL = [
   'GET /v1/reset-credit',
   'GET /api/codex/usage',
   'GET /api/codex/usage/',
-  'GET /backend-api/wham/agent-identities/jwks',
 ]
 
 describe('§1 restricted 1: the header is a requirement, not a grant', () => {

@@ -199,3 +199,48 @@ describe('§5 proxy 5: key policy', () => {
     expect((await ask('GET /v1/models', { headers, peer: '198.51.100.7' })).status).toBe(200)
   })
 })
+
+describe('§5 proxy 6: a page of another site spends nothing', () => {
+  const FOREIGN: Record<string, string>[] = [
+    { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example', 'content-type': 'text/plain' },
+    { 'sec-fetch-site': 'same-site', origin: 'http://localhost:3000' },
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { 'sec-fetch-site': 'cross-site' },
+  ]
+
+  test.each(FOREIGN)('without a key: %p', async (headers) => {
+    const { ask, upstream } = testApp({ accounts: 1 })
+    for (const [route, json] of ROUTES) {
+      const response = await ask(route, { json, headers })
+      expect([route, response.status]).toEqual([route, 403])
+      expect((await modelProblem(response)).code).toBe('cross_site_request_rejected')
+    }
+    expect(upstream.requests).toEqual([])
+  })
+
+  test('nor from an exempt range', async () => {
+    const { ask } = testApp({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' } })
+    for (const headers of FOREIGN) expect((await ask('GET /v1/models', { peer: REMOTE, headers })).status).toBe(403)
+  })
+
+  test('a key, or any bearer, is nothing a page could attach: Origin does not matter', async () => {
+    const keyed = testApp(KEY_AUTH)
+    const authorization = `Bearer ${keyed.key().key}`
+    for (const headers of FOREIGN)
+      expect((await keyed.ask('GET /v1/models', { headers: { ...headers, authorization } })).status).toBe(200)
+    const { ask } = testApp()
+    const opaque = { origin: 'vscode-webview://x', authorization: 'Bearer x' }
+    expect((await ask('GET /v1/models', { headers: opaque })).status).toBe(200)
+    expect((await ask('GET /v1/models', { headers: { ...opaque, authorization: 'Basic eA==' } })).status).toBe(403)
+  })
+
+  test.each<Record<string, string>>([
+    { 'sec-fetch-mode': 'cors' },
+    { 'sec-fetch-site': 'none' },
+    { 'sec-fetch-site': 'same-origin', origin: 'http://localhost:2455' },
+  ])('what SDKs, scripts and the person send passes: %p', async (headers) => {
+    const { ask } = testApp()
+    for (const [route, json] of ROUTES) expect((await ask(route, { json, headers })).status).toBe(200)
+  })
+})

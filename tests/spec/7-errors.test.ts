@@ -205,7 +205,7 @@ const PROVOCATIONS: Record<Exclude<Code, Later>, Provocation> = {
   },
   busy: {
     ask: (app) => {
-      app.bindings.bodies.take(2 ** 40)
+      app.bindings.bodies.grow(app.bindings.bodies.open(0), 2 ** 40)
       return turn(app)
     },
     path: '/v1',

@@ -5,8 +5,9 @@ import { answerWithJson, answerWithStream } from '../answer.ts'
 import { chatContract } from '../contracts.ts'
 import { chatFromResponse } from '../formats/chat-json.ts'
 import { chatToResponses } from '../formats/chat-request.ts'
+import { withKeyPolicy } from '../key-policy.ts'
 import { OTHER_BODY_BYTES } from '../raw-body.ts'
-import { releasing, withKeyPolicy } from './responses.ts'
+import { releasing } from './responses.ts'
 import { admitTurn, longLived, readTurnBody, rewritten } from './turn-route.ts'
 
 export const chatCompletions = createHandlers(clientKey('optional'), restricted('refuse'), longLived, async (c) => {
@@ -14,7 +15,7 @@ export const chatCompletions = createHandlers(clientKey('optional'), restricted(
   const { body, chat } = releasing(raw, () => {
     const request = chatToResponses(raw.json)
     c.set('droppedFields', request.dropped)
-    return { body: rewritten(raw, withKeyPolicy(c, request.body)), chat: request.chat }
+    return { body: rewritten(raw, withKeyPolicy(request.body, c.var.client.key)), chat: request.chat }
   })
   const served = admitTurn(c, {
     route: c.req.path,

@@ -4,17 +4,17 @@ import type { AppEnv } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import type { JsonObject } from '../../lib/json.ts'
 import { answerWithJson } from '../answer.ts'
-import { attempt } from '../attempts.ts'
+import { attempt, newProgress } from '../attempts.ts'
 import type { Flow } from '../flow.ts'
 import { compactFromResponse, compactToResponses } from '../formats/compact.ts'
-import type { JsonObject } from '../formats/responses-event.ts'
 import { normaliseResponses } from '../formats/v1-responses.ts'
+import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { Plane } from '../plane.ts'
 import type { RawBody } from '../raw-body.ts'
-import { spliceMembers } from '../splice.ts'
 import type { Turn } from '../turn.ts'
-import { releasing, withKeyPolicy } from './responses.ts'
+import { releasing, spliced } from './responses.ts'
 import { admitTurn, longLived, readTurnBody, refusePreviousResponse, rewritten } from './turn-route.ts'
 
 const COMPACT_PATH = '/codex/responses/compact'
@@ -24,7 +24,7 @@ const compact = (isNative: boolean) =>
     const raw = await readTurnBody(c, { isNative })
     const body = releasing(raw, () => {
       refusePreviousResponse(raw.json.previous_response_id)
-      return isNative ? withModel(raw, c.var.client.key?.enforcedModel) : translated(c, raw)
+      return isNative ? spliced(raw, enforcedMembers(raw.json, c.var.client.key)) : translated(c, raw)
     })
     const asked = body.json
     const served = admitTurn(c, {
@@ -37,14 +37,16 @@ const compact = (isNative: boolean) =>
     })
     let retained: JsonObject[] | null = null
     const open = async (plane: Plane, turn: Turn): Promise<Flow> => {
+      const progress = newProgress(plane, turn)
       try {
-        return await attempt(plane, turn)
+        return await attempt(plane, turn, progress)
       } catch (err) {
         if (!isRouteGone(err) || !turn.body) throw err
         const request = compactToResponses(asked)
         retained = request.retained
         const body = rewritten(turn.body, request.body)
-        return attempt(plane, { ...turn, body, path: '/codex/responses', accept: 'text/event-stream' })
+        const longWay = { ...turn, body, path: '/codex/responses', accept: 'text/event-stream' }
+        return attempt(plane, longWay, { ...progress, last: null })
       }
     }
     return answerWithJson({ ...served, open }, (response) =>
@@ -52,17 +54,11 @@ const compact = (isNative: boolean) =>
     )
   })
 
-/** On the native route only the model a key enforces may change. */
-const withModel = (raw: RawBody, model: string | null | undefined): RawBody => {
-  if (!model || model === raw.json.model) return raw
-  return { bytes: spliceMembers(raw.bytes, { model }), json: { ...raw.json, model }, hold: raw.hold }
-}
-
 /** The upstream's compact route answers at once and stores nothing, so it knows neither `stream` nor `store` (client protocol §6). */
 const translated = (c: Context<AppEnv>, raw: RawBody): RawBody => {
   const { body, dropped } = normaliseResponses(raw.json)
   c.set('droppedFields', dropped)
-  const { stream: _stream, store: _store, ...unary } = withKeyPolicy(c, body)
+  const { stream: _stream, store: _store, ...unary } = withKeyPolicy(body, c.var.client.key)
   return rewritten(raw, unary)
 }
 

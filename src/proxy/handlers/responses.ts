@@ -3,9 +3,11 @@ import type { Context } from 'hono'
 import type { AppEnv } from '../../bindings.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import type { JsonObject } from '../../lib/json.ts'
 import { answerWithJson, answerWithStream } from '../answer.ts'
 import { type ContractOptions, nativeContract, publicContract } from '../contracts.ts'
 import { normaliseResponses } from '../formats/v1-responses.ts'
+import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { RawBody } from '../raw-body.ts'
 import { spliceMembers } from '../splice.ts'
 import { admitTurn, longLived, readTurnBody, refusePreviousResponse, rewritten } from './turn-route.ts'
@@ -17,7 +19,7 @@ export const nativeResponses = createHandlers(clientKey('optional'), restricted(
   const raw = await readTurnBody(c, { isNative: true })
   const body = releasing(raw, () => {
     refusePreviousResponse(raw.json.previous_response_id)
-    return enforced(raw, c.var.client.key?.enforcedModel ?? null)
+    return spliced(raw, { ...alwaysStreamed(raw.json), ...enforcedMembers(raw.json, c.var.client.key) })
   })
   const served = admitTurn(c, {
     route: c.req.path,
@@ -37,7 +39,7 @@ export const publicResponses = createHandlers(clientKey('optional'), restricted(
   const body = releasing(raw, () => {
     const { body: normal, dropped } = normaliseResponses(raw.json)
     c.set('droppedFields', dropped)
-    return rewritten(raw, withKeyPolicy(c, normal))
+    return rewritten(raw, withKeyPolicy(normal, c.var.client.key))
   })
   const served = admitTurn(c, {
     route: c.req.path,
@@ -53,27 +55,16 @@ export const publicResponses = createHandlers(clientKey('optional'), restricted(
     : answerWithJson(served, (response) => response)
 })
 
-/** What the upstream demands and the key enforces; anything else stays as the client wrote it. */
-const enforced = (raw: RawBody, model: string | null): RawBody => {
-  const members: Record<string, unknown> = {}
-  if (raw.json.stream !== true) members.stream = true
-  if (raw.json.store !== false) members.store = false
-  if (model !== null && raw.json.model !== model) members.model = model
+/** What the upstream demands of every turn. */
+const alwaysStreamed = ({ stream, store }: JsonObject): JsonObject => ({
+  ...(stream !== true && { stream: true }),
+  ...(store !== false && { store: false }),
+})
+
+/** The body with `members` set; anything else stays as the client wrote it. */
+export const spliced = (raw: RawBody, members: JsonObject): RawBody => {
   if (Object.keys(members).length === 0) return raw
   return { bytes: spliceMembers(raw.bytes, members), json: { ...raw.json, ...members }, hold: raw.hold }
-}
-
-/** On `/v1`, where bodies are translated anyway, a key's effort and tier are put in as well as its model. */
-export const withKeyPolicy = (c: Context<AppEnv>, body: Record<string, unknown>): Record<string, unknown> => {
-  const { key } = c.var.client
-  if (!key) return body
-  const reasoning = typeof body.reasoning === 'object' && body.reasoning !== null ? body.reasoning : {}
-  return {
-    ...body,
-    ...(key.enforcedModel !== null && { model: key.enforcedModel }),
-    ...(key.efforts.enforced !== null && { reasoning: { ...reasoning, effort: key.efforts.enforced } }),
-    ...(key.tier !== null && { service_tier: key.tier === 'auto' || key.tier === 'default' ? undefined : key.tier }),
-  }
 }
 
 export const contractOptions = (c: Context<AppEnv>): ContractOptions => ({

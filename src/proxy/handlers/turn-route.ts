@@ -1,18 +1,22 @@
-/** What every model route does before its own work: refuse while draining, lift the idle limit, read the body, build the turn. */
+/** What every model route does before its own work: refuse while draining, read the body, lift the idle limit, build the turn. */
 import type { Context } from 'hono'
 import type { AppEnv } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { createMiddleware } from '../../http/handlers.ts'
 import { type Admission, admit } from '../admit.ts'
-import type { Served } from '../answer.ts'
+import { IDLE_TIMEOUT_SECONDS, type Served } from '../answer.ts'
 import { demandShallow } from '../nesting.ts'
 import { type RawBody, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
 
-/** A model may think for minutes; the server's idle limit would cut its stream (runtime note 2.1). */
+/**
+ * Refuses while there is no room for a turn, and gives the connection its idle limit back after any answer but a stream,
+ * which does so itself at its end: a limit that stays lifted keeps an unused connection for ever (runtime note 2.1).
+ */
 export const longLived = createMiddleware(async (c, next) => {
   demandOpen(c)
-  c.env.server?.timeout(c.req.raw, 0)
   await next()
+  if (!c.res.headers.get('content-type')?.startsWith('text/event-stream'))
+    c.env.server?.timeout(c.req.raw, IDLE_TIMEOUT_SECONDS)
 })
 
 const demandOpen = ({ env: { lifecycle, turns } }: Context<AppEnv>): void => {
@@ -20,10 +24,18 @@ const demandOpen = ({ env: { lifecycle, turns } }: Context<AppEnv>): void => {
   if (turns.size >= lifecycle.maxTurns) throw new AppError('busy', { retryAfterSeconds: 2 })
 }
 
-export const readTurnBody = (
-  c: Context<AppEnv>,
+/**
+ * The body, and with it the end of the server's idle limit: a model may think for minutes, but a client that stops in the
+ * middle of its upload is cut off.
+ */
+export const readTurnBody = async (
+  { req, env }: Context<AppEnv>,
   { isNative, maxBytes = RESPONSES_BODY_BYTES }: { isNative: boolean; maxBytes?: number },
-): Promise<RawBody> => readBody(c.req.raw, { budget: c.env.bodies, maxBytes, tooLargeStatus: isNative ? 400 : 413 })
+): Promise<RawBody> => {
+  const body = await readBody(req.raw, { budget: env.bodies, maxBytes, tooLargeStatus: isNative ? 400 : 413 })
+  env.server?.timeout(req.raw, 0)
+  return body
+}
 
 /** Admits, or gives the body back and throws. */
 export const admitTurn = (c: Context<AppEnv>, admission: Omit<Admission, 'signal'>): Served => {

@@ -1,0 +1,37 @@
+/** What an API key puts into a request: where it enforces a value, the upstream sees that value and no other. */
+import { type JsonObject, objectOf, textOf } from '../lib/json.ts'
+import type { KeyPolicy } from '../model/key-ring.ts'
+
+/**
+ * For native bodies, which leave as they came: only what the request leaves open, and the model. An effort or tier the
+ * request states otherwise is refused at admission, so that nobody pays for an effort they did not ask for unknowingly.
+ */
+export const enforcedMembers = (json: JsonObject, key: KeyPolicy | null): JsonObject => {
+  if (!key) return {}
+  const { enforcedModel, efforts, tier } = key
+  const reasoning = objectOf(json.reasoning)
+  return {
+    ...(enforcedModel !== null && json.model !== enforcedModel && { model: enforcedModel }),
+    ...(efforts.enforced !== null &&
+      !textOf(reasoning.effort) && { reasoning: { ...reasoning, effort: efforts.enforced } }),
+    ...(tier !== null && isNamed(tier) && !textOf(json.service_tier) && { service_tier: tier }),
+  }
+}
+
+/** For bodies that are written anew: every enforced value, whatever the request says. */
+export const withKeyPolicy = (body: JsonObject, key: KeyPolicy | null): JsonObject => {
+  if (!key) return body
+  const { enforcedModel, efforts, tier } = key
+  return {
+    ...body,
+    ...(enforcedModel !== null && { model: enforcedModel }),
+    ...(efforts.enforced !== null && { reasoning: { ...objectOf(body.reasoning), effort: efforts.enforced } }),
+    ...(tier !== null && { service_tier: isNamed(tier) ? tier : undefined }),
+  }
+}
+
+/** One name for each tier: `fast` is what some clients call `priority`, `auto` and `default` are what comes unasked. */
+export const tierName = (name: string): string => (name === 'fast' ? 'priority' : name === 'auto' ? 'default' : name)
+
+/** The ordinary tier is enforced by naming none. */
+const isNamed = (tier: string): boolean => tierName(tier) !== 'default'

@@ -1,0 +1,71 @@
+/** What the environment may be, and that no message repeats a secret. */
+import { expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ConfigError, readConfig, withEnvFile } from '../src/env.ts'
+
+const refusal = (work: () => unknown): string => {
+  try {
+    work()
+  } catch (err) {
+    if (err instanceof ConfigError) return err.message
+    throw err
+  }
+  throw new Error('nothing was refused')
+}
+
+test('a bad value is named with its variable', () => {
+  expect(refusal(() => readConfig({ CODEX_LB_LOG_LEVEL: 'loud' }))).toContain(
+    'CODEX_LB_LOG_LEVEL="loud" cannot be used',
+  )
+})
+
+test('a bad secret is named without its value', () => {
+  const message = refusal(() => readConfig({ CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'hunter2' }))
+  expect(message).toContain('CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN')
+  expect(message).toContain('at least 16 characters')
+  expect(message).not.toContain('hunter2')
+})
+
+test('the credentials of a bad URL are not repeated', () => {
+  const message = refusal(() => readConfig({ CODEX_LB_UPSTREAM_BASE_URL: 'ftp://me:hunter2@upstream.example' }))
+  expect(message).toContain('upstream.example')
+  expect(message).not.toContain('hunter2')
+})
+
+test.each(['[not JSON', '[1', 'not an address'])('ranges written as %p are one sentence', (value) => {
+  const message = refusal(() => readConfig({ CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: value }))
+  expect(message).toContain('CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS')
+})
+
+const inFolder = (work: (dir: string) => void) => {
+  const dir = mkdtempSync(join(tmpdir(), 'sluice-env-'))
+  try {
+    work(dir)
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
+}
+
+test('the .env of the data folder adds to the environment, which wins', () => {
+  inFolder((dir) => {
+    writeFileSync(join(dir, '.env'), 'PORT=1\nHOST=::1\n')
+    const environment = { CODEX_LB_DATA_DIR: dir, PORT: '2' }
+    expect(withEnvFile(environment)).toEqual({ ...environment, HOST: '::1' })
+  })
+})
+
+test('no .env, or no folder, is the usual case', () => {
+  inFolder((dir) => {
+    for (const CODEX_LB_DATA_DIR of [dir, join(dir, 'missing')])
+      expect(withEnvFile({ CODEX_LB_DATA_DIR })).toEqual({ CODEX_LB_DATA_DIR })
+  })
+})
+
+test('a .env that is there and cannot be read stops the start', () => {
+  inFolder((dir) => {
+    mkdirSync(join(dir, '.env'))
+    expect(refusal(() => withEnvFile({ CODEX_LB_DATA_DIR: dir }))).toContain(join(dir, '.env'))
+  })
+})

@@ -1,0 +1,124 @@
+/** Request bodies on their way in: what they hold of the memory, how long they may be silent, and what is left of them. */
+import { describe, expect, test } from 'bun:test'
+import { zstdCompressSync } from 'node:zlib'
+import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+
+const NATIVE = 'POST /backend-api/codex/responses'
+const MIB = 1024 * 1024
+
+/** A body of which nothing, or some, has come yet. */
+const upload = (first?: Uint8Array) => {
+  let feed!: ReadableStreamDefaultController<Uint8Array>
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      feed = controller
+      if (first) controller.enqueue(first)
+    },
+  })
+  return { body, feed }
+}
+
+const settle = async ({ clock }: TestApp) => {
+  for (let turn = 0; turn < 20; turn++) await clock.advance(0)
+}
+
+describe('a body that is announced and does not come', () => {
+  test('holds nothing, however large it is', async () => {
+    const app = testApp()
+    const headers = { 'content-length': String(128 * MIB) }
+    const stalled = Array.from({ length: 6 }, () => upload())
+    const asked = stalled.map(({ body }) => app.ask(NATIVE, { body, headers }))
+    await settle(app)
+    expect(app.bindings.bodies.heldBytes).toBe(0)
+    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(200)
+    for (const { feed } of stalled) feed.error(new Error('gone'))
+    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(Array(6).fill(400))
+    await expectNothingLeft(app)
+  })
+
+  test('holds what has come of it', async () => {
+    const app = testApp()
+    const { body, feed } = upload(new Uint8Array(3 * MIB))
+    const asked = app.ask(NATIVE, { body, headers: { 'content-length': String(128 * MIB) } })
+    await settle(app)
+    expect(app.bindings.bodies.heldBytes).toBe(3 * MIB)
+    feed.error(new Error('gone'))
+    expect((await asked).status).toBe(400)
+    await expectNothingLeft(app)
+  })
+})
+
+describe("the server's idle limit", () => {
+  /** The limits set on the connection, in order. */
+  const watched = () => {
+    const app = testApp()
+    const limits: number[] = []
+    const timeout = (_request: Request, seconds: number) => void limits.push(seconds)
+    app.bindings.server = { timeout } as unknown as Bun.Server<unknown> // as: nothing else of it is used here
+    return { app, limits }
+  }
+
+  test('stays while the body comes in', async () => {
+    const { app, limits } = watched()
+    const { body, feed } = upload(Buffer.from('{'))
+    const asked = app.ask(NATIVE, { body })
+    await settle(app)
+    expect(limits).toEqual([])
+    feed.error(new Error('gone'))
+    await asked
+    expect(limits).not.toContain(0)
+  })
+
+  test.each([
+    ['a document', 'POST /v1/responses', { model: 'gpt-5.5', input: 'hi' }, 200],
+    ['an error', NATIVE, codexBody('hello', { model: '' }), 400],
+    ['a stream', NATIVE, codexBody(), 200],
+  ])('is lifted for the model and back before the end of %s', async (_name, route, json, status) => {
+    const { app, limits } = watched()
+    expect((await answerOf(app, route, { json })).status).toBe(status)
+    expect(limits).toEqual([0, 30])
+    await expectNothingLeft(app)
+  })
+
+  test('is not back while a stream runs', async () => {
+    const { app, limits } = watched()
+    app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
+    const response = await app.ask(NATIVE, { json: codexBody() })
+    expect(limits).toEqual([0])
+    await response.body!.cancel()
+    await expectNothingLeft(app)
+  })
+})
+
+describe('a compressed body', () => {
+  const bomb = (mib: number) => zstdCompressSync(Buffer.from(JSON.stringify(codexBody('x'.repeat(mib * MIB)))))
+  const headers = { 'content-encoding': 'zstd' }
+
+  test('is counted while it is decoded, not afterwards', async () => {
+    const app = testApp({ settings: { inFlightBodyMiB: 32 } })
+    const body = bomb(12)
+    let most = 0
+    const { bodies } = app.bindings
+    const grow = bodies.grow.bind(bodies)
+    bodies.grow = (hold, bytes) => {
+      grow(hold, bytes)
+      most = Math.max(most, bodies.heldBytes)
+    }
+    const answers = await Promise.all(Array.from({ length: 8 }, () => app.ask(NATIVE, { body, headers })))
+    const statuses = answers.map(({ status }) => status)
+    expect(statuses.filter((status) => status === 503).length).toBeGreaterThanOrEqual(5)
+    expect(most).toBeLessThanOrEqual(32 * MIB)
+    await Promise.all(answers.map((answer) => answer.text()))
+    expect(await (await app.ask(NATIVE, { body, headers })).text()).toContain('response.completed')
+    await expectNothingLeft(app)
+  })
+})
+
+test('a byte order mark is not part of the body', async () => {
+  const app = testApp()
+  const text = JSON.stringify(codexBody())
+  for (const json of [text, text.replace('"store":false', '"store":true')])
+    expect((await answerOf(app, NATIVE, { body: Buffer.from(`\uFEFF${json}`) })).status).toBe(200)
+  expect(app.upstream.requests.map(({ bodyText }) => bodyText)).toEqual([text, text])
+  expect(app.upstream.requests.map(({ bodyText }) => bodyText.charCodeAt(0))).toEqual([123, 123])
+})

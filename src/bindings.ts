@@ -11,6 +11,7 @@ import type { Sealer } from './lib/seal.ts'
 import type { Catalog } from './model/catalog.ts'
 import type { Firewall } from './model/firewall.ts'
 import type { KeyRing } from './model/key-ring.ts'
+import type { ResetCredits } from './model/reset-credits.ts'
 import type { AffinityMap } from './proxy/affinity.ts'
 import type { Ledger } from './proxy/ledger.ts'
 import type { Plane } from './proxy/plane.ts'
@@ -29,6 +30,8 @@ export interface Bindings {
   firewall: Firewall
   catalog: Catalog
   pool: Pool
+  /** Of the accounts in the pool, asked for by a job. */
+  resetCredits: ResetCredits
   affinity: AffinityMap
   ledger: Ledger
   /** What the attempt loop works with. */

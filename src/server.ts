@@ -17,6 +17,7 @@ import { Schedule } from './lib/schedule.ts'
 import { Catalog } from './model/catalog.ts'
 import { Firewall } from './model/firewall.ts'
 import { KeyRing } from './model/key-ring.ts'
+import { ResetCredits } from './model/reset-credits.ts'
 import { AffinityMap } from './proxy/affinity.ts'
 import { IDLE_TIMEOUT_SECONDS } from './proxy/answer.ts'
 import { Ledger } from './proxy/ledger.ts'
@@ -81,6 +82,7 @@ export const buildBindings = (world: World): Bindings => {
     firewall: new Firewall(db),
     catalog,
     pool,
+    resetCredits: new ResetCredits(),
     affinity,
     ledger,
     plane: { pool, affinity, credentials, upstream, pulse, clock, random: () => random.float(), log },

@@ -7,6 +7,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/params.ts'
 import { holds } from '../model/permissions.ts'
+import { PRICES_VERSION } from '../model/pricing.ts'
 import type { Sight } from '../model/request-log.ts'
 import { LogFilters, LogQuery } from '../model/request-log-query.ts'
 
@@ -16,11 +17,14 @@ export const listRequests = createHandlers(requires('dashboard:read'), query(Log
   return c.json(await c.env.reader.requestLogs(asked, sightOf(c)))
 })
 
-/** `status` is accepted and does not narrow: the statuses offered are those that could be chosen instead. */
+/**
+ * `status` is accepted and does not narrow: the statuses offered are those that could be chosen instead. `pricesVersion` is
+ * of the table in force now; stored costs may be older.
+ */
 export const listRequestOptions = createHandlers(requires('dashboard:read'), query(LogFilters), async (c) => {
   const asked = c.req.valid('query')
   demandSight(c, asked)
-  return c.json(await c.env.reader.requestLogOptions(asked))
+  return c.json({ ...(await c.env.reader.requestLogOptions(asked)), pricesVersion: PRICES_VERSION })
 })
 
 export const showRequest = createHandlers(requires('dashboard:read'), async (c) => {

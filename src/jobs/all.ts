@@ -4,6 +4,7 @@ import type { Schedule } from '../lib/schedule.ts'
 import { CATALOG_INTERVAL_MS, fetchCatalogs } from './catalog.ts'
 import type { JobDeps } from './context.ts'
 import { greetNewcomers, newcomers } from './newcomers.ts'
+import { RESET_CREDITS_INTERVAL_MS, type ResetCreditsDeps, resetCreditsJob } from './reset-credits.ts'
 import { type RetentionDeps, retain } from './retention.ts'
 import { advanceStates, STATES_INTERVAL_MS } from './states.ts'
 import { renewTokens, TOKENS_INTERVAL_MS } from './tokens.ts'
@@ -11,7 +12,8 @@ import { pollUsage, USAGE_BEAT_MS } from './usage.ts'
 
 /** The part of `Bindings` that jobs work with. */
 export type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
-  Pick<RetentionDeps, 'settings'> & { plane: Pick<JobDeps, 'upstream' | 'credentials'> }
+  Pick<RetentionDeps, 'settings'> &
+  Pick<ResetCreditsDeps, 'pool' | 'resetCredits' | 'random'> & { plane: Pick<JobDeps, 'upstream' | 'credentials'> }
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -21,12 +23,16 @@ const HOUR_MS = 60 * MINUTE_MS
  * pool must have been told of changes to `accounts` before.
  */
 export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => {
-  const { db, pool, catalog, clock, log, settings } = workplace
+  const { db, pool, catalog, clock, log, settings, resetCredits, random } = workplace
   const deps: JobDeps = { db, pool, catalog, clock, log, ...pickPlane(workplace), polls: new Map() }
   const met = new Set<string>()
   schedule.add('states', STATES_INTERVAL_MS, () => advanceStates(deps))
   schedule.add('newcomers', MINUTE_MS, (signal) => greetNewcomers(deps, met, signal), { runAtStart: true })
   schedule.add('usage', USAGE_BEAT_MS, (signal) => pollUsage(deps, signal))
+  schedule.add('reset credits', RESET_CREDITS_INTERVAL_MS, resetCreditsJob({ ...deps, pool, resetCredits, random }), {
+    jitter: 0.1,
+    runAtStart: true,
+  })
   schedule.add('catalog', CATALOG_INTERVAL_MS, (signal) => fetchCatalogs(deps, signal), { jitter: 0.1 })
   schedule.add('tokens', TOKENS_INTERVAL_MS, (signal) => renewTokens(deps, signal), { jitter: 0.1, runAtStart: true })
   schedule.add('retention', HOUR_MS, (signal) => retain({ db, clock, settings }, signal), { jitter: 0.1 })

@@ -30,11 +30,12 @@ export class Flow {
   #end: FlowEnd | null = null
   #onEnd: ((end: FlowEnd) => void) | null = null
 
-  constructor(plane: Plane, turn: Turn, fresh: FreshStream & { first: readonly SseEvent[] }) {
+  /** `first` is kept apart: what it holds of the first chunks must not stay in memory as long as the stream. */
+  constructor(plane: Plane, turn: Turn, { first, ...fresh }: FreshStream & { first: readonly SseEvent[] }) {
     this.#plane = plane
     this.#turn = turn
     this.#fresh = fresh
-    this.#first = fresh.first
+    this.#first = first
     this.headers = fresh.headers
     this.accountId = fresh.lease.account.id
     this.#unwatch = plane.pulse.watch((now) => this.#guard(now))

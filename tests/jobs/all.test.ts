@@ -63,6 +63,20 @@ test('a block ends with its time', async () => {
   await schedule.stop()
 })
 
+test('reset credits reach the client within the first minute', async () => {
+  const { schedule, clock, members, key, ask } = scheduled(1)
+  const { id, sim } = members[0]!
+  const expiresAt = clock.now() + 86_400_000
+  sim.setResetCredits([{ id: 'c1', expiresAt }])
+  schedule.start()
+  await clock.advance('60s')
+  const response = await ask('GET /v1/reset-credit', { headers: { authorization: `Bearer ${key().key}` } })
+  expect(await response.json()).toEqual([
+    { account_id: id, email: sim.email, redeem_id: 'c1', expiredAt: new Date(expiresAt).toISOString() },
+  ])
+  await schedule.stop()
+})
+
 test('catalogs are fetched for every version that was seen, and dropped with it', async () => {
   const app = testApp()
   const { catalog } = app.bindings

@@ -23,5 +23,10 @@ export const showKeyUsage = createHandlers(clientKey('always'), restricted('loca
   )
 })
 
-/** `GET /v1/reset-credit`. TODO: list `{account_id, email, redeem_id, expiredAt}` once the pool knows its accounts' credits. */
-export const listResetCredits = createHandlers(clientKey('always'), restricted('local'), (c) => c.json([]))
+/** `GET /v1/reset-credit`, from memory. */
+export const listResetCredits = createHandlers(clientKey('always'), restricted('local'), (c) => {
+  const { pool, resetCredits, clock } = c.env
+  const policy = c.var.client.key
+  if (!policy) throw new AppError('invalid_api_key')
+  return c.json(resetCredits.listFor(policy.scope, pool.all(), clock.now()))
+})

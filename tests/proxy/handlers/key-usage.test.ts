@@ -4,6 +4,7 @@ import { commit } from '../../../db/commit.ts'
 import type { Bindings } from '../../../src/bindings.ts'
 import type { PooledAccount } from '../../../src/model/pool-usage.ts'
 import { reserve } from '../../../src/model/reservations.ts'
+import { type ResetCredit, ResetCredits } from '../../../src/model/reset-credits.ts'
 import { listResetCredits, showKeyUsage } from '../../../src/proxy/handlers/key-usage.ts'
 import { writeSettings } from '../../../src/settings/store.ts'
 import { fewRoutes } from '../../support/few-routes.ts'
@@ -29,14 +30,15 @@ const anAccount = (id: string, over: Partial<PooledAccount> & { used?: number } 
   ...over,
 })
 
-const open = (accounts: PooledAccount[] = []) =>
-  fewRoutes(
-    (app) => {
-      app.get('/v1/usage', ...showKeyUsage)
-      app.get('/v1/reset-credit', ...listResetCredits)
-    },
-    { pool: { all: () => accounts } as unknown as Bindings['pool'] }, // as: only the accounts are asked for
-  )
+const open = (accounts: PooledAccount[] = []) => {
+  const resetCredits = new ResetCredits()
+  const pool = { all: () => accounts } as unknown as Bindings['pool'] // as: only the accounts are asked for
+  const mount: Parameters<typeof fewRoutes>[0] = (app) => {
+    app.get('/v1/usage', ...showKeyUsage)
+    app.get('/v1/reset-credit', ...listResetCredits)
+  }
+  return { ...fewRoutes(mount, { pool, resetCredits }), resetCredits }
+}
 
 const withKey = (app: ReturnType<typeof open>, input: Record<string, unknown> = {}) => {
   const { key, row } = aKey(app.db, input, { at: NOW })
@@ -152,9 +154,53 @@ describe.each(['GET /v1/usage', 'GET /v1/reset-credit'])('%s', (route) => {
   })
 })
 
-test('GET /v1/reset-credit lists nothing while no credits are known', async () => {
-  const app = open()
-  const { key } = withKey(app)
-  const headers = { authorization: `Bearer ${key}` }
-  expect(await app.ask('GET /v1/reset-credit', { headers })).toEqual({ status: 200, body: [] })
+describe('GET /v1/reset-credit', () => {
+  const credit = (id: string, expiresAt: number | null = NOW + HOUR_MS, status = 'available') => ({
+    id,
+    status,
+    expiresAt,
+  })
+
+  const asked = async (credits: Record<string, ResetCredit[]>, input: Record<string, unknown> = {}) => {
+    const accounts = ['acc_1', 'acc_2'].map((id) => ({ ...anAccount(id), row: { email: `${id}@example.test` } }))
+    const app = open(accounts)
+    for (const { id } of accounts) anAccountRow(app.db, id)
+    for (const [id, held] of Object.entries(credits)) app.resetCredits.set(id, held)
+    const { key } = withKey(app, input)
+    return app.ask('GET /v1/reset-credit', { headers: { authorization: `Bearer ${key}` } })
+  }
+
+  const idsOf = async (...given: Parameters<typeof asked>) =>
+    (await asked(...given)).body.map(({ redeem_id }: { redeem_id: string }) => redeem_id)
+
+  test('lists nothing while no credits are known', async () => {
+    expect(await asked({})).toEqual({ status: 200, body: [] })
+  })
+
+  test('names account, credit and expiry', async () => {
+    expect((await asked({ acc_1: [credit('c1')] })).body).toEqual([
+      { account_id: 'acc_1', email: 'acc_1@example.test', redeem_id: 'c1', expiredAt: '2026-01-01T01:00:00.000Z' },
+    ])
+  })
+
+  test('begins with the soonest expiry, whosever it is; what never expires is last', async () => {
+    const acc_1 = [credit('never', null), credit('late', NOW + 3 * HOUR_MS), credit('soon', NOW + HOUR_MS)]
+    expect(await idsOf({ acc_1, acc_2: [credit('between', NOW + 2 * HOUR_MS)] })).toEqual([
+      'soon',
+      'between',
+      'late',
+      'never',
+    ])
+  })
+
+  test('leaves out what is redeemed, being redeemed or expired', async () => {
+    const gone = [credit('a', null, 'redeemed'), credit('b', null, 'redeeming'), credit('c', NOW)]
+    expect(await idsOf({ acc_1: [...gone, credit('left')] })).toEqual(['left'])
+  })
+
+  test('leaves out accounts outside the scope of the key, and such as are gone', async () => {
+    const credits = { acc_1: [credit('c1')], acc_2: [credit('c2')], acc_removed: [credit('c3')] }
+    expect(await idsOf(credits)).toEqual(['c1', 'c2'])
+    expect(await idsOf(credits, { assignedAccountIds: ['acc_2'] })).toEqual(['c2'])
+  })
 })

@@ -13,6 +13,16 @@ export type Usage = {
   credits?: { hasCredits: boolean; unlimited: boolean; balance: string }
 }
 
+/** Times are ms since epoch; the wire has ISO 8601. */
+export type ResetCredit = {
+  id: string
+  /** `available` unless told. */
+  status?: string
+  grantedAt?: number
+  expiresAt: number | null
+  redeemedAt?: number
+}
+
 export type AccountOptions = {
   /** The ChatGPT account id; must not contain a dot. */
   id?: string
@@ -38,6 +48,7 @@ export class Account {
   plan: Plan
   models: string[] | null
   usage: Usage | null
+  resetCredits: readonly ResetCredit[] = []
   #tokens: TokenSet
   #revokedWith: string | null = null
   #lastRefreshAt: number
@@ -108,6 +119,10 @@ export class Account {
 
   setUsage(usage: Usage | null): void {
     this.usage = usage
+  }
+
+  setResetCredits(credits: readonly ResetCredit[]): void {
+    this.resetCredits = credits
   }
 
   /** Queues a fault for one request; the queue is served in order, per route. */

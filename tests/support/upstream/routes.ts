@@ -14,7 +14,7 @@ import { ConnectionReset, detail, Refusal } from './refusal.ts'
 import { type Answer, answers, defaultAnswer, type Script, type Turn } from './script.ts'
 import { precompute, type Sleep, sseBody } from './stream.ts'
 import type { Mint } from './tokens.ts'
-import { rateHeaders, usageDocument } from './usage.ts'
+import { rateHeaders, resetCreditsDocument, usageDocument } from './usage.ts'
 
 /** Everything the routes share; `script` and `compactRetired` may change while it runs. */
 export type World = {
@@ -47,6 +47,7 @@ export function serviceRoutes(world: World): Hono<Env> {
   routes.post('/backend-api/codex/responses/compact', (c) => compact(c, world))
   routes.get('/backend-api/codex/models', (c) => models(c, world))
   routes.get('/backend-api/wham/usage', (c) => usage(c, world))
+  routes.get('/backend-api/wham/rate-limit-reset-credits', (c) => resetCredits(c, world))
   routes.post('/oauth/token', (c) => token(c, world))
   return routes
 }
@@ -135,6 +136,12 @@ async function usage(c: C, world: World): Promise<Response> {
   const account = authenticate(c.get('received'), world.accounts, world.ledger)
   await strike(c, world, account, 'usage')
   return c.json(usageDocument(account, world.now()))
+}
+
+async function resetCredits(c: C, world: World): Promise<Response> {
+  const account = authenticate(c.get('received'), world.accounts, world.ledger)
+  await strike(c, world, account, 'reset-credits')
+  return c.json(resetCreditsDocument(account))
 }
 
 async function token(c: C, world: World): Promise<Response> {

@@ -35,8 +35,24 @@ export function usageDocument(account: Account, now: number): Record<string, unk
     spend_control: { reached: false },
     rate_limit_reached_type: null,
     promo: null,
-    rate_limit_reset_credits: { available_count: 0 },
+    rate_limit_reset_credits: { available_count: availableCount(account) },
   }
+}
+
+/** The body of `GET /wham/rate-limit-reset-credits` (client-protocol §8). */
+export function resetCreditsDocument(account: Account): Record<string, unknown> {
+  const credits = account.resetCredits.map(({ id, status = 'available', grantedAt, expiresAt, redeemedAt }) => ({
+    id,
+    reset_type: 'codex_rate_limits',
+    status,
+    granted_at: iso(grantedAt),
+    expires_at: iso(expiresAt),
+    title: 'Full reset',
+    description: 'Resets all limits of the account.',
+    redeem_started_at: iso(redeemedAt),
+    redeemed_at: iso(redeemedAt),
+  }))
+  return { credits, available_count: availableCount(account) }
 }
 
 /** The `x-codex-*` rate headers of a response; empty for an account without usage. */
@@ -64,6 +80,14 @@ export function rateLimitsEvent(account: Account): { type: string } & Record<str
     rate_limits: { primary: eventWindow(usage.primary), secondary: eventWindow(usage.secondary) },
     credits: { has_credits: credits.hasCredits, unlimited: credits.unlimited, balance: credits.balance },
   }
+}
+
+function availableCount(account: Account): number {
+  return account.resetCredits.filter(({ status = 'available' }) => status === 'available').length
+}
+
+function iso(ms: number | null | undefined): string | null {
+  return ms === null || ms === undefined ? null : new Date(ms).toISOString()
 }
 
 function untouched(windowMinutes: number, now: number): UsageWindow {

@@ -1,0 +1,56 @@
+/** Asks every account in use for its reset credits, once a minute. A failure changes nothing but a line in the log. */
+import { inLanes } from '../lib/lanes.ts'
+import type { Random } from '../lib/random.ts'
+import type { Work } from '../lib/schedule.ts'
+import type { AccountState } from '../model/account-state.ts'
+import type { ResetCredits } from '../model/reset-credits.ts'
+import { fetchResetCredits } from '../upstream/reset-credits.ts'
+import { askDeps, isInUse, type JobDeps } from './context.ts'
+
+export const RESET_CREDITS_INTERVAL_MS = 60_000
+const LANES = 4
+
+export interface ResetCreditsDeps extends Pick<JobDeps, 'upstream' | 'credentials' | 'clock' | 'log'> {
+  pool: { all(): { readonly id: string; state: AccountState; row: { chatgptAccountId: string | null } }[] }
+  resetCredits: ResetCredits
+  random: Pick<Random, 'float'>
+}
+
+/** The job; its first run begins anywhere within its first minute, so that processes started together spread. */
+export const resetCreditsJob = (deps: ResetCreditsDeps): Work => {
+  const failing = new Set<string>()
+  let isFirst = true
+  return async (signal) => {
+    if (isFirst) await deps.clock.sleep(deps.random.float() * RESET_CREDITS_INTERVAL_MS, signal)
+    isFirst = false
+    await pollResetCredits(deps, failing, signal)
+  }
+}
+
+/** One round. `failing` are the accounts whose last question failed: told once, not every minute. */
+export const pollResetCredits = async (
+  deps: ResetCreditsDeps,
+  failing: Set<string>,
+  signal: AbortSignal,
+): Promise<void> => {
+  const ids = deps.pool.all().flatMap((account) => (isInUse(account) && account.row.chatgptAccountId ? account.id : []))
+  const asked = new Set(ids)
+  deps.resetCredits.keepOnly(asked)
+  for (const id of failing) if (!asked.has(id)) failing.delete(id)
+  await inLanes(ids, LANES, (id) => pollAccount(deps, { id, failing, signal }))
+}
+
+const pollAccount = async (
+  deps: ResetCreditsDeps,
+  { id, failing, signal }: { id: string; failing: Set<string>; signal: AbortSignal },
+): Promise<void> => {
+  signal.throwIfAborted()
+  try {
+    deps.resetCredits.set(id, await fetchResetCredits(askDeps(deps), id, signal))
+    failing.delete(id)
+  } catch (err) {
+    signal.throwIfAborted()
+    if (!failing.has(id)) deps.log.warn('the reset credits of an account are not known', { account: id, err })
+    failing.add(id)
+  }
+}

@@ -1,0 +1,12 @@
+/** What the request log can be narrowed by, and whose prices it shows. */
+import { expect, test } from 'bun:test'
+import { PRICES_VERSION } from '../../src/model/pricing.ts'
+import { testApp } from '../support/app.ts'
+
+test('the options name the price table in force beside the values that occur', async () => {
+  const response = await testApp().ask('GET /api/request-logs/options')
+  expect([response.status, await response.json()]).toEqual([
+    200,
+    expect.objectContaining({ pricesVersion: PRICES_VERSION, statuses: expect.any(Array) }),
+  ])
+})

@@ -1,4 +1,4 @@
-/** The permission vocabulary, what each implies, the preset roles, and the subset test behind delegation. */
+/** The permission vocabulary, the preset roles, and the one test whether something is held. */
 
 export const PERMISSIONS = [
   'dashboard:read',
@@ -18,24 +18,6 @@ export const PERMISSIONS = [
 export type Permission = (typeof PERMISSIONS)[number]
 export type Scope = 'all' | 'own'
 export type Grants = ReadonlyMap<Permission, Scope>
-
-/** A role that holds one of these is administrator-level (spec §2). */
-export const PRIVILEGED: readonly Permission[] = [
-  'security:write',
-  'users:manage',
-  'roles:manage',
-  'accounts:export',
-  'conversations:read',
-  'audit:read',
-]
-
-const OWN_SUPPORTED: readonly Permission[] = ['dashboard:read', 'api_keys:read', 'api_keys:write']
-
-const IMPLIES: Partial<Record<Permission, readonly Permission[]>> = {
-  'accounts:export': ['accounts:read'],
-  'api_keys:assign': ['api_keys:write'],
-  'security:write': ['ops:write'],
-}
 
 /** The generic write check: all three, at `all`. */
 const WRITE: readonly Permission[] = ['accounts:write', 'api_keys:write', 'ops:write']
@@ -67,19 +49,3 @@ export const holds = (held: Grants, permission: Permission, scope: Scope = 'all'
 }
 
 export const mayWrite = (held: Grants): boolean => WRITE.every((permission) => holds(held, permission))
-
-/** Whether everything in `inner` is also in `outer`: who may grant or act on a role (spec §5, delegation). */
-export const isSubset = (inner: Grants, outer: Grants): boolean =>
-  [...inner].every(([permission, scope]) => holds(outer, permission, scope))
-
-export const isAdminLevel = (held: Grants): boolean => PRIVILEGED.some((permission) => held.has(permission))
-
-/** What is wrong with a grant table, or null: implications must hold, and `own` only where it is supported. */
-export const grantProblem = (held: Grants): string | null => {
-  for (const [permission, scope] of held) {
-    if (scope === 'own' && !OWN_SUPPORTED.includes(permission)) return `${permission} has no own scope`
-    const missing = IMPLIES[permission]?.find((implied) => !holds(held, implied, scope))
-    if (missing) return `${permission} needs ${missing}`
-  }
-  return null
-}

@@ -28,8 +28,6 @@ export interface Served {
   open?: (plane: Plane, turn: Turn) => Promise<Flow>
 }
 
-export const planeOf = ({ env }: Context<AppEnv>): Plane => env.plane
-
 /** Answers with server-sent events. Throws the `AppError` of a turn that failed before any byte was due. */
 export const answerWithStream = async (served: Served, contract: Contract): Promise<Response> => {
   const { c, turn, controller } = served
@@ -103,7 +101,7 @@ const begin = async (served: Served, sent: { headers: boolean }): Promise<Flow> 
     settle(env, turn, { ...end, httpStatus: statusOf(end, sent.headers), meter })
   }
   try {
-    const flow = await open(planeOf(c), turn)
+    const flow = await open(env.plane, turn)
     flow.whenEnded((end) => ended(end, flow.meter))
     return flow
   } catch (err) {

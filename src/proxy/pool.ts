@@ -29,8 +29,6 @@ export interface LiveAccount extends Candidate {
 export interface Lease {
   readonly account: LiveAccount
   readonly considered: readonly Considered[]
-  /** The conversation left its owner. */
-  readonly moved: boolean
   /** Gives the slot back; more than once is once. */
   release(): void
 }
@@ -132,7 +130,7 @@ export class Pool {
       account.inFlight--
       this.#wake()
     }
-    return { account, considered: selection.considered, moved: selection.moved, release }
+    return { account, considered: selection.considered, release }
   }
 
   /** Resolves when something changed or the time is up; rejects when the turn is aborted. */

@@ -4,19 +4,18 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
-import { sqliteTable } from 'drizzle-orm/sqlite-core'
-import { bool, id, json, ms, oneOf } from '../../db/columns.ts'
+import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { announceAll, commit, type Db, notice, onChange, TOPICS, type Tx } from '../../db/commit.ts'
 import { openDatabase } from '../../db/open.ts'
 
 type ThingId = string & { readonly brand?: 'thing' }
 
 const things = sqliteTable('things', {
-  id: id<ThingId>(),
-  createdAt: ms().notNull(),
-  isOpen: bool().notNull(),
-  tags: json<string[]>().notNull(),
-  state: oneOf(['new', 'old']).notNull(),
+  id: text().primaryKey().$type<ThingId>(),
+  createdAt: integer().notNull(),
+  isOpen: integer({ mode: 'boolean' }).notNull(),
+  tags: text({ mode: 'json' }).$type<string[]>().notNull(),
+  state: text({ enum: ['new', 'old'] }).notNull(),
 })
 
 const aThing = { id: 'a', createdAt: 1, isOpen: true, tags: ['x'], state: 'new' } as const

@@ -307,3 +307,15 @@ describe('draining', () => {
     await expectNothingLeft(app)
   })
 })
+
+test('beyond the turns that fit under the outbound cap of the runtime, a turn is refused and may come back', async () => {
+  const app = testApp()
+  app.bindings.lifecycle.maxTurns = 0
+  const refused = await app.ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'hello' } })
+  expect(refused.status).toBe(503)
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
+  expect(await refused.json()).toMatchObject({ error: { code: 'busy' } })
+  app.bindings.lifecycle.maxTurns = 1
+  const served = await app.ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'hello' } })
+  expect(served.status).toBe(200)
+})

@@ -1,13 +1,17 @@
-/** The stand-in upstream: plays the hosted service over HTTP, in process or on a real port, and keeps a record. */
+/** The stand-in upstream: plays the hosted service over HTTP and WebSocket, and keeps a record. */
+import type { Server } from 'bun'
 import { Hono } from 'hono'
 import { type Account, AccountBook, type AccountOptions } from './accounts.ts'
-import { controlRoutes } from './control.ts'
-import { Ledger, type ReceivedRequest, type Stats } from './ledger.ts'
+import { type Controls, controlRoutes } from './control.ts'
+import { Ledger, type ReceivedHandshake, type ReceivedRequest, type Stats } from './ledger.ts'
 import { ConnectionReset, resetError } from './refusal.ts'
-import { type Env, refuse, serviceRoutes, type World } from './routes.ts'
+import { type Env, refuse, serviceRoutes } from './routes.ts'
 import type { Script } from './script.ts'
+import type { SocketSession } from './socket-session.ts'
+import { Sockets } from './sockets.ts'
 import type { Sleep } from './stream.ts'
 import { createMint } from './tokens.ts'
+import type { World } from './world.ts'
 
 export type UpstreamOptions = {
   /** Ms since epoch. */
@@ -23,20 +27,25 @@ export type Upstream = {
    * TypeError with code ECONNRESET), and the headers Bun's fetch adds on its own when they are not set.
    */
   fetch: (input: string | URL | Request, init?: RequestInit & { decompress?: boolean }) => Promise<Response>
-  /** Opens a port on 127.0.0.1; 0 picks a free one. */
+  /** Opens a port on 127.0.0.1, for sockets too; 0 picks a free one. */
   listen: (port?: number) => { url: string; stop: () => Promise<void> }
   addAccount: (options?: AccountOptions) => Account
   readonly accounts: readonly Account[]
+  /** A `response.create` of a socket is one of them, with method `WS`. */
   readonly requests: readonly ReceivedRequest[]
+  readonly handshakes: readonly ReceivedHandshake[]
   /** What a well-behaved proxy never does; tests end with `expect(upstream.oddities).toEqual([])`. */
   readonly oddities: readonly string[]
   readonly openStreams: number
+  readonly openSockets: number
+  /** Closes all sockets that are open now; 1001 unless told. */
+  closeSockets: (code?: number, reason?: string) => void
   readonly stats: Stats
   /** Decides the answers from now on; returning `null` leaves one to the default. */
   script: (script: Script | null) => void
   /** Plays an upstream that has retired `POST /responses/compact`. */
   compactRetired: boolean
-  /** Forgets requests, oddities, faults and script; accounts and their tokens stay. */
+  /** Forgets requests, handshakes, oddities, faults and script; accounts, their tokens and open sockets stay. */
   reset: () => void
 }
 
@@ -52,26 +61,35 @@ export function createUpstream(options: UpstreamOptions = {}): Upstream {
     world.compactRetired = false
     for (const account of world.accounts.list()) account.clearFaults()
   }
-  const app = createApp(world, reset)
+  const sockets = new Sockets(world)
+  const closeSockets = (code = 1001, reason = '') => sockets.closeAll(code, reason)
+  const app = createApp(world, { reset, closeSockets })
   return {
     fetch: (input, init) => fetchInProcess(app, input, init),
-    listen: (port = 0) => listen(app, port),
+    listen: (port = 0) => listen(app, sockets, port),
     addAccount: (account) => world.accounts.add(account),
     script(script) {
       world.script = script
     },
     reset,
+    closeSockets,
     get accounts() {
       return world.accounts.list()
     },
     get requests() {
       return world.ledger.requests
     },
+    get handshakes() {
+      return world.ledger.handshakes
+    },
     get oddities() {
       return world.ledger.oddities
     },
     get openStreams() {
       return world.ledger.openStreams
+    },
+    get openSockets() {
+      return world.ledger.openSockets
     },
     get stats() {
       return world.ledger.stats()
@@ -96,12 +114,13 @@ function createWorld({ now = Date.now, sleep = realSleep, keepRequests = KEPT_RE
     script: null,
     compactRetired: false,
     replays: new WeakMap(),
+    socketReplays: new WeakMap(),
   }
 }
 
-function createApp(world: World, reset: () => void): Hono<Env> {
+function createApp(world: World, controls: Controls): Hono<Env> {
   const app = new Hono<Env>()
-  app.route('/_sim', controlRoutes(world, reset))
+  app.route('/_sim', controlRoutes(world, controls))
   app.route('/', serviceRoutes(world))
   app.onError((error, c) => refuse(error, c, world))
   app.notFound((c) => c.json({ detail: 'Not Found' }, 404))
@@ -122,16 +141,22 @@ async function fetchInProcess(app: Hono<Env>, ...[input, init]: Parameters<Upstr
   }
 }
 
-function listen(app: Hono<Env>, port: number): { url: string; stop: () => Promise<void> } {
-  const server = Bun.serve({
+function listen(app: Hono<Env>, sockets: Sockets, port: number): { url: string; stop: () => Promise<void> } {
+  const server: Server<SocketSession> = Bun.serve<SocketSession>({
     port,
     hostname: '127.0.0.1',
     idleTimeout: 0,
     maxRequestBodySize: 1024 ** 3,
-    fetch: (request) => app.fetch(request, { overSocket: true }),
+    fetch: (request) =>
+      sockets.wants(request) ? sockets.shake(request, server) : app.fetch(request, { overSocket: true }),
+    websocket: sockets.handler(() => server),
     error: breakConnection,
   })
-  return { url: server.url.origin, stop: () => server.stop(true) }
+  const stop = () => {
+    sockets.closeAll(1001, '', server)
+    return server.stop(true)
+  }
+  return { url: server.url.origin, stop }
 }
 
 /** A body that fails before its first byte makes Bun.serve reset the connection without sending headers (measured). */

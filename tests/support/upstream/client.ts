@@ -20,6 +20,18 @@ export function headersOf(account: Account, more: Record<string, string> = {}): 
   }
 }
 
+/** What the native client sends to open a socket for this account (client-protocol §5). */
+export function handshakeOf(account: Account, more: Record<string, string> = {}): Record<string, string> {
+  return {
+    authorization: `Bearer ${account.accessToken}`,
+    'chatgpt-account-id': account.chatgptAccountId,
+    'user-agent': 'codex_exec/0.169.0 (Debian 12.0.0; x86_64) xterm',
+    originator: 'codex_exec',
+    'openai-beta': 'responses_websockets=2026-02-06',
+    ...more,
+  }
+}
+
 /** A user message. */
 export const says = (text: string): Json => ({
   type: 'message',
@@ -36,6 +48,9 @@ export const aBody = (more: Json = {}): Json => ({
   store: false,
   ...more,
 })
+
+/** The smallest frame that asks for an answer. */
+export const aCreate = (more: Json = {}): Json => ({ type: 'response.create', ...aBody(more) })
 
 /** `at` sends over a socket to that origin instead of in process. */
 export type Ask = { body?: Json; headers?: Record<string, string>; signal?: AbortSignal; at?: string; path?: string }
@@ -59,6 +74,8 @@ export async function eventsOf(response: Response): Promise<Event[]> {
 }
 
 export const typesOf = (events: Event[]) => events.map(({ type }) => type)
+/** The id of the response that these events end. */
+export const idOf = (events: Event[]) => events.at(-1)?.response.id
 /** The text of the deltas. */
 export const textOf = (events: Event[]) =>
   events

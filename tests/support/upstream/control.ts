@@ -2,11 +2,15 @@
 import { Hono } from 'hono'
 import type { Account, AccountOptions, Usage } from './accounts.ts'
 import type { Fault } from './faults.ts'
-import type { Env, World } from './routes.ts'
+import type { Env } from './routes.ts'
 import type { Answer } from './script.ts'
+import type { World } from './world.ts'
+
+/** What the routes can do to the stand-in as a whole. */
+export type Controls = { reset: () => void; closeSockets: (code?: number, reason?: string) => void }
 
 /** Bodies are trusted: this is a tool for tests on loopback. */
-export function controlRoutes(world: World, reset: () => void): Hono<Env> {
+export function controlRoutes(world: World, { reset, closeSockets }: Controls): Hono<Env> {
   const routes = new Hono<Env>()
   const find = (id: string) => world.accounts.byId(id) ?? world.accounts.list().find(({ email }) => email === id)
   routes.get('/accounts', (c) => c.json(world.accounts.list().map(describeAccount)))
@@ -48,7 +52,13 @@ export function controlRoutes(world: World, reset: () => void): Hono<Env> {
     world.compactRetired = (await c.req.json()) === true
     return c.body(null, 204)
   })
+  routes.post('/close-sockets', async (c) => {
+    const { code, reason }: { code?: number; reason?: string } = await c.req.json()
+    closeSockets(code, reason)
+    return c.body(null, 204)
+  })
   routes.get('/requests', (c) => c.json(world.ledger.requests))
+  routes.get('/handshakes', (c) => c.json(world.ledger.handshakes))
   routes.get('/oddities', (c) => c.json(world.ledger.oddities))
   routes.get('/stats', (c) => c.json(world.ledger.stats()))
   routes.post('/reset', (c) => {

@@ -1,14 +1,17 @@
 /** What can be made to go wrong for one account of the stand-in upstream, and ready-made examples of it. */
 
 /** The routes a fault can hit; a fault without `on` hits `responses`. */
-export type FaultRoute = 'responses' | 'compact' | 'models' | 'usage' | 'reset-credits' | 'token'
+export type FaultRoute = 'responses' | 'compact' | 'models' | 'usage' | 'reset-credits' | 'token' | 'handshake'
 
-/** Every field is optional and they compose: `{ delayHeadersMs: 50, status: 500 }` is a slow refusal. */
+/**
+ * Every field is optional and they compose: `{ delayHeadersMs: 50, status: 500 }` is a slow refusal. On a socket a
+ * `responses` fault hits one `response.create`, its `status` an in-band error; `handshake` hits the upgrade itself.
+ */
 export type Fault = {
   on?: FaultRoute
   /** Wait before the response headers. */
   delayHeadersMs?: number
-  /** Destroy the connection before any header: `fetch` rejects with a TypeError of code ECONNRESET. */
+  /** Destroy the connection before any header: `fetch` rejects with a TypeError of code ECONNRESET. Ends a socket. */
   reset?: boolean
   /** Answer with this status instead of doing anything; `body` is sent as it is when a string, else as JSON. */
   status?: number
@@ -33,10 +36,26 @@ export type Fault = {
   malformedChunk?: { afterEvents: number; text?: string }
   /** Say nothing more, for ever, and keep the connection open. */
   silence?: { afterEvents: number }
-  /** `fin` ends the body cleanly but early; `reset` breaks the connection. */
+  /** `fin` ends the body cleanly but early, a socket with close 1000; `reset` breaks the connection. */
   dropAfter?: { events: number; how: 'fin' | 'reset' }
-  /** End the body cleanly right before the terminal event. */
+  /** End the body cleanly right before the terminal event, a socket with close 1000. */
   omitTerminal?: boolean
+
+  /** The rest is for sockets. Close it in the middle of a turn; 0 is before any event. Over SSE a clean early end. */
+  close?: { code: number; reason?: string; afterEvents: number }
+  /** Drop the TCP connection in the middle of a turn, without a close frame. */
+  terminate?: { afterEvents: number }
+  /** Send a binary frame between two events. */
+  binaryFrame?: { afterEvents: number }
+  /** Close after the turn has ended, however it did. */
+  closeIdle?: { code: number; reason?: string }
+  /**
+   * Stop reading from the socket for good, from the handshake or from this turn on; what is sent still goes out. The
+   * stand-in then notices nothing of its peer, not even that it left, until `closeSockets` or `stop`.
+   */
+  stopReading?: boolean
+  /** Leave pings unanswered. The runtime answers those it reads by itself, so this too stops the reading. */
+  ignorePings?: boolean
 }
 
 type ErrorFields = { message: string; type?: string | null; code?: string | null; [field: string]: unknown }

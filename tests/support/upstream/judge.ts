@@ -34,6 +34,8 @@ const COMPACT_PARAMETERS = new Set([
   'service_tier',
 ])
 
+const CREATE_PARAMETERS = new Set([...RESPONSES_PARAMETERS, 'type', 'generate'])
+
 export type Judged = Omit<Turn, 'body'> & { body: unknown }
 
 /** Checks the body of `POST /codex/responses` over HTTP; throws a `Refusal`. */
@@ -41,10 +43,25 @@ export function judgeResponses(request: Omit<Judged, 'model' | 'input'>): Turn {
   const { accept = '' } = request.headers
   if (!accept.includes('text/event-stream')) throw detail(400, 'The accept header must be text/event-stream')
   const body = jsonBody(request)
-  if (body.stream !== true) throw detail(400, 'Stream must be set to true')
-  if (body.store !== false) throw detail(400, 'Store must be set to false')
+  judgeFlags(body)
   if (body.previous_response_id !== undefined) throw detail(400, 'Unsupported parameter: previous_response_id')
   const turn = judgeTurn(request, body, RESPONSES_PARAMETERS)
+  judgeTrigger(turn.input)
+  return turn
+}
+
+/**
+ * Checks a `response.create` of a socket; throws a `Refusal`. `history` is what the previous response it names stands
+ * for and comes first in the input of the turn.
+ */
+export function judgeCreate(request: Omit<Judged, 'model' | 'input' | 'body'> & { body: Json }, history: Json[]): Turn {
+  const { body } = request
+  judgeFlags(body)
+  const isPrewarm = body.generate === false
+  const isContinued = body.previous_response_id !== undefined
+  if (Array.isArray(body.input) && body.input.length === 0 && !isPrewarm && !isContinued)
+    throw detail(400, 'Input must not be empty')
+  const turn = judgeTurn(request, body, CREATE_PARAMETERS, { history, needsInstructions: !isPrewarm })
   judgeTrigger(turn.input)
   return turn
 }
@@ -60,7 +77,19 @@ function jsonBody({ headers, body }: Pick<Judged, 'headers' | 'body'>): Json {
   return body
 }
 
-function judgeTurn(request: Omit<Judged, 'model' | 'input'>, body: Json, parameters: Set<string>): Turn {
+function judgeFlags(body: Json): void {
+  if (body.stream !== true) throw detail(400, 'Stream must be set to true')
+  if (body.store !== false) throw detail(400, 'Store must be set to false')
+}
+
+const ON_ITS_OWN = { history: [] as Json[], needsInstructions: true } // as: an empty list has no type of its own
+
+function judgeTurn(
+  request: Omit<Judged, 'model' | 'input'>,
+  body: Json,
+  parameters: Set<string>,
+  { history, needsInstructions } = ON_ITS_OWN,
+): Turn {
   const unsupported = Object.keys(body).find((name) => !parameters.has(name))
   if (unsupported) throw detail(400, `Unsupported parameter: ${unsupported}`)
   if (!Array.isArray(body.input)) throw detail(400, 'Input must be a list')
@@ -70,13 +99,14 @@ function judgeTurn(request: Omit<Judged, 'model' | 'input'>, body: Json, paramet
     if (isJson(item)) return item
     throw apiError(400, 'invalid_type', 'An input item must be an object.', `input[${index}]`)
   })
-  judgeInput(input, request.account.chatgptAccountId)
-  if (!hasInstructions(body, input)) throw detail(400, 'Instructions are required')
-  return { ...request, body, model, input }
+  judgeInput(input, request.account.chatgptAccountId, history)
+  const conversation = [...history, ...input]
+  if (needsInstructions && !hasInstructions(body, conversation)) throw detail(400, 'Instructions are required')
+  return { ...request, body, model, input: conversation }
 }
 
-function judgeInput(input: Json[], chatgptAccountId: string): void {
-  const calls = new Set<unknown>()
+function judgeInput(input: Json[], chatgptAccountId: string, history: Json[]): void {
+  const calls = new Set<unknown>(history.map(({ call_id }) => call_id))
   for (const [index, item] of input.entries()) {
     if (item.role === 'system') throw detail(400, 'System messages are not allowed')
     if (item.encrypted_content != null) judgeEncrypted(item, chatgptAccountId)

@@ -17,20 +17,54 @@ export type ReceivedRequest = {
   eventsSent: number
   /** The caller left before the answer was complete. */
   aborted: boolean
+  /** Number of the handshake whose socket it came on; `null` over HTTP. */
+  connection: number | null
   /** The whole answer was taken, for a stream up to its terminal event or its planned end. */
   finished: boolean
 }
 
-export type Stats = { openStreams: number; peakStreams: number; streams: number; requests: number; oddities: number }
+/** One attempt to open a socket, and what became of the connection. */
+export type ReceivedHandshake = {
+  at: number
+  method: string
+  path: string
+  /** Counts from 1. */
+  connection: number
+  /** The ChatGPT account id whose token was presented, once known. */
+  account: string | null
+  /** Lower-cased names. */
+  headers: Record<string, string>
+  /** 101 once open. */
+  status: number | null
+  /** The caller left before the handshake was answered. */
+  aborted: boolean
+  /** What came in besides `response.create`. */
+  notices: Record<string, unknown>[]
+  /** How the connection ended. */
+  closed: { code: number; reason: string } | null
+}
+
+export type Stats = {
+  openStreams: number
+  peakStreams: number
+  streams: number
+  requests: number
+  oddities: number
+  openSockets: number
+  handshakes: number
+}
 
 export class Ledger {
   readonly requests: ReceivedRequest[] = []
+  readonly handshakes: ReceivedHandshake[] = []
   readonly oddities: string[] = []
   readonly #keep: number
   #open = 0
   #peak = 0
   #streams = 0
   #received = 0
+  #shaken = 0
+  #openSockets = 0
 
   /** `keep` is how many requests are remembered; older ones are forgotten first. */
   constructor(keep: number) {
@@ -39,9 +73,18 @@ export class Ledger {
 
   receive(request: ReceivedRequest): void {
     this.#received += 1
+    this.#remember(this.requests, request)
+  }
+
+  receiveHandshake(handshake: ReceivedHandshake): void {
+    this.#shaken += 1
+    this.#remember(this.handshakes, handshake)
+  }
+
+  #remember<Entry>(list: Entry[], entry: Entry): void {
     if (this.#keep === 0) return
-    this.requests.push(request)
-    if (this.requests.length > this.#keep) this.requests.shift()
+    list.push(entry)
+    if (list.length > this.#keep) list.shift()
   }
 
   /** Each distinct sentence is kept once, so a soak that repeats a mistake does not fill the memory. */
@@ -61,6 +104,18 @@ export class Ledger {
     }
   }
 
+  /** Counts a socket as open; call the returned function once when it has closed. */
+  openSocket(): () => void {
+    this.#openSockets += 1
+    return () => {
+      this.#openSockets -= 1
+    }
+  }
+
+  get openSockets(): number {
+    return this.#openSockets
+  }
+
   get openStreams(): number {
     return this.#open
   }
@@ -72,15 +127,19 @@ export class Ledger {
       streams: this.#streams,
       requests: this.#received,
       oddities: this.oddities.length,
+      openSockets: this.#openSockets,
+      handshakes: this.#shaken,
     }
   }
 
-  /** Forgets everything except the streams that are open now. */
+  /** Forgets everything except the streams and sockets that are open now. */
   reset(): void {
     this.requests.length = 0
+    this.handshakes.length = 0
     this.oddities.length = 0
     this.#peak = this.#open
     this.#streams = 0
     this.#received = 0
+    this.#shaken = 0
   }
 }

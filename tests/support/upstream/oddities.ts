@@ -16,23 +16,39 @@ const FORBIDDEN = new Set([
   'transfer-encoding',
   'upgrade',
 ])
+/** Headers of a request with a body, or of one route, that mean nothing on an upgrade. */
+const NOT_ON_HANDSHAKE = new Set([
+  'content-type',
+  'content-length',
+  'sec-websocket-protocol',
+  'x-openai-internal-codex-responses-lite',
+])
 const FORBIDDEN_PREFIXES = ['x-forwarded-', 'cf-', 'x-codex-lb-', 'x-stainless-', 'sec-fetch-']
 const CLIENT_KEY = 'sk-clb-'
 
-/** One sentence per problem; empty when the headers are clean. `streams` tells whether SSE is asked for. */
-export function headerOddities(where: string, headers: Record<string, string>, streams: boolean): string[] {
+/** `stream` asks for SSE, `handshake` for an upgrade to a socket. */
+export type RequestKind = 'plain' | 'stream' | 'handshake'
+
+/** One sentence per problem; empty when the headers are clean. */
+export function headerOddities(where: string, headers: Record<string, string>, kind: RequestKind): string[] {
   const found: string[] = []
   for (const [name, value] of Object.entries(headers)) {
-    if (FORBIDDEN.has(name) || FORBIDDEN_PREFIXES.some((prefix) => name.startsWith(prefix)))
-      found.push(`${where}: the header ${name} must not reach the service`)
+    if (isForbidden(name, kind)) found.push(`${where}: the header ${name} must not reach the service`)
     if (value.includes(CLIENT_KEY)) found.push(`${where}: a client API key is in the header ${name}`)
   }
-  if (headers.connection && headers.connection.toLowerCase() !== 'keep-alive')
+  const connection = kind === 'handshake' ? 'upgrade' : 'keep-alive'
+  if (headers.connection && headers.connection.toLowerCase() !== connection)
     found.push(`${where}: the hop-by-hop header connection was passed on`)
   if (headers['content-encoding']) found.push(`${where}: the body has content-encoding ${headers['content-encoding']}`)
-  if (streams && headers['accept-encoding'] && headers['accept-encoding'] !== 'identity')
+  if (kind === 'stream' && headers['accept-encoding'] && headers['accept-encoding'] !== 'identity')
     found.push(`${where}: a stream was asked for with accept-encoding ${headers['accept-encoding']}`)
   if (!headers['user-agent']) found.push(`${where}: there is no user-agent`)
   else if (/^bun\//i.test(headers['user-agent'])) found.push(`${where}: the user-agent is Bun's own`)
   return found
+}
+
+function isForbidden(name: string, kind: RequestKind): boolean {
+  if (kind === 'handshake' && name === 'upgrade') return false
+  if (kind === 'handshake' && NOT_ON_HANDSHAKE.has(name)) return true
+  return FORBIDDEN.has(name) || FORBIDDEN_PREFIXES.some((prefix) => name.startsWith(prefix))
 }

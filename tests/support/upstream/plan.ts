@@ -12,22 +12,31 @@ import type { Fault } from './faults.ts'
 import { type Answer, answers } from './script.ts'
 import { rateLimitsEvent } from './usage.ts'
 
-export type Step =
+/** What a plan is made of. */
+export type Planned =
   | { kind: 'event'; event: StreamEvent }
   /** Something that is not an event. */
   | { kind: 'garbage'; text: string }
-  /** Events encoded beforehand. */
-  | { kind: 'bytes'; bytes: Uint8Array; events: number; isLast: boolean }
   | { kind: 'wait'; ms: number }
   /** Nothing more, and no end. */
   | { kind: 'hang' }
   /** The connection breaks. */
   | { kind: 'sever' }
+  /** A body ends early but cleanly; a socket closes with this code. */
+  | { kind: 'close'; code: number; reason: string }
+  /** A binary frame; a body has none. */
+  | { kind: 'binary' }
 
+export type Step =
+  | Planned
+  /** Events encoded beforehand. */
+  | { kind: 'bytes'; bytes: Uint8Array; events: number; isLast: boolean }
+
+const CLEAN_END: Planned = { kind: 'close', code: 1000, reason: '' }
 const GARBAGE = 'event: response.output_text.delta\ndata: {"type":"respon\u0000\ufffd\n\n'
 
 /** The steps of one response, made one by one as they are asked for. */
-export function* planStream(frame: ResponseFrame, answer: Answer, fault: Fault | null): Generator<Step> {
+export function* planStream(frame: ResponseFrame, answer: Answer, fault: Fault | null): Generator<Planned> {
   const events = numbered(faultedEvents(frame, answer, fault))
   if (fault?.delayFirstEventMs) yield { kind: 'wait', ms: fault.delayFirstEventMs }
   const dripMs = fault?.dripMs ?? answer.dripMs ?? 0
@@ -35,8 +44,9 @@ export function* planStream(frame: ResponseFrame, answer: Answer, fault: Fault |
   for (const event of events) {
     if (fault?.malformedChunk?.afterEvents === sent)
       yield { kind: 'garbage', text: fault.malformedChunk.text ?? GARBAGE }
+    if (fault?.binaryFrame?.afterEvents === sent) yield { kind: 'binary' }
     if (fault && (yield* stopHere(fault, sent))) return
-    if (fault?.omitTerminal && isTerminal(event)) return
+    if (fault?.omitTerminal && isTerminal(event)) return yield CLEAN_END
     if (dripMs > 0 && sent > 0) yield { kind: 'wait', ms: dripMs }
     yield { kind: 'event', event }
     sent += 1
@@ -45,11 +55,18 @@ export function* planStream(frame: ResponseFrame, answer: Answer, fault: Fault |
 }
 
 /** Ends or stalls the stream when its time has come; returns whether it did. */
-function* stopHere(fault: Fault, sent: number): Generator<Step, boolean> {
+function* stopHere(fault: Fault, sent: number): Generator<Planned, boolean> {
   if (fault.silence?.afterEvents === sent) yield { kind: 'hang' }
-  if (fault.dropAfter?.events !== sent) return false
-  if (fault.dropAfter.how === 'reset') yield { kind: 'sever' }
-  return true
+  const end = endAt(fault, sent)
+  if (end) yield end
+  return end !== null
+}
+
+function endAt({ close, terminate, dropAfter }: Fault, sent: number): Planned | null {
+  if (close?.afterEvents === sent) return { kind: 'close', code: close.code, reason: close.reason ?? '' }
+  if (terminate?.afterEvents === sent) return { kind: 'sever' }
+  if (dropAfter?.events !== sent) return null
+  return dropAfter.how === 'reset' ? { kind: 'sever' } : CLEAN_END
 }
 
 function* faultedEvents(frame: ResponseFrame, answer: Answer, fault: Fault | null): Generator<StreamEvent> {

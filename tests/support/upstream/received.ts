@@ -1,10 +1,13 @@
 /** Takes in one request of the stand-in upstream: reads it whole, records it and names the account it is for. */
 import type { Account, AccountBook } from './accounts.ts'
-import type { Ledger, ReceivedRequest } from './ledger.ts'
+import type { Ledger, ReceivedHandshake, ReceivedRequest } from './ledger.ts'
 import { headerOddities } from './oddities.ts'
 import { Refusal } from './refusal.ts'
-import { isJson } from './script.ts'
+import { isJson, type Json } from './script.ts'
 import type { Mint } from './tokens.ts'
+
+/** What a request and a handshake have in common. */
+export type Received = Pick<ReceivedRequest & ReceivedHandshake, 'method' | 'path' | 'headers' | 'account'>
 
 /** Reads and records the request and notes what is odd about its headers. */
 export async function receive(request: Request, now: number, ledger: Ledger): Promise<ReceivedRequest> {
@@ -21,19 +24,20 @@ export async function receive(request: Request, now: number, ledger: Ledger): Pr
     body: null,
     status: null,
     eventsSent: 0,
+    connection: null,
     aborted: false,
     finished: false,
   }
   ledger.receive(received)
-  const streams = received.path.endsWith('/codex/responses')
-  for (const sentence of headerOddities(whereOf(received), headers, streams)) ledger.odd(sentence)
+  const kind = received.path.endsWith('/codex/responses') ? 'stream' : 'plain'
+  for (const sentence of headerOddities(whereOf(received), headers, kind)) ledger.odd(sentence)
   received.bodyText = decode(new Uint8Array(await request.arrayBuffer()), headers['content-encoding'])
   received.body = parse(received.bodyText)
   return received
 }
 
 /** `POST /path`, the start of every oddity about a request. */
-export function whereOf({ method, path }: ReceivedRequest): string {
+export function whereOf({ method, path }: Received): string {
   return `${method} ${path}`
 }
 
@@ -41,7 +45,7 @@ export function whereOf({ method, path }: ReceivedRequest): string {
  * The account whose access token the request carries; throws 401 when there is none, it is not good any more, or the
  * request names another account.
  */
-export function authenticate(received: ReceivedRequest, accounts: AccountBook, ledger: Ledger): Account {
+export function authenticate(received: Received, accounts: AccountBook, ledger: Ledger): Account {
   const token = /^Bearer (.+)$/i.exec(received.headers.authorization ?? '')?.[1]
   const account = token === undefined ? undefined : accounts.byAccessToken(token)
   if (token === undefined || !account) throw new Refusal(401, { detail: 'Unauthorized' })
@@ -58,7 +62,6 @@ export function authenticate(received: ReceivedRequest, accounts: AccountBook, l
     throw new Refusal(401, { detail: 'Unauthorized' })
   }
   noteTurnState(received, account, ledger)
-  noteLiteMarker(received, ledger)
   return account
 }
 
@@ -68,23 +71,36 @@ function turnStateFor(account: Account, id: string): string {
 }
 
 /** The turn state to answer with: the caller's own when this account issued it, else a new one. */
-export function continueTurn(received: ReceivedRequest, account: Account, mint: Mint): string {
+export function continueTurn(received: Received, account: Account, mint: Mint): string {
   const state = received.headers['x-codex-turn-state']
   return state?.startsWith(turnStateFor(account, '')) ? state : turnStateFor(account, mint('turn'))
 }
 
-function noteTurnState(received: ReceivedRequest, account: Account, ledger: Ledger): void {
+function noteTurnState(received: Received, account: Account, ledger: Ledger): void {
   const state = received.headers['x-codex-turn-state']
   if (state === undefined || state.startsWith(turnStateFor(account, ''))) return
   ledger.odd(`${whereOf(received)}: ${account.email} got an x-codex-turn-state that it did not issue`)
 }
 
-/** The native client marks every body with `additional_tools` (client-protocol §3.2). */
-function noteLiteMarker(received: ReceivedRequest, ledger: Ledger): void {
+const LITE_HEADER = 'x-openai-internal-codex-responses-lite'
+const LITE_FIELD = 'ws_request_header_x_openai_internal_codex_responses_lite'
+
+/**
+ * The native client marks every body with `additional_tools`: by a header, on a socket by a field of the client
+ * metadata (client-protocol §3.2, §5).
+ */
+export function noteLiteMarker(received: ReceivedRequest, ledger: Ledger): void {
   if (!isJson(received.body) || !Array.isArray(received.body.input)) return
-  const isLite = received.body.input.some((item) => isJson(item) && item.type === 'additional_tools')
-  if (isLite && received.headers['x-openai-internal-codex-responses-lite'] !== 'true')
-    ledger.odd(`${whereOf(received)}: a body with additional_tools came without the responses-lite header`)
+  if (!received.body.input.some((item) => isJson(item) && item.type === 'additional_tools')) return
+  const where = `${whereOf(received)}: a body with additional_tools came`
+  if (received.connection === null) {
+    if (received.headers[LITE_HEADER] !== 'true') ledger.odd(`${where} without the responses-lite header`)
+  } else if (metadataOf(received.body)[LITE_FIELD] !== 'true')
+    ledger.odd(`${where} without ${LITE_FIELD} in its client_metadata`)
+}
+
+function metadataOf({ client_metadata }: Json): Json {
+  return isJson(client_metadata) ? client_metadata : {}
 }
 
 function decode(bytes: Uint8Array<ArrayBuffer>, encoding: string | undefined): string {

@@ -1,4 +1,5 @@
 /** The errors a handler of the stand-in upstream throws: a refusal in one of the service's body shapes, or a reset. */
+import { isJson, type Json } from './script.ts'
 
 export class Refusal extends Error {
   readonly status: number
@@ -19,6 +20,23 @@ export class Refusal extends Error {
     const type = isText ? 'text/plain' : 'application/json'
     return new Response(body, { status: this.status, headers: { 'content-type': type, ...more, ...this.headers } })
   }
+
+  /** The in-band error of a socket (client-protocol §5). */
+  toFrame(more: Record<string, string>): Json {
+    return { type: 'error', status: this.status, error: errorOf(this.body), headers: { ...more, ...this.headers } }
+  }
+}
+
+/** What the service would say about an error in the body of a refusal, whichever shape that has. */
+function errorOf(body: unknown): Json {
+  if (!isJson(body)) return anError(null, String(body ?? 'The request was refused.'))
+  if (isJson(body.error)) return body.error
+  if (!isJson(body.detail)) return anError('invalid_request_error', String(body.detail))
+  return { ...anError(null, String(body.detail.code)), ...body.detail }
+}
+
+function anError(type: string | null, message: string): Json {
+  return { message, type, code: null, param: null }
 }
 
 /** `{"detail": …}`, the shape of the service's own checks. */

@@ -1,33 +1,21 @@
 /** The routes of the hosted service as the stand-in plays them. */
 import type { Context } from 'hono'
 import { Hono } from 'hono'
-import type { Account, AccountBook } from './accounts.ts'
+import type { Account } from './accounts.ts'
+import { answerHeaders } from './answer-headers.ts'
 import { encryptedFor, openFrame, usageOf, wireUsage } from './events.ts'
 import type { Fault, FaultRoute } from './faults.ts'
 import { judgeCompact, judgeResponses } from './judge.ts'
-import type { Ledger, ReceivedRequest } from './ledger.ts'
+import type { ReceivedRequest } from './ledger.ts'
 import { catalogFor, etagOf } from './models.ts'
 import { grantTokens, presentedBy } from './oauth.ts'
 import { planStream, type Step } from './plan.ts'
-import { authenticate, continueTurn, receive } from './received.ts'
-import { ConnectionReset, detail, Refusal } from './refusal.ts'
-import { type Answer, answers, defaultAnswer, type Script, type Turn } from './script.ts'
-import { precompute, type Sleep, sseBody } from './stream.ts'
-import type { Mint } from './tokens.ts'
+import { authenticate, noteLiteMarker, receive } from './received.ts'
+import { detail, Refusal } from './refusal.ts'
+import { type Answer, answers, defaultAnswer, type Turn } from './script.ts'
+import { precompute, sseBody } from './stream.ts'
 import { rateHeaders, resetCreditsDocument, usageDocument } from './usage.ts'
-
-/** Everything the routes share; `script` and `compactRetired` may change while it runs. */
-export type World = {
-  now: () => number
-  sleep: Sleep
-  mint: Mint
-  accounts: AccountBook
-  ledger: Ledger
-  script: Script | null
-  compactRetired: boolean
-  /** Encoded steps of answers that are replayed to everybody. */
-  replays: WeakMap<Answer, Step[]>
-}
+import { strike, type World } from './world.ts'
 
 export type Env = { Bindings: { overSocket: boolean }; Variables: { received: ReceivedRequest } }
 type C = Context<Env>
@@ -62,8 +50,9 @@ export function refuse(error: Error, c: C, world: World): Response {
 async function respond(c: C, world: World): Promise<Response> {
   const received = c.get('received')
   const account = authenticate(received, world.accounts, world.ledger)
+  noteLiteMarker(received, world.ledger)
   const turn = judgeResponses({ ...received, account, bodyChars: received.bodyText.length })
-  const fault = await strike(c, world, account, 'responses')
+  const fault = await struck(c, world, account, 'responses')
   const answer = world.script?.(turn) ?? defaultAnswer(turn)
   const closeStream = world.ledger.openStream()
   const body = sseBody(stepsFor(turn, answer, fault, world), {
@@ -85,10 +74,7 @@ async function respond(c: C, world: World): Promise<Response> {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache',
       'openai-model': turn.model,
-      'x-models-etag': etagOf(catalogFor(account, clientVersionOf(received))),
-      'x-reasoning-included': 'true',
-      'x-codex-turn-state': continueTurn(received, account, world.mint),
-      ...rateHeaders(account, world.now()),
+      ...answerHeaders(received, account, world),
     },
   })
 }
@@ -107,8 +93,9 @@ async function compact(c: C, world: World): Promise<Response> {
   if (world.compactRetired) throw detail(404, 'Not Found')
   const received = c.get('received')
   const account = authenticate(received, world.accounts, world.ledger)
+  noteLiteMarker(received, world.ledger)
   const turn = judgeCompact({ ...received, account, bodyChars: received.bodyText.length })
-  await strike(c, world, account, 'compact')
+  await struck(c, world, account, 'compact')
   const retained = turn.input
     .filter((item) => item.role === 'user' || item.role === 'developer')
     .map((item) => ({ type: 'message', ...item }))
@@ -125,7 +112,7 @@ async function compact(c: C, world: World): Promise<Response> {
 
 async function models(c: C, world: World): Promise<Response> {
   const account = authenticate(c.get('received'), world.accounts, world.ledger)
-  await strike(c, world, account, 'models')
+  await struck(c, world, account, 'models')
   const clientVersion = c.req.query('client_version')
   if (!clientVersion) throw detail(400, 'client_version is required')
   const entries = catalogFor(account, clientVersion)
@@ -134,13 +121,13 @@ async function models(c: C, world: World): Promise<Response> {
 
 async function usage(c: C, world: World): Promise<Response> {
   const account = authenticate(c.get('received'), world.accounts, world.ledger)
-  await strike(c, world, account, 'usage')
+  await struck(c, world, account, 'usage')
   return c.json(usageDocument(account, world.now()))
 }
 
 async function resetCredits(c: C, world: World): Promise<Response> {
   const account = authenticate(c.get('received'), world.accounts, world.ledger)
-  await strike(c, world, account, 'reset-credits')
+  await struck(c, world, account, 'reset-credits')
   return c.json(resetCreditsDocument(account))
 }
 
@@ -149,36 +136,18 @@ async function token(c: C, world: World): Promise<Response> {
   const account = presentedBy(world.accounts, received.body)
   if (account) {
     received.account = account.chatgptAccountId
-    await strike(c, world, account, 'token')
+    await struck(c, world, account, 'token')
   }
   return c.json(grantTokens(world.accounts, received.body))
 }
 
 /** Takes the account's fault and plays the part of it that comes before or instead of a 200. */
-async function strike(c: C, world: World, account: Account, route: FaultRoute): Promise<Fault | null> {
+async function struck(c: C, world: World, account: Account, route: FaultRoute): Promise<Fault | null> {
   const fault = account.takeFault(route)
-  if (fault?.delayHeadersMs) await pause(c, world, fault.delayHeadersMs)
-  if (fault?.reset) throw new ConnectionReset('The connection breaks before any header.')
-  if (fault?.status !== undefined) throw new Refusal(fault.status, fault.body, fault.headers)
+  await strike(fault, world, { signal: c.req.raw.signal, record: c.get('received') })
   return fault
-}
-
-/** Waits, unless the caller leaves first; then the handler ends with the caller's reason. */
-async function pause(c: C, world: World, ms: number): Promise<void> {
-  const { signal } = c.req.raw
-  const left = Promise.withResolvers<void>()
-  signal.addEventListener('abort', () => left.resolve(), { once: true })
-  if (!signal.aborted) await Promise.race([world.sleep(ms, signal), left.promise])
-  if (!signal.aborted) return
-  c.get('received').aborted = true
-  throw signal.reason
 }
 
 function isStream(response: Response): boolean {
   return response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
-}
-
-/** The version in `codex_exec/0.169.0 (…)`, or in the `version` header of the built-in provider. */
-function clientVersionOf({ headers }: ReceivedRequest): string {
-  return headers.version ?? /^[\w-]+\/(\d+\.\d+\.\d+)/.exec(headers['user-agent'] ?? '')?.[1] ?? '0.0.0'
 }

@@ -11,8 +11,8 @@ const USAGE = `Stand-in upstream. Options:
   --auth-dir <dir> write one auth.json per account into this directory
   --keep <n>       requests to remember (default: 1000)
 Point the service's upstream and auth addresses at the url printed on standard output.
-Control it under <url>/_sim: GET accounts, requests, oddities, stats;
-POST accounts, accounts/<id>/faults, accounts/<id>/expire, usage/<id>, answer, reset.
+Control it under <url>/_sim: GET accounts, requests, handshakes, oddities, stats;
+POST accounts, accounts/<id>/faults, accounts/<id>/expire, usage/<id>, answer, close-sockets, reset.
 `
 
 const { values } = parseArgs({

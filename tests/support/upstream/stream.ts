@@ -85,7 +85,8 @@ async function* encodeSteps(
     else if (part.kind === 'bytes') yield part
     else if (part.kind === 'wait') await sleep(part.ms, gone)
     else if (part.kind === 'hang') await new Promise<never>(() => {})
-    else return 'severed'
+    else if (part.kind === 'close') return 'finished'
+    else if (part.kind === 'sever') return 'severed'
   }
   return 'finished'
 }

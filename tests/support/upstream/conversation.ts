@@ -1,0 +1,32 @@
+/** What one connection remembers of its responses, so that a turn can build on one by its id (client-protocol §1.6). */
+import { apiError } from './refusal.ts'
+import type { Json } from './script.ts'
+
+type Exchange = { items: Json[]; before: Exchange | null }
+
+export class Conversation {
+  readonly #exchanges = new Map<string, Exchange>()
+
+  /** Everything said up to and with this response; throws 400 `previous_response_not_found`. */
+  upTo(responseId: unknown): Json[] {
+    if (responseId === undefined) return []
+    const parts: Json[][] = []
+    for (let exchange: Exchange | null = this.#find(responseId); exchange; exchange = exchange.before)
+      parts.unshift(exchange.items)
+    return parts.flat()
+  }
+
+  /** Keeps a response and what was said to get it. */
+  remember(response: Json, body: Json): void {
+    const said = [body.input, response.output].flatMap((items) => (Array.isArray(items) ? items : []))
+    const before = body.previous_response_id === undefined ? null : this.#find(body.previous_response_id)
+    this.#exchanges.set(String(response.id), { items: said, before })
+  }
+
+  #find(responseId: unknown): Exchange {
+    const exchange = this.#exchanges.get(String(responseId))
+    if (exchange) return exchange
+    const message = `Previous response with id '${responseId}' not found.`
+    throw apiError(400, 'previous_response_not_found', message, 'previous_response_id')
+  }
+}

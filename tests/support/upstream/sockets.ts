@@ -1,0 +1,113 @@
+/** The WebSocket side of the stand-in upstream: judges handshakes, opens sessions and can end them all. */
+import type { Server, WebSocketHandler } from 'bun'
+import { answerHeaders } from './answer-headers.ts'
+import type { ReceivedHandshake } from './ledger.ts'
+import { headerOddities } from './oddities.ts'
+import { authenticate, whereOf } from './received.ts'
+import { detail, Refusal } from './refusal.ts'
+import { type Socket, SocketSession } from './socket-session.ts'
+import { rateHeaders } from './usage.ts'
+import { strike, type World } from './world.ts'
+
+const PATH = '/backend-api/codex/responses'
+const BETA = 'responses_websockets=2026-02-06'
+/** The service's limit for one frame (client-protocol §14). */
+const FRAME_LIMIT_BYTES = 16 * 1024 * 1024
+
+type SocketServer = Server<SocketSession>
+
+export class Sockets {
+  readonly #world: World
+  readonly #open = new Map<Socket, SocketServer>()
+  #handshakes = 0
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  /** For `Bun.serve`. A larger frame closes with 1009; nothing is ever dropped, the sessions wait for their peer. */
+  handler(server: () => SocketServer): WebSocketHandler<SocketSession> {
+    return {
+      maxPayloadLength: FRAME_LIMIT_BYTES,
+      backpressureLimit: 0,
+      idleTimeout: 0,
+      open: (socket) => {
+        this.#open.set(socket, server())
+        socket.data.opened(socket)
+      },
+      message: (socket, message) => socket.data.receive(message).catch((error) => breakSocket(socket, error)),
+      drain: (socket) => socket.data.drained(),
+      close: (socket, code, reason) => {
+        this.#open.delete(socket)
+        socket.data.closed(code, reason)
+      },
+      error: (error, socket) => breakSocket(socket, error),
+    }
+  }
+
+  /** Whether a request wants a socket; all others are for the routes. */
+  wants(request: Request): boolean {
+    const isUpgrade = request.headers.get('upgrade')?.toLowerCase() === 'websocket'
+    return isUpgrade && request.method === 'GET' && new URL(request.url).pathname === PATH
+  }
+
+  /** Upgrades the request, or gives the refusal; throws when the connection is to break. */
+  async shake(request: Request, server: SocketServer): Promise<Response | undefined> {
+    const handshake = this.#receive(request)
+    try {
+      return await this.#accept(request, server, handshake)
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      handshake.status = error.status
+      const account = this.#world.accounts.byId(handshake.account ?? '')
+      const rates = account ? rateHeaders(account, this.#world.now()) : {}
+      return error.toResponse({ ...rates, 'x-request-id': this.#world.mint('req') })
+    }
+  }
+
+  /** Closes every open socket, or those of one server. */
+  closeAll(code: number, reason: string, of?: SocketServer): void {
+    for (const [socket, server] of Array.from(this.#open))
+      if (of === undefined || of === server) socket.data.close(code, reason)
+  }
+
+  #receive(request: Request): ReceivedHandshake {
+    const { ledger, now } = this.#world
+    this.#handshakes += 1
+    const headers = Object.fromEntries(request.headers)
+    const handshake: ReceivedHandshake = {
+      at: now(),
+      method: 'WS',
+      path: PATH,
+      connection: this.#handshakes,
+      account: null,
+      headers,
+      status: null,
+      aborted: false,
+      notices: [],
+      closed: null,
+    }
+    ledger.receiveHandshake(handshake)
+    for (const sentence of headerOddities(whereOf(handshake), headers, 'handshake')) ledger.odd(sentence)
+    return handshake
+  }
+
+  async #accept(request: Request, server: SocketServer, handshake: ReceivedHandshake): Promise<Response | undefined> {
+    const { accounts, ledger, mint } = this.#world
+    const account = authenticate(handshake, accounts, ledger)
+    const betas = (handshake.headers['openai-beta'] ?? '').split(',').map((beta) => beta.trim())
+    if (!betas.includes(BETA)) throw detail(400, `The openai-beta header must contain ${BETA}`)
+    const fault = account.takeFault('handshake')
+    await strike(fault, this.#world, { signal: request.signal, record: handshake })
+    const headers = { 'x-request-id': mint('req'), ...answerHeaders(handshake, account, this.#world) }
+    handshake.status = 101
+    const data = new SocketSession(this.#world, account, handshake, fault)
+    if (server.upgrade(request, { data, headers })) return undefined
+    throw detail(400, 'The upgrade failed')
+  }
+}
+
+function breakSocket(socket: Socket, error: Error): void {
+  console.error('stand-in upstream:', error)
+  socket.terminate()
+}

@@ -1,0 +1,44 @@
+/** What every route and every socket of the stand-in upstream shares, and how it plays a fault that comes first. */
+import type { AccountBook } from './accounts.ts'
+import type { Fault } from './faults.ts'
+import type { Ledger } from './ledger.ts'
+import type { Step } from './plan.ts'
+import { ConnectionReset, Refusal } from './refusal.ts'
+import type { Answer, Script } from './script.ts'
+import type { Outgoing } from './socket-frames.ts'
+import type { Sleep } from './stream.ts'
+import type { Mint } from './tokens.ts'
+
+/** `script` and `compactRetired` may change while it runs. */
+export type World = {
+  now: () => number
+  sleep: Sleep
+  mint: Mint
+  accounts: AccountBook
+  ledger: Ledger
+  script: Script | null
+  compactRetired: boolean
+  /** Encoded steps of answers that are replayed to everybody, over HTTP and over sockets. */
+  replays: WeakMap<Answer, Step[]>
+  socketReplays: WeakMap<Answer, Outgoing[]>
+}
+
+/** Whoever waits for an answer: it may leave, and the record then says so. */
+export type Caller = { signal: AbortSignal; record: { aborted: boolean } }
+
+/** Plays the part of a fault that comes before or instead of an answer; throws `Refusal` or `ConnectionReset`. */
+export async function strike(fault: Fault | null, world: World, caller: Caller): Promise<void> {
+  if (fault?.delayHeadersMs) await pause(fault.delayHeadersMs, world, caller)
+  if (fault?.reset) throw new ConnectionReset('The connection breaks before any header.')
+  if (fault?.status !== undefined) throw new Refusal(fault.status, fault.body, fault.headers)
+}
+
+/** Waits, unless the caller leaves first; then it throws the caller's reason. */
+async function pause(ms: number, world: World, { signal, record }: Caller): Promise<void> {
+  const left = Promise.withResolvers<void>()
+  signal.addEventListener('abort', () => left.resolve(), { once: true })
+  if (!signal.aborted) await Promise.race([world.sleep(ms, signal), left.promise])
+  if (!signal.aborted) return
+  record.aborted = true
+  throw signal.reason
+}

@@ -50,8 +50,12 @@ const serve = async ({ environment, fetch, timeout, maxTurns }: Outside): Promis
     write: (line) => void process.stdout.write(`${line}\n`),
   })
   if (config.unknown.length > 0) log.warn('variables that mean nothing here', { names: config.unknown.join(', ') })
-  const dial = createDial(config.raw, fetch)
-  for (const url of [config.UPSTREAM_BASE_URL, config.AUTH_BASE_URL]) dial.check(url)
+  const dial = createDial(config.raw, fetch, {
+    trustsSocketEnvironment: config.UPSTREAM_WEBSOCKET_TRUST_ENV,
+    random: systemRandom,
+  })
+  const socketUrl = config.UPSTREAM_BASE_URL.replace(/^http/, 'ws')
+  for (const url of [config.UPSTREAM_BASE_URL, config.AUTH_BASE_URL, socketUrl]) dial.check(url)
   const folder = openFolder(config, { clock: systemClock, random: systemRandom })
   const server = startServer({
     config,

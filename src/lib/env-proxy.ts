@@ -25,9 +25,10 @@ export function chooseProxy(target: string | URL, env: Environment): ProxyChoice
   return parseProxy(found.variable, found.value)
 }
 
+/** The last of the first two is ours: who names a SOCKS proxy and nothing else does not mean some calls to go direct. */
 const ORDER = new Map([
-  ['https:', ['https_proxy', 'all_proxy']],
-  ['http:', ['http_proxy', 'all_proxy']],
+  ['https:', ['https_proxy', 'all_proxy', 'socks_proxy']],
+  ['http:', ['http_proxy', 'all_proxy', 'socks_proxy']],
   ['wss:', ['wss_proxy', 'socks_proxy', 'https_proxy', 'all_proxy']],
   ['ws:', ['ws_proxy', 'socks_proxy', 'https_proxy', 'http_proxy', 'all_proxy']],
 ])
@@ -53,6 +54,8 @@ function parseProxy(variable: string, value: string): ProxyChoice {
   const url = proxyUrl(variable.toLowerCase() === 'socks_proxy', value)
   // The value may hold a password, so the reason does not repeat it.
   if (!url?.hostname) return { kind: 'invalid', variable, why: 'it is not a URL with a host' }
+  const fault = faultOfLogin(url)
+  if (fault) return { kind: 'invalid', variable, why: fault }
   if (SOCKS_SCHEMES.has(url.protocol)) return { kind: 'socks', url: withoutPath(url), variable }
   if (url.protocol === 'http:' || url.protocol === 'https:') return { kind: 'proxy', url: withoutPath(url), variable }
   return { kind: 'invalid', variable, why: `${url.protocol} is not a kind of proxy this service can use` }
@@ -68,8 +71,22 @@ function proxyUrl(isSocksVariable: boolean, value: string): URL | null {
   )
 }
 
+const MAX_SOCKS_LOGIN_BYTES = 255
+
+/** What RFC 1929 cannot carry, or nobody can decode, is refused at start rather than by a broken turn. */
+function faultOfLogin(url: URL): string | null {
+  try {
+    const parts = [url.username, url.password].map((part) => decodeURIComponent(part))
+    const isTooLong = parts.some((part) => Buffer.byteLength(part) > MAX_SOCKS_LOGIN_BYTES)
+    return SOCKS_SCHEMES.has(url.protocol) && isTooLong ? 'its user name or password is longer than 255 bytes' : null
+  } catch {
+    return 'its user name or password is not percent-encoded'
+  }
+}
+
 function withoutPath(url: URL): string {
-  const login = url.username ? `${url.username}${url.password ? `:${url.password}` : ''}@` : ''
+  const password = url.password && `:${url.password}`
+  const login = url.username || password ? `${url.username}${password}@` : ''
   return `${url.protocol}//${login}${url.host}`
 }
 

@@ -2,17 +2,38 @@
  * The one door to the upstream: every call leaves with an explicit proxy or an explicit "none". Left to itself the
  * runtime reads the environment again at each fetch and goes direct where it does not understand it.
  */
+import type { Agent } from 'node:http'
 import { createConnection } from 'node:net'
 import { AppError } from '../errors.ts'
 import { chooseProxy, type Environment } from '../lib/env-proxy.ts'
+import type { Random } from '../lib/random.ts'
+import { SocksBridge } from './socks-bridge.ts'
+import { endpointOf } from './tunnel.ts'
+import { tunnelAgent } from './tunnel-agent.ts'
 
 export interface Dial {
-  /** `fetch`, through the proxy the environment names for this target. Throws `EgressError`, `upstream_unreachable`. */
+  /** `fetch`, through the proxy the environment names for this target. Throws `EgressError`, `upstream_unreachable`, `TunnelError`. */
   fetch(url: string, init: RequestInit): Promise<Response>
+  /**
+   * How the handshake of a WebSocket to `url` (ws: or wss:) leaves: through an agent of its own, or `undefined` for
+   * directly (interface §1.11). Throws `EgressError`; the agent fails with `TunnelError`.
+   */
+  socketAgent(url: string): Agent | undefined
+  /** Whether a call to `url` leaves through a proxy. Throws `EgressError`. */
+  isProxied(url: string): boolean
   /** Whether a TCP connection towards `url` (or its proxy) can be made at all; asked only when an answer is late. */
   canConnect(url: string): Promise<boolean>
-  /** Throws `EgressError` when calls to `url` could not be made as the environment asks. Run at start. */
+  /** Throws `EgressError` when calls to `url` (http:, https:, ws: or wss:) could not be made as the environment asks. Run at start. */
   check(url: string): void
+  /** Ends what stands between fetch and a SOCKS proxy, and the calls that run through it. */
+  close(): void
+}
+
+export interface DialOptions {
+  /** Whether the handshakes of WebSockets heed the environment; fetch always does (interface §1.11). */
+  trustsSocketEnvironment: boolean
+  /** For what keeps other processes of this machine off the SOCKS bridge. */
+  random: Pick<Random, 'token'>
 }
 
 /** A proxy variable that would have to be ignored to go on; that is never done silently. */
@@ -20,33 +41,90 @@ export class EgressError extends Error {
   override readonly name = 'EgressError'
 }
 
-type Proxy = false | { url: string; respectNoProxy: false }
+type Route =
+  | { kind: 'direct' }
+  | { kind: 'http'; proxy: string }
+  | { kind: 'socks'; proxy: string; bridge: SocksBridge }
 
-export const createDial = (environment: Environment, fetch: typeof globalThis.fetch): Dial => {
-  const known = new Map<string, Proxy>()
-  const proxyOf = (url: string): Proxy => {
-    const origin = originOf(url)
-    let proxy = known.get(origin)
-    if (proxy === undefined) {
-      proxy = resolve(environment, origin)
-      known.set(origin, proxy)
+export const createDial = (
+  environment: Environment,
+  fetch: typeof globalThis.fetch,
+  { trustsSocketEnvironment, random }: DialOptions,
+): Dial => {
+  const bridges = new Map<string, SocksBridge>()
+  const routeOf = memoized((origin) => {
+    if (!trustsSocketEnvironment && origin.startsWith('ws')) return DIRECT
+    const choice = chooseProxy(origin, environment)
+    switch (choice.kind) {
+      case 'direct':
+        return DIRECT
+      case 'proxy':
+        return { kind: 'http', proxy: choice.url }
+      case 'socks': {
+        const bridge = bridges.get(choice.url) ?? new SocksBridge(choice.url, random.token(SECRET_BYTES))
+        bridges.set(choice.url, bridge)
+        return { kind: 'socks', proxy: choice.url, bridge }
+      }
+      case 'invalid':
+        throw new EgressError(`${choice.variable} cannot be used as a proxy: ${choice.why}.`)
     }
-    return proxy
-  }
+  })
   return {
-    fetch: async (url, init) => {
-      const proxy = proxyOf(url)
-      // Time limits are ours (architecture §3.5); the runtime's own idle timer would end a model that thinks for long.
-      const response = await fetch(url, { ...init, proxy, timeout: false, redirect: 'manual' })
-      if (proxy && response.status === PROXY_AUTHENTICATION_REQUIRED) throw await proxyRefused(response)
-      return response
+    fetch: async (url, init) => send(fetch, routeOf(url), url, init),
+    socketAgent: (url) => {
+      const route = routeOf(url)
+      return route.kind === 'direct' ? undefined : tunnelAgent(route.proxy, { isSecure: url.startsWith('wss:') })
     },
+    isProxied: (url) => routeOf(url).kind !== 'direct',
     canConnect: (url) => {
-      const proxy = proxyOf(url)
-      return canConnect(proxy ? proxy.url : url)
+      const route = routeOf(url)
+      return canConnect(route.kind === 'direct' ? url : route.proxy)
     },
-    check: (url) => void proxyOf(url),
+    check: (url) => void routeOf(url),
+    close: () => {
+      for (const bridge of bridges.values()) bridge.close()
+    },
   }
+}
+
+const DIRECT: Route = { kind: 'direct' }
+const SECRET_BYTES = 32
+
+/** There are two or three origins, and one is asked for with every turn. */
+const memoized = (resolve: (origin: string) => Route): ((url: string) => Route) => {
+  const known = new Map<string, Route>()
+  return (url) => {
+    const origin = originOf(url)
+    const route = known.get(origin) ?? resolve(origin)
+    known.set(origin, route)
+    return route
+  }
+}
+
+const originOf = (url: string): string => {
+  const end = url.indexOf('/', url.indexOf('://') + 3)
+  return end === -1 ? url : url.slice(0, end)
+}
+
+const send = async (
+  fetch: typeof globalThis.fetch,
+  route: Route,
+  url: string,
+  init: RequestInit,
+): Promise<Response> => {
+  // Time limits are ours (architecture §3.5); the runtime's own idle timer would end a model that thinks for long.
+  const response = await fetch(url, { ...init, ...(await wayOut(route, url)), timeout: false, redirect: 'manual' })
+  if (route.kind !== 'direct' && response.status === PROXY_AUTHENTICATION_REQUIRED) throw await proxyRefused(response)
+  const failure = route.kind === 'socks' ? await route.bridge.failureIn(response) : null
+  if (failure) throw failure
+  return response
+}
+
+const wayOut = async (route: Route, url: string): Promise<Pick<BunFetchRequestInit, 'proxy' | 'keepalive'>> => {
+  if (route.kind === 'direct') return { proxy: false }
+  if (route.kind === 'http') return { proxy: { url: route.proxy, respectNoProxy: false } }
+  const proxy = { url: await route.bridge.url(), respectNoProxy: false }
+  return url.startsWith('https:') ? { proxy } : { proxy, keepalive: false } // see `SocksBridge`
 }
 
 const PROXY_AUTHENTICATION_REQUIRED = 407
@@ -60,30 +138,10 @@ const proxyRefused = async (response: Response): Promise<AppError> => {
 const PROBE_MS = 3000
 
 const canConnect = async (target: string): Promise<boolean> => {
-  const { hostname, port, protocol } = new URL(target)
-  const host = hostname.replace(/^\[|\]$/g, '')
-  const socket = createConnection({ host, port: Number(port) || (protocol === 'https:' ? 443 : 80), timeout: PROBE_MS })
+  const socket = createConnection({ ...endpointOf(new URL(target)), timeout: PROBE_MS })
   const { promise, resolve } = Promise.withResolvers<boolean>()
   socket.once('connect', () => resolve(true))
   socket.once('error', () => resolve(false))
   socket.once('timeout', () => resolve(false))
   return promise.finally(() => socket.destroy())
-}
-
-const originOf = (url: string): string => url.slice(0, url.indexOf('/', url.indexOf('://') + 3))
-
-const resolve = (environment: Environment, origin: string): Proxy => {
-  const route = chooseProxy(origin, environment)
-  switch (route.kind) {
-    case 'direct':
-      return false
-    case 'proxy':
-      return { url: route.url, respectNoProxy: false }
-    case 'socks':
-      throw new EgressError(
-        `${route.variable} names a SOCKS proxy, which is not supported yet; unset it or use http://.`,
-      )
-    case 'invalid':
-      throw new EgressError(`${route.variable} cannot be used as a proxy: ${route.why}.`)
-  }
 }

@@ -12,8 +12,8 @@ const ALL: Environment = {
 }
 
 test.each([
-  ['https://a.example/', ['https_proxy', 'all_proxy']],
-  ['http://a.example/', ['http_proxy', 'all_proxy']],
+  ['https://a.example/', ['https_proxy', 'all_proxy', 'socks_proxy']],
+  ['http://a.example/', ['http_proxy', 'all_proxy', 'socks_proxy']],
   ['wss://a.example/', ['wss_proxy', 'socks_proxy', 'https_proxy', 'all_proxy']],
   ['ws://a.example/', ['ws_proxy', 'socks_proxy', 'https_proxy', 'http_proxy', 'all_proxy']],
 ])('%s asks %p in order, in either case', (target, order) => {
@@ -39,6 +39,7 @@ test.each([
   ['https_proxy', 'https://h', { kind: 'proxy', url: 'https://h' }],
   ['https_proxy', 'h:8080', { kind: 'proxy', url: 'http://h:8080' }],
   ['https_proxy', '[::1]:8080', { kind: 'proxy', url: 'http://[::1]:8080' }],
+  ['https_proxy', 'http://:p@h:8080', { kind: 'proxy', url: 'http://:p@h:8080' }],
   ['all_proxy', 'socks5://u:p@h:1080', { kind: 'socks', url: 'socks5://u:p@h:1080' }],
   ['all_proxy', 'SOCKS5H://h:1080', { kind: 'socks', url: 'socks5h://h:1080' }],
   ['all_proxy', 'socks4a://h:1080', { kind: 'socks', url: 'socks4a://h:1080' }],
@@ -57,6 +58,14 @@ test.each(['ftp://h:1', 'http://', 'http://secret@:1', 'h:99999', 'a b', 'quic:/
     expect(JSON.stringify(choice)).not.toContain('secret')
   },
 )
+
+test.each([
+  ['http://secret%zz@h:1', 'its user name or password is not percent-encoded'],
+  ['socks5://u:secret%ff@h:1', 'its user name or password is not percent-encoded'],
+  [`socks5://u:secret${'é'.repeat(128)}@h:1`, 'its user name or password is longer than 255 bytes'],
+])('credentials that cannot be sent are found before they are needed: %s', (value, why) => {
+  expect(chooseProxy('wss://a.example', { all_proxy: value })).toEqual({ kind: 'invalid', variable: 'all_proxy', why })
+})
 
 test('a target of another scheme is a mistake of the caller', () => {
   expect(() => chooseProxy('ftp://a.example', ALL)).toThrow(TypeError)

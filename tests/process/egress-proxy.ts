@@ -80,7 +80,7 @@ export const startEgressProxy = async (
   }
 }
 
-const terminateTls = async (tls: { key: string; cert: string }, targetPort: number, sockets: Set<Socket>) => {
+export const terminateTls = async (tls: { key: string; cert: string }, targetPort: number, sockets: Set<Socket>) => {
   const server = createTlsServer(tls, (socket) => {
     const target = connect(targetPort, '127.0.0.1')
     sockets.add(socket).add(target)

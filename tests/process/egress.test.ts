@@ -1,57 +1,20 @@
 /** A proxy of the environment carries everything towards the upstream, and when it is down nothing goes direct. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
-import { createUpstream, type Upstream } from '../support/upstream/app.ts'
+import { runCommand } from '../support/spawn.ts'
 import { cert, key as tlsKey } from './certificate.ts'
+import { type EgressBench, startEgressBench, until } from './egress-bench.ts'
 import { HIDDEN_HOST, startEgressProxy } from './egress-proxy.ts'
 import { askTurn, eventsUntilEnd } from './world.ts'
 
 const DEAD = 'http://127.0.0.1:1'
 
-interface Bench {
-  upstream: Upstream
-  port: number
-  dataDir: string
-  key: string
-}
-
-let bench: Bench
-let stopUpstream: () => Promise<void>
+let bench: EgressBench
 beforeAll(async () => {
-  const upstream = createUpstream()
-  const account = upstream.addAccount()
-  const { url, stop } = upstream.listen()
-  stopUpstream = stop
-  const dataDir = mkdtempSync(join(tmpdir(), 'sluice-egress-'))
-  const authFile = join(dataDir, 'auth.json')
-  writeFileSync(authFile, account.authJson())
-  writeFileSync(join(dataDir, 'ca.pem'), cert)
-  expect((await runCommand(['accounts', 'import', authFile], { dataDir })).exitCode).toBe(0)
-  const made = await runCommand(['keys', 'create', '--name', 'egress'], { dataDir })
-  bench = { upstream, port: Number(new URL(url).port), dataDir, key: made.stdout.trim() }
+  bench = await startEgressBench()
 }, 30_000)
-afterAll(async () => {
-  await stopUpstream?.()
-  rmSync(bench.dataDir, { recursive: true, force: true })
-})
-
-const serve = (origin: string, env: Record<string, string>): Promise<RunningServer> =>
-  spawnServer({
-    dataDir: bench.dataDir,
-    env: { CODEX_LB_UPSTREAM_BASE_URL: `${origin}/backend-api`, CODEX_LB_AUTH_BASE_URL: origin, ...env },
-  })
+afterAll(() => bench?.[Symbol.asyncDispose]())
 
 const lastType = async (response: Response) => (await eventsUntilEnd(response)).at(-1)?.type
-const pathsSeen = () => new Set(bench.upstream.requests.map(({ method, path }) => `${method} ${path}`))
-const until = async (isTrue: () => boolean, limitMs = 10_000): Promise<void> => {
-  const deadline = performance.now() + limitMs
-  while (!isTrue() && performance.now() < deadline) await Bun.sleep(10)
-  expect(isTrue()).toBe(true)
-}
-
 describe('a proxy with credentials', () => {
   test.each([
     ['http_proxy', 'http', 'in absolute form'],
@@ -60,10 +23,10 @@ describe('a proxy with credentials', () => {
   ])(
     '%s carries turns, refreshes and polls to an %s upstream %s',
     async (variable, scheme) => {
-      const { upstream, port, dataDir, key } = bench
+      const { upstream, port, trust, key, pathsSeen, serve } = bench
       upstream.reset()
       await using proxy = await startEgressProxy(port, { key: tlsKey, cert })
-      const env = { [variable]: proxy.url, NODE_EXTRA_CA_CERTS: join(dataDir, 'ca.pem') }
+      const env = { [variable]: proxy.url, ...trust }
       await using server = await serve(`${scheme}://${HIDDEN_HOST}`, env)
       await until(
         () => pathsSeen().has('GET /backend-api/wham/usage') && pathsSeen().has('GET /backend-api/codex/models'),
@@ -85,7 +48,7 @@ describe('a proxy with credentials', () => {
   test.each(['http', 'https'])(
     'with the wrong ones nothing passes, nothing goes direct, no account is blamed (%s)',
     async (scheme) => {
-      const { upstream, port, key } = bench
+      const { upstream, port, key, serve } = bench
       upstream.reset()
       await using proxy = await startEgressProxy(port)
       const wrong = proxy.url.replace('egress:', 'stranger:')
@@ -107,7 +70,7 @@ describe('NO_PROXY', () => {
   test.each(['127.0.0.1', '*', '10.0.0.0/8, 127.0.0.0/8'])(
     '%s is honoured: the turn goes direct',
     async (list) => {
-      const { upstream, port, key } = bench
+      const { upstream, port, key, serve } = bench
       upstream.reset()
       await using server = await serve(`http://127.0.0.1:${port}`, { ALL_PROXY: DEAD, NO_PROXY: list })
       expect(await lastType(await askTurn(server.url, key))).toBe('response.completed')
@@ -117,7 +80,7 @@ describe('NO_PROXY', () => {
   )
 
   test('for another host it changes nothing', async () => {
-    const { upstream, port, key } = bench
+    const { upstream, port, key, serve } = bench
     upstream.reset()
     await using server = await serve(`http://127.0.0.1:${port}`, {
       HTTP_PROXY: DEAD,
@@ -132,7 +95,7 @@ describe('a dead proxy', () => {
   test.each(['ALL_PROXY', 'http_proxy', 'HTTP_PROXY'])(
     '%s: turns are refused as unreachable, the service stands, and nothing goes direct',
     async (variable) => {
-      const { upstream, port, key } = bench
+      const { upstream, port, key, serve } = bench
       upstream.reset()
       await using server = await serve(`http://127.0.0.1:${port}`, { [variable]: DEAD })
       const response = await askTurn(server.url, key)
@@ -145,7 +108,7 @@ describe('a dead proxy', () => {
   )
 
   test('one that dies between two turns takes the second with it, not the service', async () => {
-    const { upstream, port, key } = bench
+    const { upstream, port, key, serve } = bench
     upstream.reset()
     const proxy = await startEgressProxy(port)
     await using server = await serve(`http://127.0.0.1:${port}`, { ALL_PROXY: proxy.url })
@@ -160,8 +123,9 @@ describe('a dead proxy', () => {
 
 describe('a proxy that cannot be used stops the start', () => {
   test.each([
-    ['ALL_PROXY', 'socks5://127.0.0.1:1080', 'SOCKS'],
-    ['https_proxy', 'socks5h://user:secret@127.0.0.1:1080', 'SOCKS'],
+    ['ALL_PROXY', 'socks6://user:secret@127.0.0.1:1080', 'cannot be used as a proxy'],
+    ['https_proxy', 'socks5h://user:secret%zz@127.0.0.1:1080', 'percent-encoded'],
+    ['WSS_PROXY', 'ftp://127.0.0.1', 'cannot be used as a proxy'],
     ['ALL_PROXY', 'ftp://127.0.0.1', 'cannot be used as a proxy'],
     ['ALL_PROXY', 'http://', 'cannot be used as a proxy'],
   ])(

@@ -27,7 +27,10 @@ export const poolOfOne = (
   const sealer = createSealer(random.bytes(32), random)
   const actor = { id: 'test', method: null, address: null, at: clock.now() }
   const { id } = commit(db, (tx) => importAccount(tx, parseAuthJson(sim.authJson(), 'a'), { sealer, random, actor }))
-  const dial = createDial({}, (over.fetch?.(upstream) ?? upstream.fetch) as typeof fetch)
+  const dial = createDial({}, (over.fetch?.(upstream) ?? upstream.fetch) as typeof fetch, {
+    trustsSocketEnvironment: true,
+    random,
+  })
   const failures: { id: string; code: string }[] = []
   const log = createLog({ level: 'error', format: 'text', now: () => 0, write: () => {} })
   const limits: AbortController[] = []

@@ -1,0 +1,36 @@
+/** The head of an HTTP message read off a raw socket, the rest left for whoever comes next. */
+import type { Socket } from 'node:net'
+
+export interface Head {
+  /** Up to the empty line, without it. */
+  text: string
+  /** What came behind the empty line already. */
+  rest: Buffer
+}
+
+/**
+ * Reads one head and leaves `socket` paused. Rejects with the socket's error, or a sentence saying that the peer hung up,
+ * was silent for `timeoutMs` or said more than `maxBytes` without coming to an end; ending the socket is the caller's.
+ */
+export const readHead = async (socket: Socket, limits: { maxBytes: number; timeoutMs: number }): Promise<Head> => {
+  const { promise, resolve, reject } = Promise.withResolvers<Head>()
+  let bytes = Buffer.alloc(0)
+  const onData = (chunk: Buffer) => {
+    bytes = Buffer.concat([bytes, chunk])
+    const end = bytes.indexOf('\r\n\r\n')
+    if (end !== -1) {
+      socket.pause()
+      resolve({ text: bytes.toString('latin1', 0, end), rest: bytes.subarray(end + 4) })
+    } else if (bytes.length > limits.maxBytes) reject(new Error('what it says has no end'))
+  }
+  const onTimeout = () => reject(new Error('it did not answer in time'))
+  const onClose = () => reject(new Error('it hung up'))
+  socket.on('data', onData).on('error', reject).on('end', onClose).on('close', onClose)
+  socket.setTimeout(limits.timeoutMs).on('timeout', onTimeout)
+  try {
+    return await promise
+  } finally {
+    socket.off('data', onData).off('error', reject).off('end', onClose).off('close', onClose)
+    socket.setTimeout(0).off('timeout', onTimeout)
+  }
+}

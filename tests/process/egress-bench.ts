@@ -1,0 +1,64 @@
+/** An upstream in this process, and a data folder with one account of it and one key, for servers that dial through proxies. */
+import { expect } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
+import { createUpstream, type Upstream } from '../support/upstream/app.ts'
+import { cert } from './certificate.ts'
+
+export interface EgressBench extends AsyncDisposable {
+  upstream: Upstream
+  port: number
+  dataDir: string
+  key: string
+  /** The environment that makes a server trust the upstream behind TLS. */
+  trust: Record<string, string>
+  /** A server whose upstream is at `origin`. */
+  serve(origin: string, env: Record<string, string>): Promise<RunningServer>
+  /** `POST /oauth/token` and the like, as the upstream saw them. */
+  pathsSeen(): Set<string>
+}
+
+export const startEgressBench = async (): Promise<EgressBench> => {
+  const upstream = createUpstream()
+  const account = upstream.addAccount()
+  const { url, stop } = upstream.listen()
+  const dataDir = mkdtempSync(join(tmpdir(), 'sluice-egress-'))
+  const authFile = join(dataDir, 'auth.json')
+  const ca = join(dataDir, 'ca.pem')
+  writeFileSync(authFile, account.authJson())
+  writeFileSync(ca, cert)
+  expect((await runCommand(['accounts', 'import', authFile], { dataDir })).exitCode).toBe(0)
+  await transport('http', dataDir)
+  const made = await runCommand(['keys', 'create', '--name', 'egress'], { dataDir })
+  return {
+    upstream,
+    port: Number(new URL(url).port),
+    dataDir,
+    key: made.stdout.trim(),
+    trust: { NODE_EXTRA_CA_CERTS: ca },
+    serve: (origin, env) =>
+      spawnServer({
+        dataDir,
+        env: { CODEX_LB_UPSTREAM_BASE_URL: `${origin}/backend-api`, CODEX_LB_AUTH_BASE_URL: origin, ...env },
+      }),
+    pathsSeen: () => new Set(upstream.requests.map(({ method, path }) => `${method} ${path}`)),
+    async [Symbol.asyncDispose]() {
+      await stop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Which of its two transports turns take to the upstream. */
+export const transport = async (name: 'http' | 'websocket', dataDir: string): Promise<void> => {
+  const { exitCode } = await runCommand(['settings', 'set', `upstreamStreamTransport=${name}`], { dataDir })
+  expect(exitCode).toBe(0)
+}
+
+export const until = async (isTrue: () => boolean, limitMs = 10_000): Promise<void> => {
+  const deadline = performance.now() + limitMs
+  while (!isTrue() && performance.now() < deadline) await Bun.sleep(10)
+  expect(isTrue()).toBe(true)
+}

@@ -1,0 +1,116 @@
+/** What leaves, and how: the proxy is always said aloud, to fetch and to handshakes, and trouble at the proxy is named as such. */
+import { describe, expect, test } from 'bun:test'
+import type { Environment } from '../../src/lib/env-proxy.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { createDial, EgressError } from '../../src/upstream/dial.ts'
+import { rejection } from './pool-of-one.ts'
+
+type Sent = RequestInit & { proxy?: unknown; keepalive?: boolean }
+
+const dialIn = (environment: Environment, { trusts = true, status = 200 } = {}) => {
+  const sent: Sent[] = []
+  const fetch = async (_: string, init: Sent) => {
+    sent.push(init)
+    return new Response('', { status })
+  }
+  const options = { trustsSocketEnvironment: trusts, random: seededRandom(1) }
+  return { sent, dial: createDial(environment, fetch as unknown as typeof globalThis.fetch, options) } // as: called so
+}
+
+const HTTP = 'http://u:p@proxy:8080'
+const SOCKS = 'socks5h://u:p@proxy:1080'
+
+test('fetch is told its proxy or that there is none, and neither follows redirects nor keeps time', async () => {
+  const { sent, dial } = dialIn({ HTTPS_PROXY: HTTP, NO_PROXY: 'b.test' })
+  for (const url of ['https://a.test/x', 'https://b.test/x', 'http://a.test/x'])
+    await dial.fetch(url, { method: 'PUT' })
+  const always = { method: 'PUT', redirect: 'manual', timeout: false }
+  expect(sent).toEqual([
+    { ...always, proxy: { url: HTTP, respectNoProxy: false } },
+    { ...always, proxy: false },
+    { ...always, proxy: false },
+  ] as never)
+})
+
+test('fetch reaches a SOCKS proxy over a door on this machine that has a secret of its own', async () => {
+  const { sent, dial } = dialIn({ ALL_PROXY: SOCKS })
+  await dial.fetch('https://a.test/x', {})
+  await dial.fetch('http://a.test/x', {})
+  dial.close()
+  const [first, second] = sent.map(({ proxy }) => proxy as { url: string; respectNoProxy: boolean })
+  expect(first).toEqual({
+    url: expect.stringMatching(/^http:\/\/sluice:[\w-]{43}@127\.0\.0\.1:\d+$/),
+    respectNoProxy: false,
+  })
+  expect(second).toEqual(first as never)
+  expect(sent.map(({ keepalive }) => keepalive)).toEqual([undefined, false])
+})
+
+test('handshakes take another way than fetch where the variables say so', () => {
+  const { dial } = dialIn({ WS_PROXY: HTTP, WSS_PROXY: SOCKS })
+  const plain = dial.socketAgent('ws://a.test/x')
+  const secure = dial.socketAgent('wss://a.test/x')
+  expect([plain, secure].map((agent) => (agent as unknown as { protocol: string }).protocol)).toEqual([
+    'http:',
+    'https:',
+  ])
+  expect(dialIn({ HTTP_PROXY: HTTP }).dial.socketAgent('wss://a.test/x')).toBeUndefined()
+  expect(dialIn({ HTTP_PROXY: HTTP }).dial.socketAgent('ws://a.test/x')).toBeDefined()
+  expect(dialIn({ ALL_PROXY: HTTP, NO_PROXY: 'a.test:443' }).dial.socketAgent('wss://a.test')).toBeUndefined()
+})
+
+test('no agent shows its proxy, since the runtime would connect by itself and heed its own NO_PROXY', () => {
+  for (const proxy of [HTTP, SOCKS]) {
+    const agent = dialIn({ ALL_PROXY: proxy }).dial.socketAgent('wss://a.test')
+    for (const member of ['proxy', 'connectOpts', 'proxyRequestOptions']) expect(agent).not.toHaveProperty(member)
+  }
+})
+
+test('without trust handshakes go direct, also past a variable that cannot be used, and fetch does not', async () => {
+  const { sent, dial } = dialIn({ ALL_PROXY: HTTP, WSS_PROXY: 'ftp://h' }, { trusts: false })
+  expect(dial.socketAgent('wss://a.test/x')).toBeUndefined()
+  dial.check('wss://a.test/x')
+  await dial.fetch('https://a.test/x', {})
+  expect(sent[0]?.proxy).toEqual({ url: HTTP, respectNoProxy: false })
+})
+
+describe('a variable that cannot be used', () => {
+  const { sent, dial } = dialIn({ WSS_PROXY: 'ftp://h:secret@h', HTTPS_PROXY: 'http://' })
+
+  test.each(['wss://a.test/x', 'https://a.test/x', 'https://a.test'])(
+    'is refused for %s, not passed by',
+    async (url) => {
+      expect(() => dial.check(url)).toThrow(EgressError)
+      if (url.startsWith('wss'))
+        expect(() => dial.socketAgent(url)).toThrow(/^WSS_PROXY cannot be used as a proxy: (?!.*secret)/)
+      else expect(await rejection(dial.fetch(url, {}))).toBeInstanceOf(EgressError)
+      expect(sent).toEqual([])
+    },
+  )
+
+  test('does not concern what it is not for', () => dial.check('http://a.test'))
+})
+
+test('a URL without a path is judged by its whole host', () => {
+  const { dial } = dialIn({ ALL_PROXY: HTTP, NO_PROXY: 'a.test' })
+  expect(dial.socketAgent('wss://a.test')).toBeUndefined()
+  expect(dial.socketAgent('wss://a.testing')).toBeDefined()
+})
+
+test('407 is the word of the proxy where there is one, and of the upstream where there is none', async () => {
+  const refused = dialIn({ ALL_PROXY: HTTP }, { status: 407 }).dial.fetch('http://a.test/x', {})
+  expect(await rejection(refused)).toMatchObject({ code: 'upstream_unreachable' })
+  expect((await dialIn({}, { status: 407 }).dial.fetch('http://a.test/x', {})).status).toBe(407)
+})
+
+test('whether a connection can be made is asked of the proxy', async () => {
+  using listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  for (const scheme of ['http', 'socks5', 'socks5h']) {
+    const { dial } = dialIn({ ALL_PROXY: `${scheme}://127.0.0.1:${listener.port}` })
+    expect(await dial.canConnect('https://127.0.0.1:1/x')).toBe(true)
+  }
+  const { dial } = dialIn({ ALL_PROXY: 'socks5://127.0.0.1:1' })
+  expect(await dial.canConnect(`http://127.0.0.1:${listener.port}/x`)).toBe(false)
+  expect(await dialIn({}).dial.canConnect(`http://127.0.0.1:${listener.port}/x`)).toBe(true)
+  expect(await dialIn({}).dial.canConnect('http://127.0.0.1:1/x')).toBe(false)
+})

@@ -13,6 +13,8 @@ export interface SseEvent {
   readonly count: number
   /** `type` of the JSON payload; null for comments and payloads without one. Broken JSON may still show one. */
   readonly type: string | null
+  /** The payload text, null without one; of a run that of its first event. Made when it is asked for. */
+  readonly data: string | null
 }
 
 export class SseEventTooLarge extends Error {
@@ -162,6 +164,12 @@ class Scanned implements SseEvent {
 
   get count(): number {
     return this.#count
+  }
+
+  get data(): string | null {
+    const isRun = this.#count > 1 // only events that end in a blank line of LFs are joined
+    const end = isRun ? this.#buffer.indexOf(BLANK_LINE, this.#start) : this.#end
+    return eventData(this.#buffer.subarray(this.#start, end))
   }
 
   /** The next event joins this one. */

@@ -52,9 +52,19 @@ export const upstreamHeaders = (
   account: AccountCredentials,
   { accept, contentType }: { accept: string; contentType?: string },
 ): Record<string, string> => {
-  const headers: Record<string, string> = { ...kept, authorization: `Bearer ${account.accessToken}`, accept }
+  const headers = socketHeaders(kept, account)
+  headers.accept = accept
   headers['accept-encoding'] = 'identity'
   if (contentType) headers['content-type'] = contentType
+  return headers
+}
+
+/** The same for a handshake, which has no body and no answer to negotiate. */
+export const socketHeaders = (
+  kept: Readonly<Record<string, string>>,
+  account: AccountCredentials,
+): Record<string, string> => {
+  const headers: Record<string, string> = { ...kept, authorization: `Bearer ${account.accessToken}` }
   if (account.chatgptAccountId) headers['chatgpt-account-id'] = account.chatgptAccountId
   const turnState = kept[TURN_STATE] === undefined ? null : readTurnState(kept[TURN_STATE])
   if (turnState && turnState.owner === accountTag(account.id)) headers[TURN_STATE] = turnState.value

@@ -1,8 +1,9 @@
-/** Opens one model turn on one account over HTTP and hands back the response as soon as its headers are there. */
+/** Opens one model turn on one account: a response over HTTP as soon as its headers are there, or a connection for frames. */
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Dial } from './dial.ts'
-import { type AccountCredentials, upstreamHeaders } from './headers.ts'
+import { type AccountCredentials, socketHeaders, upstreamHeaders } from './headers.ts'
+import { openSocket, type UpstreamSocket } from './socket.ts'
 
 export interface OpenRequest {
   /** Path under the upstream base URL. */
@@ -43,3 +44,22 @@ export const openTurn = async (
     cancelCheck()
   }
 }
+
+/** Connects a socket for turns of the account. Rejects with `HandshakeRefused`, the runtime's error or the reason of `attempt`. */
+export const connect = (
+  { dial, clock, baseUrl }: Upstream,
+  account: AccountCredentials,
+  { path, headers, attempt, connectTimeoutMs }: Omit<OpenRequest, 'body' | 'accept'>,
+): Promise<UpstreamSocket> => {
+  const url = socketUrl(baseUrl, path)
+  return openSocket({
+    url,
+    headers: socketHeaders(headers, account),
+    agent: dial.socketAgent(url),
+    clock,
+    timeoutMs: connectTimeoutMs,
+    signal: attempt.signal,
+  })
+}
+
+export const socketUrl = (baseUrl: string, path: string): string => (baseUrl + path).replace(/^http/, 'ws')

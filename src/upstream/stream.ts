@@ -1,6 +1,7 @@
 /** A model stream from the upstream as batches of whole events, whatever the transport that carries it. */
 import type { Clock } from '../lib/clock.ts'
-import { frame, type SseEvent, SseScanner } from '../lib/sse.ts'
+import { type SseEvent, SseScanner } from '../lib/sse.ts'
+import { FrameEvent } from './frame-event.ts'
 
 /** Events that arrived together. */
 export interface Batch {
@@ -29,8 +30,8 @@ export class DocumentStream implements UpstreamStream {
     if (this.#isRead) return null
     this.#isRead = true
     const response: unknown = await this.#response.json()
-    const bytes = frame({ type: 'response.completed', response })
-    return { events: [{ type: 'response.completed', bytes, length: bytes.length, count: 1 }] }
+    const event = { type: 'response.completed', response }
+    return { events: [new FrameEvent(JSON.stringify(event))] }
   }
 
   cancel(): void {

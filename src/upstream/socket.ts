@@ -1,0 +1,249 @@
+/** A WebSocket to the service: its handshake, one turn after another, back-pressure, and the watch that it still lives. */
+import type { Agent, IncomingMessage } from 'node:http'
+import WebSocket from 'ws' // the runtime's own; its global one hides status, headers and body of a refused handshake
+import { AppError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
+import { FrameEvent } from './frame-event.ts'
+import { MAX_QUEUED_BYTES, SocketStream } from './socket-stream.ts'
+import { isTerminal } from './terminal.ts'
+
+const MAX_FRAME_BYTES = 128 * 1024 * 1024
+const MAX_REFUSAL_BYTES = 64 * 1024
+const PROXY_FAILED = 'ERR_PROXY_TUNNEL'
+const PING_EVERY_MS = 30_000
+/** Pings without any sign of life: 60 s from the first of them to the end. */
+const MAX_UNANSWERED_PINGS = 2
+const PEEK_EVERY_MS = 1000
+const CLOSE_MS = 1000
+
+/** The service refused the handshake with an ordinary HTTP answer. */
+export class HandshakeRefused extends Error {
+  override readonly name = 'HandshakeRefused'
+
+  /** `body`: at most its first 64 KiB. */
+  constructor(
+    readonly status: number,
+    readonly headers: Headers,
+    readonly body: string,
+  ) {
+    super(`the handshake was answered with status ${status}`)
+  }
+}
+
+export interface SocketRequest {
+  /** ws:// or wss:// */
+  url: string
+  /** Complete: only what the handshake itself needs is added. */
+  headers: Record<string, string>
+  agent: Agent | undefined
+  clock: Clock
+  /** For the whole handshake, the body of a refusal included. */
+  timeoutMs: number
+  /** Aborts the handshake, not the socket; its reason is the rejection. */
+  signal: AbortSignal
+}
+
+/**
+ * Connects. Rejects with `HandshakeRefused` (redirects are refusals), `upstream_timeout`, the reason of `signal`, or the
+ * runtime's error, whose `code` is that of the failed connection (ECONNREFUSED, ENOTFOUND, ECONNRESET, EPROTO, …), or
+ * ERR_PROXY_TUNNEL, fetch's word for it, where the proxy behind `agent` gave none.
+ */
+export const openSocket = async (request: SocketRequest): Promise<UpstreamSocket> => {
+  const { url, headers, agent, clock, timeoutMs, signal } = request
+  signal.throwIfAborted()
+  const { promise, resolve, reject } = Promise.withResolvers<UpstreamSocket>()
+  const ws = new WebSocket(url, { headers, agent, perMessageDeflate: false, maxPayload: MAX_FRAME_BYTES })
+  let giveUp = () => reject(new AppError('upstream_timeout'))
+  ws.on('error', (err) => reject(agent ? withCode(err) : err))
+  ws.once('upgrade', (response) => ws.once('open', () => resolve(new UpstreamSocket(ws, headersOf(response), clock))))
+  ws.once('unexpected-response', (_, response) => {
+    giveUp = () => response.destroy() // it is a refusal, however slow its body
+    void refusal(response).then(reject, reject)
+  })
+  const abort = () => reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  const cancelTimer = clock.after(timeoutMs, () => giveUp())
+  try {
+    return await promise
+  } catch (err) {
+    ws.terminate()
+    throw err
+  } finally {
+    cancelTimer()
+    signal.removeEventListener('abort', abort)
+    for (const name of ['upgrade', 'unexpected-response']) ws.removeAllListeners(name) // they hold the handshake
+  }
+}
+
+/** What agents throw of a proxy that refused, or that is not there at all, may have no code (measured). */
+const withCode = (err: Error): Error => ('code' in err && err.code ? err : Object.assign(err, { code: PROXY_FAILED }))
+
+const refusal = async (response: IncomingMessage): Promise<HandshakeRefused> => {
+  const chunks: Buffer[] = []
+  let left = MAX_REFUSAL_BYTES
+  try {
+    // as: no encoding is set, so chunks are bytes
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      chunks.push(chunk.subarray(0, left))
+      left -= chunk.length
+      if (left <= 0) break
+    }
+  } catch {
+    // the status says enough; the part of the body that came says more
+  }
+  return new HandshakeRefused(response.statusCode ?? 0, headersOf(response), Buffer.concat(chunks).toString())
+}
+
+const headersOf = ({ rawHeaders }: IncomingMessage): Headers => {
+  const headers = new Headers()
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) headers.append(rawHeaders[i] ?? '', rawHeaders[i + 1] ?? '')
+  return headers
+}
+
+interface RunningTurn {
+  stream: SocketStream
+  whenOver: ((isClean: boolean) => void) | undefined
+}
+
+/** Made by `openSocket`. Serves one turn at a time; between turns what the service says is dropped. */
+export class UpstreamSocket {
+  /** Of the 101. */
+  readonly headers: Headers
+  /** Monotonic milliseconds. */
+  readonly openedAt: number
+  readonly #ws: WebSocket
+  readonly #clock: Clock
+  #turn: RunningTurn | null = null
+  #hasEnded = false
+  #onClosed: (() => void) | null = null
+  /** The only timer: pings, or looks behind a pause, or cuts off a slow close. */
+  #cancelTimer: () => void
+  #wasHeard = false
+  #unansweredPings = 0
+
+  constructor(ws: WebSocket, headers: Headers, clock: Clock) {
+    this.#ws = ws
+    this.headers = headers
+    this.#clock = clock
+    this.openedAt = clock.monotonic()
+    this.#cancelTimer = clock.every(PING_EVERY_MS, () => this.#checkLife())
+    const alive = () => {
+      this.#unansweredPings = 0
+    }
+    ws.on('message', (data, isBinary) => this.#receive(data as Buffer, isBinary)) // as: what `nodebuffer` promises
+    ws.on('ping', alive)
+    ws.on('pong', alive)
+    ws.removeAllListeners('error') // of the handshake
+    ws.on('error', () => this.terminate())
+    ws.on('close', () => this.#ended())
+  }
+
+  /** Whether a turn can be sent; false as soon as either side has begun to close. */
+  get isOpen(): boolean {
+    return this.#ws.readyState === WebSocket.OPEN
+  }
+
+  /**
+   * Sends one create and returns what the service answers, up to its terminal event. Throws while another turn runs.
+   * A socket that breaks ends the stream after what had come; a binary frame makes it reject with `stream_incomplete`.
+   * `whenOver` runs once: true when the terminal event came and the next turn can follow, false when the turn was
+   * cancelled or broke.
+   */
+  turn(frame: Uint8Array | string, whenOver?: (isClean: boolean) => void): SocketStream {
+    if (this.#turn) throw new Error('a turn is running on this socket')
+    const stream = new SocketStream({
+      pause: () => this.#pause(),
+      resume: () => this.#resume(),
+      terminate: () => this.terminate(),
+    })
+    this.#turn = { stream, whenOver }
+    this.send(frame)
+    return stream
+  }
+
+  /** Sends a frame beside the turn's own. One that cannot be sent ends the socket, and the turn as a broken one. */
+  send(frame: Uint8Array | string): void {
+    this.#ws.send(frame, { binary: false }, (err) => err && this.terminate())
+  }
+
+  /** `run` is called once when the connection has ended, however; at once when it has. Another call replaces it. */
+  onClosed(run: () => void): void {
+    if (this.#hasEnded) run()
+    else this.#onClosed = run
+  }
+
+  /** Says goodbye; a peer that does not answer within a second is cut off. A running turn ends as a broken one. */
+  close(): void {
+    this.#endTurn(false)
+    if (!this.isOpen) return
+    this.#ws.close(1000)
+    this.#cancelTimer()
+    this.#cancelTimer = this.#clock.after(CLOSE_MS, () => this.terminate())
+  }
+
+  terminate(): void {
+    this.#endTurn(false)
+    this.#ws.terminate()
+  }
+
+  #receive(frame: Buffer, isBinary: boolean): void {
+    this.#wasHeard = true
+    this.#unansweredPings = 0
+    if (isBinary) {
+      this.#endTurn(false, new AppError('stream_incomplete'))
+      this.terminate()
+      return
+    }
+    if (!this.#turn) return
+    const event = new FrameEvent(frame)
+    this.#turn.stream.push(event, frame.length)
+    if (isTerminal(event.type)) this.#endTurn(this.isOpen)
+  }
+
+  /** Every end passes here, so a socket without a turn is never paused: closing one that is leaks its descriptor (runtime note 3.9). */
+  #endTurn(isClean: boolean, error: Error | null = null): void {
+    const turn = this.#turn
+    if (!turn) return
+    this.#turn = null
+    this.#resume()
+    turn.stream.end(error)
+    turn.whenOver?.(isClean)
+  }
+
+  #ended(): void {
+    this.#hasEnded = true
+    this.#endTurn(false)
+    this.#cancelTimer()
+    this.#onClosed?.()
+    this.#onClosed = null
+  }
+
+  #pause(): void {
+    if (this.#ws.isPaused || !this.isOpen) return
+    this.#ws.pause()
+    this.#cancelTimer()
+    this.#cancelTimer = this.#clock.every(PEEK_EVERY_MS, () => this.#peek())
+  }
+
+  #resume(): void {
+    if (!this.#ws.isPaused) return
+    this.#ws.resume()
+    this.#unansweredPings = 0
+    this.#cancelTimer()
+    this.#cancelTimer = this.#clock.every(PING_EVERY_MS, () => this.#checkLife())
+  }
+
+  /** A paused socket does not notice that the service has closed it (measured). The next frame, if there is one, pauses again. */
+  #peek(): void {
+    if (this.#turn && this.#turn.stream.queuedBytes < 2 * MAX_QUEUED_BYTES) this.#resume()
+  }
+
+  #checkLife(): void {
+    if (this.#unansweredPings === MAX_UNANSWERED_PINGS) this.terminate()
+    else if (!this.#wasHeard) {
+      this.#unansweredPings++
+      this.#ws.ping()
+    }
+    this.#wasHeard = false
+  }
+}

@@ -1,0 +1,232 @@
+/** Turns on a socket: batches, the terminal event, what breaks one, and what the socket does in between. */
+import { describe, expect, test } from 'bun:test'
+import { AppError } from '../../src/errors.ts'
+import { acceptance, COMPLETED, connectTo, DELTA, rest, startPeer, startRaw, until } from './socket-peer.ts'
+
+const RATE_LIMITS = '{"type":"codex.rate_limits"}'
+
+test('two turns follow each other on one socket, each up to its terminal event', async () => {
+  await using peer = startPeer((client, text) => {
+    for (const frame of [DELTA, `{"type":"response.completed","n":${text}}`]) client.send(frame)
+  })
+  const socket = await connectTo(peer.url)
+  const ends: boolean[] = []
+  for (const n of ['1', '2']) {
+    const stream = socket.turn(n, (isClean) => ends.push(isClean))
+    expect(await rest(stream)).toEqual([DELTA, `{"type":"response.completed","n":${n}}`])
+    stream.drain()
+    stream.cancel() // after the end it takes nothing down
+    expect(await stream.read()).toBeNull()
+  }
+  expect(ends).toEqual([true, true])
+  expect(socket.isOpen).toBe(true)
+  expect(peer.seen.handshakes).toHaveLength(1)
+  socket.terminate()
+})
+
+test('bytes leave as a text frame', async () => {
+  await using peer = startPeer((client) => client.send(COMPLETED))
+  const socket = await connectTo(peer.url)
+  await rest(socket.turn(new TextEncoder().encode('{"a":"ü"}')))
+  expect(peer.seen.frames).toEqual(['{"a":"ü"}'])
+  socket.terminate()
+})
+
+for (const type of ['response.completed', 'response.incomplete', 'response.failed', 'error']) {
+  test(`${type} ends a turn; what follows belongs to nobody`, async () => {
+    await using peer = startPeer((client, text) => {
+      client.send(`{"type":"${type}","of":${text}}`)
+      client.send(DELTA)
+      client.send(RATE_LIMITS)
+    })
+    const socket = await connectTo(peer.url)
+    expect(await rest(socket.turn('1'))).toEqual([`{"type":"${type}","of":1}`])
+    await Bun.sleep(2) // for the late frames of the first turn to come
+    expect(await rest(socket.turn('2'))).toEqual([`{"type":"${type}","of":2}`])
+    socket.terminate()
+  })
+}
+
+test('the next turn may begin as soon as the terminal event came, before it is read', async () => {
+  await using peer = startPeer((client, text) => client.send(`{"type":"response.completed","n":${text}}`))
+  const socket = await connectTo(peer.url)
+  const first = socket.turn('1', () => {
+    second = socket.turn('2')
+  })
+  let second = first
+  expect(() => socket.turn('3')).toThrow('a turn is running')
+  await until(() => second !== first)
+  expect(await rest(second)).toEqual(['{"type":"response.completed","n":2}'])
+  expect(await rest(first)).toEqual(['{"type":"response.completed","n":1}'])
+  expect(peer.seen.frames).toEqual(['1', '2'])
+  socket.terminate()
+})
+
+test('frames that arrived together are one batch', async () => {
+  await using peer = startPeer((client) => {
+    for (let i = 0; i < 500; i++) client.send(DELTA)
+    client.send(COMPLETED)
+  })
+  const socket = await connectTo(peer.url)
+  let isOver = false
+  const stream = socket.turn('x', () => {
+    isOver = true
+  })
+  await until(() => isOver)
+  const batch = await stream.read()
+  expect(batch?.events).toHaveLength(501)
+  expect(batch?.events.at(-1)?.type).toBe('response.completed')
+  expect(await stream.read()).toBeNull()
+  socket.terminate()
+})
+
+test('frames with no turn running are dropped', async () => {
+  await using peer = startPeer((client) => client.send(COMPLETED))
+  const socket = await connectTo(peer.url)
+  peer.clients[0]!.send(RATE_LIMITS)
+  peer.clients[0]!.send(DELTA)
+  await Bun.sleep(2)
+  expect(await rest(socket.turn('x'))).toEqual([COMPLETED])
+  socket.terminate()
+})
+
+test('a frame can be sent beside the turn', async () => {
+  await using peer = startPeer((client, text) => {
+    if (text === 'interrupt') client.send('{"type":"response.incomplete"}')
+  })
+  const socket = await connectTo(peer.url)
+  const stream = socket.turn('create')
+  socket.send('interrupt')
+  expect(await rest(stream)).toEqual(['{"type":"response.incomplete"}'])
+  expect(peer.seen.frames).toEqual(['create', 'interrupt'])
+  socket.terminate()
+})
+
+describe('a socket that goes down in the middle of a turn', () => {
+  for (const code of [1000, 1001, 1008, 1009, 1011, 1012, 1013, 4000]) {
+    for (const frames of [[], [DELTA, DELTA]]) {
+      test(`by a close ${code} after ${frames.length} events ends it there`, async () => {
+        await using peer = startPeer((client) => {
+          for (const frame of frames) client.send(frame)
+          client.close(code, 'bye')
+        })
+        const socket = await connectTo(peer.url)
+        const ends: boolean[] = []
+        expect(await rest(socket.turn('x', (isClean) => ends.push(isClean)))).toEqual(frames)
+        expect(ends).toEqual([false])
+        expect(socket.isOpen).toBe(false)
+      })
+    }
+  }
+
+  test('by a drop ends it there', async () => {
+    await using peer = startPeer((client) => {
+      client.send(DELTA)
+      setImmediate(() => client.terminate())
+    })
+    const socket = await connectTo(peer.url)
+    const ends: boolean[] = []
+    expect(await rest(socket.turn('x', (isClean) => ends.push(isClean)))).toEqual([DELTA])
+    expect(ends).toEqual([false])
+  })
+
+  test('before anything reads gives what had come, then the end', async () => {
+    await using peer = startPeer((client) => {
+      client.send(DELTA)
+      client.close(1011)
+    })
+    const socket = await connectTo(peer.url)
+    const stream = socket.turn('x')
+    await until(() => !socket.isOpen)
+    expect(await rest(stream)).toEqual([DELTA])
+  })
+
+  test('by a binary frame rejects after what had come, and takes the socket down', async () => {
+    await using peer = startPeer((client) => {
+      client.send(DELTA)
+      client.send(new Uint8Array([1, 2]))
+      client.send(DELTA)
+    })
+    const socket = await connectTo(peer.url)
+    const ends: boolean[] = []
+    const stream = socket.turn('x', (isClean) => ends.push(isClean))
+    await until(() => ends.length > 0)
+    expect((await stream.read())?.events.map(({ data }) => data)).toEqual([DELTA])
+    expect(stream.read()).rejects.toEqual(new AppError('stream_incomplete'))
+    expect(stream.read()).rejects.toEqual(new AppError('stream_incomplete'))
+    expect(ends).toEqual([false])
+    await until(() => peer.seen.closes.length > 0)
+  })
+
+  for (const [what, frame] of [
+    ['is no UTF-8', [0x81, 1, 0xff]],
+    ['is longer than 128 MiB', [0x81, 127, 0, 0, 0, 0, 8, 0, 0, 1]],
+    ['is masked', [0x81, 0x81, 0, 0, 0, 0, 0x41]],
+  ] as const) {
+    test(`by a frame that ${what} ends it there`, async () => {
+      using server = await startRaw((connection, request) => {
+        connection.write(acceptance(request))
+        connection.once('data', () => connection.write(Buffer.from(frame)))
+      })
+      const socket = await connectTo(server.url)
+      const ends: boolean[] = []
+      expect(await rest(socket.turn('x', (isClean) => ends.push(isClean)))).toEqual([])
+      expect(ends).toEqual([false])
+      await until(() => [...server.connections].every(({ destroyed }) => destroyed))
+    })
+  }
+})
+
+test('cancelling a turn takes the socket down and wakes its reader', async () => {
+  await using peer = startPeer((client) => client.send(DELTA))
+  const socket = await connectTo(peer.url)
+  const ends: boolean[] = []
+  const stream = socket.turn('x', (isClean) => ends.push(isClean))
+  await stream.read()
+  const waiting = stream.read()
+  stream.cancel()
+  expect(ends).toEqual([false])
+  expect(socket.isOpen).toBe(false)
+  expect(await waiting).toBeNull()
+  stream.cancel()
+  await until(() => peer.seen.closes.length === 1)
+  expect(ends).toEqual([false])
+})
+
+test('a cancel with a reason rejects the read that waits, and those to come', async () => {
+  await using peer = startPeer()
+  const socket = await connectTo(peer.url)
+  const stream = socket.turn('x')
+  const waiting = stream.read().catch((err) => err)
+  const reason = new AppError('upstream_timeout')
+  stream.cancel(reason)
+  expect(await waiting).toBe(reason)
+  expect(stream.read()).rejects.toBe(reason)
+})
+
+test('a cancelled turn that was not read gives nothing more', async () => {
+  await using peer = startPeer((client) => client.send(COMPLETED))
+  const socket = await connectTo(peer.url)
+  let isOver = false
+  const stream = socket.turn('x', () => {
+    isOver = true
+  })
+  await until(() => isOver)
+  stream.cancel()
+  expect(await stream.read()).toBeNull()
+  expect(socket.isOpen).toBe(true)
+  socket.terminate()
+})
+
+test('a turn on a socket that is down ends at once', async () => {
+  await using peer = startPeer()
+  const socket = await connectTo(peer.url)
+  for (const isDown of [() => true, () => peer.seen.closes.length > 0]) {
+    socket.terminate()
+    await until(isDown)
+    const ends: boolean[] = []
+    expect(await rest(socket.turn('x', (isClean) => ends.push(isClean)))).toEqual([])
+    expect(ends).toEqual([false])
+  }
+  expect(peer.seen.frames).toEqual([])
+})

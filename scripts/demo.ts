@@ -140,6 +140,7 @@ Codex CLI: in ~/.codex/config.toml
   name = "sluice"
   base_url = "${url}/backend-api/codex"
   wire_api = "responses"
+  supports_websockets = true
   env_key = "SLUICE_API_KEY"
   model_catalog_url = "${url}/backend-api/codex/models"
 

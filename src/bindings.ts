@@ -18,6 +18,7 @@ import type { Plane } from './proxy/plane.ts'
 import type { Pool } from './proxy/pool.ts'
 import type { Pulse } from './proxy/pulse.ts'
 import type { BodyBudget } from './proxy/raw-body.ts'
+import type { SocketSession } from './proxy/socket-session.ts'
 import type { Reader } from './reader.ts'
 import type { SettingsCache } from './settings/cache.ts'
 
@@ -38,6 +39,8 @@ export interface Bindings {
   plane: Plane
   /** One controller a running turn; draining aborts them. */
   turns: Set<AbortController>
+  /** Every open downstream socket; draining closes them. */
+  sockets: Set<SocketSession>
   /** One timer for every open stream: keepalives and silence. */
   pulse: Pulse
   bodies: BodyBudget
@@ -50,7 +53,7 @@ export interface Bindings {
   env: Config
   lifecycle: Lifecycle
   /** The listening server; absent under `app.request` in tests. */
-  server?: Bun.Server<unknown>
+  server?: Bun.Server<SocketSession>
   /** Socket peer override for tests without a socket. */
   peer?: string
 }

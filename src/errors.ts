@@ -16,6 +16,8 @@ export const CODES = {
   unsupported_parameter: [400, 'A parameter of the request is not supported.'],
   invalid_auth_json: [400, 'No account could be read from the file.'],
   invalid_ip: [400, 'That is not an IP address or CIDR range.'],
+  upgrade_required: [426, 'Sockets are switched off here; use POST.'],
+  bad_upgrade: [400, 'The connection could not be upgraded.'],
   // --- who is asking
   invalid_api_key: [401, 'Invalid API key', 'authentication_error'],
   ip_forbidden: [403, 'Access denied for client IP', 'access_error'],
@@ -41,6 +43,7 @@ export const CODES = {
   account_state_transition_invalid: [409, 'The account cannot change to that state now.'],
   account_not_probable: [409, 'The account cannot be probed in its present state.'],
   ip_exists: [409, 'That address is already on the list.'],
+  turn_in_progress: [409, 'Two turns of this socket are under way already.'],
   settings_conflict: [409, 'The settings changed in the meantime; reload and try again.'],
   // --- capacity
   rate_limit_exceeded: [429, 'A limit of this API key is used up.'],

@@ -23,8 +23,9 @@ import { chatCompletions } from './proxy/handlers/chat.ts'
 import { nativeCompact, publicCompact } from './proxy/handlers/compact.ts'
 import { listResetCredits, showKeyUsage } from './proxy/handlers/key-usage.ts'
 import { nativeModels, publicModel, publicModels } from './proxy/handlers/models.ts'
-import { notBuilt, socketsNotBuilt } from './proxy/handlers/not-built.ts'
+import { notBuilt } from './proxy/handlers/not-built.ts'
 import { nativeResponses, publicResponses } from './proxy/handlers/responses.ts'
+import { nativeSocket, publicSocket } from './proxy/handlers/sockets.ts'
 
 export const mountRoutes = (app: Hono<AppEnv>): void => {
   mountNativeTraffic(app)
@@ -37,7 +38,7 @@ export const mountRoutes = (app: Hono<AppEnv>): void => {
 const mountNativeTraffic = (app: Hono<AppEnv>): void => {
   app.post('/backend-api/codex/responses', ...nativeResponses)
   app.post('/backend-api/codex/responses/', ...nativeResponses)
-  app.get('/backend-api/codex/responses', ...socketsNotBuilt)
+  app.get('/backend-api/codex/responses', ...nativeSocket)
   app.post('/backend-api/codex/responses/compact', ...nativeCompact)
   app.get('/backend-api/codex/models', ...nativeModels)
   app.get('/backend-api/codex/opportunistic/admission', ...notBuilt('optional', 'refuse'))
@@ -71,7 +72,7 @@ const mountNativeTraffic = (app: Hono<AppEnv>): void => {
 const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.post('/v1/responses', ...publicResponses)
   app.post('/v1/responses/', ...publicResponses)
-  app.get('/v1/responses', ...socketsNotBuilt)
+  app.get('/v1/responses', ...publicSocket)
   app.post('/v1/responses/compact', ...publicCompact)
   app.get('/v1/responses/:id', ...notBuilt('optional', 'refuse'))
   app.delete('/v1/responses/:id', ...notBuilt('optional', 'refuse'))

@@ -9,6 +9,7 @@ import type { Bindings } from './bindings.ts'
 import type { Folder } from './cli/open-folder.ts'
 import type { Config } from './env.ts'
 import { AppError } from './errors.ts'
+import { websocket } from './http/websocket.ts'
 import { scheduleJobs } from './jobs/all.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
@@ -85,8 +86,19 @@ export const buildBindings = (world: World): Bindings => {
     resetCredits: new ResetCredits(),
     affinity,
     ledger,
-    plane: { pool, affinity, credentials, upstream, pulse, clock, random: () => random.float(), log },
+    plane: {
+      pool,
+      affinity,
+      credentials,
+      upstream,
+      prefersSockets: (model) => catalog.prefersWebsockets(model),
+      pulse,
+      clock,
+      random: () => random.float(),
+      log,
+    },
     turns: new Set(),
+    sockets: new Set(),
     pulse,
     bodies: new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024),
     sealer,
@@ -151,6 +163,7 @@ export const startServer = (world: World): RunningServer => {
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
     fetch: (request) => app.fetch(request, bindings),
+    websocket,
   })
   bindings.server = server
   bindings.ledger.start()
@@ -163,11 +176,14 @@ export const startServer = (world: World): RunningServer => {
   })
   const drain = async () => {
     bindings.lifecycle.draining = true
+    for (const socket of bindings.sockets) socket.drain()
     await finishTurns(bindings, config.SHUTDOWN_DRAIN_SECONDS * 1000)
+    await farewell(bindings)
     await server.stop(true)
     stopWatching()
     await schedule.stop()
     await bindings.plane.credentials.settled(REFRESH_GRACE_MS)
+    world.dial.close()
     bindings.pool.stop()
     bindings.ledger.stop()
     bindings.views.stop()
@@ -191,4 +207,10 @@ const finishTurns = async ({ turns, clock }: Pick<Bindings, 'turns' | 'clock'>, 
   if (turns.size === 0) return
   for (const turn of turns) turn.abort(new AppError('draining', { retryAfterSeconds: 5 }))
   await clock.sleep(FAREWELL_MS)
+}
+
+/** Sockets close with a code, which takes an answer of the client. */
+const farewell = async ({ sockets, clock }: Pick<Bindings, 'sockets' | 'clock'>): Promise<void> => {
+  const deadline = clock.monotonic() + FAREWELL_MS
+  while (sockets.size > 0 && clock.monotonic() < deadline) await clock.sleep(DRAIN_BEAT_MS)
 }

@@ -32,6 +32,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/http/gates',
     'src/http/handlers',
     'src/http/body',
+    'src/http/request-context',
     'src/http/websocket',
     'src/errors',
     'src/lib',

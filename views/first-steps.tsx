@@ -71,6 +71,7 @@ const codexConfig = (baseUrl: string): string =>
     'name = "Sluice"',
     `base_url = "${baseUrl}/backend-api/codex"`,
     'wire_api = "responses"',
+    'supports_websockets = true',
     'env_key = "SLUICE_API_KEY"',
     `model_catalog_url = "${baseUrl}/backend-api/codex/models"`,
     'capabilities = { remote_compaction = "v2" }',

@@ -1,6 +1,4 @@
 /** Turns an authenticated request with its body into a `Turn`: key policy, affinity, limits. Throws before anything is spent. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { objectOf, textOf } from '../lib/json.ts'
 import type { KeyPolicy } from '../model/key-ring.ts'
@@ -8,10 +6,11 @@ import { costMicros } from '../model/pricing.ts'
 import { estimateTokens, type Reservation, reserve } from '../model/reservations.ts'
 import { forwardable, readTurnState } from '../upstream/headers.ts'
 import { conversationHash } from './affinity.ts'
-import { refuseTurn } from './answer.ts'
+import { refuseTurn } from './begin.ts'
 import { marksOf } from './continuity.ts'
 import { tierName } from './key-policy.ts'
-import { elapsedMs, newTurnLog, type Turn, type TurnBody, type TurnKind } from './turn.ts'
+import { type Arrival, elapsedMs, newTurnLog, type Transport, type Turn, type TurnBody, type TurnKind } from './turn.ts'
+import type { UpstreamSession } from './upstream-session.ts'
 
 export interface Admission {
   route: string
@@ -21,6 +20,12 @@ export interface Admission {
   path: string
   accept: string
   passesDeltas?: boolean
+  /** `http` when absent. */
+  transport?: Transport
+  session?: UpstreamSession
+  /** The `previous_response_id` of a frame. */
+  chain?: string | null
+  restricted?: boolean
   body: TurnBody
   signal: AbortSignal
 }
@@ -29,22 +34,24 @@ export interface Admission {
  * Throws `model_not_allowed` or `model_not_found`, `rate_limit_exceeded`, `invalid_request_error`. A turn that its key
  * refuses leaves a row in the log like any other.
  */
-export const admit = (c: Context<AppEnv>, admission: Admission): Turn => {
-  const { body, isNative } = admission
-  const { key } = c.var.client
+export const admit = (arrival: Arrival, admission: Admission): Turn => {
+  const { body, isNative, kind } = admission
+  const { key } = arrival.client
   const { reasoning, service_tier } = body.json
   const asked: Asked = {
     model: modelOf(body),
     reasoningEffort: nameOf(objectOf(reasoning).effort, 'reasoning.effort'),
     serviceTier: nameOf(service_tier, 'service_tier'),
     tokens: estimateTokens(body.bytes.length),
-    now: c.env.clock.now(),
+    now: arrival.env.clock.now(),
   }
   try {
     if (key) demandAllowed(key, asked, isNative)
-    return newTurn(c, admission, { ...asked, reservation: key ? reserved(key, asked) : NOTHING_RESERVED })
+    const reservation = key && kind !== 'prewarm' ? reserved(key, asked) : NOTHING_RESERVED
+    return newTurn(arrival, admission, { ...asked, reservation })
   } catch (err) {
-    refuseTurn(c, newTurn(c, admission, { ...asked, reservation: NOTHING_RESERVED }), AppError.from(err))
+    const turn = newTurn(arrival, admission, { ...asked, reservation: NOTHING_RESERVED })
+    refuseTurn(arrival.env, turn, AppError.from(err))
     throw err
   }
 }
@@ -65,12 +72,10 @@ const reserved = (key: KeyPolicy, { model, serviceTier, tokens, now }: Asked): R
   return reserve(key, { ...tokens, costMicros: cost, model }, now)
 }
 
-const newTurn = (c: Context<AppEnv>, admission: Admission, asked: Asked & { reservation: Reservation }): Turn => {
-  const { env } = c
+const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reservation: Reservation }): Turn => {
+  const { env, client, requestId, arrivedAt, headers } = arrival
   const { body } = admission
-  const { client, requestId, arrivedAt } = c.var
   const { model, reasoningEffort, serviceTier, tokens, now, reservation } = asked
-  const headers = c.req.raw.headers
   const forwarded = forwardable(headers)
   forwarded['x-request-id'] = requestId
   const turnState = headers.get('x-codex-turn-state')
@@ -79,6 +84,9 @@ const newTurn = (c: Context<AppEnv>, admission: Admission, asked: Asked & { rese
     requestId,
     route: admission.route,
     kind: admission.kind,
+    transport: admission.transport ?? 'http',
+    session: admission.session ?? null,
+    chain: admission.chain ?? null,
     client,
     userAgent: headers.get('user-agent')?.slice(0, MAX_USER_AGENT_CHARS) ?? null,
     model,
@@ -91,7 +99,7 @@ const newTurn = (c: Context<AppEnv>, admission: Admission, asked: Asked & { rese
     turnStateOwner: turnState === null ? null : (readTurnState(turnState)?.owner ?? null),
     conversation: conversationHash(headers, body.json.prompt_cache_key, client.key?.id ?? null),
     ...marksOf(body.json.input),
-    restricted: false,
+    restricted: admission.restricted ?? false,
     settings: env.settings.current(),
     reservation,
     estimate: { inputTokens: tokens.inputTokens },

@@ -4,14 +4,11 @@ import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { tagTurnState } from '../upstream/headers.ts'
-import { attempt } from './attempts.ts'
+import { begin, type Served } from './begin.ts'
 import { type Contract, parsed } from './contracts.ts'
 import { eventStream } from './event-stream.ts'
-import type { Flow, FlowEnd } from './flow.ts'
+import type { Flow } from './flow.ts'
 import { createCollector } from './formats/collect.ts'
-import type { Meter } from './meter.ts'
-import type { Plane } from './plane.ts'
-import { failedEnd, settle, statusOf } from './settle.ts'
 import { ClientGone, type Turn } from './turn.ts'
 
 /** Reverse proxies have a limit before headers where the native client has none, so they go out early then. */
@@ -19,21 +16,16 @@ const EARLY_HEADERS_MS = 10_000
 /** What the server allows an idle connection between requests (`server.ts`). */
 export const IDLE_TIMEOUT_SECONDS = 30
 
-export interface Served {
+export interface Answered extends Served {
   c: Context<AppEnv>
-  turn: Turn
-  /** Ends the turn from outside; its signal is `turn.signal`. */
-  controller: AbortController
-  /** Opens the turn; `attempt` unless the route has a way of its own. */
-  open?: (plane: Plane, turn: Turn) => Promise<Flow>
 }
 
 /** Answers with server-sent events. Throws the `AppError` of a turn that failed before any byte was due. */
-export const answerWithStream = async (served: Served, contract: Contract): Promise<Response> => {
+export const answerWithStream = async (served: Answered, contract: Contract): Promise<Response> => {
   const { c, turn, controller } = served
   const { clock, pulse, server } = c.env
   const sent = { headers: false }
-  const opening = begin(served, sent)
+  const opening = timed(served, begin(served, sent))
   const flow = await inTime(opening, (run) => clock.after(EARLY_HEADERS_MS, run))
   sent.headers = true
   const request = c.req.raw
@@ -54,22 +46,25 @@ export const answerWithStream = async (served: Served, contract: Contract): Prom
 
 /** Answers with one document made from the finished response; no header leaves before it. */
 export const answerWithJson = async (
-  served: Served,
+  served: Answered,
   toDocument: (response: JsonObject) => JsonObject,
 ): Promise<Response> => {
   const { c, turn } = served
-  const flow = await begin(served, { headers: false })
+  const flow = await timed(served, begin(served, { headers: false }))
   const response = await collected(flow)
   if (flow.end?.error) throw flow.end.error
   const document = toDocument(response())
   return Response.json(document, { headers: withExtra(c, answerHeaders(turn, flow)) })
 }
 
-/** The end of a turn that the policy or a limit of its key refused. Its answer is the error itself. */
-export const refuseTurn = (c: Context<AppEnv>, turn: Turn, error: AppError): void => {
-  turn.log.phase = 'auth'
-  settle(c.env, turn, { status: 'error', error, httpStatus: error.status, meter: null })
-  c.header('server-timing', serverTiming(turn))
+/** A turn that fails says in its answer how long each phase took, as one that succeeds does. */
+const timed = async ({ c, turn }: Answered, opening: Promise<Flow>): Promise<Flow> => {
+  try {
+    return await opening
+  } catch (err) {
+    c.header('server-timing', serverTiming(turn))
+    throw err
+  }
 }
 
 /** Reads to the end; the result is what the events make, or throws what they report. */
@@ -84,32 +79,6 @@ const collected = async (flow: Flow): Promise<() => JsonObject> => {
     throw err
   }
   return () => collector.result()
-}
-
-/** Opens the turn and sees to it that it is settled however it ends. */
-const begin = async (served: Served, sent: { headers: boolean }): Promise<Flow> => {
-  const { c, turn, controller, open = attempt } = served
-  const { env } = c
-  const client = c.req.raw.signal
-  const left = () => controller.abort(new ClientGone())
-  client.addEventListener('abort', left, { once: true })
-  if (client.aborted) left()
-  env.turns.add(controller)
-  const ended = (end: FlowEnd, meter: Meter | null) => {
-    env.turns.delete(controller)
-    client.removeEventListener('abort', left) // the native client hangs up after the terminal event: that is no abort
-    settle(env, turn, { ...end, httpStatus: statusOf(end, sent.headers), meter })
-  }
-  try {
-    const flow = await open(env.plane, turn)
-    flow.whenEnded((end) => ended(end, flow.meter))
-    return flow
-  } catch (err) {
-    const error = err instanceof ClientGone ? new AppError('stream_incomplete', { cause: err }) : AppError.from(err)
-    ended(failedEnd(turn, error), null)
-    c.header('server-timing', serverTiming(turn))
-    throw error
-  }
 }
 
 /** The flow, or null when it takes too long; its failure is thrown either way while somebody waits for it. */

@@ -1,9 +1,7 @@
 /** One attempt of a turn on one leased account: opens the upstream, reads up to the commit point, and judges a failure. */
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
-import type { AccountCredentials } from '../upstream/headers.ts'
-import { openTurn } from '../upstream/open.ts'
-import { DocumentStream, SseStream } from '../upstream/stream.ts'
+import { carry, Refused } from './carry.ts'
 import { type Classified, classify, failureFromResponse, failureFromThrown, type UpstreamFailure } from './classify.ts'
 import { bodyFor, withoutReasoning } from './continuity.ts'
 import { readToCommit } from './first-events.ts'
@@ -12,8 +10,6 @@ import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
 import { absorbRateHeaders } from './rate-headers.ts'
 import { elapsedMs, type Turn } from './turn.ts'
-
-const ERROR_BODY_BYTES = 64 * 1024
 
 /** What one attempt failed with. `classified` decides what happens next. */
 export class AttemptFailed extends Error {
@@ -91,33 +87,25 @@ const openAndRead = async (
   turn.log.phase = 'connect'
   const { account } = lease
   const credentials = await untilAborted(plane.credentials.fresh(account.id), controller.signal)
-  const response = await openTurn(plane.upstream, credentials, {
-    path: turn.path,
-    headers: turn.headers,
-    body: dropReasoning ? withoutReasoning(turn) : bodyFor(plane, turn, account.id),
-    accept: turn.accept,
-    attempt: controller,
-    connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
+  const { accessToken } = credentials
+  const bytes = dropReasoning ? withoutReasoning(turn) : bodyFor(plane, turn, account.id)
+  const { headers, stream } = await carry(plane, turn, { account, credentials, bytes, controller }).catch((err) => {
+    throw err instanceof Refused ? refused(plane, account.id, { refusal: err, accessToken }) : err
   })
   turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
-  absorbRateHeaders(plane, account.id, response.headers)
-  const { status, headers, body } = response
-  if (status !== 200 || !body) throw await refused(plane, response, credentials)
+  absorbRateHeaders(plane, account.id, headers)
   turn.log.phase = 'first_event'
-  const stream =
-    turn.accept === 'application/json'
-      ? new DocumentStream(response)
-      : new SseStream(body, plane.clock, turn.passesDeltas)
-  return readToCommit(plane, turn, { lease, stream, controller, headers, accessToken: credentials.accessToken })
+  return readToCommit(plane, turn, { lease, stream, controller, headers, accessToken })
 }
 
-/** The body is read whole: an unread one keeps its connection (runtime note 3.6). */
-const refused = async (plane: Plane, response: Response, credentials: AccountCredentials): Promise<AttemptFailed> => {
-  const text = (await response.text()).slice(0, ERROR_BODY_BYTES)
+interface Refusal {
+  refusal: Refused
+  accessToken: string
+}
+
+const refused = (plane: Plane, accountId: string, { refusal, accessToken }: Refusal): AttemptFailed => {
+  const { status, headers, text } = refusal
   const at = plane.clock.now()
-  return new AttemptFailed(
-    failureFromResponse(response.status, response.headers, text, at),
-    at,
-    credentials.accessToken,
-  )
+  absorbRateHeaders(plane, accountId, headers)
+  return new AttemptFailed(failureFromResponse(status, headers, text, at), at, accessToken)
 }

@@ -2,7 +2,7 @@
  * The one retry loop: until the commit point a failure may go to another account, afterwards nothing is retried
  * (decisions §3 "Commit point", "Attempts").
  */
-import { AppError } from '../errors.ts'
+import { AppError, type Code } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
 import { AttemptFailed, attemptOn } from './attempt-one.ts'
 import { ownerOf, recordedOwner } from './continuity.ts'
@@ -42,6 +42,26 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
 
 /** Serves the turn up to its commit point. Throws the `AppError` the client is to get, or the turn's abort reason. */
 export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(plane, turn)): Promise<Flow> => {
+  try {
+    return await attemptEach(plane, turn, progress)
+  } catch (err) {
+    throw turn.chain !== null && couldServeInFull(err)
+      ? new AppError('previous_response_not_found', { cause: err })
+      : err
+  }
+}
+
+/**
+ * A turn that continues an earlier response is tied to one connection. What fails there, another account may serve from
+ * the whole conversation, which the client sends when it is told that the earlier response is gone (client protocol §5).
+ */
+const couldServeInFull = (err: unknown): boolean =>
+  err instanceof AppError && (err.status === 429 || err.status >= 500) && !STAYS.has(err.code)
+
+/** The end of this process is the same on every connection; a restricted turn fails closed. */
+const STAYS: ReadonlySet<Code> = new Set<Code>(['draining', 'no_security_work_authorized_accounts'])
+
+const attemptEach = async (plane: Plane, turn: Turn, progress: Progress): Promise<Flow> => {
   for (;;) {
     const lease = await leaseFor(plane, turn, progress)
     try {

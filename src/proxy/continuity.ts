@@ -34,6 +34,8 @@ export const marksOf = (input: unknown): InputMarks => {
 
 /** The account the turn should be on; hard when it cannot be read elsewhere. */
 export const ownerOf = (plane: Plane, turn: Turn): SelectionNeeds['owner'] => {
+  const chained = turn.chain === null ? null : (turn.session?.accountAt(plane.clock.monotonic()) ?? null)
+  if (chained !== null) return { id: chained, hard: true }
   const id = issuerOf(plane, turn) ?? conversationOwner(plane, turn)?.accountId ?? recordedOwner(plane, turn)
   return id === null ? null : { id, hard: turn.isAnchored }
 }

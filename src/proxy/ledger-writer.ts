@@ -133,6 +133,9 @@ const keySums = (entries: readonly LedgerEntry[]): Iterable<KeySum> => {
   return sums.values()
 }
 
+/** No fault that anybody sees: the client sends the conversation in full and goes on. */
+const ASKED_TO_RESEND = 'previous_response_not_found'
+
 interface HourSum extends Tokens {
   hour: number
   accountId: string
@@ -148,7 +151,7 @@ interface HourSum extends Tokens {
 const hourSums = (entries: readonly LedgerEntry[]): Iterable<HourSum> => {
   const sums = new Map<string, HourSum>()
   for (const { row, hourModel } of entries) {
-    const { startedAt, accountId, keyId, status, inputTokens, costMicros } = row
+    const { startedAt, accountId, keyId, status, errorCode, inputTokens, costMicros } = row
     const place = {
       hour: startedAt - (startedAt % HOUR_MS),
       accountId: accountId ?? '',
@@ -158,7 +161,7 @@ const hourSums = (entries: readonly LedgerEntry[]): Iterable<HourSum> => {
     const name = `${place.hour}\0${place.accountId}\0${place.keyId}\0${place.model}`
     const sum = sums.get(name) ?? { ...place, requests: 0, errors: 0, cancelled: 0, ...NO_TOKENS, unpriced: 0 }
     sum.requests++
-    if (status === 'error') sum.errors++
+    if (status === 'error' && errorCode !== ASKED_TO_RESEND) sum.errors++
     if (status === 'cancelled') sum.cancelled++
     if ((inputTokens ?? null) !== null && (costMicros ?? null) === null) sum.unpriced++
     addTokens(sum, row)

@@ -12,6 +12,8 @@ export interface Plane {
   affinity: AffinityMap
   credentials: Credentials
   upstream: Upstream
+  /** Whether the catalog says so of the model. */
+  prefersSockets: (model: string) => boolean
   pulse: Pulse
   clock: Clock
   /** In [0,1). */

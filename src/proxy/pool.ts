@@ -24,6 +24,8 @@ export interface LiveAccount extends Candidate {
   /** The rate headers seen last, and when: the same numbers are not taken in over and over. */
   ratePrint: string
   rateSeenAt: number
+  /** Its sockets were refused: until then (ms since epoch) it is asked over HTTP. */
+  httpUntil: number
 }
 
 export interface Lease {
@@ -256,4 +258,5 @@ const newAccount = (id: string, { seen, usage }: { seen: Seen; usage: UsageSnaps
   models: null,
   ratePrint: '',
   rateSeenAt: 0,
+  httpUntil: 0,
 })

@@ -1,4 +1,4 @@
-/** Changes single members of a JSON text at their place, leaving every other byte as the client wrote it. */
+/** Changes single members of a JSON text at their place, or takes them out, leaving every other byte as the client wrote it. */
 import { type Node, parseTree } from 'jsonc-parser'
 import { demandShallow } from './nesting.ts'
 
@@ -22,6 +22,19 @@ export const spliceMembers = (
   let spliced = text
   for (const { offset, length, put } of edits) spliced = spliced.slice(0, offset) + put + spliced.slice(offset + length)
   return encoder.encode(spliced)
+}
+
+/**
+ * Takes top-level members out; the others stay as the client wrote them, separated by commas alone. The caller has parsed
+ * `bytes` as an object before. Throws `invalid_request_error` for one that nests too deep.
+ */
+export const cutMembers = (bytes: Uint8Array<ArrayBuffer>, names: readonly string[]): Uint8Array<ArrayBuffer> => {
+  demandShallow(bytes)
+  const text = utf8.decode(bytes)
+  const members = parseTree(text)?.children ?? []
+  const kept = members.filter((member) => !names.includes(member.children?.[0]?.value))
+  if (kept.length === members.length) return bytes
+  return encoder.encode(`{${kept.map(({ offset, length }) => text.slice(offset, offset + length)).join(',')}}`)
 }
 
 interface Edit {

@@ -1,12 +1,15 @@
 /** Everything one model request is: what was asked, by whom, within which limits, and what has happened to it so far. */
 import type { Client } from '../auth/client-key.ts'
+import type { Bindings } from '../bindings.ts'
 import type { JsonObject } from '../lib/json.ts'
 import type { Reservation } from '../model/reservations.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { BodyHold } from './raw-body.ts'
 import type { Considered } from './select.ts'
+import type { UpstreamSession } from './upstream-session.ts'
 
-export type TurnKind = 'normal' | 'compaction'
+export type TurnKind = 'normal' | 'compaction' | 'prewarm'
+export type Transport = 'http' | 'websocket'
 export type Phase = 'auth' | 'select' | 'connect' | 'first_event' | 'stream' | 'finish'
 
 /** The request towards the upstream. `bytes` is what the client wrote wherever that was possible. */
@@ -15,6 +18,16 @@ export interface TurnBody {
   /** Parsed from `bytes`, for reading only. */
   json: JsonObject
   hold: BodyHold
+}
+
+/** What a turn takes from the request, or the socket, that it came in on. */
+export interface Arrival {
+  env: Bindings
+  headers: Headers
+  client: Client
+  requestId: string
+  /** `clock.monotonic()` */
+  arrivedAt: number
 }
 
 export interface AttemptRecord {
@@ -36,6 +49,12 @@ export interface Turn {
   readonly requestId: string
   readonly route: string
   readonly kind: TurnKind
+  /** How the client came. A body that came on a socket is a frame, and is written as one. */
+  readonly transport: Transport
+  /** The upstream socket of the client's own, kept between turns; null for a client that came over HTTP. */
+  readonly session: UpstreamSession | null
+  /** The earlier response the body continues; only the upstream connection that produced it knows it. */
+  readonly chain: string | null
   readonly client: Client
   readonly userAgent: string | null
   readonly model: string | null
@@ -73,6 +92,8 @@ export interface TurnLog {
   phase: Phase
   attempts: AttemptRecord[]
   accountId: string | null
+  /** Of the attempt that was made last; null before the first. */
+  upstreamTransport: Transport | null
   moved: boolean
   /** Milliseconds from arrival, three decimals. */
   admitMs: number | null
@@ -86,6 +107,7 @@ export const newTurnLog = (): TurnLog => ({
   phase: 'select',
   attempts: [],
   accountId: null,
+  upstreamTransport: null,
   moved: false,
   admitMs: null,
   selectMs: null,

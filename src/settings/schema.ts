@@ -27,7 +27,10 @@ const meta = (
 
 const seconds = (max: number) => z.int().min(1).max(max)
 
+export const TRANSPORTS = ['auto', 'http', 'websocket'] as const
+
 export const Settings = z.strictObject({
+  upstreamStreamTransport: z.enum(TRANSPORTS).meta(meta('routing', 'Upstream stream transport')),
   routingStrategy: z.enum(STRATEGIES).meta(meta('routing', 'Strategy')),
   singleAccountId: z.string().max(255).nullable().meta(meta('routing', 'Account of the single-account strategy')),
   relativeAvailabilityPower: z.number().positive().max(16).meta(meta('routing', 'Relative availability: power')),
@@ -59,6 +62,7 @@ export const SettingsPatch = Settings.partial()
 
 /** Kept apart from the schema: `.default()` would fill every key a PATCH leaves out (measured, zod 4.6). */
 export const DEFAULTS: Settings = {
+  upstreamStreamTransport: 'auto',
   routingStrategy: 'capacity_weighted',
   singleAccountId: null,
   relativeAvailabilityPower: 2,

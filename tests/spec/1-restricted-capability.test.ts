@@ -1,4 +1,4 @@
-/** Spec §1, restricted capability routing: what the header does on each route, after the key and before any account. */
+/** Spec §1, restricted capability routing over HTTP: what the header does on each route, after the key and before any account. */
 import { describe, expect, test } from 'bun:test'
 import { app as service } from '../../src/app.ts'
 import { type RouteRow, routeTable } from '../../src/http/route-table.ts'
@@ -32,7 +32,6 @@ const FILED: Record<string, readonly string[]> = {
     'DELETE /v1/responses/:id',
     'GET /v1/responses/:id/input_items',
   ],
-  'Responses WebSockets, which are not served yet': ['GET /backend-api/codex/responses', 'GET /v1/responses'],
   'compact fallback': ['POST /backend-api/codex/responses/compact', 'POST /v1/responses/compact'],
   'control, admission and warmup': [
     'GET /backend-api/codex/opportunistic/admission',
@@ -75,6 +74,8 @@ const FILED: Record<string, readonly string[]> = {
     'GET /v1/realtime',
   ],
 }
+/** The one transport that serves restricted turns (`1-restricted-sockets.test.ts`). */
+const NARROWED = ['GET /backend-api/codex/responses', 'GET /v1/responses']
 const LOCAL = [
   'GET /backend-api/codex/models',
   'GET /v1/models',
@@ -151,8 +152,17 @@ describe('§1 restricted 3: the header always needs a valid key', () => {
 
 describe('§1 restricted 5: refused on every transport but the Responses WebSocket', () => {
   test('every model route is filed under a class of the rule', () => {
-    const filed = [...Object.values(FILED).flat(), ...LOCAL]
+    const filed = [...Object.values(FILED).flat(), ...NARROWED, ...LOCAL]
     expect(modelRows.map(nameOf).toSorted()).toEqual(filed.toSorted())
+  })
+
+  test('each row says so itself: refused, narrowed or local', () => {
+    const said = (restriction: RouteRow['capability']) =>
+      modelRows.filter(({ capability }) => capability === restriction).map(nameOf)
+    expect(said('refuse').toSorted()).toEqual(Object.values(FILED).flat().toSorted())
+    expect(said('narrow').toSorted()).toEqual(NARROWED.toSorted())
+    expect(said('local').toSorted()).toEqual(LOCAL.toSorted())
+    expect(modelRows.filter(({ capability }) => capability === null).map(nameOf)).toEqual([])
   })
 
   for (const [group, routes] of Object.entries(FILED))
@@ -183,15 +193,6 @@ describe('§1 restricted 5: refused on every transport but the Responses WebSock
 })
 
 describe('§1 restricted 6: still available with the header', () => {
-  test('the rows that route no upstream account are marked as such', () => {
-    expect(
-      modelRows
-        .filter(({ capability }) => capability === 'local')
-        .map(nameOf)
-        .toSorted(),
-    ).toEqual(LOCAL.toSorted())
-  })
-
   test.each(['/v1/models', '/backend-api/codex/models', '/v1/usage', '/v1/reset-credit'])(
     'GET %s with a key',
     async (path) => {

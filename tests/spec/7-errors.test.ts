@@ -4,14 +4,15 @@ import type { Hono } from 'hono'
 import type { AppEnv } from '../../src/bindings.ts'
 import { AppError, CODES, type Code } from '../../src/errors.ts'
 import { probe } from '../http/probe.ts'
+import { CAPABILITY, create, type Ground, ground, open } from '../sockets/ground.ts'
 import { codexBody, eventsOf, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import type { TestSocket } from '../support/socket-client.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import { dashboardProblem, modelProblem, problemAt } from './problems.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
 const PUBLIC = 'POST /v1/responses'
 const HELLO = { model: 'gpt-5.5', input: 'hello' }
-const CAPABILITY = 'x-codex-lb-required-capability'
 
 interface Provocation {
   options?: TestOptions
@@ -21,8 +22,10 @@ interface Provocation {
   status: number
 }
 
-/** Codes that nobody can provoke over HTTP until people can sign in, or sockets are served. */
-type Later = 'permission_required' | 'read_only_access' | 'step_up_required' | 'no_security_work_authorized_accounts'
+/** Codes that nobody can provoke until people can sign in. */
+type Later = 'permission_required' | 'read_only_access' | 'step_up_required'
+/** Codes of turns that no other transport has: they come as an error frame. */
+type OnSocket = 'turn_in_progress' | 'no_security_work_authorized_accounts'
 
 const turn = (app: TestApp, headers: Record<string, string> = {}) => app.ask(NATIVE, { json: codexBody(), headers })
 
@@ -48,7 +51,7 @@ const dashboard = (route: string, json?: unknown, more: Record<string, unknown> 
   path: route.split(' ')[1] ?? '',
 })
 
-const PROVOCATIONS: Record<Exclude<Code, Later>, Provocation> = {
+const PROVOCATIONS: Record<Exclude<Code, Later | OnSocket>, Provocation> = {
   invalid_request_error: { ask: (app) => app.ask(NATIVE, { json: [] }), path: '/backend-api', status: 400 },
   validation_error: { ...dashboard('PATCH /api/settings', { capacityWaitSeconds: 'soon' }), status: 422 },
   malformed_json: { ask: (app) => app.ask(PUBLIC, { body: '{"model":' }), path: '/v1', status: 400 },
@@ -85,6 +88,17 @@ const PROVOCATIONS: Record<Exclude<Code, Later>, Provocation> = {
     status: 400,
   },
   invalid_ip: { ...dashboard('POST /api/firewall/ips', { ipAddress: '300.1.1.1' }), status: 400 },
+  upgrade_required: {
+    options: { settings: { upstreamStreamTransport: 'http' } },
+    ask: (app) => app.ask('GET /backend-api/codex/responses', { headers: { upgrade: 'websocket' } }),
+    path: '/backend-api',
+    status: 426,
+  },
+  bad_upgrade: {
+    ask: (app) => app.ask('GET /v1/responses', { headers: { upgrade: 'websocket' } }),
+    path: '/v1',
+    status: 400,
+  },
   invalid_api_key: {
     options: { settings: { apiKeyAuthEnabled: true } },
     ask: (app) => turn(app),
@@ -241,6 +255,27 @@ const PROVOCATIONS: Record<Exclude<Code, Later>, Provocation> = {
   },
 }
 
+const ON_SOCKET: Record<OnSocket, { status: number; say: (service: Ground) => Promise<TestSocket> }> = {
+  turn_in_progress: {
+    status: 409,
+    say: async (service) => {
+      service.members[0]?.sim.next({ silence: { afterEvents: 0 } })
+      const socket = await open(service)
+      for (let turns = 0; turns < 3; turns++) socket.send(create())
+      return socket
+    },
+  },
+  no_security_work_authorized_accounts: {
+    status: 503,
+    say: async (service) => {
+      const headers = { authorization: `Bearer ${service.key().key}`, [CAPABILITY]: 'trusted_cyber' }
+      const socket = await open(service, { headers })
+      socket.send(create())
+      return socket
+    },
+  },
+}
+
 const withKey = (app: TestApp, input: Parameters<TestApp['key']>[0] = {}): Record<string, string> => ({
   authorization: `Bearer ${app.key(input).key}`,
 })
@@ -266,6 +301,21 @@ describe('§7 every code can be reached, with its status and its envelope', () =
       expect([problem.code, response.status]).toEqual([code, status])
       expect(response.headers.get('x-request-id')).toBeString()
       expect(problem.message).toMatch(/^.{5,}$/)
+    })
+})
+
+describe('§7 the codes of sockets come as an error frame with the status, in the same envelope', () => {
+  for (const [code, { status, say }] of Object.entries(ON_SOCKET))
+    test(code, async () => {
+      await using service = ground()
+      const socket = await say(service)
+      const { type, ...frame } = await socket.next()
+      expect(type).toBe('error')
+      expect(frame).toMatchObject({
+        status,
+        error: { code, message: expect.stringMatching(/^.{5,}$/), type: expect.any(String), param: null },
+      })
+      socket.terminate()
     })
 })
 

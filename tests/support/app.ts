@@ -64,10 +64,14 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
   /** Set by a test to look at a call that leaves, or to make it fail before it does. */
   const wire: { before: ((url: string, init: RequestInit) => void) | null } = { before: null }
   const dial: Dial = {
-    ...createDial({}, ((url: string, init: RequestInit) => {
-      wire.before?.(url, init)
-      return upstream.fetch(url, init)
-    }) as typeof fetch), // as: the dialler calls it with these two only
+    ...createDial(
+      {},
+      ((url: string, init: RequestInit) => {
+        wire.before?.(url, init)
+        return upstream.fetch(url, init)
+      }) as typeof fetch, // as: the dialler calls it with these two only
+      { trustsSocketEnvironment: true, random },
+    ),
     canConnect: async () => true,
   }
   const build = (): Bindings =>
@@ -91,7 +95,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
   const wanted = typeof accounts === 'number' ? Array.from({ length: accounts }, () => ({})) : accounts
   const members = wanted.map(addAccount)
   const change = (patch: Partial<Settings>) => commit(db, (tx) => writeSettings(tx, patch, { now: clock.now() }))
-  if (Object.keys(settings).length > 0) change(settings)
+  change({ upstreamStreamTransport: 'http', ...settings }) // no socket can be dialled in process; `live.ts` dials them
 
   const ask = async (route: string, { json, body, headers = {}, peer = '127.0.0.1', signal }: Ask = {}) => {
     const [method, path] = route.split(' ')

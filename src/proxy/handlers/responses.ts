@@ -1,6 +1,6 @@
 /** `POST /backend-api/codex/responses`, always a stream and never rewritten, and `POST /v1/responses`, normalised first. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../../bindings.ts'
+import type { Client } from '../../auth/client-key.ts'
+import type { Bindings } from '../../bindings.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import type { JsonObject } from '../../lib/json.ts'
@@ -30,7 +30,7 @@ export const nativeResponses = createHandlers(clientKey('optional'), restricted(
     passesDeltas: true,
     body,
   })
-  return answerWithStream(served, nativeContract(contractOptions(c)))
+  return answerWithStream(served, nativeContract(contractOptions(c.env, c.var.client)))
 })
 
 export const publicResponses = createHandlers(clientKey('optional'), restricted('refuse'), longLived, async (c) => {
@@ -51,7 +51,7 @@ export const publicResponses = createHandlers(clientKey('optional'), restricted(
     body,
   })
   return wantsStream
-    ? answerWithStream(served, publicContract(contractOptions(c)))
+    ? answerWithStream(served, publicContract(contractOptions(c.env, c.var.client)))
     : answerWithJson(served, (response) => response)
 })
 
@@ -67,9 +67,9 @@ export const spliced = (raw: RawBody, members: JsonObject): RawBody => {
   return { bytes: spliceMembers(raw.bytes, members), json: { ...raw.json, ...members }, hold: raw.hold }
 }
 
-export const contractOptions = (c: Context<AppEnv>): ContractOptions => ({
-  createdAt: Math.floor(c.env.clock.now() / 1000),
-  hidesQuota: c.var.client.key !== null && c.env.settings.current().hideUpstreamQuotaFromApiKeys,
+export const contractOptions = ({ clock, settings }: Bindings, { key }: Client): ContractOptions => ({
+  createdAt: Math.floor(clock.now() / 1000),
+  hidesQuota: key !== null && settings.current().hideUpstreamQuotaFromApiKeys,
 })
 
 /** Runs `work`, and gives the body's share of the memory back when it throws. */

@@ -1,25 +1,27 @@
 /** What every model route does before its own work: refuse while draining, read the body, lift the idle limit, build the turn. */
 import type { Context } from 'hono'
-import type { AppEnv } from '../../bindings.ts'
+import type { AppEnv, Bindings } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { createMiddleware } from '../../http/handlers.ts'
 import { type Admission, admit } from '../admit.ts'
-import { IDLE_TIMEOUT_SECONDS, type Served } from '../answer.ts'
+import { type Answered, IDLE_TIMEOUT_SECONDS } from '../answer.ts'
 import { demandShallow } from '../nesting.ts'
 import { type RawBody, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
+import { elapsedMs } from '../turn.ts'
 
 /**
  * Refuses while there is no room for a turn, and gives the connection its idle limit back after any answer but a stream,
  * which does so itself at its end: a limit that stays lifted keeps an unused connection for ever (runtime note 2.1).
  */
 export const longLived = createMiddleware(async (c, next) => {
-  demandOpen(c)
+  demandOpen(c.env)
   await next()
   if (!c.res.headers.get('content-type')?.startsWith('text/event-stream'))
     c.env.server?.timeout(c.req.raw, IDLE_TIMEOUT_SECONDS)
 })
 
-const demandOpen = ({ env: { lifecycle, turns } }: Context<AppEnv>): void => {
+/** Throws `draining` or `busy`. */
+export const demandOpen = ({ lifecycle, turns }: Pick<Bindings, 'lifecycle' | 'turns'>): void => {
   if (lifecycle.draining) throw new AppError('draining', { retryAfterSeconds: 5 })
   if (turns.size >= lifecycle.maxTurns) throw new AppError('busy', { retryAfterSeconds: 2 })
 }
@@ -38,13 +40,18 @@ export const readTurnBody = async (
 }
 
 /** Admits, or gives the body back and throws. */
-export const admitTurn = (c: Context<AppEnv>, admission: Omit<Admission, 'signal'>): Served => {
+export const admitTurn = (c: Context<AppEnv>, admission: Omit<Admission, 'signal'>): Answered => {
   const controller = new AbortController()
+  const { env, req } = c
+  const { client, requestId, arrivedAt } = c.var
   try {
-    demandOpen(c) // again: reading the body took its time
-    return { c, turn: admit(c, { ...admission, signal: controller.signal }), controller }
+    demandOpen(env) // again: reading the body took its time
+    const arrival = { env, headers: req.raw.headers, client, requestId, arrivedAt }
+    const turn = admit(arrival, { ...admission, signal: controller.signal })
+    return { c, env, turn, controller, left: req.raw.signal }
   } catch (err) {
     admission.body.hold.release()
+    c.header('server-timing', `admit;dur=${elapsedMs(arrivedAt, env.clock.monotonic()).toFixed(3)}`)
     throw err
   }
 }

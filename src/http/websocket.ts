@@ -1,0 +1,20 @@
+/** Hands what happens on a socket to its session. hono's own helper knows neither `drain` nor headers for the 101. */
+import type { SocketSession } from '../proxy/socket-session.ts'
+
+/** Of one frame; the runtime closes with 1009 above it (decisions §3 "Turns on a socket"). */
+const MAX_FRAME_BYTES = 128 * 1024 * 1024
+/** What may be queued for a client that does not read; sessions stop sending long before. */
+const MAX_QUEUED_BYTES = 16 * 1024 * 1024
+/** The runtime pings before it runs out, so that only dead connections end by it. */
+const DEAD_AFTER_SECONDS = 120
+
+export const websocket: Bun.WebSocketHandler<SocketSession> = {
+  maxPayloadLength: MAX_FRAME_BYTES,
+  backpressureLimit: MAX_QUEUED_BYTES,
+  idleTimeout: DEAD_AFTER_SECONDS,
+  perMessageDeflate: false,
+  open: (ws) => ws.data.opened(ws),
+  message: (ws, data) => ws.data.received(data),
+  drain: (ws) => ws.data.drained(),
+  close: (ws) => ws.data.closed(),
+}

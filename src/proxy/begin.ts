@@ -1,0 +1,49 @@
+/** Opens an admitted turn and sees to it that it is settled however it ends, whoever reads its flow. */
+import type { Bindings } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { attempt } from './attempts.ts'
+import type { Flow, FlowEnd } from './flow.ts'
+import type { Meter } from './meter.ts'
+import type { Plane } from './plane.ts'
+import { failedEnd, settle, statusOf } from './settle.ts'
+import { ClientGone, type Turn } from './turn.ts'
+
+export interface Served {
+  env: Bindings
+  turn: Turn
+  /** Ends the turn from outside; its signal is `turn.signal`. */
+  controller: AbortController
+  /** Aborts when the client's connection is gone. */
+  left: AbortSignal
+  /** Opens the turn; `attempt` unless the route has a way of its own. */
+  open?: (plane: Plane, turn: Turn) => Promise<Flow>
+}
+
+/** `sent.headers` is read at the end: headers that are out already say 200. Throws the `AppError` of a turn that failed before its commit point. */
+export const begin = async (served: Served, sent: { headers: boolean }): Promise<Flow> => {
+  const { env, turn, controller, left, open = attempt } = served
+  const leave = () => controller.abort(new ClientGone())
+  left.addEventListener('abort', leave, { once: true })
+  if (left.aborted) leave()
+  env.turns.add(controller)
+  const ended = (end: FlowEnd, meter: Meter | null) => {
+    env.turns.delete(controller)
+    left.removeEventListener('abort', leave) // the native client hangs up after the terminal event: that is no abort
+    settle(env, turn, { ...end, httpStatus: statusOf(end, sent.headers), meter })
+  }
+  try {
+    const flow = await open(env.plane, turn)
+    flow.whenEnded((end) => ended(end, flow.meter))
+    return flow
+  } catch (err) {
+    const error = err instanceof ClientGone ? new AppError('stream_incomplete', { cause: err }) : AppError.from(err)
+    ended(failedEnd(turn, error), null)
+    throw error
+  }
+}
+
+/** The end of a turn that the policy or a limit of its key refused. Its answer is the error itself. */
+export const refuseTurn = (env: Bindings, turn: Turn, error: AppError): void => {
+  turn.log.phase = 'auth'
+  settle(env, turn, { status: 'error', error, httpStatus: error.status, meter: null })
+}

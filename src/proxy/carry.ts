@@ -1,0 +1,145 @@
+/** Carries one attempt to the upstream, over the transport that fits it, up to the point where the upstream has taken it. */
+import { AppError } from '../errors.ts'
+import type { AccountCredentials } from '../upstream/headers.ts'
+import { connect, openTurn, socketUrl } from '../upstream/open.ts'
+import { HandshakeRefused, type UpstreamSocket } from '../upstream/socket.ts'
+import { DocumentStream, SseStream, type UpstreamStream } from '../upstream/stream.ts'
+import { asFrame, asRequest, handshakeHeaders, requestHeaders } from './frame-body.ts'
+import type { Plane } from './plane.ts'
+import type { LiveAccount } from './pool.ts'
+import { PrewarmStream } from './prewarm.ts'
+import { transportFor } from './transport.ts'
+import type { Turn } from './turn.ts'
+
+export interface Load {
+  account: LiveAccount
+  credentials: AccountCredentials
+  /** The body for this account, in the form the client wrote it in. */
+  bytes: Uint8Array<ArrayBuffer>
+  /** Ends the attempt. */
+  controller: AbortController
+}
+
+export interface Carried {
+  /** Of the answer, or of the handshake that led to it. */
+  headers: Headers
+  stream: UpstreamStream
+}
+
+/** The upstream answered, with an error status. */
+export class Refused extends Error {
+  override readonly name = 'Refused'
+
+  constructor(
+    readonly status: number,
+    readonly headers: Headers,
+    readonly text: string,
+  ) {
+    super(`status ${status}`)
+  }
+}
+
+/** Rejects with `Refused`, with what the transport throws, or with `previous_response_not_found` where the chain of the turn is lost. */
+export const carry = async (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
+  const wanted = transportFor(turn, {
+    bytes: load.bytes.length,
+    isAccountOnHttp: load.account.httpUntil > plane.clock.now(),
+    modelPrefersSockets: turn.model !== null && plane.prefersSockets(turn.model),
+  })
+  if (wanted === 'http') return overHttp(plane, turn, load)
+  turn.log.upstreamTransport = 'websocket'
+  const socket = await socketFor(plane, turn, load)
+  return socket ? overSocket(turn, load, socket) : overHttp(plane, turn, load)
+}
+
+const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controller }: Load): Promise<Carried> => {
+  if (turn.chain !== null) throw new AppError('previous_response_not_found')
+  if (turn.kind === 'prewarm') return prewarmed(plane, turn)
+  turn.log.upstreamTransport = 'http'
+  const response = await openTurn(plane.upstream, credentials, {
+    path: turn.path,
+    headers: requestHeaders(turn),
+    body: asRequest(turn, bytes),
+    accept: turn.accept,
+    attempt: controller,
+    connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
+  })
+  const { status, headers, body } = response
+  if (status !== 200 || !body) throw await refusedBy(response)
+  const stream =
+    turn.accept === 'application/json'
+      ? new DocumentStream(response)
+      : new SseStream(body, plane.clock, turn.passesDeltas)
+  return { headers, stream }
+}
+
+/** HTTP has no prewarm: asked there, the upstream would answer it in full. */
+const prewarmed = ({ clock }: Plane, turn: Turn): Carried => {
+  turn.log.upstreamTransport = null
+  const createdAt = Math.floor(clock.now() / 1000)
+  const stream = new PrewarmStream({ id: turn.id.replace(/^trn/, 'resp'), createdAt, model: turn.model })
+  return { headers: new Headers(), stream }
+}
+
+const ERROR_BODY_BYTES = 64 * 1024
+
+/** The body is read whole: an unread one keeps its connection (runtime note 3.6). */
+const refusedBy = async (response: Response): Promise<Refused> =>
+  new Refused(response.status, response.headers, (await response.text()).slice(0, ERROR_BODY_BYTES))
+
+/** A client of HTTP has its socket for this turn only, a client on a socket for as long as it stays there. */
+const overSocket = (turn: Turn, { account, bytes, controller }: Load, socket: UpstreamSocket): Carried => {
+  const { session } = turn
+  const { signal } = controller
+  const stream = socket.turn(asFrame(turn, bytes), (isClean) => {
+    if (!isClean) return // it is down, or going down
+    if (session) session.keep(socket, account.id)
+    else socket.close()
+  })
+  const abort = () => stream.cancel(signal.reason)
+  signal.addEventListener('abort', abort, { once: true }) // what fetch does by itself
+  if (signal.aborted) abort()
+  return { headers: socket.headers, stream }
+}
+
+/** The session's socket, or a new one; null when the turn is to go by HTTP instead. */
+const socketFor = async (plane: Plane, turn: Turn, load: Load): Promise<UpstreamSocket | null> => {
+  const { account, credentials, controller } = load
+  const kept = turn.session?.take(account.id, plane.clock.monotonic())
+  if (kept) return kept
+  if (turn.chain !== null) throw new AppError('previous_response_not_found')
+  try {
+    return await connect(plane.upstream, credentials, {
+      path: turn.path,
+      headers: handshakeHeaders(turn),
+      attempt: controller,
+      connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
+    })
+  } catch (err) {
+    if (controller.signal.aborted) throw err
+    if (err instanceof HandshakeRefused && !NO_SOCKETS_HERE.has(err.status))
+      throw new Refused(err.status, err.headers, err.body)
+    if (!(err instanceof HandshakeRefused) && wouldBypassProxy(plane, turn)) throw err
+    noteNoSockets(plane, account, err)
+    return null
+  }
+}
+
+/** What a service, or something on the way to it, says that lets no sockets through; 426 is the service's own word for it. */
+const NO_SOCKETS_HERE: ReadonlySet<number> = new Set([403, 404, 405, 426, 501])
+const ON_HTTP_MS = 10 * 60_000
+
+/** A proxy for sockets alone that is down: what cannot pass it must not go around it (spec §1.11). */
+const wouldBypassProxy = ({ upstream: { dial, baseUrl } }: Plane, { path }: Turn): boolean =>
+  dial.isProxied(socketUrl(baseUrl, path)) && !dial.isProxied(baseUrl + path)
+
+/** A handshake that got no answer at all may have met a proxy that knows no sockets; HTTP tells at once whether that was it. */
+const noteNoSockets = ({ clock, log }: Plane, account: LiveAccount, err: unknown): void => {
+  const isRefused = err instanceof HandshakeRefused
+  if (isRefused) account.httpUntil = clock.now() + ON_HTTP_MS
+  log.info('the upstream takes no socket; going by HTTP', {
+    account: account.id,
+    status: isRefused ? err.status : 0,
+    err,
+  })
+}

@@ -1,0 +1,50 @@
+/** One turn in its two written forms: the body of a POST and the `response.create` frame of a socket (client protocol §5). */
+import { type JsonObject, objectOf } from '../lib/json.ts'
+import { cutMembers, spliceMembers } from './splice.ts'
+import type { Turn } from './turn.ts'
+
+const LITE_HEADER = 'x-openai-internal-codex-responses-lite'
+/** On a socket the marker travels in the frame, because one connection serves models of both kinds. */
+const LITE_METADATA = `ws_request_header_${LITE_HEADER.replaceAll('-', '_')}`
+const SOCKETS_BETA = 'responses_websockets=2026-02-06'
+
+type Bytes = Uint8Array<ArrayBuffer>
+
+/** The body as a frame. One that came as a frame leaves as it came. */
+export const asFrame = (turn: Turn, bytes: Bytes): Bytes => {
+  if (turn.transport === 'websocket') return bytes
+  const metadata = objectOf(turn.body?.json.client_metadata)
+  const isLite = turn.headers[LITE_HEADER] === 'true'
+  return spliceMembers(bytes, {
+    type: 'response.create',
+    ...(isLite && { client_metadata: { ...metadata, [LITE_METADATA]: 'true' } }),
+  })
+}
+
+/** The body of a POST: without what means something on a socket only. */
+export const asRequest = (turn: Turn, bytes: Bytes): Bytes =>
+  turn.transport === 'http' ? bytes : cutMembers(bytes, ['type', 'generate', 'previous_response_id'])
+
+/** For a handshake: it speaks the protocol's version, and the frames say which of them are lite. */
+export const handshakeHeaders = ({ headers }: Turn): Record<string, string> => {
+  const { [LITE_HEADER]: _lite, ...kept } = headers
+  return { ...kept, 'openai-beta': [...otherBetas(headers), SOCKETS_BETA].join(', ') }
+}
+
+/** For a POST, also of a client whose headers came with a handshake. */
+export const requestHeaders = ({ headers, transport, body }: Turn): Record<string, string> => {
+  if (transport === 'http') return headers
+  const kept: Record<string, string> = { ...headers, 'openai-beta': otherBetas(headers).join(', ') }
+  if (kept['openai-beta'] === '') delete kept['openai-beta']
+  if (isLiteFrame(body?.json)) kept[LITE_HEADER] = 'true'
+  return kept
+}
+
+const isLiteFrame = (json: JsonObject | undefined): boolean => objectOf(json?.client_metadata)[LITE_METADATA] === 'true'
+
+/** `responses=experimental` is the older way to ask for what sockets are (proxy surface §5.3). */
+const otherBetas = (headers: Turn['headers']): string[] =>
+  (headers['openai-beta'] ?? '')
+    .split(',')
+    .map((beta) => beta.trim())
+    .filter((beta) => beta !== '' && beta !== 'responses=experimental' && !beta.startsWith('responses_websockets='))

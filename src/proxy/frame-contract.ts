@@ -1,0 +1,59 @@
+/** What a client on a socket is sent of a turn: the same events as over HTTP, one text frame each. */
+import { type AppError, openAiError } from '../errors.ts'
+import { eventData, type SseEvent } from '../lib/sse.ts'
+import { type Contract, type ContractOptions, nativeContract, publicContract } from './contracts.ts'
+import type { Meter } from './meter.ts'
+
+export interface FrameContract {
+  /** One frame for each event that is for this client. */
+  frames(events: readonly SseEvent[], meter: Meter): string[]
+  /** The one terminal event of a turn that began and could not be finished. */
+  failed(err: AppError, meter: Meter): string
+  /** Sent when nothing else was for a while; null: a ping does. */
+  readonly keepalive: string | null
+}
+
+const KEEPALIVE = JSON.stringify({ type: 'codex.keepalive' })
+
+/** Events leave as they came; only an `error`, which the native client would not take for an end, is written anew. */
+export const nativeFrames = (options: ContractOptions): FrameContract => {
+  const contract = nativeContract(options)
+  return {
+    frames: (events, meter) =>
+      meter.terminal === 'error' || options.hidesQuota
+        ? translated(contract, events, meter)
+        : events.flatMap(({ type, data }) => (type === null || data === null ? [] : [data])),
+    failed: (err, meter) => textOf(contract.fail(err, meter)),
+    keepalive: KEEPALIVE,
+  }
+}
+
+export const publicFrames = (options: ContractOptions): FrameContract => {
+  const contract = publicContract(options)
+  return {
+    frames: (events, meter) => translated(contract, events, meter),
+    failed: (err, meter) => textOf(contract.fail(err, meter)),
+    keepalive: null,
+  }
+}
+
+/** One event at a time, because each is a frame. */
+const translated = (contract: Contract, events: readonly SseEvent[], meter: Meter): string[] =>
+  events.flatMap((event) => {
+    if (event.type === null) return []
+    const bytes = contract.write([event], meter)
+    return bytes === null ? [] : [textOf(bytes)]
+  })
+
+const textOf = (bytes: Uint8Array): string => eventData(bytes) ?? ''
+
+/** A refusal on a socket; the client reads `status` and `headers` as if it had asked over HTTP (client protocol §5). */
+export const errorFrame = (err: AppError): string => {
+  const { retryAfterSeconds } = err.extra
+  return JSON.stringify({
+    type: 'error',
+    status: err.status,
+    error: openAiError(err),
+    ...(retryAfterSeconds !== undefined && { headers: { 'retry-after': String(retryAfterSeconds) } }),
+  })
+}

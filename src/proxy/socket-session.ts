@@ -1,0 +1,237 @@
+/**
+ * One downstream socket for as long as it lives: its turns, one at a time with one that waits, its upstream socket, its
+ * keepalives, and its end. What a turn is, and how it is tried and settled, is the same as over HTTP.
+ */
+import { authenticateClient, type Client, type Knock } from '../auth/client-key.ts'
+import type { Bindings } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { parseFrame } from './client-frames.ts'
+import { errorFrame, type FrameContract } from './frame-contract.ts'
+import type { Create, Prewarm } from './socket-create.ts'
+import { SocketTurn } from './socket-turn.ts'
+import { ClientGone } from './turn.ts'
+import { UpstreamSession } from './upstream-session.ts'
+
+/** Of a socket between turns (decisions §3 "Time limits"). */
+const IDLE_MS = 60 * 60_000
+const KEEPALIVE_MS = 8000
+/** A client that reads nothing for so long is given up. */
+const STALLED_MS = 30_000
+
+/** Close codes (RFC 6455 §7.4.1 and its registry): idle, too slow, a fault of ours, restarting. 1009 is sent by the runtime. */
+const CLOSE = {
+  idle: { code: 1001, reason: 'Idle' },
+  slow: { code: 1013, reason: 'The client does not read' },
+  fault: { code: 1011, reason: 'Internal error' },
+  draining: { code: 1012, reason: 'The server is restarting' },
+} as const
+
+/** What stays the same from the handshake on. */
+export interface Handshake {
+  env: Bindings
+  headers: Headers
+  route: string
+  isNative: boolean
+  /** The restricted pool was asked for; holds for the life of the socket. */
+  isRestricted: boolean
+  /** To ask again at each turn whether the client may still come in. */
+  knock: Omit<Knock, 'keyAuthEnabled' | 'now'>
+  contract: (client: Client) => FrameContract
+}
+
+/** `Bun.serve` calls these; a throw there would end the process (runtime note 2.6). */
+export class SocketSession {
+  readonly handshake: Handshake
+  readonly upstream = new UpstreamSession()
+  /** Aborts when the client is gone. */
+  readonly #gone = new AbortController()
+  #ws: Bun.ServerWebSocket<SocketSession> | null = null
+  #turn: SocketTurn | null = null
+  #waiting: Create | null = null
+  #isRestricted: boolean
+  /** Kept for the next turn. */
+  prewarm: Prewarm | null = null
+  #lastSentAt = 0
+  #idleSince = 0
+  /** While the client does not read: resolves when it does again. */
+  #stalled: PromiseWithResolvers<void> | null = null
+  #unwatch = () => {}
+
+  constructor(handshake: Handshake) {
+    this.handshake = handshake
+    this.#isRestricted = handshake.isRestricted
+  }
+
+  get gone(): AbortSignal {
+    return this.#gone.signal
+  }
+
+  get isRestricted(): boolean {
+    return this.#isRestricted
+  }
+
+  restrict(): void {
+    this.#isRestricted = true
+  }
+
+  opened(ws: Bun.ServerWebSocket<SocketSession>): void {
+    const { env } = this.handshake
+    this.#ws = ws
+    this.#idleSince = env.clock.monotonic()
+    env.sockets.add(this)
+    this.#unwatch = env.pulse.watch((now) => this.#beat(now))
+    if (env.lifecycle.draining) this.drain()
+  }
+
+  closed(): void {
+    const { env } = this.handshake
+    env.sockets.delete(this)
+    this.#unwatch()
+    this.#ws = null
+    this.#dropWaiting()
+    this.#gone.abort(new ClientGone())
+    this.upstream.end()
+    this.drained()
+  }
+
+  /** The client has read what was queued. */
+  drained(): void {
+    this.#stalled?.resolve()
+  }
+
+  received(data: string | Buffer): void {
+    try {
+      if (typeof data !== 'string') throw new AppError('invalid_request_error', { message: 'Frames must be text.' })
+      const frame = parseFrame(data)
+      if (frame.type === 'response.interrupt') this.#turn?.interrupt()
+      else if (frame.type === 'response.create') this.#accept({ frame, ...this.#charged(data) })
+    } catch (err) {
+      this.#refuse(err)
+    }
+  }
+
+  /** Bytes of the frame, and their share of the memory for bodies. Throws `busy`. */
+  #charged(data: string): Omit<Create, 'frame'> {
+    const { bodies } = this.handshake.env
+    const bytes = Buffer.from(data)
+    const hold = bodies.open(bytes.length)
+    bodies.grow(hold, bytes.length)
+    return { bytes, hold }
+  }
+
+  #accept(create: Create): void {
+    if (!this.#turn) this.#start(create)
+    else if (!this.#waiting) this.#waiting = create
+    else {
+      create.hold.release()
+      throw new AppError('turn_in_progress')
+    }
+  }
+
+  #start(create: Create): void {
+    const turn = new SocketTurn(this, create)
+    this.#turn = turn
+    this.#lastSentAt = this.handshake.env.clock.monotonic()
+    turn.run().then(
+      () => this.#next(),
+      (err: unknown) => {
+        this.handshake.env.log.error('a turn on a socket failed', { err })
+        this.#close('fault')
+      },
+    )
+  }
+
+  #next(): void {
+    this.#turn = null
+    this.#idleSince = this.handshake.env.clock.monotonic()
+    const waiting = this.#waiting
+    this.#waiting = null
+    if (waiting) this.#start(waiting)
+    else if (this.handshake.env.lifecycle.draining) this.#close('draining')
+  }
+
+  /** No new turn after this: an idle socket is closed now, a busy one after its turn. */
+  drain(): void {
+    if (!this.#turn) this.#close('draining')
+  }
+
+  /**
+   * The client as it stands now: its key may have been revoked since the handshake. `isAsking` for the restricted pool needs
+   * a key, whatever is asked for. Throws as the handshake does.
+   */
+  client({ isAsking }: { isAsking: boolean }): Client {
+    const { env, knock } = this.handshake
+    if (!env.firewall.allows(knock.ip)) throw new AppError('ip_forbidden')
+    return authenticateClient({
+      ...knock,
+      need: this.#isRestricted || isAsking ? 'always' : knock.need,
+      keyAuthEnabled: env.settings.current().apiKeyAuthEnabled,
+      now: env.clock.now(),
+    })
+  }
+
+  /** Resolves when the client can take more; at once, and as undefined, when it reads along. Rejects with `ClientGone`. */
+  send(texts: readonly string[]): Promise<void> | undefined {
+    const ws = this.#ws
+    if (!ws) return Promise.reject(new ClientGone())
+    this.#lastSentAt = this.handshake.env.clock.monotonic()
+    let isFull = false
+    ws.cork(() => {
+      for (const text of texts) {
+        const sent = ws.send(text)
+        if (sent === 0) return this.#giveUp() // it was not taken: a hole in the stream must not go unnoticed
+        if (sent === -1) isFull = true
+      }
+    })
+    if (!this.#ws) return Promise.reject(new ClientGone())
+    return isFull && ws.getBufferedAmount() > 0 ? this.#untilDrained() : undefined
+  }
+
+  async #untilDrained(): Promise<void> {
+    const stalled = this.#stalled ?? Promise.withResolvers<void>()
+    if (!this.#stalled) {
+      this.#stalled = stalled
+      const cancel = this.handshake.env.clock.after(STALLED_MS, () => this.#giveUp())
+      void stalled.promise.then(cancel)
+    }
+    await stalled.promise
+    this.#stalled = null
+    if (!this.#ws) throw new ClientGone()
+  }
+
+  /** The runtime tells of an end only when the peer has answered, and this one does not. */
+  #giveUp(): void {
+    const ws = this.#ws
+    this.#close('slow')
+    ws?.terminate()
+    this.closed()
+  }
+
+  #refuse(err: unknown): void {
+    this.send([errorFrame(AppError.from(err))])?.catch(() => {}) // who is gone needs no refusal
+  }
+
+  #beat(now: number): void {
+    if (!this.#turn) {
+      if (now - this.#idleSince >= IDLE_MS) this.#close('idle')
+      return
+    }
+    if (now - this.#lastSentAt < KEEPALIVE_MS || this.#stalled) return
+    const { keepalive } = this.#turn
+    this.#lastSentAt = now
+    if (keepalive === null) this.#ws?.ping()
+    else this.send([keepalive])?.catch(() => {}) // as in #refuse
+  }
+
+  #dropWaiting(): void {
+    this.#waiting?.hold.release()
+    this.#waiting = null
+  }
+
+  #close(why: keyof typeof CLOSE): void {
+    const ws = this.#ws
+    this.#ws = null
+    this.#dropWaiting()
+    ws?.close(CLOSE[why].code, CLOSE[why].reason)
+  }
+}

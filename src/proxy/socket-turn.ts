@@ -1,0 +1,140 @@
+/** One turn on a downstream socket, from its `response.create` frame to the one event or frame that ends it. */
+import { AppError } from '../errors.ts'
+import { admit } from './admit.ts'
+import { begin } from './begin.ts'
+import type { Flow } from './flow.ts'
+import { errorFrame, type FrameContract } from './frame-contract.ts'
+import { demandOpen } from './handlers/turn-route.ts'
+import { MAX_PREWARM_BYTES } from './prewarm.ts'
+import { type Create, demandsCapability, mentionsCapability, nativeBody, publicBody } from './socket-create.ts'
+import type { SocketSession } from './socket-session.ts'
+import { ClientGone, type Turn } from './turn.ts'
+
+const RESPONSES_PATH = '/codex/responses'
+
+export class SocketTurn {
+  readonly #session: SocketSession
+  readonly #create: Create
+  readonly #controller = new AbortController()
+  #contract: FrameContract | null = null
+  #flow: Flow | null = null
+  #isInterrupted = false
+
+  constructor(session: SocketSession, create: Create) {
+    this.#session = session
+    this.#create = create
+  }
+
+  get keepalive(): string | null {
+    return this.#contract?.keepalive ?? null
+  }
+
+  /** The client takes the turn back: the upstream is cut off and the turn ends as incomplete. */
+  interrupt(): void {
+    this.#isInterrupted = true
+    this.#controller.abort(new ClientGone())
+  }
+
+  /** Serves the turn. Rejects for faults of our own only. */
+  async run(): Promise<void> {
+    try {
+      await this.#serve()
+    } catch (err) {
+      this.#create.hold.release()
+      if (this.#session.gone.aborted) return
+      await this.#session.send([this.#ending(err)])?.catch(() => {}) // gone meanwhile
+    }
+  }
+
+  async #serve(): Promise<void> {
+    const { turn, contract } = this.#admitted()
+    const { env } = this.#session.handshake
+    const sent = { headers: false }
+    const served = { env, turn, controller: this.#controller, left: this.#session.gone }
+    const flow = await begin(served, sent)
+    this.#flow = flow
+    sent.headers = true
+    try {
+      for (let events = await flow.next(); events !== null; events = await flow.next()) {
+        const wait = this.#session.send(contract.frames(events, flow.meter))
+        if (wait) await wait
+      }
+    } catch (err) {
+      if (err instanceof ClientGone) flow.cancel()
+      else flow.fail(AppError.from(err)) // a fault of our own must not keep the account's slot
+      throw err
+    }
+    if (flow.meter.terminal === null) throw new ClientGone() // taken back
+    this.#remember(turn, flow)
+  }
+
+  /** Everything is asked again that was asked at the handshake. */
+  #admitted(): { turn: Turn; contract: FrameContract } {
+    const { env, isNative, route, headers, contract } = this.#session.handshake
+    const { frame } = this.#create
+    const arrivedAt = env.clock.monotonic()
+    demandOpen(env)
+    const client = this.#session.client({ isAsking: mentionsCapability(frame) })
+    if (demandsCapability(frame)) this.#session.restrict()
+    this.#contract = contract(client)
+    const { body, chain } = (isNative ? nativeBody : publicBody)(this.#create, client.key, this.#session.prewarm)
+    if (chain !== null && !this.#canContinue(arrivedAt))
+      throw new AppError('previous_response_not_found', { param: 'previous_response_id' })
+    const turn = admit(
+      { env, headers, client, requestId: env.random.id('req'), arrivedAt },
+      {
+        route,
+        kind: frame.generate === false ? 'prewarm' : 'normal',
+        isNative,
+        path: RESPONSES_PATH,
+        accept: 'text/event-stream',
+        transport: 'websocket',
+        session: this.#session.upstream,
+        chain,
+        restricted: this.#session.isRestricted,
+        body,
+        signal: this.#controller.signal,
+      },
+    )
+    return { turn, contract: this.#contract }
+  }
+
+  /** Whether the upstream connection stands, and its account may serve what is asked now: a restriction may have come. */
+  #canContinue(now: number): boolean {
+    const { upstream, isRestricted, handshake } = this.#session
+    const accountId = upstream.accountAt(now)
+    if (accountId === null) return false
+    return !isRestricted || (handshake.env.pool.get(accountId)?.securityWorkAuthorized ?? false)
+  }
+
+  /** A prewarm that no upstream knows goes ahead of the turn that continues it. */
+  #remember(turn: Turn, flow: Flow): void {
+    const { frame, bytes } = this.#create
+    this.#session.prewarm = null
+    const isOurs = turn.kind === 'prewarm' && turn.log.upstreamTransport === null
+    if (!isOurs || flow.meter.responseId === null || bytes.length > MAX_PREWARM_BYTES) return
+    const input = Array.isArray(frame.input) ? frame.input : []
+    this.#session.prewarm = { id: flow.meter.responseId, input }
+  }
+
+  /** Before the first event an error frame, which the client reads as a status; afterwards the terminal event. */
+  #ending(err: unknown): string {
+    const flow = this.#flow
+    if (this.#isInterrupted) return interruptedEvent(flow?.meter.responseId ?? null, flow?.meter.events ?? 0)
+    const error = AppError.from(err)
+    return flow && this.#contract ? this.#contract.failed(error, flow.meter) : errorFrame(error)
+  }
+}
+
+const interruptedEvent = (id: string | null, sequenceNumber: number): string =>
+  JSON.stringify({
+    type: 'response.incomplete',
+    sequence_number: sequenceNumber,
+    response: {
+      ...(id !== null && { id }),
+      object: 'response',
+      status: 'incomplete',
+      incomplete_details: { reason: 'interrupted' },
+      output: [],
+    },
+  })

@@ -1,0 +1,59 @@
+/** Which transport carries a turn upstream: the setting, and under `auto` what the client and its model speak best (spec §1.10). */
+import { isObject, objectsOf } from '../lib/json.ts'
+import type { Transport, Turn } from './turn.ts'
+
+/** The service takes no frame above 16 MiB (client protocol §14); under `auto` there is room left for what we add. */
+const MAX_FRAME_BYTES = 16 * 1024 * 1024
+const MAX_AUTO_FRAME_BYTES = 14 * 1024 * 1024
+
+export interface Circumstances {
+  bytes: number
+  /** The account's sockets were refused a short while ago. */
+  isAccountOnHttp: boolean
+  modelPrefersSockets: boolean
+}
+
+export const transportFor = (turn: Turn, { bytes, isAccountOnHttp, modelPrefersSockets }: Circumstances): Transport => {
+  const setting = keyWish(turn) ?? turn.settings.upstreamStreamTransport
+  const canUseSocket = turn.accept === 'text/event-stream' && bytes <= MAX_FRAME_BYTES && !isAccountOnHttp
+  if (setting === 'http' || !canUseSocket) return 'http'
+  // A client on a socket continues responses that only an upstream socket knows, so it stays on one wherever it can.
+  if (setting === 'websocket' || turn.transport === 'websocket') return 'websocket'
+  if (bytes > MAX_AUTO_FRAME_BYTES || hasImages(turn)) return 'http'
+  return modelPrefersSockets || isNative(turn.headers) ? 'websocket' : 'http'
+}
+
+/** A key may decide for its clients that come over HTTP; one on a socket would lose what it continues. */
+const keyWish = ({ client, transport }: Turn): Transport | null => {
+  const wish = transport === 'http' ? client.key?.transport : null
+  if (wish === 'always_http') return 'http'
+  return wish === 'always_websocket' ? 'websocket' : null
+}
+
+const NATIVE_ORIGINATORS: ReadonlySet<string> = new Set([
+  'Codex Desktop',
+  'codex_atlas',
+  'codex_chatgpt_desktop',
+  'codex_cli_rs',
+  'codex_exec',
+  'codex_sdk_ts',
+  'codex_vscode',
+])
+const NATIVE_HEADERS = ['x-codex-turn-state', 'x-codex-turn-metadata', 'x-codex-beta-features'] as const
+
+/** Proxy surface §9.7. */
+const isNative = (headers: Turn['headers']): boolean =>
+  NATIVE_ORIGINATORS.has(headers.originator ?? '') || NATIVE_HEADERS.some((name) => headers[name] !== undefined)
+
+/** Input images weigh megabytes, and image generation answers with them. */
+const hasImages = ({ body }: Turn): boolean => {
+  if (!body) return false
+  const { tools, input } = body.json
+  return (
+    objectsOf(tools).some(({ type }) => type === 'image_generation') ||
+    objectsOf(input).some(({ content, output }) => isImageList(content) || isImageList(output))
+  )
+}
+
+const isImageList = (parts: unknown): boolean =>
+  Array.isArray(parts) && parts.some((part) => isObject(part) && part.type === 'input_image')

@@ -1,0 +1,241 @@
+/** What happens to a session when its account changes under it, when the handshake upstream is refused, and when nobody is left. */
+import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { accounts } from '../../db/schema/accounts.ts'
+import { deleteAccount, pauseAccount } from '../../src/model/accounts.ts'
+import { type Fault, faults } from '../support/upstream/faults.ts'
+import {
+  ACTOR,
+  CAPABILITY,
+  create,
+  expectCompleted,
+  expectNothingLeft,
+  following,
+  type Ground,
+  ground,
+  idOf,
+  leave,
+  open,
+  prefer,
+  refusalOf,
+  until,
+  write,
+} from './ground.ts'
+
+const LOST = [400, 'previous_response_not_found'] as const
+const inAnHour = () => Date.now() + 3_600_000
+const servedBy = ({ rows, members }: Ground) =>
+  rows()
+    .filter(({ status }) => status === 'ok')
+    .map(({ accountId }) => members.findIndex(({ id }) => id === accountId))
+
+/** Two accounts; the first is asked before the second and has served one turn of the socket. */
+const begun = async () => {
+  const service = ground({ accounts: 2 })
+  prefer(service, service.members[0]!.id) // there are two
+  const socket = await open(service)
+  const events = await socket.turn(create())
+  expectCompleted(events)
+  return { service, socket, id: idOf(events), [Symbol.asyncDispose]: () => service.stop() }
+}
+
+const losses: [name: string, lose: (service: Ground) => void][] = [
+  ['is exhausted', ({ members }) => members[0]?.sim.always(faults.usageLimit({ resetsAt: inAnHour() }))],
+  [
+    'is exhausted, said inside the stream',
+    ({ members }) => members[0]?.sim.always({ failAfterCreated: { code: 'usage_limit_reached', message: 'Used up' } }),
+  ],
+  ['is overloaded', ({ members }) => members[0]?.sim.always({ ...faults.overloaded(), on: 'responses' })],
+  ['was paused', (service) => void write(service, (tx) => pauseAccount(tx, service.members[0]!.id, ACTOR))],
+  ['was deleted', (service) => write(service, (tx) => deleteAccount(tx, service.members[0]!.id, ACTOR))],
+]
+
+describe('between two turns the account', () => {
+  test.each(losses)(
+    '%s: a chained turn is asked for in full, and the other account serves that',
+    async (_name, lose) => {
+      await using session = await begun()
+      const { service, socket, id } = session
+      lose(service)
+      expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+      const events = await socket.turn(create('everything'))
+      expectCompleted(events)
+      expectCompleted(await socket.turn(following(idOf(events))))
+      const last = service.upstream.requests.at(-1)
+      expect(last?.account).toBe(service.members[1]!.sim.chatgptAccountId)
+      await leave(service, socket)
+      await expectNothingLeft(service)
+    },
+  )
+
+  test.each(losses)('%s: a turn in full is served by the other one, unseen', async (_name, lose) => {
+    await using session = await begun()
+    const { service, socket } = session
+    lose(service)
+    expectCompleted(await socket.turn(create()))
+    expect(service.upstream.requests.at(-1)?.account).toBe(service.members[1]!.sim.chatgptAccountId)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('is exhausted and the only one: the client is told the truth, chained or not', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    const id = idOf(await socket.turn(create()))
+    const resetsAt = inAnHour()
+    service.members[0]?.sim.always(faults.usageLimit({ resetsAt }))
+    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    const events = await socket.turn(create())
+    expect(refusalOf(events)).toEqual([429, 'usage_limit_reached'])
+    expect(events[0]).toMatchObject({
+      error: { type: 'usage_limit_reached', resets_at: Math.floor(resetsAt / 1000) },
+    })
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('has a token that ran out: it is renewed, unseen', async () => {
+    await using service = ground()
+    service.members[0]?.sim.expireAccessToken()
+    const socket = await open(service)
+    expectCompleted(await socket.turn(create()))
+    expect(service.upstream.handshakes.map(({ status }) => status)).toEqual([401, 101])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})
+
+describe('the upstream socket of a session', () => {
+  test('stays while its account does, and is closed when another one is chosen', async () => {
+    await using session = await begun()
+    const { service, socket } = session
+    expectCompleted(await socket.turn(create()))
+    prefer(service, service.members[1]!.id)
+    write(service, (tx) =>
+      tx.update(accounts).set({ routingPolicy: 'normal' }).where(eq(accounts.id, service.members[0]!.id)).run(),
+    )
+    service.bindings.pool.reload()
+    expectCompleted(await socket.turn(create()))
+    expect(servedBy(service)).toEqual([0, 0, 1])
+    await until('the first closed', () => service.upstream.openSockets === 1)
+    expect(service.upstream.handshakes).toMatchObject([{ closed: { code: 1000 } }, { closed: null }])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('is replaced when the restriction comes', async () => {
+    await using session = await begun()
+    const { service, socket, id } = session
+    const { key } = service.key()
+    const restricted = await open(service, { headers: { authorization: `Bearer ${key}` } })
+    expectCompleted(await restricted.turn(create()))
+    const authorised = service.members[1]!.id
+    write(service, (tx) =>
+      tx.update(accounts).set({ securityWorkAuthorized: true }).where(eq(accounts.id, authorised)).run(),
+    )
+    service.bindings.pool.reload()
+    const demanding = { client_metadata: { [CAPABILITY]: 'trusted_cyber' } }
+    expectCompleted(await restricted.turn(create('now', demanding)))
+    expectCompleted(await restricted.turn(create('and ever after')))
+    expectCompleted(await socket.turn(following(id)))
+    expect(servedBy(service)).toEqual([0, 0, 1, 1, 0])
+    await leave(service, socket, restricted)
+    await expectNothingLeft(service)
+  })
+
+  test('has its own for each downstream socket', async () => {
+    await using service = ground()
+    const sockets = [await open(service), await open(service), await open(service)]
+    for (const events of await Promise.all(sockets.map((socket) => socket.turn(create())))) expectCompleted(events)
+    expect(service.upstream.openSockets).toBe(3)
+    await leave(service, ...sockets)
+    await expectNothingLeft(service)
+  })
+
+  test('closes with the client, also in the middle of a turn', async () => {
+    await using service = ground()
+    const sockets = [await open(service), await open(service)]
+    expectCompleted(await sockets[0]!.turn(create()))
+    service.members[0]?.sim.next({ silence: { afterEvents: 3 } })
+    sockets[1]!.send(create())
+    await sockets[1]!.next(({ type }) => type === 'response.output_item.added')
+    await leave(service, ...sockets)
+    await expectNothingLeft(service)
+  })
+})
+
+describe('a handshake upstream that is refused', () => {
+  const toHttp: [name: string, fault: Fault][] = [
+    ['426', { status: 426, body: { detail: 'Upgrade Required' } }],
+    ['403 of something in between', faults.forbiddenHtml()],
+    ['404', { status: 404, body: { detail: 'Not Found' } }],
+    ['405', { status: 405, body: {} }],
+    ['501', { status: 501, body: '' }],
+    ['a reset', { reset: true }],
+  ]
+  test.each(toHttp)('%s: the turn goes by HTTP, unseen', async (_name, fault) => {
+    await using service = ground()
+    service.members[0]?.sim.always({ ...fault, on: 'handshake' })
+    const socket = await open(service)
+    expectCompleted(await socket.turn(create()))
+    expect(service.rows()).toMatchObject([
+      { transport: 'websocket', upstreamTransport: 'http', status: 'ok', attempts: 1 },
+    ])
+    expect(service.upstream.requests.map(({ method }) => method)).toEqual(['POST'])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('429: the account is exhausted, another one serves', async () => {
+    await using service = ground({ accounts: 2 })
+    prefer(service, service.members[0]!.id)
+    service.members[0]?.sim.always({ ...faults.usageLimit({ resetsAt: inAnHour() }), on: 'handshake' })
+    const socket = await open(service)
+    expectCompleted(await socket.turn(create()))
+    expect(servedBy(service)).toEqual([1])
+    expect(service.bindings.pool.get(service.members[0]!.id)?.state.status).toBe('rate_limited')
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('500: the account is asked again, then another one', async () => {
+    await using service = ground({ accounts: 2 })
+    prefer(service, service.members[0]!.id)
+    service.members[0]?.sim.always({ ...faults.serverError(), on: 'handshake' })
+    const socket = await open(service)
+    expectCompleted(await socket.turn(create()))
+    expect(service.attemptRows().map(({ upstreamStatus }) => upstreamStatus)).toEqual([500, 500, 500, 200])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})
+
+describe('nobody is there', () => {
+  test('without accounts: an error frame that says when to come back', async () => {
+    await using service = ground({ accounts: 0 })
+    const socket = await open(service)
+    const events = await socket.turn(create())
+    expect(refusalOf(events)).toEqual([503, 'no_accounts'])
+    expect(events[0]).toMatchObject({ headers: { 'retry-after': expect.stringMatching(/^\d+$/) } })
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('an upstream 401 is never shown', async () => {
+    await using service = ground()
+    service.members[0]?.sim.revoke()
+    const socket = await open(service)
+    expect(refusalOf(await socket.turn(create()))).toEqual([502, 'upstream_auth_failed'])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('an upstream that stays silent before the first event is given up in time', async () => {
+    await using service = ground({ settings: { firstEventTimeoutSeconds: 1, commitTimeoutSeconds: 1 } })
+    service.members[0]?.sim.always({ silence: { afterEvents: 1 } })
+    const socket = await open(service)
+    expect(refusalOf(await socket.turn(create()))).toEqual([504, 'upstream_timeout'])
+    await expectNothingLeft(service)
+    await leave(service, socket)
+  })
+})

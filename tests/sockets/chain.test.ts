@@ -1,0 +1,239 @@
+/** Turns that go on from an earlier response: on the connection that knows it, after a prewarm, and where nobody knows it. */
+import { describe, expect, test } from 'bun:test'
+import type { TestSocket } from '../support/socket-client.ts'
+import {
+  create,
+  expectCompleted,
+  expectNothingLeft,
+  following,
+  ground,
+  idOf,
+  leave,
+  NATIVE,
+  open,
+  PUBLIC,
+  prewarm,
+  refusalOf,
+  until,
+} from './ground.ts'
+
+const ROUTES = [NATIVE, PUBLIC]
+const LOST = [400, 'previous_response_not_found'] as const
+
+/** A served turn; gives its response id. */
+const serve = async (socket: TestSocket, frame: Record<string, unknown>): Promise<string> => {
+  const events = await socket.turn(frame)
+  expectCompleted(events)
+  return idOf(events)
+}
+
+describe('on one connection', () => {
+  test.each(ROUTES)('%s: three turns, one upstream socket, each knows the one before', async (path) => {
+    await using service = ground({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
+    const socket = await open(service, { path })
+    const first = await serve(socket, create('one'))
+    const second = await serve(socket, following(first, 'two'))
+    await serve(socket, following(second, 'three'))
+    const { requests, handshakes } = service.upstream
+    expect(handshakes).toHaveLength(1)
+    expect(requests.map(({ connection }) => connection)).toEqual([1, 1, 1])
+    expect(requests.map(({ body }) => (body as { previous_response_id?: string }).previous_response_id)).toEqual([
+      undefined,
+      first,
+      second,
+    ])
+    expect(new Set(service.rows().map(({ accountId }) => accountId)).size).toBe(1)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('a frame leaves as the client wrote it, byte for byte', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    const written = JSON.stringify(create('wörtlich \\u00e9 1e2'), null, 2)
+    expectCompleted(await socket.turn(written))
+    expect(service.upstream.requests[0]?.bodyText).toBe(written)
+    await leave(service, socket)
+  })
+
+  test('a frame that names no earlier response by null is a turn of its own', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    await serve(socket, create('x', { previous_response_id: null }))
+    expect(service.upstream.requests[0]?.body).not.toHaveProperty('previous_response_id')
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('a prewarm goes upstream, and its id is good for the next turn', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    const warm = await serve(socket, prewarm())
+    await serve(socket, following(warm))
+    const { requests, handshakes } = service.upstream
+    expect([handshakes.length, requests.length]).toEqual([1, 2])
+    expect(service.rows()).toMatchObject([
+      { kind: 'prewarm', upstreamTransport: 'websocket', status: 'ok' },
+      { kind: 'normal', upstreamTransport: 'websocket', status: 'ok' },
+    ])
+    await leave(service, socket)
+  })
+
+  test('a new conversation on the same socket needs no earlier one', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    await serve(socket, create('one'))
+    await serve(socket, create('two'))
+    expect(service.upstream.handshakes).toHaveLength(1)
+    await leave(service, socket)
+  })
+})
+
+describe('the earlier response is gone: said in-band, and everything sent again is served', () => {
+  test.each(ROUTES)('%s: an id nobody ever gave, with and without an upstream socket', async (path) => {
+    await using service = ground()
+    const socket = await open(service, { path })
+    expect(refusalOf(await socket.turn(following('resp_unknown')))).toEqual([...LOST])
+    expect(service.upstream.handshakes).toEqual([])
+    await serve(socket, create())
+    expect(refusalOf(await socket.turn(following('resp_unknown')))).toEqual([...LOST])
+    await serve(socket, create())
+    expect(service.upstream.handshakes).toHaveLength(1)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('an id of another socket', async () => {
+    await using service = ground()
+    const [one, other] = [await open(service), await open(service)]
+    const id = await serve(one, create())
+    await serve(other, create())
+    expect(refusalOf(await other.turn(following(id)))).toEqual([...LOST])
+    await serve(one, following(id))
+    await leave(service, one, other)
+  })
+
+  test.each(['close', 'drop'] as const)('the upstream socket has ended meanwhile (%s)', async (how) => {
+    await using service = ground()
+    if (how === 'close') service.members[0]?.sim.next({ closeIdle: { code: 1001 } })
+    const socket = await open(service)
+    const id = await serve(socket, create())
+    if (how === 'drop') service.upstream.closeSockets(1011)
+    await until('the upstream socket gone', () => service.upstream.openSockets === 0)
+    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    await serve(socket, create())
+    expect(service.upstream.handshakes).toHaveLength(2)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('the upstream socket breaks under the turn that goes on', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    const id = await serve(socket, create())
+    service.members[0]?.sim.next({ close: { code: 1011, afterEvents: 1 } })
+    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    await serve(socket, create())
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('the turn before went by HTTP', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    service.change({ upstreamStreamTransport: 'http' })
+    const id = await serve(socket, create())
+    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    service.change({ upstreamStreamTransport: 'auto' })
+    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    await serve(socket, following(await serve(socket, create())))
+    expect(service.rows().map(({ upstreamTransport, status }) => `${upstreamTransport} ${status}`)).toContain('http ok')
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('the turn before went over a socket, and the transport is http now', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    const id = await serve(socket, create())
+    service.change({ upstreamStreamTransport: 'http' })
+    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    await serve(socket, create())
+    expect(service.upstream.requests.map(({ method }) => method)).toEqual(['WS', 'POST'])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})
+
+describe('a prewarm where no upstream socket stands is answered here, and goes ahead of the turn that follows it', () => {
+  const texts = (body: unknown) =>
+    (body as { input: { content: { text: string }[] }[] }).input.map(({ content }) => content[0]?.text)
+
+  for (const path of ROUTES)
+    test(`${path}: the transport is http`, async () => {
+      await using service = ground()
+      const socket = await open(service, { path })
+      service.change({ upstreamStreamTransport: 'http' })
+      const warm = await serve(socket, prewarm())
+      expect(service.upstream.requests).toEqual([])
+      await serve(socket, following(warm, 'go'))
+      expect(texts(service.upstream.requests[0]?.body)).toEqual(['warm', 'go'])
+      expect(service.rows()).toMatchObject([
+        { kind: 'prewarm', upstreamTransport: null, status: 'ok', inputTokens: 0, outputTokens: 0 },
+        { kind: 'normal', upstreamTransport: 'http', status: 'ok' },
+      ])
+      await leave(service, socket)
+      await expectNothingLeft(service)
+    })
+
+  test('the account is on HTTP after a 426', async () => {
+    await using service = ground()
+    service.members[0]?.sim.always({ on: 'handshake', status: 426, body: { detail: 'Upgrade Required' } })
+    const socket = await open(service)
+    const warm = await serve(socket, prewarm())
+    await serve(socket, following(warm, 'go'))
+    await serve(socket, create())
+    expect(service.upstream.handshakes).toHaveLength(1)
+    expect(texts(service.upstream.requests[0]?.body)).toEqual(['warm', 'go'])
+    expect(service.upstream.requests.map(({ method }) => method)).toEqual(['POST', 'POST'])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('the turn that follows may go over a socket again', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    service.change({ upstreamStreamTransport: 'http' })
+    const warm = await serve(socket, prewarm())
+    service.change({ upstreamStreamTransport: 'websocket' })
+    const id = await serve(socket, following(warm, 'go'))
+    expect(service.upstream.requests).toMatchObject([{ method: 'WS' }])
+    expect(texts(service.upstream.requests[0]?.body)).toEqual(['warm', 'go'])
+    expect(service.upstream.requests[0]?.body).not.toHaveProperty('previous_response_id')
+    await serve(socket, following(id))
+    await leave(service, socket)
+  })
+
+  test('it is good for one turn, on its own socket, and only with a list to join', async () => {
+    await using service = ground()
+    const [socket, other] = [await open(service), await open(service)]
+    service.change({ upstreamStreamTransport: 'http' })
+    const warm = await serve(socket, prewarm())
+    expect(refusalOf(await other.turn(following(warm)))).toEqual([...LOST])
+    expect(refusalOf(await socket.turn(following(warm, '', { input: 'text' })))).toEqual([400, 'invalid_request_error'])
+    await serve(socket, following(warm))
+    expect(refusalOf(await socket.turn(following(warm)))).toEqual([...LOST])
+    await leave(service, socket, other)
+    await expectNothingLeft(service)
+  })
+
+  test('one of more than 1 MiB is not kept', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    service.change({ upstreamStreamTransport: 'http' })
+    const warm = await serve(socket, create('w'.repeat(1024 * 1024 + 1), { generate: false }))
+    expect(refusalOf(await socket.turn(following(warm)))).toEqual([...LOST])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})

@@ -1,0 +1,88 @@
+/** The ways in which either side of a socket dies, or the ground shifts, while turns are under way. */
+import type { Fault } from '../support/upstream/faults.ts'
+import { faults } from '../support/upstream/faults.ts'
+import type { Random } from './fuzz-plan.ts'
+import { pick, upTo } from './fuzz-plan.ts'
+import type { Ground } from './ground.ts'
+
+/** A client that can be cut off from outside, at any point of what it does. */
+export interface Victim {
+  cut: ((how: 'terminates' | 'closes') => void) | null
+}
+
+interface Scene {
+  random: Random
+  service: Ground
+  victims: readonly Victim[]
+}
+
+type Kill = (scene: Scene) => void
+
+/** Does one of them. */
+export const killSomething = (scene: Scene): void => pick(scene.random, KILLS)(scene)
+
+const terminateClient: Kill = ({ random, victims }) => pick(random, victims).cut?.('terminates')
+const closeClient: Kill = ({ random, victims }) => pick(random, victims).cut?.('closes')
+
+/** Of all accounts at once, between turns and in the middle of them. */
+const closeUpstreams: Kill = ({ random, service }) =>
+  service.upstream.closeSockets(pick(random, [1000, 1001, 1011, 1012]))
+
+/** Meets the next turn of an account. */
+const breakUpstream: Kill = ({ random, service }) => {
+  const afterEvents = upTo(random, 12)
+  pick(random, service.members).sim.next(
+    pick<Fault>(random, [
+      { close: { code: 1011, afterEvents } },
+      { terminate: { afterEvents } },
+      { dropAfter: { events: afterEvents, how: 'reset' } },
+      { binaryFrame: { afterEvents } },
+      { closeIdle: { code: 1001 } },
+      { reset: true },
+      { on: 'handshake', reset: true },
+    ]),
+  )
+}
+
+const failAccount: Kill = ({ random, service }) => {
+  const { sim } = pick(random, service.members)
+  if (random() < 0.2) sim.expireAccessToken()
+  else
+    sim.next(
+      pick<Fault>(random, [
+        faults.usageLimit({ resetsAt: Date.now() + 3_600_000 }),
+        faults.rateLimited(1),
+        faults.serverError(),
+        faults.unauthorized(),
+        { failAfterCreated: { code: 'usage_limit_reached', message: 'The usage limit has been reached' } },
+        { on: 'handshake', ...faults.overloaded() },
+        { on: 'handshake', status: 426, body: 'Upgrade Required' },
+      ]),
+    )
+}
+
+const flipTransport: Kill = ({ random, service }) =>
+  service.change({ upstreamStreamTransport: pick(random, ['auto', 'auto', 'websocket', 'http'] as const) })
+
+const flipKeyDemand: Kill = ({ random, service }) => service.change({ apiKeyAuthEnabled: random() < 0.5 })
+
+const pauseAccount: Kill = ({ random, service }) => {
+  const { id } = pick(random, service.members)
+  const isActive = service.bindings.pool.get(id)?.state.status === 'active'
+  if (isActive) service.bindings.pool.apply(id, { kind: 'pause', at: Date.now() })
+}
+
+const KILLS: readonly Kill[] = [
+  terminateClient,
+  terminateClient,
+  terminateClient,
+  closeClient,
+  closeUpstreams,
+  closeUpstreams,
+  breakUpstream,
+  breakUpstream,
+  failAccount,
+  flipTransport,
+  flipKeyDemand,
+  pauseAccount,
+]

@@ -1,0 +1,76 @@
+/** Either side is killed at random points under load; then every book balances and everybody is served again. */
+import { expect, test } from 'bun:test'
+import { SEED, seededRandom } from '../support/property.ts'
+import { live, type Tally } from './chaos-client.ts'
+import { killSomething, type Victim } from './chaos-kills.ts'
+import { makeAnswer, upTo } from './fuzz-plan.ts'
+import { create, endsOf, open, typesOf } from './ground.ts'
+import {
+  expectBalance,
+  KEPT_DESCRIPTORS,
+  openDescriptors,
+  revive,
+  sizeOf,
+  startTrial,
+  type Trial,
+  withSeedNamed,
+} from './trial.ts'
+
+const KILLS = sizeOf('SOCKET_KILLS', 100)
+/** After each the clients leave and the books must balance. */
+const ROUND_KILLS = 50
+const CLIENTS = 12
+const MOST_BETWEEN_KILLS_MS = 30
+const REVIVE_EVERY = 5
+
+test(
+  `${KILLS} kills under load, seed ${SEED}`,
+  async () => {
+    await withSeedNamed(async () => {
+      const trial = startTrial()
+      await using service = trial.service
+      const random = seededRandom(SEED)
+      service.upstream.script(() => makeAnswer(random))
+      const tally: Tally = { completed: 0, failed: 0, overHttp: 0, cut: 0 }
+      let afterFirst: number | null = null
+      for (let killed = 0; killed < KILLS; killed += ROUND_KILLS) {
+        await round(trial, { random, tally, kills: Math.min(ROUND_KILLS, KILLS - killed) })
+        service.change({ upstreamStreamTransport: 'auto', apiKeyAuthEnabled: false })
+        for (const { sim } of service.members) sim.clearFaults()
+        revive(service)
+        await expectServed(trial)
+        await expectBalance(trial)
+        afterFirst ??= openDescriptors()
+      }
+      if (afterFirst !== null) expect((openDescriptors() ?? 0) - afterFirst).toBeLessThan(KEPT_DESCRIPTORS)
+      expect(tally.completed).toBeGreaterThan(KILLS) // there was load
+      expect(tally.cut).toBeGreaterThan(0)
+    })
+  },
+  60_000 + KILLS * 100,
+)
+
+const round = async (
+  trial: Trial,
+  { random, tally, kills }: { random: () => number; tally: Tally; kills: number },
+): Promise<void> => {
+  const { service } = trial
+  const victims = Array.from({ length: CLIENTS }, (): Victim => ({ cut: null }))
+  let left = kills
+  const clients = victims.map((victim) => live(trial, { random, victim, tally, isOver: () => left === 0 }))
+  const killer = async () => {
+    for (; left > 0; left--) {
+      await Bun.sleep(upTo(random, MOST_BETWEEN_KILLS_MS))
+      killSomething({ random, service, victims })
+      if (left % REVIVE_EVERY === 0) revive(service)
+    }
+  }
+  await Promise.all([killer(), ...clients])
+}
+
+/** On a new socket, at the first try. */
+const expectServed = async ({ service }: Trial): Promise<void> => {
+  const socket = await open(service)
+  expect(endsOf(typesOf(await socket.turn(create())))).toEqual(['response.completed'])
+  socket.terminate()
+}

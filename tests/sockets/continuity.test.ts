@@ -1,0 +1,183 @@
+/** A conversation on sockets stays with the account that can read it, moves only when it must, and survives a restart. */
+import { describe, expect, test } from 'bun:test'
+import { pauseAccount } from '../../src/model/accounts.ts'
+import { codexBody } from '../support/app.ts'
+import type { SocketEvent } from '../support/socket-client.ts'
+import { faults } from '../support/upstream/faults.ts'
+import {
+  ACTOR,
+  create,
+  expectCompleted,
+  expectNothingLeft,
+  following,
+  type Ground,
+  ground,
+  idOf,
+  leave,
+  NATIVE,
+  open,
+  PUBLIC,
+  refusalOf,
+  until,
+  write,
+} from './ground.ts'
+
+type Item = { type?: string; role?: string; encrypted_content?: string }
+
+/** The items a turn produced, as the client hands them back when it sends a conversation in full. */
+const outputOf = (events: readonly SocketEvent[]): Item[] =>
+  events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item as Item) // as: it has one
+
+const asked = (text: string) => codexBody(text).input[0]!
+const inputOf = (body: unknown): Item[] => (body as { input: Item[] }).input
+const typesIn = (body: unknown) => inputOf(body).map(({ type, role }) => role ?? type)
+
+/** Which member served each turn. */
+const servedBy = ({ rows, members }: Ground) =>
+  rows().map(({ accountId }) => members.findIndex(({ id }) => id === accountId))
+
+const THREAD = { 'session-id': 'thread-1' }
+
+/** A conversation whose first turn was served by one of two accounts. */
+const begun = async (path = NATIVE) => {
+  const service = ground({ accounts: 2 })
+  const socket = await open(service, { path, headers: THREAD })
+  const events = await socket.turn(create('one'))
+  expectCompleted(events)
+  const owner = servedBy(service)[0] === 1 ? 1 : 0
+  return {
+    service,
+    socket,
+    id: idOf(events),
+    history: [asked('one'), ...outputOf(events)],
+    owner: service.members[owner]!,
+    other: service.members[1 - owner]!,
+    [Symbol.asyncDispose]: () => service.stop(),
+  }
+}
+
+describe('encrypted content', () => {
+  test.each([NATIVE, PUBLIC])(
+    '%s: a full resend moves without the reasoning that cannot be read, and the move is logged',
+    async (path) => {
+      await using conversation = await begun(path)
+      const { service, socket, id, history, owner, other } = conversation
+      expect(history.map(({ type }) => type)).toContain('reasoning')
+      owner.sim.always(faults.usageLimit({ resetsAt: Date.now() + 3_600_000 }))
+      expect(refusalOf(await socket.turn(following(id, 'two')))).toEqual([400, 'previous_response_not_found'])
+      const second = await socket.turn(create('', { input: [...history, asked('two')] }))
+      expectCompleted(second)
+      const sent = service.upstream.requests.at(-1)
+      expect(sent?.account).toBe(other.sim.chatgptAccountId)
+      expect(typesIn(sent?.body)).toEqual(['user', 'assistant', 'user'])
+      expect(service.rows().at(-1)).toMatchObject({ moved: true, accountId: other.id, status: 'ok' })
+
+      const whole = [...history, asked('two'), ...outputOf(second), asked('three')]
+      expectCompleted(await socket.turn(create('', { input: whole })))
+      const kept = inputOf(service.upstream.requests.at(-1)?.body).filter(({ type }) => type === 'reasoning')
+      expect(kept).toEqual(outputOf(second).filter(({ type }) => type === 'reasoning'))
+      expect(service.rows().at(-1)).toMatchObject({ moved: false, accountId: other.id })
+      await leave(service, socket)
+      await expectNothingLeft(service)
+    },
+  )
+
+  test('a full resend to the owner leaves as it came, byte for byte', async () => {
+    await using conversation = await begun()
+    const { service, socket, history } = conversation
+    const written = JSON.stringify(create('', { input: [...history, asked('two')] }), null, 1)
+    expectCompleted(await socket.turn(written))
+    expect(service.upstream.requests.at(-1)?.bodyText).toBe(written)
+    await leave(service, socket)
+  })
+
+  test('a compacted conversation never moves: the answer is about its owner', async () => {
+    await using conversation = await begun()
+    const { service, socket, owner } = conversation
+    const compacted = await socket.turn(create('', { input: [asked('one'), { type: 'compaction_trigger' }] }))
+    expectCompleted(compacted)
+    const history = outputOf(compacted)
+    expect(history.map(({ type }) => type)).toEqual(['compaction'])
+    write(service, (tx) => pauseAccount(tx, owner.id, ACTOR))
+    const frame = create('', { input: [...history, asked('two')] })
+    expect(refusalOf(await socket.turn(frame))).toEqual([503, 'continuity_owner_unavailable'])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('reasoning nobody here knows is left out once the account cannot read it', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    const foreign = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'enc.elsewhere.1' }
+    expectCompleted(await socket.turn(create('', { input: [asked('one'), foreign, asked('two')] })))
+    expect(service.upstream.requests.map(({ body }) => typesIn(body).length)).toEqual([3, 2])
+    expect(service.upstream.handshakes).toHaveLength(1)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})
+
+describe('the same account', () => {
+  test('serves a conversation that comes back on another socket', async () => {
+    await using conversation = await begun()
+    const { service, socket, history } = conversation
+    await leave(service, socket)
+    for (let turn = 0; turn < 4; turn++) {
+      const again = await open(service, { headers: THREAD })
+      expectCompleted(await again.turn(create('', { input: [...history, asked('two')] })))
+      await leave(service, again)
+    }
+    expect(new Set(servedBy(service)).size).toBe(1)
+    expect(service.rows().every(({ moved }) => !moved)).toBeTrue()
+  })
+
+  test('serves it whichever way it comes: socket, then HTTP, then socket', async () => {
+    await using conversation = await begun()
+    const { service, socket, history } = conversation
+    const { type: _, ...body } = create('', { input: [...history, asked('two')] })
+    const headers = { ...THREAD, 'content-type': 'application/json', 'user-agent': 'test' }
+    const response = await fetch(service.url + NATIVE, { method: 'POST', headers, body: JSON.stringify(body) })
+    expect(await response.text()).toContain('response.completed')
+    expectCompleted(await socket.turn(create('', { input: [...history, asked('three')] })))
+    expect(new Set(servedBy(service)).size).toBe(1)
+    expect(
+      service.upstream.requests.every(({ body }) => typesIn(body).length === 1 || typesIn(body).includes('reasoning')),
+    ).toBeTrue()
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('serves it after a restart: the client reconnects and sends everything', async () => {
+    await using conversation = await begun()
+    const { service, socket, id, history } = conversation
+    service.restart()
+    expect((await socket.closed).code).toBe(1012)
+    for (let turn = 0; turn < 4; turn++) {
+      const again = await open(service, { headers: THREAD })
+      expect(refusalOf(await again.turn(following(id)))).toEqual([400, 'previous_response_not_found'])
+      expectCompleted(await again.turn(create('', { input: [...history, asked('two')] })))
+      await leave(service, again)
+    }
+    expect(typesIn(service.upstream.requests.at(-1)?.body)).toContain('reasoning')
+    expect(new Set(servedBy(service).filter((member) => member >= 0)).size).toBe(1)
+    await expectNothingLeft(service)
+  })
+
+  test('is known by the turn state it issued, also after a restart', async () => {
+    await using service = ground({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
+    const headers = { 'content-type': 'application/json', 'user-agent': 'test' }
+    const body = JSON.stringify(codexBody())
+    const response = await fetch(service.url + NATIVE, { method: 'POST', headers, body })
+    await response.text()
+    const turnState = response.headers.get('x-codex-turn-state') ?? ''
+    service.restart()
+    for (let turn = 0; turn < 3; turn++) {
+      const socket = await open(service, { headers: { 'x-codex-turn-state': turnState } })
+      expectCompleted(await socket.turn(create()))
+      await leave(service, socket)
+    }
+    expect(new Set(servedBy(service)).size).toBe(1)
+    await until('all closed', () => service.upstream.openSockets === 0)
+    expect(service.upstream.oddities).toEqual([])
+  })
+})

@@ -1,0 +1,134 @@
+/** The service ends: idle sockets are closed, busy ones after their turn, and a turn that is cut off is told so honestly. */
+import { describe, expect, test } from 'bun:test'
+import { AppError } from '../../src/errors.ts'
+import { SocketRefused } from '../support/socket-client.ts'
+import {
+  create,
+  endsOf,
+  expectCompleted,
+  expectNothingLeft,
+  following,
+  type Ground,
+  ground,
+  idOf,
+  NATIVE,
+  open,
+  PUBLIC,
+  typesOf,
+  until,
+} from './ground.ts'
+
+const RESTARTING = 1012
+
+/** What the server does first when it is told to end. */
+const drain = ({ bindings }: Ground): void => {
+  bindings.lifecycle.draining = true
+  for (const socket of bindings.sockets) socket.drain()
+}
+
+/** And what it does at the deadline. */
+const cutOff = ({ bindings }: Ground): void => {
+  for (const turn of bindings.turns) turn.abort(new AppError('draining', { retryAfterSeconds: 5 }))
+}
+
+const ROUTES = [NATIVE, PUBLIC]
+
+describe('draining', () => {
+  test.each(ROUTES)('%s: idle sockets are closed at once, before and after a turn', async (path) => {
+    await using service = ground()
+    const [fresh, used] = [await open(service, { path }), await open(service, { path })]
+    expectCompleted(await used.turn(create()))
+    drain(service)
+    expect([(await fresh.closed).code, (await used.closed).code]).toEqual([RESTARTING, RESTARTING])
+    await until('all forgotten', () => service.bindings.sockets.size === 0)
+    await expectNothingLeft(service)
+  })
+
+  test.each(ROUTES)('%s: a running turn comes to its end, then its socket is closed', async (path) => {
+    await using service = ground()
+    service.members[0]?.sim.next({ dripMs: 10 })
+    const socket = await open(service, { path })
+    socket.send(create())
+    await socket.next(({ type }) => type === 'response.created')
+    drain(service)
+    expect((await socket.closed).code).toBe(RESTARTING)
+    expect(endsOf(typesOf(socket.events))).toEqual(['response.completed'])
+    expect(service.rows()).toMatchObject([{ status: 'ok' }])
+    await expectNothingLeft(service)
+  })
+
+  test('a turn that waits behind another is refused with the time to come back', async () => {
+    await using service = ground()
+    service.members[0]?.sim.next({ dripMs: 10 })
+    const socket = await open(service)
+    socket.send(create('one'))
+    socket.send(create('two'))
+    await socket.next(({ type }) => type === 'response.created')
+    drain(service)
+    expect((await socket.closed).code).toBe(RESTARTING)
+    expect(endsOf(typesOf(socket.events))).toEqual(['response.completed', 'error'])
+    expect(socket.events.at(-1)).toMatchObject({
+      status: 503,
+      error: { code: 'draining' },
+      headers: { 'retry-after': expect.stringMatching(/^\d+$/) },
+    })
+    expect(service.upstream.requests).toHaveLength(1)
+    await expectNothingLeft(service)
+  })
+
+  test.each(ROUTES)('%s: new handshakes are refused with 503 and the time to come back', async (path) => {
+    await using service = ground()
+    drain(service)
+    const refusal = await open(service, { path }).catch((error: unknown) => error)
+    expect(refusal).toBeInstanceOf(SocketRefused)
+    expect(refusal).toMatchObject({ status: 503, headers: { 'retry-after': expect.stringMatching(/^\d+$/) } })
+  })
+
+  test('a turn cut off before its first event gets one error frame, then the close', async () => {
+    await using service = ground()
+    service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
+    const socket = await open(service)
+    socket.send(create())
+    await until('the upstream silent', () => service.upstream.requests[0]?.eventsSent === 1)
+    drain(service)
+    cutOff(service)
+    expect((await socket.closed).code).toBe(RESTARTING)
+    expect(socket.events).toMatchObject([
+      { type: 'error', status: 503, error: { code: 'draining' }, headers: { 'retry-after': '5' } },
+    ])
+    expect(service.rows()).toMatchObject([{ status: 'error', errorCode: 'draining', httpStatus: 503 }])
+    await expectNothingLeft(service)
+  })
+
+  test.each(ROUTES)(
+    '%s: a turn cut off after its first event gets one terminal event, then the close',
+    async (path) => {
+      await using service = ground()
+      service.members[0]?.sim.next({ silence: { afterEvents: 4 } })
+      const socket = await open(service, { path })
+      socket.send(create())
+      await socket.next(({ type }) => type === 'response.output_item.added')
+      drain(service)
+      cutOff(service)
+      expect((await socket.closed).code).toBe(RESTARTING)
+      expect(endsOf(typesOf(socket.events))).toEqual(['response.failed'])
+      expect(socket.events.at(-1)).toMatchObject({ response: { status: 'failed', error: { code: 'draining' } } })
+      expect(service.rows()).toMatchObject([{ status: 'error', errorCode: 'draining' }])
+      await expectNothingLeft(service)
+    },
+  )
+
+  test('a chained turn that is cut off is told of the end, not of a lost response', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    const first = await socket.turn(create())
+    service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
+    socket.send(following(idOf(first)))
+    await until('the upstream silent', () => service.upstream.requests[1]?.eventsSent === 1)
+    drain(service)
+    cutOff(service)
+    expect((await socket.closed).code).toBe(RESTARTING)
+    expect(socket.events.at(-1)).toMatchObject({ status: 503, error: { code: 'draining' } })
+    await expectNothingLeft(service)
+  })
+})

@@ -1,0 +1,184 @@
+/** What a client says on a socket: frames nobody understands, turns that wait, and turns that are taken back. */
+import { describe, expect, test } from 'bun:test'
+import {
+  create,
+  endsOf,
+  expectCompleted,
+  expectNothingLeft,
+  following,
+  ground,
+  idOf,
+  leave,
+  NATIVE,
+  open,
+  PUBLIC,
+  refusalOf,
+  typesOf,
+  until,
+} from './ground.ts'
+
+const ROUTES = [NATIVE, PUBLIC]
+
+const BAD_FRAMES: [name: string, frame: string | Uint8Array, code: string][] = [
+  ['no JSON', '{"type":', 'malformed_json'],
+  ['an empty frame', '', 'malformed_json'],
+  ['no object', '"response.create"', 'invalid_request_error'],
+  ['null', 'null', 'invalid_request_error'],
+  ['a list', '[{"type":"response.create"}]', 'invalid_request_error'],
+  ['no type', '{"model":"gpt-5.5"}', 'invalid_request_error'],
+  ['a type nobody knows', '{"type":"response.delete"}', 'invalid_request_error'],
+  ['a type that is no text', '{"type":7}', 'invalid_request_error'],
+  ['a binary frame', new TextEncoder().encode(JSON.stringify(create())), 'invalid_request_error'],
+  ['a previous response that is no text', JSON.stringify(following(7 as never)), 'invalid_request_error'], // as: it is wrong
+  ['a prewarm mark that is no boolean', JSON.stringify(create('x', { generate: 'no' })), 'invalid_request_error'],
+  ['no model', JSON.stringify(create('x', { model: undefined })), 'invalid_request_error'],
+]
+
+describe('a frame that is not understood gets an error frame, and the socket lives', () => {
+  for (const path of ROUTES)
+    test.each(BAD_FRAMES)(`${path}: %s`, async (_name, frame, code) => {
+      await using service = ground()
+      const socket = await open(service, { path })
+      expect(refusalOf(await socket.turn(frame))).toEqual([400, code])
+      expectCompleted(await socket.turn(create()))
+      expect(service.upstream.requests).toHaveLength(1)
+      await leave(service, socket)
+      await expectNothingLeft(service)
+    })
+
+  test('in the middle of a turn it does not disturb the turn', async () => {
+    await using service = ground()
+    service.members[0]?.sim.next({ dripMs: 2 })
+    const socket = await open(service)
+    socket.send(create())
+    await socket.next(({ type }) => type === 'response.created')
+    socket.send('{')
+    await socket.next(({ type }) => type === 'response.completed')
+    expect(endsOf(typesOf(socket.events))).toEqual(['error', 'response.completed'])
+    await leave(service, socket)
+  })
+
+  test('what nobody waits for is taken without an answer', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    socket.send({ type: 'response.processed', response_id: 'resp_1' })
+    socket.send({ type: 'response.interrupt' })
+    expectCompleted(await socket.turn(create()))
+    expect(socket.events[0]?.type).toBe('response.created')
+    await leave(service, socket)
+  })
+})
+
+describe('one turn at a time', () => {
+  test('a second create waits, a third is refused, the fourth is welcome once there is room', async () => {
+    await using service = ground()
+    service.members[0]?.sim.next({ dripMs: 5 })
+    const socket = await open(service)
+    for (const text of ['one', 'two', 'three']) socket.send(create(text))
+    const refusal = await socket.next(({ type }) => type === 'error')
+    expect(refusal).toMatchObject({ status: 409, error: { code: 'turn_in_progress' } })
+    for (let served = 0; served < 2; served++) await socket.next(({ type }) => type === 'response.completed')
+    expectCompleted(await socket.turn(create('four')))
+    expect(service.upstream.requests.map(({ bodyText }) => /one|two|three|four/.exec(bodyText)?.[0])).toEqual([
+      'one',
+      'two',
+      'four',
+    ])
+    expect(service.rows().map(({ status }) => status)).toEqual(['ok', 'ok', 'ok'])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('turns of one socket never mix', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    socket.send(create('one'))
+    socket.send(create('two'))
+    for (let served = 0; served < 2; served++) await socket.next(({ type }) => type === 'response.completed')
+    const types = typesOf(socket.events)
+    const first = types.indexOf('response.completed')
+    expect(types.slice(0, first + 1)).toEqual(types.slice(first + 1))
+    await leave(service, socket)
+  })
+
+  test('a client that leaves with a turn waiting leaves nothing', async () => {
+    await using service = ground()
+    service.members[0]?.sim.next({ silence: { afterEvents: 3 } })
+    const socket = await open(service)
+    socket.send(create('one'))
+    socket.send(create('two'))
+    await socket.next(({ type }) => type === 'response.output_item.added')
+    expect(service.bindings.bodies.heldBytes).toBeGreaterThan(0)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+    expect(service.rows().map(({ status }) => status)).toEqual(['cancelled'])
+    expect(service.upstream.requests).toHaveLength(1)
+  })
+})
+
+describe('an interrupt', () => {
+  test.each([
+    ['before', 1],
+    ['after', 4],
+  ])('%s the first event ends the turn as incomplete, and lets the upstream go', async (_when, afterEvents) => {
+    await using service = ground()
+    service.members[0]?.sim.next({ silence: { afterEvents } })
+    const socket = await open(service)
+    socket.send(create())
+    await until('the upstream silent', () => service.upstream.requests[0]?.eventsSent === afterEvents)
+    if (afterEvents > 2) await socket.next(({ type }) => type === 'response.output_item.added')
+    socket.send({ type: 'response.interrupt' })
+    const end = await socket.next(({ type }) => type === 'response.incomplete')
+    expect(end).toMatchObject({ response: { status: 'incomplete', incomplete_details: { reason: 'interrupted' } } })
+    await until('the upstream let go', () => service.upstream.requests[0]?.aborted === true)
+    expect(service.rows()).toMatchObject([{ status: 'cancelled', errorCode: null }])
+    expectCompleted(await socket.turn(create()))
+    expect(endsOf(typesOf(socket.events))).toEqual(['response.incomplete', 'response.completed'])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('takes back the running turn only: the one that waits is served', async () => {
+    await using service = ground()
+    service.members[0]?.sim.next({ silence: { afterEvents: 4 } })
+    const socket = await open(service)
+    socket.send(create('one'))
+    socket.send(create('two'))
+    await socket.next(({ type }) => type === 'response.output_item.added')
+    socket.send({ type: 'response.interrupt' })
+    await socket.next(({ type }) => type === 'response.completed')
+    expect(endsOf(typesOf(socket.events))).toEqual(['response.incomplete', 'response.completed'])
+    expect(service.rows().map(({ status }) => status)).toEqual(['cancelled', 'ok'])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('before the upstream has answered the handshake', async () => {
+    await using service = ground()
+    service.members[0]?.sim.next({ on: 'handshake', delayHeadersMs: 60_000 })
+    const socket = await open(service)
+    socket.send(create())
+    await until('the handshake under way', () => service.upstream.handshakes.length === 1)
+    socket.send({ type: 'response.interrupt' })
+    expect(typesOf([await socket.next()])).toEqual(['response.incomplete'])
+    expectCompleted(await socket.turn(create()))
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('sent twice, or after the end, does nothing more', async () => {
+    await using service = ground()
+    service.members[0]?.sim.next({ silence: { afterEvents: 4 } })
+    const socket = await open(service)
+    socket.send(create())
+    await socket.next(({ type }) => type === 'response.output_item.added')
+    for (let times = 0; times < 2; times++) socket.send({ type: 'response.interrupt' })
+    await socket.next(({ type }) => type === 'response.incomplete')
+    socket.send({ type: 'response.interrupt' })
+    const events = await socket.turn(create())
+    expectCompleted(events)
+    expect(idOf(events)).toBeString()
+    expect(endsOf(typesOf(socket.events))).toEqual(['response.incomplete', 'response.completed'])
+    await leave(service, socket)
+  })
+})

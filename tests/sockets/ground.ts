@@ -1,0 +1,114 @@
+/** What the tests of sockets share: a live service that is stopped afterwards, clients on it, and the proof that nothing is left. */
+import { expect } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { commit, type Sync, type Tx } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+import type { Actor } from '../../src/model/audit.ts'
+import { codexBody } from '../support/app.ts'
+import { type LiveOptions, type LiveService, liveService } from '../support/live.ts'
+import { connectSocket, type SocketEvent, type TestSocket } from '../support/socket-client.ts'
+
+export const NATIVE = '/backend-api/codex/responses'
+export const PUBLIC = '/v1/responses'
+export const CAPABILITY = 'x-codex-lb-required-capability'
+
+export type Ground = LiveService & AsyncDisposable
+
+/** A service that stops when the test is over. */
+export const ground = (options: LiveOptions = {}): Ground => {
+  const service = liveService(options)
+  return Object.assign(service, { [Symbol.asyncDispose]: () => service.stop() })
+}
+
+export interface Socketed {
+  path?: string
+  headers?: Record<string, string>
+  timeoutMs?: number
+}
+
+/** A client's socket to the native route unless told. */
+export const open = (service: Ground, { path = NATIVE, headers = {}, timeoutMs }: Socketed = {}): Promise<TestSocket> =>
+  connectSocket(service.socketUrl + path, { headers, ...(timeoutMs && { timeoutMs }) })
+
+/** A `response.create` as the native client sends it, small. */
+export const create = (text = 'hello', more: Record<string, unknown> = {}) => ({
+  type: 'response.create',
+  ...codexBody(text, more),
+})
+
+/** What goes on from `previous`, with nothing but the new message. */
+export const following = (previous: string | null, text = 'go on', more: Record<string, unknown> = {}) =>
+  create(text, { previous_response_id: previous, ...more })
+
+export const prewarm = (more: Record<string, unknown> = {}) => create('warm', { generate: false, ...more })
+
+export const typesOf = (events: readonly SocketEvent[]): string[] => events.map(({ type }) => type)
+
+/** Id of the response a turn ended with. */
+export const idOf = (events: readonly SocketEvent[]): string => {
+  const response = events.at(-1)?.response as { id?: string } | undefined // as: a terminal event has one
+  if (!response?.id) throw new Error(`No response ended there: ${JSON.stringify(events.at(-1))}`)
+  return response.id
+}
+
+/** Status and code of the error frame that was the whole answer. */
+export const refusalOf = (events: readonly SocketEvent[]): [status: unknown, code: unknown] => {
+  expect(typesOf(events)).toEqual(['error'])
+  const { status, error } = events[0] as { status?: unknown; error?: { code?: unknown } } & SocketEvent // as: shown by the test
+  return [status, error?.code]
+}
+
+export const expectCompleted = (events: readonly SocketEvent[]): void =>
+  expect(typesOf(events).filter((type) => ENDS.has(type))).toEqual(['response.completed'])
+
+const ENDS = new Set(['response.completed', 'response.failed', 'response.incomplete', 'error'])
+
+/** The events that end a turn; one that was served well has exactly one. */
+export const endsOf = (types: readonly string[]): string[] => types.filter((type) => ENDS.has(type))
+
+/** Polls, because what is awaited happens in another part of the service; fails with `what` after 5 s. */
+export const until = async (what: string, holds: () => boolean): Promise<void> => {
+  const deadline = performance.now() + 5000
+  while (!holds()) {
+    if (performance.now() > deadline) throw new Error(`It never came to this: ${what}.`)
+    await Bun.sleep(1)
+  }
+}
+
+/** Nothing of any turn is left, and the upstream was treated as it wants to be. `upstreamSockets`: of sessions that are open still. */
+export const expectNothingLeft = async (service: Ground, { upstreamSockets = 0 } = {}): Promise<void> => {
+  const { bindings, upstream } = service
+  const left = () => ({
+    inFlight: bindings.pool.all().reduce((sum, { inFlight }) => sum + inFlight, 0),
+    turns: bindings.turns.size,
+    heldBytes: bindings.bodies.heldBytes,
+    openStreams: upstream.openStreams,
+    openSockets: upstream.openSockets,
+  })
+  const nothing = { inFlight: 0, turns: 0, heldBytes: 0, openStreams: 0, openSockets: upstreamSockets }
+  await until('nothing left', () => Bun.deepEquals(left(), nothing)).catch(() => {}) // what is left says more
+  expect(left()).toEqual(nothing)
+  expect(upstream.oddities).toEqual([])
+}
+
+/** Closes every client and waits until the service has seen it. */
+export const leave = async (service: Ground, ...sockets: TestSocket[]): Promise<void> => {
+  for (const socket of sockets) socket.terminate()
+  await until('the clients gone', () => service.bindings.sockets.size === 0)
+}
+
+export const ACTOR: Actor = { id: 'test', method: null, address: null, at: 0 }
+
+export const write = <T>({ bindings }: Ground, work: (tx: Tx) => Sync<T>): T => commit(bindings.db, work)
+
+/** Makes every strategy ask this account before the others. */
+export const prefer = (service: Ground, id: string): void => {
+  write(service, (tx) => tx.update(accounts).set({ routingPolicy: 'burn_first' }).where(eq(accounts.id, id)).run())
+  service.bindings.pool.reload()
+}
+
+/** What every limit of the key has counted, and what is still held; nothing is, once all turns have ended. */
+export const limitsOf = ({ bindings }: Ground, key: string) =>
+  Object.fromEntries(
+    (bindings.keys.find(key)?.limits ?? []).map(({ type, settled, reserved }) => [type, { settled, reserved }]),
+  )

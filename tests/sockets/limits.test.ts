@@ -1,0 +1,238 @@
+/** The limits of time: idle sockets, silence within a turn, clients that never read, and upstream sockets that grow old. */
+import { describe, expect, test } from 'bun:test'
+import { UpstreamSession } from '../../src/proxy/upstream-session.ts'
+import type { UpstreamSocket } from '../../src/upstream/socket.ts'
+import { expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { answers } from '../support/upstream/script.ts'
+import { create, endsOf, typesOf } from './ground.ts'
+import { type Pretended, pretendSocket } from './pretend.ts'
+
+const MINUTE_MS = 60_000
+
+/** Ends the session as the runtime does when the connection is gone. */
+const over = async (app: TestApp, { session }: Pretended): Promise<void> => {
+  session.closed()
+  await expectNothingLeft(app)
+  expect(app.bindings.sockets.size).toBe(0)
+}
+
+describe('an idle socket', () => {
+  test('is closed with 1001 after 60 minutes, and not before', async () => {
+    const app = testApp()
+    const socket = pretendSocket(app)
+    await app.clock.advance('59m')
+    expect(socket.closed).toBeNull()
+    await app.clock.advance('61s')
+    expect(socket.closed).toEqual({ code: 1001, reason: 'Idle' })
+    expect(socket.frames).toEqual([])
+    await over(app, socket)
+  })
+
+  test('is idle since its last turn ended, however long that took', async () => {
+    const app = testApp({ settings: { firstEventTimeoutSeconds: 600, commitTimeoutSeconds: 600 } })
+    const socket = pretendSocket(app)
+    await app.clock.advance('50m')
+    app.members[0]?.sim.next({ dripMs: MINUTE_MS })
+    socket.say(create())
+    await app.clock.advance('9m')
+    expect(app.bindings.turns.size).toBe(1)
+    for (let minutes = 0; minutes < 60 && app.bindings.turns.size > 0; minutes++) await app.clock.advance('1m')
+    expect(endsOf(typesOf(socket.frames))).toEqual(['response.completed'])
+    await app.clock.advance('58m')
+    expect(socket.closed).toBeNull()
+    await app.clock.advance('3m')
+    expect(socket.closed?.code).toBe(1001)
+    await over(app, socket)
+  })
+})
+
+describe('silence within a turn', () => {
+  const silent = async (isNative: boolean) => {
+    const app = testApp()
+    app.members[0]?.sim.next({ silence: { afterEvents: 4 } })
+    const socket = pretendSocket(app, { isNative })
+    socket.say(create())
+    await app.clock.advance('1s')
+    const seen = socket.frames.length
+    expect(seen).toBe(4)
+    return { app, socket, news: () => socket.frames.slice(seen) }
+  }
+
+  test('on the native route a keepalive frame comes every 8 s', async () => {
+    const { app, socket, news } = await silent(true)
+    await app.clock.advance('6s')
+    expect(news()).toEqual([])
+    await app.clock.advance('2s')
+    expect(news()).toEqual([{ type: 'codex.keepalive' }])
+    await app.clock.advance('8500ms')
+    expect(news()).toHaveLength(2)
+    expect(socket.pings).toBe(0)
+    await over(app, socket)
+  })
+
+  test('on the public route it is a ping, which no SDK sees', async () => {
+    const { app, socket, news } = await silent(false)
+    await app.clock.advance('9s')
+    expect([news(), socket.pings]).toEqual([[], 1])
+    await app.clock.advance('8s')
+    expect([news(), socket.pings]).toEqual([[], 2])
+    await over(app, socket)
+  })
+
+  test('keepalives come before the first event, too', async () => {
+    const app = testApp()
+    app.members[0]?.sim.next({ delayHeadersMs: 30_000 })
+    const socket = pretendSocket(app)
+    socket.say(create())
+    await app.clock.advance('9s')
+    expect(typesOf(socket.frames)).toEqual(['codex.keepalive'])
+    await app.clock.advance('30s')
+    expect(typesOf(socket.frames).at(-1)).toBe('response.completed')
+    await over(app, socket)
+  })
+
+  test('none comes between turns', async () => {
+    const app = testApp()
+    const socket = pretendSocket(app)
+    socket.say(create())
+    await app.clock.advance('1s')
+    const seen = socket.frames.length
+    await app.clock.advance('10m')
+    expect([socket.frames.length, socket.pings]).toEqual([seen, 0])
+    await over(app, socket)
+  })
+
+  test('of an upstream that says nothing for too long ends the turn honestly, and the socket lives', async () => {
+    const { app, socket } = await silent(true)
+    for (let minutes = 0; minutes < 6; minutes++) await app.clock.advance('1m')
+    expect(endsOf(typesOf(socket.frames))).toEqual(['response.failed'])
+    expect(socket.frames.at(-1)).toMatchObject({ response: { error: { code: 'upstream_timeout' } } })
+    socket.say(create())
+    await app.clock.advance('1s')
+    expect(endsOf(typesOf(socket.frames))).toEqual(['response.failed', 'response.completed'])
+    await over(app, socket)
+  })
+})
+
+describe('a client that does not read', () => {
+  const LONG = answers.bulk(200, 1000)
+
+  test('is waited for: nothing more is asked of the upstream until it reads again', async () => {
+    const app = testApp()
+    app.upstream.script(() => LONG)
+    const socket = pretendSocket(app)
+    socket.takes = 'queues'
+    socket.say(create())
+    await app.clock.advance('1s')
+    const sent = socket.frames.length
+    await app.clock.advance('20s')
+    expect(socket.frames).toHaveLength(sent) // no keepalive either: it would only wait behind the rest
+    socket.reads()
+    await app.clock.advance('1s')
+    expect(endsOf(typesOf(socket.frames))).toEqual(['response.completed'])
+    expect(socket.closed).toBeNull()
+    await over(app, socket)
+  })
+
+  test('for 30 s is given up with 1013, and its turn is cancelled', async () => {
+    const app = testApp()
+    app.upstream.script(() => LONG)
+    const socket = pretendSocket(app)
+    socket.takes = 'queues'
+    socket.say(create())
+    await app.clock.advance('29s')
+    expect(socket.closed).toBeNull()
+    await app.clock.advance('2s')
+    expect(socket.closed?.code).toBe(1013)
+    expect(socket.isTerminated).toBeTrue()
+    await expectNothingLeft(app)
+    expect(app.bindings.sockets.size).toBe(0)
+    expect(app.rows()).toMatchObject([{ status: 'cancelled', errorCode: null }])
+  })
+
+  test('reading now and then is not given up', async () => {
+    const app = testApp()
+    app.upstream.script(() => answers.bulk(20, 1000, { dripMs: 100 }))
+    const socket = pretendSocket(app)
+    socket.takes = 'queues'
+    socket.say(create())
+    for (let sips = 0; sips < 60 && endsOf(typesOf(socket.frames)).length === 0; sips++) {
+      await app.clock.advance('20s')
+      socket.session.drained()
+    }
+    socket.reads()
+    await app.clock.advance('1s')
+    expect(endsOf(typesOf(socket.frames))).toEqual(['response.completed'])
+    expect(socket.closed).toBeNull()
+    await over(app, socket)
+  })
+
+  test('whose frame was dropped is closed at once: a hole never goes unnoticed', async () => {
+    const app = testApp()
+    app.members[0]?.sim.next({ dripMs: 1000 })
+    const socket = pretendSocket(app)
+    socket.say(create('one'))
+    socket.say(create('two'))
+    await app.clock.advance('3500ms')
+    const seen = socket.frames.length
+    expect(seen).toBeGreaterThan(0)
+    socket.takes = 'drops'
+    await app.clock.advance('3s')
+    expect([socket.closed?.code, socket.frames.length]).toEqual([1013, seen])
+    await over(app, socket)
+    expect(app.rows()).toMatchObject([{ status: 'cancelled' }])
+    expect(app.upstream.requests).toHaveLength(1) // the one that waited has nobody to answer
+  })
+})
+
+describe('an upstream socket', () => {
+  const OPENED_AT = 1000
+  const madeUp = () => {
+    const socket = { openedAt: OPENED_AT, isOpen: true, closed: 0, close: () => void socket.closed++ }
+    return { socket, real: socket as unknown as UpstreamSocket } // as: sessions use no more of it
+  }
+
+  test('is replaced between turns at 55 minutes, before the service ends it at 60', () => {
+    const session = new UpstreamSession()
+    const { socket, real } = madeUp()
+    session.keep(real, 'acc_1')
+    const almost = OPENED_AT + 55 * MINUTE_MS - 1
+    expect(session.accountAt(almost)).toBe('acc_1')
+    expect(session.take('acc_1', almost)).toBe(real)
+    session.keep(real, 'acc_1')
+    expect(session.accountAt(almost + 1)).toBeNull()
+    expect(session.take('acc_1', almost + 1)).toBeNull()
+    expect(socket.closed).toBe(1)
+  })
+
+  test('of another account is closed, one that has ended is not kept', () => {
+    const session = new UpstreamSession()
+    const first = madeUp()
+    session.keep(first.real, 'acc_1')
+    expect(session.take('acc_2', OPENED_AT)).toBeNull()
+    expect(first.socket.closed).toBe(1)
+    const second = madeUp()
+    session.keep(second.real, 'acc_1')
+    second.socket.isOpen = false
+    expect([session.accountAt(OPENED_AT), session.take('acc_1', OPENED_AT)]).toEqual([null, null])
+  })
+
+  test('is closed with its session, also when it comes back later', () => {
+    const session = new UpstreamSession()
+    const { socket, real } = madeUp()
+    session.keep(real, 'acc_1')
+    expect(session.take('acc_1', OPENED_AT)).toBe(real)
+    session.end()
+    expect(socket.closed).toBe(0)
+    session.keep(real, 'acc_1')
+    expect([socket.closed, session.accountAt(OPENED_AT)]).toEqual([1, null])
+  })
+
+  test('that is taken is nobody else’s', () => {
+    const session = new UpstreamSession()
+    const { real } = madeUp()
+    session.keep(real, 'acc_1')
+    session.take('acc_1', OPENED_AT)
+    expect(session.take('acc_1', OPENED_AT)).toBeNull()
+  })
+})

@@ -1,0 +1,81 @@
+/** A downstream socket without a connection, for what takes minutes: the session believes in it, and time is the test's. */
+import type { Client } from '../../src/auth/client-key.ts'
+import { nativeFrames, publicFrames } from '../../src/proxy/frame-contract.ts'
+import { contractOptions } from '../../src/proxy/handlers/responses.ts'
+import { SocketSession } from '../../src/proxy/socket-session.ts'
+import type { TestApp } from '../support/app.ts'
+import type { Closed, SocketEvent } from '../support/socket-client.ts'
+import { NATIVE, PUBLIC } from './ground.ts'
+
+export interface Pretended {
+  session: SocketSession
+  /** Everything that was taken. */
+  frames: SocketEvent[]
+  pings: number
+  /** What `send` answers from now on: taken, taken but queued, or dropped. */
+  takes: 'all' | 'queues' | 'drops'
+  closed: Closed | null
+  isTerminated: boolean
+  say: (frame: Record<string, unknown>) => void
+  /** The client reads again. */
+  reads: () => void
+}
+
+/** An open session of the app, as the server would have made it. */
+export const pretendSocket = (app: TestApp, { isNative = true } = {}): Pretended => {
+  const { bindings: env } = app
+  const session = new SocketSession({
+    env,
+    headers: new Headers(),
+    route: isNative ? NATIVE : PUBLIC,
+    isNative,
+    isRestricted: false,
+    knock: {
+      authorization: null,
+      capability: null,
+      isLocal: true,
+      ip: '127.0.0.1',
+      peer: '127.0.0.1',
+      unauthenticatedCidrs: [],
+      keys: env.keys,
+      need: 'optional',
+    },
+    contract: (client: Client) => (isNative ? nativeFrames : publicFrames)(contractOptions(env, client)),
+  })
+  const pretended: Pretended = {
+    session,
+    frames: [],
+    pings: 0,
+    takes: 'all',
+    closed: null,
+    isTerminated: false,
+    say: (frame) => session.received(JSON.stringify(frame)),
+    reads() {
+      pretended.takes = 'all'
+      session.drained()
+    },
+  }
+  session.opened(socketOf(pretended))
+  return pretended
+}
+
+/** The part of the runtime's socket that sessions use. */
+const socketOf = (pretended: Pretended): Bun.ServerWebSocket<SocketSession> => {
+  const socket: Partial<Bun.ServerWebSocket<SocketSession>> = {
+    cork: (write) => write(socket as Bun.ServerWebSocket<SocketSession>), // as: below
+    send: (text) => {
+      if (pretended.takes === 'drops') return 0
+      pretended.frames.push(JSON.parse(String(text)))
+      return pretended.takes === 'queues' ? -1 : String(text).length
+    },
+    getBufferedAmount: () => (pretended.takes === 'queues' ? 1 : 0),
+    ping: () => ++pretended.pings,
+    close: (code = 1005, reason = '') => {
+      pretended.closed = { code, reason }
+    },
+    terminate: () => {
+      pretended.isTerminated = true
+    },
+  }
+  return socket as Bun.ServerWebSocket<SocketSession> // as: nothing else is used
+}

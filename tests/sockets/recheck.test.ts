@@ -1,0 +1,188 @@
+/** What was allowed at the handshake is asked again at every turn: a refusal is an error frame, and the socket lives. */
+import { describe, expect, test } from 'bun:test'
+import { systemRandom } from '../../src/lib/random.ts'
+import { deleteKey, updateKey } from '../../src/model/api-keys.ts'
+import { addEntry, removeEntry } from '../../src/model/firewall.ts'
+import type { SocketEvent } from '../support/socket-client.ts'
+import {
+  ACTOR,
+  create,
+  expectCompleted,
+  expectNothingLeft,
+  type Ground,
+  ground,
+  leave,
+  limitsOf,
+  NATIVE,
+  open,
+  PUBLIC,
+  refusalOf,
+  write,
+} from './ground.ts'
+
+const ROUTES = [NATIVE, PUBLIC]
+const DOING = { actor: ACTOR, random: systemRandom }
+
+interface Change {
+  name: string
+  /** Between two turns. Returns what takes it back, where it can be. */
+  change: (service: Ground, keyId: string) => (() => void) | null
+  status: number
+  code: string | Record<string, string>
+}
+
+const changes: Change[] = [
+  {
+    name: 'its key is switched off',
+    change: (service, keyId) => {
+      const set = (isActive: boolean) => void write(service, (tx) => updateKey(tx, keyId, { isActive }, DOING))
+      set(false)
+      return () => set(true)
+    },
+    status: 401,
+    code: 'invalid_api_key',
+  },
+  {
+    name: 'its key is deleted',
+    change: (service, keyId) => {
+      write(service, (tx) => deleteKey(tx, keyId, ACTOR))
+      return null
+    },
+    status: 401,
+    code: 'invalid_api_key',
+  },
+  {
+    name: 'its key has expired',
+    change: (service, keyId) => {
+      const set = (expiresAt: number | null) => void write(service, (tx) => updateKey(tx, keyId, { expiresAt }, DOING))
+      set(1)
+      return () => set(null)
+    },
+    status: 401,
+    code: 'invalid_api_key',
+  },
+  {
+    name: 'the model is taken off its list',
+    change: (service, keyId) => {
+      const set = (allowedModels: string[] | null) =>
+        void write(service, (tx) => updateKey(tx, keyId, { allowedModels }, DOING))
+      set(['another'])
+      return () => set(null)
+    },
+    status: 0,
+    code: { [NATIVE]: 'model_not_found', [PUBLIC]: 'model_not_allowed' },
+  },
+  {
+    name: 'the firewall keeps its address out',
+    change: (service) => {
+      write(service, (tx) => addEntry(tx, '192.0.2.1', ACTOR))
+      return () => void write(service, (tx) => removeEntry(tx, '192.0.2.1', ACTOR))
+    },
+    status: 403,
+    code: 'ip_forbidden',
+  },
+  {
+    name: 'the service is full',
+    change: ({ bindings }) => {
+      bindings.lifecycle.maxTurns = 0
+      return () => {
+        bindings.lifecycle.maxTurns = Number.POSITIVE_INFINITY
+      }
+    },
+    status: 503,
+    code: 'busy',
+  },
+]
+
+describe('between two turns', () => {
+  for (const path of ROUTES)
+    test.each(changes)(`${path}: $name`, async ({ change, status, code }) => {
+      await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+      const { key, row } = service.key()
+      const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
+      expectCompleted(await socket.turn(create()))
+      const undo = change(service, row.id)
+      const wanted: [unknown, unknown] =
+        typeof code === 'string' ? [status, code] : [path === NATIVE ? 404 : 403, code[path]]
+      expect(refusalOf(await socket.turn(create()))).toEqual(wanted)
+      expect(service.upstream.requests).toHaveLength(1)
+      expect(socket.isOpen).toBeTrue()
+      undo?.()
+      if (undo) expectCompleted(await socket.turn(create()))
+      await leave(service, socket)
+      await expectNothingLeft(service)
+    })
+
+  test.each(ROUTES)('%s: key authentication is switched on', async (path) => {
+    await using service = ground()
+    const { key } = service.key()
+    const stranger = await open(service, { path })
+    const holder = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
+    expectCompleted(await stranger.turn(create()))
+    service.change({ apiKeyAuthEnabled: true })
+    expect(refusalOf(await stranger.turn(create()))).toEqual([401, 'invalid_api_key'])
+    expectCompleted(await holder.turn(create()))
+    expect(service.rows().map(({ keyId }) => keyId !== null)).toEqual([false, true])
+    service.change({ apiKeyAuthEnabled: false })
+    expectCompleted(await stranger.turn(create()))
+    await leave(service, stranger, holder)
+  })
+})
+
+test('a turn that runs is not touched by what changes meanwhile, the one that waits is', async () => {
+  await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+  const { key, row } = service.key()
+  service.members[0]?.sim.next({ dripMs: 5 })
+  const socket = await open(service, { headers: { authorization: `Bearer ${key}` } })
+  socket.send(create('one'))
+  socket.send(create('two'))
+  await socket.next(({ type }) => type === 'response.created')
+  write(service, (tx) => updateKey(tx, row.id, { isActive: false }, DOING))
+  await socket.next(({ type }) => type === 'response.completed')
+  expect(await socket.next()).toMatchObject({ status: 401, error: { code: 'invalid_api_key' } })
+  await leave(service, socket)
+  await expectNothingLeft(service)
+})
+
+describe('limits', () => {
+  const limits = [{ limitType: 'requests', limitWindow: 'daily', maxValue: 2, modelFilter: '' }] as const
+
+  test.each(ROUTES)('%s: run out on the socket, with the time to come back', async (path) => {
+    await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+    const { key } = service.key({ limits: [...limits] })
+    const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
+    for (let turn = 0; turn < 2; turn++) expectCompleted(await socket.turn(create()))
+    const events = await socket.turn(create())
+    expect(refusalOf(events)).toEqual([429, 'rate_limit_exceeded'])
+    const { headers } = events[0] as SocketEvent & { headers?: Record<string, string> } // as: checked next
+    expect(Number(headers?.['retry-after'])).toBeGreaterThanOrEqual(1)
+    expect(service.rows().map(({ status, errorCode }) => errorCode ?? status)).toEqual([
+      'ok',
+      'ok',
+      'rate_limit_exceeded',
+    ])
+    expect(limitsOf(service, key)).toEqual({ requests: { settled: 2, reserved: 0 } })
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('a prewarm counts for nothing', async () => {
+    await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+    const { key } = service.key({ limits: [...limits] })
+    const socket = await open(service, { headers: { authorization: `Bearer ${key}` } })
+    for (let turn = 0; turn < 4; turn++) expectCompleted(await socket.turn(create('warm', { generate: false })))
+    expect(limitsOf(service, key)).toEqual({ requests: { settled: 0, reserved: 0 } })
+    await leave(service, socket)
+  })
+})
+
+test('what a key enforces is put into native frames, and into public ones', async () => {
+  await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+  const { key } = service.key({ enforcedReasoningEffort: 'high' })
+  for (const path of ROUTES) {
+    const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
+    expectCompleted(await socket.turn(create()))
+    await leave(service, socket)
+  }
+  for (const { body } of service.upstream.requests) expect(body).toMatchObject({ reasoning: { effort: 'high' } })
+})

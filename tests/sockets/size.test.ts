@@ -1,0 +1,114 @@
+/** Frames that are too large, and clients that read slowly: nothing is lost, nothing grows without bounds. */
+import { describe, expect, test } from 'bun:test'
+import type { SocketEvent } from '../support/socket-client.ts'
+import { answers } from '../support/upstream/script.ts'
+import {
+  create,
+  expectCompleted,
+  expectNothingLeft,
+  following,
+  ground,
+  idOf,
+  leave,
+  open,
+  refusalOf,
+  typesOf,
+  until,
+} from './ground.ts'
+
+const MIB = 1024 * 1024
+
+describe('large frames', () => {
+  test('between 16 and 128 MiB goes upstream by HTTP, whatever the setting', async () => {
+    await using service = ground({ settings: { upstreamStreamTransport: 'websocket' } })
+    const socket = await open(service, { timeoutMs: 20_000 })
+    const id = idOf(await socket.turn(create()))
+    const text = 'x'.repeat(17 * MIB)
+    const large = await socket.turn(create(text))
+    expectCompleted(large)
+    expect(service.rows().map(({ upstreamTransport }) => upstreamTransport)).toEqual(['websocket', 'http'])
+    expect(service.upstream.requests[1]?.bodyText.length).toBeGreaterThan(17 * MIB)
+    expect(refusalOf(await socket.turn(following(idOf(large))))).toEqual([400, 'previous_response_not_found'])
+    expectCompleted(await socket.turn(following(id)))
+    expect(service.upstream.handshakes).toHaveLength(1)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  }, 30_000)
+
+  test('above 128 MiB closes with 1009', async () => {
+    await using service = ground()
+    const socket = await open(service, { timeoutMs: 20_000 })
+    socket.send('x'.repeat(128 * MIB + 1))
+    expect((await socket.closed).code).toBe(1009)
+    await until('the session over', () => service.bindings.sockets.size === 0)
+    await expectNothingLeft(service)
+  }, 30_000)
+
+  test('together more than the budget: busy, the socket lives, and room is made again', async () => {
+    await using service = ground({ settings: { inFlightBodyMiB: 16 } })
+    service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
+    const [holder, other] = [await open(service), await open(service)]
+    holder.send(create('x'.repeat(10 * MIB)))
+    await until('the first under way', () => service.bindings.turns.size === 1)
+    const events = await other.turn(create('x'.repeat(10 * MIB)))
+    expect(refusalOf(events)).toEqual([503, 'busy'])
+    expect(events[0]).toMatchObject({ headers: { 'retry-after': expect.any(String) } })
+    holder.terminate()
+    await until('the first gone', () => service.bindings.bodies.heldBytes === 0)
+    expectCompleted(await other.turn(create('x'.repeat(10 * MIB))))
+    await leave(service, other)
+    await expectNothingLeft(service)
+  }, 30_000)
+})
+
+describe('a client that stops reading for a while', () => {
+  for (const upstreamStreamTransport of ['http', 'websocket'] as const)
+    test(`gets everything, in order, and is not buffered for (${upstreamStreamTransport} upstream)`, async () => {
+      await using service = ground()
+      const COUNT = 4000
+      const BYTES = 16 * 1024
+      service.upstream.script(() => answers.bulk(COUNT, BYTES, { perChunk: 8 }))
+      const socket = await open(service, { timeoutMs: 20_000 })
+      service.change({ upstreamStreamTransport })
+      socket.send(create())
+      await socket.next(({ type }) => type === 'response.output_text.delta')
+      socket.pause()
+      const sent = () => service.upstream.requests[0]?.eventsSent ?? 0
+      await standsStill(sent)
+      // Ours, theirs and the kernel's buffers hold the rest: far less than the answer.
+      expect(sent()).toBeLessThan((COUNT * 3) / 4)
+      socket.resume()
+      await socket.next(({ type }) => type === 'response.completed')
+      expect(numbersOf(socket.events)).toEqual(Array.from({ length: socket.events.length }, (_, n) => n))
+      expect(typesOf(socket.events).filter((type) => type === 'response.output_text.delta')).toHaveLength(COUNT)
+      expectCompleted(await socket.turn(create('again')))
+      await leave(service, socket)
+      await expectNothingLeft(service)
+    }, 30_000)
+
+  test('and leaves instead of reading on: the upstream is let go', async () => {
+    await using service = ground()
+    service.upstream.script(() => answers.bulk(4000, 16 * 1024, { perChunk: 8 }))
+    const socket = await open(service)
+    socket.send(create())
+    await socket.next(({ type }) => type === 'response.output_text.delta')
+    socket.pause()
+    await standsStill(() => service.upstream.requests[0]?.eventsSent ?? 0)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+    expect(service.rows()).toMatchObject([{ status: 'cancelled' }])
+  }, 30_000)
+})
+
+/** Keepalives have no number. */
+const numbersOf = (events: readonly SocketEvent[]) => events.map(({ sequence_number }) => sequence_number)
+
+/** Resolves when the number has not changed for a while: nothing more moves. */
+const standsStill = async (read: () => number): Promise<void> => {
+  for (let last = -1, same = 0; same < 30; ) {
+    const now = read()
+    same = now === last ? same + 1 : 0
+    last = now
+    await Bun.sleep(5)
+  }
+}

@@ -1,0 +1,195 @@
+/** What fuzz and chaos share: a service under trial, the judge of what its clients see, and the balance of its books. */
+import { expect } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { sql } from 'drizzle-orm'
+import type { Db } from '../../db/commit.ts'
+import type { LiveLimit } from '../../src/model/reservations.ts'
+import type { LiveOptions } from '../support/live.ts'
+import { SEED } from '../support/property.ts'
+import { endsTurn, type SocketEvent } from '../support/socket-client.ts'
+import { type Ground, ground, until } from './ground.ts'
+
+export const ACCOUNTS = 6
+
+/** Limits no run comes near: what matters is that what was held is given back and what was used is counted. */
+const LIMITS = (['requests', 'total_tokens', 'cost_usd'] as const).map((limitType) => ({
+  limitType,
+  limitWindow: 'monthly' as const,
+  maxValue: 1_000_000_000_000,
+  modelFilter: '',
+}))
+
+export interface Trial {
+  service: Ground
+  /** Of the one key, which has limits of several kinds. */
+  authorization: string
+}
+
+/** Time limits are short, so that an upstream that falls silent costs a second and not minutes. */
+export const startTrial = ({ settings, ...options }: LiveOptions = {}): Trial => {
+  const service = ground({
+    accounts: ACCOUNTS,
+    settings: {
+      proxyAccountStreamLimit: 0,
+      firstEventTimeoutSeconds: 1,
+      commitTimeoutSeconds: 3,
+      streamIdleTimeoutSeconds: 1,
+      ...settings,
+    },
+    ...options,
+  })
+  return { service, authorization: `Bearer ${service.key({ limits: LIMITS }).key}` }
+}
+
+/** How large a run is; `bun run soak` asks for more. */
+export const sizeOf = (variable: string, usual: number): number => {
+  const wanted = Number.parseInt(process.env[variable] ?? '', 10)
+  return Number.isNaN(wanted) ? usual : wanted
+}
+
+/** Says how to repeat the run when it fails. Plans repeat exactly; who meets whom on the wire does not. */
+export const withSeedNamed = async (run: () => Promise<void>): Promise<void> => {
+  try {
+    await run()
+  } catch (err) {
+    console.error(`Repeat with SEED=${SEED}`)
+    throw err
+  }
+}
+
+/** Ends every block and sickness, as a long wait would. */
+export const revive = ({ bindings, members }: Ground): void => {
+  const at = Date.now()
+  for (const { id } of members) {
+    bindings.pool.apply(id, { kind: 'reauthenticated', at })
+    bindings.pool.health(id, { kind: 'success', at })
+    const account = bindings.pool.get(id)
+    if (account) account.httpUntil = 0
+  }
+}
+
+/** Follows the events of one socket: turns may not overlap, and each ends once. */
+export interface Judge {
+  see(event: SocketEvent): void
+  /** Terminal events and error frames so far. */
+  readonly ends: number
+  /** Id of the last response that was completed. */
+  readonly lastId: string | null
+}
+
+/** `see` throws at the first event that should not have come. */
+export const createJudge = (): Judge => {
+  let ends = 0
+  let lastId: string | null = null
+  let running: unknown = null
+  return {
+    see(event) {
+      const id = responseIdOf(event)
+      if (event.type === 'response.created') {
+        if (running !== null) throw new Error(`response ${id} began inside of ${running}`)
+        running = id
+      } else if (endsTurn(event)) {
+        ends++
+        if (event.type === 'error') demandRefusal(event)
+        else if (running !== null) {
+          if (id !== running) throw new Error(`${running} was ended by ${show(event)}`)
+          running = null
+        } else if (event.type === 'response.completed') throw new Error(`${id} ended without having begun`)
+        if (event.type === 'response.completed') lastId = String(id)
+      } else if (event.type.startsWith('codex.')) return
+      else if (running === null || !event.type.startsWith('response.'))
+        throw new Error(`this belongs to no turn: ${show(event)}`)
+    },
+    get ends() {
+      return ends
+    },
+    get lastId() {
+      return lastId
+    },
+  }
+}
+
+const responseIdOf = ({ response }: SocketEvent): unknown => (response as { id?: unknown } | undefined)?.id // as: looked at, not trusted
+
+const demandRefusal = (event: SocketEvent): void => {
+  const { status, error } = event as { status?: unknown; error?: { code?: unknown } } & SocketEvent // as above
+  if (typeof status !== 'number' || status < 400 || typeof error?.code !== 'string')
+    throw new Error(`an error frame without status or code: ${show(event)}`)
+  if (error.code === 'internal_error') throw new Error(`a fault of our own: ${show(event)}`)
+}
+
+const show = (event: SocketEvent): string => JSON.stringify(event).slice(0, 400)
+
+/** Waits for the last turns to end, then demands that nothing is held, open or counted wrong. Clients must have left. */
+export const expectBalance = async ({ service }: Trial): Promise<void> => {
+  const { bindings, upstream } = service
+  const left = () => ({
+    sockets: bindings.sockets.size,
+    turns: bindings.turns.size,
+    inFlight: bindings.pool.all().reduce((sum, { inFlight }) => sum + inFlight, 0),
+    heldBytes: bindings.bodies.heldBytes,
+    openStreams: upstream.openStreams,
+    openSockets: upstream.openSockets,
+  })
+  const nothing = { sockets: 0, turns: 0, inFlight: 0, heldBytes: 0, openStreams: 0, openSockets: 0 }
+  await until('nothing left', () => Bun.deepEquals(left(), nothing)).catch(() => {}) // what is left says more
+  expect(left()).toEqual(nothing)
+  expect(upstream.oddities).toEqual([])
+  expect(service.lines.filter((line) => / (error|fatal) /i.test(line.slice(0, 60)))).toEqual([])
+  service.lines.length = 0
+  bindings.ledger.flush()
+  expect(bindings.ledger.pending).toBe(0)
+  expectSums(bindings.db)
+  for (const { type, settled, reserved, stored } of storedLimits(service))
+    expect({ type, settled, reserved }).toEqual({ type, settled: stored, reserved: 0 })
+}
+
+const storedLimits = ({ bindings }: Ground): (LiveLimit & { stored: number })[] =>
+  bindings.db
+    .all<{ hash: string; id: string; stored: number }>(sql.raw(STORED_LIMITS))
+    .flatMap(({ hash, id, stored }) =>
+      (bindings.keys.byHash(hash)?.limits ?? [])
+        .filter((limit) => limit.id === id)
+        .map((limit) => ({ ...limit, stored })),
+    )
+
+const STORED_LIMITS = `SELECT key_hash AS hash, l.id AS id, current_value AS stored
+  FROM api_key_limits l JOIN api_keys k ON k.id = l.key_id`
+
+/** Counters of keys, limits and hours against the rows they sum. */
+const expectSums = (db: Db): void => {
+  const one = (query: string) => db.get<Record<string, number>>(sql.raw(query))
+  const total = (column: string) => `coalesce(sum(${column}), 0)`
+  const sums = (count: string) =>
+    `SELECT ${count} AS requests, ${total('input_tokens')} AS input, ${total('output_tokens')} AS output, ${total('cost_micros')} AS cost`
+  const ofRows = `${sums('count(*)')} FROM requests`
+  expect(one(`${sums(total('request_count'))} FROM api_keys`)).toEqual(one(`${ofRows} WHERE key_id IS NOT NULL`))
+  expect(one(`${sums(total('requests'))} FROM request_hours`)).toEqual(one(ofRows))
+  expect(one('SELECT count(*) AS n FROM attempts WHERE account_id IS NOT NULL')).toEqual(
+    one(`SELECT ${total('attempts')} AS n FROM requests`),
+  )
+  for (const [type, used] of Object.entries(USED_BY_LIMIT))
+    expect([
+      type,
+      one(`SELECT ${total('current_value')} AS n FROM api_key_limits WHERE limit_type = '${type}'`),
+    ]).toEqual([type, one(`SELECT ${total(used)} AS n FROM requests WHERE key_id IS NOT NULL AND kind <> 'prewarm'`)])
+}
+
+/** A prewarm uses nothing up. */
+const USED_BY_LIMIT = {
+  requests: 'input_tokens IS NOT NULL',
+  total_tokens: 'input_tokens + output_tokens',
+  cost_usd: 'cost_micros',
+}
+
+/** Open descriptors of this process; null where they cannot be counted. */
+export const openDescriptors = (): number | null => {
+  try {
+    return readdirSync('/proc/self/fd').length
+  } catch {
+    return null
+  }
+}
+
+/** Both ends of the connections that `fetch` keeps for later; a leak of thousands of sockets is far above. */
+export const KEPT_DESCRIPTORS = 64

@@ -1,0 +1,266 @@
+/** Spec §1, restricted capability routing on Responses WebSockets, the one transport that serves restricted turns. */
+import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { accounts } from '../../db/schema/accounts.ts'
+import {
+  CAPABILITY,
+  create,
+  expectCompleted,
+  expectNothingLeft,
+  following,
+  type Ground,
+  ground,
+  idOf,
+  leave,
+  NATIVE,
+  open,
+  PUBLIC,
+  prefer,
+  refusalOf,
+  write,
+} from '../sockets/ground.ts'
+import type { LiveOptions } from '../support/live.ts'
+import { SocketRefused } from '../support/socket-client.ts'
+import { faults } from '../support/upstream/faults.ts'
+
+const ROUTES = [NATIVE, PUBLIC]
+const RESTRICTED = { [CAPABILITY]: 'trusted_cyber' }
+const DEMANDING = { client_metadata: { kept: 'yes', ...RESTRICTED } }
+const NOBODY = [503, 'no_security_work_authorized_accounts'] as const
+
+const authorise = (service: Ground, member: number, isAuthorised = true): void => {
+  const id = service.members[member]?.id ?? ''
+  write(service, (tx) =>
+    tx.update(accounts).set({ securityWorkAuthorized: isAuthorised }).where(eq(accounts.id, id)).run(),
+  )
+  service.bindings.pool.reload()
+}
+
+/** Three accounts: the first is always asked before the others, and is the only one that is not authorised. */
+const pool = (options: LiveOptions = {}) => {
+  const service = ground({ accounts: 3, ...options })
+  prefer(service, service.members[0]?.id ?? '')
+  for (const member of [1, 2]) authorise(service, member)
+  return Object.assign(service, {
+    bearer: { authorization: `Bearer ${service.key().key}` },
+    /** Which member was asked for each turn, in order. */
+    asked: () =>
+      service.upstream.requests.map(({ account }) =>
+        service.members.findIndex(({ sim }) => sim.chatgptAccountId === account),
+      ),
+  })
+}
+
+const openRestricted = (service: ReturnType<typeof pool>, path = NATIVE) =>
+  open(service, { path, headers: { ...service.bearer, ...RESTRICTED } })
+
+const refusedWith = (handshake: Promise<unknown>): Promise<[status: number, code: string]> =>
+  handshake.then(
+    () => Promise.reject(new Error('It was not refused.')),
+    (refusal: unknown) => {
+      if (!(refusal instanceof SocketRefused)) throw refusal
+      return [refusal.status, JSON.parse(refusal.body).error.code]
+    },
+  )
+
+describe('§1 restricted 1: a requirement, not a grant', () => {
+  test('a key may do no more on a restricted socket than elsewhere', async () => {
+    await using service = pool()
+    const { key } = service.key({ allowedModels: ['another'] })
+    const socket = await open(service, { headers: { authorization: `Bearer ${key}`, ...RESTRICTED } })
+    expect(refusalOf(await socket.turn(create()))).toEqual([404, 'model_not_found'])
+    expect(service.asked()).toEqual([])
+    await leave(service, socket)
+  })
+})
+
+describe('§1 restricted 2: what does not carry it is not restricted', () => {
+  test.each(ROUTES)('%s: an ordinary socket beside a restricted one uses every account', async (path) => {
+    await using service = pool()
+    const [restricted, ordinary] = [await openRestricted(service, path), await open(service, { path })]
+    expectCompleted(await restricted.turn(create()))
+    expectCompleted(await ordinary.turn(create()))
+    expect(service.asked()[0]).toBeOneOf([1, 2])
+    expect(service.asked()[1]).toBe(0)
+    await leave(service, restricted, ordinary)
+  })
+})
+
+describe('§1 restricted 3: always a valid key', () => {
+  for (const apiKeyAuthEnabled of [false, true])
+    test.each(ROUTES)(`%s: 401 before the upgrade, key auth ${apiKeyAuthEnabled ? 'on' : 'off'}`, async (path) => {
+      await using service = pool({ settings: { apiKeyAuthEnabled } })
+      for (const headers of [RESTRICTED, { ...RESTRICTED, authorization: 'Bearer sk-clb-wrong' }])
+        expect(await refusedWith(open(service, { path, headers }))).toEqual([401, 'invalid_api_key'])
+      expect(service.bindings.sockets.size).toBe(0)
+    })
+
+  test.each(ROUTES)('%s: a frame that demands it needs one as much', async (path) => {
+    await using service = pool()
+    const socket = await open(service, { path })
+    expect(refusalOf(await socket.turn(create('x', DEMANDING)))).toEqual([401, 'invalid_api_key'])
+    expect(service.asked()).toEqual([])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})
+
+describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
+  for (const path of ROUTES)
+    for (const [how, headers, more] of [
+      ['the header', RESTRICTED, {}],
+      ['the metadata of the frame', {}, DEMANDING],
+    ] as const) {
+      test(`${path}, by ${how}: the first and every later selection is narrowed`, async () => {
+        await using service = pool({ settings: { routingStrategy: 'round_robin' } })
+        const socket = await open(service, { path, headers: { ...service.bearer, ...headers } })
+        expectCompleted(await socket.turn(create('one', more)))
+        for (let turn = 0; turn < 5; turn++) expectCompleted(await socket.turn(create('again')))
+        expect(service.asked().every((member) => member === 1 || member === 2)).toBeTrue()
+        await leave(service, socket)
+        await expectNothingLeft(service)
+      })
+
+      test(`${path}, by ${how}: a retry after a failure is narrowed, too`, async () => {
+        await using service = pool()
+        for (const member of [1, 2]) service.members[member]?.sim.next(faults.usageLimit())
+        const socket = await open(service, { path, headers: { ...service.bearer, ...headers } })
+        const [status] = refusalOf(await socket.turn(create('one', more)))
+        expect(status).toBeOneOf([429, 503])
+        expect(service.asked().toSorted()).toEqual([1, 2])
+        await leave(service, socket)
+        await expectNothingLeft(service)
+      })
+
+      test(`${path}, by ${how}: nobody is eligible, so it fails closed`, async () => {
+        await using service = pool()
+        for (const member of [1, 2]) authorise(service, member, false)
+        const socket = await open(service, { path, headers: { ...service.bearer, ...headers } })
+        const events = await socket.turn(create('one', more))
+        expect(refusalOf(events)).toEqual([...NOBODY])
+        expect(events[0]).toMatchObject({ headers: { 'retry-after': expect.stringMatching(/^\d+$/) } })
+        expect(refusalOf(await socket.turn(create('again')))).toEqual([...NOBODY])
+        expect(service.asked()).toEqual([])
+        authorise(service, 2)
+        expectCompleted(await socket.turn(create('at last')))
+        expect(service.asked()).toEqual([2])
+        await leave(service, socket)
+        await expectNothingLeft(service)
+      })
+    }
+
+  test.each(['http', 'websocket'] as const)('whatever carries it upstream: %s', async (upstreamStreamTransport) => {
+    await using service = pool({ settings: { upstreamStreamTransport } })
+    const socket = await openRestricted(service)
+    expectCompleted(await socket.turn(create()))
+    expect(service.asked()[0]).toBeOneOf([1, 2])
+    expect(service.rows()).toMatchObject([{ upstreamTransport: upstreamStreamTransport }])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('an authorisation that is taken away counts from the next turn on, for a chained one, too', async () => {
+    await using service = pool()
+    const socket = await openRestricted(service)
+    const id = idOf(await socket.turn(create()))
+    for (const member of [1, 2]) authorise(service, member, false)
+    const [status, code] = refusalOf(await socket.turn(following(id)))
+    expect([status, code]).toBeOneOf([[...NOBODY], [400, 'previous_response_not_found']])
+    expect(refusalOf(await socket.turn(create()))).toEqual([...NOBODY])
+    expect(service.upstream.requests).toHaveLength(1)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('a chained turn that becomes restricted leaves an account that is not authorised', async () => {
+    await using service = pool()
+    const socket = await open(service, { headers: service.bearer })
+    const id = idOf(await socket.turn(create()))
+    expect(service.asked()).toEqual([0])
+    expect(refusalOf(await socket.turn(following(id, 'now', DEMANDING)))).toEqual([400, 'previous_response_not_found'])
+    expectCompleted(await socket.turn(create('everything')))
+    expect(service.asked()[1]).toBeOneOf([1, 2])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test.each(ROUTES)('%s: the requirement never leaves, by header or by metadata', async (path) => {
+    await using service = pool()
+    for (const upstreamStreamTransport of ['auto', 'http'] as const) {
+      const socket = await openRestricted(service, path)
+      service.change({ upstreamStreamTransport })
+      expectCompleted(await socket.turn(create('one', DEMANDING)))
+      service.change({ upstreamStreamTransport: 'auto' })
+      await leave(service, socket)
+    }
+    const { requests, handshakes } = service.upstream
+    expect(requests.map(({ method }) => method)).toEqual(['WS', 'POST'])
+    for (const { headers } of [...requests, ...handshakes]) expect(headers).not.toHaveProperty(CAPABILITY)
+    for (const { bodyText } of requests) expect(bodyText).not.toContain(CAPABILITY)
+    expect(service.upstream.oddities).toEqual([])
+  })
+
+  test.each(['', 'other', 'Trusted_Cyber'])('metadata with the value %p is refused in-band', async (value) => {
+    await using service = pool()
+    const socket = await open(service, { headers: service.bearer })
+    const frame = create('x', { client_metadata: { [CAPABILITY]: value } })
+    expect(refusalOf(await socket.turn(frame))).toEqual([400, 'unsupported_required_capability'])
+    expect(service.asked()).toEqual([])
+    await leave(service, socket)
+  })
+})
+
+describe('§1 restricted 3: the key comes first', () => {
+  test.each(['trusted_cyber', 'other'])(
+    'in metadata, too: %p without a key is 401, whatever it asks for',
+    async (value) => {
+      await using service = pool()
+      const socket = await open(service)
+      const frame = create('x', { client_metadata: { [CAPABILITY]: value } })
+      expect(refusalOf(await socket.turn(frame))).toEqual([401, 'invalid_api_key'])
+      await leave(service, socket)
+    },
+  )
+})
+
+describe('§1 restricted 5: all other sockets are refused', () => {
+  test.each(['/v1/live/rtc_0123456789', '/v1/realtime', '/backend-api/codex/rtc_0123456789'])('%s', async (path) => {
+    await using service = pool()
+    const asked = open(service, { path, headers: { ...service.bearer, ...RESTRICTED } })
+    expect(await refusedWith(asked)).toEqual([400, 'required_capability_transport_unsupported'])
+    expect(service.asked()).toEqual([])
+  })
+})
+
+describe('§1 restricted 6: the models can be asked for before the socket', () => {
+  test.each(['/v1/models', '/backend-api/codex/models'])('%s', async (path) => {
+    await using service = pool()
+    const response = await fetch(service.url + path, { headers: { ...service.bearer, ...RESTRICTED } })
+    expect(response.status).toBe(200)
+    await response.arrayBuffer()
+  })
+})
+
+describe('§1 restricted 7: a model alone restricts nothing', () => {
+  test('the strongest model on an ordinary socket', async () => {
+    await using service = ground({ accounts: [{ plan: 'pro' }] })
+    const socket = await open(service)
+    expectCompleted(await socket.turn(create('hi', { model: 'gpt-6-astra' })))
+    await leave(service, socket)
+  })
+})
+
+describe('§1 restricted 8: rolling back is a new connection without the header', () => {
+  test.each(ROUTES)('%s: the same client, key and conversation are ordinary again', async (path) => {
+    await using service = pool()
+    const headers = { ...service.bearer, 'session-id': 'thread-1' }
+    const restricted = await open(service, { path, headers: { ...headers, ...RESTRICTED } })
+    expectCompleted(await restricted.turn(create()))
+    await leave(service, restricted)
+    for (const member of [1, 2]) authorise(service, member, false)
+    const ordinary = await open(service, { path, headers })
+    expectCompleted(await ordinary.turn(create()))
+    await leave(service, ordinary)
+    await expectNothingLeft(service)
+  })
+})

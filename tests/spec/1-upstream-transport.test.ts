@@ -1,0 +1,211 @@
+/** Spec §1.10 and §1.11: the transport towards the upstream, which is a setting, and the proxies its handshakes pass. */
+import { describe, expect, test } from 'bun:test'
+import { readConfig } from '../../src/env.ts'
+import { chooseProxy } from '../../src/lib/env-proxy.ts'
+import { systemRandom } from '../../src/lib/random.ts'
+import { Settings } from '../../src/settings/schema.ts'
+import { createDial, EgressError } from '../../src/upstream/dial.ts'
+import {
+  create,
+  expectCompleted,
+  expectNothingLeft,
+  type Ground,
+  ground,
+  leave,
+  NATIVE,
+  open,
+  PUBLIC,
+  refusalOf,
+} from '../sockets/ground.ts'
+import { codexBody, testApp } from '../support/app.ts'
+
+const JSON_HEADERS = { 'content-type': 'application/json', 'user-agent': 'test' }
+const NATIVE_CLIENT = { ...JSON_HEADERS, originator: 'codex_cli_rs' }
+
+/** One turn over HTTP; gives the transport that carried it upstream. */
+const transportOf = async (
+  service: Ground,
+  { path = NATIVE, headers = JSON_HEADERS, body = {} }: { path?: string; headers?: object; body?: object } = {},
+) => {
+  const response = await fetch(service.url + path, {
+    method: 'POST',
+    headers: headers as Record<string, string>, // as: what the tests pass
+    body: JSON.stringify({ ...codexBody(), ...body }),
+  })
+  expect(await response.text()).toContain('response.completed')
+  return service.rows().at(-1)?.upstreamTransport
+}
+
+describe('§1.10 the setting', () => {
+  test('is auto unless somebody changes it, and knows three values', async () => {
+    const { ask, bindings } = testApp({ settings: { upstreamStreamTransport: 'auto' } })
+    expect(bindings.settings.current().upstreamStreamTransport).toBe('auto')
+    expect(Settings.shape.upstreamStreamTransport.options).toEqual(['auto', 'http', 'websocket'])
+    for (const upstreamStreamTransport of ['http', 'websocket', 'auto']) {
+      const changed = await ask('PATCH /api/settings', { json: { upstreamStreamTransport } })
+      expect([changed.status, await changed.json()]).toMatchObject([200, { upstreamStreamTransport }])
+    }
+    expect((await ask('PATCH /api/settings', { json: { upstreamStreamTransport: 'quic' } })).status).toBe(422)
+  })
+
+  test('takes effect for the next turn, without a restart and without a new connection', async () => {
+    await using service = ground()
+    const socket = await open(service, { path: PUBLIC })
+    const carried: unknown[] = []
+    for (const upstreamStreamTransport of ['websocket', 'http', 'auto', 'http', 'websocket'] as const) {
+      service.change({ upstreamStreamTransport })
+      expectCompleted(await socket.turn(create()))
+      carried.push(service.rows().at(-1)?.upstreamTransport)
+    }
+    expect(carried).toEqual(['websocket', 'http', 'websocket', 'http', 'websocket'])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test.each(['UPSTREAM_STREAM_TRANSPORT', 'CODEX_LB_UPSTREAM_STREAM_TRANSPORT', 'upstreamStreamTransport'])(
+    'no environment variable sets it: %s',
+    async (name) => {
+      await using service = ground({ environment: { [name]: 'http' } })
+      expect(service.bindings.settings.current().upstreamStreamTransport).toBe('auto')
+    },
+  )
+
+  test.each([
+    ['http', 'http'],
+    ['websocket', 'websocket'],
+  ] as const)('%s carries every stream over %s, whoever asks', async (upstreamStreamTransport, wanted) => {
+    await using service = ground({ settings: { upstreamStreamTransport } })
+    for (const headers of [JSON_HEADERS, NATIVE_CLIENT])
+      for (const path of [NATIVE, PUBLIC, '/v1/chat/completions']) {
+        const messages = path.endsWith('completions') && [{ role: 'user', content: 'hi' }]
+        if (!messages) expect(await transportOf(service, { path, headers })).toBe(wanted)
+        else {
+          const body = JSON.stringify({ model: 'gpt-5.5', messages, stream: true })
+          const response = await fetch(service.url + path, { method: 'POST', headers, body })
+          expect(await response.text()).toEndWith('data: [DONE]\n\n')
+        }
+      }
+    await expectNothingLeft(service)
+    expect(new Set(service.rows().map(({ upstreamTransport }) => upstreamTransport))).toEqual(new Set([wanted]))
+  })
+})
+
+describe('§1.10 auto uses a socket', () => {
+  test.each([
+    ['for native client headers', { headers: NATIVE_CLIENT }, 'websocket'],
+    ['for native turn metadata', { headers: { ...JSON_HEADERS, 'x-codex-turn-metadata': '{}' } }, 'websocket'],
+    ['not for others', {}, 'http'],
+    ['not for others on /v1', { path: PUBLIC }, 'http'],
+    ['not for image generation', { headers: NATIVE_CLIENT, body: { tools: [{ type: 'image_generation' }] } }, 'http'],
+  ] as const)('%s', async (_name, asked, wanted) => {
+    await using service = ground()
+    expect(await transportOf(service, asked)).toBe(wanted)
+    await expectNothingLeft(service)
+  })
+
+  test('not for what carries an image', async () => {
+    await using service = ground()
+    const image = { type: 'input_image', image_url: 'data:image/png;base64,AAAA' }
+    const input = [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'see' }, image] }]
+    expect(await transportOf(service, { headers: NATIVE_CLIENT, body: { input } })).toBe('http')
+  })
+
+  test('for models that prefer it', async () => {
+    await using service = ground()
+    service.bindings.plane.prefersSockets = (model) => model === 'gpt-5.5'
+    expect(await transportOf(service)).toBe('websocket')
+  })
+
+  test('for a client that came on one', async () => {
+    await using service = ground()
+    const socket = await open(service, { path: PUBLIC })
+    expectCompleted(await socket.turn(create()))
+    expect(service.rows()).toMatchObject([{ transport: 'websocket', upstreamTransport: 'websocket' }])
+    await leave(service, socket)
+  })
+
+  test('an HTTP turn dials for itself and hangs up after its terminal event', async () => {
+    await using service = ground()
+    for (let turn = 1; turn <= 3; turn++) {
+      expect(await transportOf(service, { headers: NATIVE_CLIENT })).toBe('websocket')
+      expect(service.upstream.handshakes).toHaveLength(turn)
+    }
+    await expectNothingLeft(service)
+  })
+
+  test('a 426 puts the account on HTTP for a while, unseen', async () => {
+    await using service = ground()
+    service.members[0]?.sim.always({ on: 'handshake', status: 426, body: { detail: 'Upgrade Required' } })
+    for (let turn = 0; turn < 3; turn++) expect(await transportOf(service, { headers: NATIVE_CLIENT })).toBe('http')
+    expect(service.upstream.handshakes).toHaveLength(1)
+    const { httpUntil } = service.bindings.pool.get(service.members[0]?.id ?? '') ?? { httpUntil: 0 }
+    expect(httpUntil - Date.now()).toBeWithin(9 * 60_000, 10 * 60_000 + 1)
+  })
+})
+
+describe('§1.11 the variables a handshake honours, in their order', () => {
+  const VARIABLES = {
+    'wss:': ['wss_proxy', 'socks_proxy', 'https_proxy', 'all_proxy'],
+    'ws:': ['ws_proxy', 'socks_proxy', 'https_proxy', 'http_proxy', 'all_proxy'],
+  }
+  const proxyOf = (name: string) => `http://${name.replace('_', '-')}.test:3128`
+
+  for (const [scheme, names] of Object.entries(VARIABLES))
+    for (const [index, name] of names.entries())
+      test(`${scheme}// takes ${name} when none before it is set`, () => {
+        const environment = Object.fromEntries(names.slice(index).map((each) => [each, proxyOf(each)]))
+        const target = `${scheme}//upstream.test`
+        expect(chooseProxy(target, environment)).toMatchObject({
+          url: expect.stringContaining(new URL(proxyOf(name)).host),
+        })
+        expect(chooseProxy(target, { ...environment, no_proxy: 'upstream.test' })).toEqual({ kind: 'direct' })
+      })
+
+  test('wss:// leaves those of plain connections alone', () => {
+    const environment = { ws_proxy: proxyOf('ws'), http_proxy: proxyOf('http') }
+    expect(chooseProxy('wss://upstream.test', environment)).toEqual({ kind: 'direct' })
+  })
+
+  test('a handshake leaves through an agent, and directly where no variable applies', () => {
+    const dial = dialWith({ wss_proxy: proxyOf('wss') }, true)
+    expect(dial.socketAgent('wss://upstream.test/x')).toBeDefined()
+    expect(dial.socketAgent('ws://upstream.test/x')).toBeUndefined()
+    expect(() => dialWith({ wss_proxy: 'gopher://proxy.test' }, true).socketAgent('wss://upstream.test/x')).toThrow(
+      EgressError,
+    )
+  })
+
+  test.each(['http', 'https', 'socks5', 'socks5h'])('%s proxies with credentials', (scheme) => {
+    const dial = dialWith({ wss_proxy: `${scheme}://user:secret@proxy.test:1080` }, true)
+    expect(dial.socketAgent('wss://upstream.test/x')).toBeDefined()
+  })
+
+  test.each(['all_proxy', 'ws_proxy'])('a proxy that is down is never gone round: %s', async (name) => {
+    await using service = ground({ proxies: { [name]: 'http://127.0.0.1:1' } })
+    const socket = await open(service)
+    expect(refusalOf(await socket.turn(create()))).toEqual([502, 'upstream_unreachable'])
+    expect([service.upstream.handshakes, service.upstream.requests]).toEqual([[], []])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})
+
+describe('§1.11 CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV', () => {
+  const NAME = 'CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV'
+
+  test('is true unless told', () => {
+    expect(readConfig({}).UPSTREAM_WEBSOCKET_TRUST_ENV).toBeTrue()
+    expect(readConfig({ [NAME]: 'false' }).UPSTREAM_WEBSOCKET_TRUST_ENV).toBeFalse()
+  })
+
+  test('false makes handshakes bypass the variables', () => {
+    const environment = { wss_proxy: 'http://proxy.test:3128', ws_proxy: 'http://proxy.test:3128' }
+    for (const url of ['wss://upstream.test/x', 'ws://upstream.test/x']) {
+      expect(dialWith(environment, true).socketAgent(url)).toBeDefined()
+      expect(dialWith(environment, false).socketAgent(url)).toBeUndefined()
+    }
+  })
+})
+
+const dialWith = (environment: Record<string, string>, trustsSocketEnvironment: boolean) =>
+  createDial(environment, fetch, { trustsSocketEnvironment, random: systemRandom })

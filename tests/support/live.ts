@@ -1,0 +1,114 @@
+/** The whole service on real sockets and the real clock, in this process: for what a request alone cannot show. */
+import { sql } from 'drizzle-orm'
+import { commit } from '../../db/commit.ts'
+import { attempts, requests } from '../../db/schema/requests.ts'
+import { app } from '../../src/app.ts'
+import { readConfig } from '../../src/env.ts'
+import { websocket } from '../../src/http/websocket.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { createLog } from '../../src/lib/log.ts'
+import { systemRandom } from '../../src/lib/random.ts'
+import { createSealer } from '../../src/lib/seal.ts'
+import { importAccount } from '../../src/model/accounts.ts'
+import { createKey, type NewKey } from '../../src/model/api-keys.ts'
+import { parseAuthJson } from '../../src/model/auth-json.ts'
+import { createInlineReader } from '../../src/reader.ts'
+import { buildBindings } from '../../src/server.ts'
+import type { Settings } from '../../src/settings/schema.ts'
+import { writeSettings } from '../../src/settings/store.ts'
+import { createDial } from '../../src/upstream/dial.ts'
+import { testDb } from './db.ts'
+import type { AccountOptions } from './upstream/accounts.ts'
+import { createUpstream } from './upstream/app.ts'
+
+export interface LiveOptions {
+  /** How many accounts, or what they are like. */
+  accounts?: number | AccountOptions[]
+  settings?: Partial<Settings>
+  environment?: Record<string, string>
+  /** Proxy variables, for what leaves towards the upstream. */
+  proxies?: Record<string, string>
+}
+
+export const liveService = ({ accounts = 1, settings = {}, environment = {}, proxies = {} }: LiveOptions = {}) => {
+  const clock = systemClock
+  const random = systemRandom
+  const upstream = createUpstream()
+  const simulator = upstream.listen()
+  const { db, sqlite } = testDb()
+  const lines: string[] = []
+  const log = createLog({ level: 'debug', format: 'text', now: Date.now, write: (line) => void lines.push(line) })
+  const sealer = createSealer(random.bytes(32), random)
+  const config = readConfig({
+    CODEX_LB_UPSTREAM_BASE_URL: `${simulator.url}/backend-api`,
+    CODEX_LB_AUTH_BASE_URL: simulator.url,
+    ...environment,
+  })
+  const actor = { id: 'test', method: null, address: null, at: clock.now() }
+  const build = () =>
+    buildBindings({
+      config,
+      folder: { dir: '', databasePath: '', db, sqlite, sealer, close: () => {} },
+      clock,
+      random,
+      log,
+      dial: createDial(proxies, fetch, { trustsSocketEnvironment: true, random }),
+      reader: createInlineReader(db),
+      maxTurns: Number.POSITIVE_INFINITY,
+      timeout: AbortSignal.timeout,
+    })
+  let bindings = build()
+  const addAccount = (options: AccountOptions = {}) => {
+    const sim = upstream.addAccount(options)
+    const imported = parseAuthJson(sim.authJson(), 'auth.json')
+    return { id: commit(db, (tx) => importAccount(tx, imported, { sealer, random, actor })).id, sim }
+  }
+  const wanted = typeof accounts === 'number' ? Array.from({ length: accounts }, () => ({})) : accounts
+  const members = wanted.map(addAccount)
+  const change = (patch: Partial<Settings>) => commit(db, (tx) => writeSettings(tx, patch, { now: clock.now() }))
+  if (Object.keys(settings).length > 0) change(settings)
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    idleTimeout: 30,
+    fetch: (request) => app.fetch(request, bindings),
+    websocket,
+  })
+  bindings.server = server
+  const flushed = <T>(read: () => T): T => {
+    bindings.ledger.flush()
+    return read()
+  }
+  return {
+    url: server.url.href.replace(/\/$/, ''),
+    socketUrl: server.url.href.replace(/^http/, 'ws').replace(/\/$/, ''),
+    upstream,
+    get bindings() {
+      return bindings
+    },
+    lines,
+    members,
+    addAccount,
+    change,
+    key: (input: Partial<NewKey> = {}) =>
+      commit(db, (tx) => createKey(tx, { name: 'test', ...input }, { actor, random })),
+    rows: () => flushed(() => db.select().from(requests).orderBy(sql`rowid`).all()),
+    attemptRows: () => flushed(() => db.select().from(attempts).orderBy(sql`rowid`).all()),
+    /** Everything in memory is built anew from what is on disk; idle sockets are closed as at the end of a process. */
+    restart: () => {
+      for (const socket of bindings.sockets) socket.drain()
+      bindings.pool.stop()
+      bindings.ledger.flush()
+      bindings.views.stop()
+      bindings = build()
+      bindings.server = server
+    },
+    stop: async () => {
+      await server.stop(true)
+      bindings.pool.stop()
+      await simulator.stop()
+    },
+  }
+}
+
+export type LiveService = ReturnType<typeof liveService>

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { type AppServer, driveAppServer } from './app-server.ts'
 import { startTrap } from './trap.ts'
 
 const PACKAGES = resolve(import.meta.dir, '../node_modules/@openai')
@@ -16,6 +17,10 @@ export interface CodexOptions {
   /** Asks for the catalog of `baseUrl` although the login is a key. */
   listsModels?: boolean
   model?: string
+  /** Turns go over a WebSocket, where the provider takes one. */
+  sockets?: boolean
+  /** Compaction is asked of the provider (client-protocol §6). */
+  compactsRemotely?: boolean
   /** Sent with every request of the provider. */
   headers?: Record<string, string>
 }
@@ -49,6 +54,8 @@ export interface Codex extends AsyncDisposable {
   resume(threadId: string, prompt: string): Promise<CodexRun>
   /** Starts `codex exec` and does not wait; SIGKILL is the user closing the terminal. */
   start(prompt: string): { kill(): Promise<void> }
+  /** `codex app-server`: one process for many turns, as an editor keeps it. */
+  appServer(): Promise<AppServer>
   /** The slugs that `codex debug models` prints after asking the provider. */
   listModels(): Promise<string[]>
   /** The slugs of the catalog that the last run was given by the provider; `null` when it asked for none. */
@@ -77,6 +84,10 @@ export function installCodex(options: CodexOptions): Codex {
         },
       }
     },
+    appServer() {
+      const cwd = join(home, 'work')
+      return driveAppServer(Bun.spawn([nativeBinary(), 'app-server'], { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] }))
+    },
     async listModels() {
       const { stdout } = await finish(spawn(['debug', 'models'], home, env))
       const { models }: { models: { slug: string }[] } = JSON.parse(stdout)
@@ -96,11 +107,13 @@ const EXEC = ['exec', '--json', '--skip-git-repo-check', '--dangerously-bypass-a
 /** Plugins and apps would fetch their catalogs at every start; the hosted service's own address leads into the trap. */
 function configToml(options: CodexOptions, trapUrl: string): string {
   const { baseUrl, auth, listsModels = false, model = 'gpt-6.1-sol', headers = {} } = options
+  const { sockets = false, compactsRemotely = false } = options
   const provider = [
     'name = "lb"', // "OpenAI" with a ChatGPT login refuses plain http (client-protocol §2)
     `base_url = ${quote(baseUrl)}`,
     'wire_api = "responses"',
-    'supports_websockets = false',
+    `supports_websockets = ${sockets}`,
+    ...(compactsRemotely ? ['capabilities = { remote_compaction = "v2" }'] : []),
     'key' in auth ? `env_key = "${KEY_VARIABLE}"` : 'requires_openai_auth = true',
     ...(listsModels ? [`model_catalog_url = ${quote(`${baseUrl}/models`)}`] : []),
     ...Object.entries(headers).map(([name, value]) => `http_headers.${quote(name)} = ${quote(value)}`),

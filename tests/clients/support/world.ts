@@ -7,6 +7,8 @@ import type { AccountOptions } from '../../support/upstream/accounts.ts'
 import { createUpstream, type Upstream } from '../../support/upstream/app.ts'
 import type { ReceivedRequest } from '../../support/upstream/ledger.ts'
 import { isJson, type Json } from '../../support/upstream/script.ts'
+import { type Door, openDoor } from './door.ts'
+import { until } from './until.ts'
 
 export interface WorldOptions {
   /** Imported in this order; three of the plan `plus` unless told. */
@@ -18,8 +20,10 @@ export interface WorldOptions {
 export interface World extends AsyncDisposable {
   /** Runs in this process, on a real port. */
   upstream: Upstream
-  /** Origin of the service, without a trailing slash. */
-  url: string
+  /** Origin of the service, without a trailing slash; another one after a restart. */
+  readonly url: string
+  /** Leads to the service, wherever it is. */
+  door: Door
   /** An API key of the service without any limit. */
   key: string
   /** Calls the dashboard API as the local administrator. Throws on any status but 2xx. */
@@ -28,8 +32,26 @@ export interface World extends AsyncDisposable {
   turns(): ReceivedRequest[]
   /** The e-mail addresses of the accounts those requests were for, in the same order. */
   accountsUsed(): string[]
+  /** The request log, oldest first, once it has so many rows; throws when it has not after 10 s, or has more. */
+  log(rows: number): Promise<LogRow[]>
+  /** Ends the service with SIGTERM and starts it again on the same data, elsewhere. */
+  restart(): Promise<void>
   /** What the service printed so far; look here when a test fails. */
   output(): string
+}
+
+/** What is looked at of a row of the request log. */
+export interface LogRow {
+  responseId: string | null
+  requestKind: string
+  transport: string
+  upstreamTransport: string | null
+  accountName: string | null
+  status: string
+  httpStatus: number
+  errorCode: string | null
+  attemptCount: number
+  movedAccount: boolean
 }
 
 /** The input items of a model request; none when it has no list of them. */
@@ -53,7 +75,7 @@ export async function startWorld({ accounts = [{}, {}, {}], settings = {} }: Wor
   }
   try {
     const key = await setUp(upstream, { apiKeyAuthEnabled: 'true', ...settings }, options)
-    return worldOf(upstream, await spawnServer(options), key, tearDown)
+    return await worldOf({ upstream, key, start: () => spawnServer(options), tearDown })
   } catch (error) {
     await tearDown()
     throw error
@@ -83,27 +105,67 @@ async function sluice(args: string[], options: CommandOptions): Promise<string> 
   return stdout
 }
 
-function worldOf(upstream: Upstream, server: RunningServer, key: string, tearDown: () => Promise<void>): World {
+interface Parts {
+  upstream: Upstream
+  key: string
+  start: () => Promise<RunningServer>
+  tearDown: () => Promise<void>
+}
+
+async function worldOf({ upstream, key, start, tearDown }: Parts): Promise<World> {
+  let server = await start()
+  let before = ''
+  const output = () => before + server.output()
+  const door = await openDoor(() => server.port)
   const turns = () => upstream.requests.filter(({ path }) => path.endsWith('/codex/responses'))
   const emailOf = (id: string | null) =>
     upstream.accounts.find(({ chatgptAccountId }) => chatgptAccountId === id)?.email ?? 'nobody'
+  const api: World['api'] = (method, path, body) => callApi(`${server.url}${path}`, method, body)
   return {
     upstream,
-    url: server.url,
-    key,
-    async api(method, path, body) {
-      const sent = body === undefined ? {} : { body: JSON.stringify(body), headers: JSON_HEADERS }
-      const response = await fetch(`${server.url}${path}`, { method, ...sent })
-      const text = await response.text()
-      if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${text}`)
-      return text === '' ? undefined : JSON.parse(text)
+    get url() {
+      return server.url
     },
+    door,
+    key,
+    api,
     turns,
     accountsUsed: () => turns().map(({ account }) => emailOf(account)),
-    output: server.output,
+    async log(rows) {
+      let page: LogRow[] = []
+      const read = async () => {
+        page = (await api<{ requests: LogRow[] }>('GET', '/api/request-logs?limit=200')).requests
+        return page.length >= rows
+      }
+      await until(read, () => `${page.length} rows of ${rows}: ${JSON.stringify(page)}\n${output()}`)
+      if (page.length > rows) throw new Error(`The log has ${page.length} rows, not ${rows}: ${JSON.stringify(page)}`)
+      return page.toReversed().map(brief)
+    },
+    async restart() {
+      await server.stop()
+      before = output()
+      server = await start()
+    },
+    output,
     async [Symbol.asyncDispose]() {
+      await door.stop()
       await server[Symbol.asyncDispose]()
       await tearDown()
     },
   }
+}
+
+function brief(row: LogRow): LogRow {
+  const { responseId, requestKind, transport, upstreamTransport, accountName } = row
+  const { status, httpStatus, errorCode, attemptCount, movedAccount } = row
+  const outcome = { status, httpStatus, errorCode, attemptCount, movedAccount }
+  return { responseId, requestKind, transport, upstreamTransport, accountName, ...outcome }
+}
+
+async function callApi<T>(url: string, method: string, body: unknown): Promise<T> {
+  const sent = body === undefined ? {} : { body: JSON.stringify(body), headers: JSON_HEADERS }
+  const response = await fetch(url, { method, ...sent })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${method} ${url} answered ${response.status}: ${text}`)
+  return JSON.parse(text === '' ? 'null' : text)
 }

@@ -1,0 +1,134 @@
+/** The real Codex CLI with sockets on while the service under it changes: restarted, set differently, and a whole day in small. */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { faults } from '../support/upstream/faults.ts'
+import {
+  accountsOf,
+  connectionsOf,
+  createsOf,
+  FIRST,
+  handshakesOf,
+  ON_HTTP,
+  ON_SOCKETS,
+  quiet,
+  SECOND,
+  startSession,
+  TWO_ACCOUNTS,
+  talk,
+  visitsOf,
+} from './support/session.ts'
+import type { World } from './support/world.ts'
+
+const GREETING = /^Hello from account-\d@example\.test$/
+const IN_AN_HOUR_MS = Date.now() + 3_600_000
+
+// Longer than the CLI is given, so that a hang is reported with what it printed.
+setDefaultTimeout(60_000)
+
+test('the service is restarted between two turns: the conversation goes on with its account', async () => {
+  await using session = await startSession({ settings: { routingStrategy: 'round_robin' } })
+  const { world, thread } = session
+  expect(await thread.say('hello')).toMatchObject(quiet(GREETING))
+  await world.restart()
+  for (const prompt of ['hello again', 'and again']) expect(await thread.say(prompt)).toMatchObject(quiet(GREETING))
+
+  const [account] = world.accountsUsed()
+  expect(createsOf(world)).toMatchObject([
+    { connection: 1, account, isPrewarm: true },
+    { connection: 1, account },
+    { connection: 2, account, previous: null },
+    { connection: 2, account, items: ['message'] },
+  ])
+  expect(visitsOf(world)).toEqual(['101', '101'])
+  const log = await world.log(4)
+  expect(log).toEqual(log.map(() => expect.objectContaining({ ...ON_SOCKETS, accountName: account, attemptCount: 1 })))
+})
+
+test('the transport is set differently between two turns: every turn is answered', async () => {
+  await using session = await startSession(TWO_ACCOUNTS)
+  const { world } = session
+  for (const transport of ['auto', 'http', 'websocket', 'auto']) {
+    await world.api('PATCH', '/api/settings', { upstreamStreamTransport: transport })
+    await talk(session, FIRST, 'hello', 'hello again')
+  }
+  // Told by 426 that there is no socket, the CLI stays with HTTP for the rest of the conversation (client-protocol §4).
+  expect(visitsOf(world)).toEqual(['101', '426', ...Array(6).fill('POST 200')])
+  expect(connectionsOf(world)).toEqual([1, 1, 1, null, null, 2, 3, 4, 5])
+  expect(handshakesOf(world)).toEqual([101, 101, 101, 101, 101])
+  expect(new Set(world.accountsUsed())).toEqual(new Set([FIRST.email]))
+  const carried = { ...ON_HTTP, upstreamTransport: 'websocket' }
+  expect(await world.log(10)).toMatchObject([
+    { ...ON_SOCKETS, requestKind: 'prewarm' },
+    ON_SOCKETS,
+    ON_SOCKETS,
+    { transport: 'websocket', upstreamTransport: null, errorCode: 'previous_response_not_found' },
+    ON_HTTP,
+    ON_HTTP,
+    ...Array(4).fill(carried),
+  ])
+})
+
+test('the transport is set differently between two conversations: each begins as it is set then', async () => {
+  const settings = { ...TWO_ACCOUNTS.settings, upstreamStreamTransport: 'http' }
+  await using session = await startSession({ ...TWO_ACCOUNTS, settings })
+  const { world, editor } = session
+  await talk(session, FIRST, 'hello')
+  for (const transport of ['websocket', 'http']) {
+    await world.api('PATCH', '/api/settings', { upstreamStreamTransport: transport })
+    await talk({ thread: await editor.startThread() }, FIRST, 'hello')
+  }
+  expect(visitsOf(world)).toEqual(['426', 'POST 200', '101', '426', 'POST 200'])
+  expect(connectionsOf(world)).toEqual([null, 1, 1, null])
+  expect(await world.log(4)).toMatchObject([ON_HTTP, ON_SOCKETS, ON_SOCKETS, ON_HTTP])
+})
+
+/** Of the eight requests of the morning and of the three after the fault: where they went. */
+const MORNING = Array(8).fill(1)
+const DAYS = [
+  {
+    fault: 'reaches its usage limit, so that the other one takes over',
+    compactsRemotely: false, // a history that only this account can read would stay with it
+    strike: (world: World) => accountsOf(world).first.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS })),
+    heir: SECOND,
+    handshakes: [101, 101, 101],
+    connections: [...MORNING, 1, 2, 3, 3],
+  },
+  {
+    fault: 'loses its connection and its token',
+    compactsRemotely: true,
+    strike: (world: World) => {
+      accountsOf(world).first.expireAccessToken()
+      world.upstream.closeSockets(1011)
+    },
+    heir: FIRST,
+    handshakes: [101, 401, 101, 101],
+    connections: [...MORNING, 3, 4, 4],
+  },
+]
+
+test.each(DAYS)('a whole day in small: tools, a compaction, an account that $fault, a restart', async (day) => {
+  await using session = await startSession({ ...TWO_ACCOUNTS, compactsRemotely: day.compactsRemotely })
+  const { world, thread } = session
+  for (const word of ['morning', 'noon', 'evening']) {
+    const seen = await thread.say(`run: echo good-${word}`)
+    expect(seen).toMatchObject({ status: 'completed', complaints: [] })
+    expect(seen.commands).toMatchObject([{ output: `good-${word}\n`, exitCode: 0 }])
+    expect(seen.text).toContain(`good-${word}`)
+  }
+  expect(await thread.compact()).toMatchObject({ status: 'completed', complaints: [], compactions: 1 })
+  expect(connectionsOf(world)).toEqual(MORNING)
+  day.strike(world)
+  await talk(session, day.heir, 'hello')
+  await world.restart()
+  await talk(session, day.heir, 'hello again', 'good night')
+
+  expect(connectionsOf(world)).toEqual(day.connections)
+  expect(handshakesOf(world)).toEqual(day.handshakes)
+  expect(visitsOf(world)).toEqual(['101', '101'])
+  const log = await world.log(11)
+  expect(log).toEqual(log.map(() => expect.objectContaining(ON_SOCKETS)))
+  expect(log.map(({ accountName }) => accountName)).toEqual([
+    ...MORNING.map(() => FIRST.email),
+    ...Array(3).fill(day.heir.email),
+  ])
+  expect(log.map(({ movedAccount }) => movedAccount).indexOf(true)).toBe(day.heir === SECOND ? MORNING.length : -1)
+})

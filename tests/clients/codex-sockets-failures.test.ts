@@ -1,0 +1,236 @@
+/** The real Codex CLI with sockets on while the upstream fails: its user gets the answer, and is told of as little as can be. */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { type Fault, faults } from '../support/upstream/faults.ts'
+import {
+  accountsOf,
+  connectionsOf,
+  createsOf,
+  FIRST,
+  handshakesOf,
+  ON_HTTP,
+  ON_SOCKETS,
+  SECOND,
+  startSession,
+  TWO_ACCOUNTS,
+  talk,
+  visitsOf,
+} from './support/session.ts'
+import { until } from './support/until.ts'
+import { itemsOf, type World } from './support/world.ts'
+
+const IN_AN_HOUR_MS = Date.now() + 3_600_000
+const HELLO_FIRST = `Hello from ${FIRST.email}`
+const LIMIT_REACHED = faults.usageLimit({ resetsAt: IN_AN_HOUR_MS })
+/** What the CLI is told about a response that no connection knows any more: it sends everything again, without a word. */
+const ASKED_TO_RESEND = { errorCode: 'previous_response_not_found', httpStatus: 400, status: 'error' }
+
+// Longer than the CLI is given, so that a hang is reported with what it printed.
+setDefaultTimeout(60_000)
+
+describe('the upstream takes no socket', () => {
+  test.each([
+    ['426', { status: 426, body: { detail: 'Upgrade Required' } }],
+    ['403', faults.forbidden()],
+    ['403 of an edge in front of it', faults.forbiddenHtml()],
+  ])('%s: turns go by HTTP and the person sees nothing', async (_how, refusal: Fault) => {
+    const before = (world: World) => accountsOf(world).first.always({ ...refusal, on: 'handshake' })
+    await using session = await startSession({ ...TWO_ACCOUNTS, before })
+    const { world } = session
+    await talk(session, FIRST, 'hello', 'hello again', 'and again')
+
+    expect(handshakesOf(world)).toEqual([refusal.status ?? 0]) // not asked again for a while
+    // The prewarm was answered here; each later turn continues a response that HTTP keeps nowhere, so it comes in full.
+    expect(createsOf(world)).toMatchObject(Array(3).fill({ connection: null, account: FIRST.email, previous: null }))
+    expect(visitsOf(world)).toEqual(['101', '101', '101'])
+    await until(() => world.door.visits.map(({ isOpen }) => isOpen).join() === 'false,false,true', world.output)
+    expect(await world.log(4)).toMatchObject([
+      { ...ON_SOCKETS, upstreamTransport: null, requestKind: 'prewarm' },
+      ...Array(3).fill({ ...ON_SOCKETS, upstreamTransport: 'http' }),
+    ])
+  })
+
+  test('the setting says http: the CLI is told so by 426 and goes by HTTP without a word', async () => {
+    const settings = { ...TWO_ACCOUNTS.settings, upstreamStreamTransport: 'http' }
+    await using session = await startSession({ ...TWO_ACCOUNTS, settings })
+    const { world } = session
+    await talk(session, FIRST, 'hello', 'hello again')
+    expect(visitsOf(world)).toEqual(['426', 'POST 200', 'POST 200'])
+    expect(handshakesOf(world)).toEqual([])
+    expect(createsOf(world)).toMatchObject(Array(2).fill({ connection: null, account: FIRST.email, isPrewarm: false }))
+    expect(await world.log(2)).toMatchObject([ON_HTTP, ON_HTTP])
+  })
+})
+
+describe('the upstream socket ends', () => {
+  test.each([
+    ['1011', { close: { code: 1011, afterEvents: 0 } }],
+    ['without a close frame', { terminate: { afterEvents: 0 } }],
+  ])('before the first event (%s): the person sees nothing', async (_how, fault: Fault) => {
+    await using session = await startSession(TWO_ACCOUNTS)
+    const { world } = session
+    await talk(session, FIRST, 'hello')
+    accountsOf(session.world).first.next(fault)
+    await talk(session, FIRST, 'hello again', 'and again')
+
+    expect(handshakesOf(world)).toEqual([101, 101])
+    expect(connectionsOf(session.world)).toEqual([1, 1, 1, 2, 2])
+    expect(createsOf(world)[3]).toMatchObject({ account: FIRST.email, previous: null })
+    expect(itemsOf(world.turns()[3]).map(({ type }) => type)).toContain('reasoning') // nothing is lost on the way
+    expect(visitsOf(world)).toEqual(['101', '101'])
+    expect((await world.log(5)).map(({ errorCode }) => errorCode)).toEqual([
+      null,
+      null,
+      ASKED_TO_RESEND.errorCode,
+      null,
+      null,
+    ])
+  })
+
+  test('during the prewarm: it is asked again on another connection, and the person sees nothing', async () => {
+    const before = (world: World) => accountsOf(world).first.next({ close: { code: 1011, afterEvents: 0 } })
+    await using session = await startSession({ ...TWO_ACCOUNTS, before })
+    const { world } = session
+    await talk(session, FIRST, 'hello', 'hello again')
+    expect(connectionsOf(session.world)).toEqual([1, 2, 2, 2])
+    expect(visitsOf(world)).toEqual(['101'])
+    const [prewarm, ...turns] = await world.log(3)
+    expect(prewarm).toMatchObject({ ...ON_SOCKETS, requestKind: 'prewarm', attemptCount: 2 })
+    expect(turns).toMatchObject([ON_SOCKETS, ON_SOCKETS])
+  })
+
+  test('between two turns: the next one is sent in full on a new connection, and the person sees nothing', async () => {
+    await using session = await startSession(TWO_ACCOUNTS)
+    const { world } = session
+    await talk(session, FIRST, 'hello')
+    world.upstream.closeSockets(1001)
+    await talk(session, FIRST, 'hello again', 'and again')
+    expect(handshakesOf(world)).toEqual([101, 101])
+    expect(connectionsOf(session.world)).toEqual([1, 1, 2, 2])
+    expect(createsOf(world)[2]).toMatchObject({ account: FIRST.email, previous: null })
+    const log = await world.log(4)
+    expect(log).toEqual(log.map(() => expect.objectContaining({ ...ON_SOCKETS, accountName: FIRST.email })))
+  })
+
+  test.each([
+    ['1011', { close: { code: 1011, afterEvents: 10 } }],
+    ['without a close frame', { terminate: { afterEvents: 10 }, dripMs: 5 }], // a reset may overtake what was just sent
+  ])(
+    'in the middle of an answer (%s): the CLI goes on from what it has, on the same account',
+    async (_how, fault: Fault) => {
+      await using session = await startSession(TWO_ACCOUNTS)
+      const { world } = session
+      await talk(session, FIRST, 'hello')
+      accountsOf(session.world).first.next(fault)
+      await talk(session, FIRST, 'hello again', 'and again') // the first reconnect is not shown (client-protocol §4)
+
+      expect(connectionsOf(session.world)).toEqual([1, 1, 1, 2, 2])
+      expect(new Set(world.accountsUsed())).toEqual(new Set([FIRST.email]))
+      expect(world.turns()[2]).toMatchObject({ eventsSent: 10, finished: false })
+      expect(itemsOf(world.turns()[3]).at(-1)?.type).toBe('reasoning') // what had arrived whole of the broken answer
+      expect(visitsOf(world)).toEqual(['101', '101'])
+      expect(await world.log(5)).toMatchObject([
+        ON_SOCKETS,
+        ON_SOCKETS,
+        { upstreamTransport: 'websocket', status: 'error', httpStatus: 200, errorCode: 'stream_incomplete' },
+        ON_SOCKETS,
+        ON_SOCKETS,
+      ])
+    },
+  )
+
+  test('twice in one answer: the person is told of the second reconnect and gets the answer', async () => {
+    await using session = await startSession(TWO_ACCOUNTS)
+    await talk(session, FIRST, 'hello')
+    const broken = { close: { code: 1012, afterEvents: 10 } }
+    accountsOf(session.world).first.next(broken, broken)
+    const { complaints, ...seen } = await session.thread.say('hello again')
+    expect(complaints).toEqual([expect.stringContaining('Reconnecting... 2/5')])
+    expect(seen).toMatchObject({ status: 'completed', text: HELLO_FIRST })
+    expect(connectionsOf(session.world)).toEqual([1, 1, 1, 2, 3])
+  })
+})
+
+describe('the account fails', () => {
+  test.each([
+    ['an error frame', LIMIT_REACHED],
+    ['response.failed', { failAfterCreated: usageLimitError() }],
+  ])(
+    'at its usage limit between two turns (%s): the other one goes on and the person sees nothing',
+    async (_how, fault: Fault) => {
+      await using session = await startSession(TWO_ACCOUNTS)
+      const { world } = session
+      await talk(session, FIRST, 'hello')
+      accountsOf(session.world).first.always(fault)
+      await talk(session, SECOND, 'hello again', 'and again')
+
+      expect(world.accountsUsed()).toEqual([FIRST, FIRST, FIRST, SECOND, SECOND].map(({ email }) => email))
+      expect(connectionsOf(session.world)).toEqual([1, 1, 1, 2, 2])
+      // The ciphertext of the first account stays behind, and what was said does not.
+      expect(itemsOf(world.turns()[3]).map(({ type }) => type)).not.toContain('reasoning')
+      expect(JSON.stringify(itemsOf(world.turns()[3]))).toContain(HELLO_FIRST)
+      expect(visitsOf(world)).toEqual(['101', '101'])
+      const log = await world.log(5)
+      expect(log.map(({ accountName }) => accountName)).toEqual(world.accountsUsed())
+      expect(log).toMatchObject([
+        ON_SOCKETS,
+        ON_SOCKETS,
+        ASKED_TO_RESEND,
+        { ...ON_SOCKETS, movedAccount: true },
+        ON_SOCKETS,
+      ])
+    },
+  )
+
+  test.each([
+    ['in the answer', LIMIT_REACHED],
+    ['to the handshake', { ...LIMIT_REACHED, on: 'handshake' } as const],
+  ])('at its usage limit from the start (%s): the prewarm already finds the other one', async (_where, fault) => {
+    const before = (world: World) => accountsOf(world).first.always(fault)
+    await using session = await startSession({ ...TWO_ACCOUNTS, before })
+    const { world } = session
+    await talk(session, SECOND, 'hello')
+    expect(createsOf(world).slice(-2)).toMatchObject([
+      { account: SECOND.email, isPrewarm: true },
+      { account: SECOND.email, isPrewarm: false },
+    ])
+    expect(visitsOf(world)).toEqual(['101'])
+    const [prewarm, turn] = await world.log(2)
+    expect(prewarm).toMatchObject({ ...ON_SOCKETS, accountName: SECOND.email, attemptCount: 2 })
+    expect(turn).toMatchObject({ ...ON_SOCKETS, accountName: SECOND.email, attemptCount: 1 })
+  })
+
+  test('its access token expired while the connection was gone: it is refreshed once and nobody notices', async () => {
+    await using session = await startSession(TWO_ACCOUNTS)
+    const { world } = session
+    const { first } = accountsOf(world)
+    await talk(session, FIRST, 'hello')
+    first.expireAccessToken()
+    world.upstream.closeSockets(1000)
+    await talk(session, FIRST, 'hello again')
+    expect(handshakesOf(world)).toEqual([101, 401, 101])
+    expect(world.upstream.requests.filter(({ path }) => path === '/oauth/token')).toMatchObject([{ status: 200 }])
+    expect(new Set(world.accountsUsed())).toEqual(new Set([FIRST.email]))
+    expect(await world.log(3)).toMatchObject([ON_SOCKETS, ON_SOCKETS, ON_SOCKETS])
+  })
+
+  test('at its usage limit with the history compacted into its ciphertext: the person is told when it goes on', async () => {
+    await using session = await startSession({ ...TWO_ACCOUNTS, compactsRemotely: true })
+    const { world, thread } = session
+    await talk(session, FIRST, 'hello')
+    await thread.compact()
+    accountsOf(session.world).first.always(LIMIT_REACHED)
+    const { status, complaints } = await thread.say('hello again')
+    expect(status).toBe('failed')
+    expect(complaints).toEqual([expect.stringMatching(/^You.ve hit your usage limit\. .*try again at \d/)])
+    expect(new Set(world.accountsUsed())).toEqual(new Set([FIRST.email])) // the other could not read it
+  })
+})
+
+function usageLimitError() {
+  return {
+    code: 'usage_limit_reached',
+    type: 'usage_limit_reached',
+    message: 'The usage limit has been reached',
+    resets_at: Math.floor(IN_AN_HOUR_MS / 1000),
+  }
+}

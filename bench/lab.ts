@@ -4,16 +4,21 @@ import type { DriverJob } from './driver.ts'
 import { type BodyName, RESPONSES_PATH, requestBody, requestHeaders, sessionId } from './payload.ts'
 import { runCommand } from './processes.ts'
 import type { Report } from './report.ts'
+import type { SocketJob } from './socket-driver.ts'
 import {
+  COLLECTS,
   direct,
   type RunningTarget,
+  type SeedOptions,
   type SluiceSeed,
   seedSluice,
   sluiceCommand,
   startFloor,
+  startFloorSockets,
   startNginx,
   startSluice,
   startUpstream,
+  type TargetName,
   type Upstream,
 } from './targets.ts'
 
@@ -24,6 +29,7 @@ export type LabOptions = {
   streamSeconds: number
   drainSeconds: number
   aborts: number
+  socketCycles: number
   useBinary: boolean
 }
 
@@ -34,9 +40,13 @@ export type Lab = {
   seed: SluiceSeed | null
   /** Starts the four targets of the speed measurements, in the order in which they take turns. */
   startAll: () => Promise<RunningTarget[]>
+  /** The same for sockets. */
+  startAllSockets: () => Promise<RunningTarget[]>
   /** Starts a fresh process of the floor, then of Sluice, for measurements of memory. */
   fresh: (() => Promise<RunningTarget>)[]
+  freshSockets: (() => Promise<RunningTarget>)[]
   drive: <Result>(job: DriverJob) => Promise<Result>
+  driveSockets: <Result>(job: SocketJob) => Promise<Result>
   serverTiming: (target: RunningTarget, body: BodyName, requests: number) => Promise<Map<string, number[]>>
   close: () => Promise<void>
 }
@@ -47,34 +57,54 @@ export async function openLab(options: LabOptions, report: Report, workDir: stri
   const command = sluiceCommand(options.useBinary ? 'binary' : 'source')
   const seed = command && (await seedSluice(command, upstream.url, workDir))
   if (!seed) report.note(`sluice is not measured: ${options.useBinary ? 'dist/sluice' : 'src/main.ts'} is missing`)
+  const overHttp = seed ? [() => freshSluice(upstream, seed, { transport: 'http' })] : []
+  const overSockets = seed ? [() => freshSluice(upstream, seed, { transport: 'auto' })] : []
   return {
     options,
     report,
     upstream,
     seed,
-    startAll: () => startAll(upstream, seed, workDir, report),
-    fresh: [() => startFloor(upstream), seed && (() => freshSluice(upstream, seed))].filter((start) => start !== null),
-    drive,
+    startAll: () => startAll({ upstream, workDir, report }, [() => startFloor(upstream), ...overHttp]),
+    startAllSockets: () => startAll({ upstream, workDir, report }, [() => startFloorSockets(upstream), ...overSockets]),
+    fresh: [() => startFloor(upstream), ...overHttp],
+    freshSockets: [() => startFloorSockets(upstream), ...overSockets],
+    drive: (job) => drive('bench/driver.ts', job),
+    driveSockets: (job) => drive('bench/socket-driver.ts', job),
     serverTiming,
     close: () => upstream.stop(),
   }
 }
 
-async function startAll(upstream: Upstream, seed: SluiceSeed | null, workDir: string, report: Report) {
+type Ground = { upstream: Upstream; workDir: string; report: Report }
+
+async function startAll({ upstream, workDir, report }: Ground, starts: (() => Promise<RunningTarget>)[]) {
   const nginx = await startNginx(upstream, workDir)
   if (!nginx) report.note('nginx is not measured: it is not installed')
-  const targets = [direct(upstream), await startFloor(upstream), seed && (await freshSluice(upstream, seed)), nginx]
-  return targets.filter((target) => target !== null)
+  const started = nginx ? [nginx] : []
+  try {
+    for (const start of starts) started.unshift(await start())
+  } catch (error) {
+    for (const { child } of started) await child.stop()
+    throw error
+  }
+  return [direct(upstream), ...inOrder(started)]
+}
+
+const ORDER: readonly TargetName[] = ['floor', 'sluice', 'nginx']
+
+function inOrder(targets: RunningTarget[]): RunningTarget[] {
+  return targets.toSorted((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name))
 }
 
 /** A data folder has one server at a time, so a fresh process gets a freshly seeded folder. */
-async function freshSluice(upstream: Upstream, seed: SluiceSeed): Promise<RunningTarget> {
+async function freshSluice(upstream: Upstream, seed: SluiceSeed, options: SeedOptions): Promise<RunningTarget> {
   await upstream.setMode({ kind: 'burst', groups: 10 })
-  return startSluice(await seedSluice(seed.command, upstream.url, dirname(seed.dataDir)))
+  const fresh = await seedSluice(seed.command, upstream.url, dirname(seed.dataDir), options)
+  return startSluice(fresh, options.transport === 'auto' ? COLLECTS : {})
 }
 
-async function drive<Result>(job: DriverJob): Promise<Result> {
-  return JSON.parse(await runCommand(['bun', 'bench/driver.ts', JSON.stringify(job)], {})) as Result // the driver's own type
+async function drive<Result>(script: string, job: unknown): Promise<Result> {
+  return JSON.parse(await runCommand(['bun', script, JSON.stringify(job)], {})) as Result // the driver's own type
 }
 
 /** Collects the `Server-Timing` durations of `requests` turns in µs, by phase name. */

@@ -11,6 +11,13 @@ export const RESPONSES_PATH = '/backend-api/codex/responses'
 export const EVENT_BYTES = 230
 export const EVENTS_PER_ANSWER = 100
 
+/** Of an answer on a socket in one write: its head, two deltas, its tail. */
+export const SHORT_ANSWER_EVENTS = 10
+
+/** An event that tells when it was sent, in nanoseconds of the machine's monotonic clock, has this many digits behind the key. */
+export const STAMP_KEY = 'sent at '
+export const STAMP_DIGITS = 20
+
 const encoder = new TextEncoder()
 
 /** A request body of about `BODIES[name]` bytes as the Codex CLI writes it, with its own `sessionId`. */
@@ -33,6 +40,16 @@ export function requestHeaders(sessionId: string, apiKey: string): Record<string
     originator: 'codex_exec',
     'user-agent': 'codex_exec/0.169.0 (benchmark)',
   }
+}
+
+/** The headers of its handshake, and the frame that a turn is on a socket. */
+export function handshakeHeaders(sessionId: string, apiKey: string): Record<string, string> {
+  const { accept: _, 'content-type': __, ...headers } = requestHeaders(sessionId, apiKey)
+  return { ...headers, 'openai-beta': 'responses_websockets=2026-02-06' }
+}
+
+export function createFrame(name: BodyName, sessionId: string): string {
+  return requestBody(name, sessionId).replace('{', '{"type":"response.create",')
 }
 
 /** A stable, well-formed session id for client number `n`. */

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { measureAborts, measureBackpressure, measureIdle, measureStart, measureStreams } from './endurance.ts'
 import { type Lab, type LabOptions, openLab } from './lab.ts'
 import { createReport } from './report.ts'
+import { measureIdleSessions, measureSocketCycles, measureSocketEvents, measureSocketTurns } from './sockets.ts'
 import { measureFirstByte, measurePhases, measureThroughput } from './speed.ts'
 import { makeWorkDir, type RunningTarget, removeWorkDir } from './targets.ts'
 
@@ -14,6 +15,12 @@ const SPEED: Record<string, (lab: Lab, targets: RunningTarget[]) => Promise<void
   phases: measurePhases,
 }
 
+/** The same, for sockets. */
+const SOCKET_SPEED: Record<string, (lab: Lab, targets: RunningTarget[]) => Promise<void>> = {
+  'socket-events': measureSocketEvents,
+  'socket-turns': measureSocketTurns,
+}
+
 /** Run against a fresh process each, alone on the machine. */
 const ENDURANCE: Record<string, (lab: Lab) => Promise<void>> = {
   start: measureStart,
@@ -21,12 +28,30 @@ const ENDURANCE: Record<string, (lab: Lab) => Promise<void>> = {
   streams: measureStreams,
   backpressure: measureBackpressure,
   abort: measureAborts,
+  'socket-idle': measureIdleSessions,
+  'socket-cycles': measureSocketCycles,
 }
 
-const NAMES = [...Object.keys(SPEED), ...Object.keys(ENDURANCE)]
+const NAMES = [...Object.keys(SPEED), ...Object.keys(SOCKET_SPEED), ...Object.keys(ENDURANCE)]
 
-const FULL = { rounds: 5, seconds: 2, firstByteRequests: 500, streamSeconds: 15, drainSeconds: 60, aborts: 10_000 }
-const QUICK = { rounds: 2, seconds: 1, firstByteRequests: 200, streamSeconds: 5, drainSeconds: 8, aborts: 2_000 }
+const FULL = {
+  rounds: 5,
+  seconds: 2,
+  firstByteRequests: 500,
+  streamSeconds: 15,
+  drainSeconds: 60,
+  aborts: 10_000,
+  socketCycles: 5_000,
+}
+const QUICK = {
+  rounds: 2,
+  seconds: 1,
+  firstByteRequests: 200,
+  streamSeconds: 5,
+  drainSeconds: 8,
+  aborts: 2_000,
+  socketCycles: 1_000,
+}
 
 const { values } = parseArgs({
   options: {
@@ -77,10 +102,14 @@ async function bench(): Promise<number> {
 }
 
 async function measure(lab: Lab, names: string[]): Promise<void> {
-  const speed = names.flatMap((name) => SPEED[name] ?? [])
-  const targets = speed.length > 0 ? await lab.startAll() : []
-  for (const run of speed) await run(lab, targets)
-  for (const target of targets) if (target.name !== 'direct') await target.child.stop()
+  for (const [runs, start] of [
+    [names.flatMap((name) => SPEED[name] ?? []), lab.startAll],
+    [names.flatMap((name) => SOCKET_SPEED[name] ?? []), lab.startAllSockets],
+  ] as const) {
+    const targets = runs.length > 0 ? await start() : []
+    for (const run of runs) await run(lab, targets)
+    for (const target of targets) if (target.name !== 'direct') await target.child.stop()
+  }
   for (const run of names.flatMap((name) => ENDURANCE[name] ?? [])) await run(lab)
 }
 

@@ -30,7 +30,7 @@ export async function chaos(context: SoakContext): Promise<string> {
   const host: Host = { target: null, isDown: true }
   try {
     const authJsons = upstream.accounts.map((account) => account.authJson())
-    const seed = await seedSluice(command, listener.url, workDir, authJsons)
+    const seed = await seedSluice(command, listener.url, workDir, { authJsons, transport: 'auto' })
     const start = async () => {
       host.target = await startSluice(seed)
       host.isDown = false

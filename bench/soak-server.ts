@@ -163,4 +163,12 @@ async function withLab(context: SoakContext, work: (lab: Lab, seed: SluiceSeed) 
   }
 }
 
-const NO_BENCH = { rounds: 0, seconds: 0, firstByteRequests: 0, streamSeconds: 0, drainSeconds: 0, aborts: 0 }
+const NO_BENCH = {
+  rounds: 0,
+  seconds: 0,
+  firstByteRequests: 0,
+  streamSeconds: 0,
+  drainSeconds: 0,
+  aborts: 0,
+  socketCycles: 0,
+}

@@ -12,8 +12,27 @@ export async function propertyTests({ scale, seed }: SoakContext): Promise<strin
   }
   if (files.length === 0) throw new Error('no test file uses tests/support/property.ts')
   const runs = Math.ceil(RUNS * scale)
-  const child = Bun.spawn(['bun', 'test', '--timeout', '600000', ...files.sort()], {
-    env: { ...process.env, PROPERTY_RUNS: String(runs), SEED: String(seed) },
+  await runTests(files.sort(), { PROPERTY_RUNS: String(runs), SEED: String(seed) })
+  return `${files.length} files, ${runs} runs each`
+}
+
+const FRAMES = 100_000
+const KILLS = 5_000
+
+/** Random frames on sockets, and either side of them killed at random points. */
+export async function socketTests({ scale, seed }: SoakContext): Promise<string> {
+  const [frames, kills] = [FRAMES * scale, KILLS * scale].map(Math.ceil)
+  await runTests(['./tests/sockets/fuzz.test.ts', './tests/sockets/chaos.test.ts'], {
+    SOCKET_FRAMES: String(frames),
+    SOCKET_KILLS: String(kills),
+    SEED: String(seed),
+  })
+  return `${frames} frames, ${kills} kills`
+}
+
+async function runTests(files: string[], env: Record<string, string>): Promise<void> {
+  const child = Bun.spawn(['bun', 'test', '--timeout', '600000', ...files], {
+    env: { ...process.env, ...env },
     stdout: 'pipe',
     stderr: 'pipe',
   })
@@ -23,5 +42,4 @@ export async function propertyTests({ scale, seed }: SoakContext): Promise<strin
     child.exited,
   ])
   if (code !== 0) throw new Error(`bun test ended with ${code}\n${out}${err}`)
-  return `${files.length} files, ${runs} runs each`
 }

@@ -45,6 +45,15 @@ export async function startFloor(upstream: Child): Promise<RunningTarget> {
   return { name: 'floor', url: child.url, apiKey: 'none', child }
 }
 
+/** Lets a process be told to collect (`collect.ts`). Not for measurements of the start: it takes time to load. */
+export const COLLECTS = { BUN_OPTIONS: '--preload ./bench/collect.ts' }
+
+/** The floor for sockets has its own process: it does nothing else. */
+export async function startFloorSockets(upstream: Child): Promise<RunningTarget> {
+  const child = await startHelper('bench/floor-sockets.ts', { ...COLLECTS, BENCH_UPSTREAM_URL: upstream.url })
+  return { name: 'floor', url: child.url, apiKey: 'none', child }
+}
+
 /** Starts nginx as one process with `proxy_pass`, unbuffered; null when it is not installed. */
 export async function startNginx(upstream: Child, workDir: string): Promise<RunningTarget | null> {
   const nginx = Bun.which('nginx') ?? Bun.which('nginx', { PATH: '/usr/sbin:/usr/local/sbin' })
@@ -65,12 +74,18 @@ export function sluiceCommand(kind: 'source' | 'binary'): string[] | null {
   return existsSync('src/main.ts') ? ['bun', 'src/main.ts'] : null
 }
 
+export type SeedOptions = {
+  authJsons?: string[]
+  /** The upstream transport. `http` for the measurements over HTTP: a floor that dials a socket for each turn is none. */
+  transport?: 'http' | 'auto'
+}
+
 /** Fills a fresh data folder through the command line: five accounts, a key with a limit, key authentication on. */
 export async function seedSluice(
   command: string[],
   upstreamUrl: string,
   workDir: string,
-  authJsons: string[] = Array.from({ length: ACCOUNTS }, (_, n) => benchAuthJson(n)),
+  { authJsons = benchAuthJsons(), transport = 'http' }: SeedOptions = {},
 ): Promise<SluiceSeed> {
   const dataDir = await mkdtemp(join(workDir, 'data-'))
   const env = sluiceEnv(dataDir, upstreamUrl)
@@ -79,14 +94,24 @@ export async function seedSluice(
   await runCommand([...command, 'accounts', 'import', ...files], env)
   const create = ['keys', 'create', '--name', 'bench', '--limit', 'total_tokens:weekly:1000000000000', '--json']
   const printed = await runCommand([...command, ...create], env)
-  await runCommand([...command, 'settings', 'set', 'apiKeyAuthEnabled=true', 'proxyAccountStreamLimit=0'], env)
+  await runCommand(
+    [
+      ...command,
+      'settings',
+      'set',
+      'apiKeyAuthEnabled=true',
+      'proxyAccountStreamLimit=0',
+      `upstreamStreamTransport=${transport}`,
+    ],
+    env,
+  )
   const { key } = JSON.parse(printed) as { key: string } // the command's documented output
   return { command, dataDir, apiKey: key, upstreamUrl }
 }
 
 /** Starts Sluice on a seeded folder and waits until it answers a turn with 200. Set the upstream to `burst` before. */
-export async function startSluice(seed: SluiceSeed): Promise<RunningTarget> {
-  const child = launchSluice(seed)
+export async function startSluice(seed: SluiceSeed, env: Record<string, string> = {}): Promise<RunningTarget> {
+  const child = launchSluice(seed, env)
   const target: RunningTarget = { name: 'sluice', url: child.url, apiKey: seed.apiKey, child }
   await waitForTurn(target).catch(async (error: unknown) => {
     await child.stop()
@@ -96,9 +121,9 @@ export async function startSluice(seed: SluiceSeed): Promise<RunningTarget> {
 }
 
 /** Starts Sluice and does not wait for anything. */
-export function launchSluice(seed: SluiceSeed): Child {
+export function launchSluice(seed: SluiceSeed, extra: Record<string, string> = {}): Child {
   const port = freePort()
-  const env = { ...sluiceEnv(seed.dataDir, seed.upstreamUrl), PORT: String(port), HOST: '127.0.0.1' }
+  const env = { ...sluiceEnv(seed.dataDir, seed.upstreamUrl), PORT: String(port), HOST: '127.0.0.1', ...extra }
   return startServer([...seed.command, 'serve'], port, env, join(seed.dataDir, '..', `stderr-${port}.log`))
 }
 
@@ -133,6 +158,10 @@ function sluiceEnv(dataDir: string, upstreamUrl: string): Record<string, string>
     CODEX_LB_UPSTREAM_BASE_URL: `${upstreamUrl}/backend-api`,
     CODEX_LB_AUTH_BASE_URL: upstreamUrl,
   }
+}
+
+function benchAuthJsons(): string[] {
+  return Array.from({ length: ACCOUNTS }, (_, n) => benchAuthJson(n))
 }
 
 /** What Codex writes after a login, with tokens nobody can verify. */
@@ -173,6 +202,7 @@ http {
 ${temp.join('\n')}
   access_log off;
   keepalive_requests 100000000;
+  map $http_upgrade $hop { default Upgrade; "" ""; }
   upstream service { server ${upstreamHost}; keepalive 64; keepalive_requests 100000000; }
   server {
     listen 127.0.0.1:${port};
@@ -181,7 +211,8 @@ ${temp.join('\n')}
     location / {
       proxy_pass http://service;
       proxy_http_version 1.1;
-      proxy_set_header Connection "";
+      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Connection $hop;
       proxy_buffering off;
       proxy_read_timeout 1h;
     }

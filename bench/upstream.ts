@@ -4,17 +4,22 @@
  */
 import type { Socket } from 'bun'
 import { answerEvents, BENCH_MODEL, deltaEvent, RESPONSES_PATH } from './payload.ts'
+import { acceptance, openSession, type SocketSession } from './upstream-sockets.ts'
 
 /** How the next answers are written; set with `POST /bench/mode` and a JSON body. */
 export type UpstreamMode =
   | { kind: 'burst'; groups: number }
   | { kind: 'slow'; intervalMs: number; events: number }
   | { kind: 'large'; bytes: number }
+  /** On a socket only: more than a peer takes that has stopped reading, then the connection is dropped. */
+  | { kind: 'flood'; bytes: number; dropAfterMs: number }
 
 /** What `GET /bench/stats` answers. `tickLagMs` is the worst lateness of the upstream's own timer since the last call. */
 export type UpstreamStats = {
   openSockets: number
   openStreams: number
+  /** WebSockets among the open sockets. */
+  openSessions: number
   requests: number
   largeBytesWritten: number
   tickLagMs: number
@@ -27,6 +32,7 @@ type Connection = {
   backlog: Uint8Array[]
   slow: SlowStream | null
   largeLeft: number
+  session: SocketSession | null
 }
 type SlowStream = { next: number; last: number }
 
@@ -41,7 +47,14 @@ const tail = Buffer.concat([...eventChunks.slice(-4), endOfBody])
 
 let mode: UpstreamMode = { kind: 'burst', groups: 10 }
 let burst = burstParts(10)
-const stats: UpstreamStats = { openSockets: 0, openStreams: 0, requests: 0, largeBytesWritten: 0, tickLagMs: 0 }
+const stats: UpstreamStats = {
+  openSockets: 0,
+  openStreams: 0,
+  openSessions: 0,
+  requests: 0,
+  largeBytesWritten: 0,
+  tickLagMs: 0,
+}
 let wheel: Set<Socket<Connection>>[] = []
 let slot = 0
 let lastTick = performance.now()
@@ -52,7 +65,15 @@ const server = Bun.listen<Connection>({
   socket: {
     open(socket) {
       stats.openSockets += 1
-      socket.data = { headers: '', bodyLeft: 0, chunkedTail: null, backlog: [], slow: null, largeLeft: 0 }
+      socket.data = {
+        headers: '',
+        bodyLeft: 0,
+        chunkedTail: null,
+        backlog: [],
+        slow: null,
+        largeLeft: 0,
+        session: null,
+      }
       socket.setNoDelay(true)
     },
     data: (socket, bytes) => receive(socket, bytes),
@@ -67,6 +88,10 @@ console.log(JSON.stringify({ port: server.port }))
 /** Collects one request (no pipelining): header block, then `content-length` bytes or chunks up to the last one. */
 function receive(socket: Socket<Connection>, bytes: Buffer): void {
   const state = socket.data
+  if (state.session) {
+    state.session.push(bytes)
+    return
+  }
   if (state.bodyLeft > 0) {
     state.bodyLeft -= bytes.length
     if (state.bodyLeft <= 0) answer(socket, bytes.toString('latin1'))
@@ -93,19 +118,35 @@ function receive(socket: Socket<Connection>, bytes: Buffer): void {
 
 function answer(socket: Socket<Connection>, body: string): void {
   const state = socket.data
-  const requestLine = state.headers.slice(0, state.headers.indexOf('\r\n'))
+  const { headers } = state
+  const requestLine = headers.slice(0, headers.indexOf('\r\n'))
   state.headers = ''
   state.bodyLeft = 0
   state.chunkedTail = null
   const path = (requestLine.split(' ')[1] ?? '').split('?')[0] ?? ''
   if (path === RESPONSES_PATH) {
-    answerTurn(socket)
+    if (/\r\nupgrade: *websocket/i.test(headers)) upgrade(socket, headers)
+    else answerTurn(socket)
     return
   }
   const value = answerJson(path, body)
   const text = JSON.stringify(value ?? { error: { message: `nothing here: ${requestLine}` } })
   const head = `HTTP/1.1 ${value ? '200 OK' : '404 Not Found'}\r\ncontent-type: application/json\r\netag: "bench"`
   send(socket, Buffer.from(`${head}\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`))
+}
+
+function upgrade(socket: Socket<Connection>, headers: string): void {
+  send(socket, acceptance(headers, rateHeaders()))
+  const wire = {
+    send: (bytes: Uint8Array) => send(socket, bytes),
+    drop: () => socket.terminate(),
+    end: () => socket.end(),
+  }
+  const onTurn = () => {
+    stats.requests += 1
+  }
+  stats.openSessions += 1
+  socket.data.session = openSession(wire, () => mode, onTurn)
 }
 
 function answerJson(path: string, body: string): unknown {
@@ -131,7 +172,7 @@ function answerTurn(socket: Socket<Connection>): void {
     flush(socket)
     return
   }
-  socket.data.slow = { next: 3, last: mode.events }
+  socket.data.slow = { next: 3, last: mode.kind === 'slow' ? mode.events : 0 }
   send(socket, Buffer.concat([streamHead, ...eventChunks.slice(0, 4)]))
   const bucket = wheel[stats.requests % wheel.length]
   bucket?.add(socket)
@@ -211,6 +252,10 @@ function endStream(socket: Socket<Connection>): void {
 
 function forget(socket: Socket<Connection>): void {
   stats.openSockets -= 1
+  if (socket.data.session) {
+    socket.data.session.closed()
+    stats.openSessions -= 1
+  }
   if (socket.data.slow) endStream(socket)
   if (socket.data.largeLeft > 0) {
     socket.data.largeLeft = 0
@@ -240,14 +285,21 @@ function httpChunk(bytes: Uint8Array): Uint8Array {
   return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])
 }
 
-/** The rate headers come with every answer of the real service, so reading them is part of the measured work. */
 function streamHeaders(): string {
-  const resetAt = Math.floor(Date.now() / 1000) + 9_000
   return [
     'HTTP/1.1 200 OK',
     'content-type: text/event-stream; charset=utf-8',
     'cache-control: no-cache',
     'transfer-encoding: chunked',
+    ...rateHeaders(),
+    '\r\n',
+  ].join('\r\n')
+}
+
+/** They come with every answer of the real service, so reading them is part of the measured work. */
+function rateHeaders(): string[] {
+  const resetAt = Math.floor(Date.now() / 1000) + 9_000
+  return [
     'x-request-id: req_bench',
     `openai-model: ${BENCH_MODEL}`,
     'x-codex-plan-type: plus',
@@ -258,8 +310,7 @@ function streamHeaders(): string {
     'x-codex-secondary-window-minutes: 10080',
     `x-codex-secondary-reset-at: ${resetAt + 400_000}`,
     'x-codex-credits-has-credits: False',
-    '\r\n',
-  ].join('\r\n')
+  ]
 }
 
 function usage(): unknown {

@@ -135,7 +135,7 @@ export const expectBalance = async ({ service }: Trial): Promise<void> => {
   await until('nothing left', () => Bun.deepEquals(left(), nothing)).catch(() => {}) // what is left says more
   expect(left()).toEqual(nothing)
   expect(upstream.oddities).toEqual([])
-  expect(service.lines.filter((line) => / (error|fatal) /i.test(line.slice(0, 60)))).toEqual([])
+  expect(service.lines.filter((line) => /^\S+ ERROR /.test(line))).toEqual([])
   service.lines.length = 0
   bindings.ledger.flush()
   expect(bindings.ledger.pending).toBe(0)

@@ -40,13 +40,16 @@ export class Refused extends Error {
 }
 
 /** Rejects with `Refused`, with what the transport throws, or with `previous_response_not_found` where the chain of the turn is lost. */
-export const carry = async (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
+export const carry = (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
   const wanted = transportFor(turn, {
     bytes: load.bytes.length,
     isAccountOnHttp: load.account.httpUntil > plane.clock.now(),
     modelPrefersSockets: turn.model !== null && plane.prefersSockets(turn.model),
   })
-  if (wanted === 'http') return overHttp(plane, turn, load)
+  return wanted === 'http' ? overHttp(plane, turn, load) : overSocketIfPossible(plane, turn, load)
+}
+
+const overSocketIfPossible = async (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
   turn.log.upstreamTransport = 'websocket'
   const socket = await socketFor(plane, turn, load)
   return socket ? overSocket(turn, load, socket) : overHttp(plane, turn, load)

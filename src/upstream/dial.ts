@@ -70,7 +70,10 @@ export const createDial = (
     }
   })
   return {
-    fetch: async (url, init) => send(fetch, routeOf(url), url, init),
+    fetch: async (url, init) => {
+      const route = routeOf(url)
+      return route.kind === 'direct' ? fetch(url, { ...init, ...OURS, proxy: false }) : send(fetch, route, url, init)
+    },
     socketAgent: (url) => {
       const route = routeOf(url)
       return route.kind === 'direct' ? undefined : tunnelAgent(route.proxy, { isSecure: url.startsWith('wss:') })
@@ -106,22 +109,26 @@ const originOf = (url: string): string => {
   return end === -1 ? url : url.slice(0, end)
 }
 
+/** Time limits are ours (architecture §3.5); the runtime's own idle timer would end a model that thinks for long. */
+const OURS = { timeout: false, redirect: 'manual' } as const
+
 const send = async (
   fetch: typeof globalThis.fetch,
-  route: Route,
+  route: Exclude<Route, { kind: 'direct' }>,
   url: string,
   init: RequestInit,
 ): Promise<Response> => {
-  // Time limits are ours (architecture §3.5); the runtime's own idle timer would end a model that thinks for long.
-  const response = await fetch(url, { ...init, ...(await wayOut(route, url)), timeout: false, redirect: 'manual' })
-  if (route.kind !== 'direct' && response.status === PROXY_AUTHENTICATION_REQUIRED) throw await proxyRefused(response)
+  const response = await fetch(url, { ...init, ...OURS, ...(await wayOut(route, url)) })
+  if (response.status === PROXY_AUTHENTICATION_REQUIRED) throw await proxyRefused(response)
   const failure = route.kind === 'socks' ? await route.bridge.failureIn(response) : null
   if (failure) throw failure
   return response
 }
 
-const wayOut = async (route: Route, url: string): Promise<Pick<BunFetchRequestInit, 'proxy' | 'keepalive'>> => {
-  if (route.kind === 'direct') return { proxy: false }
+const wayOut = async (
+  route: Exclude<Route, { kind: 'direct' }>,
+  url: string,
+): Promise<Pick<BunFetchRequestInit, 'proxy' | 'keepalive'>> => {
   if (route.kind === 'http') return { proxy: { url: route.proxy, respectNoProxy: false } }
   const proxy = { url: await route.bridge.url(), respectNoProxy: false }
   return url.startsWith('https:') ? { proxy } : { proxy, keepalive: false } // see `SocksBridge`

@@ -114,7 +114,8 @@ export const buildBindings = (world: World): Bindings => {
 }
 
 /** The ledger is written before the keys are read: their rows lack what it holds. While it cannot be, memory is right. */
-const viewsOf = ({ settings, keys, firewall, catalog, pool, affinity, ledger, plane }: Omit<Bindings, 'views'>) => {
+const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
+  const { settings, keys, firewall, catalog, pool, affinity, ledger, plane, sockets } = bindings
   const hasWrittenLedger = () => {
     ledger.flush()
     return ledger.healthy
@@ -126,6 +127,13 @@ const viewsOf = ({ settings, keys, firewall, catalog, pool, affinity, ledger, pl
     { name: 'catalog', topics: ['catalog'], reload: () => catalog.reload() },
     { name: 'credentials', topics: ['accounts'], reload: () => plane.credentials.reload() },
     { name: 'pool', topics: ['accounts', 'catalog'], reload: () => pool.reload() },
+    {
+      name: 'sockets',
+      topics: ['accounts'],
+      reload: () => {
+        for (const { upstream } of sockets) upstream.keepOnly((id) => pool.isInUse(id))
+      },
+    },
     { name: 'affinity', topics: ['accounts', 'affinity'], reload: () => affinity.keepOnly(idsOf(pool)) },
   ]
   return views

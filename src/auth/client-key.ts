@@ -55,7 +55,8 @@ export const capability = (header: string | null): Capability | null => {
 const isExempt = ({ peer, unauthenticatedCidrs }: Knock): boolean =>
   peer !== null && anyContains(unauthenticatedCidrs, peer)
 
-const demandKey = ({ authorization, keys, now }: Knock): KeyPolicy => {
+/** The key of a client that may not pass without, however it came in. Throws `invalid_api_key`. */
+export const demandKey = ({ authorization, keys, now }: Pick<Knock, 'authorization' | 'keys' | 'now'>): KeyPolicy => {
   const bearer = bearerOf(authorization)
   if (bearer === null) throw refused('Missing API key in Authorization header')
   const key = keys.find(bearer)

@@ -17,4 +17,6 @@ export const websocket: Bun.WebSocketHandler<SocketSession> = {
   message: (ws, data) => ws.data.received(data),
   drain: (ws) => ws.data.drained(),
   close: (ws) => ws.data.closed(),
+  // Without it a throw above would end the process (runtime note 2.6).
+  error: (err, ws) => ws.data.failed(err),
 }

@@ -87,11 +87,14 @@ const openAndRead = async (
   turn.log.phase = 'connect'
   const { account } = lease
   const credentials = await untilAborted(plane.credentials.fresh(account.id), controller.signal)
-  const { accessToken } = credentials
   const bytes = dropReasoning ? withoutReasoning(turn) : bodyFor(plane, turn, account.id)
-  const { headers, stream } = await carry(plane, turn, { account, credentials, bytes, controller }).catch((err) => {
-    throw err instanceof Refused ? refused(plane, account.id, { refusal: err, accessToken }) : err
-  })
+  const { headers, stream, accessToken } = await carry(plane, turn, { account, credentials, bytes, controller }).catch(
+    (err) => {
+      throw err instanceof Refused
+        ? refused(plane, account.id, { refusal: err, accessToken: credentials.accessToken })
+        : err
+    },
+  )
   turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
   absorbRateHeaders(plane, account.id, headers)
   turn.log.phase = 'first_event'

@@ -2,7 +2,7 @@
  * The one retry loop: until the commit point a failure may go to another account, afterwards nothing is retried
  * (decisions §3 "Commit point", "Attempts").
  */
-import { AppError, type Code } from '../errors.ts'
+import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
 import { AttemptFailed, attemptOn } from './attempt-one.ts'
 import { ownerOf, recordedOwner } from './continuity.ts'
@@ -42,26 +42,6 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
 
 /** Serves the turn up to its commit point. Throws the `AppError` the client is to get, or the turn's abort reason. */
 export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(plane, turn)): Promise<Flow> => {
-  try {
-    return await attemptEach(plane, turn, progress)
-  } catch (err) {
-    throw turn.chain !== null && couldServeInFull(err)
-      ? new AppError('previous_response_not_found', { cause: err })
-      : err
-  }
-}
-
-/**
- * A turn that continues an earlier response is tied to one connection. What fails there, another account may serve from
- * the whole conversation, which the client sends when it is told that the earlier response is gone (client protocol §5).
- */
-const couldServeInFull = (err: unknown): boolean =>
-  err instanceof AppError && (err.status === 429 || err.status >= 500) && !STAYS.has(err.code)
-
-/** The end of this process is the same on every connection; a restricted turn fails closed. */
-const STAYS: ReadonlySet<Code> = new Set<Code>(['draining', 'no_security_work_authorized_accounts'])
-
-const attemptEach = async (plane: Plane, turn: Turn, progress: Progress): Promise<Flow> => {
   for (;;) {
     const lease = await leaseFor(plane, turn, progress)
     try {
@@ -99,6 +79,7 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
     if (!(err instanceof AppError) || turn.signal.aborted) throw err
     if (stayOn !== null && moveOn(progress, stayOn)) return leaseFor(plane, turn, progress)
     noteNobody(plane, turn, { needs, err, began })
+    if (turn.chain !== null && err.code !== 'no_security_work_authorized_accounts') throw chainLost(err)
     throw last && err.code !== 'usage_limit_reached' ? last : err
   }
 }
@@ -132,6 +113,12 @@ const moveOn = (progress: Progress, id: string): boolean => {
   return progress.tried.size < MAX_ACCOUNTS
 }
 
+/**
+ * A turn that continues an earlier response is tied to one connection. What fails there, another account may serve from
+ * the whole conversation, which the client sends when it is told that the earlier response is gone (client protocol §5).
+ */
+const chainLost = (cause: AppError): AppError => new AppError('previous_response_not_found', { cause })
+
 interface Step {
   err: AttemptFailed
   id: string
@@ -145,6 +132,11 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   penalise(plane, id, { failure: err.failure, penalty })
   progress.last = error
   progress.stayOn = null
+  if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop() // it must not meet the next attempt
+  if (verdict !== 'give_up' && turn.chain !== null) {
+    if (verdict === 'refresh') await untilAborted(renew(plane, step), turn.signal)
+    throw chainLost(error)
+  }
   if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline) throw error
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
   else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) progress.stayOn = id

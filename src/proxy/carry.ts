@@ -2,7 +2,7 @@
 import { AppError } from '../errors.ts'
 import type { AccountCredentials } from '../upstream/headers.ts'
 import { connect, openTurn, socketUrl } from '../upstream/open.ts'
-import { HandshakeRefused, type UpstreamSocket } from '../upstream/socket.ts'
+import { HandshakeRefused } from '../upstream/socket.ts'
 import { DocumentStream, SseStream, type UpstreamStream } from '../upstream/stream.ts'
 import { asFrame, asRequest, handshakeHeaders, requestHeaders } from './frame-body.ts'
 import type { Plane } from './plane.ts'
@@ -10,6 +10,7 @@ import type { LiveAccount } from './pool.ts'
 import { PrewarmStream } from './prewarm.ts'
 import { transportFor } from './transport.ts'
 import type { Turn } from './turn.ts'
+import type { Connection } from './upstream-session.ts'
 
 export interface Load {
   account: LiveAccount
@@ -24,6 +25,8 @@ export interface Carried {
   /** Of the answer, or of the handshake that led to it. */
   headers: Headers
   stream: UpstreamStream
+  /** The token the upstream answers to: a kept connection may have been opened with an older one. */
+  accessToken: string
 }
 
 /** The upstream answered, with an error status. */
@@ -43,21 +46,25 @@ export class Refused extends Error {
 export const carry = (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
   const wanted = transportFor(turn, {
     bytes: load.bytes.length,
-    isAccountOnHttp: load.account.httpUntil > plane.clock.now(),
+    isAccountOnHttp: isOnHttp(plane, turn, load.account),
     modelPrefersSockets: turn.model !== null && plane.prefersSockets(turn.model),
   })
   return wanted === 'http' ? overHttp(plane, turn, load) : overSocketIfPossible(plane, turn, load)
 }
 
+/** A connection that stands is not ended by the refusal another one met. */
+const isOnHttp = ({ clock }: Plane, { session }: Turn, { id, httpUntil }: LiveAccount): boolean =>
+  httpUntil > clock.now() && session?.accountAt(clock.monotonic()) !== id
+
 const overSocketIfPossible = async (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
   turn.log.upstreamTransport = 'websocket'
-  const socket = await socketFor(plane, turn, load)
-  return socket ? overSocket(turn, load, socket) : overHttp(plane, turn, load)
+  const connection = await connectionFor(plane, turn, load)
+  return connection ? overSocket(plane, turn, { ...load, connection }) : overHttp(plane, turn, load)
 }
 
 const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controller }: Load): Promise<Carried> => {
   if (turn.chain !== null) throw new AppError('previous_response_not_found')
-  if (turn.kind === 'prewarm') return prewarmed(plane, turn)
+  if (turn.kind === 'prewarm') return prewarmed(plane, turn, credentials)
   turn.log.upstreamTransport = 'http'
   const response = await openTurn(plane.upstream, credentials, {
     path: turn.path,
@@ -73,15 +80,15 @@ const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controll
     turn.accept === 'application/json'
       ? new DocumentStream(response)
       : new SseStream(body, plane.clock, turn.passesDeltas)
-  return { headers, stream }
+  return { headers, stream, accessToken: credentials.accessToken }
 }
 
 /** HTTP has no prewarm: asked there, the upstream would answer it in full. */
-const prewarmed = ({ clock }: Plane, turn: Turn): Carried => {
+const prewarmed = ({ clock }: Plane, turn: Turn, { accessToken }: AccountCredentials): Carried => {
   turn.log.upstreamTransport = null
   const createdAt = Math.floor(clock.now() / 1000)
   const stream = new PrewarmStream({ id: turn.id.replace(/^trn/, 'resp'), createdAt, model: turn.model })
-  return { headers: new Headers(), stream }
+  return { headers: new Headers(), stream, accessToken }
 }
 
 const ERROR_BODY_BYTES = 64 * 1024
@@ -91,33 +98,39 @@ const refusedBy = async (response: Response): Promise<Refused> =>
   new Refused(response.status, response.headers, (await response.text()).slice(0, ERROR_BODY_BYTES))
 
 /** A client of HTTP has its socket for this turn only, a client on a socket for as long as it stays there. */
-const overSocket = (turn: Turn, { account, bytes, controller }: Load, socket: UpstreamSocket): Carried => {
+const overSocket = (
+  { pool }: Plane,
+  turn: Turn,
+  { bytes, controller, connection }: Load & { connection: Connection },
+): Carried => {
   const { session } = turn
+  const { socket, accountId, accessToken } = connection
   const { signal } = controller
   const stream = socket.turn(asFrame(turn, bytes), (isClean) => {
     if (!isClean) return // it is down, or going down
-    if (session) session.keep(socket, account.id)
+    if (session && pool.isInUse(accountId)) session.keep(connection)
     else socket.close()
   })
   const abort = () => stream.cancel(signal.reason)
   signal.addEventListener('abort', abort, { once: true }) // what fetch does by itself
   if (signal.aborted) abort()
-  return { headers: socket.headers, stream }
+  return { headers: socket.headers, stream, accessToken }
 }
 
-/** The session's socket, or a new one; null when the turn is to go by HTTP instead. */
-const socketFor = async (plane: Plane, turn: Turn, load: Load): Promise<UpstreamSocket | null> => {
+/** The session's connection, or a new one; null when the turn is to go by HTTP instead. */
+const connectionFor = async (plane: Plane, turn: Turn, load: Load): Promise<Connection | null> => {
   const { account, credentials, controller } = load
   const kept = turn.session?.take(account.id, plane.clock.monotonic())
   if (kept) return kept
   if (turn.chain !== null) throw new AppError('previous_response_not_found')
   try {
-    return await connect(plane.upstream, credentials, {
+    const socket = await connect(plane.upstream, credentials, {
       path: turn.path,
       headers: handshakeHeaders(turn),
       attempt: controller,
       connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
     })
+    return { socket, accountId: account.id, accessToken: credentials.accessToken }
   } catch (err) {
     if (controller.signal.aborted) throw err
     if (err instanceof HandshakeRefused && !NO_SOCKETS_HERE.has(err.status))

@@ -36,7 +36,11 @@ export const marksOf = (input: unknown): InputMarks => {
 export const ownerOf = (plane: Plane, turn: Turn): SelectionNeeds['owner'] => {
   const chained = turn.chain === null ? null : (turn.session?.accountAt(plane.clock.monotonic()) ?? null)
   if (chained !== null) return { id: chained, hard: true }
-  const id = issuerOf(plane, turn) ?? conversationOwner(plane, turn)?.accountId ?? recordedOwner(plane, turn)
+  const issuer = issuerOf(plane, turn)
+  const conversation = conversationOwner(plane, turn)?.accountId ?? null
+  // The state a handshake brought is of the turn before the socket: where the conversation has gone since, it is older.
+  const known = turn.transport === 'websocket' ? (conversation ?? issuer) : (issuer ?? conversation)
+  const id = known ?? recordedOwner(plane, turn)
   return id === null ? null : { id, hard: turn.isAnchored }
 }
 

@@ -30,7 +30,8 @@ export const nativeContract = ({ createdAt, hidesQuota }: ContractOptions): Cont
   write: (events, meter) => {
     const shown = hidesQuota ? events.filter(({ type }) => type !== 'codex.rate_limits') : events
     if (meter.terminal !== 'error') return joined(shown)
-    return Buffer.concat(shown.flatMap((event) => toPublic(event, meter, createdAt) ?? []))
+    const out = shown.flatMap((event) => toPublic(event, meter, createdAt) ?? [])
+    return out.length === 0 ? null : Buffer.concat(out)
   },
   fail: (err, meter) => failedEvent(err, meter, createdAt),
   keepalive: keepaliveEvent,

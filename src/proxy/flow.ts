@@ -118,8 +118,10 @@ export class Flow {
     const at = this.#plane.clock.now()
     this.#fresh.stream.drain()
     if (type === 'response.completed' || type === 'response.incomplete') {
-      this.#plane.pool.health(this.accountId, { kind: 'success', at })
-      this.#plane.pool.apply(this.accountId, { kind: 'succeeded', at })
+      if (this.#turn.log.upstreamTransport !== null) {
+        this.#plane.pool.health(this.accountId, { kind: 'success', at })
+        this.#plane.pool.apply(this.accountId, { kind: 'succeeded', at })
+      }
       this.#finish({ status: 'ok', error: null })
       return
     }

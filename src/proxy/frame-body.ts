@@ -15,7 +15,8 @@ export const asFrame = (turn: Turn, bytes: Bytes): Bytes => {
   if (turn.transport === 'websocket') return bytes
   const metadata = objectOf(turn.body?.json.client_metadata)
   const isLite = turn.headers[LITE_HEADER] === 'true'
-  return spliceMembers(bytes, {
+  // Over HTTP these say nothing; on a socket the upstream would take them at their word.
+  return spliceMembers(cutMembers(bytes, ['previous_response_id', 'generate']), {
     type: 'response.create',
     ...(isLite && { client_metadata: { ...metadata, [LITE_METADATA]: 'true' } }),
   })

@@ -46,7 +46,10 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
   const cost = usage && turn.model !== null ? costMicros(usage, turn.model, serviceTier) : null
   const use: Use | null = usage && { ...usage, costMicros: cost }
   if (outcome.status === 'ok') log.phase = 'finish'
-  const asked = log.attempts.filter(({ accountId }) => accountId !== null).length
+  // A prewarm that was answered here has asked nobody, whatever account stood by.
+  const isOurs = outcome.status === 'ok' && log.upstreamTransport === null
+  const attempts = isOurs ? [] : log.attempts
+  const asked = attempts.filter(({ accountId }) => accountId !== null).length
   ledger.record({
     row: {
       id: turn.id,
@@ -57,7 +60,7 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
       transport: turn.transport,
       upstreamTransport: log.upstreamTransport,
       keyId: turn.client.key?.id ?? null,
-      accountId: log.accountId,
+      accountId: isOurs ? null : log.accountId,
       model: turn.model,
       reasoningEffort: turn.reasoningEffort,
       serviceTier,
@@ -83,12 +86,12 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
       firstEventMs: log.firstEventMs,
       totalMs: elapsedMs(turn.arrivedAt, clock.monotonic()),
     },
-    attempts: log.attempts,
+    attempts,
     // A made-up name must not grow the sums: the upstream has taken it, or somebody offers it.
     hourModel: meter !== null || pool.offers(turn.model) ? turn.model : null,
     limitDeltas: turn.reservation.settle(use),
     affinity:
-      meter !== null && log.accountId !== null
+      meter !== null && log.accountId !== null && !isOurs
         ? rememberOwners(affinity, turn, { accountId: log.accountId, ciphertexts: meter.ciphertexts, now })
         : [],
   })

@@ -31,14 +31,17 @@ export interface Continued {
 }
 
 /** Whether the frame speaks of a capability at all: who has no key learns nothing about which there are. */
-export const mentionsCapability = ({ client_metadata }: CreateFrame): boolean =>
-  Object.hasOwn(objectOf(client_metadata), CAPABILITY_HEADER)
+export const mentionsCapability = (body: JsonObject): boolean => capabilityNames(body).length > 0
 
-/** Whether the frame itself asks for the restricted pool, in the metadata of older clients (proxy surface §4.5). Throws `unsupported_required_capability`. */
-export const demandsCapability = ({ client_metadata }: CreateFrame): boolean => {
-  const value = objectOf(client_metadata)[CAPABILITY_HEADER]
-  return value !== undefined && capability(String(value)) !== null
+/** Whether the body itself asks for the restricted pool, in its metadata (proxy surface §4.5). Throws `unsupported_required_capability`. */
+export const demandsCapability = (body: JsonObject): boolean => {
+  const metadata = objectOf(body.client_metadata)
+  return capabilityNames(body).some((name) => capability(String(metadata[name])) !== null)
 }
+
+/** Header names know no case, and what stands for one must not slip through by its spelling. */
+const capabilityNames = ({ client_metadata }: JsonObject): string[] =>
+  Object.keys(objectOf(client_metadata)).filter((name) => name.toLowerCase() === CAPABILITY_HEADER)
 
 /** A native frame leaves as it came, but for what `enforcedMembers` and the rules of the upstream demand. */
 export const nativeBody = (create: Create, key: KeyPolicy | null, prewarm: Prewarm | null): Continued => {
@@ -90,7 +93,9 @@ const followedBy = ({ previous_response_id, input }: CreateFrame, prewarm: Prewa
   return [...prewarm.input, ...input]
 }
 
-const withoutOurMetadata = ({ client_metadata }: CreateFrame): JsonObject => {
-  const { [CAPABILITY_HEADER]: ours, ...metadata } = objectOf(client_metadata)
-  return ours === undefined ? {} : { client_metadata: metadata }
+const withoutOurMetadata = (frame: CreateFrame): JsonObject => {
+  const ours = capabilityNames(frame)
+  if (ours.length === 0) return {}
+  const metadata = Object.entries(objectOf(frame.client_metadata)).filter(([name]) => !ours.includes(name))
+  return { client_metadata: Object.fromEntries(metadata) }
 }

@@ -17,6 +17,10 @@ const IDLE_MS = 60 * 60_000
 const KEEPALIVE_MS = 8000
 /** A client that reads nothing for so long is given up. */
 const STALLED_MS = 30_000
+/** Of what is queued for a client: below it there is room for more. */
+const RESUME_BYTES = 1024 * 1024
+/** Longer than any that asks for no turn. */
+const SMALL_FRAME_CHARS = 64 * 1024
 
 /** Close codes (RFC 6455 §7.4.1 and its registry): idle, too slow, a fault of ours, restarting. 1009 is sent by the runtime. */
 const CLOSE = {
@@ -102,30 +106,39 @@ export class SocketSession {
   received(data: string | Buffer): void {
     try {
       if (typeof data !== 'string') throw new AppError('invalid_request_error', { message: 'Frames must be text.' })
-      const frame = parseFrame(data)
-      if (frame.type === 'response.interrupt') this.#turn?.interrupt()
-      else if (frame.type === 'response.create') this.#accept({ frame, ...this.#charged(data) })
+      this.#read(data)
     } catch (err) {
       this.#refuse(err)
     }
   }
 
-  /** Bytes of the frame, and their share of the memory for bodies. Throws `busy`. */
-  #charged(data: string): Omit<Create, 'frame'> {
+  failed(err: unknown): void {
+    this.handshake.env.log.error('a socket failed', { err })
+    this.#close('fault')
+  }
+
+  /** A large frame is not even taken apart where there is no room; small ones may take a turn back. Throws `busy`, and what `parseFrame` does. */
+  #read(data: string): void {
     const { bodies } = this.handshake.env
+    if (data.length > SMALL_FRAME_CHARS) bodies.open(data.length)
+    const frame = parseFrame(data)
+    if (frame.type === 'response.interrupt') this.#turn?.interrupt()
+    if (frame.type !== 'response.create') return
     const bytes = Buffer.from(data)
     const hold = bodies.open(bytes.length)
-    bodies.grow(hold, bytes.length)
-    return { bytes, hold }
+    try {
+      bodies.grow(hold, bytes.length)
+      this.#accept({ frame, bytes, hold })
+    } catch (err) {
+      hold.release()
+      throw err
+    }
   }
 
   #accept(create: Create): void {
     if (!this.#turn) this.#start(create)
     else if (!this.#waiting) this.#waiting = create
-    else {
-      create.hold.release()
-      throw new AppError('turn_in_progress')
-    }
+    else throw new AppError('turn_in_progress')
   }
 
   #start(create: Create): void {
@@ -172,22 +185,43 @@ export class SocketSession {
 
   /** Resolves when the client can take more; at once, and as undefined, when it reads along. Rejects with `ClientGone`. */
   send(texts: readonly string[]): Promise<void> | undefined {
+    for (let rest = texts; ; ) {
+      const taken = this.#push(rest)
+      if (taken === null) return Promise.reject(new ClientGone())
+      const left = rest.slice(taken.count)
+      if (taken.isFull) return this.#untilDrained().then(() => this.send(left))
+      if (left.length === 0) return undefined
+      rest = left
+    }
+  }
+
+  /** How many frames were taken until the client stopped reading along; null when it is gone. */
+  #push(texts: readonly string[]): { count: number; isFull: boolean } | null {
     const ws = this.#ws
-    if (!ws) return Promise.reject(new ClientGone())
+    if (!ws) return null
     this.#lastSentAt = this.handshake.env.clock.monotonic()
-    let isFull = false
+    const taken = { count: 0, isFull: false }
     ws.cork(() => {
       for (const text of texts) {
         const sent = ws.send(text)
         if (sent === 0) return this.#giveUp() // it was not taken: a hole in the stream must not go unnoticed
-        if (sent === -1) isFull = true
+        taken.count++
+        taken.isFull = sent === -1
+        if (taken.isFull) return
       }
     })
-    if (!this.#ws) return Promise.reject(new ClientGone())
-    return isFull && ws.getBufferedAmount() > 0 ? this.#untilDrained() : undefined
+    taken.isFull &&= ws.getBufferedAmount() > 0
+    return this.#ws ? taken : null
   }
 
+  /** The runtime tells of each part that was read; of a frame larger than the queue the first leaves no room for another. */
   async #untilDrained(): Promise<void> {
+    do await this.#untilRead()
+    while ((this.#ws?.getBufferedAmount() ?? 0) > RESUME_BYTES)
+    if (!this.#ws) throw new ClientGone()
+  }
+
+  async #untilRead(): Promise<void> {
     const stalled = this.#stalled ?? Promise.withResolvers<void>()
     if (!this.#stalled) {
       this.#stalled = stalled
@@ -195,8 +229,7 @@ export class SocketSession {
       void stalled.promise.then(cancel)
     }
     await stalled.promise
-    this.#stalled = null
-    if (!this.#ws) throw new ClientGone()
+    if (this.#stalled === stalled) this.#stalled = null
   }
 
   /** The runtime tells of an end only when the peer has answered, and this one does not. */

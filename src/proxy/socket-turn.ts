@@ -14,7 +14,8 @@ const RESPONSES_PATH = '/codex/responses'
 
 export class SocketTurn {
   readonly #session: SocketSession
-  readonly #create: Create
+  /** Null once the turn has begun: frames are large, and only the attempts need them. */
+  #create: Create | null
   readonly #controller = new AbortController()
   #contract: FrameContract | null = null
   #flow: Flow | null = null
@@ -40,14 +41,15 @@ export class SocketTurn {
     try {
       await this.#serve()
     } catch (err) {
-      this.#create.hold.release()
+      this.#create?.hold.release()
       if (this.#session.gone.aborted) return
       await this.#session.send([this.#ending(err)])?.catch(() => {}) // gone meanwhile
     }
   }
 
   async #serve(): Promise<void> {
-    const { turn, contract } = this.#admitted()
+    const { turn, contract, prewarmInput } = this.#admitted(this.#create!) // it runs once
+    this.#create = null
     const { env } = this.#session.handshake
     const sent = { headers: false }
     const served = { env, turn, controller: this.#controller, left: this.#session.gone }
@@ -65,19 +67,19 @@ export class SocketTurn {
       throw err
     }
     if (flow.meter.terminal === null) throw new ClientGone() // taken back
-    this.#remember(turn, flow)
+    this.#remember(turn, flow, prewarmInput)
   }
 
   /** Everything is asked again that was asked at the handshake. */
-  #admitted(): { turn: Turn; contract: FrameContract } {
+  #admitted(create: Create): Admitted {
     const { env, isNative, route, headers, contract } = this.#session.handshake
-    const { frame } = this.#create
+    const { frame, bytes } = create
     const arrivedAt = env.clock.monotonic()
     demandOpen(env)
     const client = this.#session.client({ isAsking: mentionsCapability(frame) })
     if (demandsCapability(frame)) this.#session.restrict()
     this.#contract = contract(client)
-    const { body, chain } = (isNative ? nativeBody : publicBody)(this.#create, client.key, this.#session.prewarm)
+    const { body, chain } = (isNative ? nativeBody : publicBody)(create, client.key, this.#session.prewarm)
     if (chain !== null && !this.#canContinue(arrivedAt))
       throw new AppError('previous_response_not_found', { param: 'previous_response_id' })
     const turn = admit(
@@ -96,7 +98,8 @@ export class SocketTurn {
         signal: this.#controller.signal,
       },
     )
-    return { turn, contract: this.#contract }
+    const keepsInput = turn.kind === 'prewarm' && bytes.length <= MAX_PREWARM_BYTES
+    return { turn, contract: this.#contract, prewarmInput: keepsInput ? listOf(body.json.input) : null }
   }
 
   /** Whether the upstream connection stands, and its account may serve what is asked now: a restriction may have come. */
@@ -108,13 +111,9 @@ export class SocketTurn {
   }
 
   /** A prewarm that no upstream knows goes ahead of the turn that continues it. */
-  #remember(turn: Turn, flow: Flow): void {
-    const { frame, bytes } = this.#create
-    this.#session.prewarm = null
-    const isOurs = turn.kind === 'prewarm' && turn.log.upstreamTransport === null
-    if (!isOurs || flow.meter.responseId === null || bytes.length > MAX_PREWARM_BYTES) return
-    const input = Array.isArray(frame.input) ? frame.input : []
-    this.#session.prewarm = { id: flow.meter.responseId, input }
+  #remember({ log }: Turn, { meter }: Flow, input: readonly unknown[] | null): void {
+    const isOurs = input !== null && log.upstreamTransport === null && meter.responseId !== null
+    this.#session.prewarm = isOurs ? { id: meter.responseId!, input } : null // tested in the line before
   }
 
   /** Before the first event an error frame, which the client reads as a status; afterwards the terminal event. */
@@ -125,6 +124,15 @@ export class SocketTurn {
     return flow && this.#contract ? this.#contract.failed(error, flow.meter) : errorFrame(error)
   }
 }
+
+interface Admitted {
+  turn: Turn
+  contract: FrameContract
+  /** What a prewarm said, small enough to be kept; null for other turns. */
+  prewarmInput: readonly unknown[] | null
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 const interruptedEvent = (id: string | null, sequenceNumber: number): string =>
   JSON.stringify({

@@ -4,38 +4,53 @@ import type { UpstreamSocket } from '../upstream/socket.ts'
 /** The service closes a connection after 60 minutes, in the middle of a turn if need be (client protocol §14). */
 const MAX_AGE_MS = 55 * 60_000
 
+/** A connection and who stands behind it: the service judges the token at the handshake and never again. */
+export interface Connection {
+  socket: UpstreamSocket
+  accountId: string
+  accessToken: string
+}
+
 export class UpstreamSession {
-  #socket: UpstreamSocket | null = null
-  #accountId: string | null = null
+  #kept: Connection | null = null
   #isOver = false
 
   /** The account at the other end of a connection that can still take a turn; null without one. `now` is monotonic. */
   accountAt(now: number): string | null {
-    return this.#socket?.isOpen && now - this.#socket.openedAt < MAX_AGE_MS ? this.#accountId : null
+    const kept = this.#kept
+    return kept?.socket.isOpen && now - kept.socket.openedAt < MAX_AGE_MS ? kept.accountId : null
   }
 
-  /** The kept socket when it leads to this account; any other is closed. The caller gives it back with `keep`. */
-  take(accountId: string, now: number): UpstreamSocket | null {
-    const socket = this.#socket
-    const fits = this.accountAt(now) === accountId
-    this.#socket = null
-    if (fits) return socket
-    socket?.close()
-    return null
-  }
-
-  keep(socket: UpstreamSocket, accountId: string): void {
-    if (this.#isOver) socket.close()
-    else {
-      this.#socket = socket
-      this.#accountId = accountId
+  /** The kept connection when it leads to this account; any other is closed. The caller gives it back with `keep`. */
+  take(accountId: string, now: number): Connection | null {
+    const kept = this.#kept
+    if (this.accountAt(now) !== accountId) {
+      this.drop()
+      return null
     }
+    this.#kept = null
+    return kept
+  }
+
+  keep(connection: Connection): void {
+    if (this.#isOver) connection.socket.close()
+    else this.#kept = connection
+  }
+
+  /** Closes what is kept: it failed, or its account may not serve any more. */
+  drop(): void {
+    this.#kept?.socket.close()
+    this.#kept = null
+  }
+
+  /** Closes what is kept unless its account passes. */
+  keepOnly(isFit: (accountId: string) => boolean): void {
+    if (this.#kept && !isFit(this.#kept.accountId)) this.drop()
   }
 
   /** The downstream socket is gone: what is kept is closed, and so is what is given back later. */
   end(): void {
     this.#isOver = true
-    this.#socket?.close()
-    this.#socket = null
+    this.drop()
   }
 }

@@ -1,6 +1,6 @@
 /** The limits of time: idle sockets, silence within a turn, clients that never read, and upstream sockets that grow old. */
 import { describe, expect, test } from 'bun:test'
-import { UpstreamSession } from '../../src/proxy/upstream-session.ts'
+import { type Connection, UpstreamSession } from '../../src/proxy/upstream-session.ts'
 import type { UpstreamSocket } from '../../src/upstream/socket.ts'
 import { expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
 import { answers } from '../support/upstream/script.ts'
@@ -187,19 +187,20 @@ describe('a client that does not read', () => {
 
 describe('an upstream socket', () => {
   const OPENED_AT = 1000
-  const madeUp = () => {
+  const madeUp = (accountId = 'acc_1') => {
     const socket = { openedAt: OPENED_AT, isOpen: true, closed: 0, close: () => void socket.closed++ }
-    return { socket, real: socket as unknown as UpstreamSocket } // as: sessions use no more of it
+    const connection: Connection = { socket: socket as unknown as UpstreamSocket, accountId, accessToken: 'token' } // as: sessions use no more of it
+    return { socket, connection }
   }
 
   test('is replaced between turns at 55 minutes, before the service ends it at 60', () => {
     const session = new UpstreamSession()
-    const { socket, real } = madeUp()
-    session.keep(real, 'acc_1')
+    const { socket, connection } = madeUp()
+    session.keep(connection)
     const almost = OPENED_AT + 55 * MINUTE_MS - 1
     expect(session.accountAt(almost)).toBe('acc_1')
-    expect(session.take('acc_1', almost)).toBe(real)
-    session.keep(real, 'acc_1')
+    expect(session.take('acc_1', almost)).toBe(connection)
+    session.keep(connection)
     expect(session.accountAt(almost + 1)).toBeNull()
     expect(session.take('acc_1', almost + 1)).toBeNull()
     expect(socket.closed).toBe(1)
@@ -208,31 +209,57 @@ describe('an upstream socket', () => {
   test('of another account is closed, one that has ended is not kept', () => {
     const session = new UpstreamSession()
     const first = madeUp()
-    session.keep(first.real, 'acc_1')
+    session.keep(first.connection)
     expect(session.take('acc_2', OPENED_AT)).toBeNull()
     expect(first.socket.closed).toBe(1)
     const second = madeUp()
-    session.keep(second.real, 'acc_1')
+    session.keep(second.connection)
     second.socket.isOpen = false
     expect([session.accountAt(OPENED_AT), session.take('acc_1', OPENED_AT)]).toEqual([null, null])
   })
 
   test('is closed with its session, also when it comes back later', () => {
     const session = new UpstreamSession()
-    const { socket, real } = madeUp()
-    session.keep(real, 'acc_1')
-    expect(session.take('acc_1', OPENED_AT)).toBe(real)
+    const { socket, connection } = madeUp()
+    session.keep(connection)
+    expect(session.take('acc_1', OPENED_AT)).toBe(connection)
     session.end()
     expect(socket.closed).toBe(0)
-    session.keep(real, 'acc_1')
+    session.keep(connection)
     expect([socket.closed, session.accountAt(OPENED_AT)]).toEqual([1, null])
   })
 
   test('that is taken is nobody else’s', () => {
     const session = new UpstreamSession()
-    const { real } = madeUp()
-    session.keep(real, 'acc_1')
+    const { connection } = madeUp()
+    session.keep(connection)
     session.take('acc_1', OPENED_AT)
     expect(session.take('acc_1', OPENED_AT)).toBeNull()
+  })
+
+  test('that is dropped is closed once and not given again; one that is out on a turn is left alone', () => {
+    const session = new UpstreamSession()
+    const { socket, connection } = madeUp()
+    session.keep(connection)
+    session.drop()
+    session.drop()
+    expect([socket.closed, session.take('acc_1', OPENED_AT)]).toEqual([1, null])
+    const out = madeUp()
+    session.keep(out.connection)
+    session.take('acc_1', OPENED_AT)
+    session.drop()
+    expect(out.socket.closed).toBe(0)
+  })
+
+  test('is kept only while its account passes', () => {
+    const session = new UpstreamSession()
+    const { socket, connection } = madeUp('acc_2')
+    const asked: string[] = []
+    session.keepOnly(() => asked.push('nobody') > 0)
+    session.keep(connection)
+    session.keepOnly((id) => asked.push(id) > 0)
+    expect([asked, session.accountAt(OPENED_AT)]).toEqual([['acc_2'], 'acc_2'])
+    session.keepOnly(() => false)
+    expect([socket.closed, session.accountAt(OPENED_AT)]).toEqual([1, null])
   })
 })

@@ -238,7 +238,7 @@ for (const pairing of pairings)
         errorCode: 'usage_limit_reached',
         attempts: 2,
         tokens: null,
-        keepsSocket: true,
+        keepsSocket: false,
       })
     })
 

@@ -12,8 +12,10 @@ export interface Pretended {
   /** Everything that was taken. */
   frames: SocketEvent[]
   pings: number
-  /** What `send` answers from now on: taken, taken but queued, or dropped. */
-  takes: 'all' | 'queues' | 'drops'
+  /** What `send` answers from now on: taken, queued and sent at once, queued, or dropped. */
+  takes: 'all' | 'flushes' | 'queues' | 'drops'
+  /** How many frames more are taken until the client reads. */
+  room: number
   closed: Closed | null
   isTerminated: boolean
   say: (frame: Record<string, unknown>) => void
@@ -47,6 +49,7 @@ export const pretendSocket = (app: TestApp, { isNative = true } = {}): Pretended
     frames: [],
     pings: 0,
     takes: 'all',
+    room: Number.POSITIVE_INFINITY,
     closed: null,
     isTerminated: false,
     say: (frame) => session.received(JSON.stringify(frame)),
@@ -64,9 +67,10 @@ const socketOf = (pretended: Pretended): Bun.ServerWebSocket<SocketSession> => {
   const socket: Partial<Bun.ServerWebSocket<SocketSession>> = {
     cork: (write) => write(socket as Bun.ServerWebSocket<SocketSession>), // as: below
     send: (text) => {
-      if (pretended.takes === 'drops') return 0
+      if (pretended.takes === 'drops' || pretended.room === 0) return 0
+      pretended.room--
       pretended.frames.push(JSON.parse(String(text)))
-      return pretended.takes === 'queues' ? -1 : String(text).length
+      return pretended.takes === 'all' ? String(text).length : -1
     },
     getBufferedAmount: () => (pretended.takes === 'queues' ? 1 : 0),
     ping: () => ++pretended.pings,

@@ -3,6 +3,7 @@ import { expect } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
+import type { AccountState, AccountStatus } from '../../src/model/account-state.ts'
 import type { LiveLimit } from '../../src/model/reservations.ts'
 import type { LiveOptions } from '../support/live.ts'
 import { SEED } from '../support/property.ts'
@@ -57,16 +58,37 @@ export const withSeedNamed = async (run: () => Promise<void>): Promise<void> => 
   }
 }
 
-/** Ends every block and sickness, as a long wait would. */
-export const revive = ({ bindings, members }: Ground): void => {
+/** Ends every block and sickness, as a long wait would. Throws where an account came to need a sign-in without cause. */
+export const revive = ({ bindings, members, upstream }: Ground): void => {
   const at = Date.now()
-  for (const { id } of members) {
+  for (const { id, sim } of members) {
+    demandCause(bindings.pool.get(id)?.state, upstream, sim.chatgptAccountId)
     bindings.pool.apply(id, { kind: 'reauthenticated', at })
     bindings.pool.health(id, { kind: 'success', at })
     const account = bindings.pool.get(id)
     if (account) account.httpUntil = 0
   }
 }
+
+/**
+ * Two faults in a row may refuse an account's token and the one that took its place: only then is a sign-in needed. One
+ * token that was refused twice was merely used on after its renewal.
+ */
+const demandCause = (state: AccountState | undefined, { requests, handshakes }: Upstream, accountId: string): void => {
+  if (!state || !SIGNED_OUT.has(state.status)) return
+  const until = state.since ?? 0
+  const refused = [...requests, ...handshakes]
+    .filter(({ account, status }) => account === accountId && status === 401)
+    .filter(({ at }) => at >= until - LONGEST_TURN_MS && at <= until)
+  const tokens = new Set(refused.map(({ headers }) => headers.authorization))
+  if (tokens.size < 2)
+    throw new Error(`${accountId} needs a sign-in after ${tokens.size} refused token: ${state.evidence}`)
+}
+
+type Upstream = Ground['upstream']
+const SIGNED_OUT: ReadonlySet<AccountStatus> = new Set(['reauth_required', 'deactivated'])
+/** Before its commit point, and something for a busy machine. */
+const LONGEST_TURN_MS = 5000
 
 /** Follows the events of one socket: turns may not overlap, and each ends once. */
 export interface Judge {

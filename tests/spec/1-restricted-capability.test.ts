@@ -192,6 +192,39 @@ describe('§1 restricted 5: refused on every transport but the Responses WebSock
   })
 })
 
+/** What only a body says: the metadata of clients that send no header of their own. */
+describe('§1 restricted 5: asked for in the metadata of an HTTP body', () => {
+  const BODIES: Record<string, Record<string, unknown>> = {
+    'POST /backend-api/codex/responses': codexBody(),
+    'POST /v1/responses': codexBody('hi', { stream: false }),
+    'POST /backend-api/codex/responses/compact': { model: 'gpt-5.5', input: [], instructions: 'x' },
+    'POST /v1/responses/compact': { model: 'gpt-5.5', input: 'hi' },
+    'POST /v1/chat/completions': { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hi' }] },
+  }
+  const NAMES = [HEADER, 'X-Codex-LB-Required-Capability', HEADER.toUpperCase()]
+
+  for (const [route, body] of Object.entries(BODIES))
+    test.each(NAMES)(`${route}: by the name %s it is refused, and nothing goes upstream`, async (name) => {
+      const { ask, key, upstream, rows, bindings } = testApp()
+      const authorization = `Bearer ${key().key}`
+      const path = route.slice('POST '.length)
+      const asking = (value: string) => ({ ...body, client_metadata: { kept: 'yes', [name]: value } })
+      const withoutKey = await ask(route, { json: asking('trusted_cyber') })
+      expect(await statusAndCode(path, withoutKey)).toEqual([401, 'invalid_api_key'])
+      const withKey = await ask(route, { json: asking('trusted_cyber'), headers: { authorization } })
+      expect(await statusAndCode(path, withKey)).toEqual([400, 'required_capability_transport_unsupported'])
+      const unknown = await ask(route, { json: asking('other'), headers: { authorization } })
+      expect((await problemAt(path, unknown)).code).toBe('unsupported_required_capability')
+      expect([upstream.requests, rows(), bindings.bodies.heldBytes]).toEqual([[], [], 0])
+    })
+
+  test('other metadata asks for nothing', async () => {
+    const { ask } = testApp()
+    const json = codexBody('hi', { client_metadata: { 'x-codex-turn-metadata': 'trusted_cyber' } })
+    expect((await ask(NATIVE, { json })).status).toBe(200)
+  })
+})
+
 describe('§1 restricted 6: still available with the header', () => {
   test.each(['/v1/models', '/backend-api/codex/models', '/v1/usage', '/v1/reset-credit'])(
     'GET %s with a key',

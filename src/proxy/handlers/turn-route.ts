@@ -1,12 +1,15 @@
 /** What every model route does before its own work: refuse while draining, read the body, lift the idle limit, build the turn. */
 import type { Context } from 'hono'
+import { demandKey } from '../../auth/client-key.ts'
 import type { AppEnv, Bindings } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { createMiddleware } from '../../http/handlers.ts'
+import type { JsonObject } from '../../lib/json.ts'
 import { type Admission, admit } from '../admit.ts'
 import { type Answered, IDLE_TIMEOUT_SECONDS } from '../answer.ts'
 import { demandShallow } from '../nesting.ts'
 import { type RawBody, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
+import { demandsCapability, mentionsCapability } from '../socket-create.ts'
 import { elapsedMs } from '../turn.ts'
 
 /**
@@ -31,12 +34,32 @@ export const demandOpen = ({ lifecycle, turns }: Pick<Bindings, 'lifecycle' | 't
  * middle of its upload is cut off.
  */
 export const readTurnBody = async (
-  { req, env }: Context<AppEnv>,
+  c: Context<AppEnv>,
   { isNative, maxBytes = RESPONSES_BODY_BYTES }: { isNative: boolean; maxBytes?: number },
 ): Promise<RawBody> => {
+  const { req, env } = c
   const body = await readBody(req.raw, { budget: env.bodies, maxBytes, tooLargeStatus: isNative ? 400 : 413 })
+  try {
+    demandOrdinary(body.json, c)
+  } catch (err) {
+    body.hold.release()
+    throw err
+  }
   env.server?.timeout(req.raw, 0)
   return body
+}
+
+/**
+ * A client that fell back from its socket may ask for the restricted pool in the body alone: served as an ordinary turn it
+ * would leave that pool unnoticed (spec §1 Restricted 5). Throws `invalid_api_key`, `unsupported_required_capability`,
+ * `required_capability_transport_unsupported`.
+ */
+const demandOrdinary = (json: JsonObject, { req, env }: Context<AppEnv>): void => {
+  if (!mentionsCapability(json)) return
+  // Where keys are optional the gate has not looked at the one that was sent.
+  demandKey({ authorization: req.header('authorization') ?? null, keys: env.keys, now: env.clock.now() })
+  if (demandsCapability(json))
+    throw new AppError('required_capability_transport_unsupported', { param: 'client_metadata' })
 }
 
 /** Admits, or gives the body back and throws. */

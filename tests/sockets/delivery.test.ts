@@ -1,0 +1,206 @@
+/** What goes through a downstream socket, in both directions: nothing is lost, nothing is held for longer than it is needed, no event ends the socket. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { websocket } from '../../src/http/websocket.ts'
+import { SocketSession } from '../../src/proxy/socket-session.ts'
+import { testApp } from '../support/app.ts'
+import {
+  create,
+  endsOf,
+  expectCompleted,
+  expectNothingLeft,
+  following,
+  ground,
+  idOf,
+  leave,
+  NATIVE,
+  open,
+  PUBLIC,
+  refusalOf,
+  typesOf,
+} from './ground.ts'
+import { pretendSocket } from './pretend.ts'
+
+const MIB = 1024 * 1024
+
+describe('an error in one piece with what came before it', () => {
+  for (const hidesQuota of [false, true])
+    test(`ends the turn and not the socket, quota ${hidesQuota ? 'hidden' : 'shown'}`, async () => {
+      await using service = ground({ settings: { hideUpstreamQuotaFromApiKeys: hidesQuota } })
+      const socket = await open(service, { headers: { authorization: `Bearer ${service.key().key}` } })
+      service.change({ upstreamStreamTransport: 'http' })
+      service.members[0]?.sim.next({
+        rateLimitsEvent: true,
+        manyEvents: { count: 2, bytes: 10, perChunk: 50 },
+        errorEvent: { code: 'server_error', message: 'It broke.', afterEvents: 6 },
+      })
+      const events = await socket.turn(create())
+      expect(endsOf(typesOf(events))).toEqual(['response.failed'])
+      expect(typesOf(events)).toContain('response.output_text.delta')
+      expect(typesOf(events)).not.toContain('(not JSON)')
+      expectCompleted(await socket.turn(create('again')))
+      expect(service.rows().map(({ status }) => status)).toEqual(['error', 'ok'])
+      await leave(service, socket)
+      await expectNothingLeft(service)
+    })
+})
+
+describe('events that come all at once', () => {
+  test('are handed over only as fast as the client takes them', async () => {
+    const app = testApp()
+    app.members[0]?.sim.next({ manyEvents: { count: 20, bytes: 100, perChunk: 40 } })
+    const socket = pretendSocket(app)
+    const sip = () => Object.assign(socket, { takes: 'queues', room: 1 } as const)
+    sip()
+    socket.say(create())
+    for (let sips = 0; sips < 100 && endsOf(typesOf(socket.frames)).length === 0; sips++) {
+      await app.clock.advance('1s')
+      expect(socket.frames).toHaveLength(sips + 1)
+      sip()
+      socket.session.drained()
+    }
+    expect(endsOf(typesOf(socket.frames))).toEqual(['response.completed'])
+    expect(socket.frames.map(({ sequence_number }) => sequence_number)).toEqual(Array.from(socket.frames.keys()))
+    expect(socket.closed).toBeNull()
+    await app.clock.advance('1s')
+    socket.session.closed()
+  })
+
+  test('are all handed over when the first was queued for a moment only', async () => {
+    const app = testApp()
+    app.members[0]?.sim.next({ manyEvents: { count: 20, bytes: 100, perChunk: 40 } })
+    const socket = pretendSocket(app)
+    socket.takes = 'flushes'
+    socket.say(create())
+    await app.clock.advance('1s')
+    expect(endsOf(typesOf(socket.frames))).toEqual(['response.completed'])
+    expect(socket.frames.map(({ sequence_number }) => sequence_number)).toEqual(Array.from(socket.frames.keys()))
+    socket.session.closed()
+  })
+
+  const batches = [
+    { path: NATIVE, transport: 'http', count: 5, mib: 6 },
+    { path: PUBLIC, transport: 'websocket', count: 3, mib: 17 },
+  ] as const
+  test.each(batches)(
+    '$path: $count of $mib MiB over $transport reach a client that reads, whole',
+    async (batch) => {
+      const { path, transport, count, mib } = batch
+      await using service = ground()
+      const socket = await open(service, { path, timeoutMs: 15_000 })
+      service.change({ upstreamStreamTransport: transport })
+      service.members[0]?.sim.next({ manyEvents: { count, bytes: mib * MIB, perChunk: count } })
+      const events = await socket.turn(create())
+      expectCompleted(events)
+      const deltas = events.flatMap(({ type, delta }) => (type === 'response.output_text.delta' ? [String(delta)] : []))
+      expect(deltas.map(({ length }) => length)).toEqual(Array(count).fill(mib * MIB))
+      expectCompleted(await socket.turn(create('again')))
+      await leave(service, socket)
+      await expectNothingLeft(service)
+    },
+    30_000,
+  )
+})
+
+describe('where bodies have used up the memory for them', () => {
+  const full = () => {
+    const app = testApp({ settings: { inFlightBodyMiB: 16 } })
+    const { bodies } = app.bindings
+    const others = bodies.open(0)
+    others.resize(16 * MIB)
+    return { app, others, socket: pretendSocket(app) }
+  }
+
+  test('a frame is refused before it is taken apart', () => {
+    const { app, others, socket } = full()
+    socket.session.received('x'.repeat(MIB))
+    expect(refusalOf(socket.frames)).toEqual([503, 'busy'])
+    expect(app.bindings.bodies.heldBytes).toBe(16 * MIB)
+    others.release()
+    socket.session.received('x'.repeat(MIB))
+    expect(refusalOf(socket.frames.slice(1))).toEqual([400, 'malformed_json'])
+    expect(app.bindings.bodies.heldBytes).toBe(0)
+    socket.session.closed()
+  })
+
+  test('a turn can be taken back', async () => {
+    const { app, others, socket } = full()
+    others.resize(15 * MIB)
+    app.members[0]?.sim.next({ silence: { afterEvents: 3 } })
+    socket.say(create())
+    await app.clock.advance('1s')
+    others.resize(17 * MIB)
+    socket.say({ type: 'response.interrupt' })
+    await app.clock.advance('1s')
+    expect(typesOf(socket.frames).at(-1)).toBe('response.incomplete')
+    expect(typesOf(socket.frames)).not.toContain('error')
+    others.release()
+    socket.session.closed()
+  })
+})
+
+describe('the bytes of a frame', () => {
+  const { from } = Buffer
+  const { received } = SocketSession.prototype
+  afterEach(() => {
+    Buffer.from = from
+    SocketSession.prototype.received = received
+  })
+
+  /** Refers weakly to every large buffer that is made of a frame. */
+  const watchFrames = () => {
+    const refs: WeakRef<Buffer>[] = []
+    SocketSession.prototype.received = function (data) {
+      Buffer.from = ((...args: Parameters<typeof from>) => {
+        const buffer = from.apply(Buffer, args)
+        if (buffer.length > MIB) refs.push(new WeakRef(buffer))
+        return buffer
+      }) as typeof from // as: one signature stands for all of them
+      try {
+        received.call(this, data)
+      } finally {
+        Buffer.from = from
+      }
+    }
+    return refs
+  }
+
+  test('are let go once the answer has begun', async () => {
+    await using service = ground()
+    const refs = watchFrames()
+    const SOCKETS = 4
+    const sockets = []
+    for (let n = 0; n < SOCKETS; n++) {
+      service.members[0]?.sim.next({ silence: { afterEvents: 6 } })
+      const socket = await open(service)
+      socket.send(create('x'.repeat(4 * MIB)))
+      await socket.next(({ type }) => type === 'response.output_item.added')
+      sockets.push(socket)
+    }
+    expect([refs.length, service.bindings.turns.size]).toEqual([SOCKETS, SOCKETS])
+    expect(service.bindings.bodies.heldBytes).toBe(0)
+    const alive = () => refs.filter((ref) => ref.deref() !== undefined).length
+    for (let tries = 0; tries < 50 && alive() > 1; tries++) {
+      await Bun.sleep(5)
+      Bun.gc(true)
+    }
+    expect(alive()).toBeLessThan(2) // the collector may take one for reachable that lies on its stack
+    await leave(service, ...sockets)
+    await expectNothingLeft(service)
+  }, 20_000)
+})
+
+test('a fault of our own under a socket closes it with 1011, and no other', async () => {
+  await using service = ground()
+  const [broken, other] = [await open(service), await open(service)]
+  const id = idOf(await other.turn(create()))
+  const [session] = service.bindings.sockets
+  expect(websocket.error).toBeFunction()
+  session!.received = () => {
+    throw new TypeError('a fault of our own')
+  }
+  broken.send(create())
+  expect((await broken.closed).code).toBe(1011)
+  expectCompleted(await other.turn(following(id)))
+  await leave(service, other)
+  await expectNothingLeft(service)
+})

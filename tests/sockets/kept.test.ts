@@ -1,0 +1,248 @@
+/** What a kept upstream connection lives through: a token that ran out, old age, refusals elsewhere, and the end of its account. */
+import { describe, expect, test } from 'bun:test'
+import { deleteAccount, pauseAccount, reactivateAccount } from '../../src/model/accounts.ts'
+import { codexBody } from '../support/app.ts'
+import { type Fault, faults } from '../support/upstream/faults.ts'
+import {
+  ACTOR,
+  create,
+  expectCompleted,
+  expectNothingLeft,
+  following,
+  type Ground,
+  ground,
+  idOf,
+  leave,
+  NATIVE,
+  open,
+  prefer,
+  refusalOf,
+  until,
+  write,
+} from './ground.ts'
+
+const LOST = [400, 'previous_response_not_found'] as const
+
+const statuses = ({ bindings }: Ground) => bindings.pool.all().map(({ state }) => state.status)
+const turnsAsked = ({ upstream }: Ground) => upstream.requests.filter(({ path }) => path.endsWith('/responses'))
+/** Which connection each turn came on; null over HTTP. */
+const carriers = (service: Ground) => turnsAsked(service).map(({ connection }) => connection)
+/** The tokens of the handshakes, numbered as they first came. */
+const tokens = ({ upstream }: Ground) => {
+  const all = upstream.handshakes.map(({ headers }) => headers.authorization)
+  return all.map((token) => [...new Set(all)].indexOf(token))
+}
+
+describe('a token that is refused on the kept connection', () => {
+  /** From now on the tokens issued so far open no connection, and the next turn on an old one is refused. */
+  const expire = ({ members }: Ground) => {
+    members[0]?.sim.expireAccessToken()
+    members[0]?.sim.next(faults.unauthorized())
+  }
+
+  test('is renewed, and the turn goes over a new connection; the account stays', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    expectCompleted(await socket.turn(create()))
+    expire(service)
+    expectCompleted(await socket.turn(create('again')))
+    expect(carriers(service)).toEqual([1, 1, 2])
+    expect([tokens(service), statuses(service)]).toEqual([[0, 1], ['active']])
+    expect(service.upstream.handshakes[0]?.closed).not.toBeNull()
+    const id = idOf(await socket.turn(create('and again')))
+    expectCompleted(await socket.turn(following(id)))
+    expect(carriers(service)).toEqual([1, 1, 2, 2, 2])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('is renewed once for all sockets of the account', async () => {
+    await using service = ground()
+    const [one, other] = [await open(service), await open(service)]
+    for (const socket of [one, other]) expectCompleted(await socket.turn(create()))
+    expire(service)
+    expectCompleted(await one.turn(create('again')))
+    service.members[0]?.sim.next(faults.unauthorized())
+    expectCompleted(await other.turn(create('again')))
+    expect(carriers(service)).toEqual([1, 2, 1, 3, 2, 4])
+    expect([tokens(service), statuses(service)]).toEqual([[0, 0, 1, 1], ['active']])
+    await leave(service, one, other)
+    await expectNothingLeft(service)
+  })
+
+  test('under a turn that goes on is renewed too: everything is asked for, and served over a new connection', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    const id = idOf(await socket.turn(create()))
+    expire(service)
+    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    expectCompleted(await socket.turn(create('everything')))
+    expect(carriers(service)).toEqual([1, 1, 2])
+    expect([tokens(service), statuses(service)]).toEqual([[0, 1], ['active']])
+    expect(service.upstream.handshakes.map(({ status }) => status)).toEqual([101, 101])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})
+
+describe('a connection that the service calls too old', () => {
+  const tooOld: Fault = {
+    status: 400,
+    body: {
+      error: {
+        type: 'invalid_request_error',
+        code: 'websocket_connection_limit_reached',
+        message: 'Responses websocket connection limit reached (60 minutes).',
+      },
+    },
+  }
+
+  test('is replaced, unseen, and the account is not to blame', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    expectCompleted(await socket.turn(create()))
+    service.members[0]?.sim.next(tooOld)
+    expectCompleted(await socket.turn(create('again')))
+    expect(carriers(service)).toEqual([1, 1, 2])
+    expect([statuses(service), service.bindings.pool.all()[0]?.health.errors]).toEqual([['active'], 0])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('loses what was to go on there', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    const id = idOf(await socket.turn(create()))
+    service.members[0]?.sim.next(tooOld)
+    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    expectCompleted(await socket.turn(create('everything')))
+    expect(carriers(service)).toEqual([1, 1, 2])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})
+
+describe('a turn that goes on and that another account could serve', () => {
+  const failures: [name: string, fault: Fault][] = [
+    ['the model is not on the plan', faults.modelNotSupported('gpt-5.5')],
+    ['the model is not there', faults.modelNotFound('gpt-5.5')],
+    ['refused without a reason', faults.forbidden()],
+    ['refused with a reason', { status: 403, body: { error: { code: 'workspace_denied', message: 'No.' } } }],
+    ['the workspace is gone', faults.deactivatedWorkspace()],
+  ]
+  test.each(failures)('%s: everything is asked for, and served', async (_name, fault) => {
+    await using service = ground({ accounts: 2 })
+    prefer(service, service.members[0]!.id) // there are two
+    const socket = await open(service)
+    const id = idOf(await socket.turn(create()))
+    service.members[0]?.sim.always({ ...fault, on: 'responses' })
+    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    expectCompleted(await socket.turn(create('everything')))
+    expect(service.upstream.requests.at(-1)?.account).toBe(service.members[1]!.sim.chatgptAccountId)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('but not one that no account would take: that is said as it is, and the connection stays', async () => {
+    await using service = ground({ accounts: 2 })
+    const socket = await open(service)
+    const id = idOf(await socket.turn(create()))
+    for (const { sim } of service.members) sim.next(faults.invalidValue())
+    expect(refusalOf(await socket.turn(following(id)))).toEqual([400, 'invalid_value'])
+    expectCompleted(await socket.turn(following(id)))
+    expect(service.upstream.handshakes).toHaveLength(1)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})
+
+test('a handshake that is refused to one client leaves what another has open alone', async () => {
+  await using service = ground()
+  const [holder, newcomer] = [await open(service), await open(service)]
+  const id = idOf(await holder.turn(create()))
+  service.members[0]?.sim.next({ ...faults.forbiddenHtml(), on: 'handshake' })
+  expectCompleted(await newcomer.turn(create()))
+  const events = await holder.turn(following(id))
+  expectCompleted(events)
+  expectCompleted(await holder.turn(following(idOf(events))))
+  expectCompleted(await newcomer.turn(create('still by HTTP')))
+  expect(carriers(service)).toEqual([1, null, 1, 1, null])
+  await leave(service, holder, newcomer)
+  await expectNothingLeft(service)
+})
+
+const ends: [name: string, end: (service: Ground, id: string) => unknown][] = [
+  ['is paused', (service, id) => write(service, (tx) => pauseAccount(tx, id, ACTOR))],
+  ['is deleted', (service, id) => write(service, (tx) => deleteAccount(tx, id, ACTOR))],
+]
+
+describe('when an account', () => {
+  const begun = async () => {
+    const service = ground({ accounts: 2 })
+    prefer(service, service.members[0]!.id)
+    return { service, socket: await open(service), [Symbol.asyncDispose]: () => service.stop() }
+  }
+
+  test.each(ends)('%s, what is kept of it is closed at once', async (_name, end) => {
+    await using session = await begun()
+    const { service, socket } = session
+    const second = await open(service)
+    for (const client of [socket, second]) expectCompleted(await client.turn(create()))
+    expect(service.upstream.openSockets).toBe(2)
+    end(service, service.members[0]!.id)
+    await until('its connections closed', () => service.upstream.openSockets === 0)
+    expect([socket.isOpen, second.isOpen]).toEqual([true, true])
+    expectCompleted(await socket.turn(create()))
+    expect(service.upstream.requests.at(-1)?.account).toBe(service.members[1]!.sim.chatgptAccountId)
+    await leave(service, socket, second)
+    await expectNothingLeft(service)
+  })
+
+  test.each(ends)('%s in the middle of a turn, that turn ends well and its connection with it', async (_name, end) => {
+    await using session = await begun()
+    const { service, socket } = session
+    service.members[0]?.sim.next({ delayFirstEventMs: 20, dripMs: 5 })
+    socket.send(create())
+    await socket.next(({ type }) => type === 'response.created')
+    end(service, service.members[0]!.id)
+    await socket.next(({ type }) => type === 'response.completed')
+    await until('its connection closed', () => service.upstream.openSockets === 0)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('is exhausted, what another client has open there stays for the time after', async () => {
+    await using service = ground()
+    const [idle, busy] = [await open(service), await open(service)]
+    expectCompleted(await idle.turn(create()))
+    service.members[0]?.sim.next(faults.usageLimit({ resetsAt: Date.now() + 3_600_000 }))
+    expect(refusalOf(await busy.turn(create()))).toEqual([429, 'usage_limit_reached'])
+    expect(statuses(service)).toEqual(['rate_limited'])
+    service.bindings.views.changed(new Set(['accounts'] as const))
+    await until('the refused one closed', () => service.upstream.openSockets < 2)
+    expect(service.upstream.handshakes).toMatchObject([{ closed: null }, { closed: { code: 1000 } }])
+    await leave(service, idle, busy)
+    await expectNothingLeft(service)
+  })
+})
+
+test('the turn state of a handshake does not call a conversation back from where it has moved', async () => {
+  await using service = ground({ accounts: 2 })
+  const [first, second] = [service.members[0]!, service.members[1]!]
+  prefer(service, first.id)
+  const thread = { 'session-id': 'thread-1' }
+  const headers = { ...thread, 'content-type': 'application/json', 'user-agent': 'test' }
+  const response = await fetch(service.url + NATIVE, { method: 'POST', headers, body: JSON.stringify(codexBody()) })
+  expect(await response.text()).toContain('response.completed')
+  const state = { 'x-codex-turn-state': response.headers.get('x-codex-turn-state') ?? '' }
+  const socket = await open(service, { headers: { ...thread, ...state } })
+  write(service, (tx) => pauseAccount(tx, first.id, ACTOR))
+  expectCompleted(await socket.turn(create('moves')))
+  write(service, (tx) => reactivateAccount(tx, first.id, ACTOR))
+  expectCompleted(await socket.turn(create('stays')))
+  const asked = turnsAsked(service).map(({ account }) => account)
+  expect(asked).toEqual([first, second, second].map(({ sim }) => sim.chatgptAccountId))
+  expect(service.upstream.handshakes).toHaveLength(1)
+  await leave(service, socket)
+  await expectNothingLeft(service)
+})

@@ -1,0 +1,75 @@
+/** A prewarm that is answered here: nobody was asked, so nobody is credited, and what it said reaches the next turn. */
+import { expect, test } from 'bun:test'
+import { HEALTHY } from '../../src/model/account-health.ts'
+import {
+  create,
+  expectCompleted,
+  expectNothingLeft,
+  following,
+  ground,
+  idOf,
+  leave,
+  NATIVE,
+  open,
+  PUBLIC,
+  prewarm,
+} from './ground.ts'
+
+const local = async (path = NATIVE, accounts = 1) => {
+  const service = ground({ accounts })
+  const socket = await open(service, { path, headers: { 'session-id': 'thread-1' } })
+  service.change({ upstreamStreamTransport: 'http' })
+  return { service, socket, [Symbol.asyncDispose]: () => service.stop() }
+}
+
+test('says nothing about the health or state of an account', async () => {
+  await using session = await local()
+  const { service, socket } = session
+  const account = service.bindings.pool.all()[0]!
+  const health = { ...HEALTHY, tier: 'probing' as const, errors: 1 }
+  const state = { ...account.state, attempts: 2 }
+  Object.assign(account, { health, state })
+  for (let n = 0; n < 4; n++) expectCompleted(await socket.turn(prewarm()))
+  expect([account.health, account.state]).toEqual([health, state])
+  expect(service.upstream.requests).toEqual([])
+  expectCompleted(await socket.turn(create()))
+  expect([account.health.errors, account.state.attempts]).toEqual([0, 0])
+  await leave(service, socket)
+  await expectNothingLeft(service)
+})
+
+test('is no attempt, belongs to no account, and makes none the owner of the conversation', async () => {
+  await using session = await local(NATIVE, 2)
+  const { service, socket } = session
+  expectCompleted(await socket.turn(prewarm()))
+  expect(service.rows()).toMatchObject([{ kind: 'prewarm', status: 'ok', accountId: null, attempts: 0 }])
+  expect(service.attemptRows()).toEqual([])
+  expect(service.bindings.affinity.counts()).toEqual({ conversation: 0, ciphertext: 0 })
+  expectCompleted(await socket.turn(create()))
+  expect(service.rows().at(-1)).toMatchObject({ kind: 'normal', accountId: expect.any(String), attempts: 1 })
+  expect(service.bindings.affinity.counts().conversation).toBe(1)
+  await leave(service, socket)
+  await expectNothingLeft(service)
+})
+
+test('one that went upstream is an attempt like any other', async () => {
+  await using service = ground()
+  const socket = await open(service, { headers: { 'session-id': 'thread-1' } })
+  expectCompleted(await socket.turn(prewarm()))
+  expect(service.rows()).toMatchObject([{ kind: 'prewarm', accountId: service.members[0]?.id, attempts: 1 }])
+  expect(service.bindings.affinity.counts().conversation).toBe(1)
+  await leave(service, socket)
+  await expectNothingLeft(service)
+})
+
+test('of a public client that wrote its input as a text keeps that text', async () => {
+  await using session = await local(PUBLIC)
+  const { service, socket } = session
+  const warm = await socket.turn(prewarm({ input: 'what it begins with' }))
+  expectCompleted(warm)
+  expectCompleted(await socket.turn(following(idOf(warm), 'go')))
+  const { input } = service.upstream.requests[0]!.body as { input: { content: { text: string }[] }[] } // as: what was sent
+  expect(input.map(({ content }) => content[0]?.text)).toEqual(['what it begins with', 'go'])
+  await leave(service, socket)
+  await expectNothingLeft(service)
+})

@@ -1,0 +1,81 @@
+/** Members of a body or frame that mean something on sockets only: what speaks to us never leaves, and what HTTP ignores is ignored. */
+import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { accounts } from '../../db/schema/accounts.ts'
+import { codexBody, parseEvents } from '../support/app.ts'
+import {
+  create,
+  expectCompleted,
+  expectNothingLeft,
+  ground,
+  leave,
+  NATIVE,
+  open,
+  PUBLIC,
+  prefer,
+  refusalOf,
+  write,
+} from './ground.ts'
+
+const HEADERS = { 'content-type': 'application/json', 'user-agent': 'test' }
+
+describe('a native client of HTTP whose turn goes over an upstream socket', () => {
+  const said: [members: string][] = [
+    ['{"previous_response_id":null}'],
+    ['{"generate":false}'],
+    ['{"generate":true}'],
+    ['{"generate":null,"previous_response_id":null}'],
+  ]
+  test.each(said)('may say %s, as over HTTP', async (written) => {
+    const members: Record<string, unknown> = JSON.parse(written)
+    await using service = ground({ settings: { upstreamStreamTransport: 'websocket' } })
+    const body = JSON.stringify(codexBody('hello', members))
+    const response = await fetch(service.url + NATIVE, { method: 'POST', headers: HEADERS, body })
+    const events = parseEvents(await response.text())
+    expect([response.status, events.at(-1)?.type]).toEqual([200, 'response.completed'])
+    expect(events.map(({ type }) => type)).toContain('response.output_text.delta')
+    const [asked] = service.upstream.requests
+    expect(asked?.method).toBe('WS')
+    for (const name of Object.keys(members)) expect(asked?.body).not.toHaveProperty(name)
+    expect(asked?.body).toMatchObject({ type: 'response.create', ...codexBody() })
+    expect(service.rows()).toMatchObject([{ kind: 'normal', upstreamTransport: 'websocket', status: 'ok' }])
+    await expectNothingLeft(service)
+  })
+})
+
+describe('a capability that a frame asks for', () => {
+  const NAMES = ['x-codex-lb-required-capability', 'X-Codex-LB-Required-Capability', 'X-CODEX-LB-REQUIRED-CAPABILITY']
+  const asking = (name: string, value = 'trusted_cyber') =>
+    create('x', { client_metadata: { kept: 'yes', [name]: value } })
+
+  for (const path of [NATIVE, PUBLIC])
+    test.each(NAMES)(`${path}: by the name %s, restricts the socket and never leaves`, async (name) => {
+      await using service = ground({ accounts: 2 })
+      prefer(service, service.members[0]!.id) // there are two
+      const authorised = service.members[1]!
+      write(service, (tx) =>
+        tx.update(accounts).set({ securityWorkAuthorized: true }).where(eq(accounts.id, authorised.id)).run(),
+      )
+      service.bindings.pool.reload()
+      const socket = await open(service, { path, headers: { authorization: `Bearer ${service.key().key}` } })
+      expectCompleted(await socket.turn(asking(name)))
+      expectCompleted(await socket.turn(create('and ever after')))
+      expect(service.upstream.requests.map(({ account }) => account)).toEqual(
+        Array(2).fill(authorised.sim.chatgptAccountId),
+      )
+      expect(service.upstream.requests[0]?.bodyText.toLowerCase()).not.toContain('capability')
+      expect(service.upstream.requests[0]?.body).toMatchObject({ client_metadata: { kept: 'yes' } })
+      await leave(service, socket)
+      await expectNothingLeft(service)
+    })
+
+  test.each(NAMES)('by the name %s, needs a key and a value that is known', async (name) => {
+    await using service = ground()
+    const anonymous = await open(service)
+    expect(refusalOf(await anonymous.turn(asking(name)))).toEqual([401, 'invalid_api_key'])
+    const known = await open(service, { headers: { authorization: `Bearer ${service.key().key}` } })
+    expect(refusalOf(await known.turn(asking(name, 'other')))).toEqual([400, 'unsupported_required_capability'])
+    expect(service.upstream.requests).toEqual([])
+    await leave(service, anonymous, known)
+  })
+})

@@ -18,7 +18,8 @@ export interface BuildOptions {
  *
  * `--production` is said although `--compile` claims to imply it: without it NODE_ENV is fixed to "development".
  * `--format=esm` is what lets bytecode and top-level await live together. The two `--no-compile-autoload` flags
- * keep a `.env` or a `bunfig.toml` preload in the working directory from reaching the server.
+ * keep a `.env` or a `bunfig.toml` preload in the working directory from reaching the server. The name that is defined
+ * leaves the native password hash out (`src/auth/passwords.ts`).
  */
 export function buildCommand({ outfile, target }: BuildOptions): string[] {
   return [
@@ -31,6 +32,8 @@ export function buildCommand({ outfile, target }: BuildOptions): string[] {
     '--sourcemap',
     '--no-compile-autoload-dotenv',
     '--no-compile-autoload-bunfig',
+    '--define',
+    'SLUICE_EXECUTABLE=true',
     ...(target ? [`--target=${target}`] : []),
     'src/main.ts',
     ...(existsSync(resolve(ROOT, WORKER)) ? [WORKER] : []),

@@ -2,6 +2,8 @@
 import type { Db } from '../db/commit.ts'
 import type { MemoryViews } from '../db/memory-views.ts'
 import type { Client } from './auth/client-key.ts'
+import type { FailureBudget } from './auth/failure-budget.ts'
+import type { Passwords } from './auth/passwords.ts'
 import type { Principal } from './auth/principal.ts'
 import type { Config } from './env.ts'
 import type { Clock } from './lib/clock.ts'
@@ -47,6 +49,11 @@ export interface Bindings {
   /** What is read again after a commit. */
   views: MemoryViews
   sealer: Sealer
+  passwords: Passwords
+  /** Wrong guesses of every kind of secret. */
+  failures: FailureBudget
+  /** Refused identities of the reverse proxy that were written down. */
+  refusals: FailureBudget
   clock: Clock
   random: Random
   log: Log
@@ -73,6 +80,8 @@ export interface Variables {
   /** Address of the client after trusted proxies; null: unknown. */
   clientIp: string | null
   isLocal: boolean
+  /** The socket's own remote address; null on a Unix socket. */
+  peer: string | null
   client: Client
   principal: Principal
   /** Request members that were left out, named in `x-sluice-dropped-fields`. */

@@ -158,6 +158,8 @@ const demandConsistent = (config: Values) => {
   const { DASHBOARD_AUTH_MODE: mode, FIREWALL_TRUST_PROXY_HEADERS: trust } = config
   if (trust && config.FIREWALL_TRUSTED_PROXY_CIDRS.length === 0)
     throw new ConfigError('CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS=true needs CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS.')
-  if (mode !== 'standard')
-    throw new ConfigError(`CODEX_LB_DASHBOARD_AUTH_MODE="${mode}" is not available yet; use "standard".`)
+  if (mode === 'trusted_header' && !trust)
+    throw new ConfigError(
+      'CODEX_LB_DASHBOARD_AUTH_MODE="trusted_header" needs CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS=true.',
+    )
 }

@@ -1,5 +1,6 @@
 /** What the process does once it is set up: `serve`, or one of the commands. Every failure before listening is one sentence. */
 import { FolderLockedError } from '../db/lock.ts'
+import { createPasswords } from './auth/passwords.ts'
 import { runCli } from './cli/main.ts'
 import { FolderError, openFolder } from './cli/open-folder.ts'
 import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
@@ -63,6 +64,7 @@ const serve = async ({ environment, fetch, timeout, maxTurns }: Outside): Promis
     clock: systemClock,
     random: systemRandom,
     log,
+    passwords: await createPasswords(),
     dial,
     reader: createReader({ path: folder.databasePath, clock: systemClock, log }),
     maxTurns,

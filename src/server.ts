@@ -5,6 +5,9 @@ import { type MemoryView, MemoryViews } from '../db/memory-views.ts'
 import { waitForLocksAtMost } from '../db/open.ts'
 import { watchDatabase } from '../db/watch.ts'
 import { app } from './app.ts'
+import { prepareBootstrapToken } from './auth/bootstrap.ts'
+import { FailureBudget } from './auth/failure-budget.ts'
+import type { Passwords } from './auth/passwords.ts'
 import type { Bindings } from './bindings.ts'
 import type { Folder } from './cli/open-folder.ts'
 import type { Config } from './env.ts'
@@ -37,6 +40,7 @@ export interface World {
   clock: Clock
   random: Random
   log: Log
+  passwords: Passwords
   dial: Dial
   reader: Reader
   /** Turns served at once. */
@@ -102,6 +106,9 @@ export const buildBindings = (world: World): Bindings => {
     pulse,
     bodies: new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024),
     sealer,
+    passwords: world.passwords,
+    failures: new FailureBudget(clock),
+    refusals: new FailureBudget(clock),
     clock,
     random,
     log,
@@ -157,6 +164,7 @@ export const startServer = (world: World): RunningServer => {
   const lock = acquireFolderLock(folder.dir)
   waitForLocksAtMost(folder.sqlite, BUSY_MS)
   const bindings = buildBindings(world)
+  prepareBootstrapToken(bindings)
   const schedule = new Schedule({
     clock,
     random: world.random,

@@ -7,11 +7,14 @@ export interface ErrorProps {
   status: number
   message: string
   requestId: string | null
+  /** Of a request that looked like another site's: what the browser sent and what arrived here. */
+  arrived?: { host: string | null; origin: string | null }
 }
 
 const TITLES: Readonly<Record<string, string>> = {
-  bootstrap_required: 'Open this dashboard on its own machine',
   not_found: 'There is nothing here',
+  invite_not_found: 'This link does not work any more',
+  proxy_auth_required: 'Come in through your reverse proxy',
   cross_site_request_rejected: 'Refused: this came from another site',
 }
 
@@ -27,6 +30,7 @@ export const ErrorPage: FC<ErrorProps> = (props) => (
     <p class="problem-status">{props.status}</p>
     <h1>{titleOf(props)}</h1>
     <p class="problem-message">{props.message}</p>
+    {props.arrived && <HostLost {...props.arrived} />}
     <p class="problem-facts">
       <code>{props.code}</code>
       {props.requestId && (
@@ -36,14 +40,31 @@ export const ErrorPage: FC<ErrorProps> = (props) => (
         </>
       )}
     </p>
-    {props.code !== 'bootstrap_required' && (
-      <p>
-        <a class="button" href="/dashboard">
-          Back to the overview
-        </a>
-      </p>
-    )}
+    <p>
+      <a class="button" href="/dashboard">
+        {props.code === 'proxy_auth_required' ? 'Try again' : 'Back to the overview'}
+      </a>
+    </p>
   </section>
+)
+
+/** Almost always a reverse proxy that rewrites Host: the one line that mends it, for those in use. */
+const HostLost: FC<NonNullable<ErrorProps['arrived']>> = ({ host, origin }) => (
+  <>
+    <p>
+      The browser came from <code>{origin ?? 'an address it did not say'}</code>; what arrived here was meant for{' '}
+      <code>{host ?? 'no host'}</code>. If both are this dashboard, its reverse proxy has to pass the name on:
+    </p>
+    <ul class="bullets">
+      <li>
+        nginx, Nginx Proxy Manager: <code>proxy_set_header Host $http_host;</code>
+      </li>
+      <li>Caddy and Traefik do so by themselves; remove what overrides the Host header.</li>
+      <li>
+        Or set <code>CODEX_LB_PUBLIC_URL</code> to the address in the browser.
+      </li>
+    </ul>
+  </>
 )
 
 /** Swapped into `#flash`, which announces it. */

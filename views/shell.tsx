@@ -1,6 +1,12 @@
 /** What stands around every page: head, brand, navigation, the place for messages and dialogs. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
-import { GaugeIcon, Mark, ThemeIcon } from './ui/icons.tsx'
+import { GaugeIcon, GearIcon, LeaveIcon, Mark, PersonIcon, ThemeIcon } from './ui/icons.tsx'
+
+/** Who looks at the page, as far as the page says so. */
+export type Visitor = { reads: boolean } & (
+  | { kind: 'account'; name: string; role: string; hasSession: boolean }
+  | { kind: 'guest' | 'local_bootstrap' | 'disabled' }
+)
 
 interface ShellProps {
   path: string
@@ -8,19 +14,27 @@ interface ShellProps {
   title?: string
   /** The cookie of the theme switch; anything but its two values follows the system. */
   theme?: string
-  assets: { style: string; script: string; htmx: string }
+  assets: { style: string; script: string; access: string; htmx: string }
   version: string
-  /** Navigation is for those who may go there. */
-  isSignedIn: boolean
+  /** Navigation is for those who may go there; null: nobody is signed in. */
+  visitor: Visitor | null
 }
 
-/** Only what exists: a link that leads nowhere teaches people not to click. */
-const NAVIGATION: readonly { path: string; label: string; icon: FC }[] = [
-  { path: '/dashboard', label: 'Overview', icon: GaugeIcon },
+interface Entry {
+  path: string
+  label: string
+  icon: FC
+  isFor: (visitor: Visitor) => boolean
+}
+
+/** Only what exists, and only what the visitor may see: a link that leads nowhere teaches people not to click. */
+const NAVIGATION: readonly Entry[] = [
+  { path: '/dashboard', label: 'Overview', icon: GaugeIcon, isFor: ({ reads }) => reads },
+  { path: '/settings', label: 'Settings', icon: GearIcon, isFor: ({ kind }) => kind !== 'guest' },
 ]
 
 export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
-  const { path, title, theme, assets, version, isSignedIn, children } = props
+  const { path, title, theme, assets, version, visitor, children } = props
   return (
     <html lang="en" data-theme={theme === 'light' || theme === 'dark' ? theme : undefined}>
       <head>
@@ -33,6 +47,7 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
         <link rel="stylesheet" href={assets.style} />
         <script src={assets.htmx} defer />
         <script src={assets.script} defer />
+        <script src={assets.access} defer />
       </head>
       <body>
         <a class="skip" href="#main">
@@ -43,13 +58,14 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
             <Mark />
             <span>Sluice</span>
           </a>
-          {isSignedIn && <Navigation path={path} />}
+          {visitor && <Navigation path={path} visitor={visitor} />}
           <span class="top-end">
             <span class="version">v{version}</span>
             <button class="icon-button" type="button" data-action="theme" title="Switch light and dark">
               <ThemeIcon />
               <span class="sr">Switch light and dark</span>
             </button>
+            {visitor && <AccountMenu visitor={visitor} />}
           </span>
         </header>
         <p class="offline" role="status">
@@ -57,22 +73,69 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
         </p>
         <div id="flash" role="alert" />
         <main id="main">{children}</main>
-        <div id="dialog" />
+        <dialog id="dialog" class="dialog" />
       </body>
     </html>
   )
 }
 
-const Navigation: FC<{ path: string }> = ({ path }) => (
+const Navigation: FC<{ path: string; visitor: Visitor }> = ({ path, visitor }) => (
   <nav class="nav" aria-label="Main">
-    {NAVIGATION.map((entry) => (
-      <a href={entry.path} aria-current={entry.path === path ? 'page' : undefined}>
+    {NAVIGATION.filter((entry) => entry.isFor(visitor)).map((entry) => (
+      <a href={entry.path} aria-current={isWithin(path, entry.path) ? 'page' : undefined}>
         <entry.icon />
         <span>{entry.label}</span>
       </a>
     ))}
   </nav>
 )
+
+const isWithin = (path: string, entry: string): boolean => path === entry || path.startsWith(`${entry}/`)
+
+/** Who am I, and the way out. Who has no account is offered one instead. */
+const AccountMenu: FC<{ visitor: Visitor }> = ({ visitor }) => {
+  switch (visitor.kind) {
+    case 'disabled':
+      return null
+    case 'guest':
+      return (
+        <a class="top-link" href="/login">
+          Sign in
+        </a>
+      )
+    case 'local_bootstrap':
+      return (
+        <a class="top-link" href="/setup">
+          Set a password
+        </a>
+      )
+    case 'account':
+      return (
+        <details class="menu">
+          <summary class="menu-button">
+            <PersonIcon />
+            <span class="menu-name">{visitor.name}</span>
+          </summary>
+          <div class="menu-body">
+            <p class="menu-who">
+              <strong>{visitor.name}</strong>
+              <span class="muted">{visitor.role}</span>
+            </p>
+            <a class="menu-item" href="/me">
+              <PersonIcon /> My account
+            </a>
+            {visitor.hasSession && (
+              <form method="post" action="/api/dashboard-auth/logout">
+                <button class="menu-item" type="submit">
+                  <LeaveIcon /> Sign out
+                </button>
+              </form>
+            )}
+          </div>
+        </details>
+      )
+  }
+}
 
 const FAVICON = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke-linecap="round" stroke-linejoin="round" stroke-width="2.2"><path stroke="#7b8a92" d="M4 3v18M20 3v18"/><path stroke="#0e7f93" d="M7.5 4.5h9v6h-9zM6.5 15c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7M6.5 19c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7"/></svg>',

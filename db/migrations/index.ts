@@ -1,5 +1,9 @@
 /** Every migration, embedded as text, because the compiled binary has no folder to read them from. */
 import type { Migration } from '../migrate.ts'
 import init from './0000_init.sql' with { type: 'text' }
+import people from './0001_people.sql' with { type: 'text' }
 
-export const MIGRATIONS: readonly Migration[] = [{ name: '0000_init', sql: init }]
+export const MIGRATIONS: readonly Migration[] = [
+  { name: '0000_init', sql: init },
+  { name: '0001_people', sql: people },
+]

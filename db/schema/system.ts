@@ -20,13 +20,23 @@ export const auditLogs = sqliteTable(
     id: integer().primaryKey({ autoIncrement: true }),
     at: integer().notNull(),
     event: text().notNull(),
-    /** Account id, or `bootstrap`, `cli`, `system`. */
+    /** Account id, or `bootstrap`, `guest`, `cli`, `system`. */
     actor: text().notNull(),
+    /** What the account was called, and its role, when it acted. */
+    actorName: text(),
+    actorRole: text(),
     target: text(),
     method: text(),
     address: text(),
     severity: text({ enum: ['info', 'notice', 'warning'] }).notNull(),
     details: text({ mode: 'json' }).$type<Record<string, unknown>>(),
+    /** `hash` of the row before, and SHA-256 over it and this row: nothing can be changed or taken out unseen. */
+    previousHash: text().notNull().default(''),
+    hash: text().notNull().default(''),
   },
-  (t) => [index('audit_logs_at').on(t.at)],
+  (t) => [
+    index('audit_logs_at').on(t.at),
+    index('audit_logs_event').on(t.event, t.id),
+    index('audit_logs_actor').on(t.actor, t.id),
+  ],
 )

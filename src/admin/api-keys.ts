@@ -1,6 +1,8 @@
 /** `/api/api-keys/`: the keys of model clients. */
+import type { Context } from 'hono'
 import { commit } from '../../db/commit.ts'
-import { actor } from '../auth/principal.ts'
+import { actor, demand } from '../auth/principal.ts'
+import type { AppEnv } from '../bindings.ts'
 import { body } from '../http/body.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -22,7 +24,7 @@ export const listApiKeys = createHandlers(requires('api_keys:read'), (c) => {
 })
 
 export const createApiKey = createHandlers(writes({ audit: 'api_key_created' }), body(NewKey), (c) => {
-  const doing = { actor: actor(c), random: c.env.random }
+  const doing = doingOf(c)
   return c.json(
     shown(
       commit(c.env.db, (tx) => createKey(tx, c.req.valid('json'), doing)),
@@ -32,7 +34,7 @@ export const createApiKey = createHandlers(writes({ audit: 'api_key_created' }),
 })
 
 export const editApiKey = createHandlers(writes({ audit: 'api_key_updated' }), body(KeyPatch), (c) => {
-  const doing = { actor: actor(c), random: c.env.random }
+  const doing = doingOf(c)
   const row = commit(c.env.db, (tx) => updateKey(tx, c.req.param('id') ?? '', c.req.valid('json'), doing))
   return c.json(toApiKey(row, doing.actor.at))
 })
@@ -50,6 +52,13 @@ export const regenerateApiKey = createHandlers(writes({ audit: 'api_key_regenera
 export const deleteApiKey = createHandlers(writes({ audit: 'api_key_deleted' }), (c) => {
   commit(c.env.db, (tx) => deleteKey(tx, c.req.param('id') ?? '', actor(c)))
   return c.body(null, 204)
+})
+
+/** A key of one's own needs no more than the gate; giving it to others, or to nobody, needs `api_keys:assign`. */
+const doingOf = (c: Context<AppEnv>) => ({
+  actor: actor(c),
+  random: c.env.random,
+  demandAssign: () => demand(c.var.principal, 'api_keys:assign'),
 })
 
 const shown = ({ row, key }: IssuedKey, now: number): ShownKey => ({ ...toApiKey(row, now), key })

@@ -6,12 +6,15 @@ import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { addEntry, type FirewallEntry, listEntries, removeEntry } from '../model/firewall.ts'
+import { holds } from '../model/permissions.ts'
 
 const NewEntry = z.strictObject({ ipAddress: z.string().max(100) })
 
+/** Client addresses are shown to those who run the service; others learn whether there is a list. */
 export const showFirewall = createHandlers(requires('dashboard:read'), (c) => {
   const entries = listEntries(c.env.db).map(toEntry)
-  return c.json({ mode: entries.length === 0 ? 'allow_all' : 'allowlist_active', entries })
+  const mode = entries.length === 0 ? 'allow_all' : 'allowlist_active'
+  return c.json({ mode, entries: holds(c.var.principal.grants, 'ops:write') ? entries : [] })
 })
 
 export const addFirewallEntry = createHandlers(

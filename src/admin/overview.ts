@@ -7,9 +7,11 @@ import { open, requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { reply } from '../http/reply.tsx'
 import { iso, isoOrNull } from '../lib/iso.ts'
+import { maskedView } from '../model/account-summary.ts'
 import type { AccountView } from '../model/account-view.ts'
-import type { RecentRequest } from '../model/request-view.ts'
+import { blindedRow, type RecentRequest } from '../model/request-view.ts'
 import type { UsageWindow } from '../model/usage-windows.ts'
+import { blindersOf } from './requests.ts'
 
 /** Times are ISO 8601. */
 export interface Overview {
@@ -55,7 +57,7 @@ export interface OverviewRequest extends Omit<RecentRequest, 'startedAt'> {
 
 const REQUESTS_SHOWN = 20
 
-export const showOverview = createHandlers(requires('dashboard:read'), async (c) =>
+export const showOverview = createHandlers(requires('accounts:read'), async (c) =>
   reply(c, await overview(c), OverviewPage),
 )
 
@@ -65,8 +67,10 @@ export const goToDashboard = createHandlers(open('redirect to the dashboard'), (
 const overview = async (c: Context<AppEnv>): Promise<Overview> => {
   const { pool, reader, settings, clock } = c.env
   const now = clock.now()
-  const accounts = pool.describe()
-  const requests = await reader.recentRequests(REQUESTS_SHOWN)
+  const blinders = blindersOf(c.var.principal)
+  const accounts = blinders.hidesAccounts ? pool.describe().map(maskedView) : pool.describe()
+  const recent = await reader.recentRequests(REQUESTS_SHOWN)
+  const requests = recent.map((request) => blindedRow(request, blinders))
   return {
     generatedAt: iso(now),
     baseUrl: new URL(c.req.url).origin,

@@ -1,13 +1,18 @@
 /** `/api/settings`: the settings in force, and changing some of them with an audit row in the same commit. */
 import type { Context } from 'hono'
 import { z } from 'zod'
-import { commit } from '../../db/commit.ts'
+import { commit, type Tx } from '../../db/commit.ts'
 import { actor, demand, demandStepUp, type Principal } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
+import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { proceed } from '../http/reply.tsx'
 import { append } from '../model/audit.ts'
+import { guestPasswordHash } from '../model/guest.ts'
+import { countWithoutTotp, findPerson } from '../model/people.ts'
+import { holds, isAdminLevel } from '../model/permissions.ts'
 import { type SettingName, type Settings, SettingsPatch, securityNames } from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
 
@@ -16,7 +21,10 @@ const Change = SettingsPatch.extend({ expectedVersion: z.int().min(1).optional()
 
 export const getSettings = createHandlers(requires('dashboard:read'), (c) => c.json(settingsOf(c)))
 
-/** `PATCH`, and `PUT`, which means the same: what is left out stays as it is. Throws `settings_conflict`. */
+/**
+ * `PATCH`, and `PUT`, which means the same: what is left out stays as it is. Throws `settings_conflict`,
+ * `invalid_totp_config`, and for security settings what `requires` does.
+ */
 export const changeSettings = createHandlers(
   writes({
     audit: 'settings_updated',
@@ -26,18 +34,30 @@ export const changeSettings = createHandlers(
   (c) => {
     const { expectedVersion, ...patch } = c.req.valid('json')
     change(c, patch, expectedVersion)
-    return c.json(settingsOf(c))
+    return proceed(c, settingsOf(c), '/settings?done=settings_updated#access')
   },
 )
 
-const settingsOf = (c: Context<AppEnv>) => ({ ...c.env.settings.current(), version: c.env.settings.version() })
+/** Besides the settings, how many a two-factor requirement would send to enrollment (spec §2); null to who cannot set one. */
+export const settingsOf = (c: Context<AppEnv>) => {
+  const { db, settings } = c.env
+  const mayRequire = holds(c.var.principal.grants, 'security:write')
+  return {
+    ...settings.current(),
+    version: settings.version(),
+    guestPasswordConfigured: guestPasswordHash(db) !== null,
+    usersWithoutTotpCount: mayRequire ? countWithoutTotp(db, () => true) : null,
+    adminsWithoutTotpCount: mayRequire ? countWithoutTotp(db, ({ grants }) => isAdminLevel(grants)) : null,
+  }
+}
 
 /** Reads, demands and writes in one commit: what another process stored a moment ago is seen, and is the `from` of the row. */
 const change = (c: Context<AppEnv>, patch: Partial<Settings>, expectedVersion: number | undefined): void => {
   const who = actor(c)
   commit(c.env.db, (tx) => {
     const before = readSettings(tx).values
-    demandSecurity(c.var.principal, before, patch)
+    demandSecurity(c.var.principal, before, { patch, now: who.at })
+    if (REQUIREMENTS.some((name) => patch[name] === true && !before[name])) demandOwnTotp(tx, c.var.principal)
     const changed = writeSettings(tx, patch, { now: who.at, expectedVersion })
     if (changed.length > 0)
       append(tx, who, 'settings_updated', { details: { changes: changes(changed, before, patch) } })
@@ -45,10 +65,24 @@ const change = (c: Context<AppEnv>, patch: Partial<Settings>, expectedVersion: n
 }
 
 /** Posting a security setting with the value it has is no change, so that a form may carry all of them. */
-const demandSecurity = (principal: Principal, before: Settings, patch: Partial<Settings>): void => {
+const demandSecurity = (principal: Principal, before: Settings, { patch, now }: SecurityChange): void => {
   if (!securityNames(patch).some((name) => patch[name] !== before[name])) return
   demand(principal, 'security:write')
-  demandStepUp(principal)
+  demandStepUp(principal, now)
+}
+
+const REQUIREMENTS = ['totpRequiredOnLogin', 'totpRequiredForAdminRole'] as const
+
+/** Nobody asks of others what would lock themselves out (spec §5 Signing in 6). Throws `invalid_totp_config`. */
+const demandOwnTotp = (tx: Tx, principal: Principal): void => {
+  const person = principal.kind === 'account' ? findPerson(tx, principal.id) : null
+  if (!person?.row.totpSecretSealed) throw new AppError('invalid_totp_config')
+}
+
+interface SecurityChange {
+  patch: Partial<Settings>
+  /** ms since epoch */
+  now: number
 }
 
 const changes = (names: readonly SettingName[], before: Settings, patch: Partial<Settings>) =>

@@ -3,26 +3,37 @@ import type { Context } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Actor } from '../model/audit.ts'
+import type { Person } from '../model/people.ts'
 import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../model/permissions.ts'
+import type { SessionRow, SignInMethod } from '../model/sessions.ts'
 
-/**
- * A tagged union with one member until people can sign in: the local user of an install without a password.
- * Accounts, guests and proxy identities become members of their own; every `switch` over `kind` then has to say what it does.
- */
-export interface Principal {
-  kind: 'bootstrap'
-  id: 'bootstrap'
+/** Every `switch` over `kind` says what it does for each. */
+export type Principal =
+  /** The local user of an install without a password, or everybody where authentication is switched off: Admin without an account. */
+  | { kind: 'local_bootstrap' | 'disabled'; id: string; grants: Grants }
+  | { kind: 'guest'; id: 'guest'; grants: Grants; session: SessionRow | null }
+  | AccountPrincipal
+
+export interface AccountPrincipal {
+  kind: 'account'
+  id: string
   grants: Grants
+  person: Person
+  method: SignInMethod
+  /** null: announced by the proxy, without a session of ours. */
+  session: SessionRow | null
+  /** The ways this person can confirm a sensitive change; empty: none (spec §5, step-up 3). */
+  stepUpMethods: readonly StepUpMethod[]
 }
 
-/** Acts as Admin without holding an account, and has nothing to confirm a step-up with, so is never asked (spec §5). */
-const BOOTSTRAP: Principal = Object.freeze({ kind: 'bootstrap', id: 'bootstrap', grants: PRESETS.admin })
+export type StepUpMethod = 'password' | 'totp' | 'passkey'
 
-/** The principal of this request. Throws `bootstrap_required` for a caller that is not on this machine. */
-export const resolvePrincipal = (c: Context<AppEnv>): Principal => {
-  if (c.var.isLocal) return BOOTSTRAP
-  throw new AppError('bootstrap_required', { message: howToReach(c.env.env.PORT) })
-}
+export const BOOTSTRAP: Principal = Object.freeze({
+  kind: 'local_bootstrap',
+  id: 'bootstrap',
+  grants: PRESETS.admin,
+})
+export const UNGUARDED: Principal = Object.freeze({ kind: 'disabled', id: 'disabled', grants: PRESETS.admin })
 
 /** Throws `permission_required`, naming the permission in `param`. */
 export const demand = (principal: Principal, permission: Permission): void => {
@@ -34,23 +45,38 @@ export const demandWrite = (principal: Principal): void => {
   if (!mayWrite(principal.grants)) throw new AppError('read_only_access')
 }
 
-/** Throws `step_up_required` unless the principal confirmed within the last five minutes, or has nothing to confirm with. */
-export const demandStepUp = (principal: Principal): void => {
-  switch (principal.kind) {
-    case 'bootstrap':
-      return
-  }
+/**
+ * Throws `step_up_required` with `details.methods` unless the account confirmed within the last five minutes, and
+ * `step_up_unavailable` when it has nothing to confirm with. Who has no account is never asked. `now` is ms since epoch.
+ */
+export const demandStepUp = (principal: Principal, now: number): void => {
+  if (principal.kind !== 'account') return
+  const { session, stepUpMethods } = principal
+  if (stepUpMethods.length === 0) throw new AppError('step_up_unavailable')
+  if ((session?.confirmedUntil ?? 0) <= now)
+    throw new AppError('step_up_required', { details: { methods: stepUpMethods } })
+}
+
+/** Managing people needs to be somebody (spec §5 Signing in 8). Throws `admin_account_required`. */
+export const demandAccount = (principal: Principal): AccountPrincipal => {
+  if (principal.kind !== 'account') throw new AppError('admin_account_required')
+  return principal
+}
+
+/** What only somebody has: sessions, passkeys, a profile. Throws `user_account_required`. */
+export const demandOwnAccount = (principal: Principal): AccountPrincipal => {
+  if (principal.kind !== 'account') throw new AppError('user_account_required')
+  return principal
 }
 
 /** How this request signs the audit log. */
-export const actor = (c: Context<AppEnv>): Actor => ({
-  id: c.var.principal.id,
-  method: c.var.principal.kind,
+export const actor = (c: Context<AppEnv>): Actor => actorOf(c.var.principal, c)
+
+export const actorOf = (principal: Principal, c: Context<AppEnv>): Actor => ({
+  id: principal.id,
+  name: principal.kind === 'account' ? principal.person.row.username : null,
+  role: principal.kind === 'account' ? principal.person.role.slug : null,
+  method: principal.kind === 'account' ? principal.method : principal.kind,
   address: c.var.clientIp,
   at: c.env.clock.now(),
 })
-
-const howToReach = (port: number): string =>
-  'Signing in from other machines is not available yet, so this dashboard answers its own machine only. ' +
-  `On that machine open http://127.0.0.1:${port}/dashboard. ` +
-  'In a container use the command line instead: docker exec <container> sluice --help.'

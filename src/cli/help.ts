@@ -19,9 +19,17 @@ Usage: sluice COMMAND
   keys revoke KEY              switch a key off
   settings get [NAME...]       settings in force
   settings set NAME=VALUE...   change settings, effective for the next turn
+  user list                    dashboard accounts
+  user create-admin NAME       make an administrator; the password is read from the terminal or standard input
+  user reset-password NAME     set a new password, read likewise, and sign the person out everywhere
+  user reset-totp NAME         take the second factor away, and sign the person out everywhere
+  user revoke-sessions NAME    sign the person out everywhere
+  bootstrap-token [--rotate]   whether there is one; --rotate makes a new one and shows it once
+  audit verify                 prove that the audit log is whole, or name its first broken row
   healthcheck                  exit code 0 when the server here is ready
   version                      print the version
 
-ACCOUNT and KEY are an id, the beginning of one, an e-mail or a name. import, create, list and get take --json.
+ACCOUNT, KEY and NAME are an id, the beginning of one, an e-mail or a name. import, keys create, list, get and verify
+take --json.
 Commands work on the data folder (CODEX_LB_DATA_DIR, ~/.sluice when unset), also beside a running server.
 `

@@ -3,12 +3,15 @@ import { ConfigError } from '../env.ts'
 import { AppError } from '../errors.ts'
 import { VERSION } from '../version.ts'
 import { accounts } from './accounts.ts'
+import { audit } from './audit.ts'
+import { bootstrapToken } from './bootstrap.ts'
 import { type CliIo, type Command, UsageError } from './command.ts'
 import { healthcheck } from './healthcheck.ts'
 import { HELP } from './help.ts'
 import { keys } from './keys.ts'
 import { FolderError } from './open-folder.ts'
 import { settings } from './settings.ts'
+import { user } from './users.ts'
 
 const print =
   (text: string): Command =>
@@ -24,6 +27,9 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   accounts,
   keys,
   settings,
+  user,
+  'bootstrap-token': bootstrapToken,
+  audit,
   healthcheck,
   help,
   '--help': help,

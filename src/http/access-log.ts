@@ -28,8 +28,11 @@ const levelOf = (c: Context<AppEnv>): Level => {
   return /^\/(health|v1|backend-api)(\/|$)/.test(c.req.path) ? 'debug' : 'info'
 }
 
-/** The pattern of the route, because a path can hold a secret (an invite); the path itself where no route knows it. */
-const loggedPath = (c: Context<AppEnv>): string => {
+/** As long as a secret, an id or a name nobody needs to read: an invite link with a slash too many is still an invite link. */
+const LONG_WORD = /[\w%-]{20,}/g
+
+/** The pattern of the route, because a path can hold a secret (an invite); where no route knows it, the short words of the path. */
+export const loggedPath = (c: Context<AppEnv>): string => {
   const route = matchedRoutes(c).findLast(({ handler }) => handler.length < 2)
-  return route?.path ?? c.req.path.slice(0, MAX_PATH_CHARS)
+  return route?.path ?? c.req.path.replace(LONG_WORD, '…').slice(0, MAX_PATH_CHARS)
 }

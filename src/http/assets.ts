@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import htmx from 'htmx.org/dist/htmx.min.js' with { type: 'text' }
+import access from '../../views/assets/access.js' with { type: 'text' }
 import css from '../../views/assets/app.css' with { type: 'text' }
 import js from '../../views/assets/app.js' with { type: 'text' }
 import { AppError } from '../errors.ts'
@@ -24,11 +25,12 @@ const asset = (name: string, extension: 'css' | 'js', text: string): Asset => ({
 
 const STYLE = asset('app', 'css', css)
 const SCRIPT = asset('app', 'js', js)
+const ACCESS = asset('access', 'js', access)
 const HTMX = asset('htmx', 'js', htmx)
-const BY_PATH = new Map([STYLE, SCRIPT, HTMX].map((file) => [file.path, file]))
+const BY_PATH = new Map([STYLE, SCRIPT, ACCESS, HTMX].map((file) => [file.path, file]))
 
 /** Where the page shell finds each; the name changes with the content. */
-export const ASSETS = { style: STYLE.path, script: SCRIPT.path, htmx: HTMX.path } as const
+export const ASSETS = { style: STYLE.path, script: SCRIPT.path, access: ACCESS.path, htmx: HTMX.path } as const
 export type Assets = typeof ASSETS
 
 /** `GET /assets/:file`. Throws `not_found` for a name that is not of this build. */

@@ -54,7 +54,7 @@ const ownOrigins = (c: Context<AppEnv>): string[] => {
 }
 
 /** Nothing when the peer is not trusted. Of several hops the header is a list, which no origin equals. */
-const forwardedOrigin = (c: Context<AppEnv>, host: string): string[] => {
+export const forwardedOrigin = (c: Context<AppEnv>, host: string): string[] => {
   const { FIREWALL_TRUST_PROXY_HEADERS, FIREWALL_TRUSTED_PROXY_CIDRS } = c.env.env
   const peer = FIREWALL_TRUST_PROXY_HEADERS ? normaliseIp(peerOf(c) ?? '') : null
   if (peer === null || !anyContains(FIREWALL_TRUSTED_PROXY_CIDRS, peer)) return []

@@ -1,21 +1,37 @@
 /** The gates of a route: middleware that enforces a rule and carries it as data, so the route table is printed from code. */
 import type { Context, MiddlewareHandler } from 'hono'
 import { authenticateClient, capability } from '../auth/client-key.ts'
-import { demand, demandStepUp, demandWrite, type Principal, resolvePrincipal } from '../auth/principal.ts'
+import { noteSeen } from '../auth/last-seen.ts'
+import {
+  demand,
+  demandAccount,
+  demandOwnAccount,
+  demandStepUp,
+  demandWrite,
+  type Principal,
+} from '../auth/principal.ts'
+import { resolvePrincipal } from '../auth/resolve.ts'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { AuditEvent } from '../model/audit.ts'
-import type { Permission } from '../model/permissions.ts'
+import { holds, type Permission } from '../model/permissions.ts'
 import { refuseOtherSites } from './cross-site.ts'
 import { peerOf } from './request-context.ts'
 
 /** Who may pass. Every route has exactly one of these. */
 export type AccessRule =
-  | { access: 'permission'; permission: Permission; stepUp: boolean; audit?: AuditEvent }
+  | {
+      access: 'permission'
+      permission: Permission
+      or?: Permission
+      stepUp: boolean
+      account?: true
+      audit?: AuditEvent
+    }
   | { access: 'writes'; audit?: AuditEvent; sometimes?: Sometimes }
-  | { access: 'signed-in' }
+  | { access: 'signed-in'; account?: true; stepUp?: true; audit?: AuditEvent }
   | { access: 'client-key'; key: KeyNeed }
-  | { access: 'open'; reason: string }
+  | { access: 'open'; reason: string; audit?: AuditEvent }
 
 /** A permission, with step-up, that the handler demands only `when` the body touches something. */
 export interface Sometimes {
@@ -42,18 +58,31 @@ export const CAPABILITY_HEADER = 'x-codex-lb-required-capability'
 type Ctx = Context<AppEnv>
 
 /**
- * Dashboard principals that hold `permission`, with `stepUp` those who confirmed lately. `audit` names the event a mutation records.
- * Throws `bootstrap_required`, `permission_required`, `step_up_required`.
+ * Dashboard principals that hold `permission`, or else the one named in `or`; with `account` those who are somebody, with
+ * `stepUp` those who confirmed lately. `audit` names the event a mutation records. Throws what `resolvePrincipal` does, `permission_required`,
+ * `admin_account_required`, `step_up_required`, `step_up_unavailable`.
  */
-export const requires = (
-  permission: Permission,
-  { stepUp = false, audit }: { stepUp?: boolean; audit?: AuditEvent } = {},
-) =>
-  gate({ access: 'permission', permission, stepUp, ...(audit && { audit }) }, (c) => {
-    const principal = enter(c)
-    demand(principal, permission)
-    if (stepUp) demandStepUp(principal)
-  })
+export const requires = (permission: Permission, { or, stepUp = false, account = false, audit }: Needs = {}) =>
+  gate(
+    {
+      access: 'permission',
+      permission,
+      ...(or && { or }),
+      stepUp,
+      ...(account && { account }),
+      ...(audit && { audit }),
+    },
+    (c) => {
+      const principal = enter(c)
+      if (!or || !holds(principal.grants, or)) demand(principal, permission)
+      if (account) demandAccount(principal)
+      if (stepUp) demandStepUp(principal, c.env.clock.now())
+    },
+  )
+
+interface Needs extends SignedInNeeds {
+  or?: Permission
+}
 
 /**
  * Dashboard principals that pass the generic write check. `sometimes` is for the table only: the handler enforces it.
@@ -62,14 +91,29 @@ export const requires = (
 export const writes = ({ audit, sometimes }: { audit?: AuditEvent; sometimes?: Sometimes } = {}) =>
   gate({ access: 'writes', ...(audit && { audit }), ...(sometimes && { sometimes }) }, (c) => demandWrite(enter(c)))
 
-/** Any dashboard principal, whatever it holds. Throws `bootstrap_required`. */
-export const signedIn = () =>
-  gate({ access: 'signed-in' }, (c) => {
-    enter(c)
-  })
+/**
+ * Any dashboard principal, whatever it holds; with `account` those who have one, for what is their own. `stepUp` and
+ * `audit` as above. Throws `user_account_required`, and what step-up does.
+ */
+export const signedIn = ({ account = false, stepUp = false, audit }: SignedInNeeds = {}) =>
+  gate(
+    { access: 'signed-in', ...(account && { account }), ...(stepUp && { stepUp }), ...(audit && { audit }) },
+    (c) => {
+      const principal = enter(c)
+      if (account) demandOwnAccount(principal)
+      if (stepUp) demandStepUp(principal, c.env.clock.now())
+    },
+  )
 
-/** Everybody, for the `reason` given. */
-export const open = (reason: string) => gate({ access: 'open', reason }, () => {})
+interface SignedInNeeds {
+  account?: boolean
+  stepUp?: boolean
+  audit?: AuditEvent
+}
+
+/** Everybody, for the `reason` given; the handler checks what there is to check. */
+export const open = (reason: string, { audit }: { audit?: AuditEvent } = {}) =>
+  gate({ access: 'open', reason, ...(audit && { audit }) }, () => {})
 
 /**
  * Model clients: the firewall first, then the API key, and without one the site that sent them. Sets `c.var.client`.
@@ -109,6 +153,7 @@ export const restricted = (restriction: Restriction) =>
 const enter = (c: Ctx): Principal => {
   const principal = resolvePrincipal(c)
   c.set('principal', principal)
+  noteSeen(c, principal)
   return principal
 }
 

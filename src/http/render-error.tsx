@@ -2,11 +2,17 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { Confirm } from '../../views/confirm.tsx'
 import { ErrorAlert, ErrorPage, type ErrorProps } from '../../views/error.tsx'
+import { Problem } from '../../views/ui/form.tsx'
+import { problemText } from '../../views/words.ts'
+import type { Principal } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
-import { AppError, openAiError } from '../errors.ts'
+import { AppError, type Code, openAiError } from '../errors.ts'
+import { loggedPath } from './access-log.ts'
 import { isModelPath } from './model-path.ts'
 import { representation } from './reply.tsx'
+import { pageOf, withReturn } from './return-path.ts'
 
 type Ctx = Context<AppEnv>
 
@@ -15,7 +21,7 @@ export const renderError = (thrown: unknown, c: Ctx): Response | Promise<Respons
   const err = hasLeft(thrown, c) ? new AppError('invalid_request_error', { cause: thrown }) : asAppError(thrown)
   const requestId = (c.get('requestId') as string | undefined) ?? null // as: an error can come before the id is set
   if (err.code === 'internal_error')
-    c.env.log.error('a request failed', { request: requestId, method: c.req.method, path: c.req.path, err: thrown })
+    c.env.log.error('a request failed', { request: requestId, method: c.req.method, path: loggedPath(c), err: thrown })
   c.status(err.status as ContentfulStatusCode) // as: every status of the table carries a body
   c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
   const { retryAfterSeconds } = err.extra
@@ -27,18 +33,98 @@ export const renderError = (thrown: unknown, c: Ctx): Response | Promise<Respons
 export const renderNotFound = (c: Ctx): Response | Promise<Response> => renderError(new AppError('not_found'), c)
 
 const renderForDashboard = (c: Ctx, err: AppError, requestId: string | null): Response | Promise<Response> => {
-  const shown: ErrorProps = { code: err.code, status: err.status, message: messageOf(err, requestId), requestId }
-  switch (representation(c)) {
-    case 'json':
-      return c.json({ error: dashboardError(err, shown.message) })
-    case 'fragment':
-      c.header('HX-Retarget', '#flash')
-      c.header('HX-Reswap', 'innerHTML')
-      return c.html(<ErrorAlert {...shown} />)
-    case 'page':
-      return c.render(<ErrorPage {...shown} />, { title: `${err.status}` })
+  const kind = representation(c)
+  const message = messageOf(err, requestId)
+  if (kind === 'json') return c.json({ error: dashboardError(err, message) })
+  const shown: ErrorProps = {
+    code: err.code,
+    status: err.status,
+    message: spoken(err, message),
+    requestId,
+    ...arrivedOf(c, err),
   }
+  return kind === 'page' ? asPage(c, err, shown) : asFragment(c, err, shown)
 }
+
+const arrivedOf = (c: Ctx, { code }: AppError): Pick<ErrorProps, 'arrived'> =>
+  code === 'cross_site_request_rejected'
+    ? { arrived: { host: c.req.header('host') ?? null, origin: c.req.header('origin') ?? null } }
+    : {}
+
+/** A browser is led to where it can do something about it: to sign in, to confirm, back to the form it came from. */
+const asPage = (c: Ctx, err: AppError, shown: ErrorProps): Response | Promise<Response> => {
+  const next = placeFor(c, err) ?? formOf(c, err)
+  return next === null ? c.render(<ErrorPage {...shown} />, { title: `${err.status}` }) : c.redirect(next, 303)
+}
+
+const asFragment = (c: Ctx, err: AppError, shown: ErrorProps): Response | Promise<Response> => {
+  const next = err.code === 'username_required' ? formOf(c, err) : placeFor(c, err)
+  if (err.code === 'step_up_required') return openConfirm(c, err)
+  if (next !== null) {
+    c.header('HX-Redirect', next)
+    return c.body(null)
+  }
+  const form = SOURCE_FORM.exec(c.req.header('hx-source') ?? '')?.[1]
+  c.header('HX-Retarget', form ? `#${form}-problem` : '#flash')
+  c.header('HX-Reswap', 'innerHTML')
+  return c.html(form ? <Problem text={shown.message} /> : <ErrorAlert {...shown} />)
+}
+
+/** Our forms have names that begin like this, and a place of the same name for what was wrong. */
+const SOURCE_FORM = /^form#(form-[\w-]+)$/
+
+/** Over the form that was refused; the script sends it again. */
+const openConfirm = (c: Ctx, err: AppError): Response | Promise<Response> => {
+  const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
+  c.header('HX-Retarget', '#dialog')
+  c.header('HX-Reswap', 'innerHTML')
+  return c.html(
+    <Confirm
+      methods={(err.extra.details?.methods ?? []) as string[]} // as: put there by `demandStepUp`
+      username={principal?.kind === 'account' ? principal.person.row.username : ''}
+      returnTo={here(c)}
+    />,
+  )
+}
+
+const PLACES: Partial<Record<Code, string>> = {
+  authentication_required: '/login',
+  bootstrap_required: '/setup',
+  totp_required: '/totp',
+  totp_enrollment_required: '/me/two-factor',
+  identity_not_provisioned: '/auth/pending',
+  account_disabled: '/auth/pending',
+  step_up_required: '/confirm',
+}
+
+/** null where there is none, or where the browser is there already. */
+const placeFor = (c: Ctx, err: AppError): string | null => {
+  const hasFallback = err.code === 'proxy_auth_required' && err.extra.details?.fallback === true
+  const place = hasFallback ? '/login' : PLACES[err.code]
+  const page = pageOf(c)
+  if (place === undefined || page?.pathname === place) return null
+  const next = withReturn(place, page?.searchParams.get('return') ?? here(c))
+  return err.code === 'step_up_required' ? `${next}${next.includes('?') ? '&' : '?'}problem=${err.code}` : next
+}
+
+const here = (c: Ctx): string => {
+  const page = pageOf(c)
+  return page ? page.pathname + page.search : '/dashboard'
+}
+
+/** Only names go along, never a text: a link must not be able to put words into our pages. */
+const formOf = (c: Ctx, err: AppError): string | null => {
+  if (c.req.method === 'GET' || err.status >= 500 || err.code === 'cross_site_request_rejected') return null
+  const page = pageOf(c)
+  if (page === null) return null
+  page.searchParams.set('problem', err.code)
+  if (err.extra.param) page.searchParams.set('field', err.extra.param)
+  if (err.extra.retryAfterSeconds) page.searchParams.set('wait', String(Math.ceil(err.extra.retryAfterSeconds)))
+  return page.pathname + page.search
+}
+
+const spoken = ({ code, extra }: AppError, message: string): string =>
+  problemText({ code, field: extra.param ?? null, waitSeconds: extra.retryAfterSeconds ?? null }, message) ?? message
 
 const dashboardError = ({ code, extra: { param, details } }: AppError, message: string) => ({
   code,

@@ -4,10 +4,13 @@ import { getCookie } from 'hono/cookie'
 import type { FC } from 'hono/jsx'
 import { jsxRenderer } from 'hono/jsx-renderer'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { Shell } from '../../views/shell.tsx'
+import { Shell, type Visitor } from '../../views/shell.tsx'
+import type { Principal } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
+import { holds } from '../model/permissions.ts'
 import { VERSION } from '../version.ts'
 import { ASSETS } from './assets.ts'
+import { pageOf } from './return-path.ts'
 
 declare module 'hono' {
   interface ContextRenderer {
@@ -37,7 +40,7 @@ export const shell = jsxRenderer<AppEnv>(
         theme={getCookie(c, 'theme')}
         assets={ASSETS}
         version={VERSION}
-        isSignedIn={isSignedIn(c)}
+        visitor={visitorOf(c)}
       >
         {children}
       </Shell>
@@ -48,23 +51,54 @@ export const shell = jsxRenderer<AppEnv>(
   (c) => ({ docType: representation(c) === 'page' }),
 )
 
-/**
- * Ends a handler. The view is given exactly the value a JSON client would get, never more. `then` is where a browser
- * without script goes (303) after a mutation, so that a reload does not post again.
- */
+/** Ends a handler that has something to show. The view is given exactly the value a JSON client would get, never more. */
 export const reply = <T extends object>(
   c: Context<AppEnv>,
   value: T,
   View: FC<T>,
   status: ContentfulStatusCode = 200,
-  { then }: { then?: string } = {},
 ): Response | Promise<Response> => {
-  const kind = representation(c)
   c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
-  if (kind === 'page' && then !== undefined) return c.redirect(then, 303)
   c.status(status)
-  return kind === 'json' ? c.json(value) : c.render(<View {...value} />)
+  return representation(c) === 'json' ? c.json(value) : c.render(<View {...value} />)
 }
 
-/** Typed as always there, but an error can come before any gate. */
-const isSignedIn = (c: Context<AppEnv>): boolean => (c.get('principal') as object | undefined) !== undefined
+/**
+ * Ends a mutation that has nothing of its own to show: a browser goes on to `then`, so that a reload does not post again;
+ * every other client gets the value, and 204 for null. htmx renews the page in place when `then` is the page it is on.
+ */
+export const proceed = (
+  c: Context<AppEnv>,
+  value: object | null,
+  then: string,
+  status: ContentfulStatusCode = 200,
+): Response | Promise<Response> => {
+  c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
+  switch (representation(c)) {
+    case 'page':
+      return c.redirect(then, 303)
+    case 'fragment':
+      return goOn(c, then)
+    case 'json':
+      return value === null ? c.body(null, 204) : c.json(value, status)
+  }
+}
+
+/** Sends htmx to a page of ours. A page of the same path is fetched and morphed, so that what is open there stays open. */
+const goOn = (c: Context<AppEnv>, then: string): Response => {
+  const [path = then] = then.split('#')
+  if (pageOf(c)?.pathname === path.split('?')[0])
+    c.header('HX-Location', JSON.stringify({ path, target: '#main', swap: 'innerMorph', push: 'false' }))
+  else c.header('HX-Redirect', then)
+  return c.body(null, 200)
+}
+
+const visitorOf = (c: Context<AppEnv>): Visitor | null => {
+  const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
+  if (!principal) return null
+  const { kind, grants } = principal
+  const reads = holds(grants, 'dashboard:read')
+  if (kind !== 'account') return { kind, reads }
+  const { row, role } = principal.person
+  return { kind, reads, name: row.displayName ?? row.username, role: role.name, hasSession: principal.session !== null }
+}

@@ -11,13 +11,15 @@ const SANE_ID = /^[\w.:-]{1,128}$/
 export const requestContext = createMiddleware(async (c, next) => {
   const { env, clock } = c.env
   const requestId = requestIdOf(c)
+  const peer = peerOf(c)
   const caller = {
-    peer: peerOf(c),
+    peer,
     headers: c.req.raw.headers,
     trust: env.FIREWALL_TRUST_PROXY_HEADERS ? env.FIREWALL_TRUSTED_PROXY_CIDRS : null,
   }
   c.set('requestId', requestId)
   c.set('arrivedAt', clock.monotonic())
+  c.set('peer', peer)
   c.set('clientIp', clientIp(caller).ip)
   c.set('isLocal', isLocalRequest({ ...caller, host: c.req.header('host') ?? null }))
   await next()

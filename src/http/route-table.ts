@@ -89,10 +89,14 @@ const accessName = (rule: AccessRule): string =>
     ? `client-key:${rule.key}`
     : rule.access === 'open'
       ? `open (${rule.reason})`
-      : rule.access
+      : rule.access === 'signed-in' && rule.account
+        ? 'signed-in:account'
+        : rule.access
 
 const demandsOf = (rule: AccessRule | undefined): [permission: string, stepUp: string] => {
-  if (rule?.access === 'permission') return [rule.permission, rule.stepUp ? 'yes' : '-']
+  if (rule?.access === 'permission')
+    return [rule.or ? `${rule.permission} or ${rule.or}` : rule.permission, rule.stepUp ? 'yes' : '-']
+  if (rule?.access === 'signed-in') return ['-', rule.stepUp ? 'yes' : '-']
   if (rule?.access === 'writes' && rule.sometimes)
     return [`${rule.sometimes.permission} (${rule.sometimes.when})`, 'then']
   return ['-', '-']

@@ -4,13 +4,19 @@ import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
 import type { Clock } from '../lib/clock.ts'
+import { purgeAuditLog } from '../model/audit-log.ts'
+import { dropExpiredInvites } from '../model/invites.ts'
+import { dropExpiredChallenges } from '../model/passkeys.ts'
+import { dropExpiredSessions } from '../model/sessions.ts'
 import type { Settings } from '../settings/schema.ts'
 
 export interface RetentionDeps {
   db: Db
   clock: Clock
-  settings: { current(): Pick<Settings, 'requestLogRetentionDays' | 'conversationAffinityMaxAgeDays'> }
+  settings: { current(): Pick<Settings, Ages> }
 }
+
+type Ages = 'requestLogRetentionDays' | 'auditRetentionDays' | 'conversationAffinityMaxAgeDays'
 
 /** Rows of one transaction, a few milliseconds, and the pause after it, in which everybody else has the database. */
 const SLICE = 500
@@ -19,13 +25,28 @@ const DAY_MS = 86_400_000
 
 /** Hourly sums stay. Rejects with the reason of `signal` when that aborts between two slices. */
 export const retain = async ({ db, clock, settings }: RetentionDeps, signal: AbortSignal): Promise<void> => {
-  const { requestLogRetentionDays, conversationAffinityMaxAgeDays } = settings.current()
+  const { requestLogRetentionDays, auditRetentionDays, conversationAffinityMaxAgeDays } = settings.current()
   const now = clock.now()
   const inSlices = async (forget: (tx: Tx) => number): Promise<void> => {
     while (commit(db, forget) === SLICE) await clock.sleep(PAUSE_MS, signal)
   }
   if (requestLogRetentionDays > 0) await inSlices((tx) => forgetRequests(tx, now - requestLogRetentionDays * DAY_MS))
   await inSlices((tx) => forgetOwners(tx, now - conversationAffinityMaxAgeDays * DAY_MS))
+  if (auditRetentionDays > 0) {
+    const before = startOfDay(now) - auditRetentionDays * DAY_MS
+    await inSlices((tx) => purgeAuditLog(tx, { before, limit: SLICE, now }))
+  }
+  commit(db, (tx) => forgetExpired(tx, now))
+}
+
+/** Each purge leaves a row in the log it purges, so there is one a day and not one an hour. */
+const startOfDay = (now: number): number => now - (now % DAY_MS)
+
+/** What is past its time is refused anyway; few enough for one commit. */
+const forgetExpired = (tx: Tx, now: number): void => {
+  dropExpiredSessions(tx, now)
+  dropExpiredChallenges(tx, now)
+  dropExpiredInvites(tx, now)
 }
 
 /** Their attempts go with them. Returns how many were forgotten. */

@@ -64,13 +64,27 @@ export const summarise = (view: AccountView, row: AccountRow, { isEmailDuplicate
 }
 
 /** For principals without `accounts:write`: enough to tell accounts apart, nothing to address them by. */
-export const masked = (summary: AccountSummary): AccountSummary => {
-  const email = maskEmail(summary.email)
-  const displayName = summary.displayName === summary.email ? email : summary.displayName
-  return { ...summary, email, displayName, chatgptAccountId: null, workspaceId: null, workspaceLabel: null }
-}
+export const masked = (summary: AccountSummary): AccountSummary => ({
+  ...summary,
+  ...maskedNames(summary),
+  chatgptAccountId: null,
+  workspaceId: null,
+  workspaceLabel: null,
+  state: { ...summary.state, evidence: null },
+  deactivationReason: null,
+})
 
-const maskEmail = (email: string): string => email.replace(/^(.).*@/, '$1***@')
+/** The same of an account as the pages show it. */
+export const maskedView = (view: AccountView): AccountView => ({ ...view, ...maskedNames(view), evidence: null })
+
+const maskedNames = ({ email, alias, displayName }: Pick<AccountView, 'email' | 'alias' | 'displayName'>) => ({
+  email: maskEmails(email),
+  alias: alias && maskEmails(alias),
+  displayName: maskEmails(displayName),
+})
+
+/** Every e-mail address in `text`: `anna@example.com` becomes `a***@example.com`. */
+export const maskEmails = (text: string): string => text.replace(/([^\s@])[^\s@]*@/g, '$1***@')
 
 const remaining = (window: UsageWindow | null): number | null => window && 100 - window.usedPercent
 

@@ -15,6 +15,8 @@ export const toApiKey = (row: StoredKey, now: number) => ({
   isActive: row.isActive,
   deactivatedReason: row.deactivatedReason ?? (row.expiresAt !== null && row.expiresAt <= now ? 'expired' : null),
   ownerUserId: row.ownerUserId,
+  /** null: nobody's. A key works only while its owner is active. */
+  owner: row.owner,
   createdAt: iso(row.createdAt),
   expiresAt: isoOrNull(row.expiresAt),
   lastUsedAt: isoOrNull(row.lastUsedAt),

@@ -3,23 +3,28 @@ import { asc, eq, inArray } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeyLimits, apiKeys } from '../../db/schema/keys.ts'
+import { users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
 import { type KeyPatch, type LimitInput, limitIdentity, type NewKey } from './key-input.ts'
 import { LIMIT_ORDER, type LimitRow, limitsOf, replaceLimits, zeroLimits } from './key-limits.ts'
+import { findPerson, type UserRow } from './people.ts'
 
 export { KeyPatch, NewKey } from './key-input.ts'
 
 type KeyRow = typeof apiKeys.$inferSelect
-/** A key with its limits, by type, window and model. */
-export type StoredKey = KeyRow & { limits: LimitRow[] }
+/** A key with its limits, by type, window and model, and whose it is. */
+export type StoredKey = KeyRow & { limits: LimitRow[]; owner: KeyOwner | null }
+export type KeyOwner = Pick<UserRow, 'id' | 'username' | 'status'>
 /** The key itself stands here once and is never stored. */
 export type IssuedKey = { row: StoredKey; key: string }
 
 interface Doing {
   actor: Actor
   random: Random
+  /** Asked before a key is given to somebody else than it belongs to; absent: it may be. */
+  demandAssign?: () => void
 }
 
 const PLAIN_PREFIX = 'sk-clb-'
@@ -41,37 +46,57 @@ export const listKeys = (db: Db): StoredKey[] => {
       .all(),
     (limit) => limit.keyId,
   )
-  const rows = db.select().from(apiKeys).orderBy(asc(apiKeys.createdAt), asc(apiKeys.id)).all()
-  return rows.map((row) => ({ ...row, limits: limits.get(row.id) ?? [] }))
+  const rows = db
+    .select({ key: apiKeys, owner: OWNER })
+    .from(apiKeys)
+    .leftJoin(users, eq(users.id, apiKeys.ownerUserId))
+    .orderBy(asc(apiKeys.createdAt), asc(apiKeys.id))
+    .all()
+  return rows.map(({ key, owner }) => ({ ...key, owner, limits: limits.get(key.id) ?? [] }))
 }
 
 /** Throws `not_found`. */
 export const getKey = (db: Db, id: string): StoredKey => {
-  const row = db.select().from(apiKeys).where(eq(apiKeys.id, id)).get()
+  const row = db
+    .select({ key: apiKeys, owner: OWNER })
+    .from(apiKeys)
+    .leftJoin(users, eq(users.id, apiKeys.ownerUserId))
+    .where(eq(apiKeys.id, id))
+    .get()
   if (!row) throw new AppError('not_found', { message: 'There is no such API key.' })
-  return { ...row, limits: limitsOf(db, id) }
+  return { ...row.key, owner: row.owner, limits: limitsOf(db, id) }
 }
 
-/** Throws `validation_error` where fields contradict each other or name an account that does not exist. */
-export const createKey = (tx: Tx, input: NewKey, { actor, random }: Doing): IssuedKey => {
+const OWNER = { id: users.id, username: users.username, status: users.status }
+
+/**
+ * The key belongs to the account that makes it, unless `ownerUserId` says otherwise. Throws `validation_error` where
+ * fields contradict each other or name an account that does not exist, and what `demandAssign` does.
+ */
+export const createKey = (tx: Tx, input: NewKey, { actor, random, demandAssign }: Doing): IssuedKey => {
   demandValid(tx, input)
+  const maker = findPerson(tx, actor.id)?.row.id ?? null
+  const ownerUserId = input.ownerUserId === undefined ? maker : input.ownerUserId
+  if (ownerUserId !== maker) demandOwner(tx, ownerUserId, demandAssign)
   const id = random.id('key')
   const { key, ...secret } = newSecret(random)
   tx.insert(apiKeys)
-    .values({ ...columnsOf(input), ...secret, id, name: input.name, createdAt: actor.at })
+    .values({ ...columnsOf(input), ...secret, id, name: input.name, ownerUserId, createdAt: actor.at })
     .run()
   replaceLimits(tx, id, wantedLimits(input, []) ?? [], { random, now: actor.at })
-  append(tx, actor, 'api_key_created', { target: id, details: { name: input.name } })
+  append(tx, actor, 'api_key_created', { target: id, details: { name: input.name, ownerUserId } })
   notice(tx, 'keys')
   return { row: getKey(tx, id), key }
 }
 
 /**
- * Changes what `patch` names. Limits that stay keep their use. Throws `not_found`, and `validation_error` also when a
- * key that went down with its owner is switched on from here.
+ * Changes what `patch` names. Limits that stay keep their use. Throws `not_found`, what `demandAssign` does when the key
+ * gets another owner, and `validation_error` also when a key whose owner is disabled is switched on from here.
  */
-export const updateKey = (tx: Tx, id: string, patch: KeyPatch, { actor, random }: Doing): StoredKey => {
+export const updateKey = (tx: Tx, id: string, patch: KeyPatch, { actor, random, demandAssign }: Doing): StoredKey => {
   const before = getKey(tx, id)
+  const { ownerUserId } = patch
+  if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId) demandOwner(tx, ownerUserId, demandAssign)
   const columns = { ...columnsOf(patch), ...activation(before, patch) }
   demandValid(tx, { ...before, ...columns, assignedAccountIds: patch.assignedAccountIds })
   if (Object.values(columns).some((value) => value !== undefined))
@@ -117,11 +142,19 @@ const columnsOf = (input: Partial<NewKey>): Partial<KeyRow> => {
 }
 
 /** A revocation by hand also stands over one by the owner's: it must not end when the owner comes back. */
-const activation = (before: KeyRow, { isActive }: KeyPatch): Partial<KeyRow> => {
+const activation = (before: StoredKey, { isActive, ownerUserId }: KeyPatch): Partial<KeyRow> => {
   if (isActive === undefined) return {}
-  if (isActive && before.deactivatedReason === 'owner_disabled')
+  const isOwnerKept = ownerUserId === undefined || ownerUserId === before.ownerUserId
+  if (isActive && isOwnerKept && before.owner !== null && before.owner.status !== 'active')
     throw invalid({ isActive: ['The owner of this key is disabled.'] })
   return { isActive, deactivatedReason: isActive ? null : 'manual' }
+}
+
+/** A key is given to somebody who can use it, or to nobody. Throws `validation_error`, and what `demandAssign` does. */
+const demandOwner = (db: Db, ownerUserId: string | null, demandAssign?: () => void): void => {
+  demandAssign?.()
+  if (ownerUserId !== null && findPerson(db, ownerUserId)?.row.status !== 'active')
+    throw invalid({ ownerUserId: ['There is no active account of this id.'] })
 }
 
 /** The limits after the change, or undefined when it names none. */

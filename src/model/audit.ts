@@ -1,6 +1,6 @@
 /** The audit log: every event name, and the one way to write a row, inside the commit of the change it records. */
 import type { Tx } from '../../db/commit.ts'
-import { auditLogs } from '../../db/schema/system.ts'
+import { extendChain } from './audit-chain.ts'
 
 /** event → severity. */
 export const EVENTS = {
@@ -17,13 +17,55 @@ export const EVENTS = {
   settings_updated: 'notice',
   firewall_entry_added: 'warning',
   firewall_entry_removed: 'warning',
+  login_success: 'info',
+  login_failed: 'warning',
+  logout: 'info',
+  password_set: 'warning',
+  password_changed: 'warning',
+  password_removed: 'warning',
+  totp_enabled: 'warning',
+  totp_disabled: 'warning',
+  passkey_added: 'warning',
+  passkey_renamed: 'info',
+  passkey_removed: 'warning',
+  step_up_verified: 'info',
+  profile_updated: 'info',
+  guest_password_set: 'warning',
+  guest_password_removed: 'warning',
+  guest_sessions_revoked: 'notice',
+  user_created: 'warning',
+  identity_linked: 'warning',
+  user_invited: 'warning',
+  invite_resent: 'notice',
+  invite_revoked: 'notice',
+  invite_accepted: 'warning',
+  user_updated: 'notice',
+  user_renamed: 'notice',
+  user_role_changed: 'warning',
+  user_disabled: 'warning',
+  user_enabled: 'warning',
+  user_deleted: 'warning',
+  user_keys_deactivated: 'notice',
+  user_keys_reactivated: 'notice',
+  user_totp_reset: 'warning',
+  user_sessions_revoked: 'notice',
+  session_ended: 'info',
+  role_created: 'warning',
+  role_updated: 'warning',
+  role_deleted: 'warning',
+  provider_updated: 'warning',
+  bootstrap_token_rotated: 'warning',
+  audit_purged: 'warning',
 } as const satisfies Record<string, 'info' | 'notice' | 'warning'>
 export type AuditEvent = keyof typeof EVENTS
 
 /** Who does something, from where, and when: what every mutating function is given beside its values. */
 export interface Actor {
-  /** Account id, or `bootstrap`, `cli`, `system`. */
+  /** Account id, or `bootstrap`, `disabled`, `guest`, `cli`, `system`. */
   id: string
+  /** Of the account, as it is called now. */
+  name?: string | null
+  role?: string | null
   method: string | null
   address: string | null
   at: number
@@ -35,16 +77,16 @@ export const append = (
   event: AuditEvent,
   { target = null, details = null }: { target?: string | null; details?: Record<string, unknown> | null } = {},
 ): void => {
-  tx.insert(auditLogs)
-    .values({
-      at: actor.at,
-      event,
-      actor: actor.id,
-      target,
-      method: actor.method,
-      address: actor.address,
-      severity: EVENTS[event],
-      details,
-    })
-    .run()
+  extendChain(tx, {
+    at: actor.at,
+    event,
+    actor: actor.id,
+    actorName: actor.name ?? null,
+    actorRole: actor.role ?? null,
+    target,
+    method: actor.method,
+    address: actor.address,
+    severity: EVENTS[event],
+    details,
+  })
 }

@@ -67,6 +67,8 @@ export const NewKey = z.strictObject({
     .nullish(),
   /** null: every account; a list: only these, and an empty list none. */
   assignedAccountIds: z.array(z.string().min(1)).max(1000).transform(distinct).nullish(),
+  /** Account id; absent: who makes the key. null: nobody's. */
+  ownerUserId: z.string().min(1).max(64).nullish(),
   /** Model sources do not exist yet, so no key can be confined to some. */
   assignedSourceIds: z.null().optional(),
   limits: z.array(Limit).max(100).refine(areDistinct, 'Two limits have the same type, window and model.').optional(),

@@ -9,6 +9,7 @@ import type { LiveLimit } from './reservations.ts'
 export interface KeyPolicy {
   readonly id: string
   readonly name: string
+  /** Switched on, and its owner, if it has one, is active (decisions §4). */
   readonly isActive: boolean
   /** ms since epoch; null: never. */
   readonly expiresAt: number | null
@@ -68,7 +69,7 @@ const policyOf = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
   Object.freeze({
     id: row.id,
     name: row.name,
-    isActive: row.isActive,
+    isActive: row.isActive && (row.ownerUserId === null || row.owner?.status === 'active'),
     expiresAt: row.expiresAt,
     allowedModels: setOf(row.allowedModels),
     applyToCodexModel: row.applyToCodexModel,

@@ -1,4 +1,4 @@
-/** The permission vocabulary, the preset roles, and the one test whether something is held. */
+/** The permission vocabulary, what each implies, the grants of the preset roles, and the subset test behind delegation. */
 
 export const PERMISSIONS = [
   'dashboard:read',
@@ -18,6 +18,41 @@ export const PERMISSIONS = [
 export type Permission = (typeof PERMISSIONS)[number]
 export type Scope = 'all' | 'own'
 export type Grants = ReadonlyMap<Permission, Scope>
+
+/** A role that holds one of these is administrator-level (spec §2). */
+export const PRIVILEGED: readonly Permission[] = [
+  'security:write',
+  'users:manage',
+  'roles:manage',
+  'accounts:export',
+  'conversations:read',
+  'audit:read',
+]
+
+export const OWN_SUPPORTED: readonly Permission[] = ['dashboard:read', 'api_keys:read', 'api_keys:write']
+
+export const IMPLIES: Partial<Record<Permission, readonly Permission[]>> = {
+  'accounts:export': ['accounts:read'],
+  'api_keys:assign': ['api_keys:write'],
+  'security:write': ['ops:write'],
+}
+
+/** What each covers, in the words of the role editor. */
+export const DESCRIPTIONS: Record<Permission, string> = {
+  'dashboard:read': 'See the dashboard',
+  'accounts:read': 'See accounts, their windows and usage',
+  'accounts:write': 'Add, pause, probe and route accounts',
+  'accounts:export': 'Export the credentials of accounts',
+  'api_keys:read': 'See API keys',
+  'api_keys:write': 'Create, change and revoke API keys',
+  'api_keys:assign': 'Give API keys to other people',
+  'ops:write': 'Change settings that are not about security',
+  'security:write': 'Change security settings, the firewall and sign-in providers',
+  'users:manage': 'Manage people and invites',
+  'roles:manage': 'Manage custom roles',
+  'conversations:read': 'Read conversations and sensitive log metadata',
+  'audit:read': 'Read the audit log',
+}
 
 /** The generic write check: all three, at `all`. */
 const WRITE: readonly Permission[] = ['accounts:write', 'api_keys:write', 'ops:write']
@@ -49,3 +84,26 @@ export const holds = (held: Grants, permission: Permission, scope: Scope = 'all'
 }
 
 export const mayWrite = (held: Grants): boolean => WRITE.every((permission) => holds(held, permission))
+
+/** Whether everything in `inner` is also in `outer`: who may grant or act on a role (spec §5, delegation). */
+export const isSubset = (inner: Grants, outer: Grants): boolean =>
+  [...inner].every(([permission, scope]) => holds(outer, permission, scope))
+
+export const isAdminLevel = (held: Grants): boolean => PRIVILEGED.some((permission) => held.has(permission))
+
+/** What is wrong with a grant table, or null: implications must hold, and `own` only where it is supported. */
+export const grantProblem = (held: Grants): string | null => {
+  for (const [permission, scope] of held) {
+    if (scope === 'own' && !OWN_SUPPORTED.includes(permission)) return `${permission} has no own scope`
+    const missing = IMPLIES[permission]?.find((implied) => !holds(held, implied, scope))
+    if (missing) return `${permission} needs ${missing}`
+  }
+  return null
+}
+
+/** As the session response lists them: the coarse words first, then every grant (spec §2). */
+export const grantNames = (held: Grants): string[] => [
+  ...(holds(held, 'dashboard:read', 'own') ? ['read'] : []),
+  ...(mayWrite(held) ? ['write'] : []),
+  ...[...held].map(([permission, scope]) => `${permission}:${scope}`).sort(),
+]

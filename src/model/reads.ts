@@ -1,6 +1,7 @@
 /** The reads that can take long, by name: everything the reader answers, in its worker or inline. */
 import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
+import { auditLog } from './audit-log.ts'
 import { recentRequests, requestLog, requestLogOptions, requestLogs } from './request-log.ts'
 
 /** What SQLite finds wrong with the file; empty: nothing. */
@@ -10,7 +11,7 @@ const integrity = (db: Db): string[] =>
     .map((row) => row.integrity_check)
     .filter((finding) => finding !== 'ok')
 
-export const READS = { recentRequests, requestLogs, requestLog, requestLogOptions, integrity }
+export const READS = { recentRequests, requestLogs, requestLog, requestLogOptions, auditLog, integrity }
 
 export type Reads = typeof READS
 export type ReadName = keyof Reads

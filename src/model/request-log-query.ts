@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { requests } from '../../db/schema/requests.ts'
+import type { Sight } from './request-log.ts'
 
 /** How a turn ended, as the log shows it: `rate_limit` and `quota` are errors told apart by their code. */
 export const LOG_STATUSES = ['ok', 'cancelled', 'rate_limit', 'quota', 'error'] as const
@@ -16,7 +17,7 @@ const many = <T extends z.ZodType>(item: T) =>
     .default([])
 
 /** ISO 8601; without a zone it is UTC. */
-const Moment = z.iso
+export const Moment = z.iso
   .datetime({ offset: true, local: true })
   .transform((text) => Date.parse(/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text}Z`))
 
@@ -84,9 +85,9 @@ export const filtersWhere = (filters: LogFilters): SQL | undefined =>
     filters.until === undefined ? undefined : lte(requests.startedAt, filters.until),
   )
 
-/** Needs accounts and keys joined when it searches. `sensitive`: addresses and user agents may be searched, too. */
-export const queryWhere = (query: LogQuery, sensitive: boolean): SQL | undefined =>
-  and(filtersWhere(query), statusWhere(query.status), searchWhere(query.search, sensitive))
+/** Needs accounts and keys joined when it searches. What `sight` does not show cannot be searched for either. */
+export const queryWhere = (query: LogQuery, sight: Sight): SQL | undefined =>
+  and(filtersWhere(query), statusWhere(query.status), searchWhere(query.search, sight))
 
 /** Rows that follow the one shown last, newest first. */
 export const afterCursor = (cursor: Cursor | undefined): SQL | undefined =>
@@ -127,19 +128,21 @@ const SEARCHED = [
   requests.serviceTier,
   requests.status,
   requests.errorCode,
-  requests.errorMessage,
   requests.accountId,
-  requests.keyId,
-  accounts.email,
-  accounts.alias,
-  apiKeys.name,
 ]
+const SEARCHED_WITH_ACCOUNTS = [requests.errorMessage, accounts.email, accounts.alias]
+const SEARCHED_WITH_KEYS = [requests.keyId, apiKeys.name]
 const SEARCHED_IF_SENSITIVE = [requests.clientIp, requests.userAgent]
 
 /** LIKE ignores the case of ASCII letters; `%` and `_` stand for themselves. */
-const searchWhere = (search: string, sensitive: boolean): SQL | undefined => {
+const searchWhere = (search: string, { sensitive, hidesAccounts, hidesKeys }: Sight): SQL | undefined => {
   if (search === '') return undefined
   const pattern = `%${search.replace(/[\\%_]/g, '\\$&')}%`
-  const columns = sensitive ? [...SEARCHED, ...SEARCHED_IF_SENSITIVE] : SEARCHED
+  const columns = [
+    ...SEARCHED,
+    ...(hidesAccounts ? [] : SEARCHED_WITH_ACCOUNTS),
+    ...(hidesKeys ? [] : SEARCHED_WITH_KEYS),
+    ...(sensitive ? SEARCHED_IF_SENSITIVE : []),
+  ]
   return or(...columns.map((column) => sql`${column} LIKE ${pattern} ESCAPE '\\'`))
 }

@@ -18,10 +18,10 @@ import {
   logStatus,
   queryWhere,
 } from './request-log-query.ts'
-import type { RecentRequest } from './request-view.ts'
+import { type Blinders, blindedRow, type RecentRequest } from './request-view.ts'
 
-/** Whether the caller holds `conversations:read`: only then are conversations, addresses and user agents shown and searched. */
-export interface Sight {
+/** `sensitive`: the caller holds `conversations:read`; only then are conversations, addresses and user agents shown and searched. */
+export interface Sight extends Partial<Blinders> {
   sensitive: boolean
 }
 
@@ -72,8 +72,8 @@ export const recentRequests = (db: Db, limit: number): RecentRequest[] =>
     }))
 
 /** One page, newest first. Following `nextCursor` shows no row twice and leaves none out, whatever is added meanwhile. */
-export const requestLogs = (db: Db, query: LogQuery, { sensitive }: Sight): LogPage => {
-  const where = queryWhere(query, sensitive)
+export const requestLogs = (db: Db, query: LogQuery, sight: Sight): LogPage => {
+  const where = queryWhere(query, sight)
   const found = select(db)
     .where(and(where, afterCursor(query.cursor)))
     .orderBy(...NEWEST_FIRST)
@@ -84,7 +84,7 @@ export const requestLogs = (db: Db, query: LogQuery, { sensitive }: Sight): LogP
   const last = shown.at(-1)
   const hasMore = found.length > shown.length
   return {
-    requests: shown.map((joined) => toEntry(joined, sensitive)),
+    requests: shown.map((joined) => blindedRow(toEntry(joined, sight.sensitive), blindersOf(sight))),
     total: countUpTo(db, where, MAX_COUNTED),
     hasMore,
     nextCursor: hasMore && last ? cursorOf(last.row) : null,
@@ -92,11 +92,7 @@ export const requestLogs = (db: Db, query: LogQuery, { sensitive }: Sight): LogP
 }
 
 /** The request with row id `id` and its attempts in order; null: it is not, or no longer, in the log. */
-export const requestLog = (
-  db: Db,
-  id: string,
-  { sensitive }: Sight,
-): (LogEntry & { attempts: LogAttempt[] }) | null => {
+export const requestLog = (db: Db, id: string, sight: Sight): (LogEntry & { attempts: LogAttempt[] }) | null => {
   const joined = select(db).where(eq(requests.id, id)).get()
   if (!joined) return null
   const rows = db
@@ -106,8 +102,14 @@ export const requestLog = (
     .where(eq(attempts.requestRowId, id))
     .orderBy(asc(attempts.n))
     .all()
-  return { ...toEntry(joined, sensitive), attempts: rows.map(toAttempt) }
+  const blinders = blindersOf(sight)
+  return {
+    ...blindedRow(toEntry(joined, sight.sensitive), blinders),
+    attempts: rows.map((row) => blindedRow(toAttempt(row), blinders)),
+  }
 }
+
+const blindersOf = ({ hidesAccounts = false, hidesKeys = false }: Sight): Blinders => ({ hidesAccounts, hidesKeys })
 
 /** What occurs in the log under `filters`. */
 export const requestLogOptions = (db: Db, filters: LogFilters): LogOptions => {

@@ -53,7 +53,20 @@ export const Settings = z.strictObject({
   compactTimeoutSeconds: seconds(3600).meta(meta('timeouts', 'Compaction')),
   apiKeyAuthEnabled: z.boolean().meta(meta('access', 'Require an API key from every client', true)),
   hideUpstreamQuotaFromApiKeys: z.boolean().meta(meta('access', 'Hide the quota of the pool from API keys', true)),
+  totpRequiredOnLogin: z.boolean().meta(meta('access', 'Require two-factor from everybody with a password', true)),
+  totpRequiredForAdminRole: z.boolean().meta(meta('access', 'Require two-factor from administrators', true)),
+  guestAccessEnabled: z.boolean().meta(meta('access', 'Let guests look without an account', true)),
+  dashboardSessionTtlSeconds: z
+    .int()
+    .min(3600)
+    .max(31_536_000)
+    .meta(meta('access', 'Length of a session (seconds)', true)),
   requestLogRetentionDays: z.int().min(0).max(3650).meta(meta('data', 'Keep request logs (days, 0: for ever)')),
+  auditRetentionDays: z
+    .int()
+    .min(0)
+    .max(3650)
+    .meta(meta('data', 'Keep the audit log (days, 0: for ever)', true)),
 })
 
 export type Settings = z.output<typeof Settings>
@@ -81,7 +94,12 @@ export const DEFAULTS: Settings = {
   compactTimeoutSeconds: 180,
   apiKeyAuthEnabled: false,
   hideUpstreamQuotaFromApiKeys: false,
+  totpRequiredOnLogin: false,
+  totpRequiredForAdminRole: false,
+  guestAccessEnabled: false,
+  dashboardSessionTtlSeconds: 604_800,
   requestLogRetentionDays: 0,
+  auditRetentionDays: 0,
 }
 
 export const SETTING_NAMES = Object.keys(DEFAULTS) as SettingName[] // as: Object.keys forgets the literal types

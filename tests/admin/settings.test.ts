@@ -15,24 +15,36 @@ const open = () =>
   })
 
 type App = ReturnType<typeof open>
+
+/** What stands beside the settings while there are no people. */
+const NOBODY_YET = { guestPasswordConfigured: false, usersWithoutTotpCount: 0, adminsWithoutTotpCount: 0 }
 const patch = ({ ask }: App, json: unknown) => ask('PATCH /api/settings', { json })
 const audit = ({ db }: App) => db.select().from(auditLogs).all()
 
 test('a fresh install answers with every default and a version', async () => {
-  expect(await open().ask('GET /api/settings')).toEqual({ status: 200, body: { ...DEFAULTS, version: 1 } })
+  expect(await open().ask('GET /api/settings')).toEqual({
+    status: 200,
+    body: { ...DEFAULTS, ...NOBODY_YET, version: 1 },
+  })
 })
 
 test('a change holds at once, leaves the rest alone, raises the version, and is written down', async () => {
   const app = open()
   const { status, body } = await patch(app, { routingStrategy: 'round_robin', capacityWaitSeconds: 9 })
   expect(status).toBe(200)
-  expect(body).toEqual({ ...DEFAULTS, routingStrategy: 'round_robin', capacityWaitSeconds: 9, version: 2 })
+  expect(body).toEqual({
+    ...DEFAULTS,
+    ...NOBODY_YET,
+    routingStrategy: 'round_robin',
+    capacityWaitSeconds: 9,
+    version: 2,
+  })
   expect((await app.ask('GET /api/settings')).body).toEqual(body)
   expect(audit(app)).toMatchObject([
     {
       event: 'settings_updated',
       actor: 'bootstrap',
-      method: 'bootstrap',
+      method: 'local_bootstrap',
       address: '127.0.0.1',
       details: {
         changes: {
@@ -95,7 +107,7 @@ test('other machines can neither read nor change', async () => {
 })
 
 test('the checks behind the routes: a viewer may not write, an operator may not touch security', () => {
-  const as = (grants: Principal['grants']): Principal => ({ kind: 'bootstrap', id: 'bootstrap', grants })
+  const as = (grants: Principal['grants']): Principal => ({ kind: 'guest', id: 'guest', grants, session: null })
   expect(() => demandWrite(as(PRESETS.viewer))).toThrow(expect.objectContaining({ code: 'read_only_access' }))
   expect(() => demandWrite(as(PRESETS.operator))).not.toThrow()
   expect(() => demand(as(PRESETS.operator), 'security:write')).toThrow(

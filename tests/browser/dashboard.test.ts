@@ -177,7 +177,14 @@ describe('for everybody', () => {
       expect(focused.ring).not.toBe('')
       seen.push(focused.name)
     }
-    expect(seen).toEqual(['Skip to content', 'Sluice', 'Overview', 'Switch light and dark'])
+    expect(seen).toEqual([
+      'Skip to content',
+      'Sluice',
+      'Overview',
+      'Settings',
+      'Switch light and dark',
+      'Set a password',
+    ])
   })
 })
 

@@ -2,12 +2,14 @@
 import { expect, test } from 'bun:test'
 import { clientKey, type Gate, open, requires, restricted, signedIn, writes } from '../../src/http/gates.ts'
 import { parseCidr } from '../../src/lib/cidr.ts'
+import { testDb } from '../support/db.ts'
 import { probe, problemOf } from './probe.ts'
 
 const noKeys = {
   firewall: { allows: () => true },
-  settings: { current: () => ({ apiKeyAuthEnabled: false }) },
+  settings: { current: () => ({ apiKeyAuthEnabled: false, guestAccessEnabled: false }) },
   keys: { find: () => null },
+  db: testDb().db,
 }
 const behind = (gates: Gate[], over: Record<string, unknown> = noKeys) =>
   probe((app) => {
@@ -28,8 +30,7 @@ test.each([
     expect(refused.status).toBe(401)
     const { code, message } = await problemOf(refused)
     expect(code).toBe('bootstrap_required')
-    expect(message).toContain('http://127.0.0.1:2455/dashboard')
-    expect(message).toContain('docker exec')
+    expect(message).toContain('bootstrap token')
   },
 )
 
@@ -102,6 +103,12 @@ test('a gate carries its rule as data', () => {
     permission: 'accounts:write',
     stepUp: false,
     audit: 'account_paused',
+  })
+  expect(requires('users:manage', { or: 'roles:manage' }).rule).toEqual({
+    access: 'permission',
+    permission: 'users:manage',
+    or: 'roles:manage',
+    stepUp: false,
   })
   expect(clientKey('always').rule).toEqual({ access: 'client-key', key: 'always' })
   expect(restricted('narrow').rule).toEqual({ capability: 'narrow' })

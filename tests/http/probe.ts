@@ -33,6 +33,7 @@ export const probe = (mount: (app: Hono<AppEnv>) => void, over: Record<string, u
   const log = { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), writes: () => true }
   const env = {
     PORT: 2455,
+    DASHBOARD_AUTH_MODE: 'standard',
     FIREWALL_TRUST_PROXY_HEADERS: false,
     FIREWALL_TRUSTED_PROXY_CIDRS: [],
     PROXY_UNAUTHENTICATED_CLIENT_CIDRS: [],

@@ -65,11 +65,11 @@ test('htmx gets an alert for the flash area, escaped, and no page around it', as
 })
 
 test('a browser gets a page in the shell, with the status and no navigation it may not use', async () => {
-  const response = await failing(new AppError('bootstrap_required')).ask('GET /page', { headers: HTML })
+  const response = await failing(new AppError('proxy_auth_required')).ask('GET /page', { headers: HTML })
   expect(response.status).toBe(401)
   const html = await response.text()
   expect(html).toStartWith('<!DOCTYPE html>')
-  expect(html).toContain('bootstrap_required')
+  expect(html).toContain('proxy_auth_required')
   expect(html).not.toContain('<nav')
 })
 

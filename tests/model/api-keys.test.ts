@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { commit, type Db, onChange } from '../../db/commit.ts'
+import { users } from '../../db/schema/people.ts'
 import { auditLogs } from '../../db/schema/system.ts'
 import { AppError } from '../../src/errors.ts'
 import { seededRandom } from '../../src/lib/random.ts'
@@ -249,12 +250,25 @@ describe('switching off', () => {
     expect(edit(db, id, { isActive: true })).toMatchObject({ isActive: true, deactivatedReason: null })
   })
 
+  const anOwner = (db: Db, status: 'active' | 'disabled') =>
+    commit(db, (tx) => {
+      tx.insert(users).values({ id: 'usr_1', username: 'anna', roleId: 'role_operator', status, createdAt: 0 }).run()
+      tx.run(`UPDATE api_keys SET owner_user_id = 'usr_1', is_active = 0, deactivated_reason = 'owner_disabled'`)
+    })
+
   test('the key of a disabled owner cannot be switched on, but revoked for good', () => {
     const { db } = testDb()
     const { id } = aKey(db).row
-    commit(db, (tx) => tx.run(`UPDATE api_keys SET is_active = 0, deactivated_reason = 'owner_disabled'`))
+    anOwner(db, 'disabled')
     expect(faults(() => edit(db, id, { isActive: true }))).toHaveProperty('isActive')
     expect(edit(db, id, { isActive: false }).deactivatedReason).toBe('manual')
+  })
+
+  test('that of an owner who is back can be switched on by hand', () => {
+    const { db } = testDb()
+    const { id } = aKey(db).row
+    anOwner(db, 'active')
+    expect(edit(db, id, { isActive: true })).toMatchObject({ isActive: true, deactivatedReason: null })
   })
 
   test('an expired key gives its reason', () => {

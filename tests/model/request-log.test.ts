@@ -286,7 +286,9 @@ describe('one request', () => {
 
 describe('retention', () => {
   const forget = async (requestLogRetentionDays: number, clock = new ManualClock(START)) => {
-    const settings = { current: () => ({ requestLogRetentionDays, conversationAffinityMaxAgeDays: 30 }) }
+    const settings = {
+      current: () => ({ requestLogRetentionDays, auditRetentionDays: 0, conversationAffinityMaxAgeDays: 30 }),
+    }
     const done = retain({ db, clock, settings }, new AbortController().signal)
     await clock.advance('10s')
     await done
@@ -314,7 +316,9 @@ describe('retention', () => {
     addOld(1100)
     const clock = new ManualClock(START)
     const stop = new AbortController()
-    const settings = { current: () => ({ requestLogRetentionDays: 7, conversationAffinityMaxAgeDays: 30 }) }
+    const settings = {
+      current: () => ({ requestLogRetentionDays: 7, auditRetentionDays: 0, conversationAffinityMaxAgeDays: 30 }),
+    }
     const running = retain({ db, clock, settings }, stop.signal)
     expect(recentRequests(db, 2000)).toHaveLength(600)
     await clock.advance('50ms')

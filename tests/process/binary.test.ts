@@ -59,6 +59,34 @@ test('the page comes with its stylesheet, both from inside the file', async () =
   expect((await sheet.text()).length).toBeGreaterThan(200)
 })
 
+test('an administrator made from the shell signs in and is offered a passkey', async () => {
+  const name = { command: [binary], dataDir, cwd: hostile, stdin: 'a long password' }
+  expect((await runCommand(['user', 'create-admin', 'admin'], name)).exitCode).toBe(0)
+  const origin = server.url.replace('127.0.0.1', 'localhost')
+  const post = (path: string, cookie = '', body = '{}') =>
+    fetch(`${origin}/api/dashboard-auth/${path}`, {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'application/json', cookie },
+    })
+  const signedIn = await post('password/login', '', JSON.stringify({ password: 'a long password' }))
+  expect(signedIn.status).toBe(200)
+  const cookie = signedIn.headers.get('set-cookie')?.split(';')[0]
+  const started = await post('passkeys/register/start', cookie)
+  expect(started.status).toBe(200)
+  expect(await started.json()).toMatchObject({ rp: { id: 'localhost' }, user: { name: 'admin' } })
+  // Past the options: the verifying half of the library is there, too.
+  const response = { clientDataJSON: Buffer.from('{"challenge":"x"}').toString('base64url'), attestationObject: 'oA' }
+  const credential = { id: 'AA', rawId: 'AA', type: 'public-key', response }
+  const refused = await post(
+    'passkeys/register/finish',
+    cookie,
+    JSON.stringify({ name: 'Phone', response: credential }),
+  )
+  expect(await refused.json()).toMatchObject({ error: { code: 'invalid_passkey' } })
+  expect(server.output()).toContain('Unexpected registration response type')
+})
+
 test('an unusable folder for temporary files is left unused', () => {
   expect(isMounted ? readdirSync(scratch) : []).toEqual([])
 })

@@ -8,6 +8,7 @@ import { CAPABILITY, create, type Ground, ground, open } from '../sockets/ground
 import { codexBody, eventsOf, type TestApp, type TestOptions, testApp } from '../support/app.ts'
 import type { TestSocket } from '../support/socket-client.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
+import type { PeopleCode } from './7-errors-people.test.ts'
 import { dashboardProblem, modelProblem, problemAt } from './problems.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
@@ -22,10 +23,10 @@ interface Provocation {
   status: number
 }
 
-/** Codes that nobody can provoke until people can sign in. */
-type Later = 'permission_required' | 'read_only_access' | 'step_up_required'
 /** Codes of turns that no other transport has: they come as an error frame. */
 type OnSocket = 'turn_in_progress' | 'no_security_work_authorized_accounts'
+/** Provoked in `7-errors-people`. */
+type Elsewhere = PeopleCode
 
 const turn = (app: TestApp, headers: Record<string, string> = {}) => app.ask(NATIVE, { json: codexBody(), headers })
 
@@ -51,7 +52,7 @@ const dashboard = (route: string, json?: unknown, more: Record<string, unknown> 
   path: route.split(' ')[1] ?? '',
 })
 
-const PROVOCATIONS: Record<Exclude<Code, Later | OnSocket>, Provocation> = {
+const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   invalid_request_error: { ask: (app) => app.ask(NATIVE, { json: [] }), path: '/backend-api', status: 400 },
   validation_error: { ...dashboard('PATCH /api/settings', { capacityWaitSeconds: 'soon' }), status: 422 },
   malformed_json: { ask: (app) => app.ask(PUBLIC, { body: '{"model":' }), path: '/v1', status: 400 },

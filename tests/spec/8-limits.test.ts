@@ -1,6 +1,7 @@
-/** Spec §8, the limits that concern model clients. */
+/** Spec §8, limits. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
+import { people, REMOTE } from '../support/people.ts'
 import { nativeModels, publicModels, store } from './catalog.ts'
 
 const listing = async (entry: Record<string, unknown>) => {
@@ -48,5 +49,47 @@ describe('§8 auto-compact threshold: 784800', () => {
   test('a limit that the upstream sets is handed on', async () => {
     const { native } = await listing({ auto_compact_token_limit: 700_000 })
     expect(native?.auto_compact_token_limit).toBe(700_000)
+  })
+})
+
+describe('§8 failed sign-in and step-up attempts: 8 per minute per client', () => {
+  const wrong = { json: { password: 'wrong' } }
+  const LOGIN = 'POST /api/dashboard-auth/password/login'
+  const STEP_UP = 'POST /api/dashboard-auth/step-up'
+
+  test('password login and step-up share them, and each minute has eight again', async () => {
+    const app = testApp({ accounts: 0 })
+    const anna = people(app).as('admin', { peer: REMOTE })
+    const statuses = async () => {
+      const answers = []
+      for (let i = 0; i < 5; i++) answers.push(await anna.ask(LOGIN, wrong), await anna.ask(STEP_UP, wrong))
+      return answers.map(({ status }) => status)
+    }
+    const minute = [...Array(8).fill(401), 429, 429]
+    expect(await statuses()).toEqual(minute)
+    await app.clock.advance(60_000)
+    expect(await statuses()).toEqual(minute)
+  })
+
+  test('a client is a whole /64 of IPv6, and every other client has its own', async () => {
+    const app = testApp({ accounts: 0 })
+    const { add, browser } = people(app)
+    add({ role: 'admin' })
+    for (let i = 0; i < 8; i++) await browser(`2001:db8::${i}`).ask(LOGIN, wrong)
+    expect((await browser('2001:db8::ffff').ask(LOGIN, wrong)).status).toBe(429)
+    expect((await browser('2001:db8:0:1::1').ask(LOGIN, wrong)).status).toBe(401)
+  })
+})
+
+describe('§8 step-up confirmation window: 5 minutes', () => {
+  test('to the millisecond', async () => {
+    const app = testApp({ accounts: 0 })
+    const anna = people(app).as('admin')
+    const change = async (dashboardSessionTtlSeconds: number) =>
+      (await anna.ask('PATCH /api/settings', { json: { dashboardSessionTtlSeconds } })).status
+    await app.clock.advance(299_999)
+    expect(await change(7200)).toBe(200)
+    await app.clock.advance(1)
+    expect(await change(3600)).toBe(403)
   })
 })

@@ -6,6 +6,7 @@ import { commit } from '../../db/commit.ts'
 import { accounts as accountRows } from '../../db/schema/accounts.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { app } from '../../src/app.ts'
+import { createPasswords } from '../../src/auth/passwords.ts'
 import type { Bindings } from '../../src/bindings.ts'
 import { readConfig } from '../../src/env.ts'
 import { createLog } from '../../src/lib/log.ts'
@@ -23,6 +24,9 @@ import { ManualClock } from './clock.ts'
 import { testDb } from './db.ts'
 import type { Account, AccountOptions } from './upstream/accounts.ts'
 import { createUpstream } from './upstream/app.ts'
+
+/** Hashing costs, so one for all. */
+const passwords = await createPasswords()
 
 const UPSTREAM = 'http://upstream.test'
 
@@ -81,6 +85,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
       clock,
       random,
       log,
+      passwords,
       dial,
       reader: createInlineReader(db),
       maxTurns: Number.POSITIVE_INFINITY,

@@ -2,6 +2,7 @@
 import { Hono } from 'hono'
 import { onChange } from '../../db/commit.ts'
 import type { AppEnv, Bindings } from '../../src/bindings.ts'
+import { readConfig } from '../../src/env.ts'
 import { renderError } from '../../src/http/render-error.tsx'
 import { requestContext } from '../../src/http/request-context.ts'
 import { seededRandom } from '../../src/lib/random.ts'
@@ -30,7 +31,7 @@ export const fewRoutes = (mount: (app: Hono<AppEnv>) => void, over: Partial<Bind
     if (topics.has('firewall')) firewall.reload()
     if (topics.has('settings')) settings.reload()
   })
-  const env = { PORT: 2455, FIREWALL_TRUST_PROXY_HEADERS: false, PROXY_UNAUTHENTICATED_CLIENT_CIDRS: [] }
+  const env = readConfig({})
   const bindings = { db, clock, keys, firewall, settings, env, random: seededRandom(3), ...over }
   const app = new Hono<AppEnv>()
   app.use(requestContext)

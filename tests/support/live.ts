@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { app } from '../../src/app.ts'
+import { createPasswords } from '../../src/auth/passwords.ts'
 import { readConfig } from '../../src/env.ts'
 import { websocket } from '../../src/http/websocket.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -20,6 +21,9 @@ import { createDial } from '../../src/upstream/dial.ts'
 import { testDb } from './db.ts'
 import type { AccountOptions } from './upstream/accounts.ts'
 import { createUpstream } from './upstream/app.ts'
+
+/** Hashing costs, so one for all. */
+const passwords = await createPasswords()
 
 export interface LiveOptions {
   /** How many accounts, or what they are like. */
@@ -52,6 +56,7 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
       clock,
       random,
       log,
+      passwords,
       dial: createDial(proxies, fetch, { trustsSocketEnvironment: true, random }),
       reader: createInlineReader(db),
       maxTurns: Number.POSITIVE_INFINITY,

@@ -16,6 +16,8 @@ export interface SpawnOptions {
   cwd?: string
   /** Added to a bare environment: nothing of the caller's but PATH is inherited. */
   env?: Record<string, string>
+  /** What a command finds on its standard input; nothing unless told. */
+  stdin?: string
 }
 
 export interface RunningServer extends AsyncDisposable {
@@ -66,7 +68,7 @@ export async function runCommand(args: string[], options: SpawnOptions = {}): Pr
   const child = Bun.spawn([...(options.command ?? FROM_SOURCE), ...args], {
     cwd: options.cwd ?? ROOT,
     env: bareEnv({ ...(options.dataDir ? { CODEX_LB_DATA_DIR: options.dataDir } : {}), ...options.env }),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [options.stdin === undefined ? 'ignore' : new Blob([options.stdin]), 'pipe', 'pipe'],
     timeout: READY_TIMEOUT_MS,
     killSignal: 'SIGKILL',
   })

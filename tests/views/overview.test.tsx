@@ -4,6 +4,7 @@ import { goToDashboard, healthOf, showOverview } from '../../src/admin/overview.
 import type { AccountView } from '../../src/model/account-view.ts'
 import type { RecentRequest } from '../../src/model/request-view.ts'
 import { probe } from '../http/probe.ts'
+import { testDb } from '../support/db.ts'
 import { anAccount, aRequest, HOUR, MINUTE, NOW } from './samples.ts'
 
 interface Scene {
@@ -21,9 +22,10 @@ const scene = ({ accounts = [], requests = [], draining = false, ledgerHealthy =
     },
     {
       clock: { now: () => NOW, monotonic: () => 0 },
+      db: testDb().db,
       pool: { describe: () => accounts },
       reader: { recentRequests: async (limit: number) => requests.slice(0, limit) },
-      settings: { current: () => ({ apiKeyAuthEnabled: false }) },
+      settings: { current: () => ({ apiKeyAuthEnabled: false, guestAccessEnabled: false }) },
       lifecycle: { draining },
       ledger: { healthy: ledgerHealthy },
     },
@@ -62,10 +64,9 @@ test('/ leads to the dashboard', async () => {
   expect([response.status, response.headers.get('location')]).toEqual([302, '/dashboard'])
 })
 
-test('other machines get the explanation instead of the page', async () => {
+test('other machines are led to where the first password is set', async () => {
   const response = await scene().ask('GET /dashboard', { headers: BROWSER, peer: '192.0.2.7' })
-  expect(response.status).toBe(401)
-  expect(await response.text()).toContain('docker exec')
+  expect([response.status, response.headers.get('location')]).toEqual([303, '/setup'])
 })
 
 test('an empty install shows the three first steps with commands for the address in use, and no empty tables', async () => {

@@ -35,7 +35,7 @@
   }
   on('click', ({ target }) => {
     const button = target.closest('[data-action]')
-    if (button) actions[button.dataset.action](button)
+    actions[button?.dataset.action]?.(button)
   })
   on('htmx:before:request', (event) => {
     if (document.hidden && event.target.matches('[data-poll]')) event.preventDefault()

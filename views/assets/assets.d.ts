@@ -7,6 +7,10 @@ declare module '*/app.js' {
   const text: string
   export default text
 }
+declare module '*/access.js' {
+  const text: string
+  export default text
+}
 declare module '*.min.js' {
   const text: string
   export default text

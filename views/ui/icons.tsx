@@ -68,3 +68,31 @@ export const CopyIcon: FC = () => (
     <path d="M5.5 5.5h7v7h-7zM3.5 10.5v-7h7" />
   </Line>
 )
+
+export const GearIcon: FC = () => (
+  <Line>
+    <path d="M2.5 5h5m4 0h2M2.5 11h2m4 0h5" />
+    <circle cx="9.5" cy="5" r="1.75" />
+    <circle cx="6.5" cy="11" r="1.75" />
+  </Line>
+)
+
+export const KeyIcon: FC = () => (
+  <Line>
+    <circle cx="5.5" cy="10.5" r="3" />
+    <path d="m7.7 8.3 5.3-5.3m-2.2 2.2 2 2" />
+  </Line>
+)
+
+export const PersonIcon: FC = () => (
+  <Line>
+    <circle cx="8" cy="5.5" r="2.75" />
+    <path d="M2.75 13.5c.6-2.6 2.6-4 5.25-4s4.65 1.4 5.25 4" />
+  </Line>
+)
+
+export const MoreIcon: FC = () => (
+  <Line>
+    <path d="M3.5 8h.01M8 8h.01M12.5 8h.01" />
+  </Line>
+)

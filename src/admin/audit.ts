@@ -1,0 +1,9 @@
+/** `/api/audit-logs`: who changed what, when and from where. */
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/params.ts'
+import { AuditQuery } from '../model/audit-log.ts'
+
+export const listAuditLog = createHandlers(requires('audit:read'), query(AuditQuery), async (c) =>
+  c.json(await c.env.reader.auditLog(c.req.valid('query'))),
+)

@@ -1,0 +1,77 @@
+/** `/api/dashboard-auth/guest`: coming in without an account, and what the administrator decides about it. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { commit } from '../../../db/commit.ts'
+import { attempt } from '../../auth/attempt.ts'
+import { actor } from '../../auth/principal.ts'
+import { guestOf, type Resolution, resolve } from '../../auth/resolve.ts'
+import { sessionView } from '../../auth/session-view.ts'
+import { admitGuest } from '../../auth/sign-in.ts'
+import type { AppEnv } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { body } from '../../http/body.ts'
+import { open, requires } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { returnPath } from '../../http/return-path.ts'
+import type { AuditEvent } from '../../model/audit.ts'
+import { GivenPassword, NewPassword } from '../../model/credentials.ts'
+import { guestPasswordHash, logOutGuests, setGuestPassword } from '../../model/guest.ts'
+
+/** Where a browser goes on; the page says what was done. */
+const accessAfter = (event: AuditEvent): string => `/settings?done=${event}#access`
+
+const Login = z.strictObject({ password: GivenPassword.nullish() })
+const Password = z.strictObject({ password: NewPassword })
+
+/**
+ * Without a guest password there is nothing to come in with: guests are who is not signed in. Throws
+ * `guest_access_disabled`, `invalid_credentials`, `guest_password_rate_limited`.
+ */
+export const logInAsGuest = createHandlers(
+  open('coming in as a guest', { audit: 'login_success' }),
+  body(Login),
+  async (c) => {
+    const { db, settings } = c.env
+    if (!settings.current().guestAccessEnabled) throw new AppError('guest_access_disabled')
+    const hash = guestPasswordHash(db)
+    const resolution = hash === null ? resolve(c) : await checkAndAdmit(c, hash, c.req.valid('json').password ?? '')
+    if (resolution.kind === 'nobody') throw resolution.error
+    return proceed(c, sessionView(c, resolution), returnPath(c))
+  },
+)
+
+const checkAndAdmit = (c: Context<AppEnv>, hash: string, password: string): Promise<Resolution> =>
+  attempt(c, { limited: 'guest_password_rate_limited', method: 'guest', target: null }, async () => {
+    if (!(await c.env.passwords.verify(password, hash))) throw new AppError('invalid_credentials')
+    return guestOf(admitGuest(c, hash))
+  })
+
+/** Every guest has to come in anew with it. */
+export const changeGuestPassword = createHandlers(
+  requires('security:write', { stepUp: true, audit: 'guest_password_set' }),
+  body(Password),
+  async (c) => {
+    const doer = actor(c)
+    const hash = await c.env.passwords.hash(c.req.valid('json').password)
+    commit(c.env.db, (tx) => setGuestPassword(tx, hash, doer))
+    return proceed(c, { status: 'ok' }, accessAfter('guest_password_set'))
+  },
+)
+
+/** From now on guests come in without one, as long as they are let in at all. */
+export const removeGuestPassword = createHandlers(
+  requires('security:write', { stepUp: true, audit: 'guest_password_removed' }),
+  (c) => {
+    commit(c.env.db, (tx) => setGuestPassword(tx, null, actor(c)))
+    return proceed(c, { status: 'ok' }, accessAfter('guest_password_removed'))
+  },
+)
+
+export const logOutAllGuests = createHandlers(
+  requires('security:write', { stepUp: true, audit: 'guest_sessions_revoked' }),
+  (c) => {
+    commit(c.env.db, (tx) => logOutGuests(tx, actor(c)))
+    return proceed(c, { status: 'ok' }, accessAfter('guest_sessions_revoked'))
+  },
+)

@@ -1,0 +1,64 @@
+/** `/api/dashboard-auth/password/login`: a name and a password become a session, or a session that waits for a code. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import type { Tx } from '../../../db/commit.ts'
+import { attempt } from '../../auth/attempt.ts'
+import { demandManaged } from '../../auth/own-account.ts'
+import type { Resolution } from '../../auth/resolve.ts'
+import { sessionView } from '../../auth/session-view.ts'
+import { signIn } from '../../auth/sign-in.ts'
+import type { AppEnv } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { body } from '../../http/body.ts'
+import { open } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { returnPath, withReturn } from '../../http/return-path.ts'
+import { findLogin, GivenPassword, isUnchanged } from '../../model/credentials.ts'
+import { hasPasswordAccount, passwordHolders, personOf, type UserRow } from '../../model/people.ts'
+
+/** Not held to the rules of user names: a name that cannot exist is as wrong as one that does not. */
+const Login = z.strictObject({ username: z.string().max(64).nullish(), password: GivenPassword })
+
+/**
+ * Throws `password_management_disabled`, `password_not_configured`, `username_required`, `password_rate_limited`, and
+ * `invalid_credentials` for everything that is wrong with name, password or account, all in the same time (spec §5).
+ */
+export const logIn = createHandlers(open('signing in', { audit: 'login_success' }), body(Login), async (c) => {
+  const { username, password } = c.req.valid('json')
+  demandManaged(c)
+  const row = wanted(c, username ?? '')
+  const tried = { limited: 'password_rate_limited', method: 'password', target: row?.id ?? null } as const
+  const resolution = await attempt(c, tried, () => checkAndSignIn(c, row, password))
+  const path = returnPath(c)
+  return proceed(c, sessionView(c, resolution), resolution.kind === 'half' ? withReturn('/totp', path) : path)
+})
+
+/** The account meant; null for a name nobody has. */
+const wanted = ({ env: { db } }: Context<AppEnv>, username: string): UserRow | null => {
+  if (!hasPasswordAccount(db)) throw new AppError('password_not_configured')
+  const name = username.trim().toLowerCase()
+  if (name !== '') return findLogin(db, name)
+  const [only = null, second] = passwordHolders(db)
+  if (second) throw new AppError('username_required', { param: 'username' })
+  return only
+}
+
+/** The hash is worked through whoever is meant, and what it was checked against must still be so when the session is made. */
+const checkAndSignIn = async (c: Context<AppEnv>, row: UserRow | null, password: string): Promise<Resolution> => {
+  const hash = row?.status === 'active' ? row.passwordHash : null
+  const isRight = await c.env.passwords.verify(password, hash)
+  if (!row || !isRight) throw new AppError('invalid_credentials')
+  const hasSecondFactor = row.totpSecretSealed !== null
+  return signIn(c, {
+    person: personOf(c.env.db, row),
+    method: 'password',
+    isComplete: !hasSecondFactor,
+    isConfirmed: !hasSecondFactor,
+    first: (tx) => demandUnchanged(tx, row),
+  })
+}
+
+const demandUnchanged = (tx: Tx, row: UserRow): void => {
+  if (!isUnchanged(tx, row)) throw new AppError('invalid_credentials')
+}

@@ -1,0 +1,44 @@
+/** `/api/dashboard-auth/me`: one's own account, however one signed in. */
+import { z } from 'zod'
+import { commit } from '../../../db/commit.ts'
+import { ownAccount } from '../../auth/own-account.ts'
+import { type AccountPrincipal, actorOf } from '../../auth/principal.ts'
+import { methodName } from '../../auth/session-view.ts'
+import { body } from '../../http/body.ts'
+import { open } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { getPerson } from '../../model/people.ts'
+import { DisplayName, Email } from '../../model/people-input.ts'
+import { roleReferenceView } from '../../model/people-view.ts'
+import { updateProfile } from '../../model/profile.ts'
+
+const Profile = z.strictObject({ displayName: DisplayName.optional(), email: Email.optional() })
+
+/** Throws `user_account_required` and the 401 of the case. */
+export const showMe = createHandlers(open('the account that asks, also at the enrollment gate'), (c) =>
+  c.json(toMe(ownAccount(c))),
+)
+
+/** Throws `email_taken`, and as above. */
+export const editMe = createHandlers(
+  open('the account that asks, also at the enrollment gate', { audit: 'profile_updated' }),
+  body(Profile),
+  (c) => {
+    const principal = ownAccount(c)
+    const doer = actorOf(principal, c)
+    commit(c.env.db, (tx) => updateProfile(tx, principal.id, c.req.valid('json'), doer))
+    return proceed(c, toMe({ ...principal, person: getPerson(c.env.db, principal.id) }), '/me?done=profile_updated')
+  },
+)
+
+export const toMe = ({ method, person: { row, role } }: AccountPrincipal) => ({
+  id: row.id,
+  username: row.username,
+  displayName: row.displayName,
+  email: row.email,
+  role: roleReferenceView(role),
+  authMethod: methodName(method),
+  totpConfigured: row.totpSecretSealed !== null,
+  mustChangePassword: false,
+})

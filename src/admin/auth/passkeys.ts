@@ -1,0 +1,199 @@
+/** `/api/dashboard-auth/passkeys`: registering, naming and removing them, signing in and confirming with one (decisions §4). */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { commit, type Tx } from '../../../db/commit.ts'
+import { attempt } from '../../auth/attempt.ts'
+import { demandManaged } from '../../auth/own-account.ts'
+import { type AccountPrincipal, actor, demandOwnAccount } from '../../auth/principal.ts'
+import { sessionView } from '../../auth/session-view.ts'
+import { confirm, signIn } from '../../auth/sign-in.ts'
+import {
+  AssertionResponse,
+  assertionOptions,
+  challengeOf,
+  type Proof,
+  proveAssertion,
+  proveRegistration,
+  RegistrationResponse,
+  registrationOptions,
+} from '../../auth/webauthn.ts'
+import type { AppEnv } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { body } from '../../http/body.ts'
+import { open, signedIn } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { iso } from '../../lib/iso.ts'
+import {
+  addPasskey,
+  type ChallengePurpose,
+  findCredential,
+  listPasskeys,
+  notePasskeyUse,
+  openChallenge,
+  type PasskeyRow,
+  removePasskey,
+  renamePasskey,
+  takeChallenge,
+  toPasskey,
+} from '../../model/passkeys.ts'
+import { getPerson } from '../../model/people.ts'
+import { STEP_UP_MS } from '../../model/sessions.ts'
+import { demandRelyingParty, passkeySupport } from './relying-party.ts'
+
+type Ctx = Context<AppEnv>
+
+const Name = z.string().trim().min(1, 'must not be empty').max(64)
+const Naming = z.strictObject({ name: Name })
+const Registration = z.strictObject({ name: Name, response: RegistrationResponse })
+const Assertion = z.strictObject({ response: AssertionResponse })
+
+/** Also says whether passkeys can be used under the address the dashboard was opened at, and if not why. */
+export const listOwnPasskeys = createHandlers(signedIn({ account: true }), (c) => c.json(passkeysOf(c)))
+
+export const passkeysOf = (c: Ctx) => {
+  const { rp, reason, link } = passkeySupport(c)
+  const items = listPasskeys(c.env.db, self(c).id).map(toPasskey)
+  return { items, isAvailable: rp !== null, unavailableReason: reason, availableAt: link }
+}
+export type PasskeyList = ReturnType<typeof passkeysOf>
+
+/** Returns what `navigator.credentials.create` is given. */
+export const startRegistration = createHandlers(signedIn({ account: true, stepUp: true }), async (c) => {
+  const rp = demandRelyingParty(c)
+  const { row } = self(c).person
+  const challenge = newChallenge(c, 'register')
+  return c.json(await registrationOptions(rp, { user: row, challenge, held: listPasskeys(c.env.db, row.id) }))
+})
+
+export const finishRegistration = createHandlers(
+  signedIn({ account: true, stepUp: true, audit: 'passkey_added' }),
+  body(Registration),
+  async (c) => {
+    const rp = demandRelyingParty(c)
+    const { name, response } = c.req.valid('json')
+    const challenge = demandChallenge(response)
+    const made = demandProof(c, await proveRegistration(rp, response, challenge))
+    const row = commit(c.env.db, (tx) => {
+      spend(c, tx, 'register', challenge)
+      return addPasskey(tx, { ...made, name, userId: self(c).id }, { random: c.env.random, actor: actor(c) })
+    })
+    return c.json(toPasskey(row), 201)
+  },
+)
+
+export const editPasskey = createHandlers(signedIn({ account: true, audit: 'passkey_renamed' }), body(Naming), (c) => {
+  const { name } = c.req.valid('json')
+  const change = { userId: self(c).id, name, actor: actor(c) }
+  const row = commit(c.env.db, (tx) => renamePasskey(tx, c.req.param('id') ?? '', change))
+  return proceed(c, toPasskey(row), '/me?done=passkey_renamed#passkeys')
+})
+
+export const deletePasskey = createHandlers(
+  signedIn({ account: true, stepUp: true, audit: 'passkey_removed' }),
+  (c) => {
+    commit(c.env.db, (tx) => removePasskey(tx, c.req.param('id') ?? '', { userId: self(c).id, actor: actor(c) }))
+    return proceed(c, null, '/me?done=passkey_removed#passkeys')
+  },
+)
+
+/** Returns what `navigator.credentials.get` is given. Names no passkey: the one that is picked says who signs in. */
+export const startPasskeySignIn = createHandlers(open('signs in'), async (c) => {
+  demandManaged(c)
+  const rp = demandRelyingParty(c)
+  return c.json(await assertionOptions(rp, { challenge: newChallenge(c, 'sign_in'), allowed: [] }))
+})
+
+/** The authenticator has verified its person, so every factor was shown. Throws `invalid_passkey` whatever was wrong. */
+export const finishPasskeySignIn = createHandlers(
+  open('signs in', { audit: 'login_success' }),
+  body(Assertion),
+  async (c) => {
+    demandManaged(c)
+    const rp = demandRelyingParty(c)
+    const { response } = c.req.valid('json')
+    const passkey = findCredential(c.env.db, response.id)
+    const tried = { limited: 'password_rate_limited', method: 'passkey', target: passkey?.userId ?? null } as const
+    const resolution = await attempt(c, tried, async () => {
+      const challenge = demandChallenge(response)
+      if (!passkey) throw new AppError('invalid_passkey')
+      const counter = demandProof(c, await proveAssertion(rp, response, { passkey, challenge }))
+      const person = getPerson(c.env.db, passkey.userId)
+      if (person.row.status !== 'active') throw new AppError('invalid_passkey')
+      const first = (tx: Tx) => use(c, tx, 'sign_in', { passkey, challenge, counter })
+      return signIn(c, { person, method: 'passkey', isComplete: true, isConfirmed: true, first })
+    })
+    return c.json(sessionView(c, resolution))
+  },
+)
+
+export const startPasskeyStepUp = createHandlers(signedIn({ account: true }), async (c) => {
+  const rp = demandRelyingParty(c)
+  const allowed = listPasskeys(c.env.db, self(c).id)
+  if (allowed.length === 0) throw new AppError('step_up_unavailable')
+  return c.json(await assertionOptions(rp, { challenge: newChallenge(c, 'step_up'), allowed }))
+})
+
+export const finishPasskeyStepUp = createHandlers(
+  signedIn({ account: true, audit: 'step_up_verified' }),
+  body(Assertion),
+  async (c) => {
+    const rp = demandRelyingParty(c)
+    const principal = self(c)
+    const { response } = c.req.valid('json')
+    const tried = { limited: 'step_up_rate_limited', method: 'step_up', target: principal.id } as const
+    const until = await attempt(c, tried, async () => {
+      const challenge = demandChallenge(response)
+      const passkey = findCredential(c.env.db, response.id)
+      if (passkey?.userId !== principal.id) throw new AppError('invalid_passkey')
+      const counter = demandProof(c, await proveAssertion(rp, response, { passkey, challenge }))
+      const first = (tx: Tx) => use(c, tx, 'step_up', { passkey, challenge, counter })
+      return confirm(c, principal, { methods: ['passkey'], first })
+    })
+    return c.json({ verifiedAt: iso(until - STEP_UP_MS), expiresAt: iso(until) })
+  },
+)
+
+/** The gate has seen to it. */
+const self = (c: Ctx): AccountPrincipal => demandOwnAccount(c.var.principal)
+
+/** A challenge belongs to the session it is made for; who signs in has none. */
+const boundTo = (c: Ctx, purpose: ChallengePurpose) => ({
+  purpose,
+  sessionId: purpose === 'sign_in' ? null : (self(c).session?.id ?? null),
+  now: c.env.clock.now(),
+})
+
+const newChallenge = (c: Ctx, purpose: ChallengePurpose): string => {
+  const bound = boundTo(c, purpose)
+  return commit(c.env.db, (tx) => openChallenge(tx, c.env.random, bound))
+}
+
+const demandChallenge = (answer: { response: { clientDataJSON: string } }): string => {
+  const challenge = challengeOf(answer)
+  if (challenge === null) throw new AppError('invalid_passkey')
+  return challenge
+}
+
+/** In the commit of what it is spent on, so of several that bring it back one gets there. Throws `invalid_passkey`. */
+const spend = (c: Ctx, tx: Tx, purpose: ChallengePurpose, challenge: string): void => {
+  if (!takeChallenge(tx, challenge, boundTo(c, purpose))) throw new AppError('invalid_passkey')
+}
+
+interface Use {
+  passkey: PasskeyRow
+  challenge: string
+  counter: number
+}
+
+const use = (c: Ctx, tx: Tx, purpose: ChallengePurpose, { passkey, challenge, counter }: Use): void => {
+  spend(c, tx, purpose, challenge)
+  notePasskeyUse(tx, passkey.id, { counter, now: c.env.clock.now() })
+}
+
+/** Why it failed is mostly a matter of configuration, an origin that does not fit, and only the log may say it. */
+const demandProof = <T>(c: Ctx, proof: Proof<T>): T => {
+  if (proof.isProven) return proof.value
+  c.env.log.info('A passkey was not accepted.', { why: proof.why instanceof Error ? proof.why.message : '' })
+  throw new AppError('invalid_passkey')
+}

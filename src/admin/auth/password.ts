@@ -1,0 +1,90 @@
+/** `/api/dashboard-auth/password`: changing one's own, and doing without again. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { commit } from '../../../db/commit.ts'
+import { attempt } from '../../auth/attempt.ts'
+import { showBootstrapToken } from '../../auth/bootstrap.ts'
+import { demandManaged, demandOwnSession, ownAccount, settledAccount } from '../../auth/own-account.ts'
+import { type AccountPrincipal, actorOf } from '../../auth/principal.ts'
+import { clearSessionToken } from '../../auth/session-cookie.ts'
+import type { AppEnv } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { body } from '../../http/body.ts'
+import { open } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { rotateBootstrapToken } from '../../model/bootstrap-token.ts'
+import { changePassword, GivenPassword, NewPassword, removeOnlyAccount } from '../../model/credentials.ts'
+import { hasPasswordAccount } from '../../model/people.ts'
+import { writeSettings } from '../../settings/store.ts'
+
+type Ctx = Context<AppEnv>
+
+const Change = z.strictObject({ currentPassword: GivenPassword, newPassword: NewPassword })
+const Removal = z.strictObject({ password: GivenPassword })
+
+/**
+ * This browser stays signed in, all others are not. Throws `password_management_disabled`, `password_not_configured`,
+ * `invalid_credentials`, `password_rate_limited` and the 401 of the case.
+ */
+export const replacePassword = createHandlers(
+  open('the account that asks, also at the enrollment gate', { audit: 'password_changed' }),
+  body(Change),
+  async (c) => {
+    const { currentPassword, newPassword } = c.req.valid('json')
+    const principal = passwordHolder(c, ownAccount)
+    const { row } = principal.person
+    const doer = actorOf(principal, c)
+    await attempt(c, { limited: 'password_rate_limited', method: 'password_change', target: row.id }, async () => {
+      await demandPassword(c, row.passwordHash, currentPassword)
+      const hash = await c.env.passwords.hash(newPassword)
+      const exceptSession = principal.session?.id ?? null
+      commit(c.env.db, (tx) => changePassword(tx, row, { hash, exceptSession, actor: doer }))
+    })
+    return proceed(c, { status: 'ok' }, '/me?done=password_changed#password')
+  },
+)
+
+/**
+ * Back to an install without a password: the only account goes, both two-factor requirements end, and there is a new
+ * bootstrap token (spec §5 Signing in 7). Throws `other_users_exist`, `totp_enrollment_required`, and what changing it does.
+ */
+export const removePassword = createHandlers(
+  open('the account that asks, with its password', { audit: 'password_removed' }),
+  body(Removal),
+  async (c) => {
+    const principal = passwordHolder(c, settledAccount)
+    const { row } = principal.person
+    await attempt(c, { limited: 'password_rate_limited', method: 'password_removal', target: row.id }, async () => {
+      await demandPassword(c, row.passwordHash, c.req.valid('json').password)
+      undoSetup(c, principal)
+    })
+    clearSessionToken(c)
+    return proceed(c, { status: 'ok' }, '/dashboard')
+  },
+)
+
+/** Behind a proxy nobody sets up with a token, so there is none. */
+const undoSetup = (c: Ctx, principal: AccountPrincipal): void => {
+  const { db, random, env } = c.env
+  const doer = actorOf(principal, c)
+  const token = commit(db, (tx) => {
+    removeOnlyAccount(tx, principal.person.row, doer)
+    writeSettings(tx, { totpRequiredOnLogin: false, totpRequiredForAdminRole: false }, { now: doer.at })
+    return env.DASHBOARD_AUTH_MODE === 'standard' ? rotateBootstrapToken(tx, { random, actor: doer }) : null
+  })
+  if (token !== null) showBootstrapToken(c.env, token)
+}
+
+const passwordHolder = (c: Ctx, whoAsks: (c: Ctx) => AccountPrincipal): AccountPrincipal => {
+  demandManaged(c)
+  if (!hasPasswordAccount(c.env.db)) throw new AppError('password_not_configured')
+  const principal = whoAsks(c)
+  if (principal.person.row.passwordHash === null) throw new AppError('password_not_configured')
+  demandOwnSession(principal)
+  return principal
+}
+
+const demandPassword = async (c: Ctx, hash: string | null, password: string): Promise<void> => {
+  if (!(await c.env.passwords.verify(password, hash))) throw new AppError('invalid_credentials')
+}

@@ -1,0 +1,45 @@
+/** The name passkeys belong to, and why there is none: browsers want a name, not an address, and https outside this machine. */
+import type { Context } from 'hono'
+import type { RelyingParty } from '../../auth/webauthn.ts'
+import type { AppEnv } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { publicOrigin } from '../../http/public-origin.ts'
+import { normaliseIp } from '../../lib/cidr.ts'
+
+export interface PasskeySupport {
+  rp: RelyingParty | null
+  /** null: they can be used here. */
+  reason: string | null
+  /** Where they can be used on this machine. */
+  link: string | null
+}
+
+const NO_ORIGIN = 'Set CODEX_LB_PUBLIC_URL to the address under which people open the dashboard to use passkeys.'
+const NO_NAME =
+  'Passkeys belong to a name and cannot be used on an IP address. On the machine itself open the dashboard as localhost; ' +
+  'from elsewhere use a name with https.'
+const NO_TLS = 'Browsers allow passkeys over https only.'
+
+/** Whether passkeys work under the address this request came by. */
+export const passkeySupport = (c: Context<AppEnv>): PasskeySupport => {
+  const asked = new URL(c.req.url)
+  const origin = publicOrigin(c)
+  if (isAddress((origin ?? asked).hostname))
+    return { rp: null, reason: NO_NAME, link: `http://localhost:${asked.port || c.env.env.PORT}` }
+  if (origin === null) return { rp: null, reason: NO_ORIGIN, link: null }
+  if (origin.protocol !== 'https:' && !/^(.+\.)?localhost$/.test(origin.hostname))
+    return { rp: null, reason: NO_TLS, link: null }
+  return { rp: { id: origin.hostname, origin: origin.origin }, reason: null, link: null }
+}
+
+/** Throws `passkeys_unavailable` with the reason where they cannot be used. */
+export const demandRelyingParty = (c: Context<AppEnv>): RelyingParty => {
+  const { rp, reason, link } = passkeySupport(c)
+  if (rp) return rp
+  throw new AppError('passkeys_unavailable', {
+    message: reason ?? undefined,
+    ...(link !== null && { details: { link } }),
+  })
+}
+
+const isAddress = (hostname: string): boolean => normaliseIp(hostname.replace(/^\[|\]$/g, '')) !== null

@@ -1,0 +1,44 @@
+/** `/api/dashboard-auth/session` and the ways out: who this browser is to us, and ending that here or everywhere. */
+import { commit } from '../../../db/commit.ts'
+import { ownAccount } from '../../auth/own-account.ts'
+import { actorOf } from '../../auth/principal.ts'
+import { resolve } from '../../auth/resolve.ts'
+import { clearSessionToken } from '../../auth/session-cookie.ts'
+import { sessionView } from '../../auth/session-view.ts'
+import { dropSessionOfCookie } from '../../auth/sign-in.ts'
+import { open } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { append } from '../../model/audit.ts'
+import { endSessionsOf } from '../../model/sessions.ts'
+
+export const showSession = createHandlers(open('says who is asking'), (c) => c.json(sessionView(c, resolve(c))))
+
+/** Whoever asks, and whatever is left of their session: afterwards there is none. */
+export const logOut = createHandlers(open('ends the session of this browser', { audit: 'logout' }), (c) => {
+  const { db, clock } = c.env
+  const at = clock.now()
+  commit(db, (tx) => {
+    const session = dropSessionOfCookie(c, tx)
+    if (!session) return
+    const id = session.userId ?? 'guest'
+    append(tx, { id, method: session.method, address: c.var.clientIp, at }, 'logout', { target: session.userId })
+  })
+  clearSessionToken(c)
+  return proceed(c, { status: 'ok' }, '/login?done=signed_out')
+})
+
+/** Throws `user_account_required` and the 401 of the case. */
+export const logOutEverywhere = createHandlers(
+  open('the account that asks, also at the enrollment gate', { audit: 'user_sessions_revoked' }),
+  (c) => {
+    const principal = ownAccount(c)
+    const doer = actorOf(principal, c)
+    commit(c.env.db, (tx) => {
+      const count = endSessionsOf(tx, principal.id)
+      append(tx, doer, 'user_sessions_revoked', { target: principal.id, details: { scope: 'self', count } })
+    })
+    clearSessionToken(c)
+    return proceed(c, { status: 'ok' }, '/login?done=signed_out_everywhere')
+  },
+)

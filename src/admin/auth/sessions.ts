@@ -1,0 +1,69 @@
+/** `/api/dashboard-auth/sessions` and `/api/dashboard-users/:id/sessions`: the browsers somebody is signed in with. */
+import type { Context } from 'hono'
+import { commit } from '../../../db/commit.ts'
+import { actor, demandOwnAccount } from '../../auth/principal.ts'
+import { clearSessionToken } from '../../auth/session-cookie.ts'
+import type { AppEnv } from '../../bindings.ts'
+import { requires, signedIn } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { append } from '../../model/audit.ts'
+import { callerNow, demandDelegation } from '../../model/delegation.ts'
+import { getPerson } from '../../model/people.ts'
+import { endOneSession, sessionList } from '../../model/session-list.ts'
+import { endSessionsOf } from '../../model/sessions.ts'
+
+type Ctx = Context<AppEnv>
+
+export const listOwnSessions = createHandlers(signedIn({ account: true }), (c) => c.json(ownSessions(c)))
+
+export const ownSessions = (c: Ctx) => {
+  const { id } = demandOwnAccount(c.var.principal)
+  return sessionList(c.env.db, id, { currentId: currentId(c), now: c.env.clock.now() })
+}
+
+/** Ending the one that asks is signing out. */
+export const endOwnSession = createHandlers(signedIn({ account: true, audit: 'session_ended' }), (c) => {
+  const userId = demandOwnAccount(c.var.principal).id
+  const id = c.req.param('id') ?? ''
+  const wasCurrent = id === currentId(c)
+  commit(c.env.db, (tx) => endOneSession(tx, id, { userId, actor: actor(c) }))
+  if (wasCurrent) clearSessionToken(c)
+  return proceed(c, null, wasCurrent ? '/login' : '/me?done=session_ended#sessions')
+})
+
+/** Every browser but this one. */
+export const endOtherSessions = createHandlers(signedIn({ account: true, audit: 'user_sessions_revoked' }), (c) => {
+  const { id } = demandOwnAccount(c.var.principal)
+  const who = actor(c)
+  const count = commit(c.env.db, (tx) => {
+    const ended = endSessionsOf(tx, id, currentId(c))
+    append(tx, who, 'user_sessions_revoked', { target: id, details: { scope: 'others', count: ended } })
+    return ended
+  })
+  return proceed(c, { ended: count }, '/me?done=sessions_ended#sessions')
+})
+
+/** Of any account. Throws `user_not_found`. */
+export const listSessionsOf = createHandlers(requires('users:manage', { stepUp: true, account: true }), (c) => {
+  const { row } = getPerson(c.env.db, c.req.param('id') ?? '')
+  return c.json(sessionList(c.env.db, row.id, { currentId: currentId(c), now: c.env.clock.now() }))
+})
+
+/** Throws `user_not_found`, `insufficient_delegation`, `not_found`. */
+export const endSessionOf = createHandlers(
+  requires('users:manage', { stepUp: true, account: true, audit: 'session_ended' }),
+  (c) => {
+    const { id: userId = '', sessionId = '' } = c.req.param() as Record<string, string | undefined> // as: named by the route
+    const who = actor(c)
+    commit(c.env.db, (tx) => {
+      const caller = callerNow(tx, who, 'users:manage')
+      demandDelegation(caller, getPerson(tx, userId).role)
+      endOneSession(tx, sessionId, { userId, actor: who })
+    })
+    return c.body(null, 204)
+  },
+)
+
+const currentId = ({ var: { principal } }: Ctx): string | null =>
+  principal.kind === 'account' ? (principal.session?.id ?? null) : null

@@ -1,0 +1,75 @@
+/** `/api/dashboard-auth/password/setup`: the first password, and the account that has it. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { commit } from '../../../db/commit.ts'
+import { demandBootstrap } from '../../auth/bootstrap.ts'
+import { demandManaged } from '../../auth/own-account.ts'
+import { actorOf, demand, demandOwnAccount, type Principal } from '../../auth/principal.ts'
+import { type Resolution, resolve, resolvePrincipal } from '../../auth/resolve.ts'
+import { sessionView } from '../../auth/session-view.ts'
+import { signIn } from '../../auth/sign-in.ts'
+import type { AppEnv } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { body } from '../../http/body.ts'
+import { open } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { returnPath } from '../../http/return-path.ts'
+import { createPasswordAdmin, NewPassword } from '../../model/credentials.ts'
+import { demandGrantable } from '../../model/delegation.ts'
+import { hasPasswordAccount } from '../../model/people.ts'
+import { ADMIN_ROLE_ID, getRole } from '../../model/roles.ts'
+
+type Ctx = Context<AppEnv>
+
+const Setup = z.strictObject({ password: NewPassword, bootstrapToken: z.string().trim().max(256).nullish() })
+
+/**
+ * The first password, and with it the account `admin`. Throws `password_management_disabled`,
+ * `password_already_configured`, and what `demandBootstrap` or `demandAdministrator` do.
+ */
+export const setUpPassword = createHandlers(
+  open('the first password, before anybody can sign in', { audit: 'password_set' }),
+  body(Setup),
+  async (c) => {
+    const { password, bootstrapToken } = c.req.valid('json')
+    demandManaged(c)
+    if (hasPasswordAccount(c.env.db)) throw new AppError('password_already_configured')
+    const isBehindProxy = c.env.env.DASHBOARD_AUTH_MODE === 'trusted_header'
+    const resolution = isBehindProxy
+      ? await setUpBehindProxy(c, password)
+      : await setUpHere(c, password, bootstrapToken || undefined)
+    return proceed(c, sessionView(c, resolution), returnPath(c))
+  },
+)
+
+/** Signs in whoever set it: there was nobody before. */
+const setUpHere = async (c: Ctx, password: string, bootstrapToken: string | undefined): Promise<Resolution> => {
+  const { db, random, passwords, clock } = c.env
+  const spendToken = await demandBootstrap(c, bootstrapToken)
+  const hash = await passwords.hash(password)
+  const method = c.var.isLocal ? 'local_bootstrap' : 'bootstrap_token'
+  const actor = { id: 'bootstrap', method, address: c.var.clientIp, at: clock.now() }
+  const person = commit(db, (tx) => {
+    spendToken(tx)
+    return createPasswordAdmin(tx, { id: random.id('usr'), hash, actor })
+  })
+  return signIn(c, { person, method: 'password', isComplete: true, isConfirmed: true })
+}
+
+/** The account to fall back on; whoever makes it stays who the proxy says they are (spec §5 Trusted-header 6). */
+const setUpBehindProxy = async (c: Ctx, password: string): Promise<Resolution> => {
+  const principal = resolvePrincipal(c)
+  demandAdministrator(c, principal)
+  const hash = await c.env.passwords.hash(password)
+  const made = { id: c.env.random.id('usr'), hash, actor: actorOf(principal, c) }
+  commit(c.env.db, (tx) => createPasswordAdmin(tx, made))
+  return resolve(c)
+}
+
+/** It is an Admin that is made, and its password is theirs. Throws `permission_required`, `insufficient_delegation`. */
+const demandAdministrator = (c: Ctx, principal: Principal): void => {
+  demand(principal, 'users:manage')
+  const { person } = demandOwnAccount(principal)
+  demandGrantable({ person }, getRole(c.env.db, ADMIN_ROLE_ID))
+}

@@ -1,0 +1,64 @@
+/** `/api/dashboard-auth/step-up`: showing once more that it is you, before a sensitive change. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { attempt } from '../../auth/attempt.ts'
+import { settledAccount } from '../../auth/own-account.ts'
+import type { AccountPrincipal } from '../../auth/principal.ts'
+import { confirm } from '../../auth/sign-in.ts'
+import { stepOfTheirCode } from '../../auth/totp.ts'
+import type { AppEnv } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { body } from '../../http/body.ts'
+import { open } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { returnPath } from '../../http/return-path.ts'
+import { iso } from '../../lib/iso.ts'
+import { GivenPassword, isUnchanged, spendTotpStep } from '../../model/credentials.ts'
+import { STEP_UP_MS } from '../../model/sessions.ts'
+
+type Ctx = Context<AppEnv>
+
+/** What the account holds of the two; a passkey confirms by routes of its own. */
+const Factors = z.strictObject({ password: GivenPassword.nullish(), code: z.string().max(64).nullish() })
+type Factors = z.output<typeof Factors>
+
+/**
+ * Throws `step_up_unavailable`, `step_up_required` to those who have a passkey only, `invalid_credentials` whichever
+ * factor was wrong or missing, `step_up_rate_limited` and the 401 of the case.
+ */
+export const stepUp = createHandlers(
+  open('the account that asks, with its factors', { audit: 'step_up_verified' }),
+  body(Factors),
+  async (c) => {
+    const principal = settledAccount(c)
+    demandFactors(principal)
+    const tried = { limited: 'step_up_rate_limited', method: 'step_up', target: principal.id } as const
+    const until = await attempt(c, tried, () => check(c, principal, c.req.valid('json')))
+    return proceed(c, { verifiedAt: iso(until - STEP_UP_MS), expiresAt: iso(until) }, returnPath(c))
+  },
+)
+
+const demandFactors = ({ person: { row }, stepUpMethods }: AccountPrincipal): void => {
+  if (stepUpMethods.length === 0) throw new AppError('step_up_unavailable')
+  if (row.passwordHash === null && row.totpSecretSealed === null)
+    throw new AppError('step_up_required', { details: { methods: stepUpMethods } })
+}
+
+/** Both are looked at before either is judged, so that the answer does not tell which was wrong. */
+const check = async (c: Ctx, principal: AccountPrincipal, { password, code }: Factors): Promise<number> => {
+  const { passwords, sealer, clock } = c.env
+  const { row } = principal.person
+  const hasPassword = row.passwordHash !== null
+  const hasTotp = row.totpSecretSealed !== null
+  const isPasswordRight = !hasPassword || (await passwords.verify(password ?? '', row.passwordHash))
+  const step = stepOfTheirCode(sealer, row, { code: code ?? '', now: clock.now() })
+  if (!isPasswordRight || (hasTotp && step === null)) throw new AppError('invalid_credentials')
+  return confirm(c, principal, {
+    methods: [...(hasPassword ? ['password'] : []), ...(hasTotp ? ['totp'] : [])],
+    first: (tx) => {
+      if (!isUnchanged(tx, row) || (step !== null && !spendTotpStep(tx, row, step)))
+        throw new AppError('invalid_credentials')
+    },
+  })
+}

@@ -1,0 +1,98 @@
+/** `/settings`, `/settings/access`: who may do what here, as far as the visitor may know and change it. */
+import type { Context } from 'hono'
+import type { AccessProps } from '../../../views/people/page.tsx'
+import { AccessPage } from '../../../views/people/page.tsx'
+import { type SecurityProps, SettingsPage, type SettingsProps } from '../../../views/settings.tsx'
+import type { AccountPrincipal, Principal } from '../../auth/principal.ts'
+import type { AppEnv } from '../../bindings.ts'
+import { requires, signedIn } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { reply } from '../../http/reply.tsx'
+import { iso } from '../../lib/iso.ts'
+import { grantableRoles, mayActOn } from '../../model/delegation.ts'
+import { guestPasswordHash } from '../../model/guest.ts'
+import { listPasskeys } from '../../model/passkeys.ts'
+import { countWithoutTotp } from '../../model/people.ts'
+import { listRoleViews, permissionViews } from '../../model/people-roles-view.ts'
+import { listUsers } from '../../model/people-view.ts'
+import { holds, isAdminLevel, PERMISSIONS } from '../../model/permissions.ts'
+import { listRoles } from '../../model/roles.ts'
+import { purgeInvites } from '../people/invites.ts'
+import { proxyProvider } from '../people/providers.ts'
+import { said } from './said.ts'
+
+type Ctx = Context<AppEnv>
+
+/** On the settings page; the rest is a page of its own. */
+const FIRST = 5
+
+export const showSettings = createHandlers(signedIn(), (c) => {
+  const { principal } = c.var
+  const props: SettingsProps = {
+    me: principal.kind === 'account' ? meOf(c, principal) : null,
+    authMode: c.env.env.DASHBOARD_AUTH_MODE,
+    security: holds(principal.grants, 'security:write') ? securityOf(c) : null,
+    people: holds(principal.grants, 'users:manage') ? firstPeople(c, principal) : null,
+    now: iso(c.env.clock.now()),
+    ...said(c),
+  }
+  return principal.kind === 'guest' ? c.redirect('/login') : reply(c, props, SettingsPage)
+})
+
+const securityOf = ({ env: { db, settings } }: Ctx): SecurityProps => ({
+  ...settings.current(),
+  usersWithoutTotpCount: countWithoutTotp(db, () => true),
+  adminsWithoutTotpCount: countWithoutTotp(db, ({ grants }) => isAdminLevel(grants)),
+  guestPasswordConfigured: guestPasswordHash(db) !== null,
+})
+
+const meOf = (c: Ctx, { id, person: { row, role } }: AccountPrincipal): SettingsProps['me'] => {
+  const passkeys = listPasskeys(c.env.db, id).length
+  const hasTotp = row.totpSecretSealed !== null
+  const ways = [
+    row.passwordHash === null ? 'signed in by the proxy' : 'password',
+    `two-factor ${hasTotp ? 'on' : 'off'}`,
+    passkeys === 0 ? 'no passkeys' : passkeys === 1 ? 'one passkey' : `${passkeys} passkeys`,
+  ]
+  return { username: row.username, roleName: role.name, ways }
+}
+
+const firstPeople = (c: Ctx, principal: Principal): SettingsProps['people'] => {
+  const users = peopleFor(c, principal)
+  return { first: users.slice(0, FIRST), total: users.length }
+}
+
+/** Any `users:manage` holder can open it (spec §4). */
+export const showAccess = createHandlers(requires('users:manage'), (c) => {
+  const { principal } = c.var
+  const { db, env, clock } = c.env
+  const props: AccessProps = {
+    users: peopleFor(c, principal),
+    grantable: principal.kind === 'account' ? grantableRoles(db, principal.person) : [],
+    roles: listRoleViews(db),
+    permissions: permissionViews(),
+    held: PERMISSIONS.filter((permission) => holds(principal.grants, permission)),
+    canEdit: principal.kind === 'account' && holds(principal.grants, 'roles:manage'),
+    provider: holds(principal.grants, 'security:write') ? proxyProvider(c) : null,
+    isProxyTrusted: env.DASHBOARD_AUTH_MODE === 'trusted_header',
+    hasAccount: principal.kind === 'account',
+    mustConfirm: principal.kind === 'account' && (principal.session?.confirmedUntil ?? 0) <= clock.now(),
+    now: iso(clock.now()),
+    ...said(c),
+  }
+  return reply(c, props, AccessPage)
+})
+
+/** Invites whose day is over are gone by then, as in the list of the API. */
+const peopleFor = (c: Ctx, principal: Principal) => {
+  purgeInvites(c)
+  const roles = new Map(listRoles(c.env.db).map((role) => [role.id, role]))
+  return listUsers(c.env.db).map((user) => {
+    const role = roles.get(user.role.id)
+    return {
+      ...user,
+      isSelf: user.id === principal.id,
+      isManageable: principal.kind === 'account' && role !== undefined && mayActOn(principal.person, role),
+    }
+  })
+}

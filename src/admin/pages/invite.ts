@@ -1,0 +1,16 @@
+/** `/invite/:token`: what the link offers. Looking does not use it up: link previews look, too. */
+import { InvitePage } from '../../../views/invite.tsx'
+import { open } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { reply } from '../../http/reply.tsx'
+import { iso } from '../../lib/iso.ts'
+import { invitationView } from '../../model/people-view.ts'
+import { openInvitation } from '../people/accept.ts'
+import { said } from './said.ts'
+
+/** Throws `invite_not_found` for every dead link alike, `invite_rate_limited`. */
+export const showInvitePage = createHandlers(open('whoever holds the link is asked to join'), (c) => {
+  const token = c.req.param('token') ?? ''
+  const now = iso(c.env.clock.now())
+  return reply(c, { ...invitationView(openInvitation(c, token)), token, now, problem: said(c).problem }, InvitePage)
+})

@@ -1,0 +1,57 @@
+/** `/me`, `/me/two-factor`: what somebody may see and change about themselves. */
+import { MePage } from '../../../views/me.tsx'
+import { TwoFactorPage } from '../../../views/two-factor.tsx'
+import { hasOwnSession, ownAccount } from '../../auth/own-account.ts'
+import { demandOwnAccount } from '../../auth/principal.ts'
+import { isBound } from '../../auth/resolve.ts'
+import { offerTotp } from '../../auth/totp.ts'
+import { open, signedIn } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { reply } from '../../http/reply.tsx'
+import { returnPath } from '../../http/return-path.ts'
+import { iso } from '../../lib/iso.ts'
+import { listPeople } from '../../model/people.ts'
+import { passkeysOf } from '../auth/passkeys.ts'
+import { ownSessions } from '../auth/sessions.ts'
+import { said } from './said.ts'
+
+export const showMyAccount = createHandlers(signedIn(), (c) => {
+  if (c.var.principal.kind !== 'account') return c.redirect('/settings')
+  const principal = demandOwnAccount(c.var.principal)
+  const { row, role } = principal.person
+  const { items, unavailableReason, availableAt } = passkeysOf(c)
+  return reply(
+    c,
+    {
+      username: row.username,
+      displayName: row.displayName,
+      email: row.email,
+      role: { name: role.name },
+      hasPassword: row.passwordHash !== null,
+      managesPassword: hasOwnSession(principal),
+      isOnlyAccount: listPeople(c.env.db).length === 1,
+      hasTotp: row.totpSecretSealed !== null,
+      passkeys: { items, unavailableReason, availableAt },
+      sessions: ownSessions(c).items,
+      now: iso(c.env.clock.now()),
+      ...said(c),
+    },
+    MePage,
+  )
+})
+
+/** Open to those who are held at the enrollment gate: it is the way through. */
+export const showTwoFactor = createHandlers(open('the account that asks, also at the enrollment gate'), (c) => {
+  const { person } = ownAccount(c)
+  if (person.row.totpSecretSealed !== null) return c.redirect('/me#two-factor')
+  return reply(
+    c,
+    {
+      ...offerTotp(c.env.random, person.row.username),
+      isRequired: isBound(person, c.env.settings.current()),
+      returnTo: returnPath(c),
+      problem: said(c).problem,
+    },
+    TwoFactorPage,
+  )
+})

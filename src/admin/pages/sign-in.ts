@@ -1,0 +1,97 @@
+/** `/login`, `/totp`, `/setup`, `/auth/pending`, `/confirm`: the pages on the way in; each sends on whoever is past it. */
+import type { Context } from 'hono'
+import { Confirm } from '../../../views/confirm.tsx'
+import { LoginPage, PendingPage, SetupPage, TotpPage } from '../../../views/sign-in.tsx'
+import { resolve } from '../../auth/resolve.ts'
+import type { AppEnv } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { open, signedIn } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { reply } from '../../http/reply.tsx'
+import { returnPath, withReturn } from '../../http/return-path.ts'
+import { guestPasswordHash } from '../../model/guest.ts'
+import { isAnyPasskey } from '../../model/passkeys.ts'
+import { hasPasswordAccount, passwordHolders } from '../../model/people.ts'
+import { said } from './said.ts'
+
+type Ctx = Context<AppEnv>
+
+/** An install without a password has nothing to sign in with: its first page is the setup. */
+export const showLogin = createHandlers(open('the way in'), (c) => {
+  const returnTo = returnPath(c)
+  const resolution = resolve(c)
+  if (resolution.kind === 'half') return c.redirect(withReturn('/totp', returnTo))
+  if (isSignedIn(resolution)) return c.redirect(returnTo)
+  if (!hasPasswordAccount(c.env.db)) return c.redirect(withReturn('/setup', returnTo))
+  const { code, problem, done } = said(c)
+  return reply(c, { ...waysIn(c, code), returnTo, problem, isGuestProblem: isGuest(code), done }, LoginPage)
+})
+
+const waysIn = ({ env: { db, settings } }: Ctx, code: string | null) => ({
+  usernameField:
+    passwordHolders(db).length === 1 && code !== 'username_required' ? ('hidden' as const) : ('shown' as const),
+  hasPasskeys: isAnyPasskey(db),
+  guests: !settings.current().guestAccessEnabled
+    ? ('refused' as const)
+    : guestPasswordHash(db) === null
+      ? ('welcome' as const)
+      : ('with-password' as const),
+})
+
+const isGuest = (code: string | null): boolean => code?.startsWith('guest_') ?? false
+
+type Resolved = ReturnType<typeof resolve>
+
+/** A guest may still become somebody. */
+const isSignedIn = (resolution: Resolved): boolean =>
+  resolution.kind === 'principal' && resolution.principal.kind === 'account'
+
+export const showTotp = createHandlers(open('the second factor of signing in'), (c) => {
+  const resolution = resolve(c)
+  const returnTo = returnPath(c)
+  if (resolution.kind !== 'half') return c.redirect(isSignedIn(resolution) ? returnTo : withReturn('/login', returnTo))
+  return reply(c, { username: resolution.person.row.username, returnTo, problem: said(c).problem }, TotpPage)
+})
+
+/** Behind a proxy the first password is the fallback, and set by somebody the proxy has let in (spec §5 Trusted-header 6). */
+export const showSetup = createHandlers(open('the first password'), (c) => {
+  const { db, env } = c.env
+  const returnTo = returnPath(c)
+  if (hasPasswordAccount(db)) return c.redirect(withReturn('/login', returnTo))
+  if (env.DASHBOARD_AUTH_MODE === 'disabled') throw new AppError('password_management_disabled')
+  const asksToken = env.DASHBOARD_AUTH_MODE === 'standard' && !c.var.isLocal
+  return reply(c, { asksToken, returnTo, problem: said(c).problem }, SetupPage)
+})
+
+/** Who was refused sees the name the proxy gives; who is not refused any more goes on. */
+export const showPending = createHandlers(open('refused identities'), (c) => {
+  const resolution = resolve(c)
+  const returnTo = returnPath(c)
+  if (resolution.kind !== 'nobody') return c.redirect(returnTo)
+  const { code, extra } = resolution.error
+  if (code !== 'identity_not_provisioned' && code !== 'account_disabled') throw resolution.error
+  return reply(
+    c,
+    {
+      reason: code === 'account_disabled' ? ('disabled' as const) : ('unknown' as const),
+      subject: String(extra.details?.subject ?? ''),
+      hasLocalLogin: hasPasswordAccount(c.env.db),
+      returnTo,
+    },
+    PendingPage,
+  )
+})
+
+/** For a browser without script, and for what a script does after it was refused. Throws `step_up_unavailable`. */
+export const showConfirm = createHandlers(signedIn(), (c) => {
+  const { principal } = c.var
+  const returnTo = returnPath(c)
+  if (principal.kind !== 'account') return c.redirect(returnTo)
+  if (principal.stepUpMethods.length === 0) throw new AppError('step_up_unavailable')
+  const { row } = principal.person
+  return reply(
+    c,
+    { methods: principal.stepUpMethods, username: row.username, returnTo, problem: said(c).problem },
+    Confirm,
+  )
+})

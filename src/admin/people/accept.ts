@@ -1,0 +1,83 @@
+/** `/api/dashboard-auth/invite`: for whoever holds a link, to look at what it offers and to take it. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { demandManaged } from '../../auth/own-account.ts'
+import { resolve } from '../../auth/resolve.ts'
+import { sessionView } from '../../auth/session-view.ts'
+import { signIn } from '../../auth/sign-in.ts'
+import type { AppEnv } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { body } from '../../http/body.ts'
+import { open } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { NewPassword } from '../../model/credentials.ts'
+import { acceptInvite, demandAcceptable, lookUpInvite, type OpenInvite } from '../../model/invites.ts'
+import type { Person } from '../../model/people.ts'
+import { DisplayName } from '../../model/people-input.ts'
+import { invitationView } from '../../model/people-view.ts'
+import { Username } from '../../model/usernames.ts'
+
+type Ctx = Context<AppEnv>
+
+const MAX_TOKEN = 256
+
+/** Throws `invite_not_found` for every dead link alike, `invite_rate_limited`. */
+export const showInvitation = createHandlers(open('whoever holds the link is asked to join'), (c) =>
+  c.json(invitationView(openInvitation(c, c.req.param('token') ?? ''))),
+)
+
+const Acceptance = z.strictObject({
+  token: z.string().max(MAX_TOKEN),
+  username: Username.optional(),
+  password: NewPassword,
+  displayName: DisplayName.optional(),
+})
+
+/**
+ * Sets the password and signs in. Throws `password_management_disabled`, `already_signed_in`, `invite_rate_limited`,
+ * `invite_not_found`, `username_locked`, `username_taken`.
+ */
+export const acceptInvitation = createHandlers(
+  open('the link is the right to come in', { audit: 'invite_accepted' }),
+  body(Acceptance),
+  async (c) => {
+    const { token, password, ...profile } = c.req.valid('json')
+    demandManaged(c)
+    demandNobody(c)
+    const invitation = openInvitation(c, token)
+    const username = profile.username ?? invitation.person.row.username
+    demandAcceptable(c.env.db, invitation, username)
+    const passwordHash = await c.env.passwords.hash(password)
+    const now = c.env.clock.now()
+    const resolution = signIn(c, {
+      person: named(invitation.person, username),
+      method: 'invite',
+      isComplete: true,
+      isConfirmed: true,
+      event: 'invite_accepted',
+      first: (tx) => acceptInvite(tx, { ...profile, token, username, passwordHash, now }),
+    })
+    return proceed(c, sessionView(c, resolution), '/dashboard')
+  },
+)
+
+/** A wrong token costs the client a try, so that nobody looks for a right one (spec §8). */
+export const openInvitation = (c: Ctx, token: string): OpenInvite => {
+  const { failures, db, clock } = c.env
+  const giveBack = failures.take(c.var.clientIp, 'invite_rate_limited')
+  const invitation = lookUpInvite(db, token.slice(0, MAX_TOKEN), clock.now())
+  giveBack()
+  return invitation
+}
+
+/** Throws `already_signed_in`: the link is for somebody else, or was taken a moment ago in this browser. */
+const demandNobody = (c: Ctx): void => {
+  const resolution = resolve(c)
+  const isSomebody =
+    resolution.kind === 'half' || (resolution.kind === 'principal' && resolution.principal.kind === 'account')
+  if (isSomebody) throw new AppError('already_signed_in')
+}
+
+/** As the audit log is to call them. */
+const named = (person: Person, username: string): Person => ({ ...person, row: { ...person.row, username } })

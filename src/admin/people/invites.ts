@@ -1,0 +1,47 @@
+/** `/api/dashboard-users`, where accounts are added: links that are shown once, and accounts that wait for the proxy. */
+import type { Context } from 'hono'
+import { commit } from '../../../db/commit.ts'
+import { invitedAt, newLinkAt } from '../../../views/people/invite.tsx'
+import type { AppEnv } from '../../bindings.ts'
+import { body } from '../../http/body.ts'
+import { requires } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { originForLinks } from '../../http/public-origin.ts'
+import { proceed, reply } from '../../http/reply.tsx'
+import { dropExpiredInvites, hasExpiredInvites, invitePerson, resendInvite, revokeInvite } from '../../model/invites.ts'
+import { NewPerson } from '../../model/people-input.ts'
+import { linkView, listInviteViews, userView } from '../../model/people-view.ts'
+import { idOf, manage, managing, peopleAfter } from './manage.ts'
+
+/** Answers with the link's token, once; an account that waits for an identity has none. */
+export const inviteUser = createHandlers(managing('users:manage', 'user_invited'), body(NewPerson), (c) => {
+  const { db, random, env } = c.env
+  const isProxyTrusted = env.DASHBOARD_AUTH_MODE === 'trusted_header'
+  const { person, link } = manage(c, 'users:manage', (tx, caller) =>
+    invitePerson(tx, c.req.valid('json'), { caller, random, isProxyTrusted }),
+  )
+  return reply(c, { user: userView(db, person), invite: link && linkView(link) }, invitedAt(originForLinks(c)), 201)
+})
+
+/** Those whose day is over are removed by this read (spec §3). */
+export const listInvitations = createHandlers(requires('users:manage'), (c) => {
+  purgeInvites(c)
+  return c.json(listInviteViews(c.env.db))
+})
+
+export const resendInvitation = createHandlers(managing('users:manage', 'invite_resent'), (c) => {
+  const { random } = c.env
+  const link = manage(c, 'users:manage', (tx, caller) => resendInvite(tx, idOf(c), { caller, random }))
+  return reply(c, linkView(link), newLinkAt(originForLinks(c)))
+})
+
+export const revokeInvitation = createHandlers(managing('users:manage', 'invite_revoked'), (c) => {
+  manage(c, 'users:manage', (tx, caller) => revokeInvite(tx, idOf(c), caller))
+  return proceed(c, null, peopleAfter('invite_revoked'))
+})
+
+export const purgeInvites = (c: Context<AppEnv>): void => {
+  const { db, clock } = c.env
+  const now = clock.now()
+  if (hasExpiredInvites(db, now)) commit(db, (tx) => dropExpiredInvites(tx, now))
+}

@@ -1,0 +1,53 @@
+/** `/api/auth-providers`: the ways to sign in, and what becomes of people the reverse proxy announces first. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import type { AppEnv } from '../../bindings.ts'
+import { body } from '../../http/body.ts'
+import { requires } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { isoOrNull } from '../../lib/iso.ts'
+import { getProvider, listProviders, type ProviderRow, updateProvider } from '../../model/auth-providers.ts'
+import { idOf, manage, managing, peopleAfter } from './manage.ts'
+
+const Patch = z.strictObject({
+  label: z.string().trim().min(1).max(128).optional(),
+  /** Slug or id; null: strangers are refused. */
+  unknownIdentityRoleId: z.string().trim().min(1).max(64).nullable().optional(),
+  linkByEmail: z.boolean().optional(),
+  idpMfaEnforced: z.boolean().optional(),
+})
+
+export const listAuthProviders = createHandlers(requires('security:write'), (c) =>
+  c.json(listProviders(c.env.db).map((row) => toProvider(c, row))),
+)
+
+export const editAuthProvider = createHandlers(managing('security:write', 'provider_updated'), body(Patch), (c) => {
+  const row = manage(c, 'security:write', (tx, caller) => updateProvider(tx, idOf(c), c.req.valid('json'), caller))
+  return proceed(c, toProvider(c, row), peopleAfter('provider_updated'))
+})
+
+/** The reverse proxy's, as the list has it. */
+export const proxyProvider = (c: Context<AppEnv>) => toProvider(c, getProvider(c.env.db))
+
+/** `active`: the authentication mode lets people in this way. */
+const toProvider = (c: Context<AppEnv>, row: ProviderRow) => {
+  const { DASHBOARD_AUTH_MODE: mode, DASHBOARD_AUTH_PROXY_HEADER: identityHeader } = c.env.env
+  const isProxy = row.kind === 'trusted_header'
+  return {
+    id: row.id,
+    kind: row.kind,
+    providerKey: 'default',
+    label: row.label,
+    enabled: true,
+    active: isProxy ? mode === 'trusted_header' : mode !== 'disabled',
+    unknownIdentityRoleId: row.unknownIdentityRoleId,
+    noMatchRoleId: null,
+    linkByEmail: row.linkByEmail,
+    skipRoleSync: false,
+    idpMfaEnforced: row.idpMfaEnforced,
+    config: isProxy ? { identityHeader } : {},
+    createdAt: isoOrNull(row.createdAt || null),
+    updatedAt: isoOrNull(row.updatedAt || null),
+  }
+}

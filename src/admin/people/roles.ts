@@ -1,0 +1,39 @@
+/** `/api/dashboard-roles`: what roles there are, what they hold, and the custom ones among them. */
+import { body } from '../../http/body.ts'
+import { requires } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { listRoleViews, permissionViews, roleView } from '../../model/people-roles-view.ts'
+import { cloneRole, createRole, deleteRole, editRole, NewRole, RoleClone, RolePatch } from '../../model/role-edit.ts'
+import { idOf, manage, managing, peopleAfter } from './manage.ts'
+
+/** For giving roles to people, and for editing them. */
+const readsRoles = requires('users:manage', { or: 'roles:manage' })
+
+export const listDashboardRoles = createHandlers(readsRoles, (c) => c.json(listRoleViews(c.env.db)))
+
+export const listPermissions = createHandlers(readsRoles, (c) => c.json(permissionViews()))
+
+export const addRole = createHandlers(managing('roles:manage', 'role_created'), body(NewRole), (c) => {
+  const { db, random } = c.env
+  const role = manage(c, 'roles:manage', (tx, caller) => createRole(tx, c.req.valid('json'), { caller, random }))
+  return proceed(c, roleView(db, role), peopleAfter('role_created'), 201)
+})
+
+export const copyRole = createHandlers(managing('roles:manage', 'role_created'), body(RoleClone), (c) => {
+  const { db, random } = c.env
+  const role = manage(c, 'roles:manage', (tx, caller) =>
+    cloneRole(tx, idOf(c), c.req.valid('json'), { caller, random }),
+  )
+  return proceed(c, roleView(db, role), peopleAfter('role_created'), 201)
+})
+
+export const changeRole = createHandlers(managing('roles:manage', 'role_updated'), body(RolePatch), (c) => {
+  const role = manage(c, 'roles:manage', (tx, caller) => editRole(tx, idOf(c), c.req.valid('json'), caller))
+  return proceed(c, roleView(c.env.db, role), peopleAfter('role_updated'))
+})
+
+export const removeRole = createHandlers(managing('roles:manage', 'role_deleted'), (c) => {
+  manage(c, 'roles:manage', (tx, caller) => deleteRole(tx, idOf(c), caller))
+  return proceed(c, null, peopleAfter('role_deleted'))
+})

@@ -1,0 +1,46 @@
+/** `/api/dashboard-users`: accounts as those see and change them who manage people. */
+import { body } from '../../http/body.ts'
+import { requires } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { proceed } from '../../http/reply.tsx'
+import { editPerson } from '../../model/people-edit.ts'
+import { PersonPatch } from '../../model/people-input.ts'
+import { deletePerson, resetTotp, restoreKeys, revokeSessions } from '../../model/people-removal.ts'
+import { listUsers, userView } from '../../model/people-view.ts'
+import { purgeInvites } from './invites.ts'
+import { idOf, manage, managing, peopleAfter } from './manage.ts'
+
+export const listDashboardUsers = createHandlers(requires('users:manage'), (c) => {
+  purgeInvites(c)
+  return c.json(listUsers(c.env.db))
+})
+
+const changeOf = ({ status }: PersonPatch) =>
+  status === 'disabled' ? 'user_disabled' : status === 'active' ? 'user_enabled' : 'user_updated'
+
+/** Role and state too; the rules stand at `editPerson`. */
+export const editDashboardUser = createHandlers(managing('users:manage', 'user_updated'), body(PersonPatch), (c) => {
+  const person = manage(c, 'users:manage', (tx, caller) => editPerson(tx, idOf(c), c.req.valid('json'), caller))
+  return proceed(c, userView(c.env.db, person), peopleAfter(changeOf(c.req.valid('json'))))
+})
+
+export const deleteDashboardUser = createHandlers(managing('users:manage', 'user_deleted'), (c) => {
+  manage(c, 'users:manage', (tx, caller) => deletePerson(tx, idOf(c), caller))
+  return proceed(c, null, peopleAfter('user_deleted'))
+})
+
+export const resetUserTotp = createHandlers(managing('users:manage', 'user_totp_reset'), (c) => {
+  manage(c, 'users:manage', (tx, caller) => resetTotp(tx, idOf(c), caller))
+  return proceed(c, { status: 'ok' }, peopleAfter('user_totp_reset'))
+})
+
+export const revokeUserSessions = createHandlers(managing('users:manage', 'user_sessions_revoked'), (c) => {
+  manage(c, 'users:manage', (tx, caller) => revokeSessions(tx, idOf(c), caller))
+  return proceed(c, { status: 'ok' }, peopleAfter('user_sessions_revoked'))
+})
+
+/** Exactly the keys that went down with the account. */
+export const reactivateUserKeys = createHandlers(managing('users:manage', 'user_keys_reactivated'), (c) => {
+  const reactivated = manage(c, 'users:manage', (tx, caller) => restoreKeys(tx, idOf(c), caller))
+  return proceed(c, { reactivated }, peopleAfter('user_keys_reactivated'))
+})

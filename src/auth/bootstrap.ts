@@ -1,0 +1,59 @@
+/** The bootstrap token at work: made when an install has no password, shown in the log, asked for from another machine. */
+import type { Context } from 'hono'
+import { commit, type Tx } from '../../db/commit.ts'
+import type { AppEnv, Bindings } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import {
+  dropBootstrapToken,
+  hasBootstrapToken,
+  isBootstrapToken,
+  rotateBootstrapToken,
+  spendBootstrapToken,
+  storeBootstrapToken,
+} from '../model/bootstrap-token.ts'
+import { hasPasswordAccount } from '../model/people.ts'
+import { attempt } from './attempt.ts'
+
+type Reached = Pick<Bindings, 'db' | 'env' | 'random' | 'clock' | 'log'>
+
+/**
+ * At start: while nobody has a password there is a token, the environment's or a new one that the log shows. Only its hash
+ * is stored, so each start without a password shows another one. Behind a proxy and without authentication there is none.
+ */
+export const prepareBootstrapToken = (reached: Reached): void => {
+  const { db, env, random, clock } = reached
+  if (env.DASHBOARD_AUTH_MODE !== 'standard' || hasPasswordAccount(db)) return
+  const given = env.DASHBOARD_BOOTSTRAP_TOKEN
+  const actor = { id: 'system', method: null, address: null, at: clock.now() }
+  if (given !== undefined) commit(db, (tx) => storeBootstrapToken(tx, given))
+  else
+    showBootstrapToken(
+      reached,
+      commit(db, (tx) => rotateBootstrapToken(tx, { random, actor })),
+    )
+}
+
+/** The one time the token can be read. */
+export const showBootstrapToken = ({ log }: Pick<Reached, 'log'>, token: string): void =>
+  log.warn(
+    'no password is set: to set the first one from another machine, open /setup there and enter this bootstrap token',
+    { bootstrap: token },
+  )
+
+/**
+ * Whether this request may set the first password: somebody on this machine always, from another one who has the token.
+ * Returns what uses the token up, for the commit that stores the password. Throws `bootstrap_required` without a token,
+ * `bootstrap_unavailable` when there is none to give, `invalid_bootstrap_token`, `password_rate_limited`.
+ */
+export const demandBootstrap = async (c: Context<AppEnv>, token: string | undefined): Promise<(tx: Tx) => void> => {
+  const { db } = c.env
+  if (c.var.isLocal) return dropBootstrapToken
+  if (!hasBootstrapToken(db)) throw new AppError('bootstrap_unavailable')
+  if (!token) throw new AppError('bootstrap_required')
+  await attempt(c, { limited: 'password_rate_limited', method: 'bootstrap_token', target: null }, () => {
+    if (!isBootstrapToken(db, token)) throw new AppError('invalid_bootstrap_token')
+  })
+  return (tx) => {
+    if (!spendBootstrapToken(tx, token)) throw new AppError('invalid_bootstrap_token')
+  }
+}

@@ -1,0 +1,79 @@
+/** How often a client may be wrong about a secret: eight times a minute, over all routes that check one (spec §8). */
+import { AppError, type Code } from '../errors.ts'
+import { normaliseIp } from '../lib/cidr.ts'
+import type { Clock } from '../lib/clock.ts'
+
+const TRIES = 8
+const WINDOW_MS = 60_000
+/** Addresses are cheap to come by; those that were wrong longest ago are forgotten first. */
+const MAX_CLIENTS = 10_000
+
+/**
+ * A try is taken before the secret is looked at and given back when it was right, so of a hundred parallel guesses eight
+ * are looked at. A success gives back no try but its own.
+ */
+export class FailureBudget {
+  readonly #clock: Pick<Clock, 'monotonic'>
+  /** Client → when its tries were taken, oldest first. */
+  readonly #tries = new Map<string, number[]>()
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock
+  }
+
+  /** Returns what gives this try back. Throws `code`, a 429 with the time until the next try. */
+  take(clientIp: string | null, code: Code): () => void {
+    const client = clientOf(clientIp)
+    const now = this.#clock.monotonic()
+    const recent = this.#recent(client, now)
+    const oldest = recent[0]
+    if (recent.length >= TRIES && oldest !== undefined)
+      throw new AppError(code, { retryAfterSeconds: Math.max(1, Math.ceil((oldest + WINDOW_MS - now) / 1000)) })
+    recent.push(now)
+    this.#remember(client, recent)
+    return () => this.#giveBack(client, now)
+  }
+
+  /** For what is counted without being refused: takes a try that is not given back. False: there was none left. */
+  spend(clientIp: string | null): boolean {
+    const client = clientOf(clientIp)
+    const now = this.#clock.monotonic()
+    const recent = this.#recent(client, now)
+    if (recent.length >= TRIES) return false
+    this.#remember(client, [...recent, now])
+    return true
+  }
+
+  #recent(client: string, now: number): number[] {
+    return (this.#tries.get(client) ?? []).filter((at) => now - at < WINDOW_MS)
+  }
+
+  #remember(client: string, tries: number[]): void {
+    this.#tries.delete(client)
+    this.#tries.set(client, tries)
+    if (this.#tries.size <= MAX_CLIENTS) return
+    const [oldest] = this.#tries.keys()
+    if (oldest !== undefined) this.#tries.delete(oldest)
+  }
+
+  #giveBack(client: string, at: number): void {
+    const tries = this.#tries.get(client)
+    const index = tries?.indexOf(at) ?? -1
+    if (index !== -1) tries?.splice(index, 1)
+  }
+}
+
+/** One person has a whole /64 of IPv6 addresses, and all clients that cannot be told apart are one. */
+const clientOf = (ip: string | null): string => {
+  const address = ip === null ? null : normaliseIp(ip)
+  if (address === null) return 'unknown'
+  return address.includes(':') ? expanded(address).slice(0, 4).join(':') : address
+}
+
+const expanded = (address: string): string[] => {
+  const [head = '', tail] = address.split('::')
+  const left = head === '' ? [] : head.split(':')
+  const right = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? 0 : 8 - left.length - right.length
+  return [...left, ...Array.from({ length: zeros }, () => '0'), ...right].map((part) => part.replace(/^0+(?=.)/, ''))
+}

@@ -1,0 +1,52 @@
+/** People whom a reverse proxy announces by a header: found, taken in, or refused (spec §5, trusted-header mode). */
+import type { Context } from 'hono'
+import { commit } from '../../db/commit.ts'
+import type { AppEnv } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { anyContains, normaliseIp } from '../lib/cidr.ts'
+import { admitIdentity, isAdmissible, isSightingDue, MAX_SUBJECT, noteSighting } from '../model/admit-identity.ts'
+import { append } from '../model/audit.ts'
+import { findByIdentity, type Person } from '../model/people.ts'
+
+type Ctx = Context<AppEnv>
+
+/** The name the proxy gives, trimmed and in lower case; null without one, and from anybody who is not a trusted proxy. */
+export const proxySubject = (c: Ctx): string | null => {
+  const { FIREWALL_TRUSTED_PROXY_CIDRS, DASHBOARD_AUTH_PROXY_HEADER } = c.env.env
+  const peer = normaliseIp(c.var.peer ?? '')
+  if (peer === null || !anyContains(FIREWALL_TRUSTED_PROXY_CIDRS, peer)) return null
+  return c.req.header(DASHBOARD_AUTH_PROXY_HEADER)?.trim().toLowerCase() || null
+}
+
+/** The account behind the name, made on first sight where the provider takes strangers in; else why not. */
+export const identify = (c: Ctx, subject: string): Person | AppError => {
+  const { db, clock } = c.env
+  const person = findByIdentity(db, subject) ?? admit(c, subject)
+  if (!person || person.row.status === 'invited')
+    return new AppError('identity_not_provisioned', { details: { subject } })
+  if (person.row.status === 'disabled') return new AppError('account_disabled', { details: { subject } })
+  const now = clock.now()
+  if (isSightingDue(db, subject, now)) commit(db, (tx) => noteSighting(tx, subject, now))
+  return person
+}
+
+/**
+ * Writes down that somebody the proxy announced was turned away, at most eight times a minute and client: their browser goes
+ * on asking, and the log is for finding out whom to add.
+ */
+export const recordRefusal = (c: Ctx, subject: string, { code }: AppError): void => {
+  const { db, clock, refusals } = c.env
+  if (!refusals.spend(c.var.clientIp)) return
+  const target = findByIdentity(db, subject)?.row.id ?? null
+  const reason = code === 'account_disabled' ? code : 'unknown_identity'
+  const actor = { id: target ?? 'anonymous', method: 'trusted_header', address: c.var.clientIp, at: clock.now() }
+  const details = { method: 'trusted_header', reason, subject: subject.slice(0, MAX_SUBJECT) }
+  commit(db, (tx) => append(tx, actor, 'login_failed', { target, details }))
+}
+
+const admit = (c: Ctx, subject: string): Person | null => {
+  const { db, random, clock } = c.env
+  if (!isAdmissible(db, subject)) return null
+  const arrival = { random, address: c.var.clientIp, now: clock.now() }
+  return commit(db, (tx) => admitIdentity(tx, subject, arrival))
+}

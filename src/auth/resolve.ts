@@ -1,0 +1,128 @@
+/** Turns a request into a principal, the one way there is: what may be done and what the session says both come from here. */
+import type { Context } from 'hono'
+import type { AppEnv } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { guestPasswordHash } from '../model/guest.ts'
+import { findPerson, hasPasskey, hasPasswordAccount, type Person } from '../model/people.ts'
+import { isAdminLevel, PRESETS } from '../model/permissions.ts'
+import { findSession, type SessionRow, type SignInMethod } from '../model/sessions.ts'
+import type { Settings } from '../settings/schema.ts'
+import { identify, proxySubject, recordRefusal } from './identity.ts'
+import { type AccountPrincipal, BOOTSTRAP, type Principal, type StepUpMethod, UNGUARDED } from './principal.ts'
+import { readSessionToken } from './session-cookie.ts'
+
+type Ctx = Context<AppEnv>
+
+export type Resolution =
+  | { kind: 'principal'; principal: Principal; mustEnroll: boolean }
+  /** The password was right and the second factor is still to come. */
+  | { kind: 'half'; session: SessionRow; person: Person }
+  | { kind: 'nobody'; error: AppError }
+
+/** Who is asking. The order is that of the interface: mode, proxy identity, cookie, empty install, guest (§5). */
+export const resolve = (c: Ctx): Resolution => {
+  const { DASHBOARD_AUTH_MODE: mode } = c.env.env
+  if (mode === 'disabled') return principal(UNGUARDED)
+  const cookie = fromCookie(c)
+  const local = isMereConfirmation(cookie) ? null : cookie
+  if (mode === 'standard') return local ?? withoutCookie(c)
+  const subject = proxySubject(c)
+  if (subject === null) return local ?? fallback(c)
+  const identified = identify(c, subject)
+  if (identified instanceof AppError) return local ?? refused(c, subject, identified)
+  return resolveAccount(c, identified, { method: 'trusted_header', session: confirmationOf(cookie, identified) })
+}
+
+/** The principal, or what stands in its way. Throws the 401 of the case, `totp_required`, `totp_enrollment_required`. */
+export const resolvePrincipal = (c: Ctx): Principal => {
+  const resolution = resolve(c)
+  if (resolution.kind === 'nobody') throw resolution.error
+  if (resolution.kind === 'half') throw new AppError('totp_required')
+  if (resolution.mustEnroll) throw new AppError('totp_enrollment_required')
+  return resolution.principal
+}
+
+const principal = (who: Principal): Resolution => ({ kind: 'principal', principal: who, mustEnroll: false })
+const nobody = (error: AppError): Resolution => ({ kind: 'nobody', error })
+
+const refused = (c: Ctx, subject: string, error: AppError): Resolution => {
+  recordRefusal(c, subject, error)
+  return nobody(error)
+}
+
+const fromCookie = (c: Ctx): Resolution | null => {
+  const { db, clock, settings } = c.env
+  const token = readSessionToken(c)
+  const session = token === null ? null : findSession(db, token, clock.now())
+  if (!session) return null
+  if (session.userId === null) return settings.current().guestAccessEnabled ? principal(guest(session)) : null
+  const person = findPerson(db, session.userId)
+  if (person?.row.status !== 'active') return null
+  if (!session.isComplete) return { kind: 'half', session, person }
+  return resolveAccount(c, person, { method: session.method, session })
+}
+
+interface SignedIn {
+  method: SignInMethod
+  session: SessionRow | null
+}
+
+/** Somebody with an account, as they are signed in. */
+export const resolveAccount = (c: Ctx, person: Person, { method, session }: SignedIn): Resolution => ({
+  kind: 'principal',
+  principal: {
+    kind: 'account',
+    id: person.row.id,
+    grants: person.role.grants,
+    person,
+    method,
+    session,
+    stepUpMethods: stepUpMethodsOf(c, person),
+  } satisfies AccountPrincipal,
+  mustEnroll: isBound(person, c.env.settings.current()) && person.row.totpSecretSealed === null,
+})
+
+/** It holds when somebody confirmed whom the proxy announces; without the proxy it lets nobody in. */
+const isMereConfirmation = (cookie: Resolution | null): boolean =>
+  cookie?.kind === 'principal' &&
+  cookie.principal.kind === 'account' &&
+  cookie.principal.session?.method === 'trusted_header'
+
+/** A two-factor requirement binds accounts with a password (spec §5 Signing in 6). */
+export const isBound = ({ row, role }: Person, settings: Readonly<Settings>): boolean =>
+  row.passwordHash !== null &&
+  (settings.totpRequiredOnLogin || (settings.totpRequiredForAdminRole && isAdminLevel(role.grants)))
+
+const stepUpMethodsOf = (c: Ctx, { row }: Person): StepUpMethod[] => [
+  ...(row.passwordHash === null ? [] : (['password'] as const)),
+  ...(row.totpSecretSealed === null ? [] : (['totp'] as const)),
+  ...(hasPasskey(c.env.db, row.id) ? (['passkey'] as const) : []),
+]
+
+/** The proxy signs people in anew with every request; a cookie of the same person says when they last confirmed. */
+const confirmationOf = (cookie: Resolution | null, person: Person): SessionRow | null =>
+  cookie?.kind === 'principal' && cookie.principal.kind === 'account' && cookie.principal.id === person.row.id
+    ? cookie.principal.session
+    : null
+
+/** Somebody who has just come in as a guest. */
+export const guestOf = (session: SessionRow): Resolution => principal(guest(session))
+
+const guest = (session: SessionRow | null): Principal => ({
+  kind: 'guest',
+  id: 'guest',
+  grants: PRESETS.guest,
+  session,
+})
+
+/** Behind a proxy nobody comes in unannounced, unless by a password of ours (spec §5 Trusted-header 1). */
+const fallback = (c: Ctx): Resolution =>
+  nobody(new AppError('proxy_auth_required', { details: { fallback: hasPasswordAccount(c.env.db) } }))
+
+const withoutCookie = (c: Ctx): Resolution => {
+  const { db, settings } = c.env
+  const isEmpty = !hasPasswordAccount(db)
+  if (isEmpty && c.var.isLocal) return principal(BOOTSTRAP)
+  if (settings.current().guestAccessEnabled && guestPasswordHash(db) === null) return principal(guest(null))
+  return nobody(new AppError(isEmpty ? 'bootstrap_required' : 'authentication_required'))
+}

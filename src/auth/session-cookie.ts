@@ -1,0 +1,42 @@
+/** The cookie that names a session: 32 random bytes, out of the reach of scripts and of other sites (decisions §4). */
+import type { Context } from 'hono'
+import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
+import type { AppEnv } from '../bindings.ts'
+import { anyContains, normaliseIp } from '../lib/cidr.ts'
+
+const NAME = 'sluice_session'
+
+type Ctx = Context<AppEnv>
+
+export const readSessionToken = (c: Ctx): string | null =>
+  getCookie(c, NAME, 'host') ?? (isHttps(c) ? null : (getCookie(c, NAME) ?? null))
+
+/** `expiresAt` is ms since epoch. */
+export const writeSessionToken = (c: Ctx, token: string, expiresAt: number): void =>
+  setCookie(c, NAME, token, {
+    ...attributesOf(c),
+    httpOnly: true,
+    sameSite: 'Lax',
+    path: '/',
+    maxAge: Math.max(0, Math.ceil((expiresAt - c.env.clock.now()) / 1000)),
+  })
+
+export const clearSessionToken = (c: Ctx): void => {
+  deleteCookie(c, NAME, { ...attributesOf(c), path: '/' })
+}
+
+/** The prefix makes browsers refuse the cookie from anybody but this host over TLS (RFC 6265bis §4.1.3.2). */
+const attributesOf = (c: Ctx) => (isHttps(c) ? ({ secure: true, prefix: 'host' } as const) : {})
+
+/** As the browser sees it: TLS here, or at a proxy that is trusted to say so. */
+export const isHttps = (c: Ctx): boolean => {
+  if (new URL(c.req.url).protocol === 'https:') return true
+  const { FIREWALL_TRUST_PROXY_HEADERS, FIREWALL_TRUSTED_PROXY_CIDRS } = c.env.env
+  if (!FIREWALL_TRUST_PROXY_HEADERS) return false
+  const peer = normaliseIp(c.var.peer ?? '')
+  return (
+    peer !== null &&
+    anyContains(FIREWALL_TRUSTED_PROXY_CIDRS, peer) &&
+    c.req.header('x-forwarded-proto')?.toLowerCase() === 'https'
+  )
+}

@@ -1,0 +1,135 @@
+/** The session response: what the resolver found out about a request, in the words of the interface (dashboard API §1.1). */
+import type { Context } from 'hono'
+import type { AppEnv } from '../bindings.ts'
+import { iso } from '../lib/iso.ts'
+import { getProvider } from '../model/auth-providers.ts'
+import { hasBootstrapToken } from '../model/bootstrap-token.ts'
+import { grantableRoles } from '../model/delegation.ts'
+import { guestPasswordHash } from '../model/guest.ts'
+import { hasPasswordAccount, listPeople, type Person, passwordHolders } from '../model/people.ts'
+import { roleReferenceView } from '../model/people-view.ts'
+import { grantNames, holds } from '../model/permissions.ts'
+import { ADMIN_ROLE_ID, listRoles } from '../model/roles.ts'
+import { type SignInMethod, STEP_UP_MS } from '../model/sessions.ts'
+import { hasOwnSession } from './own-account.ts'
+import type { Principal } from './principal.ts'
+import type { Resolution } from './resolve.ts'
+
+type Ctx = Context<AppEnv>
+
+export const sessionView = (c: Ctx, resolution: Resolution) => {
+  const principal = resolution.kind === 'principal' && !resolution.mustEnroll ? resolution.principal : null
+  return {
+    authenticated: principal !== null,
+    ...methodsView(c),
+    ...stateView(resolution),
+    role: principal !== null && principal.kind !== 'guest' ? ('admin' as const) : ('guest' as const),
+    permissions: principal === null ? [] : grantNames(principal.grants),
+    login: loginView(c, resolution),
+    stepUp: stepUpView(principal, c.env.clock.now()),
+    accessSummary: principal !== null && holds(principal.grants, 'users:manage') ? accessSummary(c) : null,
+    assignableRoleIds:
+      principal?.kind === 'account' ? grantableRoles(c.env.db, principal.person).map(({ id }) => id) : [],
+  }
+}
+export type SessionView = ReturnType<typeof sessionView>
+
+/** What this install offers, the same for everybody who asks from the same place. */
+const methodsView = ({ env: { db, env, settings }, var: { isLocal } }: Ctx) => {
+  const mode = env.DASHBOARD_AUTH_MODE
+  const hasPassword = hasPasswordAccount(db)
+  const { guestAccessEnabled } = settings.current()
+  return {
+    authMode: mode,
+    passwordRequired: mode !== 'disabled' && hasPassword,
+    passwordManagementEnabled: mode !== 'disabled',
+    bootstrapRequired: mode === 'standard' && !hasPassword && !isLocal,
+    bootstrapTokenConfigured: hasBootstrapToken(db),
+    guestAccessEnabled,
+    guestPasswordRequired: guestAccessEnabled && guestPasswordHash(db) !== null,
+  }
+}
+
+const stateView = (resolution: Resolution) => {
+  const { person, method } = subjectOf(resolution)
+  const principal = resolution.kind === 'principal' ? resolution.principal : null
+  return {
+    authMethod: method,
+    passwordSessionActive: principal?.kind === 'account' && hasOwnSession(principal),
+    /** The second factor that this session still lacks, not the setting of that name. */
+    totpRequiredOnLogin: resolution.kind === 'half',
+    totpConfigured: person !== null && person.row.totpSecretSealed !== null,
+    totpEnrollmentRequired: resolution.kind === 'principal' && resolution.mustEnroll,
+    mustChangePassword: false,
+    user: person && userView(person),
+  }
+}
+
+type Method = Exclude<SignInMethod, 'invite'> | 'disabled' | 'local_bootstrap'
+
+const subjectOf = (resolution: Resolution): { person: Person | null; method: Method | null } => {
+  if (resolution.kind === 'nobody') return { person: null, method: null }
+  if (resolution.kind === 'half') return { person: resolution.person, method: methodName(resolution.session.method) }
+  const { principal } = resolution
+  return principal.kind === 'account'
+    ? { person: principal.person, method: methodName(principal.method) }
+    : { person: null, method: principal.kind }
+}
+
+/** Who accepted an invite has chosen a password with it. */
+export const methodName = (method: SignInMethod): Exclude<SignInMethod, 'invite'> =>
+  method === 'invite' ? 'password' : method
+
+const userView = ({ row: { id, username, displayName }, role }: Person) => ({
+  id,
+  username,
+  displayName,
+  role: roleReferenceView(role),
+})
+
+/** Hints for the sign-in page; they name nobody. The interface writes one name in two ways, clients read either. */
+const loginView = ({ env: { db, env } }: Ctx, resolution: Resolution) => {
+  const usernameField = passwordHolders(db).length === 1 ? ('hidden' as const) : ('shown' as const)
+  const isBehindProxy = env.DASHBOARD_AUTH_MODE === 'trusted_header'
+  const provider = (kind: 'password' | 'trusted_header', label: string) => ({
+    kind,
+    providerKey: 'default',
+    label,
+    loginUrl: null,
+  })
+  return {
+    usernameField,
+    username_field: usernameField,
+    providers: [
+      ...(env.DASHBOARD_AUTH_MODE !== 'disabled' ? [provider('password', 'Password')] : []),
+      ...(isBehindProxy ? [provider('trusted_header', getProvider(db).label)] : []),
+    ],
+    pendingIdentity:
+      resolution.kind === 'nobody' &&
+      (resolution.error.code === 'identity_not_provisioned' || resolution.error.code === 'account_disabled'),
+  }
+}
+
+/** null unless the account confirmed within the last five minutes. */
+const stepUpView = (principal: Principal | null, now: number) => {
+  if (principal?.kind !== 'account') return null
+  const until = principal.session?.confirmedUntil ?? 0
+  if (until <= now) return null
+  return { verifiedAt: iso(until - STEP_UP_MS), expiresAt: iso(until), methods: principal.stepUpMethods }
+}
+
+/** How many people there are, for those who manage them. */
+const accessSummary = ({ env: { db, env } }: Ctx) => {
+  const people = listPeople(db).map(({ row }) => row)
+  const count = (status: string) => people.filter((row) => row.status === status).length
+  return {
+    usersTotal: people.length,
+    usersActive: count('active'),
+    usersInvited: count('invited'),
+    usersDisabled: count('disabled'),
+    pendingInvites: count('invited'),
+    nonAdminUsers: people.filter(({ roleId }) => roleId !== ADMIN_ROLE_ID).length,
+    customRoles: listRoles(db).filter(({ kind }) => kind === 'custom').length,
+    providersEnabled: ['password', ...(env.DASHBOARD_AUTH_MODE === 'trusted_header' ? ['trusted_header'] : [])],
+  }
+}

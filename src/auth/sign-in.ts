@@ -1,0 +1,165 @@
+/** Opens, completes and confirms the session of this browser: a row, its cookie and the audit row, in one commit. */
+import { eq } from 'drizzle-orm'
+import type { Context } from 'hono'
+import { commit, notice, type Tx } from '../../db/commit.ts'
+import { users } from '../../db/schema/people.ts'
+import type { AppEnv } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { type Actor, type AuditEvent, append } from '../model/audit.ts'
+import { guestPasswordHash } from '../model/guest.ts'
+import { findPerson, type Person } from '../model/people.ts'
+import {
+  createSession,
+  endSession,
+  findSession,
+  type NewSession,
+  rotateSession,
+  type SessionRow,
+  type SignInMethod,
+  STEP_UP_MS,
+} from '../model/sessions.ts'
+import type { AccountPrincipal } from './principal.ts'
+import { type Resolution, resolveAccount } from './resolve.ts'
+import { readSessionToken, writeSessionToken } from './session-cookie.ts'
+
+/** For finding the phone; a password alone must not stay good for guessing codes. */
+const HALF_SESSION_MS = 10 * 60_000
+
+type Ctx = Context<AppEnv>
+
+export interface SignIn {
+  person: Person
+  method: SignInMethod
+  /** False while the second factor is still to come. */
+  isComplete: boolean
+  /** Whether every factor the person holds was shown: that counts as a confirmation (spec §3, step-up). */
+  isConfirmed: boolean
+  /** `login_success` unless another event tells what happened. */
+  event?: AuditEvent
+  /** Runs first in the same commit; what it throws undoes everything. */
+  first?: (tx: Tx) => void
+}
+
+/**
+ * Signs the person in on this browser, which is signed out of what it was signed in to. Returns who asks from now on: the
+ * request itself still carries no cookie.
+ */
+export const signIn = (c: Ctx, { person, method, isComplete, isConfirmed, event, first }: SignIn): Resolution => {
+  const { db, random } = c.env
+  const draft = { ...draftSession(c, isComplete), userId: person.row.id, method, isComplete }
+  const { row, token } = commit(db, (tx) => {
+    first?.(tx)
+    dropSessionOfCookie(c, tx)
+    const made = createSession(tx, random, { ...draft, isConfirmed: isComplete && isConfirmed })
+    if (isComplete) noteSignIn(tx, person, draft)
+    if (isComplete || event)
+      append(tx, actorFor(c, person, method), event ?? 'login_success', { target: person.row.id, details: { method } })
+    return made
+  })
+  writeSessionToken(c, token, row.expiresAt)
+  const current = findPerson(db, person.row.id) ?? person
+  return isComplete
+    ? resolveAccount(c, current, { method, session: row })
+    : { kind: 'half', session: row, person: current }
+}
+
+/**
+ * The second factor of a half session was right: a whole session with a new token takes its place. Throws `totp_required`
+ * when another request has completed it already.
+ */
+export const completeSession = (c: Ctx, half: SessionRow, person: Person, first: (tx: Tx) => void): Resolution => {
+  const draft = { ...draftSession(c, true), userId: person.row.id, method: 'totp' as const, isComplete: true }
+  const { row, token } = commit(c.env.db, (tx) => {
+    first(tx)
+    if (!endSession(tx, half.id, person.row.id)) throw new AppError('totp_required')
+    noteSignIn(tx, person, draft)
+    append(tx, actorFor(c, person, 'totp'), 'login_success', { target: person.row.id, details: { method: 'totp' } })
+    return createSession(tx, c.env.random, { ...draft, isConfirmed: true })
+  })
+  writeSessionToken(c, token, row.expiresAt)
+  return resolveAccount(c, person, { method: 'totp', session: row })
+}
+
+/**
+ * Lets a guest in on this browser, who knew the password of `hash`. Returns the session, whose cookie is written. Throws
+ * `invalid_credentials` when the guest password has changed meanwhile.
+ */
+export const admitGuest = (c: Ctx, hash: string): SessionRow => {
+  const draft = { ...draftSession(c, true), userId: null, method: 'guest' as const, isComplete: true }
+  const { row, token } = commit(c.env.db, (tx) => {
+    if (guestPasswordHash(tx) !== hash) throw new AppError('invalid_credentials')
+    dropSessionOfCookie(c, tx)
+    const actor = { id: 'guest', method: 'guest', address: draft.address, at: draft.now }
+    append(tx, actor, 'login_success', { details: { method: 'guest' } })
+    return createSession(tx, c.env.random, { ...draft, isConfirmed: false })
+  })
+  writeSessionToken(c, token, row.expiresAt)
+  return row
+}
+
+const draftSession = (c: Ctx, isComplete: boolean): Pick<NewSession, 'now' | 'expiresAt' | 'address' | 'userAgent'> => {
+  const now = c.env.clock.now()
+  const ttlMs = isComplete ? c.env.settings.current().dashboardSessionTtlSeconds * 1000 : HALF_SESSION_MS
+  return { now, expiresAt: now + ttlMs, address: c.var.clientIp, userAgent: c.req.header('user-agent') ?? null }
+}
+
+/** Ends the session this browser came with. Returns it; null when it had none. */
+export const dropSessionOfCookie = (c: Ctx, tx: Tx): SessionRow | null => {
+  const token = readSessionToken(c)
+  const session = token === null ? null : findSession(tx, token, c.env.clock.now())
+  if (session) endSession(tx, session.id, session.userId)
+  return session
+}
+
+/**
+ * Notes a confirmation (spec §5, step-up). Somebody the proxy announces has no session yet and gets one to hold it.
+ * Returns until when it holds, in ms since epoch.
+ */
+export const confirm = (c: Ctx, principal: AccountPrincipal, { methods, first }: Confirmation): number => {
+  const { db, random, clock } = c.env
+  const now = clock.now()
+  const confirmedUntil = now + STEP_UP_MS
+  const { token, expiresAt } = commit(db, (tx) => {
+    first?.(tx)
+    append(tx, actorFor(c, principal.person, principal.method), 'step_up_verified', {
+      target: principal.id,
+      details: { methods },
+    })
+    if (principal.session)
+      return {
+        token: rotateSession(tx, random, principal.session.id, { confirmedUntil }),
+        expiresAt: principal.session.expiresAt,
+      }
+    const { row, token } = createSession(tx, random, {
+      ...draftSession(c, true),
+      userId: principal.id,
+      method: 'trusted_header',
+      isComplete: true,
+      isConfirmed: true,
+      expiresAt: confirmedUntil,
+    })
+    return { token, expiresAt: row.expiresAt }
+  })
+  writeSessionToken(c, token, expiresAt)
+  return confirmedUntil
+}
+
+export interface Confirmation {
+  methods: readonly string[]
+  /** Runs first in the same commit. */
+  first?: (tx: Tx) => void
+}
+
+export const actorFor = (c: Ctx, { row, role }: Person, method: string): Actor => ({
+  id: row.id,
+  name: row.username,
+  role: role.slug,
+  method,
+  address: c.var.clientIp,
+  at: c.env.clock.now(),
+})
+
+const noteSignIn = (tx: Tx, { row }: Person, { method, now }: Pick<NewSession, 'method' | 'now'>): void => {
+  tx.update(users).set({ lastLoginAt: now, lastLoginMethod: method }).where(eq(users.id, row.id)).run()
+  notice(tx, 'people')
+}

@@ -1,0 +1,55 @@
+/** Authenticator codes (RFC 6238): offering a secret, and telling which step of time a code belongs to. */
+import { Secret, TOTP } from 'otpauth'
+import { renderSVG } from 'uqr'
+import type { Random } from '../lib/random.ts'
+import type { Sealer } from '../lib/seal.ts'
+import { totpContext } from '../model/credentials.ts'
+import type { UserRow } from '../model/people.ts'
+
+const ISSUER = 'Sluice'
+const SECRET_BYTES = 20
+/** What authenticator apps assume unless told, and some whatever they are told. */
+const PARAMETERS = { algorithm: 'SHA1', digits: 6, period: 30 } as const
+/** Steps before and after the present one that count, too: clocks differ. */
+const WINDOW = 1
+
+/** Base32, as `offerTotp` makes it. */
+export const TOTP_SECRET = /^[A-Z2-7]{32}$/
+
+export interface TotpOffer {
+  secret: string
+  otpauthUri: string
+  /** For an `img`; the SVG itself is `qrSvg(otpauthUri)`. */
+  qrSvgDataUri: string
+}
+
+/** A new secret for an authenticator. Nothing is stored until a code proves that it arrived. */
+export const offerTotp = (random: Random, username: string): TotpOffer => {
+  const secret = new Secret({ buffer: random.bytes(SECRET_BYTES).buffer })
+  const otpauthUri = new TOTP({ ...PARAMETERS, issuer: ISSUER, label: username, secret }).toString()
+  return {
+    secret: secret.base32,
+    otpauthUri,
+    qrSvgDataUri: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(qrSvg(otpauthUri))}`,
+  }
+}
+
+export const qrSvg = (text: string): string => renderSVG(text, { ecc: 'M', border: 2 })
+
+/** The step of time, counted from the epoch, whose code this is; null for a wrong one. Blanks in the code do not count. */
+export const stepOfCode = (secret: string, code: string, now: number): number | null => {
+  const token = code.replace(/\s/g, '')
+  if (!/^\d{6}$/.test(token)) return null
+  const delta = TOTP.validate({
+    ...PARAMETERS,
+    token,
+    secret: Secret.fromBase32(secret),
+    timestamp: now,
+    window: WINDOW,
+  })
+  return delta === null ? null : TOTP.counter({ period: PARAMETERS.period, timestamp: now }) + delta
+}
+
+/** The same for the secret somebody has set up; null also when there is none. */
+export const stepOfTheirCode = (sealer: Sealer, row: UserRow, { code, now }: { code: string; now: number }) =>
+  row.totpSecretSealed === null ? null : stepOfCode(sealer.open(row.totpSecretSealed, totpContext(row.id)), code, now)

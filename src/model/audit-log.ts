@@ -1,0 +1,137 @@
+/** The audit log as it is read and forgotten: filters, pages, and purges that leave an anchor in the chain. */
+import { and, asc, desc, eq, gte, like, lt, lte, min, ne, notLike, type SQL, sql } from 'drizzle-orm'
+import { z } from 'zod'
+import type { Db, Tx } from '../../db/commit.ts'
+import { auditLogs } from '../../db/schema/system.ts'
+import { iso } from '../lib/iso.ts'
+import { append } from './audit.ts'
+import { type AuditRow, shortenChain } from './audit-chain.ts'
+import type { PurgeAnchor } from './audit-verify.ts'
+import { Moment } from './request-log-query.ts'
+
+/** What a target is, by how its id begins; firewall entries are their own names. */
+const TARGET_PREFIXES = {
+  user: 'usr_',
+  role: 'role_',
+  provider: 'idp_',
+  passkey: 'pky_',
+  session: 'ses_',
+  account: 'acc_',
+  api_key: 'key_',
+} as const
+const TARGET_TYPES = [...(Object.keys(TARGET_PREFIXES) as (keyof typeof TARGET_PREFIXES)[]), 'address'] as const // as: Object.keys forgets the literal types
+export type TargetType = (typeof TARGET_TYPES)[number]
+
+/** Opaque to clients: the id of the last row they were shown. */
+const Cursor = z.string().transform((text, context) => {
+  const [, id] = /^a(\d{1,15})$/.exec(Buffer.from(text, 'base64url').toString()) ?? []
+  if (id !== undefined) return Number(id)
+  context.addIssue({ code: 'custom', message: 'is not a cursor of this list' })
+  return z.NEVER
+})
+
+const cursorOf = ({ id }: AuditRow): string => Buffer.from(`a${id}`).toString('base64url')
+
+/** The query string of the log (dashboard API §1.17). `since` is included, `until` is not. */
+export const AuditQuery = z.object({
+  action: z.string().max(64).optional(),
+  actor_user_id: z.string().max(64).optional(),
+  target_type: z.enum(TARGET_TYPES).optional(),
+  target_id: z.string().max(255).optional(),
+  severity: z.enum(['info', 'notice', 'warning']).optional(),
+  reason: z
+    .string()
+    .regex(/^[a-z_]{1,32}$/)
+    .optional(),
+  since: Moment.optional(),
+  until: Moment.optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: Cursor.optional(),
+})
+export type AuditQuery = z.output<typeof AuditQuery>
+
+/** Newest first. `nextCursor` is null on the last page; rows that arrive meanwhile move nothing. */
+export const auditLog = (db: Db, query: AuditQuery) => {
+  const rows = db
+    .select()
+    .from(auditLogs)
+    .where(whereOf(query))
+    .orderBy(desc(auditLogs.id))
+    .limit(query.limit + 1)
+    .all()
+  const shown = rows.slice(0, query.limit)
+  const last = shown.at(-1)
+  return { items: shown.map(toEntry), nextCursor: last && rows.length > shown.length ? cursorOf(last) : null }
+}
+export type AuditPage = ReturnType<typeof auditLog>
+export type AuditEntry = AuditPage['items'][number]
+
+const toEntry = (row: AuditRow) => ({
+  id: row.id,
+  timestamp: iso(row.at),
+  action: row.event,
+  severity: row.severity,
+  actor: { userId: row.actor, username: row.actorName, roleSlug: row.actorRole, authMethod: row.method },
+  target: row.target === null ? null : { type: typeOf(row.target), id: row.target },
+  actorIp: row.address,
+  details: row.details,
+})
+
+const typeOf = (target: string): TargetType =>
+  TARGET_TYPES.find((type) => type !== 'address' && target.startsWith(TARGET_PREFIXES[type])) ?? 'address'
+
+const whereOf = (query: AuditQuery): SQL | undefined =>
+  and(
+    given(query.cursor, (id) => lt(auditLogs.id, id)),
+    given(query.action, (event) => eq(auditLogs.event, event)),
+    given(query.actor_user_id, (id) => eq(auditLogs.actor, id)),
+    given(query.target_type, ofType),
+    given(query.target_id, (id) => eq(auditLogs.target, id)),
+    given(query.severity, (severity) => eq(auditLogs.severity, severity)),
+    given(query.reason, (reason) => sql`json_extract(${auditLogs.details}, '$.reason') = ${reason}`),
+    given(query.since, (since) => gte(auditLogs.at, since)),
+    given(query.until, (until) => lt(auditLogs.at, until)),
+  )
+
+const given = <T>(value: T | undefined, where: (value: T) => SQL | undefined): SQL | undefined =>
+  value === undefined ? undefined : where(value)
+
+const ofType = (type: TargetType): SQL | undefined =>
+  type === 'address'
+    ? and(...Object.values(TARGET_PREFIXES).map((prefix) => notLike(auditLogs.target, `${prefix}%`)))
+    : like(auditLogs.target, `${TARGET_PREFIXES[type]}%`)
+
+export interface Purge {
+  /** ms since epoch; rows from then on are kept. */
+  before: number
+  /** How many rows at most. */
+  limit: number
+  now: number
+}
+
+/**
+ * Forgets the oldest rows, always a beginning of the chain, and writes what they ended with into the log itself, so that
+ * what is left can still be proven. Returns how many went; anchors alone are not worth a new one.
+ */
+export const purgeAuditLog = (tx: Tx, { before, limit, now }: Purge): number => {
+  const kept =
+    tx
+      .select({ id: min(auditLogs.id) })
+      .from(auditLogs)
+      .where(gte(auditLogs.at, before))
+      .get()?.id ?? null
+  const isOld = kept === null ? undefined : lt(auditLogs.id, kept)
+  const worth = tx
+    .select({ id: auditLogs.id })
+    .from(auditLogs)
+    .where(and(isOld, ne(auditLogs.event, 'audit_purged')))
+  if (worth.limit(1).get() === undefined) return 0
+  const doomed = tx.select().from(auditLogs).where(isOld).orderBy(asc(auditLogs.id)).limit(limit).all()
+  const last = doomed.at(-1)
+  if (!last) return 0
+  tx.delete(auditLogs).where(lte(auditLogs.id, last.id)).run()
+  shortenChain(tx, doomed.length)
+  const details: PurgeAnchor = { throughId: last.id, lastHash: last.hash, count: doomed.length }
+  append(tx, { id: 'system', method: null, address: null, at: now }, 'audit_purged', { details: { ...details } })
+  return doomed.length
+}

@@ -1,0 +1,107 @@
+/** Proves that nobody changed, took out or added a row of the audit log, or names the first row that gives it away. */
+import { asc, gt } from 'drizzle-orm'
+import { z } from 'zod'
+import type { Db } from '../../db/commit.ts'
+import { auditLogs } from '../../db/schema/system.ts'
+import { type AuditRow, type ChainHead, hashOf, readHead } from './audit-chain.ts'
+
+export type AuditVerdict =
+  /** `unchained`: rows of a release that did not hash yet; `purged`: rows the newest purge took, null when there was none. */
+  | { isWhole: true; rows: number; unchained: number; purgedThroughId: number | null }
+  /** `rowId` is null when no row that is left can be named. */
+  | { isWhole: false; rowId: number | null; problem: string }
+
+/** What an `audit_purged` row says: everything up to `throughId` was taken out, and `lastHash` is what follows it. */
+export const PurgeAnchor = z.strictObject({ throughId: z.int(), lastHash: z.string(), count: z.int() })
+export type PurgeAnchor = z.output<typeof PurgeAnchor>
+
+const SLICE = 1000
+
+/** The whole log, some rows at a time. Run it inside a read transaction when somebody else may write meanwhile. */
+export const verifyAuditLog = (db: Db): AuditVerdict => verifyChain(slicesOf(db), readHead(db))
+
+function* slicesOf(db: Db): Generator<AuditRow[]> {
+  let lastId = 0
+  while (true) {
+    const rows = db
+      .select()
+      .from(auditLogs)
+      .where(gt(auditLogs.id, lastId))
+      .orderBy(asc(auditLogs.id))
+      .limit(SLICE)
+      .all()
+    const last = rows.at(-1)
+    if (!last) return
+    yield rows
+    lastId = last.id
+  }
+}
+
+interface Walk {
+  first: AuditRow | null
+  last: AuditRow | null
+  /** The newest purge seen. */
+  anchor: PurgeAnchor | null
+  rows: number
+  unchained: number
+}
+
+/** `slices` are all rows in the order of their ids; `head` is the kept end of the chain. */
+export const verifyChain = (slices: Iterable<readonly AuditRow[]>, head: ChainHead | null): AuditVerdict => {
+  const walk: Walk = { first: null, last: null, anchor: null, rows: 0, unchained: 0 }
+  for (const row of flatten(slices)) {
+    const problem = isChained(row, head) ? problemOf(row, walk, head) : problemOfOld(row)
+    if (problem !== null) return broken(row.id, problem)
+    advance(walk, row, head)
+  }
+  return problemOfStart(walk, head) ?? problemOfEnd(walk, head) ?? wholeness(walk)
+}
+
+function* flatten(slices: Iterable<readonly AuditRow[]>): Generator<AuditRow> {
+  for (const slice of slices) yield* slice
+}
+
+const isChained = ({ id }: AuditRow, head: ChainHead | null): boolean => head !== null && id >= head.sinceId
+
+const problemOfOld = ({ hash }: AuditRow): string | null =>
+  hash === '' ? null : 'it is part of a chain whose beginning or end is not known'
+
+const problemOf = (row: AuditRow, { last }: Walk, head: ChainHead | null): string | null => {
+  if (head !== null && row.id > head.id) return 'it was added behind the end of the log'
+  const expected = row.id === head?.sinceId ? '' : last?.hash
+  if (expected !== undefined && expected !== row.previousHash)
+    return 'the row before it was changed, moved or taken out'
+  return hashOf(row) === row.hash ? null : 'its content was changed'
+}
+
+const advance = (walk: Walk, row: AuditRow, head: ChainHead | null): void => {
+  walk.first ??= row
+  walk.last = row
+  walk.rows++
+  if (!isChained(row, head)) walk.unchained++
+  else if (row.event === 'audit_purged') walk.anchor = PurgeAnchor.safeParse(row.details).data ?? walk.anchor
+}
+
+/** The oldest row left is the very first, or follows what the newest purge took. */
+const problemOfStart = ({ first, anchor }: Walk, head: ChainHead | null): AuditVerdict | null => {
+  if (first === null || !isChained(first, head)) return null
+  if (first.previousHash === (anchor?.lastHash ?? '')) return null
+  return broken(first.id, 'rows before it were taken out without a purge')
+}
+
+const problemOfEnd = ({ last, rows }: Walk, head: ChainHead | null): AuditVerdict | null => {
+  if (head === null) return null
+  if (last === null || last.id < head.id) return broken(head.id, 'it was the newest row and is missing')
+  if (last.hash !== head.hash) return broken(last.id, 'it is not the row the log ended with')
+  if (rows === head.count) return null
+  return broken(null, `there should be ${head.count} rows, and there are ${rows}`)
+}
+
+const broken = (rowId: number | null, problem: string): AuditVerdict => ({ isWhole: false, rowId, problem })
+
+const wholeness = ({ rows, unchained, anchor }: Walk): AuditVerdict => ({
+  isWhole: true,
+  rows,
+  unchained,
+  purgedThroughId: anchor?.throughId ?? null,
+})

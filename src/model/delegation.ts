@@ -1,0 +1,48 @@
+/** Who may give or touch which role: nobody hands out, or acts on, more than they hold (spec §5, delegation). */
+import type { Db, Tx } from '../../db/commit.ts'
+import { AppError } from '../errors.ts'
+import type { Actor } from './audit.ts'
+import { findPerson, type Person } from './people.ts'
+import { holds, isSubset, type Permission } from './permissions.ts'
+import { ADMIN_ROLE_ID, listRoles, type Role } from './roles.ts'
+
+/** An account that changes people or roles, as it stands inside the commit. */
+export interface Caller {
+  person: Person
+  actor: Actor
+}
+
+/**
+ * Reads the caller again: the gate asked before the body was read, and what it found may be gone since. Throws
+ * `authentication_required`, `permission_required`.
+ */
+export const callerNow = (tx: Tx, actor: Actor, permission: Permission): Caller => {
+  const person = findPerson(tx, actor.id)
+  if (person?.row.status !== 'active') throw new AppError('authentication_required')
+  if (!holds(person.role.grants, permission)) throw new AppError('permission_required', { param: permission })
+  return { person, actor }
+}
+
+/** Of an account with this role: changing, disabling or deleting it takes holding as much (spec §5 Delegation 1). */
+export const mayActOn = (person: Person, role: Role): boolean => isSubset(role.grants, person.role.grants)
+
+/** Only an Admin makes an Admin, whatever a custom role adds up to (spec §5 Delegation 1). */
+const mayGrant = (person: Person, role: Role): boolean =>
+  mayActOn(person, role) && (role.id !== ADMIN_ROLE_ID || person.role.id === ADMIN_ROLE_ID)
+
+/** Throws `insufficient_delegation`. */
+export const demandDelegation = ({ person }: Pick<Caller, 'person'>, role: Role): void => {
+  if (!mayActOn(person, role)) throw new AppError('insufficient_delegation')
+}
+
+/** Throws `role_not_assignable` before `insufficient_delegation`. */
+export const demandGrantable = ({ person }: Pick<Caller, 'person'>, role: Role): void => {
+  if (!role.isAssignable) throw new AppError('role_not_assignable', { param: 'role' })
+  if (!mayGrant(person, role)) throw new AppError('insufficient_delegation')
+}
+
+/** What `person` may give to others. */
+export const grantableRoles = (db: Db, person: Person): Role[] =>
+  holds(person.role.grants, 'users:manage')
+    ? listRoles(db).filter((role) => role.isAssignable && mayGrant(person, role))
+    : []

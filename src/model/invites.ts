@@ -1,0 +1,209 @@
+/** Invites: links that make an account once, within a day, and accounts that wait for an identity of the proxy instead. */
+import { and, eq, gt, inArray, lte, type SQL } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../db/commit.ts'
+import { identities, invites, users } from '../../db/schema/people.ts'
+import { AppError } from '../errors.ts'
+import type { Random } from '../lib/random.ts'
+import { type Actor, append } from './audit.ts'
+import { type Caller, demandDelegation, demandGrantable } from './delegation.ts'
+import { findPerson, getPerson, type Person } from './people.ts'
+import { demandFreeUsername } from './people-edit.ts'
+import { type NewPerson, roleReference } from './people-input.ts'
+import { getRole } from './roles.ts'
+import { hashToken } from './sessions.ts'
+import { isEmailTaken, isTaken } from './usernames.ts'
+
+export type InviteRow = typeof invites.$inferSelect
+
+/** A link is good for a day (spec §8). */
+export const INVITE_MS = 24 * 3_600_000
+const TOKEN_BYTES = 32
+
+/** The token stands here once, for the link; stored is its hash. */
+export interface Link {
+  token: string
+  /** ms since epoch */
+  expiresAt: number
+}
+
+export interface Doing {
+  caller: Caller
+  random: Random
+  /** Whether the reverse proxy signs people in at all. */
+  isProxyTrusted: boolean
+}
+
+/**
+ * Adds an account that is `invited` until its link is used or its identity comes; the latter has no link. Throws
+ * `sso_not_available`, `role_not_found`, `role_not_assignable`, `insufficient_delegation`, `username_taken`,
+ * `email_taken`, `identity_taken`.
+ */
+export const invitePerson = (tx: Tx, input: NewPerson, doing: Doing): { person: Person; link: Link | null } => {
+  const { caller, random } = doing
+  const { at, id: createdBy } = caller.actor
+  const { username, displayName = null, email = null, usernameLocked, ssoOnly } = input
+  if (ssoOnly && !doing.isProxyTrusted) throw new AppError('sso_not_available')
+  const role = getRole(tx, roleReference(input) ?? '')
+  demandGrantable(caller, role)
+  dropExpiredInvites(tx, at)
+  if (isTaken(tx, username)) throw new AppError('username_taken', { param: 'username' })
+  if (email && isEmailTaken(tx, email)) throw new AppError('email_taken', { param: 'email' })
+  const expected = ssoOnly ? freeSubject(tx, input.expectedIdentity?.subject ?? '') : null
+  const id = random.id('usr')
+  tx.insert(users)
+    .values({ id, username, displayName, email, roleId: role.id, status: 'invited', createdAt: at, createdBy })
+    .run()
+  const { link, columns } = expected === null ? newLink(random, at) : { link: null, columns: waitFor(expected) }
+  tx.insert(invites)
+    .values({ ...columns, userId: id, usernameLocked, createdBy, createdAt: at })
+    .run()
+  append(tx, caller.actor, 'user_invited', {
+    target: id,
+    details: { username, role: role.slug, ssoOnly, ...(expected !== null && { subject: expected }) },
+  })
+  notice(tx, 'people')
+  return { person: getPerson(tx, id), link }
+}
+
+/**
+ * A new link for a new day; the one before is dead. Throws `user_not_found`, `insufficient_delegation`,
+ * `invite_not_pending`, `sso_only_invite`.
+ */
+export const resendInvite = (tx: Tx, userId: string, { caller, random }: Omit<Doing, 'isProxyTrusted'>): Link => {
+  const invite = pendingInvite(tx, userId, caller)
+  if (invite.tokenHash === null) throw new AppError('sso_only_invite')
+  demandGrantable(caller, getPerson(tx, userId).role) // who sees the link can become what it makes
+  const { actor } = caller
+  const { link, columns } = newLink(random, actor.at)
+  tx.update(invites)
+    .set({ ...columns, createdBy: actor.id })
+    .where(eq(invites.userId, userId))
+    .run()
+  append(tx, actor, 'invite_resent', { target: userId })
+  notice(tx, 'people')
+  return link
+}
+
+/** The invited account goes with its invite. Throws `user_not_found`, `insufficient_delegation`, `invite_not_pending`. */
+export const revokeInvite = (tx: Tx, userId: string, caller: Caller): void => {
+  pendingInvite(tx, userId, caller)
+  const { username } = getPerson(tx, userId).row
+  tx.delete(users)
+    .where(and(eq(users.id, userId), eq(users.status, 'invited')))
+    .run()
+  append(tx, caller.actor, 'invite_revoked', { target: userId, details: { username } })
+  notice(tx, 'people')
+}
+
+const pendingInvite = (tx: Tx, userId: string, caller: Caller): InviteRow => {
+  const { row, role } = getPerson(tx, userId)
+  demandDelegation(caller, role)
+  const invite = row.status === 'invited' ? findInvite(tx, userId) : null
+  if (!invite) throw new AppError('invite_not_pending')
+  return invite
+}
+
+const findInvite = (db: Db, userId: string): InviteRow | null =>
+  db.select().from(invites).where(eq(invites.userId, userId)).get() ?? null
+
+/** Every open invite, oldest first. */
+export const listInvites = (db: Db): { invite: InviteRow; username: string; roleId: string }[] =>
+  db
+    .select({ invite: invites, username: users.username, roleId: users.roleId })
+    .from(invites)
+    .innerJoin(users, eq(users.id, invites.userId))
+    .orderBy(invites.createdAt, invites.userId)
+    .all()
+
+export const hasExpiredInvites = (db: Db, now: number): boolean =>
+  db.select({ userId: invites.userId }).from(invites).where(lte(invites.expiresAt, now)).limit(1).get() !== undefined
+
+/** Removes invites whose day is over, with their accounts. Returns how many. */
+export const dropExpiredInvites = (tx: Tx, now: number): number => {
+  const expired = tx.select({ id: invites.userId }).from(invites).where(lte(invites.expiresAt, now))
+  const gone = tx
+    .delete(users)
+    .where(and(eq(users.status, 'invited'), inArray(users.id, expired)))
+    .returning({ id: users.id, username: users.username })
+    .all()
+  const actor: Actor = { id: 'system', method: null, address: null, at: now }
+  for (const { id, username } of gone)
+    append(tx, actor, 'invite_revoked', { target: id, details: { username, reason: 'expired' } })
+  if (gone.length > 0) notice(tx, 'people')
+  return gone.length
+}
+
+export interface OpenInvite {
+  invite: InviteRow & { expiresAt: number }
+  person: Person
+  /** null: gone since. */
+  inviter: Person | null
+}
+
+/**
+ * What a link is about. Looking does not use it up: link previews look, too. Throws `invite_not_found` for every dead
+ * link alike.
+ */
+export const lookUpInvite = (db: Db, token: string, now: number): OpenInvite => {
+  const invite = db.select().from(invites).where(isOpen(token, now)).get()
+  const person = invite && findPerson(db, invite.userId)
+  if (!invite || invite.expiresAt === null || person?.row.status !== 'invited') throw new AppError('invite_not_found')
+  const inviter = invite.createdBy === null ? null : findPerson(db, invite.createdBy)
+  return { invite: { ...invite, expiresAt: invite.expiresAt }, person, inviter }
+}
+
+type Invitation = { invite: InviteRow; person: Person }
+
+/** Throws `username_locked`, `username_taken`, `validation_error` for the reserved name. */
+export const demandAcceptable = (db: Db, { invite, person }: Invitation, username: string): void => {
+  if (username === person.row.username) return
+  if (invite.usernameLocked) throw new AppError('username_locked', { param: 'username' })
+  demandFreeUsername(db, username)
+}
+
+export interface Acceptance {
+  token: string
+  username: string
+  /** undefined: as it is. */
+  displayName?: string | null
+  passwordHash: string
+  /** ms since epoch */
+  now: number
+}
+
+/**
+ * Uses the link up and makes its account active. Of several at once one succeeds. Throws as `lookUpInvite` and
+ * `demandAcceptable` do.
+ */
+export const acceptInvite = (tx: Tx, { token, now, ...profile }: Acceptance): void => {
+  const invite = tx.delete(invites).where(isOpen(token, now)).returning().get()
+  if (!invite) throw new AppError('invite_not_found')
+  demandAcceptable(tx, { invite, person: getPerson(tx, invite.userId) }, profile.username)
+  tx.update(users)
+    .set({ ...profile, status: 'active' })
+    .where(and(eq(users.id, invite.userId), eq(users.status, 'invited')))
+    .run()
+  notice(tx, 'people')
+}
+
+const isOpen = (token: string, now: number): SQL | undefined =>
+  and(eq(invites.tokenHash, hashToken(token)), gt(invites.expiresAt, now))
+
+const newLink = (random: Random, now: number) => {
+  const link: Link = { token: random.token(TOKEN_BYTES), expiresAt: now + INVITE_MS }
+  return { link, columns: { tokenHash: hashToken(link.token), expiresAt: link.expiresAt } }
+}
+
+const waitFor = (subject: string) => ({ expectedProvider: 'trusted_header' as const, expectedSubject: subject })
+
+/** One account for one identity, whether it waits or is linked. Throws `identity_taken`. */
+const freeSubject = (db: Db, subject: string): string => {
+  const isLinked = db.select({ id: identities.id }).from(identities).where(eq(identities.subject, subject)).get()
+  const isExpected = db
+    .select({ userId: invites.userId })
+    .from(invites)
+    .where(eq(invites.expectedSubject, subject))
+    .get()
+  if (isLinked || isExpected) throw new AppError('identity_taken', { param: 'expectedIdentity' })
+  return subject
+}

@@ -1,0 +1,172 @@
+/** Passkeys and the challenges they sign, as rows: kept, named, used once, and never the last way in taken away. */
+import { and, asc, count, desc, eq, gt, isNull, lt, lte, or, sql } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../db/commit.ts'
+import { challenges, identities, passkeys, users } from '../../db/schema/people.ts'
+import { AppError } from '../errors.ts'
+import { iso, isoOrNull } from '../lib/iso.ts'
+import type { Random } from '../lib/random.ts'
+import { type Actor, append } from './audit.ts'
+
+export type PasskeyRow = typeof passkeys.$inferSelect
+export type ChallengePurpose = (typeof challenges.$inferSelect)['purpose']
+
+/** How long the authenticator has to answer. */
+export const CHALLENGE_MS = 5 * 60_000
+const CHALLENGE_BYTES = 32
+/** Anybody can ask for one; the oldest make room. */
+const MAX_SIGN_IN_CHALLENGES = 1000
+/** Of one account. */
+export const MAX_PASSKEYS = 20
+
+/** What lists show of one. */
+export const toPasskey = ({ id, name, createdAt, lastUsedAt }: PasskeyRow) => ({
+  id,
+  name,
+  createdAt: iso(createdAt),
+  lastUsedAt: isoOrNull(lastUsedAt),
+})
+export type Passkey = ReturnType<typeof toPasskey>
+
+/** Of one account, oldest first. */
+export const listPasskeys = (db: Db, userId: string): PasskeyRow[] =>
+  db.select().from(passkeys).where(eq(passkeys.userId, userId)).orderBy(asc(passkeys.createdAt), asc(passkeys.id)).all()
+
+/** Whether anybody has one to sign in with. */
+export const isAnyPasskey = (db: Db): boolean =>
+  db.select({ id: passkeys.id }).from(passkeys).limit(1).get() !== undefined
+
+/** By the name the authenticator gives it. */
+export const findCredential = (db: Db, credentialId: string): PasskeyRow | null =>
+  db.select().from(passkeys).where(eq(passkeys.credentialId, credentialId)).get() ?? null
+
+export interface NewChallenge {
+  purpose: ChallengePurpose
+  /** The session it is made for; null: signing in, or a proxy's account without one of ours. */
+  sessionId: string | null
+  now: number
+}
+
+/** Returns it as base64url, which is how it comes back. */
+export const openChallenge = (tx: Tx, random: Random, { purpose, sessionId, now }: NewChallenge): string => {
+  const challenge = random.token(CHALLENGE_BYTES)
+  tx.insert(challenges)
+    .values({ challenge, purpose, sessionId, expiresAt: now + CHALLENGE_MS })
+    .run()
+  if (purpose === 'sign_in') makeRoom(tx)
+  return challenge
+}
+
+const makeRoom = (tx: Tx): void => {
+  const isSignIn = eq(challenges.purpose, 'sign_in')
+  const newest = tx
+    .select({ expiresAt: challenges.expiresAt })
+    .from(challenges)
+    .where(isSignIn)
+    .orderBy(desc(challenges.expiresAt))
+    .limit(1)
+    .offset(MAX_SIGN_IN_CHALLENGES)
+    .get()
+  if (newest)
+    tx.delete(challenges)
+      .where(and(isSignIn, lte(challenges.expiresAt, newest.expiresAt)))
+      .run()
+}
+
+/** Takes the challenge away; false when it is unknown, used, too old, or was made for something else. */
+export const takeChallenge = (tx: Tx, challenge: string, { purpose, sessionId, now }: NewChallenge): boolean =>
+  tx
+    .delete(challenges)
+    .where(
+      and(
+        eq(challenges.challenge, challenge),
+        eq(challenges.purpose, purpose),
+        sessionId === null ? isNull(challenges.sessionId) : eq(challenges.sessionId, sessionId),
+        gt(challenges.expiresAt, now),
+      ),
+    )
+    .returning({ challenge: challenges.challenge })
+    .get() !== undefined
+
+export const dropExpiredChallenges = (tx: Tx, now: number): number =>
+  tx.delete(challenges).where(lte(challenges.expiresAt, now)).run().changes
+
+/** What registration has proven. */
+export interface NewPasskey
+  extends Pick<PasskeyRow, 'userId' | 'name' | 'credentialId' | 'publicKey' | 'counter' | 'transports'> {}
+
+/** Throws `invalid_passkey` for one that is known already, and where there is no room for more. */
+export const addPasskey = (
+  tx: Tx,
+  input: NewPasskey,
+  { random, actor }: { random: Random; actor: Actor },
+): PasskeyRow => {
+  const held = tx.select({ n: count() }).from(passkeys).where(eq(passkeys.userId, input.userId)).get()?.n ?? 0
+  if (held >= MAX_PASSKEYS)
+    throw new AppError('invalid_passkey', { message: `An account holds at most ${MAX_PASSKEYS} passkeys.` })
+  const [row] = tx
+    .insert(passkeys)
+    .values({ ...input, id: random.id('pky'), createdAt: actor.at })
+    .onConflictDoNothing({ target: passkeys.credentialId })
+    .returning()
+    .all()
+  if (!row) throw new AppError('invalid_passkey', { message: 'This passkey is registered already.' })
+  append(tx, actor, 'passkey_added', { target: row.id, details: { name: row.name, user: row.userId } })
+  notice(tx, 'people')
+  return row
+}
+
+/** Throws `not_found`, also for somebody else's. */
+export const renamePasskey = (
+  tx: Tx,
+  id: string,
+  { userId, name, actor }: { userId: string; name: string; actor: Actor },
+): PasskeyRow => {
+  const before = getPasskey(tx, id, userId)
+  const row = tx.update(passkeys).set({ name }).where(eq(passkeys.id, id)).returning().get()
+  append(tx, actor, 'passkey_renamed', { target: id, details: { from: before.name, to: name, user: userId } })
+  notice(tx, 'people')
+  return row
+}
+
+/** Throws `not_found`, also for somebody else's, and `credential_required` when it is the only way in that is left. */
+export const removePasskey = (tx: Tx, id: string, { userId, actor }: { userId: string; actor: Actor }): void => {
+  const { name } = getPasskey(tx, id, userId)
+  const { changes } = tx
+    .delete(passkeys)
+    .where(and(eq(passkeys.id, id), hasAnotherWayIn(userId)))
+    .run()
+  if (changes === 0) throw new AppError('credential_required')
+  append(tx, actor, 'passkey_removed', { target: id, details: { name, user: userId } })
+  notice(tx, 'people')
+}
+
+const hasAnotherWayIn = (userId: string) =>
+  or(
+    sql`EXISTS (SELECT 1 FROM ${users} WHERE ${users.id} = ${userId} AND ${users.passwordHash} IS NOT NULL)`,
+    sql`EXISTS (SELECT 1 FROM ${identities} WHERE ${identities.userId} = ${userId})`,
+    sql`(SELECT count(*) FROM passkeys AS held WHERE held.user_id = ${userId}) > 1`,
+  )
+
+const getPasskey = (db: Db, id: string, userId: string): PasskeyRow => {
+  const row = db
+    .select()
+    .from(passkeys)
+    .where(and(eq(passkeys.id, id), eq(passkeys.userId, userId)))
+    .get()
+  if (!row) throw new AppError('not_found', { message: 'There is no such passkey.' })
+  return row
+}
+
+/**
+ * Notes a use. The counter of an authenticator that counts must have grown, so of two equal answers, or of an original and
+ * its copy, one is refused; one that does not count stays at 0. Throws `invalid_passkey`.
+ */
+export const notePasskeyUse = (tx: Tx, id: string, { counter, now }: { counter: number; now: number }): void => {
+  const hasGrown = counter === 0 ? eq(passkeys.counter, 0) : lt(passkeys.counter, counter)
+  const { changes } = tx
+    .update(passkeys)
+    .set({ counter, lastUsedAt: now })
+    .where(and(eq(passkeys.id, id), hasGrown))
+    .run()
+  if (changes === 0) throw new AppError('invalid_passkey')
+}

@@ -1,0 +1,103 @@
+/** Changes that an administrator makes to an account: name, address, role, and being switched off and on. */
+import { eq } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../db/commit.ts'
+import { identities, users } from '../../db/schema/people.ts'
+import { AppError } from '../errors.ts'
+import { append } from './audit.ts'
+import { type Caller, demandDelegation, demandGrantable } from './delegation.ts'
+import { getPerson, hasPasskey, type Person, type UserRow } from './people.ts'
+import { setStanding } from './people-admins.ts'
+import { type PersonPatch, roleReference } from './people-input.ts'
+import { deactivateKeysOf } from './people-keys.ts'
+import { getRole, type Role } from './roles.ts'
+import { endSessionsOf } from './sessions.ts'
+import { isEmailTaken, isTaken, RESERVED_USERNAME } from './usernames.ts'
+
+/**
+ * Changes what `patch` names; a value the account has already is no change. Throws, in this order, `user_not_found`,
+ * `role_not_found`, `self_modification_forbidden`, `invite_pending`, `role_not_assignable`, `insufficient_delegation`,
+ * `last_admin_protected`, `credential_required`, `validation_error`, `username_taken`, `email_taken` (dashboard API §1.4).
+ */
+export const editPerson = (tx: Tx, id: string, patch: PersonPatch, caller: Caller): Person => {
+  const target = getPerson(tx, id)
+  const standing = wantedStanding(tx, target, patch)
+  demandNotSelf(caller, standing)
+  if (standing.status !== undefined && target.row.status === 'invited') throw new AppError('invite_pending')
+  if (standing.role) demandGrantable(caller, standing.role)
+  demandDelegation(caller, target.role)
+  changeStanding(tx, target, standing, caller)
+  changeProfile(tx, target, patch, caller)
+  notice(tx, 'people')
+  return getPerson(tx, id)
+}
+
+/** What of role and state really changes. */
+interface Standing {
+  targetId: string
+  role?: Role
+  status?: 'active' | 'disabled'
+}
+
+const wantedStanding = (db: Db, { row }: Person, patch: PersonPatch): Standing => {
+  const reference = roleReference(patch)
+  const role = reference === undefined ? undefined : getRole(db, reference)
+  return {
+    targetId: row.id,
+    ...(role && role.id !== row.roleId && { role }),
+    ...(patch.status !== undefined && patch.status !== row.status && { status: patch.status }),
+  }
+}
+
+/** Nobody changes their own role or switches themselves off (spec §5, delegation 2). */
+const demandNotSelf = ({ person }: Caller, { targetId, role, status }: Standing): void => {
+  if (targetId === person.row.id && (role || status)) throw new AppError('self_modification_forbidden')
+}
+
+const changeStanding = (tx: Tx, { row, role: before }: Person, { role, status }: Standing, { actor }: Caller): void => {
+  if (!role && !status) return
+  const target = row.id
+  // An invited account gets here with a role only: it has no state to lose and is nobody's last Admin.
+  if (row.status === 'invited') tx.update(users).set({ roleId: role?.id }).where(eq(users.id, target)).run()
+  else setStanding(tx, target, { roleId: role?.id ?? row.roleId, status: status ?? row.status })
+  if (status === 'active') demandCredential(tx, row)
+  if (role) append(tx, actor, 'user_role_changed', { target, details: { from: before.slug, to: role.slug } })
+  if (status) append(tx, actor, status === 'active' ? 'user_enabled' : 'user_disabled', { target })
+  if (status === 'disabled') deactivateKeysOf(tx, target, actor)
+  endSessionsOf(tx, target)
+  notice(tx, 'keys')
+}
+
+/** Throws `credential_required`: somebody who cannot sign in is not switched on. */
+const demandCredential = (db: Db, { id, passwordHash }: UserRow): void => {
+  const isLinked = () =>
+    db.select({ id: identities.id }).from(identities).where(eq(identities.userId, id)).limit(1).get() !== undefined
+  if (passwordHash === null && !hasPasskey(db, id) && !isLinked()) throw new AppError('credential_required')
+}
+
+const changeProfile = (tx: Tx, { row }: Person, patch: PersonPatch, { actor }: Caller): void => {
+  const target = row.id
+  const { username, displayName, email } = changed(row, patch)
+  if (username !== undefined) demandFreeUsername(tx, username)
+  if (email && isEmailTaken(tx, email)) throw new AppError('email_taken', { param: 'email' })
+  const profile = { username, displayName, email }
+  const names = Object.entries(profile).flatMap(([name, value]) => (value === undefined ? [] : [name]))
+  if (names.length === 0) return
+  tx.update(users).set(profile).where(eq(users.id, target)).run()
+  if (username !== undefined)
+    append(tx, actor, 'user_renamed', { target, details: { from: row.username, to: username } })
+  const others = names.filter((name) => name !== 'username')
+  if (others.length > 0) append(tx, actor, 'user_updated', { target, details: { changed: others } })
+}
+
+/** Throws `validation_error` for the reserved name, `username_taken`. */
+export const demandFreeUsername = (db: Db, username: string): void => {
+  if (username === RESERVED_USERNAME)
+    throw new AppError('validation_error', { param: 'username', details: { fields: { username: ['is reserved'] } } })
+  if (isTaken(db, username)) throw new AppError('username_taken', { param: 'username' })
+}
+
+const changed = (row: UserRow, { username, displayName, email }: PersonPatch): Partial<UserRow> => ({
+  ...(username !== undefined && username !== row.username && { username }),
+  ...(displayName !== undefined && displayName !== row.displayName && { displayName }),
+  ...(email !== undefined && email !== row.email && { email }),
+})

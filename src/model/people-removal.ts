@@ -1,0 +1,54 @@
+/** What an administrator takes from an account: its second factor, its sessions, or everything. */
+import { eq } from 'drizzle-orm'
+import { notice, type Tx } from '../../db/commit.ts'
+import { users } from '../../db/schema/people.ts'
+import { AppError } from '../errors.ts'
+import { append } from './audit.ts'
+import { type Caller, demandDelegation } from './delegation.ts'
+import { getPerson, type Person } from './people.ts'
+import { removeUser } from './people-admins.ts'
+import { abandonKeysOf, reactivateKeysOf } from './people-keys.ts'
+import { endSessionsOf } from './sessions.ts'
+
+/**
+ * Its keys stay, inactive and ownerless. Throws `user_not_found`, `self_modification_forbidden`,
+ * `insufficient_delegation`, `last_admin_protected`.
+ */
+export const deletePerson = (tx: Tx, id: string, caller: Caller): void => {
+  const { row, role } = reachable(tx, id, caller, { isSelfAllowed: false })
+  abandonKeysOf(tx, id, caller.actor)
+  endSessionsOf(tx, id)
+  removeUser(tx, id)
+  append(tx, caller.actor, 'user_deleted', { target: id, details: { username: row.username, role: role.slug } })
+  notice(tx, 'people')
+}
+
+/** Requirements stay: who is bound sets up a new one. Throws as `deletePerson` but for the last rule. */
+export const resetTotp = (tx: Tx, id: string, caller: Caller): void => {
+  reachable(tx, id, caller, { isSelfAllowed: false })
+  tx.update(users).set({ totpSecretSealed: null, totpLastStep: null }).where(eq(users.id, id)).run()
+  endSessionsOf(tx, id)
+  append(tx, caller.actor, 'user_totp_reset', { target: id })
+  notice(tx, 'people')
+}
+
+/** The caller's own, too, when it is about the caller. Returns how many. Throws `user_not_found`, `insufficient_delegation`. */
+export const revokeSessions = (tx: Tx, id: string, caller: Caller): number => {
+  reachable(tx, id, caller, { isSelfAllowed: true })
+  const count = endSessionsOf(tx, id)
+  append(tx, caller.actor, 'user_sessions_revoked', { target: id, details: { scope: 'admin', count } })
+  return count
+}
+
+/** Returns how many keys are switched on again. Throws `user_not_found`, `insufficient_delegation`. */
+export const restoreKeys = (tx: Tx, id: string, caller: Caller): number => {
+  reachable(tx, id, caller, { isSelfAllowed: true })
+  return reactivateKeysOf(tx, id, caller.actor)
+}
+
+const reachable = (tx: Tx, id: string, caller: Caller, { isSelfAllowed }: { isSelfAllowed: boolean }): Person => {
+  const target = getPerson(tx, id)
+  if (!isSelfAllowed && id === caller.person.row.id) throw new AppError('self_modification_forbidden')
+  demandDelegation(caller, target.role)
+  return target
+}

@@ -1,0 +1,96 @@
+/** Dashboard accounts as they are read: who somebody is, which role they hold, and what they can prove themselves with. */
+import { and, asc, count, eq, isNotNull, isNull } from 'drizzle-orm'
+import type { Db } from '../../db/commit.ts'
+import { identities, passkeys, users } from '../../db/schema/people.ts'
+import { AppError } from '../errors.ts'
+import { ADMIN_ROLE_ID, findRole, listRoles, PRESET_ROLES, type Role } from './roles.ts'
+
+export type UserRow = typeof users.$inferSelect
+
+/** A row with its role. A role that is gone grants nothing. */
+export interface Person {
+  row: UserRow
+  role: Role
+}
+
+const NOBODY_ROLE: Role = {
+  ...PRESET_ROLES[0]!,
+  id: 'role_none',
+  slug: 'none',
+  name: 'No role',
+  isAssignable: false,
+  grants: new Map(),
+} // presets are not empty
+
+export const personOf = (db: Db, row: UserRow): Person => ({ row, role: findRole(db, row.roleId) ?? NOBODY_ROLE })
+
+export const findPerson = (db: Db, id: string): Person | null => {
+  const row = db.select().from(users).where(eq(users.id, id)).get()
+  return row ? personOf(db, row) : null
+}
+
+/** Throws `user_not_found`. */
+export const getPerson = (db: Db, id: string): Person => {
+  const person = findPerson(db, id)
+  if (!person) throw new AppError('user_not_found')
+  return person
+}
+
+/** `username` as stored: lower case. */
+export const findByUsername = (db: Db, username: string): Person | null => {
+  const row = db.select().from(users).where(eq(users.username, username)).get()
+  return row ? personOf(db, row) : null
+}
+
+/** All of them, oldest first. */
+export const listPeople = (db: Db): Person[] => {
+  const roles = new Map(listRoles(db).map((role) => [role.id, role]))
+  return db
+    .select()
+    .from(users)
+    .orderBy(asc(users.createdAt), asc(users.id))
+    .all()
+    .map((row) => ({ row, role: roles.get(row.roleId) ?? NOBODY_ROLE }))
+}
+
+/** Active accounts with a password: none means nobody can sign in here yet, one that no name is asked for. */
+export const passwordHolders = (db: Db): UserRow[] =>
+  db
+    .select()
+    .from(users)
+    .where(and(eq(users.status, 'active'), isNotNull(users.passwordHash)))
+    .all()
+
+/** Whether anybody, active or not, has a password: until then a local caller is the administrator (spec §5). */
+export const hasPasswordAccount = (db: Db): boolean =>
+  db.select({ id: users.id }).from(users).where(isNotNull(users.passwordHash)).limit(1).get() !== undefined
+
+export const hasPasskey = (db: Db, userId: string): boolean =>
+  db.select({ id: passkeys.id }).from(passkeys).where(eq(passkeys.userId, userId)).limit(1).get() !== undefined
+
+/** The account a proxy's name for somebody is linked to. */
+export const findByIdentity = (db: Db, subject: string): Person | null => {
+  const found = db
+    .select({ row: users })
+    .from(identities)
+    .innerJoin(users, eq(users.id, identities.userId))
+    .where(and(eq(identities.provider, 'trusted_header'), eq(identities.subject, subject)))
+    .get()
+  return found ? personOf(db, found.row) : null
+}
+
+/** Active accounts with a password and no second factor, for the settings page (spec §2). */
+export const countWithoutTotp = (db: Db, isCounted: (role: Role) => boolean): number =>
+  db
+    .select()
+    .from(users)
+    .where(and(eq(users.status, 'active'), isNotNull(users.passwordHash), isNull(users.totpSecretSealed)))
+    .all()
+    .filter((row) => isCounted(personOf(db, row).role)).length
+
+export const countActiveAdmins = (db: Db): number =>
+  db
+    .select({ n: count() })
+    .from(users)
+    .where(and(eq(users.status, 'active'), eq(users.roleId, ADMIN_ROLE_ID)))
+    .get()?.n ?? 0

@@ -1,0 +1,28 @@
+/** What people say about themselves: display name and e-mail. */
+import { eq } from 'drizzle-orm'
+import { notice, type Tx } from '../../db/commit.ts'
+import { users } from '../../db/schema/people.ts'
+import { AppError } from '../errors.ts'
+import { type Actor, append } from './audit.ts'
+import { getPerson } from './people.ts'
+import { isEmailTaken } from './usernames.ts'
+
+export interface Profile {
+  displayName?: string | null
+  email?: string | null
+}
+
+/** What is left out, or is so already, stays. Throws `user_not_found`, `email_taken`. */
+export const updateProfile = (tx: Tx, id: string, { displayName, email }: Profile, actor: Actor): void => {
+  const { row } = getPerson(tx, id)
+  const change = {
+    ...(displayName !== undefined && displayName !== row.displayName && { displayName }),
+    ...(email !== undefined && email !== row.email && { email }),
+  }
+  const changed = Object.keys(change)
+  if (changed.length === 0) return
+  if (change.email && isEmailTaken(tx, change.email)) throw new AppError('email_taken', { param: 'email' })
+  tx.update(users).set(change).where(eq(users.id, id)).run()
+  append(tx, actor, 'profile_updated', { target: id, details: { changed } })
+  notice(tx, 'people')
+}

@@ -1,0 +1,80 @@
+/** Roles: the presets of the interface, which live here, and the custom ones of the database. */
+import { asc, eq } from 'drizzle-orm'
+import type { Db } from '../../db/commit.ts'
+import { roleGrants, roles } from '../../db/schema/people.ts'
+import { AppError } from '../errors.ts'
+import { type Grants, PERMISSIONS, type Permission, PRESETS, type PresetSlug, type Scope } from './permissions.ts'
+
+export interface Role {
+  id: string
+  slug: string
+  name: string
+  description: string | null
+  kind: 'preset' | 'custom'
+  /** Whether an account may hold it (spec §2: Member not yet, Guest never). */
+  isAssignable: boolean
+  grants: Grants
+}
+
+const preset = (slug: PresetSlug, name: string, description: string, isAssignable: boolean): Role => ({
+  id: `role_${slug}`,
+  slug,
+  name,
+  description,
+  kind: 'preset',
+  isAssignable,
+  grants: PRESETS[slug],
+})
+
+export const PRESET_ROLES: readonly Role[] = [
+  preset('admin', 'Admin', 'Everything', true),
+  preset('operator', 'Operator', 'Runs accounts, keys and routing; no people, no security settings', true),
+  preset('viewer', 'Viewer', 'Looks, with names masked', true),
+  preset('member', 'Member', 'Own keys only; not assignable yet', false),
+  preset('guest', 'Guest', 'Looks without an account', false),
+]
+export const ADMIN_ROLE_ID = 'role_admin'
+
+/** Presets first, then custom roles by name. */
+export const listRoles = (db: Db): Role[] => {
+  const grants = Map.groupBy(db.select().from(roleGrants).all(), ({ roleId }) => roleId)
+  const custom = db.select().from(roles).orderBy(asc(roles.name), asc(roles.id)).all()
+  return [...PRESET_ROLES, ...custom.map((row) => customRole(row, grants.get(row.id) ?? []))]
+}
+
+/** null when there is no such role. */
+export const findRole = (db: Db, id: string): Role | null => {
+  const known = PRESET_ROLES.find((role) => role.id === id)
+  if (known) return known
+  const row = db.select().from(roles).where(eq(roles.id, id)).get()
+  return row ? customRole(row, db.select().from(roleGrants).where(eq(roleGrants.roleId, id)).all()) : null
+}
+
+/** `reference` is a slug or an id (decisions §2). Throws `role_not_found`. */
+export const getRole = (db: Db, reference: string): Role => {
+  const role = findRole(db, reference) ?? listRoles(db).find(({ slug }) => slug === reference)
+  if (!role) throw new AppError('role_not_found')
+  return role
+}
+
+type RoleRow = typeof roles.$inferSelect
+type GrantRow = typeof roleGrants.$inferSelect
+
+const customRole = ({ id, slug, name, description }: RoleRow, grants: readonly GrantRow[]): Role => ({
+  id,
+  slug,
+  name,
+  description,
+  kind: 'custom',
+  isAssignable: true,
+  grants: inOrder(new Map(grants.map(({ permission, scope }) => [permission, scope]))),
+})
+
+/** In the order of the vocabulary, without what an older or newer version wrote and this one does not know. */
+const inOrder = (granted: ReadonlyMap<string, Scope>): Grants =>
+  new Map(
+    PERMISSIONS.flatMap((permission): [Permission, Scope][] => {
+      const scope = granted.get(permission)
+      return scope ? [[permission, scope]] : []
+    }),
+  )

@@ -1,0 +1,33 @@
+/** Where somebody is signed in, as lists show it, and ending one of these with its audit row. */
+import type { Db, Tx } from '../../db/commit.ts'
+import { AppError } from '../errors.ts'
+import { iso } from '../lib/iso.ts'
+import { describeAgent } from '../lib/user-agent.ts'
+import { type Actor, append } from './audit.ts'
+import { endSession, listSessions, type SessionRow } from './sessions.ts'
+
+const toSession = (row: SessionRow, currentId: string | null) => ({
+  id: row.id,
+  method: row.method,
+  device: describeAgent(row.userAgent),
+  address: row.address,
+  createdAt: iso(row.createdAt),
+  lastSeenAt: iso(row.lastSeenAt),
+  expiresAt: iso(row.expiresAt),
+  isCurrent: row.id === currentId,
+})
+export type SessionEntry = ReturnType<typeof toSession>
+
+/** Newest use first. Who has yet to show a second factor is not signed in. */
+export const sessionList = (db: Db, userId: string, { currentId, now }: { currentId: string | null; now: number }) => ({
+  items: listSessions(db, userId, now)
+    .filter(({ isComplete }) => isComplete)
+    .map((row) => toSession(row, currentId)),
+})
+export type SessionList = ReturnType<typeof sessionList>
+
+/** Holds on the session's very next request. Throws `not_found`, also for a session of somebody else than `userId`. */
+export const endOneSession = (tx: Tx, id: string, { userId, actor }: { userId: string; actor: Actor }): void => {
+  if (!endSession(tx, id, userId)) throw new AppError('not_found', { message: 'There is no such session.' })
+  append(tx, actor, 'session_ended', { target: userId, details: { session: id } })
+}

@@ -1,0 +1,41 @@
+/** User names: how they look, which is reserved, and how one is made from what a proxy calls somebody. */
+import { createHash } from 'node:crypto'
+import { eq } from 'drizzle-orm'
+import { z } from 'zod'
+import type { Db } from '../../db/commit.ts'
+import { users } from '../../db/schema/people.ts'
+
+/** Of the first, local password account, and nobody's after it was renamed (spec §2). */
+export const RESERVED_USERNAME = 'admin'
+const MAX_DERIVED = 56
+
+/** Trimmed and in lower case. */
+export const Username = z
+  .string()
+  .trim()
+  .toLowerCase()
+  .regex(/^[a-z0-9._-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores')
+
+/** For everybody but the account that has the reserved name already. */
+export const FreeUsername = Username.refine((name) => name !== RESERVED_USERNAME, 'is reserved')
+
+export const isTaken = (db: Db, username: string): boolean =>
+  db.select({ id: users.id }).from(users).where(eq(users.username, username)).get() !== undefined
+
+/** `email` as stored: lower case. */
+export const isEmailTaken = (db: Db, email: string): boolean =>
+  db.select({ id: users.id }).from(users).where(eq(users.email, email)).get() !== undefined
+
+/** `anna@example.com` becomes `anna.example.com`; a name that is taken, as `admin` always is, gets a number (spec §5). */
+export const usernameFrom = (db: Db, subject: string): string => {
+  const plain = subject
+    .toLowerCase()
+    .replaceAll('@', '.')
+    .replace(/[^a-z0-9._-]/g, '')
+    .slice(0, MAX_DERIVED)
+  const base = plain || `th-${createHash('sha256').update(subject).digest('hex').slice(0, 8)}`
+  for (let n = 1; ; n++) {
+    const name = n === 1 ? base : `${base}-${n}`
+    if (name !== RESERVED_USERNAME && !isTaken(db, name)) return name
+  }
+}

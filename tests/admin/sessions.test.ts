@@ -1,0 +1,172 @@
+/** Where people are signed in: their own browsers, those of others for who manages people, and how recent the list is. */
+import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { commit } from '../../db/commit.ts'
+import { sessions } from '../../db/schema/people.ts'
+import { retain } from '../../src/jobs/retention.ts'
+import type { SessionList } from '../../src/model/session-list.ts'
+import { createSession } from '../../src/model/sessions.ts'
+import { testApp } from '../support/app.ts'
+import { type Browser, people, problem, REMOTE } from '../support/people.ts'
+
+const OWN = '/api/dashboard-auth/sessions'
+
+const setUp = () => {
+  const app = testApp({ accounts: 0 })
+  const crowd = people(app)
+  const anna = crowd.as('viewer', { username: 'anna' })
+  return { app, crowd, anna, of: `/api/dashboard-users/${anna.person.row.id}/sessions` }
+}
+
+const listed = async (browser: Browser, path = OWN) =>
+  ((await (await browser.ask(`GET ${path}`)).json()) as SessionList).items // as: its own type
+
+describe('one’s own sessions', () => {
+  test('say what device, how signed in, from where and when, and which is this one', async () => {
+    const { app, crowd, anna } = setUp()
+    const token = commit(app.db, (tx) =>
+      createSession(tx, app.bindings.random, {
+        userId: anna.person.row.id,
+        method: 'passkey',
+        isComplete: true,
+        isConfirmed: false,
+        now: app.clock.now() - 60_000,
+        expiresAt: app.clock.now() + 60_000,
+        address: '192.0.2.9',
+        userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+      }),
+    )
+    crowd.as('viewer')
+    const items = await listed(anna)
+    expect(items).toMatchObject([
+      { method: 'password', device: 'Unknown device', address: '127.0.0.1', isCurrent: true },
+      {
+        id: token.row.id,
+        method: 'passkey',
+        device: 'Firefox on Linux',
+        address: '192.0.2.9',
+        createdAt: '2025-12-31T23:59:00.000Z',
+        lastSeenAt: '2025-12-31T23:59:00.000Z',
+        isCurrent: false,
+      },
+    ])
+    expect(JSON.stringify(items)).not.toContain(token.row.tokenHash)
+  })
+
+  test('leave out what is over and what is still to show its second factor', async () => {
+    const { app, crowd, anna } = setUp()
+    crowd.signInAs(anna.person)
+    commit(app.db, (tx) => {
+      const [first] = tx.select().from(sessions).all()
+      tx.update(sessions).set({ isComplete: false }).run()
+      tx.update(sessions)
+        .set({ isComplete: true })
+        .where(eq(sessions.id, first?.id ?? ''))
+        .run()
+    })
+    expect(await listed(anna)).toHaveLength(1)
+  })
+
+  test('are ended one by one, which holds on the next request', async () => {
+    const { crowd, anna } = setUp()
+    const other = crowd.signInAs(anna.person, { peer: REMOTE })
+    const [one] = (await listed(anna)).filter(({ isCurrent }) => !isCurrent)
+    expect((await anna.ask(`DELETE ${OWN}/${one?.id}`)).status).toBe(204)
+    expect(await problem(await other.ask(`GET ${OWN}`))).toEqual([401, 'authentication_required'])
+    expect((await anna.ask(`GET ${OWN}`)).status).toBe(200)
+    expect(crowd.audit().at(-1)).toMatchObject({
+      event: 'session_ended',
+      actor: anna.person.row.id,
+      target: anna.person.row.id,
+      details: { session: one?.id },
+    })
+    expect(await problem(await anna.ask(`DELETE ${OWN}/${one?.id}`))).toEqual([404, 'not_found'])
+  })
+
+  test('ending this one signs out', async () => {
+    const { anna } = setUp()
+    const [here] = await listed(anna)
+    expect((await anna.ask(`DELETE ${OWN}/${here?.id}`)).status).toBe(204)
+    expect(anna.cookie).toBeNull()
+  })
+
+  test('are nobody else’s to end, and only accounts have them', async () => {
+    const { crowd, anna } = setUp()
+    const [here] = await listed(anna)
+    const bob = crowd.as('admin')
+    expect(await problem(await bob.ask(`DELETE ${OWN}/${here?.id}`))).toEqual([404, 'not_found'])
+    expect(await problem(await crowd.guest().ask(`GET ${OWN}`))).toEqual([401, 'user_account_required'])
+    expect((await anna.ask(`GET ${OWN}`)).status).toBe(200)
+  })
+})
+
+describe('sessions of others', () => {
+  test('are seen and ended by who manages people and confirmed', async () => {
+    const { crowd, anna, of } = setUp()
+    const admin = crowd.as('admin')
+    const [theirs] = await listed(admin, of)
+    expect(theirs).toMatchObject({ method: 'password', isCurrent: false })
+    expect((await admin.ask(`DELETE ${of}/${theirs?.id}`)).status).toBe(204)
+    expect(crowd.audit().at(-1)).toMatchObject({ actor: admin.person.row.id, target: anna.person.row.id })
+    expect(await problem(await anna.ask(`GET ${OWN}`))).toEqual([401, 'authentication_required'])
+  })
+
+  test.each(['GET', 'DELETE'])('%s is refused to everybody else', async (method) => {
+    const { crowd, anna, of } = setUp()
+    const [theirs] = await listed(anna)
+    const route = method === 'GET' ? `GET ${of}` : `DELETE ${of}/${theirs?.id}`
+    for (const role of ['operator', 'viewer'])
+      expect(await problem(await crowd.as(role).ask(route))).toEqual([403, 'permission_required'])
+    expect(await problem(await crowd.as('admin', { isConfirmed: false }).ask(route))).toEqual([403, 'step_up_required'])
+    expect(await problem(await crowd.browser(REMOTE).ask(route))).toEqual([401, 'authentication_required'])
+    expect(await listed(anna)).toHaveLength(1)
+  })
+
+  test('who holds less ends none of who holds more', async () => {
+    const { crowd } = setUp()
+    crowd.addRole('helpdesk', { 'users:manage': 'all', 'dashboard:read': 'all' })
+    const helper = crowd.as('helpdesk')
+    const admin = crowd.as('admin')
+    const of = `/api/dashboard-users/${admin.person.row.id}/sessions`
+    const [theirs] = await listed(helper, of)
+    expect(await problem(await helper.ask(`DELETE ${of}/${theirs?.id}`))).toEqual([403, 'insufficient_delegation'])
+    expect((await admin.ask(`GET ${OWN}`)).status).toBe(200)
+  })
+
+  test('unknown people and sessions of somebody else are not found', async () => {
+    const { crowd, of, anna } = setUp()
+    const admin = crowd.as('admin')
+    const [own] = await listed(admin)
+    expect(await problem(await admin.ask('GET /api/dashboard-users/usr_none/sessions'))).toEqual([
+      404,
+      'user_not_found',
+    ])
+    expect(await problem(await admin.ask(`DELETE ${of}/${own?.id}`))).toEqual([404, 'not_found'])
+    expect(await listed(anna)).toHaveLength(1)
+  })
+})
+
+test('what is past its time is forgotten by the hourly job', async () => {
+  const { app, anna, crowd } = setUp()
+  await app.clock.advance('6d')
+  crowd.signInAs(anna.person)
+  await app.clock.advance('1d')
+  await retain({ db: app.db, clock: app.clock, settings: app.bindings.settings }, new AbortController().signal)
+  expect(app.db.select().from(sessions).all()).toHaveLength(1)
+  expect(await problem(await anna.ask(`GET ${OWN}`))).toEqual([401, 'authentication_required'])
+})
+
+test('the last use is noted once a minute, with the address, and fails no request when it cannot be', async () => {
+  const { app, anna } = setUp()
+  const row = () => app.db.select().from(sessions).get()
+  const use = (peer = '127.0.0.1') => anna.ask('GET /api/accounts', { peer })
+  await app.clock.advance('59s')
+  await use(REMOTE)
+  expect(row()).toMatchObject({ address: '127.0.0.1', lastSeenAt: app.clock.now() - 59_000 })
+  await app.clock.advance('1s')
+  await use(REMOTE)
+  expect(row()).toMatchObject({ address: REMOTE, lastSeenAt: app.clock.now() })
+  await app.clock.advance('2m')
+  app.sqlite.run('PRAGMA query_only = ON')
+  expect((await use()).status).toBe(200)
+})

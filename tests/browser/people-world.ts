@@ -1,0 +1,72 @@
+/** People for the page tests: a server with its first account, browsers that sign in, and a clock for their confirmations. */
+import { Database } from 'bun:sqlite'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Secret, TOTP } from 'otpauth'
+import type { Page } from 'playwright-core'
+import { type RunningServer, type SpawnOptions, spawnServer } from '../support/spawn.ts'
+
+export const PASSWORD = 'correct horse battery'
+export const OTHER_PASSWORD = 'another long password'
+
+/** Passkeys want a name: pages are opened on localhost. */
+export const urlOf = (server: RunningServer): string => `http://localhost:${server.port}`
+
+export interface Owned {
+  server: RunningServer
+  url: string
+  /** `admin`'s, signed in and confirmed. */
+  cookie: string
+}
+
+/** A server whose first account is `admin` with `PASSWORD`. */
+export const startOwned = async (options?: SpawnOptions): Promise<Owned> => {
+  const server = await spawnServer(options)
+  const url = urlOf(server)
+  const response = await send(url, 'POST', '/api/dashboard-auth/password/setup', { password: PASSWORD })
+  return { server, url, cookie: cookieOf(response) }
+}
+
+/** JSON, as a client without a browser sends it. Throws when it is refused. */
+export const send = async (
+  url: string,
+  method: string,
+  path: string,
+  body: unknown,
+  cookie = '',
+): Promise<Response> => {
+  const headers = { 'content-type': 'application/json', accept: 'application/json', cookie }
+  const response = await fetch(url + path, { method, headers, body: JSON.stringify(body) })
+  if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`)
+  return response
+}
+
+/** The link of a new invite. */
+export const inviteLink = async ({ url, cookie }: Owned, username: string, roleId: string): Promise<string> => {
+  const response = await send(url, 'POST', '/api/dashboard-users', { username, roleId }, cookie)
+  const { invite } = (await response.json()) as { invite: { token: string } }
+  return `${url}/invite/${invite.token}`
+}
+
+const cookieOf = (response: Response): string => response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+
+export const signIn = async (page: Page, url: string, { password = PASSWORD, username = '' } = {}): Promise<void> => {
+  await page.goto(`${url}/login`)
+  if (username !== '') await page.fill('#form-login [name=username]', username)
+  await page.fill('#form-login [name=password]', password)
+  await Promise.all([page.waitForURL(`${url}/dashboard`), page.click('#form-login button')])
+}
+
+/** Five minutes pass for every confirmation at once. */
+export const forgetConfirmations = ({ dataDir }: RunningServer): void => {
+  const file = readdirSync(dataDir).find((name) => name.endsWith('.db') || name.endsWith('.sqlite'))
+  if (file === undefined) throw new Error(`There is no database in ${dataDir}.`)
+  const db = new Database(join(dataDir, file))
+  db.run('PRAGMA busy_timeout = 2000')
+  db.run('UPDATE sessions SET confirmed_until = 1')
+  db.close()
+}
+
+/** What an authenticator app shows; `step` steps of 30 seconds from now. */
+export const codeFor = (secret: string, step = 0): string =>
+  new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: Date.now() + step * 30_000 })

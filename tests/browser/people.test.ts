@@ -1,0 +1,317 @@
+/** People as a browser meets them: the first password, an invite, the second factor, confirming, and the proxy's strangers. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { spawnServer } from '../support/spawn.ts'
+import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import {
+  codeFor,
+  forgetConfirmations,
+  inviteLink,
+  OTHER_PASSWORD,
+  type Owned,
+  PASSWORD,
+  send,
+  signIn,
+  startOwned,
+  urlOf,
+} from './people-world.ts'
+
+/** Several browsers and servers in one test, on machines with little to spare. */
+setDefaultTimeout(30_000)
+
+let browser: TestBrowser
+/** Of `admin` alone; tests that add people or requirements start a server of their own. */
+let owned: Owned
+
+beforeAll(async () => {
+  ;[browser, owned] = await Promise.all([launchBrowser(), startOwned()])
+}, 30_000)
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]()
+  await owned?.server[Symbol.asyncDispose]()
+})
+
+describe.each([
+  { name: 'with script', javaScriptEnabled: true },
+  { name: 'without script', javaScriptEnabled: false },
+])('$name', ({ javaScriptEnabled }) => {
+  test('from the first password to a signed-in administrator, out and in again', async () => {
+    await using server = await spawnServer()
+    const url = urlOf(server)
+    await using visit = await browser.visit(`${url}/dashboard`, { javaScriptEnabled })
+    const { page } = visit
+    await page.click('text=Set a password')
+    expect(await textOf(page.locator('h1'))).toBe('Choose a password')
+    await page.fill('[name=password]', PASSWORD)
+    await Promise.all([page.waitForURL(`${url}/dashboard`), page.click('#form-setup button')])
+    await page.click('.menu summary')
+    expect(await textOf(page.locator('.menu-who'))).toMatch(/admin\s+Admin/)
+    await Promise.all([page.waitForURL(/\/login/), page.click('text=Sign out')])
+    expect(await textOf(page.locator('[role=status].done'))).toContain('signed out')
+    expect(await page.locator('[name=username]').count()).toBe(0)
+    await signIn(page, url)
+    expect(visit.problems).toEqual([])
+  })
+
+  test('a wrong password says so in the form, and a page asked for before is where one ends up', async () => {
+    await using visit = await browser.visit(`${owned.url}/settings/access`, { javaScriptEnabled })
+    const { page } = visit
+    expect(new URL(page.url()).pathname).toBe('/login')
+    await page.fill('[name=password]', 'not the password')
+    await page.click('#form-login button')
+    await page.waitForSelector('#form-login .problem-line')
+    expect(await textOf(page.locator('#form-login .problem-line'))).toContain('does not match')
+    await page.fill('[name=password]', PASSWORD)
+    await Promise.all([page.waitForURL(`${owned.url}/settings/access`), page.click('#form-login button')])
+    expect(await textsOf(page.locator('.person .account-title'))).toEqual([expect.stringContaining('admin')])
+  })
+
+  test('an invite makes an account once; afterwards the sign-in asks for a name', async () => {
+    const own = await startOwned()
+    await using server = own.server
+    const link = await inviteLink(own, 'grace', 'role_viewer')
+    await using visit = await browser.visit(link, { javaScriptEnabled })
+    const { page } = visit
+    expect(await textOf(page.locator('.panel'))).toMatch(/admin invites you to this Sluice as\s+Viewer/)
+    await page.fill('[name=username]', 'grace.hopper')
+    await page.fill('[name=password]', OTHER_PASSWORD)
+    await Promise.all([page.waitForURL(`${own.url}/dashboard`), page.click('#form-invite button')])
+    const dead = await page.goto(link)
+    expect(dead?.status()).toBe(404)
+    expect(await textOf(page.locator('h1'))).toBe('This link does not work any more')
+
+    await using second = await browser.visit(`${own.url}/login`, { javaScriptEnabled })
+    await signIn(second.page, own.url, { username: 'grace.hopper', password: OTHER_PASSWORD })
+    await second.page.goto(`${own.url}/settings`)
+    expect(await second.page.locator('#access').count()).toBe(1)
+    expect(await second.page.locator('#access-people, #form-security').count()).toBe(0)
+    expect(server.output()).not.toContain(link.split('/').at(-1) ?? 'the token')
+  })
+
+  test('the first password from another machine needs the token of the log', async () => {
+    await using server = await spawnServer({
+      env: { CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'a-token-of-the-environment' },
+    })
+    const url = urlOf(server)
+    await using visit = await browser.visit(`${url}/health/live`, { javaScriptEnabled })
+    const { page } = visit
+    await page.setExtraHTTPHeaders({ 'x-forwarded-for': '203.0.113.9' })
+    await page.goto(`${url}/dashboard`)
+    expect(new URL(page.url()).pathname).toBe('/setup')
+    await page.fill('[name=bootstrapToken]', 'not the token at all')
+    await page.fill('[name=password]', PASSWORD)
+    await page.click('#form-setup button')
+    await page.waitForSelector('#form-setup .problem-line')
+    expect(await textOf(page.locator('#form-setup .problem-line'))).toContain('token is wrong')
+    await page.fill('[name=bootstrapToken]', 'a-token-of-the-environment')
+    await page.fill('[name=password]', PASSWORD)
+    await Promise.all([page.waitForURL(`${url}/dashboard`), page.click('#form-setup button')])
+  })
+})
+
+describe('the second factor', () => {
+  test('is set up at the gate of a requirement, and asked for from then on', async () => {
+    const own = await startOwned()
+    await using server = own.server
+    const link = await inviteLink(own, 'grace', 'role_viewer')
+    await using visit = await browser.visit(`${own.url}/login`)
+    const { page } = visit
+    await signIn(page, own.url)
+    const secret = await setUpTotp(page, `${own.url}/me/two-factor?return=/me`)
+    await page.waitForURL(`${own.url}/me`)
+    await page.goto(`${own.url}/settings`)
+    await page.check('#form-security [type=checkbox][name=totpRequiredOnLogin]')
+    await page.click('#form-security button')
+    await page.waitForSelector('.done')
+
+    await using other = await browser.visit(link)
+    await other.page.fill('[name=password]', OTHER_PASSWORD)
+    await Promise.all([other.page.waitForURL(/\/me\/two-factor/), other.page.click('#form-invite button')])
+    expect(await textOf(other.page.locator('.note'))).toContain('everything else waits')
+    await screenshot(other.page, 'enrollment-gate')
+    await setUpTotp(other.page, null)
+    await other.page.waitForURL(`${own.url}/dashboard`)
+
+    await using again = await browser.visit(`${own.url}/login`)
+    await again.page.fill('[name=username]', 'admin')
+    await again.page.fill('[name=password]', PASSWORD)
+    await Promise.all([again.page.waitForURL(/\/totp/), again.page.click('#form-login button')])
+    await again.page.fill('[name=code]', codeFor(secret, 1))
+    await Promise.all([again.page.waitForURL(`${own.url}/dashboard`), again.page.click('#form-totp button')])
+    expect(server.output()).not.toContain(secret)
+  })
+})
+
+describe('confirming a sensitive change', () => {
+  test('happens over the form, which is then sent again by itself', async () => {
+    const own = await startOwned()
+    await using server = own.server
+    await using visit = await browser.visit(`${own.url}/login`)
+    const { page } = visit
+    await signIn(page, own.url)
+    await page.goto(`${own.url}/settings/access`)
+    forgetConfirmations(server)
+    await page.click('#invite > summary')
+    await page.fill('#form-invite [name=username]', 'ada')
+    await page.click('#form-invite button')
+    await page.waitForSelector('dialog[open] #form-confirm')
+    await page.fill('#form-confirm [name=password]', 'not the password')
+    await page.click('#form-confirm [type=submit]')
+    await page.waitForSelector('#form-confirm .problem-line')
+    await page.fill('#form-confirm [name=password]', PASSWORD)
+    await page.click('#form-confirm [type=submit]')
+    await page.waitForSelector('dialog[open] .command code')
+    expect(await textOf(page.locator('dialog code'))).toMatch(new RegExp(`^${own.url}/invite/[\\w-]{43}$`))
+    await Promise.all([page.waitForEvent('load'), page.click('dialog >> text=Done')])
+    expect(await textsOf(page.locator('.person .account-title strong'))).toEqual(['admin', 'ada'])
+  })
+
+  test('without script it is a page that leads back', async () => {
+    const own = await startOwned()
+    await using server = own.server
+    await using visit = await browser.visit(`${own.url}/login`, { javaScriptEnabled: false })
+    const { page } = visit
+    await signIn(page, own.url)
+    forgetConfirmations(server)
+    await page.goto(`${own.url}/settings/access`)
+    await page.click('#invite > summary')
+    await page.fill('#form-invite [name=username]', 'ada')
+    await Promise.all([page.waitForURL(/\/confirm/), page.click('#form-invite button')])
+    expect(await textOf(page.locator('.problem-line'))).toContain('send the form again')
+    await page.fill('[name=password]', PASSWORD)
+    await Promise.all([page.waitForURL(`${own.url}/settings/access`), page.click('#form-confirm [type=submit]')])
+    await page.click('#invite > summary')
+    await page.fill('#form-invite [name=username]', 'ada')
+    await page.click('#form-invite button')
+    expect(await textOf(page.locator('main .command code'))).toContain(`${own.url}/invite/`)
+  })
+
+  test('a role, a disabled account and a deleted one, each in place', async () => {
+    const own = await startOwned()
+    await using _server = own.server
+    await acceptInvite(own, 'ada', 'role_viewer')
+    await using visit = await browser.visit(`${own.url}/login`)
+    const { page, problems } = visit
+    page.on('dialog', (dialog) => dialog.accept())
+    await signIn(page, own.url, { username: 'admin' })
+    await page.goto(`${own.url}/settings/access`)
+    const row = page.locator('.person', { hasText: 'ada' })
+    const press = async (label: string) => {
+      await row.locator('summary').click()
+      await row.locator(`button:text-is("${label}")`).click()
+      await page.waitForResponse((response) => response.url().includes('done='))
+    }
+    await row.locator('summary').click()
+    await row.locator('select').selectOption({ label: 'Operator' })
+    await row.locator('button:text-is("Save")').click()
+    await page.waitForResponse((response) => response.url().includes('done=user_updated'))
+    await page.waitForSelector('.done')
+    expect(await textOf(row.locator('.person-role'))).toBe('Operator')
+    await page.reload()
+    await press('Disable')
+    await row.locator('.badge:text("Disabled")').waitFor()
+    await page.reload()
+    await press('Delete')
+    await row.waitFor({ state: 'detached' })
+    expect(problems).toEqual([])
+  })
+})
+
+describe('a proxy that announces people', () => {
+  test('somebody refused sees their name, and is in once added', async () => {
+    await using server = await spawnServer({
+      env: {
+        CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header',
+        CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+        CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '127.0.0.0/8,::1/128',
+      },
+    })
+    const url = urlOf(server)
+    await using boss = await browser.visit(`${url}/health/live`)
+    await boss.page.setExtraHTTPHeaders({ 'remote-user': 'boss@example.test' })
+    await boss.page.goto(`${url}/settings/access`)
+    expect(await textsOf(boss.page.locator('.person .account-title strong'))).toEqual(['boss.example.test'])
+    expect(await boss.page.locator('#providers').count()).toBe(1)
+    const { setUp, refuse } = { setUp: '/api/dashboard-auth/password/setup', refuse: { unknownIdentityRoleId: null } }
+    await asProxy(url, 'boss@example.test', 'POST', setUp, { password: PASSWORD })
+    const cookie = await passwordCookie(url)
+    await send(url, 'PATCH', '/api/auth-providers/idp_trusted_header', refuse, cookie)
+
+    await using visit = await browser.visit(`${url}/health/live`)
+    await visit.page.setExtraHTTPHeaders({ 'remote-user': 'New.Person@example.test' })
+    await visit.page.goto(`${url}/settings`)
+    expect(new URL(visit.page.url()).pathname).toBe('/auth/pending')
+    expect(await textOf(visit.page.locator('.panel'))).toContain('new.person@example.test')
+    expect(await visit.page.locator('text=Sign in with a password').count()).toBe(1)
+    const expectedIdentity = { provider: 'trusted_header', subject: 'new.person@example.test' }
+    const person = { username: 'newcomer', roleId: 'role_viewer', ssoOnly: true, expectedIdentity }
+    await send(url, 'POST', '/api/dashboard-users', person, cookie)
+    await Promise.all([visit.page.waitForURL(`${url}/settings`), visit.page.click('a:text-is("Try again")')])
+    expect(await textOf(visit.page.locator('#access'))).toMatch(/You are newcomer \(Viewer\)/)
+  })
+})
+
+describe.each([
+  { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
+  { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
+] as const)('$name', ({ name, ...options }) => {
+  test.each(['/settings', '/settings/access', '/me', '/me/two-factor', '/confirm'])('%s fits', async (path) => {
+    await using visit = await browser.visit(`${owned.url}/login`, options)
+    await signIn(visit.page, owned.url)
+    await visit.page.goto(owned.url + path)
+    await visit.page.waitForLoadState('networkidle')
+    for (const details of await visit.page.locator('main details').all())
+      await details.evaluate((el) => el.setAttribute('open', ''))
+    expect(await overflows(visit.page)).toEqual([])
+    expect(visit.problems).toEqual([])
+    await screenshot(visit.page, `people${path.replaceAll('/', '-')}-${name}`)
+  })
+})
+
+test('the first page is small', async () => {
+  const load = async (path: string) => {
+    const response = await fetch(owned.url + path, {
+      headers: { accept: 'text/html', 'accept-encoding': 'gzip' },
+      decompress: false,
+    })
+    return new Uint8Array(await response.arrayBuffer())
+  }
+  const page = await load('/login')
+  const assets = [...new TextDecoder().decode(page).matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path = '']) => path)
+  expect(assets.length).toBe(4)
+  const sizes = await Promise.all(assets.map(async (path) => (await load(path)).byteLength))
+  expect(Bun.gzipSync(page).byteLength + sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(60 * 1024)
+})
+
+/** Scans what a page offers and enters the first code; null: the page is open already. Returns the secret. */
+const setUpTotp = async (page: Page, url: string | null): Promise<string> => {
+  if (url !== null) await page.goto(url)
+  const secret = await page.locator('[name=secret]').inputValue()
+  await page.fill('[name=code]', codeFor(secret))
+  await page.click('#form-two-factor [type=submit]')
+  return secret
+}
+
+const acceptInvite = async (own: Owned, username: string, roleId: string): Promise<void> => {
+  const token = (await inviteLink(own, username, roleId)).split('/').at(-1)
+  await send(own.url, 'POST', '/api/dashboard-auth/invite/accept', { token, password: OTHER_PASSWORD })
+}
+
+const asProxy = async (
+  url: string,
+  subject: string,
+  method: string,
+  path: string,
+  body: unknown,
+): Promise<Response> => {
+  const headers = { 'content-type': 'application/json', accept: 'application/json', 'remote-user': subject }
+  const response = await fetch(url + path, { method, headers, body: JSON.stringify(body) })
+  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
+  return response
+}
+
+const passwordCookie = async (url: string): Promise<string> => {
+  const response = await send(url, 'POST', '/api/dashboard-auth/password/login', { password: PASSWORD })
+  return response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+}

@@ -1,0 +1,83 @@
+/** What a refusal is to a browser: a way on where there is one, a line in the form it came from, a page where there is neither. */
+import { expect, test } from 'bun:test'
+import { AppError, type Code, type ErrorExtra } from '../../src/errors.ts'
+import { open } from '../../src/http/gates.ts'
+import { createHandlers } from '../../src/http/handlers.ts'
+import { probe } from './probe.ts'
+
+const HTML = { accept: 'text/html' }
+const HTMX = { ...HTML, 'hx-request': 'true', 'hx-request-type': 'partial' }
+const at = (path: string) => `http://localhost:2455${path}`
+
+const refusing = (code: Code, extra?: ErrorExtra) =>
+  probe((app) => {
+    const refuse = createHandlers(open('test'), () => {
+      throw new AppError(code, extra)
+    })
+    app.get('/reports', ...refuse)
+    app.post('/api/change', ...refuse)
+  })
+
+test.each([
+  ['authentication_required', '/login?return=%2Freports%3Fday%3D1'],
+  ['bootstrap_required', '/setup?return=%2Freports%3Fday%3D1'],
+  ['totp_required', '/totp?return=%2Freports%3Fday%3D1'],
+  ['totp_enrollment_required', '/me/two-factor?return=%2Freports%3Fday%3D1'],
+  ['identity_not_provisioned', '/auth/pending?return=%2Freports%3Fday%3D1'],
+  ['account_disabled', '/auth/pending?return=%2Freports%3Fday%3D1'],
+] as const)('%s leads a page on and brings it back', async (code, place) => {
+  const { ask } = refusing(code)
+  const page = await ask('GET /reports?day=1', { headers: HTML })
+  expect([page.status, page.headers.get('location')]).toEqual([303, place])
+  const fragment = await ask('GET /reports', { headers: { ...HTMX, 'hx-current-url': at('/reports?day=1') } })
+  expect([fragment.headers.get('hx-redirect'), await fragment.text()]).toEqual([place, ''])
+})
+
+test('a proxy that says nothing is an explanation, and where somebody has a password a sign-in', async () => {
+  const closed = await refusing('proxy_auth_required').ask('GET /reports', { headers: HTML })
+  expect(closed.status).toBe(401)
+  expect(await closed.text()).toContain('Come in through your reverse proxy')
+  const open = await refusing('proxy_auth_required', { details: { fallback: true } }).ask('GET /reports', {
+    headers: HTML,
+  })
+  expect(open.headers.get('location')).toBe('/login?return=%2Freports')
+})
+
+test('a form without script comes back to its page, which is told the name of the problem only', async () => {
+  const { ask } = refusing('password_rate_limited', { retryAfterSeconds: 41.2, message: 'never in a URL', param: 'x' })
+  const headers = { ...HTML, referer: at('/me?done=profile_updated') }
+  const response = await ask('POST /api/change', { headers })
+  expect(response.status).toBe(303)
+  expect(response.headers.get('location')).toBe('/me?problem=password_rate_limited&field=x&wait=42')
+})
+
+test('a form in htmx is told beside its button; what is no form of ours, above the page', async () => {
+  const { ask } = refusing('username_taken')
+  const source = (name: string) => ask('POST /api/change', { headers: { ...HTMX, 'hx-source': name } })
+  const inForm = await source('form#form-edit-usr_1')
+  expect([inForm.status, inForm.headers.get('hx-retarget')]).toEqual([409, '#form-edit-usr_1-problem'])
+  expect(await inForm.text()).toContain('This user name is taken.')
+  for (const name of ['button#save', 'form#form-x" onload="', 'form#other', 'form'])
+    expect((await source(name)).headers.get('hx-retarget')).toBe('#flash')
+})
+
+test('a confirmation opens over the form, or is a page that leads back', async () => {
+  const { ask } = refusing('step_up_required', { details: { methods: ['password', 'totp'] } })
+  const dialog = await ask('POST /api/change', { headers: { ...HTMX, 'hx-current-url': at('/settings/access') } })
+  expect([dialog.status, dialog.headers.get('hx-retarget')]).toEqual([403, '#dialog'])
+  const html = await dialog.text()
+  expect(html).toContain('name="password"')
+  expect(html).toContain('name="code"')
+  expect(html).not.toContain('confirm-passkey')
+  const page = await ask('POST /api/change', { headers: { ...HTML, referer: at('/settings/access') } })
+  expect(page.headers.get('location')).toBe('/confirm?return=%2Fsettings%2Faccess&problem=step_up_required')
+})
+
+test('what came from another site is explained and led nowhere', async () => {
+  const headers = { ...HTML, origin: 'https://sluice.example', referer: 'https://sluice.example/me' }
+  const response = await refusing('busy').ask('POST /api/change', { headers })
+  expect(response.status).toBe(403)
+  const html = await response.text()
+  expect(html).toContain('https://sluice.example')
+  expect(html).toContain('proxy_set_header Host $http_host;')
+})

@@ -1,0 +1,221 @@
+/** The audit chain: proven while it is whole, and the first row that was touched is named. */
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { commit, type Db, type Tx } from '../../db/commit.ts'
+import { auditLogs, facts } from '../../db/schema/system.ts'
+import { type AuditEvent, append } from '../../src/model/audit.ts'
+import { type AuditRow, readHead } from '../../src/model/audit-chain.ts'
+import { purgeAuditLog } from '../../src/model/audit-log.ts'
+import { verifyAuditLog, verifyChain } from '../../src/model/audit-verify.ts'
+import { testDb } from '../support/db.ts'
+
+const DAY_MS = 86_400_000
+const START = Date.UTC(2026, 0, 1)
+
+let db: Db
+
+beforeEach(() => {
+  db = testDb().db
+})
+
+/** One row a day. */
+const write = (days: number, from = 0, event: AuditEvent = 'settings_updated') => {
+  for (let day = from; day < from + days; day++)
+    commit(db, (tx) =>
+      append(
+        tx,
+        { id: 'usr_a', name: 'anna', role: 'admin', method: 'password', address: '::1', at: START + day * DAY_MS },
+        event,
+        {
+          target: `usr_${day}`,
+          details: { day, nested: { list: [1, undefined, 'ä'], left: undefined } },
+        },
+      ),
+    )
+}
+const tamper = (change: (tx: Tx) => unknown) => commit(db, (tx) => void change(tx))
+const set = (id: number, values: Partial<AuditRow>) =>
+  tamper((tx) => tx.update(auditLogs).set(values).where(eq(auditLogs.id, id)).run())
+const remove = (id: number) => tamper((tx) => tx.delete(auditLogs).where(eq(auditLogs.id, id)).run())
+const purge = (days: number, limit = 500) =>
+  commit(db, (tx) => purgeAuditLog(tx, { before: START + days * DAY_MS, limit, now: START + 100 * DAY_MS }))
+const brokenAt = (rowId: number | null) => ({ isWhole: false, rowId })
+
+describe('a chain nobody touched', () => {
+  test('is whole when it is empty, short, and longer than a slice', () => {
+    expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 0, unchained: 0, purgedThroughId: null })
+    write(1)
+    expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 1, unchained: 0, purgedThroughId: null })
+    write(1100, 1)
+    expect(verifyAuditLog(db)).toMatchObject({ isWhole: true, rows: 1101 })
+  })
+
+  test('a change that was rolled back leaves no gap', () => {
+    write(2)
+    expect(() =>
+      commit(db, (tx) => {
+        append(tx, { id: 'cli', method: 'cli', address: null, at: START }, 'logout')
+        throw new Error('no')
+      }),
+    ).toThrow('no')
+    write(2, 2)
+    expect(verifyAuditLog(db)).toMatchObject({ isWhole: true, rows: 4 })
+  })
+
+  test('rows of a release without hashes are counted apart, and cannot be taken out unseen', () => {
+    const old = { at: START, event: 'logout', actor: 'usr_a', severity: 'info' } as const
+    tamper((tx) => tx.insert(auditLogs).values([old, old]).run())
+    expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 2, unchained: 2, purgedThroughId: null })
+    write(3)
+    expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 5, unchained: 2, purgedThroughId: null })
+    remove(2)
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(null))
+  })
+
+  test('does not depend on how the rows are sliced', () => {
+    write(7)
+    const rows = db.select().from(auditLogs).all()
+    for (const size of [1, 2, 3, 7, 10]) {
+      const slices = Array.from({ length: Math.ceil(7 / size) }, (_, at) => rows.slice(at * size, (at + 1) * size))
+      expect(verifyChain(slices, readHead(db))).toMatchObject({ isWhole: true, rows: 7 })
+    }
+  })
+})
+
+describe('a chain somebody touched', () => {
+  beforeEach(() => write(6))
+
+  test.each([
+    ['when', { at: START }],
+    ['what', { event: 'logout' }],
+    ['who', { actor: 'usr_b' }],
+    ['the name', { actorName: 'bob' }],
+    ['the role', { actorRole: 'viewer' }],
+    ['whom', { target: null }],
+    ['how', { method: 'passkey' }],
+    ['from where', { address: '192.0.2.1' }],
+    ['how grave', { severity: 'info' }],
+    ['the details', { details: { day: 9 } }],
+  ] satisfies [string, Partial<AuditRow>][])('changing %s is seen', (_name, change) => {
+    set(4, change)
+    expect(verifyAuditLog(db)).toMatchObject({ ...brokenAt(4), problem: 'its content was changed' })
+  })
+
+  test('a row taken out of the middle is seen at the next', () => {
+    remove(3)
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(4))
+  })
+
+  test('the oldest row is missed', () => {
+    remove(1)
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(2))
+  })
+
+  test('the newest row is missed, at once and after others were written', () => {
+    remove(6)
+    expect(verifyAuditLog(db)).toMatchObject({ ...brokenAt(6), problem: 'it was the newest row and is missing' })
+    write(2, 6)
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(7))
+  })
+
+  test('all rows are missed', () => {
+    tamper((tx) => tx.delete(auditLogs).run())
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(6))
+  })
+
+  test.each([
+    [2, 3],
+    [1, 6],
+    [5, 6],
+  ])('rows %d and %d swapped are seen at the first', (a, b) => {
+    const row = (id: number) => db.select().from(auditLogs).where(eq(auditLogs.id, id)).get()
+    const [one, other] = [row(a), row(b)]
+    set(a, { ...other, id: a })
+    set(b, { ...one, id: b })
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(a))
+  })
+
+  test('a row put behind the end, with hashes that fit, is seen', () => {
+    const last = db.select().from(auditLogs).where(eq(auditLogs.id, 6)).get()
+    if (!last) throw new Error('there are six')
+    tamper((tx) =>
+      tx
+        .insert(auditLogs)
+        .values({ ...last, id: 7, previousHash: last.hash })
+        .run(),
+    )
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(7))
+  })
+
+  test('without the kept end nothing is proven, and starting anew does not help', () => {
+    tamper((tx) => tx.delete(facts).run())
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(1))
+    write(1, 6)
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(1))
+  })
+})
+
+describe('a purge', () => {
+  beforeEach(() => write(6))
+
+  test('takes the oldest rows and leaves a chain that is whole', () => {
+    expect(purge(4)).toBe(4)
+    const rows = db.select().from(auditLogs).all()
+    expect(rows.map(({ id, event }) => [id, event])).toEqual([
+      [5, 'settings_updated'],
+      [6, 'settings_updated'],
+      [7, 'audit_purged'],
+    ])
+    expect(rows[2]).toMatchObject({
+      actor: 'system',
+      details: { throughId: 4, lastHash: rows[0]?.previousHash, count: 4 },
+    })
+    expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 3, unchained: 0, purgedThroughId: 4 })
+  })
+
+  test('goes slice by slice, and of everything, and again', () => {
+    expect([purge(5, 2), purge(5, 2), purge(5, 2)]).toEqual([2, 2, 1])
+    expect(verifyAuditLog(db)).toMatchObject({ isWhole: true, purgedThroughId: 5 })
+    write(3, 101)
+    expect(purge(200)).toBe(7)
+    expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 1, unchained: 0, purgedThroughId: 12 })
+  })
+
+  test('is not made for anchors alone, and stops before a row that is young although its id is old', () => {
+    expect(purge(6)).toBe(6)
+    expect(purge(1000)).toBe(0)
+    write(1, 300)
+    write(2, 0)
+    expect(purge(200)).toBe(0)
+    expect(verifyAuditLog(db)).toMatchObject({ isWhole: true, rows: 4 })
+  })
+
+  test('hides nothing that is done afterwards', () => {
+    purge(3)
+    remove(4)
+    expect(verifyAuditLog(db)).toMatchObject({
+      ...brokenAt(5),
+      problem: 'rows before it were taken out without a purge',
+    })
+  })
+
+  test('changing a row that is left, or the anchor, is seen', () => {
+    purge(3)
+    const anchor = db.select().from(auditLogs).where(eq(auditLogs.id, 7)).get()
+    set(5, { address: '192.0.2.1' })
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(5))
+    set(5, { address: '::1' })
+    set(7, { details: { ...anchor?.details, lastHash: 'other' } })
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(7))
+  })
+
+  test('is undone with what it is part of', () => {
+    expect(() =>
+      commit(db, (tx) => {
+        purgeAuditLog(tx, { before: START + 4 * DAY_MS, limit: 500, now: START })
+        throw new Error('no')
+      }),
+    ).toThrow('no')
+    expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 6, unchained: 0, purgedThroughId: null })
+  })
+})

@@ -1,0 +1,159 @@
+/** The way back in from a shell: accounts, the bootstrap token and the audit log, alone and beside a running server. */
+import { Database } from 'bun:sqlite'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openDatabase } from '../../db/open.ts'
+import { users } from '../../db/schema/people.ts'
+import { createPasswords } from '../../src/auth/passwords.ts'
+import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-people-'))
+const dataDir = join(folder, 'data')
+const path = join(dataDir, 'sluice.db')
+
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const sluice = (args: string, stdin?: string) => runCommand(args.split(' '), { dataDir, stdin })
+const read = <T>(run: (sqlite: Database) => T): T => {
+  const sqlite = new Database(path, { readonly: true })
+  try {
+    return run(sqlite)
+  } finally {
+    sqlite.close()
+  }
+}
+const userRow = (username: string) => {
+  const { sqlite, db } = openDatabase(path)
+  const row = db
+    .select()
+    .from(users)
+    .all()
+    .find((one) => one.username === username)
+  sqlite.close()
+  return row
+}
+const lastEvent = () =>
+  read((sqlite) => sqlite.query('SELECT event, actor, method, details FROM audit_logs ORDER BY id DESC').get())
+
+describe('alone', () => {
+  test('the token is made, shown once, stored hashed, and replaced', async () => {
+    expect((await sluice('bootstrap-token')).stdout).toContain('There is no bootstrap token')
+    const first = await sluice('bootstrap-token --rotate')
+    expect(first.stdout).toMatch(/^[\w-]{43}\n$/)
+    expect(lastEvent()).toMatchObject({ event: 'bootstrap_token_rotated', actor: 'cli' })
+    const second = await sluice('bootstrap-token --rotate')
+    expect(second.stdout).not.toBe(first.stdout)
+    expect((await sluice('bootstrap-token')).stdout).toContain('There is a bootstrap token')
+    const facts = read((sqlite) => JSON.stringify(sqlite.query('SELECT * FROM facts').all()))
+    expect(facts).not.toContain(second.stdout.trim())
+  })
+
+  test('the first administrator gets a password from standard input, the ownerless keys, and ends the token', async () => {
+    await sluice('keys create --name laptop')
+    const made = await sluice('user create-admin Admin', 'a long password\nrest\n')
+    expect([made.exitCode, made.stderr]).toEqual([0, ''])
+    expect(made.stdout).toMatch(/^Created the administrator "admin" \(usr_\w+\)\n$/)
+    const row = userRow('admin')
+    expect(row).toMatchObject({ status: 'active', roleId: 'role_admin' })
+    expect(await (await createPasswords()).verify('a long password', row?.passwordHash ?? null)).toBe(true)
+    expect(read((sqlite) => sqlite.query('SELECT owner_user_id AS owner FROM api_keys').all())).toEqual([
+      { owner: row?.id },
+    ])
+    expect((await sluice('bootstrap-token')).stdout).toContain('no bootstrap token is needed')
+    const refused = await sluice('bootstrap-token --rotate')
+    expect([refused.exitCode, refused.stdout]).toEqual([1, ''])
+  })
+
+  test('a second one has a name of its own; what cannot be is refused before anything is written', async () => {
+    expect((await sluice('user create-admin anna', 'another password')).exitCode).toBe(0)
+    expect((await sluice('user create-admin anna', 'another password')).stderr).toContain(
+      'There is an account "anna" already',
+    )
+    expect((await sluice('user create-admin bob', 'short')).stderr).toContain('at least 8 characters')
+    expect((await sluice('user create-admin bob')).stderr).toContain('at least 8 characters')
+    expect((await sluice('user create-admin a/b', 'a long password')).exitCode).toBe(2)
+    expect((await sluice('user create-admin')).exitCode).toBe(2)
+    const listed = JSON.parse((await sluice('user list --json')).stdout) as { username: string }[] // as: its own format
+    expect(listed.map(({ username }) => username)).toEqual(['admin', 'anna'])
+  })
+
+  test('accounts are listed for people and for programs, without secrets', async () => {
+    const { stdout } = await sluice('user list')
+    expect(stdout.split('\n')[0]).toMatch(/^ID +NAME +ROLE +STATUS +PASSWORD +TWO-FACTOR +LAST SIGN-IN$/)
+    expect(stdout.split('\n')[2]).toMatch(/^usr_\w+ +anna +Admin +active +yes +no +-$/)
+    expect((await sluice('user list --json')).stdout).not.toContain('argon2')
+  })
+
+  test('a second factor is taken away; where there is none that is said', async () => {
+    const { sqlite } = openDatabase(path)
+    sqlite.run("UPDATE users SET totp_secret_sealed = 'sealed', totp_last_step = 5 WHERE username = 'anna'")
+    sqlite.close()
+    expect((await sluice('user reset-totp anna')).exitCode).toBe(0)
+    expect(userRow('anna')).toMatchObject({ totpSecretSealed: null, totpLastStep: null })
+    expect(lastEvent()).toMatchObject({ event: 'user_totp_reset', actor: 'cli', method: 'cli' })
+    const again = await sluice('user reset-totp anna')
+    expect([again.exitCode, again.stderr]).toEqual([1, 'sluice: "anna" has no second factor.\n'])
+    expect((await sluice('user reset-totp nobody')).stderr).toContain('There is no account "nobody"')
+  })
+})
+
+describe('beside a running server', () => {
+  let server: RunningServer
+
+  beforeAll(async () => {
+    server = await spawnServer({ dataDir })
+  })
+
+  afterAll(() => server[Symbol.asyncDispose]())
+
+  const signIn = async (password: string) => {
+    const response = await fetch(`${server.url}/api/dashboard-auth/password/login`, {
+      method: 'POST',
+      body: JSON.stringify({ username: 'anna', password }),
+      headers: { 'content-type': 'application/json' },
+    })
+    return { status: response.status, cookie: response.headers.get('set-cookie')?.split(';')[0] ?? '' }
+  }
+  const statusWith = async (cookie: string) =>
+    (await fetch(`${server.url}/api/dashboard-auth/sessions`, { headers: { cookie } })).status
+
+  test('a new password signs in, the old one does not, and who was signed in is out', async () => {
+    const { status, cookie } = await signIn('another password')
+    expect([status, await statusWith(cookie)]).toEqual([200, 200])
+    const reset = await sluice('user reset-password anna', 'a third password\n')
+    expect([reset.exitCode, reset.stdout]).toEqual([0, expect.stringContaining('was signed out everywhere')])
+    expect(await statusWith(cookie)).toBe(401)
+    expect((await signIn('another password')).status).toBe(401)
+    expect((await signIn('a third password')).status).toBe(200)
+    expect(lastEvent()).toMatchObject({ event: 'login_success' })
+  })
+
+  test('what was done here is in the log that is read there', async () => {
+    const { cookie } = await signIn('a third password')
+    const answer = await fetch(`${server.url}/api/audit-logs?actor_user_id=cli&limit=1`, { headers: { cookie } })
+    expect(await answer.json()).toMatchObject({ items: [{ action: 'password_set', target: { type: 'user' } }] })
+  })
+
+  test('sessions are revoked', async () => {
+    const { cookie } = await signIn('a third password')
+    const revoked = await sluice('user revoke-sessions anna')
+    expect(revoked.stdout).toContain('was signed out of 3 browsers')
+    expect(await statusWith(cookie)).toBe(401)
+  })
+
+  test('the audit log is proven, no password stands in it, and a row that was touched is named', async () => {
+    const whole = await sluice('audit verify')
+    expect([whole.exitCode, whole.stderr]).toEqual([0, ''])
+    expect(whole.stdout).toMatch(/^OK: \d+ rows\n$/)
+    expect(JSON.parse((await sluice('audit verify --json')).stdout)).toMatchObject({ isWhole: true, unchained: 0 })
+    for (const password of ['another password', 'a third password', 'a long password'])
+      expect(read((sqlite) => JSON.stringify(sqlite.query('SELECT * FROM audit_logs').all()))).not.toContain(password)
+    const { sqlite } = openDatabase(path)
+    sqlite.run("UPDATE audit_logs SET actor = 'usr_x' WHERE id = 4")
+    sqlite.close()
+    const broken = await sluice('audit verify')
+    expect([broken.exitCode, broken.stdout]).toEqual([1, 'BROKEN at row 4: its content was changed.\n'])
+  })
+})

@@ -1,0 +1,191 @@
+/** Spec §2, dashboard account, and the list those see who manage people. */
+import { describe, expect, test } from 'bun:test'
+import { testApp } from '../support/app.ts'
+import { doneStatus, type Fields, HOWS, PASSWORD, people, problem } from '../support/people.ts'
+
+const open = () => {
+  const app = testApp({ accounts: 0 })
+  return { app, ...people(app) }
+}
+
+describe('§2 Dashboard account: the list', () => {
+  test('everybody is in it, oldest first, with role and state and without a secret', async () => {
+    const { app, as, add } = open()
+    const admin = as('admin', { hasTotp: true })
+    await app.clock.advance('1s')
+    add({ username: 'anna', role: 'viewer', displayName: 'Anna', email: 'anna@example.com', hasPassword: false })
+    const response = await admin.ask('GET /api/dashboard-users')
+    const text = await response.text()
+    expect(JSON.parse(text)).toEqual([
+      expect.objectContaining({ id: admin.person.row.id, totpConfigured: true, hasPassword: true }),
+      {
+        id: expect.stringMatching(/^usr_/),
+        username: 'anna',
+        displayName: 'Anna',
+        email: 'anna@example.com',
+        role: { id: 'role_viewer', slug: 'viewer', name: 'Viewer', kind: 'preset' },
+        roleSource: 'manual',
+        status: 'active',
+        isBreakGlass: false,
+        hasPassword: false,
+        totpConfigured: false,
+        passkeyCount: 0,
+        identities: [],
+        keyCount: 0,
+        deactivatedKeyCount: 0,
+        createdAt: '2026-01-01T00:00:01.000Z',
+        lastLoginAt: null,
+        lastLoginMethod: null,
+        pendingInvite: null,
+      },
+    ])
+    expect(text).not.toContain('argon2')
+    expect(text).not.toContain(admin.person.row.totpSecretSealed ?? '?')
+  })
+
+  test.each(['operator', 'viewer'])('it is closed to an %s', async (role) => {
+    expect(await problem(await open().as(role).ask('GET /api/dashboard-users'))).toEqual([403, 'permission_required'])
+  })
+})
+
+const change = async (fields: Fields, how: 'json' | 'form' = 'json') => {
+  const { as, add } = open()
+  add({ username: 'taken', email: 'taken@example.com' })
+  const { id } = add({ username: 'anna', email: 'anna@example.com' }).row
+  return as('admin').send(how, `PATCH /api/dashboard-users/${id}`, fields)
+}
+
+describe('§2 Dashboard account: username', () => {
+  test.each(HOWS)('it is unique (%s)', async (how) => {
+    expect(await problem(await change({ username: 'Taken' }, how))).toEqual([409, 'username_taken'])
+  })
+
+  test.each(HOWS)('admin is reserved, also after that account was renamed (%s)', async (how) => {
+    expect(await problem(await change({ username: 'admin' }, how))).toEqual([422, 'validation_error'])
+    const { as, add } = open()
+    const admin = as('admin', { username: 'admin' })
+    const renamed = await admin.send(how, `PATCH /api/dashboard-users/${admin.person.row.id}`, { username: 'root' })
+    expect(renamed.status).toBe(doneStatus(how, 200))
+    const { id } = add().row
+    expect(await problem(await admin.send(how, `PATCH /api/dashboard-users/${id}`, { username: 'admin' }))).toEqual([
+      422,
+      'validation_error',
+    ])
+  })
+
+  test('it is trimmed and in lower case, and says who renamed whom', async () => {
+    const { as, add, audit } = open()
+    const admin = as('admin')
+    const { id } = add({ username: 'anna' }).row
+    const response = await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { username: ' Anna.B ' } })
+    expect(await response.json()).toMatchObject({ username: 'anna.b' })
+    expect(audit()).toMatchObject([
+      { event: 'user_renamed', actor: admin.person.row.id, target: id, details: { from: 'anna', to: 'anna.b' } },
+    ])
+  })
+
+  test.each(['', 'with space', 'x'.repeat(65), 'ümlaut'])('%p is no user name', async (username) => {
+    expect(await problem(await change({ username }))).toEqual([422, 'validation_error'])
+  })
+})
+
+describe('§2 Dashboard account: display name, e-mail', () => {
+  test.each(HOWS)('an address belongs to one account (%s)', async (how) => {
+    expect(await problem(await change({ email: 'TAKEN@example.com' }, how))).toEqual([409, 'email_taken'])
+  })
+
+  test('both can be changed and taken away, the rest is left alone', async () => {
+    const { as, add, audit } = open()
+    const { id } = add({ displayName: 'Anna', email: 'anna@example.com', username: 'anna' }).row
+    const admin = as('admin')
+    const response = await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { displayName: '', email: null } })
+    expect(await response.json()).toMatchObject({ displayName: null, email: null, username: 'anna' })
+    expect(audit()).toMatchObject([{ event: 'user_updated', details: { changed: ['displayName', 'email'] } }])
+  })
+
+  test('a change of nothing is written down nowhere', async () => {
+    const { as, add, audit } = open()
+    const { id } = add({ email: 'anna@example.com' }).row
+    expect(
+      (await as('admin').ask(`PATCH /api/dashboard-users/${id}`, { json: { email: 'anna@example.com' } })).status,
+    ).toBe(200)
+    expect(audit()).toEqual([])
+  })
+
+  test.each<[string, Fields]>([
+    ['an address without a domain', { email: 'anna@localhost' }],
+    ['an unknown field', { passwordHash: 'x' }],
+    ['an unknown state', { status: 'invited' }],
+    ['a long name', { displayName: 'x'.repeat(129) }],
+  ])('%s is refused', async (_, fields) => {
+    expect(await problem(await change(fields))).toEqual([422, 'validation_error'])
+  })
+})
+
+describe('§2 Dashboard account: role', () => {
+  test.each([
+    ['role', 'operator'],
+    ['role', 'role_operator'],
+    ['roleId', 'role_operator'],
+    ['roleId', 'operator'],
+  ])('%s accepts %s', async (field, value) => {
+    const response = await change({ [field]: value })
+    expect([response.status, ((await response.json()) as { role: { slug: string } }).role.slug]).toEqual([
+      200,
+      'operator',
+    ])
+  })
+
+  test('roleId wins over role', async () => {
+    const response = await change({ role: 'operator', roleId: 'role_admin' })
+    expect(((await response.json()) as { role: { slug: string } }).role.slug).toBe('admin')
+  })
+
+  test.each(['member', 'guest'])('%s cannot be given', async (role) => {
+    expect(await problem(await change({ role }))).toEqual([422, 'role_not_assignable'])
+  })
+
+  test('nor can one that does not exist', async () => {
+    expect(await problem(await change({ role: 'nobody' }))).toEqual([404, 'role_not_found'])
+  })
+
+  test('a Member signs in and is refused every read of the dashboard', async () => {
+    const { browser, add } = open()
+    add({ role: 'admin' })
+    add({ username: 'mia', role: 'member' })
+    const mia = browser()
+    const login = { username: 'mia', password: PASSWORD }
+    expect((await mia.ask('POST /api/dashboard-auth/password/login', { json: login })).status).toBe(200)
+    for (const route of ['GET /api/accounts', 'GET /api/settings', 'GET /api/request-logs', 'GET /api/firewall/ips']) {
+      const response = await mia.ask(route)
+      const { error } = (await response.json()) as { error: { code: string; param: string } }
+      expect([route, response.status, error.code, error.param]).toEqual([
+        route,
+        403,
+        'permission_required',
+        'dashboard:read',
+      ])
+    }
+  })
+})
+
+describe('§5 Signing in 8: managing accounts needs an account', () => {
+  test.each([
+    'POST /api/dashboard-users',
+    'PATCH /api/dashboard-users/usr_x',
+    'DELETE /api/dashboard-users/usr_x',
+    'POST /api/dashboard-users/usr_x/invite',
+    'DELETE /api/dashboard-users/usr_x/invite',
+    'POST /api/dashboard-users/usr_x/reset-totp',
+    'POST /api/dashboard-users/usr_x/revoke-sessions',
+    'POST /api/dashboard-users/usr_x/reactivate-keys',
+    'POST /api/dashboard-roles',
+    'PATCH /api/dashboard-roles/role_x',
+    'DELETE /api/dashboard-roles/role_x',
+    'POST /api/dashboard-roles/role_x/clone',
+    'PATCH /api/auth-providers/idp_trusted_header',
+  ])('%s on a passwordless install', async (route) => {
+    for (const how of HOWS)
+      expect(await problem(await open().browser().send(how, route))).toEqual([409, 'admin_account_required'])
+  })
+})

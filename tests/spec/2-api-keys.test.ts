@@ -1,0 +1,149 @@
+/** Spec §2, API key: whose it is, and who may say so. */
+import { describe, expect, test } from 'bun:test'
+import { testApp } from '../support/app.ts'
+import { people, problem, REMOTE, type Somebody } from '../support/people.ts'
+
+interface Key {
+  id: string
+  key: string
+  isActive: boolean
+  ownerUserId: string | null
+  owner: { id: string; username: string; status: string } | null
+}
+
+const open = () => {
+  const app = testApp({ accounts: 0, settings: { apiKeyAuthEnabled: true } })
+  const models = async ({ key }: Key) =>
+    (await app.ask('GET /v1/models', { headers: { authorization: `Bearer ${key}` }, peer: REMOTE })).status
+  return { app, models, ...people(app) }
+}
+
+const make = async (who: Somebody, fields: Record<string, unknown> = {}): Promise<Key> =>
+  (await (await who.ask('POST /api/api-keys/', { json: { name: 'laptop', ...fields } })).json()) as Key // as: looked at by each test
+
+/** Writes keys, and may not give them away. */
+const WRITER = {
+  'dashboard:read': 'all',
+  'accounts:write': 'all',
+  'api_keys:read': 'all',
+  'api_keys:write': 'all',
+  'ops:write': 'all',
+} as const
+
+describe('§2 API key: the owner', () => {
+  test('is who made it', async () => {
+    const { as } = open()
+    const anna = as('operator', { username: 'anna' })
+    const { id } = anna.person.row
+    expect(await make(anna)).toMatchObject({ ownerUserId: id, owner: { id, username: 'anna', status: 'active' } })
+  })
+
+  test('is nobody on a passwordless install, and such a key works', async () => {
+    const { app, browser, models } = open()
+    const made = (await (await browser().ask('POST /api/api-keys/', { json: { name: 'laptop' } })).json()) as Key // as: looked at below
+    expect([made.ownerUserId, await models(made)]).toEqual([null, 200])
+    expect(app.bindings.keys.find(made.key)?.isActive).toBe(true)
+  })
+
+  test("is the first account for keys that were nobody's", async () => {
+    const { browser } = open()
+    const first = browser()
+    await first.ask('POST /api/api-keys/', { json: { name: 'laptop' } })
+    expect(
+      (await first.ask('POST /api/dashboard-auth/password/setup', { json: { password: 'correct horse' } })).status,
+    ).toBe(200)
+    const [key] = (await (await first.ask('GET /api/api-keys/')).json()) as Key[] // as: one was made
+    expect(key?.owner?.username).toBe('admin')
+  })
+
+  test('can be another, or nobody, for those who may assign', async () => {
+    const { as, add, audit } = open()
+    const anna = as('operator')
+    const { id } = add({ username: 'berta' }).row
+    const made = await make(anna, { ownerUserId: id })
+    expect(made.owner?.username).toBe('berta')
+    expect(audit()[0]).toMatchObject({ event: 'api_key_created', details: { ownerUserId: id } })
+    const given = await anna.ask(`PATCH /api/api-keys/${made.id}`, { json: { ownerUserId: null } })
+    expect([given.status, ((await given.json()) as Key).ownerUserId]).toEqual([200, null])
+  })
+
+  test('and not for those who may not', async () => {
+    const { as, add, addRole, models } = open()
+    addRole('writer', WRITER)
+    const writer = as('writer')
+    const { id } = add().row
+    const own = await make(writer)
+    expect([own.ownerUserId, await models(own)]).toEqual([writer.person.row.id, 200])
+    const asked: [string, unknown][] = [
+      ['POST /api/api-keys/', { name: 'x', ownerUserId: id }],
+      ['POST /api/api-keys/', { name: 'x', ownerUserId: null }],
+      [`PATCH /api/api-keys/${own.id}`, { ownerUserId: id }],
+    ]
+    for (const [route, json] of asked) {
+      const response = await writer.ask(route, { json })
+      expect([response.status, await response.json()]).toEqual([
+        403,
+        { error: { code: 'permission_required', message: expect.any(String), param: 'api_keys:assign' } },
+      ])
+    }
+    const unchanged = { ownerUserId: writer.person.row.id, name: 'renamed' }
+    expect((await writer.ask(`PATCH /api/api-keys/${own.id}`, { json: unchanged })).status).toBe(200)
+  })
+
+  test.each(['disabled', 'invited'] as const)('is nobody who is %s', async (status) => {
+    const { as, add } = open()
+    const { id } = add({ status }).row
+    for (const ownerUserId of [id, 'usr_nobody'])
+      expect(await problem(await as('admin').ask('POST /api/api-keys/', { json: { name: 'x', ownerUserId } }))).toEqual(
+        [422, 'validation_error'],
+      )
+  })
+
+  test('must be active for the key to work, whatever the key itself says', async () => {
+    const { app, as, models } = open()
+    const anna = as('operator')
+    const made = await make(anna)
+    const admin = as('admin')
+    const path = `/api/dashboard-users/${anna.person.row.id}`
+    await admin.ask(`PATCH ${path}`, { json: { status: 'disabled' } })
+    expect(await problem(await admin.ask(`PATCH /api/api-keys/${made.id}`, { json: { isActive: true } }))).toEqual([
+      422,
+      'validation_error',
+    ])
+    const kept = { isActive: true, ownerUserId: anna.person.row.id }
+    expect(await problem(await admin.ask(`PATCH /api/api-keys/${made.id}`, { json: kept }))).toEqual([
+      422,
+      'validation_error',
+    ])
+    await admin.ask(`POST ${path}/reactivate-keys`)
+    app.restart()
+    expect(await models(made)).toBe(401)
+  })
+})
+
+describe('§2 API key: a revocation by hand', () => {
+  test('of a key that went down with its owner stands when the owner is back', async () => {
+    const { as, models } = open()
+    const anna = as('operator')
+    const made = await make(anna)
+    const admin = as('admin')
+    const path = `/api/dashboard-users/${anna.person.row.id}`
+    await admin.ask(`PATCH ${path}`, { json: { status: 'disabled' } })
+    await admin.ask(`PATCH /api/api-keys/${made.id}`, { json: { isActive: false } })
+    await admin.ask(`PATCH ${path}`, { json: { status: 'active' } })
+    expect(await (await admin.ask(`POST ${path}/reactivate-keys`)).json()).toEqual({ reactivated: 0 })
+    expect(await models(made)).toBe(401)
+  })
+
+  test('a key of somebody who was deleted can be given to somebody else and switched on', async () => {
+    const { as, models } = open()
+    const anna = as('operator')
+    const made = await make(anna)
+    const admin = as('admin')
+    await admin.ask(`DELETE /api/dashboard-users/${anna.person.row.id}`)
+    expect(await models(made)).toBe(401)
+    const json = { ownerUserId: admin.person.row.id, isActive: true }
+    expect((await admin.ask(`PATCH /api/api-keys/${made.id}`, { json })).status).toBe(200)
+    expect(await models(made)).toBe(200)
+  })
+})

@@ -1,0 +1,236 @@
+/** Spec §2, creating an account and its invite; §8, invites: what the link tells, and that it works once, for a day. */
+import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { users } from '../../db/schema/people.ts'
+import { testApp } from '../support/app.ts'
+import { doneStatus, type Fields, HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
+
+const PROXY = { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
+const ACCEPT = 'POST /api/dashboard-auth/invite/accept'
+
+const open = (environment: Record<string, string> = {}) => {
+  const app = testApp({ accounts: 0, environment })
+  return { app, ...people(app) }
+}
+
+const withLink = async (fields: Record<string, unknown> = {}, environment?: Record<string, string>) => {
+  const world = open(environment)
+  const admin = world.as('admin', { username: 'boss', displayName: 'The Boss' })
+  const response = await admin.ask('POST /api/dashboard-users', {
+    json: { username: 'anna', role: 'viewer', ...fields },
+  })
+  const { user, invite } = (await response.json()) as { user: { id: string }; invite: { token: string } } // as: asserted by what follows
+  const accept = (more: Fields = {}, browser = world.browser(REMOTE)) =>
+    browser.ask(ACCEPT, { json: { token: invite.token, password: 'my own password', ...more } })
+  return { ...world, admin, id: user.id, token: invite.token, accept }
+}
+
+describe('§2 Creating an account: POST body', () => {
+  const invite = async (fields: Record<string, unknown>, environment?: Record<string, string>) => {
+    const { as } = open(environment)
+    return problem(await as('admin', { hasTotp: true }).ask('POST /api/dashboard-users', { json: fields }))
+  }
+  const identity = { provider: 'trusted_header', subject: 'anna' }
+
+  test.each<[string, Record<string, unknown>]>([
+    ['no username', { role: 'viewer' }],
+    ['the reserved username', { username: 'Admin', role: 'viewer' }],
+    ['no role', { username: 'anna' }],
+    ['an unknown field', { username: 'anna', role: 'viewer', password: 'x' }],
+    ['ssoOnly without an identity', { username: 'anna', role: 'viewer', ssoOnly: true }],
+    ['an identity without ssoOnly', { username: 'anna', role: 'viewer', expectedIdentity: identity }],
+    [
+      'an empty subject',
+      { username: 'anna', role: 'viewer', ssoOnly: true, expectedIdentity: { ...identity, subject: ' ' } },
+    ],
+    [
+      'an unknown provider',
+      { username: 'anna', role: 'viewer', ssoOnly: true, expectedIdentity: { ...identity, provider: 'saml' } },
+    ],
+  ])('%s is refused', async (_, fields) => {
+    expect(await invite(fields, PROXY)).toEqual([422, 'validation_error'])
+  })
+
+  test.each<[string, Record<string, unknown>, [number, string]]>([
+    ['an unknown role', { role: 'nobody' }, [404, 'role_not_found']],
+    ['Member', { role: 'member' }, [422, 'role_not_assignable']],
+    ['Guest', { roleId: 'role_guest' }, [422, 'role_not_assignable']],
+  ])('%s cannot be given', async (_, fields, expected) => {
+    expect(await invite({ username: 'anna', ...fields })).toEqual(expected)
+  })
+
+  test('name and address belong to one account', async () => {
+    const { as, add } = open()
+    add({ username: 'anna', email: 'anna@example.com' })
+    const admin = as('admin')
+    const ask = async (json: Fields) =>
+      problem(await admin.ask('POST /api/dashboard-users', { json: { role: 'viewer', ...json } }))
+    expect(await ask({ username: 'ANNA' })).toEqual([409, 'username_taken'])
+    expect(await ask({ username: 'berta', email: 'Anna@Example.com' })).toEqual([409, 'email_taken'])
+  })
+
+  test.each(HOWS)('it needs a confirmation, which a page asks for (%s)', async (how) => {
+    const admin = open().as('admin', { isConfirmed: false })
+    const response = await admin.send(how, 'POST /api/dashboard-users', { username: 'anna', role: 'viewer' })
+    if (how === 'json') expect(await problem(response)).toEqual([403, 'step_up_required'])
+    else expect([response.status, response.headers.get('location')]).toEqual([303, expect.stringMatching(/^\/confirm/)])
+    expect(await (await admin.ask('GET /api/dashboard-users/invites')).json()).toEqual([])
+  })
+
+  test('the open invites are listed without their links', async () => {
+    const { admin, id } = await withLink()
+    expect(await (await admin.ask('GET /api/dashboard-users/invites')).json()).toEqual([
+      {
+        userId: id,
+        username: 'anna',
+        roleId: 'role_viewer',
+        expiresAt: '2026-01-02T00:00:00.000Z',
+        ssoOnly: false,
+        createdByUserId: admin.person.row.id,
+      },
+    ])
+  })
+})
+
+describe('§4 GET invite: what the link tells', () => {
+  test('who invited, and for which role; looking does not use it up', async () => {
+    const { browser, token, accept } = await withLink({ usernameLocked: true })
+    for (let look = 0; look < 3; look++) {
+      const response = await browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${token}`)
+      expect([response.status, await response.json()]).toEqual([
+        200,
+        {
+          roleName: 'Viewer',
+          inviterDisplayName: 'The Boss',
+          suggestedUsername: 'anna',
+          usernameLocked: true,
+          expiresAt: '2026-01-02T00:00:00.000Z',
+        },
+      ])
+    }
+    expect((await accept()).status).toBe(200)
+  })
+
+  test('expired, used, revoked, replaced and made up links answer the same bytes', async () => {
+    const { app, admin, browser, token, id, accept } = await withLink()
+    const answer = async (link: string, peer: string) => {
+      const response = await browser(peer).ask(`GET /api/dashboard-auth/invite/${link}`)
+      return [response.status, await response.text()]
+    }
+    const add = async (username: string) => {
+      const response = await admin.ask('POST /api/dashboard-users', { json: { username, role: 'viewer' } })
+      return (await response.json()) as { user: { id: string }; invite: { token: string } } // as: made just now
+    }
+    await admin.ask(`POST /api/dashboard-users/${id}/invite`)
+    const revoked = await add('berta')
+    await admin.ask(`DELETE /api/dashboard-users/${revoked.user.id}/invite`)
+    const used = await add('carla')
+    await accept({ token: used.invite.token })
+    const expired = await add('dora')
+    await app.clock.advance('24h')
+    const links = [token, revoked.invite.token, used.invite.token, expired.invite.token, 'made-up']
+    const answers = await Promise.all(links.map((link, n) => answer(link, `192.0.2.${n}`)))
+    expect(new Set(answers.map(String)).size).toBe(1)
+    expect(answers[0]?.[0]).toBe(404)
+  })
+})
+
+describe('§4 POST invite/accept', () => {
+  test.each(HOWS)('another name may be chosen, unless it is locked (%s)', async (how) => {
+    const free = await withLink()
+    const fields = { token: free.token, password: 'my own password', username: 'Annie' }
+    expect((await free.browser().send(how, ACCEPT, fields)).status).toBe(doneStatus(how, 200))
+    expect(free.app.db.select().from(users).where(eq(users.id, free.id)).get()?.username).toBe('annie')
+    const locked = await withLink({ usernameLocked: true })
+    const refused = await locked.browser().send(how, ACCEPT, { ...fields, token: locked.token })
+    expect(await problem(refused)).toEqual([422, 'username_locked'])
+  })
+
+  test.each<[string, Fields, [number, string]]>([
+    ['a name that is taken', { username: 'boss' }, [409, 'username_taken']],
+    ['the reserved name', { username: 'admin' }, [422, 'validation_error']],
+    ['a short password', { password: 'seven77' }, [422, 'validation_error']],
+    ['a password over 1,024 characters', { password: 'x'.repeat(1025) }, [422, 'validation_error']],
+    ['a wrong token', { token: 'x' }, [404, 'invite_not_found']],
+  ])('%s is refused and leaves the link good', async (_, fields, expected) => {
+    const { accept } = await withLink()
+    expect(await problem(await accept(fields))).toEqual(expected)
+    expect((await accept()).status).toBe(200)
+  })
+
+  test('who is signed in already is told so, and the link stays good', async () => {
+    const { admin, accept } = await withLink()
+    expect(await problem(await accept({}, admin))).toEqual([409, 'already_signed_in'])
+    expect((await accept()).status).toBe(200)
+  })
+
+  test('where passwords are off, there is none to set', async () => {
+    const { ask } = testApp({ accounts: 0, environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
+    expect(await problem(await ask(ACCEPT, { json: { token: 'x', password: PASSWORD } }))).toEqual([
+      400,
+      'password_management_disabled',
+    ])
+  })
+
+  test('signing in like this counts as a confirmation', async () => {
+    const { browser, accept } = await withLink({ role: 'admin' })
+    const anna = browser(REMOTE)
+    await accept({}, anna)
+    expect((await anna.ask('POST /api/dashboard-users', { json: { username: 'berta', role: 'viewer' } })).status).toBe(
+      201,
+    )
+  })
+
+  test('the log has seen neither link nor password', async () => {
+    const { app, browser, token, accept } = await withLink()
+    await browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${token}`)
+    await accept()
+    const logged = app.lines.join('\n')
+    expect(logged).toContain('/api/dashboard-auth/invite/')
+    for (const secret of [token, 'my own password']) expect(logged).not.toContain(secret)
+  })
+
+  test('one link used 50 times at once makes one session', async () => {
+    const { app, accept, browser, audit } = await withLink()
+    const browsers = Array.from({ length: 50 }, (_, n) => browser(`192.0.2.${n}`))
+    const answers = await Promise.all(browsers.map((each) => accept({}, each)))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(answers.filter(({ status }) => status === 404)).toHaveLength(49)
+    expect(browsers.filter(({ cookie }) => cookie !== null)).toHaveLength(1)
+    expect(audit().filter(({ event }) => event === 'invite_accepted')).toHaveLength(1)
+    expect(app.db.select().from(users).all()).toHaveLength(2)
+  })
+})
+
+describe('§8 Limits: tries of invite links', () => {
+  test('of 100 wrong links at once eight are looked up, whatever is forwarded', async () => {
+    const { browser } = open()
+    const guesser = browser(REMOTE)
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, n) =>
+        guesser.ask(`GET /api/dashboard-auth/invite/guess-${n}`, { headers: { 'x-forwarded-for': `198.51.100.${n}` } }),
+      ),
+    )
+    expect(answers.filter(({ status }) => status === 404)).toHaveLength(8)
+    const limited = answers.filter(({ status }) => status === 429)
+    expect(limited).toHaveLength(92)
+    expect(Number(limited[0]?.headers.get('retry-after'))).toBeGreaterThan(0)
+  })
+
+  test('a right one costs nothing, and a wrong one counts against signing in', async () => {
+    const { browser, token } = await withLink()
+    const visitor = browser(REMOTE)
+    for (let look = 0; look < 20; look++)
+      expect((await visitor.ask(`GET /api/dashboard-auth/invite/${token}`)).status).toBe(200)
+    for (let look = 0; look < 8; look++) await visitor.ask('GET /api/dashboard-auth/invite/wrong')
+    expect(await problem(await visitor.ask(ACCEPT, { json: { token, password: PASSWORD } }))).toEqual([
+      429,
+      'invite_rate_limited',
+    ])
+    const login = { username: 'boss', password: PASSWORD }
+    expect(await problem(await visitor.ask('POST /api/dashboard-auth/password/login', { json: login }))).toEqual([
+      429,
+      'password_rate_limited',
+    ])
+  })
+})

@@ -1,0 +1,256 @@
+/** Spec §2, roles and permissions: the presets, the vocabulary, and custom roles. */
+import { describe, expect, test } from 'bun:test'
+import { PERMISSIONS } from '../../src/model/permissions.ts'
+import { getRole } from '../../src/model/roles.ts'
+import { testApp } from '../support/app.ts'
+import { doneStatus, type Fields, HOWS, people, problem } from '../support/people.ts'
+
+const open = () => {
+  const app = testApp({ accounts: 0 })
+  return { app, ...people(app) }
+}
+
+interface RoleView {
+  id: string
+  slug: string
+  name: string
+  kind: string
+  locked: boolean
+  assignableToUsers: boolean
+  grants: { permission: string; scope: string }[]
+  usersCount: number
+}
+
+const rolesOf = async (response: Response) => (await response.json()) as RoleView[] // as: checked by each test
+const roleOf = async (response: Response) => (await response.json()) as RoleView // as: the same
+
+describe('§2 Roles: the built-in ones', () => {
+  test('are Admin, Operator, Viewer, Member and Guest; the first three can be given', async () => {
+    const { as } = open()
+    const roles = await rolesOf(await as('admin').ask('GET /api/dashboard-roles'))
+    expect(
+      roles.map(({ id, slug, kind, locked, assignableToUsers, usersCount }) => [
+        id,
+        slug,
+        kind,
+        locked,
+        assignableToUsers,
+        usersCount,
+      ]),
+    ).toEqual([
+      ['role_admin', 'admin', 'preset', true, true, 1],
+      ['role_operator', 'operator', 'preset', true, true, 0],
+      ['role_viewer', 'viewer', 'preset', true, true, 0],
+      ['role_member', 'member', 'preset', true, false, 0],
+      ['role_guest', 'guest', 'preset', true, false, 0],
+    ])
+    const grantsOf = (slug: string) =>
+      roles.find((role) => role.slug === slug)?.grants.map(({ permission, scope }) => `${permission}:${scope}`)
+    expect(grantsOf('admin')).toEqual(PERMISSIONS.map((permission) => `${permission}:all`))
+    expect(grantsOf('guest')).toEqual(['dashboard:read:all', 'accounts:read:all'])
+    expect(grantsOf('member')).toEqual(['dashboard:read:own', 'api_keys:read:own', 'api_keys:write:own'])
+  })
+
+  test.each(HOWS)('cannot be changed or deleted (%s)', async (how) => {
+    const admin = open().as('admin')
+    expect(await problem(await admin.send(how, 'PATCH /api/dashboard-roles/role_viewer', { name: 'Looker' }))).toEqual([
+      409,
+      'role_locked',
+    ])
+    expect(await problem(await admin.send(how, 'DELETE /api/dashboard-roles/viewer'))).toEqual([409, 'role_locked'])
+  })
+})
+
+describe('§2 Permissions: the vocabulary', () => {
+  test('says what each covers, implies, and whether it is privileged', async () => {
+    const list = (await (await open().as('admin').ask('GET /api/dashboard-roles/permissions')).json()) as {
+      permission: string
+      privileged: boolean
+    }[] // as: checked below
+    expect(list.map(({ permission }) => permission)).toEqual([...PERMISSIONS])
+    expect(
+      list
+        .filter(({ privileged }) => privileged)
+        .map(({ permission }) => permission)
+        .toSorted(),
+    ).toEqual(['accounts:export', 'audit:read', 'conversations:read', 'roles:manage', 'security:write', 'users:manage'])
+    expect(list.find(({ permission }) => permission === 'security:write')).toMatchObject({
+      implies: ['ops:write'],
+      ownSupported: false,
+    })
+  })
+
+  test.each(['GET /api/dashboard-roles', 'GET /api/dashboard-roles/permissions'])(
+    '%s needs users:manage',
+    async (route) => {
+      const response = await open().as('operator').ask(route)
+      expect([response.status, await response.json()]).toEqual([
+        403,
+        { error: { code: 'permission_required', message: expect.any(String), param: 'users:manage' } },
+      ])
+    },
+  )
+})
+
+const KEEPER: Fields = { name: 'Key Keeper' }
+const KEEPER_GRANTS = ['dashboard:read:all', 'accounts:read', 'api_keys:read:own']
+const keeper = (how: 'json' | 'form') => (how === 'json' ? { ...KEEPER, grants: KEEPER_GRANTS } : KEEPER)
+const asForm = () =>
+  new URLSearchParams([['name', 'Key Keeper'], ...KEEPER_GRANTS.map((grant) => ['grants', grant])]).toString()
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
+
+describe('§2 Custom roles', () => {
+  test.each(HOWS)('one is made, held and felt at once (%s)', async (how) => {
+    const { as, add, audit } = open()
+    const admin = as('admin')
+    const response =
+      how === 'json'
+        ? await admin.ask('POST /api/dashboard-roles', { json: keeper(how) })
+        : await admin.ask('POST /api/dashboard-roles', { body: asForm(), headers: FORM })
+    const role = await roleOf(response)
+    expect([response.status, role.slug, role.kind, role.locked, role.grants]).toEqual([
+      201,
+      'key-keeper',
+      'custom',
+      false,
+      [
+        { permission: 'dashboard:read', scope: 'all' },
+        { permission: 'accounts:read', scope: 'all' },
+        { permission: 'api_keys:read', scope: 'own' },
+      ],
+    ])
+    expect(audit()).toMatchObject([{ event: 'role_created', target: role.id, actor: admin.person.row.id }])
+    const { id } = add({ role: 'viewer' }).row
+    expect((await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'key-keeper' } })).status).toBe(200)
+  })
+
+  test('what is taken from it is gone on the next request of those who hold it', async () => {
+    const { as, addRole, audit } = open()
+    const id = addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
+    const looker = as('looker')
+    expect((await looker.ask('GET /api/accounts')).status).toBe(200)
+    const patch = { grants: [{ permission: 'accounts:read', scope: 'all' }] }
+    const admin = as('admin')
+    expect((await admin.ask(`PATCH /api/dashboard-roles/${id}`, { json: patch })).status).toBe(200)
+    expect(await problem(await looker.ask('GET /api/accounts'))).toEqual([403, 'permission_required'])
+    expect(audit()).toMatchObject([
+      {
+        event: 'role_updated',
+        details: { changed: ['grants'], from: { 'dashboard:read': 'all' }, to: { 'accounts:read': 'all' } },
+      },
+    ])
+  })
+
+  test.each(HOWS)('it is renamed, keeps its slug, and its name is its own (%s)', async (how) => {
+    const { app, as, addRole } = open()
+    const id = addRole('looker', { 'dashboard:read': 'all' })
+    const admin = as('admin')
+    const response = await admin.send(how, `PATCH /api/dashboard-roles/${id}`, { name: 'Auditor' })
+    expect(response.status).toBe(doneStatus(how, 200))
+    expect(getRole(app.db, id)).toMatchObject({
+      name: 'Auditor',
+      slug: 'looker',
+      grants: new Map([['dashboard:read', 'all']]),
+    })
+    const taken = await admin.send(how, `PATCH /api/dashboard-roles/${id}`, { name: 'ADMIN' })
+    expect(await problem(taken)).toEqual([409, 'role_taken'])
+  })
+
+  test.each(HOWS)('a copy has the grants of the original (%s)', async (how) => {
+    const { app, as } = open()
+    const admin = as('admin')
+    const copy = () => admin.send(how, 'POST /api/dashboard-roles/operator/clone', { name: 'Night shift' })
+    expect((await copy()).status).toBe(doneStatus(how, 201))
+    const made = getRole(app.db, 'night-shift')
+    expect([made.kind, made.isAssignable]).toEqual(['custom', true])
+    expect(Object.fromEntries(made.grants)).toEqual(Object.fromEntries(getRole(app.db, 'operator').grants))
+    expect(await problem(await copy())).toEqual([409, 'role_taken'])
+  })
+
+  test.each(HOWS)('it is deleted when nobody holds it (%s)', async (how) => {
+    const { as, add, addRole, audit } = open()
+    const id = addRole('looker', { 'dashboard:read': 'all' })
+    const admin = as('admin')
+    const person = add({ role: 'looker', status: 'disabled' }).row
+    expect(await problem(await admin.send(how, `DELETE /api/dashboard-roles/${id}`))).toEqual([409, 'role_in_use'])
+    await admin.ask(`PATCH /api/dashboard-users/${person.id}`, { json: { role: 'viewer' } })
+    expect((await admin.send(how, `DELETE /api/dashboard-roles/${id}`)).status).toBe(doneStatus(how, 204))
+    expect(await problem(await admin.ask(`PATCH /api/dashboard-roles/${id}`, { json: {} }))).toEqual([
+      404,
+      'role_not_found',
+    ])
+    expect(audit().at(-1)).toMatchObject({ event: 'role_deleted', target: id, details: { slug: 'looker' } })
+  })
+
+  test('nor while strangers of the proxy become it', async () => {
+    const { as, addRole } = open()
+    const id = addRole('looker', { 'dashboard:read': 'all' })
+    const admin = as('admin')
+    await admin.ask('PATCH /api/auth-providers/idp_trusted_header', { json: { unknownIdentityRoleId: id } })
+    expect(await problem(await admin.ask(`DELETE /api/dashboard-roles/${id}`))).toEqual([409, 'role_in_use'])
+  })
+
+  test.each<[string, unknown[]]>([
+    ['an unknown permission', ['everything:all']],
+    ['an own scope that means nothing', ['accounts:write:own']],
+    ['a right without what it implies', ['security:write:all']],
+    ['one that is implied more narrowly', ['api_keys:assign:all', 'api_keys:write:own']],
+    ['one permission twice', ['api_keys:read:own', 'api_keys:read:all']],
+  ])('%s is refused', async (_, grants) => {
+    const response = await open()
+      .as('admin')
+      .ask('POST /api/dashboard-roles', { json: { name: 'x', grants } })
+    expect(await problem(response)).toEqual([422, 'validation_error'])
+  })
+
+  test('nobody puts into a role, takes out of one, or copies, more than they hold', async () => {
+    const { as, addRole, audit } = open()
+    addRole('editor', { 'roles:manage': 'all', 'dashboard:read': 'all' })
+    const high = addRole('high', { 'dashboard:read': 'all', 'audit:read': 'all' })
+    const low = addRole('low', { 'dashboard:read': 'all' })
+    const editor = as('editor')
+    const asked: [string, unknown?][] = [
+      ['POST /api/dashboard-roles', { name: 'x', grants: ['audit:read:all'] }],
+      [`PATCH /api/dashboard-roles/${low}`, { grants: ['audit:read:all'] }],
+      [`PATCH /api/dashboard-roles/${high}`, { grants: [] }],
+      [`DELETE /api/dashboard-roles/${high}`],
+      [`POST /api/dashboard-roles/${high}/clone`, { name: 'y' }],
+      ['POST /api/dashboard-roles/admin/clone', { name: 'z' }],
+    ]
+    for (const [route, json] of asked)
+      expect([route, ...(await problem(await editor.ask(route, { json })))]).toEqual([
+        route,
+        403,
+        'insufficient_delegation',
+      ])
+    expect(audit()).toEqual([])
+    expect(
+      (await editor.ask('POST /api/dashboard-roles', { json: { name: 'ok', grants: ['dashboard:read:own'] } })).status,
+    ).toBe(201)
+  })
+
+  test('who edits roles sees them, and the vocabulary, without managing people', async () => {
+    const { as, addRole } = open()
+    addRole('editor', { 'roles:manage': 'all' })
+    for (const route of ['GET /api/dashboard-roles', 'GET /api/dashboard-roles/permissions'])
+      expect([route, (await as('editor').ask(route)).status, (await as('operator').ask(route)).status]).toEqual([
+        route,
+        200,
+        403,
+      ])
+  })
+
+  test('they need roles:manage and a confirmation', async () => {
+    const { as, addRole } = open()
+    addRole('manager', { 'users:manage': 'all' })
+    const json = { name: 'x', grants: [] }
+    const refused = await as('manager').ask('POST /api/dashboard-roles', { json })
+    expect([refused.status, await refused.json()]).toEqual([
+      403,
+      { error: expect.objectContaining({ code: 'permission_required', param: 'roles:manage' }) },
+    ])
+    expect(await problem(await as('admin', { isConfirmed: false }).ask('POST /api/dashboard-roles', { json }))).toEqual(
+      [403, 'step_up_required'],
+    )
+  })
+})

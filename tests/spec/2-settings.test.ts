@@ -1,0 +1,53 @@
+/** Spec §2, settings fields named in the interface. */
+import { describe, expect, test } from 'bun:test'
+import { testApp } from '../support/app.ts'
+import { PASSWORD, people } from '../support/people.ts'
+
+const open = () => {
+  const app = testApp({ accounts: 0 })
+  const house = people(app)
+  const settings = async () => {
+    const response = await house.as('admin', { hasPassword: false, method: 'passkey' }).ask('GET /api/settings')
+    return (await response.json()) as Record<string, unknown>
+  }
+  return { app, ...house, settings }
+}
+
+describe('§2 Settings fields named in the interface', () => {
+  test('row 1: totpRequiredForAdminRole is off until somebody turns it on', async () => {
+    const { app, settings } = open()
+    expect((await settings()).totpRequiredForAdminRole).toBe(false)
+    app.change({ totpRequiredForAdminRole: true })
+    expect((await settings()).totpRequiredForAdminRole).toBe(true)
+  })
+
+  test('row 2: usersWithoutTotpCount counts active accounts with a password and no second factor', async () => {
+    const { add, settings } = open()
+    expect((await settings()).usersWithoutTotpCount).toBe(0)
+    add({ role: 'viewer' })
+    add({ role: 'admin' })
+    add({ role: 'admin', hasTotp: true })
+    add({ role: 'admin', status: 'disabled' })
+    add({ role: 'admin', hasPassword: false })
+    expect(await settings()).toMatchObject({ usersWithoutTotpCount: 2, adminsWithoutTotpCount: 1 })
+  })
+
+  test('row 3: adminsWithoutTotpCount counts those of them whom totpRequiredForAdminRole would bind', async () => {
+    const { add, addRole, settings } = open()
+    addRole('auditor', { 'audit:read': 'all' })
+    addRole('helper', { 'dashboard:read': 'all' })
+    add({ role: 'auditor' })
+    add({ role: 'helper' })
+    add({ role: 'operator' })
+    expect(await settings()).toMatchObject({ usersWithoutTotpCount: 3, adminsWithoutTotpCount: 1 })
+  })
+
+  test('whether guests have a password is told, the password never', async () => {
+    const { as, settings } = open()
+    expect((await settings()).guestPasswordConfigured).toBe(false)
+    await as('admin').ask('POST /api/dashboard-auth/guest/password', { json: { password: PASSWORD } })
+    const after = await settings()
+    expect(after.guestPasswordConfigured).toBe(true)
+    expect(JSON.stringify(after)).not.toContain('argon2')
+  })
+})

@@ -1,0 +1,374 @@
+/** Spec §3, dashboard account: the rows of its table, in their order, and what else a change of state does. */
+import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { users } from '../../db/schema/people.ts'
+import { findByUsername, findPerson } from '../../src/model/people.ts'
+import { type TestApp, testApp } from '../support/app.ts'
+import { doneStatus, HOWS, PASSWORD, people, problem, REMOTE, shownToken } from '../support/people.ts'
+
+const HEADER = 'remote-user'
+const PROXY = { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
+
+const open = (environment: Record<string, string> = {}) => {
+  const app = testApp({ accounts: 0, environment, settings: { apiKeyAuthEnabled: true } })
+  return { app, ...people(app) }
+}
+const openProxy = () => open(PROXY)
+
+interface Invited {
+  user: { id: string; username: string; status: string }
+  invite: { token: string; expiresAt: string } | null
+}
+
+const invited = async (response: Response): Promise<Invited> => (await response.json()) as Invited // as: checked by status
+
+const statusOf = ({ db }: TestApp, id: string) => findPerson(db, id)?.row.status ?? null
+
+describe('§3 Dashboard account row 1: an account is added', () => {
+  test.each(HOWS)('it is invited, and its link is shown once (%s)', async (how) => {
+    const { app, as, audit } = open()
+    const admin = as('admin')
+    const response = await admin.send(how, 'POST /api/dashboard-users', { username: 'Anna', role: 'viewer' })
+    expect(response.status).toBe(201)
+    const token = await shownToken(response)
+    expect(token).toHaveLength(43)
+    const anna = findByUsername(app.db, 'anna')
+    expect(anna).toMatchObject({ row: { status: 'invited' }, role: { slug: 'viewer' } })
+    for (const route of ['GET /api/dashboard-users', 'GET /api/dashboard-users/invites'])
+      expect(await (await admin.ask(route)).text()).not.toContain(token)
+    expect(JSON.stringify(audit())).not.toContain(token)
+    expect(app.sqlite.serialize().includes(token)).toBe(false)
+    expect(audit()).toMatchObject([
+      { event: 'user_invited', target: anna?.row.id, details: { username: 'anna', role: 'viewer' } },
+    ])
+  })
+
+  test('the answer says until when the link works', async () => {
+    const response = await open()
+      .as('admin')
+      .ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } })
+    expect((await invited(response)).invite).toEqual({
+      token: expect.stringMatching(/^[\w-]{43}$/),
+      expiresAt: '2026-01-02T00:00:00.000Z',
+    })
+  })
+
+  test('a name that was asked for by an invite that is over is free again', async () => {
+    const { app, as } = open()
+    const admin = as('admin')
+    const invite = () => admin.ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } })
+    await invite()
+    expect(await problem(await invite())).toEqual([409, 'username_taken'])
+    await app.clock.advance('24h')
+    const again = as('admin')
+    expect((await again.ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } })).status).toBe(
+      201,
+    )
+  })
+})
+
+describe('§3 Dashboard account row 2: an identity is seen first', () => {
+  test('an account is made for it, active, and both events are recorded', async () => {
+    const { app, browser, audit } = openProxy()
+    const session = await (await browser().ask('GET /api/settings', { headers: { [HEADER]: 'Anna@Example.com' } }))
+      .status
+    expect(session).toBe(200)
+    const [row] = app.db.select().from(users).all()
+    expect(row).toMatchObject({ username: 'anna.example.com', status: 'active', roleId: 'role_admin' })
+    expect(audit()).toMatchObject([
+      { event: 'user_created', actor: row?.id, actorName: 'anna.example.com', method: 'trusted_header' },
+      { event: 'identity_linked', target: row?.id, details: { subject: 'anna@example.com' } },
+    ])
+  })
+})
+
+const withInvite = async (environment?: Record<string, string>) => {
+  const world = open(environment)
+  const admin = world.as('admin', { username: 'boss' })
+  const { user, invite } = await invited(
+    await admin.ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } }),
+  )
+  const look = async (token: string) =>
+    (await world.browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${token}`)).status
+  return { ...world, admin, id: user.id, token: invite?.token ?? '', look }
+}
+
+describe('§3 Dashboard account row 3: the invite is sent again', () => {
+  test.each(HOWS)('the new link works and the old one is dead (%s)', async (how) => {
+    const { admin, id, token, look } = await withInvite()
+    const response = await admin.send(how, `POST /api/dashboard-users/${id}/invite`)
+    const again = await shownToken(response)
+    expect([response.status, again.length, await look(token), await look(again)]).toEqual([200, 43, 404, 200])
+  })
+
+  test('there must be one', async () => {
+    const { admin } = await withInvite()
+    const path = `/api/dashboard-users/${admin.person.row.id}/invite`
+    for (const route of [`POST ${path}`, `DELETE ${path}`])
+      expect(await problem(await admin.ask(route))).toEqual([409, 'invite_not_pending'])
+  })
+
+  test('one that waits for an identity has no link', async () => {
+    const { as } = openProxy()
+    const admin = as('admin', { hasTotp: true })
+    const json = {
+      username: 'anna',
+      role: 'viewer',
+      ssoOnly: true,
+      expectedIdentity: { provider: 'trusted_header', subject: 'a' },
+    }
+    const { user, invite } = await invited(await admin.ask('POST /api/dashboard-users', { json }))
+    expect(invite).toBeNull()
+    expect(await problem(await admin.ask(`POST /api/dashboard-users/${user.id}/invite`))).toEqual([
+      409,
+      'sso_only_invite',
+    ])
+  })
+})
+
+describe('§3 Dashboard account row 4: the invite is revoked', () => {
+  test.each(HOWS)('the account is gone and the link is dead (%s)', async (how) => {
+    const { app, admin, id, token, look, audit } = await withInvite()
+    const response = await admin.send(how, `DELETE /api/dashboard-users/${id}/invite`)
+    expect([response.status, statusOf(app, id), await look(token)]).toEqual([doneStatus(how, 204), null, 404])
+    expect(audit().at(-1)).toMatchObject({ event: 'invite_revoked', target: id, details: { username: 'anna' } })
+  })
+})
+
+describe('§3 Dashboard account row 5: the invite is accepted', () => {
+  test.each(HOWS)('the person is signed in with the password they chose (%s)', async (how) => {
+    const { app, browser, id, token, audit } = await withInvite()
+    const anna = browser(REMOTE)
+    const response = await anna.send(how, 'POST /api/dashboard-auth/invite/accept', {
+      token,
+      password: 'my own password',
+      displayName: 'Anna',
+    })
+    expect(response.status).toBe(doneStatus(how, 200))
+    expect(await anna.session()).toMatchObject({
+      authenticated: true,
+      user: { id, username: 'anna', displayName: 'Anna' },
+    })
+    expect(statusOf(app, id)).toBe('active')
+    expect(audit().at(-1)).toMatchObject({ event: 'invite_accepted', actor: id, target: id })
+    const later = browser(REMOTE)
+    const login = { username: 'anna', password: 'my own password' }
+    expect((await later.ask('POST /api/dashboard-auth/password/login', { json: login })).status).toBe(200)
+  })
+})
+
+describe('§3 Dashboard account row 6: a day goes by', () => {
+  test('the next read of the invites removes it', async () => {
+    const { app, as, id, token, look } = await withInvite()
+    await app.clock.advance('24h')
+    expect([await look(token), statusOf(app, id)]).toEqual([404, 'invited'])
+    const list = await as('admin').ask('GET /api/dashboard-users/invites')
+    expect([await list.json(), statusOf(app, id)]).toEqual([[], null])
+  })
+})
+
+describe('§3 Dashboard account row 7: an account waits for an identity', () => {
+  const waiting = async (how: (typeof HOWS)[number]) => {
+    const world = openProxy()
+    const admin = world.as('admin', { hasTotp: true })
+    const fields = {
+      username: 'anna',
+      role: 'viewer',
+      ssoOnly: true,
+      ...(how === 'form' && {
+        'expectedIdentity.provider': 'trusted_header',
+        'expectedIdentity.subject': ' Anna@Example.com ',
+      }),
+    }
+    const json = { ...fields, expectedIdentity: { provider: 'trusted_header', subject: ' Anna@Example.com ' } }
+    const response =
+      how === 'json'
+        ? await admin.ask('POST /api/dashboard-users', { json })
+        : await admin.submit('POST /api/dashboard-users', fields)
+    return { ...world, admin, json, response }
+  }
+
+  test.each(HOWS)('it never expires and becomes active with its identity (%s)', async (how) => {
+    const { app, browser, response, audit } = await waiting(how)
+    const id = findByUsername(app.db, 'anna')?.row.id ?? ''
+    expect(response.status).toBe(201)
+    await app.clock.advance('240h')
+    expect((await browser().ask('GET /api/settings', { headers: { [HEADER]: 'anna@example.com.evil' } })).status).toBe(
+      200,
+    )
+    expect(statusOf(app, id)).toBe('invited')
+    expect((await browser().ask('GET /api/settings', { headers: { [HEADER]: 'anna@example.com' } })).status).toBe(200)
+    expect(findPerson(app.db, id)).toMatchObject({ row: { status: 'active' }, role: { slug: 'viewer' } })
+    expect(audit().at(-1)).toMatchObject({ event: 'identity_linked', target: id, details: { via: 'invite' } })
+  })
+
+  test('one account waits for one identity', async () => {
+    const { admin, json } = await waiting('json')
+    expect(
+      await problem(await admin.ask('POST /api/dashboard-users', { json: { ...json, username: 'berta' } })),
+    ).toEqual([409, 'identity_taken'])
+  })
+
+  test('nor can it wait for one that belongs to somebody', async () => {
+    const { admin, json, browser } = await waiting('json')
+    await browser().ask('GET /api/settings', { headers: { [HEADER]: 'berta' } })
+    const taken = { ...json, username: 'second', expectedIdentity: { provider: 'trusted_header', subject: 'berta' } }
+    expect(await problem(await admin.ask('POST /api/dashboard-users', { json: taken }))).toEqual([
+      409,
+      'identity_taken',
+    ])
+  })
+
+  test('there is nothing to wait for where the proxy signs nobody in', async () => {
+    const { as } = open()
+    const json = {
+      username: 'anna',
+      role: 'viewer',
+      ssoOnly: true,
+      expectedIdentity: { provider: 'trusted_header', subject: 'a' },
+    }
+    expect(await problem(await as('admin').ask('POST /api/dashboard-users', { json }))).toEqual([
+      409,
+      'sso_not_available',
+    ])
+  })
+})
+
+/** An admin, an operator with two keys of their own, one of which they revoked. */
+const withKeys = async () => {
+  const world = open()
+  const admin = world.as('admin')
+  const anna = world.as('operator', { username: 'anna' })
+  const make = async (name: string) =>
+    (await (await anna.ask('POST /api/api-keys/', { json: { name } })).json()) as { id: string; key: string }
+  const [good, revoked] = [await make('good'), await make('revoked')]
+  await anna.ask(`PATCH /api/api-keys/${revoked.id}`, { json: { isActive: false } })
+  const models = async ({ key }: { key: string }) =>
+    (await world.app.ask('GET /v1/models', { headers: { authorization: `Bearer ${key}` }, peer: REMOTE })).status
+  const key = async ({ id }: { id: string }) =>
+    ((await (await admin.ask('GET /api/api-keys/')).json()) as { id: string }[]).find((row) => row.id === id)
+  return { ...world, admin, anna, id: anna.person.row.id, good, revoked, models, key }
+}
+
+describe('§3 Dashboard account row 8: an account is disabled', () => {
+  test.each(HOWS)('its sessions end, and its keys turn inactive with the reason owner_disabled (%s)', async (how) => {
+    const { app, admin, anna, id, good, revoked, models, key, audit } = await withKeys()
+    expect(await models(good)).toBe(200)
+    const response = await admin.send(how, `PATCH /api/dashboard-users/${id}`, { status: 'disabled' })
+    expect([response.status, statusOf(app, id)]).toEqual([doneStatus(how, 200), 'disabled'])
+    expect(await problem(await anna.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
+    expect(await models(good)).toBe(401)
+    expect(await key(good)).toMatchObject({ isActive: false, deactivatedReason: 'owner_disabled', ownerUserId: id })
+    expect(await key(revoked)).toMatchObject({ isActive: false, deactivatedReason: 'manual' })
+    expect(audit().slice(-2)).toMatchObject([
+      { event: 'user_disabled', target: id },
+      { event: 'user_keys_deactivated', target: id, details: { count: 1 } },
+    ])
+  })
+
+  test('they cannot sign in, and are not told why', async () => {
+    const { admin, id, browser } = await withKeys()
+    await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
+    const login = { username: 'anna', password: PASSWORD }
+    expect(
+      await problem(await browser(REMOTE).ask('POST /api/dashboard-auth/password/login', { json: login })),
+    ).toEqual([401, 'invalid_credentials'])
+  })
+
+  test('an invited account is neither disabled nor enabled', async () => {
+    const { admin, id } = await withInvite()
+    for (const status of ['active', 'disabled'])
+      expect(await problem(await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status } }))).toEqual([
+        409,
+        'invite_pending',
+      ])
+  })
+})
+
+describe('§3 Dashboard account row 9: the keys are restored', () => {
+  test.each(HOWS)('exactly those that went down with the account, and dead until it is back (%s)', async (how) => {
+    const { admin, id, good, revoked, models, key } = await withKeys()
+    await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
+    const response = await admin.send(how, `POST /api/dashboard-users/${id}/reactivate-keys`)
+    expect(response.status).toBe(doneStatus(how, 200))
+    if (how === 'json') expect(await response.json()).toEqual({ reactivated: 1 })
+    expect(await key(good)).toMatchObject({ isActive: true, deactivatedReason: null })
+    expect(await key(revoked)).toMatchObject({ isActive: false, deactivatedReason: 'manual' })
+    expect(await models(good)).toBe(401)
+    await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'active' } })
+    expect([await models(good), await models(revoked)]).toEqual([200, 401])
+  })
+})
+
+describe('§3 Dashboard account row 10: an account is enabled', () => {
+  test.each(HOWS)('its keys stay off until they are restored (%s)', async (how) => {
+    const { admin, id, good, models } = await withKeys()
+    await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
+    expect((await admin.send(how, `PATCH /api/dashboard-users/${id}`, { status: 'active' })).status).toBe(
+      doneStatus(how, 200),
+    )
+    expect(await models(good)).toBe(401)
+    await admin.ask(`POST /api/dashboard-users/${id}/reactivate-keys`)
+    expect(await models(good)).toBe(200)
+  })
+
+  test('it needs a way to sign in', async () => {
+    const { as, add } = open()
+    const { id } = add({ status: 'disabled', hasPassword: false }).row
+    const response = await as('admin').ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'active' } })
+    expect(await problem(response)).toEqual([409, 'credential_required'])
+  })
+})
+
+describe('§3 Dashboard account: what else ends sessions', () => {
+  test.each<[string, string, Record<string, string> | undefined]>([
+    ['a change of role', 'PATCH', { role: 'viewer' }],
+    ['a reset of the second factor', 'POST /reset-totp', undefined],
+    ['revoking them', 'POST /revoke-sessions', undefined],
+    ['deletion', 'DELETE', undefined],
+  ])('%s', async (_, call, json) => {
+    const { as } = open()
+    const admin = as('admin')
+    const anna = as('operator', { hasTotp: true })
+    const [method, rest = ''] = call.split(' ')
+    expect((await anna.ask('GET /api/settings')).status).toBe(200)
+    expect(
+      (await admin.ask(`${method} /api/dashboard-users/${anna.person.row.id}${rest}`, { json })).status,
+    ).toBeLessThan(300)
+    expect(await problem(await anna.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
+    expect((await admin.ask('GET /api/settings')).status).toBe(200)
+  })
+
+  test('a reset takes the second factor away', async () => {
+    const { app, as, add, audit } = open()
+    const { id } = add({ hasTotp: true }).row
+    expect((await as('admin').ask(`POST /api/dashboard-users/${id}/reset-totp`)).status).toBe(200)
+    expect(app.db.select().from(users).where(eq(users.id, id)).get()).toMatchObject({
+      totpSecretSealed: null,
+      totpLastStep: null,
+    })
+    expect(audit()).toMatchObject([{ event: 'user_totp_reset', target: id }])
+  })
+})
+
+describe('§3 Dashboard account: deletion keeps the keys', () => {
+  test.each(HOWS)('inactive and without an owner (%s)', async (how) => {
+    const { app, admin, id, good, revoked, models, key, audit } = await withKeys()
+    expect((await admin.send(how, `DELETE /api/dashboard-users/${id}`)).status).toBe(doneStatus(how, 204))
+    expect(statusOf(app, id)).toBeNull()
+    expect(await key(good)).toMatchObject({ isActive: false, ownerUserId: null, deactivatedReason: 'owner_disabled' })
+    expect(await key(revoked)).toMatchObject({ isActive: false, ownerUserId: null, deactivatedReason: 'manual' })
+    expect(await models(good)).toBe(401)
+    expect(audit().at(-1)).toMatchObject({
+      event: 'user_deleted',
+      target: id,
+      details: { username: 'anna', role: 'operator' },
+    })
+  })
+
+  test('there is no such account twice', async () => {
+    const { admin, id } = await withKeys()
+    await admin.ask(`DELETE /api/dashboard-users/${id}`)
+    expect(await problem(await admin.ask(`DELETE /api/dashboard-users/${id}`))).toEqual([404, 'user_not_found'])
+  })
+})

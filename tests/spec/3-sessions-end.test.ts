@@ -1,0 +1,127 @@
+/** Spec §3, ending sessions: whatever ends them holds on the very next request of every browser it is about, and is announced. */
+import { describe, expect, test } from 'bun:test'
+import { onChange } from '../../db/commit.ts'
+import { testApp } from '../support/app.ts'
+import { type Browser, doneStatus, type Fields, HOWS, PASSWORD, people, problem } from '../support/people.ts'
+
+const SETTINGS = 'GET /api/settings'
+const AUTH = '/api/dashboard-auth'
+const GONE: [number, string] = [401, 'authentication_required']
+
+const open = () => {
+  const app = testApp({ accounts: 0 })
+  const topics: string[] = []
+  onChange(app.db, (changed) => topics.push(...changed))
+  return { app, topics, ...people(app) }
+}
+
+const isIn = async (browser: Browser): Promise<boolean> => {
+  const answers = [await browser.ask(SETTINGS), await browser.ask('GET /api/accounts')]
+  for (const answer of answers.filter(({ status }) => status !== 200)) expect(await problem(answer)).toEqual(GONE)
+  return answers.every(({ status }) => status === 200)
+}
+
+interface Ending {
+  /** Route, with `:id` for the account; fields. */
+  asked: [route: string, fields?: Fields]
+  status?: number
+}
+
+const BY_ADMIN: Record<string, Ending> = {
+  disabling: { asked: ['PATCH /api/dashboard-users/:id', { status: 'disabled' }] },
+  'another role': { asked: ['PATCH /api/dashboard-users/:id', { role: 'viewer' }] },
+  'a role with more rights': { asked: ['PATCH /api/dashboard-users/:id', { role: 'admin' }] },
+  deleting: { asked: ['DELETE /api/dashboard-users/:id'], status: 204 },
+  'resetting the second factor': { asked: ['POST /api/dashboard-users/:id/reset-totp'] },
+  'revoking the sessions': { asked: ['POST /api/dashboard-users/:id/revoke-sessions'] },
+}
+
+describe('§3 Dashboard account: what an administrator does to it ends its sessions', () => {
+  test.each(Object.entries(BY_ADMIN))('%s', async (_, { asked: [route, fields], status = 200 }) => {
+    for (const how of HOWS) {
+      const { as, add, signInAs, topics } = open()
+      const person = add({ role: 'operator', hasTotp: true })
+      const browsers = [signInAs(person), signInAs(person, { method: 'passkey', peer: '192.0.2.9' })]
+      const admin = as('admin')
+      for (const browser of [...browsers, admin]) expect(await isIn(browser)).toBe(true)
+      topics.length = 0
+      const ended = await admin.send(how, route.replace(':id', person.row.id), fields)
+      expect(ended.status).toBe(doneStatus(how, status))
+      for (const browser of browsers) expect(await isIn(browser)).toBe(false)
+      expect([await isIn(admin), topics.includes('sessions')]).toEqual([true, true])
+    }
+  })
+
+  test('a sign-in that still waits for its code ends, too', async () => {
+    const { as, add, browser, code } = open()
+    const person = add({ role: 'operator', username: 'berta', hasTotp: true })
+    const half = browser()
+    const login = { username: 'berta', password: PASSWORD }
+    expect((await half.ask(`POST ${AUTH}/password/login`, { json: login })).status).toBe(200)
+    await as('admin').ask(`POST /api/dashboard-users/${person.row.id}/revoke-sessions`)
+    expect(await problem(await half.ask(`POST ${AUTH}/totp/verify`, { json: { code: code() } }))).toEqual(GONE)
+  })
+})
+
+const OWN: Record<string, Ending & { staysHere?: true }> = {
+  'changing the password': {
+    asked: [`POST ${AUTH}/password/change`, { currentPassword: PASSWORD, newPassword: 'another long one' }],
+    staysHere: true,
+  },
+  'signing out everywhere': { asked: [`POST ${AUTH}/logout-all`] },
+}
+
+describe('§3 Dashboard account: what somebody does to their own', () => {
+  test.each(Object.entries(OWN))('%s', async (_, { asked: [route, fields], staysHere = false }) => {
+    for (const how of HOWS) {
+      const { as, add, signInAs, topics } = open()
+      const person = add({ role: 'operator' })
+      const [here, there] = [signInAs(person), signInAs(person, { peer: '192.0.2.9' })]
+      const other = as('operator')
+      topics.length = 0
+      const ended = await here.send(how, route, fields)
+      expect(ended.status).toBe(doneStatus(how, 200))
+      expect([await isIn(here), await isIn(there), await isIn(other)]).toEqual([staysHere, false, true])
+      expect(topics).toContain('sessions')
+    }
+  })
+
+  test('a cookie from before the end is good for nothing, whoever kept it', async () => {
+    const { as, browser } = open()
+    const mine = as('operator')
+    const thief = browser('192.0.2.66')
+    thief.cookie = mine.cookie
+    expect(await isIn(thief)).toBe(true)
+    await mine.ask(`POST ${AUTH}/logout`)
+    expect([mine.cookie, await isIn(thief)]).toEqual([null, false])
+  })
+
+  test('a confirmation makes the cookie from before it worthless', async () => {
+    const { as, browser } = open()
+    const mine = as('operator', { isConfirmed: false })
+    const thief = browser('192.0.2.66')
+    thief.cookie = mine.cookie
+    expect((await mine.ask(`POST ${AUTH}/step-up`, { json: { password: PASSWORD } })).status).toBe(200)
+    expect([await isIn(mine), await isIn(thief)]).toEqual([true, false])
+  })
+})
+
+describe('§4 guest/logout-all: every guest has to come in anew', () => {
+  test.each([
+    ['POST', 'guest/logout-all', {}],
+    ['POST', 'guest/password', { password: 'another for guests' }],
+  ])('%s %s', async (method, path, fields) => {
+    for (const how of HOWS) {
+      const { app, as, browser, topics } = open()
+      const admin = as('admin')
+      app.change({ guestAccessEnabled: true })
+      await admin.ask(`POST ${AUTH}/guest/password`, { json: { password: 'for all guests' } })
+      const guest = browser()
+      await guest.ask(`POST ${AUTH}/guest/login`, { json: { password: 'for all guests' } })
+      expect(await isIn(guest)).toBe(true)
+      topics.length = 0
+      expect((await admin.send(how, `${method} ${AUTH}/${path}`, fields)).status).toBe(doneStatus(how, 200))
+      expect([await isIn(guest), await isIn(admin), topics.includes('sessions')]).toEqual([false, true, true])
+    }
+  })
+})

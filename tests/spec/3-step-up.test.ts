@@ -1,0 +1,179 @@
+/** Spec §3, the states of a confirmation, and §5, how one is given. */
+import { describe, expect, test } from 'bun:test'
+import { testApp } from '../support/app.ts'
+import { HOWS, PASSWORD, people, problem, REMOTE, type SignedIn } from '../support/people.ts'
+
+const AUTH = '/api/dashboard-auth'
+const STEP_UP = `POST ${AUTH}/step-up`
+const PROXY = {
+  CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header',
+  CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+  CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
+}
+
+const open = (environment: Record<string, string> = {}) => {
+  const app = testApp({ accounts: 0, environment })
+  const house = people(app)
+  const unconfirmed = (input: SignedIn = {}) => house.as('admin', { isConfirmed: false, peer: REMOTE, ...input })
+  return { app, ...house, unconfirmed }
+}
+
+const sensitive = 'POST /api/firewall/ips'
+const entry = (last: number) => ({ json: { ipAddress: `198.51.100.${last}` } })
+
+describe.each(HOWS)('§3 Step-up confirmation (%s)', (how) => {
+  test('row 1: without one in the last five minutes a sensitive change is refused, and the methods are named', async () => {
+    const { unconfirmed } = open()
+    const anna = unconfirmed()
+    const refused = await anna.ask(sensitive, entry(1))
+    expect(refused.status).toBe(403)
+    expect(await refused.json()).toMatchObject({
+      error: { code: 'step_up_required', details: { methods: ['password'] } },
+    })
+  })
+
+  test('row 2: confirmed for five minutes, with an audit row', async () => {
+    const { app, unconfirmed, audit } = open()
+    const anna = unconfirmed()
+    const old = anna.cookie
+    const response = await anna.send(how, STEP_UP, { password: PASSWORD })
+    expect(response.status).toBe(how === 'json' ? 200 : 303)
+    expect(anna.cookie).not.toBe(old)
+    expect((await anna.ask(sensitive, entry(1))).status).toBe(200)
+    expect(audit()[0]).toMatchObject({
+      event: 'step_up_verified',
+      actor: anna.person.row.id,
+      address: REMOTE,
+      details: { methods: ['password'] },
+    })
+    await app.clock.advance(299_999)
+    expect((await anna.ask(sensitive, entry(2))).status).toBe(200)
+    await app.clock.advance(1)
+    expect((await problem(await anna.ask(sensitive, entry(3))))[1]).toBe('step_up_required')
+  })
+
+  test('row 3: a sign-in that covered every factor counts as one', async () => {
+    const { add, browser } = open()
+    add({ username: 'anna', role: 'admin' })
+    const here = browser(REMOTE)
+    await here.send(how, `POST ${AUTH}/password/login`, { username: 'anna', password: PASSWORD })
+    expect((await here.session()).stepUp).toMatchObject({ methods: ['password'] })
+    expect((await here.ask(sensitive, entry(1))).status).toBe(200)
+  })
+})
+
+describe('§5 Step-up confirmation 3: methods', () => {
+  test('a password account presents its password, and its code if it has one', async () => {
+    const { unconfirmed, code } = open()
+    const anna = unconfirmed({ hasTotp: true })
+    const answer = async (json: object) => problem(await anna.ask(STEP_UP, { json }))
+    expect(await answer({ password: PASSWORD })).toEqual([401, 'invalid_credentials'])
+    expect(await answer({ code: code() })).toEqual([401, 'invalid_credentials'])
+    expect(await answer({ password: 'wrong', code: code() })).toEqual([401, 'invalid_credentials'])
+    expect(await answer({ password: PASSWORD, code: '000000' })).toEqual([401, 'invalid_credentials'])
+    expect((await anna.ask(STEP_UP, { json: { password: PASSWORD, code: code() } })).status).toBe(200)
+    expect((await anna.ask(sensitive, entry(1))).status).toBe(200)
+  })
+
+  test('which factor was wrong cannot be told from the answer', async () => {
+    const { unconfirmed, code } = open()
+    const anna = unconfirmed({ hasTotp: true })
+    const bodies = []
+    for (const json of [{ password: 'x', code: code() }, { password: PASSWORD, code: '000000' }, {}])
+      bodies.push(await (await anna.ask(STEP_UP, { json })).text())
+    expect(new Set(bodies).size).toBe(1)
+  })
+
+  test('answers with when it was and until when it holds', async () => {
+    const { app, unconfirmed } = open()
+    const now = app.clock.now()
+    const response = await unconfirmed().ask(STEP_UP, { json: { password: PASSWORD } })
+    expect(await response.json()).toEqual({
+      verifiedAt: new Date(now).toISOString(),
+      expiresAt: new Date(now + 300_000).toISOString(),
+    })
+  })
+
+  test('somebody the proxy signs in presents the code alone, and keeps the confirmation in a cookie', async () => {
+    const { app, add, browser, code } = open(PROXY)
+    const { row } = add({ username: 'anna', role: 'admin', hasPassword: false, hasTotp: true })
+    app.sqlite.run(
+      "INSERT INTO identities (id, user_id, provider, subject, created_at) VALUES ('i', ?, 'trusted_header', 'anna', 1)",
+      [row.id],
+    )
+    const here = browser('10.0.0.1')
+    const headers = { 'remote-user': 'Anna', 'x-forwarded-for': '192.0.2.7' }
+    expect(await problem(await here.ask(sensitive, { ...entry(1), headers }))).toEqual([403, 'step_up_required'])
+    expect((await here.ask(STEP_UP, { json: { code: code() }, headers })).status).toBe(200)
+    expect((await here.ask(sensitive, { ...entry(1), headers })).status).toBe(200)
+    const withoutHeader = await here.ask('GET /api/settings', { headers: { 'x-forwarded-for': '192.0.2.7' } })
+    expect(await problem(withoutHeader)).toEqual([401, 'proxy_auth_required'])
+  })
+
+  test('an account with nothing to confirm with is told so', async () => {
+    const { unconfirmed } = open()
+    const anna = unconfirmed({ hasPassword: false, method: 'invite' })
+    expect(await problem(await anna.ask(STEP_UP, { json: {} }))).toEqual([403, 'step_up_unavailable'])
+    expect(await problem(await anna.ask(sensitive, entry(1)))).toEqual([403, 'step_up_unavailable'])
+  })
+
+  test('an account with a passkey only is sent to it: nothing confirms nothing', async () => {
+    const { app, unconfirmed } = open()
+    const anna = unconfirmed({ hasPassword: false, method: 'passkey' })
+    app.sqlite.run(
+      "INSERT INTO passkeys (id, credential_id, user_id, name, public_key, counter, transports, created_at) VALUES ('p', 'c', ?, 'key', 'k', 0, '[]', 1)",
+      [anna.person.row.id],
+    )
+    const refused = await anna.ask(STEP_UP, { json: {} })
+    expect([refused.status, (await refused.json()).error]).toMatchObject([
+      403,
+      { code: 'step_up_required', details: { methods: ['passkey'] } },
+    ])
+    expect((await anna.session()).stepUp).toBeNull()
+  })
+
+  test('a code used fifty times at once confirms once', async () => {
+    const { app, add, signInAs, code } = open()
+    const person = add({ role: 'admin', hasTotp: true })
+    const browsers = Array.from({ length: 50 }, (_, i) =>
+      signInAs(person, { isConfirmed: false, peer: `192.0.2.${i + 1}` }),
+    )
+    app.bindings.passwords = { ...app.bindings.passwords, verify: async () => true }
+    const json = { password: PASSWORD, code: code() }
+    const answers = await Promise.all(browsers.map((one) => one.ask(STEP_UP, { json })))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+  })
+})
+
+describe('§5 Step-up confirmation 4: wrong answers', () => {
+  test('are invalid_credentials and share the eight tries of signing in', async () => {
+    const { unconfirmed, browser } = open()
+    const anna = unconfirmed()
+    for (let i = 0; i < 8; i++)
+      expect(await problem(await anna.ask(STEP_UP, { json: { password: 'wrong' } }))).toEqual([
+        401,
+        'invalid_credentials',
+      ])
+    expect(await problem(await anna.ask(STEP_UP, { json: { password: PASSWORD } }))).toEqual([
+      429,
+      'step_up_rate_limited',
+    ])
+    const login = await browser(REMOTE).ask(`POST ${AUTH}/password/login`, { json: { password: PASSWORD } })
+    expect(await problem(login)).toEqual([429, 'password_rate_limited'])
+  })
+})
+
+describe('§5 Step-up confirmation 5: who is not asked', () => {
+  test('reads and other changes', async () => {
+    const { unconfirmed } = open()
+    const anna = unconfirmed()
+    expect((await anna.ask('GET /api/settings')).status).toBe(200)
+    expect((await anna.ask('PATCH /api/settings', { json: { capacityWaitSeconds: 1 } })).status).toBe(200)
+  })
+
+  test('the local user of a passwordless install', async () => {
+    const { browser } = open()
+    expect((await browser().ask(sensitive, entry(1))).status).toBe(200)
+    expect(await problem(await browser().ask(STEP_UP, { json: {} }))).toEqual([401, 'user_account_required'])
+  })
+})

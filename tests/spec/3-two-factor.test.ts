@@ -1,0 +1,307 @@
+/** Spec §3, the two-factor enrollment gate, and §5 Signing in 6: what belongs to an authenticator. */
+import { describe, expect, test } from 'bun:test'
+import { testApp } from '../support/app.ts'
+import { codeAt, HOWS, PASSWORD, people, problem, REMOTE, type Somebody, TOTP_SECRET } from '../support/people.ts'
+
+const AUTH = '/api/dashboard-auth'
+const LOGIN = `POST ${AUTH}/password/login`
+const VERIFY = `POST ${AUTH}/totp/verify`
+
+const open = (options: Parameters<typeof testApp>[0] = {}) => {
+  const app = testApp({ accounts: 0, ...options })
+  return { app, ...people(app) }
+}
+
+/** Signs `anna` in as far as her password goes. */
+const half = async ({ add, browser }: ReturnType<typeof open>, peer = REMOTE) => {
+  add({ username: 'anna', role: 'admin', hasTotp: true })
+  const here = browser(peer)
+  await here.ask(LOGIN, { json: { username: 'anna', password: PASSWORD } })
+  return here
+}
+
+const enroll = async (app: ReturnType<typeof testApp>, who: Somebody) => {
+  const offer = (await (await who.ask(`POST ${AUTH}/totp/setup/start`)).json()) as { secret: string }
+  const code = codeAt(app.clock.now(), offer.secret)
+  return who.ask(`POST ${AUTH}/totp/setup/confirm`, { json: { secret: offer.secret, code } })
+}
+
+describe.each(HOWS)('§5 Signing in 6: the second factor of signing in (%s)', (how) => {
+  test('the password opens half a session, the code the rest, under a new cookie', async () => {
+    const house = open()
+    const { app, add, browser, code, audit } = house
+    const { row } = add({ username: 'anna', role: 'admin', hasTotp: true })
+    const here = browser(REMOTE)
+    const first = await here.send(how, LOGIN, { username: 'anna', password: PASSWORD })
+    if (how === 'form') expect(first.headers.get('location')).toBe('/totp')
+    expect(await here.session()).toMatchObject({
+      authenticated: false,
+      totpRequiredOnLogin: true,
+      totpConfigured: true,
+      permissions: [],
+    })
+    expect(await problem(await here.ask('GET /api/settings'))).toEqual([401, 'totp_required'])
+    expect(audit()).toEqual([])
+    const halfCookie = here.cookie
+    const second = await here.send(how, VERIFY, { code: code() })
+    expect(second.status).toBe(how === 'json' ? 200 : 303)
+    expect(await here.session()).toMatchObject({
+      authenticated: true,
+      authMethod: 'totp',
+      totpRequiredOnLogin: false,
+      stepUp: { methods: ['password', 'totp'] },
+    })
+    expect(audit()).toMatchObject([{ event: 'login_success', actor: row.id, details: { method: 'totp' } }])
+    here.cookie = halfCookie
+    expect((await here.session()).authenticated).toBe(false)
+    expect(app.sqlite.query('SELECT count(*) AS n FROM sessions').get()).toEqual({ n: 1 })
+  })
+})
+
+describe('§5 Signing in 6: the second factor of signing in', () => {
+  test('the code of the step before and after counts, others do not', async () => {
+    for (const [steps, status] of [
+      [-2, 400],
+      [-1, 200],
+      [0, 200],
+      [1, 200],
+      [2, 400],
+    ] as const) {
+      const house = open()
+      const here = await half(house)
+      expect([steps, (await here.ask(VERIFY, { json: { code: house.code(steps) } })).status]).toEqual([steps, status])
+    }
+  })
+
+  test('blanks in a code are how people type it, and anything else is a wrong code', async () => {
+    const house = open()
+    const here = await half(house)
+    for (const wrong of ['', 'letters', '12345', '1234567'])
+      expect(await problem(await here.ask(VERIFY, { json: { code: wrong } }))).toEqual([400, 'invalid_totp_code'])
+    const code = house.code()
+    expect((await here.ask(VERIFY, { json: { code: ` ${code.slice(0, 3)} ${code.slice(3)} ` } })).status).toBe(200)
+  })
+
+  test('shown fifty times at once, one passes', async () => {
+    const house = open()
+    house.add({ username: 'anna', hasTotp: true })
+    const browsers = Array.from({ length: 50 }, (_, i) => house.browser(`192.0.2.${i + 1}`))
+    await Promise.all(browsers.map((one) => one.ask(LOGIN, { json: { username: 'anna', password: PASSWORD } })))
+    const code = house.code()
+    const answers = await Promise.all(browsers.map((one) => one.ask(VERIFY, { json: { code } })))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    const others = answers.filter(({ status }) => status !== 200)
+    expect(new Set(await Promise.all(others.map(async (answer) => (await problem(answer))[1])))).toEqual(
+      new Set(['invalid_totp_code']),
+    )
+  })
+
+  test('a code that was used cannot be used again, nor one before it', async () => {
+    const house = open()
+    const here = await half(house)
+    const before = house.code(-1)
+    const code = house.code()
+    await here.ask(VERIFY, { json: { code } })
+    for (const used of [code, before]) {
+      await here.ask(LOGIN, { json: { username: 'anna', password: PASSWORD } })
+      expect(await problem(await here.ask(VERIFY, { json: { code: used } }))).toEqual([400, 'invalid_totp_code'])
+    }
+  })
+
+  test('eight wrong codes a minute', async () => {
+    const here = await half(open())
+    const guess = async () => (await problem(await here.ask(VERIFY, { json: { code: '000000' } })))[1]
+    const codes = await Promise.all(Array.from({ length: 10 }, guess))
+    expect(codes).toEqual([...Array(8).fill('invalid_totp_code'), 'totp_rate_limited', 'totp_rate_limited'])
+  })
+
+  test('half a session is over after ten minutes', async () => {
+    const house = open()
+    const here = await half(house)
+    await house.app.clock.advance(600_000)
+    expect((await problem(await here.ask(VERIFY, { json: { code: house.code() } })))[0]).toBe(401)
+  })
+
+  test('nobody signed in has no code to show', async () => {
+    const { add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    expect(await problem(await browser(REMOTE).ask(VERIFY, { json: { code: '123456' } }))).toEqual([
+      401,
+      'authentication_required',
+    ])
+  })
+})
+
+describe('§5 Signing in 6: secrets belong to the account', () => {
+  test('a secret is offered with its QR code, and stored sealed when its first code arrives', async () => {
+    const { app, as, signInAs, audit } = open()
+    const anna = as('viewer', { username: 'anna', peer: REMOTE })
+    const phone = signInAs(anna.person)
+    const offer = await (await anna.ask(`POST ${AUTH}/totp/setup/start`)).json()
+    expect(offer).toEqual({
+      secret: expect.stringMatching(/^[A-Z2-7]{32}$/),
+      otpauthUri: expect.stringMatching(/^otpauth:\/\/totp\/Sluice:anna\?issuer=Sluice&secret=[A-Z2-7]{32}/),
+      qrSvgDataUri: expect.stringMatching(/^data:image\/svg\+xml/),
+    })
+    expect((await anna.session()).totpConfigured).toBe(false)
+    const code = codeAt(app.clock.now(), offer.secret)
+    const response = await anna.submit(`POST ${AUTH}/totp/setup/confirm`, { secret: offer.secret, code })
+    expect(response.status).toBe(303)
+    expect(await anna.session()).toMatchObject({ authenticated: true, totpConfigured: true })
+    expect((await phone.session()).authenticated).toBe(false)
+    const stored = JSON.stringify(app.sqlite.query('SELECT * FROM users').all())
+    expect([stored.includes(offer.secret), stored.includes('v1.')]).toEqual([false, true])
+    expect(JSON.stringify(audit())).not.toContain(offer.secret)
+    expect(audit().map(({ event }) => event)).toEqual(['totp_enabled'])
+  })
+
+  test('a wrong first code stores nothing', async () => {
+    const { as } = open()
+    const anna = as('viewer')
+    const json = { secret: TOTP_SECRET, code: '000000' }
+    expect(await problem(await anna.ask(`POST ${AUTH}/totp/setup/confirm`, { json }))).toEqual([
+      400,
+      'invalid_totp_code',
+    ])
+    expect((await anna.session()).totpConfigured).toBe(false)
+  })
+
+  test('a second one cannot be set up beside the first', async () => {
+    const { as, code } = open()
+    const anna = as('viewer', { hasTotp: true })
+    expect(await problem(await anna.ask(`POST ${AUTH}/totp/setup/start`))).toEqual([400, 'invalid_totp_setup'])
+    const json = { secret: TOTP_SECRET, code: code() }
+    expect(await problem(await anna.ask(`POST ${AUTH}/totp/setup/confirm`, { json }))).toEqual([
+      400,
+      'invalid_totp_setup',
+    ])
+  })
+
+  test.each(HOWS)('taking it away needs a code, which is spent (%s)', async (how) => {
+    const { as, code, audit } = open()
+    const anna = as('viewer', { hasTotp: true })
+    expect(await problem(await anna.ask(`POST ${AUTH}/totp/disable`, { json: { code: '000000' } }))).toEqual([
+      400,
+      'invalid_totp_code',
+    ])
+    const response = await anna.send(how, `POST ${AUTH}/totp/disable`, { code: code() })
+    if (how === 'json') expect(await response.json()).toEqual({ status: 'ok', stepUpAvailable: true })
+    expect((await anna.session()).totpConfigured).toBe(false)
+    expect(audit().map(({ event }) => event)).toEqual(['login_failed', 'totp_disabled'])
+  })
+
+  test('who has none has none to take away', async () => {
+    const { as } = open()
+    expect(await problem(await as('viewer').ask(`POST ${AUTH}/totp/disable`, { json: { code: '123456' } }))).toEqual([
+      400,
+      'invalid_totp_code',
+    ])
+  })
+})
+
+describe('§3 Two-factor enrollment gate', () => {
+  test('row 1: holds a bound account everywhere but where it can enroll or leave', async () => {
+    const { app, as } = open()
+    const anna = as('admin', { peer: REMOTE })
+    app.change({ totpRequiredOnLogin: true })
+    expect(await anna.session()).toMatchObject({
+      authenticated: false,
+      totpEnrollmentRequired: true,
+      user: { username: anna.person.row.username },
+    })
+    const refused: [route: string, json?: object][] = [
+      ['GET /api/settings'],
+      ['GET /api/accounts'],
+      ['PATCH /api/settings', { capacityWaitSeconds: 1 }],
+      [`POST ${AUTH}/step-up`, { password: PASSWORD }],
+      [`DELETE ${AUTH}/password`, { password: PASSWORD }],
+      [`POST ${AUTH}/totp/disable`, { code: '123456' }],
+      [`POST ${AUTH}/guest/logout-all`],
+    ]
+    for (const [route, json] of refused)
+      expect([route, await problem(await anna.ask(route, { json }))]).toEqual([
+        route,
+        [403, 'totp_enrollment_required'],
+      ])
+    const allowed: [route: string, json?: object][] = [
+      [`GET ${AUTH}/session`],
+      [`GET ${AUTH}/me`],
+      [`PATCH ${AUTH}/me`, { displayName: 'Anna' }],
+      [`POST ${AUTH}/totp/setup/start`],
+      [`POST ${AUTH}/password/change`, { currentPassword: PASSWORD, newPassword: 'another password' }],
+      [`POST ${AUTH}/logout-all`],
+    ]
+    for (const [route, json] of allowed) expect([route, (await anna.ask(route, { json })).status]).toEqual([route, 200])
+  })
+
+  test('row 2: enrolling lifts it', async () => {
+    const { app, as } = open()
+    const anna = as('admin', { peer: REMOTE })
+    app.change({ totpRequiredForAdminRole: true })
+    expect((await anna.ask('GET /api/settings')).status).toBe(403)
+    expect((await enroll(app, anna)).status).toBe(200)
+    expect((await anna.ask('GET /api/settings')).status).toBe(200)
+  })
+
+  test('taking the authenticator away while bound leads back to it', async () => {
+    const { app, as, code } = open()
+    const anna = as('admin', { hasTotp: true })
+    app.change({ totpRequiredOnLogin: true })
+    expect((await anna.ask(`POST ${AUTH}/totp/disable`, { json: { code: code() } })).status).toBe(200)
+    expect(await problem(await anna.ask('GET /api/settings'))).toEqual([403, 'totp_enrollment_required'])
+  })
+
+  test('signing in goes on to it', async () => {
+    const { app, add, browser } = open()
+    add({ username: 'anna', role: 'admin' })
+    app.change({ totpRequiredOnLogin: true })
+    const here = browser(REMOTE)
+    expect((await here.ask(LOGIN, { json: { password: PASSWORD } })).status).toBe(200)
+    expect((await here.session()).totpEnrollmentRequired).toBe(true)
+  })
+})
+
+describe('§5 Signing in 6: whom a requirement binds', () => {
+  const isHeld = async (who: Somebody) => (await who.session()).totpEnrollmentRequired
+
+  test('on login: every account with a password, and nobody without one', async () => {
+    const { app, as } = open()
+    app.change({ totpRequiredOnLogin: true })
+    expect(await isHeld(as('viewer'))).toBe(true)
+    expect(await isHeld(as('operator'))).toBe(true)
+    expect(await isHeld(as('admin', { hasTotp: true }))).toBe(false)
+    expect(await isHeld(as('admin', { hasPassword: false, method: 'passkey' }))).toBe(false)
+  })
+
+  test('for administrators: the Admin preset and custom roles with a privileged permission', async () => {
+    const { app, as, addRole } = open()
+    app.change({ totpRequiredForAdminRole: true })
+    addRole('auditor', { 'audit:read': 'all' })
+    addRole('helper', { 'accounts:read': 'all' })
+    expect(await isHeld(as('admin'))).toBe(true)
+    expect(await isHeld(as('auditor'))).toBe(true)
+    for (const role of ['operator', 'viewer', 'helper']) expect([role, await isHeld(as(role))]).toEqual([role, false])
+  })
+
+  test.each(['totpRequiredOnLogin', 'totpRequiredForAdminRole'])(
+    '%s can be turned on by somebody who has a second factor, and not before',
+    async (name) => {
+      const { app, as, browser } = open()
+      const json = { [name]: true }
+      expect(await problem(await browser().ask('PATCH /api/settings', { json }))).toEqual([400, 'invalid_totp_config'])
+      const anna = as('admin')
+      expect(await problem(await anna.ask('PATCH /api/settings', { json }))).toEqual([400, 'invalid_totp_config'])
+      await enroll(app, anna)
+      expect((await anna.ask('PATCH /api/settings', { json })).status).toBe(200)
+      expect((await anna.ask('PATCH /api/settings', { json })).status).toBe(200)
+    },
+  )
+
+  test('turning one off, and saving it as it is, needs no second factor', async () => {
+    const { app, as } = open()
+    const anna = as('admin', { hasPassword: false, method: 'passkey' })
+    app.change({ totpRequiredForAdminRole: true })
+    app.sqlite.run("UPDATE users SET password_hash = NULL, totp_secret_sealed = 'v1.x'")
+    expect((await anna.ask('PATCH /api/settings', { json: { totpRequiredForAdminRole: false } })).status).toBe(200)
+  })
+})

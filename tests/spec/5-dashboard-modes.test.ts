@@ -1,0 +1,227 @@
+/** Spec §5, dashboard auth modes, and coming in as a guest. */
+import { describe, expect, test } from 'bun:test'
+import { testApp } from '../support/app.ts'
+import { HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
+
+const AUTH = '/api/dashboard-auth'
+const PROXY = {
+  CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header',
+  CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+  CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
+}
+const VIA = { 'x-forwarded-for': '192.0.2.7' }
+
+const open = (options: Parameters<typeof testApp>[0] = {}) => {
+  const app = testApp({ accounts: 0, ...options })
+  return { app, ...people(app) }
+}
+
+/** A browser behind the proxy, which announces `subject`, or nobody. */
+const proxied = (house: ReturnType<typeof open>, subject?: string) => {
+  const browser = house.browser('10.0.0.1')
+  const headers: Record<string, string> = subject === undefined ? VIA : { ...VIA, 'remote-user': subject }
+  return {
+    browser,
+    ask: (route: string, json?: object) => browser.ask(route, { json, headers }),
+    session: async () => (await browser.ask(`GET ${AUTH}/session`, { headers })).json(),
+  }
+}
+
+describe('§5 mode standard', () => {
+  test('believes no header about who is asking', async () => {
+    const { add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    const refused = await browser().ask('GET /api/settings', { headers: { 'remote-user': 'admin' } })
+    expect(await problem(refused)).toEqual([401, 'authentication_required'])
+  })
+})
+
+describe('§5 mode disabled', () => {
+  const house = () => open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
+
+  test('everybody is the administrator, without an account', async () => {
+    const { browser } = house()
+    expect(await browser(REMOTE).session()).toMatchObject({
+      authenticated: true,
+      authMode: 'disabled',
+      authMethod: 'disabled',
+      passwordManagementEnabled: false,
+      role: 'admin',
+      user: null,
+    })
+    expect((await browser(REMOTE).ask('POST /api/firewall/ips', { json: { ipAddress: '192.0.2.0/24' } })).status).toBe(
+      200,
+    )
+  })
+
+  test.each([
+    ['POST', 'password/setup', { password: 'a long password' }],
+    ['POST', 'password/login', { password: 'x' }],
+    ['POST', 'password/change', { currentPassword: 'x', newPassword: 'a long password' }],
+    ['DELETE', 'password', { password: 'x' }],
+    ['POST', 'totp/setup/start', undefined],
+    ['POST', 'totp/setup/confirm', { secret: 'A'.repeat(32), code: '123456' }],
+    ['POST', 'totp/verify', { code: '123456' }],
+    ['POST', 'totp/disable', { code: '123456' }],
+  ])('%s %s is switched off', async (method, path, json) => {
+    const answer = await house().browser(REMOTE).ask(`${method} ${AUTH}/${path}`, { json })
+    expect(await problem(answer)).toEqual([400, 'password_management_disabled'])
+  })
+
+  test('what is one person’s own needs a person', async () => {
+    for (const route of [`GET ${AUTH}/me`, `POST ${AUTH}/step-up`, `POST ${AUTH}/logout-all`])
+      expect(
+        await problem(
+          await house()
+            .browser()
+            .ask(route, { json: route.startsWith('POST') ? {} : undefined }),
+        ),
+      ).toEqual([401, 'user_account_required'])
+  })
+})
+
+describe('§5 mode trusted_header', () => {
+  test('without the header, the password is what there is to fall back on', async () => {
+    const house = open({ environment: PROXY })
+    house.add({ username: 'admin', role: 'admin' })
+    const here = proxied(house)
+    const refused = await here.ask('GET /api/settings')
+    expect([refused.status, (await refused.json()).error]).toMatchObject([
+      401,
+      { code: 'proxy_auth_required', details: { fallback: true } },
+    ])
+    expect((await here.ask(`POST ${AUTH}/password/login`, { password: PASSWORD })).status).toBe(200)
+    expect((await here.ask('GET /api/settings')).status).toBe(200)
+    expect(await here.session()).toMatchObject({ authMethod: 'password', passwordSessionActive: true })
+  })
+
+  test('an account that holds users:manage makes the local account, and stays who it is', async () => {
+    const house = open({ environment: PROXY })
+    const anna = proxied(house, 'anna')
+    expect((await anna.ask(`POST ${AUTH}/password/setup`, { password: 'break glass' })).status).toBe(200)
+    expect(await anna.session()).toMatchObject({ authMethod: 'trusted_header', user: { username: 'anna' } })
+    const alone = proxied(house)
+    const login = await alone.ask(`POST ${AUTH}/password/login`, { username: 'admin', password: 'break glass' })
+    expect(login.status).toBe(200)
+    expect((await alone.session()).user).toMatchObject({ username: 'admin', role: { slug: 'admin' } })
+    expect(house.audit().find(({ event }) => event === 'password_set')?.actorName).toBe('anna')
+  })
+
+  test('nobody else does: no header, no permission, or a role that holds less than the account would', async () => {
+    const house = open({ environment: PROXY })
+    const setUp = async (subject?: string) =>
+      problem(await proxied(house, subject).ask(`POST ${AUTH}/password/setup`, { password: 'break glass' }))
+    expect(await setUp()).toEqual([401, 'proxy_auth_required'])
+    await proxied(house, 'anna').ask('GET /api/settings')
+    house.app.sqlite.run("UPDATE users SET role_id = 'role_viewer'")
+    expect(await setUp('anna')).toEqual([403, 'permission_required'])
+    const manager = house.addRole('manager', { 'users:manage': 'all' })
+    house.app.sqlite.run('UPDATE users SET role_id = ?', [manager])
+    expect(await setUp('anna')).toEqual([403, 'insufficient_delegation'])
+  })
+
+  test('a password is managed by those who gave it, not by the header alone', async () => {
+    const house = open({ environment: PROXY })
+    const anna = proxied(house, 'anna')
+    await anna.ask('GET /api/settings')
+    const hash = house.add({ username: 'other' }).row.passwordHash
+    house.app.sqlite.run("UPDATE users SET password_hash = ? WHERE username = 'anna'", [hash])
+    const change = { currentPassword: PASSWORD, newPassword: 'another password' }
+    expect(await problem(await anna.ask(`POST ${AUTH}/password/change`, change))).toEqual([
+      401,
+      'authentication_required',
+    ])
+    expect(await problem(await anna.ask(`POST ${AUTH}/totp/setup/start`))).toEqual([401, 'authentication_required'])
+    await anna.ask(`POST ${AUTH}/password/login`, { username: 'anna', password: PASSWORD })
+    expect(await anna.session()).toMatchObject({ authMethod: 'trusted_header', passwordSessionActive: true })
+    expect((await anna.ask(`POST ${AUTH}/totp/setup/start`)).status).toBe(200)
+    expect((await anna.ask(`POST ${AUTH}/password/change`, change)).status).toBe(200)
+  })
+
+  test('who has no password may enroll, because confirming needs it', async () => {
+    const house = open({ environment: PROXY })
+    expect((await proxied(house, 'anna').ask(`POST ${AUTH}/totp/setup/start`)).status).toBe(200)
+  })
+
+  test('a refused identity is pending', async () => {
+    const house = open({ environment: PROXY })
+    await proxied(house, 'anna').ask('GET /api/settings')
+    house.app.sqlite.run("UPDATE users SET status = 'disabled'")
+    const anna = proxied(house, 'anna')
+    expect(await anna.session()).toMatchObject({ authenticated: false, login: { pendingIdentity: true } })
+    expect(await problem(await anna.ask('GET /api/settings'))).toEqual([401, 'account_disabled'])
+  })
+})
+
+describe.each(HOWS)('§2 Guest: coming in without an account (%s)', (how) => {
+  const GUEST = `POST ${AUTH}/guest/login`
+  const SET = `POST ${AUTH}/guest/password`
+
+  test('with the password all guests share', async () => {
+    const { as, browser } = open({ settings: { guestAccessEnabled: true } })
+    const anna = as('admin')
+    expect((await anna.send(how, SET, { password: 'for all guests' })).status).toBe(how === 'json' ? 200 : 303)
+    const guest = browser(REMOTE)
+    expect(await guest.session()).toMatchObject({ authenticated: false, guestPasswordRequired: true })
+    expect((await guest.send(how, GUEST, { password: 'for all guests' })).status).toBe(how === 'json' ? 200 : 303)
+    expect(await guest.session()).toMatchObject({
+      authenticated: true,
+      role: 'guest',
+      authMethod: 'guest',
+      user: null,
+      permissions: ['read', 'accounts:read:all', 'dashboard:read:all'],
+    })
+    expect((await guest.ask('GET /api/settings')).status).toBe(200)
+  })
+})
+
+describe('§2 Guest', () => {
+  const GUEST = `POST ${AUTH}/guest/login`
+
+  test('without a password guests are whoever is not signed in', async () => {
+    const { as, browser } = open({ settings: { guestAccessEnabled: true } })
+    as('admin')
+    const guest = browser(REMOTE)
+    expect(await guest.session()).toMatchObject({ authenticated: true, role: 'guest', guestPasswordRequired: false })
+    expect(await (await guest.ask(GUEST, { json: {} })).json()).toMatchObject({ role: 'guest' })
+    expect(guest.cookie).toBeNull()
+  })
+
+  test('are not let in unless somebody says so', async () => {
+    const { as, browser } = open()
+    as('admin')
+    expect(await problem(await browser(REMOTE).ask(GUEST, { json: {} }))).toEqual([400, 'guest_access_disabled'])
+  })
+
+  test('are out on their next request when access ends, the password changes, or all are logged out', async () => {
+    const { app, as, browser } = open({ settings: { guestAccessEnabled: true } })
+    const anna = as('admin')
+    const set = (password: string) => anna.ask(`POST ${AUTH}/guest/password`, { json: { password } })
+    await set('for all guests')
+    const enter = async (password: string) => {
+      const guest = browser(REMOTE)
+      await guest.ask(GUEST, { json: { password } })
+      expect((await guest.session()).authenticated).toBe(true)
+      return guest
+    }
+    const first = await enter('for all guests')
+    await anna.ask(`POST ${AUTH}/guest/logout-all`)
+    expect((await first.session()).authenticated).toBe(false)
+    const second = await enter('for all guests')
+    await set('another password')
+    expect((await second.session()).authenticated).toBe(false)
+    const third = await enter('another password')
+    app.change({ guestAccessEnabled: false })
+    expect((await third.session()).authenticated).toBe(false)
+    expect(await problem(await third.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
+  })
+
+  test('an operator decides none of it', async () => {
+    const { as } = open()
+    const operator = as('operator')
+    for (const route of ['guest/password', 'guest/logout-all'])
+      expect(
+        await problem(await operator.ask(`POST ${AUTH}/${route}`, { json: { password: 'for all guests' } })),
+      ).toEqual([403, 'permission_required'])
+  })
+})

@@ -1,0 +1,217 @@
+/** Spec §5, delegation: who may give or touch which role, and that one active Admin always remains. */
+import { describe, expect, test } from 'bun:test'
+import { countActiveAdmins } from '../../src/model/people.ts'
+import { PERMISSIONS } from '../../src/model/permissions.ts'
+import { testApp } from '../support/app.ts'
+import { doneStatus, HOWS, PASSWORD, people, problem } from '../support/people.ts'
+
+const open = () => {
+  const app = testApp({ accounts: 0 })
+  return { app, ...people(app) }
+}
+
+/** A custom role that manages people and otherwise looks. */
+const MANAGER = { 'users:manage': 'all', 'dashboard:read': 'all', 'accounts:read': 'all' } as const
+
+/** A custom role that lacks nothing an Admin has, and is none. */
+const EVERYTHING = Object.fromEntries(PERMISSIONS.map((permission) => [permission, 'all' as const]))
+
+const FORBIDDEN: [number, string] = [403, 'insufficient_delegation']
+
+describe('§5 Delegation 1: a role is given or touched only by those who hold as much', () => {
+  test.each(HOWS)('a manager with a custom role invites Viewers only (%s)', async (how) => {
+    const { as, addRole } = open()
+    addRole('manager', MANAGER)
+    const manager = as('manager')
+    const invite = (role: string) => manager.send(how, 'POST /api/dashboard-users', { username: `to-${role}`, role })
+    expect((await invite('viewer')).status).toBe(201)
+    expect(await problem(await invite('operator'))).toEqual(FORBIDDEN)
+    expect(await problem(await invite('admin'))).toEqual(FORBIDDEN)
+  })
+
+  test.each(HOWS)('holding every permission one acts on an Admin, and still makes none (%s)', async (how) => {
+    const { app, as, add, addRole } = open()
+    addRole('everything', EVERYTHING)
+    const nearly = as('everything')
+    const [one, viewer] = [add({ role: 'admin' }), add()].map(({ row }) => row.id)
+    const makes: [string, Record<string, string>][] = [
+      ['POST /api/dashboard-users', { username: 'x', role: 'admin' }],
+      [`PATCH /api/dashboard-users/${viewer}`, { role: 'admin' }],
+      ['PATCH /api/auth-providers/idp_trusted_header', { unknownIdentityRoleId: 'admin' }],
+    ]
+    // Its own default is Admin, which posting anew would not change.
+    expect((await as('admin').ask(makes[2]?.[0] ?? '', { json: { unknownIdentityRoleId: null } })).status).toBe(200)
+    for (const [route, fields] of makes)
+      expect([route, ...(await problem(await nearly.send(how, route, fields)))]).toEqual([route, ...FORBIDDEN])
+    const patched = await nearly.send(how, `PATCH /api/dashboard-users/${one}`, { username: 'renamed', role: 'viewer' })
+    expect(patched.status).toBe(doneStatus(how, 200))
+    expect(countActiveAdmins(app.db)).toBe(1)
+  })
+
+  test('nor is the local password account, an Admin, made by somebody who is none', async () => {
+    const app = testApp({
+      accounts: 0,
+      environment: {
+        CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header',
+        CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+      },
+    })
+    const { addRole, browser } = people(app)
+    addRole('everything', EVERYTHING)
+    const announced = { headers: { 'remote-user': 'nearly' } }
+    await browser().ask('GET /api/settings', announced)
+    app.sqlite.run("UPDATE users SET role_id = (SELECT id FROM roles WHERE slug = 'everything')")
+    const json = { password: PASSWORD }
+    const setUp = () => browser().ask('POST /api/dashboard-auth/password/setup', { json, ...announced })
+    expect(await problem(await setUp())).toEqual(FORBIDDEN)
+    app.sqlite.run("UPDATE users SET role_id = 'role_admin'")
+    expect((await setUp()).status).toBe(200)
+  })
+
+  test.each(HOWS)('every change of an account above one is refused, a rename too (%s)', async (how) => {
+    const { as, add, addRole, audit } = open()
+    addRole('manager', MANAGER)
+    const manager = as('manager')
+    const { id } = add({ role: 'operator' }).row
+    const path = `/api/dashboard-users/${id}`
+    const asked: [string, Record<string, string>?][] = [
+      [`PATCH ${path}`, { username: 'renamed' }],
+      [`PATCH ${path}`, { status: 'disabled' }],
+      [`PATCH ${path}`, { role: 'viewer' }],
+      [`DELETE ${path}`],
+      [`POST ${path}/reset-totp`],
+      [`POST ${path}/revoke-sessions`],
+      [`POST ${path}/reactivate-keys`],
+      [`POST ${path}/invite`],
+      [`DELETE ${path}/invite`],
+    ]
+    for (const [route, fields] of asked)
+      expect([route, ...(await problem(await manager.send(how, route, fields)))]).toEqual([route, ...FORBIDDEN])
+    expect(audit()).toEqual([])
+  })
+
+  test('an Admin makes Admins', async () => {
+    const { as } = open()
+    const response = await as('admin').ask('POST /api/dashboard-users', {
+      json: { username: 'boss', roleId: 'role_admin' },
+    })
+    expect(response.status).toBe(201)
+  })
+
+  test('what the session offers to give is what may be given', async () => {
+    const { as, addRole } = open()
+    const managerId = addRole('manager', MANAGER)
+    const offered = async (role: string) => (await as(role).session()).assignableRoleIds as string[] // as: the session lists ids
+    expect((await offered('manager')).toSorted()).toEqual(['role_viewer', managerId].toSorted())
+    expect(await offered('operator')).toEqual([])
+  })
+})
+
+describe('§5 Delegation 2: nobody changes their own role or disables themselves', () => {
+  test.each<[string, Record<string, string>]>([
+    ['role', { role: 'viewer' }],
+    ['state', { status: 'disabled' }],
+  ])('%s', async (_, fields) => {
+    for (const how of HOWS) {
+      const { as, add } = open()
+      add({ role: 'admin' })
+      const admin = as('admin')
+      const response = await admin.send(how, `PATCH /api/dashboard-users/${admin.person.row.id}`, fields)
+      expect(await problem(response)).toEqual([409, 'self_modification_forbidden'])
+    }
+  })
+
+  test('nor delete themselves, nor take their own second factor away like that', async () => {
+    const { as } = open()
+    const admin = as('admin')
+    const path = `/api/dashboard-users/${admin.person.row.id}`
+    for (const route of [`DELETE ${path}`, `POST ${path}/reset-totp`])
+      expect(await problem(await admin.ask(route))).toEqual([409, 'self_modification_forbidden'])
+  })
+
+  test('posting what is already so is no change, and one may rename oneself', async () => {
+    const { as } = open()
+    const admin = as('admin')
+    const json = { username: 'boss', role: 'admin', status: 'active' }
+    const response = await admin.ask(`PATCH /api/dashboard-users/${admin.person.row.id}`, { json })
+    expect([response.status, ((await response.json()) as { username: string }).username]).toEqual([200, 'boss'])
+    expect((await admin.session()).authenticated).toBe(true)
+  })
+
+  test('nor the grants of the role one holds', async () => {
+    const { as, addRole } = open()
+    const id = addRole('editor', { ...MANAGER, 'roles:manage': 'all' })
+    const response = await as('editor').ask(`PATCH /api/dashboard-roles/${id}`, { json: { grants: [] } })
+    expect(await problem(response)).toEqual([409, 'self_modification_forbidden'])
+  })
+})
+
+describe('§5 Delegation 3: one active Admin remains', () => {
+  test.each([{ role: 'viewer' }, { status: 'disabled' }])(
+    'who lost the right between the question and the change does not change anything: %p',
+    async (json) => {
+      const { app, as, add } = open()
+      add({ role: 'admin' })
+      const [a, b] = [as('admin'), as('admin')]
+      const change = (by: typeof a, whom: typeof a) =>
+        by.ask(`PATCH /api/dashboard-users/${whom.person.row.id}`, { json })
+      const answers = await Promise.all([change(a, b), change(b, a)])
+      expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+      expect(countActiveAdmins(app.db)).toBe(2)
+    },
+  )
+
+  test('200 demotions, disables and deletions at once leave one', async () => {
+    const { app, as } = open()
+    const admins = Array.from({ length: 15 }, () => as('admin'))
+    const paths = admins.map(({ person }) => `/api/dashboard-users/${person.row.id}`)
+    const changes = [
+      (path: string) => [`PATCH ${path}`, { role: 'operator' }] as const,
+      (path: string) => [`PATCH ${path}`, { status: 'disabled' }] as const,
+      (path: string) => [`DELETE ${path}`, {}] as const,
+    ]
+    const asked = Array.from({ length: 200 }, (_, n) => {
+      const by = admins[n % 15]!
+      const [route, json] = changes[n % 3]!(paths[(n * 7 + 1 + Math.floor(n / 15)) % 15]!)
+      return by.ask(route, { json })
+    })
+    const answers = await Promise.all(asked)
+    expect(answers.some(({ status }) => status < 300)).toBe(true)
+    expect(answers.every(({ status }) => status < 500)).toBe(true)
+    expect(countActiveAdmins(app.db)).toBeGreaterThanOrEqual(1)
+  })
+
+  test.each<[string, string, Record<string, string>, number]>([
+    ['demoted', 'PATCH', { role: 'viewer' }, 200],
+    ['disabled', 'PATCH', { status: 'disabled' }, 200],
+    ['deleted', 'DELETE', {}, 204],
+  ])('the last one is not %s, whatever their caller holds', async (_, method, fields, status) => {
+    for (const how of HOWS) {
+      const { app, as, add, addRole, audit } = open()
+      addRole('everything', EVERYTHING)
+      const nearly = as('everything')
+      const [id, other] = [add({ role: 'admin' }), add({ role: 'admin', status: 'disabled' })].map(({ row }) => row.id)
+      const change = () => nearly.send(how, `${method} /api/dashboard-users/${id}`, fields)
+      expect(await problem(await change())).toEqual([409, 'last_admin_protected'])
+      expect([countActiveAdmins(app.db), audit().length]).toEqual([1, 0])
+      app.sqlite.run('UPDATE users SET status = ? WHERE id = ?', ['active', other ?? ''])
+      expect((await change()).status).toBe(doneStatus(how, status))
+      expect(countActiveAdmins(app.db)).toBe(1)
+    }
+  })
+})
+
+describe('§5 Delegation 4: the first account is an ordinary one', () => {
+  test.each<[string, string, Record<string, string> | undefined, number]>([
+    ['demoted', 'PATCH', { role: 'viewer' }, 200],
+    ['disabled', 'PATCH', { status: 'disabled' }, 200],
+    ['renamed', 'PATCH', { username: 'root' }, 200],
+    ['deleted', 'DELETE', undefined, 204],
+    ['rid of its second factor', 'POST', undefined, 200],
+  ])('it can be %s', async (name, method, json, status) => {
+    const { as, add } = open()
+    const { id } = add({ role: 'admin', username: 'admin', hasTotp: true }).row
+    const path = `/api/dashboard-users/${id}${name === 'rid of its second factor' ? '/reset-totp' : ''}`
+    expect((await as('admin').ask(`${method} ${path}`, { json })).status).toBe(status)
+  })
+})

@@ -1,0 +1,188 @@
+/** Spec §2, §5, §7: every mutation of the route table by everybody who might try it, and that a refused one leaves no trace. */
+import { describe, expect, test } from 'bun:test'
+import { app } from '../../src/app.ts'
+import type { AccessRule } from '../../src/http/gates.ts'
+import { type RouteRow, routeTable } from '../../src/http/route-table.ts'
+import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../../src/model/permissions.ts'
+import { dump } from '../support/dump.ts'
+import { HOWS, type How, problem } from '../support/people.ts'
+import { type Asker, buildWorld, CUSTOM, MUTATIONS, type Mutation, type World } from './mutations.ts'
+
+const ROUTES = routeTable(app).filter(({ method, path }) => method !== 'GET' && path.startsWith('/api/'))
+const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`
+
+interface Caller {
+  kind: 'nobody' | 'guest' | 'account'
+  grants: Grants
+  isConfirmed?: boolean
+  hasKey?: boolean
+  enter: (world: World) => Asker
+  headers?: (world: World) => Record<string, string>
+  /** Refused before anybody asks who it is. */
+  refusal?: Refusal
+}
+
+type Refusal = [status: number, code: string]
+
+const NO_GRANTS: Grants = new Map()
+const SELF = 'http://localhost:2455'
+const ADMIN: Caller = { kind: 'account', grants: PRESETS.admin, isConfirmed: true, enter: ({ as }) => as('admin') }
+const NOBODY: Caller = { kind: 'nobody', grants: NO_GRANTS, enter: ({ nobody }) => nobody() }
+
+/** An Admin, confirmed, in whose browser a page of another site is at work. */
+const misled = (headers: Record<string, string>): Caller => ({
+  ...ADMIN,
+  headers: () => headers,
+  refusal: [403, 'cross_site_request_rejected'],
+})
+
+const CALLERS: Record<string, Caller> = {
+  'nobody, from another machine': NOBODY,
+  'a guest': { kind: 'guest', grants: PRESETS.guest, enter: ({ guest }) => guest() },
+  'a Viewer': { ...ADMIN, grants: PRESETS.viewer, enter: ({ as }) => as('viewer') },
+  'an Operator': { ...ADMIN, grants: PRESETS.operator, enter: ({ as }) => as('operator') },
+  'an Admin who has not confirmed': { ...ADMIN, isConfirmed: false, enter: ({ as }) => as('admin', false) },
+  'an Admin': ADMIN,
+  'who only manages people': {
+    ...ADMIN,
+    grants: new Map(Object.entries(CUSTOM.greeter) as [Permission, 'all'][]), // as: the keys are its own
+    enter: ({ as }) => as('greeter'),
+  },
+  'an API key': { ...NOBODY, hasKey: true, headers: ({ key }) => ({ authorization: `Bearer ${key.key}` }) },
+  'another site': misled({ 'sec-fetch-site': 'cross-site' }),
+  'a neighbour site': misled({ 'sec-fetch-site': 'same-site' }),
+  'a foreign origin': misled({ origin: 'http://evil.example' }),
+  'two origins': misled({ origin: `${SELF}, ${SELF}` }),
+  'two hosts': { ...misled({ host: 'localhost:2455, localhost:2455' }), refusal: [400, 'bad_host'] },
+}
+
+/** What stands between a caller and the change, read off the gate; of an open route, off what its row says. */
+const needsOf = (rule: AccessRule, { open, isSensitive }: Mutation) => {
+  switch (rule.access) {
+    case 'permission':
+      return { somebody: true, permission: rule.permission, confirmation: rule.stepUp }
+    case 'writes': {
+      const { sometimes } = rule
+      return {
+        somebody: true,
+        write: true,
+        ...(isSensitive && sometimes && { permission: sometimes.permission, confirmation: true }),
+      }
+    }
+    case 'signed-in':
+      return { somebody: true, account: rule.account === true, confirmation: rule.stepUp === true }
+    case 'client-key':
+      return { key: true }
+    case 'open':
+      return { somebody: open === 'account', account: open === 'account', stranger: open === 'stranger' }
+  }
+}
+
+/** null: the change is made. */
+const expected = (route: RouteRow, mutation: Mutation, caller: Caller): Refusal | null => {
+  const rule = route.access[0]! // every route has one, which tests/routes.test.ts holds
+  const needs: Partial<Record<'key' | 'somebody' | 'write' | 'account' | 'confirmation' | 'stranger', boolean>> & {
+    permission?: Permission
+  } = needsOf(rule, mutation)
+  const { kind, grants, isConfirmed, hasKey, refusal } = caller
+  // A page cannot attach a key, so routes that take nothing else are not asked where the request comes from (spec §5).
+  if (refusal && (!needs.key || refusal[1] === 'bad_host')) return refusal
+  if (needs.key) return hasKey ? [404, 'not_found'] : [401, 'invalid_api_key']
+  if (needs.somebody && kind === 'nobody') return [401, 'authentication_required']
+  if (needs.write && !mayWrite(grants)) return [403, 'read_only_access']
+  if (needs.permission && !holds(grants, needs.permission)) return [403, 'permission_required']
+  if (needs.account && kind !== 'account') return [401, 'user_account_required']
+  if (needs.confirmation && !isConfirmed) return [403, 'step_up_required']
+  if (needs.stranger && kind === 'account') return [409, 'already_signed_in']
+  return mutation.ends ?? null
+}
+
+/** Where a browser without script is led instead of being shown the refusal. */
+const PLACES: Record<string, string> = { authentication_required: '/login', step_up_required: '/confirm' }
+
+const outcomeOf = async (response: Response, how: How): Promise<Refusal | null> => {
+  const to = new URL(response.headers.get('location') ?? '/', SELF)
+  const led = Object.keys(PLACES).find((code) => PLACES[code] === to.pathname && !to.searchParams.has('done'))
+  if (how === 'form' && response.status === 303 && led) return [303, led]
+  if (response.status < 400) return null
+  const [status, code] = await problem(response)
+  return [status, code ?? 'unknown']
+}
+
+const shownAs = (refusal: Refusal | null, how: How): Refusal | null =>
+  refusal !== null && how === 'form' && refusal[1] in PLACES ? [303, refusal[1]] : refusal
+
+const send = (
+  world: World,
+  { browser, ...own }: Asker,
+  route: RouteRow,
+  mutation: Mutation,
+  { caller, how }: Sending,
+) => {
+  const params = mutation.params?.(world, { browser, ...own }) ?? {}
+  const path = route.path.replace(/:(\w+)/g, (_, name: string) => params[name] ?? '?')
+  const fields = mutation.fields?.(world) ?? {}
+  const isForm = how === 'form' || mutation.isFormOnly
+  return browser.ask(`${route.method} ${path}`, {
+    body: isForm
+      ? new URLSearchParams(Object.entries(fields).map(([name, value]) => [name, String(value)])).toString()
+      : JSON.stringify(asJson(fields)),
+    headers: {
+      'content-type': isForm ? 'application/x-www-form-urlencoded' : 'application/json',
+      ...(how === 'form' && { accept: 'text/html,application/xhtml+xml' }),
+      ...caller.headers?.(world),
+    },
+  })
+}
+
+interface Sending {
+  caller: Caller
+  how: How
+}
+
+/** A form says a list of one in one word. */
+const asJson = (fields: object): object => ('grants' in fields ? { ...fields, grants: [fields.grants] } : fields)
+
+describe('§5 every mutation, by everybody', () => {
+  test('a row says how to make each change there is, and no other', () => {
+    expect(Object.keys(MUTATIONS).toSorted()).toEqual(ROUTES.map(nameOf).toSorted())
+  })
+
+  test.each(ROUTES.flatMap((route) => HOWS.map((how) => [nameOf(route), how, route] as const)))(
+    '%s as %s',
+    async (name, how, route) => {
+      const mutation = MUTATIONS[name] ?? {}
+      let world = buildWorld(mutation)
+      for (const [who, caller] of Object.entries(CALLERS)) {
+        const wanted = expected(route, mutation, caller)
+        const asker = caller.enter(world)
+        const before = dump(world.app.sqlite)
+        const response = await send(world, asker, route, mutation, { caller, how })
+        const after = dump(world.app.sqlite)
+        expect([who, await outcomeOf(response, how)]).toEqual([who, shownAs(wanted, how)])
+        if (wanted === null) expectRecorded(world, asker, route, before)
+        else if (mutation.isWrongSecret && wanted === mutation.ends) expectOnlyRecorded(before, after)
+        else expect([who, after]).toEqual([who, before])
+        if (wanted === null || wanted === mutation.ends) world = buildWorld(mutation)
+      }
+    },
+  )
+})
+
+type Dump = ReturnType<typeof dump>
+
+/** Who passed a gate that wants a right has signed what they did. */
+const expectRecorded = ({ app: { sqlite } }: World, { browser }: Asker, route: RouteRow, before: Dump): void => {
+  const rule = route.access[0]
+  if (rule?.access !== 'permission' && rule?.access !== 'writes') return
+  const added = dump(sqlite).audit_logs?.slice(before.audit_logs?.length) ?? []
+  const doer = 'person' in browser ? (browser.person as { row: { id: string } }).row.id : null // as: those who pass have an account
+  expect([nameOf(route), ...new Set(added.map(({ actor }) => actor))]).toEqual([nameOf(route), doer])
+}
+
+const expectOnlyRecorded = (before: Dump, after: Dump): void => {
+  const { audit_logs: recorded = [], facts: _, sqlite_sequence: __, ...rest } = after
+  const { audit_logs: known = [], facts: ___, sqlite_sequence: ____, ...was } = before
+  expect(rest).toEqual(was)
+  expect(recorded.slice(known.length).map(({ event }) => event)).toEqual(['login_failed'])
+}

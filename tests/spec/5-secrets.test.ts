@@ -1,0 +1,286 @@
+/** Spec §5, §7, and what a log is for: no secret in a log line, an error, an audit row, an address, or the database in clear. */
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { prepareBootstrapToken } from '../../src/auth/bootstrap.ts'
+import { type Ask, codexBody, testApp } from '../support/app.ts'
+import { dump } from '../support/dump.ts'
+import { type Browser, codeAt, HOWS, people, REMOTE } from '../support/people.ts'
+
+const AUTH = '/api/dashboard-auth'
+const ENVIRONMENT_TOKEN = 'given-bootstrap-token-marked'
+const PASSWORDS = {
+  first: 'marked first password',
+  second: 'marked second password',
+  wrong: 'marked wrong password',
+  invited: 'marked password of an invited person',
+  guest: 'marked password of guests',
+} as const
+
+/** Everything that was secret, by name, and everything that was said. */
+const run = async () => {
+  const app = testApp({ environment: { CODEX_LB_PUBLIC_URL: 'http://localhost:2455' } })
+  const { browser, audit } = people(app)
+  const secrets = new Map<string, string>(Object.entries(PASSWORDS).map(([name, value]) => [`${name} password`, value]))
+  const codes = new Set<string>()
+  const answers: Answer[] = []
+  const watched = (peer = REMOTE): Browser => {
+    const self = browser(peer)
+    const { ask } = self
+    self.ask = async (route, more) => {
+      const response = await ask(route, more)
+      answers.push({
+        route,
+        status: response.status,
+        text: await response.clone().text(),
+        location: response.headers.get('location') ?? '',
+      })
+      const token = self.cookie?.split('=')[1]
+      if (token) secrets.set(`session ${token.slice(0, 4)}`, token)
+      return response
+    }
+    return self
+  }
+  const code = (secret: string, steps = 0): string => {
+    const made = codeAt(app.clock.now() + steps * 30_000, secret)
+    codes.add(made)
+    return made
+  }
+  return { app, audit, secrets, codes, answers, watched, code }
+}
+type House = Awaited<ReturnType<typeof run>>
+
+interface Answer {
+  route: string
+  status: number
+  text: string
+  location: string
+}
+
+const post = (who: Browser, path: string, json: object = {}, more: Ask = {}) =>
+  who.ask(`POST ${path}`, { json, ...more })
+/** As JSON and as a form; both fail or both may succeed. */
+const both = async (who: Browser, path: string, fields: Record<string, string>) => {
+  for (const how of HOWS) await who.send(how, `POST ${path}`, fields)
+}
+const read = async <T>(response: Response): Promise<T> => (await response.json()) as T // as: the members that are named
+
+const shownToken = (house: House): string =>
+  /bootstrap=([\w-]{43})/.exec(house.app.lines.findLast((line) => line.includes('bootstrap=')) ?? '')?.[1] ?? ''
+
+/** First run from another machine: wrong tokens, then the right one, then names and passwords, right and wrong. */
+const setUp = async (house: House): Promise<Browser> => {
+  const { app, secrets, watched } = house
+  prepareBootstrapToken(app.bindings)
+  secrets.set('bootstrap token', shownToken(house))
+  const anna = watched()
+  await post(anna, `${AUTH}/password/setup`, { password: PASSWORDS.first })
+  await post(anna, `${AUTH}/password/setup`, { password: PASSWORDS.first, bootstrapToken: PASSWORDS.wrong })
+  await post(anna, `${AUTH}/password/setup`, { password: PASSWORDS.first, bootstrapToken: shownToken(house) })
+  const stranger = watched('198.51.100.1')
+  await both(stranger, `${AUTH}/password/login`, { password: PASSWORDS.wrong })
+  await both(stranger, `${AUTH}/password/login`, { username: PASSWORDS.first, password: PASSWORDS.wrong })
+  await stranger.ask(`POST ${AUTH}/password/login`, { body: `{"password":"${PASSWORDS.first}` })
+  await stranger.ask(`POST ${AUTH}/password/login?password=${encodeURIComponent(PASSWORDS.first)}`, { body: '[' })
+  await post(stranger, `${AUTH}/password/login`, { password: [PASSWORDS.first] })
+  await post(watched('198.51.100.2'), `${AUTH}/password/login`, { username: 'admin', password: PASSWORDS.first })
+  await post(anna, `${AUTH}/password/change`, { currentPassword: PASSWORDS.wrong, newPassword: PASSWORDS.second })
+  await post(anna, `${AUTH}/password/change`, { currentPassword: PASSWORDS.first, newPassword: PASSWORDS.second })
+  await post(anna, `${AUTH}/step-up`, { password: PASSWORDS.wrong })
+  return anna
+}
+
+const useTotp = async ({ app, secrets, watched, code }: House, anna: Browser): Promise<void> => {
+  const { secret } = await read<{ secret: string }>(await post(anna, `${AUTH}/totp/setup/start`))
+  secrets.set('TOTP secret', secret)
+  await post(anna, `${AUTH}/totp/setup/confirm`, { secret, code: code(secret, 20) })
+  await post(anna, `${AUTH}/totp/setup/confirm`, { secret: `${secret}A`, code: code(secret) })
+  await post(anna, `${AUTH}/totp/setup/confirm`, { secret, code: code(secret) })
+  const half = watched('198.51.100.3')
+  await post(half, `${AUTH}/password/login`, { password: PASSWORDS.second })
+  await both(half, `${AUTH}/totp/verify`, { code: code(secret) })
+  await app.clock.advance('30s')
+  await post(half, `${AUTH}/totp/verify`, { code: code(secret) })
+  await app.clock.advance('30s')
+  await post(anna, `${AUTH}/step-up`, { password: PASSWORDS.second, code: code(secret) })
+}
+
+const invite = async ({ secrets, watched }: House, anna: Browser): Promise<void> => {
+  const made = await post(anna, '/api/dashboard-users', { username: 'berta', role: 'viewer' })
+  const { user, invite } = await read<{ user: { id: string }; invite: { token: string } }>(made)
+  secrets.set('first invite token', invite.token)
+  const again = await post(anna, `/api/dashboard-users/${user.id}/invite`)
+  const { token } = await read<{ token: string }>(again)
+  secrets.set('invite token', token)
+  const berta = watched('198.51.100.4')
+  const accept = { html: { headers: { accept: 'text/html' } } }
+  await berta.ask(`GET ${AUTH}/invite/${token}`)
+  await berta.ask(`GET /invite/${token}`, accept.html)
+  for (const strange of [`/invite/${token}/`, `/Invite/${token}`, `/x?invite=${token}`, `/invite/%20${token}`])
+    await berta.ask(`GET ${strange}`, accept.html)
+  await berta.ask(`GET ${AUTH}/invite/${invite.token}`)
+  await both(berta, `${AUTH}/invite/accept`, { token, password: 'short' })
+  await post(berta, `${AUTH}/invite/accept`, { token, password: PASSWORDS.invited })
+  await post(berta, `${AUTH}/invite/accept`, { token, password: PASSWORDS.invited })
+}
+
+const welcomeGuests = async ({ app, watched }: House, anna: Browser): Promise<void> => {
+  app.change({ guestAccessEnabled: true })
+  await post(anna, `${AUTH}/guest/password`, { password: PASSWORDS.guest })
+  await both(watched('198.51.100.5'), `${AUTH}/guest/login`, { password: PASSWORDS.wrong })
+  await post(watched('198.51.100.5'), `${AUTH}/guest/login`, { password: PASSWORDS.guest })
+}
+
+/** Keys and accounts: made, used for a turn, wrong, broken. */
+const serve = async (house: House, anna: Browser): Promise<void> => {
+  const { app, secrets, watched } = house
+  const { id, key } = await read<{ id: string; key: string }>(await post(anna, '/api/api-keys/', { name: 'laptop' }))
+  const other = await read<{ key: string }>(await post(anna, `/api/api-keys/${id}/regenerate`))
+  secrets.set('API key', key).set('regenerated API key', other.key)
+  const sim = app.upstream.addAccount()
+  const { tokens } = JSON.parse(sim.authJson()) as { tokens: Record<string, string> } // as: the native client's file
+  for (const name of ['access_token', 'refresh_token', 'id_token']) secrets.set(name, tokens[name] ?? '')
+  for (const text of [sim.authJson(), sim.authJson().slice(0, -9)])
+    await anna.ask('POST /api/accounts/import', {
+      body: new URLSearchParams({ auth_json: text }).toString(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    })
+  app.change({ apiKeyAuthEnabled: true })
+  const client = watched('127.0.0.1')
+  for (const bearer of [other.key, key, PASSWORDS.wrong.replaceAll(' ', '-')])
+    await post(client, '/backend-api/codex/responses', codexBody(), { headers: { authorization: `Bearer ${bearer}` } })
+}
+
+/** A database that fails in the middle of signing in. */
+const breakDown = async ({ app, watched }: House): Promise<void> => {
+  app.sqlite.run('ALTER TABLE sessions RENAME TO gone')
+  await post(watched('198.51.100.6'), `${AUTH}/password/login`, { username: 'berta', password: PASSWORDS.invited })
+  app.sqlite.run('ALTER TABLE gone RENAME TO sessions')
+}
+
+const startOver = async (house: House, anna: Browser): Promise<void> => {
+  const { app, secrets } = house
+  app.sqlite.run("DELETE FROM users WHERE username = 'berta'")
+  await both(anna, `${AUTH}/password/remove`, { password: PASSWORDS.wrong })
+  await post(anna, `${AUTH}/password/remove`, { password: PASSWORDS.second })
+  secrets.set('second bootstrap token', shownToken(house))
+  app.restart()
+  prepareBootstrapToken({
+    ...app.bindings,
+    env: { ...app.bindings.env, DASHBOARD_BOOTSTRAP_TOKEN: ENVIRONMENT_TOKEN },
+  })
+  secrets.set('given bootstrap token', ENVIRONMENT_TOKEN)
+}
+
+/** As it is, and as somebody may have written it down: in base64, in hex, or hashed without a salt, which a weak one does not outlive. */
+const formsOf = (name: string, secret: string): string[] => {
+  const bytes = Buffer.from(secret)
+  const isWeak = name.endsWith('password')
+  return [
+    secret,
+    encodeURIComponent(secret),
+    secret.replaceAll(' ', '+'),
+    bytes.toString('hex'),
+    bytes.toString('base64url'),
+    ...(isWeak ? [createHash('sha256').update(bytes).digest('hex')] : []),
+  ]
+}
+
+/** The one line, and the one answer each, that are there to show it. */
+const SHOWN: Record<string, RegExp> = {
+  'TOTP secret': /totp\/setup\/start$/,
+  'first invite token': /POST \/api\/dashboard-users$/,
+  'invite token': /POST .*\/invite$|^GET \/invite\/|GET .*\/invite\//,
+  'API key': /POST \/api\/api-keys\/$/,
+  'regenerated API key': /\/regenerate$/,
+}
+
+describe('no secret is where it does not belong', () => {
+  let house: House
+  let found: (text: string) => string[]
+
+  beforeAll(async () => {
+    house = await run()
+    const anna = await setUp(house)
+    await useTotp(house, anna)
+    await invite(house, anna)
+    await welcomeGuests(house, anna)
+    await serve(house, anna)
+    await breakDown(house)
+    await startOver(house, anna)
+    house.app.bindings.ledger.flush()
+    const secrets = [...house.secrets]
+    found = (text) =>
+      secrets.flatMap(([name, secret]) => (formsOf(name, secret).some((form) => text.includes(form)) ? [name] : []))
+  })
+
+  test('all of it happened: what was to succeed did, what was to fail did', () => {
+    const statuses = Map.groupBy(house.answers, ({ route }) => route.split('?')[0] ?? '')
+    const of = (route: string) => [...new Set((statuses.get(route) ?? []).map(({ status }) => status))].toSorted()
+    expect({
+      setup: of(`POST ${AUTH}/password/setup`),
+      login: of(`POST ${AUTH}/password/login`),
+      change: of(`POST ${AUTH}/password/change`),
+      confirm: of(`POST ${AUTH}/totp/setup/confirm`),
+      verify: of(`POST ${AUTH}/totp/verify`),
+      stepUp: of(`POST ${AUTH}/step-up`),
+      accept: of(`POST ${AUTH}/invite/accept`),
+      guest: of(`POST ${AUTH}/guest/login`),
+      keys: of('POST /api/api-keys/'),
+      imported: of('POST /api/accounts/import'),
+      turns: of('POST /backend-api/codex/responses'),
+      removed: of(`POST ${AUTH}/password/remove`),
+    }).toEqual({
+      setup: [200, 401],
+      login: [200, 400, 401, 422, 500],
+      change: [200, 401],
+      confirm: [200, 400, 422],
+      verify: [200, 400],
+      stepUp: [200, 401],
+      accept: [200, 409, 422],
+      guest: [200, 401],
+      keys: [200],
+      imported: [200, 400],
+      turns: [200, 401],
+      removed: [200, 401],
+    })
+    expect([...house.secrets.values()].filter((secret) => secret.length < 16)).toEqual([])
+    expect(house.secrets.size).toBeGreaterThan(20)
+    expect(house.codes.size).toBeGreaterThan(3)
+  })
+
+  test('this search finds what is there', () => {
+    expect(found(`x=${PASSWORDS.first}`)).toEqual(['first password'])
+    expect(found(Buffer.from(PASSWORDS.guest).toString('base64url'))).toEqual(['guest password'])
+  })
+
+  test('in no log line, but for a bootstrap token that was made, once', () => {
+    const lines = house.app.lines.map((line) => [line, found(line)] as const).filter(([, names]) => names.length > 0)
+    expect(lines.map(([, names]) => names)).toEqual([['bootstrap token'], ['second bootstrap token']])
+    expect(lines.every(([line]) => line.includes('/setup'))).toBe(true)
+    expect(house.app.lines.filter((line) => line.includes('$argon2'))).toEqual([])
+    expect(house.app.lines.filter((line) => [...house.codes].some((code) => standsAlone(line, code)))).toEqual([])
+  })
+
+  test('in no error, no address to go on to, and no answer but the one that is there to show it', () => {
+    for (const { route, status, text, location } of house.answers) {
+      const names = status >= 400 ? found(text + location) : found(text).filter((name) => !SHOWN[name]?.test(route))
+      expect([route.split('?')[0]?.replace(/[\w-]{43}/, '…'), status, ...names, ...found(location)]).toHaveLength(2)
+    }
+  })
+
+  test('in no audit row', () => {
+    for (const row of house.audit()) {
+      expect([row.event, ...found(JSON.stringify(row))]).toEqual([row.event])
+      expect([...house.codes].filter((code) => standsAlone(JSON.stringify(row.details), code))).toEqual([])
+    }
+    expect(house.audit().length).toBeGreaterThan(20)
+  })
+
+  test('in no column of the database, and in no page of its file', () => {
+    for (const [table, rows] of Object.entries(dump(house.app.sqlite)))
+      expect([table, ...found(JSON.stringify(rows))]).toEqual([table])
+    expect(found(Buffer.from(house.app.sqlite.serialize()).toString('latin1'))).toEqual([])
+  })
+})
+
+const standsAlone = (text: string, code: string): boolean => new RegExp(`(?<!\\d)${code}(?!\\d)`).test(text)

@@ -1,0 +1,257 @@
+/** Spec §5, signing in: the first password, the bootstrap token, changing a password, and doing without again. */
+import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { prepareBootstrapToken } from '../../src/auth/bootstrap.ts'
+import { rotateBootstrapToken } from '../../src/model/bootstrap-token.ts'
+import { testApp } from '../support/app.ts'
+import { HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
+
+const AUTH = '/api/dashboard-auth'
+const SETUP = `POST ${AUTH}/password/setup`
+const NEW = 'a password of my own'
+
+const open = (options: Parameters<typeof testApp>[0] = {}) => {
+  const app = testApp({ accounts: 0, ...options })
+  prepareBootstrapToken(app.bindings)
+  return { app, ...people(app), token: tokenIn(app.lines) }
+}
+
+/** As somebody reads it in the log. */
+const tokenIn = (lines: readonly string[]): string | null =>
+  /bootstrap=([\w-]{43})/.exec(lines.findLast((line) => line.includes('bootstrap=')) ?? '')?.[1] ?? null
+
+const count = (app: ReturnType<typeof testApp>, table: string) =>
+  (app.sqlite.query(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n
+
+describe.each(HOWS)('§5 the first password from another machine (%s)', (how) => {
+  test('needs the token of the log, makes the account admin and signs in', async () => {
+    const { browser, token, audit } = open()
+    const remote = browser(REMOTE)
+    expect(await remote.session()).toMatchObject({ bootstrapRequired: true, bootstrapTokenConfigured: true })
+    const response = await remote.send(how, SETUP, { password: NEW, bootstrapToken: ` ${token} ` })
+    expect(response.status).toBe(how === 'json' ? 200 : 303)
+    expect(await remote.session()).toMatchObject({
+      authenticated: true,
+      user: { username: 'admin', role: { id: 'role_admin' } },
+      bootstrapRequired: false,
+      bootstrapTokenConfigured: false,
+    })
+    expect(audit().map(({ event, actor, method }) => [event, actor, method])).toContainEqual([
+      'password_set',
+      'bootstrap',
+      'bootstrap_token',
+    ])
+    expect(JSON.stringify(audit())).not.toContain(token!)
+  })
+
+  test('a password of seven characters is refused, and the token is not spent', async () => {
+    const { browser, token } = open()
+    const remote = browser(REMOTE)
+    const refused = await remote.send(how, SETUP, { password: 'seven77', bootstrapToken: token! })
+    expect(refused.status).toBe(how === 'json' ? 422 : refused.status)
+    expect((await remote.session()).passwordRequired).toBe(false)
+    expect((await remote.ask(SETUP, { json: { password: 'eight888', bootstrapToken: token } })).status).toBe(200)
+  })
+})
+
+describe('§5 the bootstrap token', () => {
+  test('is stored hashed only, and shown once', () => {
+    const { app, token } = open()
+    expect(JSON.stringify(app.sqlite.query('SELECT * FROM facts').all())).not.toContain(token!)
+    expect(app.lines.filter((line) => line.includes(token!))).toHaveLength(1)
+  })
+
+  test('none, a wrong one, and none to give are told apart', async () => {
+    const { app, browser } = open()
+    const remote = browser(REMOTE)
+    const setUp = async (more: object = {}) => problem(await remote.ask(SETUP, { json: { password: NEW, ...more } }))
+    expect(await setUp()).toEqual([401, 'bootstrap_required'])
+    expect(await setUp({ bootstrapToken: 'wrong' })).toEqual([401, 'invalid_bootstrap_token'])
+    app.sqlite.run('DELETE FROM facts')
+    expect(await setUp()).toEqual([401, 'bootstrap_unavailable'])
+  })
+
+  test('is guessed at most eight times a minute', async () => {
+    const { browser } = open()
+    const remote = browser(REMOTE)
+    const guess = async () =>
+      (await problem(await remote.ask(SETUP, { json: { password: NEW, bootstrapToken: 'guess' } })))[0]
+    expect(await Promise.all(Array.from({ length: 10 }, guess))).toEqual([...Array(8).fill(401), 429, 429])
+  })
+
+  test('used fifty times at once, one wins', async () => {
+    const { app, browser, token } = open()
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, i) =>
+        browser(`192.0.2.${i + 1}`).ask(SETUP, { json: { password: NEW, bootstrapToken: token } }),
+      ),
+    )
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(count(app, 'users')).toBe(1)
+  })
+
+  test('a new one kills the old one', async () => {
+    const { app, browser, token } = open()
+    const actor = { id: 'cli', method: 'cli', address: null, at: app.clock.now() }
+    const next = commit(app.db, (tx) => rotateBootstrapToken(tx, { random: app.bindings.random, actor }))
+    const remote = browser(REMOTE)
+    expect((await remote.ask(SETUP, { json: { password: NEW, bootstrapToken: token } })).status).toBe(401)
+    expect((await remote.ask(SETUP, { json: { password: NEW, bootstrapToken: next } })).status).toBe(200)
+  })
+
+  test('of the environment is taken as it is and not shown', async () => {
+    const environment = { CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'chosen-by-the-operator' }
+    const { app, browser, token } = open({ environment })
+    expect([token, app.lines.join('').includes('chosen')]).toEqual([null, false])
+    const json = { password: NEW, bootstrapToken: 'chosen-by-the-operator' }
+    expect((await browser(REMOTE).ask(SETUP, { json })).status).toBe(200)
+  })
+
+  test('is not made where somebody has a password, nor in another mode', () => {
+    const { app, add } = open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
+    expect(tokenIn(app.lines)).toBeNull()
+    const second = testApp({ accounts: 0 })
+    people(second).add({ username: 'admin', role: 'admin' })
+    prepareBootstrapToken(second.bindings)
+    expect(tokenIn(second.lines)).toBeNull()
+    expect(add).toBeFunction()
+  })
+})
+
+describe('§5 the first account', () => {
+  test('cannot be made twice', async () => {
+    const { browser } = open()
+    const local = browser()
+    await local.ask(SETUP, { json: { password: NEW } })
+    expect(await problem(await local.ask(SETUP, { json: { password: NEW } }))).toEqual([
+      409,
+      'password_already_configured',
+    ])
+  })
+
+  test('takes over the keys that belong to nobody', async () => {
+    const { app, browser, audit } = open()
+    const { row } = app.key()
+    await browser().ask(SETUP, { json: { password: NEW } })
+    const owner = app.sqlite.query('SELECT owner_user_id AS id FROM api_keys WHERE id = ?').get(row.id)
+    const admin = app.sqlite.query('SELECT id FROM users').get()
+    expect(owner).toEqual(admin)
+    expect(audit().find(({ event }) => event === 'password_set')?.details).toEqual({
+      username: 'admin',
+      adoptedKeys: 1,
+    })
+  })
+
+  test('a browser on this machine with a foreign Host is not local', async () => {
+    const { browser } = open()
+    const refused = await browser().ask(SETUP, { json: { password: NEW }, headers: { host: 'evil.example' } })
+    expect(await problem(refused)).toEqual([401, 'bootstrap_required'])
+  })
+})
+
+describe.each(HOWS)('§3 changing a password (%s)', (how) => {
+  const change = { currentPassword: PASSWORD, newPassword: NEW }
+
+  test('ends every other session; this browser stays signed in, as confirmed as it was', async () => {
+    const { as, signInAs, browser } = open()
+    const anna = as('admin', { peer: REMOTE })
+    const phone = signInAs(anna.person, { peer: '192.0.2.8' })
+    const response = await anna.send(how, `POST ${AUTH}/password/change`, change)
+    expect(response.status).toBe(how === 'json' ? 200 : 303)
+    expect((await anna.session()).stepUp).not.toBeNull()
+    expect((await phone.session()).authenticated).toBe(false)
+    const login = async (password: string) =>
+      (await browser().ask(`POST ${AUTH}/password/login`, { json: { password } })).status
+    expect([await login(PASSWORD), await login(NEW)]).toEqual([401, 200])
+  })
+
+  test('needs the present password', async () => {
+    const { as, audit } = open()
+    const anna = as('viewer', { peer: REMOTE })
+    await anna.send(how, `POST ${AUTH}/password/change`, { ...change, currentPassword: 'wrong' })
+    expect(audit().at(-1)).toMatchObject({ event: 'login_failed', target: anna.person.row.id })
+  })
+})
+
+describe('§3 changing a password', () => {
+  const change = (password = PASSWORD) => ({ json: { currentPassword: password, newPassword: NEW } })
+  const CHANGE = `POST ${AUTH}/password/change`
+
+  test('says who cannot: nobody signed in, half signed in, an account without one, an install without one', async () => {
+    const { add, as, browser } = open()
+    expect(await problem(await browser().ask(CHANGE, change()))).toEqual([400, 'password_not_configured'])
+    const waiting = add({ username: 'anna', hasTotp: true })
+    const half = browser(REMOTE)
+    await half.ask(`POST ${AUTH}/password/login`, { json: { username: waiting.row.username, password: PASSWORD } })
+    expect(await problem(await half.ask(CHANGE, change()))).toEqual([401, 'totp_required'])
+    expect(await problem(await browser(REMOTE).ask(CHANGE, change()))).toEqual([401, 'authentication_required'])
+    const keyed = as('viewer', { hasPassword: false, method: 'passkey' })
+    expect(await problem(await keyed.ask(CHANGE, change()))).toEqual([400, 'password_not_configured'])
+  })
+
+  test('of two at once the second finds its present password gone', async () => {
+    const { as } = open()
+    const anna = as('viewer', { peer: REMOTE })
+    const answers = await Promise.all([anna.ask(CHANGE, change()), anna.ask(CHANGE, change())])
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 401])
+  })
+})
+
+describe('§5 Signing in 7: removing the dashboard password', () => {
+  const REMOVE = `DELETE ${AUTH}/password`
+
+  test('makes the install passwordless again, with a new token and without requirements', async () => {
+    const { app, as, browser, audit } = open()
+    const anna = as('admin', { username: 'admin', peer: REMOTE, hasTotp: true })
+    app.change({ totpRequiredOnLogin: true, totpRequiredForAdminRole: true })
+    const { row } = app.key()
+    app.sqlite.run('UPDATE api_keys SET owner_user_id = ?', [anna.person.row.id])
+    expect((await anna.ask(REMOVE, { json: { password: PASSWORD } })).status).toBe(200)
+    const token = tokenIn(app.lines)
+    expect(anna.cookie).toBeNull()
+    expect([count(app, 'users'), count(app, 'sessions')]).toEqual([0, 0])
+    const local = browser()
+    expect(await local.session()).toMatchObject({ authMethod: 'local_bootstrap', passwordRequired: false })
+    expect(await (await local.ask('GET /api/settings')).json()).toMatchObject({
+      totpRequiredOnLogin: false,
+      totpRequiredForAdminRole: false,
+    })
+    expect(app.sqlite.query('SELECT owner_user_id AS owner, is_active AS active FROM api_keys').all()).toEqual([
+      { owner: null, active: 1 },
+    ])
+    expect(row.isActive).toBe(true)
+    expect(await browser(REMOTE).session()).toMatchObject({ bootstrapRequired: true, bootstrapTokenConfigured: true })
+    expect(audit().map(({ event }) => event)).toContain('password_removed')
+    expect((await browser(REMOTE).ask(SETUP, { json: { password: NEW, bootstrapToken: token } })).status).toBe(200)
+  })
+
+  test('a form, which cannot DELETE, posts beside it', async () => {
+    const { app, as } = open()
+    const anna = as('admin')
+    expect((await anna.submit(`POST ${AUTH}/password/remove`, { password: PASSWORD })).status).toBe(303)
+    expect(count(app, 'users')).toBe(0)
+  })
+
+  test.each(['active', 'disabled', 'invited'] as const)('not while another account is %s', async (status) => {
+    const { app, as, add } = open()
+    const anna = as('admin')
+    add({ status, hasPassword: false })
+    expect(await problem(await anna.ask(REMOVE, { json: { password: PASSWORD } }))).toEqual([409, 'other_users_exist'])
+    expect([count(app, 'users'), (await anna.session()).authenticated]).toEqual([2, true])
+  })
+
+  test('not without the password, whatever session', async () => {
+    const { app, as } = open()
+    const anna = as('admin')
+    expect(await problem(await anna.ask(REMOVE, { json: { password: 'wrong' } }))).toEqual([401, 'invalid_credentials'])
+    expect(count(app, 'users')).toBe(1)
+  })
+
+  test('and not where there is none', async () => {
+    const { browser } = open()
+    expect(await problem(await browser().ask(REMOVE, { json: { password: 'x' } }))).toEqual([
+      400,
+      'password_not_configured',
+    ])
+  })
+})

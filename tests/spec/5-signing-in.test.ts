@@ -1,0 +1,345 @@
+/** Spec §5, signing in: names and passwords, what a wrong one tells, and how often one may be wrong. */
+import { describe, expect, test } from 'bun:test'
+import { testApp } from '../support/app.ts'
+import { HOWS, type How, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
+
+const LOGIN = 'POST /api/dashboard-auth/password/login'
+const SETUP = 'POST /api/dashboard-auth/password/setup'
+
+const open = (options: Parameters<typeof testApp>[0] = {}) => {
+  const app = testApp({ accounts: 0, ...options })
+  return { app, ...people(app) }
+}
+
+/** A JSON client is told who it is now, a browser goes on to the next page. */
+const expectIn = (how: How, response: Response, page = '/dashboard') => {
+  expect(response.status).toBe(how === 'json' ? 200 : 303)
+  if (how === 'form') expect(response.headers.get('location')?.split('?')[0]).toBe(page)
+}
+
+describe.each(HOWS)('§5 Signing in 1: per account, by name and password (%s)', (how) => {
+  test('the right ones sign in, and the cookie is out of the reach of scripts and other sites', async () => {
+    const { add, browser } = open()
+    const anna = add({ username: 'anna', role: 'admin' })
+    const here = browser(REMOTE)
+    const response = await here.send(how, LOGIN, { username: ' Anna ', password: PASSWORD })
+    expectIn(how, response)
+    expect(response.headers.getSetCookie()[0]).toMatch(/^sluice_session=[\w-]{43}; .*HttpOnly; SameSite=Lax$/)
+    expect(await here.session()).toMatchObject({
+      authenticated: true,
+      authMethod: 'password',
+      role: 'admin',
+      user: { id: anna.row.id, username: 'anna', role: { slug: 'admin' } },
+      passwordSessionActive: true,
+    })
+  })
+
+  test('where only one account has a password, no name is asked for', async () => {
+    const { add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    add({ username: 'proxied', hasPassword: false })
+    const here = browser(REMOTE)
+    expect((await here.session()).login).toMatchObject({ usernameField: 'hidden', username_field: 'hidden' })
+    expectIn(how, await here.send(how, LOGIN, { password: PASSWORD }))
+    expect((await here.session()).user?.username).toBe('admin')
+  })
+
+  test('a name that is given counts there, too', async () => {
+    const { add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    const here = browser(REMOTE)
+    const response = await here.send(how, LOGIN, { username: 'somebody', password: PASSWORD })
+    expect(response.headers.getSetCookie()).toEqual([])
+    expect((await here.session()).authenticated).toBe(false)
+  })
+})
+
+describe('§5 Signing in 2: username_required', () => {
+  test('once a second account has a password, and without costing a try', async () => {
+    const { add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    add({ username: 'anna' })
+    const here = browser(REMOTE)
+    expect((await here.session()).login.usernameField).toBe('shown')
+    for (let i = 0; i < 12; i++)
+      expect(await problem(await here.ask(LOGIN, { json: { password: PASSWORD } }))).toEqual([422, 'username_required'])
+    expect((await here.ask(LOGIN, { json: { username: 'anna', password: PASSWORD } })).status).toBe(200)
+  })
+
+  test('a disabled account does not count as the second', async () => {
+    const { add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    add({ username: 'gone', status: 'disabled' })
+    expect((await browser(REMOTE).ask(LOGIN, { json: { password: PASSWORD } })).status).toBe(200)
+  })
+
+  test('an empty field of a form is no name', async () => {
+    const { add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    expectIn('form', await browser(REMOTE).submit(LOGIN, { username: '', password: PASSWORD }))
+  })
+})
+
+describe('§5 Signing in 3: invalid_credentials', () => {
+  const WRONG: [what: string, fields: { username: string; password: string }][] = [
+    ['a wrong name', { username: 'nobody', password: PASSWORD }],
+    ['a name no account can have', { username: '<script>', password: PASSWORD }],
+    ['a wrong password', { username: 'anna', password: 'not it at all' }],
+    ['an empty password', { username: 'anna', password: '' }],
+    ['a disabled account', { username: 'gone', password: PASSWORD }],
+    ['an invited account', { username: 'new', password: PASSWORD }],
+    ['an account without a password', { username: 'proxied', password: PASSWORD }],
+  ]
+  const house = () => {
+    const opened = open()
+    opened.add({ username: 'anna' })
+    opened.add({ username: 'berta' })
+    opened.add({ username: 'gone', status: 'disabled' })
+    opened.add({ username: 'new', status: 'invited', hasPassword: false })
+    opened.add({ username: 'proxied', hasPassword: false })
+    return opened
+  }
+
+  test('is the same answer to the byte, whatever is wrong', async () => {
+    const answers = []
+    for (const [, fields] of WRONG) {
+      const response = await house().browser(REMOTE).ask(LOGIN, { json: fields })
+      const headers = [...response.headers].filter(([name]) => name !== 'x-request-id')
+      answers.push(JSON.stringify([response.status, headers, await response.text()]))
+    }
+    expect(JSON.parse(answers[0]!)[0]).toBe(401)
+    expect(answers[0]).toContain('invalid_credentials')
+    expect(new Set(answers).size).toBe(1)
+  })
+
+  test.each(WRONG)('works through one hash for %s', async (_what, fields) => {
+    const { app, browser } = house()
+    const checked: (string | null)[] = []
+    const { passwords } = app.bindings
+    app.bindings.passwords = {
+      ...passwords,
+      verify: (password, hash) => {
+        checked.push(hash)
+        return passwords.verify(password, hash)
+      },
+    }
+    await browser(REMOTE).ask(LOGIN, { json: fields })
+    expect(checked).toHaveLength(1)
+  })
+
+  test('is written down without what was typed', async () => {
+    const { browser, audit } = house()
+    await browser(REMOTE).ask(LOGIN, { json: { username: 'hunter2-oops', password: 'hunter2-secret' } })
+    expect(audit()).toMatchObject([
+      { event: 'login_failed', actor: 'anonymous', address: REMOTE, target: null, severity: 'warning' },
+    ])
+    expect(JSON.stringify(audit())).not.toContain('hunter2')
+  })
+
+  test('an account that was disabled while its password was being checked is not signed in', async () => {
+    const { app, browser, add } = open()
+    const anna = add({ username: 'anna' })
+    const { passwords } = app.bindings
+    app.bindings.passwords = {
+      ...passwords,
+      verify: async (password, hash) => {
+        const isRight = await passwords.verify(password, hash)
+        app.sqlite.run('UPDATE users SET status = ? WHERE id = ?', ['disabled', anna.row.id])
+        return isRight
+      },
+    }
+    const refused = await browser(REMOTE).ask(LOGIN, { json: { username: 'anna', password: PASSWORD } })
+    expect(await problem(refused)).toEqual([401, 'invalid_credentials'])
+  })
+})
+
+describe('§5 Signing in 4: eight wrong tries a minute and client, and nobody is locked out', () => {
+  test('of a hundred at once eight are looked at', async () => {
+    const { app, add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    const { passwords } = app.bindings
+    let looked = 0
+    app.bindings.passwords = {
+      ...passwords,
+      verify: async () => {
+        looked++
+        return false
+      },
+    }
+    const here = browser(REMOTE)
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, async () => problem(await here.ask(LOGIN, { json: { password: 'wrong' } }))),
+    )
+    const codes = Object.groupBy(answers, ([, code]) => code ?? '')
+    expect([codes.invalid_credentials?.length, codes.password_rate_limited?.length, looked]).toEqual([8, 92, 8])
+  })
+
+  test('then even the right password waits, says how long, and works a minute later and from elsewhere at once', async () => {
+    const { app, add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    const here = browser(REMOTE)
+    for (let i = 0; i < 8; i++) await here.ask(LOGIN, { json: { password: 'wrong' } })
+    const limited = await here.ask(LOGIN, { json: { password: PASSWORD } })
+    expect(limited.headers.get('retry-after')).toBe('60')
+    expect(await problem(limited)).toEqual([429, 'password_rate_limited'])
+    expect((await browser('192.0.2.8').ask(LOGIN, { json: { password: PASSWORD } })).status).toBe(200)
+    await app.clock.advance(60_000)
+    expect((await here.ask(LOGIN, { json: { password: PASSWORD } })).status).toBe(200)
+  })
+
+  test('a success gives back its own try and no other', async () => {
+    const { add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    const here = browser(REMOTE)
+    for (let i = 0; i < 7; i++) await here.ask(LOGIN, { json: { password: 'wrong' } })
+    for (let i = 0; i < 3; i++) expect((await here.ask(LOGIN, { json: { password: PASSWORD } })).status).toBe(200)
+    expect(await problem(await here.ask(LOGIN, { json: { password: 'wrong' } }))).toEqual([401, 'invalid_credentials'])
+    expect(await problem(await here.ask(LOGIN, { json: { password: PASSWORD } }))).toEqual([
+      429,
+      'password_rate_limited',
+    ])
+  })
+
+  test('a forwarded address does not make another client of an untrusted peer', async () => {
+    const { add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    const here = browser(REMOTE)
+    const from = (i: number) => ({ 'x-forwarded-for': `198.51.100.${i}` })
+    for (let i = 0; i < 8; i++) await here.ask(LOGIN, { json: { password: 'wrong' }, headers: from(i) })
+    const limited = await here.ask(LOGIN, { json: { password: 'wrong' }, headers: from(99) })
+    expect(await problem(limited)).toEqual([429, 'password_rate_limited'])
+  })
+
+  test('all checks of a secret share it', async () => {
+    const { app, add, as, browser } = open({ settings: { guestAccessEnabled: true } })
+    add({ username: 'admin', role: 'admin' })
+    const anna = as('admin', { peer: REMOTE, isConfirmed: false, hasTotp: true })
+    const local = as('admin')
+    await local.ask('POST /api/dashboard-auth/guest/password', { json: { password: 'for all guests' } })
+    const stranger = browser(REMOTE)
+    const wrong: [route: string, json: object, code: string][] = [
+      ['POST /api/dashboard-auth/step-up', { password: 'wrong' }, 'invalid_credentials'],
+      ['POST /api/dashboard-auth/totp/disable', { code: '000000' }, 'invalid_totp_code'],
+      [
+        'POST /api/dashboard-auth/password/change',
+        { currentPassword: 'x', newPassword: 'long enough' },
+        'invalid_credentials',
+      ],
+      ['DELETE /api/dashboard-auth/password', { password: 'x' }, 'invalid_credentials'],
+    ]
+    for (const [route, json, code] of wrong) expect((await problem(await anna.ask(route, { json })))[1]).toBe(code)
+    for (let i = 0; i < 2; i++) {
+      const guest = await stranger.ask('POST /api/dashboard-auth/guest/login', { json: { password: 'wrong' } })
+      expect(await problem(guest)).toEqual([401, 'invalid_credentials'])
+      const login = await stranger.ask(LOGIN, { json: { username: 'admin', password: 'wrong' } })
+      expect(await problem(login)).toEqual([401, 'invalid_credentials'])
+    }
+    const limits: [browser: typeof stranger, route: string, json: object, code: string][] = [
+      [anna, wrong[0]![0], wrong[0]![1], 'step_up_rate_limited'],
+      [anna, wrong[1]![0], wrong[1]![1], 'totp_rate_limited'],
+      [anna, wrong[2]![0], wrong[2]![1], 'password_rate_limited'],
+      [anna, wrong[3]![0], wrong[3]![1], 'password_rate_limited'],
+      [stranger, 'POST /api/dashboard-auth/guest/login', { password: 'wrong' }, 'guest_password_rate_limited'],
+      [stranger, LOGIN, { username: 'admin', password: PASSWORD }, 'password_rate_limited'],
+    ]
+    for (const [who, route, json, code] of limits)
+      expect(await problem(await who.ask(route, { json }))).toEqual([429, code])
+    expect(app.lines.join('\n')).not.toContain('for all guests')
+  })
+})
+
+describe('§5 Signing in 5: sessions are bound to the account', () => {
+  test('a cookie that means nothing is nobody', async () => {
+    const { add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    const here = browser(REMOTE)
+    here.cookie = `sluice_session=${'A'.repeat(43)}`
+    expect(await problem(await here.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
+  })
+
+  test('signing in again leaves no session behind, and the old cookie is dead', async () => {
+    const { app, add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    const here = browser(REMOTE)
+    await here.ask(LOGIN, { json: { password: PASSWORD } })
+    const old = here.cookie
+    await here.ask(LOGIN, { json: { password: PASSWORD } })
+    expect(here.cookie).not.toBe(old)
+    here.cookie = old
+    expect((await here.session()).authenticated).toBe(false)
+    expect(app.sqlite.query('SELECT count(*) AS n FROM sessions').get()).toEqual({ n: 1 })
+  })
+
+  test('the database holds the token hashed only', async () => {
+    const { app, add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    const here = browser(REMOTE)
+    await here.ask(LOGIN, { json: { password: PASSWORD } })
+    const token = here.cookie?.split('=')[1] ?? ''
+    expect(token).toHaveLength(43)
+    expect(JSON.stringify(app.sqlite.query('SELECT * FROM sessions').all())).not.toContain(token)
+  })
+
+  test('they end when their time is up', async () => {
+    const { app, add, browser } = open({ settings: { dashboardSessionTtlSeconds: 3600 } })
+    add({ username: 'admin', role: 'admin' })
+    const here = browser(REMOTE)
+    const response = await here.ask(LOGIN, { json: { password: PASSWORD } })
+    expect(response.headers.getSetCookie()[0]).toContain('Max-Age=3600')
+    await app.clock.advance(3_599_000)
+    expect((await here.session()).authenticated).toBe(true)
+    await app.clock.advance(1000)
+    expect((await here.session()).authenticated).toBe(false)
+  })
+
+  test.each(HOWS)('logout ends this one, and the cookie cannot be used again (%s)', async (how) => {
+    const { as, audit } = open()
+    const anna = as('admin', { peer: REMOTE })
+    const old = anna.cookie
+    const response = await anna.send(how, 'POST /api/dashboard-auth/logout')
+    expectIn(how, response, '/login')
+    expect(anna.cookie).toBeNull()
+    anna.cookie = old
+    expect((await anna.session()).authenticated).toBe(false)
+    expect(audit()).toMatchObject([{ event: 'logout', actor: anna.person.row.id }])
+  })
+
+  test.each(HOWS)('logout-all ends every one of the account and no other (%s)', async (how) => {
+    const { as, signInAs } = open()
+    const anna = as('admin', { peer: REMOTE })
+    const phone = signInAs(anna.person, { peer: '192.0.2.8' })
+    const berta = as('viewer', { peer: REMOTE })
+    expectIn(how, await anna.send(how, 'POST /api/dashboard-auth/logout-all'), '/login')
+    expect((await phone.session()).authenticated).toBe(false)
+    expect((await berta.session()).authenticated).toBe(true)
+  })
+
+  test('logging out needs no session', async () => {
+    const { browser, audit } = open()
+    expect((await browser(REMOTE).ask('POST /api/dashboard-auth/logout')).status).toBe(200)
+    expect(audit()).toEqual([])
+  })
+})
+
+describe.each(HOWS)('§5 Signing in 8: a passwordless local install (%s)', (how) => {
+  test('is the administrator without an account until a password is set', async () => {
+    const { browser } = open()
+    const local = browser()
+    expect(await local.session()).toMatchObject({
+      authenticated: true,
+      authMethod: 'local_bootstrap',
+      user: null,
+      stepUp: null,
+      passwordRequired: false,
+    })
+    expectIn(how, await local.send(how, SETUP, { password: 'a long password' }))
+    expect(await local.session()).toMatchObject({
+      authMethod: 'password',
+      user: { username: 'admin', role: { slug: 'admin' } },
+      passwordRequired: true,
+      stepUp: { methods: ['password'] },
+    })
+    const other = browser()
+    expect(await problem(await other.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
+  })
+})

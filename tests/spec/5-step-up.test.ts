@@ -1,0 +1,84 @@
+/** Spec §5, step-up confirmation 1 and 2: which changes ask for it. */
+import { describe, expect, test } from 'bun:test'
+import { app as service } from '../../src/app.ts'
+import { routeTable } from '../../src/http/route-table.ts'
+import { SETTING_NAMES, Settings } from '../../src/settings/schema.ts'
+import { testApp } from '../support/app.ts'
+import { people, problem } from '../support/people.ts'
+
+const open = () => {
+  const app = testApp({ accounts: 0 })
+  const { as } = people(app)
+  return { app, anna: as('admin', { isConfirmed: false }), berta: as('admin') }
+}
+
+describe('§5 Step-up confirmation 1: changes that decide who can sign in', () => {
+  test.each([
+    ['the guest password', 'POST /api/dashboard-auth/guest/password', { password: 'for all guests' }],
+    ['its removal', 'DELETE /api/dashboard-auth/guest/password', undefined],
+    ['its removal by a form', 'POST /api/dashboard-auth/guest/password/remove', undefined],
+    ['logging all guests out', 'POST /api/dashboard-auth/guest/logout-all', undefined],
+    ['a TOTP requirement', 'PATCH /api/settings', { totpRequiredOnLogin: true }],
+    ['session lifetime', 'PATCH /api/settings', { dashboardSessionTtlSeconds: 3600 }],
+    ['guest access', 'PATCH /api/settings', { guestAccessEnabled: true }],
+    ['API-key authentication', 'PUT /api/settings', { apiKeyAuthEnabled: true }],
+    ['firewall rules', 'POST /api/firewall/ips', { ipAddress: '192.0.2.1' }],
+    ['taking one away', 'DELETE /api/firewall/ips/192.0.2.1', undefined],
+  ] as const)('%s', async (_what, route, json) => {
+    const { anna } = open()
+    expect(await problem(await anna.ask(route, { json }))).toEqual([403, 'step_up_required'])
+  })
+
+  test('every setting about security, and no other', async () => {
+    for (const name of SETTING_NAMES) {
+      const { app, anna } = open()
+      const isSecurity = Settings.shape[name].meta()?.security === true
+      const before = app.bindings.settings.current()[name]
+      const json = {
+        [name]: typeof before === 'boolean' ? !before : typeof before === 'number' ? before + 3600 : before,
+      }
+      const [, code] = await problem(await anna.ask('PATCH /api/settings', { json }))
+      expect([name, code === 'step_up_required']).toEqual([name, isSecurity])
+    }
+  })
+
+  test('all that manages people, roles or providers declares it at the route', () => {
+    const managing = routeTable(service).filter(({ method, access: [rule] }) => {
+      const isMutation = method !== 'GET'
+      return (
+        isMutation &&
+        rule?.access === 'permission' &&
+        ['users:manage', 'roles:manage', 'security:write'].includes(rule.permission)
+      )
+    })
+    expect(managing.length).toBeGreaterThan(4)
+    expect(managing.filter(({ access: [rule] }) => !(rule?.access === 'permission' && rule.stepUp))).toEqual([])
+  })
+})
+
+describe('§5 Step-up confirmation 2: within the last five minutes', () => {
+  test('a security setting that is posted as it is, is no change', async () => {
+    const { app, anna } = open()
+    const { status } = await anna.ask('PUT /api/settings', { json: app.bindings.settings.current() })
+    expect(status).toBe(200)
+  })
+
+  test('confirmed people pass', async () => {
+    const { berta } = open()
+    const json = { dashboardSessionTtlSeconds: 3600 }
+    expect((await berta.ask('PATCH /api/settings', { json })).status).toBe(200)
+  })
+
+  test('the permission is asked for before the confirmation', async () => {
+    const { app } = open()
+    const operator = people(app).as('operator', { isConfirmed: false })
+    for (const [route, json] of [
+      ['PATCH /api/settings', { guestAccessEnabled: true }],
+      ['POST /api/firewall/ips', { ipAddress: '192.0.2.1' }],
+      ['POST /api/dashboard-auth/guest/logout-all', undefined],
+    ] as const) {
+      const refused = await operator.ask(route, { json })
+      expect((await refused.json()).error).toMatchObject({ code: 'permission_required', param: 'security:write' })
+    }
+  })
+})

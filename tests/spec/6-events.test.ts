@@ -1,0 +1,69 @@
+/** Spec §6, events: what the audit log records about people, and what it never holds. */
+import { describe, expect, test } from 'bun:test'
+import { testApp } from '../support/app.ts'
+import { PASSWORD, people, REMOTE } from '../support/people.ts'
+
+const AUTH = '/api/dashboard-auth'
+const VIA = { 'x-forwarded-for': '192.0.2.7' }
+
+const open = (options: Parameters<typeof testApp>[0] = {}) => {
+  const app = testApp({ accounts: 0, ...options })
+  return { app, ...people(app) }
+}
+
+describe('§6 Events', () => {
+  test('rows 1 and 2: user_created and identity_linked, once, for an identity seen first', async () => {
+    const { browser, audit } = open({
+      environment: {
+        CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header',
+        CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+        CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
+      },
+    })
+    const headers = { ...VIA, 'remote-user': 'Anna@Example.com' }
+    for (let i = 0; i < 3; i++) await browser('10.0.0.1').ask('GET /api/settings', { headers })
+    const rows = audit().filter(({ event }) => event === 'user_created' || event === 'identity_linked')
+    expect(rows).toMatchObject([
+      { event: 'user_created', address: '192.0.2.7', details: { username: 'anna.example.com' } },
+      { event: 'identity_linked', address: '192.0.2.7', details: { subject: 'anna@example.com' } },
+    ])
+    expect(new Set(rows.map(({ target }) => target)).size).toBe(1)
+  })
+
+  test('row 3: step_up_verified with each confirmation that succeeded', async () => {
+    const { as, audit } = open()
+    const anna = as('admin', { peer: REMOTE, isConfirmed: false })
+    await anna.ask(`POST ${AUTH}/step-up`, { json: { password: 'wrong' } })
+    await anna.ask(`POST ${AUTH}/step-up`, { json: { password: PASSWORD } })
+    await anna.ask(`POST ${AUTH}/step-up`, { json: { password: PASSWORD } })
+    expect(audit().map(({ event }) => event)).toEqual(['login_failed', 'step_up_verified', 'step_up_verified'])
+    expect(audit().at(-1)).toMatchObject({
+      actor: anna.person.row.id,
+      actorName: anna.person.row.username,
+      actorRole: 'admin',
+      method: 'password',
+      address: REMOTE,
+      severity: 'info',
+    })
+  })
+
+  test('no row, no log line and no answer holds a secret that went through signing in', async () => {
+    const { app, as, browser, audit, code } = open({ settings: { guestAccessEnabled: true } })
+    const anna = as('admin', { hasTotp: true })
+    const secrets = ['first-secret-1', 'guest-secret-2', 'third-secret-3', code()]
+    await anna.ask(`POST ${AUTH}/guest/password`, { json: { password: secrets[1] } })
+    await browser(REMOTE).ask(`POST ${AUTH}/guest/login`, { json: { password: secrets[1] } })
+    const login = await browser(REMOTE).ask(`POST ${AUTH}/password/login`, {
+      json: { username: secrets[2], password: secrets[0] },
+    })
+    const disable = await anna.ask(`POST ${AUTH}/totp/disable`, { json: { code: secrets[3] } })
+    const seen = [
+      JSON.stringify(audit().map(({ hash, previousHash, ...row }) => row)),
+      app.lines.join('\n'),
+      await login.text(),
+      await disable.text(),
+    ].join('\n')
+    for (const secret of secrets) expect(seen).not.toContain(secret)
+    expect(seen).not.toContain('argon2')
+  })
+})

@@ -1,0 +1,224 @@
+/** What the mutation matrix sends: to every route that changes something a body that would do it, and who may pass an open one. */
+import { commit } from '../../db/commit.ts'
+import { invites, passkeys } from '../../db/schema/people.ts'
+import { addEntry } from '../../src/model/firewall.ts'
+import { setGuestPassword } from '../../src/model/guest.ts'
+import { createSession, hashToken } from '../../src/model/sessions.ts'
+import { testApp } from '../support/app.ts'
+import { type Fields, PASSWORD, people, REMOTE, TOTP_SECRET } from '../support/people.ts'
+
+const INVITE = 'i'.repeat(43)
+const ORIGIN = 'http://localhost:2455'
+const DAY_MS = 24 * 3_600_000
+
+export type World = ReturnType<typeof buildWorld>
+
+/** The house before each request that may change it: something of everything that can be changed. */
+export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}) => {
+  const app = testApp({
+    settings: { guestAccessEnabled: true, apiKeyAuthEnabled: true },
+    environment: { CODEX_LB_PUBLIC_URL: ORIGIN },
+  })
+  const crowd = people(app)
+  const { db, clock, bindings } = app
+  const { random } = bindings
+  const now = clock.now()
+  const actor = { id: 'test', method: null, address: null, at: now }
+  for (const [slug, grants] of Object.entries(CUSTOM)) crowd.addRole(slug, grants)
+  const target = crowd.add({ role: 'plain', hasTotp: true }).row
+  const invited = crowd.add({ role: 'plain', status: 'invited', hasPassword: false }).row
+  const targetSession = commit(db, (tx) => {
+    setGuestPassword(tx, target.passwordHash ?? '', actor)
+    for (const ip of [REMOTE, '127.0.0.1']) addEntry(tx, ip, actor)
+    tx.insert(invites)
+      .values({ userId: invited.id, tokenHash: hashToken(INVITE), createdAt: now, expiresAt: now + DAY_MS })
+      .run()
+    return createSession(tx, random, { ...session(now), userId: target.id, method: 'password' }).row.id
+  })
+  const as = (role: string, isConfirmed = true) => {
+    const self = crowd.as(role, { hasTotp, isConfirmed })
+    const userId = self.person.row.id
+    const passkeyId = random.id('pk')
+    const sessionId = commit(db, (tx) => {
+      tx.insert(passkeys)
+        .values({ ...PASSKEY, id: passkeyId, credentialId: passkeyId, userId, createdAt: now })
+        .run()
+      return createSession(tx, random, { ...session(now), userId, method: 'password' }).row.id
+    })
+    return { browser: self, passkeyId, sessionId }
+  }
+  const guest = () => {
+    const browser = crowd.browser(REMOTE)
+    const { token } = commit(db, (tx) => createSession(tx, random, { ...session(now), userId: null, method: 'guest' }))
+    return { browser: Object.assign(browser, { cookie: `sluice_session=${token}` }), ...NOTHING }
+  }
+  return {
+    app,
+    as,
+    guest,
+    nobody: () => ({ browser: crowd.browser(REMOTE), ...NOTHING }),
+    code: crowd.code(),
+    authJson: app.upstream.addAccount().authJson(),
+    key: app.key(),
+    roleId: crowd.addRole('spare', {}),
+    accountId: app.members[0]?.id ?? '',
+    targetId: target.id,
+    targetSession,
+    invitedId: invited.id,
+  }
+}
+
+/** The custom roles people hold. Whoever manages people holds what `plain` does, so it is theirs to give. */
+export const CUSTOM = { plain: {}, greeter: { 'users:manage': 'all' } } as const
+
+const NOTHING = { passkeyId: 'none', sessionId: 'none' }
+const PASSKEY = { name: 'Phone', publicKey: 'AAAA', counter: 0, transports: [] }
+const session = (now: number) => ({
+  isComplete: true,
+  isConfirmed: false,
+  now,
+  expiresAt: now + DAY_MS,
+  address: null,
+  userAgent: null,
+})
+
+/** Whoever asks, as far as paths name what is theirs. */
+export type Asker = ReturnType<World['nobody']>
+
+export interface Mutation {
+  /** In the place of `:name` in the path. */
+  params?: (world: World, asker: Asker) => Record<string, string>
+  fields?: (world: World) => Fields
+  /** Of an open route: who passes what the handler checks. `stranger` is who is signed in to no account. */
+  open?: 'anybody' | 'account' | 'stranger'
+  /** Accounts have a second factor. */
+  hasTotp?: boolean
+  /** The body touches what the route asks more for. */
+  isSensitive?: true
+  /** How it ends for those who pass, where no plain body can succeed. */
+  ends?: [status: number, code: string]
+  /** That end is a wrong secret, which is written down. */
+  isWrongSecret?: true
+  /** Takes no JSON. */
+  isFormOnly?: true
+}
+
+const AUTH = '/api/dashboard-auth'
+const USERS = '/api/dashboard-users'
+
+const account = { params: ({ accountId }: World) => ({ id: accountId }) }
+const key = { params: (world: World) => ({ id: world.key.row.id }) }
+const target = { params: ({ targetId }: World) => ({ id: targetId }) }
+const invited = { params: ({ invitedId }: World) => ({ id: invitedId }) }
+const role = { params: ({ roleId }: World) => ({ id: roleId }) }
+const passkey = { params: (_: World, { passkeyId }: Asker) => ({ id: passkeyId }) }
+const password = () => ({ password: PASSWORD })
+const code = (world: World) => ({ code: world.code })
+const newKey: Mutation = { fields: () => ({ name: 'laptop' }) }
+const sensitive: Mutation = {
+  fields: () => ({ apiKeyAuthEnabled: false }),
+  isSensitive: true,
+}
+const removal: Mutation = { fields: password, open: 'account', ends: [409, 'other_users_exist'] }
+const profile: Mutation = { fields: () => ({ displayName: 'Somebody' }), open: 'account' }
+
+/** What no authenticator has made. */
+const forged = (members: object): Fields => ({
+  response: JSON.stringify({
+    id: 'AAAA',
+    rawId: 'AAAA',
+    type: 'public-key',
+    response: { clientDataJSON: Buffer.from('{"challenge":"x"}').toString('base64url'), ...members },
+  }),
+})
+const assertion = () => forged({ authenticatorData: 'AAAA', signature: 'AAAA' })
+const REFUSED: [number, string] = [400, 'invalid_passkey']
+
+/** Method and path as in the route table → how to make the change. */
+export const MUTATIONS: Record<string, Mutation> = {
+  'POST /api/codex/rate-limit-reset-credits/consume': {},
+  'POST /api/codex/rate-limit-reset-credits/consume/': {},
+  'POST /api/fleet/refresh': {},
+
+  'PUT /api/settings': sensitive,
+  'PATCH /api/settings': sensitive,
+  'POST /api/accounts/import': { fields: ({ authJson }) => ({ auth_json: authJson }), isFormOnly: true },
+  'PATCH /api/accounts/:id': { ...account, fields: () => ({ securityWorkAuthorized: true }) },
+  'DELETE /api/accounts/:id': account,
+  'POST /api/accounts/:id/pause': account,
+  'POST /api/accounts/:id/reactivate': account,
+  'POST /api/accounts/:id/probe': account,
+  'PUT /api/accounts/:id/alias': { ...account, fields: () => ({ alias: 'first' }) },
+  'PUT /api/accounts/:id/routing-policy': { ...account, fields: () => ({ routingPolicy: 'preserve' }) },
+  'POST /api/api-keys/': newKey,
+  'POST /api/api-keys': newKey,
+  'PATCH /api/api-keys/:id': { ...key, ...newKey },
+  'DELETE /api/api-keys/:id': key,
+  'POST /api/api-keys/:id/regenerate': key,
+  'POST /api/firewall/ips': { fields: () => ({ ipAddress: '198.51.100.1' }) },
+  'DELETE /api/firewall/ips/:ip': { params: () => ({ ip: REMOTE }) },
+
+  [`POST ${AUTH}/password/setup`]: { fields: password, open: 'anybody', ends: [409, 'password_already_configured'] },
+  [`POST ${AUTH}/password/login`]: {
+    fields: () => ({ username: 'plain1', password: PASSWORD }),
+    open: 'anybody',
+  },
+  [`POST ${AUTH}/password/change`]: {
+    fields: () => ({ currentPassword: PASSWORD, newPassword: 'another long one' }),
+    open: 'account',
+  },
+  [`DELETE ${AUTH}/password`]: removal,
+  [`POST ${AUTH}/password/remove`]: removal,
+  [`POST ${AUTH}/guest/login`]: { fields: password, open: 'anybody' },
+  [`POST ${AUTH}/guest/password`]: { fields: password },
+  [`DELETE ${AUTH}/guest/password`]: {},
+  [`POST ${AUTH}/guest/password/remove`]: {},
+  [`POST ${AUTH}/guest/logout-all`]: {},
+  [`POST ${AUTH}/totp/setup/start`]: { open: 'account' },
+  [`POST ${AUTH}/totp/setup/confirm`]: {
+    fields: (world) => ({ secret: TOTP_SECRET, ...code(world) }),
+    open: 'account',
+  },
+  [`POST ${AUTH}/totp/verify`]: { fields: code, open: 'account', hasTotp: true },
+  [`POST ${AUTH}/totp/disable`]: { fields: code, open: 'account', hasTotp: true },
+  [`POST ${AUTH}/step-up`]: { fields: password, open: 'account' },
+  [`POST ${AUTH}/logout`]: { open: 'anybody' },
+  [`POST ${AUTH}/logout-all`]: { open: 'account' },
+  [`PATCH ${AUTH}/me`]: profile,
+  [`POST ${AUTH}/me`]: profile,
+
+  [`POST ${AUTH}/passkeys/register/start`]: {},
+  [`POST ${AUTH}/passkeys/register/finish`]: {
+    fields: () => ({ name: 'Phone', ...forged({ attestationObject: 'oA' }) }),
+    ends: REFUSED,
+  },
+  [`PATCH ${AUTH}/passkeys/:id`]: { ...passkey, fields: () => ({ name: 'Old phone' }) },
+  [`DELETE ${AUTH}/passkeys/:id`]: passkey,
+  [`POST ${AUTH}/passkeys/sign-in/start`]: { open: 'anybody' },
+  [`POST ${AUTH}/passkeys/sign-in/finish`]: { fields: assertion, open: 'anybody', ends: REFUSED, isWrongSecret: true },
+  [`POST ${AUTH}/passkeys/step-up/start`]: {},
+  [`POST ${AUTH}/passkeys/step-up/finish`]: { fields: assertion, ends: REFUSED, isWrongSecret: true },
+  [`DELETE ${AUTH}/sessions`]: {},
+  [`DELETE ${AUTH}/sessions/:id`]: { params: (_, { sessionId }) => ({ id: sessionId }) },
+  [`DELETE ${USERS}/:id/sessions/:sessionId`]: {
+    params: ({ targetId, targetSession }) => ({ id: targetId, sessionId: targetSession }),
+  },
+
+  [`POST ${USERS}`]: { fields: () => ({ username: 'berta', role: 'plain' }) },
+  [`PATCH ${USERS}/:id`]: { ...target, fields: () => ({ status: 'disabled' }) },
+  [`DELETE ${USERS}/:id`]: target,
+  [`POST ${USERS}/:id/invite`]: invited,
+  [`DELETE ${USERS}/:id/invite`]: invited,
+  [`POST ${USERS}/:id/reset-totp`]: target,
+  [`POST ${USERS}/:id/revoke-sessions`]: target,
+  [`POST ${USERS}/:id/reactivate-keys`]: target,
+  [`POST ${AUTH}/invite/accept`]: { fields: () => ({ token: INVITE, password: PASSWORD }), open: 'stranger' },
+  'POST /api/dashboard-roles': { fields: () => ({ name: 'Night shift', grants: 'dashboard:read' }) },
+  'PATCH /api/dashboard-roles/:id': { ...role, fields: () => ({ name: 'Day shift' }) },
+  'DELETE /api/dashboard-roles/:id': role,
+  'POST /api/dashboard-roles/:id/clone': { ...role, fields: () => ({ name: 'Copy' }) },
+  'PATCH /api/auth-providers/:id': {
+    params: () => ({ id: 'idp_trusted_header' }),
+    fields: () => ({ linkByEmail: true }),
+  },
+}

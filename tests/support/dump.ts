@@ -1,0 +1,14 @@
+/** Everything a database holds, to compare two moments or to look for what must not be in it. */
+import type { Database } from 'bun:sqlite'
+
+type Row = Record<string, unknown>
+
+/** Table → rows. When a session was last seen is left out: every request may note it. */
+export const dump = (sqlite: Database): Record<string, Row[]> => {
+  const names = sqlite.query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table'").all()
+  return Object.fromEntries(
+    names.map(({ name }) => [name, sqlite.query<Row, []>(`SELECT * FROM "${name}"`).all().map(lasting)]),
+  )
+}
+
+const lasting = ({ last_seen_at: _, ...row }: Row): Row => row

@@ -1,0 +1,208 @@
+/** People for tests: accounts put straight into the database, and browsers that keep their cookies. */
+import * as OTPAuth from 'otpauth'
+import { commit } from '../../db/commit.ts'
+import { roleGrants, roles, users } from '../../db/schema/people.ts'
+import { auditLogs } from '../../db/schema/system.ts'
+import { createPasswords } from '../../src/auth/passwords.ts'
+import { totpContext } from '../../src/model/credentials.ts'
+import { getPerson, type Person } from '../../src/model/people.ts'
+import { PERMISSIONS, type Permission, type Scope } from '../../src/model/permissions.ts'
+import { getRole } from '../../src/model/roles.ts'
+import { createSession, type SignInMethod } from '../../src/model/sessions.ts'
+import type { Ask, TestApp } from './app.ts'
+
+/** Of everybody who has one. */
+export const PASSWORD = 'correct horse battery'
+/** Of everybody who has one: 20 bytes in base32. */
+export const TOTP_SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP'
+/** An address that is not this machine. */
+export const REMOTE = '192.0.2.7'
+
+const PASSWORD_HASH = await (await createPasswords()).hash(PASSWORD)
+const COOKIE = 'sluice_session'
+
+export interface NewPerson {
+  username?: string
+  /** Slug or id. */
+  role?: string
+  status?: 'invited' | 'active' | 'disabled'
+  hasPassword?: boolean
+  hasTotp?: boolean
+  email?: string | null
+  displayName?: string | null
+}
+
+export interface SignedIn extends NewPerson {
+  /** Whether sensitive changes need no further confirmation. */
+  isConfirmed?: boolean
+  method?: SignInMethod
+  peer?: string
+}
+
+export type Fields = Record<string, string | number | boolean>
+
+/** A browser: sends the cookies it was given, from one address, and remembers what it is told. */
+export interface Browser {
+  cookie: string | null
+  peer: string
+  ask: (route: string, ask?: Ask) => Promise<Response>
+  /** What a form without script sends: the answer is a page, or a 303. */
+  submit: (route: string, fields?: Fields) => Promise<Response>
+  /** The same fields as JSON or as a form. */
+  send: (how: How, route: string, fields?: Fields) => Promise<Response>
+  /** `GET /api/dashboard-auth/session`. */
+  session: () => Promise<Session>
+}
+
+export type How = 'json' | 'form'
+export const HOWS: readonly How[] = ['json', 'form']
+
+/** The members that tests look at most; the rest is there, too. */
+export interface Session {
+  authenticated: boolean
+  permissions: string[]
+  role: string
+  authMethod: string | null
+  user: { id: string; username: string; displayName: string | null; role: { slug: string } } | null
+  login: { usernameField: string; username_field: string; pendingIdentity: boolean }
+  stepUp: { verifiedAt: string; expiresAt: string; methods: string[] } | null
+  [member: string]: unknown
+}
+
+export interface Somebody extends Browser {
+  person: Person
+}
+
+export const people = (app: TestApp) => {
+  const { db, clock } = app
+  const { random, sealer } = app.bindings
+  const names = { next: 1 }
+
+  /** An account, without anything of it being signed in. */
+  const add = (input: NewPerson = {}): Person => {
+    const { role = 'viewer', status = 'active', hasPassword = true, hasTotp = false, ...names_ } = input
+    const id = random.id('usr')
+    const username = input.username ?? `${role}${names.next++}`
+    const row = {
+      ...names_,
+      id,
+      username,
+      status,
+      roleId: getRole(db, role).id,
+      passwordHash: hasPassword ? PASSWORD_HASH : null,
+      totpSecretSealed: hasTotp ? sealer.seal(TOTP_SECRET, totpContext(id)) : null,
+      createdAt: clock.now(),
+    }
+    commit(db, (tx) => void tx.insert(users).values(row).run())
+    return getPerson(db, id)
+  }
+
+  const addRole = (slug: string, grants: Partial<Record<Permission, Scope>>): string => {
+    const id = random.id('role')
+    const now = clock.now()
+    commit(db, (tx) => {
+      tx.insert(roles).values({ id, slug, name: slug, createdAt: now, updatedAt: now }).run()
+      for (const permission of PERMISSIONS) {
+        const scope = grants[permission]
+        if (scope) tx.insert(roleGrants).values({ roleId: id, permission, scope }).run()
+      }
+    })
+    return id
+  }
+
+  const browser = (peer = '127.0.0.1'): Browser => openBrowser(app, peer)
+
+  /** A browser in which `person` is signed in, without a password being hashed. */
+  const signInAs = (person: Person, { isConfirmed = true, method = 'password', peer }: SignedIn = {}): Somebody => {
+    const { token } = commit(db, (tx) =>
+      createSession(tx, random, {
+        userId: person.row.id,
+        method,
+        isComplete: true,
+        isConfirmed,
+        now: clock.now(),
+        expiresAt: clock.now() + 7 * 24 * 3_600_000,
+        address: peer ?? '127.0.0.1',
+        userAgent: 'test',
+      }),
+    )
+    return Object.assign(browser(peer), { cookie: `${COOKIE}=${token}`, person })
+  }
+
+  return {
+    add,
+    addRole,
+    browser,
+    signInAs,
+    /** A new account of this role, signed in. */
+    as: (role: string, input: SignedIn = {}): Somebody => signInAs(add({ ...plain(input), role }), input),
+    /** A guest who came in while guests are let in without a password. */
+    guest: (peer?: string): Browser => {
+      app.change({ guestAccessEnabled: true })
+      return browser(peer)
+    },
+    /** Every audit row, oldest first. */
+    audit: () => db.select().from(auditLogs).orderBy(auditLogs.id).all(),
+    /** The code of the authenticator now, `steps` of 30 seconds later, or before. */
+    code: (steps = 0): string => codeAt(clock.now() + steps * 30_000),
+  }
+}
+
+export const codeAt = (timestamp: number, secret = TOTP_SECRET): string =>
+  OTPAuth.TOTP.generate({ secret: OTPAuth.Secret.fromBase32(secret), timestamp })
+
+/** What the answer says went wrong: its status and the code of the dashboard envelope. */
+export const problem = async (response: Response): Promise<[status: number, code: string | null]> => {
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false
+  const document = isJson ? (JSON.parse(text) as { error?: { code: string } }) : {} // as: the members looked at
+  return [response.status, document.error?.code ?? pageCode(text)]
+}
+
+/** Of a change that was made: a form without script is sent on to a page. */
+export const doneStatus = (how: How, status: number): number => (how === 'json' ? status : 303)
+
+/** The token of the link that the answer shows once, as JSON or on a page. */
+export const shownToken = async (response: Response): Promise<string> => {
+  const text = await response.text()
+  return (/"token":"([\w-]{43})"/.exec(text) ?? /\/invite\/([\w-]{43})/.exec(text))?.[1] ?? ''
+}
+
+/** The error page says its code, too. */
+const pageCode = (html: string): string | null => /<code>([a-z_]+)<\/code>/.exec(html)?.[1] ?? null
+
+const plain = ({ isConfirmed: _, method: __, peer: ___, ...person }: SignedIn): NewPerson => person
+
+const openBrowser = (app: TestApp, peer: string): Browser => {
+  const self: Browser = {
+    cookie: null,
+    peer,
+    ask: async (route, { headers, ...ask } = {}) => {
+      const cookie = self.cookie === null ? null : { cookie: self.cookie }
+      const response = await app.ask(route, { peer: self.peer, ...ask, headers: { ...cookie, ...headers } })
+      keepCookies(self, response)
+      return response
+    },
+    submit: (route, fields = {}) =>
+      self.ask(route, {
+        body: new URLSearchParams(Object.entries(fields).map(([name, value]) => [name, String(value)])).toString(),
+        headers: {
+          'content-type': 'application/x-www-form-urlencoded',
+          accept: 'text/html,application/xhtml+xml',
+          'sec-fetch-site': 'same-origin',
+        },
+      }),
+    send: (how, route, fields = {}) =>
+      how === 'json' ? self.ask(route, { json: fields }) : self.submit(route, fields),
+    session: async () => (await (await self.ask('GET /api/dashboard-auth/session')).json()) as Session, // as: tests look at what they name
+  }
+  return self
+}
+
+const keepCookies = (browser: Browser, response: Response): void => {
+  for (const line of response.headers.getSetCookie()) {
+    const [pair = ''] = line.split(';')
+    if (!pair.includes(COOKIE)) continue
+    browser.cookie = /max-age=0(;|$)/i.test(line) ? null : pair
+  }
+}

@@ -1,0 +1,139 @@
+/* Dialogs, confirming a change and sending it again, passkeys, menus. Signing in, joining and confirming by password work without it. */
+;(() => {
+  const root = document.documentElement
+  const dialog = document.getElementById('dialog')
+  const on = (event, run) => document.addEventListener(event, run)
+  const go = (path) => {
+    location.href = path
+  }
+
+  // What was refused until the person confirms; it runs again afterwards.
+  let replay = null
+  let replayed = null
+  const confirmed = () => {
+    const again = replay
+    dialog.close()
+    again?.()
+  }
+
+  const call = async (path, body = {}) => {
+    const headers = { 'content-type': 'application/json', accept: 'application/json' }
+    const init = { method: 'POST', headers, body: JSON.stringify(body) }
+    const answer = await fetch(`/api/dashboard-auth/passkeys/${path}`, init)
+    const value = await answer.json()
+    if (!answer.ok) throw Object.assign(new Error(value.error.message), value.error)
+    return value
+  }
+  const assertion = async (purpose) => {
+    const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(await call(`${purpose}/start`))
+    const credential = await navigator.credentials.get({ publicKey })
+    await call(`${purpose}/finish`, { response: credential.toJSON() })
+  }
+  const registration = async (name) => {
+    const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(await call('register/start'))
+    const credential = await navigator.credentials.create({ publicKey })
+    await call('register/finish', { name, response: credential.toJSON() })
+  }
+  const WORDS = {
+    NotAllowedError: 'The passkey was not used. You can try again.',
+    InvalidStateError: 'This device has a passkey here already.',
+    SecurityError: 'Passkeys do not work at this address.',
+  }
+  const say = (place, text) => {
+    const line = document.createElement('p')
+    line.className = 'problem-line'
+    line.textContent = text
+    place.replaceChildren(line)
+  }
+  /** `el` is a form, or a button with the place for problems beside it. */
+  const withPasskey = async (el, work, then) => {
+    const place = (el.closest('form') ?? el.parentElement).querySelector('.form-problem')
+    place.replaceChildren()
+    try {
+      await work()
+      then()
+    } catch (error) {
+      if (error.code === 'step_up_required') {
+        replay = () => withPasskey(el, work, then)
+        window.htmx.ajax('GET', '/confirm', { target: '#dialog', swap: 'innerHTML', push: 'false' })
+      } else say(place, WORDS[error.name] ?? error.message)
+    }
+  }
+
+  const actions = {
+    close(el, event) {
+      if (!dialog.contains(el)) return
+      event.preventDefault()
+      dialog.close()
+    },
+    'sign-in-passkey'(el) {
+      withPasskey(
+        el,
+        () => assertion('sign-in'),
+        () => go(el.dataset.then),
+      )
+    },
+    'confirm-passkey'(el) {
+      withPasskey(
+        el,
+        () => assertion('step-up'),
+        () => (dialog.contains(el) ? confirmed() : go(el.dataset.then)),
+      )
+    },
+  }
+  const shutMenus = (except) => {
+    for (const menu of document.querySelectorAll('details.menu[open]'))
+      if (!except || !menu.contains(except)) menu.open = false
+  }
+  on('click', (event) => {
+    const el = event.target.closest('[data-action]')
+    actions[el?.dataset.action]?.(el, event)
+    shutMenus(event.target)
+  })
+  on('keydown', ({ key }) => {
+    if (key === 'Escape') shutMenus()
+  })
+  on('submit', (event) => {
+    const form = event.target
+    if (!form.matches('[data-passkey]')) return
+    event.preventDefault()
+    withPasskey(
+      form,
+      () => registration(form.elements.name.value),
+      () => go(form.dataset.then),
+    )
+  })
+  // What was in the dialog is gone with it; the page behind may be out of date.
+  dialog.addEventListener('close', () => {
+    replay = null
+    const isStale = dialog.querySelector('[data-reload]')
+    dialog.replaceChildren()
+    if (isStale) location.reload()
+  })
+
+  on('htmx:before:request', ({ target }) => target.querySelector('.form-problem')?.replaceChildren())
+  on('htmx:before:response', (event) => {
+    const { ctx } = event.detail
+    const form = ctx.sourceElement
+    if (ctx.response.status === 403 && ctx.hx.retarget === '#dialog')
+      replay = () => {
+        replayed = form
+        form.requestSubmit()
+      }
+    else if (ctx.response.raw.ok && form.id === 'form-confirm' && dialog.contains(form)) {
+      event.preventDefault()
+      confirmed()
+    }
+  })
+  // Asked once is enough.
+  on('htmx:confirm', (event) => {
+    if (event.detail.ctx.sourceElement !== replayed) return
+    replayed = null
+    event.preventDefault()
+    event.detail.issueRequest()
+  })
+  on('htmx:after:swap', () => {
+    if (dialog.hasChildNodes() && !dialog.open) dialog.showModal()
+  })
+  if (window.PublicKeyCredential?.parseRequestOptionsFromJSON) root.classList.add('has-passkeys')
+})()

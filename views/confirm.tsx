@@ -1,0 +1,69 @@
+/** Confirming a sensitive change: the same few fields in a dialog over the form, and on a page of their own. */
+import type { FC } from 'hono/jsx'
+import { Entrance } from './sign-in.tsx'
+import { CodeField, Field, Form, Problem } from './ui/form.tsx'
+import { KeyIcon } from './ui/icons.tsx'
+
+export interface ConfirmProps {
+  /** What the account can confirm with: `password`, `totp`, `passkey`. */
+  methods: readonly string[]
+  username: string
+  /** Where a browser without script goes on. */
+  returnTo: string
+  /** What the last attempt came to. */
+  problem?: string | null
+}
+
+/** Swapped into the dialog of the page, or a page by itself. */
+export const Confirm: FC<ConfirmProps> = ({ methods, username, returnTo, problem }) => {
+  const hasSecret = methods.includes('password') || methods.includes('totp')
+  return (
+    <Entrance title="Confirm that it is you">
+      <p class="muted">This holds for five minutes on this browser.</p>
+      {hasSecret && (
+        <Form
+          name="confirm"
+          class="stack"
+          action={`/api/dashboard-auth/step-up?return=${encodeURIComponent(returnTo)}`}
+          problem={problem}
+        >
+          <input type="text" value={username} autocomplete="username" hidden readonly />
+          {methods.includes('password') && (
+            <Field
+              label="Your password"
+              name="password"
+              type="password"
+              autocomplete="current-password"
+              autofocus
+              required
+            />
+          )}
+          {methods.includes('totp') && <CodeField autofocus={!methods.includes('password')} />}
+          <div class="actions">
+            <button class="button" type="submit">
+              Confirm
+            </button>
+            <Cancel returnTo={returnTo} />
+          </div>
+        </Form>
+      )}
+      {!hasSecret && problem && <Problem text={problem} />}
+      {methods.includes('passkey') && (
+        <div class="needs-passkey stack">
+          {hasSecret && <p class="or">or</p>}
+          <button class="button button-plain wide" type="button" data-action="confirm-passkey" data-then={returnTo}>
+            <KeyIcon /> Use a passkey
+          </button>
+          <div class="form-problem" role="alert" />
+        </div>
+      )}
+      {!hasSecret && <Cancel returnTo={returnTo} />}
+    </Entrance>
+  )
+}
+
+const Cancel: FC<{ returnTo: string }> = ({ returnTo }) => (
+  <a class="button button-plain" href={returnTo} data-action="close">
+    Cancel
+  </a>
+)

@@ -1,0 +1,59 @@
+/** Accepting an invite: who invited, into which role, and a password to choose. */
+import type { FC } from 'hono/jsx'
+import { Entrance } from './sign-in.tsx'
+import { Field, Form, NewPassword } from './ui/form.tsx'
+import { Until } from './ui/time.tsx'
+
+export interface InviteProps {
+  token: string
+  roleName: string
+  inviterDisplayName: string | null
+  suggestedUsername: string
+  usernameLocked: boolean
+  /** ISO 8601 */
+  expiresAt: string
+  /** ISO 8601: when the page was made. */
+  now: string
+  problem: string | null
+}
+
+export const InvitePage: FC<InviteProps> = (props) => {
+  const { token, roleName, inviterDisplayName, suggestedUsername, usernameLocked, expiresAt, now, problem } = props
+  return (
+    <Entrance title="You are invited">
+      <p data-now={now}>
+        {inviterDisplayName ? <strong>{inviterDisplayName}</strong> : 'An administrator'} invites you to this Sluice as{' '}
+        <strong>{roleName}</strong>. The link works once and ends <Until at={expiresAt} now={now} />.
+      </p>
+      <Form name="invite" class="stack" action="/api/dashboard-auth/invite/accept" problem={problem}>
+        <input type="hidden" name="token" value={token} />
+        {usernameLocked ? (
+          <Locked username={suggestedUsername} />
+        ) : (
+          <Field
+            label="User name"
+            name="username"
+            value={suggestedUsername}
+            autocomplete="username"
+            maxlength={64}
+            required
+          />
+        )}
+        <NewPassword autofocus />
+        <button class="button wide" type="submit">
+          Join
+        </button>
+      </Form>
+    </Entrance>
+  )
+}
+
+const Locked: FC<{ username: string }> = ({ username }) => (
+  <>
+    <p class="fact">
+      <span class="field-label">User name</span>
+      <strong>{username}</strong>
+    </p>
+    <input type="text" value={username} autocomplete="username" hidden readonly />
+  </>
+)

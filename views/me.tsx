@@ -1,0 +1,145 @@
+/** My account: who I am here, what I sign in with, and where I am signed in. */
+import type { FC } from 'hono/jsx'
+import { PasskeysCard, type PasskeysProps } from './me/passkeys.tsx'
+import { type Session, SessionsCard } from './me/sessions.tsx'
+import { CodeField, Done, Field, Form, NeedsScript, NewPassword } from './ui/form.tsx'
+
+export interface MeProps {
+  username: string
+  displayName: string | null
+  email: string | null
+  role: { name: string }
+  /** False where the authentication mode leaves no passwords to manage, or the proxy alone signed this browser in. */
+  managesPassword: boolean
+  hasPassword: boolean
+  /** Whether there is nobody else, so that the password may go. */
+  isOnlyAccount: boolean
+  hasTotp: boolean
+  passkeys: PasskeysProps
+  sessions: readonly Session[]
+  /** ISO 8601: when the page was made. */
+  now: string
+  done: string | null
+  problem: string | null
+}
+
+export const MePage: FC<MeProps> = (props) => {
+  const { username, now, done, problem, passkeys, sessions } = props
+  return (
+    <div class="page page-narrow" data-now={now}>
+      <header class="page-head">
+        <h1>{props.displayName ?? username}</h1>
+        <span class="muted">
+          {props.displayName ? `${username} · ` : ''}
+          {props.role.name}
+        </span>
+      </header>
+      <Done text={done} />
+      {problem && <p class="note note-bad">{problem}</p>}
+      <NeedsScript />
+      <Profile {...props} />
+      <Password {...props} />
+      <TwoFactor {...props} />
+      <PasskeysCard {...passkeys} now={now} />
+      <SessionsCard sessions={sessions} now={now} />
+    </div>
+  )
+}
+
+const Profile: FC<MeProps> = ({ displayName, email }) => (
+  <section class="card" id="profile" aria-labelledby="profile-title">
+    <header class="card-head">
+      <h2 id="profile-title">Profile</h2>
+    </header>
+    <div class="card-body">
+      <Form name="profile" class="row-form" action="/api/dashboard-auth/me">
+        <Field label="Display name" name="displayName" value={displayName} maxlength={128} autocomplete="name" />
+        <Field label="E-mail" name="email" type="email" value={email} maxlength={320} autocomplete="email" />
+        <button class="button" type="submit">
+          Save
+        </button>
+      </Form>
+    </div>
+  </section>
+)
+
+const Password: FC<MeProps> = ({ username, hasPassword, managesPassword, isOnlyAccount }) => (
+  <section class="card" id="password" aria-labelledby="password-title">
+    <header class="card-head">
+      <h2 id="password-title">Password</h2>
+    </header>
+    <div class="card-body">
+      {hasPassword && managesPassword ? (
+        <>
+          <Form name="password" class="row-form" action="/api/dashboard-auth/password/change">
+            <Field
+              label="Present password"
+              name="currentPassword"
+              type="password"
+              autocomplete="current-password"
+              required
+            />
+            <NewPassword name="newPassword" label="New password" username={username} />
+            <button class="button" type="submit">
+              Change
+            </button>
+          </Form>
+          {isOnlyAccount && <RemovePassword />}
+        </>
+      ) : (
+        <p class="muted">
+          {hasPassword
+            ? 'To change your password, sign in with it once; the reverse proxy has signed you in.'
+            : 'You have no password here; the reverse proxy signs you in.'}
+        </p>
+      )}
+    </div>
+  </section>
+)
+
+const RemovePassword: FC = () => (
+  <details class="fold">
+    <summary class="reveal">Remove the password</summary>
+    <p class="muted">Everybody on this machine may then do everything again, without signing in.</p>
+    <Form
+      name="remove-password"
+      class="row-form"
+      action="/api/dashboard-auth/password/remove"
+      confirm="Remove the password? Everybody on this machine may then do everything."
+    >
+      <Field label="Your password" name="password" type="password" autocomplete="current-password" required />
+      <button class="button button-plain button-risky" type="submit">
+        Remove
+      </button>
+    </Form>
+  </details>
+)
+
+const TwoFactor: FC<MeProps> = ({ hasTotp }) => (
+  <section class="card" id="two-factor" aria-labelledby="two-factor-title">
+    <header class="card-head">
+      <h2 id="two-factor-title">Two-factor authentication</h2>
+      <span class="count">{hasTotp ? 'on' : 'off'}</span>
+    </header>
+    <div class="card-body">
+      {hasTotp ? (
+        <details class="fold">
+          <summary class="reveal">Switch it off</summary>
+          <Form name="totp-off" class="row-form" action="/api/dashboard-auth/totp/disable">
+            <CodeField />
+            <button class="button button-plain button-risky" type="submit">
+              Switch off
+            </button>
+          </Form>
+        </details>
+      ) : (
+        <p class="split">
+          <span class="muted">A code from an authenticator app besides the password.</span>
+          <a class="button button-plain" href="/me/two-factor?return=%2Fme">
+            Set up
+          </a>
+        </p>
+      )}
+    </div>
+  </section>
+)

@@ -1,0 +1,102 @@
+/** My passkeys: what there is, adding one, naming it, and taking it away. */
+import type { FC } from 'hono/jsx'
+import { Action } from '../people/list.tsx'
+import { Field, Form } from '../ui/form.tsx'
+import { KeyIcon } from '../ui/icons.tsx'
+import { Since } from '../ui/time.tsx'
+
+interface Passkey {
+  id: string
+  name: string
+  createdAt: string
+  lastUsedAt: string | null
+}
+
+export interface PasskeysProps {
+  items: readonly Passkey[]
+  /** null: they can be used under this address. */
+  unavailableReason: string | null
+  /** Where they can be used on this machine. */
+  availableAt: string | null
+}
+
+export const PasskeysCard: FC<PasskeysProps & { now: string }> = ({ items, unavailableReason, availableAt, now }) => (
+  <section class="card" id="passkeys" aria-labelledby="passkeys-title">
+    <header class="card-head">
+      <h2 id="passkeys-title">Passkeys</h2>
+      <span class="count">{items.length}</span>
+    </header>
+    {items.length > 0 && (
+      <ul class="rows">
+        {items.map((passkey) => (
+          <PasskeyRow passkey={passkey} now={now} />
+        ))}
+      </ul>
+    )}
+    <div class="card-body">
+      {unavailableReason === null ? (
+        <AddPasskey />
+      ) : (
+        <p class="muted">
+          {unavailableReason}{' '}
+          {availableAt && <a href={`${availableAt}/me`}>Open {availableAt.replace('http://', '')}</a>}
+        </p>
+      )}
+    </div>
+  </section>
+)
+
+const PasskeyRow: FC<{ passkey: Passkey; now: string }> = ({ passkey, now }) => {
+  const path = `/api/dashboard-auth/passkeys/${passkey.id}`
+  return (
+    <li class="row">
+      <div class="row-main">
+        <strong>{passkey.name}</strong>
+        <p class="muted">
+          Added <Since at={passkey.createdAt} now={now} />
+          {passkey.lastUsedAt && (
+            <>
+              , used <Since at={passkey.lastUsedAt} now={now} />
+            </>
+          )}
+        </p>
+      </div>
+      <details class="row-more needs-script">
+        <summary class="reveal">
+          Manage<span class="sr"> {passkey.name}</span>
+        </summary>
+        <Form name={`passkey-${passkey.id}`} class="row-form" method="patch" action={path}>
+          <Field label="Name" name="name" value={passkey.name} maxlength={64} required />
+          <button class="button" type="submit">
+            Rename
+          </button>
+        </Form>
+        <div class="actions actions-below">
+          <Action
+            name={`passkey-off-${passkey.id}`}
+            action={path}
+            method="delete"
+            label="Remove"
+            confirm={`Remove the passkey ${passkey.name}?`}
+            isRisky
+          />
+        </div>
+      </details>
+    </li>
+  )
+}
+
+/** The script does it: a browser offers passkeys to scripts only. */
+const AddPasskey: FC = () => (
+  <>
+    <p class="muted">Sign in with this device or a security key instead of the password; it also confirms changes.</p>
+    <form class="row-form needs-passkey" data-passkey data-then="/me?done=passkey_added#passkeys">
+      <Field label="Name of the new one" name="name" maxlength={64} placeholder="My laptop" required />
+      <button class="button" type="submit">
+        <KeyIcon /> Add a passkey
+      </button>
+      <div class="form-problem" role="alert" />
+    </form>
+    <p class="muted without-passkey">This browser does not offer passkeys here, or scripts are off.</p>
+  </>
+)

@@ -1,0 +1,77 @@
+/** Where I am signed in, and ending it there. */
+import type { FC } from 'hono/jsx'
+import { Action } from '../people/list.tsx'
+import { Since } from '../ui/time.tsx'
+
+export interface Session {
+  id: string
+  method: string
+  /** In words: "Firefox on Linux". */
+  device: string
+  address: string | null
+  createdAt: string
+  lastSeenAt: string
+  isCurrent: boolean
+}
+
+const METHODS: Readonly<Record<string, string>> = {
+  password: 'with a password',
+  totp: 'with a password and a code',
+  passkey: 'with a passkey',
+  invite: 'by an invite',
+  trusted_header: 'through the reverse proxy',
+}
+
+export const SessionsCard: FC<{ sessions: readonly Session[]; now: string }> = ({ sessions, now }) => (
+  <section class="card" id="sessions" aria-labelledby="sessions-title">
+    <header class="card-head">
+      <h2 id="sessions-title">Signed-in browsers</h2>
+      <span class="count">{sessions.length}</span>
+    </header>
+    {sessions.length > 0 && (
+      <ul class="rows">
+        {sessions.map((session) => (
+          <SessionRow session={session} now={now} />
+        ))}
+      </ul>
+    )}
+    <div class="card-body actions">
+      {sessions.some(({ isCurrent }) => !isCurrent) && (
+        <Action
+          name="end-others"
+          action="/api/dashboard-auth/sessions"
+          method="delete"
+          label="End all others"
+          confirm="Sign every other browser out?"
+        />
+      )}
+      <Action
+        name="logout-all"
+        action="/api/dashboard-auth/logout-all"
+        label="Sign out everywhere"
+        confirm="Sign out of every browser, this one too?"
+      />
+    </div>
+  </section>
+)
+
+const SessionRow: FC<{ session: Session; now: string }> = ({ session, now }) => (
+  <li class="row">
+    <div class="row-main">
+      <strong>{session.device}</strong>
+      {session.isCurrent && <span class="tag">this browser</span>}
+      <p class="muted">
+        Since <Since at={session.createdAt} now={now} /> {METHODS[session.method] ?? ''}
+        {session.address && ` from ${session.address}`}, last seen <Since at={session.lastSeenAt} now={now} />
+      </p>
+    </div>
+    {!session.isCurrent && (
+      <Action
+        name={`end-${session.id}`}
+        action={`/api/dashboard-auth/sessions/${session.id}`}
+        method="delete"
+        label="End"
+      />
+    )}
+  </li>
+)

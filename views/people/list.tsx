@@ -1,0 +1,259 @@
+/** The accounts: who, which role, how they sign in, and what can be done about each. */
+import type { FC } from 'hono/jsx'
+import type { User } from '../../src/model/people-view.ts'
+import type { Tone } from '../ui/badge.tsx'
+import { Field, Form } from '../ui/form.tsx'
+import { Since, Until } from '../ui/time.tsx'
+
+export interface ListedUser extends User {
+  isSelf: boolean
+  /** Whether the visitor's role covers this one (spec §5, delegation). */
+  isManageable: boolean
+}
+
+export interface RoleOption {
+  id: string
+  name: string
+}
+
+interface ListProps {
+  users: readonly ListedUser[]
+  /** What the visitor may give. */
+  roles: readonly RoleOption[]
+  /** ISO 8601: when the page was made. */
+  now: string
+  /** The short list of the settings page has no controls. */
+  isShort?: boolean
+}
+
+export const PeopleList: FC<ListProps> = ({ users, roles, now, isShort = false }) => (
+  <ul class="people">
+    {users.map((user) => (
+      <PersonRow user={user} roles={roles} now={now} isShort={isShort} />
+    ))}
+  </ul>
+)
+
+const PersonRow: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: string; isShort: boolean }> = ({
+  user,
+  roles,
+  now,
+  isShort,
+}) => (
+  <li class="person" id={isShort ? undefined : `person-${user.id}`}>
+    <div class="person-name">
+      <p class="account-title">
+        <strong title={user.username}>{user.username}</strong>
+        {user.isSelf && <span class="muted">you</span>}
+      </p>
+      <span class="muted small">{[user.displayName, user.email].filter(Boolean).join(' · ')}</span>
+    </div>
+    <span class="person-role">{user.role.name}</span>
+    <StatusBadge user={user} now={now} />
+    <div class="person-ways muted">
+      <span class="small">
+        {waysOf(user).join(' · ') || (user.pendingInvite ? 'Link not used yet' : 'No way to sign in')}
+      </span>
+      {user.lastLoginAt && (
+        <span class="small">
+          Last sign-in <Since at={user.lastLoginAt} now={now} />
+          {user.lastLoginMethod && `, ${METHODS[user.lastLoginMethod] ?? user.lastLoginMethod}`}
+        </span>
+      )}
+    </div>
+    {!isShort && <Manage user={user} roles={roles} />}
+  </li>
+)
+
+const METHODS: Readonly<Record<string, string>> = {
+  password: 'password',
+  totp: 'password and code',
+  passkey: 'passkey',
+  invite: 'invite link',
+  trusted_header: 'reverse proxy',
+}
+
+const waysOf = (user: User): string[] => [
+  ...(user.hasPassword ? ['Password'] : []),
+  ...(user.totpConfigured ? ['Two-factor'] : []),
+  ...(user.passkeyCount > 0 ? [user.passkeyCount === 1 ? 'Passkey' : `${user.passkeyCount} passkeys`] : []),
+  ...user.identities.map((subject) => `Proxy: ${subject}`),
+  ...(user.pendingInvite?.ssoOnly ? [`Waits for ${user.pendingInvite.expectedSubject} from the proxy`] : []),
+]
+
+const STATES: Record<User['status'], [label: string, tone: Tone]> = {
+  active: ['Active', 'good'],
+  invited: ['Invited', 'wait'],
+  disabled: ['Disabled', 'idle'],
+}
+
+const StatusBadge: FC<{ user: User; now: string }> = ({ user, now }) => {
+  const [label, tone] = STATES[user.status]
+  const endsAt = user.pendingInvite?.expiresAt
+  return (
+    <span class="person-status">
+      <span class={`badge tone-${tone}`}>
+        <span class="dot" aria-hidden="true" />
+        {user.pendingInvite?.ssoOnly ? 'Waiting' : label}
+      </span>
+      {endsAt && (
+        <span class="muted small">
+          link ends <Until at={endsAt} now={now} />
+        </span>
+      )}
+    </span>
+  )
+}
+
+const Manage: FC<{ user: ListedUser; roles: readonly RoleOption[] }> = ({ user, roles }) => {
+  if (!user.isManageable)
+    return (
+      <span class="person-manage muted" title="Your role does not cover everything theirs does">
+        Beyond your role
+      </span>
+    )
+  return (
+    <details class="person-manage">
+      <summary class="reveal">
+        Manage<span class="sr"> {user.username}</span>
+      </summary>
+      <div class="person-controls">
+        <EditForm user={user} roles={roles} />
+        <div class="actions">
+          {user.status === 'invited' ? <InviteActions user={user} /> : <AccountActions user={user} />}
+        </div>
+      </div>
+    </details>
+  )
+}
+
+const EditForm: FC<{ user: ListedUser; roles: readonly RoleOption[] }> = ({ user, roles }) => (
+  <Form name={`edit-${user.id}`} class="row-form" method="patch" action={`/api/dashboard-users/${user.id}`}>
+    <Field label="User name" name="username" value={user.username} maxlength={64} required />
+    <Field label="Display name" name="displayName" value={user.displayName} maxlength={128} />
+    <Field label="E-mail" name="email" type="email" value={user.email} maxlength={320} />
+    {!user.isSelf && <RoleSelect roles={roles} value={user.role.id} current={user.role} />}
+    <button class="button" type="submit">
+      Save
+    </button>
+  </Form>
+)
+
+interface SelectProps {
+  roles: readonly RoleOption[]
+  value?: string
+  /** Shown even if it cannot be given any more. */
+  current?: RoleOption
+}
+
+export const RoleSelect: FC<SelectProps> = ({ roles, value, current }) => {
+  const all = current && !roles.some(({ id }) => id === current.id) ? [current, ...roles] : roles
+  return (
+    <label class="field">
+      <span class="field-label">Role</span>
+      <select name="roleId">
+        {all.map(({ id, name }) => (
+          <option value={id} selected={id === value}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
+const InviteActions: FC<{ user: ListedUser }> = ({ user }) => {
+  const path = `/api/dashboard-users/${user.id}/invite`
+  return (
+    <>
+      {!user.pendingInvite?.ssoOnly && (
+        <Action name={`resend-${user.id}`} action={path} label="New link" target="#dialog" />
+      )}
+      <Action
+        name={`revoke-${user.id}`}
+        action={path}
+        method="delete"
+        label="Revoke"
+        confirm={`Revoke the invite of ${user.username}? The account goes with it.`}
+        isRisky
+      />
+    </>
+  )
+}
+
+const AccountActions: FC<{ user: ListedUser }> = ({ user }) => {
+  const path = `/api/dashboard-users/${user.id}`
+  const { id, username } = user
+  return (
+    <>
+      <Action
+        name={`sessions-${id}`}
+        action={`${path}/revoke-sessions`}
+        label="Sign out everywhere"
+        confirm={`Sign ${username} out of every browser?`}
+      />
+      {user.totpConfigured && !user.isSelf && (
+        <Action
+          name={`totp-${id}`}
+          action={`${path}/reset-totp`}
+          label="Reset two-factor"
+          confirm={`Take the authenticator away from ${username}? They sign in without it until they set it up again.`}
+        />
+      )}
+      {user.deactivatedKeyCount > 0 && (
+        <Action name={`keys-${id}`} action={`${path}/reactivate-keys`} label={restoreLabel(user.deactivatedKeyCount)} />
+      )}
+      {!user.isSelf && <StatusAction user={user} path={path} />}
+      {!user.isSelf && (
+        <Action
+          name={`delete-${id}`}
+          action={path}
+          method="delete"
+          label="Delete"
+          confirm={`Delete ${username}? Their keys are kept, inactive and without an owner.`}
+          isRisky
+        />
+      )}
+    </>
+  )
+}
+
+const restoreLabel = (count: number): string => `Switch ${count === 1 ? 'a key' : `${count} keys`} back on`
+
+const StatusAction: FC<{ user: User; path: string }> = ({ user, path }) =>
+  user.status === 'active' ? (
+    <Action
+      name={`disable-${user.id}`}
+      action={path}
+      method="patch"
+      values={{ status: 'disabled' }}
+      label="Disable"
+      confirm={`Disable ${user.username}? Their sessions end and their keys stop working.`}
+      isRisky
+    />
+  ) : (
+    <Action name={`enable-${user.id}`} action={path} method="patch" values={{ status: 'active' }} label="Enable" />
+  )
+
+interface ActionProps {
+  name: string
+  action: string
+  label: string
+  method?: 'post' | 'patch' | 'delete'
+  values?: Readonly<Record<string, string>>
+  confirm?: string
+  target?: string
+  isRisky?: boolean
+}
+
+/** A form that is one button. */
+export const Action: FC<ActionProps> = ({ label, values = {}, isRisky = false, ...form }) => (
+  <Form class="action" {...form}>
+    {Object.entries(values).map(([name, value]) => (
+      <input type="hidden" name={name} value={value} />
+    ))}
+    <button class={isRisky ? 'button button-plain button-risky' : 'button button-plain'} type="submit">
+      {label}
+    </button>
+  </Form>
+)

@@ -1,0 +1,63 @@
+/** Setting up the second factor: a picture to scan, the same as text, and a code that proves it worked. */
+import type { FC } from 'hono/jsx'
+import { Entrance } from './sign-in.tsx'
+import { CodeField, Form } from './ui/form.tsx'
+
+export interface TwoFactorProps {
+  /** Made for this page and stored nowhere until a code proves it. */
+  secret: string
+  otpauthUri: string
+  qrSvgDataUri: string
+  /** Whether nothing else answers until this is done. */
+  isRequired: boolean
+  returnTo: string
+  problem: string | null
+}
+
+export const TwoFactorPage: FC<TwoFactorProps> = (props) => {
+  const { secret, otpauthUri, qrSvgDataUri, isRequired, returnTo, problem } = props
+  return (
+    <Entrance title="Set up two-factor authentication">
+      {isRequired && <p class="note">Your role asks for it: everything else waits until this is done.</p>}
+      <p>Scan this with an authenticator app, then enter the code it shows.</p>
+      <div class="qr">
+        <img src={qrSvgDataUri} alt="QR code with the secret below" width="200" height="200" />
+      </div>
+      <details class="fold">
+        <summary class="reveal">Type it in instead</summary>
+        <p>
+          <code class="secret">{secret.match(/.{1,4}/g)?.join(' ') ?? secret}</code>
+        </p>
+        <p>
+          <a href={otpauthUri}>Open in an app on this device</a>
+        </p>
+      </details>
+      <Form
+        name="two-factor"
+        class="stack"
+        action={`/api/dashboard-auth/totp/setup/confirm?return=${encodeURIComponent(returnTo)}`}
+        problem={problem && `${problem} Without script the picture is a new one each time: scan it again.`}
+      >
+        <input type="hidden" name="secret" value={secret} />
+        <CodeField autofocus label="Code" />
+        <div class="actions">
+          <button class="button" type="submit">
+            Switch it on
+          </button>
+          {!isRequired && (
+            <a class="button button-plain" href={returnTo}>
+              Cancel
+            </a>
+          )}
+        </div>
+      </Form>
+      {isRequired && (
+        <form method="post" action="/api/dashboard-auth/logout">
+          <button class="link" type="submit">
+            Sign out
+          </button>
+        </form>
+      )}
+    </Entrance>
+  )
+}

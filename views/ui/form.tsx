@@ -1,0 +1,153 @@
+/** Forms: posted as they stand by any browser, and in place by htmx, with what went wrong beside them. */
+import type { FC, PropsWithChildren } from 'hono/jsx'
+import { CheckIcon, WarningIcon } from './icons.tsx'
+
+interface FormProps {
+  /** Unique on the page, `[\w-]+`; the server answers errors into the form of this name. */
+  name: string
+  action: string
+  method?: 'post' | 'patch' | 'put' | 'delete'
+  /** Where the answer goes; without it the page is renewed. */
+  target?: string
+  /** Asked before it is sent. */
+  confirm?: string
+  class?: string
+  /** What the last attempt came to, in a browser without script. */
+  problem?: string | null
+}
+
+export const Form: FC<PropsWithChildren<FormProps>> = ({ name, action, method = 'post', target, problem, ...rest }) => (
+  <form
+    id={`form-${name}`}
+    class={method === 'post' ? rest.class : `${rest.class ?? ''} needs-script`.trim()}
+    method="post"
+    action={action}
+    {...{ [`hx-${method}`]: action }}
+    hx-target={target}
+    hx-swap={target ? 'innerHTML' : 'none'}
+    hx-confirm={rest.confirm}
+    hx-disable="find button"
+  >
+    {rest.children}
+    <div id={`form-${name}-problem`} class="form-problem" role="alert">
+      {problem && <Problem text={problem} />}
+    </div>
+  </form>
+)
+
+/** The line below a form that says what was wrong. */
+export const Problem: FC<{ text: string }> = ({ text }) => (
+  <p class="problem-line">
+    <WarningIcon />
+    <span>{text}</span>
+  </p>
+)
+
+interface FieldProps {
+  label: string
+  name: string
+  type?: 'text' | 'password' | 'email'
+  value?: string | null
+  hint?: string
+  autocomplete?: string
+  required?: boolean
+  autofocus?: boolean
+  minlength?: number
+  maxlength?: number
+  placeholder?: string
+  class?: string
+}
+
+export const Field: FC<FieldProps> = ({ label, hint, value, class: name, type = 'text', ...input }) => (
+  <label class={name ? `field ${name}` : 'field'}>
+    <span class="field-label">{label}</span>
+    <input
+      type={type}
+      value={value ?? undefined}
+      autocapitalize={type === 'text' ? 'none' : undefined}
+      spellcheck={type === 'text' ? false : undefined}
+      {...input}
+    />
+    {hint && <span class="hint">{hint}</span>}
+  </label>
+)
+
+/** At least eight characters; the name goes along for password managers and is not sent. */
+export const NewPassword: FC<{ name?: string; label?: string; username?: string; autofocus?: boolean }> = ({
+  name = 'password',
+  label = 'Password',
+  username,
+  autofocus,
+}) => (
+  <>
+    {username !== undefined && <input type="text" value={username} autocomplete="username" hidden readonly />}
+    <Field
+      label={label}
+      name={name}
+      type="password"
+      autocomplete="new-password"
+      minlength={8}
+      maxlength={1024}
+      hint="At least 8 characters."
+      autofocus={autofocus}
+      required
+    />
+  </>
+)
+
+/** Six digits, offered by phones and password managers. */
+export const CodeField: FC<{ autofocus?: boolean; label?: string }> = ({
+  autofocus,
+  label = 'Code from your authenticator app',
+}) => (
+  <label class="field">
+    <span class="field-label">{label}</span>
+    <input
+      class="code-input"
+      name="code"
+      inputmode="numeric"
+      autocomplete="one-time-code"
+      pattern="[0-9 ]{6,7}"
+      maxlength={7}
+      placeholder="000000"
+      title="Six digits"
+      autofocus={autofocus}
+      required
+    />
+  </label>
+)
+
+interface CheckProps {
+  label: string
+  name: string
+  isOn: boolean
+  hint?: string
+}
+
+/** Off is said, too: a form leaves an unchecked box out. */
+export const Check: FC<CheckProps> = ({ label, name, isOn, hint }) => (
+  <label class="check">
+    <input type="hidden" name={name} value="false" />
+    <input type="checkbox" name={name} value="true" checked={isOn} />
+    <span>
+      {label}
+      {hint && <span class="hint">{hint}</span>}
+    </span>
+  </label>
+)
+
+/** What the last change came to. */
+export const Done: FC<{ text: string | null }> = ({ text }) =>
+  text === null ? null : (
+    <p class="done" role="status">
+      <CheckIcon />
+      <span>{text}</span>
+    </p>
+  )
+
+/** For what only works with script: these changes need methods a plain form does not have. */
+export const NeedsScript: FC = () => (
+  <noscript>
+    <p class="note">Some changes on this page need JavaScript.</p>
+  </noscript>
+)

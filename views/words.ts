@@ -1,0 +1,75 @@
+/** What errors and finished changes are called in a page: short, in the words of the form they happened in. */
+
+export interface Problem {
+  code: string
+  /** The field it is about. */
+  field?: string | null
+  /** Until the next try. */
+  waitSeconds?: number | null
+}
+
+const PROBLEMS: Readonly<Record<string, string>> = {
+  'validation_error:password': 'The password needs at least 8 characters.',
+  'validation_error:newPassword': 'The new password needs at least 8 characters.',
+  'validation_error:currentPassword': 'Please give your present password.',
+  'validation_error:username':
+    'A user name has 1 to 64 letters, digits, dots, dashes or underscores; “admin” is reserved.',
+  'validation_error:email': 'That is not an e-mail address.',
+  'validation_error:code': 'The code has six digits.',
+  'validation_error:grants': 'These permissions do not fit together; see what each of them needs.',
+  'validation_error:name': 'Please give a name.',
+  username_required: 'Several people sign in here: please give your user name, too.',
+  invalid_bootstrap_token: 'The bootstrap token is wrong or was used.',
+  bootstrap_required: 'From another machine the first password needs the bootstrap token.',
+  invalid_credentials: 'That does not match. Check what you typed and try again.',
+  invalid_totp_code: 'That code is wrong or was used. Wait for the next one and try again.',
+  invite_not_found: 'An invite works once and for 24 hours. Ask whoever invited you for a new one.',
+  proxy_auth_required:
+    'The reverse proxy in front of Sluice has not said who you are. Open this dashboard at the address of the proxy.',
+  step_up_unavailable: 'There is nothing to confirm with: set a password or an authenticator under My account first.',
+  step_up_required: 'Please confirm that it is you, then send the form again.',
+  other_users_exist: 'The password can only be removed while you are the only account and no invite is open.',
+  last_admin_protected: 'At least one active administrator must remain. Make somebody else Admin first.',
+  invalid_totp_config: 'Set up your own two-factor authentication first, then require it from others.',
+}
+
+/** One or two sentences; null for a code nobody knows. `fallback` is the message of the error itself. */
+export const problemText = ({ code, field, waitSeconds }: Problem, fallback: string | null): string | null => {
+  if (code.endsWith('_rate_limited')) return `Too many wrong attempts. Try again in ${waitSeconds ?? 60} seconds.`
+  return PROBLEMS[`${code}:${field}`] ?? PROBLEMS[code] ?? fallback
+}
+
+const DONE: Readonly<Record<string, string>> = {
+  password_changed: 'Your password was changed. Your other browsers were signed out.',
+  password_removed: 'The password was removed. Two-factor requirements were switched off.',
+  totp_enabled: 'Two-factor authentication is on.',
+  totp_disabled: 'Two-factor authentication is off.',
+  passkey_added: 'The passkey was added.',
+  passkey_renamed: 'The passkey was renamed.',
+  passkey_removed: 'The passkey was removed.',
+  profile_updated: 'Your profile was saved.',
+  session_ended: 'That browser was signed out.',
+  sessions_ended: 'Your other browsers were signed out.',
+  settings_updated: 'The settings were saved.',
+  guest_password_set: 'The guest password was set. Guests have to come in anew.',
+  guest_password_removed: 'The guest password was removed.',
+  guest_sessions_revoked: 'Every guest was logged out.',
+  invite_revoked: 'The invite was revoked.',
+  user_updated: 'The account was saved.',
+  user_disabled: 'The account was disabled: its sessions ended and its keys stopped working.',
+  user_enabled: 'The account was enabled. Its keys stay off until they are switched on.',
+  user_deleted: 'The account was deleted. Its keys are kept, inactive and without an owner.',
+  user_totp_reset: 'Two-factor authentication of the account was reset.',
+  user_sessions_revoked: 'Every browser of the account was signed out.',
+  user_keys_reactivated: 'The keys that were switched off with the account are on again.',
+  role_created: 'The role was created.',
+  role_updated: 'The role was saved.',
+  role_deleted: 'The role was deleted.',
+  provider_updated: 'The sign-in provider was saved.',
+  signed_out: 'You are signed out.',
+  signed_out_everywhere: 'You are signed out of every browser.',
+}
+
+/** The sentence for `?done=…`; null for anything else. */
+export const doneText = (name: string | undefined): string | null =>
+  name !== undefined && Object.hasOwn(DONE, name) ? (DONE[name] ?? null) : null

@@ -30,6 +30,8 @@ export type LabOptions = {
   drainSeconds: number
   aborts: number
   socketCycles: number
+  /** Of each class. */
+  signInTries: number
   useBinary: boolean
 }
 

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { measureAborts, measureBackpressure, measureIdle, measureStart, measureStreams } from './endurance.ts'
 import { type Lab, type LabOptions, openLab } from './lab.ts'
 import { createReport } from './report.ts'
+import { measureSignIn } from './sign-in.ts'
 import { measureIdleSessions, measureSocketCycles, measureSocketEvents, measureSocketTurns } from './sockets.ts'
 import { measureFirstByte, measurePhases, measureThroughput } from './speed.ts'
 import { makeWorkDir, type RunningTarget, removeWorkDir } from './targets.ts'
@@ -30,6 +31,7 @@ const ENDURANCE: Record<string, (lab: Lab) => Promise<void>> = {
   abort: measureAborts,
   'socket-idle': measureIdleSessions,
   'socket-cycles': measureSocketCycles,
+  'sign-in': measureSignIn,
 }
 
 const NAMES = [...Object.keys(SPEED), ...Object.keys(SOCKET_SPEED), ...Object.keys(ENDURANCE)]
@@ -42,6 +44,7 @@ const FULL = {
   drainSeconds: 60,
   aborts: 10_000,
   socketCycles: 5_000,
+  signInTries: 500,
 }
 const QUICK = {
   rounds: 2,
@@ -51,6 +54,7 @@ const QUICK = {
   drainSeconds: 8,
   aborts: 2_000,
   socketCycles: 1_000,
+  signInTries: 100,
 }
 
 const { values } = parseArgs({

@@ -171,4 +171,5 @@ const NO_BENCH = {
   drainSeconds: 0,
   aborts: 0,
   socketCycles: 0,
+  signInTries: 0,
 }

@@ -54,6 +54,8 @@ export interface Bindings {
   failures: FailureBudget
   /** Refused identities of the reverse proxy that were written down. */
   refusals: FailureBudget
+  /** Passkey sign-ins that were begun: each leaves a challenge. */
+  passkeyStarts: FailureBudget
   clock: Clock
   random: Random
   log: Log
@@ -84,6 +86,8 @@ export interface Variables {
   peer: string | null
   client: Client
   principal: Principal
+  /** Asks the access gate again, and throws as it does: the body took its time, and who asks may be gone since. */
+  passAgain: () => void
   /** Request members that were left out, named in `x-sluice-dropped-fields`. */
   droppedFields: readonly string[]
 }

@@ -5,7 +5,7 @@ import { type MemoryView, MemoryViews } from '../db/memory-views.ts'
 import { waitForLocksAtMost } from '../db/open.ts'
 import { watchDatabase } from '../db/watch.ts'
 import { app } from './app.ts'
-import { prepareBootstrapToken } from './auth/bootstrap.ts'
+import { prepareBootstrapToken, warnOfOpenDashboard } from './auth/bootstrap.ts'
 import { FailureBudget } from './auth/failure-budget.ts'
 import type { Passwords } from './auth/passwords.ts'
 import type { Bindings } from './bindings.ts'
@@ -109,6 +109,7 @@ export const buildBindings = (world: World): Bindings => {
     passwords: world.passwords,
     failures: new FailureBudget(clock),
     refusals: new FailureBudget(clock),
+    passkeyStarts: new FailureBudget(clock, PASSKEY_STARTS),
     clock,
     random,
     log,
@@ -149,6 +150,8 @@ const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
 const idsOf = (pool: Pool): ReadonlySet<string> => new Set(pool.all().map(({ id }) => id))
 
 /** A lock of another process stops all streams as long as we wait for it; what a turn leaves behind is tried again. */
+/** A minute and client; of all that wait there is room for a thousand. */
+const PASSKEY_STARTS = 30
 const BUSY_MS = 250
 
 export interface RunningServer {
@@ -165,6 +168,7 @@ export const startServer = (world: World): RunningServer => {
   waitForLocksAtMost(folder.sqlite, BUSY_MS)
   const bindings = buildBindings(world)
   prepareBootstrapToken(bindings)
+  warnOfOpenDashboard(bindings)
   const schedule = new Schedule({
     clock,
     random: world.random,

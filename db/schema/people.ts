@@ -11,6 +11,8 @@ export const users = sqliteTable(
     username: text().notNull().unique(),
     displayName: text(),
     email: text().unique(),
+    /** Whether the account wrote its address itself: such a one proves nothing to the reverse proxy's linking. */
+    isEmailOwn: integer({ mode: 'boolean' }).notNull().default(false),
     /** `role_<preset>` or the id of a custom role. */
     roleId: text().notNull(),
     status: text({ enum: ['invited', 'active', 'disabled'] }).notNull(),
@@ -73,7 +75,7 @@ export const invites = sqliteTable(
     userId: text()
       .primaryKey()
       .references(() => users.id, { onDelete: 'cascade' }),
-    /** Hex SHA-256; null: waits for an identity instead of a link. */
+    /** Hex SHA-256; `void:` and the user id: the link is dead and has to be sent again; null: waits for an identity instead of a link. */
     tokenHash: text().unique(),
     /** null: never. */
     expiresAt: integer(),

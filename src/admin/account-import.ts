@@ -30,6 +30,7 @@ export const importAccounts = createHandlers(
   async (c) => {
     const { db, sealer, random } = c.env
     const files = await uploads(c)
+    c.var.passAgain()
     const { accounts, failures } = readAuthFiles(files)
     if (accounts.length === 0) throw allBad(failures)
     const doing = { sealer, random, actor: actor(c) }

@@ -2,7 +2,7 @@
 import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit, type Tx } from '../../db/commit.ts'
-import { actor, demand, demandStepUp, type Principal } from '../auth/principal.ts'
+import { actor, demand, demandStepUp, demandWrite, type Principal } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
@@ -13,24 +13,24 @@ import { append } from '../model/audit.ts'
 import { guestPasswordHash } from '../model/guest.ts'
 import { countWithoutTotp, findPerson } from '../model/people.ts'
 import { holds, isAdminLevel } from '../model/permissions.ts'
-import { type SettingName, type Settings, SettingsPatch, securityNames } from '../settings/schema.ts'
+import { SETTING_NAMES, type SettingName, type Settings, SettingsPatch, securityNames } from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
 
 /** `expectedVersion` is the `version` that was read: a change made in between is then not lost but refused. */
-const Change = SettingsPatch.extend({ expectedVersion: z.int().min(1).optional() })
+const Patch = SettingsPatch.extend({ expectedVersion: z.int().min(1).optional() })
 
 export const getSettings = createHandlers(requires('dashboard:read'), (c) => c.json(settingsOf(c)))
 
 /**
  * `PATCH`, and `PUT`, which means the same: what is left out stays as it is. Throws `settings_conflict`,
- * `invalid_totp_config`, and for security settings what `requires` does.
+ * `invalid_totp_config`, for security settings what `requires` does, and for the others `read_only_access`.
  */
 export const changeSettings = createHandlers(
   writes({
     audit: 'settings_updated',
     sometimes: { permission: 'security:write', when: 'a security setting changes' },
   }),
-  body(Change),
+  body(Patch),
   (c) => {
     const { expectedVersion, ...patch } = c.req.valid('json')
     change(c, patch, expectedVersion)
@@ -56,7 +56,7 @@ const change = (c: Context<AppEnv>, patch: Partial<Settings>, expectedVersion: n
   const who = actor(c)
   commit(c.env.db, (tx) => {
     const before = readSettings(tx).values
-    demandSecurity(c.var.principal, before, { patch, now: who.at })
+    demandRights(c.var.principal, before, { patch, now: who.at })
     if (REQUIREMENTS.some((name) => patch[name] === true && !before[name])) demandOwnTotp(tx, c.var.principal)
     const changed = writeSettings(tx, patch, { now: who.at, expectedVersion })
     if (changed.length > 0)
@@ -64,9 +64,15 @@ const change = (c: Context<AppEnv>, patch: Partial<Settings>, expectedVersion: n
   })
 }
 
-/** Posting a security setting with the value it has is no change, so that a form may carry all of them. */
-const demandSecurity = (principal: Principal, before: Settings, { patch, now }: SecurityChange): void => {
-  if (!securityNames(patch).some((name) => patch[name] !== before[name])) return
+/**
+ * Each setting by its own right: `security:write` alone changes the security settings, the write check the others. Posting a
+ * setting with the value it has is no change, so that a form may carry all of them.
+ */
+const demandRights = (principal: Principal, before: Settings, { patch, now }: Change): void => {
+  const isChanged = (name: SettingName): boolean => patch[name] !== undefined && patch[name] !== before[name]
+  const security = securityNames(patch)
+  if (SETTING_NAMES.some((name) => isChanged(name) && !security.includes(name))) demandWrite(principal)
+  if (!security.some(isChanged)) return
   demand(principal, 'security:write')
   demandStepUp(principal, now)
 }
@@ -79,7 +85,7 @@ const demandOwnTotp = (tx: Tx, principal: Principal): void => {
   if (!person?.row.totpSecretSealed) throw new AppError('invalid_totp_config')
 }
 
-interface SecurityChange {
+interface Change {
   patch: Partial<Settings>
   /** ms since epoch */
   now: number

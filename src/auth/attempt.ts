@@ -4,6 +4,8 @@ import { commit } from '../../db/commit.ts'
 import type { AppEnv } from '../bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { append } from '../model/audit.ts'
+import { budgetAddress } from './failure-budget.ts'
+import type { Principal } from './principal.ts'
 
 /** What says that the secret itself was wrong. Everything else gives the try back. */
 const WRONG: readonly Code[] = [
@@ -27,7 +29,7 @@ export interface Attempt {
  * Throws `limited`, and what `check` does.
  */
 export const attempt = async <T>(c: Context<AppEnv>, tried: Attempt, check: () => T | Promise<T>): Promise<T> => {
-  const giveBack = c.env.failures.take(c.var.clientIp, tried.limited)
+  const giveBack = c.env.failures.take(budgetAddress(c), tried.limited)
   try {
     const value = await check()
     giveBack()
@@ -39,8 +41,13 @@ export const attempt = async <T>(c: Context<AppEnv>, tried: Attempt, check: () =
   }
 }
 
-/** Never what was typed: people type passwords where names belong. */
+/**
+ * Never what was typed: people type passwords where names belong. Whose secret it is did not do it, unless they are signed
+ * in as themselves.
+ */
 const recordFailure = (c: Context<AppEnv>, { method, target }: Attempt, reason: Code): void => {
-  const actor = { id: target ?? 'anonymous', method, address: c.var.clientIp, at: c.env.clock.now() }
+  const principal = c.get('principal') as Principal | undefined // as: who signs in has passed no gate
+  const id = principal?.kind === 'account' ? principal.id : 'anonymous'
+  const actor = { id, method, address: c.var.clientIp, at: c.env.clock.now() }
   commit(c.env.db, (tx) => append(tx, actor, 'login_failed', { target, details: { method, reason } }))
 }

@@ -11,7 +11,7 @@ import {
   spendBootstrapToken,
   storeBootstrapToken,
 } from '../model/bootstrap-token.ts'
-import { hasPasswordAccount } from '../model/people.ts'
+import { hasPasswordAccount, isEmptyInstall } from '../model/people.ts'
 import { attempt } from './attempt.ts'
 
 type Reached = Pick<Bindings, 'db' | 'env' | 'random' | 'clock' | 'log'>
@@ -33,6 +33,14 @@ export const prepareBootstrapToken = (reached: Reached): void => {
     )
 }
 
+/** At start: without authentication whoever reaches this address is the administrator. */
+export const warnOfOpenDashboard = ({ env, log }: Pick<Reached, 'env' | 'log'>): void => {
+  if (env.DASHBOARD_AUTH_MODE === 'disabled')
+    log.warn('authentication is off: whoever reaches the dashboard may do everything', {
+      hosts: env.PUBLIC_URL ?? 'addresses and names of one part; set CODEX_LB_PUBLIC_URL for another',
+    })
+}
+
 /** The one time the token can be read. */
 export const showBootstrapToken = ({ log }: Pick<Reached, 'log'>, token: string): void =>
   log.warn(
@@ -40,14 +48,17 @@ export const showBootstrapToken = ({ log }: Pick<Reached, 'log'>, token: string)
     { bootstrap: token },
   )
 
+/** Not on this machine, while nobody has an account: then whoever is there is the administrator anyway (spec §5). */
+export const asksBootstrapToken = (c: Context<AppEnv>): boolean => !c.var.isLocal || !isEmptyInstall(c.env.db)
+
 /**
- * Whether this request may set the first password: somebody on this machine always, from another one who has the token.
+ * Whether this request may set the first password: somebody on this machine of an empty install, and who has the token.
  * Returns what uses the token up, for the commit that stores the password. Throws `bootstrap_required` without a token,
  * `bootstrap_unavailable` when there is none to give, `invalid_bootstrap_token`, `password_rate_limited`.
  */
 export const demandBootstrap = async (c: Context<AppEnv>, token: string | undefined): Promise<(tx: Tx) => void> => {
   const { db } = c.env
-  if (c.var.isLocal) return dropBootstrapToken
+  if (!asksBootstrapToken(c)) return dropBootstrapToken
   if (!hasBootstrapToken(db)) throw new AppError('bootstrap_unavailable')
   if (!token) throw new AppError('bootstrap_required')
   await attempt(c, { limited: 'password_rate_limited', method: 'bootstrap_token', target: null }, () => {

@@ -1,4 +1,6 @@
 /** How often a client may be wrong about a secret: eight times a minute, over all routes that check one (spec §8). */
+import type { Context } from 'hono'
+import type { AppEnv } from '../bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { normaliseIp } from '../lib/cidr.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -14,11 +16,14 @@ const MAX_CLIENTS = 10_000
  */
 export class FailureBudget {
   readonly #clock: Pick<Clock, 'monotonic'>
+  readonly #limit: number
   /** Client → when its tries were taken, oldest first. */
   readonly #tries = new Map<string, number[]>()
 
-  constructor(clock: Pick<Clock, 'monotonic'>) {
+  /** `tries` a minute and client. */
+  constructor(clock: Pick<Clock, 'monotonic'>, tries = TRIES) {
     this.#clock = clock
+    this.#limit = tries
   }
 
   /** Returns what gives this try back. Throws `code`, a 429 with the time until the next try. */
@@ -27,7 +32,7 @@ export class FailureBudget {
     const now = this.#clock.monotonic()
     const recent = this.#recent(client, now)
     const oldest = recent[0]
-    if (recent.length >= TRIES && oldest !== undefined)
+    if (recent.length >= this.#limit && oldest !== undefined)
       throw new AppError(code, { retryAfterSeconds: Math.max(1, Math.ceil((oldest + WINDOW_MS - now) / 1000)) })
     recent.push(now)
     this.#remember(client, recent)
@@ -39,7 +44,7 @@ export class FailureBudget {
     const client = clientOf(clientIp)
     const now = this.#clock.monotonic()
     const recent = this.#recent(client, now)
-    if (recent.length >= TRIES) return false
+    if (recent.length >= this.#limit) return false
     this.#remember(client, [...recent, now])
     return true
   }
@@ -62,6 +67,12 @@ export class FailureBudget {
     if (index !== -1) tries?.splice(index, 1)
   }
 }
+
+/**
+ * Whose tries are counted: the client, and where headers do not agree on one the peer that handed the request on, so that
+ * nobody who confuses one proxy uses up the tries of everybody else who cannot be told.
+ */
+export const budgetAddress = ({ var: { clientIp, peer } }: Context<AppEnv>): string | null => clientIp ?? peer
 
 /** One person has a whole /64 of IPv6 addresses, and all clients that cannot be told apart are one. */
 const clientOf = (ip: string | null): string => {

@@ -7,6 +7,7 @@ import { anyContains, normaliseIp } from '../lib/cidr.ts'
 import { admitIdentity, isAdmissible, isSightingDue, MAX_SUBJECT, noteSighting } from '../model/admit-identity.ts'
 import { append } from '../model/audit.ts'
 import { findByIdentity, type Person } from '../model/people.ts'
+import { budgetAddress } from './failure-budget.ts'
 
 type Ctx = Context<AppEnv>
 
@@ -21,7 +22,7 @@ export const proxySubject = (c: Ctx): string | null => {
 /** The account behind the name, made on first sight where the provider takes strangers in; else why not. */
 export const identify = (c: Ctx, subject: string): Person | AppError => {
   const { db, clock } = c.env
-  const person = findByIdentity(db, subject) ?? admit(c, subject)
+  const person = isJoined(subject) ? null : (findByIdentity(db, subject) ?? admit(c, subject))
   if (!person || person.row.status === 'invited')
     return new AppError('identity_not_provisioned', { details: { subject } })
   if (person.row.status === 'disabled') return new AppError('account_disabled', { details: { subject } })
@@ -36,13 +37,16 @@ export const identify = (c: Ctx, subject: string): Person | AppError => {
  */
 export const recordRefusal = (c: Ctx, subject: string, { code }: AppError): void => {
   const { db, clock, refusals } = c.env
-  if (!refusals.spend(c.var.clientIp)) return
+  if (!refusals.spend(budgetAddress(c))) return
   const target = findByIdentity(db, subject)?.row.id ?? null
   const reason = code === 'account_disabled' ? code : 'unknown_identity'
-  const actor = { id: target ?? 'anonymous', method: 'trusted_header', address: c.var.clientIp, at: clock.now() }
+  const actor = { id: 'anonymous', method: 'trusted_header', address: c.var.clientIp, at: clock.now() }
   const details = { method: 'trusted_header', reason, subject: subject.slice(0, MAX_SUBJECT) }
   commit(db, (tx) => append(tx, actor, 'login_failed', { target, details }))
 }
+
+/** Two headers arrive as one with a comma, and which of them the proxy wrote cannot be told: that is nobody. */
+const isJoined = (subject: string): boolean => subject.includes(',')
 
 const admit = (c: Ctx, subject: string): Person | null => {
   const { db, random, clock } = c.env

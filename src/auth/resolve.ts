@@ -3,11 +3,12 @@ import type { Context } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { guestPasswordHash } from '../model/guest.ts'
-import { findPerson, hasPasskey, hasPasswordAccount, type Person } from '../model/people.ts'
+import { findPerson, hasPasskey, hasPasswordAccount, isEmptyInstall, type Person } from '../model/people.ts'
 import { isAdminLevel, PRESETS } from '../model/permissions.ts'
 import { findSession, type SessionRow, type SignInMethod } from '../model/sessions.ts'
 import type { Settings } from '../settings/schema.ts'
 import { identify, proxySubject, recordRefusal } from './identity.ts'
+import { isOwnHost } from './own-host.ts'
 import { type AccountPrincipal, BOOTSTRAP, type Principal, type StepUpMethod, UNGUARDED } from './principal.ts'
 import { readSessionToken } from './session-cookie.ts'
 
@@ -22,15 +23,26 @@ export type Resolution =
 /** Who is asking. The order is that of the interface: mode, proxy identity, cookie, empty install, guest (§5). */
 export const resolve = (c: Ctx): Resolution => {
   const { DASHBOARD_AUTH_MODE: mode } = c.env.env
-  if (mode === 'disabled') return principal(UNGUARDED)
+  if (mode === 'disabled') return isOwnHost(c) ? principal(UNGUARDED) : nobody(foreignHost())
   const cookie = fromCookie(c)
   const local = isMereConfirmation(cookie) ? null : cookie
   if (mode === 'standard') return local ?? withoutCookie(c)
   const subject = proxySubject(c)
   if (subject === null) return local ?? fallback(c)
   const identified = identify(c, subject)
-  if (identified instanceof AppError) return local ?? refused(c, subject, identified)
+  if (identified instanceof AppError) return (isGuest(local) ? null : local) ?? refused(c, subject, identified)
   return resolveAccount(c, identified, { method: 'trusted_header', session: confirmationOf(cookie, identified) })
+}
+
+/**
+ * The same for the second factor of signing in: who is announced by the proxy and has given their own password here is
+ * waited for, whatever else the proxy lets them do.
+ */
+export const resolveHalf = (c: Ctx): Resolution => {
+  const resolution = resolve(c)
+  if (resolution.kind !== 'principal' || resolution.principal.kind !== 'account') return resolution
+  const cookie = resolution.principal.session === null ? fromCookie(c) : null
+  return cookie?.kind === 'half' && cookie.person.row.id === resolution.principal.id ? cookie : resolution
 }
 
 /** The principal, or what stands in its way. Throws the 401 of the case, `totp_required`, `totp_enrollment_required`. */
@@ -44,6 +56,11 @@ export const resolvePrincipal = (c: Ctx): Principal => {
 
 const principal = (who: Principal): Resolution => ({ kind: 'principal', principal: who, mustEnroll: false })
 const nobody = (error: AppError): Resolution => ({ kind: 'nobody', error })
+
+const foreignHost = (): AppError =>
+  new AppError('bad_host', {
+    message: 'Authentication is off, and this name may belong to anybody: set CODEX_LB_PUBLIC_URL, or use the address.',
+  })
 
 const refused = (c: Ctx, subject: string, error: AppError): Resolution => {
   recordRefusal(c, subject, error)
@@ -81,6 +98,10 @@ export const resolveAccount = (c: Ctx, person: Person, { method, session }: Sign
   } satisfies AccountPrincipal,
   mustEnroll: isBound(person, c.env.settings.current()) && person.row.totpSecretSealed === null,
 })
+
+/** The password all guests share is no way round a refusal. */
+const isGuest = (cookie: Resolution | null): boolean =>
+  cookie?.kind === 'principal' && cookie.principal.kind === 'guest'
 
 /** It holds when somebody confirmed whom the proxy announces; without the proxy it lets nobody in. */
 const isMereConfirmation = (cookie: Resolution | null): boolean =>
@@ -121,7 +142,7 @@ const fallback = (c: Ctx): Resolution =>
 
 const withoutCookie = (c: Ctx): Resolution => {
   const { db, settings } = c.env
-  const isEmpty = !hasPasswordAccount(db)
+  const isEmpty = isEmptyInstall(db)
   if (isEmpty && c.var.isLocal) return principal(BOOTSTRAP)
   if (settings.current().guestAccessEnabled && guestPasswordHash(db) === null) return principal(guest(null))
   return nobody(new AppError(isEmpty ? 'bootstrap_required' : 'authentication_required'))

@@ -11,6 +11,7 @@ import { roleReferenceView } from '../model/people-view.ts'
 import { grantNames, holds } from '../model/permissions.ts'
 import { ADMIN_ROLE_ID, listRoles } from '../model/roles.ts'
 import { type SignInMethod, STEP_UP_MS } from '../model/sessions.ts'
+import { asksBootstrapToken } from './bootstrap.ts'
 import { hasOwnSession } from './own-account.ts'
 import type { Principal } from './principal.ts'
 import type { Resolution } from './resolve.ts'
@@ -35,7 +36,8 @@ export const sessionView = (c: Ctx, resolution: Resolution) => {
 export type SessionView = ReturnType<typeof sessionView>
 
 /** What this install offers, the same for everybody who asks from the same place. */
-const methodsView = ({ env: { db, env, settings }, var: { isLocal } }: Ctx) => {
+const methodsView = (c: Ctx) => {
+  const { db, env, settings } = c.env
   const mode = env.DASHBOARD_AUTH_MODE
   const hasPassword = hasPasswordAccount(db)
   const { guestAccessEnabled } = settings.current()
@@ -43,7 +45,7 @@ const methodsView = ({ env: { db, env, settings }, var: { isLocal } }: Ctx) => {
     authMode: mode,
     passwordRequired: mode !== 'disabled' && hasPassword,
     passwordManagementEnabled: mode !== 'disabled',
-    bootstrapRequired: mode === 'standard' && !hasPassword && !isLocal,
+    bootstrapRequired: mode === 'standard' && !hasPassword && asksBootstrapToken(c),
     bootstrapTokenConfigured: hasBootstrapToken(db),
     guestAccessEnabled,
     guestPasswordRequired: guestAccessEnabled && guestPasswordHash(db) !== null,

@@ -125,11 +125,12 @@ export const confirm = (c: Ctx, principal: AccountPrincipal, { methods, first }:
       target: principal.id,
       details: { methods },
     })
-    if (principal.session)
-      return {
-        token: rotateSession(tx, random, principal.session.id, { confirmedUntil }),
-        expiresAt: principal.session.expiresAt,
-      }
+    if (principal.session) {
+      const { id, method, expiresAt: endsAt } = principal.session
+      // A session that only holds a confirmation lasts as long as that does, also from the second one on.
+      const expiresAt = method === 'trusted_header' ? confirmedUntil : endsAt
+      return { token: rotateSession(tx, random, id, { confirmedUntil, expiresAt }), expiresAt }
+    }
     const { row, token } = createSession(tx, random, {
       ...draftSession(c, true),
       userId: principal.id,

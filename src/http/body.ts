@@ -8,7 +8,8 @@ import { AppError } from '../errors.ts'
 const MAX_BYTES = 32 * 1024 * 1024
 
 /**
- * Parses the body as JSON or as a form; the handler reads `c.req.valid('json')` either way. No body at all is `{}`.
+ * Parses the body as JSON or as a form; the handler reads `c.req.valid('json')` either way. No body at all is `{}`. A body can
+ * be sent slowly, so the gate is asked once more when it is there.
  * Throws `validation_error` with `details.fields`, `malformed_json`, `unsupported_media_type`, `payload_too_large`.
  */
 export const body = <S extends z.ZodObject>(schema: S) => {
@@ -21,7 +22,10 @@ export const body = <S extends z.ZodObject>(schema: S) => {
   })
   const limited = (...[c, next]: Parameters<typeof validate>) =>
     withinLimit(c, async () => {
-      await validate(c, next)
+      await validate(c, () => {
+        c.get('passAgain')?.()
+        return next()
+      })
     })
   return limited as typeof validate // as: an answer is in the context by then, not in what a middleware returns
 }

@@ -33,7 +33,10 @@ export type AccessRule =
   | { access: 'client-key'; key: KeyNeed }
   | { access: 'open'; reason: string; audit?: AuditEvent }
 
-/** A permission, with step-up, that the handler demands only `when` the body touches something. */
+/**
+ * A permission, with step-up, that the handler demands only `when` the body touches something. It stands instead of the write
+ * check, which the handler demands for the rest.
+ */
 export interface Sometimes {
   permission: Permission
   when: string
@@ -85,11 +88,14 @@ interface Needs extends SignedInNeeds {
 }
 
 /**
- * Dashboard principals that pass the generic write check. `sometimes` is for the table only: the handler enforces it.
+ * Dashboard principals that pass the generic write check, or hold what `sometimes` names instead: the handler enforces which.
  * Throws `bootstrap_required`, `read_only_access`.
  */
 export const writes = ({ audit, sometimes }: { audit?: AuditEvent; sometimes?: Sometimes } = {}) =>
-  gate({ access: 'writes', ...(audit && { audit }), ...(sometimes && { sometimes }) }, (c) => demandWrite(enter(c)))
+  gate({ access: 'writes', ...(audit && { audit }), ...(sometimes && { sometimes }) }, (c) => {
+    const principal = enter(c)
+    if (!sometimes || !holds(principal.grants, sometimes.permission)) demandWrite(principal)
+  })
 
 /**
  * Any dashboard principal, whatever it holds; with `account` those who have one, for what is their own. `stepUp` and
@@ -160,6 +166,7 @@ const enter = (c: Ctx): Principal => {
 const gate = <R extends Rule>(rule: R, check: (c: Ctx) => void): Gate<R> => {
   const enforce: MiddlewareHandler<AppEnv> = async (c, next) => {
     check(c)
+    if ('access' in rule) c.set('passAgain', () => check(c))
     await next()
   }
   return Object.assign(enforce, { rule: Object.freeze(rule) })

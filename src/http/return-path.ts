@@ -19,7 +19,7 @@ export const pageOf = (c: Context): URL | null => {
   if (c.req.method === 'GET' && c.req.header('hx-request') !== 'true') return clean(new URL(c.req.url))
   const from = c.req.header('hx-current-url') ?? c.req.header('referer')
   const url = from === undefined ? null : URL.parse(from)
-  return url && url.host === new URL(c.req.url).host && !url.pathname.startsWith('/api/') ? clean(url) : null
+  return url && url.host === new URL(c.req.url).host && ownPath(url.pathname) !== null ? clean(url) : null
 }
 
 const clean = (url: URL): URL => {

@@ -98,6 +98,6 @@ const demandsOf = (rule: AccessRule | undefined): [permission: string, stepUp: s
     return [rule.or ? `${rule.permission} or ${rule.or}` : rule.permission, rule.stepUp ? 'yes' : '-']
   if (rule?.access === 'signed-in') return ['-', rule.stepUp ? 'yes' : '-']
   if (rule?.access === 'writes' && rule.sometimes)
-    return [`${rule.sometimes.permission} (${rule.sometimes.when})`, 'then']
+    return [`${rule.sometimes.permission} instead (${rule.sometimes.when})`, 'then']
   return ['-', '-']
 }

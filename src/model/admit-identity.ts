@@ -89,13 +89,16 @@ const waitingFor = (tx: Tx, subject: string, { now }: Arrival): Match | null => 
   return { userId: waiting.userId, via: 'invite' }
 }
 
-/** A disabled account is linked, too: it must not come back as a new one. */
+/**
+ * Only by an address that an administrator wrote: anybody may claim one. A disabled account is linked, too: it must not come
+ * back as a new one.
+ */
 const sameEmail = (db: Db, subject: string): Match | null => {
   if (!getProvider(db).linkByEmail) return null
   const found = db
     .select({ userId: users.id })
     .from(users)
-    .where(and(eq(users.email, subject), ne(users.status, 'invited')))
+    .where(and(eq(users.email, subject), eq(users.isEmailOwn, false), ne(users.status, 'invited')))
     .get()
   return found ? { userId: found.userId, via: 'email' } : null
 }

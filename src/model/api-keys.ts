@@ -143,8 +143,10 @@ const columnsOf = (input: Partial<NewKey>): Partial<KeyRow> => {
 
 /** A revocation by hand also stands over one by the owner's: it must not end when the owner comes back. */
 const activation = (before: StoredKey, { isActive, ownerUserId }: KeyPatch): Partial<KeyRow> => {
-  if (isActive === undefined) return {}
   const isOwnerKept = ownerUserId === undefined || ownerUserId === before.ownerUserId
+  // It went down with somebody else, so it must not come back with the new owner.
+  if (isActive === undefined)
+    return !isOwnerKept && before.deactivatedReason === 'owner_disabled' ? { deactivatedReason: 'manual' } : {}
   if (isActive && isOwnerKept && before.owner !== null && before.owner.status !== 'active')
     throw invalid({ isActive: ['The owner of this key is disabled.'] })
   return { isActive, deactivatedReason: isActive ? null : 'manual' }

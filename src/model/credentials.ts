@@ -57,7 +57,13 @@ interface NewAdmin {
 }
 
 export const adoptKeys = (tx: Tx, ownerUserId: string): number => {
-  const { changes } = tx.update(apiKeys).set({ ownerUserId }).where(isNull(apiKeys.ownerUserId)).run()
+  const ownerless = isNull(apiKeys.ownerUserId)
+  // What went down with an owner who is gone must not come back with this one.
+  tx.update(apiKeys)
+    .set({ deactivatedReason: 'manual' })
+    .where(and(ownerless, eq(apiKeys.deactivatedReason, 'owner_disabled')))
+    .run()
+  const { changes } = tx.update(apiKeys).set({ ownerUserId }).where(ownerless).run()
   if (changes > 0) notice(tx, 'keys')
   return changes
 }
@@ -104,12 +110,13 @@ export const removeOnlyAccount = (tx: Tx, row: UserRow, actor: Actor): void => {
   notice(tx, 'keys')
 }
 
-/** As it was when the password was checked, which took a while. */
-const isStill = ({ id, passwordHash }: UserRow) =>
+/** As it was when the password was checked, which took a while: a second factor may have come meanwhile. */
+const isStill = ({ id, passwordHash, totpSecretSealed }: UserRow) =>
   and(
     eq(users.id, id),
     eq(users.status, 'active'),
     passwordHash === null ? isNull(users.passwordHash) : eq(users.passwordHash, passwordHash),
+    totpSecretSealed === null ? isNull(users.totpSecretSealed) : eq(users.totpSecretSealed, totpSecretSealed),
   )
 
 export const isUnchanged = (tx: Tx, row: UserRow): boolean =>

@@ -30,6 +30,13 @@ export const mayActOn = (person: Person, role: Role): boolean => isSubset(role.g
 const mayGrant = (person: Person, role: Role): boolean =>
   mayActOn(person, role) && (role.id !== ADMIN_ROLE_ID || person.role.id === ADMIN_ROLE_ID)
 
+/** Whether what `person` offered somebody is still theirs to give. */
+export const mayInviteAs = (person: Person, role: Role): boolean =>
+  person.row.status === 'active' &&
+  holds(person.role.grants, 'users:manage') &&
+  role.isAssignable &&
+  mayGrant(person, role)
+
 /** Throws `insufficient_delegation`. */
 export const demandDelegation = ({ person }: Pick<Caller, 'person'>, role: Role): void => {
   if (!mayActOn(person, role)) throw new AppError('insufficient_delegation')

@@ -1,17 +1,16 @@
 /** Invites: links that make an account once, within a day, and accounts that wait for an identity of the proxy instead. */
-import { and, eq, gt, inArray, lte, type SQL } from 'drizzle-orm'
+import { and, eq, gt, inArray, isNotNull, lte, type SQL, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { identities, invites, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
-import { type Caller, demandDelegation, demandGrantable } from './delegation.ts'
+import { type Caller, demandDelegation, demandGrantable, mayInviteAs } from './delegation.ts'
 import { findPerson, getPerson, type Person } from './people.ts'
-import { demandFreeUsername } from './people-edit.ts'
 import { type NewPerson, roleReference } from './people-input.ts'
 import { getRole } from './roles.ts'
 import { hashToken } from './sessions.ts'
-import { isEmailTaken, isTaken } from './usernames.ts'
+import { demandFreeUsername, isEmailTaken, isTaken } from './usernames.ts'
 
 export type InviteRow = typeof invites.$inferSelect
 
@@ -136,8 +135,7 @@ export const dropExpiredInvites = (tx: Tx, now: number): number => {
 export interface OpenInvite {
   invite: InviteRow & { expiresAt: number }
   person: Person
-  /** null: gone since. */
-  inviter: Person | null
+  inviter: Person
 }
 
 /**
@@ -148,8 +146,30 @@ export const lookUpInvite = (db: Db, token: string, now: number): OpenInvite => 
   const invite = db.select().from(invites).where(isOpen(token, now)).get()
   const person = invite && findPerson(db, invite.userId)
   if (!invite || invite.expiresAt === null || person?.row.status !== 'invited') throw new AppError('invite_not_found')
-  const inviter = invite.createdBy === null ? null : findPerson(db, invite.createdBy)
-  return { invite: { ...invite, expiresAt: invite.expiresAt }, person, inviter }
+  return { invite: { ...invite, expiresAt: invite.expiresAt }, person, inviter: standingInviter(db, invite, person) }
+}
+
+/** A link is worth what its author may still give. Throws `invite_not_found`. */
+const standingInviter = (db: Db, { createdBy }: InviteRow, { role }: Person): Person => {
+  const inviter = createdBy === null ? null : findPerson(db, createdBy)
+  if (!inviter || !mayInviteAs(inviter, role)) throw new AppError('invite_not_found')
+  return inviter
+}
+
+/**
+ * Ends the links of invited accounts whose role is another than when the links were given out. The invites stay, to be sent
+ * again. Returns how many.
+ */
+export const voidLinks = (tx: Tx, which: { userId: string } | { roleId: string }): number => {
+  const meant =
+    'userId' in which
+      ? eq(invites.userId, which.userId)
+      : inArray(invites.userId, tx.select({ id: users.id }).from(users).where(eq(users.roleId, which.roleId)))
+  return tx
+    .update(invites)
+    .set({ tokenHash: sql`'void:' || ${invites.userId}` })
+    .where(and(isNotNull(invites.tokenHash), meant))
+    .run().changes
 }
 
 type Invitation = { invite: InviteRow; person: Person }
@@ -178,7 +198,9 @@ export interface Acceptance {
 export const acceptInvite = (tx: Tx, { token, now, ...profile }: Acceptance): void => {
   const invite = tx.delete(invites).where(isOpen(token, now)).returning().get()
   if (!invite) throw new AppError('invite_not_found')
-  demandAcceptable(tx, { invite, person: getPerson(tx, invite.userId) }, profile.username)
+  const person = getPerson(tx, invite.userId)
+  standingInviter(tx, invite, person)
+  demandAcceptable(tx, { invite, person }, profile.username)
   tx.update(users)
     .set({ ...profile, status: 'active' })
     .where(and(eq(users.id, invite.userId), eq(users.status, 'invited')))

@@ -3,15 +3,16 @@ import { eq } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { identities, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
-import { append } from './audit.ts'
+import { type Actor, append } from './audit.ts'
 import { type Caller, demandDelegation, demandGrantable } from './delegation.ts'
+import { voidLinks } from './invites.ts'
 import { getPerson, hasPasskey, type Person, type UserRow } from './people.ts'
 import { setStanding } from './people-admins.ts'
 import { type PersonPatch, roleReference } from './people-input.ts'
 import { deactivateKeysOf } from './people-keys.ts'
 import { getRole, type Role } from './roles.ts'
 import { endSessionsOf } from './sessions.ts'
-import { isEmailTaken, isTaken, RESERVED_USERNAME } from './usernames.ts'
+import { demandFreeUsername, isEmailTaken } from './usernames.ts'
 
 /**
  * Changes what `patch` names; a value the account has already is no change. Throws, in this order, `user_not_found`,
@@ -56,15 +57,33 @@ const demandNotSelf = ({ person }: Caller, { targetId, role, status }: Standing)
 const changeStanding = (tx: Tx, { row, role: before }: Person, { role, status }: Standing, { actor }: Caller): void => {
   if (!role && !status) return
   const target = row.id
-  // An invited account gets here with a role only: it has no state to lose and is nobody's last Admin.
-  if (row.status === 'invited') tx.update(users).set({ roleId: role?.id }).where(eq(users.id, target)).run()
-  else setStanding(tx, target, { roleId: role?.id ?? row.roleId, status: status ?? row.status })
+  if (row.status === 'invited') {
+    if (role) changeInvitedRole(tx, { row, role: before }, { role, actor })
+    return
+  }
+  setStanding(tx, target, { roleId: role?.id ?? row.roleId, status: status ?? row.status })
   if (status === 'active') demandCredential(tx, row)
   if (role) append(tx, actor, 'user_role_changed', { target, details: { from: before.slug, to: role.slug } })
   if (status) append(tx, actor, status === 'active' ? 'user_enabled' : 'user_disabled', { target })
   if (status === 'disabled') deactivateKeysOf(tx, target, actor)
   endSessionsOf(tx, target)
   notice(tx, 'keys')
+}
+
+/**
+ * It has no state to lose and is nobody's last Admin. The link was given out for another role, perhaps by somebody who may
+ * not give this one: it has to be sent again.
+ */
+const changeInvitedRole = (
+  tx: Tx,
+  { row, role: before }: Person,
+  { role, actor }: { role: Role; actor: Actor },
+): void => {
+  const target = row.id
+  tx.update(users).set({ roleId: role.id }).where(eq(users.id, target)).run()
+  const voidedLinks = voidLinks(tx, { userId: target })
+  const details = { from: before.slug, to: role.slug, ...(voidedLinks > 0 && { voidedLinks }) }
+  append(tx, actor, 'user_role_changed', { target, details })
 }
 
 /** Throws `credential_required`: somebody who cannot sign in is not switched on. */
@@ -82,18 +101,14 @@ const changeProfile = (tx: Tx, { row }: Person, patch: PersonPatch, { actor }: C
   const profile = { username, displayName, email }
   const names = Object.entries(profile).flatMap(([name, value]) => (value === undefined ? [] : [name]))
   if (names.length === 0) return
-  tx.update(users).set(profile).where(eq(users.id, target)).run()
+  tx.update(users)
+    .set({ ...profile, ...(email !== undefined && { isEmailOwn: false }) })
+    .where(eq(users.id, target))
+    .run()
   if (username !== undefined)
     append(tx, actor, 'user_renamed', { target, details: { from: row.username, to: username } })
   const others = names.filter((name) => name !== 'username')
   if (others.length > 0) append(tx, actor, 'user_updated', { target, details: { changed: others } })
-}
-
-/** Throws `validation_error` for the reserved name, `username_taken`. */
-export const demandFreeUsername = (db: Db, username: string): void => {
-  if (username === RESERVED_USERNAME)
-    throw new AppError('validation_error', { param: 'username', details: { fields: { username: ['is reserved'] } } })
-  if (isTaken(db, username)) throw new AppError('username_taken', { param: 'username' })
 }
 
 const changed = (row: UserRow, { username, displayName, email }: PersonPatch): Partial<UserRow> => ({

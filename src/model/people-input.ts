@@ -28,7 +28,12 @@ export const roleReference = ({ role, roleId }: { role?: string; roleId?: string
   roleId ?? role
 
 /** Trimmed and in lower case, as the header's value is when it comes (spec §5, trusted-header mode). */
-const Subject = z.string().trim().toLowerCase().max(512)
+const Subject = z
+  .string()
+  .trim()
+  .toLowerCase()
+  .max(512)
+  .regex(/^[^,]*$/, 'must not have a comma in it')
 
 const ExpectedIdentity = z.strictObject({
   provider: z.literal('trusted_header'),

@@ -1,5 +1,5 @@
 /** Dashboard accounts as they are read: who somebody is, which role they hold, and what they can prove themselves with. */
-import { and, asc, count, eq, isNotNull, isNull } from 'drizzle-orm'
+import { and, asc, count, eq, isNotNull, isNull, or } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { identities, passkeys, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
@@ -61,7 +61,16 @@ export const passwordHolders = (db: Db): UserRow[] =>
     .where(and(eq(users.status, 'active'), isNotNull(users.passwordHash)))
     .all()
 
-/** Whether anybody, active or not, has a password: until then a local caller is the administrator (spec §5). */
+/** Whether nobody can be anybody here yet, by whatever credential: until then a local caller is the administrator (spec §5). */
+export const isEmptyInstall = (db: Db): boolean =>
+  db
+    .select({ id: users.id })
+    .from(users)
+    .where(or(eq(users.status, 'active'), isNotNull(users.passwordHash)))
+    .limit(1)
+    .get() === undefined
+
+/** Whether anybody, active or not, has a password. */
 export const hasPasswordAccount = (db: Db): boolean =>
   db.select({ id: users.id }).from(users).where(isNotNull(users.passwordHash)).limit(1).get() !== undefined
 

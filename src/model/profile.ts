@@ -17,9 +17,9 @@ export const updateProfile = (tx: Tx, id: string, { displayName, email }: Profil
   const { row } = getPerson(tx, id)
   const change = {
     ...(displayName !== undefined && displayName !== row.displayName && { displayName }),
-    ...(email !== undefined && email !== row.email && { email }),
+    ...(email !== undefined && email !== row.email && { email, isEmailOwn: true }),
   }
-  const changed = Object.keys(change)
+  const changed = Object.keys(change).filter((name) => name !== 'isEmailOwn')
   if (changed.length === 0) return
   if (change.email && isEmailTaken(tx, change.email)) throw new AppError('email_taken', { param: 'email' })
   tx.update(users).set(change).where(eq(users.id, id)).run()

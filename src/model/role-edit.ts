@@ -7,6 +7,7 @@ import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import { append } from './audit.ts'
 import { type Caller, demandDelegation } from './delegation.ts'
+import { voidLinks } from './invites.ts'
 import { type Grants, grantProblem, isSubset, PERMISSIONS } from './permissions.ts'
 import { getRole, listRoles, type Role } from './roles.ts'
 
@@ -71,7 +72,8 @@ export const cloneRole = (tx: Tx, id: string, input: RoleClone, doing: Doing): R
   createRole(tx, { ...input, grants: getRole(tx, id).grants }, doing)
 
 /**
- * What it takes from people is gone on their next request. Its slug stays when its name changes. Throws
+ * What it takes from people is gone on their next request; links to accounts that would get other grants than they were
+ * given out for are dead. Its slug stays when its name changes. Throws
  * `role_not_found`, `role_locked`, `insufficient_delegation`, `self_modification_forbidden`, `role_taken`.
  */
 export const editRole = (tx: Tx, id: string, patch: RolePatch, caller: Caller): Role => {
@@ -81,11 +83,13 @@ export const editRole = (tx: Tx, id: string, patch: RolePatch, caller: Caller): 
   if (name !== undefined && name !== before.name) demandFreeName(tx, name, before.id)
   tx.update(roles).set({ name, description, updatedAt: caller.actor.at }).where(eq(roles.id, before.id)).run()
   if (grants) writeGrants(tx, before.id, grants)
+  const voidedLinks = grants && !isSame(grants, before.grants) ? voidLinks(tx, { roleId: before.id }) : 0
   append(tx, caller.actor, 'role_updated', {
     target: before.id,
     details: {
       changed: Object.keys(patch),
       ...(grants && { from: Object.fromEntries(before.grants), to: Object.fromEntries(grants) }),
+      ...(voidedLinks > 0 && { voidedLinks }),
     },
   })
   notice(tx, 'people')
@@ -108,6 +112,8 @@ export const deleteRole = (tx: Tx, id: string, caller: Caller): void => {
   append(tx, caller.actor, 'role_deleted', { target: role.id, details: { name: role.name, slug: role.slug } })
   notice(tx, 'people')
 }
+
+const isSame = (some: Grants, others: Grants): boolean => isSubset(some, others) && isSubset(others, some)
 
 const customRole = (tx: Tx, id: string, caller: Caller): Role => {
   const role = getRole(tx, id)

@@ -70,7 +70,7 @@ export const rotateSession = (
   tx: Tx,
   random: Random,
   id: string,
-  change: Partial<Pick<SessionRow, 'isComplete' | 'confirmedUntil' | 'method'>>,
+  change: Partial<Pick<SessionRow, 'isComplete' | 'confirmedUntil' | 'expiresAt' | 'method'>>,
 ): string => {
   const token = random.token(TOKEN_BYTES)
   tx.update(sessions)

@@ -4,6 +4,7 @@ import { eq } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
+import { AppError } from '../errors.ts'
 
 /** Of the first, local password account, and nobody's after it was renamed (spec §2). */
 export const RESERVED_USERNAME = 'admin'
@@ -38,4 +39,11 @@ export const usernameFrom = (db: Db, subject: string): string => {
     const name = n === 1 ? base : `${base}-${n}`
     if (name !== RESERVED_USERNAME && !isTaken(db, name)) return name
   }
+}
+
+/** Throws `validation_error` for the reserved name, `username_taken`. */
+export const demandFreeUsername = (db: Db, username: string): void => {
+  if (username === RESERVED_USERNAME)
+    throw new AppError('validation_error', { param: 'username', details: { fields: { username: ['is reserved'] } } })
+  if (isTaken(db, username)) throw new AppError('username_taken', { param: 'username' })
 }

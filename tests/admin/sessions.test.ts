@@ -117,9 +117,29 @@ describe('sessions of others', () => {
     const route = method === 'GET' ? `GET ${of}` : `DELETE ${of}/${theirs?.id}`
     for (const role of ['operator', 'viewer'])
       expect(await problem(await crowd.as(role).ask(route))).toEqual([403, 'permission_required'])
-    expect(await problem(await crowd.as('admin', { isConfirmed: false }).ask(route))).toEqual([403, 'step_up_required'])
     expect(await problem(await crowd.browser(REMOTE).ask(route))).toEqual([401, 'authentication_required'])
     expect(await listed(anna)).toHaveLength(1)
+  })
+
+  test('are looked at without a confirmation, and ended with one', async () => {
+    const { crowd, anna, of } = setUp()
+    const admin = crowd.as('admin', { isConfirmed: false })
+    const [theirs] = await listed(admin, of)
+    expect(await problem(await admin.ask(`DELETE ${of}/${theirs?.id}`))).toEqual([403, 'step_up_required'])
+    expect(await listed(anna)).toHaveLength(1)
+  })
+
+  test('are on the page of who manages people, each with its end, which leads back there', async () => {
+    const { crowd, anna, of } = setUp()
+    const [theirs] = await listed(anna)
+    const route = `${of}/${theirs?.id}`
+    crowd.addRole('helpdesk', { 'users:manage': 'all', 'dashboard:read': 'all' })
+    const headers = { accept: 'text/html' }
+    const page = async (role: string) => (await crowd.as(role).ask('GET /settings/access', { headers })).text()
+    expect(await page('admin')).toContain(`hx-delete="${route}"`)
+    expect(await page('helpdesk')).not.toContain('/sessions/ses_')
+    const ended = await crowd.as('admin').ask(`DELETE ${route}`, { headers })
+    expect([ended.status, ended.headers.get('location')]).toEqual([303, '/settings/access?done=session_ended'])
   })
 
   test('who holds less ends none of who holds more', async () => {

@@ -233,10 +233,9 @@ describe('a proxy that announces people', () => {
     await boss.page.goto(`${url}/settings/access`)
     expect(await textsOf(boss.page.locator('.person .account-title strong'))).toEqual(['boss.example.test'])
     expect(await boss.page.locator('#providers').count()).toBe(1)
-    const { setUp, refuse } = { setUp: '/api/dashboard-auth/password/setup', refuse: { unknownIdentityRoleId: null } }
-    await asProxy(url, 'boss@example.test', 'POST', setUp, { password: PASSWORD })
+    await setUpAsProxy(url, 'boss@example.test')
     const cookie = await passwordCookie(url)
-    await send(url, 'PATCH', '/api/auth-providers/idp_trusted_header', refuse, cookie)
+    await send(url, 'PATCH', '/api/auth-providers/idp_trusted_header', { unknownIdentityRoleId: null }, cookie)
 
     await using visit = await browser.visit(`${url}/health/live`)
     await visit.page.setExtraHTTPHeaders({ 'remote-user': 'New.Person@example.test' })
@@ -298,17 +297,22 @@ const acceptInvite = async (own: Owned, username: string, roleId: string): Promi
   await send(own.url, 'POST', '/api/dashboard-auth/invite/accept', { token, password: OTHER_PASSWORD })
 }
 
-const asProxy = async (
-  url: string,
-  subject: string,
-  method: string,
-  path: string,
-  body: unknown,
-): Promise<Response> => {
+/** The fallback password, set by somebody the proxy announces, who confirms with a second factor made for it. */
+const setUpAsProxy = async (url: string, subject: string): Promise<void> => {
   const headers = { 'content-type': 'application/json', accept: 'application/json', 'remote-user': subject }
-  const response = await fetch(url + path, { method, headers, body: JSON.stringify(body) })
-  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
-  return response
+  const post = async (path: string, body: unknown, cookie = ''): Promise<Response> => {
+    const response = await fetch(`${url}/api/dashboard-auth/${path}`, {
+      method: 'POST',
+      headers: { ...headers, cookie },
+      body: JSON.stringify(body),
+    })
+    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
+    return response
+  }
+  const { secret } = (await (await post('totp/setup/start', {})).json()) as { secret: string } // as: the API's document
+  await post('totp/setup/confirm', { secret, code: codeFor(secret) })
+  const confirmed = await post('step-up', { code: codeFor(secret, 1) })
+  await post('password/setup', { password: PASSWORD }, confirmed.headers.getSetCookie()[0]?.split(';')[0])
 }
 
 const passwordCookie = async (url: string): Promise<string> => {

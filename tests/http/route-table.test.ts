@@ -38,7 +38,7 @@ test('the printed table says what a reviewer has to see', () => {
   const sometimes = { permission: 'security:write', when: 'a lock changes' } as const
   routes.put('/api/settings', writes({ audit: 'settings_updated', sometimes }), (c) => c.text(''))
   expect(formatRoutes(routeTable(routes)).split('\n')).toEqual([
-    'METHOD  PATH           ACCESS  PERMISSION                       STEP-UP  CAPABILITY  AUDIT',
-    'PUT     /api/settings  writes  security:write (a lock changes)  then     -           settings_updated',
+    'METHOD  PATH           ACCESS  PERMISSION                               STEP-UP  CAPABILITY  AUDIT',
+    'PUT     /api/settings  writes  security:write instead (a lock changes)  then     -           settings_updated',
   ])
 })

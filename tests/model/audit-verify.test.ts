@@ -85,6 +85,14 @@ describe('a chain nobody touched', () => {
 describe('a chain somebody touched', () => {
   beforeEach(() => write(6))
 
+  test('an emptied log without its kept end is not a new one, nor is what is written after', () => {
+    tamper((tx) => tx.delete(auditLogs).run())
+    tamper((tx) => tx.delete(facts).where(eq(facts.name, 'audit_head')).run())
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(null))
+    write(2)
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(7))
+  })
+
   test.each([
     ['when', { at: START }],
     ['what', { event: 'logout' }],

@@ -234,3 +234,62 @@ describe('§8 Limits: tries of invite links', () => {
     ])
   })
 })
+
+describe('§5 Delegation 1: a link gives what its author may give, and what it was given out for', () => {
+  const DEAD: [number, string] = [404, 'invite_not_found']
+  const MANAGER = { 'users:manage': 'all', 'dashboard:read': 'all', 'accounts:read': 'all' } as const
+
+  test('another role ends the link, and sending it again makes one for the new role', async () => {
+    const { admin, browser, token, id, accept, audit } = await withLink()
+    expect((await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'admin' } })).status).toBe(200)
+    expect(await problem(await browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${token}`))).toEqual(DEAD)
+    expect(await problem(await accept())).toEqual(DEAD)
+    expect(audit().at(-1)).toMatchObject({ event: 'user_role_changed', details: { voidedLinks: 1 } })
+    const resent = (await (await admin.ask(`POST /api/dashboard-users/${id}/invite`)).json()) as { token: string } // as: asserted next
+    const session = await accept({ token: resent.token })
+    expect(await session.json()).toMatchObject({ user: { role: { slug: 'admin' } } })
+  })
+
+  test('so do other grants of its role, and a rename of the role does not', async () => {
+    const { admin, addRole, accept, ...world } = await withLink()
+    const small = addRole('small', { 'dashboard:read': 'all', 'accounts:read': 'all' })
+    const invite = async (username: string) => {
+      const response = await admin.ask('POST /api/dashboard-users', { json: { username, role: small } })
+      return ((await response.json()) as { invite: { token: string } }).invite.token // as: accepted below
+    }
+    const [one, other] = [await invite('berta'), await invite('carla')]
+    const edit = (json: object) => admin.ask(`PATCH /api/dashboard-roles/${small}`, { json })
+    const same = [{ permission: 'dashboard:read' }, { permission: 'accounts:read' }]
+    expect((await edit({ name: 'Little', grants: same })).status).toBe(200)
+    expect((await accept({ token: one })).status).toBe(200)
+    expect((await edit({ grants: [...same, { permission: 'ops:write' }] })).status).toBe(200)
+    expect(await problem(await accept({ token: other }, world.browser('192.0.2.8')))).toEqual(DEAD)
+    expect((await accept({}, world.browser('192.0.2.9'))).status).toBe(200)
+  })
+
+  test.each([
+    ['is disabled', "UPDATE users SET status = 'disabled' WHERE username = 'author'"],
+    ['is gone', "DELETE FROM users WHERE username = 'author'"],
+    ['manages people no more', "UPDATE users SET role_id = 'role_viewer' WHERE username = 'author'"],
+    ['holds less than the role', "UPDATE role_grants SET permission = 'ops:write' WHERE permission = 'accounts:read'"],
+  ])('an author who %s leaves links that open nothing', async (_, statement) => {
+    const { app, as, addRole, browser } = open()
+    addRole('manager', MANAGER)
+    const author = as('manager', { username: 'author' })
+    const made = await author.ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } })
+    const { invite } = (await made.json()) as { invite: { token: string } } // as: asserted by what follows
+    const look = () => browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${invite.token}`)
+    expect((await look()).status).toBe(200)
+    app.sqlite.run(statement)
+    expect(await problem(await look())).toEqual(DEAD)
+    const json = { token: invite.token, password: 'my own password' }
+    expect(await problem(await browser(REMOTE).ask(ACCEPT, { json }))).toEqual(DEAD)
+  })
+
+  test('an author who is disabled while the new password is hashed, too', async () => {
+    const { app, accept } = await withLink()
+    const taken = accept()
+    app.sqlite.run("UPDATE users SET status = 'disabled' WHERE username = 'boss'")
+    expect(await problem(await taken)).toEqual(DEAD)
+  })
+})

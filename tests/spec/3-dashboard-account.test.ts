@@ -300,6 +300,19 @@ describe('§3 Dashboard account row 9: the keys are restored', () => {
   })
 })
 
+describe('§3 Dashboard account row 9: a key that got another owner meanwhile', () => {
+  test('did not go down with this one, and stays off', async () => {
+    const { admin, id, good, key, add } = await withKeys()
+    const other = add({ username: 'berta' }).row.id
+    await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
+    const given = await admin.ask(`PATCH /api/api-keys/${good.id}`, { json: { ownerUserId: other } })
+    expect(await given.json()).toMatchObject({ isActive: false, deactivatedReason: 'manual' })
+    const restored = await admin.ask(`POST /api/dashboard-users/${other}/reactivate-keys`)
+    expect(await restored.json()).toEqual({ reactivated: 0 })
+    expect(await key(good)).toMatchObject({ isActive: false, ownerUserId: other })
+  })
+})
+
 describe('§3 Dashboard account row 10: an account is enabled', () => {
   test.each(HOWS)('its keys stay off until they are restored (%s)', async (how) => {
     const { admin, id, good, models } = await withKeys()

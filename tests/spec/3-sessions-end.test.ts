@@ -125,3 +125,46 @@ describe('§4 guest/logout-all: every guest has to come in anew', () => {
     }
   })
 })
+
+describe('§3 Dashboard account: a session that ends while its request is still being sent', () => {
+  const slowly = () => {
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+    const writer = writable.getWriter()
+    const finish = (text: string) => {
+      void writer.write(new TextEncoder().encode(text))
+      void writer.close()
+    }
+    return { body: readable as unknown as string, finish } // as: a request takes both
+  }
+
+  test.each([
+    ['with step-up', 'POST /api/dashboard-auth/guest/password', '{"password":"for all guests"}'],
+    ['with the write check', 'PATCH /api/settings', '{"capacityWaitSeconds":9}'],
+    ['of keys', 'POST /api/api-keys', '{"name":"mine"}'],
+    ['of people', 'POST /api/dashboard-users', '{"username":"x","role":"viewer"}'],
+  ])('finishes no change %s', async (_, route, text) => {
+    const { app, as, audit } = open()
+    const [anna, berta] = [as('admin', { username: 'anna' }), as('admin')]
+    const { body, finish } = slowly()
+    const slow = anna.ask(route, { body, headers: { 'content-type': 'application/json' } })
+    await app.clock.advance(0)
+    const off = await berta.ask(`PATCH /api/dashboard-users/${anna.person.row.id}`, { json: { status: 'disabled' } })
+    expect(off.status).toBe(200)
+    const rows = audit().length
+    finish(text)
+    expect(await problem(await slow)).toEqual([401, 'authentication_required'])
+    expect(audit().length).toBe(rows)
+  })
+
+  test('nor an upload of accounts', async () => {
+    const { app, as } = open()
+    const [anna, berta] = [as('operator'), as('admin')]
+    const { body, finish } = slowly()
+    const headers = { 'content-type': 'multipart/form-data; boundary=x' }
+    const slow = anna.ask('POST /api/accounts/import', { body, headers })
+    await app.clock.advance(0)
+    await berta.ask(`PATCH /api/dashboard-users/${anna.person.row.id}`, { json: { role: 'viewer' } })
+    finish('--x\r\ncontent-disposition: form-data; name="auth_json"; filename="a"\r\n\r\n{}\r\n--x--\r\n')
+    expect(await problem(await slow)).toEqual([401, 'authentication_required'])
+  })
+})

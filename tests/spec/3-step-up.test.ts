@@ -110,6 +110,25 @@ describe('§5 Step-up confirmation 3: methods', () => {
     expect(await problem(withoutHeader)).toEqual([401, 'proxy_auth_required'])
   })
 
+  test('there a second confirmation holds for five minutes, too', async () => {
+    const { app, add, browser, code } = open(PROXY)
+    const { row } = add({ username: 'anna', role: 'admin', hasPassword: false, hasTotp: true })
+    app.sqlite.run(
+      "INSERT INTO identities (id, user_id, provider, subject, created_at) VALUES ('i', ?, 'trusted_header', 'anna', 1)",
+      [row.id],
+    )
+    const here = browser('10.0.0.1')
+    const headers = { 'remote-user': 'anna', 'x-forwarded-for': '192.0.2.7' }
+    const confirm = async () => (await here.ask(STEP_UP, { json: { code: code() }, headers })).status
+    expect(await confirm()).toBe(200)
+    await app.clock.advance('4m')
+    expect(await confirm()).toBe(200)
+    await app.clock.advance(299_999)
+    expect((await here.ask(sensitive, { ...entry(1), headers })).status).toBe(200)
+    await app.clock.advance(1)
+    expect(await problem(await here.ask(sensitive, { ...entry(2), headers }))).toEqual([403, 'step_up_required'])
+  })
+
   test('an account with nothing to confirm with is told so', async () => {
     const { unconfirmed } = open()
     const anna = unconfirmed({ hasPassword: false, method: 'invite' })

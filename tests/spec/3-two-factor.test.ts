@@ -305,3 +305,29 @@ describe('§5 Signing in 6: whom a requirement binds', () => {
     expect((await anna.ask('PATCH /api/settings', { json: { totpRequiredForAdminRole: false } })).status).toBe(200)
   })
 })
+
+describe('§5 Signing in 6: a second factor that is set up while a password is looked at', () => {
+  const confirmation = () => ({ secret: TOTP_SECRET, code: codeAt(Date.UTC(2026, 0, 1)) })
+  const SET_UP = 'POST /api/dashboard-auth/totp/setup/confirm'
+
+  test('a sign-in that began without it does not come in without it', async () => {
+    const { add, signInAs, browser } = people(testApp({ accounts: 0 }))
+    const anna = add({ username: 'anna', role: 'admin' })
+    const [own, other] = [signInAs(anna), browser(REMOTE)]
+    const login = other.ask('POST /api/dashboard-auth/password/login', {
+      json: { username: 'anna', password: PASSWORD },
+    })
+    expect((await own.ask(SET_UP, { json: confirmation() })).status).toBe(200)
+    expect(await problem(await login)).toEqual([401, 'invalid_credentials'])
+    expect(await other.session()).toMatchObject({ authenticated: false })
+  })
+
+  test('nor does a confirmation count that was given without it', async () => {
+    const { signInAs, add } = people(testApp({ accounts: 0 }))
+    const anna = signInAs(add({ username: 'anna', role: 'admin' }), { isConfirmed: false })
+    const confirmed = anna.ask('POST /api/dashboard-auth/step-up', { json: { password: PASSWORD } })
+    expect((await anna.ask(SET_UP, { json: confirmation() })).status).toBe(200)
+    expect(await problem(await confirmed)).toEqual([401, 'invalid_credentials'])
+    expect(await anna.session()).toMatchObject({ stepUp: null })
+  })
+})

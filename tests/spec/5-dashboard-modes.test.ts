@@ -1,7 +1,10 @@
 /** Spec §5, dashboard auth modes, and coming in as a guest. */
 import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { identities } from '../../db/schema/people.ts'
+import { warnOfOpenDashboard } from '../../src/auth/bootstrap.ts'
 import { testApp } from '../support/app.ts'
-import { HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
+import { HOWS, PASSWORD, people, problem, REMOTE, TOTP_SECRET } from '../support/people.ts'
 
 const AUTH = '/api/dashboard-auth'
 const PROXY = {
@@ -68,6 +71,42 @@ describe('§5 mode disabled', () => {
     expect(await problem(answer)).toEqual([400, 'password_management_disabled'])
   })
 
+  const under = async (host: string, environment = {}) => {
+    const { browser } = open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled', ...environment } })
+    const headers = { host, origin: `http://${host}`, 'sec-fetch-site': 'same-origin' }
+    const answer = await browser(REMOTE).ask('POST /api/firewall/ips', { json: { ipAddress: '192.0.2.0/24' }, headers })
+    return problem(answer)
+  }
+
+  test.each(['localhost:2455', '127.0.0.1:2455', '[::1]:2455', '192.0.2.1', 'sluice:2455'])(
+    'a page under %s is ours',
+    async (host) => {
+      expect(await under(host)).toEqual([200, null])
+    },
+  )
+
+  test.each(['evil.example', 'evil.example:2455', 'localhost.evil.example', 'evil.', '127.0.0.1.evil.example'])(
+    'a name that anybody can let lead here is refused: %s',
+    async (host) => {
+      expect(await under(host)).toEqual([400, 'bad_host'])
+    },
+  )
+
+  test('unless it is the configured one', async () => {
+    const environment = { CODEX_LB_PUBLIC_URL: 'https://sluice.example' }
+    expect(await under('sluice.example', environment)).toEqual([200, null])
+    expect(await under('evil.example', environment)).toEqual([400, 'bad_host'])
+  })
+
+  test('each start says that everybody is', () => {
+    const { app } = house()
+    warnOfOpenDashboard(app.bindings)
+    expect(app.lines.join()).toContain('authentication is off')
+    const other = open()
+    warnOfOpenDashboard(other.app.bindings)
+    expect(other.app.lines.join()).not.toContain('authentication is off')
+  })
+
   test('what is one person’s own needs a person', async () => {
     for (const route of [`GET ${AUTH}/me`, `POST ${AUTH}/step-up`, `POST ${AUTH}/logout-all`])
       expect(
@@ -98,7 +137,12 @@ describe('§5 mode trusted_header', () => {
   test('an account that holds users:manage makes the local account, and stays who it is', async () => {
     const house = open({ environment: PROXY })
     const anna = proxied(house, 'anna')
-    expect((await anna.ask(`POST ${AUTH}/password/setup`, { password: 'break glass' })).status).toBe(200)
+    const setUp = async () => problem(await anna.ask(`POST ${AUTH}/password/setup`, { password: 'break glass' }))
+    expect(await setUp()).toEqual([403, 'step_up_unavailable'])
+    await anna.ask(`POST ${AUTH}/totp/setup/confirm`, { secret: TOTP_SECRET, code: house.code() })
+    expect(await setUp()).toEqual([403, 'step_up_required'])
+    expect((await anna.ask(`POST ${AUTH}/step-up`, { code: house.code(1) })).status).toBe(200)
+    expect(await setUp()).toEqual([200, null])
     expect(await anna.session()).toMatchObject({ authMethod: 'trusted_header', user: { username: 'anna' } })
     const alone = proxied(house)
     const login = await alone.ask(`POST ${AUTH}/password/login`, { username: 'admin', password: 'break glass' })
@@ -118,6 +162,64 @@ describe('§5 mode trusted_header', () => {
     const manager = house.addRole('manager', { 'users:manage': 'all' })
     house.app.sqlite.run('UPDATE users SET role_id = ?', [manager])
     expect(await setUp('anna')).toEqual([403, 'insufficient_delegation'])
+  })
+
+  /** Anna, announced by the proxy, who also has a password here. */
+  const annaWithPassword = (hasTotp: boolean) => {
+    const house = open({ environment: PROXY })
+    const { row } = house.add({ username: 'anna', role: 'admin', hasTotp })
+    const identity = { id: 'idn_1', provider: 'trusted_header', subject: 'anna' } as const
+    commit(house.app.db, (tx) => {
+      tx.insert(identities)
+        .values({ ...identity, userId: row.id, createdAt: 1 })
+        .run()
+    })
+    const { browser, ask } = proxied(house, 'anna')
+    const show = async (route: string, body?: Record<string, string>) => {
+      const form = body && { body: new URLSearchParams(body).toString() }
+      const type = body && { 'content-type': 'application/x-www-form-urlencoded' }
+      const from = { referer: 'http://localhost:2455/me/two-factor', 'sec-fetch-site': 'same-origin' }
+      const headers = { ...VIA, 'remote-user': 'anna', accept: 'text/html', ...type, ...from }
+      const response = await browser.ask(route, { ...form, headers })
+      return response.headers.get('location') ?? response.status
+    }
+    return { house, ask, show }
+  }
+
+  test('somebody announced who has a password and a second factor here signs in with both, and manages them', async () => {
+    const { house, ask, show } = annaWithPassword(true)
+    expect(await show('GET /login?return=%2Fme')).toBe(200)
+    const login = `POST ${AUTH}/password/login?return=%2Fme`
+    expect(await show(login, { username: 'anna', password: PASSWORD })).toBe('/totp?return=%2Fme')
+    expect(await show('GET /login?return=%2Fme')).toBe('/totp?return=%2Fme')
+    expect(await show('GET /totp?return=%2Fme')).toBe(200)
+    expect(await (await ask(`POST ${AUTH}/totp/verify`, { code: house.code() })).json()).toMatchObject({
+      passwordSessionActive: true,
+    })
+    expect(await show('GET /login?return=%2Fme')).toBe('/me')
+    const change = { currentPassword: PASSWORD, newPassword: 'another password' }
+    expect((await ask(`POST ${AUTH}/password/change`, change)).status).toBe(200)
+  })
+
+  test('half a sign-in of somebody else is not completed by a code of who is announced', async () => {
+    const { house, ask } = annaWithPassword(true)
+    house.add({ username: 'berta', hasTotp: true })
+    expect((await ask(`POST ${AUTH}/password/login`, { username: 'berta', password: PASSWORD })).status).toBe(200)
+    const after = await ask(`POST ${AUTH}/totp/verify`, { code: house.code() })
+    expect(await after.json()).toMatchObject({ passwordSessionActive: false, user: { username: 'anna' } })
+  })
+
+  test('somebody announced who is held at the enrollment gate gets past it', async () => {
+    const { house, show } = annaWithPassword(false)
+    house.app.change({ totpRequiredOnLogin: true })
+    expect(await show('GET /dashboard')).toBe('/me/two-factor')
+    const enroll = async () => show(`POST ${AUTH}/totp/setup/confirm`, { secret: TOTP_SECRET, code: house.code() })
+    expect(await enroll()).toBe('/login?return=%2Fme%2Ftwo-factor')
+    expect(await show('GET /login?return=%2Fme%2Ftwo-factor')).toBe(200)
+    const login = `POST ${AUTH}/password/login?return=%2Fme%2Ftwo-factor`
+    expect(await show(login, { username: 'anna', password: PASSWORD })).toBe('/me/two-factor')
+    expect(await enroll()).toBe('/dashboard')
+    expect(await show('GET /dashboard')).toBe(200)
   })
 
   test('a password is managed by those who gave it, not by the header alone', async () => {

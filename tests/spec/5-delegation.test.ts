@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { countActiveAdmins } from '../../src/model/people.ts'
 import { PERMISSIONS } from '../../src/model/permissions.ts'
 import { testApp } from '../support/app.ts'
-import { doneStatus, HOWS, PASSWORD, people, problem } from '../support/people.ts'
+import { doneStatus, HOWS, PASSWORD, people, problem, TOTP_SECRET } from '../support/people.ts'
 
 const open = () => {
   const app = testApp({ accounts: 0 })
@@ -56,13 +56,17 @@ describe('§5 Delegation 1: a role is given or touched only by those who hold as
         CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
       },
     })
-    const { addRole, browser } = people(app)
+    const { addRole, browser, code } = people(app)
     addRole('everything', EVERYTHING)
+    const nearly = browser()
     const announced = { headers: { 'remote-user': 'nearly' } }
     await browser().ask('GET /api/settings', announced)
     app.sqlite.run("UPDATE users SET role_id = (SELECT id FROM roles WHERE slug = 'everything')")
     const json = { password: PASSWORD }
-    const setUp = () => browser().ask('POST /api/dashboard-auth/password/setup', { json, ...announced })
+    const setUp = () => nearly.ask('POST /api/dashboard-auth/password/setup', { json, ...announced })
+    const enroll = { secret: TOTP_SECRET, code: code() }
+    await nearly.ask('POST /api/dashboard-auth/totp/setup/confirm', { json: enroll, ...announced })
+    await nearly.ask('POST /api/dashboard-auth/step-up', { json: { code: code(1) }, ...announced })
     expect(await problem(await setUp())).toEqual(FORBIDDEN)
     app.sqlite.run("UPDATE users SET role_id = 'role_admin'")
     expect((await setUp()).status).toBe(200)

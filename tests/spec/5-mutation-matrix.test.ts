@@ -6,17 +6,28 @@ import { type RouteRow, routeTable } from '../../src/http/route-table.ts'
 import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../../src/model/permissions.ts'
 import { dump } from '../support/dump.ts'
 import { HOWS, type How, problem } from '../support/people.ts'
-import { type Asker, buildWorld, CUSTOM, MUTATIONS, type Mutation, type World } from './mutations.ts'
+import {
+  type Asker,
+  buildWorld,
+  CUSTOM,
+  type Kind,
+  MUTATIONS,
+  type Mutation,
+  type World,
+  type WorldKind,
+} from './mutations.ts'
 
 const ROUTES = routeTable(app).filter(({ method, path }) => method !== 'GET' && path.startsWith('/api/'))
 const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`
 
 interface Caller {
-  kind: 'nobody' | 'guest' | 'account'
+  kind: Kind
   grants: Grants
   isConfirmed?: boolean
   hasKey?: boolean
   enter: (world: World) => Asker
+  /** Another world than everybody else's. */
+  lives?: WorldKind
   headers?: (world: World) => Record<string, string>
   /** Refused before anybody asks who it is. */
   refusal?: Refusal
@@ -48,6 +59,20 @@ const CALLERS: Record<string, Caller> = {
     grants: new Map(Object.entries(CUSTOM.greeter) as [Permission, 'all'][]), // as: the keys are its own
     enter: ({ as }) => as('greeter'),
   },
+  'somebody whom the proxy announces': {
+    ...ADMIN,
+    kind: 'proxied',
+    lives: 'proxied',
+    enter: ({ announced }) => announced(),
+    headers: () => ({ 'remote-user': 'anna' }),
+  },
+  'an Admin at the enrollment gate': {
+    ...ADMIN,
+    kind: 'held',
+    lives: 'strict',
+    enter: ({ as }) => as('admin', true, { hasTotp: false }),
+  },
+  'an Admin whose code is still to come': { ...ADMIN, kind: 'half', enter: ({ half }) => half() },
   'an API key': { ...NOBODY, hasKey: true, headers: ({ key }) => ({ authorization: `Bearer ${key.key}` }) },
   'another site': misled({ 'sec-fetch-site': 'cross-site' }),
   'a neighbour site': misled({ 'sec-fetch-site': 'same-site' }),
@@ -88,17 +113,34 @@ const expected = (route: RouteRow, mutation: Mutation, caller: Caller): Refusal 
   // A page cannot attach a key, so routes that take nothing else are not asked where the request comes from (spec §5).
   if (refusal && (!needs.key || refusal[1] === 'bad_host')) return refusal
   if (needs.key) return hasKey ? [404, 'not_found'] : [401, 'invalid_api_key']
+  if (kind === 'half' && (needs.somebody || needs.stranger)) return halfway(mutation, needs)
+  if (kind === 'held' && needs.somebody) return mutation.held === undefined ? GATE : mutation.held
+  if (kind === 'proxied' && mutation.proxied) return mutation.proxied
   if (needs.somebody && kind === 'nobody') return [401, 'authentication_required']
   if (needs.write && !mayWrite(grants)) return [403, 'read_only_access']
   if (needs.permission && !holds(grants, needs.permission)) return [403, 'permission_required']
-  if (needs.account && kind !== 'account') return [401, 'user_account_required']
+  if (needs.account && (kind === 'nobody' || kind === 'guest')) return [401, 'user_account_required']
   if (needs.confirmation && !isConfirmed) return [403, 'step_up_required']
-  if (needs.stranger && kind === 'account') return [409, 'already_signed_in']
+  if (needs.stranger && kind !== 'nobody' && kind !== 'guest') return [409, 'already_signed_in']
   return mutation.ends ?? null
 }
 
+const GATE: Refusal = [403, 'totp_enrollment_required']
+const HALFWAY: Refusal = [401, 'totp_required']
+
+/** Signed in by half is signed in nowhere, and too much to come in as somebody else. */
+const halfway = ({ half }: Mutation, { stranger }: { stranger?: boolean }): Refusal | null => {
+  if (half !== undefined) return half
+  return stranger ? [409, 'already_signed_in'] : HALFWAY
+}
+
 /** Where a browser without script is led instead of being shown the refusal. */
-const PLACES: Record<string, string> = { authentication_required: '/login', step_up_required: '/confirm' }
+const PLACES: Record<string, string> = {
+  authentication_required: '/login',
+  step_up_required: '/confirm',
+  totp_required: '/totp',
+  totp_enrollment_required: '/me/two-factor',
+}
 
 const outcomeOf = async (response: Response, how: How): Promise<Refusal | null> => {
   const to = new URL(response.headers.get('location') ?? '/', SELF)
@@ -155,13 +197,14 @@ describe('§5 every mutation, by everybody', () => {
       let world = buildWorld(mutation)
       for (const [who, caller] of Object.entries(CALLERS)) {
         const wanted = expected(route, mutation, caller)
-        const asker = caller.enter(world)
-        const before = dump(world.app.sqlite)
-        const response = await send(world, asker, route, mutation, { caller, how })
-        const after = dump(world.app.sqlite)
+        const here = caller.lives ? buildWorld(mutation, caller.lives) : world
+        const asker = caller.enter(here)
+        const before = dump(here.app.sqlite)
+        const response = await send(here, asker, route, mutation, { caller, how })
+        const after = dump(here.app.sqlite)
         expect([who, await outcomeOf(response, how)]).toEqual([who, shownAs(wanted, how)])
-        if (wanted === null) expectRecorded(world, asker, route, before)
-        else if (mutation.isWrongSecret && wanted === mutation.ends) expectOnlyRecorded(before, after)
+        if (wanted === null) expectRecorded(route, mutation, { who, kind: caller.kind, asker, before, after })
+        else if (isWrittenDown(mutation, wanted)) expectOnlyRecorded(before, after)
         else expect([who, after]).toEqual([who, before])
         if (wanted === null || wanted === mutation.ends) world = buildWorld(mutation)
       }
@@ -171,14 +214,29 @@ describe('§5 every mutation, by everybody', () => {
 
 type Dump = ReturnType<typeof dump>
 
-/** Who passed a gate that wants a right has signed what they did. */
-const expectRecorded = ({ app: { sqlite } }: World, { browser }: Asker, route: RouteRow, before: Dump): void => {
-  const rule = route.access[0]
-  if (rule?.access !== 'permission' && rule?.access !== 'writes') return
-  const added = dump(sqlite).audit_logs?.slice(before.audit_logs?.length) ?? []
-  const doer = 'person' in browser ? (browser.person as { row: { id: string } }).row.id : null // as: those who pass have an account
-  expect([nameOf(route), ...new Set(added.map(({ actor }) => actor))]).toEqual([nameOf(route), doer])
+interface Made {
+  who: string
+  kind: Kind
+  asker: Asker
+  before: Dump
+  after: Dump
 }
+
+/** One row of the event that the table names, and who passed a gate that wants a right has signed it. */
+const expectRecorded = (route: RouteRow, { events }: Mutation, { who, kind, asker, before, after }: Made): void => {
+  const rule = route.access[0]
+  const audit = rule !== undefined && 'audit' in rule ? rule.audit : undefined
+  const added = after.audit_logs?.slice(before.audit_logs?.length) ?? []
+  const recorded = added.map(({ event }) => event)
+  expect([who, recorded]).toEqual([who, events ? [...events(asker, kind)] : audit === undefined ? [] : [audit]])
+  if (rule?.access !== 'permission' && rule?.access !== 'writes') return
+  const { browser } = asker
+  const doer = 'person' in browser ? (browser.person as { row: { id: string } }).row.id : null // as: those who pass have an account
+  expect([who, ...added.map(({ actor }) => actor)]).toEqual([who, ...added.map(() => doer)])
+}
+
+const isWrittenDown = ({ isWrongSecret, ends }: Mutation, wanted: Refusal): boolean =>
+  (isWrongSecret === true && wanted === ends) || wanted[1] === 'invalid_totp_code'
 
 const expectOnlyRecorded = (before: Dump, after: Dump): void => {
   const { audit_logs: recorded = [], facts: _, sqlite_sequence: __, ...rest } = after

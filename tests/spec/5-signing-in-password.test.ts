@@ -142,6 +142,17 @@ describe('§5 the first account', () => {
     })
   })
 
+  test('a key that went down with an owner who is gone does not come back with this one', async () => {
+    const { app, browser } = open()
+    const { row } = app.key()
+    app.sqlite.run("UPDATE api_keys SET is_active = 0, deactivated_reason = 'owner_disabled'")
+    await browser().ask(SETUP, { json: { password: NEW } })
+    const adopted = app.sqlite
+      .query('SELECT is_active AS isActive, deactivated_reason AS reason FROM api_keys WHERE id = ?')
+      .get(row.id)
+    expect(adopted).toEqual({ isActive: 0, reason: 'manual' })
+  })
+
   test('a browser on this machine with a foreign Host is not local', async () => {
     const { browser } = open()
     const refused = await browser().ask(SETUP, { json: { password: NEW }, headers: { host: 'evil.example' } })

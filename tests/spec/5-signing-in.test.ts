@@ -1,5 +1,8 @@
 /** Spec §5, signing in: names and passwords, what a wrong one tells, and how often one may be wrong. */
 import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { passkeys } from '../../db/schema/people.ts'
+import { rotateBootstrapToken } from '../../src/model/bootstrap-token.ts'
 import { testApp } from '../support/app.ts'
 import { HOWS, type How, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
 
@@ -134,6 +137,13 @@ describe('§5 Signing in 3: invalid_credentials', () => {
       { event: 'login_failed', actor: 'anonymous', address: REMOTE, target: null, severity: 'warning' },
     ])
     expect(JSON.stringify(audit())).not.toContain('hunter2')
+  })
+
+  test('as done by nobody known to the account it was tried on', async () => {
+    const { browser, audit, add } = open()
+    const { id } = add({ username: 'anna' }).row
+    await browser(REMOTE).ask(LOGIN, { json: { username: 'anna', password: 'wrong' } })
+    expect(audit()).toMatchObject([{ event: 'login_failed', actor: 'anonymous', target: id }])
   })
 
   test('an account that was disabled while its password was being checked is not signed in', async () => {
@@ -341,5 +351,65 @@ describe.each(HOWS)('§5 Signing in 8: a passwordless local install (%s)', (how)
     })
     const other = browser()
     expect(await problem(await other.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
+  })
+})
+
+describe('§5 Signing in 7, 8: who is the administrator without an account', () => {
+  test('nobody, once anybody has an active account, by whatever they sign in', async () => {
+    const { app, add, as, browser } = open()
+    const admin = add({ username: 'admin', role: 'admin' })
+    const eve = as('admin', { username: 'eve', hasPassword: false, method: 'passkey', hasTotp: true })
+    expect((await eve.ask(`DELETE /api/dashboard-users/${admin.row.id}`)).status).toBe(204)
+    const here = browser()
+    expect(await here.session()).toMatchObject({ authenticated: false, permissions: [], bootstrapRequired: true })
+    expect(await problem(await here.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
+    expect(await problem(await here.ask(SETUP, { json: { password: 'a long password' } }))).toEqual([
+      401,
+      'bootstrap_unavailable',
+    ])
+    const token = commit(app.db, (tx) =>
+      rotateBootstrapToken(tx, {
+        random: app.bindings.random,
+        actor: { id: 'system', method: null, address: null, at: app.clock.now() },
+      }),
+    )
+    const json = { password: 'a long password' }
+    expect(await problem(await here.ask(SETUP, { json }))).toEqual([401, 'bootstrap_required'])
+    expect((await here.ask(SETUP, { json: { ...json, bootstrapToken: token } })).status).toBe(200)
+  })
+
+  test('who has a passkey is not sent to the setup', async () => {
+    const { app, add, browser } = open()
+    const { row } = add({ username: 'eve', role: 'admin', hasPassword: false })
+    const page = async () => {
+      const response = await browser().ask('GET /login', { headers: { accept: 'text/html' } })
+      return response.headers.get('location') ?? response.status
+    }
+    expect(await page()).toBe('/setup')
+    const key = { id: 'pk_1', credentialId: 'x', name: 'x', publicKey: 'x', counter: 0, transports: [] }
+    commit(app.db, (tx) => {
+      tx.insert(passkeys)
+        .values({ ...key, userId: row.id, createdAt: 1 })
+        .run()
+    })
+    expect(await page()).toBe(200)
+  })
+
+  test('an account that is disabled and has a password keeps the install shut', async () => {
+    const { add, browser } = open()
+    add({ username: 'admin', role: 'admin', status: 'disabled' })
+    expect(await browser().session()).toMatchObject({ authenticated: false })
+  })
+
+  test('everybody on this machine, while nobody has an active account or a password', async () => {
+    const { add, browser } = open()
+    add({ username: 'anna', status: 'invited', hasPassword: false })
+    expect(await browser().session()).toMatchObject({ authMethod: 'local_bootstrap' })
+    expect(await problem(await browser().ask('GET /api/dashboard-users'))).toEqual([200, null])
+    const json = { username: 'berta', role: 'viewer' }
+    expect(await problem(await browser().ask('POST /api/dashboard-users', { json }))).toEqual([
+      409,
+      'admin_account_required',
+    ])
   })
 })

@@ -82,3 +82,23 @@ describe('§5 Step-up confirmation 2: within the last five minutes', () => {
     }
   })
 })
+
+describe('§2 Permissions: security:write changes the security settings', () => {
+  const guard = (isConfirmed: boolean) => {
+    const { addRole, as } = people(testApp({ accounts: 0 }))
+    addRole('guard', { 'dashboard:read': 'all', 'ops:write': 'all', 'security:write': 'all' })
+    const self = as('guard', { isConfirmed })
+    return async (json: object) => problem(await self.ask('PATCH /api/settings', { json }))
+  }
+
+  test('also for those who do not pass the write check, after a confirmation', async () => {
+    expect(await guard(true)({ guestAccessEnabled: true })).toEqual([200, null])
+    expect(await guard(false)({ guestAccessEnabled: true })).toEqual([403, 'step_up_required'])
+  })
+
+  test('and no others, alone or together; one that is posted as it is does not count', async () => {
+    expect(await guard(true)({ capacityWaitSeconds: 9 })).toEqual([403, 'read_only_access'])
+    expect(await guard(true)({ capacityWaitSeconds: 9, guestAccessEnabled: true })).toEqual([403, 'read_only_access'])
+    expect(await guard(true)({ capacityWaitSeconds: 5, guestAccessEnabled: true })).toEqual([200, null])
+  })
+})

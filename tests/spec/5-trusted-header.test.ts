@@ -213,6 +213,31 @@ describe('§5 Trusted-header 5: who is refused', () => {
     expect(audit().map(({ event }) => event)).toEqual(['provider_updated'])
   })
 
+  test('a guest is not let in past a refusal', async () => {
+    const { app, as, announced, setProvider } = open()
+    await setProvider({ unknownIdentityRoleId: null })
+    app.change({ guestAccessEnabled: true })
+    const password = { json: { password: 'all guests share' } }
+    expect((await as('admin').ask('POST /api/dashboard-auth/guest/password', password)).status).toBe(200)
+    const stranger = announced('stranger')
+    await stranger.ask('POST /api/dashboard-auth/guest/login', password)
+    expect(stranger.cookie).not.toBeNull()
+    expect(await problem(await stranger.ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
+  })
+
+  test('two headers at once, which arrive as one, even under a name that is known', async () => {
+    const { app, announced, names, audit } = open()
+    const { user } = await announced('anna').session()
+    app.sqlite.run(
+      "INSERT INTO identities (id, user_id, provider, subject, created_at) VALUES ('i', ?, 'trusted_header', 'mallory, anna', 1)",
+      [user?.id ?? ''],
+    )
+    const both = announced('Mallory, Anna')
+    expect(await problem(await both.ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
+    expect(names()).toEqual(['anna'])
+    expect(audit().at(-1)).toMatchObject({ event: 'login_failed', details: { subject: 'mallory, anna' } })
+  })
+
   test('each refusal is written down with the name and the reason', async () => {
     const { as, announced, setProvider, audit } = open()
     const berta = (await announced('berta').session()).user
@@ -227,7 +252,7 @@ describe('§5 Trusted-header 5: who is refused', () => {
         details: { method: 'trusted_header', reason: 'unknown_identity', subject: 'stranger' },
       },
       {
-        actor: berta?.id ?? '',
+        actor: 'anonymous',
         target: berta?.id ?? '',
         details: { method: 'trusted_header', reason: 'account_disabled', subject: 'berta' },
       },
@@ -311,6 +336,26 @@ describe('§2 Identity provider', () => {
     expect(audit().at(-1)).toMatchObject({ event: 'identity_linked', details: { via: 'email' } })
     expect(await problem(await announced('dora@example.com').ask(SETTINGS))).toEqual([401, 'account_disabled'])
     expect(names().toSorted()).toEqual(['anna', 'boss', 'dora'])
+  })
+
+  test('linkByEmail: an address that the account wrote itself links nobody, until an administrator enters it', async () => {
+    const { as, announced, setProvider } = open()
+    const eve = as('viewer', { username: 'eve' })
+    const claim = (email: string | null) => eve.ask('PATCH /api/dashboard-auth/me', { json: { email } })
+    expect((await claim('ceo@example.com')).status).toBe(200)
+    const admin = await setProvider({ linkByEmail: true, unknownIdentityRoleId: null })
+    expect(await problem(await announced('ceo@example.com').ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
+    const enter = (email: string) => admin.ask(`PATCH /api/dashboard-users/${eve.person.row.id}`, { json: { email } })
+    expect((await enter('eve@example.com')).status).toBe(200)
+    expect((await announced('eve@example.com').session()).user?.username).toBe('eve')
+  })
+
+  test('the form offers the role strangers get now, also to who could not give it', async () => {
+    const { as, addRole } = open()
+    addRole('guard', { 'security:write': 'all', 'users:manage': 'all' })
+    const page = await (await as('guard').ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
+    const [select = ''] = /<select name="unknownIdentityRoleId">.*?<\/select>/s.exec(page) ?? []
+    expect(select).toMatch(/<option value="role_admin" selected[^>]*>/)
   })
 
   test('idpMfaEnforced is recorded, and each change says what it was', async () => {

@@ -79,6 +79,23 @@ describe('§8 failed sign-in and step-up attempts: 8 per minute per client', () 
     expect((await browser('2001:db8::ffff').ask(LOGIN, wrong)).status).toBe(429)
     expect((await browser('2001:db8:0:1::1').ask(LOGIN, wrong)).status).toBe(401)
   })
+
+  test('behind proxies whose headers disagree it is the proxy, and not everybody who cannot be told', async () => {
+    const app = testApp({
+      accounts: 0,
+      environment: {
+        CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+        CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
+      },
+    })
+    const { add, browser } = people(app)
+    add({ role: 'admin' })
+    const headers = { 'x-forwarded-for': '192.0.2.9', forwarded: 'for=192.0.2.10' }
+    const status = async (peer: string) => (await browser(peer).ask(LOGIN, { ...wrong, headers })).status
+    for (let i = 0; i < 8; i++) expect(await status('10.0.0.1')).toBe(401)
+    expect(await status('10.0.0.1')).toBe(429)
+    expect(await status('10.0.0.2')).toBe(401)
+  })
 })
 
 describe('§8 step-up confirmation window: 5 minutes', () => {

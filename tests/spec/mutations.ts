@@ -1,23 +1,34 @@
 /** What the mutation matrix sends: to every route that changes something a body that would do it, and who may pass an open one. */
+import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
-import { invites, passkeys } from '../../db/schema/people.ts'
+import { identities, invites, passkeys, sessions } from '../../db/schema/people.ts'
 import { addEntry } from '../../src/model/firewall.ts'
 import { setGuestPassword } from '../../src/model/guest.ts'
 import { createSession, hashToken } from '../../src/model/sessions.ts'
 import { testApp } from '../support/app.ts'
-import { type Fields, PASSWORD, people, REMOTE, TOTP_SECRET } from '../support/people.ts'
+import { type Fields, PASSWORD, people, REMOTE, type SignedIn, type Somebody, TOTP_SECRET } from '../support/people.ts'
 
 const INVITE = 'i'.repeat(43)
 const ORIGIN = 'http://localhost:2455'
 const DAY_MS = 24 * 3_600_000
 
+export type Kind = 'nobody' | 'guest' | 'account' | 'half' | 'held' | 'proxied'
+
+/** `strict`: everybody with a password needs a second factor. */
+export type WorldKind = 'plain' | 'proxied' | 'strict'
+
+const BEHIND_PROXY = {
+  CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header',
+  CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+}
+
 export type World = ReturnType<typeof buildWorld>
 
 /** The house before each request that may change it: something of everything that can be changed. */
-export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}) => {
+export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}, kind: WorldKind = 'plain') => {
   const app = testApp({
-    settings: { guestAccessEnabled: true, apiKeyAuthEnabled: true },
-    environment: { CODEX_LB_PUBLIC_URL: ORIGIN },
+    settings: { guestAccessEnabled: true, apiKeyAuthEnabled: true, totpRequiredOnLogin: kind === 'strict' },
+    environment: { CODEX_LB_PUBLIC_URL: ORIGIN, ...(kind === 'proxied' && BEHIND_PROXY) },
   })
   const crowd = people(app)
   const { db, clock, bindings } = app
@@ -26,17 +37,24 @@ export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}) 
   const actor = { id: 'test', method: null, address: null, at: now }
   for (const [slug, grants] of Object.entries(CUSTOM)) crowd.addRole(slug, grants)
   const target = crowd.add({ role: 'plain', hasTotp: true }).row
+  const inviter = crowd.add({ username: 'inviter', role: 'admin' }).row
   const invited = crowd.add({ role: 'plain', status: 'invited', hasPassword: false }).row
   const targetSession = commit(db, (tx) => {
     setGuestPassword(tx, target.passwordHash ?? '', actor)
     for (const ip of [REMOTE, '127.0.0.1']) addEntry(tx, ip, actor)
     tx.insert(invites)
-      .values({ userId: invited.id, tokenHash: hashToken(INVITE), createdAt: now, expiresAt: now + DAY_MS })
+      .values({
+        userId: invited.id,
+        tokenHash: hashToken(INVITE),
+        createdBy: inviter.id,
+        createdAt: now,
+        expiresAt: now + DAY_MS,
+      })
       .run()
     return createSession(tx, random, { ...session(now), userId: target.id, method: 'password' }).row.id
   })
-  const as = (role: string, isConfirmed = true) => {
-    const self = crowd.as(role, { hasTotp, isConfirmed })
+  const as = (role: string, isConfirmed = true, how: SignedIn = {}) => {
+    const self = crowd.as(role, { hasTotp, isConfirmed, ...how })
     const userId = self.person.row.id
     const passkeyId = random.id('pk')
     const sessionId = commit(db, (tx) => {
@@ -50,11 +68,47 @@ export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}) 
   const guest = () => {
     const browser = crowd.browser(REMOTE)
     const { token } = commit(db, (tx) => createSession(tx, random, { ...session(now), userId: null, method: 'guest' }))
-    return { browser: Object.assign(browser, { cookie: `sluice_session=${token}` }), ...NOTHING }
+    return {
+      browser: Object.assign(browser, { cookie: `sluice_session=${token}` }),
+      ...NOTHING,
+      sessionId: 'a guest has one',
+    }
+  }
+  /** Whom the proxy announces as `anna`, who has confirmed. */
+  const announced = () => {
+    const asker = as('admin', true, { hasPassword: false, method: 'trusted_header' })
+    commit(db, (tx) =>
+      tx
+        .insert(identities)
+        .values({
+          id: 'idn_anna',
+          userId: idOf(asker),
+          provider: 'trusted_header',
+          subject: 'anna',
+          createdAt: now,
+          lastSeenAt: now,
+        })
+        .run(),
+    )
+    return asker
+  }
+  /** Who has given the password and not yet the code. */
+  const half = () => {
+    const asker = as('admin', true, { hasTotp: true })
+    commit(db, (tx) =>
+      tx
+        .update(sessions)
+        .set({ isComplete: false })
+        .where(eq(sessions.userId, idOf(asker)))
+        .run(),
+    )
+    return asker
   }
   return {
     app,
     as,
+    announced,
+    half,
     guest,
     nobody: () => ({ browser: crowd.browser(REMOTE), ...NOTHING }),
     code: crowd.code(),
@@ -70,6 +124,8 @@ export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}) 
 
 /** The custom roles people hold. Whoever manages people holds what `plain` does, so it is theirs to give. */
 export const CUSTOM = { plain: {}, greeter: { 'users:manage': 'all' } } as const
+
+const idOf = ({ browser }: { browser: Somebody }): string => browser.person.row.id
 
 const NOTHING = { passkeyId: 'none', sessionId: 'none' }
 const PASSKEY = { name: 'Phone', publicKey: 'AAAA', counter: 0, transports: [] }
@@ -99,6 +155,14 @@ export interface Mutation {
   ends?: [status: number, code: string]
   /** That end is a wrong secret, which is written down. */
   isWrongSecret?: true
+  /** How it ends for the account at the enrollment gate, if not there; null: made. */
+  held?: [status: number, code: string] | null
+  /** How it ends for who has yet to give the code. */
+  half?: [status: number, code: string] | null
+  /** How it ends for somebody the proxy announces, who has no password, if not as for any Admin. */
+  proxied?: [status: number, code: string]
+  /** What is written down, where that depends on who asks. */
+  events?: (asker: Asker, kind: Kind) => readonly string[]
   /** Takes no JSON. */
   isFormOnly?: true
 }
@@ -112,6 +176,7 @@ const target = { params: ({ targetId }: World) => ({ id: targetId }) }
 const invited = { params: ({ invitedId }: World) => ({ id: invitedId }) }
 const role = { params: ({ roleId }: World) => ({ id: roleId }) }
 const passkey = { params: (_: World, { passkeyId }: Asker) => ({ id: passkeyId }) }
+const NO_PASSWORD: [number, string] = [400, 'password_not_configured']
 const password = () => ({ password: PASSWORD })
 const code = (world: World) => ({ code: world.code })
 const newKey: Mutation = { fields: () => ({ name: 'laptop' }) }
@@ -119,8 +184,8 @@ const sensitive: Mutation = {
   fields: () => ({ apiKeyAuthEnabled: false }),
   isSensitive: true,
 }
-const removal: Mutation = { fields: password, open: 'account', ends: [409, 'other_users_exist'] }
-const profile: Mutation = { fields: () => ({ displayName: 'Somebody' }), open: 'account' }
+const removal: Mutation = { fields: password, open: 'account', ends: [409, 'other_users_exist'], proxied: NO_PASSWORD }
+const profile: Mutation = { fields: () => ({ displayName: 'Somebody' }), open: 'account', held: null }
 
 /** What no authenticator has made. */
 const forged = (members: object): Fields => ({
@@ -160,12 +225,14 @@ export const MUTATIONS: Record<string, Mutation> = {
 
   [`POST ${AUTH}/password/setup`]: { fields: password, open: 'anybody', ends: [409, 'password_already_configured'] },
   [`POST ${AUTH}/password/login`]: {
-    fields: () => ({ username: 'plain1', password: PASSWORD }),
+    fields: () => ({ username: 'inviter', password: PASSWORD }),
     open: 'anybody',
   },
   [`POST ${AUTH}/password/change`]: {
     fields: () => ({ currentPassword: PASSWORD, newPassword: 'another long one' }),
     open: 'account',
+    held: null,
+    proxied: NO_PASSWORD,
   },
   [`DELETE ${AUTH}/password`]: removal,
   [`POST ${AUTH}/password/remove`]: removal,
@@ -174,16 +241,27 @@ export const MUTATIONS: Record<string, Mutation> = {
   [`DELETE ${AUTH}/guest/password`]: {},
   [`POST ${AUTH}/guest/password/remove`]: {},
   [`POST ${AUTH}/guest/logout-all`]: {},
-  [`POST ${AUTH}/totp/setup/start`]: { open: 'account' },
+  [`POST ${AUTH}/totp/setup/start`]: { open: 'account', held: null },
   [`POST ${AUTH}/totp/setup/confirm`]: {
     fields: (world) => ({ secret: TOTP_SECRET, ...code(world) }),
     open: 'account',
+    held: null,
   },
-  [`POST ${AUTH}/totp/verify`]: { fields: code, open: 'account', hasTotp: true },
+  [`POST ${AUTH}/totp/verify`]: {
+    fields: code,
+    open: 'account',
+    hasTotp: true,
+    half: null,
+    held: [400, 'invalid_totp_code'],
+    events: (_, kind) => (kind === 'half' ? ['login_success'] : kind === 'proxied' ? ['step_up_verified'] : []),
+  },
   [`POST ${AUTH}/totp/disable`]: { fields: code, open: 'account', hasTotp: true },
-  [`POST ${AUTH}/step-up`]: { fields: password, open: 'account' },
-  [`POST ${AUTH}/logout`]: { open: 'anybody' },
-  [`POST ${AUTH}/logout-all`]: { open: 'account' },
+  [`POST ${AUTH}/step-up`]: { fields: password, open: 'account', proxied: [403, 'step_up_required'] },
+  [`POST ${AUTH}/logout`]: {
+    open: 'anybody',
+    events: ({ sessionId }) => (sessionId === 'none' ? [] : ['logout']),
+  },
+  [`POST ${AUTH}/logout-all`]: { open: 'account', held: null },
   [`PATCH ${AUTH}/me`]: profile,
   [`POST ${AUTH}/me`]: profile,
 
@@ -205,7 +283,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   },
 
   [`POST ${USERS}`]: { fields: () => ({ username: 'berta', role: 'plain' }) },
-  [`PATCH ${USERS}/:id`]: { ...target, fields: () => ({ status: 'disabled' }) },
+  [`PATCH ${USERS}/:id`]: { ...target, fields: () => ({ displayName: 'Somebody else' }) },
   [`DELETE ${USERS}/:id`]: target,
   [`POST ${USERS}/:id/invite`]: invited,
   [`DELETE ${USERS}/:id/invite`]: invited,

@@ -311,10 +311,20 @@ describe('Decisions §4 Passkeys: signing in', () => {
     expect((await use(crowd.browser('192.0.2.8'), device, 'sign-in')).status).toBe(200)
   })
 
+  test('nobody crowds out the challenge of somebody else', async () => {
+    const { app, crowd, device } = await registered()
+    const start = (peer: string) => app.ask(`POST ${BASE}/sign-in/start`, { peer })
+    for (let n = 0; n < 30; n++) expect((await start(REMOTE)).status).toBe(200)
+    expect(await problem(await start(REMOTE))).toEqual([429, 'password_rate_limited'])
+    expect((await use(crowd.browser('192.0.2.8'), device, 'sign-in')).status).toBe(200)
+    await app.clock.advance('1m')
+    expect((await start(REMOTE)).status).toBe(200)
+  })
+
   test('challenges that nobody answers do not pile up', async () => {
     const { app } = setUp()
     for (let n = 0; n < 1010; n++) {
-      await app.ask(`POST ${BASE}/sign-in/start`)
+      await app.ask(`POST ${BASE}/sign-in/start`, { peer: `192.0.${n % 100}.7` })
       await app.clock.advance(1)
     }
     expect(app.db.select({ n: count() }).from(challenges).get()).toEqual({ n: 1000 })

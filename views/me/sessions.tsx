@@ -31,7 +31,7 @@ export const SessionsCard: FC<{ sessions: readonly Session[]; now: string }> = (
     {sessions.length > 0 && (
       <ul class="rows">
         {sessions.map((session) => (
-          <SessionRow session={session} now={now} />
+          <SessionRow session={session} now={now} path="/api/dashboard-auth/sessions" />
         ))}
       </ul>
     )}
@@ -55,7 +55,8 @@ export const SessionsCard: FC<{ sessions: readonly Session[]; now: string }> = (
   </section>
 )
 
-const SessionRow: FC<{ session: Session; now: string }> = ({ session, now }) => (
+/** `path` is the list the session is ended in. */
+export const SessionRow: FC<{ session: Session; now: string; path: string }> = ({ session, now, path }) => (
   <li class="row">
     <div class="row-main">
       <strong>{session.device}</strong>
@@ -66,12 +67,7 @@ const SessionRow: FC<{ session: Session; now: string }> = ({ session, now }) => 
       </p>
     </div>
     {!session.isCurrent && (
-      <Action
-        name={`end-${session.id}`}
-        action={`/api/dashboard-auth/sessions/${session.id}`}
-        method="delete"
-        label="End"
-      />
+      <Action name={`end-${session.id}`} action={`${path}/${session.id}`} method="delete" label="End" />
     )}
   </li>
 )

@@ -1,6 +1,7 @@
 /** The accounts: who, which role, how they sign in, and what can be done about each. */
 import type { FC } from 'hono/jsx'
 import type { User } from '../../src/model/people-view.ts'
+import { type Session, SessionRow } from '../me/sessions.tsx'
 import type { Tone } from '../ui/badge.tsx'
 import { Field, Form } from '../ui/form.tsx'
 import { Since, Until } from '../ui/time.tsx'
@@ -9,6 +10,8 @@ export interface ListedUser extends User {
   isSelf: boolean
   /** Whether the visitor's role covers this one (spec §5, delegation). */
   isManageable: boolean
+  /** Where they are signed in; of those who are manageable only. */
+  sessions: readonly Session[]
 }
 
 export interface RoleOption {
@@ -61,7 +64,7 @@ const PersonRow: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: strin
         </span>
       )}
     </div>
-    {!isShort && <Manage user={user} roles={roles} />}
+    {!isShort && <Manage user={user} roles={roles} now={now} />}
   </li>
 )
 
@@ -105,7 +108,7 @@ const StatusBadge: FC<{ user: User; now: string }> = ({ user, now }) => {
   )
 }
 
-const Manage: FC<{ user: ListedUser; roles: readonly RoleOption[] }> = ({ user, roles }) => {
+const Manage: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: string }> = ({ user, roles, now }) => {
   if (!user.isManageable)
     return (
       <span class="person-manage muted" title="Your role does not cover everything theirs does">
@@ -122,6 +125,13 @@ const Manage: FC<{ user: ListedUser; roles: readonly RoleOption[] }> = ({ user, 
         <div class="actions">
           {user.status === 'invited' ? <InviteActions user={user} /> : <AccountActions user={user} />}
         </div>
+        {user.sessions.length > 0 && (
+          <ul class="rows" aria-label={`Signed-in browsers of ${user.username}`}>
+            {user.sessions.map((session) => (
+              <SessionRow session={session} now={now} path={`/api/dashboard-users/${user.id}/sessions`} />
+            ))}
+          </ul>
+        )}
       </div>
     </details>
   )
@@ -146,21 +156,21 @@ interface SelectProps {
   current?: RoleOption
 }
 
-export const RoleSelect: FC<SelectProps> = ({ roles, value, current }) => {
-  const all = current && !roles.some(({ id }) => id === current.id) ? [current, ...roles] : roles
-  return (
-    <label class="field">
-      <span class="field-label">Role</span>
-      <select name="roleId">
-        {all.map(({ id, name }) => (
-          <option value={id} selected={id === value}>
-            {name}
-          </option>
-        ))}
-      </select>
-    </label>
-  )
-}
+export const RoleSelect: FC<SelectProps> = ({ roles, value, current }) => (
+  <label class="field">
+    <span class="field-label">Role</span>
+    <select name="roleId">
+      {withCurrent(roles, current).map(({ id, name }) => (
+        <option value={id} selected={id === value}>
+          {name}
+        </option>
+      ))}
+    </select>
+  </label>
+)
+
+export const withCurrent = (roles: readonly RoleOption[], current: RoleOption | undefined): readonly RoleOption[] =>
+  current && !roles.some(({ id }) => id === current.id) ? [current, ...roles] : roles
 
 const InviteActions: FC<{ user: ListedUser }> = ({ user }) => {
   const path = `/api/dashboard-users/${user.id}/invite`

@@ -48,7 +48,14 @@ export const AccessPage: FC<AccessProps> = (props) => {
         )}
       </section>
       <Roles {...props} />
-      {provider && <ProviderCard provider={provider} roles={grantable} canEdit={hasAccount} />}
+      {provider && (
+        <ProviderCard
+          provider={provider}
+          roles={grantable}
+          current={props.roles.find(({ id }) => id === provider.unknownIdentityRoleId)}
+          canEdit={hasAccount}
+        />
+      )}
     </div>
   )
 }

@@ -1,7 +1,7 @@
 /** The reverse proxy as a way to sign in: what becomes of people it announces first. */
 import type { FC } from 'hono/jsx'
 import { Check, Form } from '../ui/form.tsx'
-import type { RoleOption } from './list.tsx'
+import { type RoleOption, withCurrent } from './list.tsx'
 
 export interface ProviderProps {
   provider: {
@@ -14,10 +14,12 @@ export interface ProviderProps {
     config: { identityHeader?: string }
   }
   roles: readonly RoleOption[]
+  /** What strangers become now, also where it is not the visitor's to give: a form must not change what nobody touched. */
+  current: RoleOption | undefined
   canEdit: boolean
 }
 
-export const ProviderCard: FC<ProviderProps> = ({ provider, roles, canEdit }) => (
+export const ProviderCard: FC<ProviderProps> = ({ provider, roles, current, canEdit }) => (
   <section class="card" aria-labelledby="provider-title" id="providers">
     <header class="card-head">
       <h2 id="provider-title">Sign-in through a reverse proxy</h2>
@@ -33,12 +35,12 @@ export const ProviderCard: FC<ProviderProps> = ({ provider, roles, canEdit }) =>
           Off. <code>CODEX_LB_DASHBOARD_AUTH_MODE=trusted_header</code> switches it on; what is set here then applies.
         </p>
       )}
-      {canEdit ? <ProviderForm provider={provider} roles={roles} /> : null}
+      {canEdit ? <ProviderForm provider={provider} roles={roles} current={current} /> : null}
     </div>
   </section>
 )
 
-const ProviderForm: FC<Omit<ProviderProps, 'canEdit'>> = ({ provider, roles }) => (
+const ProviderForm: FC<Omit<ProviderProps, 'canEdit'>> = ({ provider, roles, current }) => (
   <Form name="provider" class="stack" method="patch" action={`/api/auth-providers/${provider.id}`}>
     <label class="field field-short">
       <span class="field-label">Somebody new becomes</span>
@@ -46,7 +48,7 @@ const ProviderForm: FC<Omit<ProviderProps, 'canEdit'>> = ({ provider, roles }) =
         <option value="" selected={provider.unknownIdentityRoleId === null}>
           Nobody: refuse them until they are added
         </option>
-        {roles.map(({ id, name }) => (
+        {withCurrent(roles, current).map(({ id, name }) => (
           <option value={id} selected={id === provider.unknownIdentityRoleId}>
             {name}
           </option>
@@ -56,7 +58,7 @@ const ProviderForm: FC<Omit<ProviderProps, 'canEdit'>> = ({ provider, roles }) =
     <Check
       name="linkByEmail"
       label="Link by e-mail"
-      hint="A name that is the e-mail address of an account here signs in as that account."
+      hint="A name that is the e-mail address of an account here signs in as that account, if an administrator entered it."
       isOn={provider.linkByEmail}
     />
     <Check

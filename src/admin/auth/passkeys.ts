@@ -3,6 +3,7 @@ import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit, type Tx } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
+import { budgetAddress } from '../../auth/failure-budget.ts'
 import { demandManaged } from '../../auth/own-account.ts'
 import { type AccountPrincipal, actor, demandOwnAccount } from '../../auth/principal.ts'
 import { sessionView } from '../../auth/session-view.ts'
@@ -97,10 +98,14 @@ export const deletePasskey = createHandlers(
   },
 )
 
-/** Returns what `navigator.credentials.get` is given. Names no passkey: the one that is picked says who signs in. */
+/**
+ * Returns what `navigator.credentials.get` is given. Names no passkey: the one that is picked says who signs in. One client
+ * gets only so many, so that it cannot crowd out what others were sent. Throws `password_rate_limited`.
+ */
 export const startPasskeySignIn = createHandlers(open('signs in'), async (c) => {
   demandManaged(c)
   const rp = demandRelyingParty(c)
+  c.env.passkeyStarts.take(budgetAddress(c), 'password_rate_limited')
   return c.json(await assertionOptions(rp, { challenge: newChallenge(c, 'sign_in'), allowed: [] }))
 })
 

@@ -19,8 +19,11 @@ export const listOwnSessions = createHandlers(signedIn({ account: true }), (c) =
 
 export const ownSessions = (c: Ctx) => {
   const { id } = demandOwnAccount(c.var.principal)
-  return sessionList(c.env.db, id, { currentId: currentId(c), now: c.env.clock.now() })
+  return sessionsOf(c, id)
 }
+
+export const sessionsOf = (c: Ctx, userId: string) =>
+  sessionList(c.env.db, userId, { currentId: currentId(c), now: c.env.clock.now() })
 
 /** Ending the one that asks is signing out. */
 export const endOwnSession = createHandlers(signedIn({ account: true, audit: 'session_ended' }), (c) => {
@@ -44,10 +47,10 @@ export const endOtherSessions = createHandlers(signedIn({ account: true, audit: 
   return proceed(c, { ended: count }, '/me?done=sessions_ended#sessions')
 })
 
-/** Of any account. Throws `user_not_found`. */
-export const listSessionsOf = createHandlers(requires('users:manage', { stepUp: true, account: true }), (c) => {
+/** Of any account; looking asks for no confirmation. Throws `user_not_found`. */
+export const listSessionsOf = createHandlers(requires('users:manage', { account: true }), (c) => {
   const { row } = getPerson(c.env.db, c.req.param('id') ?? '')
-  return c.json(sessionList(c.env.db, row.id, { currentId: currentId(c), now: c.env.clock.now() }))
+  return c.json(sessionsOf(c, row.id))
 })
 
 /** Throws `user_not_found`, `insufficient_delegation`, `not_found`. */
@@ -61,7 +64,7 @@ export const endSessionOf = createHandlers(
       demandDelegation(caller, getPerson(tx, userId).role)
       endOneSession(tx, sessionId, { userId, actor: who })
     })
-    return c.body(null, 204)
+    return proceed(c, null, '/settings/access?done=session_ended')
   },
 )
 

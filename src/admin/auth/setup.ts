@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { demandBootstrap } from '../../auth/bootstrap.ts'
 import { demandManaged } from '../../auth/own-account.ts'
-import { actorOf, demand, demandOwnAccount, type Principal } from '../../auth/principal.ts'
+import { actorOf, demand, demandOwnAccount, demandStepUp, type Principal } from '../../auth/principal.ts'
 import { type Resolution, resolve, resolvePrincipal } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { signIn } from '../../auth/sign-in.ts'
@@ -67,9 +67,13 @@ const setUpBehindProxy = async (c: Ctx, password: string): Promise<Resolution> =
   return resolve(c)
 }
 
-/** It is an Admin that is made, and its password is theirs. Throws `permission_required`, `insufficient_delegation`. */
+/**
+ * It is an Admin that is made, and its password is theirs: a change about accounts like any other (spec §5 Step-up 1).
+ * Throws `permission_required`, `insufficient_delegation`, and what `demandStepUp` does.
+ */
 const demandAdministrator = (c: Ctx, principal: Principal): void => {
   demand(principal, 'users:manage')
   const { person } = demandOwnAccount(principal)
   demandGrantable({ person }, getRole(c.env.db, ADMIN_ROLE_ID))
+  demandStepUp(principal, c.env.clock.now())
 }

@@ -5,7 +5,7 @@ import { commit } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
 import { demandManaged, demandOwnSession, ownAccount, settledAccount } from '../../auth/own-account.ts'
 import { type AccountPrincipal, actorOf } from '../../auth/principal.ts'
-import { type Resolution, resolve } from '../../auth/resolve.ts'
+import { type Resolution, resolveHalf } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { completeSession, confirm } from '../../auth/sign-in.ts'
 import { offerTotp, stepOfCode, stepOfTheirCode, TOTP_SECRET } from '../../auth/totp.ts'
@@ -61,7 +61,7 @@ export const verifyTotp = createHandlers(
   async (c) => {
     const { code } = c.req.valid('json')
     demandManaged(c)
-    const resolution = resolve(c)
+    const resolution = resolveHalf(c)
     const row = resolution.kind === 'half' ? resolution.person.row : ownAccount(c).person.row
     const after = await attempt(c, { limited: 'totp_rate_limited', method: 'totp', target: row.id }, () =>
       accept(c, resolution, { row, step: demandStep(c, row, code) }),

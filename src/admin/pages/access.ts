@@ -17,6 +17,7 @@ import { listRoleViews, permissionViews } from '../../model/people-roles-view.ts
 import { listUsers } from '../../model/people-view.ts'
 import { holds, isAdminLevel, PERMISSIONS } from '../../model/permissions.ts'
 import { listRoles } from '../../model/roles.ts'
+import { sessionsOf } from '../auth/sessions.ts'
 import { purgeInvites } from '../people/invites.ts'
 import { proxyProvider } from '../people/providers.ts'
 import { said } from './said.ts'
@@ -89,10 +90,12 @@ const peopleFor = (c: Ctx, principal: Principal) => {
   const roles = new Map(listRoles(c.env.db).map((role) => [role.id, role]))
   return listUsers(c.env.db).map((user) => {
     const role = roles.get(user.role.id)
+    const isManageable = principal.kind === 'account' && role !== undefined && mayActOn(principal.person, role)
     return {
       ...user,
       isSelf: user.id === principal.id,
-      isManageable: principal.kind === 'account' && role !== undefined && mayActOn(principal.person, role),
+      isManageable,
+      sessions: isManageable ? sessionsOf(c, user.id).items : [],
     }
   })
 }

@@ -2,7 +2,9 @@
 import type { Context } from 'hono'
 import { Confirm } from '../../../views/confirm.tsx'
 import { LoginPage, PendingPage, SetupPage, TotpPage } from '../../../views/sign-in.tsx'
-import { resolve } from '../../auth/resolve.ts'
+import { asksBootstrapToken } from '../../auth/bootstrap.ts'
+import { hasOwnSession } from '../../auth/own-account.ts'
+import { resolve, resolveHalf } from '../../auth/resolve.ts'
 import type { AppEnv } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { open, signedIn } from '../../http/gates.ts'
@@ -16,13 +18,13 @@ import { said } from './said.ts'
 
 type Ctx = Context<AppEnv>
 
-/** An install without a password has nothing to sign in with: its first page is the setup. */
+/** An install without a password or passkey has nothing to sign in with: its first page is the setup. */
 export const showLogin = createHandlers(open('the way in'), (c) => {
   const returnTo = returnPath(c)
-  const resolution = resolve(c)
+  const resolution = resolveHalf(c)
   if (resolution.kind === 'half') return c.redirect(withReturn('/totp', returnTo))
-  if (isSignedIn(resolution)) return c.redirect(returnTo)
-  if (!hasPasswordAccount(c.env.db)) return c.redirect(withReturn('/setup', returnTo))
+  if (isSignedIn(resolution) && !mayGivePassword(resolution)) return c.redirect(returnTo)
+  if (!hasPasswordAccount(c.env.db) && !isAnyPasskey(c.env.db)) return c.redirect(withReturn('/setup', returnTo))
   const { code, problem, done } = said(c)
   return reply(c, { ...waysIn(c, code), returnTo, problem, isGuestProblem: isGuest(code), done }, LoginPage)
 })
@@ -46,8 +48,15 @@ type Resolved = ReturnType<typeof resolve>
 const isSignedIn = (resolution: Resolved): boolean =>
   resolution.kind === 'principal' && resolution.principal.kind === 'account'
 
+/** Whom the proxy announces may still have a password of ours to give, which managing it asks for (spec §5). */
+const mayGivePassword = (resolution: Resolved): boolean =>
+  resolution.kind === 'principal' &&
+  resolution.principal.kind === 'account' &&
+  resolution.principal.person.row.passwordHash !== null &&
+  !hasOwnSession(resolution.principal)
+
 export const showTotp = createHandlers(open('the second factor of signing in'), (c) => {
-  const resolution = resolve(c)
+  const resolution = resolveHalf(c)
   const returnTo = returnPath(c)
   if (resolution.kind !== 'half') return c.redirect(isSignedIn(resolution) ? returnTo : withReturn('/login', returnTo))
   return reply(c, { username: resolution.person.row.username, returnTo, problem: said(c).problem }, TotpPage)
@@ -59,7 +68,7 @@ export const showSetup = createHandlers(open('the first password'), (c) => {
   const returnTo = returnPath(c)
   if (hasPasswordAccount(db)) return c.redirect(withReturn('/login', returnTo))
   if (env.DASHBOARD_AUTH_MODE === 'disabled') throw new AppError('password_management_disabled')
-  const asksToken = env.DASHBOARD_AUTH_MODE === 'standard' && !c.var.isLocal
+  const asksToken = env.DASHBOARD_AUTH_MODE === 'standard' && asksBootstrapToken(c)
   return reply(c, { asksToken, returnTo, problem: said(c).problem }, SetupPage)
 })
 

@@ -1,0 +1,1 @@
+ALTER TABLE `users` ADD `is_email_own` integer DEFAULT false NOT NULL;

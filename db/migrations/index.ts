@@ -3,9 +3,11 @@ import type { Migration } from '../migrate.ts'
 import init from './0000_init.sql' with { type: 'text' }
 import people from './0001_people.sql' with { type: 'text' }
 import ownEmail from './0002_own_email.sql' with { type: 'text' }
+import dashboard from './0003_dashboard.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
   { name: '0001_people', sql: people },
   { name: '0002_own_email', sql: ownEmail },
+  { name: '0003_dashboard', sql: dashboard },
 ]

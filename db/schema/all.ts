@@ -1,5 +1,6 @@
 /** Every table, for drizzle's schema argument and the migration generator. */
 export * from './accounts.ts'
+export * from './history.ts'
 export * from './keys.ts'
 export * from './people.ts'
 export * from './requests.ts'

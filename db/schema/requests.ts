@@ -1,4 +1,5 @@
 /** The request log: one row a turn, one row an attempt, and hourly sums, all written by the ledger. */
+import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
 export const REQUEST_STATUSES = ['ok', 'error', 'cancelled'] as const
@@ -49,6 +50,13 @@ export const requests = sqliteTable(
     index('requests_started').on(t.startedAt, t.id),
     index('requests_account').on(t.accountId, t.startedAt),
     index('requests_key').on(t.keyId, t.startedAt),
+    index('requests_model').on(t.model, t.startedAt),
+    index('requests_request').on(t.requestId),
+    index('requests_conversation').on(t.conversationHash, t.startedAt).where(sql`${t.conversationHash} IS NOT NULL`),
+    /** Few, and what people look for. */
+    index('requests_trouble').on(t.startedAt, t.id).where(sql`${t.status} <> 'ok'`),
+    /** Rows come in when a turn ends, so what is new is found by the end. */
+    index('requests_ended').on(sql`${t.startedAt} + ${t.totalMs}`),
   ],
 )
 
@@ -89,5 +97,9 @@ export const requestHours = sqliteTable(
     costMicros: integer().notNull(),
     unpriced: integer().notNull(),
   },
-  (t) => [primaryKey({ columns: [t.hour, t.accountId, t.keyId, t.model] })],
+  (t) => [
+    primaryKey({ columns: [t.hour, t.accountId, t.keyId, t.model] }),
+    index('request_hours_account').on(t.accountId, t.hour),
+    index('request_hours_key').on(t.keyId, t.hour),
+  ],
 )

@@ -6,14 +6,19 @@ import type { FailureBudget } from './auth/failure-budget.ts'
 import type { Passwords } from './auth/passwords.ts'
 import type { Principal } from './auth/principal.ts'
 import type { Config } from './env.ts'
+import type { SocketPeer } from './http/websocket.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import type { Random } from './lib/random.ts'
 import type { Sealer } from './lib/seal.ts'
+import type { LiveHub } from './live.ts'
 import type { Catalog } from './model/catalog.ts'
 import type { Firewall } from './model/firewall.ts'
+import type { ImportDrafts } from './model/import-preflight.ts'
 import type { KeyRing } from './model/key-ring.ts'
+import type { OverviewFigures } from './model/overview-figures.ts'
 import type { ResetCredits } from './model/reset-credits.ts'
+import type { Ops } from './ops/ops.ts'
 import type { AffinityMap } from './proxy/affinity.ts'
 import type { Ledger } from './proxy/ledger.ts'
 import type { Plane } from './proxy/plane.ts'
@@ -23,6 +28,7 @@ import type { BodyBudget } from './proxy/raw-body.ts'
 import type { SocketSession } from './proxy/socket-session.ts'
 import type { Reader } from './reader.ts'
 import type { SettingsCache } from './settings/cache.ts'
+import type { SignIns } from './upstream/sign-ins.ts'
 
 export interface Bindings {
   db: Db
@@ -35,6 +41,10 @@ export interface Bindings {
   pool: Pool
   /** Of the accounts in the pool, asked for by a job. */
   resetCredits: ResetCredits
+  /** Sign-ins to the upstream that are under way. */
+  signIns: SignIns
+  /** Files that were looked at and not imported yet. */
+  importDrafts: ImportDrafts
   affinity: AffinityMap
   ledger: Ledger
   /** What the attempt loop works with. */
@@ -46,6 +56,12 @@ export interface Bindings {
   /** One timer for every open stream: keepalives and silence. */
   pulse: Pulse
   bodies: BodyBudget
+  /** Tells open dashboards what has changed. */
+  live: LiveHub
+  /** The sums of the overview, read at most every few seconds. */
+  figures: OverviewFigures
+  /** What the service knows about itself: metrics, backups, the doctor. */
+  ops: Ops
   /** What is read again after a commit. */
   views: MemoryViews
   sealer: Sealer
@@ -62,7 +78,7 @@ export interface Bindings {
   env: Config
   lifecycle: Lifecycle
   /** The listening server; absent under `app.request` in tests. */
-  server?: Bun.Server<SocketSession>
+  server?: Bun.Server<SocketPeer>
   /** Socket peer override for tests without a socket. */
   peer?: string
 }

@@ -1,18 +1,26 @@
 /** THE TABLE: every method, path and gate of the service on one page, in three blocks: model traffic, JSON API, pages. */
 import type { Hono } from 'hono'
+import { showAbout } from './admin/about.ts'
+import { exportAuth, exportNative, exportOpencode } from './admin/account-export.ts'
+import { importChosen, preflightImport } from './admin/account-import.ts'
+import { showAccount, showAccounts, showAccountTrends } from './admin/account-pages.ts'
 import {
   deleteAccount,
+  deleteAccounts,
   editAccount,
   importAccounts,
   listAccounts,
   pauseAccount,
+  pauseAccounts,
   probeAccount,
   reactivateAccount,
+  reactivateAccounts,
   setAlias,
   setRoutingPolicy,
 } from './admin/accounts.ts'
 import { createApiKey, deleteApiKey, editApiKey, listApiKeys, regenerateApiKey } from './admin/api-keys.ts'
 import { listAuditLog } from './admin/audit.ts'
+import { showAuditLog } from './admin/audit-page.ts'
 import { changeGuestPassword, logInAsGuest, logOutAllGuests, removeGuestPassword } from './admin/auth/guest.ts'
 import { logIn } from './admin/auth/login.ts'
 import { editMe, showMe } from './admin/auth/me.ts'
@@ -39,13 +47,25 @@ import {
 import { setUpPassword } from './admin/auth/setup.ts'
 import { stepUp } from './admin/auth/step-up.ts'
 import { confirmTotpSetup, removeTotp, startTotpSetup, verifyTotp } from './admin/auth/totp.ts'
+import { createBackup, downloadBackup, listBackups } from './admin/backups.ts'
+import { showDoctor, socketForDoctor, streamForDoctor } from './admin/doctor.ts'
+import { explainChoice, showExplain } from './admin/explain.ts'
 import { addFirewallEntry, removeFirewallEntry, showFirewall } from './admin/firewall.ts'
 import { live, ready, startup } from './admin/health.ts'
-import { goToDashboard, showOverview } from './admin/overview.ts'
+import { goToKeys, showEditKey, showKey, showKeys, showNewKey } from './admin/key-pages.ts'
+import { testApiKey } from './admin/key-test.ts'
+import { showKeyTrends, showKeyUsage7d } from './admin/key-week.ts'
+import { streamChanges } from './admin/live.ts'
+import { showLogs, showRequestPage, tailLogs } from './admin/logs-page.ts'
+import { showMetrics } from './admin/metrics.ts'
+import { completeSignIn, pasteCallback, showSignIn, startSignIn } from './admin/oauth.ts'
+import { goToDashboard, showFigures, showNow, showOverview, showPool } from './admin/overview.ts'
 import { showAccess, showSettings } from './admin/pages/access.ts'
 import { showInvitePage } from './admin/pages/invite.ts'
 import { showMyAccount, showTwoFactor } from './admin/pages/me.ts'
+import { chooseWay, showBrowserSignIn, showDeviceSignIn, showImport } from './admin/pages/new-account.tsx'
 import { showConfirm, showLogin, showPending, showSetup, showTotp } from './admin/pages/sign-in.ts'
+import { pathTest } from './admin/path-test.ts'
 import { acceptInvitation, showInvitation } from './admin/people/accept.ts'
 import { inviteUser, listInvitations, resendInvitation, revokeInvitation } from './admin/people/invites.ts'
 import { editAuthProvider, listAuthProviders } from './admin/people/providers.ts'
@@ -58,8 +78,16 @@ import {
   resetUserTotp,
   revokeUserSessions,
 } from './admin/people/users.ts'
+import { getReport, showReports } from './admin/reports.ts'
 import { listRequestOptions, listRequests, showRequest } from './admin/requests.ts'
+import {
+  consumeRateLimitResetCredit,
+  consumeUsageResetCredit,
+  countResetCredits,
+  listAccountResetCredits,
+} from './admin/reset-credits.ts'
 import { changeSettings, getSettings } from './admin/settings.ts'
+import { searchSettings, showData, showNetwork, showRouting, showTableSizes } from './admin/settings-pages.ts'
 import type { AppEnv } from './bindings.ts'
 import { serveAsset } from './http/assets.ts'
 import { chatCompletions } from './proxy/handlers/chat.ts'
@@ -67,6 +95,7 @@ import { nativeCompact, publicCompact } from './proxy/handlers/compact.ts'
 import { listResetCredits, showKeyUsage } from './proxy/handlers/key-usage.ts'
 import { nativeModels, publicModel, publicModels } from './proxy/handlers/models.ts'
 import { notBuilt } from './proxy/handlers/not-built.ts'
+import { redeemCredit } from './proxy/handlers/redeem-credit.ts'
 import { nativeResponses, publicResponses } from './proxy/handlers/responses.ts'
 import { nativeSocket, publicSocket } from './proxy/handlers/sockets.ts'
 
@@ -78,6 +107,13 @@ export const mountRoutes = (app: Hono<AppEnv>): void => {
   mountPasskeys(app)
   mountPeople(app)
   mountAudit(app)
+  mountOAuth(app)
+  mountOperations(app)
+  mountAccountPages(app)
+  mountKeyPages(app)
+  mountLogPages(app)
+  mountSettingsPages(app)
+  mountLive(app)
   mountPages(app)
   mountPeoplePages(app)
 }
@@ -222,7 +258,7 @@ const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.post('/v1/warmup/:mode', ...notBuilt('optional', 'refuse'))
   app.get('/v1/usage', ...showKeyUsage)
   app.get('/v1/reset-credit', ...listResetCredits)
-  app.post('/v1/reset-credit', ...notBuilt('always', 'refuse'))
+  app.post('/v1/reset-credit', ...redeemCredit)
   app.get('/v1/live/:callId', ...notBuilt('always', 'refuse'))
   app.get('/v1/realtime', ...notBuilt('always', 'refuse'))
   app.get('/api/fleet/summary', ...notBuilt('always', 'refuse'))
@@ -267,4 +303,92 @@ const mountPages = (app: Hono<AppEnv>): void => {
   app.get('/health/live', ...live)
   app.get('/health/ready', ...ready)
   app.get('/health/startup', ...startup)
+}
+
+/** Adding an account: sign-ins to the upstream, and what an import would do. */
+const mountOAuth = (app: Hono<AppEnv>): void => {
+  app.post('/api/oauth/start', ...startSignIn)
+  app.get('/api/oauth/status', ...showSignIn)
+  app.post('/api/oauth/complete', ...completeSignIn)
+  app.post('/api/oauth/manual-callback', ...pasteCallback)
+  app.post('/api/accounts/import/preflight', ...preflightImport)
+  app.post('/api/accounts/import/preflight/:id', ...importChosen)
+  app.get('/accounts/new', ...chooseWay)
+  app.get('/accounts/new/browser', ...showBrowserSignIn)
+  app.get('/accounts/new/device', ...showDeviceSignIn)
+  app.get('/accounts/new/import', ...showImport)
+}
+
+/** `/metrics`, backups, the doctor. */
+const mountOperations = (app: Hono<AppEnv>): void => {
+  app.get('/metrics', ...showMetrics)
+  app.get('/api/backups', ...listBackups)
+  app.post('/api/backups', ...createBackup)
+  app.get('/api/backups/:name', ...downloadBackup)
+  app.get('/api/doctor', ...showDoctor)
+  app.get('/doctor', ...showDoctor)
+  app.get('/doctor/stream', ...streamForDoctor)
+  app.get('/doctor/socket', ...socketForDoctor)
+}
+
+/** `/accounts` and what its pages ask beyond the list. */
+const mountAccountPages = (app: Hono<AppEnv>): void => {
+  app.get('/accounts', ...showAccounts)
+  app.get('/accounts/:id', ...showAccount)
+  app.post('/api/accounts/pause', ...pauseAccounts)
+  app.post('/api/accounts/reactivate', ...reactivateAccounts)
+  app.post('/api/accounts/delete', ...deleteAccounts)
+  app.get('/api/accounts/:id/trends', ...showAccountTrends)
+  app.post('/api/accounts/:id/export/auth', ...exportAuth)
+  app.post('/api/accounts/:id/export', ...exportNative)
+  app.post('/api/accounts/:id/export/opencode-auth', ...exportOpencode)
+  app.get('/api/accounts/:id/usage-reset-credits', ...countResetCredits)
+  app.post('/api/accounts/:id/usage-reset-credits/consume', ...consumeUsageResetCredit)
+  app.get('/api/accounts/:id/rate-limit-reset-credits', ...listAccountResetCredits)
+  app.post('/api/accounts/:id/rate-limit-reset-credits/consume', ...consumeRateLimitResetCredit)
+}
+
+/** `/keys`, connecting a client, and testing a key. */
+const mountKeyPages = (app: Hono<AppEnv>): void => {
+  const path = pathTest()
+  app.get('/keys', ...showKeys)
+  app.get('/apis', ...goToKeys)
+  app.get('/keys/new', ...showNewKey)
+  app.get('/keys/:id', ...showKey)
+  app.get('/keys/:id/edit', ...showEditKey)
+  app.get('/api/api-keys/:id/trends', ...showKeyTrends)
+  app.get('/api/api-keys/:id/usage-7d', ...showKeyUsage7d)
+  app.post('/api/api-keys/:id/test', ...testApiKey((request, env) => app.fetch(request, env)))
+  app.get('/path-test/stream', ...path.stream)
+  app.get('/path-test/socket', ...path.socket)
+}
+
+/** `/logs`, `/reports`, and why an account was chosen. */
+const mountLogPages = (app: Hono<AppEnv>): void => {
+  app.get('/logs', ...showLogs)
+  app.get('/logs/tail', ...tailLogs)
+  app.get('/logs/explain', ...showExplain)
+  app.get('/logs/:id', ...showRequestPage)
+  app.get('/reports', ...showReports)
+  app.get('/api/explain', ...explainChoice)
+  app.get('/api/reports', ...getReport)
+}
+
+/** One URL a tab. */
+const mountSettingsPages = (app: Hono<AppEnv>): void => {
+  app.get('/settings/routing', ...showRouting)
+  app.get('/settings/network', ...showNetwork)
+  app.get('/settings/data', ...showData)
+  app.get('/settings/data/sizes', ...showTableSizes)
+  app.get('/settings/about', ...showAbout)
+  app.get('/settings/search', ...searchSettings)
+  app.get('/audit', ...showAuditLog)
+}
+
+/** The event stream of the dashboard, and the parts of the overview that are fetched again after an event. */
+const mountLive = (app: Hono<AppEnv>): void => {
+  app.get('/api/events', ...streamChanges)
+  app.get('/dashboard/now', ...showNow)
+  app.get('/dashboard/accounts', ...showPool)
+  app.get('/dashboard/figures', ...showFigures)
 }

@@ -35,6 +35,7 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
       environment: withEnvFile(outside.environment),
       stdout: (text) => void process.stdout.write(text),
       stderr: (text) => void process.stderr.write(text),
+      fetch: outside.fetch,
     })
   } catch (err) {
     process.stderr.write(`sluice: ${explain(err)}\n`)

@@ -18,13 +18,18 @@ import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import type { Random } from './lib/random.ts'
 import { Schedule } from './lib/schedule.ts'
+import { LiveHub } from './live.ts'
 import { Catalog } from './model/catalog.ts'
 import { Firewall } from './model/firewall.ts'
+import { ImportDrafts } from './model/import-preflight.ts'
 import { KeyRing } from './model/key-ring.ts'
+import { OverviewFigures } from './model/overview-figures.ts'
 import { ResetCredits } from './model/reset-credits.ts'
+import { fingerprintOf } from './ops/backup-verify.ts'
+import { createOps, type Ops } from './ops/ops.ts'
 import { AffinityMap } from './proxy/affinity.ts'
 import { IDLE_TIMEOUT_SECONDS } from './proxy/answer.ts'
-import { Ledger } from './proxy/ledger.ts'
+import { Ledger, type Written } from './proxy/ledger.ts'
 import { Pool } from './proxy/pool.ts'
 import { Pulse } from './proxy/pulse.ts'
 import { BodyBudget } from './proxy/raw-body.ts'
@@ -32,6 +37,8 @@ import type { Reader } from './reader.ts'
 import { SettingsCache } from './settings/cache.ts'
 import { Credentials } from './upstream/credentials.ts'
 import type { Dial } from './upstream/dial.ts'
+import type { OAuthContext } from './upstream/oauth.ts'
+import { SignIns } from './upstream/sign-ins.ts'
 
 /** What the outside gives: real in `main.ts`, made up in tests. */
 export interface World {
@@ -54,26 +61,21 @@ export const buildBindings = (world: World): Bindings => {
   const { db, sqlite, sealer } = folder
   const onListenerError = (err: unknown) => log.error('a listener failed', { err })
   const settings = new SettingsCache(db, onListenerError)
-  const ledger = new Ledger({ sqlite, db, clock, log })
+  const lifecycle = { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns }
+  const live = new LiveHub({ clock, health: () => `${lifecycle.draining} ${ledger.healthy}` })
+  const ledger = new Ledger({
+    sqlite,
+    db,
+    clock,
+    log,
+    onRecord: (entry) => ops.turns.count(entry),
+    onWritten: tellOfLedger(live),
+  })
   const catalog = new Catalog(db)
-  const pool = new Pool({
-    db,
-    clock,
-    log,
-    random: () => random.float(),
-    settings: () => settings.current(),
-    modelsOf: (id) => catalog.modelsOf(id),
-    saveUsage: (id, snapshot) => ledger.usage(id, snapshot),
-  })
-  const credentials = new Credentials({
-    db,
-    sealer,
-    clock,
-    log,
-    oauth: { dial, authBaseUrl: config.AUTH_BASE_URL, timeout: world.timeout },
-    onPermanentFailure: (id, code, evidence) =>
-      pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
-  })
+  const pool = poolOf(world, { settings, catalog, ledger })
+  const oauth = { dial, authBaseUrl: config.AUTH_BASE_URL, timeout: world.timeout }
+  const ops = opsOf(world, { settings, pool })
+  const credentials = credentialsOf(world, oauth, pool)
   const affinity = new AffinityMap()
   affinity.load(db)
   affinity.keepOnly(idsOf(pool))
@@ -88,6 +90,8 @@ export const buildBindings = (world: World): Bindings => {
     catalog,
     pool,
     resetCredits: new ResetCredits(),
+    signIns: signInsOf(world, oauth),
+    importDrafts: new ImportDrafts(clock, random),
     affinity,
     ledger,
     plane: {
@@ -114,12 +118,66 @@ export const buildBindings = (world: World): Bindings => {
     random,
     log,
     env: config,
-    lifecycle: { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns },
+    lifecycle,
+    ops,
+    live,
+    figures: new OverviewFigures({ reader: world.reader, clock }),
   }
   const views = new MemoryViews(viewsOf(bindings), { clock, log })
   onChange(db, (topics) => views.changed(topics))
+  onChange(db, (topics) => {
+    if (topics.has('keys')) bindings.figures.forgetKeys()
+    live.committed(topics)
+  })
   return { ...bindings, views }
 }
+
+const poolOf = (
+  { folder: { db }, clock, log, random }: World,
+  { settings, catalog, ledger }: Pick<Bindings, 'settings' | 'catalog' | 'ledger'>,
+): Pool =>
+  new Pool({
+    db,
+    clock,
+    log,
+    random: () => random.float(),
+    settings: () => settings.current(),
+    modelsOf: (id) => catalog.modelsOf(id),
+    saveUsage: (id, snapshot) => ledger.usage(id, snapshot),
+  })
+
+const credentialsOf = ({ folder: { db, sealer }, clock, log }: World, oauth: OAuthContext, pool: Pool): Credentials =>
+  new Credentials({
+    db,
+    sealer,
+    clock,
+    log,
+    oauth,
+    onPermanentFailure: (id, code, evidence) =>
+      pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
+  })
+
+const opsOf = ({ config, folder, clock, dial }: World, { settings, pool }: Pick<Bindings, 'settings' | 'pool'>): Ops =>
+  createOps({
+    config,
+    keyFingerprint: () => fingerprintOf(folder.db),
+    clock,
+    dial,
+    settings: () => settings.current(),
+    isKnownModel: (model) => pool.offers(model),
+  })
+
+const signInsOf = ({ config, folder: { db, sealer }, clock, random, log }: World, oauth: OAuthContext): SignIns => {
+  const callback = { host: config.OAUTH_CALLBACK_HOST, port: config.OAUTH_CALLBACK_PORT }
+  return new SignIns({ db, sealer, clock, random, log, oauth, callback })
+}
+
+const tellOfLedger =
+  (live: LiveHub) =>
+  ({ turns, usages }: Written): void => {
+    if (turns > 0) live.note('logs')
+    if (usages > 0) live.note('usage')
+  }
 
 /** The ledger is written before the keys are read: their rows lack what it holds. While it cannot be, memory is right. */
 const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
@@ -187,7 +245,9 @@ export const startServer = (world: World): RunningServer => {
   })
   bindings.server = server
   bindings.ledger.start()
+  bindings.ops.loopLag.start()
   schedule.start()
+  bindings.signIns.follow()
   const stopWatching = watchDatabase({
     sqlite: folder.sqlite,
     clock,
@@ -197,10 +257,13 @@ export const startServer = (world: World): RunningServer => {
   const drain = async () => {
     bindings.lifecycle.draining = true
     for (const socket of bindings.sockets) socket.drain()
+    bindings.live.stop()
     await finishTurns(bindings, config.SHUTDOWN_DRAIN_SECONDS * 1000)
     await farewell(bindings)
     await server.stop(true)
     stopWatching()
+    bindings.ops.loopLag.stop()
+    await bindings.signIns.stop()
     await schedule.stop()
     await bindings.plane.credentials.settled(REFRESH_GRACE_MS)
     world.dial.close()

@@ -1,13 +1,13 @@
 /** The accounts: what is known about each, and, told apart from it, whether it would be chosen now and why not. */
 import type { FC } from 'hono/jsx'
-import type { OverviewAccount } from '../src/admin/overview.ts'
+import type { WireAccount } from '../src/model/account-view.ts'
 import { StateBadge } from './ui/badge.tsx'
 import { CheckIcon, ClockIcon, CrossIcon } from './ui/icons.tsx'
 import { Meter } from './ui/meter.tsx'
 import { Since, Until } from './ui/time.tsx'
 
 interface ListProps {
-  accounts: readonly OverviewAccount[]
+  accounts: readonly WireAccount[]
   /** ISO 8601: when the page was made. */
   now: string
 }
@@ -26,7 +26,7 @@ export const AccountList: FC<ListProps> = ({ accounts, now }) => (
   </section>
 )
 
-const AccountRow: FC<{ account: OverviewAccount; now: string }> = ({ account, now }) => (
+const AccountRow: FC<{ account: WireAccount; now: string }> = ({ account, now }) => (
   <li class="account" id={`account-${account.accountId}`}>
     <div class="account-name">
       <p class="account-title">
@@ -46,11 +46,11 @@ const AccountRow: FC<{ account: OverviewAccount; now: string }> = ({ account, no
   </li>
 )
 
-const LABELS = { fiveHour: '5-hour', weekly: 'Weekly', monthly: 'Monthly' } as const
-const WINDOWS = ['fiveHour', 'weekly', 'monthly'] as const
+export const LABELS = { fiveHour: '5-hour', weekly: 'Weekly', monthly: 'Monthly' } as const
+export const WINDOWS = ['fiveHour', 'weekly', 'monthly'] as const
 
 /** Those that were reported: a plan without a window has no bar for it, and nothing known is not drawn as zero. */
-const Windows: FC<{ account: OverviewAccount; now: string }> = ({ account: { windows }, now }) => {
+export const Windows: FC<{ account: WireAccount; now: string }> = ({ account: { windows }, now }) => {
   if (WINDOWS.every((name) => !windows[name])) return <span class="muted">No usage reported yet</span>
   return (
     <>
@@ -63,12 +63,12 @@ const Windows: FC<{ account: OverviewAccount; now: string }> = ({ account: { win
 }
 
 /** Where the state says why, what would end it is worth more. */
-const NOT_UNTIL: Partial<Record<OverviewAccount['status'], string>> = {
+const NOT_UNTIL: Partial<Record<WireAccount['status'], string>> = {
   paused: 'Not asked until it is resumed',
-  reauth_required: 'Not asked until its new auth.json is imported',
+  reauth_required: 'Not asked until somebody signs in again',
 }
 
-const Eligibility: FC<{ account: OverviewAccount; now: string }> = ({ account, now }) => {
+export const Eligibility: FC<{ account: WireAccount; now: string }> = ({ account, now }) => {
   if (account.eligible)
     return (
       <span class="eligible is-eligible">
@@ -93,7 +93,7 @@ const Eligibility: FC<{ account: OverviewAccount; now: string }> = ({ account, n
   )
 }
 
-const Evidence: FC<{ account: OverviewAccount; now: string }> = ({ account, now }) =>
+export const Evidence: FC<{ account: WireAccount; now: string }> = ({ account, now }) =>
   account.status === 'active' || account.status === 'paused' || !account.evidence ? null : (
     <span class="evidence muted">
       {account.evidence.replace(/\.$/, '')}
@@ -106,13 +106,13 @@ const Evidence: FC<{ account: OverviewAccount; now: string }> = ({ account, now 
     </span>
   )
 
-const POLICIES: Record<OverviewAccount['routingPolicy'], string | null> = {
+const POLICIES: Record<WireAccount['routingPolicy'], string | null> = {
   normal: null,
   burn_first: 'used first',
   preserve: 'kept back',
 }
 
-const factsOf = (account: OverviewAccount): string[] =>
+export const factsOf = (account: WireAccount): string[] =>
   [
     planName(account.planType),
     POLICIES[account.routingPolicy],
@@ -121,10 +121,10 @@ const factsOf = (account: OverviewAccount): string[] =>
     creditsText(account),
   ].filter((fact) => fact !== null)
 
-const planName = (plan: string): string | null =>
+export const planName = (plan: string): string | null =>
   plan === 'unknown' ? null : plan.charAt(0).toUpperCase() + plan.slice(1).replaceAll('_', ' ')
 
-const creditsText = ({ credits }: OverviewAccount): string | null => {
+const creditsText = ({ credits }: WireAccount): string | null => {
   if (credits?.unlimited) return 'unlimited credits'
   return credits?.balance ? `${credits.balance.toLocaleString('en', { maximumFractionDigits: 2 })} credits` : null
 }

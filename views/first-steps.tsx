@@ -1,9 +1,17 @@
 /** The first five minutes: three steps with commands that can be pasted as they are, for the address that is really in use. */
 import type { FC } from 'hono/jsx'
-import type { Overview } from '../src/admin/overview.ts'
-import { CheckIcon, CopyIcon } from './ui/icons.tsx'
+import { Command } from './keys/connect.tsx'
+import { codexConfig, KEY_FROM_SHELL, KEY_PLACEHOLDER, variables } from './keys/snippets.ts'
+import { CheckIcon } from './ui/icons.tsx'
 
-export const FirstSteps: FC<Overview> = ({ baseUrl, accounts, isKeyRequired }) => (
+interface FirstStepsProps {
+  /** Where a client reaches the service. */
+  baseUrl: string
+  accounts: readonly unknown[]
+  isKeyRequired: boolean
+}
+
+export const FirstSteps: FC<FirstStepsProps> = ({ baseUrl, accounts, isKeyRequired }) => (
   <section class="card" aria-labelledby="steps-title">
     <header class="card-head">
       <h2 id="steps-title">{accounts.length === 0 ? 'Three steps to the first answer' : 'Connect a client'}</h2>
@@ -29,15 +37,18 @@ export const FirstSteps: FC<Overview> = ({ baseUrl, accounts, isKeyRequired }) =
             : 'On this machine clients may go without one until you require keys. It is shown once.'}
         </p>
         <Command text={`curl -H 'content-type: application/json' -d '{"name":"my-laptop"}' ${baseUrl}/api/api-keys/`} />
+        <p>
+          Or <a href="/keys/new">create it here</a>, with everything to paste and a test beside it.
+        </p>
       </li>
       <li class="step">
         <StepHead n={3} title="Point a client here" />
         <p>
           The Codex CLI, in <code>~/.codex/config.toml</code>:
         </p>
-        <Command text={codexConfig(baseUrl)} />
+        <Command text={codexConfig(baseUrl, KEY_FROM_SHELL)} />
         <p>Anything that speaks the OpenAI API:</p>
-        <Command text={`export OPENAI_BASE_URL=${baseUrl}/v1\nexport OPENAI_API_KEY=<your key>`} />
+        <Command text={variables({ baseUrl, key: KEY_PLACEHOLDER })} />
       </li>
     </ol>
   </section>
@@ -50,29 +61,3 @@ const StepHead: FC<{ n: number; title: string; isDone?: boolean }> = ({ n, title
     {isDone && <span class="muted"> · done</span>}
   </h3>
 )
-
-const Command: FC<{ text: string }> = ({ text }) => (
-  <div class="command">
-    <pre>
-      <code>{text}</code>
-    </pre>
-    <button class="icon-button" type="button" data-action="copy" title="Copy">
-      <CopyIcon />
-      <span class="sr">Copy</span>
-    </button>
-  </div>
-)
-
-const codexConfig = (baseUrl: string): string =>
-  [
-    'model_provider = "sluice"',
-    '',
-    '[model_providers.sluice]',
-    'name = "Sluice"',
-    `base_url = "${baseUrl}/backend-api/codex"`,
-    'wire_api = "responses"',
-    'supports_websockets = true',
-    'env_key = "SLUICE_API_KEY"',
-    `model_catalog_url = "${baseUrl}/backend-api/codex/models"`,
-    'capabilities = { remote_compaction = "v2" }',
-  ].join('\n')

@@ -8,12 +8,20 @@ interface ListProps {
   requests: readonly OverviewRequest[]
   /** ISO 8601: when the page was made. */
   now: string
+  title?: string
+  /** Where there are more of them. */
+  more?: string
 }
 
-export const RequestList: FC<ListProps> = ({ requests, now }) => (
+export const RequestList: FC<ListProps> = ({ requests, now, title = 'Last requests', more }) => (
   <section class="card" aria-labelledby="requests-title">
     <header class="card-head">
-      <h2 id="requests-title">Last requests</h2>
+      <h2 id="requests-title">{title}</h2>
+      {more && (
+        <a class="card-link" href={more}>
+          All of them
+        </a>
+      )}
     </header>
     <table class="requests">
       <thead>
@@ -43,7 +51,9 @@ export const RequestList: FC<ListProps> = ({ requests, now }) => (
 const RequestRow: FC<{ request: OverviewRequest; now: string }> = ({ request, now }) => (
   <tr id={`request-${request.id}`}>
     <td class="cell-time">
-      <Since at={request.startedAt} now={now} />
+      <a href={`/logs/${request.id}`}>
+        <Since at={request.startedAt} now={now} />
+      </a>
     </td>
     <td class="cell-key">{request.keyName ?? <span class="muted">no key</span>}</td>
     <td class="cell-account" title={request.accountName ?? undefined}>

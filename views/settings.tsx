@@ -1,14 +1,21 @@
 /** Settings: my own way in, what everybody is asked for, guests, and the first of the people. */
 import type { FC } from 'hono/jsx'
+import type { Frame, ShownSettings } from '../src/admin/settings-frame.ts'
 import { Action, type ListedUser, PeopleList } from './people/list.tsx'
 import { NoAccount } from './people/page.tsx'
-import { Check, Done, Field, Form, NeedsScript } from './ui/form.tsx'
+import { SettingsFrame } from './settings/frame.tsx'
+import { Outcome } from './settings/parts.tsx'
+import { SettingsCard, SettingsPart } from './settings/section.tsx'
+import { Field, Form } from './ui/form.tsx'
 
 export interface SettingsProps {
+  frame: Frame
+  /** null: the visitor does not see settings. */
+  settings: ShownSettings | null
   /** null: the local user of an install without a password, or nobody is asked to sign in. */
   me: { username: string; roleName: string; ways: readonly string[] } | null
   authMode: 'standard' | 'trusted_header' | 'disabled'
-  /** null: the visitor may not change these. */
+  /** null: the visitor may not change what is about security. */
   security: SecurityProps | null
   /** null: the visitor does not manage people. */
   people: { first: readonly ListedUser[]; total: number } | null
@@ -19,37 +26,36 @@ export interface SettingsProps {
 }
 
 export interface SecurityProps {
-  totpRequiredOnLogin: boolean
-  totpRequiredForAdminRole: boolean
   usersWithoutTotpCount: number
   adminsWithoutTotpCount: number
-  dashboardSessionTtlSeconds: number
   guestAccessEnabled: boolean
   guestPasswordConfigured: boolean
 }
 
 export const SettingsPage: FC<SettingsProps> = (props) => {
-  const { security, people, now, done, problem } = props
+  const { frame, settings, security, people, now, done, problem } = props
   return (
-    <div class="page page-narrow" data-now={now}>
-      <header class="page-head">
-        <h1>Settings</h1>
-      </header>
-      <Done text={done} />
-      {problem && <p class="note note-bad">{problem}</p>}
-      <NeedsScript />
+    <SettingsFrame frame={frame} now={now} title="Settings">
+      <Outcome done={done} problem={problem} isSaid={settings?.saved != null} />
       <section class="card" id="access" aria-labelledby="access-title">
         <header class="card-head">
           <h2 id="access-title">Access</h2>
         </header>
         <OwnAccess {...props} />
-        {security && <Requirements {...security} />}
-        {security && <Guests {...security} />}
+        {settings && <SettingsPart section="security" settings={settings} notes={security ? notesOf(security) : {}} />}
+        {settings && <SettingsPart section="guests" settings={settings} />}
+        {security?.guestAccessEnabled && <GuestPassword isSet={security.guestPasswordConfigured} />}
       </section>
       {people && <People people={people} now={now} hasAccount={props.me !== null} />}
-    </div>
+      {settings && <SettingsCard section="clients" settings={settings} />}
+    </SettingsFrame>
   )
 }
+
+const notesOf = (security: SecurityProps) => ({
+  totpRequiredOnLogin: wouldEnroll(security.usersWithoutTotpCount, 'account'),
+  totpRequiredForAdminRole: wouldEnroll(security.adminsWithoutTotpCount, 'administrator'),
+})
 
 const OwnAccess: FC<SettingsProps> = ({ me, authMode }) => {
   if (me) {
@@ -82,86 +88,13 @@ const OwnAccess: FC<SettingsProps> = ({ me, authMode }) => {
   )
 }
 
-/** Seconds → words. */
-const LENGTHS: readonly [seconds: number, label: string][] = [
-  [3600, '1 hour'],
-  [43_200, '12 hours'],
-  [86_400, '1 day'],
-  [604_800, '7 days'],
-  [2_592_000, '30 days'],
-  [7_776_000, '90 days'],
-  [31_536_000, '1 year'],
-]
-
-const Requirements: FC<SecurityProps> = (security) => {
-  const { dashboardSessionTtlSeconds: seconds } = security
-  const isListed = LENGTHS.some(([value]) => value === seconds)
-  return (
-    <Form name="security" class="card-part stack" method="patch" action="/api/settings">
-      <h3>Signing in</h3>
-      <Check
-        name="totpRequiredOnLogin"
-        label="Require two-factor from everybody with a password"
-        hint={wouldEnroll(security.usersWithoutTotpCount, 'account')}
-        isOn={security.totpRequiredOnLogin}
-      />
-      <Check
-        name="totpRequiredForAdminRole"
-        label="Require two-factor from administrators"
-        hint={wouldEnroll(security.adminsWithoutTotpCount, 'administrator')}
-        isOn={security.totpRequiredForAdminRole}
-      />
-      <label class="field field-short">
-        <span class="field-label">A sign-in lasts</span>
-        <select name="dashboardSessionTtlSeconds">
-          {!isListed && (
-            <option value={seconds} selected>
-              {seconds} seconds
-            </option>
-          )}
-          {LENGTHS.map(([value, label]) => (
-            <option value={value} selected={value === seconds}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </label>
-      <div class="actions">
-        <button class="button" type="submit">
-          Save
-        </button>
-      </div>
-    </Form>
-  )
-}
-
 const wouldEnroll = (count: number, noun: string): string =>
   count === 0
     ? `Every ${noun} has it set up.`
     : `${count} ${noun}${count === 1 ? '' : 's'} would have to set it up at the next visit.`
 
-const Guests: FC<SecurityProps> = ({ guestAccessEnabled, guestPasswordConfigured }) => (
-  <div class="card-part stack">
-    <Form name="guests" class="stack" method="patch" action="/api/settings">
-      <h3>Guests</h3>
-      <Check
-        name="guestAccessEnabled"
-        label="Let guests look without an account"
-        hint="They see the overview with names masked and can change nothing."
-        isOn={guestAccessEnabled}
-      />
-      <div class="actions">
-        <button class="button" type="submit">
-          Save
-        </button>
-      </div>
-    </Form>
-    {guestAccessEnabled && <GuestPassword isSet={guestPasswordConfigured} />}
-  </div>
-)
-
 const GuestPassword: FC<{ isSet: boolean }> = ({ isSet }) => (
-  <>
+  <div class="card-part stack">
     <Form name="guest-password" class="row-form" action="/api/dashboard-auth/guest/password">
       <Field
         label={isSet ? 'New guest password' : 'Guest password'}
@@ -188,7 +121,7 @@ const GuestPassword: FC<{ isSet: boolean }> = ({ isSet }) => (
       )}
       <Action name="guests-out" action="/api/dashboard-auth/guest/logout-all" label="Log all guests out" />
     </div>
-  </>
+  </div>
 )
 
 interface PeopleProps {

@@ -1,9 +1,23 @@
 /** What stands around every page: head, brand, navigation, the place for messages and dialogs. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
-import { GaugeIcon, GearIcon, LeaveIcon, Mark, PersonIcon, ThemeIcon } from './ui/icons.tsx'
+import { type Grants, holds, type Permission } from '../src/model/permissions.ts'
+import {
+  ChartIcon,
+  GaugeIcon,
+  GearIcon,
+  HelpIcon,
+  KeyIcon,
+  LeaveIcon,
+  ListIcon,
+  Mark,
+  PersonIcon,
+  PulseIcon,
+  StackIcon,
+  ThemeIcon,
+} from './ui/icons.tsx'
 
 /** Who looks at the page, as far as the page says so. */
-export type Visitor = { reads: boolean } & (
+export type Visitor = { grants: Grants } & (
   | { kind: 'account'; name: string; role: string; hasSession: boolean }
   | { kind: 'guest' | 'local_bootstrap' | 'disabled' }
 )
@@ -24,14 +38,28 @@ interface Entry {
   path: string
   label: string
   icon: FC
-  isFor: (visitor: Visitor) => boolean
+  /** After `g`. */
+  key: string
+  /** null: everybody but guests. */
+  needs: Permission | null
+  /** The bar of a phone has room for five. */
+  isOnDesksOnly?: boolean
+  /** Pages of this part that stand under a path of their own, with their titles. */
+  also?: Readonly<Record<string, string>>
 }
 
 /** Only what exists, and only what the visitor may see: a link that leads nowhere teaches people not to click. */
 const NAVIGATION: readonly Entry[] = [
-  { path: '/dashboard', label: 'Overview', icon: GaugeIcon, isFor: ({ reads }) => reads },
-  { path: '/settings', label: 'Settings', icon: GearIcon, isFor: ({ kind }) => kind !== 'guest' },
+  { path: '/dashboard', label: 'Overview', icon: GaugeIcon, key: 'o', needs: 'dashboard:read' },
+  { path: '/accounts', label: 'Accounts', icon: StackIcon, key: 'a', needs: 'accounts:read' },
+  { path: '/keys', label: 'Keys', icon: KeyIcon, key: 'k', needs: 'api_keys:read' },
+  { path: '/logs', label: 'Logs', icon: ListIcon, key: 'l', needs: 'dashboard:read' },
+  { path: '/reports', label: 'Reports', icon: ChartIcon, key: 'r', needs: 'dashboard:read', isOnDesksOnly: true },
+  { path: '/settings', label: 'Settings', icon: GearIcon, key: 's', needs: null, also: { '/audit': 'Audit log' } },
 ]
+
+const entriesFor = ({ kind, grants }: Visitor): Entry[] =>
+  NAVIGATION.filter(({ needs }) => (needs === null ? kind !== 'guest' : holds(grants, needs)))
 
 export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
   const { path, title, theme, assets, version, visitor, children } = props
@@ -41,8 +69,11 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover" />
         <meta name="color-scheme" content="light dark" />
-        <meta name="htmx-config" content='{"history":false,"includeIndicatorCSS":false}' />
-        <title>{title ?? NAVIGATION.find((entry) => entry.path === path)?.label ?? 'Dashboard'} · Sluice</title>
+        <meta
+          name="htmx-config"
+          content='{"history":false,"includeIndicatorCSS":false,"morphIgnore":["data-htmx-powered","open"]}'
+        />
+        <title>{title ?? titleOf(path)} · Sluice</title>
         <link rel="icon" href={FAVICON} />
         <link rel="stylesheet" href={assets.style} />
         <script src={assets.htmx} defer />
@@ -71,9 +102,14 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
         <p class="offline" role="status">
           No answer from Sluice; this page shows what was last known.
         </p>
+        <p class="unlive" role="status">
+          Live updates do not arrive here, so this page asks every 30 seconds.
+          {visitor && holds(visitor.grants, 'dashboard:read') && <a href="/doctor">Why?</a>}
+        </p>
         <div id="flash" role="alert" />
         <main id="main">{children}</main>
         <dialog id="dialog" class="dialog" />
+        {visitor && <Shortcuts visitor={visitor} />}
       </body>
     </html>
   )
@@ -81,8 +117,13 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
 
 const Navigation: FC<{ path: string; visitor: Visitor }> = ({ path, visitor }) => (
   <nav class="nav" aria-label="Main">
-    {NAVIGATION.filter((entry) => entry.isFor(visitor)).map((entry) => (
-      <a href={entry.path} aria-current={isWithin(path, entry.path) ? 'page' : undefined}>
+    {entriesFor(visitor).map((entry) => (
+      <a
+        class={entry.isOnDesksOnly ? 'desk-only' : undefined}
+        href={entry.path}
+        data-go={entry.key}
+        aria-current={isPartOf(entry, path) ? 'page' : undefined}
+      >
         <entry.icon />
         <span>{entry.label}</span>
       </a>
@@ -90,7 +131,49 @@ const Navigation: FC<{ path: string; visitor: Visitor }> = ({ path, visitor }) =
   </nav>
 )
 
-const isWithin = (path: string, entry: string): boolean => path === entry || path.startsWith(`${entry}/`)
+/** What the script does on a key; it opens with `?`. */
+const Shortcuts: FC<{ visitor: Visitor }> = ({ visitor }) => (
+  <dialog id="shortcuts" class="dialog" aria-labelledby="shortcuts-title">
+    <div class="panel">
+      <h2 id="shortcuts-title">Keyboard shortcuts</h2>
+      <dl class="shortcuts">
+        {entriesFor(visitor).map(({ key, label }) => (
+          <>
+            <dt>
+              <kbd>g</kbd> <kbd>{key}</kbd>
+            </dt>
+            <dd>{label}</dd>
+          </>
+        ))}
+        <dt>
+          <kbd>/</kbd>
+        </dt>
+        <dd>Search on this page</dd>
+        <dt>
+          <kbd>?</kbd>
+        </dt>
+        <dd>This list</dd>
+        <dt>
+          <kbd>Esc</kbd>
+        </dt>
+        <dd>Close, or leave a field</dd>
+      </dl>
+      <form method="dialog">
+        <button class="button button-plain" type="submit">
+          Close
+        </button>
+      </form>
+    </div>
+  </dialog>
+)
+
+const isPartOf = ({ path: main, also = {} }: Entry, path: string): boolean =>
+  [main, ...Object.keys(also)].some((own) => path === own || path.startsWith(`${own}/`))
+
+const titleOf = (path: string): string => {
+  const entry = NAVIGATION.find((one) => isPartOf(one, path))
+  return entry?.also?.[path] ?? entry?.label ?? 'Dashboard'
+}
 
 /** Who am I, and the way out. Who has no account is offered one instead. */
 const AccountMenu: FC<{ visitor: Visitor }> = ({ visitor }) => {
@@ -124,6 +207,19 @@ const AccountMenu: FC<{ visitor: Visitor }> = ({ visitor }) => {
             <a class="menu-item" href="/me">
               <PersonIcon /> My account
             </a>
+            {holds(visitor.grants, 'dashboard:read') && (
+              <a class="menu-item" href="/reports">
+                <ChartIcon /> Reports
+              </a>
+            )}
+            {holds(visitor.grants, 'dashboard:read') && (
+              <a class="menu-item" href="/doctor">
+                <PulseIcon /> Health check
+              </a>
+            )}
+            <button class="menu-item needs-script" type="button" data-action="shortcuts">
+              <HelpIcon /> Keyboard shortcuts
+            </button>
             {visitor.hasSession && (
               <form method="post" action="/api/dashboard-auth/logout">
                 <button class="menu-item" type="submit">

@@ -1,16 +1,33 @@
-/** `POST /api/accounts/import`: one or several `auth.json` files of the native client. */
+/** `/api/accounts/import`: one or several `auth.json` files of the native client, at once or looked at first. */
 import type { Context } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
+import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { iso, isoOrNull } from '../lib/iso.ts'
+import { isZip, readZip, ZipError } from '../lib/zip.ts'
 import { type AuthFile, type ImportFailure, readAuthFiles, importAccounts as store } from '../model/account-import.ts'
-import type { ImportedRow } from '../model/accounts.ts'
+import { displayName, type ImportedRow } from '../model/accounts.ts'
+import {
+  type Draft,
+  type ImportOutcome,
+  isWorthwhile,
+  judgeFiles,
+  type PreflightEntry,
+  type Verdict,
+} from '../model/import-preflight.ts'
+import { goOnImporting } from './pages/new-account-reply.tsx'
+
+type Ctx = Context<AppEnv>
 
 const MAX_BYTES = 32 * 1024 * 1024
+const MAX_FILE_BYTES = 1024 * 1024
+const MAX_FILES = 1000
 const FIELD = 'auth_json'
 
 const atMost32MiB = bodyLimit({
@@ -29,30 +46,164 @@ export const importAccounts = createHandlers(
   atMost32MiB,
   async (c) => {
     const { db, sealer, random } = c.env
-    const files = await uploads(c)
+    const uploaded = await uploads(c)
     c.var.passAgain()
-    const { accounts, failures } = readAuthFiles(files)
-    if (accounts.length === 0) throw allBad(failures)
+    const read = readAuthFiles(uploaded.files)
+    const failures = [...uploaded.failures, ...read.failures]
+    if (read.accounts.length === 0) throw allBad(failures)
     const doing = { sealer, random, actor: actor(c) }
-    const rows = commit(db, (tx) => store(tx, accounts, doing)).map(answerFor)
-    return c.json(files.length === 1 ? rows[0]! : { accounts: rows, failures }) // one good file is one row
+    const rows = commit(db, (tx) => store(tx, read.accounts, doing)).map(answerFor)
+    const isOne = uploaded.files.length + uploaded.failures.length === 1
+    return c.json(isOne ? rows[0]! : { accounts: rows, failures }) // one good file is one row
   },
 )
 
-const uploads = async (c: Context<AppEnv>): Promise<AuthFile[]> => {
+export interface ImportValue {
+  preflightId: string
+  /** ISO 8601: until when the files are held. */
+  expiresAt: string
+  generatedAt: string
+  files: PreflightFile[]
+  /** What came of it; null until it was imported. */
+  accounts: readonly ImportOutcome[] | null
+}
+
+export interface PreflightFile {
+  id: string
+  file: string
+  verdict: Verdict
+  reason: string | null
+  /** Whether importing it would change anything. */
+  isWorthwhile: boolean
+  email: string | null
+  planType: string | null
+  workspaceLabel: string | null
+  /** ISO 8601: when the file says its tokens were renewed. */
+  lastRefreshAt: string | null
+  /** The account it would renew. */
+  existing: PreflightEntry['existing']
+}
+
+/** Says for each file what its import would do, and writes nothing. The files are held for a quarter of an hour. */
+export const preflightImport = createHandlers(requires('accounts:write'), atMost32MiB, async (c) => {
+  const { db, sealer, importDrafts } = c.env
+  const { files, failures } = await uploads(c)
+  const entries = judgeFiles(db, files, { sealer, failures })
+  return goOnImporting(c, importValue(c, importDrafts.keep(c.var.principal.id, entries)))
+})
+
+const Choice = z.strictObject({ files: z.array(z.string().max(8)).min(1, 'choose at least one file').max(MAX_FILES) })
+
+/**
+ * Imports the chosen files of a preflight, once: asked again it says what came of it. Throws `import_not_found`,
+ * `validation_error` for a file that is not of this preflight or cannot be read.
+ */
+export const importChosen = createHandlers(
+  requires('accounts:write', { audit: 'account_imported' }),
+  body(Choice),
+  (c) => {
+    const { db, sealer, random, importDrafts } = c.env
+    const draft = draftOf(c, c.req.param('id') ?? '')
+    if (draft.outcome === null) {
+      const accounts = chosen(draft, c.req.valid('json').files)
+      const doing = { sealer, random, actor: actor(c) }
+      const rows = commit(db, (tx) => store(tx, accounts, doing))
+      importDrafts.finish(draft, rows.map(outcomeOf))
+    }
+    return goOnImporting(c, draftValue(c, draft.id))
+  },
+)
+
+const chosen = ({ entries }: Draft, ids: readonly string[]) =>
+  [...new Set(ids)].map((id) => {
+    const account = entries.find((entry) => entry.id === id)?.account
+    if (account) return account
+    throw new AppError('validation_error', {
+      param: 'files',
+      details: { fields: { files: [`${id} is no readable file of this preflight`] } },
+    })
+  })
+
+/** Throws `import_not_found`. */
+export const draftValue = (c: Ctx, id: string): ImportValue => importValue(c, draftOf(c, id))
+
+const draftOf = (c: Ctx, id: string): Draft => c.env.importDrafts.get(id, c.var.principal.id)
+
+const importValue = (c: Ctx, { id: preflightId, entries, expiresAt, outcome }: Draft): ImportValue => ({
+  preflightId,
+  expiresAt: iso(expiresAt),
+  generatedAt: iso(c.env.clock.now()),
+  files: entries.map(fileOf),
+  accounts: outcome,
+})
+
+const fileOf = ({ id, file, verdict, reason, account, existing }: PreflightEntry): PreflightFile => ({
+  id,
+  file,
+  verdict,
+  reason,
+  isWorthwhile: isWorthwhile({ verdict }),
+  email: account?.identity.email ?? null,
+  planType: account?.identity.planType ?? null,
+  workspaceLabel: account?.identity.workspaceLabel ?? null,
+  lastRefreshAt: isoOrNull(account?.lastRefreshAt),
+  existing,
+})
+
+const outcomeOf = (row: ImportedRow): ImportOutcome => ({
+  accountId: row.id,
+  displayName: displayName(row),
+  planType: row.planType,
+  tokensKept: row.tokensKept,
+})
+
+interface Uploads {
+  files: AuthFile[]
+  /** What could not be read at all. */
+  failures: ImportFailure[]
+}
+
+/** The files of the form, archives unpacked. Throws `invalid_auth_json`. */
+const uploads = async (c: Ctx): Promise<Uploads> => {
   const form = await c.req.parseBody({ all: true }).catch((cause: unknown) => {
     if (cause instanceof AppError) throw cause
     throw new AppError('invalid_auth_json', { message: 'The upload is not a valid multipart form.', cause })
   })
-  const parts = [form[FIELD] ?? []].flat()
+  const parts = [form[FIELD] ?? []]
+    .flat()
+    .filter((part) => typeof part === 'string' || part.size > 0 || Boolean(part.name))
   if (parts.length === 0)
     throw new AppError('invalid_auth_json', { message: `Send the file in the field ${FIELD}.`, param: FIELD })
-  return Promise.all(
-    parts.map(async (part) =>
-      typeof part === 'string' ? { name: 'auth.json', text: part } : { name: part.name, text: await part.text() },
-    ),
-  )
+  const read = await Promise.all(parts.map(readPart))
+  const files = read.flatMap(({ files }) => files)
+  if (files.length > MAX_FILES)
+    throw new AppError('invalid_auth_json', { message: `At most ${MAX_FILES} files go at once.`, param: FIELD })
+  return { files, failures: read.flatMap(({ failures }) => failures) }
 }
+
+const readPart = async (part: string | File): Promise<Uploads> => {
+  if (typeof part === 'string') return { files: [{ name: 'auth.json', text: part }], failures: [] }
+  const name = part.name || 'auth.json' // the runtime gives none at all for an empty one, whatever its types say
+  const bytes = await part.bytes()
+  if (isZip(bytes)) return unzip(name, bytes)
+  if (bytes.length > MAX_FILE_BYTES) return failed(name, 'is too large for an auth.json')
+  return { files: [{ name, text: new TextDecoder().decode(bytes) }], failures: [] }
+}
+
+/** Archives of some systems hold a shadow of every file. */
+const isAuthFile = (name: string): boolean => name.toLowerCase().endsWith('.json') && !name.startsWith('__MACOSX/')
+
+const unzip = async (name: string, bytes: Uint8Array): Promise<Uploads> => {
+  try {
+    const files = await readZip(bytes, { files: MAX_FILES, bytes: MAX_FILE_BYTES, wants: isAuthFile })
+    return files.length === 0 ? failed(name, 'holds no .json file') : { files, failures: [] }
+  } catch (err) {
+    if (err instanceof ZipError) return failed(name, err.message)
+    throw err
+  }
+}
+
+const failed = (file: string, why: string): Uploads => ({ files: [], failures: [{ file, message: `${file}: ${why}` }] })
 
 const allBad = (failures: readonly ImportFailure[]): AppError =>
   new AppError('invalid_auth_json', {

@@ -8,10 +8,13 @@ import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { proceed } from '../http/reply.tsx'
+import { noteAccountEvent } from '../model/account-events.ts'
 import { append } from '../model/audit.ts'
-import { usedNow } from '../model/usage-windows.ts'
 import { probe } from '../upstream/probe.ts'
 import { fetchUsage } from '../upstream/usage.ts'
+import { standing } from './account-standing.ts'
+import { back } from './back.ts'
 
 const DEFAULT_MODEL = 'gpt-5.5'
 const PROBABLE: readonly string[] = ['active', 'rate_limited', 'quota_exceeded']
@@ -36,9 +39,12 @@ export const probeAccount = createHandlers(
       (err: unknown) => c.env.log.info('no usage after a probe', { account: id, err }),
     )
     const who = actor(c)
-    commit(db, (tx) => append(tx, who, 'account_probed', { target: id, details: { status, ok } }))
+    commit(db, (tx) => {
+      append(tx, who, 'account_probed', { target: id, details: { status, ok } })
+      noteAccountEvent(tx, { accountId: id, at: who.at, kind: 'probe', ...probeNote(status, ok) })
+    })
     const after = standing(c, id)
-    return c.json({
+    const answer = {
       status: 'probed',
       accountId: id,
       probeStatusCode: status,
@@ -48,21 +54,15 @@ export const probeAccount = createHandlers(
       secondaryUsedPercentAfter: after.secondary,
       accountStatusBefore: before.status,
       accountStatusAfter: after.status,
-    })
+    }
+    return proceed(c, answer, back(c, ok ? 'account_probed' : 'account_probe_failed'))
   },
 )
 
-const standing = (c: Context<AppEnv>, id: string) => {
-  const account = c.env.pool.get(id)
-  if (!account) throw new AppError('account_not_found')
-  const now = c.env.clock.now()
-  const windows = account.usage?.windows
-  return {
-    status: account.state.status,
-    primary: usedNow(windows?.fiveHour ?? null, now),
-    secondary: usedNow(windows?.weekly ?? null, now),
-  }
-}
+const probeNote = (status: number, ok: boolean) => ({
+  result: ok ? 'served' : 'failed',
+  detail: status === 0 ? 'The upstream could not be reached.' : `The upstream answered ${status}.`,
+})
 
 /** One that the account offers, unless the operator says which. */
 const modelFor = (c: Context<AppEnv>, id: string, wanted: string | undefined): string => {

@@ -1,11 +1,12 @@
 /** `/api/api-keys/`: the keys of model clients. */
 import type { Context } from 'hono'
 import { commit } from '../../db/commit.ts'
+import { shownKeyAt } from '../../views/keys/new.tsx'
 import { actor, demand } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
-import { body } from '../http/body.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { proceed, reply } from '../http/reply.tsx'
 import { type ShownKey, toApiKey } from '../model/api-key-view.ts'
 import {
   createKey,
@@ -17,41 +18,41 @@ import {
   regenerateKey,
   updateKey,
 } from '../model/api-keys.ts'
+import { keyBody } from './key-form.ts'
+import { connectionFor } from './key-pages.ts'
 
 export const listApiKeys = createHandlers(requires('api_keys:read'), (c) => {
   const now = c.env.clock.now()
   return c.json(listKeys(c.env.db).map((row) => toApiKey(row, now)))
 })
 
-export const createApiKey = createHandlers(writes({ audit: 'api_key_created' }), body(NewKey), (c) => {
+export const createApiKey = createHandlers(writes({ audit: 'api_key_created' }), keyBody(NewKey), (c) => {
   const doing = doingOf(c)
-  return c.json(
-    shown(
-      commit(c.env.db, (tx) => createKey(tx, c.req.valid('json'), doing)),
-      doing.actor.at,
-    ),
+  return show(
+    c,
+    commit(c.env.db, (tx) => createKey(tx, c.req.valid('json'), doing)),
+    { now: doing.actor.at, isRenewed: false },
   )
 })
 
-export const editApiKey = createHandlers(writes({ audit: 'api_key_updated' }), body(KeyPatch), (c) => {
+export const editApiKey = createHandlers(writes({ audit: 'api_key_updated' }), keyBody(KeyPatch), (c) => {
   const doing = doingOf(c)
   const row = commit(c.env.db, (tx) => updateKey(tx, c.req.param('id') ?? '', c.req.valid('json'), doing))
-  return c.json(toApiKey(row, doing.actor.at))
+  return proceed(c, toApiKey(row, doing.actor.at), `/keys/${row.id}?done=api_key_updated`)
 })
 
 export const regenerateApiKey = createHandlers(writes({ audit: 'api_key_regenerated' }), (c) => {
   const doing = { actor: actor(c), random: c.env.random }
-  return c.json(
-    shown(
-      commit(c.env.db, (tx) => regenerateKey(tx, c.req.param('id') ?? '', doing)),
-      doing.actor.at,
-    ),
+  return show(
+    c,
+    commit(c.env.db, (tx) => regenerateKey(tx, c.req.param('id') ?? '', doing)),
+    { now: doing.actor.at, isRenewed: true },
   )
 })
 
 export const deleteApiKey = createHandlers(writes({ audit: 'api_key_deleted' }), (c) => {
   commit(c.env.db, (tx) => deleteKey(tx, c.req.param('id') ?? '', actor(c)))
-  return c.body(null, 204)
+  return proceed(c, null, '/keys?done=api_key_deleted')
 })
 
 /** A key of one's own needs no more than the gate; giving it to others, or to nobody, needs `api_keys:assign`. */
@@ -61,4 +62,12 @@ const doingOf = (c: Context<AppEnv>) => ({
   demandAssign: () => demand(c.var.principal, 'api_keys:assign'),
 })
 
-const shown = ({ row, key }: IssuedKey, now: number): ShownKey => ({ ...toApiKey(row, now), key })
+/** The one answer with the key itself in it; a browser is shown everything to paste beside it. */
+const show = (c: Context<AppEnv>, { row, key }: IssuedKey, { now, isRenewed }: { now: number; isRenewed: boolean }) => {
+  const shown: ShownKey = { ...toApiKey(row, now), key }
+  return reply(
+    c,
+    shown,
+    shownKeyAt(() => connectionFor(c, row), isRenewed),
+  )
+}

@@ -1,162 +1,225 @@
-/** `/dashboard`: how the service is, what each account can do now, and the last requests. */
-
+/** `/dashboard`: how the service is, what waits for somebody, what is left, and what the last day was like. */
 import type { Context } from 'hono'
+import { getCookie } from 'hono/cookie'
+import { OverviewFiguresPart } from '../../views/overview/figures.tsx'
+import { OverviewNow } from '../../views/overview/now.tsx'
+import { OverviewPoolPart } from '../../views/overview/pool.tsx'
 import { OverviewPage } from '../../views/overview.tsx'
 import type { AppEnv } from '../bindings.ts'
 import { open, requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { originForLinks } from '../http/public-origin.ts'
 import { reply } from '../http/reply.tsx'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { maskedView } from '../model/account-summary.ts'
 import type { AccountView } from '../model/account-view.ts'
+import { type Attention, attention } from '../model/attention.ts'
+import { type Outcome, stripOf } from '../model/outcome-strip.ts'
+import { firstSteps, SLOTS_A_DAY } from '../model/overview.ts'
+import type { Figures } from '../model/overview-figures.ts'
+import type { Tiles } from '../model/overview-tiles.ts'
+import { hasPasswordAccount } from '../model/people.ts'
+import { holds, mayWrite } from '../model/permissions.ts'
+import { type PoolMeter, poolMeters } from '../model/pool-meters.ts'
 import { blindedRow, type RecentRequest } from '../model/request-view.ts'
 import type { UsageWindow } from '../model/usage-windows.ts'
+import { type Health, healthOf } from './overview-health.ts'
 import { blindersOf } from './requests.ts'
 
-/** Times are ISO 8601. */
+/** Times are ISO 8601 in all of them. */
 export interface Overview {
   generatedAt: string
-  /** Where a client on this machine reaches the service. */
-  baseUrl: string
-  isKeyRequired: boolean
+  now: NowPart
+  /** null: the reader may not see accounts. */
+  pool: PoolPart | null
+  figures: FiguresPart
+}
+
+export interface NowPart {
+  generatedAt: string
   health: Health
-  accounts: OverviewAccount[]
-  requests: OverviewRequest[]
+  attention: Attention[]
+  /** null: everything is done, put away, or not this reader's to do. */
+  checklist: Checklist | null
 }
 
-export interface Health {
-  /** `empty`: no accounts; `blocked`: none is eligible; `faulty`: readiness is red; `draining`: shutting down. */
-  level: 'serving' | 'empty' | 'blocked' | 'faulty' | 'draining'
-  eligible: number
+export interface Checklist {
+  /** Where this service is reached by the browser that asks. */
+  baseUrl: string
+  /** `elsewhere`: people sign in by other means than a password. */
+  password: 'done' | 'open' | 'elsewhere'
+  hasAccount: boolean
+  hasKey: boolean
+  hasAnswered: boolean
+  isKeyRequired: boolean
+}
+
+export interface PoolPart {
+  generatedAt: string
+  meters: (Omit<PoolMeter, 'resetAt' | 'usedUpAt'> & { resetAt: string | null; usedUpAt: string | null })[]
   total: number
-  /** Accounts that only a person can bring back. */
-  needAttention: number
-  /** The next time an account has more to give: a reset, the end of a block, or a check. */
-  next: { at: string; account: string; event: 'reset' | 'back' | 'check' } | null
-  /** Median over the listed requests; null: none was answered. */
-  firstEventMs: number | null
+  /** All, or where there are many those that most need a look. */
+  accounts: PoolAccount[]
 }
 
-export interface OverviewAccount
-  extends Omit<AccountView, 'since' | 'until' | 'nextCheckAt' | 'windows' | 'lastRefreshAt' | 'usageAt'> {
-  since: string | null
+export interface PoolAccount
+  extends Pick<AccountView, 'accountId' | 'displayName' | 'planType' | 'status' | 'eligible' | 'why' | 'inFlight'> {
   until: string | null
-  nextCheckAt: string | null
-  windows: Record<'fiveHour' | 'weekly' | 'monthly', OverviewWindow | null>
-  lastRefreshAt: string
-  usageAt: string | null
+  /** Percent used; null: not reported. */
+  used: { fiveHour: number | null; weekly: number | null; monthly: number | null }
+  /** 48 half hours, oldest first. */
+  strip: Outcome[]
 }
 
-interface OverviewWindow extends Omit<UsageWindow, 'resetAt'> {
-  resetAt: string | null
+export interface FiguresPart {
+  generatedAt: string
+  tiles: Tiles
+  /** The newest first. */
+  errors: OverviewRequest[]
 }
 
 export interface OverviewRequest extends Omit<RecentRequest, 'startedAt'> {
   startedAt: string
 }
 
-const REQUESTS_SHOWN = 20
+/** An account as its row shows it. */
+export interface OverviewAccount
+  extends Omit<AccountView, 'since' | 'until' | 'nextCheckAt' | 'windows' | 'lastRefreshAt' | 'usageAt'> {
+  since: string | null
+  until: string | null
+  nextCheckAt: string | null
+  windows: Record<'fiveHour' | 'weekly' | 'monthly', (Omit<UsageWindow, 'resetAt'> & { resetAt: string | null }) | null>
+  lastRefreshAt: string
+  usageAt: string | null
+}
 
-export const showOverview = createHandlers(requires('accounts:read'), async (c) =>
-  reply(c, await overview(c), OverviewPage),
+const SHOWN_AT_MOST = 16
+const SHOWN_OF_MANY = 12
+const ERRORS_SHOWN = 5
+
+export const showOverview = createHandlers(requires('dashboard:read'), async (c) => {
+  const value: Overview = {
+    generatedAt: iso(c.env.clock.now()),
+    now: await nowPart(c),
+    pool: holds(c.var.principal.grants, 'accounts:read') ? await poolPart(c) : null,
+    figures: await figuresPart(c),
+  }
+  return reply(c, value, OverviewPage)
+})
+
+export const showNow = createHandlers(requires('dashboard:read'), async (c) => reply(c, await nowPart(c), OverviewNow))
+
+export const showPool = createHandlers(requires('accounts:read'), async (c) =>
+  reply(c, await poolPart(c), OverviewPoolPart),
+)
+
+export const showFigures = createHandlers(requires('dashboard:read'), async (c) =>
+  reply(c, await figuresPart(c), OverviewFiguresPart),
 )
 
 /** `/` leads to the dashboard; who may see it is decided there. */
 export const goToDashboard = createHandlers(open('redirect to the dashboard'), (c) => c.redirect('/dashboard'))
 
-const overview = async (c: Context<AppEnv>): Promise<Overview> => {
-  const { pool, reader, settings, clock } = c.env
+const nowPart = async (c: Context<AppEnv>): Promise<NowPart> => {
+  const { clock, lifecycle, ledger, settings, env } = c.env
   const now = clock.now()
-  const blinders = blindersOf(c.var.principal)
-  const accounts = blinders.hidesAccounts ? pool.describe().map(maskedView) : pool.describe()
-  const recent = await reader.recentRequests(REQUESTS_SHOWN)
-  const requests = recent.map((request) => blindedRow(request, blinders))
+  const { grants } = c.var.principal
+  const accounts = visibleAccounts(c)
+  const figures = await c.env.figures.now()
+  const facts = {
+    accounts: holds(grants, 'accounts:read') ? accounts : [],
+    keys: figures.present.keys,
+    isLedgerHealthy: ledger.healthy,
+    unwritten: ledger.pending,
+    isDashboardOpen: env.DASHBOARD_AUTH_MODE === 'disabled',
+    isKeyless: !settings.current().apiKeyAuthEnabled && env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS.length > 0,
+    lastBackupAt: holds(grants, 'ops:write') ? ((await c.env.ops.backups.list())[0]?.at ?? null) : undefined,
+    now,
+  }
   return {
     generatedAt: iso(now),
-    baseUrl: new URL(c.req.url).origin,
-    isKeyRequired: settings.current().apiKeyAuthEnabled,
-    health: healthOf(accounts, requests, {
+    health: healthOf(accounts, {
       now,
-      isDraining: c.env.lifecycle.draining,
-      isLedgerHealthy: c.env.ledger.healthy,
+      isDraining: lifecycle.draining,
+      isLedgerHealthy: ledger.healthy,
+      firstEventMs: figures.tiles.firstToken.value,
     }),
-    accounts: accounts.map(wireAccount),
-    requests: requests.map((request) => ({ ...request, startedAt: iso(request.startedAt) })),
+    attention: attention(facts, grants),
+    checklist: checklistOf(c, accounts.length > 0),
   }
 }
 
-interface Circumstances {
-  /** ms since epoch */
-  now: number
-  isDraining: boolean
-  isLedgerHealthy: boolean
-}
-
-/** The health line as data. The readiness route is red exactly when this says `faulty` or `draining`. */
-export const healthOf = (
-  accounts: readonly AccountView[],
-  requests: readonly RecentRequest[],
-  { now, isDraining, isLedgerHealthy }: Circumstances,
-): Health => {
-  const eligible = accounts.filter((account) => account.eligible).length
-  const level = isDraining
-    ? 'draining'
-    : !isLedgerHealthy
-      ? 'faulty'
-      : accounts.length === 0
-        ? 'empty'
-        : eligible === 0
-          ? 'blocked'
-          : 'serving'
+const poolPart = async (c: Context<AppEnv>): Promise<PoolPart> => {
+  const now = c.env.clock.now()
+  const accounts = visibleAccounts(c)
+  const figures = await c.env.figures.now()
   return {
-    level,
-    eligible,
+    generatedAt: iso(now),
+    meters: poolMeters(accounts, now).map((meter) => ({
+      ...meter,
+      resetAt: isoOrNull(meter.resetAt),
+      usedUpAt: isoOrNull(meter.usedUpAt),
+    })),
     total: accounts.length,
-    needAttention: accounts.filter(({ status }) => status === 'reauth_required' || status === 'deactivated').length,
-    next: nextEvent(accounts, now),
-    firstEventMs: median(requests.flatMap(({ firstEventMs }) => firstEventMs ?? [])),
+    accounts: mostPressing(accounts).map((account) => poolAccount(account, figures)),
   }
 }
 
-const nextEvent = (accounts: readonly AccountView[], now: number): Health['next'] => {
-  const events = accounts.flatMap((account) => eventsOf(account)).filter(({ at }) => at > now)
-  const first = events.toSorted((a, b) => a.at - b.at)[0]
-  return first ? { ...first, at: iso(first.at) } : null
+const figuresPart = async (c: Context<AppEnv>): Promise<FiguresPart> => {
+  const figures = await c.env.figures.now()
+  const blinders = blindersOf(c.var.principal)
+  const errors = figures.slots
+    .slice(-SLOTS_A_DAY)
+    .flatMap(({ lastErrors }) => lastErrors)
+    .toSorted((a, b) => b.startedAt - a.startedAt)
+    .slice(0, ERRORS_SHOWN)
+  return {
+    generatedAt: iso(c.env.clock.now()),
+    tiles: figures.tiles,
+    errors: errors.map((row) => ({ ...blindedRow(row, blinders), startedAt: iso(row.startedAt) })),
+  }
 }
 
-/** A blocked account is back, or is asked again, at one moment; one that works gets more at each reset. */
-const eventsOf = ({ displayName: account, until, nextCheckAt, status, windows }: AccountView): Event[] => {
-  if (until !== null) return [{ at: until, account, event: 'back' }]
-  if (nextCheckAt !== null) return [{ at: nextCheckAt, account, event: 'check' }]
-  if (status !== 'active') return []
-  return [windows.fiveHour, windows.weekly, windows.monthly].flatMap((window): Event[] =>
-    window?.resetAt && window.usedPercent > 0 ? [{ at: window.resetAt, account, event: 'reset' }] : [],
-  )
+const visibleAccounts = (c: Context<AppEnv>): AccountView[] => {
+  const accounts = c.env.pool.describe()
+  return blindersOf(c.var.principal).hidesAccounts ? accounts.map(maskedView) : accounts
 }
 
-type Event = Omit<NonNullable<Health['next']>, 'at'> & { at: number }
-
-const median = (values: readonly number[]): number | null => {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = sorted.length >> 1
-  const upper = sorted[middle]
-  if (upper === undefined) return null
-  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? upper)) / 2
+/** In their order while they are few; of many first those that somebody must see to, then the fullest. */
+const mostPressing = (accounts: readonly AccountView[]): readonly AccountView[] => {
+  if (accounts.length <= SHOWN_AT_MOST) return accounts
+  const weight = ({ status, eligible, windows }: AccountView): number =>
+    (status === 'reauth_required' || status === 'deactivated' ? 1000 : eligible ? 0 : 500) +
+    Math.max(windows.fiveHour?.usedPercent ?? 0, windows.weekly?.usedPercent ?? 0, windows.monthly?.usedPercent ?? 0)
+  return accounts.toSorted((a, b) => weight(b) - weight(a)).slice(0, SHOWN_OF_MANY)
 }
 
-const wireAccount = (account: AccountView): OverviewAccount => ({
-  ...account,
-  since: isoOrNull(account.since),
+const poolAccount = (account: AccountView, figures: Figures): PoolAccount => ({
+  accountId: account.accountId,
+  displayName: account.displayName,
+  planType: account.planType,
+  status: account.status,
+  eligible: account.eligible,
+  why: account.why,
+  inFlight: account.inFlight,
   until: isoOrNull(account.until),
-  nextCheckAt: isoOrNull(account.nextCheckAt),
-  lastRefreshAt: iso(account.lastRefreshAt),
-  usageAt: isoOrNull(account.usageAt),
-  windows: {
-    fiveHour: wireWindow(account.windows.fiveHour),
-    weekly: wireWindow(account.windows.weekly),
-    monthly: wireWindow(account.windows.monthly),
+  used: {
+    fiveHour: account.windows.fiveHour?.usedPercent ?? null,
+    weekly: account.windows.weekly?.usedPercent ?? null,
+    monthly: account.windows.monthly?.usedPercent ?? null,
   },
+  strip: stripOf(account, figures),
 })
 
-const wireWindow = (window: UsageWindow | null): OverviewWindow | null =>
-  window && { ...window, resetAt: isoOrNull(window.resetAt) }
+/** Of the script; who puts the list away means it. */
+const PUT_AWAY = 'checklist'
+
+const checklistOf = (c: Context<AppEnv>, hasAccount: boolean): Checklist | null => {
+  if (!mayWrite(c.var.principal.grants) || getCookie(c, PUT_AWAY) === 'off') return null
+  const isStandard = c.env.env.DASHBOARD_AUTH_MODE === 'standard'
+  const password = !isStandard ? 'elsewhere' : hasPasswordAccount(c.env.db) ? 'done' : 'open'
+  const { hasKey, hasAnswered } = firstSteps(c.env.db)
+  if (password !== 'open' && hasAccount && hasKey && hasAnswered) return null
+  const isKeyRequired = c.env.settings.current().apiKeyAuthEnabled
+  return { baseUrl: originForLinks(c), password, hasAccount, hasKey, hasAnswered, isKeyRequired }
+}

@@ -8,8 +8,9 @@ import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/params.ts'
 import { holds } from '../model/permissions.ts'
 import { PRICES_VERSION } from '../model/pricing.ts'
-import type { Sight } from '../model/request-log.ts'
+import type { LogDetail } from '../model/request-log.ts'
 import { LogFilters, LogQuery } from '../model/request-log-query.ts'
+import type { Sight } from '../model/request-log-where.ts'
 import type { Blinders } from '../model/request-view.ts'
 
 export const listRequests = createHandlers(requires('dashboard:read'), query(LogQuery), async (c) => {
@@ -30,20 +31,29 @@ export const listRequestOptions = createHandlers(requires('dashboard:read'), que
   return c.json({ ...options, ...(hidesKeys && { apiKeys: [] }), pricesVersion: PRICES_VERSION })
 })
 
-export const showRequest = createHandlers(requires('dashboard:read'), async (c) => {
-  const found = await c.env.reader.requestLog(c.req.param('id') ?? '', sightOf(c))
-  if (!found) throw new AppError('not_found', { message: 'There is no such request in the log.' })
-  return c.json(found)
-})
+export const showRequest = createHandlers(requires('dashboard:read'), async (c) =>
+  c.json(await requestOf(c, c.req.param('id') ?? '')),
+)
 
-const sightOf = (c: Context<AppEnv>): Sight => ({
+/** The request with row id `id`, as the caller may see it. Throws `not_found`. */
+export const requestOf = async (c: Context<AppEnv>, id: string): Promise<LogDetail> => {
+  const found = await c.env.reader.requestLog(id, sightOf(c))
+  if (!found) throw new AppError('not_found', { message: 'There is no such request in the log.' })
+  return found
+}
+
+export const sightOf = (c: Context<AppEnv>): Sight => ({
   sensitive: holds(c.var.principal.grants, 'conversations:read'),
   ...blindersOf(c.var.principal),
 })
 
-/** Asking for one conversation is looking into it. Throws `permission_required`. */
-const demandSight = (c: Context<AppEnv>, asked: LogFilters): void => {
+/**
+ * What is not shown is not filtered by either: asking for one conversation is looking into it, and asking for one key is
+ * learning of it. Throws `permission_required`.
+ */
+export const demandSight = (c: Context<AppEnv>, asked: Pick<LogFilters, 'conversation_id' | 'apiKeyId'>): void => {
   if (asked.conversation_id !== undefined) demand(c.var.principal, 'conversations:read')
+  if (asked.apiKeyId.length > 0) demand(c.var.principal, 'api_keys:read')
 }
 
 /** Upstream accounts are named to those who work with them, keys to those who may list them (spec §2, capability summary). */

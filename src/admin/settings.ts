@@ -9,11 +9,19 @@ import { body } from '../http/body.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { proceed } from '../http/reply.tsx'
+import { pageOf } from '../http/return-path.ts'
 import { append } from '../model/audit.ts'
 import { guestPasswordHash } from '../model/guest.ts'
 import { countWithoutTotp, findPerson } from '../model/people.ts'
 import { holds, isAdminLevel } from '../model/permissions.ts'
-import { SETTING_NAMES, type SettingName, type Settings, SettingsPatch, securityNames } from '../settings/schema.ts'
+import {
+  SECTIONS,
+  SETTING_NAMES,
+  type SettingName,
+  type Settings,
+  SettingsPatch,
+  securityNames,
+} from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
 
 /** `expectedVersion` is the `version` that was read: a change made in between is then not lost but refused. */
@@ -34,9 +42,16 @@ export const changeSettings = createHandlers(
   (c) => {
     const { expectedVersion, ...patch } = c.req.valid('json')
     change(c, patch, expectedVersion)
-    return proceed(c, settingsOf(c), '/settings?done=settings_updated#access')
+    return proceed(c, settingsOf(c), backToSection(c))
   },
 )
+
+/** The page the form is on, at the section that was saved, which its address names. */
+const backToSection = (c: Context<AppEnv>): string => {
+  const path = pageOf(c)?.pathname ?? '/settings'
+  const section = SECTIONS.find((name) => name === c.req.query('section'))
+  return section ? `${path}?done=settings_updated&section=${section}#${section}` : `${path}?done=settings_updated`
+}
 
 /** Besides the settings, how many a two-factor requirement would send to enrollment (spec §2); null to who cannot set one. */
 export const settingsOf = (c: Context<AppEnv>) => {

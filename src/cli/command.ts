@@ -10,6 +10,8 @@ export interface CliIo {
   environment: Record<string, string | undefined>
   stdout: (text: string) => void
   stderr: (text: string) => void
+  /** For what asks the network. */
+  fetch: typeof globalThis.fetch
 }
 
 /** Runs with the arguments behind its name; returns the exit code. */

@@ -26,10 +26,15 @@ Usage: sluice COMMAND
   user revoke-sessions NAME    sign the person out everywhere
   bootstrap-token [--rotate]   whether there is one; --rotate makes a new one and shows it once
   audit verify                 prove that the audit log is whole, or name its first broken row
+  backup [--out FILE]          copy the database, also while the server runs; --with-key takes the key along
+  backup verify FILE           prove that a backup can be restored
+  restore FILE                 put a backup in its place; stop the server first
+  doctor                       look for what is wrong, and say what to do
+  service print [--launchd]    a systemd unit (or launchd property list) for this program as it is set up now
   healthcheck                  exit code 0 when the server here is ready
   version                      print the version
 
-ACCOUNT, KEY and NAME are an id, the beginning of one, an e-mail or a name. import, keys create, list, get and verify
-take --json.
+ACCOUNT, KEY and NAME are an id, the beginning of one, an e-mail or a name. import, keys create, list, get, verify,
+backup, restore and doctor take --json.
 Commands work on the data folder (CODEX_LB_DATA_DIR, ~/.sluice when unset), also beside a running server.
 `

@@ -4,12 +4,16 @@ import { AppError } from '../errors.ts'
 import { VERSION } from '../version.ts'
 import { accounts } from './accounts.ts'
 import { audit } from './audit.ts'
+import { backup } from './backup.ts'
 import { bootstrapToken } from './bootstrap.ts'
 import { type CliIo, type Command, UsageError } from './command.ts'
+import { doctor } from './doctor.ts'
 import { healthcheck } from './healthcheck.ts'
 import { HELP } from './help.ts'
 import { keys } from './keys.ts'
 import { FolderError } from './open-folder.ts'
+import { restore } from './restore.ts'
+import { service } from './service.ts'
 import { settings } from './settings.ts'
 import { user } from './users.ts'
 
@@ -30,6 +34,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   user,
   'bootstrap-token': bootstrapToken,
   audit,
+  backup,
+  restore,
+  doctor,
+  service,
   healthcheck,
   help,
   '--help': help,

@@ -7,7 +7,6 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Shell, type Visitor } from '../../views/shell.tsx'
 import type { Principal } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
-import { holds } from '../model/permissions.ts'
 import { VERSION } from '../version.ts'
 import { ASSETS } from './assets.ts'
 import { pageOf } from './return-path.ts'
@@ -97,8 +96,8 @@ const visitorOf = (c: Context<AppEnv>): Visitor | null => {
   const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
   if (!principal) return null
   const { kind, grants } = principal
-  const reads = holds(grants, 'dashboard:read')
-  if (kind !== 'account') return { kind, reads }
+  if (kind !== 'account') return { kind, grants }
   const { row, role } = principal.person
-  return { kind, reads, name: row.displayName ?? row.username, role: role.name, hasSession: principal.session !== null }
+  const name = row.displayName ?? row.username
+  return { kind, grants, name, role: role.name, hasSession: principal.session !== null }
 }

@@ -39,5 +39,5 @@ export const peerOf = (c: Context<AppEnv>): string | null => {
 
 const requestIdOf = (c: Context<AppEnv>): string => {
   const given = c.req.header('x-request-id') ?? c.req.header('request-id')
-  return given !== undefined && SANE_ID.test(given) ? given : c.env.random.id('req')
+  return given !== undefined && SANE_ID.test(given) ? given : c.env.random.orderedId('req', c.env.clock.now())
 }

@@ -21,9 +21,11 @@ export const securityHeaders = createMiddleware(async (c, next) => {
   const { headers } = c.res
   headers.set('x-content-type-options', 'nosniff')
   const isPage = headers.get('content-type')?.startsWith('text/html') ?? false
+  const isStream = headers.get('content-type')?.startsWith('text/event-stream') ?? false
   if (isPage) {
     headers.set('content-security-policy', CONTENT_SECURITY_POLICY)
     headers.set('referrer-policy', 'same-origin')
   }
-  if (isPage || c.req.path.startsWith('/api/')) headers.set('cache-control', 'no-store')
+  if (isPage || c.req.path.startsWith('/api/'))
+    headers.set('cache-control', isStream ? 'no-store, no-transform' : 'no-store')
 })

@@ -1,5 +1,15 @@
-/** Hands what happens on a socket to its session. hono's own helper knows neither `drain` nor headers for the 101. */
-import type { SocketSession } from '../proxy/socket-session.ts'
+/** Hands what happens on a socket to whoever upgraded it. hono's own helper knows neither `drain` nor headers for the 101. */
+
+/** The `data` of an upgrade. */
+export interface SocketPeer {
+  opened(ws: Bun.ServerWebSocket<SocketPeer>): void
+  received(data: string | Buffer): void
+  /** The client has read what was queued. */
+  drained(): void
+  closed(): void
+  /** One of the above threw. */
+  failed(err: unknown): void
+}
 
 /** Of one frame; the runtime closes with 1009 above it (decisions §3 "Turns on a socket"). */
 const MAX_FRAME_BYTES = 128 * 1024 * 1024
@@ -8,7 +18,7 @@ const MAX_QUEUED_BYTES = 16 * 1024 * 1024
 /** The runtime pings before it runs out, so that only dead connections end by it. */
 const DEAD_AFTER_SECONDS = 120
 
-export const websocket: Bun.WebSocketHandler<SocketSession> = {
+export const websocket: Bun.WebSocketHandler<SocketPeer> = {
   maxPayloadLength: MAX_FRAME_BYTES,
   backpressureLimit: MAX_QUEUED_BYTES,
   idleTimeout: DEAD_AFTER_SECONDS,

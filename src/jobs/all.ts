@@ -1,11 +1,13 @@
 /** Every periodic job by its name and period. */
 import { onChange } from '../../db/commit.ts'
 import type { Schedule } from '../lib/schedule.ts'
+import { BACKUPS_BEAT_MS, type BackupJobDeps, backUp } from './backups.ts'
 import { CATALOG_INTERVAL_MS, fetchCatalogs } from './catalog.ts'
 import type { JobDeps } from './context.ts'
 import { greetNewcomers, newcomers } from './newcomers.ts'
 import { RESET_CREDITS_INTERVAL_MS, type ResetCreditsDeps, resetCreditsJob } from './reset-credits.ts'
 import { type RetentionDeps, retain } from './retention.ts'
+import { SAMPLES_INTERVAL_MS, type SamplesDeps, sampleUsage } from './samples.ts'
 import { advanceStates, STATES_INTERVAL_MS } from './states.ts'
 import { renewTokens, TOKENS_INTERVAL_MS } from './tokens.ts'
 import { pollUsage, USAGE_BEAT_MS } from './usage.ts'
@@ -13,7 +15,10 @@ import { pollUsage, USAGE_BEAT_MS } from './usage.ts'
 /** The part of `Bindings` that jobs work with. */
 export type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   Pick<RetentionDeps, 'settings'> &
-  Pick<ResetCreditsDeps, 'pool' | 'resetCredits' | 'random'> & { plane: Pick<JobDeps, 'upstream' | 'credentials'> }
+  Pick<BackupJobDeps, 'settings'> &
+  SamplesDeps & { ops: Pick<BackupJobDeps, 'backups'> } & Pick<ResetCreditsDeps, 'pool' | 'resetCredits' | 'random'> & {
+    plane: Pick<JobDeps, 'upstream' | 'credentials'>
+  }
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -23,7 +28,7 @@ const HOUR_MS = 60 * MINUTE_MS
  * pool must have been told of changes to `accounts` before.
  */
 export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => {
-  const { db, pool, catalog, clock, log, settings, resetCredits, random } = workplace
+  const { db, pool, catalog, clock, log, settings, resetCredits, random, ops } = workplace
   const deps: JobDeps = { db, pool, catalog, clock, log, ...pickPlane(workplace), polls: new Map() }
   const met = new Set<string>()
   schedule.add('states', STATES_INTERVAL_MS, () => advanceStates(deps))
@@ -36,6 +41,10 @@ export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => 
   schedule.add('catalog', CATALOG_INTERVAL_MS, (signal) => fetchCatalogs(deps, signal), { jitter: 0.1 })
   schedule.add('tokens', TOKENS_INTERVAL_MS, (signal) => renewTokens(deps, signal), { jitter: 0.1, runAtStart: true })
   schedule.add('retention', HOUR_MS, (signal) => retain({ db, clock, settings }, signal), { jitter: 0.1 })
+  const written = new Map<string, number>()
+  schedule.add('usage samples', SAMPLES_INTERVAL_MS, () => sampleUsage({ db, pool }, written))
+  const { backups } = ops
+  schedule.add('backups', BACKUPS_BEAT_MS, (signal) => backUp({ backups, settings, clock, log }, signal))
   onChange(db, (topics) => {
     if (topics.has('accounts') && newcomers(deps, met).length > 0) void schedule.runNow('newcomers')
   })

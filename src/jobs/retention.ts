@@ -4,10 +4,12 @@ import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
 import type { Clock } from '../lib/clock.ts'
+import { purgeAccountEvents } from '../model/account-events.ts'
 import { purgeAuditLog } from '../model/audit-log.ts'
 import { dropExpiredInvites } from '../model/invites.ts'
 import { dropExpiredChallenges } from '../model/passkeys.ts'
 import { dropExpiredSessions } from '../model/sessions.ts'
+import { trimConsidered } from '../model/trim-considered.ts'
 import type { Settings } from '../settings/schema.ts'
 
 export interface RetentionDeps {
@@ -22,21 +24,33 @@ type Ages = 'requestLogRetentionDays' | 'auditRetentionDays' | 'conversationAffi
 const SLICE = 500
 const PAUSE_MS = 50
 const DAY_MS = 86_400_000
+/** What the trends of an account show, and a week more. */
+const SAMPLE_DAYS = 35
+/** Turns whose selection is explained, besides all that failed. */
+const EXPLAINED_TURNS = 10_000
+/** Of one transaction: what is let go is a page or more each. */
+const EXPLANATIONS = 50
 
 /** Hourly sums stay. Rejects with the reason of `signal` when that aborts between two slices. */
 export const retain = async ({ db, clock, settings }: RetentionDeps, signal: AbortSignal): Promise<void> => {
   const { requestLogRetentionDays, auditRetentionDays, conversationAffinityMaxAgeDays } = settings.current()
   const now = clock.now()
-  const inSlices = async (forget: (tx: Tx) => number): Promise<void> => {
-    while (commit(db, forget) === SLICE) await clock.sleep(PAUSE_MS, signal)
+  const inSlices = async (forget: (tx: Tx) => number, slice = SLICE): Promise<void> => {
+    while (commit(db, forget) === slice) await clock.sleep(PAUSE_MS, signal)
   }
-  if (requestLogRetentionDays > 0) await inSlices((tx) => forgetRequests(tx, now - requestLogRetentionDays * DAY_MS))
+  if (requestLogRetentionDays > 0) {
+    const before = now - requestLogRetentionDays * DAY_MS
+    await inSlices((tx) => forgetRequests(tx, before))
+    await inSlices((tx) => purgeAccountEvents(tx, { before, limit: SLICE }))
+  }
+  await inSlices((tx) => trimConsidered(tx, { keep: EXPLAINED_TURNS, limit: EXPLANATIONS }), EXPLANATIONS)
   await inSlices((tx) => forgetOwners(tx, now - conversationAffinityMaxAgeDays * DAY_MS))
   if (auditRetentionDays > 0) {
     const before = startOfDay(now) - auditRetentionDays * DAY_MS
     await inSlices((tx) => purgeAuditLog(tx, { before, limit: SLICE, now }))
   }
   commit(db, (tx) => forgetExpired(tx, now))
+  commit(db, (tx) => forgetSamples(tx, now - SAMPLE_DAYS * DAY_MS))
 }
 
 /** Each purge leaves a row in the log it purges, so there is one a day and not one an hour. */
@@ -58,6 +72,11 @@ const forgetRequests = (tx: Tx, before: number): number => {
     .orderBy(asc(requests.startedAt))
     .limit(SLICE)
   return tx.delete(requests).where(inArray(requests.id, oldest)).run().changes
+}
+
+/** An hour's worth, since this runs each hour; by account, which is how they are indexed. */
+const forgetSamples = (tx: Tx, before: number): void => {
+  tx.run(sql`DELETE FROM usage_samples WHERE account_id IN (SELECT id FROM accounts) AND hour < ${before}`)
 }
 
 /** The map in memory knows the age itself and is not told. */

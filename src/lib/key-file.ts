@@ -10,6 +10,11 @@ export function loadOrCreateKey(path: string, random: Random): Uint8Array {
   return create(path, random) ?? load(path)
 }
 
+/** The 32 bytes in `path`, which is not created. Throws what `loadOrCreateKey` does, and the system's error. */
+export function readKey(path: string): Uint8Array {
+  return load(path)
+}
+
 const KEY_BYTES = 32
 const OTHERS = 0o077
 

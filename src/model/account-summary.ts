@@ -1,15 +1,16 @@
 /** An upstream account as dashboard clients see it (`AccountSummary`): camelCase, ISO times, never a token. */
-export { ROUTING_POLICIES } from '../../db/schema/accounts.ts'
+export { ACCOUNT_STATUSES, ROUTING_POLICIES } from '../../db/schema/accounts.ts'
 
 import { isoOrNull } from '../lib/iso.ts'
 import type { AccountView } from './account-view.ts'
 import type { AccountRow } from './accounts.ts'
+import type { ResetCreditsView } from './reset-credits.ts'
 import { capacityCredits, type UsageWindow, type UsageWindows } from './usage-windows.ts'
 
 export type AccountSummary = ReturnType<typeof summarise>
 
 /** Primary, secondary and monthly are the five-hour, the weekly and the monthly window, whatever slot they came in. */
-export const summarise = (view: AccountView, row: AccountRow, { isEmailDuplicate }: { isEmailDuplicate: boolean }) => {
+export const summarise = (view: AccountView, row: AccountRow, { isEmailDuplicate, resetCredits }: Surroundings) => {
   const { fiveHour, weekly, monthly } = view.windows
   const left = (length: keyof UsageWindows) => remainingCredits(view, length)
   return {
@@ -60,7 +61,15 @@ export const summarise = (view: AccountView, row: AccountRow, { isEmailDuplicate
     creditsBalance: view.credits?.balance ?? null,
     deactivationReason: view.status === 'deactivated' || view.status === 'reauth_required' ? view.evidence : null,
     isEmailDuplicate,
+    availableResetCredits: resetCredits?.availableCount ?? null,
+    resetCreditNearestExpiresAt: resetCredits?.nearestExpiresAt ?? null,
   }
+}
+
+interface Surroundings {
+  isEmailDuplicate: boolean
+  /** null: not asked for yet. */
+  resetCredits: Pick<ResetCreditsView, 'availableCount' | 'nearestExpiresAt'> | null
 }
 
 /** For principals without `accounts:write`: enough to tell accounts apart, nothing to address them by. */
@@ -88,7 +97,11 @@ export const maskEmails = (text: string): string => text.replace(/([^\s@])[^\s@]
 
 const remaining = (window: UsageWindow | null): number | null => window && 100 - window.usedPercent
 
-const remainingCredits = ({ planType, windows }: AccountView, length: keyof UsageWindows): number | null => {
+/** Credits left in a window; null without a report of it. */
+export const remainingCredits = (
+  { planType, windows }: Pick<AccountView, 'planType' | 'windows'>,
+  length: keyof UsageWindows,
+): number | null => {
   const percent = remaining(windows[length])
   return percent === null ? null : (capacityCredits(planType, length) * percent) / 100
 }

@@ -1,6 +1,7 @@
 /** An upstream account as people are shown it: what is known about it, and, apart from that, whether it would be chosen now. */
+import { iso, isoOrNull } from '../lib/iso.ts'
 import type { AccountStatus } from './account-state.ts'
-import type { Credits, UsageWindows } from './usage-windows.ts'
+import type { Credits, UsageWindow, UsageWindows } from './usage-windows.ts'
 
 /** `draining`: asked last, to finish soon; `probing`: coming back, one request at a time. */
 export type AccountTier = 'healthy' | 'draining' | 'probing'
@@ -41,3 +42,35 @@ export interface AccountView {
   /** When its usage was last reported; null: never. */
   usageAt: number | null
 }
+
+/** The same with ISO 8601 times, as it goes over the wire and into pages. */
+export interface WireAccount
+  extends Omit<AccountView, 'since' | 'until' | 'nextCheckAt' | 'windows' | 'lastRefreshAt' | 'usageAt'> {
+  since: string | null
+  until: string | null
+  nextCheckAt: string | null
+  windows: Record<keyof UsageWindows, WireWindow | null>
+  lastRefreshAt: string
+  usageAt: string | null
+}
+
+export interface WireWindow extends Omit<UsageWindow, 'resetAt'> {
+  resetAt: string | null
+}
+
+export const wireAccount = (account: AccountView): WireAccount => ({
+  ...account,
+  since: isoOrNull(account.since),
+  until: isoOrNull(account.until),
+  nextCheckAt: isoOrNull(account.nextCheckAt),
+  lastRefreshAt: iso(account.lastRefreshAt),
+  usageAt: isoOrNull(account.usageAt),
+  windows: {
+    fiveHour: wireWindow(account.windows.fiveHour),
+    weekly: wireWindow(account.windows.weekly),
+    monthly: wireWindow(account.windows.monthly),
+  },
+})
+
+const wireWindow = (window: UsageWindow | null): WireWindow | null =>
+  window && { ...window, resetAt: isoOrNull(window.resetAt) }

@@ -5,8 +5,9 @@ import { accounts, accountUsage, type RoutingPolicy } from '../../db/schema/acco
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
+import { noteAccountEvent } from './account-events.ts'
 import { type AccountState, nextState } from './account-state.ts'
-import { type Actor, append } from './audit.ts'
+import { type Actor, type AuditEvent, append } from './audit.ts'
 import type { AccountIdentity, AccountTokens, ImportedAccount } from './auth-json.ts'
 import type { UsageSnapshot } from './usage-windows.ts'
 
@@ -44,51 +45,91 @@ export interface ImportedRow extends AccountRow {
   tokensKept: boolean
 }
 
+/** What taking an account in works with. `event` is what the audit log calls it; `account_imported` unless told. */
+export interface TakingIn {
+  sealer: Sealer
+  random: Random
+  actor: Actor
+  event?: AuditEvent
+}
+
 /**
  * Adds the account, or renews the tokens of the one with the same seat (e-mail, workspace, user). A renewed account
  * that needed a sign-in is active again; a paused one stays paused. A file older than the last renewal changes nothing
  * unless a sign-in is needed: its refresh token is spent, and to send it again would end the account.
  */
-export const importAccount = (
-  tx: Tx,
-  imported: ImportedAccount,
-  { sealer, random, actor }: { sealer: Sealer; random: Random; actor: Actor },
-): ImportedRow => {
+export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn): ImportedRow => {
   const { identity, tokens } = imported
+  const { sealer, random, actor, event = 'account_imported' } = doing
   const existing = findSeat(tx, identity)
   const tokensKept = existing !== undefined && !isNewer(imported, existing, sealer)
   const id = existing?.id ?? random.id('acc')
-  const renewed = { ...identity, ...sealTokens(sealer, id, tokens), lastRefreshAt: imported.lastRefreshAt ?? actor.at }
-  if (existing && !tokensKept) {
-    const state =
-      existing.status === 'paused'
-        ? stateOf(existing)
-        : nextState(stateOf(existing), { kind: 'reauthenticated', at: actor.at })
-    tx.update(accounts)
-      .set({ ...renewed, ...state })
-      .where(eq(accounts.id, id))
-      .run()
-  } else if (!existing)
+  if (existing && !tokensKept) renewAccount(tx, existing, imported, doing)
+  else if (!existing)
     tx.insert(accounts)
-      .values({ id, createdAt: actor.at, ...renewed })
+      .values({
+        id,
+        createdAt: actor.at,
+        ...identity,
+        ...sealTokens(sealer, id, tokens),
+        lastRefreshAt: refreshedAt(imported, actor),
+      })
       .run()
-  append(tx, actor, 'account_imported', {
+  append(tx, actor, event, {
     target: id,
     details: { email: identity.email, renewed: existing !== undefined && !tokensKept, tokensKept },
+  })
+  const result = existing === undefined ? 'added' : tokensKept ? 'tokens kept' : 'renewed'
+  noteAccountEvent(tx, {
+    accountId: id,
+    at: actor.at,
+    kind: 'import',
+    result,
+    detail: event === 'account_signed_in' ? 'By a sign-in.' : null,
   })
   notice(tx, 'accounts')
   return { ...getAccount(tx, id), tokensKept }
 }
 
-/** Tokens that are stored already are not stored again: a renewal of theirs that is under way would find its row changed. */
-const isNewer = ({ tokens, lastRefreshAt }: ImportedAccount, existing: AccountRow, sealer: Sealer): boolean => {
+/**
+ * Gives the row other tokens and what they say of their owner; a paused account stays paused, any other is active. Whether
+ * it is the same seat was asked before, and the caller writes the audit row.
+ */
+export const renewAccount = (
+  tx: Tx,
+  row: AccountRow,
+  imported: ImportedAccount,
+  { sealer, actor }: Pick<TakingIn, 'sealer' | 'actor'>,
+): void => {
+  const state =
+    row.status === 'paused' ? stateOf(row) : nextState(stateOf(row), { kind: 'reauthenticated', at: actor.at })
+  tx.update(accounts)
+    .set({
+      ...imported.identity,
+      ...sealTokens(sealer, row.id, imported.tokens),
+      lastRefreshAt: refreshedAt(imported, actor),
+      ...state,
+    })
+    .where(eq(accounts.id, row.id))
+    .run()
+  notice(tx, 'accounts')
+}
+
+const refreshedAt = ({ lastRefreshAt }: ImportedAccount, { at }: Actor): number => lastRefreshAt ?? at
+
+/**
+ * Whether the tokens would replace those of `existing`. Tokens that are stored already are not stored again: a renewal of
+ * theirs that is under way would find its row changed.
+ */
+export const isNewer = ({ tokens, lastRefreshAt }: ImportedAccount, existing: AccountRow, sealer: Sealer): boolean => {
   if (existing.status === 'reauth_required' || existing.status === 'deactivated') return true
   if (openTokens(sealer, existing).refreshToken === tokens.refreshToken) return false
   return lastRefreshAt === null || lastRefreshAt >= existing.lastRefreshAt
 }
 
-const findSeat = (tx: Tx, { email, chatgptAccountId, chatgptUserId }: AccountIdentity): AccountRow | undefined =>
-  tx
+/** The account that an import of this identity would renew. */
+export const findSeat = (db: Db, { email, chatgptAccountId, chatgptUserId }: AccountIdentity): AccountRow | undefined =>
+  db
     .select()
     .from(accounts)
     .where(
@@ -99,6 +140,23 @@ const findSeat = (tx: Tx, { email, chatgptAccountId, chatgptUserId }: AccountIde
       ),
     )
     .get()
+
+/**
+ * Whether somebody who signed in as `identity` is the owner of `row`: the same user in the same workspace. The e-mail
+ * counts only where one side does not name the user, because people change their address.
+ */
+export const isSeatOf = (row: AccountRow, identity: AccountIdentity): boolean => {
+  const isSameUser =
+    row.chatgptUserId !== null && identity.chatgptUserId !== null
+      ? row.chatgptUserId === identity.chatgptUserId
+      : row.email.toLowerCase() === identity.email.toLowerCase()
+  return (
+    isSameUser && agree(row.chatgptAccountId, identity.chatgptAccountId) && agree(row.workspaceId, identity.workspaceId)
+  )
+}
+
+/** What one side does not say cannot tell them apart. */
+const agree = (a: string | null, b: string | null): boolean => a === null || b === null || a === b
 
 /** Seals each token for its own column of its own row, so that none can be moved to another. */
 const sealTokens = (sealer: Sealer, id: string, tokens: AccountTokens) => ({
@@ -156,6 +214,7 @@ const transition = (tx: Tx, id: string, actor: Actor, kind: 'pause' | 'reactivat
   const state = nextState(stateOf(getAccount(tx, id)), { kind, at: actor.at })
   saveState(tx, id, state)
   append(tx, actor, kind === 'pause' ? 'account_paused' : 'account_reactivated', { target: id })
+  noteAccountEvent(tx, { accountId: id, at: actor.at, kind: 'state', result: state.status, detail: 'by hand' })
   return state
 }
 

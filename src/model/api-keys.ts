@@ -198,4 +198,4 @@ const unknownAccounts = (db: Db, ids: readonly string[]): string[] => {
 }
 
 const invalid = (fields: Record<string, string[]>): AppError =>
-  new AppError('validation_error', { details: { fields } })
+  new AppError('validation_error', { param: Object.keys(fields)[0], details: { fields } })

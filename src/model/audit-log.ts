@@ -19,7 +19,7 @@ const TARGET_PREFIXES = {
   account: 'acc_',
   api_key: 'key_',
 } as const
-const TARGET_TYPES = [...(Object.keys(TARGET_PREFIXES) as (keyof typeof TARGET_PREFIXES)[]), 'address'] as const // as: Object.keys forgets the literal types
+export const TARGET_TYPES = [...(Object.keys(TARGET_PREFIXES) as (keyof typeof TARGET_PREFIXES)[]), 'address'] as const // as: Object.keys forgets the literal types
 export type TargetType = (typeof TARGET_TYPES)[number]
 
 /** Opaque to clients: the id of the last row they were shown. */

@@ -10,10 +10,17 @@ export const EVENTS = {
   account_reactivated: 'info',
   account_deleted: 'warning',
   account_probed: 'info',
+  account_sign_in_started: 'info',
+  account_signed_in: 'notice',
+  account_reauthenticated: 'notice',
+  account_sign_in_failed: 'warning',
+  account_exported: 'warning',
+  reset_credit_redeemed: 'notice',
   api_key_created: 'notice',
   api_key_updated: 'notice',
   api_key_regenerated: 'notice',
   api_key_deleted: 'notice',
+  api_key_tested: 'info',
   settings_updated: 'notice',
   firewall_entry_added: 'warning',
   firewall_entry_removed: 'warning',
@@ -56,6 +63,9 @@ export const EVENTS = {
   provider_updated: 'warning',
   bootstrap_token_rotated: 'warning',
   audit_purged: 'warning',
+  backup_created: 'notice',
+  backup_downloaded: 'warning',
+  backup_restored: 'warning',
 } as const satisfies Record<string, 'info' | 'notice' | 'warning'>
 export type AuditEvent = keyof typeof EVENTS
 

@@ -24,17 +24,50 @@ export type KnownUsage = { readonly [Count in keyof TokenUsage]?: TokenUsage[Cou
  * null when the model has no price here or the token counts are incomplete. Never a guess.
  */
 export const costMicros = (usage: KnownUsage, model: string, tier: string | null): number | null => {
+  const terms = termsOf(usage, model, tier)
+  if (!terms) return null
+  const picos = terms.reduce((sum, { tokens, usdPerMillion }) => sum + tokens * picosPerToken(usdPerMillion), 0)
+  return Math.floor(picos / 1_000_000)
+}
+
+export interface CostTerm {
+  kind: 'input' | 'cached_input' | 'output'
+  tokens: number
+  usdPerMillion: number
+  usd: number
+}
+
+export interface CostFormula {
+  terms: CostTerm[]
+  totalUsd: number
+  /** Of the table the rates are from; a cost stored before may be from an older one. */
+  pricesVersion: string
+}
+
+/** The same arithmetic to be read: tokens times rate, term by term. null when `costMicros` is. */
+export const costFormula = (usage: KnownUsage, model: string, tier: string | null): CostFormula | null => {
+  const terms = termsOf(usage, model, tier)
+  const micros = costMicros(usage, model, tier)
+  if (!terms || micros === null) return null
+  return {
+    terms: terms.map((term) => ({ ...term, usd: (term.tokens * term.usdPerMillion) / 1e6 })),
+    totalUsd: micros / 1e6,
+    pricesVersion: PRICES_VERSION,
+  }
+}
+
+const termsOf = (usage: KnownUsage, model: string, tier: string | null): Omit<CostTerm, 'usd'>[] | null => {
   const price = priceOf(model)
   const input = count(usage.inputTokens)
   const output = count(usage.outputTokens) ?? count(usage.reasoningTokens)
   if (!price || input === null || output === null) return null
   const cached = Math.min(input, count(usage.cachedInputTokens) ?? 0)
   const [inputRate, cachedRate, outputRate] = ratesFor(price, tier?.trim().toLowerCase() ?? null, input)
-  const picos =
-    (input - cached) * picosPerToken(inputRate) +
-    cached * picosPerToken(cachedRate ?? inputRate) +
-    output * picosPerToken(outputRate)
-  return Math.floor(picos / 1_000_000)
+  return [
+    { kind: 'input', tokens: input - cached, usdPerMillion: inputRate },
+    { kind: 'cached_input', tokens: cached, usdPerMillion: cachedRate ?? inputRate },
+    { kind: 'output', tokens: output, usdPerMillion: outputRate },
+  ]
 }
 
 /** USD per million tokens, which is micro-dollars per token: input, cached input (null: as input), output. */

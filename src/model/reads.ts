@@ -1,8 +1,15 @@
 /** The reads that can take long, by name: everything the reader answers, in its worker or inline. */
 import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
+import { accountHistory } from './account-events-read.ts'
+import { accountSpend, accountTrend } from './account-trends.ts'
 import { auditLog } from './audit-log.ts'
-import { recentRequests, requestLog, requestLogOptions, requestLogs } from './request-log.ts'
+import { type AuditVerdict, verifyAuditLog } from './audit-verify.ts'
+import { keyWeek } from './key-trends.ts'
+import { overviewPresent, overviewSlots } from './overview.ts'
+import { report, reportLines } from './reports.ts'
+import { newRequests, recentRequests, requestLog, requestLogOptions, requestLogs } from './request-log.ts'
+import { tableSizes } from './table-sizes.ts'
 
 /** What SQLite finds wrong with the file; empty: nothing. */
 const integrity = (db: Db): string[] =>
@@ -11,7 +18,35 @@ const integrity = (db: Db): string[] =>
     .map((row) => row.integrity_check)
     .filter((finding) => finding !== 'ok')
 
-export const READS = { recentRequests, requestLogs, requestLog, requestLogOptions, auditLog, integrity }
+/** Of one moment: other connections may write, and purge, while the rows are read. */
+const auditVerdict = (db: Db): AuditVerdict => {
+  db.all(sql`BEGIN`)
+  try {
+    return verifyAuditLog(db)
+  } finally {
+    db.all(sql`COMMIT`)
+  }
+}
+
+export const READS = {
+  overviewSlots,
+  overviewPresent,
+  keyWeek,
+  recentRequests,
+  requestLogs,
+  requestLog,
+  requestLogOptions,
+  newRequests,
+  report,
+  reportLines,
+  auditLog,
+  auditVerdict,
+  tableSizes,
+  integrity,
+  accountTrend,
+  accountSpend,
+  accountHistory,
+}
 
 export type Reads = typeof READS
 export type ReadName = keyof Reads

@@ -1,20 +1,16 @@
-/** What may be asked of the request log: the query string of its routes, and the filters as conditions on its rows. */
-import { and, eq, gte, inArray, isNull, lte, notInArray, or, type SQL, sql } from 'drizzle-orm'
+/** What may be asked of the request log: the query string of its routes. */
 import { z } from 'zod'
-import { accounts } from '../../db/schema/accounts.ts'
-import { apiKeys } from '../../db/schema/keys.ts'
-import { requests } from '../../db/schema/requests.ts'
-import type { Sight } from './request-log.ts'
 
 /** How a turn ended, as the log shows it: `rate_limit` and `quota` are errors told apart by their code. */
 export const LOG_STATUSES = ['ok', 'cancelled', 'rate_limit', 'quota', 'error'] as const
 export type LogStatus = (typeof LOG_STATUSES)[number]
 
-/** A parameter that is given once is a text, and one that is repeated a list. */
+/** A parameter that is given once is a text, and one that is repeated a list. A form sends what is not filled in, too. */
 const many = <T extends z.ZodType>(item: T) =>
-  z
-    .preprocess((value) => (Array.isArray(value) || value === undefined ? value : [value]), z.array(item).max(200))
-    .default([])
+  z.preprocess((value) => [value ?? []].flat().filter((one) => one !== ''), z.array(item).max(200)).default([])
+
+const filled = <T extends z.ZodType>(item: T) =>
+  z.preprocess((value) => (value === '' ? undefined : value), item.optional())
 
 /** ISO 8601; without a zone it is UTC. */
 export const Moment = z.iso
@@ -28,7 +24,7 @@ const ModelOption = z.string().transform((text) => {
   return { model, reasoningEffort: effort === '' ? null : effort }
 })
 
-/** Opaque to clients: the last row they were shown. */
+/** Opaque to clients: a place in the log, between two rows. */
 const Cursor = z.string().transform((text, context) => {
   const [, startedAt, id] = /^(\d{1,15})\.(.+)$/.exec(Buffer.from(text, 'base64url').toString()) ?? []
   if (startedAt !== undefined && id !== undefined) return { startedAt: Number(startedAt), id }
@@ -41,24 +37,33 @@ export const cursorOf = ({ startedAt, id }: Cursor): string => Buffer.from(`${st
 
 /** The filters that the list and its options share. */
 export const LogFilters = z.object({
-  conversation_id: z.string().max(200).optional(),
+  conversation_id: filled(z.string().max(200)),
   accountId: many(z.string()),
   apiKeyId: many(z.string()),
   model: many(z.string()),
   reasoningEffort: many(z.string()),
   modelOption: many(ModelOption),
-  since: Moment.optional(),
-  until: Moment.optional(),
+  /** Error codes, exactly. */
+  code: many(z.string().trim().max(100)),
+  since: filled(Moment),
+  until: filled(Moment),
 })
 export type LogFilters = z.output<typeof LogFilters>
 
+/** `failed` is every error, whatever its code. */
+export const STATUS_FILTERS = [...LOG_STATUSES, 'failed', 'all'] as const
+export type StatusFilter = (typeof STATUS_FILTERS)[number]
+
 export const LogQuery = LogFilters.extend({
   search: z.string().trim().max(200).default(''),
-  status: many(z.enum([...LOG_STATUSES, 'all'])),
+  status: many(z.enum(STATUS_FILTERS)),
   limit: z.coerce.number().int().min(1).max(1000).default(50),
   /** For clients that count; they see rows twice when new ones arrive. Only short lists can be paged this way. */
   offset: z.coerce.number().int().min(0).max(10_000).default(0),
-  cursor: Cursor.optional(),
+  /** Rows older than this place. */
+  cursor: filled(Cursor),
+  /** Rows newer than this place, next to it; `cursor` goes before. */
+  newer: filled(Cursor),
 })
 /** `since` and `until` are ms since epoch. */
 export type LogQuery = z.output<typeof LogQuery>
@@ -70,79 +75,4 @@ export const logStatus = (row: { status: 'ok' | 'error' | 'cancelled'; errorCode
   if (row.status !== 'error') return row.status
   if (RATE_LIMIT_CODES.includes(row.errorCode ?? '')) return 'rate_limit'
   return QUOTA_CODES.includes(row.errorCode ?? '') ? 'quota' : 'error'
-}
-
-/** Both ends of the time range are included. */
-export const filtersWhere = (filters: LogFilters): SQL | undefined =>
-  and(
-    filters.conversation_id === undefined ? undefined : eq(requests.conversationHash, filters.conversation_id),
-    anyOf(filters.accountId, (ids) => inArray(requests.accountId, ids)),
-    anyOf(filters.apiKeyId, (ids) => inArray(requests.keyId, ids)),
-    anyOf(filters.model, (models) => inArray(requests.model, models)),
-    anyOf(filters.reasoningEffort, (efforts) => inArray(requests.reasoningEffort, efforts)),
-    or(...filters.modelOption.map(modelOptionWhere)),
-    filters.since === undefined ? undefined : gte(requests.startedAt, filters.since),
-    filters.until === undefined ? undefined : lte(requests.startedAt, filters.until),
-  )
-
-/** Needs accounts and keys joined when it searches. What `sight` does not show cannot be searched for either. */
-export const queryWhere = (query: LogQuery, sight: Sight): SQL | undefined =>
-  and(filtersWhere(query), statusWhere(query.status), searchWhere(query.search, sight))
-
-/** Rows that follow the one shown last, newest first. */
-export const afterCursor = (cursor: Cursor | undefined): SQL | undefined =>
-  cursor && sql`(${requests.startedAt}, ${requests.id}) < (${cursor.startedAt}, ${cursor.id})`
-
-const anyOf = (values: string[], where: (values: string[]) => SQL): SQL | undefined =>
-  values.length === 0 ? undefined : where(values)
-
-const modelOptionWhere = ({ model, reasoningEffort }: LogFilters['modelOption'][number]): SQL | undefined =>
-  and(
-    eq(requests.model, model),
-    reasoningEffort === null ? isNull(requests.reasoningEffort) : eq(requests.reasoningEffort, reasoningEffort),
-  )
-
-const STATUS_WHERE: Record<LogStatus, () => SQL | undefined> = {
-  ok: () => eq(requests.status, 'ok'),
-  cancelled: () => eq(requests.status, 'cancelled'),
-  rate_limit: () => and(eq(requests.status, 'error'), inArray(requests.errorCode, RATE_LIMIT_CODES)),
-  quota: () => and(eq(requests.status, 'error'), inArray(requests.errorCode, QUOTA_CODES)),
-  error: () =>
-    and(
-      eq(requests.status, 'error'),
-      or(isNull(requests.errorCode), notInArray(requests.errorCode, [...RATE_LIMIT_CODES, ...QUOTA_CODES])),
-    ),
-}
-
-const statusWhere = (statuses: LogQuery['status']): SQL | undefined => {
-  const wanted = statuses.filter((status) => status !== 'all')
-  return wanted.length < statuses.length ? undefined : or(...wanted.map((status) => STATUS_WHERE[status]()))
-}
-
-const SEARCHED = [
-  requests.requestId,
-  requests.responseId,
-  requests.route,
-  requests.model,
-  requests.reasoningEffort,
-  requests.serviceTier,
-  requests.status,
-  requests.errorCode,
-  requests.accountId,
-]
-const SEARCHED_WITH_ACCOUNTS = [requests.errorMessage, accounts.email, accounts.alias]
-const SEARCHED_WITH_KEYS = [requests.keyId, apiKeys.name]
-const SEARCHED_IF_SENSITIVE = [requests.clientIp, requests.userAgent]
-
-/** LIKE ignores the case of ASCII letters; `%` and `_` stand for themselves. */
-const searchWhere = (search: string, { sensitive, hidesAccounts, hidesKeys }: Sight): SQL | undefined => {
-  if (search === '') return undefined
-  const pattern = `%${search.replace(/[\\%_]/g, '\\$&')}%`
-  const columns = [
-    ...SEARCHED,
-    ...(hidesAccounts ? [] : SEARCHED_WITH_ACCOUNTS),
-    ...(hidesKeys ? [] : SEARCHED_WITH_KEYS),
-    ...(sensitive ? SEARCHED_IF_SENSITIVE : []),
-  ]
-  return or(...columns.map((column) => sql`${column} LIKE ${pattern} ESCAPE '\\'`))
 }

@@ -1,39 +1,53 @@
-/** The request log as the dashboard reads it: pages, one request with its attempts, and what can be filtered by. */
+/** The request log as the dashboard reads it: pages, what is new, one request with its attempts, and what can be filtered by. */
 
-import { and, asc, desc, eq, getTableColumns, isNotNull, type SQL, sql } from 'drizzle-orm'
-import { z } from 'zod'
+import { and, asc, eq, getTableColumns, inArray, isNotNull, type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
-import { iso, isoOrNull } from '../lib/iso.ts'
+import { iso } from '../lib/iso.ts'
+import { type CostFormula, costFormula } from './pricing.ts'
 import {
-  afterCursor,
+  ACCOUNT,
+  type LogAttempt,
+  type LogEntry,
+  NEWEST_FIRST,
+  nameOf,
+  selectJoined,
+  toAttempt,
+  toEntry,
+} from './request-log-entry.ts'
+import {
+  type Cursor,
   cursorOf,
-  filtersWhere,
   LOG_STATUSES,
   type LogFilters,
   type LogQuery,
   type LogStatus,
   logStatus,
-  queryWhere,
 } from './request-log-query.ts'
+import { directionOf, endedSince, newestScanned, scan } from './request-log-scan.ts'
+import { filterPlan, type Sight } from './request-log-where.ts'
 import { type Blinders, blindedRow, type RecentRequest } from './request-view.ts'
 
-/** `sensitive`: the caller holds `conversations:read`; only then are conversations, addresses and user agents shown and searched. */
-export interface Sight extends Partial<Blinders> {
-  sensitive: boolean
-}
-
-export type LogEntry = ReturnType<typeof toEntry>
-export type LogAttempt = ReturnType<typeof toAttempt>
-
 export interface LogPage {
+  /** Newest first. */
   requests: LogEntry[]
-  /** Of all pages; null: more than 10,000. */
+  /** Of all pages, told with the first one; null: more than 10,000, or they were not all looked at. */
   total: number | null
+  /** Older rows follow, or may follow beyond `searchedTo`. */
   hasMore: boolean
   nextCursor: string | null
+  /** The place for `newer`; null: this is the newest page. */
+  prevCursor: string | null
+  /** ISO 8601: a page looks at 50,000 rows at most, and looking ended here; null: it did not end early. */
+  searchedTo: string | null
+}
+
+export interface LogDetail extends LogEntry {
+  attempts: LogAttempt[]
+  /** null: the model has no price, or the tokens are not known. */
+  costFormula: CostFormula | null
 }
 
 export interface LogOptions {
@@ -48,7 +62,7 @@ const MAX_COUNTED = 10_000
 
 /** The newest `limit` requests. */
 export const recentRequests = (db: Db, limit: number): RecentRequest[] =>
-  select(db)
+  selectJoined(db)
     .orderBy(...NEWEST_FIRST)
     .limit(limit)
     .all()
@@ -71,29 +85,38 @@ export const recentRequests = (db: Db, limit: number): RecentRequest[] =>
       attempts: row.attempts,
     }))
 
-/** One page, newest first. Following `nextCursor` shows no row twice and leaves none out, whatever is added meanwhile. */
+/** One page. Following `nextCursor` shows no row twice and leaves none out, whatever is added meanwhile. */
 export const requestLogs = (db: Db, query: LogQuery, sight: Sight): LogPage => {
-  const where = queryWhere(query, sight)
-  const found = select(db)
-    .where(and(where, afterCursor(query.cursor)))
-    .orderBy(...NEWEST_FIRST)
-    .limit(query.limit + 1)
-    .offset(query.cursor ? 0 : query.offset)
-    .all()
-  const shown = found.slice(0, query.limit)
-  const last = shown.at(-1)
-  const hasMore = found.length > shown.length
+  const isFirst = !query.cursor && !query.newer
+  const skipped = isFirst ? query.offset : 0
+  const end = skipped + query.limit
+  const { found, stoppedAt } = scan(db, query, sight, isFirst ? Math.max(MAX_COUNTED, end) + 1 : end + 1)
+  const shown = found.slice(skipped, end)
+  const isOlder = directionOf(query) === 'older'
+  const beyond = found.length > end ? (shown.at(-1) ?? null) : stoppedAt
+  const places = isOlder ? shown : shown.toReversed()
+  const next = isOlder ? beyond : (places.at(-1) ?? query.newer ?? null)
+  const previous = isFirst ? null : isOlder ? (places[0] ?? query.cursor ?? null) : beyond
   return {
-    requests: shown.map((joined) => blindedRow(toEntry(joined, sight.sensitive), blindersOf(sight))),
-    total: countUpTo(db, where, MAX_COUNTED),
-    hasMore,
-    nextCursor: hasMore && last ? cursorOf(last.row) : null,
+    requests: entriesAt(db, places, sight),
+    total: isFirst && stoppedAt === null && found.length <= MAX_COUNTED ? found.length : null,
+    hasMore: next !== null,
+    nextCursor: next && cursorOf(next),
+    prevCursor: previous && cursorOf(previous),
+    searchedTo: stoppedAt && iso(stoppedAt.startedAt),
   }
 }
 
+/**
+ * The requests under the filters of `query` that ended after `after` (ms since epoch), newest first: rows come into the
+ * log when a turn ends, so a long one comes in below shorter ones that began later. At most 200 at once.
+ */
+export const newRequests = (db: Db, query: LogQuery, sight: Sight, after: number): LogEntry[] =>
+  entriesAt(db, endedSince(db, query, sight, after), sight)
+
 /** The request with row id `id` and its attempts in order; null: it is not, or no longer, in the log. */
-export const requestLog = (db: Db, id: string, sight: Sight): (LogEntry & { attempts: LogAttempt[] }) | null => {
-  const joined = select(db).where(eq(requests.id, id)).get()
+export const requestLog = (db: Db, id: string, sight: Sight): LogDetail | null => {
+  const joined = selectJoined(db).where(eq(requests.id, id)).get()
   if (!joined) return null
   const rows = db
     .select({ row: getTableColumns(attempts), account: ACCOUNT })
@@ -103,167 +126,57 @@ export const requestLog = (db: Db, id: string, sight: Sight): (LogEntry & { atte
     .orderBy(asc(attempts.n))
     .all()
   const blinders = blindersOf(sight)
+  const names = accountNames(db)
+  const { row } = joined
   return {
     ...blindedRow(toEntry(joined, sight.sensitive), blinders),
-    attempts: rows.map((row) => blindedRow(toAttempt(row), blinders)),
+    attempts: rows.map((attempt) => blindedAttempt(toAttempt(attempt, names), blinders)),
+    costFormula: row.model === null ? null : costFormula(row, row.model, row.serviceTier),
   }
 }
 
 const blindersOf = ({ hidesAccounts = false, hidesKeys = false }: Sight): Blinders => ({ hidesAccounts, hidesKeys })
 
-/** What occurs in the log under `filters`. */
+const blindedAttempt = (attempt: LogAttempt, blinders: Blinders): LogAttempt => ({
+  ...blindedRow(attempt, blinders),
+  considered: attempt.considered.map((candidate) => blindedRow(candidate, blinders)),
+})
+
+const accountNames = (db: Db): ReadonlyMap<string, string> => {
+  const rows = db.select({ id: accounts.id, email: accounts.email, alias: accounts.alias }).from(accounts).all()
+  return new Map(rows.map((row) => [row.id, row.alias ?? row.email]))
+}
+
+/** What occurs in the newest 50,000 rows under `filters`. */
 export const requestLogOptions = (db: Db, filters: LogFilters): LogOptions => {
-  const where = filtersWhere(filters)
+  const plan = filterPlan(filters)
+  const distinct = <T>(columns: SQL, where: SQL): T[] =>
+    db.all<T>(sql`SELECT DISTINCT ${columns} FROM ${newestScanned(plan)} WHERE ${and(plan.where, where)} ORDER BY 1, 2`)
   const { accountId, keyId, model, reasoningEffort, status, errorCode } = requests
-  const seen = db.selectDistinct({ status, errorCode }).from(requests).where(where).all().map(logStatus)
+  const keys = db.select({ id: apiKeys.id, name: apiKeys.name, keyPrefix: apiKeys.keyPrefix }).from(apiKeys).all()
+  const known = new Map(keys.map((key) => [key.id, key]))
+  const seen = distinct<Parameters<typeof logStatus>[0]>(
+    sql`${status} AS "status", ${errorCode} AS "errorCode"`,
+    isNotNull(status),
+  ).map(logStatus)
   return {
-    accountIds: db
-      .selectDistinct({ accountId })
-      .from(requests)
-      .where(and(where, isNotNull(accountId)))
-      .orderBy(asc(accountId))
-      .all()
-      .flatMap((row) => row.accountId ?? []),
-    modelOptions: db
-      .selectDistinct({ model: sql<string>`${model}`, reasoningEffort })
-      .from(requests)
-      .where(and(where, isNotNull(model)))
-      .orderBy(asc(model), asc(reasoningEffort))
-      .all(),
-    apiKeys: db
-      .selectDistinct({ id: sql<string>`${keyId}`, name: apiKeys.name, keyPrefix: apiKeys.keyPrefix })
-      .from(requests)
-      .leftJoin(apiKeys, eq(apiKeys.id, keyId))
-      .where(and(where, isNotNull(keyId)))
-      .orderBy(asc(apiKeys.name), asc(keyId))
-      .all(),
-    statuses: LOG_STATUSES.filter((status) => seen.includes(status)),
+    accountIds: distinct<{ id: string }>(sql`${accountId} AS "id", 0`, isNotNull(accountId)).map(({ id }) => id),
+    modelOptions: distinct(sql`${model} AS "model", ${reasoningEffort} AS "reasoningEffort"`, isNotNull(model)),
+    apiKeys: distinct<{ id: string }>(sql`${keyId} AS "id", 0`, isNotNull(keyId))
+      .map(({ id }) => known.get(id) ?? { id, name: null, keyPrefix: null })
+      .toSorted((a, b) => (a.name ?? '').localeCompare(b.name ?? '')),
+    statuses: LOG_STATUSES.filter((one) => seen.includes(one)),
   }
 }
 
-const NEWEST_FIRST = [desc(requests.startedAt), desc(requests.id)] as const
-
-const ACCOUNT = { email: accounts.email, alias: accounts.alias, planType: accounts.planType }
-
-/**
- * Of the last attempt, by the primary key, so it costs little even for a page of a thousand. A selection that found
- * nobody stands among the attempts without an account.
- */
-const lastAttempt = (column: 'upstream_status' | 'code') =>
-  sql`(SELECT ${sql.raw(column)} FROM attempts
-    WHERE request_row_id = ${requests.id} AND account_id IS NOT NULL ORDER BY n DESC LIMIT 1)`
-
-const select = (db: Db) =>
-  db
-    .select({
-      row: getTableColumns(requests),
-      account: ACCOUNT,
-      key: { name: apiKeys.name },
-      upstreamStatus: lastAttempt('upstream_status').mapWith(attempts.upstreamStatus) as SQL<number | null>, // as: mapWith forgets null
-      upstreamCode: lastAttempt('code').mapWith(attempts.code) as SQL<string | null>, // as: the same
-    })
-    .from(requests)
-    .leftJoin(accounts, eq(accounts.id, requests.accountId))
-    .leftJoin(apiKeys, eq(apiKeys.id, requests.keyId))
-
-type Joined = ReturnType<ReturnType<typeof select>['all']>[number]
-
-const countUpTo = (db: Db, where: SQL | undefined, most: number): number | null => {
-  const some = db
-    .select({ id: requests.id })
-    .from(requests)
-    .leftJoin(accounts, eq(accounts.id, requests.accountId))
-    .leftJoin(apiKeys, eq(apiKeys.id, requests.keyId))
-    .where(where)
-    .limit(most + 1)
-    .as('some')
-  const count = db.select({ count: sql<number>`count(*)` }).from(some).get()?.count ?? 0
-  return count > most ? null : count
+/** In the order of `places`. */
+const entriesAt = (db: Db, places: readonly Cursor[], sight: Sight): LogEntry[] => {
+  if (places.length === 0) return []
+  const ids = places.map(({ id }) => id)
+  const rows = selectJoined(db).where(inArray(requests.id, ids)).all()
+  const byId = new Map(rows.map((joined) => [joined.row.id, joined]))
+  return ids.flatMap((id) => {
+    const joined = byId.get(id)
+    return joined ? [blindedRow(toEntry(joined, sight.sensitive), blindersOf(sight))] : []
+  })
 }
-
-/** Phases are milliseconds from the arrival of the request, so that each contains the one before. */
-const toEntry = ({ row, account, key, upstreamStatus, upstreamCode }: Joined, sensitive: boolean) => {
-  const outputTokens = row.outputTokens ?? row.reasoningTokens
-  return {
-    id: row.id,
-    requestId: row.requestId,
-    responseId: row.responseId,
-    requestedAt: iso(row.startedAt),
-    route: row.route,
-    requestKind: row.kind,
-    transport: row.transport,
-    upstreamTransport: row.upstreamTransport,
-    accountId: row.accountId,
-    accountName: nameOf(account),
-    planType: account?.planType ?? null,
-    apiKeyId: row.keyId,
-    apiKeyName: key?.name ?? null,
-    model: row.model,
-    reasoningEffort: row.reasoningEffort,
-    serviceTier: row.serviceTier,
-    conversationId: sensitive ? row.conversationHash : null,
-    useragent: sensitive ? row.userAgent : null,
-    useragentGroup: row.userAgent?.match(/^[^\s/]+/)?.[0] ?? null,
-    clientIp: sensitive ? row.clientIp : null,
-    movedAccount: row.moved,
-    status: logStatus(row),
-    httpStatus: row.httpStatus,
-    errorCode: row.errorCode,
-    errorMessage: row.errorMessage,
-    failurePhase: row.status === 'ok' ? null : row.phase,
-    upstreamStatusCode: upstreamStatus,
-    upstreamErrorCode: upstreamCode,
-    attemptCount: row.attempts,
-    tokens: row.inputTokens === null && outputTokens === null ? null : (row.inputTokens ?? 0) + (outputTokens ?? 0),
-    inputTokens: row.inputTokens,
-    cachedInputTokens: row.cachedInputTokens === null ? null : Math.min(row.cachedInputTokens, row.inputTokens ?? 0),
-    outputTokens,
-    outputTokensRaw: row.outputTokens,
-    reasoningTokens: row.reasoningTokens,
-    costUsd: row.costMicros === null ? null : row.costMicros / 1e6,
-    latencyMs: row.totalMs,
-    latencyFirstTokenMs: row.firstEventMs,
-    latencyQueueMs: row.selectMs,
-    phases: {
-      admitMs: row.admitMs,
-      selectMs: row.selectMs,
-      connectMs: row.connectMs,
-      firstEventMs: row.firstEventMs,
-      totalMs: row.totalMs,
-    },
-  }
-}
-
-/** As `proxy/select.ts` wrote it, maybe in an earlier version. */
-const Considered = z.object({
-  id: z.string(),
-  score: z.number().nullable().catch(null),
-  skipped: z.string().nullable().catch(null),
-  until: z.number().nullable().catch(null),
-})
-
-interface JoinedAttempt {
-  row: typeof attempts.$inferSelect
-  account: { email: string; alias: string | null } | null
-}
-
-const toAttempt = ({ row, account }: JoinedAttempt) => ({
-  n: row.n,
-  accountId: row.accountId,
-  accountName: nameOf(account),
-  startedAt: iso(row.startedAt),
-  durationMs: row.durationMs,
-  outcome: row.outcome,
-  upstreamStatus: row.upstreamStatus,
-  code: row.code,
-  message: row.message,
-  considered: (row.considered ?? []).flatMap((entry) => {
-    const { data } = Considered.safeParse(entry)
-    if (!data) return []
-    const { id: accountId, score, skipped, until } = data
-    return [{ accountId, score, skipped, until: isoOrNull(until) }]
-  }),
-})
-
-const nameOf = (account: { email: string; alias: string | null } | null): string | null =>
-  account ? (account.alias ?? account.email) : null

@@ -14,6 +14,17 @@ export interface LedgerDeps {
   db: Db
   clock: Clock
   log: Log
+  /** Told of each ended turn at once; must be cheap and must not throw. */
+  onRecord?: (entry: LedgerEntry) => void
+  /** Called behind every write that succeeded, when nothing of it is pending any more. */
+  onWritten?: (written: Written) => void
+}
+
+export interface Written {
+  /** Ended turns. */
+  turns: number
+  /** Accounts whose usage was stored. */
+  usages: number
 }
 
 /** Together with the write itself this keeps the promise of 250 ms from the end of a turn to the disk. */
@@ -70,6 +81,7 @@ export class Ledger {
   /** Adds an ended turn. Touches memory only and never throws. */
   record(entry: LedgerEntry): void {
     this.#entries.push(entry)
+    this.#deps.onRecord?.(entry)
     if (this.#entries.length > MAX_PENDING) this.#forgetOldest()
     this.#arm()
   }
@@ -108,6 +120,7 @@ export class Ledger {
   /** One transaction, the oldest first. Returns whether it is worth going on. */
   #writeSome(): boolean {
     const batch = this.#entries.slice(0, this.#batchSize)
+    const written: Written = { turns: batch.length, usages: this.#usage.size }
     try {
       this.#commit(batch)
     } catch (error) {
@@ -116,6 +129,7 @@ export class Ledger {
       return false
     }
     this.#noteSuccess()
+    this.#deps.onWritten?.(written)
     return true
   }
 

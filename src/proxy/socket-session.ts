@@ -5,6 +5,7 @@
 import { authenticateClient, type Client, type Knock } from '../auth/client-key.ts'
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import type { SocketPeer } from '../http/websocket.ts'
 import { parseFrame } from './client-frames.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
 import type { Create, Prewarm } from './socket-create.ts'
@@ -44,12 +45,12 @@ export interface Handshake {
 }
 
 /** `Bun.serve` calls these; a throw there would end the process (runtime note 2.6). */
-export class SocketSession {
+export class SocketSession implements SocketPeer {
   readonly handshake: Handshake
   readonly upstream = new UpstreamSession()
   /** Aborts when the client is gone. */
   readonly #gone = new AbortController()
-  #ws: Bun.ServerWebSocket<SocketSession> | null = null
+  #ws: Bun.ServerWebSocket<SocketPeer> | null = null
   #turn: SocketTurn | null = null
   #waiting: Create | null = null
   #isRestricted: boolean
@@ -78,7 +79,7 @@ export class SocketSession {
     this.#isRestricted = true
   }
 
-  opened(ws: Bun.ServerWebSocket<SocketSession>): void {
+  opened(ws: Bun.ServerWebSocket<SocketPeer>): void {
     const { env } = this.handshake
     this.#ws = ws
     this.#idleSince = env.clock.monotonic()

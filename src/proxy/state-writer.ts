@@ -8,6 +8,7 @@ import { accounts } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { noteAccountEvent } from '../model/account-events.ts'
 import { type AccountEvent, type AccountState, nextState } from '../model/account-state.ts'
 import { type AccountRow, savePlan, saveState, stateOf } from '../model/accounts.ts'
 
@@ -53,7 +54,10 @@ export class StateWriter {
   present(row: AccountRow): { state: AccountState; planType: string } {
     const pending = this.#pending.get(row.id)
     if (!pending) return { state: stateOf(row), planType: row.planType }
-    return { state: replay(row, pending.events), planType: pending.planType ?? row.planType }
+    return {
+      state: replay(row, pending.events).at(-1)?.state ?? stateOf(row),
+      planType: pending.planType ?? row.planType,
+    }
   }
 
   /** Writes all that is pending, now. Does not throw: what fails stays pending. */
@@ -94,9 +98,10 @@ export class StateWriter {
   #write(): void {
     const batch = this.#pending
     this.#pending = new Map()
+    const now = this.#deps.clock.now()
     try {
       commit(this.#deps.db, (tx) => {
-        for (const [id, pending] of batch) store(tx, id, pending)
+        for (const [id, pending] of batch) store(tx, id, { ...pending, now })
       })
     } catch (error) {
       this.#pending = batch
@@ -113,17 +118,48 @@ export class StateWriter {
  * The row may have been changed since the events were seen: a pause by a command stands. Memory is told in any case, as it
  * may differ from the row when the row stays.
  */
-const store = (tx: Tx, id: string, { events, planType }: Pending): void => {
+const store = (tx: Tx, id: string, { events, planType, now }: Pending & { now: number }): void => {
   const row = tx.select().from(accounts).where(eq(accounts.id, id)).get()
   if (!row) return
-  const state = replay(row, events)
-  saveState(tx, id, state)
-  if (planType !== null) savePlan(tx, id, planType)
+  const states = replay(row, events)
+  saveState(tx, id, states.at(-1)?.state ?? stateOf(row))
+  for (const { state, at } of changesOf(row, states)) noteState(tx, id, { state, at })
+  if (planType !== null) {
+    savePlan(tx, id, planType)
+    noteAccountEvent(tx, { accountId: id, at: now, kind: 'plan', result: planType, detail: `was ${row.planType}` })
+  }
   notice(tx, 'accounts')
 }
 
-const replay = (row: AccountRow, events: readonly AccountEvent[]): AccountState =>
-  events.filter((event) => !isOfOldTokens(row, event)).reduce(step, stateOf(row))
+interface StateAt {
+  state: AccountState
+  /** ms since epoch */
+  at: number
+}
+
+/** Those with another status than before; that a block goes on is no news. */
+const changesOf = (row: AccountRow, states: readonly StateAt[]): StateAt[] =>
+  states.filter(({ state }, i) => state.status !== (i === 0 ? row.status : states[i - 1]?.state.status))
+
+const noteState = (tx: Tx, accountId: string, { state, at }: StateAt): void =>
+  noteAccountEvent(tx, {
+    accountId,
+    at,
+    kind: 'state',
+    result: state.status,
+    detail: state.evidence ?? state.cause,
+  })
+
+/** The state after each event. */
+const replay = (row: AccountRow, events: readonly AccountEvent[]): StateAt[] => {
+  let state = stateOf(row)
+  return events
+    .filter((event) => !isOfOldTokens(row, event))
+    .map((event) => {
+      state = step(state, event)
+      return { state, at: event.at }
+    })
+}
 
 /** Somebody signed in again between the refusal and now. */
 const isOfOldTokens = ({ lastRefreshAt }: AccountRow, { kind, at }: AccountEvent): boolean =>

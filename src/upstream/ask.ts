@@ -17,6 +17,8 @@ export interface AskDeps {
 export interface Question {
   /** Path and query under the upstream base URL. */
   path: string
+  /** Sent as JSON with POST; without it the question is a GET. */
+  json?: Record<string, unknown>
   /** For one try, its body included. */
   timeoutMs: number
   /** Further tries after a passing failure; none unless told. */
@@ -40,7 +42,7 @@ export class UpstreamRefusal extends Error {
 }
 
 /**
- * GET, and the parsed JSON of the answer. Throws `UpstreamRefusal` for any status but 200, `upstream_timeout`,
+ * Asks, and gives the parsed JSON of the answer. Throws `UpstreamRefusal` for any status but 200, `upstream_timeout`,
  * `upstream_unreachable`, `upstream_error` for an answer that is not JSON, what `Credentials` throws, and the reason of
  * an aborted signal.
  */
@@ -77,14 +79,15 @@ const isPassing = (status: number): boolean => status === 408 || status === 429 
 const askOnce = async (
   { dial, baseUrl, clock }: AskDeps,
   account: AccountCredentials,
-  { path, timeoutMs, signal }: Question,
+  { path, json, timeoutMs, signal }: Question,
 ): Promise<Answer> => {
   const limit = new AbortController()
   const cancel = clock.after(timeoutMs, () => limit.abort(new AppError('upstream_timeout')))
-  const headers = upstreamHeaders({ 'user-agent': USER_AGENT }, account, { accept: 'application/json' })
+  const kind = { accept: 'application/json', ...(json && { contentType: 'application/json' }) }
   try {
     const response = await dial.fetch(baseUrl + path, {
-      headers,
+      headers: upstreamHeaders({ 'user-agent': USER_AGENT }, account, kind),
+      ...(json && { method: 'POST', body: JSON.stringify(json) }),
       signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal,
     })
     return { status: response.status, text: await response.text() }

@@ -8,12 +8,14 @@ import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/seal.ts'
+import { noteAccountEvent } from '../model/account-events.ts'
 import { type AccountRow, listAccounts, openTokens, storeTokens } from '../model/accounts.ts'
 import { type AccountTokens, expiryOf } from '../model/auth-json.ts'
 import type { AccountCredentials } from './headers.ts'
 import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'
 
-const REFRESH_AFTER_MS = 8 * 86_400_000
+/** Tokens of this age are renewed though they have not expired. */
+export const REFRESH_AFTER_MS = 8 * 86_400_000
 const FAILURE_COOLDOWN_MS = 5000
 /** How long anybody waits for a token. */
 const PATIENCE_MS = 8000
@@ -146,6 +148,7 @@ export class Credentials {
       if (!(cause instanceof RefreshError)) throw cause
       held.notBefore = clock.now() + FAILURE_COOLDOWN_MS
       log.warn('a token refresh failed', { account: accountId, why: cause.message })
+      this.#noteFailure(held, cause)
       if (cause.code !== null) onPermanentFailure(accountId, cause.code, cause.message)
       throw failed(cause)
     }
@@ -157,11 +160,26 @@ export class Credentials {
     const change = { id: row.id, previousSealed: row.refreshTokenSealed, tokens, sealer, at: clock.now() }
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       try {
-        return commit(db, (tx) => storeTokens(tx, change))
+        return commit(db, (tx) => {
+          const isStored = storeTokens(tx, change)
+          if (isStored) noteAccountEvent(tx, { ...ofToken(row, change.at), result: 'renewed', detail: null })
+          return isStored
+        })
       } catch (err) {
         log.error('renewed tokens could not be stored yet', { account: row.id, err })
       }
       await clock.sleep(pauseMs)
+    }
+  }
+
+  /** The history is for people; that it cannot be written is no reason to fail otherwise than the refresh did. */
+  #noteFailure({ row }: Held, { code, message }: RefreshError): void {
+    const { db, clock, log } = this.#deps
+    const note = { ...ofToken(row, clock.now()), result: code ?? 'failed', detail: message }
+    try {
+      commit(db, (tx) => noteAccountEvent(tx, note))
+    } catch (err) {
+      log.warn('an account event could not be stored', { account: row.id, err })
     }
   }
 
@@ -176,6 +194,8 @@ export class Credentials {
     return held
   }
 }
+
+const ofToken = ({ id }: AccountRow, at: number) => ({ accountId: id, at, kind: 'token' as const })
 
 const credentialsOf = ({ row, tokens }: Held): AccountCredentials => ({
   id: row.id,

@@ -1,4 +1,4 @@
-/** The token endpoint of the identity service: one refresh grant, and what its refusals mean. */
+/** The token endpoint of the identity service: renewing tokens, exchanging the code of a sign-in, and what its refusals mean. */
 
 import { z } from 'zod'
 import { parseJson } from '../lib/json.ts'
@@ -34,6 +34,74 @@ const Granted = z.object({
   refresh_token: z.string().min(1).optional(),
   id_token: z.string().min(1).optional(),
 })
+
+/** A sign-in that came to nothing; the message is for the person who tried, without anything secret in it. */
+export class SignInError extends Error {
+  override readonly name = 'SignInError'
+  /** The service's own code, or null. */
+  readonly code: string | null
+
+  constructor(message: string, code: string | null = null, cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+  }
+}
+
+/** What proves a sign-in: the code, and the verifier of the challenge it was asked for with (RFC 7636 §4.5). */
+export interface CodeGrant {
+  code: string
+  verifier: string
+  /** To the letter as it was asked for. */
+  redirectUri: string
+}
+
+const CODE_TIMEOUT_MS = 30_000
+
+const SignedIn = Granted.required()
+
+/** Exchanges a code, which works once, for tokens. Throws `SignInError`. */
+export const exchangeCode = async (context: OAuthContext, grant: CodeGrant): Promise<AccountTokens> => {
+  const form = new URLSearchParams({
+    grant_type: 'authorization_code',
+    client_id: CLIENT_ID,
+    code: grant.code,
+    code_verifier: grant.verifier,
+    redirect_uri: grant.redirectUri,
+  })
+  const headers = { ...ACCEPT, 'content-type': 'application/x-www-form-urlencoded' }
+  const init = { method: 'POST', headers, body: form.toString() }
+  const { status, text } = await askIdentity(context, '/oauth/token', init)
+  if (status !== 200) {
+    const code = statedCode(text)
+    throw new SignInError(`The identity service refused the sign-in with ${status}${code ? ` ${code}` : ''}.`, code)
+  }
+  const granted = SignedIn.safeParse(parseJson(text))
+  if (!granted.success) throw new SignInError('The identity service gave an answer without tokens.')
+  const { access_token: accessToken, refresh_token: refreshToken, id_token: idToken } = granted.data
+  return { accessToken, refreshToken, idToken }
+}
+
+const ACCEPT = { accept: 'application/json', 'user-agent': USER_AGENT }
+
+/** One call to the identity service, body included, in 30 s. Throws `SignInError` when nothing comes back. */
+export const askIdentity = async (
+  { dial, authBaseUrl, timeout }: OAuthContext,
+  path: string,
+  init: RequestInit,
+): Promise<{ status: number; text: string }> => {
+  const limit = timeout(CODE_TIMEOUT_MS)
+  try {
+    const signal = init.signal ? AbortSignal.any([init.signal, limit]) : limit
+    const response = await dial.fetch(authBaseUrl + path, { ...init, signal })
+    return { status: response.status, text: await response.text() }
+  } catch (cause) {
+    if (init.signal?.aborted) throw init.signal.reason
+    throw new SignInError('The identity service could not be reached.', UNREACHABLE, cause)
+  }
+}
+
+/** The code of a `SignInError` that is about the way there, not about the sign-in. */
+export const UNREACHABLE = 'unreachable'
 
 /** Exchanges a refresh token, which is dead from then on. Throws `RefreshError`. */
 export const refreshTokens = async (context: OAuthContext, tokens: AccountTokens): Promise<AccountTokens> => {
@@ -72,11 +140,17 @@ const Refusal = z.object({
   code: z.string().optional(),
 })
 
-/** 5xx, 408 and 429 pass; any other refusal is about the token. */
-const refusal = (status: number, text: string): RefreshError => {
+/** The code in a refusal of the service, in each of its shapes; null when it is none that is safe to repeat. */
+export const statedCode = (text: string): string | null => {
   const parsed = Refusal.safeParse(parseJson(text))
   const { error, code } = parsed.success ? parsed.data : {}
   const stated = code ?? (typeof error === 'string' ? error : (error?.code ?? error?.type)) ?? null
+  return stated !== null && /^[\w.-]{1,64}$/.test(stated) ? stated : null
+}
+
+/** 5xx, 408 and 429 pass; any other refusal is about the token. */
+const refusal = (status: number, text: string): RefreshError => {
+  const stated = statedCode(text)
   const message = `The identity service refused the refresh with ${status}${stated ? ` ${stated}` : ''}.`
   const passes = status >= 500 || status === 408 || status === 429
   return new RefreshError(message, passes ? null : (stated ?? 'account_auth_invalidated'))

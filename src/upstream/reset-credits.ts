@@ -1,4 +1,4 @@
-/** Asks which reset credits an account has. */
+/** Which reset credits an account has, and redeeming one. */
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import type { ResetCredit } from '../model/reset-credits.ts'
@@ -21,6 +21,33 @@ export const fetchResetCredits = async (
   return data.credits.filter((credit) => credit !== null)
 }
 
+/** `reset` is the only one that changed something. */
+export const REDEEM_CODES = ['reset', 'nothing_to_reset', 'no_credit', 'already_redeemed'] as const
+export type RedeemCode = (typeof REDEEM_CODES)[number]
+
+export interface Redeemed {
+  code: RedeemCode
+  windowsReset: number
+  /** ms since epoch */
+  redeemedAt: number | null
+}
+
+/**
+ * `POST /wham/rate-limit-reset-credits/consume`, one try of at most 10 s: sent again with the same `requestId` it is one
+ * redemption. Throws what `ask` throws, and `upstream_error` for an answer that does not say what came of it.
+ */
+export const redeemResetCredit = async (
+  deps: AskDeps,
+  accountId: string,
+  { creditId, requestId }: { creditId: string; requestId: string },
+): Promise<Redeemed> => {
+  const json = { credit_id: creditId, redeem_request_id: requestId }
+  const question = { path: '/wham/rate-limit-reset-credits/consume', timeoutMs: TIMEOUT_MS, json }
+  const { data } = RedeemReport.safeParse(await ask(deps, accountId, question))
+  if (!data) throw new AppError('upstream_error', { message: 'The upstream did not say what became of the credit.' })
+  return { code: data.code, windowsReset: data.windows_reset, redeemedAt: data.credit?.redeemed_at ?? null }
+}
+
 /** A 401 here renews nothing: asked every minute, it would spend one refresh token after the other. */
 const withoutRenewal = (deps: AskDeps): AskDeps => ({
   ...deps,
@@ -39,8 +66,38 @@ const Time = z
   .transform((ms) => ms ?? null)
   .catch(null)
 
+const Words = z.string().nullish().catch(null)
+
 const Credit = z
-  .object({ id: z.string().min(1), status: z.string(), expires_at: Time })
-  .transform(({ id, status, expires_at }): ResetCredit => ({ id, status, expiresAt: expires_at }))
+  .object({
+    id: z.string().min(1),
+    status: z.string(),
+    expires_at: Time,
+    reset_type: Words,
+    title: Words,
+    description: Words,
+    granted_at: Time,
+    redeem_started_at: Time,
+    redeemed_at: Time,
+  })
+  .transform(
+    (credit): ResetCredit => ({
+      id: credit.id,
+      status: credit.status,
+      expiresAt: credit.expires_at,
+      resetType: credit.reset_type ?? null,
+      title: credit.title ?? null,
+      description: credit.description ?? null,
+      grantedAt: credit.granted_at,
+      redeemStartedAt: credit.redeem_started_at,
+      redeemedAt: credit.redeemed_at,
+    }),
+  )
 
 const CreditsReport = z.object({ credits: z.array(Credit.nullable().catch(null)) })
+
+const RedeemReport = z.object({
+  code: z.enum(REDEEM_CODES),
+  windows_reset: z.number().int().min(0).catch(0),
+  credit: z.object({ redeemed_at: Time }).nullish().catch(null),
+})

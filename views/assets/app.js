@@ -1,8 +1,13 @@
-/* Theme, living times, copying. Pages work without it. */
+/* Theme, living times, copying, keys. Pages work without it. */
 ;(() => {
   const root = document.documentElement
   const all = (selector) => document.querySelectorAll(selector)
+  const find = (selector) => document.querySelector(selector)
   const on = (event, run) => document.addEventListener(event, run)
+  const remember = (cookie) => {
+    // biome-ignore lint/suspicious/noDocumentCookie: for the server
+    document.cookie = `${cookie};path=/;max-age=3e7;samesite=lax`
+  }
 
   const pair = (a, unit, b, small) => `${a} ${unit}${b ? ` ${b} ${small}` : ''}`
   const span = (ms) => {
@@ -11,13 +16,17 @@
     if (h < 1) return `${m} m`
     return h < 24 ? pair(h, 'h', m % 60, 'm') : pair(Math.floor(h / 24), 'd', h % 24, 'h')
   }
+  const TIME = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }
+  const moment = (at) =>
+    new Date(at).toLocaleString('en', at - Date.now() < 72e6 ? TIME : { ...TIME, weekday: 'short' })
   // The server's clock counts.
-  const skew = Date.now() - Date.parse(document.querySelector('[data-now]')?.dataset.now) || 0
+  const skew = Date.now() - Date.parse(find('[data-now]')?.dataset.now) || 0
   const tick = () => {
     for (const el of all('time[data-live]')) {
-      const until = el.dataset.live === 'until'
-      const ms = (Date.parse(el.dateTime) - Date.now() + skew) * (until ? 1 : -1)
-      el.textContent = ms < 1e3 ? 'now' : until ? `in ${span(ms)}` : `${span(ms)} ago`
+      const { live } = el.dataset
+      const ms = (Date.parse(el.dateTime) - Date.now() + skew) * (live === 'since' ? -1 : 1)
+      if (live === 'clock') el.textContent = moment(Date.parse(el.dateTime))
+      else el.textContent = ms < 1e3 ? 'now' : live === 'until' ? `in ${span(ms)}` : `${span(ms)} ago`
     }
   }
 
@@ -25,26 +34,51 @@
     theme() {
       const now = root.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')
       root.dataset.theme = now === 'dark' ? 'light' : 'dark'
-      // biome-ignore lint/suspicious/noDocumentCookie: for the server
-      document.cookie = `theme=${root.dataset.theme};path=/;max-age=3e7;samesite=lax`
+      remember(`theme=${root.dataset.theme}`)
     },
     copy(button) {
       const { textContent } = button.previousElementSibling
       navigator.clipboard.writeText(textContent).then(() => button.classList.add('is-done'))
+    },
+    'put-away'(button) {
+      remember('checklist=off')
+      button.closest('.card').remove()
+    },
+    shortcuts() {
+      find('#shortcuts')?.showModal()
     },
   }
   on('click', ({ target }) => {
     const button = target.closest('[data-action]')
     actions[button?.dataset.action]?.(button)
   })
-  on('htmx:before:request', (event) => {
-    if (document.hidden && event.target.matches('[data-poll]')) event.preventDefault()
+
+  // `g` and a letter within a second; nothing while somebody types or a dialog is open.
+  let wentAt = 0
+  on('keydown', (event) => {
+    const { key, target } = event
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
+    if (target.matches('input, select, textarea, [contenteditable]')) {
+      if (key === 'Escape') target.blur()
+      return
+    }
+    if (find('dialog[open]')) return
+    const isGoing = Date.now() - wentAt < 1e3
+    wentAt = key === 'g' ? Date.now() : 0
+    const search = key === '/' && find('input[type=search]')
+    if (isGoing) find(`[data-go="${CSS.escape(key)}"]`)?.click()
+    if (key === '?') actions.shortcuts()
+    if (!search) return
+    event.preventDefault()
+    search.focus()
   })
+
   on('htmx:error', () => root.classList.add('is-offline'))
   on('htmx:after:swap', () => {
     root.classList.remove('is-offline')
     tick()
   })
   root.classList.add('scripted')
+  tick()
   setInterval(tick, 1e3)
 })()

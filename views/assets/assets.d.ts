@@ -15,3 +15,27 @@ declare module '*.min.js' {
   const text: string
   export default text
 }
+declare module '*/keys.js' {
+  const text: string
+  export default text
+}
+declare module '*/accounts.js' {
+  const text: string
+  export default text
+}
+declare module '*/doctor.js' {
+  const text: string
+  export default text
+}
+declare module '*/new-account.js' {
+  const text: string
+  export default text
+}
+declare module '*/live.js' {
+  const text: string
+  export default text
+}
+declare module '*/logs.js' {
+  const text: string
+  export default text
+}

@@ -13,6 +13,16 @@ const STATES: Record<AccountStatus, [label: string, tone: Tone]> = {
   deactivated: ['Deactivated', 'bad'],
 }
 
+/** The same words for menus. */
+export const STATE_LABELS: Readonly<Record<AccountStatus, string>> = {
+  active: STATES.active[0],
+  rate_limited: STATES.rate_limited[0],
+  quota_exceeded: STATES.quota_exceeded[0],
+  paused: STATES.paused[0],
+  reauth_required: STATES.reauth_required[0],
+  deactivated: STATES.deactivated[0],
+}
+
 export const StateBadge: FC<{ status: AccountStatus }> = ({ status }) => {
   const [label, tone] = STATES[status]
   return (

@@ -96,3 +96,36 @@ export const MoreIcon: FC = () => (
     <path d="M3.5 8h.01M8 8h.01M12.5 8h.01" />
   </Line>
 )
+
+/** The accounts: several, one behind the other. */
+export const StackIcon: FC = () => (
+  <Line>
+    <path d="m8 2.25 6 3-6 3-6-3zM2 8.25l6 3 6-3M2 11.25l6 3 6-3" />
+  </Line>
+)
+
+/** The log: one line after another. */
+export const ListIcon: FC = () => (
+  <Line>
+    <path d="M2.5 4h.01M2.5 8h.01M2.5 12h.01M5.5 4h8M5.5 8h8M5.5 12h8" />
+  </Line>
+)
+
+export const ChartIcon: FC = () => (
+  <Line>
+    <path d="M2.5 13.5h11M4.5 11V8M8 11V3.5M11.5 11V6" />
+  </Line>
+)
+
+export const PulseIcon: FC = () => (
+  <Line>
+    <path d="M1.75 8.5h3L6.5 4l3 8.5 1.75-4h3" />
+  </Line>
+)
+
+export const HelpIcon: FC = () => (
+  <Line>
+    <circle cx="8" cy="8" r="5.75" />
+    <path d="M6.25 6.5c.1-1 .8-1.5 1.8-1.5s1.7.6 1.7 1.5c0 1.2-1.7 1.2-1.7 2.5M8.05 10.9v.1" />
+  </Line>
+)

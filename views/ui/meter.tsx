@@ -61,7 +61,7 @@ const pacePercent = ({ resetAt, windowMinutes }: MeterWindow, now: string): numb
   return gone >= 0 && gone <= 100 ? gone : null
 }
 
-const toneOf = (usedPercent: number): string =>
+export const toneOf = (usedPercent: number): string =>
   usedPercent >= 90 ? 'bar-full' : usedPercent >= 75 ? 'bar-high' : 'bar-low'
 
 const units = (percent: number): string => String(Math.round(percent * 100) / 100)

@@ -1,7 +1,7 @@
 /** `/settings`, `/settings/access`: who may do what here, as far as the visitor may know and change it. */
 import type { Context } from 'hono'
 import type { AccessProps } from '../../../views/people/page.tsx'
-import { AccessPage } from '../../../views/people/page.tsx'
+import { AccessTab } from '../../../views/settings/access.tsx'
 import { type SecurityProps, SettingsPage, type SettingsProps } from '../../../views/settings.tsx'
 import type { AccountPrincipal, Principal } from '../../auth/principal.ts'
 import type { AppEnv } from '../../bindings.ts'
@@ -20,6 +20,7 @@ import { listRoles } from '../../model/roles.ts'
 import { sessionsOf } from '../auth/sessions.ts'
 import { purgeInvites } from '../people/invites.ts'
 import { proxyProvider } from '../people/providers.ts'
+import { frameOf, settingsOfTab } from '../settings-frame.ts'
 import { said } from './said.ts'
 
 type Ctx = Context<AppEnv>
@@ -30,6 +31,8 @@ const FIRST = 5
 export const showSettings = createHandlers(signedIn(), (c) => {
   const { principal } = c.var
   const props: SettingsProps = {
+    frame: frameOf(c, 'general'),
+    settings: settingsOfTab(c, 'general'),
     me: principal.kind === 'account' ? meOf(c, principal) : null,
     authMode: c.env.env.DASHBOARD_AUTH_MODE,
     security: holds(principal.grants, 'security:write') ? securityOf(c) : null,
@@ -41,7 +44,7 @@ export const showSettings = createHandlers(signedIn(), (c) => {
 })
 
 const securityOf = ({ env: { db, settings } }: Ctx): SecurityProps => ({
-  ...settings.current(),
+  guestAccessEnabled: settings.current().guestAccessEnabled,
   usersWithoutTotpCount: countWithoutTotp(db, () => true),
   adminsWithoutTotpCount: countWithoutTotp(db, ({ grants }) => isAdminLevel(grants)),
   guestPasswordConfigured: guestPasswordHash(db) !== null,
@@ -81,7 +84,7 @@ export const showAccess = createHandlers(requires('users:manage'), (c) => {
     now: iso(clock.now()),
     ...said(c),
   }
-  return reply(c, props, AccessPage)
+  return reply(c, { ...props, frame: frameOf(c, 'access') }, AccessTab)
 })
 
 /** Invites whose day is over are gone by then, as in the list of the API. */

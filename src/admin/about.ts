@@ -1,0 +1,133 @@
+/** `/settings/about`: which build this is, what the environment says, and whose work it stands on. */
+import type { Context } from 'hono'
+import { dependencies } from '../../package.json'
+import { AboutPage } from '../../views/settings/about.tsx'
+import type { AppEnv } from '../bindings.ts'
+import type { Config } from '../env.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { reply } from '../http/reply.tsx'
+import { type Cidr, formatCidr } from '../lib/cidr.ts'
+import { iso } from '../lib/iso.ts'
+import { holds } from '../model/permissions.ts'
+import { VERSION } from '../version.ts'
+import { type Frame, frameOf } from './settings-frame.ts'
+
+export interface Variable {
+  name: string
+  /** null: it has no value. A secret that is set has an empty one. */
+  value: string | null
+  /** The environment names it; otherwise the value is the default. */
+  isSet: boolean
+  isSecret: boolean
+}
+
+export interface About {
+  frame: Frame
+  version: string
+  runtime: string
+  /** ISO 8601 */
+  startedAt: string
+  now: string
+  /** null: the environment is not for this visitor. */
+  environment: Environment | null
+  components: Component[]
+}
+
+interface Environment {
+  variables: Variable[]
+  /** `CODEX_LB_*` names that mean nothing here. */
+  unknown: string[]
+}
+
+interface Component {
+  name: string
+  version: string
+  licence: string
+}
+
+/** What the environment says holds paths and addresses: it is for those who run the service. */
+export const showAbout = createHandlers(requires('dashboard:read'), (c) => reply(c, aboutOf(c), AboutPage))
+
+const aboutOf = (c: Context<AppEnv>): About => {
+  const { env, clock, lifecycle } = c.env
+  const mayRun = holds(c.var.principal.grants, 'ops:write')
+  return {
+    frame: frameOf(c, 'about'),
+    version: VERSION,
+    runtime: `Bun ${Bun.version}`,
+    startedAt: iso(lifecycle.startedAt),
+    now: iso(clock.now()),
+    environment: mayRun ? { variables: variablesOf(env), unknown: [...env.unknown].toSorted() } : null,
+    components: COMPONENTS,
+  }
+}
+
+const PREFIX = 'CODEX_LB_'
+/** Outbound proxies, which other programs read, too; lower case counts first. */
+export const EGRESS_NAMES = [
+  'https_proxy',
+  'http_proxy',
+  'wss_proxy',
+  'ws_proxy',
+  'socks_proxy',
+  'all_proxy',
+  'no_proxy',
+]
+
+/** Every variable that is read, with what it comes to. Secrets and passwords in URLs are left out. */
+export const variablesOf = (config: Config): Variable[] => {
+  const { raw, unknown: _, ...values } = config
+  const own = Object.entries(values).map(([name, value]) => ownVariable(name, value, raw))
+  return [...own, ...EGRESS_NAMES.flatMap((name) => egressVariable(name, raw))]
+}
+
+/** Two are read without the prefix (decisions §1). */
+const nameOf = (name: string): string => (name === 'PORT' || name === 'HOST' ? name : PREFIX + name)
+
+const ownVariable = (key: string, value: unknown, raw: Config['raw']): Variable => {
+  const name = nameOf(key)
+  const isSecret = /(TOKEN|SECRET|PASSWORD)$/.test(key)
+  const text = textOf(value)
+  return { name, value: isSecret && text !== null ? '' : text, isSet: (raw[name] ?? '') !== '', isSecret }
+}
+
+const egressVariable = (name: string, raw: Config['raw']): Variable[] => {
+  const found = [name, name.toUpperCase()].find((variable) => raw[variable]?.trim())
+  if (found === undefined) return []
+  return [{ name: found, value: withoutLogin(raw[found] ?? ''), isSet: true, isSecret: false }]
+}
+
+const textOf = (value: unknown): string | null => {
+  if (value === undefined) return null
+  if (Array.isArray(value)) return (value as Cidr[]).map(formatCidr).join(', ') // as: the only lists in there
+  return withoutLogin(String(value))
+}
+
+/** A name and a password stand before the last `@` of the authority, with or without a scheme. */
+const withoutLogin = (text: string): string => text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?[^/\s]*@/i, '$1***@')
+
+/** Package → its licence (SPDX). What a release is built from is listed with it. */
+const LICENCES: Readonly<Record<keyof typeof dependencies, string>> = {
+  '@hono/zod-validator': 'MIT',
+  '@node-rs/argon2': 'MIT',
+  '@simplewebauthn/server': 'MIT',
+  'drizzle-orm': 'Apache-2.0',
+  hono: 'MIT',
+  'htmx.org': '0BSD',
+  'jsonc-parser': 'MIT',
+  otpauth: 'MIT',
+  'reflect-metadata': 'Apache-2.0',
+  socks: 'MIT',
+  uqr: 'MIT',
+  zod: 'MIT',
+}
+
+const COMPONENTS: Component[] = [
+  { name: 'Bun', version: Bun.version, licence: 'MIT; its JavaScriptCore LGPL-2.0' },
+  ...Object.entries(dependencies).map(([name, version]) => ({
+    name,
+    version,
+    licence: LICENCES[name as keyof typeof dependencies], // as: Object.entries forgets the literal types
+  })),
+]

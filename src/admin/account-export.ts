@@ -1,0 +1,69 @@
+/** `/api/accounts/:id/export…`: the credentials of one account, after a confirmation, for use in another program. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { commit } from '../../db/commit.ts'
+import { ExportedPage } from '../../views/accounts/exported.tsx'
+import { actor } from '../auth/principal.ts'
+import type { AppEnv } from '../bindings.ts'
+import { body } from '../http/body.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { reply, representation } from '../http/reply.tsx'
+import {
+  codexAuthJson,
+  EXPORT_FORMATS,
+  type ExportFormat,
+  exportedAuth,
+  fileNameFor,
+  opencodeAuthJson,
+} from '../model/account-export.ts'
+import { type AccountRow, getAccount, openTokens } from '../model/accounts.ts'
+import { append } from '../model/audit.ts'
+import type { AccountTokens } from '../model/auth-json.ts'
+
+const exporting = () => requires('accounts:export', { stepUp: true, audit: 'account_exported' })
+
+/** For the forms of the page; dashboard clients get all formats at once. */
+const Format = z.strictObject({ format: z.enum(EXPORT_FORMATS).default('codex') })
+
+/** A browser without script downloads the file; htmx is shown it. Throws `account_not_found`. */
+export const exportAuth = createHandlers(exporting(), body(Format), (c) => {
+  const { format } = c.req.valid('json')
+  const { row, tokens } = taken(c, format)
+  const kind = representation(c)
+  if (kind === 'json') return c.json(exportedAuth(row, tokens))
+  const file = { filename: fileNameFor(row, format), text: textOf(row, tokens, format) }
+  if (kind === 'fragment') return reply(c, file, ExportedPage)
+  return c.body(file.text, 200, {
+    'content-type': 'application/json; charset=utf-8',
+    'content-disposition': `attachment; filename="${file.filename}"`,
+  })
+})
+
+/** Deprecated: `authJson` is a text in the native client's format. */
+export const exportNative = createHandlers(exporting(), (c) => {
+  const { row, tokens } = taken(c, 'codex')
+  const { id: accountId, email, workspaceId, workspaceLabel, seatType, planType, status } = row
+  const authJson = textOf(row, tokens, 'codex')
+  return c.json({ accountId, email, workspaceId, workspaceLabel, seatType, planType, status, authJson })
+})
+
+/** Deprecated. */
+export const exportOpencode = createHandlers(exporting(), (c) => {
+  const { row, tokens } = taken(c, 'opencode')
+  const account = { accountId: row.id, chatgptAccountId: row.chatgptAccountId, email: row.email }
+  return c.json({ filename: fileNameFor(row, 'opencode'), account, authJson: textOf(row, tokens, 'opencode') })
+})
+
+const taken = (c: Context<AppEnv>, format: ExportFormat): { row: AccountRow; tokens: AccountTokens } => {
+  const { db, sealer } = c.env
+  const who = actor(c)
+  return commit(db, (tx) => {
+    const row = getAccount(tx, c.req.param('id') ?? '')
+    append(tx, who, 'account_exported', { target: row.id, details: { format } })
+    return { row, tokens: openTokens(sealer, row) }
+  })
+}
+
+const textOf = (row: AccountRow, tokens: AccountTokens, format: ExportFormat): string =>
+  `${JSON.stringify(format === 'codex' ? codexAuthJson(row, tokens) : opencodeAuthJson(row, tokens), null, 2)}\n`

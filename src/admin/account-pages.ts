@@ -1,0 +1,192 @@
+/** `/accounts`, `/accounts/:id`, and the trend behind the latter: what is known of the accounts, as far as the visitor may see it. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { AccountPage, type AccountProps, type Tab, type TabName } from '../../views/accounts/detail.tsx'
+import { AccountsPage, type AccountsProps } from '../../views/accounts/list.tsx'
+import type { AppEnv } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/params.ts'
+import { reply } from '../http/reply.tsx'
+import { iso } from '../lib/iso.ts'
+import { offeredActions } from '../model/account-actions.ts'
+import { maskedHistory } from '../model/account-events-read.ts'
+import { tokenHealth } from '../model/account-export.ts'
+import { AccountQuery, filterAccounts } from '../model/account-filter.ts'
+import { ACCOUNT_STATUSES, maskedView, remainingCredits } from '../model/account-summary.ts'
+import { HOUR_MS, TREND_HOURS, trendPoints, withPresent } from '../model/account-trends.ts'
+import { type AccountView, wireAccount } from '../model/account-view.ts'
+import { type AccountRow, getAccount, openTokens } from '../model/accounts.ts'
+import { holds } from '../model/permissions.ts'
+import { resetCreditsView } from '../model/reset-credits.ts'
+import { capacityCredits, type UsageWindows } from '../model/usage-windows.ts'
+import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
+import { said } from './pages/said.ts'
+import { blindersOf } from './requests.ts'
+
+type Ctx = Context<AppEnv>
+
+/** Masked first and filtered afterwards: what somebody is not shown, they cannot search for. */
+export const showAccounts = createHandlers(requires('accounts:read'), query(AccountQuery), (c) => {
+  const asked = c.req.valid('query')
+  const all = viewsFor(c).map(wireAccount)
+  const found = filterAccounts(all, asked)
+  const pages = Math.max(1, Math.ceil(found.length / asked.per))
+  const page = Math.min(asked.page, pages)
+  const counted = ACCOUNT_STATUSES.map((status) => [status, all.filter((one) => one.status === status).length] as const)
+  const value: AccountsProps = {
+    accounts: found.slice((page - 1) * asked.per, page * asked.per),
+    found: found.length,
+    total: all.length,
+    pages,
+    query: { ...asked, page },
+    plans: [...new Set(all.map(({ planType }) => planType))].toSorted(),
+    states: Object.fromEntries(counted.filter(([status, count]) => count > 0 || status === asked.state)),
+    mayWrite: mayWrite(c),
+    now: iso(c.env.clock.now()),
+    ...said(c),
+  }
+  return reply(c, value, AccountsPage)
+})
+
+/** 7 days, hourly, as percent left. Throws `account_not_found`. */
+export const showAccountTrends = createHandlers(requires('dashboard:read'), async (c) => {
+  const { accountId, windows } = viewOf(c)
+  const trend = await c.env.reader.accountTrend(accountId, c.env.clock.now())
+  return c.json({ accountId, ...trendPoints(trend, windows.weekly) })
+})
+
+const TABS = ['usage', 'routing', 'events', 'credentials'] as const satisfies readonly TabName[]
+
+const TabQuery = z.object({
+  tab: z.enum(TABS).default('usage').catch('usage'),
+  before: z.coerce.number().int().min(1).nullable().default(null).catch(null),
+})
+
+/** A tab the visitor may not open is the first one. Throws `account_not_found`. */
+export const showAccount = createHandlers(requires('accounts:read'), query(TabQuery), async (c) => {
+  const asked = c.req.valid('query')
+  const view = viewOf(c)
+  const tabs = TABS.filter((tab) => tab !== 'credentials' || mayWrite(c))
+  const tab = tabs.includes(asked.tab) ? asked.tab : 'usage'
+  const row = getAccount(c.env.db, view.accountId)
+  const { done, problem } = said(c)
+  const value: AccountProps = {
+    account: wireAccount(view),
+    workspace: mayWrite(c) ? row.workspaceLabel : null,
+    actions: offeredActions(view.status, mayWrite(c)),
+    tabs,
+    content: await contentOf(c, { tab, before: asked.before, view, row }),
+    mayWrite: mayWrite(c),
+    now: iso(c.env.clock.now()),
+    done,
+    problem: problem ?? (c.req.query('done') === 'account_probe_failed' ? PROBE_FAILED : null),
+  }
+  return reply(c, value, AccountPage)
+})
+
+const PROBE_FAILED = 'The upstream did not serve the probe. What it answered stands under Events.'
+
+interface Shown {
+  tab: TabName
+  before: number | null
+  view: AccountView
+  row: AccountRow
+}
+
+const contentOf = async (c: Ctx, { tab, before, view, row }: Shown): Promise<Tab> => {
+  switch (tab) {
+    case 'usage':
+      return usageOf(c, view)
+    case 'routing':
+      return routingOf(c, view)
+    case 'events': {
+      const page = await c.env.reader.accountHistory(view.accountId, before)
+      return { tab, before, ...(mayWrite(c) ? page : maskedHistory(page)) }
+    }
+    case 'credentials':
+      return credentialsOf(c, row)
+  }
+}
+
+const usageOf = async (c: Ctx, view: AccountView): Promise<Tab> => {
+  const { reader, clock, resetCredits, random } = c.env
+  const now = clock.now()
+  const since = Math.floor(now / HOUR_MS) * HOUR_MS - (TREND_HOURS - 1) * HOUR_MS
+  const [trend, spend] = await Promise.all([
+    reader.accountTrend(view.accountId, now),
+    reader.accountSpend(view.accountId, since),
+  ])
+  const credits = resetCredits.of(view.accountId)
+  const resets = credits && resetCreditsView(credits, now)
+  return {
+    tab: 'usage',
+    credits: {
+      fiveHour: creditsIn(view, 'fiveHour'),
+      weekly: creditsIn(view, 'weekly'),
+      monthly: creditsIn(view, 'monthly'),
+    },
+    trend: withPresent(trend, view.windows),
+    spend: { ...spend, byKey: blindersOf(c.var.principal).hidesKeys ? null : spend.byKey },
+    resetCredits: resets,
+    resetRefusal: resetRefusal(c, view, resets?.availableCount ?? 0),
+    redeemRequestId: random.id('rdm'),
+  }
+}
+
+const creditsIn = (view: AccountView, length: keyof UsageWindows) => {
+  const left = remainingCredits(view, length)
+  const capacity = capacityCredits(view.planType, length)
+  return left === null || capacity === 0 ? null : { left, capacity }
+}
+
+const READ_ONLY = 'Your role can look at accounts but not change them.'
+
+const resetRefusal = (c: Ctx, { status }: AccountView, available: number): string | null => {
+  if (!mayWrite(c)) return READ_ONLY
+  if (status === 'paused' || status === 'reauth_required' || status === 'deactivated')
+    return 'Not while the account is out of use.'
+  return available === 0 ? 'The service has granted none that could be used.' : null
+}
+
+const routingOf = (c: Ctx, view: AccountView): Tab => {
+  const { settings, catalog } = c.env
+  const { routingStrategy, proxyAccountStreamLimit } = settings.current()
+  const models = catalog.modelsOf(view.accountId)
+  return {
+    tab: 'routing',
+    strategy: routingStrategy,
+    streamLimit: proxyAccountStreamLimit,
+    models: models && [...models].toSorted(),
+    refusal: mayWrite(c) ? null : READ_ONLY,
+  }
+}
+
+const credentialsOf = (c: Ctx, row: AccountRow): Tab => {
+  const { sealer, clock } = c.env
+  const health = { now: clock.now(), renewAfterMs: REFRESH_AFTER_MS }
+  return {
+    tab: 'credentials',
+    tokens: tokenHealth(row, openTokens(sealer, row), health),
+    chatgptAccountId: row.chatgptAccountId,
+    addedAt: iso(row.createdAt),
+    exportRefusal: holds(c.var.principal.grants, 'accounts:export')
+      ? null
+      : 'Your role cannot export credentials; an Admin can.',
+  }
+}
+
+const mayWrite = (c: Ctx): boolean => holds(c.var.principal.grants, 'accounts:write')
+
+const viewsFor = (c: Ctx): AccountView[] => {
+  const views = c.env.pool.describe()
+  return blindersOf(c.var.principal).hidesAccounts ? views.map(maskedView) : views
+}
+
+/** Throws `account_not_found`. */
+const viewOf = (c: Ctx): AccountView => {
+  const view = viewsFor(c).find(({ accountId }) => accountId === c.req.param('id'))
+  if (!view) throw new AppError('account_not_found')
+  return view
+}

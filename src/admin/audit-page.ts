@@ -1,0 +1,112 @@
+/** `/audit`: the audit log as a page, with its filters in the URL and one line about whether it is whole. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { AuditLogPage } from '../../views/settings/audit.tsx'
+import type { AppEnv } from '../bindings.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/params.ts'
+import { reply } from '../http/reply.tsx'
+import { iso } from '../lib/iso.ts'
+import { EVENTS } from '../model/audit.ts'
+import { readHead } from '../model/audit-chain.ts'
+import { type AuditPage, AuditQuery, TARGET_TYPES } from '../model/audit-log.ts'
+import type { AuditVerdict } from '../model/audit-verify.ts'
+import { listPeople } from '../model/people.ts'
+import { type Frame, frameOf } from './settings-frame.ts'
+
+export interface Audit extends AuditPage {
+  frame: Frame
+  now: string
+  filters: Filters
+  options: { actions: string[]; targetTypes: readonly string[]; people: { id: string; name: string }[] }
+  chain: Chain
+  links: { older: string | null; newest: string | null; clear: string | null; verify: string }
+}
+
+/** `unchecked`: so many rows that they are gone through only when somebody asks. */
+export type Chain = AuditVerdict | { isWhole: null; rows: number }
+
+/** As the form shows them. */
+export interface Filters {
+  action: string
+  actor: string
+  targetType: string
+  targetId: string
+  severity: string
+  since: string
+  until: string
+}
+
+const filled = <T extends z.ZodType>(item: T) => z.preprocess((value) => (value === '' ? undefined : value), item)
+
+/** The query of the list, on shorter pages; a form sends what is not filled in, too. */
+const PageQuery = AuditQuery.extend({
+  action: filled(AuditQuery.shape.action),
+  actor_user_id: filled(AuditQuery.shape.actor_user_id),
+  target_type: filled(AuditQuery.shape.target_type),
+  target_id: filled(AuditQuery.shape.target_id),
+  severity: filled(AuditQuery.shape.severity),
+  since: filled(AuditQuery.shape.since),
+  until: filled(AuditQuery.shape.until),
+  limit: AuditQuery.shape.limit.unwrap().default(30),
+  verify: z.literal('1').optional(),
+})
+
+/** Throws `validation_error` for what is no filter of the list, `busy` when the chain takes too long. */
+export const showAuditLog = createHandlers(requires('audit:read'), query(PageQuery), async (c) => {
+  const { verify, ...asked } = c.req.valid('query')
+  const page = await c.env.reader.auditLog(asked)
+  const value: Audit = {
+    ...page,
+    frame: frameOf(c, 'audit'),
+    now: iso(c.env.clock.now()),
+    filters: filtersOf(asked),
+    options: { actions: Object.keys(EVENTS), targetTypes: TARGET_TYPES, people: actors(c) },
+    chain: await chainOf(c, verify === '1'),
+    links: linksOf(c, page),
+  }
+  return reply(c, value, AuditLogPage)
+})
+
+/** Gone through for every page; takes the reader about four milliseconds. */
+const CHECKED_ROWS = 1000
+
+const chainOf = async (c: Context<AppEnv>, isAsked: boolean): Promise<Chain> => {
+  const rows = readHead(c.env.db)?.count ?? 0
+  return isAsked || rows <= CHECKED_ROWS ? c.env.reader.auditVerdict() : { isWhole: null, rows }
+}
+
+/** Those who act without an account come first. */
+const actors = (c: Context<AppEnv>): Audit['options']['people'] => [
+  ...['bootstrap', 'cli', 'system', 'guest', 'disabled'].map((id) => ({ id, name: id })),
+  ...listPeople(c.env.db).map(({ row }) => ({ id: row.id, name: row.username })),
+]
+
+const filtersOf = (asked: AuditQuery): Filters => ({
+  action: asked.action ?? '',
+  actor: asked.actor_user_id ?? '',
+  targetType: asked.target_type ?? '',
+  targetId: asked.target_id ?? '',
+  severity: asked.severity ?? '',
+  since: asked.since === undefined ? '' : iso(asked.since),
+  until: asked.until === undefined ? '' : iso(asked.until),
+})
+
+const FILTERS = ['action', 'actor_user_id', 'target_type', 'target_id', 'severity', 'reason', 'since', 'until']
+
+const linksOf = (c: Context<AppEnv>, { nextCursor }: AuditPage): Audit['links'] => {
+  const here = [...new URL(c.req.url).searchParams].filter(([, value]) => value !== '')
+  const link = (dropped: readonly string[], added: Record<string, string> = {}) => {
+    const kept = here.filter(([name]) => !dropped.includes(name) && name !== 'verify')
+    const params = new URLSearchParams([...kept, ...Object.entries(added)]).toString()
+    return params === '' ? '/audit' : `/audit?${params}`
+  }
+  const has = (names: readonly string[]) => here.some(([name]) => names.includes(name))
+  return {
+    older: nextCursor && link(['cursor'], { cursor: nextCursor }),
+    newest: has(['cursor']) ? link(['cursor']) : null,
+    clear: has(FILTERS) ? link([...FILTERS, 'cursor']) : null,
+    verify: link([], { verify: '1' }),
+  }
+}

@@ -1,0 +1,56 @@
+/** `/api/backups`: which there are, making one, and taking one along. */
+import { basename } from 'node:path'
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { commit } from '../../db/commit.ts'
+import { actor } from '../auth/principal.ts'
+import type { AppEnv } from '../bindings.ts'
+import { body } from '../http/body.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { proceed } from '../http/reply.tsx'
+import { iso } from '../lib/iso.ts'
+import { append } from '../model/audit.ts'
+import type { Backup } from '../ops/backups.ts'
+
+export const listBackups = createHandlers(requires('ops:write'), async (c) => c.json(await backupsOf(c)))
+
+/** What the settings page shows beside retention: the newest first. */
+export const backupsOf = async (c: Context<AppEnv>) => {
+  const { backupIntervalHours, backupKeep } = c.env.settings.current()
+  const backups = (await c.env.ops.backups.list()).map(toView)
+  return { backups, backupIntervalHours, backupKeep }
+}
+
+/** Takes as long as the database is large; turns go on meanwhile. Removes none. Throws `internal_error` saying why it failed. */
+export const createBackup = createHandlers(
+  requires('ops:write', { audit: 'backup_created' }),
+  body(z.strictObject({})),
+  async (c) => {
+    const made = await c.env.ops.backups.make()
+    const who = actor(c)
+    commit(c.env.db, (tx) => append(tx, who, 'backup_created', { target: made.name, details: { bytes: made.bytes } }))
+    return proceed(c, toView(made), '/settings/data?done=backup_created', 201)
+  },
+)
+
+/**
+ * The file itself. Its secrets stay sealed without the key, which never goes along; the rest of it is everything, so it is
+ * asked for like an export of accounts. Throws `not_found`.
+ */
+export const downloadBackup = createHandlers(
+  requires('security:write', { stepUp: true, audit: 'backup_downloaded' }),
+  async (c) => {
+    const path = await c.env.ops.backups.find(c.req.param('name') ?? '')
+    const who = actor(c)
+    commit(c.env.db, (tx) => append(tx, who, 'backup_downloaded', { target: basename(path) }))
+    return new Response(Bun.file(path), {
+      headers: {
+        'content-type': 'application/vnd.sqlite3',
+        'content-disposition': `attachment; filename="${basename(path)}"`,
+      },
+    })
+  },
+)
+
+const toView = ({ name, bytes, at }: Backup) => ({ name, bytes, createdAt: iso(at) })

@@ -1,0 +1,73 @@
+/** `/api/explain`: which account a request with this model and key would get now, and why not the others. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { ExplainPage } from '../../views/logs/explain.tsx'
+import { demand } from '../auth/principal.ts'
+import type { AppEnv } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/params.ts'
+import { reply } from '../http/reply.tsx'
+import { iso } from '../lib/iso.ts'
+import { maskEmails } from '../model/account-summary.ts'
+import { type Explanation, explain } from '../model/explain.ts'
+import type { KeyPolicy } from '../model/key-ring.ts'
+import { keyHashOf } from '../model/request-log-choices.ts'
+import { type Logs, optionsOf } from './logs-page.ts'
+import { blindersOf } from './requests.ts'
+
+const ExplainQuery = z.object({
+  model: z.string().trim().max(200).default(''),
+  /** The id of a key. */
+  key: z.string().max(100).default(''),
+})
+
+/** Names are masked for those who do not work with accounts. Throws `permission_required` for a key, and `not_found`. */
+export const explainChoice = createHandlers(requires('accounts:read'), query(ExplainQuery), (c) =>
+  c.json(explanationOf(c, c.req.valid('query'))),
+)
+
+export interface ExplainView {
+  generatedAt: string
+  asked: z.output<typeof ExplainQuery>
+  options: Logs['options']
+  /** null: nothing was asked yet. */
+  explanation: Explanation | null
+}
+
+/** `GET /logs/explain`: the form, and below it the answer. */
+export const showExplain = createHandlers(requires('accounts:read'), query(ExplainQuery), (c) => {
+  const asked = c.req.valid('query')
+  const isAsked = new URL(c.req.url).searchParams.size > 0
+  const view: ExplainView = {
+    generatedAt: iso(c.env.clock.now()),
+    asked,
+    options: optionsOf(c),
+    explanation: isAsked ? explanationOf(c, asked) : null,
+  }
+  return reply(c, view, ExplainPage)
+})
+
+const explanationOf = (c: Context<AppEnv>, { model, key }: z.output<typeof ExplainQuery>): Explanation => {
+  const { pool, settings, clock } = c.env
+  const { hidesAccounts } = blindersOf(c.var.principal)
+  const names = pool
+    .all()
+    .map(({ id, displayName }) => [id, hidesAccounts ? maskEmails(displayName) : displayName] as const)
+  return explain(pool, {
+    model: model === '' ? null : model,
+    key: key === '' ? null : keyOf(c, key),
+    settings: settings.current(),
+    names: new Map(names),
+    now: clock.now(),
+  })
+}
+
+const keyOf = (c: Context<AppEnv>, id: string): KeyPolicy => {
+  demand(c.var.principal, 'api_keys:read')
+  const hash = keyHashOf(c.env.db, id)
+  const policy = hash === null ? null : c.env.keys.byHash(hash)
+  if (!policy) throw new AppError('not_found', { param: 'key', message: 'There is no such API key.' })
+  return policy
+}

@@ -1,0 +1,98 @@
+/** The forms about API keys: flat fields as a page can send them, turned into the bodies of the JSON routes. */
+import type { Context, Next } from 'hono'
+import { z } from 'zod'
+import type { AppEnv } from '../bindings.ts'
+import { body, parse } from '../http/body.ts'
+import { iso } from '../lib/iso.ts'
+
+const DAY_MS = 86_400_000
+const MICROS = 1_000_000
+
+/** As many limits as a form can show; a key with more is changed by JSON. */
+export const FORM_LIMITS = 12
+
+const LimitRow = z.object({
+  /** Absent: the row is empty. Dollars for `cost_usd`. */
+  amount: z.number().positive().optional(),
+  type: z.string().default('total_tokens'),
+  window: z.string().default('weekly'),
+  /** Empty: all models. */
+  model: z.string().default(''),
+})
+
+/** An empty choice says that nothing is enforced. */
+const choice = z.string().optional()
+
+/** What is not in the form stays as it is; what is there and empty is cleared. */
+const KeyForm = z.object({
+  name: z.string().optional(),
+  allowedModels: z.array(z.string()).optional(),
+  expiry: z.enum(['keep', 'never', '7', '30', '90', '365']).optional(),
+  limits: z
+    .object(Object.fromEntries(Array.from({ length: FORM_LIMITS }, (_, index) => [String(index), LimitRow.optional()])))
+    .optional(),
+  enforcedModel: choice,
+  enforcedReasoningEffort: choice,
+  allowedReasoningEfforts: z.array(z.string()).optional(),
+  enforcedServiceTier: choice,
+  trafficClass: choice,
+  transportPolicyOverride: choice,
+  /** Which accounts: all of them, or those that are ticked. */
+  accountScope: z.enum(['all', 'chosen']).optional(),
+  assignedAccountIds: z.array(z.string()).optional(),
+  usageSections: z.array(z.string()).optional(),
+  applyToCodexModel: z.boolean().optional(),
+  ownerUserId: choice,
+  isActive: z.boolean().optional(),
+  resetUsage: z.boolean().optional(),
+})
+type KeyForm = z.output<typeof KeyForm>
+
+/**
+ * The body of a key route: a JSON document of `schema`, or one of the forms of the key pages, which `schema` then judges
+ * all the same. The handler reads `c.req.valid('json')` either way. Throws what `body` does.
+ */
+export const keyBody = <S extends z.ZodObject>(schema: S) => {
+  const asJson = body(schema)
+  const asForm = body(KeyForm)
+  const either = (c: Context<AppEnv>, next: Next) => {
+    if (!/form/.test(c.req.header('content-type') ?? '')) return asJson(c as never, next) // as: the same context
+    return asForm(c as never, async () => {
+      const form: KeyForm = c.req.valid('json' as never) // as: put there a moment ago
+      c.req.addValidatedData('json', parse(schema, inputOf(form, c.env.clock.now())))
+      await next()
+    })
+  }
+  return either as unknown as typeof asJson // as: it leaves the same value in the same place
+}
+
+/** `now` is ms since epoch: a form says in how many days a key ends. */
+const inputOf = (form: KeyForm, now: number): Record<string, unknown> => {
+  const { expiry, limits, accountScope, assignedAccountIds, usageSections, allowedReasoningEfforts, ...rest } = form
+  const input = {
+    ...orNull(rest, ['enforcedModel', 'enforcedReasoningEffort', 'enforcedServiceTier', 'transportPolicyOverride']),
+    ...orNull(rest, ['ownerUserId']),
+    expiresAt: expiresAt(expiry, now),
+    limits: limits && Object.values(limits).flatMap((row) => limitOf(row) ?? []),
+    allowedReasoningEfforts: allowedReasoningEfforts?.length === 0 ? null : allowedReasoningEfforts,
+    usageSections: usageSections?.join(','),
+    assignedAccountIds:
+      accountScope === undefined ? undefined : accountScope === 'all' ? null : (assignedAccountIds ?? []),
+  }
+  return Object.fromEntries(Object.entries({ ...rest, ...input }).filter(([, value]) => value !== undefined))
+}
+
+const orNull = (form: Partial<KeyForm>, names: (keyof KeyForm)[]): Record<string, unknown> =>
+  Object.fromEntries(names.flatMap((name) => (form[name] === '' ? [[name, null]] : [])))
+
+const expiresAt = (expiry: KeyForm['expiry'], now: number): string | null | undefined => {
+  if (expiry === undefined || expiry === 'keep') return undefined
+  return expiry === 'never' ? null : iso(now + Number(expiry) * DAY_MS)
+}
+
+const limitOf = (row: z.output<typeof LimitRow> | undefined) => {
+  if (row?.amount === undefined) return null
+  const { amount, type, window, model } = row
+  const maxValue = Math.round(type === 'cost_usd' ? amount * MICROS : amount)
+  return { limitType: type, limitWindow: window, maxValue, modelFilter: type === 'credits' ? null : model || null }
+}

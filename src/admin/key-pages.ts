@@ -1,0 +1,130 @@
+/** `/keys`: the pages about API keys, each one value that a JSON client can have as well. */
+import type { Context } from 'hono'
+import { KeyPage, type KeyProps } from '../../views/keys/detail.tsx'
+import type { KeyChoices } from '../../views/keys/form.tsx'
+import { KeysPage, type KeysProps } from '../../views/keys/list.tsx'
+import { EditKeyPage, type EditKeyProps, NewKeyPage, type NewKeyProps } from '../../views/keys/new.tsx'
+import type { AppEnv } from '../bindings.ts'
+import { open, requires, writes } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/params.ts'
+import { originForLinks, publicOrigin } from '../http/public-origin.ts'
+import { reply } from '../http/reply.tsx'
+import { iso } from '../lib/iso.ts'
+import { toApiKey } from '../model/api-key-view.ts'
+import { getKey, listKeys, type StoredKey } from '../model/api-keys.ts'
+import { EFFORTS, SERVICE_TIERS } from '../model/key-input.ts'
+import { arrangeKeys, KeysQuery, keyState } from '../model/key-list.ts'
+import { keyTrends, keyUsage7d } from '../model/key-trends.ts'
+import { listPeople } from '../model/people.ts'
+import { holds, mayWrite } from '../model/permissions.ts'
+import { listedModels } from './key-models.ts'
+import { weekOf } from './key-week.ts'
+import { said } from './pages/said.ts'
+import { blindersOf } from './requests.ts'
+
+type Ctx = Context<AppEnv>
+
+/** More would make a page heavier than it may be. */
+const PAGE_SIZE = 20
+
+export const showKeys = createHandlers(requires('api_keys:read'), query(KeysQuery), (c) => {
+  const now = c.env.clock.now()
+  const asked = c.req.valid('query')
+  const all = listKeys(c.env.db).map((row) => toApiKey(row, now))
+  const found = arrangeKeys(all, asked)
+  const skipped = (asked.page - 1) * PAGE_SIZE
+  const props: KeysProps = {
+    generatedAt: iso(now),
+    keys: found.slice(skipped, skipped + PAGE_SIZE).map((key) => ({ ...key, state: keyState(key) })),
+    total: all.length,
+    pages: Math.max(1, Math.ceil(found.length / PAGE_SIZE)),
+    query: asked,
+    canWrite: mayWrite(c.var.principal.grants),
+    done: said(c).done,
+  }
+  return reply(c, props, KeysPage)
+})
+
+/** The page's former name. */
+export const goToKeys = createHandlers(open('redirect to the keys'), (c) => c.redirect('/keys', 301))
+
+export const showNewKey = createHandlers(writes(), (c) => {
+  const props: NewKeyProps = { choices: choicesFor(c), problem: said(c).problem }
+  return reply(c, props, NewKeyPage)
+})
+
+/** Throws `not_found`. */
+export const showKey = createHandlers(requires('api_keys:read'), async (c) => {
+  const { db, clock } = c.env
+  const row = getKey(db, c.req.param('id') ?? '')
+  const now = clock.now()
+  const week = await weekOf(c, row.id)
+  const apiKey = toApiKey(row, now)
+  const { cost, tokens } = keyTrends(row.id, week)
+  const props: KeyProps = {
+    generatedAt: iso(now),
+    apiKey,
+    state: keyState(apiKey),
+    usage: keyUsage7d(row.id, week),
+    trends: { cost, tokens },
+    connection: connectionFor(c, row),
+    accountNames: namesOf(c, row.assignedAccountIds ?? []),
+    canWrite: mayWrite(c.var.principal.grants),
+    ...said(c),
+  }
+  return reply(c, props, KeyPage)
+})
+
+/** Throws `not_found`. */
+export const showEditKey = createHandlers(writes(), (c) => {
+  const row = getKey(c.env.db, c.req.param('id') ?? '')
+  const props: EditKeyProps = {
+    apiKey: toApiKey(row, c.env.clock.now()),
+    choices: choicesFor(c),
+    problem: said(c).problem,
+  }
+  return reply(c, props, EditKeyPage)
+})
+
+/** Accounts are named to those who work with them; others see identifiers. */
+const namesOf = (c: Ctx, ids: readonly string[]) =>
+  blindersOf(c.var.principal).hidesAccounts || ids.length === 0
+    ? []
+    : c.env.pool.describe().flatMap(({ accountId: id, displayName: name }) => (ids.includes(id) ? [{ id, name }] : []))
+
+/** How a client with this key is set up, but for the key itself. */
+export const connectionFor = (c: Ctx, row: Pick<StoredKey, 'keyHash' | 'enforcedModel' | 'allowedModels'>) => {
+  const models = listedModels(c, c.env.keys.byHash(row.keyHash))
+  const only = row.enforcedModel ?? (row.allowedModels?.length === 1 ? row.allowedModels[0] : undefined)
+  return {
+    baseUrl: originForLinks(c),
+    isGuess: publicOrigin(c) === null,
+    model: only ?? models[0]?.id ?? row.allowedModels?.[0] ?? FAMILIAR_MODEL,
+    isOnlyModel: only !== undefined,
+  }
+}
+
+/** Stands in examples while the catalog is empty. */
+const FAMILIAR_MODEL = 'gpt-5.5'
+
+/** What a form offers; accounts and people are named to those who may give keys to them. */
+const choicesFor = (c: Ctx): KeyChoices => {
+  const { principal } = c.var
+  const mayAssign = holds(principal.grants, 'api_keys:assign')
+  const isBlind = blindersOf(principal).hidesAccounts
+  return {
+    models: listedModels(c, null),
+    accounts: isBlind ? [] : c.env.pool.describe().map(({ accountId: id, displayName: name }) => ({ id, name })),
+    owners: mayAssign && principal.kind === 'account' ? ownersFor(c, principal.id) : [],
+    efforts: EFFORTS,
+    tiers: SERVICE_TIERS,
+  }
+}
+
+/** Active people, who asks first. */
+const ownersFor = (c: Ctx, ownId: string) =>
+  listPeople(c.env.db)
+    .filter(({ row }) => row.status === 'active')
+    .map(({ row: { id, username } }) => ({ id, name: username }))
+    .sort((a, b) => Number(b.id === ownId) - Number(a.id === ownId))

@@ -1,0 +1,211 @@
+/** `POST /api/api-keys/:id/test`: one small turn through a key, by the route its clients use, and what became of it. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { commit } from '../../db/commit.ts'
+import { KeyTestResult } from '../../views/keys/test.tsx'
+import { actor } from '../auth/principal.ts'
+import type { AppEnv, Bindings } from '../bindings.ts'
+import { body } from '../http/body.ts'
+import { writes } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { reply } from '../http/reply.tsx'
+import { isObject, objectOf, textOf } from '../lib/json.ts'
+import { eventJson, SseScanner } from '../lib/sse.ts'
+import { maskEmails } from '../model/account-summary.ts'
+import { getKey, type StoredKey } from '../model/api-keys.ts'
+import { append } from '../model/audit.ts'
+import type { KeyPolicy, KeyRing } from '../model/key-ring.ts'
+import { keyTurn } from '../model/key-turn.ts'
+import type { SettingsCache } from '../settings/cache.ts'
+import { listedModels } from './key-models.ts'
+import { blindersOf } from './requests.ts'
+
+/** The whole service as one function, so that the test passes every gate a client passes. */
+export type Serve = (request: Request, env: Bindings) => Response | Promise<Response>
+
+export interface KeyTest {
+  isOk: boolean
+  keyId: string
+  requestId: string
+  /** Row in the request log; null: the request was refused before it became a turn. */
+  logId: string | null
+  /** null: none is known yet, and nothing was sent. */
+  model: string | null
+  account: string | null
+  /** Accounts that were asked. */
+  attempts: number
+  /** From sending to the first text, ms. */
+  firstTokenMs: number | null
+  totalMs: number
+  inputTokens: number | null
+  outputTokens: number | null
+  costUsd: number | null
+  /** The beginning of the answer. */
+  text: string
+  error: { status: number; code: string; message: string } | null
+  /** false: clients on this machine are let in without any key, all others are refused. */
+  isKeyRequired: boolean
+}
+
+const TestInput = z.strictObject({ model: z.string().trim().min(1).max(200).optional() })
+
+const DEADLINE_MS = 45_000
+/** The idle limit of the connection meanwhile: longer than the deadline. */
+const PATIENCE_SECONDS = 60
+const SHOWN_CHARS = 200
+
+/** `serve` is the app that the route is part of. Throws `not_found`. A turn that fails is a result, not an error. */
+export const testApiKey = (serve: Serve) =>
+  createHandlers(writes({ audit: 'api_key_tested' }), body(TestInput), async (c) => {
+    const who = actor(c)
+    const row = commit(c.env.db, (tx) => {
+      const key = getKey(tx, c.req.param('id') ?? '')
+      append(tx, who, 'api_key_tested', { target: key.id, details: { name: key.name } })
+      return key
+    })
+    c.env.server?.timeout(c.req.raw, PATIENCE_SECONDS)
+    return reply(c, await testKey(c, serve, row, c.req.valid('json').model), KeyTestResult)
+  })
+
+const testKey = async (c: Context<AppEnv>, serve: Serve, row: StoredKey, asked?: string): Promise<KeyTest> => {
+  const { clock, random, ledger, db, settings, keys } = c.env
+  const policy = keys.byHash(row.keyHash)
+  const model = asked ?? row.enforcedModel ?? listedModels(c, policy)[0]?.id ?? null
+  const requestId = random.id('test')
+  const isKeyRequired = settings.current().apiKeyAuthEnabled
+  if (model === null) return { ...NOTHING, keyId: row.id, requestId, isKeyRequired }
+  const startedAt = clock.now()
+  const heard = await send(c, serve, { policy, model, requestId })
+  ledger.flush()
+  const turn = keyTurn(db, row.id, requestId, startedAt)
+  return {
+    ...heard,
+    isOk: heard.error === null,
+    keyId: row.id,
+    requestId,
+    isKeyRequired,
+    model,
+    logId: turn?.id ?? null,
+    account: turn && shownName(c, turn.accountName),
+    attempts: turn?.attempts ?? 0,
+    inputTokens: turn?.inputTokens ?? null,
+    outputTokens: turn?.outputTokens ?? null,
+    costUsd: turn?.costMicros == null ? null : turn.costMicros / 1e6,
+  }
+}
+
+const NOTHING: Omit<KeyTest, 'keyId' | 'requestId' | 'isKeyRequired'> = {
+  isOk: false,
+  logId: null,
+  model: null,
+  account: null,
+  attempts: 0,
+  firstTokenMs: null,
+  totalMs: 0,
+  inputTokens: null,
+  outputTokens: null,
+  costUsd: null,
+  text: '',
+  error: { status: 503, code: 'no_accounts', message: 'No model is known yet: add an account first.' },
+}
+
+const shownName = (c: Context<AppEnv>, name: string | null): string | null =>
+  name !== null && blindersOf(c.var.principal).hidesAccounts ? maskEmails(name) : name
+
+type Heard = Pick<KeyTest, 'firstTokenMs' | 'totalMs' | 'text' | 'error'>
+
+interface Sending {
+  policy: KeyPolicy | null
+  model: string
+  requestId: string
+}
+
+/** Sends the turn and listens to the end, or to the deadline. */
+const send = async (c: Context<AppEnv>, serve: Serve, sending: Sending): Promise<Heard> => {
+  const { clock } = c.env
+  const controller = new AbortController()
+  const startedAt = clock.monotonic()
+  const cancel = clock.after(DEADLINE_MS, () => controller.abort())
+  try {
+    const { request, env } = turnRequest(c, sending, controller.signal)
+    const response = await serve(request, env)
+    const heard = response.ok
+      ? await listen(response, { signal: controller.signal, elapsedMs: () => clock.monotonic() - startedAt })
+      : { firstTokenMs: null, text: '', error: await refusalOf(response) }
+    const error = controller.signal.aborted ? TOO_LATE : heard.error
+    return { ...heard, error, totalMs: clock.monotonic() - startedAt }
+  } finally {
+    cancel()
+  }
+}
+
+const TOO_LATE = { status: 504, code: 'upstream_timeout', message: `No answer within ${DEADLINE_MS / 1000} seconds.` }
+
+/** Where the caller is, as a client of this browser's machine would say it. */
+const PASSED_ON = ['host', 'forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
+
+/**
+ * The key itself is known to its owner only, so a ticket stands for it: a word that this one request is let in with, as
+ * the key. Keys count here even where none are required yet.
+ */
+const turnRequest = (c: Context<AppEnv>, { policy, model, requestId }: Sending, signal: AbortSignal) => {
+  const { server: _, ...bindings } = c.env
+  const ticket = c.env.random.token(24)
+  const settings = { ...c.env.settings.current(), apiKeyAuthEnabled: true }
+  const env: Bindings = {
+    ...bindings,
+    peer: c.var.peer ?? undefined,
+    keys: { find: (key: string) => (key === ticket ? policy : null) } as unknown as KeyRing, // as: the gate asks nothing else of it
+    settings: { current: () => settings } as unknown as SettingsCache, // as: turns only read
+  }
+  const headers = new Headers({
+    authorization: `Bearer ${ticket}`,
+    'content-type': 'application/json',
+    'user-agent': 'sluice-key-test',
+    'x-request-id': requestId,
+  })
+  for (const name of PASSED_ON) {
+    const value = c.req.header(name)
+    if (value !== undefined) headers.set(name, value)
+  }
+  const json = { model, input: 'Reply with the single word: ok', stream: true }
+  const url = new URL('/v1/responses', c.req.url)
+  return { env, request: new Request(url, { method: 'POST', headers, body: JSON.stringify(json), signal }) }
+}
+
+interface Listening {
+  signal: AbortSignal
+  elapsedMs: () => number
+}
+
+/** The stream of a client that is gone does not end by itself: the reader has to leave. */
+const listen = async (response: Response, { signal, elapsedMs }: Listening): Promise<Omit<Heard, 'totalMs'>> => {
+  const reader = response.body?.getReader()
+  signal.addEventListener('abort', () => void reader?.cancel(), { once: true })
+  const scanner = new SseScanner()
+  const heard: Omit<Heard, 'totalMs'> = { firstTokenMs: null, text: '', error: INCOMPLETE }
+  for (let chunk = await reader?.read(); chunk && !chunk.done; chunk = await reader?.read()) {
+    for (const { bytes, type } of scanner.push(chunk.value)) {
+      if (type === 'response.output_text.delta') {
+        heard.firstTokenMs ??= elapsedMs()
+        heard.text = (heard.text + textOf(objectOf(eventJson(bytes)).delta)).slice(0, SHOWN_CHARS)
+      } else if (type === 'response.completed' || type === 'response.incomplete') heard.error = null
+      else if (type === 'response.failed' || type === 'error') heard.error = failureOf(eventJson(bytes))
+    }
+  }
+  return heard
+}
+
+const INCOMPLETE = { status: 502, code: 'stream_incomplete', message: 'The answer ended before it was complete.' }
+
+const refusalOf = async (response: Response): Promise<KeyTest['error']> => ({
+  ...failureOf(await response.json().catch(() => null)),
+  status: response.status,
+})
+
+/** An error envelope, a `response.failed` event or an `error` event. */
+const failureOf = (said: unknown): NonNullable<KeyTest['error']> => {
+  const event = objectOf(said)
+  const error = [event.error, objectOf(event.response).error].find(isObject) ?? event
+  return { status: 502, code: textOf(error.code) || 'upstream_error', message: textOf(error.message) }
+}

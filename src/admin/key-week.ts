@@ -1,0 +1,33 @@
+/** `/api/api-keys/:id/trends` and `…/usage-7d`: seven days of one key. */
+import type { Context } from 'hono'
+import type { AppEnv } from '../bindings.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { maskEmails } from '../model/account-summary.ts'
+import { getKey } from '../model/api-keys.ts'
+import { type KeyWeek, keyTrends, keyUsage7d } from '../model/key-trends.ts'
+import { blindersOf } from './requests.ts'
+
+/** Throws `not_found`. */
+export const showKeyTrends = createHandlers(requires('api_keys:read'), async (c) => {
+  const { id } = getKey(c.env.db, c.req.param('id') ?? '')
+  return c.json(keyTrends(id, await weekOf(c, id)))
+})
+
+/** Throws `not_found`. */
+export const showKeyUsage7d = createHandlers(requires('api_keys:read'), async (c) => {
+  const { id } = getKey(c.env.db, c.req.param('id') ?? '')
+  return c.json(keyUsage7d(id, await weekOf(c, id)))
+})
+
+/** With the accounts masked for those who do not work with them. */
+export const weekOf = async (c: Context<AppEnv>, keyId: string): Promise<KeyWeek> => {
+  const week = await c.env.reader.keyWeek(keyId, c.env.clock.now())
+  if (!blindersOf(c.var.principal).hidesAccounts) return week
+  const masked = week.accounts.map((share) => ({
+    ...share,
+    email: share.email && maskEmails(share.email),
+    alias: null,
+  }))
+  return { ...week, accounts: masked }
+}

@@ -1,0 +1,196 @@
+/** `/logs`: the request log as a page with filters in its URL, one request of it, and what is new for a live tail. */
+import type { Context } from 'hono'
+import { LogsPage } from '../../views/logs/page.tsx'
+import { RequestPage } from '../../views/logs/request.tsx'
+import { NewRows } from '../../views/logs/rows.tsx'
+import type { AppEnv } from '../bindings.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/params.ts'
+import { reply } from '../http/reply.tsx'
+import { iso } from '../lib/iso.ts'
+import { maskEmails } from '../model/account-summary.ts'
+import { holds } from '../model/permissions.ts'
+import type { LogDetail, LogPage } from '../model/request-log.ts'
+import { keyNames } from '../model/request-log-choices.ts'
+import type { LogEntry } from '../model/request-log-entry.ts'
+import { LogPageQuery, type MoreColumn, type RangeName, toLogQuery } from '../model/request-log-page.ts'
+import { Moment, type StatusFilter } from '../model/request-log-query.ts'
+import { blindersOf, demandSight, requestOf, sightOf } from './requests.ts'
+
+/** Times are ISO 8601; links are paths with their query. */
+export interface Logs extends LogPage {
+  generatedAt: string
+  filters: LogFilterValues
+  /** What the filters offer; null: the caller may not know the keys. */
+  options: { accounts: Choice[]; keys: Choice[] | null; models: string[] }
+  columns: MoreColumn[]
+  links: LogLinks
+  /** The request that stands open beside the list. */
+  open: LogDetail | null
+  /** May look into conversations. */
+  isSensitive: boolean
+  mayExplain: boolean
+}
+
+export interface Choice {
+  id: string
+  name: string
+}
+
+/** As the form shows them. */
+export interface LogFilterValues {
+  range: RangeName | null
+  since: string | null
+  until: string | null
+  account: string[]
+  key: string[]
+  model: string[]
+  status: StatusFilter[]
+  code: string[]
+  search: string
+  conversation: string | null
+}
+
+export interface LogLinks {
+  /** The list as it is, without an open request. */
+  here: string
+  older: string | null
+  newer: string | null
+  /** Without places: the newest page under the same filters. */
+  newest: string
+  /** Without filters; null: there are none. */
+  clear: string | null
+  /** What ended since this page was made, under the same filters; null: this is not the newest page. */
+  tail: string | null
+}
+
+/** `GET /logs`. Throws `validation_error`, `permission_required`, and `not_found` for an open request that is not there. */
+export const showLogs = createHandlers(requires('dashboard:read'), query(LogPageQuery), async (c) =>
+  reply(c, await logsOf(c, c.req.valid('query')), LogsPage),
+)
+
+export interface RequestView extends LogDetail {
+  generatedAt: string
+  isSensitive: boolean
+}
+
+/** `GET /logs/:id`: a page of its own, or what goes into the drawer. */
+export const showRequestPage = createHandlers(requires('dashboard:read'), async (c) => {
+  const found = await requestOf(c, c.req.param('id') ?? '')
+  const view = { ...found, generatedAt: iso(c.env.clock.now()), isSensitive: sightOf(c).sensitive }
+  return reply(c, view satisfies RequestView, RequestPage)
+})
+
+const TailQuery = LogPageQuery.extend({ after: Moment })
+
+export interface LogTail {
+  generatedAt: string
+  /** Newest first. Those asked for twice come twice: a row is known by its id. */
+  requests: LogEntry[]
+  columns: MoreColumn[]
+  /** The next question. */
+  next: string
+  here: string
+}
+
+/** `GET /logs/tail?after=…`: the requests that ended since. Times overlap a little, because rows are written in beats. */
+export const tailLogs = createHandlers(requires('dashboard:read'), query(TailQuery), async (c) => {
+  const { after, ...asked } = c.req.valid('query')
+  demandSight(c, asked)
+  const now = c.env.clock.now()
+  const tail: LogTail = {
+    generatedAt: iso(now),
+    requests: await c.env.reader.newRequests(toLogQuery(asked, now), sightOf(c), after),
+    columns: asked.columns,
+    next: tailLink(c, now),
+    here: linkFrom(c, PLACES),
+  }
+  return reply(c, tail, NewRows)
+})
+
+const logsOf = async (c: Context<AppEnv>, asked: LogPageQuery): Promise<Logs> => {
+  demandSight(c, asked)
+  const now = c.env.clock.now()
+  const sight = sightOf(c)
+  const [page, open] = await Promise.all([
+    c.env.reader.requestLogs(toLogQuery(asked, now), sight),
+    asked.open ? requestOf(c, asked.open) : null,
+  ])
+  return {
+    ...page,
+    generatedAt: iso(now),
+    filters: filtersOf(asked),
+    options: optionsOf(c),
+    columns: asked.columns,
+    links: linksOf(c, { asked, page, now }),
+    open,
+    isSensitive: sight.sensitive,
+    mayExplain: holds(c.var.principal.grants, 'accounts:read'),
+  }
+}
+
+const filtersOf = (asked: LogPageQuery): LogFilterValues => ({
+  range: asked.range ?? null,
+  since: asked.since === undefined ? null : iso(asked.since),
+  until: asked.until === undefined ? null : iso(asked.until),
+  account: asked.accountId,
+  key: asked.apiKeyId,
+  model: asked.model,
+  status: asked.status,
+  code: asked.code,
+  search: asked.search,
+  conversation: asked.conversation_id ?? null,
+})
+
+/** From what is there now and not from the log, which would have to be read through for it. */
+export const optionsOf = (c: Context<AppEnv>): Logs['options'] => {
+  const { hidesAccounts, hidesKeys } = blindersOf(c.var.principal)
+  const accounts = c.env.pool.all()
+  const byName = (a: Choice, b: Choice) => a.name.localeCompare(b.name)
+  return {
+    accounts: accounts
+      .map(({ id, displayName }) => ({ id, name: hidesAccounts ? maskEmails(displayName) : displayName }))
+      .toSorted(byName),
+    keys: hidesKeys ? null : keyNames(c.env.db).toSorted(byName),
+    models: [...new Set(accounts.flatMap(({ models }) => [...(models ?? [])]))].toSorted(),
+  }
+}
+
+/** Parameters that say where in the list one is. */
+const PLACES = ['cursor', 'newer', 'open', 'after'] as const
+/** Parameters that stay when the filters go. */
+const LOOKS = ['columns', 'limit'] as const
+
+const linksOf = (c: Context<AppEnv>, { asked, page, now }: { asked: LogPageQuery; page: LogPage; now: number }) => {
+  const newest = linkFrom(c, PLACES)
+  const clear = linkFrom(c, [...PLACES, ...FILTERS])
+  return {
+    here: linkFrom(c, ['open', 'after']),
+    older: page.nextCursor && linkFrom(c, PLACES, { cursor: page.nextCursor }),
+    newer: page.prevCursor && linkFrom(c, PLACES, { newer: page.prevCursor }),
+    newest,
+    clear: clear === newest ? null : clear,
+    tail: asked.cursor || asked.newer || asked.until !== undefined ? null : tailLink(c, now),
+  } satisfies LogLinks
+}
+
+const FILTERS = Object.keys(LogPageQuery.shape).filter((name) => !([...PLACES, ...LOOKS] as string[]).includes(name))
+
+/** Rows of turns that ended this long ago are on the disk: the ledger writes ten times a second. */
+const SETTLED_MS = 2000
+
+const tailLink = (c: Context<AppEnv>, now: number): string =>
+  linkFrom(c, PLACES, { after: iso(now - SETTLED_MS) }, '/logs/tail')
+
+/** The page as it was asked for, without `dropped` and what is empty, and with `added`. */
+const linkFrom = (
+  c: Context<AppEnv>,
+  dropped: readonly string[],
+  added: Record<string, string> = {},
+  path = '/logs',
+): string => {
+  const asked = [...new URL(c.req.url).searchParams].filter(([name, value]) => value !== '' && !dropped.includes(name))
+  const params = new URLSearchParams([...asked, ...Object.entries(added)]).toString()
+  return params === '' ? path : `${path}?${params}`
+}

@@ -1,0 +1,50 @@
+/** `GET /metrics`: what Prometheus scrapes, for this machine and for who has the token. */
+import { timingSafeEqual } from 'node:crypto'
+import type { Context } from 'hono'
+import type { AppEnv } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { open } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { presentFamilies } from '../ops/gauges.ts'
+import { CONTENT_TYPE, exposition, type Family } from '../ops/prometheus.ts'
+
+/** Loopback, or the bearer of `METRICS_TOKEN` (decisions §1). Throws `authentication_required`. */
+export const showMetrics = createHandlers(open('metrics: this machine, or METRICS_TOKEN'), (c) => {
+  if (!c.var.isLocal && !hasToken(c))
+    throw new AppError('authentication_required', {
+      message: 'Metrics are for this machine; from elsewhere send METRICS_TOKEN as a bearer token.',
+    })
+  return c.body(exposition(families(c)), 200, { 'content-type': CONTENT_TYPE, 'cache-control': 'no-store' })
+})
+
+const hasToken = (c: Context<AppEnv>): boolean => {
+  const { METRICS_TOKEN } = c.env.env
+  const [, given] = /^bearer\s+(\S+)$/i.exec(c.req.header('authorization') ?? '') ?? []
+  if (METRICS_TOKEN === undefined || given === undefined) return false
+  const [a, b] = [Buffer.from(given), Buffer.from(METRICS_TOKEN)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+const families = ({ env }: Context<AppEnv>): Family[] => {
+  const { pool, ledger, bodies, turns, sockets, ops, clock, lifecycle, server } = env
+  const elapsed = clock.monotonic()
+  ops.turns.keepAccounts(new Set(pool.all().map(({ id }) => id)))
+  const cpu = process.cpuUsage()
+  return [
+    ...ops.turns.families(),
+    ...presentFamilies({
+      pool,
+      now: clock.now(),
+      turns: turns.size,
+      clientSockets: server?.pendingWebSockets ?? 0,
+      keptUpstreamSockets: [...sockets].filter(({ upstream }) => upstream.accountAt(elapsed) !== null).length,
+      heldBytes: bodies.heldBytes,
+      ledger,
+      lastBackupAt: ops.backups.newestAt,
+      startedAt: lifecycle.startedAt,
+      rssBytes: process.memoryUsage.rss(),
+      cpuSeconds: (cpu.user + cpu.system) / 1e6,
+    }),
+    ops.loopLag.family(),
+  ]
+}

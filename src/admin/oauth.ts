@@ -1,0 +1,66 @@
+/** `/api/oauth`: signing in to the upstream, to add an account or to sign one in again. */
+import { z } from 'zod'
+import { actor } from '../auth/principal.ts'
+import { AppError } from '../errors.ts'
+import { body } from '../http/body.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/params.ts'
+import { originForLinks } from '../http/public-origin.ts'
+import { goOnWith } from './pages/new-account-reply.tsx'
+import { signInValue } from './sign-in-value.ts'
+
+const optionalId = z.string().trim().max(128).nullish()
+
+const Start = z.strictObject({ forceMethod: z.string().trim().max(32).nullish(), accountId: optionalId })
+
+/**
+ * Begins a sign-in: with a code when `forceMethod` is `device`, else in the browser; for `accountId` only that account's own
+ * seat is taken. Throws `account_not_found`, `device_auth_unavailable`, `device_auth_failed`, `upstream_unreachable`.
+ */
+export const startSignIn = createHandlers(
+  requires('accounts:write', { audit: 'account_sign_in_started' }),
+  body(Start),
+  async (c) => {
+    const { forceMethod, accountId } = c.req.valid('json')
+    const flow = await c.env.signIns.begin({
+      method: forceMethod === 'device' ? 'device' : 'browser',
+      accountId: accountId || null,
+      actor: actor(c),
+      home: originForLinks(c),
+    })
+    return goOnWith(c, signInValue(c, flow))
+  },
+)
+
+const Which = z.object({ flowId: optionalId })
+
+/** How a sign-in stands; without `flowId` the one begun last. Throws `oauth_flow_not_found`. */
+export const showSignIn = createHandlers(requires('accounts:write'), query(Which), (c) =>
+  c.json(signInValue(c, c.env.signIns.status(c.req.valid('query').flowId || null))),
+)
+
+const Completion = z.strictObject({ flowId: optionalId, deviceAuthId: optionalId, userCode: optionalId })
+
+/** The same, and makes sure that a device is being asked about. It completes by itself. Throws `oauth_flow_not_found`. */
+export const completeSignIn = createHandlers(requires('accounts:write'), body(Completion), (c) => {
+  const { flowId, deviceAuthId, userCode } = c.req.valid('json')
+  const { signIns } = c.env
+  signIns.follow()
+  const flow = signIns.status(flowId || deviceAuthId || null)
+  if (userCode && userCode !== flow.userCode) throw new AppError('oauth_flow_not_found')
+  return goOnWith(c, signInValue(c, flow))
+})
+
+const Pasted = z.strictObject({ callbackUrl: z.string().trim().min(1).max(8192), flowId: optionalId })
+
+/** Takes the address that the browser ended on. Throws `invalid_callback` for one that belongs to no sign-in, or to another. */
+export const pasteCallback = createHandlers(
+  requires('accounts:write', { audit: 'account_signed_in' }),
+  body(Pasted),
+  async (c) => {
+    const { callbackUrl, flowId } = c.req.valid('json')
+    const from = { flowId: flowId || null, address: c.var.clientIp }
+    return goOnWith(c, signInValue(c, await c.env.signIns.receive(callbackUrl, from)))
+  },
+)

@@ -1,0 +1,54 @@
+/** How a step of adding an account is answered: JSON, the same dialog again, or a page that can be reloaded and shared. */
+import type { Context } from 'hono'
+import type { FC } from 'hono/jsx'
+import { NewBrowser } from '../../../views/accounts/new-browser.tsx'
+import { NewDevice } from '../../../views/accounts/new-device.tsx'
+import { NewImport } from '../../../views/accounts/new-import.tsx'
+import type { AppEnv } from '../../bindings.ts'
+import { representation } from '../../http/reply.tsx'
+import { pageOf } from '../../http/return-path.ts'
+import type { ImportValue } from '../account-import.ts'
+import type { SignInValue } from '../sign-in-value.ts'
+
+type Ctx = Context<AppEnv>
+
+const HERE = '/accounts/new'
+
+/** htmx asked for it from another page, to show it over that one. */
+const isDialog = (c: Ctx): boolean => representation(c) === 'fragment' && !pageOf(c)?.pathname.startsWith(HERE)
+
+/** Ends what began or moved a sign-in: JSON, the same dialog, or the page of the sign-in, which can be reloaded and shared. */
+export const goOnWith = (c: Ctx, value: SignInValue): Response | Promise<Response> => {
+  const view = { flow: value, target: value.target, problem: null }
+  return goOn(
+    c,
+    { value, path: `${HERE}/${value.method}?flow=${value.flowId}`, view },
+    value.method === 'device' ? NewDevice : NewBrowser,
+  )
+}
+
+/** The same for an import. */
+export const goOnImporting = (c: Ctx, value: ImportValue): Response | Promise<Response> =>
+  goOn(
+    c,
+    { value, path: `${HERE}/import?draft=${value.preflightId}`, view: { draft: value, problem: null } },
+    NewImport,
+  )
+
+const goOn = <T extends object>(
+  c: Ctx,
+  { value, path, view }: { value: object; path: string; view: T },
+  View: FC<T>,
+): Response | Promise<Response> => {
+  c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
+  if (isDialog(c)) return c.render(<View {...view} />)
+  switch (representation(c)) {
+    case 'page':
+      return c.redirect(path, 303)
+    case 'fragment':
+      c.header('HX-Redirect', path)
+      return c.body(null)
+    case 'json':
+      return c.json(value)
+  }
+}

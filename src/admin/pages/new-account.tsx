@@ -1,0 +1,62 @@
+/** `/accounts/new`: the ways to add an account, each a page of its own and, with script, a dialog over the page one is on. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { NewBrowser } from '../../../views/accounts/new-browser.tsx'
+import { NewAccount } from '../../../views/accounts/new-choose.tsx'
+import { NewDevice } from '../../../views/accounts/new-device.tsx'
+import { NewImport } from '../../../views/accounts/new-import.tsx'
+import type { AppEnv } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { requires } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { query } from '../../http/params.ts'
+import { reply } from '../../http/reply.tsx'
+import { draftValue } from '../account-import.ts'
+import { type SignInValue, signInValue, targetAccount } from '../sign-in-value.ts'
+import { said } from './said.ts'
+
+type Ctx = Context<AppEnv>
+
+const id = z.string().max(128).optional()
+const Asked = z.object({ flow: id, account: id, draft: id, waiting: id })
+
+const gate = () => requires('accounts:write')
+
+export const chooseWay = createHandlers(gate(), query(Asked), (c) =>
+  reply(c, { target: targetOf(c, c.req.valid('query').account) }, NewAccount),
+)
+
+export const showBrowserSignIn = createHandlers(gate(), query(Asked), (c) =>
+  isStillWaiting(c, c.req.valid('query'))
+    ? c.body(null, 204)
+    : reply(c, signInPage(c, c.req.valid('query'), 'browser'), NewBrowser),
+)
+
+export const showDeviceSignIn = createHandlers(gate(), query(Asked), (c) =>
+  isStillWaiting(c, c.req.valid('query'))
+    ? c.body(null, 204)
+    : reply(c, signInPage(c, c.req.valid('query'), 'device'), NewDevice),
+)
+
+export const showImport = createHandlers(gate(), query(Asked), (c) => {
+  const { draft } = c.req.valid('query')
+  const value = draft ? draftValue(c, draft) : null
+  return reply(c, { draft: value, problem: said(c).problem }, NewImport)
+})
+
+/** Without a flow the page offers to begin one. Throws `oauth_flow_not_found`, `account_not_found`. */
+const signInPage = (c: Ctx, { flow, account }: z.output<typeof Asked>, method: SignInValue['method']) => {
+  const value = flow ? signInValue(c, c.env.signIns.status(flow)) : null
+  if (value && value.method !== method) throw new AppError('oauth_flow_not_found')
+  return {
+    flow: value,
+    target: value ? value.target : targetOf(c, account),
+    problem: said(c).problem,
+  }
+}
+
+/** A page that waits asks with `waiting`, and is left alone until there is something new: people type into it. */
+const isStillWaiting = (c: Ctx, { flow, waiting }: z.output<typeof Asked>): boolean =>
+  waiting !== undefined && flow !== undefined && c.env.signIns.status(flow).status === 'pending'
+
+const targetOf = (c: Ctx, account: string | undefined) => (account ? targetAccount(c, account) : null)

@@ -1,0 +1,93 @@
+/** `/api/accounts/:id/…reset-credits`: what resets the limits of an account at once, listed and redeemed, in both spellings of the API. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { commit } from '../../db/commit.ts'
+import { actor } from '../auth/principal.ts'
+import type { AppEnv } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { body } from '../http/body.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { proceed } from '../http/reply.tsx'
+import { isoOrNull } from '../lib/iso.ts'
+import { recordRedemption } from '../model/redemption-record.ts'
+import { type Redemption, resetCreditsView } from '../model/reset-credits.ts'
+import { redeem } from '../upstream/redeem.ts'
+import { standing } from './account-standing.ts'
+import { back } from './back.ts'
+
+type Ctx = Context<AppEnv>
+
+/** `{accountId, rateLimitResetCredits:{availableCount}}`, as last reported. */
+export const countResetCredits = createHandlers(requires('dashboard:read'), (c) => {
+  const accountId = idOf(c)
+  return c.json({ accountId, rateLimitResetCredits: { availableCount: viewOf(c)?.availableCount ?? 0 } })
+})
+
+/** null until the upstream was asked. */
+export const listAccountResetCredits = createHandlers(requires('dashboard:read'), (c) => {
+  idOf(c)
+  return c.json(viewOf(c))
+})
+
+/** Sent twice with the same `redeemRequestId` it is one redemption; without one each request is its own. */
+const Consumption = z.strictObject({
+  redeemRequestId: z.string().trim().min(1).max(200).optional(),
+  /** null: the one that expires first. */
+  creditId: z.string().trim().min(1).max(200).nullable().default(null),
+})
+
+const consuming = () => requires('accounts:write', { audit: 'reset_credit_redeemed' })
+
+/** Answers with the standing before and after. */
+export const consumeUsageResetCredit = createHandlers(consuming(), body(Consumption), async (c) => {
+  const accountId = idOf(c)
+  const before = standing(c, accountId)
+  const { code, windowsReset, usageWritten } = await consume(c, c.req.valid('json'))
+  const after = standing(c, accountId)
+  return c.json({
+    status: 'reset',
+    accountId,
+    code,
+    windowsReset,
+    usageWritten,
+    primaryUsedPercentBefore: before.primary,
+    primaryUsedPercentAfter: after.primary,
+    secondaryUsedPercentBefore: before.secondary,
+    secondaryUsedPercentAfter: after.secondary,
+    accountStatusBefore: before.status,
+    accountStatusAfter: after.status,
+  })
+})
+
+/** `{code, windowsReset, redeemedAt}`. */
+export const consumeRateLimitResetCredit = createHandlers(consuming(), body(Consumption), async (c) => {
+  const { code, windowsReset, redeemedAt } = await consume(c, c.req.valid('json'))
+  const done = code === 'reset' ? 'reset_credit_redeemed' : 'reset_credit_not_needed'
+  return proceed(c, { code, windowsReset, redeemedAt: isoOrNull(redeemedAt) }, back(c, done))
+})
+
+/** The audit row is written when the upstream has answered: before that nobody knows what became of the credit. */
+const consume = async (c: Ctx, { redeemRequestId, creditId }: z.output<typeof Consumption>): Promise<Redemption> => {
+  const { plane, pool, resetCredits, random, db, clock } = c.env
+  const accountId = idOf(c)
+  const requestId = redeemRequestId ?? random.id('rdm')
+  const who = actor(c)
+  const deps = { ...plane.upstream, credentials: plane.credentials, pool, resetCredits }
+  const redemption = await redeem(deps, { accountId, creditId, requestId })
+  if (!redemption.isRepeated)
+    commit(db, (tx) => recordRedemption(tx, { ...who, at: clock.now() }, { ...redemption, accountId, requestId }))
+  return redemption
+}
+
+const viewOf = (c: Ctx) => {
+  const credits = c.env.resetCredits.of(idOf(c))
+  return credits && resetCreditsView(credits, c.env.clock.now())
+}
+
+/** Throws `account_not_found`. */
+const idOf = (c: Ctx): string => {
+  const id = c.req.param('id') ?? ''
+  if (!c.env.pool.get(id)) throw new AppError('account_not_found')
+  return id
+}

@@ -1,0 +1,109 @@
+/** What stands around every settings page: the tabs its visitor may open, and how much differs from the defaults. */
+import type { Context } from 'hono'
+import type { AppEnv } from '../bindings.ts'
+import { maskEmails } from '../model/account-summary.ts'
+import { holds, mayWrite, type Permission } from '../model/permissions.ts'
+import { fieldsOf, type SettingField } from '../settings/fields.ts'
+import { SECTIONS, type Section } from '../settings/schema.ts'
+import { blindersOf } from './requests.ts'
+
+type Ctx = Context<AppEnv>
+
+interface Tab {
+  id: string
+  path: string
+  label: string
+  /** null: everybody who is let in. */
+  needs: Permission | null
+}
+
+export const TABS = [
+  { id: 'general', path: '/settings', label: 'General', needs: null },
+  { id: 'access', path: '/settings/access', label: 'People and access', needs: 'users:manage' },
+  { id: 'routing', path: '/settings/routing', label: 'Routing', needs: 'dashboard:read' },
+  { id: 'network', path: '/settings/network', label: 'Network', needs: 'dashboard:read' },
+  { id: 'data', path: '/settings/data', label: 'Data', needs: 'dashboard:read' },
+  { id: 'audit', path: '/audit', label: 'Audit log', needs: 'audit:read' },
+  { id: 'about', path: '/settings/about', label: 'About', needs: 'dashboard:read' },
+] as const satisfies readonly Tab[]
+export type TabId = (typeof TABS)[number]['id']
+
+export interface Frame {
+  /** null: a page beside the tabs. */
+  tab: TabId | null
+  tabs: { path: string; label: string; isCurrent: boolean }[]
+  /** How many settings differ from their default; null: the visitor does not see settings. */
+  changed: number | null
+  /** What was searched for. */
+  search: string
+}
+
+export const frameOf = (c: Ctx, tab: TabId | null, search = ''): Frame => ({
+  tab,
+  tabs: tabsFor(c).map(({ id, path, label }) => ({ path, label, isCurrent: id === tab })),
+  changed: maySee(c) ? fieldsOf(c.env.settings.current()).filter(({ isChanged }) => isChanged).length : null,
+  search,
+})
+
+export const tabsFor = (c: Ctx): (typeof TABS)[number][] =>
+  TABS.filter(({ needs }) => needs === null || holds(c.var.principal.grants, needs))
+
+const maySee = (c: Ctx): boolean => holds(c.var.principal.grants, 'dashboard:read')
+
+/** On which tab each section stands. */
+export const TAB_OF: Record<Section, TabId> = {
+  security: 'general',
+  guests: 'general',
+  clients: 'general',
+  routing: 'routing',
+  affinity: 'routing',
+  limits: 'routing',
+  timeouts: 'routing',
+  retention: 'data',
+  backups: 'data',
+}
+
+export interface ShownField extends SettingField {
+  /** The visitor may change it. */
+  isEditable: boolean
+}
+
+/** The settings of a page, as its forms need them. */
+export interface ShownSettings {
+  /** Goes back with each form, so that nobody's change is overwritten unseen. */
+  version: number
+  fields: ShownField[]
+  /** The section that was saved just now. */
+  saved: Section | null
+}
+
+/** The settings of the tab; null: the visitor does not see settings. */
+export const settingsOfTab = (c: Ctx, tab: TabId): ShownSettings | null => {
+  if (!maySee(c)) return null
+  const saved = SECTIONS.find((section) => section === c.req.query('section'))
+  return {
+    version: c.env.settings.version(),
+    fields: shownFields(c).filter(({ section }) => TAB_OF[section] === tab),
+    saved: c.req.query('done') === 'settings_updated' ? (saved ?? null) : null,
+  }
+}
+
+export const shownFields = (c: Ctx): ShownField[] => {
+  const { grants } = c.var.principal
+  const isWriter = mayWrite(grants)
+  const isGuard = holds(grants, 'security:write')
+  return fieldsOf(c.env.settings.current()).map((field) => ({
+    ...(field.name === 'singleAccountId' ? withAccounts(c, field) : field),
+    isEditable: isWriter && (isGuard || !field.isSecurity),
+  }))
+}
+
+/** Accounts are picked by name; their names are masked for those who do not work with them. */
+const withAccounts = (c: Ctx, field: SettingField): SettingField => {
+  const { hidesAccounts } = blindersOf(c.var.principal)
+  const choices = c.env.pool
+    .all()
+    .map(({ id, displayName }) => ({ value: id, label: hidesAccounts ? maskEmails(displayName) : displayName }))
+    .toSorted((a, b) => a.label.localeCompare(b.label))
+  return { ...field, control: { kind: 'choice', choices, isOptional: true } }
+}

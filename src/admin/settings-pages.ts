@@ -1,0 +1,262 @@
+/** `/settings/…`: routing, network, data, and a search over all of them; each saves by `PATCH /api/settings`, a section at a time. */
+import type { Context } from 'hono'
+import { z } from 'zod'
+import { DataPage, Sizes } from '../../views/settings/data.tsx'
+import { NetworkPage } from '../../views/settings/network.tsx'
+import { RoutingPage } from '../../views/settings/routing.tsx'
+import { SearchPage } from '../../views/settings/search.tsx'
+import type { AppEnv } from '../bindings.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/params.ts'
+import { reply } from '../http/reply.tsx'
+import { chooseProxy } from '../lib/env-proxy.ts'
+import { iso } from '../lib/iso.ts'
+import { holds, type Permission } from '../model/permissions.ts'
+import { type FileSize, fileSize, type TableSizes } from '../model/table-sizes.ts'
+import { EGRESS_NAMES, type Variable, variablesOf } from './about.ts'
+import { backupsOf } from './backups.ts'
+import { firewallOf } from './firewall.ts'
+import { said } from './pages/said.ts'
+import {
+  type Frame,
+  frameOf,
+  type ShownField,
+  type ShownSettings,
+  settingsOfTab,
+  shownFields,
+  TAB_OF,
+  TABS,
+  type TabId,
+  tabsFor,
+} from './settings-frame.ts'
+
+type Ctx = Context<AppEnv>
+
+/** Of every settings page. */
+interface Page {
+  frame: Frame
+  /** ISO 8601: when the page was made. */
+  now: string
+  done: string | null
+  problem: string | null
+}
+
+const pageOf = (c: Ctx, tab: TabId): Page => {
+  const { done, problem } = said(c)
+  return { frame: frameOf(c, tab), now: iso(c.env.clock.now()), done, problem }
+}
+
+export interface Routing extends Page {
+  settings: ShownSettings | null
+}
+
+export const showRouting = createHandlers(requires('dashboard:read'), (c) =>
+  reply(c, { ...pageOf(c, 'routing'), settings: settingsOfTab(c, 'routing') } satisfies Routing, RoutingPage),
+)
+
+export interface Network extends Page {
+  firewall: ReturnType<typeof firewallOf>
+  /** The visitor may change the list. */
+  isGuard: boolean
+  /** What this request was seen to be; null: not for this visitor, like the two below. */
+  seen: { clientIp: string | null; peer: string | null; isLocal: boolean } | null
+  proxies: Variable[] | null
+  egress: { targets: EgressTarget[]; variables: Variable[] } | null
+}
+
+export interface EgressTarget {
+  /** Scheme and host. */
+  origin: string
+  /** null: none, the call goes out directly. */
+  variable: string | null
+  /** The variable that applies cannot be used. */
+  why: string | null
+}
+
+/** Addresses, of clients and of proxies, are for those who run the service. */
+export const showNetwork = createHandlers(requires('dashboard:read'), (c) => {
+  const { grants } = c.var.principal
+  const mayRun = holds(grants, 'ops:write')
+  const variables = variablesOf(c.env.env)
+  const value: Network = {
+    ...pageOf(c, 'network'),
+    firewall: firewallOf(c),
+    isGuard: holds(grants, 'security:write'),
+    seen: mayRun ? { clientIp: c.var.clientIp, peer: c.var.peer, isLocal: c.var.isLocal } : null,
+    proxies: mayRun ? variables.filter(({ name }) => PROXY_NAMES.includes(name)) : null,
+    egress: mayRun ? { targets: targetsOf(c), variables: variables.filter(isEgress) } : null,
+  }
+  return reply(c, value, NetworkPage)
+})
+
+/** What the environment says about who stands before us. */
+const PROXY_NAMES = [
+  'CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS',
+  'CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS',
+  'CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS',
+  'CODEX_LB_DASHBOARD_AUTH_MODE',
+  'CODEX_LB_DASHBOARD_AUTH_PROXY_HEADER',
+  'CODEX_LB_PUBLIC_URL',
+]
+
+const isEgress = ({ name }: Variable): boolean =>
+  EGRESS_NAMES.includes(name.toLowerCase()) || name === 'CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV'
+
+const targetsOf = ({ env: { env } }: Ctx): EgressTarget[] => {
+  const urls = [env.UPSTREAM_BASE_URL, env.AUTH_BASE_URL, env.REALTIME_BASE_URL]
+  return [...new Set(urls.map((url) => new URL(url).origin))].map((origin) => {
+    const choice = chooseProxy(origin, env.raw)
+    return {
+      origin,
+      variable: choice.kind === 'direct' ? null : choice.variable,
+      why: choice.kind === 'invalid' ? choice.why : null,
+    }
+  })
+}
+
+export interface Data extends Page {
+  settings: ShownSettings | null
+  file: FileSize
+  /** null: not for this visitor. */
+  backups: Awaited<ReturnType<typeof backupsOf>>['backups'] | null
+  /** What taking one along needs: `confirm` a confirmation first; null: not for this visitor. */
+  download: 'ready' | 'confirm' | null
+}
+
+export const showData = createHandlers(requires('dashboard:read'), async (c) => {
+  const { principal } = c.var
+  const value: Data = {
+    ...pageOf(c, 'data'),
+    settings: settingsOfTab(c, 'data'),
+    file: fileSize(c.env.db),
+    backups: holds(principal.grants, 'ops:write') ? (await backupsOf(c)).backups : null,
+    download: holds(principal.grants, 'security:write') ? (isConfirmed(c) ? 'ready' : 'confirm') : null,
+  }
+  return reply(c, value, DataPage)
+})
+
+/** Who has no account is never asked to confirm. */
+const isConfirmed = ({ var: { principal }, env: { clock } }: Ctx): boolean =>
+  principal.kind !== 'account' || (principal.session?.confirmedUntil ?? 0) > clock.now()
+
+/** Counts every row, so the page asks for it when it is there. Throws `busy` for a file that takes too long. */
+export const showTableSizes = createHandlers(requires('dashboard:read'), async (c) =>
+  reply(c, (await c.env.reader.tableSizes()) satisfies TableSizes, Sizes),
+)
+
+export interface Found {
+  /** To the place on its tab. */
+  href: string
+  tab: string
+  label: string
+  help: string
+  /** null: a place and not a setting. */
+  field: ShownField | null
+}
+
+export interface Search {
+  frame: Frame
+  /** Only what differs from its default. */
+  isChangedOnly: boolean
+  found: Found[]
+}
+
+const SearchQuery = z.object({ q: z.string().trim().max(100).default(''), changed: z.literal('1').optional() })
+
+export const searchSettings = createHandlers(requires('dashboard:read'), query(SearchQuery), (c) => {
+  const { q, changed } = c.req.valid('query')
+  const isChangedOnly = changed === '1'
+  const words = q.toLowerCase().split(/\s+/)
+  const settings = shownFields(c)
+    .filter(({ isChanged }) => isChanged || !isChangedOnly)
+    .map(foundField)
+  const found = [...settings, ...(isChangedOnly ? [] : placesFor(c))].filter(({ label, help, field, tab }) => {
+    const text = [label, help, tab, field?.name ?? '', ...wordsOf(field)].join(' ').toLowerCase()
+    return words.every((word) => text.includes(word))
+  })
+  return reply(c, { frame: frameOf(c, null, q), isChangedOnly, found } satisfies Search, SearchPage)
+})
+
+const foundField = (field: ShownField): Found => {
+  const tab = TABS.find(({ id }) => id === TAB_OF[field.section]) ?? TABS[0]
+  const { label, help } = field
+  return { href: `${tab.path}#setting-${field.name}`, tab: tab.label, label, help, field }
+}
+
+const wordsOf = (field: ShownField | null): string[] =>
+  field?.control.kind === 'choice' ? field.control.choices.map(({ value }) => value.replaceAll('_', ' ')) : []
+
+interface Place extends Omit<Found, 'field' | 'tab'> {
+  tab: TabId
+  needs: Permission
+}
+
+/** What one looks for in settings and is no setting. */
+const PLACES: readonly Place[] = [
+  {
+    tab: 'network',
+    href: '/settings/network#firewall',
+    label: 'Firewall',
+    help: 'The addresses and ranges that may call the proxy; allow list, CIDR.',
+    needs: 'dashboard:read',
+  },
+  {
+    tab: 'network',
+    href: '/settings/network#proxies',
+    label: 'Trusted proxies',
+    help: 'The reverse proxy before Sluice and the headers it is believed: X-Forwarded-For, Remote-User.',
+    needs: 'ops:write',
+  },
+  {
+    tab: 'network',
+    href: '/settings/network#egress',
+    label: 'Outbound proxy',
+    help: 'How calls leave for the upstream: HTTPS_PROXY, NO_PROXY, egress.',
+    needs: 'ops:write',
+  },
+  {
+    tab: 'data',
+    href: '/settings/data#backup-list',
+    label: 'Backups',
+    help: 'Those there are, and making one now.',
+    needs: 'ops:write',
+  },
+  {
+    tab: 'data',
+    href: '/settings/data#sizes',
+    label: 'Size of the database',
+    help: 'What each table takes on the disk.',
+    needs: 'dashboard:read',
+  },
+  {
+    tab: 'access',
+    href: '/settings/access',
+    label: 'People, invites and roles',
+    help: 'Who may sign in and do what.',
+    needs: 'users:manage',
+  },
+  {
+    tab: 'audit',
+    href: '/audit',
+    label: 'Audit log',
+    help: 'Who changed what, when and from where.',
+    needs: 'audit:read',
+  },
+  {
+    tab: 'about',
+    href: '/settings/about',
+    label: 'Version, environment and licences',
+    help: 'Which build this is, the variables it was started with, and whose work it stands on.',
+    needs: 'dashboard:read',
+  },
+]
+
+const placesFor = (c: Ctx): Found[] =>
+  PLACES.filter(({ needs }) => holds(c.var.principal.grants, needs)).map(({ href, label, help, tab }) => ({
+    href,
+    label,
+    help,
+    tab: tabsFor(c).find(({ id }) => id === tab)?.label ?? '',
+    field: null,
+  }))

@@ -1,0 +1,75 @@
+/** A sign-in to the upstream as it is shown: what to do next, how long there is, and what came of it. */
+import type { Context } from 'hono'
+import type { AppEnv } from '../bindings.ts'
+import { iso } from '../lib/iso.ts'
+import { displayName, getAccount } from '../model/accounts.ts'
+import type { FlowRow } from '../model/oauth-flows.ts'
+
+type Ctx = Context<AppEnv>
+
+export interface KnownAccount {
+  accountId: string
+  displayName: string
+  planType: string
+}
+
+export interface SignInValue {
+  flowId: string
+  method: FlowRow['method']
+  status: FlowRow['status']
+  /** A sentence, once it has failed. */
+  errorMessage: string | null
+  /** The account to be signed in again; null: whoever signs in is added. */
+  target: KnownAccount | null
+  /** What came of it. */
+  account: KnownAccount | null
+  /** Where to sign in. */
+  authorizationUrl: string | null
+  /** Where the browser ends, and whether that reaches us by itself. */
+  callbackUrl: string | null
+  callback: 'listening' | 'port_busy' | 'remote' | null
+  verificationUrl: string | null
+  userCode: string | null
+  /** Names the flow, like `flowId`. The service's own id stays here: with the code it would be as good as the account. */
+  deviceAuthId: string | null
+  intervalSeconds: number | null
+  expiresInSeconds: number
+  /** ISO 8601, both. */
+  expiresAt: string
+  generatedAt: string
+}
+
+export const signInValue = (c: Ctx, flow: FlowRow): SignInValue => {
+  const { signIns, clock } = c.env
+  const now = clock.now()
+  const isDevice = flow.method === 'device'
+  return {
+    flowId: flow.id,
+    method: flow.method,
+    status: flow.status,
+    errorMessage: flow.errorMessage,
+    target: flow.accountId === null ? null : knownAccount(c, flow.accountId),
+    account: flow.resultAccountId === null ? null : knownAccount(c, flow.resultAccountId),
+    ...signIns.offerOf(flow),
+    callbackUrl: isDevice ? null : signIns.callbackUrl,
+    callback: isDevice ? null : !signIns.isListening ? 'port_busy' : c.var.isLocal ? 'listening' : 'remote',
+    userCode: flow.userCode,
+    deviceAuthId: isDevice ? flow.id : null,
+    intervalSeconds: flow.intervalSeconds,
+    expiresInSeconds: Math.max(0, Math.ceil((flow.expiresAt - now) / 1000)),
+    expiresAt: iso(flow.expiresAt),
+    generatedAt: iso(now),
+  }
+}
+
+/** Null when it is gone by now. */
+const knownAccount = (c: Ctx, id: string): KnownAccount | null => {
+  const row = c.env.pool.get(id)?.row
+  return row ? { accountId: id, displayName: displayName(row), planType: row.planType } : null
+}
+
+/** The account of `?account=`, to be signed in again. Throws `account_not_found`. */
+export const targetAccount = (c: Ctx, id: string): KnownAccount => {
+  const row = getAccount(c.env.db, id)
+  return { accountId: id, displayName: displayName(row), planType: row.planType }
+}

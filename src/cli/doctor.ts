@@ -1,0 +1,65 @@
+/** `sluice doctor`: what the doctor's page shows, from a shell, also when the server does not start. */
+import { existsSync } from 'node:fs'
+import { readerDatabase } from '../../db/open.ts'
+import { systemClock } from '../lib/clock.ts'
+import { systemRandom } from '../lib/random.ts'
+import { fingerprintOf } from '../ops/backup-verify.ts'
+import { Backups } from '../ops/backups.ts'
+import type { Finding, Verdict } from '../ops/checks.ts'
+import { examine } from '../ops/doctor.ts'
+import type { FolderFacts } from '../ops/folder-checks.ts'
+import { type Places, placesOf } from '../ops/places.ts'
+import { DEFAULTS } from '../settings/schema.ts'
+import { readSettings } from '../settings/store.ts'
+import { createDial } from '../upstream/dial.ts'
+import { type Command, configOf, noArguments, printJson, readArgs } from './command.ts'
+
+/** Exit code 1 when something is a problem. Nothing is made, migrated or changed. */
+export const doctor: Command = async (args, io) => {
+  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
+  noArguments(positionals)
+  const config = configOf(io)
+  const report = await examine({
+    clock: systemClock,
+    folder: () => folderFacts(placesOf(config)),
+    upstream: {
+      dial: createDial(config.raw, io.fetch, {
+        trustsSocketEnvironment: config.UPSTREAM_WEBSOCKET_TRUST_ENV,
+        random: systemRandom,
+      }),
+      clock: systemClock,
+      baseUrl: config.UPSTREAM_BASE_URL,
+      authBaseUrl: config.AUTH_BASE_URL,
+    },
+  })
+  if (values.json) printJson(io, { ...report, at: new Date(report.at).toISOString() })
+  else io.stdout(report.findings.map(lineOf).join(''))
+  return report.verdict === 'problem' ? 1 : 0
+}
+
+const folderFacts = (places: Places): FolderFacts => {
+  const { dir } = places
+  const backups = new Backups({ dir, clock: systemClock, write: async () => 'this command makes none' })
+  return { ...places, ...storedFacts(places), backups: () => backups.list(), now: systemClock.now() }
+}
+
+/** Of a database that is there and can be read. */
+const storedFacts = ({ databasePath }: Places): Pick<FolderFacts, 'keyFingerprint' | 'backupIntervalHours'> => {
+  const nothing = { keyFingerprint: null, backupIntervalHours: DEFAULTS.backupIntervalHours }
+  if (!existsSync(databasePath)) return nothing
+  try {
+    const { sqlite, db } = readerDatabase(databasePath)
+    try {
+      return { keyFingerprint: fingerprintOf(db), backupIntervalHours: readSettings(db).values.backupIntervalHours }
+    } finally {
+      sqlite.close()
+    }
+  } catch {
+    return nothing // the check of the file itself says more
+  }
+}
+
+const MARKS: Record<Verdict, string> = { ok: 'ok     ', unknown: '?      ', warning: 'WARNING', problem: 'PROBLEM' }
+
+const lineOf = ({ verdict, title, says, advice }: Finding): string =>
+  `${MARKS[verdict]}  ${title}: ${says}\n${advice === null ? '' : `         -> ${advice}\n`}`

@@ -1,0 +1,24 @@
+/** `sluice restore FILE`: puts a backup in the place of the present database, while no server runs. */
+import { resolve } from 'node:path'
+import { placesOf } from '../ops/places.ts'
+import { type Restored, restoreBackup } from '../ops/restore.ts'
+import { type Command, cliActor, configOf, onlyArgument, printJson, readArgs } from './command.ts'
+
+export const restore: Command = (args, io) => {
+  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
+  const file = resolve(onlyArgument(positionals, 'backup'))
+  const restored = restoreBackup({ file, ...placesOf(configOf(io)), actor: cliActor() })
+  if (values.json) printJson(io, restored)
+  else io.stdout(`${sentences(restored).join('\n')}\n`)
+  return 0
+}
+
+const sentences = ({ verdict, migrated, tokensKept, aside }: Restored): string[] => [
+  `Restored ${verdict.file}: ${verdict.accounts} accounts, ${verdict.apiKeys} keys, ${verdict.requests} requests.`,
+  ...(migrated.length === 0 ? [] : [`Brought up to date by ${migrated.join(', ')}.`]),
+  ...(tokensKept === 0 ? [] : [`${tokensKept} accounts kept their present tokens, which are newer.`]),
+  ...(verdict.audit.isWhole ? [] : [`Its audit log is broken: ${verdict.audit.problem}.`]),
+  ...(aside === null ? [] : [`What was there before is in ${aside}; remove it once all is well.`]),
+  'Everybody has to sign in again. Start the server with "sluice serve".',
+  'An account whose token was renewed after the backup, and is not known here any more, will ask for a new sign-in.',
+]

@@ -1,0 +1,52 @@
+/** Keeps the last usage that was seen of each account in each hour, for the trends on its page. */
+import { sql } from 'drizzle-orm'
+import { commit, type Db } from '../../db/commit.ts'
+import { usageSamples } from '../../db/schema/history.ts'
+import { type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
+
+/** Usage is asked for each minute; what is seen in the last minutes of an hour may be missing from it. */
+export const SAMPLES_INTERVAL_MS = 300_000
+
+export interface SamplesDeps {
+  db: Db
+  pool: { all(): { readonly id: string; usage: UsageSnapshot | null }[] }
+}
+
+const HOUR_MS = 3_600_000
+
+type Sample = typeof usageSamples.$inferInsert
+
+/** `written` remembers what was stored of each account, so that an idle one is a gap and costs nothing. */
+export const sampleUsage = ({ db, pool }: SamplesDeps, written: Map<string, number>): void => {
+  const fresh = pool.all().flatMap(({ id, usage }) => (usage && usage.at !== written.get(id) ? [{ id, usage }] : []))
+  if (fresh.length === 0) return
+  const rows = fresh.map(({ id, usage }) => sampleOf(id, usage))
+  commit(db, (tx) => {
+    const known = new Set(
+      tx.all<{ id: string }>(sql`SELECT id FROM accounts`).map(({ id }) => id), // the pool may still hold a deleted one
+    )
+    const stored = rows.filter(({ accountId }) => known.has(accountId))
+    if (stored.length === 0) return
+    tx.insert(usageSamples)
+      .values(stored)
+      .onConflictDoUpdate({
+        target: [usageSamples.accountId, usageSamples.hour],
+        set: {
+          fiveHourUsed: sql`excluded.five_hour_used`,
+          weeklyUsed: sql`excluded.weekly_used`,
+          monthlyUsed: sql`excluded.monthly_used`,
+        },
+      })
+      .run()
+  })
+  for (const { id, usage } of fresh) written.set(id, usage.at)
+}
+
+/** Of the hour in which the upstream said it, not of the one in which it is stored. */
+const sampleOf = (accountId: string, { at, windows }: UsageSnapshot): Sample => ({
+  accountId,
+  hour: at - (at % HOUR_MS),
+  fiveHourUsed: usedNow(windows.fiveHour, at),
+  weeklyUsed: usedNow(windows.weekly, at),
+  monthlyUsed: usedNow(windows.monthly, at),
+})

@@ -1,0 +1,114 @@
+/** Reads the text files of a ZIP archive that lies in memory: stored and deflated ones, bounded in number and size. */
+import { promisify } from 'node:util'
+import { inflateRaw } from 'node:zlib'
+
+export interface ZipFile {
+  /** With its folders. */
+  name: string
+  text: string
+}
+
+export interface ZipLimits {
+  files: number
+  /** Of one file, unpacked. */
+  bytes: number
+  /** Which files are read at all. */
+  wants: (name: string) => boolean
+}
+
+/** The message is a clause about the archive: "is not a ZIP archive". */
+export class ZipError extends Error {
+  override readonly name = 'ZipError'
+}
+
+/** By its first bytes; an empty archive begins with its end. */
+export const isZip = (bytes: Uint8Array): boolean =>
+  bytes[0] === 0x50 && bytes[1] === 0x4b && (bytes[2] === 3 || bytes[2] === 5) && (bytes[3] === 4 || bytes[3] === 6)
+
+/** In the order of its directory (APPNOTE.TXT 6.3.10 §4.3). Throws `ZipError`. */
+export const readZip = async (bytes: Uint8Array, { files, bytes: maxBytes, wants }: ZipLimits): Promise<ZipFile[]> => {
+  const entries = directoryOf(bytes).filter(({ name }) => !name.endsWith('/') && wants(name))
+  if (entries.length > files) throw new ZipError(`holds more than ${files} files`)
+  const read: ZipFile[] = []
+  for (const entry of entries) read.push({ name: entry.name, text: await unpack(bytes, entry, maxBytes) })
+  return read
+}
+
+const END = 0x06054b50
+const END_BYTES = 22
+const LONGEST_COMMENT = 0xffff
+const DIRECTORY_ENTRY = 0x02014b50
+const DIRECTORY_ENTRY_BYTES = 46
+const LOCAL_ENTRY = 0x04034b50
+const LOCAL_ENTRY_BYTES = 30
+const ENCRYPTED = 1
+const STORED = 0
+const DEFLATED = 8
+
+interface Entry {
+  name: string
+  flags: number
+  method: number
+  packedBytes: number
+  /** Of its local header. */
+  offset: number
+}
+
+const directoryOf = (bytes: Uint8Array): Entry[] => {
+  const view = viewOf(bytes)
+  const end = endOf(view)
+  const count = view.getUint16(end + 10, true)
+  let at = view.getUint32(end + 16, true)
+  if (count === 0xffff || at === 0xffffffff) throw new ZipError('is a ZIP64 archive, which is not read')
+  return Array.from({ length: count }, () => {
+    demand(at + DIRECTORY_ENTRY_BYTES <= bytes.length && view.getUint32(at, true) === DIRECTORY_ENTRY)
+    const nameBytes = view.getUint16(at + 28, true)
+    const start = at + DIRECTORY_ENTRY_BYTES
+    const entry = {
+      name: textOf(bytes.subarray(start, start + nameBytes)),
+      flags: view.getUint16(at + 8, true),
+      method: view.getUint16(at + 10, true),
+      packedBytes: view.getUint32(at + 20, true),
+      offset: view.getUint32(at + 42, true),
+    }
+    at = start + nameBytes + view.getUint16(at + 30, true) + view.getUint16(at + 32, true)
+    return entry
+  })
+}
+
+/** It stands last, in front of a comment of any length. */
+const endOf = (view: DataView): number => {
+  const last = view.byteLength - END_BYTES
+  for (let at = last; at >= Math.max(0, last - LONGEST_COMMENT); at--) if (view.getUint32(at, true) === END) return at
+  throw new ZipError('is not a whole ZIP archive')
+}
+
+const inflate = promisify(inflateRaw)
+
+/** Off the loop, because an archive may hold many; never more than `maxBytes`, whatever it states. */
+const unpack = async (bytes: Uint8Array, entry: Entry, maxBytes: number): Promise<string> => {
+  const { name, flags, method, packedBytes, offset } = entry
+  if (flags & ENCRYPTED) throw new ZipError(`is encrypted (${name})`)
+  const view = viewOf(bytes)
+  demand(offset + LOCAL_ENTRY_BYTES <= bytes.length && view.getUint32(offset, true) === LOCAL_ENTRY)
+  const start = offset + LOCAL_ENTRY_BYTES + view.getUint16(offset + 26, true) + view.getUint16(offset + 28, true)
+  const packed = bytes.subarray(start, start + packedBytes)
+  demand(packed.length === packedBytes)
+  if (packedBytes > maxBytes) throw new ZipError(`holds a file that is too large (${name})`)
+  if (method === STORED) return textOf(packed)
+  if (method !== DEFLATED) throw new ZipError(`is packed in a way that is not read (${name})`)
+  const unpacked = await inflate(packed, { maxOutputLength: maxBytes }).catch((cause: unknown) => {
+    const isTooLarge = cause instanceof RangeError
+    throw new ZipError(isTooLarge ? `holds a file that is too large (${name})` : `is damaged (${name})`, { cause })
+  })
+  return textOf(unpacked)
+}
+
+const demand = (isSound: boolean): void => {
+  if (!isSound) throw new ZipError('is damaged')
+}
+
+const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView =>
+  new DataView(buffer, byteOffset, byteLength)
+
+const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)

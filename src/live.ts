@@ -1,0 +1,160 @@
+/** Tells open dashboards what has changed, in words and without content: at most one message a second. */
+import type { Topic } from '../db/commit.ts'
+import type { Clock } from './lib/clock.ts'
+
+/**
+ * `usage`: numbers of accounts moved; `logs`: turns have ended; `minute`: the figures of another minute are complete;
+ * `health`: what the readiness route says. The others are changes somebody made.
+ */
+export const LIVE_TOPICS = ['accounts', 'usage', 'keys', 'settings', 'people', 'logs', 'minute', 'health'] as const
+export type LiveTopic = (typeof LIVE_TOPICS)[number]
+
+export interface Change {
+  /** Unique while the process lives, ascending; the `id` of the event. */
+  id: string
+  topics: readonly LiveTopic[]
+}
+
+export interface Listener {
+  changed: (change: Change) => void
+  /** Every eight seconds: shorter than any proxy or the runtime waits for a silent stream. */
+  beat: () => void
+  /** Somebody's rights or session may have ended. */
+  check: () => void
+}
+
+export interface LiveDeps {
+  clock: Clock
+  /** Anything that differs whenever readiness does. */
+  health: () => string
+}
+
+const TICK_MS = 1000
+const TICKS_A_BEAT = 8
+const MINUTE_MS = 60_000
+/** Seconds between two messages of a topic; numbers that move with every turn are worth less than a change. */
+const EVERY_SECONDS: Partial<Record<LiveTopic, number>> = { usage: 5 }
+const MAX_LISTENERS = 256
+
+const OF_COMMIT: Partial<Record<Topic, LiveTopic>> = {
+  accounts: 'accounts',
+  keys: 'keys',
+  settings: 'settings',
+  firewall: 'settings',
+  people: 'people',
+}
+/** After these a session may be over, or may do less. */
+const CHECKED: readonly Topic[] = ['sessions', 'people', 'settings']
+
+/** One timer for all listeners, and none while there are none. */
+export class LiveHub {
+  readonly #deps: LiveDeps
+  /** Each with the tick of its heartbeat, so that they are not all checked at once. */
+  readonly #listeners = new Map<Listener, number>()
+  readonly #pending = new Set<LiveTopic>()
+  /** In which message each topic was told last. */
+  readonly #toldIn = new Map<LiveTopic, number>()
+  readonly #epoch: string
+  #number = 0
+  #ticks = 0
+  #minute = 0
+  #health = ''
+  #cancelTick: (() => void) | null = null
+
+  constructor(deps: LiveDeps) {
+    this.#deps = deps
+    this.#epoch = deps.clock.now().toString(36)
+  }
+
+  get isFull(): boolean {
+    return this.#listeners.size >= MAX_LISTENERS
+  }
+
+  /** Of the last message, for who joins now. */
+  get lastId(): string {
+    return `${this.#epoch}.${this.#number}`
+  }
+
+  /** What changed after the message `id`; everything where that is not known any more. */
+  since(id: string): readonly LiveTopic[] {
+    const [epoch, number] = id.split('.')
+    if (epoch !== this.#epoch) return LIVE_TOPICS
+    return LIVE_TOPICS.filter((topic) => (this.#toldIn.get(topic) ?? 0) > Number(number))
+  }
+
+  /** Touches memory only. Told with the next second, or kept for who comes back. */
+  note(topic: LiveTopic): void {
+    if (this.#listeners.size > 0) this.#pending.add(topic)
+    else this.#toldIn.set(topic, ++this.#number)
+  }
+
+  /** For `onChange`: translates what a commit announced. */
+  committed(topics: ReadonlySet<Topic>): void {
+    for (const topic of topics) {
+      const told = OF_COMMIT[topic]
+      if (told) this.note(told)
+    }
+    if (!CHECKED.some((topic) => topics.has(topic))) return
+    // One after another: each reads the database, and streams of answers wait meanwhile.
+    for (const listener of this.#listeners.keys()) this.#deps.clock.after(0, () => this.#check(listener))
+  }
+
+  /** Returns the way out, which may be taken more than once. */
+  join(listener: Listener): () => void {
+    this.#listeners.set(listener, this.#ticks % TICKS_A_BEAT)
+    if (this.#cancelTick === null) this.#start()
+    return () => {
+      if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.stop()
+    }
+  }
+
+  stop(): void {
+    this.#cancelTick?.()
+    this.#cancelTick = null
+  }
+
+  #start(): void {
+    this.#minute = this.#minuteNow()
+    this.#health = this.#deps.health()
+    this.#cancelTick = this.#deps.clock.every(TICK_MS, () => this.#tick())
+  }
+
+  #tick(): void {
+    this.#ticks++
+    this.#look()
+    this.#tell()
+    for (const [listener, phase] of this.#listeners) {
+      if (this.#ticks % TICKS_A_BEAT !== phase) continue
+      listener.beat()
+      this.#check(listener)
+    }
+  }
+
+  #look(): void {
+    const minute = this.#minuteNow()
+    const health = this.#deps.health()
+    if (minute !== this.#minute) this.note('minute')
+    if (health !== this.#health) this.note('health')
+    this.#minute = minute
+    this.#health = health
+  }
+
+  #tell(): void {
+    const topics = [...this.#pending].filter((topic) => this.#ticks % (EVERY_SECONDS[topic] ?? 1) === 0)
+    if (topics.length === 0) return
+    this.#number++
+    for (const topic of topics) {
+      this.#pending.delete(topic)
+      this.#toldIn.set(topic, this.#number)
+    }
+    for (const listener of [...this.#listeners.keys()]) listener.changed({ id: this.lastId, topics })
+  }
+
+  #check(listener: Listener): void {
+    if (this.#listeners.has(listener)) listener.check()
+  }
+
+  #minuteNow(): number {
+    return Math.floor(this.#deps.clock.now() / MINUTE_MS)
+  }
+}

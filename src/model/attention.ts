@@ -1,0 +1,188 @@
+/** What waits for a person: each with the one thing that can be done about it, for those who may do it. */
+import type { AccountView } from './account-view.ts'
+import type { KeyFact } from './overview.ts'
+import { type Grants, holds, type Permission } from './permissions.ts'
+
+export interface Attention {
+  /** Stable while the matter stands. */
+  id: string
+  /** `bad`: something does not work; `wait`: it works, and should be looked at. */
+  tone: 'bad' | 'wait'
+  text: string
+  /** null: nothing that this reader may do. */
+  action: { label: string; href: string } | null
+}
+
+export interface Facts {
+  /** As the reader may see them. */
+  accounts: readonly AccountView[]
+  keys: readonly KeyFact[]
+  isLedgerHealthy: boolean
+  /** Ended turns that are in memory only. */
+  unwritten: number
+  isDashboardOpen: boolean
+  /** Clients of some networks need no key. */
+  isKeyless: boolean
+  /** ms since epoch; null: never, undefined: backups are somebody else's. */
+  lastBackupAt: number | null | undefined
+  /** ms since epoch */
+  now: number
+}
+
+/** Of one kind; more are told as a number. */
+const MOST_OF_A_KIND = 3
+const NEAR = 0.9
+const DAY_MS = 86_400_000
+const EXPIRES_SOON_MS = 7 * DAY_MS
+const BACKUP_IS_OLD_MS = 7 * DAY_MS
+
+/** The worst first. Keys are told of only to those who may list them. */
+export const attention = (facts: Facts, grants: Grants): Attention[] => {
+  const offer = actionsFor(grants)
+  const items = [
+    ...ledger(facts, offer),
+    ...exposure(facts, offer),
+    ...shorten(signIns(facts, offer), 'accounts need a new sign-in', '/accounts'),
+    ...shorten(deactivated(facts, offer), 'accounts were deactivated', '/accounts'),
+    ...(holds(grants, 'api_keys:read') ? shorten(keyLimits(facts, offer), 'keys are near a limit', '/keys') : []),
+    ...(holds(grants, 'api_keys:read') ? shorten(expiring(facts, offer), 'keys expire soon', '/keys') : []),
+    ...backups(facts, offer),
+  ]
+  return items.toSorted((a, b) => Number(a.tone === 'wait') - Number(b.tone === 'wait'))
+}
+
+type Offer = (permission: Permission, label: string, href: string) => Attention['action']
+
+const actionsFor =
+  (grants: Grants): Offer =>
+  (permission, label, href) =>
+    holds(grants, permission) ? { label, href } : null
+
+const shorten = (items: Attention[], what: string, href: string): Attention[] => {
+  const rest = items.length - MOST_OF_A_KIND
+  const [first] = items
+  if (rest < 2 || !first) return items
+  const more: Attention = {
+    id: `more-${first.id}`,
+    tone: first.tone,
+    text: `${rest} more ${what}`,
+    action: { label: 'Show', href },
+  }
+  return [...items.slice(0, MOST_OF_A_KIND), more]
+}
+
+const ledger = ({ isLedgerHealthy, unwritten }: Facts, offer: Offer): Attention[] =>
+  isLedgerHealthy
+    ? []
+    : [
+        {
+          id: 'ledger',
+          tone: 'bad',
+          text: `The request log cannot be written; ${unwritten} ended ${unwritten === 1 ? 'turn is' : 'turns are'} kept in memory`,
+          action: offer('security:write', 'Check', '/doctor'),
+        },
+      ]
+
+const exposure = ({ isDashboardOpen, isKeyless }: Facts, offer: Offer): Attention[] => [
+  ...(isDashboardOpen
+    ? [
+        {
+          id: 'open-dashboard',
+          tone: 'bad',
+          text: 'Whoever reaches this dashboard is its administrator: signing in is switched off in the environment',
+          action: null,
+        } as const,
+      ]
+    : []),
+  ...(isKeyless
+    ? [
+        {
+          id: 'keyless',
+          tone: 'wait',
+          text: 'Clients of the networks named in the environment need no API key',
+          action: offer('security:write', 'Require keys', '/settings'),
+        } as const,
+      ]
+    : []),
+]
+
+const signIns = ({ accounts }: Facts, offer: Offer): Attention[] =>
+  accounts
+    .filter(({ status }) => status === 'reauth_required')
+    .map(({ accountId, displayName }) => ({
+      id: `sign-in-${accountId}`,
+      tone: 'bad',
+      text: `${displayName} needs to sign in again`,
+      action: offer('accounts:write', 'Re-authenticate', `/accounts/new/browser?account=${accountId}`),
+    }))
+
+const deactivated = ({ accounts }: Facts, offer: Offer): Attention[] =>
+  accounts
+    .filter(({ status }) => status === 'deactivated')
+    .map(({ accountId, displayName }) => ({
+      id: `deactivated-${accountId}`,
+      tone: 'bad',
+      text: `${displayName} was deactivated by the service`,
+      action: offer('accounts:read', 'Show', `/accounts/${accountId}`),
+    }))
+
+const LIMITS: Record<KeyFact['limits'][number]['type'], string> = {
+  requests: 'requests',
+  total_tokens: 'tokens',
+  input_tokens: 'input tokens',
+  output_tokens: 'output tokens',
+  cost_usd: 'cost',
+  credits: 'credits',
+}
+const WINDOWS: Record<KeyFact['limits'][number]['window'], string> = {
+  '5h': '5-hour',
+  daily: 'daily',
+  '7d': '7-day',
+  weekly: 'weekly',
+  monthly: 'monthly',
+}
+
+/** The fullest limit of each key stands for all of them. */
+const keyLimits = ({ keys, now }: Facts, offer: Offer): Attention[] =>
+  keys.flatMap(({ id, name, isActive, limits }) => {
+    const running = limits.filter(({ resetAt, max }) => resetAt > now && max > 0)
+    const fullest = running.toSorted((a, b) => b.used / b.max - a.used / a.max)[0]
+    if (!isActive || !fullest || fullest.used / fullest.max < NEAR) return []
+    const percent = Math.floor((fullest.used / fullest.max) * 100)
+    return {
+      id: `limit-${id}`,
+      tone: percent >= 100 ? 'bad' : 'wait',
+      text: `Key ${name} is at ${percent} % of its ${WINDOWS[fullest.window]} ${LIMITS[fullest.type]}`,
+      action: offer('api_keys:write', 'Raise', `/keys/${id}`),
+    } as const
+  })
+
+const expiring = ({ keys, now }: Facts, offer: Offer): Attention[] =>
+  keys.flatMap(({ id, name, isActive, expiresAt }) => {
+    const leftMs = (expiresAt ?? Number.POSITIVE_INFINITY) - now
+    if (!isActive || leftMs <= 0 || leftMs > EXPIRES_SOON_MS) return []
+    const days = Math.floor(leftMs / DAY_MS)
+    const when = days === 0 ? 'within a day' : days === 1 ? 'in 1 day' : `in ${days} days`
+    return {
+      id: `expires-${id}`,
+      tone: 'wait',
+      text: `Key ${name} expires ${when}`,
+      action: offer('api_keys:write', 'Extend', `/keys/${id}`),
+    } as const
+  })
+
+const backups = ({ lastBackupAt, now, accounts }: Facts, offer: Offer): Attention[] => {
+  if (lastBackupAt === undefined || accounts.length === 0) return []
+  if (lastBackupAt !== null && now - lastBackupAt < BACKUP_IS_OLD_MS) return []
+  return [
+    {
+      id: 'backup',
+      tone: 'wait',
+      text:
+        lastBackupAt === null
+          ? 'No backup has been taken yet'
+          : `The last backup is ${Math.floor((now - lastBackupAt) / DAY_MS)} days old`,
+      action: offer('ops:write', 'Back up now', '/settings/data'),
+    },
+  ]
+}

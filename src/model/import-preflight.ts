@@ -1,0 +1,148 @@
+/** What an import would do, file by file, before anything is written; and the files that wait for somebody to choose among them. */
+import type { Db } from '../../db/commit.ts'
+import { AppError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/random.ts'
+import type { Sealer } from '../lib/seal.ts'
+import { type AuthFile, type ImportFailure, readAuthFiles } from './account-import.ts'
+import { displayName, findSeat, isNewer, openTokens } from './accounts.ts'
+import type { AccountIdentity, ImportedAccount } from './auth-json.ts'
+
+/** `newer` takes the place of what is stored; `same` and `older` would change nothing. */
+export type Verdict = 'new' | 'newer' | 'same' | 'older' | 'broken'
+
+export interface PreflightEntry {
+  /** Names the file when it is chosen. */
+  id: string
+  file: string
+  verdict: Verdict
+  /** A sentence, where the verdict alone does not say it. */
+  reason: string | null
+  /** Null for a broken file. */
+  account: ImportedAccount | null
+  /** The account it would renew. */
+  existing: { accountId: string; displayName: string } | null
+}
+
+/** Judges all files against the database and against each other: of two of one seat only the newest counts. Writes nothing. */
+export const judgeFiles = (
+  db: Db,
+  files: readonly AuthFile[],
+  { sealer, failures }: { sealer: Sealer; failures: readonly ImportFailure[] },
+): PreflightEntry[] => {
+  const entries = files.map((file) => judge(db, file, sealer))
+  const broken = failures.map(({ file, message }) => brokenEntry(file, message))
+  for (const rivals of seatsOf(entries)) outdo(rivals)
+  return [...entries, ...broken].map((entry, index) => ({ ...entry, id: String(index) }))
+}
+
+const judge = (db: Db, file: AuthFile, sealer: Sealer): PreflightEntry => {
+  const { accounts, failures } = readAuthFiles([file])
+  const account = accounts[0]
+  if (!account) return brokenEntry(file.name, failures[0]?.message ?? 'cannot be read')
+  const row = findSeat(db, account.identity)
+  const entry = { id: '', file: file.name, account }
+  if (!row) return { ...entry, verdict: 'new', reason: null, existing: null }
+  const existing = { accountId: row.id, displayName: displayName(row) }
+  if (isNewer(account, row, sealer)) {
+    const reason =
+      row.status === 'reauth_required' ? 'It needs a sign-in, and any tokens may be better than its own.' : null
+    return { ...entry, verdict: 'newer', reason, existing }
+  }
+  const isSame = openTokens(sealer, row).refreshToken === account.tokens.refreshToken
+  return isSame
+    ? { ...entry, verdict: 'same', reason: 'These tokens are stored already.', existing }
+    : { ...entry, verdict: 'older', reason: 'The stored tokens were renewed later; these are spent.', existing }
+}
+
+/** The message of a file names it; in the table its name stands beside it. */
+const brokenEntry = (file: string, message: string): PreflightEntry => {
+  const why = message.startsWith(`${file}: `) ? message.slice(file.length + 2) : message
+  return { id: '', file, verdict: 'broken', reason: `The file ${why}.`, account: null, existing: null }
+}
+
+const seatsOf = (entries: readonly PreflightEntry[]): Iterable<PreflightEntry[]> => {
+  const readable = entries.filter(({ account }) => account !== null)
+  return Map.groupBy(readable, ({ account }) => seatOf(account?.identity)).values()
+}
+
+const seatOf = (identity: AccountIdentity | undefined): string =>
+  JSON.stringify([identity?.email, identity?.chatgptAccountId, identity?.chatgptUserId])
+
+/** Of several files of one seat all but the newest, of equals the last, are left out. */
+const outdo = (rivals: readonly PreflightEntry[]): void => {
+  if (rivals.length < 2) return
+  const at = ({ account }: PreflightEntry) => account?.lastRefreshAt ?? Number.NEGATIVE_INFINITY
+  const best = rivals.reduce((a, b) => (at(b) >= at(a) ? b : a))
+  for (const entry of rivals)
+    if (entry !== best && isWorthwhile(entry)) {
+      entry.verdict = 'older'
+      entry.reason = `${best.file} is of the same account and at least as new.`
+    }
+}
+
+export const isWorthwhile = ({ verdict }: Pick<PreflightEntry, 'verdict'>): boolean =>
+  verdict === 'new' || verdict === 'newer'
+
+/** What came of one chosen file. */
+export interface ImportOutcome {
+  accountId: string
+  displayName: string
+  planType: string
+  tokensKept: boolean
+}
+
+export interface Draft {
+  id: string
+  /** Whoever handed the files over; nobody else may go on with them. */
+  owner: string
+  entries: readonly PreflightEntry[]
+  /** ms since epoch. */
+  expiresAt: number
+  /** Set once it was imported: what is sent twice is imported once. */
+  outcome: readonly ImportOutcome[] | null
+}
+
+const TTL_MS = 15 * 60_000
+/** Tokens in memory are secrets in memory: no more than these, the oldest go first. */
+const MOST_DRAFTS = 8
+
+/** Files between preflight and import. They are held in memory only and forgotten with the process. */
+export class ImportDrafts {
+  readonly #clock: Clock
+  readonly #random: Random
+  readonly #drafts = new Map<string, Draft>()
+
+  constructor(clock: Clock, random: Random) {
+    this.#clock = clock
+    this.#random = random
+  }
+
+  keep(owner: string, entries: readonly PreflightEntry[]): Draft {
+    this.#forgetOld()
+    const id = this.#random.id('imp')
+    const draft: Draft = { id, owner, entries, expiresAt: this.#clock.now() + TTL_MS, outcome: null }
+    this.#drafts.set(id, draft)
+    for (const oldest of this.#drafts.keys()) if (this.#drafts.size > MOST_DRAFTS) this.#drafts.delete(oldest)
+    return draft
+  }
+
+  /** Throws `import_not_found`, also for somebody else's. */
+  get(id: string, owner: string): Draft {
+    this.#forgetOld()
+    const draft = this.#drafts.get(id)
+    if (draft?.owner !== owner) throw new AppError('import_not_found')
+    return draft
+  }
+
+  /** The tokens are let go of; what came of them can still be asked. */
+  finish(draft: Draft, outcome: readonly ImportOutcome[]): void {
+    const entries = draft.entries.map((entry) => ({ ...entry, account: null }))
+    if (this.#drafts.has(draft.id)) this.#drafts.set(draft.id, { ...draft, entries, outcome })
+  }
+
+  #forgetOld(): void {
+    const now = this.#clock.now()
+    for (const [id, { expiresAt }] of this.#drafts) if (expiresAt <= now) this.#drafts.delete(id)
+  }
+}

@@ -1,0 +1,57 @@
+/** The list of API keys as a page asks for it: searched, ordered, and each in one word. */
+import { z } from 'zod'
+import type { ApiKey } from './api-key-view.ts'
+
+export const KEY_SORTS = ['name', 'owner', 'requests', 'tokens', 'cost', 'limit', 'used', 'state'] as const
+export type KeySort = (typeof KEY_SORTS)[number]
+
+/** Of the address bar: what makes no sense is as if it was not there. */
+export const KeysQuery = z.object({
+  q: z.string().trim().max(100).catch('').default(''),
+  sort: z.enum(KEY_SORTS).catch('name').default('name'),
+  dir: z.enum(['asc', 'desc']).catch('asc').default('asc'),
+  /** From 1. */
+  page: z.coerce.number().int().min(1).max(10_000).catch(1).default(1),
+})
+export type KeysQuery = z.output<typeof KeysQuery>
+
+/** `off`: switched off by hand; `orphaned`: its owner is disabled or gone. Only `active` ones are let in. */
+export const KEY_STATES = ['active', 'off', 'orphaned', 'expired'] as const
+export type KeyState = (typeof KEY_STATES)[number]
+
+export const keyState = ({ isActive, deactivatedReason, owner }: ApiKey): KeyState => {
+  if (deactivatedReason === 'owner_disabled' || (owner !== null && owner.status !== 'active')) return 'orphaned'
+  if (!isActive) return 'off'
+  return deactivatedReason === 'expired' ? 'expired' : 'active'
+}
+
+/** How much of a limit is used, in percent, not above 100. */
+export const limitPercent = ({ currentValue, maxValue }: Pick<ApiKey['limits'][number], 'currentValue' | 'maxValue'>) =>
+  Math.min(100, (currentValue / maxValue) * 100)
+
+/** Those whose name, prefix or owner contains `q`, in the order asked for; of equals the older first. */
+export const arrangeKeys = <K extends ApiKey>(
+  keys: readonly K[],
+  { q, sort, dir }: Pick<KeysQuery, 'q' | 'sort' | 'dir'>,
+): K[] => {
+  const wanted = q.toLowerCase()
+  const found = keys.filter(({ name, keyPrefix, owner }) =>
+    [name, keyPrefix, owner?.username ?? ''].some((text) => text.toLowerCase().includes(wanted)),
+  )
+  const sign = dir === 'asc' ? 1 : -1
+  return found.toSorted((a, b) => sign * compare(RANKS[sort](a), RANKS[sort](b)))
+}
+
+const RANKS: Record<KeySort, (key: ApiKey) => string | number> = {
+  name: ({ name }) => name.toLowerCase(),
+  owner: ({ owner }) => owner?.username.toLowerCase() ?? '',
+  requests: ({ usageSummary }) => usageSummary.requestCount,
+  tokens: ({ usageSummary }) => usageSummary.totalTokens,
+  cost: ({ usageSummary }) => usageSummary.totalCostUsd,
+  limit: ({ limits }) => Math.max(-1, ...limits.map(limitPercent)),
+  used: ({ lastUsedAt }) => lastUsedAt ?? '',
+  state: (key) => KEY_STATES.indexOf(keyState(key)),
+}
+
+const compare = (a: string | number, b: string | number): number =>
+  typeof a === 'string' && typeof b === 'string' ? a.localeCompare(b, 'en') : Number(a) - Number(b)

@@ -1,0 +1,174 @@
+/** Sign-ins to the upstream as rows: begun, superseded, expired, ended, and the account that comes of one, in one commit. */
+import { createHash } from 'node:crypto'
+import { and, desc, eq, lte, ne, notInArray } from 'drizzle-orm'
+import type { Db, Tx } from '../../db/commit.ts'
+import { oauthFlows } from '../../db/schema/history.ts'
+import { AppError } from '../errors.ts'
+import { noteAccountEvent } from './account-events.ts'
+import { displayName, getAccount, importAccount, isSeatOf, renewAccount, type TakingIn } from './accounts.ts'
+import { type Actor, append } from './audit.ts'
+import type { ImportedAccount } from './auth-json.ts'
+import { findPerson } from './people.ts'
+import { holds } from './permissions.ts'
+
+export type FlowRow = typeof oauthFlows.$inferSelect
+
+/** Of those that ended, the last so many are kept for whoever still asks. */
+export const KEPT_FLOWS = 16
+/** Browser sign-ins that wait at once; one more ends the oldest. */
+const MOST_PENDING = 16
+
+const EXPIRED = 'The sign-in was not finished in time. Begin a new one.'
+const SUPERSEDED = 'A newer sign-in was begun instead.'
+
+/** The place the secret of a flow is sealed for. */
+export const flowContext = (id: string): string => `oauth_flows/secret/${id}`
+
+export const stateHashOf = (state: string): string => createHash('sha256').update(state).digest('hex')
+
+/** As it stands at `now`: one that waits past its time has ended, whether or not that was written down yet. */
+export const asOf = (row: FlowRow, now: number): FlowRow =>
+  row.status === 'pending' && row.expiresAt <= now ? { ...row, status: 'error', errorMessage: EXPIRED } : row
+
+/** Throws `oauth_flow_not_found`. */
+export const getFlow = (db: Db, id: string): FlowRow => findFlow(db, id) ?? notFound()
+
+const findFlow = (db: Db, id: string): FlowRow | undefined =>
+  db.select().from(oauthFlows).where(eq(oauthFlows.id, id)).get()
+
+/** The one begun last. Throws `oauth_flow_not_found`. */
+export const latestFlow = (db: Db): FlowRow =>
+  db.select().from(oauthFlows).orderBy(desc(oauthFlows.createdAt), desc(oauthFlows.id)).limit(1).get() ?? notFound()
+
+/** Which sign-in a callback belongs to. Throws `invalid_callback`. */
+export const flowOfState = (db: Db, state: string): FlowRow => {
+  const row = db
+    .select()
+    .from(oauthFlows)
+    .where(eq(oauthFlows.stateHash, stateHashOf(state)))
+    .get()
+  if (!row) throw new AppError('invalid_callback', { param: 'callbackUrl' })
+  return row
+}
+
+/** Oldest first. */
+export const pendingFlows = (db: Db): FlowRow[] =>
+  db
+    .select()
+    .from(oauthFlows)
+    .where(eq(oauthFlows.status, 'pending'))
+    .orderBy(oauthFlows.createdAt, oauthFlows.id)
+    .all()
+
+export type NewFlow = Omit<FlowRow, 'status' | 'errorMessage' | 'resultAccountId' | 'createdBy' | 'createdAt'>
+
+/** Of device flows only the newest waits: people look at one code. Throws `account_not_found` for a target that is gone. */
+export const beginFlow = (tx: Tx, flow: NewFlow, actor: Actor): FlowRow => {
+  if (flow.accountId !== null) getAccount(tx, flow.accountId)
+  const waiting = pendingFlows(tx).filter(({ method }) => method === flow.method)
+  const superseded =
+    flow.method === 'device' ? waiting : waiting.slice(0, Math.max(0, waiting.length + 1 - MOST_PENDING))
+  for (const { id } of superseded) end(tx, id, SUPERSEDED)
+  tx.insert(oauthFlows)
+    .values({ ...flow, status: 'pending', createdBy: actor.id, createdAt: actor.at })
+    .run()
+  append(tx, actor, 'account_sign_in_started', {
+    target: flow.accountId,
+    details: { flowId: flow.id, method: flow.method },
+  })
+  forgetOld(tx)
+  return getFlow(tx, flow.id)
+}
+
+const forgetOld = (tx: Tx): void => {
+  const kept = tx
+    .select({ id: oauthFlows.id })
+    .from(oauthFlows)
+    .where(ne(oauthFlows.status, 'pending'))
+    .orderBy(desc(oauthFlows.createdAt), desc(oauthFlows.id))
+    .limit(KEPT_FLOWS)
+    .all()
+    .map(({ id }) => id)
+  tx.delete(oauthFlows)
+    .where(and(ne(oauthFlows.status, 'pending'), notInArray(oauthFlows.id, kept)))
+    .run()
+}
+
+/** Ends those whose time is over, but not the ones in `except`, whose answer is on its way. */
+export const expireFlows = (tx: Tx, now: number, except: readonly string[]): void => {
+  tx.update(oauthFlows)
+    .set({ status: 'error', errorMessage: EXPIRED })
+    .where(
+      and(eq(oauthFlows.status, 'pending'), lte(oauthFlows.expiresAt, now), notInArray(oauthFlows.id, [...except])),
+    )
+    .run()
+}
+
+/** False when it had ended already. */
+const end = (tx: Tx, id: string, errorMessage: string): boolean =>
+  tx
+    .update(oauthFlows)
+    .set({ status: 'error', errorMessage })
+    .where(and(eq(oauthFlows.id, id), eq(oauthFlows.status, 'pending')))
+    .run().changes > 0
+
+/** Ends a flow with a sentence for the person who waits; one that has ended stays as it is. */
+export const failFlow = (tx: Tx, { id, accountId, method }: FlowRow, errorMessage: string, actor: Actor): void => {
+  if (!end(tx, id, errorMessage)) return
+  append(tx, actor, 'account_sign_in_failed', {
+    target: accountId,
+    details: { flowId: id, method, reason: errorMessage },
+  })
+  if (accountId !== null)
+    noteAccountEvent(tx, { accountId, at: actor.at, kind: 'import', result: 'sign-in failed', detail: errorMessage })
+}
+
+/**
+ * Stores the account that somebody has signed in as, and ends the flow; a flow that has ended meanwhile takes nothing. With
+ * a target, only its own seat is taken, and nothing is written for another. Throws `oauth_flow_not_found`.
+ */
+export const completeFlow = (tx: Tx, id: string, imported: ImportedAccount, doing: TakingIn): void => {
+  const flow = getFlow(tx, id)
+  if (flow.status !== 'pending') return
+  const refusal = refusalOf(tx, flow, imported)
+  if (refusal !== null) {
+    failFlow(tx, flow, refusal, doing.actor)
+    return
+  }
+  const accountId =
+    flow.accountId === null
+      ? importAccount(tx, imported, { ...doing, event: 'account_signed_in' }).id
+      : reauthenticate(tx, flow.accountId, imported, doing)
+  tx.update(oauthFlows).set({ status: 'success', resultAccountId: accountId }).where(eq(oauthFlows.id, id)).run()
+}
+
+const reauthenticate = (tx: Tx, accountId: string, imported: ImportedAccount, doing: TakingIn): string => {
+  renewAccount(tx, getAccount(tx, accountId), imported, doing)
+  const { actor } = doing
+  append(tx, actor, 'account_reauthenticated', { target: accountId, details: { email: imported.identity.email } })
+  noteAccountEvent(tx, { accountId, at: actor.at, kind: 'import', result: 'signed in again', detail: null })
+  return accountId
+}
+
+const refusalOf = (tx: Tx, flow: FlowRow, { identity }: ImportedAccount): string | null => {
+  if (!mayStillAdd(tx, flow.createdBy)) return 'Whoever began this sign-in may not add accounts any more.'
+  if (flow.accountId === null) return null
+  const row = getAccount(tx, flow.accountId)
+  if (isSeatOf(row, identity)) return null
+  const who =
+    row.email.toLowerCase() === identity.email.toLowerCase()
+      ? `The workspace or user of ${identity.email} is another one than that of ${displayName(row)}`
+      : `You signed in as ${identity.email}, which is not ${displayName(row)}`
+  return `${who}, the account being re-authenticated. Nothing was changed.`
+}
+
+/** A sign-in takes minutes, in which somebody may have been disabled. Who has no account is the machine's own administrator. */
+const mayStillAdd = (db: Db, createdBy: string): boolean => {
+  if (!createdBy.startsWith('usr_')) return true
+  const person = findPerson(db, createdBy)
+  return person?.row.status === 'active' && holds(person.role.grants, 'accounts:write')
+}
+
+const notFound = (): never => {
+  throw new AppError('oauth_flow_not_found')
+}

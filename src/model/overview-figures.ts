@@ -1,0 +1,122 @@
+/** Keeps the sums of the overview: half hours that are over are read once, the running one every few seconds. */
+import type { Clock } from '../lib/clock.ts'
+import { type Present, SLOT_MS, SLOTS_A_DAY, type Slot } from './overview.ts'
+import { type Tiles, tilesOf } from './overview-tiles.ts'
+
+export interface Figures {
+  /** The last 48 hours, oldest first; the last one is still running. */
+  slots: readonly Slot[]
+  present: Present
+  tiles: Tiles
+}
+
+export interface FiguresDeps {
+  reader: {
+    overviewSlots(from: number, to: number): Promise<Slot[]>
+    overviewPresent(now: number): Promise<Present>
+  }
+  clock: Pick<Clock, 'now'>
+}
+
+const KEPT = 2 * SLOTS_A_DAY
+/** Read in one go: others wait behind it in the worker. */
+const CHUNK = 8
+/** Older ones are read anew, behind whoever asks. */
+const MAX_AGE_MS = 5000
+/** Nobody is shown older ones. */
+const TOO_OLD_MS = 60_000
+/** A turn is logged when it ends, in the half hour in which it began; few take longer than this. */
+const LATE_MS = 3_600_000
+const LATE_MAX_AGE_MS = 60_000
+
+interface Read {
+  slot: Slot
+  /** ms since epoch */
+  readAt: number
+}
+
+export class OverviewFigures {
+  readonly #deps: FiguresDeps
+  #reads = new Map<number, Read>()
+  #present: { value: Present; readAt: number } | null = null
+  #figures: { value: Figures; readAt: number } | null = null
+  #reading: Promise<Figures> | null = null
+
+  constructor(deps: FiguresDeps) {
+    this.#deps = deps
+  }
+
+  /** At most a minute old; who asks twice within seconds gets what the first time set going. Throws what the reader does. */
+  async now(): Promise<Figures> {
+    const known = this.#figures
+    const ageMs = known ? this.#deps.clock.now() - known.readAt : Number.POSITIVE_INFINITY
+    if (known && ageMs < MAX_AGE_MS) return known.value
+    const reading = this.#refresh()
+    if (!known || ageMs >= TOO_OLD_MS) return reading
+    reading.catch(() => {}) // who asks once these are too old is told
+    return known.value
+  }
+
+  /** Keys were changed by somebody, who wants to see it. */
+  forgetKeys(): void {
+    this.#present = null
+    this.#figures = null
+  }
+
+  #refresh(): Promise<Figures> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = null
+    })
+    return this.#reading
+  }
+
+  async #read(): Promise<Figures> {
+    const now = this.#deps.clock.now()
+    const last = now - (now % SLOT_MS)
+    const starts = Array.from({ length: KEPT }, (_, index) => last - (KEPT - 1 - index) * SLOT_MS)
+    const stale = starts.filter((at) => this.#isStale(at, now))
+    const [present] = await Promise.all([this.#readPresent(now), this.#readSlots(stale, now)])
+    for (const at of this.#reads.keys()) if (at < (starts[0] ?? 0)) this.#reads.delete(at)
+    const slots = starts.flatMap((at) => this.#reads.get(at)?.slot ?? [])
+    const value = { slots, present, tiles: tilesOf({ slots, present }) }
+    this.#figures = { value, readAt: now }
+    return value
+  }
+
+  async #readSlots(starts: readonly number[], now: number): Promise<void> {
+    for (const [from, to] of rangesOf(starts))
+      for (const slot of await this.#deps.reader.overviewSlots(from, to))
+        this.#reads.set(slot.at, { slot, readAt: now })
+  }
+
+  async #readPresent(now: number): Promise<Present> {
+    const value = this.#freshPresent(now) ?? (await this.#deps.reader.overviewPresent(now))
+    if (value !== this.#present?.value) this.#present = { value, readAt: now }
+    return value
+  }
+
+  #freshPresent(now: number): Present | null {
+    return this.#present && now - this.#present.readAt < MAX_AGE_MS ? this.#present.value : null
+  }
+
+  #isStale(at: number, now: number): boolean {
+    const read = this.#reads.get(at)
+    if (!read) return true
+    const end = at + SLOT_MS
+    if (read.readAt >= end + LATE_MS) return false
+    return now - read.readAt >= (now < end ? MAX_AGE_MS : LATE_MAX_AGE_MS)
+  }
+}
+
+type Range = [from: number, to: number]
+
+/** Neighbours together, up to `CHUNK` of them. */
+const rangesOf = (starts: readonly number[]): Range[] => {
+  const ranges: Range[] = []
+  for (const at of starts) {
+    const range = ranges.at(-1)
+    if (range && range[1] === at && at - range[0] < CHUNK * SLOT_MS) range[1] = at + SLOT_MS
+    else ranges.push([at, at + SLOT_MS])
+  }
+  return ranges
+}

@@ -1,0 +1,79 @@
+/** The numbers of the last 24 hours beside those of the 24 before, each with its course hour by hour. */
+import { type Present, SLOTS_A_DAY, type Slot } from './overview.ts'
+
+export interface Tile {
+  /** null: nothing to tell, which is not zero. */
+  value: number | null
+  /** The same of the period before. */
+  before: number | null
+  /** 24 hours, oldest first; null is a gap. */
+  series: readonly (number | null)[]
+}
+
+export interface Tiles {
+  requests: Tile
+  tokens: Tile
+  /** Of the input tokens; null: there were none. */
+  cachedPercent: number | null
+  /** Millionths of a US dollar. */
+  cost: Tile
+  /** Percent of the requests. */
+  errorRate: Tile
+  /** Median time to the first event, ms. */
+  firstToken: Tile
+  /** 95th percentile of the same. */
+  firstTokenP95Ms: number | null
+  /** With a turn in the last hour; `before` is the hour before that. */
+  conversations: Tile
+}
+
+const SLOTS_AN_HOUR = SLOTS_A_DAY / 24
+
+export const tilesOf = ({ slots, present }: { slots: readonly Slot[]; present: Present }): Tiles => {
+  const day = slots.slice(-SLOTS_A_DAY)
+  const before = slots.slice(-2 * SLOTS_A_DAY, -SLOTS_A_DAY)
+  const hours = Array.from({ length: 24 }, (_, hour) => day.slice(hour * SLOTS_AN_HOUR, (hour + 1) * SLOTS_AN_HOUR))
+  const tile = (of: (slots: readonly Slot[]) => number | null): Tile => ({
+    value: of(day),
+    before: of(before),
+    series: hours.map(of),
+  })
+  const input = sum(day, (slot) => slot.inputTokens)
+  return {
+    requests: tile((some) => sum(some, (slot) => slot.requests)),
+    tokens: tile((some) => sum(some, (slot) => slot.inputTokens + slot.outputTokens)),
+    cachedPercent: input === 0 ? null : (sum(day, (slot) => slot.cachedInputTokens) / input) * 100,
+    cost: tile((some) => sum(some, (slot) => slot.costMicros)),
+    errorRate: tile((some) => percent(some)),
+    firstToken: tile((some) => quantile(some, 0.5)),
+    firstTokenP95Ms: quantile(day, 0.95),
+    conversations: {
+      value: present.conversations.now,
+      before: present.conversations.before,
+      series: hours.map((some) => Math.max(0, ...some.map((slot) => slot.conversations))),
+    },
+  }
+}
+
+const sum = (slots: readonly Slot[], of: (slot: Slot) => number): number =>
+  slots.reduce((total, slot) => total + of(slot), 0)
+
+const percent = (slots: readonly Slot[]): number | null => {
+  const requests = sum(slots, (slot) => slot.requests)
+  return requests === 0 ? null : (sum(slots, (slot) => slot.errors) / requests) * 100
+}
+
+/** Each half hour has a sample of its own, which counts for as many turns as it stands for. */
+export const quantile = (slots: readonly Slot[], share: number): number | null => {
+  const weighted = slots
+    .flatMap(({ firstEventMs, requests }) =>
+      firstEventMs.map((ms) => ({ ms, weight: Math.max(1, requests / firstEventMs.length) })),
+    )
+    .sort((a, b) => a.ms - b.ms)
+  let left = share * weighted.reduce((total, { weight }) => total + weight, 0)
+  for (const { ms, weight } of weighted) {
+    left -= weight
+    if (left <= 0) return ms
+  }
+  return weighted.at(-1)?.ms ?? null
+}

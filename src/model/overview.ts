@@ -1,0 +1,227 @@
+/** The log as the overview sums it up: half hours with what each account did in them, and the state of keys and accounts. */
+import { and, count, desc, eq, gte, isNotNull, lt, sql } from 'drizzle-orm'
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
+import type { Db } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+import { accountEvents } from '../../db/schema/history.ts'
+import { apiKeyLimits, apiKeys, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
+import { requests } from '../../db/schema/requests.ts'
+import type { RecentRequest } from './request-view.ts'
+
+export const SLOT_MS = 30 * 60_000
+export const SLOTS_A_DAY = (24 * 3_600_000) / SLOT_MS
+
+/** One half hour of the log. */
+export interface Slot {
+  /** Its start, ms since epoch. */
+  at: number
+  requests: number
+  errors: number
+  inputTokens: number
+  cachedInputTokens: number
+  outputTokens: number
+  costMicros: number
+  /** Conversations that had a turn in it. */
+  conversations: number
+  /** Times to the first event, of some of its turns: a sample. */
+  firstEventMs: readonly number[]
+  /** Turns of each account that ended well or not; those a client left count as neither. */
+  accounts: ReadonlyMap<string, { ok: number; errors: number }>
+  /** The newest few that failed. */
+  lastErrors: readonly RecentRequest[]
+}
+
+/** A time in ms since epoch from which on an account was in a state; by account, oldest first. */
+export type StateChange = { at: number; isActive: boolean }
+
+export interface Present {
+  /** Conversations with a turn in the last hour, and in the one before. */
+  conversations: { now: number; before: number }
+  keys: KeyFact[]
+  stateChanges: ReadonlyMap<string, readonly StateChange[]>
+}
+
+export interface KeyFact {
+  id: string
+  name: string
+  isActive: boolean
+  expiresAt: number | null
+  limits: { type: LimitType; window: LimitWindow; used: number; max: number; resetAt: number }[]
+}
+
+/** Enough for a median that holds and a 95th percentile that tells; more would only be read longer. */
+const SAMPLE = 100
+const ERRORS_KEPT = 5
+const HOUR_MS = 3_600_000
+/** State changes looked at; older ones are further back than a day in any pool that works. */
+const EVENTS_SEEN = 5000
+
+/** The half hours from `from` until before `to`, both multiples of `SLOT_MS`; a quiet one is there, too. */
+export const overviewSlots = (db: Db, from: number, to: number): Slot[] => {
+  const groups = Map.groupBy(outcomes(db, from, to), ({ slot }) => slot * SLOT_MS)
+  const talks = new Map(conversations(db, from, to).map((row) => [row.slot * SLOT_MS, row.conversations]))
+  const starts = Array.from({ length: Math.ceil((to - from) / SLOT_MS) }, (_, index) => from + index * SLOT_MS)
+  return starts.map((at) => {
+    const rows = groups.get(at) ?? []
+    const sum = (of: (row: Outcome) => number) => rows.reduce((total, row) => total + of(row), 0)
+    const errors = sum((row) => (row.status === 'error' ? row.requests : 0))
+    return {
+      at,
+      requests: sum((row) => row.requests),
+      errors,
+      inputTokens: sum((row) => row.inputTokens),
+      cachedInputTokens: sum((row) => row.cachedInputTokens),
+      outputTokens: sum((row) => row.outputTokens),
+      costMicros: sum((row) => row.costMicros),
+      conversations: talks.get(at) ?? 0,
+      firstEventMs: rows.length === 0 ? [] : firstEvents(db, at),
+      accounts: byAccount(rows),
+      lastErrors: errors === 0 ? [] : lastErrors(db, at),
+    }
+  })
+}
+
+/** What is as of `now` (ms) and not summed up. */
+export const overviewPresent = (db: Db, now: number): Present => ({
+  conversations: {
+    now: conversationsIn(db, now - HOUR_MS, now + 1),
+    before: conversationsIn(db, now - 2 * HOUR_MS, now - HOUR_MS),
+  },
+  keys: keyFacts(db),
+  stateChanges: stateChanges(db, now - 24 * HOUR_MS),
+})
+
+/** Whether there is a key, and whether any turn was answered yet: for the first steps, which are followed as they are done. */
+export const firstSteps = (db: Db): { hasKey: boolean; hasAnswered: boolean } => ({
+  hasKey: db.select({ id: apiKeys.id }).from(apiKeys).limit(1).get() !== undefined,
+  hasAnswered:
+    db.select({ id: requests.id }).from(requests).where(eq(requests.status, 'ok')).limit(1).get() !== undefined,
+})
+
+const within = (from: number, to: number) => and(gte(requests.startedAt, from), lt(requests.startedAt, to))
+const SLOT = sql<number>`${requests.startedAt} / ${sql.raw(String(SLOT_MS))}`
+const total = (column: SQLiteColumn) => sql<number>`coalesce(sum(${column}), 0)`
+
+type Outcome = ReturnType<typeof outcomes>[number]
+
+const outcomes = (db: Db, from: number, to: number) =>
+  db
+    .select({
+      slot: SLOT.as('slot'),
+      accountId: requests.accountId,
+      status: requests.status,
+      requests: count(),
+      inputTokens: total(requests.inputTokens),
+      cachedInputTokens: sql<number>`coalesce(sum(min(${requests.cachedInputTokens}, ${requests.inputTokens})), 0)`,
+      outputTokens: total(requests.outputTokens),
+      costMicros: total(requests.costMicros),
+    })
+    .from(requests)
+    .where(within(from, to))
+    .groupBy(sql`slot`, requests.accountId, requests.status)
+    .all()
+
+const byAccount = (rows: readonly Outcome[]): Slot['accounts'] => {
+  const found = new Map<string, { ok: number; errors: number }>()
+  for (const { accountId, status, requests: turns } of rows) {
+    if (accountId === null || status === 'cancelled') continue
+    const sum = found.get(accountId) ?? { ok: 0, errors: 0 }
+    sum[status === 'ok' ? 'ok' : 'errors'] += turns
+    found.set(accountId, sum)
+  }
+  return found
+}
+
+const conversations = (db: Db, from: number, to: number) =>
+  db
+    .select({ slot: SLOT.as('slot'), conversations: sql<number>`count(DISTINCT ${requests.conversationHash})` })
+    .from(requests)
+    .where(within(from, to))
+    .groupBy(sql`slot`)
+    .all()
+
+const conversationsIn = (db: Db, from: number, to: number): number =>
+  db
+    .select({ conversations: sql<number>`count(DISTINCT ${requests.conversationHash})` })
+    .from(requests)
+    .where(within(from, to))
+    .get()?.conversations ?? 0
+
+const firstEvents = (db: Db, at: number): number[] =>
+  db
+    .select({ firstEventMs: sql<number>`${requests.firstEventMs}` })
+    .from(requests)
+    .where(and(within(at, at + SLOT_MS), isNotNull(requests.firstEventMs)))
+    .orderBy(desc(requests.startedAt))
+    .limit(SAMPLE)
+    .all()
+    .map((row) => row.firstEventMs)
+
+const lastErrors = (db: Db, at: number): RecentRequest[] =>
+  db
+    .select({
+      id: requests.id,
+      requestId: requests.requestId,
+      startedAt: requests.startedAt,
+      keyName: apiKeys.name,
+      accountName: sql<string | null>`coalesce(${accounts.alias}, ${accounts.email})`,
+      model: requests.model,
+      status: requests.status,
+      errorCode: requests.errorCode,
+      phase: requests.phase,
+      httpStatus: requests.httpStatus,
+      firstEventMs: requests.firstEventMs,
+      totalMs: requests.totalMs,
+      inputTokens: requests.inputTokens,
+      outputTokens: requests.outputTokens,
+      costMicros: requests.costMicros,
+      attempts: requests.attempts,
+    })
+    .from(requests)
+    .leftJoin(accounts, eq(accounts.id, requests.accountId))
+    .leftJoin(apiKeys, eq(apiKeys.id, requests.keyId))
+    .where(and(within(at, at + SLOT_MS), eq(requests.status, 'error')))
+    .orderBy(desc(requests.startedAt), desc(requests.id))
+    .limit(ERRORS_KEPT)
+    .all()
+
+const keyFacts = (db: Db): KeyFact[] => {
+  const limits = Map.groupBy(db.select().from(apiKeyLimits).all(), ({ keyId }) => keyId)
+  return db
+    .select()
+    .from(apiKeys)
+    .all()
+    .map(({ id, name, isActive, expiresAt }) => ({
+      id,
+      name,
+      isActive,
+      expiresAt,
+      limits: (limits.get(id) ?? []).map((limit) => ({
+        type: limit.limitType,
+        window: limit.limitWindow,
+        used: limit.currentValue,
+        max: limit.maxValue,
+        resetAt: limit.resetAt,
+      })),
+    }))
+}
+
+const stateChanges = (db: Db, since: number): Present['stateChanges'] => {
+  const newest = db
+    .select({
+      accountId: accountEvents.accountId,
+      at: accountEvents.at,
+      kind: accountEvents.kind,
+      result: accountEvents.result,
+    })
+    .from(accountEvents)
+    .orderBy(desc(accountEvents.id))
+    .limit(EVENTS_SEEN)
+    .all()
+    .filter(({ at, kind }) => kind === 'state' && at >= since)
+    .reverse()
+  const groups = Map.groupBy(newest, ({ accountId }) => accountId)
+  return new Map(
+    [...groups].map(([id, rows]) => [id, rows.map(({ at, result }) => ({ at, isActive: result === 'active' }))]),
+  )
+}

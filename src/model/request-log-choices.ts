@@ -1,0 +1,11 @@
+/** The API keys that the log can be narrowed to, and found again by id. */
+import { eq } from 'drizzle-orm'
+import type { Db } from '../../db/commit.ts'
+import { apiKeys } from '../../db/schema/keys.ts'
+
+export const keyNames = (db: Db): { id: string; name: string }[] =>
+  db.select({ id: apiKeys.id, name: apiKeys.name }).from(apiKeys).all()
+
+/** What the key ring finds it by; null: there is no such key. */
+export const keyHashOf = (db: Db, id: string): string | null =>
+  db.select({ keyHash: apiKeys.keyHash }).from(apiKeys).where(eq(apiKeys.id, id)).get()?.keyHash ?? null

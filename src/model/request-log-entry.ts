@@ -1,0 +1,137 @@
+/** A row of the request log, joined with account and key, and its attempts, as API clients and pages are given them. */
+import { desc, eq, getTableColumns, type SQL, sql } from 'drizzle-orm'
+import { z } from 'zod'
+import type { Db } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+import { apiKeys } from '../../db/schema/keys.ts'
+import { attempts, requests } from '../../db/schema/requests.ts'
+import { iso, isoOrNull } from '../lib/iso.ts'
+import { type CandidateView, skipText } from './explain.ts'
+import { logStatus } from './request-log-query.ts'
+
+export type LogEntry = ReturnType<typeof toEntry>
+export type LogAttempt = ReturnType<typeof toAttempt>
+
+export const NEWEST_FIRST = [desc(requests.startedAt), desc(requests.id)] as const
+
+export const ACCOUNT = { email: accounts.email, alias: accounts.alias, planType: accounts.planType }
+
+/**
+ * Of the last attempt, by the primary key, so it costs little even for a page of a thousand. A selection that found
+ * nobody stands among the attempts without an account.
+ */
+const lastAttempt = (column: 'upstream_status' | 'code') =>
+  sql`(SELECT ${sql.raw(column)} FROM attempts
+    WHERE request_row_id = ${requests.id} AND account_id IS NOT NULL ORDER BY n DESC LIMIT 1)`
+
+export const selectJoined = (db: Db) =>
+  db
+    .select({
+      row: getTableColumns(requests),
+      account: ACCOUNT,
+      key: { name: apiKeys.name },
+      upstreamStatus: lastAttempt('upstream_status').mapWith(attempts.upstreamStatus) as SQL<number | null>, // as: mapWith forgets null
+      upstreamCode: lastAttempt('code').mapWith(attempts.code) as SQL<string | null>, // as: the same
+    })
+    .from(requests)
+    .leftJoin(accounts, eq(accounts.id, requests.accountId))
+    .leftJoin(apiKeys, eq(apiKeys.id, requests.keyId))
+
+export type Joined = ReturnType<ReturnType<typeof selectJoined>['all']>[number]
+
+/** Phases are milliseconds from the arrival of the request, so that each contains the one before. */
+export const toEntry = ({ row, account, key, upstreamStatus, upstreamCode }: Joined, sensitive: boolean) => {
+  const outputTokens = row.outputTokens ?? row.reasoningTokens
+  return {
+    id: row.id,
+    requestId: row.requestId,
+    responseId: row.responseId,
+    requestedAt: iso(row.startedAt),
+    route: row.route,
+    requestKind: row.kind,
+    transport: row.transport,
+    upstreamTransport: row.upstreamTransport,
+    accountId: row.accountId,
+    accountName: nameOf(account),
+    planType: account?.planType ?? null,
+    apiKeyId: row.keyId,
+    apiKeyName: key?.name ?? null,
+    model: row.model,
+    reasoningEffort: row.reasoningEffort,
+    serviceTier: row.serviceTier,
+    conversationId: sensitive ? row.conversationHash : null,
+    useragent: sensitive ? row.userAgent : null,
+    useragentGroup: row.userAgent?.match(/^[^\s/]+/)?.[0] ?? null,
+    clientIp: sensitive ? row.clientIp : null,
+    movedAccount: row.moved,
+    status: logStatus(row),
+    httpStatus: row.httpStatus,
+    errorCode: row.errorCode,
+    errorMessage: row.errorMessage,
+    failurePhase: row.status === 'ok' ? null : row.phase,
+    upstreamStatusCode: upstreamStatus,
+    upstreamErrorCode: upstreamCode,
+    attemptCount: row.attempts,
+    tokens: row.inputTokens === null && outputTokens === null ? null : (row.inputTokens ?? 0) + (outputTokens ?? 0),
+    inputTokens: row.inputTokens,
+    cachedInputTokens: row.cachedInputTokens === null ? null : Math.min(row.cachedInputTokens, row.inputTokens ?? 0),
+    outputTokens,
+    outputTokensRaw: row.outputTokens,
+    reasoningTokens: row.reasoningTokens,
+    costUsd: row.costMicros === null ? null : row.costMicros / 1e6,
+    latencyMs: row.totalMs,
+    latencyFirstTokenMs: row.firstEventMs,
+    latencyQueueMs: row.selectMs,
+    phases: {
+      admitMs: row.admitMs,
+      selectMs: row.selectMs,
+      connectMs: row.connectMs,
+      firstEventMs: row.firstEventMs,
+      totalMs: row.totalMs,
+    },
+  }
+}
+
+interface Named {
+  email: string
+  alias: string | null
+}
+
+/** The alias, or else the e-mail address; null: the account is gone. */
+export const nameOf = (account: Named | null | undefined): string | null =>
+  account ? (account.alias ?? account.email) : null
+
+/** As `proxy/select.ts` wrote it, maybe in an earlier version. */
+const Considered = z.object({
+  id: z.string(),
+  score: z.number().nullable().catch(null),
+  skipped: z.string().nullable().catch(null),
+  until: z.number().nullable().catch(null),
+})
+
+export interface JoinedAttempt {
+  row: typeof attempts.$inferSelect
+  account: Named | null
+}
+
+/** `names`: of every account there is, by id. */
+export const toAttempt = ({ row, account }: JoinedAttempt, names: ReadonlyMap<string, string>) => ({
+  n: row.n,
+  accountId: row.accountId,
+  accountName: nameOf(account),
+  startedAt: iso(row.startedAt),
+  durationMs: row.durationMs,
+  outcome: row.outcome,
+  upstreamStatus: row.upstreamStatus,
+  code: row.code,
+  message: row.message,
+  /** Whether `considered` is still there: it is kept for failures and the last turns only. */
+  isExplained: row.considered !== null,
+  considered: (row.considered ?? []).flatMap((entry): CandidateView[] => {
+    const { data } = Considered.safeParse(entry)
+    if (!data) return []
+    const { id: accountId, score, skipped, until } = data
+    const accountName = names.get(accountId) ?? null
+    return [{ accountId, accountName, score, skipped, reason: skipped && skipText(skipped), until: isoOrNull(until) }]
+  }),
+})

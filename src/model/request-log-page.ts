@@ -1,0 +1,33 @@
+/** What the page of the log may be asked for beyond the list: a range by name, columns, an open request. */
+import { z } from 'zod'
+import { LogQuery } from './request-log-query.ts'
+
+/** Columns beside the seven that are always there. */
+export const MORE_COLUMNS = ['tokens', 'total', 'effort', 'kind', 'route', 'tool', 'address', 'request'] as const
+export type MoreColumn = (typeof MORE_COLUMNS)[number]
+
+/** The length of each, in ms. */
+export const RANGES = {
+  '1h': 3_600_000,
+  '24h': 86_400_000,
+  '7d': 7 * 86_400_000,
+  '30d': 30 * 86_400_000,
+} as const
+export type RangeName = keyof typeof RANGES
+
+const RANGE_NAMES = Object.keys(RANGES) as RangeName[] // as: Object.keys forgets the literal types
+
+/** The first of several is what a form of single choices sends; what a link made up is refused like everywhere. */
+export const LogPageQuery = LogQuery.omit({ offset: true }).extend({
+  range: z.preprocess((value) => (value === '' ? undefined : value), z.enum(RANGE_NAMES).optional()),
+  columns: z.preprocess((value) => [value ?? []].flat(), z.array(z.enum(MORE_COLUMNS)).max(MORE_COLUMNS.length)),
+  open: z.string().max(100).optional(),
+})
+export type LogPageQuery = z.output<typeof LogPageQuery>
+
+/** The same as a question to the log at `now` (ms since epoch): a named range goes before `since`. */
+export const toLogQuery = ({ range, columns: _, open: __, ...query }: LogPageQuery, now: number): LogQuery => ({
+  ...query,
+  offset: 0,
+  ...(range && { since: now - RANGES[range] }),
+})

@@ -1,0 +1,149 @@
+/** The filters of the request log as conditions on its rows, and which of them an index leads through in order of time. */
+import { and, eq, gte, inArray, isNull, lte, ne, notInArray, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import { accounts } from '../../db/schema/accounts.ts'
+import { apiKeys } from '../../db/schema/keys.ts'
+import { requests } from '../../db/schema/requests.ts'
+import {
+  type Cursor,
+  type LogFilters,
+  type LogQuery,
+  type LogStatus,
+  QUOTA_CODES,
+  RATE_LIMIT_CODES,
+  type StatusFilter,
+} from './request-log-query.ts'
+import type { Blinders } from './request-view.ts'
+
+/** `sensitive`: the caller holds `conversations:read`; only then are conversations, addresses and user agents shown and searched. */
+export interface Sight extends Partial<Blinders> {
+  sensitive: boolean
+}
+
+/**
+ * A query in two parts: `within` is answered by one index in the order of time, so that only rows that are looked at
+ * cost anything; `where` is asked of each of those rows.
+ */
+export interface Plan {
+  within: SQL | undefined
+  where: SQL | undefined
+  /** The index is that of a filter and not of time alone. */
+  isScattered: boolean
+}
+
+/** `isRequestId`: the search is the id of a request that is in the log. */
+export const planOf = (query: LogQuery, sight: Sight, { isRequestId }: { isRequestId: boolean }): Plan => {
+  const parts = [
+    {
+      leads: isRequestId,
+      where: isRequestId ? eq(requests.requestId, query.search) : searchWhere(query.search, sight),
+    },
+    ...filterParts(query),
+    ...statusParts(query.status),
+  ]
+  return planFrom(parts, query)
+}
+
+/** The same of filters alone. */
+export const filterPlan = (filters: LogFilters): Plan => planFrom(filterParts(filters), filters)
+
+/** Rows that follow `cursor`, newest first, or precede it. */
+export const beyond = (cursor: Cursor, direction: 'older' | 'newer'): SQL =>
+  sql`(${requests.startedAt}, ${requests.id}) ${sql.raw(direction === 'older' ? '<' : '>')} (${cursor.startedAt}, ${cursor.id})`
+
+interface Part {
+  where: SQL | undefined
+  /** An index finds these rows in order of time. */
+  leads: boolean
+}
+
+/** Only one index is used; a second condition beside it would have rows read that are not counted. */
+const planFrom = (parts: readonly Part[], { since, until }: Pick<LogFilters, 'since' | 'until'>): Plan => {
+  const lead = parts.find(({ leads, where }) => leads && where !== undefined)
+  const rest = parts.filter((part) => part !== lead)
+  return {
+    within: and(
+      lead?.where,
+      since === undefined ? undefined : gte(requests.startedAt, since),
+      until === undefined ? undefined : lte(requests.startedAt, until),
+    ),
+    where: and(...rest.map(({ where }) => where)),
+    isScattered: lead !== undefined,
+  }
+}
+
+/** The most selective index first. */
+const filterParts = (filters: LogFilters): Part[] => {
+  const { conversation_id: conversation, apiKeyId, accountId, model, reasoningEffort, modelOption, code } = filters
+  return [
+    { leads: true, where: conversation === undefined ? undefined : eq(requests.conversationHash, conversation) },
+    { leads: apiKeyId.length === 1, where: anyOf(apiKeyId, (ids) => inArray(requests.keyId, ids)) },
+    { leads: accountId.length === 1, where: anyOf(accountId, (ids) => inArray(requests.accountId, ids)) },
+    { leads: code.length > 0, where: code.length > 0 ? ne(requests.status, 'ok') : undefined },
+    { leads: false, where: anyOf(code, (codes) => inArray(requests.errorCode, codes)) },
+    { leads: model.length === 1, where: anyOf(model, (models) => inArray(requests.model, models)) },
+    { leads: false, where: anyOf(reasoningEffort, (efforts) => inArray(requests.reasoningEffort, efforts)) },
+    { leads: false, where: or(...modelOption.map(modelOptionWhere)) },
+  ]
+}
+
+const anyOf = (values: string[], where: (values: string[]) => SQL): SQL | undefined =>
+  values.length === 0 ? undefined : where(values)
+
+const modelOptionWhere = ({ model, reasoningEffort }: LogFilters['modelOption'][number]): SQL | undefined =>
+  and(
+    eq(requests.model, model),
+    reasoningEffort === null ? isNull(requests.reasoningEffort) : eq(requests.reasoningEffort, reasoningEffort),
+  )
+
+const STATUS_WHERE: Record<Exclude<StatusFilter, 'all'>, () => SQL | undefined> = {
+  ok: () => eq(requests.status, 'ok'),
+  cancelled: () => eq(requests.status, 'cancelled'),
+  failed: () => eq(requests.status, 'error'),
+  rate_limit: () => and(eq(requests.status, 'error'), inArray(requests.errorCode, RATE_LIMIT_CODES)),
+  quota: () => and(eq(requests.status, 'error'), inArray(requests.errorCode, QUOTA_CODES)),
+  error: () =>
+    and(
+      eq(requests.status, 'error'),
+      or(isNull(requests.errorCode), notInArray(requests.errorCode, [...RATE_LIMIT_CODES, ...QUOTA_CODES])),
+    ),
+} satisfies Record<LogStatus | 'failed', unknown>
+
+/** Rows that did not end well are few, and have an index of their own. */
+const statusParts = (statuses: readonly StatusFilter[]): Part[] => {
+  const wanted = statuses.filter((status) => status !== 'all')
+  if (wanted.length === 0 || wanted.length < statuses.length) return []
+  const isTrouble = !wanted.includes('ok')
+  return [
+    { leads: isTrouble, where: isTrouble ? ne(requests.status, 'ok') : undefined },
+    { leads: false, where: or(...wanted.map((status) => STATUS_WHERE[status]())) },
+  ]
+}
+
+const SEARCHED = [
+  requests.requestId,
+  requests.responseId,
+  requests.route,
+  requests.model,
+  requests.reasoningEffort,
+  requests.serviceTier,
+  requests.status,
+  requests.errorCode,
+  requests.accountId,
+]
+const SEARCHED_IF_SENSITIVE = [requests.clientIp, requests.userAgent]
+
+/** LIKE ignores the case of ASCII letters; `%` and `_` stand for themselves. What `sight` does not show cannot be searched for. */
+const searchWhere = (search: string, { sensitive, hidesAccounts, hidesKeys }: Sight): SQL | undefined => {
+  if (search === '') return undefined
+  const pattern = `%${search.replace(/[\\%_]/g, '\\$&')}%`
+  const like = (column: SQLWrapper) => sql`${column} LIKE ${pattern} ESCAPE '\\'`
+  const inAccounts = sql`${requests.accountId} IN (SELECT id FROM ${accounts}
+    WHERE ${like(sql`email`)} OR ${like(sql`alias`)})`
+  const inKeys = sql`${requests.keyId} IN (SELECT id FROM ${apiKeys} WHERE ${like(sql`name`)})`
+  return or(
+    ...SEARCHED.map(like),
+    ...(hidesAccounts ? [] : [like(requests.errorMessage), inAccounts]),
+    ...(hidesKeys ? [] : [like(requests.keyId), inKeys]),
+    ...(sensitive ? SEARCHED_IF_SENSITIVE.map(like) : []),
+  )
+}

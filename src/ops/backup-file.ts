@@ -1,0 +1,101 @@
+/** Makes one backup: a copy of the database as of one moment, read through before it gets its name. Blocks; never call it in a server. */
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { readerDatabase } from '../../db/open.ts'
+import { BackupError, integrityFindings } from './backup-verify.ts'
+
+export interface BackupRequest {
+  /** Of the database, which may be in use. */
+  source: string
+  /** Where the copy goes; nothing may be there. */
+  target: string
+  /** The key file that goes along as `<target>.key`; null: none does, and the copy opens no secret by itself. */
+  keyFile: string | null
+}
+
+export interface BackupMade {
+  file: string
+  bytes: number
+  keyFile: string | null
+}
+
+/**
+ * `VACUUM INTO`: one read transaction, so that a running server goes on writing and the copy is of one moment. Both files
+ * have mode 0600 from the start. Throws `BackupError`; what was begun is removed then.
+ */
+export const makeBackup = ({ source, target, keyFile }: BackupRequest): BackupMade => {
+  if (!existsSync(source)) throw new BackupError(`There is no database at ${source}.`)
+  for (const path of keyFile === null ? [target] : [target, keyOf(target)])
+    if (existsSync(path)) throw new BackupError(`${path} is there already; it is not overwritten.`)
+  const partial = `${target}.partial`
+  rmSync(partial, { force: true })
+  try {
+    copyDatabase(source, partial)
+    demandWhole(partial)
+    // A link and not a rename: that would replace what somebody else put there meanwhile.
+    linkSync(partial, target)
+    if (keyFile !== null) copyPrivately(keyFile, keyOf(target))
+  } catch (cause) {
+    throw cause instanceof BackupError ? cause : new BackupError(`The backup failed: ${messageOf(cause)}`, { cause })
+  } finally {
+    rmSync(partial, { force: true })
+  }
+  return { file: target, bytes: statSync(target).size, keyFile: keyFile === null ? null : keyOf(target) }
+}
+
+/** Where the key of a backup lies, when it was asked for. */
+export const keyOf = (backup: string): string => `${backup}.key`
+
+/** The same for any file: readable by its owner only, at no moment by others. */
+export const copyPrivately = (from: string, to: string): void => {
+  createPrivately(to)
+  copyFileSync(from, to)
+  chmodSync(to, 0o600)
+  flush(to)
+}
+
+/** Makes what was written to `path` last through a power cut. */
+export const flush = (path: string): void => {
+  const file = openSync(path, 'r')
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+const copyDatabase = (source: string, target: string): void => {
+  createPrivately(target)
+  const { sqlite } = readerDatabase(source)
+  try {
+    sqlite.run('PRAGMA query_only = OFF') // under it SQLite refuses to write the copy, too (measured)
+    sqlite.run('VACUUM INTO ?', [target])
+  } finally {
+    sqlite.close()
+  }
+  flush(target)
+}
+
+/** SQLite takes an empty file for its target. */
+const createPrivately = (path: string): void => closeSync(openSync(path, 'wx', 0o600))
+
+const demandWhole = (path: string): void => {
+  const { sqlite } = readerDatabase(path)
+  try {
+    const [finding] = integrityFindings(sqlite)
+    if (finding !== undefined) throw new BackupError(`The database is damaged, and so would be its copy: ${finding}`)
+  } finally {
+    sqlite.close()
+  }
+}
+
+const messageOf = (err: unknown): string => (err instanceof Error ? err.message : String(err))

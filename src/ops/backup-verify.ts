@@ -1,0 +1,124 @@
+/** Proves that a backup can be restored: whole file, known schema, the right key, an unbroken audit log. Reads only. */
+import type { Database } from 'bun:sqlite'
+import { existsSync } from 'node:fs'
+import { eq } from 'drizzle-orm'
+import type { Db } from '../../db/commit.ts'
+import { MIGRATIONS } from '../../db/migrations/index.ts'
+import { readerDatabase } from '../../db/open.ts'
+import { facts } from '../../db/schema/system.ts'
+import { readKey } from '../lib/key-file.ts'
+import { fingerprint } from '../lib/seal.ts'
+import { type AuditVerdict, verifyAuditLog } from '../model/audit-verify.ts'
+
+/** A backup cannot be made or used; the message is a sentence for stderr. */
+export class BackupError extends Error {
+  override readonly name = 'BackupError'
+}
+
+/** `current`, or of a release before or after this program. */
+export type SchemaAge = 'current' | 'older' | 'newer'
+
+export interface BackupVerdict {
+  file: string
+  /** What SQLite finds wrong with it; empty: nothing. */
+  damage: string[]
+  schema: SchemaAge
+  /** Of the key its secrets are sealed with; null: it holds none yet. */
+  keyFingerprint: string | null
+  /** Whether the key at hand is that one; `missing`: there is no key to try. */
+  key: 'fits' | 'other' | 'missing'
+  audit: AuditVerdict
+  accounts: number
+  apiKeys: number
+  requests: number
+}
+
+/** Whether it can be restored as it is. A broken audit log is told, and does not make the rest worthless. */
+export const isRestorable = ({ damage, schema, key }: BackupVerdict): boolean =>
+  damage.length === 0 && schema !== 'newer' && key === 'fits'
+
+/** `keyFile` is tried on it. Throws `BackupError` when it is no database of ours at all. */
+export const verifyBackup = (file: string, keyFile: string): BackupVerdict => {
+  if (!existsSync(file)) throw new BackupError(`There is no file ${file}.`)
+  const { sqlite, db } = readerDatabase(file)
+  try {
+    const schema = schemaAge(sqlite, file)
+    const damage = integrityFindings(sqlite)
+    const keyFingerprint = fingerprintOf(db)
+    return {
+      file,
+      damage,
+      schema,
+      keyFingerprint,
+      key: tryKey(keyFingerprint, keyFile),
+      audit: auditOf(sqlite, db),
+      ...sizesOf(sqlite),
+    }
+  } catch (cause) {
+    if (cause instanceof BackupError) throw cause
+    throw new BackupError(`${file} cannot be read: ${cause instanceof Error ? cause.message : cause}`, { cause })
+  } finally {
+    sqlite.close()
+  }
+}
+
+/** `PRAGMA integrity_check`, which reads every page. */
+export const integrityFindings = (sqlite: Database): string[] =>
+  sqlite
+    .query<{ integrity_check: string }, []>('PRAGMA integrity_check')
+    .all()
+    .map((row) => row.integrity_check)
+    .filter((finding) => finding !== 'ok')
+
+/** The fingerprint of the key the secrets of `db` are sealed with; null: none was sealed yet. */
+export const fingerprintOf = (db: Db): string | null =>
+  db.select().from(facts).where(eq(facts.name, 'encryption_key_fingerprint')).get()?.value ?? null
+
+const schemaAge = (sqlite: Database, file: string): SchemaAge => {
+  const names = namesApplied(sqlite, file)
+  const known = new Set(MIGRATIONS.map(({ name }) => name))
+  if (names.some((name) => !known.has(name))) return 'newer'
+  return names.length < known.size ? 'older' : 'current'
+}
+
+const namesApplied = (sqlite: Database, file: string): string[] => {
+  const isOurs = tablesOf(sqlite, file).includes('migrations')
+  if (!isOurs) throw new BackupError(`${file} is not a backup of Sluice.`)
+  return sqlite
+    .query<{ name: string }, []>('SELECT name FROM migrations')
+    .all()
+    .map(({ name }) => name)
+}
+
+const tablesOf = (sqlite: Database, file: string): string[] => {
+  try {
+    return sqlite
+      .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'table'")
+      .all()
+      .map(({ name }) => name)
+  } catch (cause) {
+    throw new BackupError(`${file} is not a database.`, { cause })
+  }
+}
+
+/** Before releases hashed their audit log there was nothing to prove. */
+const auditOf = (sqlite: Database, db: Db): AuditVerdict => {
+  const columns = sqlite.query<{ name: string }, []>('PRAGMA table_info(audit_logs)').all()
+  if (columns.some(({ name }) => name === 'hash')) return verifyAuditLog(db)
+  const rows = countOf(sqlite, 'audit_logs')
+  return { isWhole: true, rows, unchained: rows, purgedThroughId: null }
+}
+
+const tryKey = (wanted: string | null, path: string): BackupVerdict['key'] => {
+  if (!existsSync(path)) return wanted === null ? 'fits' : 'missing'
+  return wanted === null || fingerprint(readKey(path)) === wanted ? 'fits' : 'other'
+}
+
+const sizesOf = (sqlite: Database) => ({
+  accounts: countOf(sqlite, 'accounts'),
+  apiKeys: countOf(sqlite, 'api_keys'),
+  requests: countOf(sqlite, 'requests'),
+})
+
+const countOf = (sqlite: Database, table: string): number =>
+  sqlite.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0

@@ -1,0 +1,49 @@
+/** What one check of the doctor says: a verdict, a sentence, and what to do about it. */
+
+export const VERDICTS = ['ok', 'unknown', 'warning', 'problem'] as const
+export type Verdict = (typeof VERDICTS)[number]
+
+export interface Finding {
+  /** Stable, for scripts: `data_folder`, `upstream_http`. */
+  id: string
+  /** A few words. */
+  title: string
+  verdict: Verdict
+  /** What was found, in one sentence. */
+  says: string
+  /** What to do; null when there is nothing. */
+  advice: string | null
+}
+
+/** A check under its name; whatever it throws is a finding, because the others must still be told. */
+export interface Check {
+  id: string
+  title: string
+  run(): Promise<Omit<Finding, 'id' | 'title'>> | Omit<Finding, 'id' | 'title'>
+}
+
+export type Found = Omit<Finding, 'id' | 'title'>
+
+export const fine = (says: string): Found => ({ verdict: 'ok', says, advice: null })
+export const unknown = (says: string, advice: string | null = null): Found => ({ verdict: 'unknown', says, advice })
+export const warning = (says: string, advice: string): Found => ({ verdict: 'warning', says, advice })
+export const problem = (says: string, advice: string): Found => ({ verdict: 'problem', says, advice })
+
+/** All at once, in their order. */
+export const runChecks = (checks: readonly Check[]): Promise<Finding[]> => Promise.all(checks.map(runOne))
+
+const runOne = async ({ id, title, run }: Check): Promise<Finding> => {
+  try {
+    return { id, title, ...(await run()) }
+  } catch (err) {
+    return { id, title, ...unknown(isMissing(err) ? MISSING : `It could not be found out: ${err}`) }
+  }
+}
+
+const MISSING = 'It is not there yet; the first start makes it.'
+
+const isMissing = (err: unknown): boolean => err instanceof Error && 'code' in err && err.code === 'ENOENT'
+
+/** The worst of them; `unknown` is no reason to worry. */
+export const worst = (findings: readonly Finding[]): Verdict =>
+  findings.reduce<Verdict>((so, { verdict }) => (VERDICTS.indexOf(verdict) > VERDICTS.indexOf(so) ? verdict : so), 'ok')

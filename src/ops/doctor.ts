@@ -1,0 +1,44 @@
+/** Everything that is worth a look when something is wrong, each with a sentence and what to do. */
+import type { Clock } from '../lib/clock.ts'
+import { type Finding, runChecks, type Verdict, worst } from './checks.ts'
+import { type FolderFacts, folderChecks } from './folder-checks.ts'
+import { type UpstreamFacts, upstreamChecks } from './upstream-checks.ts'
+
+export interface Report {
+  /** The worst of the findings. */
+  verdict: Verdict
+  findings: Finding[]
+  /** ms since epoch */
+  at: number
+}
+
+export interface DoctorDeps {
+  clock: Clock
+  folder: () => FolderFacts
+  upstream: UpstreamFacts
+}
+
+/** At most about five seconds, which is how long the upstream may take. Never rejects. */
+export const examine = async ({ clock, folder, upstream }: DoctorDeps): Promise<Report> => {
+  const at = clock.now()
+  const findings = await runChecks([...folderChecks(folder()), ...upstreamChecks(upstream)])
+  return { verdict: worst(findings), findings, at }
+}
+
+const FRESH_MS = 30_000
+
+/** Keeps a report for half a minute: looking at a page must not become traffic towards the upstream. */
+export class Doctor {
+  readonly #deps: DoctorDeps
+  #last: { at: number; report: Promise<Report> } | null = null
+
+  constructor(deps: DoctorDeps) {
+    this.#deps = deps
+  }
+
+  report(): Promise<Report> {
+    const now = this.#deps.clock.monotonic()
+    if (!this.#last || now - this.#last.at >= FRESH_MS) this.#last = { at: now, report: examine(this.#deps) }
+    return this.#last.report
+  }
+}

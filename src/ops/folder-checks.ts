@@ -1,0 +1,149 @@
+/** What can be wrong with the data folder: who may read it, where it lies, how much room is left, its key, its backups. */
+import { access, constants, stat, statfs } from 'node:fs/promises'
+import { readKey } from '../lib/key-file.ts'
+import { fingerprint } from '../lib/seal.ts'
+import type { Backup } from './backups.ts'
+import { type Check, type Found, fine, problem, unknown, warning } from './checks.ts'
+
+export interface FolderFacts {
+  dir: string
+  databasePath: string
+  keyPath: string
+  /** Of the key the database is sealed with; null: it holds no secret yet. */
+  keyFingerprint: string | null
+  backups: () => Promise<Backup[]>
+  /** 0: none are made by themselves. */
+  backupIntervalHours: number
+  /** ms since epoch */
+  now: number
+}
+
+export const folderChecks = (facts: FolderFacts): Check[] => [
+  { id: 'data_folder', title: 'Data folder', run: () => checkFolder(facts) },
+  { id: 'disk_space', title: 'Free space', run: () => checkSpace(facts) },
+  { id: 'database', title: 'Database file', run: () => checkDatabase(facts) },
+  { id: 'key_file', title: 'Encryption key', run: () => checkKey(facts) },
+  { id: 'backup', title: 'Backups', run: () => checkBackups(facts) },
+]
+
+const OTHERS = 0o077
+const octal = (mode: number): string => (mode & 0o777).toString(8).padStart(4, '0')
+
+/** File systems over a network, by the magic number of statfs(2): their locks cannot be relied on (sqlite.org/faq.html q5). */
+const NETWORK = new Map([
+  [0x6969, 'NFS'],
+  [0xff534d42, 'CIFS'],
+  [0xfe534d42, 'SMB'],
+  [0x517b, 'SMB'],
+])
+
+const checkFolder = async ({ dir }: FolderFacts): Promise<Found> => {
+  const { mode } = await stat(dir)
+  const isWritable = await access(dir, constants.W_OK).then(
+    () => true,
+    () => false,
+  )
+  if (!isWritable)
+    return problem(`${dir} cannot be written.`, `Give it to the user the server runs as: chown -R USER ${dir}`)
+  const network = NETWORK.get((await statfs(dir)).type)
+  if (network)
+    return problem(
+      `${dir} lies on a network file system (${network}), where the locks of a database do not hold.`,
+      'Move the folder to a disk of this machine.',
+    )
+  if ((mode & OTHERS) !== 0)
+    return warning(
+      `${dir} has mode ${octal(mode)}, so other users of this machine can look into it.`,
+      `chmod 0700 ${dir}`,
+    )
+  return fine(`${dir} can be written and is closed to other users.`)
+}
+
+const MIB = 1024 * 1024
+const LOW_BYTES = 1024 * MIB
+const TOO_LOW_BYTES = 200 * MIB
+
+const checkSpace = async ({ dir, databasePath }: FolderFacts): Promise<Found> => {
+  const { bavail, bsize } = await statfs(dir)
+  const free = bavail * bsize
+  const used = await sizeOf(databasePath)
+  if (free < TOO_LOW_BYTES)
+    return problem(`Only ${mib(free)} are free.`, 'Make room: without it neither turns nor tokens can be stored.')
+  if (free < Math.max(LOW_BYTES, 2 * used))
+    return warning(
+      `${mib(free)} are free, and the database has ${mib(used)}.`,
+      'Make room for backups, or keep request logs for fewer days.',
+    )
+  return fine(`${mib(free)} are free.`)
+}
+
+const LARGE_LOG_BYTES = 256 * MIB
+
+const checkDatabase = async ({ databasePath }: FolderFacts): Promise<Found> => {
+  const { mode, size } = await stat(databasePath)
+  const log = await sizeOf(`${databasePath}-wal`)
+  if ((mode & OTHERS) !== 0)
+    return warning(`${databasePath} has mode ${octal(mode)}, so others can read it.`, `chmod 0600 ${databasePath}`)
+  if (log > LARGE_LOG_BYTES)
+    return warning(
+      `Its write-ahead log has grown to ${mib(log)}.`,
+      'Something has been reading the database for long; look for a backup or a shell that never ended.',
+    )
+  return fine(`${mib(size)}, with a write-ahead log of ${mib(log)}.`)
+}
+
+const checkKey = async ({ keyPath, keyFingerprint }: FolderFacts): Promise<Found> => {
+  const found = await stat(keyPath).catch(() => null)
+  if (!found)
+    return keyFingerprint === null
+      ? unknown(`${keyPath} will be made with the first start.`)
+      : problem(
+          `${keyPath} is gone: the next start will fail, and no token can be opened without it.`,
+          'Restore it from where you keep the copy, before the server stops.',
+        )
+  const { mode } = found
+  if (keyFingerprint !== null && fingerprint(readKey(keyPath)) !== keyFingerprint)
+    return problem(
+      `${keyPath} is not the key this database was sealed with: the next start will fail.`,
+      'Restore the file that belongs to it.',
+    )
+  if ((mode & OTHERS) !== 0)
+    return warning(`${keyPath} had mode ${octal(mode)}, so others could read it.`, `chmod 0600 ${keyPath}`)
+  return fine('It fits the database, and only its owner can read it. Keep a copy somewhere else.')
+}
+
+const HOUR_MS = 3_600_000
+
+const checkBackups = async ({ backups, backupIntervalHours, now }: FolderFacts): Promise<Found> => {
+  const [newest] = await backups()
+  if (backupIntervalHours === 0)
+    return newest
+      ? unknown(`The last one was made ${span(now - newest.at)} ago; none are made by themselves.`)
+      : warning('There is none, and none are made by themselves.', 'Settings, Data: make one every 24 hours.')
+  if (!newest)
+    return warning(
+      'None was made yet.',
+      'The first comes within ten minutes of a start; "sluice backup" makes one now.',
+    )
+  const age = now - newest.at
+  if (age > 2 * backupIntervalHours * HOUR_MS)
+    return problem(
+      `The last one is ${span(age)} old, and one is due every ${backupIntervalHours} hours.`,
+      'Run "sluice backup" to see why it fails.',
+    )
+  return fine(`The last one was made ${span(age)} ago (${newest.name}, ${mib(newest.bytes)}).`)
+}
+
+const span = (ms: number): string => {
+  if (ms < HOUR_MS) return `${Math.max(1, Math.round(ms / 60_000))} min`
+  return ms < 48 * HOUR_MS ? `${Math.round(ms / HOUR_MS)} h` : `${Math.round(ms / HOUR_MS / 24)} days`
+}
+
+const sizeOf = (path: string): Promise<number> =>
+  stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  )
+
+const mib = (bytes: number): string =>
+  bytes >= 1024 * MIB ? `${(bytes / MIB / 1024).toFixed(1)} GiB` : `${Math.ceil(bytes / MIB)} MiB`

@@ -1,0 +1,90 @@
+/** What is true at the moment of a scrape: accounts, turns, sockets, bodies, the ledger, and the process itself. */
+import { ACCOUNT_STATUSES } from '../../db/schema/accounts.ts'
+import { usedNow } from '../model/usage-windows.ts'
+import type { Pool } from '../proxy/pool.ts'
+import { VERSION } from '../version.ts'
+import type { Family, Sample } from './prometheus.ts'
+
+export interface Present {
+  pool: Pick<Pool, 'all'>
+  /** ms since epoch */
+  now: number
+  /** Turns under way. */
+  turns: number
+  /** Open sockets of clients. */
+  clientSockets: number
+  /** Sockets to the upstream that wait between turns. */
+  keptUpstreamSockets: number
+  heldBytes: number
+  ledger: { pending: number; healthy: boolean }
+  /** ms since epoch; null: none was made yet. */
+  lastBackupAt: number | null
+  /** ms since epoch */
+  startedAt: number
+  rssBytes: number
+  cpuSeconds: number
+}
+
+export const presentFamilies = (present: Present): Family[] => [
+  gauge('sluice_build_info', 'Always 1; the labels say what runs.', {
+    value: 1,
+    labels: { version: VERSION, runtime: `bun ${Bun.version}` },
+  }),
+  many('sluice_account_in_flight', 'Turns under way by account.', inFlight(present)),
+  many('sluice_account_state', 'Of the states of an account, 1 for the one it is in.', states(present)),
+  many('sluice_account_used_percent', 'Percent of each allowance that is used, 0 to 100.', usedPercents(present)),
+  gauge('sluice_turns_in_flight', 'Turns under way.', { value: present.turns }),
+  gauge('sluice_client_sockets', 'Open WebSockets of clients.', { value: present.clientSockets }),
+  gauge('sluice_kept_upstream_sockets', 'WebSockets to the upstream that are kept open between turns.', {
+    value: present.keptUpstreamSockets,
+  }),
+  gauge('sluice_held_body_bytes', 'Request bodies in memory.', { value: present.heldBytes }),
+  gauge('sluice_ledger_pending', 'Ended turns that are not on disk yet.', { value: present.ledger.pending }),
+  gauge('sluice_ledger_healthy', '0 while the request log cannot be written.', {
+    value: present.ledger.healthy ? 1 : 0,
+  }),
+  many(
+    'sluice_last_backup_timestamp_seconds',
+    'When the newest backup in the data folder was made.',
+    known(present.lastBackupAt === null ? null : present.lastBackupAt / 1000),
+  ),
+  gauge('process_start_time_seconds', 'When the process started.', { value: present.startedAt / 1000 }),
+  gauge('process_resident_memory_bytes', 'Resident memory.', { value: present.rssBytes }),
+  {
+    name: 'process_cpu_seconds_total',
+    type: 'counter',
+    help: 'Processor time, user and system.',
+    samples: [{ value: present.cpuSeconds }],
+  },
+]
+
+function* inFlight({ pool }: Present): Generator<Sample> {
+  for (const { id, inFlight: value } of pool.all()) yield { labels: { account: id }, value }
+}
+
+function* states({ pool }: Present): Generator<Sample> {
+  for (const { id, state } of pool.all())
+    for (const status of ACCOUNT_STATUSES)
+      yield { labels: { account: id, state: status }, value: state.status === status ? 1 : 0 }
+}
+
+const WINDOWS = [
+  ['fiveHour', '5h'],
+  ['weekly', 'weekly'],
+  ['monthly', 'monthly'],
+] as const
+
+/** A window the upstream never told of has no series. */
+function* usedPercents({ pool, now }: Present): Generator<Sample> {
+  for (const { id, usage } of pool.all())
+    for (const [kind, window] of WINDOWS) {
+      const value = usedNow(usage?.windows[kind] ?? null, now)
+      if (value !== null) yield { labels: { account: id, window }, value }
+    }
+}
+
+const known = (value: number | null): Sample[] => (value === null ? [] : [{ value }])
+
+const gauge = (name: string, help: string, sample: Sample): Family => many(name, help, [sample])
+
+const many = (name: string, help: string, samples: Iterable<Sample>): Family => ({ name, type: 'gauge', help, samples })

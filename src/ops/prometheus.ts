@@ -1,0 +1,77 @@
+/** The text format of Prometheus (exposition format 0.0.4): families of samples with labels, and histograms. */
+
+export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+
+export type Labels = Readonly<Record<string, string>>
+
+export interface Sample {
+  labels?: Labels
+  value: number
+  /** Appended to the name of the family: `_bucket`, `_sum`, `_count`. */
+  suffix?: string
+}
+
+export interface Family {
+  name: string
+  type: 'counter' | 'gauge' | 'histogram'
+  help: string
+  samples: Iterable<Sample>
+}
+
+/** One family without a sample is left out: a help line alone says nothing. */
+export const exposition = (families: Iterable<Family>): string => {
+  const lines: string[] = []
+  for (const { name, type, help, samples } of families) {
+    const first = lines.length
+    for (const sample of samples) lines.push(lineOf(name, sample))
+    if (lines.length > first) lines.splice(first, 0, `# HELP ${name} ${help}`, `# TYPE ${name} ${type}`)
+  }
+  return `${lines.join('\n')}\n`
+}
+
+const lineOf = (name: string, { labels = {}, value, suffix = '' }: Sample): string => {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`)
+  return `${name}${suffix}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}`
+}
+
+const escaped = (text: string): string =>
+  text
+    .replaceAll('\\', '\\\\')
+    .replaceAll('"', '\\"')
+    .replaceAll('\n', '\\n')
+    .replace(/[\p{Cc}]/gu, '')
+
+/** Counts how long things took. To observe costs a walk over a dozen bounds. */
+export class Histogram {
+  readonly #bounds: readonly number[]
+  /** Of each bound alone, and of what exceeds them all; added up when they are read. */
+  readonly #counts: number[]
+  #sum = 0
+
+  /** `bounds` ascend; the unit is the caller's, by convention seconds. */
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds
+    this.#counts = new Array<number>(bounds.length + 1).fill(0)
+  }
+
+  observe(value: number): void {
+    let at = 0
+    while (at < this.#bounds.length && value > this.#bounds[at]!) at++
+    this.#counts[at]!++
+    this.#sum += value
+  }
+
+  *samples(): Generator<Sample> {
+    let count = 0
+    for (const [at, bound] of [...this.#bounds, Number.POSITIVE_INFINITY].entries()) {
+      count += this.#counts[at] ?? 0
+      yield {
+        suffix: '_bucket',
+        labels: { le: bound === Number.POSITIVE_INFINITY ? '+Inf' : String(bound) },
+        value: count,
+      }
+    }
+    yield { suffix: '_sum', value: this.#sum }
+    yield { suffix: '_count', value: count }
+  }
+}

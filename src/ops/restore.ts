@@ -1,0 +1,175 @@
+/** Puts a backup in the place of the present database: checked, brought up to date, and what it replaces kept aside. */
+import type { Database } from 'bun:sqlite'
+import { chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { and, eq, lt } from 'drizzle-orm'
+import { commit, type Tx } from '../../db/commit.ts'
+import { acquireFolderLock } from '../../db/lock.ts'
+import { migrate } from '../../db/migrate.ts'
+import { MIGRATIONS } from '../../db/migrations/index.ts'
+import { type OpenedDatabase, openDatabase, readerDatabase } from '../../db/open.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+import { sessions } from '../../db/schema/people.ts'
+import { type Actor, append } from '../model/audit.ts'
+import { copyPrivately, flush, keyOf } from './backup-file.ts'
+import { BackupError, type BackupVerdict, fingerprintOf, isRestorable, verifyBackup } from './backup-verify.ts'
+
+export interface RestoreRequest {
+  /** The backup. */
+  file: string
+  /** The data folder; made when missing. */
+  dir: string
+  databasePath: string
+  keyPath: string
+  /** `at` is when this happens. */
+  actor: Actor
+}
+
+export interface Restored {
+  verdict: BackupVerdict
+  /** Migrations that were applied to it. */
+  migrated: string[]
+  /** Accounts that kept their present tokens, which are newer than those of the backup. */
+  tokensKept: number
+  /** Where what was replaced lies now; null: nothing was there. */
+  aside: string | null
+}
+
+/**
+ * Nothing is touched before the backup has proved itself; then one rename puts it in place. Tokens that were renewed since
+ * the backup are carried over, because those in it are spent; sessions are not, so that nobody is signed in again who was
+ * signed out. Throws `FolderLockedError` while a server works on the folder, and `BackupError`.
+ */
+export const restoreBackup = (request: RestoreRequest): Restored => {
+  const { file, dir, databasePath, keyPath, actor } = request
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  const lock = acquireFolderLock(dir)
+  const incoming = join(dir, `restore-${actor.at}.partial`)
+  try {
+    const chosenKey = existsSync(keyOf(file)) ? keyOf(file) : keyPath
+    const verdict = verifyBackup(file, chosenKey)
+    demandRestorable(verdict, keyPath)
+    copyPrivately(file, incoming)
+    const prepared = prepare(incoming, request)
+    const aside = putAside(request, { withKey: chosenKey !== keyPath })
+    renameSync(incoming, databasePath)
+    if (chosenKey !== keyPath) replaceKey(chosenKey, keyPath)
+    flush(dir)
+    return { verdict, ...prepared, aside }
+  } finally {
+    for (const suffix of SUFFIXES) rmSync(incoming + suffix, { force: true })
+    lock.release()
+  }
+}
+
+const SUFFIXES = ['', '-wal', '-shm'] as const
+
+const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {
+  if (isRestorable(verdict)) return
+  const { file, damage, schema, key } = verdict
+  if (damage.length > 0) throw new BackupError(`${file} is damaged: ${damage[0]}`)
+  if (schema === 'newer') throw new BackupError(`${file} was written by a newer version; update this program first.`)
+  const what = key === 'missing' ? 'is missing' : 'is another one'
+  throw new BackupError(
+    `The encryption key that ${file} needs ${what}. Put the right one at ${keyPath}, or beside the backup as ` +
+      `${basename(keyOf(file))}.`,
+  )
+}
+
+/** Brings the copy up to date and closes it as one file, its log written into it. */
+const prepare = (path: string, request: RestoreRequest): Pick<Restored, 'migrated' | 'tokensKept'> => {
+  const opened = openDatabase(path)
+  try {
+    const migrated = migrate(opened.sqlite, MIGRATIONS, request.actor.at)
+    const present = presentTokens(opened, request.databasePath)
+    const tokensKept = commit(opened.db, (tx) => {
+      tx.delete(sessions).run()
+      const kept = present.filter((account) => keepTokens(tx, account)).length
+      const details = { file: basename(request.file), migrated: migrated.length, tokensKept: kept }
+      append(tx, request.actor, 'backup_restored', { details })
+      return kept
+    })
+    opened.sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
+    opened.sqlite.run('PRAGMA journal_mode = DELETE')
+    return { migrated, tokensKept }
+  } finally {
+    opened.sqlite.close()
+  }
+}
+
+type PresentTokens = Pick<
+  typeof accounts.$inferSelect,
+  'id' | 'accessTokenSealed' | 'refreshTokenSealed' | 'idTokenSealed' | 'lastRefreshAt'
+>
+
+/** Of the database that is replaced, when it can be read and its secrets are sealed with the same key; else none. */
+const presentTokens = ({ db }: OpenedDatabase, path: string): PresentTokens[] => {
+  if (!existsSync(path)) return []
+  let present: OpenedDatabase | null = null
+  try {
+    present = readerDatabase(path)
+    if (fingerprintOf(present.db) !== fingerprintOf(db)) return []
+    const { id, accessTokenSealed, refreshTokenSealed, idTokenSealed, lastRefreshAt } = accounts
+    return present.db
+      .select({ id, accessTokenSealed, refreshTokenSealed, idTokenSealed, lastRefreshAt })
+      .from(accounts)
+      .all()
+  } catch {
+    return [] // damaged, which may be why somebody restores
+  } finally {
+    present?.sqlite.close()
+  }
+}
+
+/** They are sealed for their column of their row, and both are the same here. */
+const keepTokens = (tx: Tx, { id, ...tokens }: PresentTokens): boolean =>
+  tx
+    .update(accounts)
+    .set(tokens)
+    .where(and(eq(accounts.id, id), lt(accounts.lastRefreshAt, tokens.lastRefreshAt)))
+    .run().changes > 0
+
+/** By a second link, so that the database has its name until the very rename that replaces it. */
+const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withKey }: { withKey: boolean }) => {
+  const files = [databasePath, ...(withKey ? [keyPath] : [])].filter((path) => existsSync(path))
+  if (files.length === 0) return null
+  const stamp = new Date(actor.at).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
+  const aside = join(dir, `before-restore-${stamp}`)
+  mkdirSync(aside, { mode: 0o700 })
+  writeLogInto(databasePath)
+  for (const path of files) linkOrCopy(path, join(aside, basename(path)))
+  // What of it could not be written into the database must not be taken for the log of the next one.
+  for (const suffix of ['-wal', '-shm'])
+    if (existsSync(databasePath + suffix))
+      renameSync(databasePath + suffix, join(aside, basename(databasePath) + suffix))
+  return aside
+}
+
+/** The last connection to close takes the write-ahead log with it; of a damaged database the log is kept as it is. */
+const writeLogInto = (path: string): void => {
+  let opened: { sqlite: Database } | null = null
+  try {
+    opened = openDatabase(path)
+    opened.sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch {
+    // what can be kept is kept: file and log go aside together
+  } finally {
+    opened?.sqlite.close()
+  }
+}
+
+const linkOrCopy = (from: string, to: string): void => {
+  try {
+    linkSync(from, to)
+  } catch {
+    copyFileSync(from, to) // a file system without links
+  }
+}
+
+const replaceKey = (from: string, to: string): void => {
+  const incoming = `${to}.partial`
+  rmSync(incoming, { force: true })
+  copyPrivately(from, incoming)
+  chmodSync(incoming, 0o600)
+  renameSync(incoming, to)
+}

@@ -1,0 +1,145 @@
+/** Whether the upstream can be reached as turns reach it, over HTTP and by WebSocket, and whether the clocks agree. */
+import type { Agent } from 'node:http'
+import WebSocket from 'ws' // the runtime's own; its global one hides the status of a refused handshake
+import type { Clock } from '../lib/clock.ts'
+import type { Dial } from '../upstream/dial.ts'
+import { type Check, type Found, fine, problem, unknown, warning } from './checks.ts'
+
+export interface UpstreamFacts {
+  /** Where the environment's choice of proxy for sockets is not built in, `socketAgent` is missing and nothing is tried. */
+  dial: Pick<Dial, 'fetch'> & { socketAgent?: (url: string) => Agent | undefined }
+  clock: Clock
+  /** Without a trailing slash. */
+  baseUrl: string
+  authBaseUrl: string
+}
+
+export const upstreamChecks = (facts: UpstreamFacts): Check[] => {
+  // One question answers two checks. It carries no token, so the answer is a refusal, and any answer will do.
+  const answer = timed(facts, `${facts.baseUrl}/codex/models`)
+  answer.catch(() => {}) // told by both checks
+  return [
+    { id: 'upstream_http', title: 'Upstream over HTTP', run: () => checkReached(facts.baseUrl, answer) },
+    { id: 'upstream_websocket', title: 'Upstream by WebSocket', run: () => checkHandshake(facts) },
+    {
+      id: 'sign_in_service',
+      title: 'Sign-in service',
+      run: () => checkReached(facts.authBaseUrl, timed(facts, `${facts.authBaseUrl}/`)),
+    },
+    { id: 'clock', title: 'Clock', run: () => checkClock(answer) },
+  ]
+}
+
+const TIMEOUT_MS = 5000
+
+interface Timed {
+  status: number
+  /** The Date header as ms since epoch; null: none, or one that cannot be read. */
+  date: number | null
+  /** Our wall clock half-way between question and answer. */
+  middle: number
+  tookMs: number
+}
+
+const timed = async ({ dial, clock }: UpstreamFacts, url: string): Promise<Timed> => {
+  const limit = new AbortController()
+  const cancel = clock.after(TIMEOUT_MS, () => limit.abort(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)))
+  const [began, start] = [clock.now(), clock.monotonic()]
+  try {
+    const response = await dial.fetch(url, { signal: limit.signal, headers: { accept: 'application/json' } })
+    const tookMs = clock.monotonic() - start
+    await response.body?.cancel()
+    const date = Date.parse(response.headers.get('date') ?? '')
+    return { status: response.status, date: Number.isNaN(date) ? null : date, middle: began + tookMs / 2, tookMs }
+  } finally {
+    cancel()
+  }
+}
+
+const EGRESS = 'Look at the network, DNS and the proxy variables (https_proxy, all_proxy, no_proxy) of the server.'
+
+const checkReached = async (url: string, answer: Promise<Timed>): Promise<Found> => {
+  const { host } = new URL(url)
+  try {
+    const { status, tookMs } = await answer
+    if (status >= 500)
+      return warning(
+        `${host} answered ${status} after ${Math.round(tookMs)} ms.`,
+        'It has trouble itself; look again later.',
+      )
+    return fine(`${host} answered after ${Math.round(tookMs)} ms.`)
+  } catch (err) {
+    return problem(`${host} cannot be reached: ${messageOf(err)}.`, EGRESS)
+  }
+}
+
+const WARN_SKEW_MS = 30_000
+const BAD_SKEW_MS = 120_000
+
+/** The header has whole seconds, so half a second is in doubt. */
+const checkClock = async (answer: Promise<Timed>): Promise<Found> => {
+  const found = await answer.catch(() => null)
+  if (!found?.date) return unknown('Nothing was there to compare it with.')
+  const skewMs = found.middle - (found.date + 500)
+  const size = `${Math.round(Math.abs(skewMs) / 1000)} s ${skewMs > 0 ? 'ahead of' : 'behind'} the upstream's`
+  const advice = 'Switch on time synchronisation (timedatectl set-ntp true): tokens are judged by this clock.'
+  if (Math.abs(skewMs) >= BAD_SKEW_MS) return problem(`This machine's clock is ${size}.`, advice)
+  if (Math.abs(skewMs) >= WARN_SKEW_MS) return warning(`This machine's clock is ${size}.`, advice)
+  return fine("It agrees with the upstream's.")
+}
+
+const checkHandshake = async ({ dial, clock, baseUrl }: UpstreamFacts): Promise<Found> => {
+  const { host } = new URL(baseUrl)
+  if (!dial.socketAgent) return unknown('Turns go over HTTP here; nothing was tried.')
+  try {
+    const url = `${baseUrl.replace(/^http/, 'ws')}/codex/responses`
+    const { status, tookMs } = await handshake({ url, agent: dial.socketAgent(url), clock })
+    return fine(`${host} answered the handshake (${status}) after ${Math.round(tookMs)} ms.`)
+  } catch (err) {
+    return warning(
+      `No WebSocket to ${host}: ${messageOf(err)}.`,
+      `Turns go over HTTP meanwhile. ${EGRESS} CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV says whether sockets heed them.`,
+    )
+  }
+}
+
+interface Handshake {
+  url: string
+  agent: Agent | undefined
+  clock: Clock
+}
+
+/** Without a token it is refused; that it was answered at all, and by whom, is what counts. */
+const handshake = async ({ url, agent, clock }: Handshake): Promise<{ status: number; tookMs: number }> => {
+  const start = clock.monotonic()
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  const ws = new WebSocket(url, { agent, perMessageDeflate: false })
+  const cancel = clock.after(TIMEOUT_MS, () => reject(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)))
+  ws.on('error', reject)
+  ws.once('open', () => resolve(101))
+  ws.once('unexpected-response', (_, response) => {
+    response.resume()
+    resolve(response.statusCode ?? 0)
+  })
+  try {
+    return { status: await promise, tookMs: clock.monotonic() - start }
+  } finally {
+    cancel()
+    ws.terminate()
+  }
+}
+
+const REASONS = new Map([
+  ['ECONNREFUSED', 'nothing listens there'],
+  ['ECONNRESET', 'the connection was cut'],
+  ['ENOTFOUND', 'its name is not known'],
+  ['ETIMEDOUT', 'the connection took too long'],
+  ['ConnectionRefused', 'nothing listens there'],
+  ['FailedToOpenSocket', 'no connection could be opened'],
+])
+
+const messageOf = (err: unknown): string => {
+  if (!(err instanceof Error)) return String(err)
+  const code = 'code' in err ? String(err.code) : ''
+  return REASONS.get(code) ?? err.message.replace(/[.?!]+$/, '')
+}

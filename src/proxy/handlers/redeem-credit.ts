@@ -1,0 +1,34 @@
+/** `POST /v1/reset-credit`: a client redeems a reset credit of an account its key may use. */
+import { z } from 'zod'
+import { commit } from '../../../db/commit.ts'
+import { AppError } from '../../errors.ts'
+import { body } from '../../http/body.ts'
+import { clientKey, restricted } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { recordRedemption } from '../../model/redemption-record.ts'
+import { redeem } from '../../upstream/redeem.ts'
+
+const Wish = z.strictObject({
+  account_id: z.string().trim().min(1).max(255),
+  redeem_id: z.string().trim().min(1).max(255),
+})
+
+/**
+ * `{code, windows_reset, redeemed_at}` (proxy-surface §3.9). An account that does not exist is outside the pool, too: a
+ * key learns nothing about others. Throws `account_outside_pool`, and what `redeem` throws.
+ */
+export const redeemCredit = createHandlers(clientKey('always'), restricted('refuse'), body(Wish), async (c) => {
+  const { db, pool, plane, resetCredits, random, clock } = c.env
+  const { key } = c.var.client
+  const { account_id: accountId, redeem_id: creditId } = c.req.valid('json')
+  if (!key) throw new AppError('invalid_api_key')
+  if (!pool.get(accountId) || !(key.scope?.has(accountId) ?? true)) throw new AppError('account_outside_pool')
+  const deps = { ...plane.upstream, credentials: plane.credentials, pool, resetCredits }
+  const requestId = random.id('rdm')
+  const redemption = await redeem(deps, { accountId, creditId, requestId })
+  const { code, windowsReset, redeemedAt } = redemption
+  const who = { id: key.id, name: key.name, method: 'api_key', address: c.var.clientIp, at: clock.now() }
+  commit(db, (tx) => recordRedemption(tx, who, { ...redemption, accountId, requestId }))
+  const redeemed_at = redeemedAt === null ? null : new Date(redeemedAt).toISOString()
+  return c.json({ code, windows_reset: windowsReset, redeemed_at })
+})

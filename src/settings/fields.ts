@@ -1,0 +1,90 @@
+/** What a form needs to know of each setting, read from the schema: its words, its bounds, its value and its default. */
+import { z } from 'zod'
+import { DEFAULTS, SETTING_NAMES, type Section, type SettingName, Settings } from './schema.ts'
+
+export type Control =
+  | { kind: 'switch' }
+  /** `isOptional`: none of them is a choice, too, and is sent as nothing. */
+  | { kind: 'choice'; choices: readonly Choice[]; isOptional: boolean }
+  /** Both bounds are included, but for a `min` of 0 of a number that is not whole. */
+  | { kind: 'number'; min: number; max: number; isWhole: boolean }
+  | { kind: 'text'; maxLength: number; isOptional: boolean }
+
+export interface Choice {
+  value: string
+  /** null: the page has words for it. */
+  label: string | null
+}
+
+export interface SettingField {
+  name: SettingName
+  section: Section
+  label: string
+  help: string
+  unit: string | null
+  isSecurity: boolean
+  control: Control
+  value: Value
+  default: Value
+  isChanged: boolean
+}
+
+type Value = Settings[SettingName]
+
+/** Every setting with the value it has in `current`, in the order of the schema. */
+export const fieldsOf = (current: Settings): SettingField[] =>
+  SETTING_NAMES.map((name) => ({
+    ...DESCRIBED[name],
+    value: current[name],
+    default: DEFAULTS[name],
+    isChanged: current[name] !== DEFAULTS[name],
+  }))
+
+/** What `z.toJSONSchema` says of the kinds of settings there are. */
+const Described = z.looseObject({
+  section: z.string(),
+  label: z.string(),
+  help: z.string(),
+  unit: z.string().nullable().default(null),
+  security: z.boolean().default(false),
+  type: z.string().optional(),
+  enum: z.array(z.string()).optional(),
+  minimum: z.number().optional(),
+  exclusiveMinimum: z.number().optional(),
+  maximum: z.number().optional(),
+  maxLength: z.number().optional(),
+  anyOf: z.array(z.looseObject({ type: z.string(), maxLength: z.number().optional() })).optional(),
+})
+type Described = z.output<typeof Described>
+
+const describe = (name: SettingName): Omit<SettingField, 'value' | 'default' | 'isChanged'> => {
+  const described = Described.parse(z.toJSONSchema(Settings.shape[name]))
+  const { section, label, help, unit, security } = described
+  return { name, section: section as Section, label, help, unit, isSecurity: security, control: controlOf(described) } // as: `meta` takes no other
+}
+
+const controlOf = (described: Described): Control => {
+  const isOptional = described.anyOf?.some(({ type }) => type === 'null') ?? false
+  const inner = described.anyOf?.find(({ type }) => type !== 'null') ?? described
+  if (described.enum)
+    return { kind: 'choice', choices: described.enum.map((value) => ({ value, label: null })), isOptional }
+  switch (inner.type) {
+    case 'boolean':
+      return { kind: 'switch' }
+    case 'integer':
+    case 'number':
+      return { kind: 'number', ...boundsOf(described), isWhole: inner.type === 'integer' }
+    default:
+      return { kind: 'text', maxLength: inner.maxLength ?? 255, isOptional }
+  }
+}
+
+const boundsOf = ({ minimum, exclusiveMinimum, maximum }: Described) => ({
+  min: minimum ?? exclusiveMinimum ?? 0,
+  max: maximum ?? Number.MAX_SAFE_INTEGER,
+})
+
+const DESCRIBED = Object.fromEntries(SETTING_NAMES.map((name) => [name, describe(name)])) as Record<
+  SettingName,
+  ReturnType<typeof describe>
+> // as: every name is there

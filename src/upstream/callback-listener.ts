@@ -1,0 +1,95 @@
+/** The port a browser is sent to after it has signed in. It listens only while somebody is awaited, and answers nothing else. */
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import { CALLBACK_PATH } from './oauth-browser.ts'
+
+export interface CallbackAnswer {
+  status: number
+  title: string
+  text: string
+  /** Where the browser goes on to, instead of a page. */
+  location?: string
+}
+
+/** A browser may be connecting while another brings the same sign-in to its end. */
+const LINGER_MS = 3000
+
+interface ListenerDeps {
+  host: string
+  port: number
+  clock: Clock
+  log: Log
+  /** Is given the whole address that arrived, and from where. */
+  answer: (url: string, address: string | null) => Promise<CallbackAnswer>
+}
+
+export class CallbackListener {
+  readonly #deps: ListenerDeps
+  #server: Bun.Server<undefined> | null = null
+  #cancelClosing: (() => void) | null = null
+
+  constructor(deps: ListenerDeps) {
+    this.#deps = deps
+  }
+
+  get isOpen(): boolean {
+    return this.#server !== null
+  }
+
+  /** Listens, unless another program has the port: then the address can still be pasted by hand. */
+  open(): void {
+    this.#cancelClosing?.()
+    this.#cancelClosing = null
+    if (this.#server) return
+    const { host, port, log } = this.#deps
+    try {
+      this.#server = Bun.serve({
+        hostname: host,
+        port,
+        development: false,
+        fetch: (request, server) => this.#serve(request, server),
+      })
+    } catch (err) {
+      log.info('the port for sign-ins cannot be listened on', { host, port, err })
+    }
+  }
+
+  /** In a moment, unless it is opened again before. */
+  closeSoon(): void {
+    if (this.#server) this.#cancelClosing ??= this.#deps.clock.after(LINGER_MS, () => this.close())
+  }
+
+  /** Answers under way are finished. */
+  close(): void {
+    this.#cancelClosing?.()
+    this.#cancelClosing = null
+    void this.#server?.stop()
+    this.#server = null
+  }
+
+  async #serve(request: Request, server: Bun.Server<undefined>): Promise<Response> {
+    if (request.method !== 'GET' || new URL(request.url).pathname !== CALLBACK_PATH)
+      return page({ status: 404, title: 'Nothing here', text: 'This port only waits for sign-ins to come back.' })
+    const address = server.requestIP(request)?.address ?? null
+    try {
+      return page(await this.#deps.answer(request.url, address))
+    } catch (err) {
+      this.#deps.log.error('a sign-in could not be taken in', { err })
+      return page({ status: 500, title: 'Something went wrong', text: 'Look into the log of Sluice, then try again.' })
+    }
+  }
+}
+
+/** The address holds the code: it is kept in no cache and told to nobody. The connection closes, so that the port is free again. */
+const page = ({ status, title, text, location }: CallbackAnswer): Response =>
+  new Response(`<!doctype html><meta charset="utf-8"><title>${title} · Sluice</title><h1>${title}</h1><p>${text}</p>`, {
+    status: location ? 302 : status,
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': "default-src 'none'",
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      connection: 'close',
+      ...(location && { location }),
+    },
+  })

@@ -1,0 +1,119 @@
+/** Signing in with a code that is typed in on another device: asking for one, and asking whether it was used. */
+import { z } from 'zod'
+import { AppError } from '../errors.ts'
+import { parseJson } from '../lib/json.ts'
+import { USER_AGENT } from './headers.ts'
+import {
+  askIdentity,
+  CLIENT_ID,
+  type CodeGrant,
+  type OAuthContext,
+  SignInError,
+  statedCode,
+  UNREACHABLE,
+} from './oauth.ts'
+
+const CODE_PATH = '/api/accounts/deviceauth/usercode'
+const TOKEN_PATH = '/api/accounts/deviceauth/token'
+const REDIRECT_PATH = '/deviceauth/callback'
+const VERIFICATION_PATH = '/codex/device'
+const DEFAULT_TTL_MS = 900_000
+const LONGEST_TTL_MS = 3_600_000
+/** The service has been seen to state none, and 0 (proxy surface §6.3). */
+const SHORTEST_INTERVAL_SECONDS = 5
+const LONGEST_INTERVAL_SECONDS = 60
+
+export interface DeviceCode {
+  /** With the user code it is as good as the account, once somebody has signed in. */
+  deviceAuthId: string
+  userCode: string
+  intervalSeconds: number
+  /** ms since epoch. */
+  expiresAt: number
+}
+
+const seconds = z.coerce.number().finite().nonnegative().optional().catch(undefined)
+
+const Offer = z
+  .object({
+    device_auth_id: z.string().min(1),
+    user_code: z.string().min(1).max(64).optional(),
+    usercode: z.string().min(1).max(64).optional(),
+    interval: seconds,
+    expires_in: seconds,
+    expires_at: z.union([z.string(), z.number()]).optional(),
+  })
+  .transform(({ user_code, usercode, ...rest }) => ({ ...rest, userCode: user_code ?? usercode }))
+
+/** Throws `device_auth_unavailable`, `device_auth_failed`, `upstream_unreachable`. */
+export const requestDeviceCode = async (context: OAuthContext, now: number): Promise<DeviceCode> => {
+  const { status, text } = await post(context, CODE_PATH, { client_id: CLIENT_ID }).catch((cause: unknown) => {
+    throw new AppError('upstream_unreachable', { message: 'The identity service could not be reached.', cause })
+  })
+  if (status === 404) throw new AppError('device_auth_unavailable')
+  const offer = Offer.safeParse(parseJson(text))
+  if (status >= 400 || !offer.success || offer.data.userCode === undefined) {
+    const code = statedCode(text)
+    throw new AppError('device_auth_failed', {
+      message: `The identity service gave no code; it answered ${status}${code ? ` ${code}` : ''}.`,
+    })
+  }
+  const { device_auth_id: deviceAuthId, userCode, interval } = offer.data
+  return { deviceAuthId, userCode, intervalSeconds: atLeastTheFloor(interval), expiresAt: expiryOf(offer.data, now) }
+}
+
+const atLeastTheFloor = (interval = 0): number =>
+  Math.min(Math.max(Math.ceil(interval), SHORTEST_INTERVAL_SECONDS), LONGEST_INTERVAL_SECONDS)
+
+/** Stated as a span, as a date, or not at all; what is past or beyond an hour is not believed. */
+const expiryOf = (offer: z.output<typeof Offer>, now: number): number => {
+  const date = typeof offer.expires_at === 'number' ? offer.expires_at * 1000 : Date.parse(offer.expires_at ?? '')
+  const stated = offer.expires_in ? now + offer.expires_in * 1000 : date
+  return stated > now && stated <= now + LONGEST_TTL_MS ? Math.floor(stated) : now + DEFAULT_TTL_MS
+}
+
+export const verificationUrl = (authBaseUrl: string): string => authBaseUrl + VERIFICATION_PATH
+
+export type DeviceAnswer = { kind: 'pending' } | { kind: 'slow-down' } | { kind: 'granted'; grant: CodeGrant }
+
+const Approved = z.object({ authorization_code: z.string().min(1), code_verifier: z.string().min(1) })
+
+/** One question whether somebody has signed in. Passing failures are `pending`. Throws `SignInError` when it is over, and what `signal` gives. */
+export const askDevice = async (
+  context: OAuthContext,
+  { deviceAuthId, userCode }: Pick<DeviceCode, 'deviceAuthId' | 'userCode'>,
+  signal: AbortSignal,
+): Promise<DeviceAnswer> => {
+  const question = { device_auth_id: deviceAuthId, user_code: userCode }
+  const answer = await post(context, TOKEN_PATH, question, signal).catch((err: unknown) => {
+    if (err instanceof SignInError && err.code === UNREACHABLE) return null
+    throw err
+  })
+  if (answer === null || answer.status >= 500) return { kind: 'pending' }
+  const { status, text } = answer
+  const code = status === 200 ? null : statedCode(text)
+  if (status === 429 || code === 'slow_down') return { kind: 'slow-down' }
+  if (code === 'authorization_pending') return { kind: 'pending' }
+  const ending = ENDED.get(code ?? '')
+  if (ending !== undefined) throw new SignInError(ending, code)
+  if (status === 403 || status === 404) return { kind: 'pending' }
+  const approved = Approved.safeParse(parseJson(text))
+  if (!approved.success) throw new SignInError(`The identity service ended the sign-in with ${status}.`, code)
+  const { authorization_code, code_verifier: verifier } = approved.data
+  const redirectUri = context.authBaseUrl + REDIRECT_PATH
+  return { kind: 'granted', grant: { code: authorization_code, verifier, redirectUri } }
+}
+
+/** RFC 8628 §3.5. */
+const ENDED: ReadonlyMap<string, string> = new Map([
+  ['access_denied', 'The sign-in was refused on the other device.'],
+  ['expired_token', 'The code has expired.'],
+])
+
+const post = (context: OAuthContext, path: string, json: object, signal?: AbortSignal) =>
+  askIdentity(context, path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json', 'user-agent': USER_AGENT },
+    body: JSON.stringify(json),
+    ...(signal && { signal }),
+  })

@@ -1,0 +1,87 @@
+/**
+ * Redeems a reset credit of an account: one at a time for each account, and once for each request, however often it is
+ * sent. What was redeemed is remembered for a day in memory; the upstream knows the request ids, too.
+ */
+import { AppError } from '../errors.ts'
+import type { AccountEvent, AccountState } from '../model/account-state.ts'
+import { type Redemption, type ResetCredit, type ResetCredits, redeemable } from '../model/reset-credits.ts'
+import type { UsageSnapshot } from '../model/usage-windows.ts'
+import type { AskDeps } from './ask.ts'
+import { fetchResetCredits, type Redeemed, redeemResetCredit } from './reset-credits.ts'
+import { fetchUsage } from './usage.ts'
+
+export interface RedeemDeps extends AskDeps {
+  resetCredits: ResetCredits
+  pool: {
+    get(id: string): { readonly state: AccountState; readonly row: { readonly chatgptAccountId: string | null } } | null
+    apply(id: string, event: AccountEvent): void
+    observe(id: string, snapshot: UsageSnapshot): void
+  }
+}
+
+export interface RedeemWish {
+  accountId: string
+  /** null: the one that expires first. */
+  creditId: string | null
+  /** Sent twice, it is one redemption. */
+  requestId: string
+}
+
+/**
+ * Asks anew which credits there are, redeems one, and asks for the usage, which ends a block that is over. Throws
+ * `account_not_found`, `account_not_reset_credit_applicable`, `no_available_reset_credit`, `target_reset_credit_changed`,
+ * `reset_credit_redeem_in_progress`, `busy`, and what `ask` throws.
+ */
+export const redeem = async (deps: RedeemDeps, wish: RedeemWish): Promise<Redemption> => {
+  demandApplicable(deps, wish.accountId)
+  const { redemptions } = deps.resetCredits
+  const known = redemptions.known(wish, deps.clock.now())
+  if (known?.result) return { ...known.result, isRepeated: true }
+  const finish = redemptions.begin(wish.accountId)
+  try {
+    const creditId = known?.creditId ?? (await choose(deps, wish)).id
+    redemptions.note(wish, { creditId, result: null, at: deps.clock.now() })
+    const redeemed = await redeemResetCredit(deps, wish.accountId, { creditId, requestId: wish.requestId })
+    deps.resetCredits.forget(wish.accountId)
+    const usageWritten = await takeIn(deps, wish.accountId, redeemed)
+    const result: Redemption = { ...redeemed, creditId, usageWritten, isRepeated: false }
+    redemptions.note(wish, { creditId, result, at: deps.clock.now() })
+    return result
+  } finally {
+    finish()
+  }
+}
+
+const APPLICABLE: readonly AccountState['status'][] = ['active', 'rate_limited', 'quota_exceeded']
+
+const demandApplicable = ({ pool }: RedeemDeps, accountId: string): void => {
+  const account = pool.get(accountId)
+  if (!account) throw new AppError('account_not_found')
+  if (!APPLICABLE.includes(account.state.status) || account.row.chatgptAccountId === null)
+    throw new AppError('account_not_reset_credit_applicable')
+}
+
+/** What was listed a minute ago may be gone: somebody can redeem elsewhere. */
+const choose = async (deps: RedeemDeps, { accountId, creditId }: RedeemWish): Promise<ResetCredit> => {
+  const credits = await fetchResetCredits(deps, accountId)
+  deps.resetCredits.set(accountId, credits)
+  const available = redeemable(credits, deps.clock.now())
+  const chosen = creditId === null ? available[0] : available.find(({ id }) => id === creditId)
+  if (!chosen) throw new AppError(creditId === null ? 'no_available_reset_credit' : 'target_reset_credit_changed')
+  return chosen
+}
+
+/** The credit is spent: whatever fails from here on must not look as if it were not. */
+const takeIn = async (deps: RedeemDeps, accountId: string, { code }: Redeemed): Promise<boolean> => {
+  const refreshed = fetchResetCredits(deps, accountId).then(
+    (credits) => deps.resetCredits.set(accountId, credits),
+    () => {}, // the job asks again within a minute
+  )
+  const usage = fetchUsage(deps, accountId).then(
+    (snapshot) => deps.pool.observe(accountId, snapshot),
+    () => 'unknown' as const,
+  )
+  const [seen] = await Promise.all([usage, refreshed])
+  if (code === 'reset') deps.pool.apply(accountId, { kind: 'checked', at: deps.clock.now(), ok: true })
+  return seen !== 'unknown'
+}

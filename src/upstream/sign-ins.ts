@@ -1,0 +1,309 @@
+/**
+ * The sign-ins that add or renew an account: begun by somebody on the dashboard, ended by a callback, a pasted address or a
+ * polled device. A code is exchanged once, whoever brings it how often; what the rows say decides what waits and listens.
+ */
+import { commit, type Db } from '../../db/commit.ts'
+import { AppError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
+import { parseJson } from '../lib/json.ts'
+import type { Log } from '../lib/log.ts'
+import type { Random } from '../lib/random.ts'
+import type { Sealer } from '../lib/seal.ts'
+import { getAccount } from '../model/accounts.ts'
+import type { Actor } from '../model/audit.ts'
+import { identityOf } from '../model/auth-json.ts'
+import {
+  asOf,
+  beginFlow,
+  completeFlow,
+  expireFlows,
+  type FlowRow,
+  failFlow,
+  flowContext,
+  flowOfState,
+  getFlow,
+  latestFlow,
+  pendingFlows,
+  stateHashOf,
+} from '../model/oauth-flows.ts'
+import { findPerson } from '../model/people.ts'
+import { type CallbackAnswer, CallbackListener } from './callback-listener.ts'
+import { type CodeGrant, exchangeCode, type OAuthContext, SignInError } from './oauth.ts'
+import { authorizationUrl, type BrowserSecret, callbackUrl, newBrowserSecret, readCallback } from './oauth-browser.ts'
+import { askDevice, requestDeviceCode, verificationUrl } from './oauth-device.ts'
+
+const BROWSER_TTL_MS = 15 * 60_000
+/** What a device flow waits longer after each `slow_down` (RFC 8628 §3.5). */
+const SLOW_DOWN_SECONDS = 5
+/** More than there are flows at once. */
+const MOST_HOMES = 32
+
+export interface SignInsDeps {
+  db: Db
+  sealer: Sealer
+  clock: Clock
+  random: Random
+  log: Log
+  oauth: OAuthContext
+  callback: { host: string; port: number }
+}
+
+export interface Beginning {
+  method: FlowRow['method']
+  /** To be signed in again; null: whoever signs in is added. */
+  accountId: string | null
+  actor: Actor
+  /** Origin of the dashboard, where the browser goes back to. */
+  home: string
+}
+
+/** What the person needs who signs in; null where the flow has ended or is of the other kind. */
+export interface Offer {
+  authorizationUrl: string | null
+  verificationUrl: string | null
+}
+
+export class SignIns {
+  readonly #deps: SignInsDeps
+  readonly #listener: CallbackListener
+  readonly #polls = new Map<string, AbortController>()
+  readonly #exchanges = new Map<string, Promise<void>>()
+  /** Where the browser of a flow goes back to; forgotten with the process. */
+  readonly #homes = new Map<string, string>()
+  #cancelExpiry = () => {}
+  #isStopped = false
+
+  constructor(deps: SignInsDeps) {
+    this.#deps = deps
+    this.#listener = new CallbackListener({
+      ...deps.callback,
+      clock: deps.clock,
+      log: deps.log,
+      answer: (url, address) => this.#answer(url, address),
+    })
+  }
+
+  /** Whether callbacks reach us by themselves. */
+  get isListening(): boolean {
+    return this.#listener.isOpen
+  }
+
+  /** The redirect of every browser flow. */
+  get callbackUrl(): string {
+    return callbackUrl(this.#deps.callback.port)
+  }
+
+  /** Throws `account_not_found`, and for a device what `requestDeviceCode` does. */
+  async begin({ method, accountId, actor, home }: Beginning): Promise<FlowRow> {
+    const { db, clock, random } = this.#deps
+    if (accountId !== null) getAccount(db, accountId)
+    const base = { id: random.id('flow'), method, accountId }
+    const flow = method === 'device' ? await this.#newDevice(base) : this.#newBrowser(base)
+    const at = clock.now()
+    const row = commit(db, (tx) => {
+      expireFlows(tx, at, [...this.#exchanges.keys()])
+      return beginFlow(tx, flow, { ...actor, at })
+    })
+    this.#homes.set(row.id, home)
+    for (const oldest of this.#homes.keys()) if (this.#homes.size > MOST_HOMES) this.#homes.delete(oldest)
+    this.follow()
+    return row
+  }
+
+  #newBrowser(base: Base) {
+    const { sealer, random, clock } = this.#deps
+    const secret = newBrowserSecret(random)
+    return {
+      ...base,
+      stateHash: stateHashOf(secret.state),
+      secretSealed: sealer.seal(JSON.stringify(secret), flowContext(base.id)),
+      userCode: null,
+      intervalSeconds: null,
+      expiresAt: clock.now() + BROWSER_TTL_MS,
+    }
+  }
+
+  async #newDevice(base: Base) {
+    const { sealer, oauth, clock } = this.#deps
+    const { deviceAuthId, ...code } = await requestDeviceCode(oauth, clock.now())
+    return { ...base, ...code, stateHash: null, secretSealed: sealer.seal(deviceAuthId, flowContext(base.id)) }
+  }
+
+  /** As it stands now; without an id the one begun last. Throws `oauth_flow_not_found`. */
+  status(id: string | null): FlowRow {
+    const { db, clock } = this.#deps
+    const row = id === null ? latestFlow(db) : getFlow(db, id)
+    return this.#exchanges.has(row.id) ? row : asOf(row, clock.now())
+  }
+
+  offerOf(flow: FlowRow): Offer {
+    const { oauth } = this.#deps
+    if (flow.status !== 'pending') return { authorizationUrl: null, verificationUrl: null }
+    return flow.method === 'device'
+      ? { authorizationUrl: null, verificationUrl: verificationUrl(oauth.authBaseUrl) }
+      : {
+          authorizationUrl: authorizationUrl(oauth.authBaseUrl, this.#browserSecret(flow), this.callbackUrl),
+          verificationUrl: null,
+        }
+  }
+
+  /**
+   * Takes the address a browser came back to. Of a flow that has ended it changes nothing, and of several at once each is
+   * told what came of the first. Throws `invalid_callback` for an address that belongs to no sign-in, or to another.
+   */
+  async receive(address: string, from: { flowId: string | null; address: string | null }): Promise<FlowRow> {
+    const { db, clock } = this.#deps
+    const said = readCallback(address)
+    if (said === null) throw new AppError('invalid_callback', { param: 'callbackUrl' })
+    const flow = flowOfState(db, said.state)
+    if (from.flowId !== null && from.flowId !== flow.id)
+      throw new AppError('invalid_callback', { param: 'callbackUrl' })
+    const isOver = asOf(flow, clock.now()).status !== 'pending' && !this.#exchanges.has(flow.id)
+    if (!isOver) await this.#end(flow, said, from.address)
+    return this.status(flow.id)
+  }
+
+  async #end(flow: FlowRow, said: NonNullable<ReturnType<typeof readCallback>>, address: string | null): Promise<void> {
+    if (said.kind === 'refused') {
+      const running = this.#exchanges.get(flow.id)
+      return running ?? this.#fail(flow, refusalText(said.error), address)
+    }
+    const { verifier } = this.#browserSecret(flow)
+    return this.#exchangeOnce(flow, { code: said.code, verifier, redirectUri: this.callbackUrl }, address)
+  }
+
+  /** Waits, polls and listens for exactly the flows that are pending. Run after every change, and once at the start. */
+  follow(): void {
+    if (this.#isStopped) return
+    const { db, clock } = this.#deps
+    const now = clock.now()
+    if (pendingFlows(db).some(({ id, expiresAt }) => expiresAt <= now && !this.#exchanges.has(id)))
+      commit(db, (tx) => expireFlows(tx, now, [...this.#exchanges.keys()]))
+    const pending = pendingFlows(db)
+    const ids = new Set(pending.map(({ id }) => id))
+    for (const [id, poll] of this.#polls) if (!ids.has(id)) this.#stopPolling(id, poll)
+    for (const flow of pending) if (flow.method === 'device' && !this.#polls.has(flow.id)) void this.#poll(flow)
+    if (pending.some(({ method }) => method === 'browser')) this.#listener.open()
+    else this.#listener.closeSoon()
+    this.#cancelExpiry()
+    const next = Math.min(...pending.map(({ expiresAt }) => expiresAt))
+    this.#cancelExpiry = Number.isFinite(next) ? clock.after(Math.max(1000, next - now), () => this.follow()) : () => {}
+  }
+
+  /** Nothing waits any more; what is being exchanged is finished. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#cancelExpiry()
+    for (const [id, poll] of this.#polls) this.#stopPolling(id, poll)
+    await Promise.allSettled(this.#exchanges.values())
+    this.#listener.close()
+  }
+
+  #stopPolling(id: string, poll: AbortController): void {
+    this.#polls.delete(id)
+    poll.abort(new Error('This sign-in has ended.'))
+  }
+
+  async #poll(flow: FlowRow): Promise<void> {
+    const { log } = this.#deps
+    const controller = new AbortController()
+    this.#polls.set(flow.id, controller)
+    try {
+      const grant = await this.#untilGranted(flow, controller.signal)
+      await this.#exchangeOnce(flow, grant, null)
+    } catch (err) {
+      if (controller.signal.aborted) return
+      if (err instanceof SignInError) this.#fail(flow, err.message, null)
+      else log.error('a sign-in could not be followed', { flow: flow.id, err })
+    }
+  }
+
+  async #untilGranted(flow: FlowRow, signal: AbortSignal): Promise<CodeGrant> {
+    const { sealer, oauth, clock } = this.#deps
+    const deviceAuthId = sealer.open(flow.secretSealed, flowContext(flow.id))
+    let intervalSeconds = flow.intervalSeconds ?? SLOW_DOWN_SECONDS
+    for (;;) {
+      await clock.sleep(intervalSeconds * 1000, signal)
+      const answer = await askDevice(oauth, { deviceAuthId, userCode: flow.userCode ?? '' }, signal)
+      if (answer.kind === 'granted') return answer.grant
+      if (answer.kind === 'slow-down') intervalSeconds += SLOW_DOWN_SECONDS
+    }
+  }
+
+  /** The first one counts; the others wait for what comes of it. */
+  #exchangeOnce(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
+    const running = this.#exchanges.get(flow.id)
+    if (running) return running
+    const exchange = this.#exchange(flow, grant, address).finally(() => {
+      this.#exchanges.delete(flow.id)
+      this.follow()
+    })
+    this.#exchanges.set(flow.id, exchange)
+    return exchange
+  }
+
+  async #exchange(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
+    const { db, oauth, sealer, random } = this.#deps
+    try {
+      const tokens = await exchangeCode(oauth, grant)
+      const identity = identityOf(tokens.idToken)
+      if (identity === null) throw new SignInError('The identity service did not say who signed in.')
+      const doing = { sealer, random, actor: this.#actor(flow, address) }
+      commit(db, (tx) => completeFlow(tx, flow.id, { identity, tokens, lastRefreshAt: null }, doing))
+    } catch (err) {
+      if (!(err instanceof SignInError)) throw err
+      commit(db, (tx) => failFlow(tx, flow, err.message, this.#actor(flow, address)))
+    }
+  }
+
+  #fail(flow: FlowRow, message: string, address: string | null): void {
+    const who = this.#actor(flow, address)
+    commit(this.#deps.db, (tx) => failFlow(tx, flow, message, who))
+    this.follow()
+  }
+
+  /** A callback comes without a session: what is done is signed by whoever began. */
+  #actor({ createdBy }: FlowRow, address: string | null): Actor {
+    const { db, clock } = this.#deps
+    const person = findPerson(db, createdBy)
+    return {
+      id: createdBy,
+      name: person?.row.username ?? null,
+      role: person?.role.slug ?? null,
+      method: 'oauth',
+      address,
+      at: clock.now(),
+    }
+  }
+
+  #browserSecret({ id, secretSealed }: FlowRow): BrowserSecret {
+    return parseJson(this.#deps.sealer.open(secretSealed, flowContext(id))) as BrowserSecret // as: `#newBrowser` sealed it
+  }
+
+  async #answer(url: string, address: string | null): Promise<CallbackAnswer> {
+    try {
+      const flow = await this.receive(url, { flowId: null, address })
+      const home = this.#homes.get(flow.id)
+      const page = flow.status === 'success' ? SIGNED_IN : NOT_SIGNED_IN
+      return home === undefined ? page : { ...page, location: `${home}/accounts/new/browser?flow=${flow.id}` }
+    } catch (err) {
+      if (err instanceof AppError && (err.code === 'invalid_callback' || err.code === 'oauth_flow_not_found'))
+        return NOBODY
+      throw err
+    }
+  }
+}
+
+type Base = Pick<FlowRow, 'id' | 'method' | 'accountId'>
+
+/** `error` is a word of the service, or of whoever made up the address. */
+const refusalText = (error: string): string =>
+  error === 'access_denied' ? 'The sign-in was cancelled in the browser.' : `The sign-in was refused: ${error}.`
+
+const SIGNED_IN = { status: 200, title: 'Signed in', text: 'You can close this window and go back to Sluice.' }
+const NOT_SIGNED_IN = { status: 400, title: 'Not signed in', text: 'Go back to Sluice to see why, and begin again.' }
+const NOBODY = {
+  status: 400,
+  title: 'Nobody waits for this',
+  text: 'This address belongs to no sign-in that was begun here. Begin a new one in Sluice.',
+}

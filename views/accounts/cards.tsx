@@ -1,0 +1,33 @@
+/** The accounts as cards: for few of them, or for a wall. */
+import type { FC } from 'hono/jsx'
+import { Eligibility, Evidence, Windows } from '../account-list.tsx'
+import { StateBadge } from '../ui/badge.tsx'
+import { accountPath } from './links.ts'
+import type { AccountsProps } from './list.tsx'
+import { aboutOf, Pick } from './table.tsx'
+
+export const AccountCards: FC<AccountsProps> = ({ accounts, mayWrite, now }) => (
+  <ul class="account-cards">
+    {accounts.map((account) => (
+      <li class="account-card">
+        <div class="account-card-head">
+          <span class="cell-name">
+            <a class="account-link" href={accountPath(account.accountId)}>
+              {account.displayName}
+            </a>
+            <span class="muted small">{aboutOf(account)}</span>
+          </span>
+          {mayWrite && <Pick account={account} />}
+        </div>
+        <div class="account-state">
+          <StateBadge status={account.status} />
+          <Eligibility account={account} now={now} />
+          <Evidence account={account} now={now} />
+        </div>
+        <div class="account-windows">
+          <Windows account={account} now={now} />
+        </div>
+      </li>
+    ))}
+  </ul>
+)

@@ -1,0 +1,139 @@
+/** How fresh the tokens of an account are, and handing them out to another program after a confirmation. */
+import type { FC } from 'hono/jsx'
+import type { TokenHealth } from '../../src/model/account-export.ts'
+import type { WireAccount } from '../../src/model/account-view.ts'
+import type { Tone } from '../ui/badge.tsx'
+import { Form } from '../ui/form.tsx'
+import { Since, Until } from '../ui/time.tsx'
+
+export interface CredentialsProps {
+  tokens: TokenHealth
+  /** How the upstream tells the account from others; null: it has no such id. */
+  chatgptAccountId: string | null
+  /** ISO 8601 */
+  addedAt: string
+  /** Why they cannot be handed out; null: they can. */
+  exportRefusal: string | null
+}
+
+type Props = CredentialsProps & { account: WireAccount; now: string }
+
+export const CredentialsTab: FC<Props> = (props) => (
+  <>
+    <Health {...props} />
+    <Export {...props} />
+  </>
+)
+
+const Health: FC<Props> = ({ account, tokens, chatgptAccountId, addedAt, now }) => (
+  <section class="card" aria-labelledby="tokens-title">
+    <header class="card-head">
+      <h2 id="tokens-title">Tokens</h2>
+    </header>
+    <dl class="answers">
+      <dt>Last renewed</dt>
+      <dd>
+        <Since at={tokens.lastRefreshAt} now={now} />
+      </dd>
+      <dt>Renewed next</dt>
+      <dd>
+        <NextRefresh account={account} tokens={tokens} now={now} />
+      </dd>
+      <dt>Access token</dt>
+      <dd>
+        <TokenState token={tokens.access} now={now} />
+      </dd>
+      <dt>Refresh token</dt>
+      <dd>
+        <TokenState token={tokens.refresh} now={now} />
+      </dd>
+      <dt>Added</dt>
+      <dd>
+        <Since at={addedAt} now={now} />
+      </dd>
+      <dt>Account id</dt>
+      <dd>{chatgptAccountId ? <code>{chatgptAccountId}</code> : <span class="muted">none</span>}</dd>
+    </dl>
+  </section>
+)
+
+const NextRefresh: FC<Pick<Props, 'account' | 'tokens' | 'now'>> = ({ account, tokens, now }) => {
+  if (account.status === 'reauth_required') return <>not any more: somebody has to sign in again</>
+  return tokens.nextRefreshAt <= now ? (
+    <>at the next use</>
+  ) : (
+    <>
+      <Until at={tokens.nextRefreshAt} now={now} />, or when the service refuses it
+    </>
+  )
+}
+
+const STATES: Record<TokenHealth['access']['state'], [label: string, tone: Tone]> = {
+  valid: ['Valid', 'good'],
+  expired: ['Expired', 'bad'],
+  unknown: ['Stored', 'idle'],
+}
+
+const TokenState: FC<{ token: TokenHealth['access']; now: string }> = ({ token, now }) => {
+  const [label, tone] = STATES[token.state]
+  return (
+    <span class={`badge tone-${tone}`}>
+      <span class="dot" aria-hidden="true" />
+      <span>
+        {label}
+        {token.state === 'unknown' && <span class="muted"> · it does not say when it ends</span>}
+        {token.expiresAt && token.state === 'valid' && (
+          <span class="muted">
+            {' · expires '}
+            <Until at={token.expiresAt} now={now} />
+          </span>
+        )}
+      </span>
+    </span>
+  )
+}
+
+const Export: FC<Props> = ({ account, exportRefusal }) => (
+  <section class="card" aria-labelledby="export-title">
+    <header class="card-head">
+      <h2 id="export-title">Export</h2>
+    </header>
+    <div class="card-body">
+      <p>
+        Whoever holds these credentials can use the account. A refresh token works once: as soon as another program
+        renews it, the one kept here is dead, and the other way round. Pause or delete the account here if it moves.
+      </p>
+      <div class="actions">
+        <ExportButton account={account} format="codex" label="Codex auth.json" refusal={exportRefusal} />
+        <ExportButton account={account} format="opencode" label="OpenCode auth.json" refusal={exportRefusal} />
+        {exportRefusal && <span class="muted small">{exportRefusal}</span>}
+      </div>
+    </div>
+  </section>
+)
+
+interface ButtonProps {
+  account: WireAccount
+  format: 'codex' | 'opencode'
+  label: string
+  refusal: string | null
+}
+
+const ExportButton: FC<ButtonProps> = ({ account, format, label, refusal }) =>
+  refusal ? (
+    <button class="button button-plain" type="button" disabled title={refusal}>
+      {label}
+    </button>
+  ) : (
+    <Form
+      name={`export-${format}`}
+      class="action"
+      action={`/api/accounts/${encodeURIComponent(account.accountId)}/export/auth`}
+      target="#dialog"
+    >
+      <input type="hidden" name="format" value={format} />
+      <button class="button button-plain" type="submit">
+        {label}
+      </button>
+    </Form>
+  )

@@ -1,0 +1,84 @@
+/** One account: how it stands and why, what can be done about it, and four tabs of what is known. */
+import type { FC } from 'hono/jsx'
+import type { OfferedAction } from '../../src/model/account-actions.ts'
+import type { WireAccount } from '../../src/model/account-view.ts'
+import { Done, NeedsScript } from '../ui/form.tsx'
+import { type CredentialsProps, CredentialsTab } from './credentials.tsx'
+import { type EventsProps, EventsTab } from './events.tsx'
+import { AccountHead } from './head.tsx'
+import { accountPath, withQuery } from './links.ts'
+import { type RoutingProps, RoutingTab } from './routing.tsx'
+import { type UsageProps, UsageTab } from './usage.tsx'
+
+export type TabName = Tab['tab']
+
+export type Tab =
+  | ({ tab: 'usage' } & UsageProps)
+  | ({ tab: 'routing' } & RoutingProps)
+  | ({ tab: 'events' } & EventsProps)
+  | ({ tab: 'credentials' } & CredentialsProps)
+
+export interface AccountProps {
+  account: WireAccount
+  /** null: not for the visitor, or not known. */
+  workspace: string | null
+  actions: readonly OfferedAction[]
+  /** The tabs the visitor may open. */
+  tabs: readonly TabName[]
+  content: Tab
+  mayWrite: boolean
+  /** ISO 8601: when the page was made. */
+  now: string
+  done: string | null
+  problem: string | null
+}
+
+export const AccountPage: FC<AccountProps> = (props) => {
+  const { account, tabs, content, now, done, problem } = props
+  return (
+    <div class="page" data-now={now}>
+      <nav class="crumbs" aria-label="Where you are">
+        <a href="/accounts">Accounts</a>
+      </nav>
+      <Done text={done} />
+      {problem && (
+        <p class="note note-bad" role="alert">
+          {problem}
+        </p>
+      )}
+      <NeedsScript />
+      <AccountHead {...props} />
+      <nav class="tabs" aria-label="About this account">
+        {tabs.map((tab) => (
+          <a
+            href={withQuery(accountPath(account.accountId), { tab: tab === 'usage' ? null : tab })}
+            aria-current={tab === content.tab ? 'page' : undefined}
+          >
+            {LABELS[tab]}
+          </a>
+        ))}
+      </nav>
+      <Content account={account} content={content} now={now} />
+    </div>
+  )
+}
+
+const LABELS: Record<TabName, string> = {
+  usage: 'Usage',
+  routing: 'Routing',
+  events: 'Events',
+  credentials: 'Credentials',
+}
+
+const Content: FC<Pick<AccountProps, 'account' | 'content' | 'now'>> = ({ account, content, now }) => {
+  switch (content.tab) {
+    case 'usage':
+      return <UsageTab {...content} account={account} now={now} />
+    case 'routing':
+      return <RoutingTab {...content} account={account} />
+    case 'events':
+      return <EventsTab {...content} account={account} now={now} />
+    case 'credentials':
+      return <CredentialsTab {...content} account={account} now={now} />
+  }
+}

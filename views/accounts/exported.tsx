@@ -1,0 +1,32 @@
+/** The credentials of an account, shown once in the dialog of the page: to copy, or to save as the file programs expect. */
+import type { FC } from 'hono/jsx'
+import { CopyIcon } from '../ui/icons.tsx'
+
+interface ExportedProps {
+  filename: string
+  text: string
+}
+
+export const ExportedPage: FC<ExportedProps> = ({ filename, text }) => (
+  <div class="panel">
+    <h2>{filename}</h2>
+    <p class="muted">Keep it as you would keep a password. This was written to the audit log.</p>
+    <div class="command exported">
+      <pre>
+        <code>{text}</code>
+      </pre>
+      <button class="icon-button" type="button" data-action="copy" title="Copy">
+        <CopyIcon />
+        <span class="sr">Copy</span>
+      </button>
+    </div>
+    <div class="actions">
+      <a class="button" href={`data:application/json,${encodeURIComponent(text)}`} download={filename}>
+        Save as a file
+      </a>
+      <button class="button button-plain" type="button" data-action="close">
+        Close
+      </button>
+    </div>
+  </div>
+)

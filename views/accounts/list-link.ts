@@ -1,0 +1,18 @@
+/** The address of the account list with some of its query changed; a change of what is listed goes back to the first page. */
+import type { AccountQuery } from '../../src/model/account-filter.ts'
+import { withQuery } from './links.ts'
+
+export const listLink = (query: AccountQuery, change: Partial<AccountQuery>): string => {
+  const { q, state, eligible, plan, sort, order, view, per, page } = { ...query, page: 1, ...change }
+  return withQuery('/accounts', {
+    q,
+    state,
+    eligible,
+    plan,
+    sort: sort === 'name' ? null : sort,
+    order: order === 'asc' ? null : order,
+    view: view === 'table' ? null : view,
+    per: per === 25 ? null : per,
+    page: page === 1 ? null : page,
+  })
+}

@@ -1,0 +1,159 @@
+/** What the pages that add an account have in common: the region that is swapped, its form, and how a sign-in ends. */
+import type { FC, PropsWithChildren } from 'hono/jsx'
+import type { KnownAccount, SignInValue } from '../../src/admin/sign-in-value.ts'
+import { Problem } from '../ui/form.tsx'
+import { CheckIcon } from '../ui/icons.tsx'
+import { Until } from '../ui/time.tsx'
+import { accountPath, withQuery } from './links.ts'
+
+export const REGION = 'new-account'
+
+interface FrameProps {
+  title: string
+  isWide?: boolean
+  /** The page behind the dialog is out of date once this is shown. */
+  isChange?: boolean
+}
+
+export const Frame: FC<PropsWithChildren<FrameProps>> = ({ title, isWide, isChange, children }) => (
+  <div id={REGION} class={isWide ? 'narrow new-account new-account-wide' : 'narrow new-account'}>
+    <section class="card panel" aria-labelledby={`${REGION}-title`} data-reload={isChange}>
+      <h1 id={`${REGION}-title`}>{title}</h1>
+      {children}
+    </section>
+  </div>
+)
+
+interface StepFormProps {
+  /** `[\w-]+`; the server answers errors into the form of this name. */
+  name: string
+  action: string
+  problem?: string | null
+  hasFiles?: boolean
+}
+
+/** Its answer is the next step, in the same place. */
+export const StepForm: FC<PropsWithChildren<StepFormProps>> = ({ name, action, problem, hasFiles, children }) => (
+  <form
+    id={`form-${name}`}
+    class="stack"
+    method="post"
+    action={action}
+    enctype={hasFiles ? 'multipart/form-data' : undefined}
+    hx-post={action}
+    hx-target={`#${REGION}`}
+    hx-swap="outerHTML"
+    hx-disable="find button"
+  >
+    {children}
+    <div id={`form-${name}-problem`} class="form-problem" role="alert">
+      {problem && <Problem text={problem} />}
+    </div>
+  </form>
+)
+
+export interface SignInProps {
+  /** Null: none was begun yet. */
+  flow: SignInValue | null
+  /** The account to be signed in again. */
+  target: KnownAccount | null
+  problem: string | null
+}
+
+export const titleOf = (target: KnownAccount | null, title: string): string =>
+  target ? `Sign in again: ${target.displayName}` : title
+
+interface BeginProps extends Pick<SignInProps, 'target' | 'problem'> {
+  method: SignInValue['method']
+  label: string
+}
+
+/** The button that begins a sign-in. */
+export const Begin: FC<BeginProps> = ({ method, label, target, problem }) => (
+  <StepForm name={`begin-${method}`} action="/api/oauth/start" problem={problem}>
+    <input type="hidden" name="forceMethod" value={method} />
+    {target && <input type="hidden" name="accountId" value={target.accountId} />}
+    <div class="actions">
+      <button class="button" type="submit" autofocus>
+        {label}
+      </button>
+      <Back target={target} />
+    </div>
+  </StepForm>
+)
+
+export const Back: FC<{ target: KnownAccount | null }> = ({ target }) => (
+  <a class="button button-plain" href={withQuery('/accounts/new', { account: target?.accountId })}>
+    Another way
+  </a>
+)
+
+/** Leaves the dialog, or goes to the accounts. */
+export const Leave: FC<{ label: string; to?: string; isPlain?: boolean }> = ({ label, to = '/accounts', isPlain }) => (
+  <a class={isPlain ? 'button button-plain' : 'button'} href={to} data-action="close">
+    {label}
+  </a>
+)
+
+/** Asks every two seconds whether it is over; nothing is touched until it is. Without script one asks by a link. */
+export const Waiting: FC<{ flow: SignInValue; text: string }> = ({ flow, text }) => {
+  const path = `/accounts/new/${flow.method}`
+  return (
+    <>
+      <p
+        class="waiting"
+        role="status"
+        hx-get={withQuery(path, { flow: flow.flowId, waiting: '1' })}
+        hx-trigger="every 2s"
+        hx-target={`#${REGION}`}
+        hx-swap="outerHTML"
+        data-poll
+        data-now={flow.generatedAt}
+      >
+        <span class="spinner" aria-hidden="true" />
+        <span>
+          {text}{' '}
+          <span class="muted">
+            It ends <Until at={flow.expiresAt} now={flow.generatedAt} />.
+          </span>
+        </span>
+      </p>
+      <noscript>
+        <a class="button button-plain" href={withQuery(path, { flow: flow.flowId })}>
+          See whether it worked
+        </a>
+      </noscript>
+    </>
+  )
+}
+
+/** A sign-in that is over: the account, or why there is none and the way to begin again. */
+export const Ended: FC<{ flow: SignInValue }> = ({ flow }) =>
+  flow.status === 'success' ? <Succeeded flow={flow} /> : <Failed flow={flow} />
+
+const Succeeded: FC<{ flow: SignInValue }> = ({ flow: { account, target } }) => (
+  <Frame title={target ? 'Signed in again' : 'The account was added'} isChange>
+    <p class="done" role="status">
+      <CheckIcon />
+      <span>
+        <strong>{account?.displayName ?? 'The account'}</strong> serves from now on; its usage and models are being
+        fetched.
+      </span>
+    </p>
+    <div class="actions">
+      <Leave label="Done" to={account ? accountPath(account.accountId) : undefined} />
+      {!target && (
+        <a class="button button-plain" href="/accounts/new">
+          Add another
+        </a>
+      )}
+    </div>
+  </Frame>
+)
+
+const Failed: FC<{ flow: SignInValue }> = ({ flow: { method, errorMessage, target } }) => (
+  <Frame title={titleOf(target, 'That did not work')}>
+    <Problem text={errorMessage ?? 'The sign-in has ended.'} />
+    <Begin method={method} label="Begin again" target={target} problem={null} />
+  </Frame>
+)

@@ -1,0 +1,80 @@
+/** Reset credits of an account: each starts its limits anew at once, and each is gone when it is used or expires. */
+import type { FC } from 'hono/jsx'
+import type { WireAccount } from '../../src/model/account-view.ts'
+import type { ResetCreditsView } from '../../src/model/reset-credits.ts'
+import { Form } from '../ui/form.tsx'
+import { Until } from '../ui/time.tsx'
+
+interface Props {
+  account: WireAccount
+  resetCredits: ResetCreditsView | null
+  resetRefusal: string | null
+  redeemRequestId: string
+  now: string
+}
+
+export const ResetCreditsCard: FC<Props> = (props) => {
+  const { resetCredits, now } = props
+  return (
+    <section class="card" aria-labelledby="resets-title" id="reset-credits">
+      <header class="card-head">
+        <h2 id="resets-title">Reset credits</h2>
+        {resetCredits && <span class="count">{resetCredits.availableCount}</span>}
+      </header>
+      {resetCredits && resetCredits.credits.length > 0 && (
+        <ul class="rows">
+          {resetCredits.credits.map((credit) => (
+            <li class="row">
+              <span class="row-main">
+                <strong>{credit.title ?? 'Reset'}</strong>{' '}
+                <span class="muted small">{credit.description ?? credit.resetType}</span>
+              </span>
+              <span class="muted small">
+                {credit.status === 'available' ? (
+                  credit.expiresAt ? (
+                    <>
+                      expires <Until at={credit.expiresAt} now={now} />
+                    </>
+                  ) : (
+                    'does not expire'
+                  )
+                ) : (
+                  credit.status
+                )}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+      <div class="card-body">
+        <Use {...props} />
+      </div>
+    </section>
+  )
+}
+
+const Use: FC<Props> = ({ account, resetCredits, resetRefusal, redeemRequestId }) => {
+  if (resetRefusal !== null)
+    return (
+      <div class="actions">
+        {(resetCredits?.availableCount ?? 0) > 0 && (
+          <button class="button button-plain" type="button" disabled title={resetRefusal}>
+            Use the one that expires first
+          </button>
+        )}
+        <span class="muted small">{resetRefusal}</span>
+      </div>
+    )
+  return (
+    <Form
+      name="reset-credit"
+      action={`/api/accounts/${encodeURIComponent(account.accountId)}/rate-limit-reset-credits/consume`}
+      confirm={`Use a reset credit of ${account.displayName}? It cannot be given back.`}
+    >
+      <input type="hidden" name="redeemRequestId" value={redeemRequestId} />
+      <button class="button button-plain" type="submit">
+        Use the one that expires first
+      </button>
+    </Form>
+  )
+}

@@ -1,0 +1,119 @@
+/** What the choice of an account goes by: its policy, its name, the restricted pool, and limits that hold for all. */
+import type { FC } from 'hono/jsx'
+import type { WireAccount } from '../../src/model/account-view.ts'
+import { Check, Field, Form } from '../ui/form.tsx'
+
+export interface RoutingProps {
+  strategy: string
+  /** Turns one account may carry at once; 0: no limit. */
+  streamLimit: number
+  /** Slugs, sorted; null: the upstream was not asked yet. */
+  models: readonly string[] | null
+  /** Why nothing can be changed; null: it can. */
+  refusal: string | null
+}
+
+const POLICIES: readonly [WireAccount['routingPolicy'], label: string, hint: string][] = [
+  ['burn_first', 'Use first', 'Asked before the others, until it is used up.'],
+  ['normal', 'Normal', 'The strategy decides.'],
+  ['preserve', 'Keep back', 'Asked only when no other account can serve.'],
+]
+
+export const RoutingTab: FC<RoutingProps & { account: WireAccount }> = (props) => (
+  <>
+    <section class="card" aria-labelledby="routing-title">
+      <header class="card-head">
+        <h2 id="routing-title">Routing of this account</h2>
+      </header>
+      <div class="card-body">
+        <RoutingForm {...props} />
+      </div>
+    </section>
+    <Circumstances {...props} />
+  </>
+)
+
+const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, refusal }) => (
+  <Form name="routing" class="stack" method="patch" action={`/api/accounts/${encodeURIComponent(account.accountId)}`}>
+    <fieldset class="plain-fieldset stack" disabled={refusal !== null}>
+      <Field
+        label="Alias"
+        name="alias"
+        value={account.alias}
+        maxlength={255}
+        class="field-short"
+        hint="Shown instead of the e-mail address; empty: none."
+      />
+      <fieldset class="plain-fieldset stack-tight">
+        <legend class="field-label">Routing policy</legend>
+        {POLICIES.map(([value, label, hint]) => (
+          <label class="check">
+            <input type="radio" name="routingPolicy" value={value} checked={account.routingPolicy === value} />
+            <span>
+              {label}
+              <span class="hint">{hint}</span>
+            </span>
+          </label>
+        ))}
+      </fieldset>
+      <Check
+        label="Restricted pool"
+        name="securityWorkAuthorized"
+        isOn={account.securityWorkAuthorized}
+        hint="May serve turns that demand an account authorised for security work. Such turns never go anywhere else."
+      />
+      {refusal === null ? (
+        <div class="actions">
+          <button class="button" type="submit">
+            Save
+          </button>
+        </div>
+      ) : (
+        <p class="muted small">{refusal}</p>
+      )}
+    </fieldset>
+  </Form>
+)
+
+const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({ account, strategy, streamLimit, models }) => (
+  <section class="card" aria-labelledby="circumstances-title">
+    <header class="card-head">
+      <h2 id="circumstances-title">What else decides</h2>
+    </header>
+    <dl class="answers">
+      <dt>Strategy</dt>
+      <dd>
+        {strategy.replaceAll('_', ' ')} <span class="muted">· for all accounts</span>
+      </dd>
+      <dt>Turns at once</dt>
+      <dd>
+        {account.inFlight} now, {streamLimit === 0 ? 'without a limit' : `at most ${streamLimit}`}{' '}
+        <span class="muted">· for each account</span>
+      </dd>
+      <dt>Health</dt>
+      <dd>{TIERS[account.tier]}</dd>
+      <dt>Models</dt>
+      <dd>
+        {models === null ? (
+          <span class="muted">not known yet</span>
+        ) : models.length === 0 ? (
+          <span class="muted">it offers none</span>
+        ) : (
+          <ul class="model-list">
+            {models.map((model) => (
+              <li>
+                <code>{model}</code>
+              </li>
+            ))}
+          </ul>
+        )}
+      </dd>
+    </dl>
+  </section>
+)
+
+const TIERS: Record<WireAccount['tier'], string> = {
+  healthy: 'healthy',
+  draining: 'draining: nearly full or failing lately, so it is asked last',
+  probing: 'coming back: one turn at a time until it has served three',
+}

@@ -1,0 +1,142 @@
+/** The accounts as a table whose headings sort; on a phone each is two lines. */
+import type { FC } from 'hono/jsx'
+import type { AccountSort } from '../../src/model/account-filter.ts'
+import type { WireAccount, WireWindow } from '../../src/model/account-view.ts'
+import { Eligibility, factsOf } from '../account-list.tsx'
+import { StateBadge } from '../ui/badge.tsx'
+import { leftPercent, toneOf } from '../ui/meter.tsx'
+import { untilText } from '../ui/time.tsx'
+import { accountPath } from './links.ts'
+import type { AccountsProps } from './list.tsx'
+import { listLink } from './list-link.ts'
+
+export const AccountTable: FC<AccountsProps> = ({ accounts, query, mayWrite, now }) => (
+  <table class="account-table">
+    <thead>
+      <tr>
+        {mayWrite && (
+          <th scope="col" class="cell-check">
+            <input
+              type="checkbox"
+              class="needs-script"
+              aria-label="Select all on this page"
+              data-select-all="accountIds"
+            />
+          </th>
+        )}
+        <Heading by="name" label="Account" query={query} />
+        <Heading by="state" label="State" query={query} />
+        <Heading by="five_hour" label="5-hour" query={query} />
+        <Heading by="weekly" label="Weekly" query={query} />
+        <Heading by="in_flight" label="In flight" query={query} isNumber />
+      </tr>
+    </thead>
+    <tbody>
+      {accounts.map((account) => (
+        <Row account={account} mayWrite={mayWrite} now={now} />
+      ))}
+    </tbody>
+  </table>
+)
+
+interface HeadingProps extends Pick<AccountsProps, 'query'> {
+  by: AccountSort
+  label: string
+  isNumber?: boolean
+}
+
+const Heading: FC<HeadingProps> = ({ by, label, query, isNumber }) => {
+  const isSorted = query.sort === by
+  const isUp = query.order === 'asc'
+  const order = isSorted && isUp ? 'desc' : 'asc'
+  return (
+    <th
+      scope="col"
+      class={isNumber ? 'number' : undefined}
+      aria-sort={isSorted ? (isUp ? 'ascending' : 'descending') : undefined}
+    >
+      <a class="sort" href={listLink(query, { sort: by, order })}>
+        {label}
+        {isSorted && <span aria-hidden="true">{isUp ? ' ↑' : ' ↓'}</span>}
+      </a>
+    </th>
+  )
+}
+
+const Row: FC<{ account: WireAccount; mayWrite: boolean; now: string }> = ({ account, mayWrite, now }) => (
+  <tr>
+    {mayWrite && (
+      <td class="cell-check">
+        <Pick account={account} />
+      </td>
+    )}
+    <td class="cell-name">
+      <a class="account-link" href={accountPath(account.accountId)}>
+        {account.displayName}
+      </a>
+      <span class="muted small">{aboutOf(account)}</span>
+    </td>
+    <td class="cell-state">
+      <StateBadge status={account.status} />
+      <Eligibility account={account} now={now} />
+    </td>
+    <td class="cell-window" data-label="5-hour">
+      <Window window={account.windows.fiveHour} now={now} />
+    </td>
+    <LongWindow account={account} now={now} />
+    <td class="cell-flight number">{account.inFlight}</td>
+  </tr>
+)
+
+/** A plan without a weekly window has a monthly one. */
+const LongWindow: FC<{ account: WireAccount; now: string }> = ({ account: { windows }, now }) => {
+  const isMonthly = !windows.weekly && windows.monthly !== null
+  return (
+    <td class="cell-window" data-label={isMonthly ? 'Monthly' : 'Weekly'}>
+      <Window window={windows.weekly ?? windows.monthly} now={now} />
+    </td>
+  )
+}
+
+/** The address where the name is not it, and the few facts that tell accounts apart. */
+export const aboutOf = (account: WireAccount): string => {
+  const address = account.displayName === account.email ? [] : [account.email]
+  const facts = factsOf(account).filter((fact) => !fact.endsWith('in flight'))
+  return [...address, ...facts].join(' · ')
+}
+
+export const Pick: FC<{ account: WireAccount }> = ({ account }) => (
+  <input
+    type="checkbox"
+    name="accountIds"
+    value={account.accountId}
+    form="form-bulk"
+    aria-label={`Select ${account.displayName}`}
+  />
+)
+
+/** The text says what the bar shows. Many of these stand on one page, so each is as little markup as it can be. */
+const Window: FC<{ window: WireWindow | null; now: string }> = ({ window, now }) =>
+  window === null ? (
+    <span>not reported</span>
+  ) : (
+    <>
+      <progress
+        class={toneOf(window.usedPercent)}
+        max="100"
+        value={String(Math.round(window.usedPercent))}
+        aria-hidden="true"
+      />
+      <span>
+        {leftPercent(window)} % left
+        {window.resetAt && (
+          <>
+            {' · resets '}
+            <time datetime={window.resetAt} data-live="until">
+              {untilText(window.resetAt, now)}
+            </time>
+          </>
+        )}
+      </span>
+    </>
+  )

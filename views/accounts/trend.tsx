@@ -1,0 +1,136 @@
+/** Seven days as lines, made on the server: an hour without a sample breaks the line, because it is a gap and not zero. */
+import type { FC } from 'hono/jsx'
+
+export interface TrendSeries {
+  name: string
+  /** Percent used for each hour, oldest first; null: no sample. */
+  values: readonly (number | null)[]
+}
+
+interface TrendProps {
+  /** Start of the first hour, ms since epoch. */
+  from: number
+  series: readonly TrendSeries[]
+}
+
+const HOUR_MS = 3_600_000
+const DAY_HOURS = 24
+const HEIGHT = 100
+
+export const TrendChart: FC<TrendProps> = ({ from, series }) => {
+  const known = series.filter(({ values }) => values.some((value) => value !== null))
+  const hours = series[0]?.values.length ?? 0
+  if (known.length === 0) return <p class="empty muted">No samples yet; the first point comes within an hour.</p>
+  return (
+    <figure class="trend">
+      <div class="trend-plot">
+        <span class="trend-scale" aria-hidden="true">
+          <span>100 %</span>
+          <span>50 %</span>
+          <span>0 %</span>
+        </span>
+        <svg class="trend-lines" viewBox={`0 0 ${hours} ${HEIGHT}`} preserveAspectRatio="none" role="img">
+          <title>Percent used, hour by hour, in the last seven days</title>
+          <desc>{known.map(spoken).join(' ')}</desc>
+          <path class="trend-grid" d={gridPath(hours)} />
+          {known.map(({ values }, index) => (
+            <>
+              <path class={`trend-line trend-line-${index + 1}`} d={linePath(values)} />
+              <path class={`trend-line trend-line-${index + 1} trend-dot`} d={dotsPath(values)} />
+            </>
+          ))}
+        </svg>
+      </div>
+      <ol class="trend-days" aria-hidden="true">
+        {daysFrom(from, hours).map((at) => (
+          <li>
+            {weekday.format(at)} <span class="trend-date">{dayOfMonth.format(at)}</span>
+          </li>
+        ))}
+      </ol>
+      <figcaption class="trend-legend">
+        {known.map(({ name }, index) => (
+          <span class={`trend-key trend-key-${index + 1}`}>
+            <svg viewBox="0 0 20 6" width="20" height="6" aria-hidden="true">
+              <path class={`trend-line trend-line-${index + 1}`} d="M1 3H19" />
+            </svg>
+            {name}
+          </span>
+        ))}
+        <span class="muted small">A break is an hour without a sample.</span>
+      </figcaption>
+      <DayTable from={from} series={known} />
+    </figure>
+  )
+}
+
+/** Each run of hours is a line of its own. */
+export const linePath = (values: readonly (number | null)[]): string =>
+  values
+    .map((value, hour) => {
+      if (value === null || isAlone(values, hour)) return ''
+      return `${isKnown(values[hour - 1]) ? 'L' : 'M'}${pointAt(hour, value)}`
+    })
+    .join('')
+
+/** An hour between two gaps makes no line: it is a dot, the round ends of a line without length. */
+export const dotsPath = (values: readonly (number | null)[]): string =>
+  values.map((value, hour) => (value !== null && isAlone(values, hour) ? `M${pointAt(hour, value)}h.01` : '')).join('')
+
+const isKnown = (value: number | null | undefined): boolean => value !== null && value !== undefined
+
+const isAlone = (values: readonly (number | null)[], hour: number): boolean =>
+  !isKnown(values[hour - 1]) && !isKnown(values[hour + 1])
+
+const pointAt = (hour: number, value: number): string => `${hour + 0.5} ${Math.round((HEIGHT - value) * 100) / 100}`
+
+const gridPath = (hours: number): string => {
+  const days = Array.from({ length: Math.floor(hours / DAY_HOURS) + 1 }, (_, day) => `M${day * DAY_HOURS} 0V${HEIGHT}`)
+  return `M0 0H${hours}M0 50H${hours}M0 100H${hours}${days.join('')}`
+}
+
+const spoken = ({ name, values }: TrendSeries): string => {
+  const known = values.filter((value) => value !== null)
+  const last = known.at(-1) ?? 0
+  return `${name}: ${Math.round(last)} % used at last, at most ${Math.round(Math.max(...known))} %.`
+}
+
+const weekday = new Intl.DateTimeFormat('en', { weekday: 'short', timeZone: 'UTC' })
+const dayOfMonth = new Intl.DateTimeFormat('en', { day: 'numeric', timeZone: 'UTC' })
+
+/** Every 24 hours from the first, ms since epoch. */
+const daysFrom = (from: number, hours: number): number[] =>
+  Array.from({ length: Math.floor(hours / DAY_HOURS) }, (_, day) => from + day * DAY_HOURS * HOUR_MS)
+
+const DayTable: FC<TrendProps> = ({ from, series }) => (
+  <details class="trend-table">
+    <summary class="reveal">As a table</summary>
+    <table class="plain-table">
+      <thead>
+        <tr>
+          <th scope="col">24 hours from (UTC)</th>
+          {series.map(({ name }) => (
+            <th scope="col" class="number">
+              {name}, most
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {daysFrom(from, series[0]?.values.length ?? 0).map((at, day) => (
+          <tr>
+            <th scope="row">{new Date(at).toISOString().slice(0, 16).replace('T', ' ')}</th>
+            {series.map(({ values }) => (
+              <td class="number">{mostOf(values.slice(day * DAY_HOURS, (day + 1) * DAY_HOURS))}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </details>
+)
+
+const mostOf = (values: readonly (number | null)[]): string => {
+  const known = values.filter((value) => value !== null)
+  return known.length === 0 ? '–' : `${Math.round(Math.max(...known))} %`
+}

@@ -1,0 +1,145 @@
+/* What changed on the server: one event stream for all tabs of a browser, and each tab fetches its own parts again. */
+;(() => {
+  const root = document.documentElement
+  const SRC = '[data-live-src]'
+  const stale = new Set()
+  const busy = new Set()
+  if (!document.querySelector(`${SRC}, [data-tail]`)) return
+
+  // Never under the hands of somebody: what is being typed, was typed and not sent, or is selected.
+  document.addEventListener('input', ({ target }) => target.form?.setAttribute('data-edited', ''))
+  for (const end of ['submit', 'reset'])
+    document.addEventListener(end, ({ target }) => target.removeAttribute('data-edited'))
+  const isHeld = (el) => {
+    const { activeElement } = document
+    const selection = getSelection()
+    return (
+      (el.contains(activeElement) && activeElement.matches('input, select, textarea')) ||
+      el.querySelector('[data-edited]') ||
+      (!selection.isCollapsed && selection.containsNode(el, true))
+    )
+  }
+  const renew = async (el) => {
+    stale.delete(el)
+    busy.add(el)
+    const how = { source: el, target: el, swap: 'outerMorph', push: 'false' }
+    await window.htmx.ajax('GET', el.dataset.liveSrc, how).finally(() => busy.delete(el))
+  }
+  const settle = () => {
+    if (document.hidden) return
+    for (const el of stale) {
+      if (!el.isConnected) stale.delete(el)
+      else if (!busy.has(el) && !isHeld(el)) renew(el)
+    }
+  }
+  const told = (topics) => {
+    for (const el of document.querySelectorAll(SRC))
+      if (!topics || el.dataset.live.split(' ').some((topic) => topics.includes(topic))) stale.add(el)
+    for (const topic of topics ?? []) document.body.dispatchEvent(new CustomEvent(`live:${topic}`))
+    settle()
+  }
+
+  // One tab leads and has the stream; the others listen to it. Sockets to one host are few.
+  const me = Math.random()
+  const channel = new BroadcastChannel('sluice-live')
+  const say = (kind, topics) => channel.postMessage({ kind, me, topics, isPolling: root.matches('.is-polling') })
+  const loadedAt = Date.now()
+  let source = null
+  let heardAt = 0
+  let leaderAt = 0
+  let retryAt = 0
+  let openedAt = 0
+  const poll = (isPolling) => root.classList.toggle('is-polling', isPolling)
+
+  const drop = () => {
+    source?.close()
+    source = null
+  }
+  const lead = () => {
+    drop()
+    openedAt = heardAt = Date.now()
+    source = new EventSource('/api/events')
+    const hear = (kind, run) =>
+      source.addEventListener(kind, ({ data }) => {
+        heardAt = Date.now()
+        poll(false)
+        root.classList.remove('is-offline')
+        run(data.split(' ').filter(Boolean))
+      })
+    const pass = (topics) => {
+      told(topics)
+      say('changed', topics)
+    }
+    // Nobody listened since the last leader went. After a break of its own the stream says itself what was missed.
+    let isLate = Date.now() - loadedAt > 2e3
+    hear('hello', (topics) => {
+      if (isLate) pass()
+      else if (topics.length) pass(topics)
+      isLate = false
+    })
+    hear('changed', pass)
+    hear('beat', () => {})
+    // The session ended or its cookie changed; asking for a part shows which.
+    hear('bye', () => {
+      drop()
+      retryAt = Date.now() + 1e3
+      told()
+    })
+    source.onerror = () => {
+      root.classList.add('is-offline')
+      if (source.readyState !== 2) return
+      drop()
+      retryAt = Date.now() + 3e4
+      poll(true)
+      told()
+    }
+    say('here')
+  }
+  channel.onmessage = ({ data }) => {
+    if (data.kind === 'who') source && say('here')
+    else if (data.kind === 'bye') leaderAt = 0
+    else {
+      leaderAt = Date.now()
+      // Two at once: one of them gives way.
+      if (source && data.me < me) drop()
+      if (!source) poll(data.isPolling)
+      if (data.kind === 'changed') told(data.topics)
+    }
+  }
+  const resign = () => {
+    if (!source) return
+    drop()
+    say('bye')
+  }
+
+  let ticks = 0
+  const tick = () => {
+    if (document.hidden) return
+    const now = Date.now()
+    settle()
+    if (++ticks % 30 === 0 && root.matches('.is-polling')) told()
+    if (!source) {
+      if (now - leaderAt > 5e3 && now > retryAt) lead()
+      return
+    }
+    if (ticks % 2 === 0) say('here')
+    if (heardAt === openedAt && now - openedAt > 5e3) poll(true)
+    if (now - heardAt > 25e3 && heardAt !== openedAt) lead()
+  }
+  const look = () => {
+    retryAt = Date.now() + 150 + Math.random() * 250
+    say('who')
+    setTimeout(tick, 500)
+  }
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) resign()
+    else {
+      told()
+      look()
+    }
+  })
+  addEventListener('pagehide', resign)
+  addEventListener('pageshow', ({ persisted }) => persisted && look())
+  setInterval(tick, 1e3)
+  look()
+})()

@@ -1,0 +1,128 @@
+/* The request log: one request beside the list, the live tail, forms without empty fields. Pages work without it. */
+;(() => {
+  const on = (event, run) => document.addEventListener(event, run)
+  const drawer = document.getElementById('drawer')
+
+  // What is not filled in does not belong into the address.
+  on('formdata', ({ target, formData }) => {
+    if (!target.matches('.log-filters')) return
+    for (const [name, value] of [...formData]) if (value === '') formData.delete(name)
+  })
+  const zone = document.querySelector('[data-zone]')
+  if (zone) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone
+  if (!drawer) return
+
+  const rows = document.getElementById('log-rows')
+  const openId = () => new URL(location.href).searchParams.get('open')
+  const mark = () => {
+    for (const row of rows?.querySelectorAll('.is-open') ?? []) row.classList.remove('is-open')
+    document.getElementById(`log-${openId()}`)?.classList.add('is-open')
+  }
+  let last = null
+  const shut = () => {
+    drawer.replaceChildren()
+    mark()
+    document.getElementById(last)?.querySelector('a').focus()
+  }
+  const show = async () => {
+    const id = openId()
+    if (!id) return shut()
+    mark()
+    last = `log-${id}`
+    await window.htmx.ajax('GET', `/logs/${encodeURIComponent(id)}`, { target: '#drawer', swap: 'innerHTML' })
+    drawer.querySelector('h2')?.focus()
+  }
+  const go = (href) => {
+    history.pushState(null, '', href)
+    show()
+  }
+  const without = () => {
+    const url = new URL(location.href)
+    url.searchParams.delete('open')
+    return url.pathname + url.search
+  }
+  addEventListener('popstate', show)
+  on('click', (event) => {
+    if (event.button || event.ctrlKey || event.metaKey || event.shiftKey) return
+    const shutter = event.target.closest('[data-drawer-close]')
+    // A row is its link, but for whoever selects in it.
+    const row = getSelection().isCollapsed ? event.target.closest('#log-rows tr') : null
+    const link = event.target.closest('[data-drawer]') ?? row?.querySelector('[data-drawer]')
+    if (!shutter && !link) return
+    event.preventDefault()
+    go(shutter ? without() : link.href)
+  })
+  on('keydown', (event) => {
+    if (event.target.matches('input, select, textarea') || event.ctrlKey || event.metaKey || event.altKey) return
+    if (event.key === 'Escape' && drawer.hasChildNodes()) go(without())
+    const step = { j: 'nextElementSibling', k: 'previousElementSibling' }[event.key]
+    if (!step || !rows) return
+    const here = document.activeElement.closest('tr') ?? document.getElementById(last)
+    const row = here?.parentElement === rows ? here[step] : rows.firstElementChild
+    const link = row?.querySelector('[data-drawer]')
+    link?.focus()
+    if (link && drawer.hasChildNodes()) go(link.href)
+  })
+
+  // Four times a second at most when the server tells, every five seconds when it does not.
+  const MOST_ROWS = 200
+  const toggle = document.querySelector('[data-tail]')
+  const says = document.getElementById('tail-says')
+  if (!toggle || !rows) return
+  let next = toggle.dataset.tail
+  let askedAt = 0
+  let isAsking = false
+  let isDue = false
+
+  const insert = (row) => {
+    if (document.getElementById(row.id)) return
+    const after = [...rows.children].find(({ dataset }) => dataset.at <= row.dataset.at)
+    row.classList.add('is-new')
+    rows.insertBefore(row, after ?? null)
+  }
+  const take = (html) => {
+    const template = document.createElement('template')
+    template.innerHTML = html
+    const body = template.content.querySelector('tbody')
+    if (!body) return
+    next = body.dataset.next
+    for (const row of [...body.children].reverse()) insert(row)
+    while (rows.children.length > MOST_ROWS) rows.lastElementChild.remove()
+    if (rows.children.length) document.getElementById('log-empty')?.remove()
+  }
+  const ask = async () => {
+    isDue = true
+    if (isAsking || document.hidden || !toggle.checked || Date.now() - askedAt < 250) return
+    isAsking = true
+    isDue = false
+    askedAt = Date.now()
+    try {
+      const answer = await fetch(next, { headers: { 'hx-request': 'true', accept: 'text/html' } })
+      if (answer.ok) take(await answer.text())
+      else stop(answer.status === 401 ? 'You are signed out.' : 'The live view stopped.')
+    } catch {} // the server is away; asked again with the next beat
+    isAsking = false
+  }
+  const stop = (why) => {
+    if (!toggle.checked) return
+    toggle.checked = false
+    says.textContent = why
+  }
+  document.body.addEventListener('live:logs', ask)
+  setInterval(() => {
+    if (isDue || Date.now() - askedAt >= 5e3) ask()
+  }, 250)
+  toggle.addEventListener('change', () => {
+    says.textContent = toggle.checked ? 'New requests appear by themselves.' : ''
+    if (!toggle.checked) return
+    askedAt = 0
+    scrollTo({ top: 0 })
+    ask()
+  })
+  // Whoever reads must not have the list move under the eyes.
+  addEventListener('scroll', () => scrollY > 160 && stop('Live is off while you scroll.'), { passive: true })
+  on('selectionchange', () => {
+    const selection = getSelection()
+    if (!selection.isCollapsed && selection.containsNode(rows, true)) stop('Live is off while you select.')
+  })
+})()

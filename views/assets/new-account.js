@@ -1,0 +1,16 @@
+/* Links to the pages that add an account open them over the page one is on; on those pages they are plain links. */
+;(() => {
+  const HERE = '/accounts/new'
+  document.addEventListener('click', (event) => {
+    const link = event.target.closest(`a[href^="${HERE}"]`)
+    const isPlain = event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
+    if (!link || !isPlain || location.pathname.startsWith(HERE)) return
+    event.preventDefault()
+    const isInside = link.closest('#new-account')
+    window.htmx.ajax('GET', link.getAttribute('href'), {
+      target: isInside ? '#new-account' : '#dialog',
+      swap: isInside ? 'outerHTML' : 'innerHTML',
+      push: 'false',
+    })
+  })
+})()

@@ -1,0 +1,57 @@
+/** Connect a client: a tab each, with text that can be pasted as it stands. The tabs are radio buttons and need no script. */
+import type { FC } from 'hono/jsx'
+import { CopyIcon } from '../ui/icons.tsx'
+import { type Connection, snippets } from './snippets.ts'
+
+export interface ConnectProps extends Omit<Connection, 'key'> {
+  /** The key itself, or what stands for it. */
+  apiKey: string
+  /** The address was read from the Host header alone: the script puts in the one of the address bar. */
+  isGuess: boolean
+}
+
+export const Connect: FC<ConnectProps> = ({ apiKey, isGuess, ...connection }) => {
+  const clients = snippets({ ...connection, key: apiKey })
+  return (
+    <fieldset class="client-tabs" data-guess={isGuess ? connection.baseUrl : undefined}>
+      <legend class="sr">Client</legend>
+      <div class="client-tab-list">
+        {clients.map(({ id, label }, index) => (
+          <label class="client-tab">
+            <input type="radio" name="client" value={id} checked={index === 0} />
+            <span>{label}</span>
+          </label>
+        ))}
+      </div>
+      {clients.map(({ id, parts }) => (
+        <div class="client-panel" data-client={id}>
+          {parts.map(({ where, text }) => (
+            <>
+              <p>
+                <Sentence text={where} />
+              </p>
+              <Command text={text} />
+            </>
+          ))}
+        </div>
+      ))}
+    </fieldset>
+  )
+}
+
+const Sentence: FC<{ text: string }> = ({ text }) => (
+  <span>{text.split('`').map((part, index) => (index % 2 === 1 ? <code>{part}</code> : part))}</span>
+)
+
+/** A text to paste, with its button. */
+export const Command: FC<{ text: string; class?: string }> = ({ text, class: name }) => (
+  <div class={name ? `command ${name}` : 'command'}>
+    <pre>
+      <code>{text}</code>
+    </pre>
+    <button class="icon-button" type="button" data-action="copy" title="Copy">
+      <CopyIcon />
+      <span class="sr">Copy</span>
+    </button>
+  </div>
+)

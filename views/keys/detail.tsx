@@ -1,0 +1,274 @@
+/** One key: what it used in seven days, how full its limits are, what it may do, and everything that can be done about it. */
+import type { Child, FC } from 'hono/jsx'
+import type { KeyState } from '../../src/model/key-list.ts'
+import { Done, Form, Problem } from '../ui/form.tsx'
+import { Since, Until } from '../ui/time.tsx'
+import { Connect, type ConnectProps } from './connect.tsx'
+import type { Choice } from './form.tsx'
+import { LimitList } from './limits.tsx'
+import { KeyBadge } from './list.tsx'
+import { KEY_PLACEHOLDER } from './snippets.ts'
+import { KeyTestForm } from './test.tsx'
+import { Trend, type TrendPoint } from './trend.tsx'
+import { type ApiKey, countText, dollarText } from './words.ts'
+
+export interface KeyProps {
+  /** ISO 8601: when the page was made. */
+  generatedAt: string
+  apiKey: ApiKey
+  state: KeyState
+  usage: KeyWeekUsage
+  trends: { cost: TrendPoint[]; tokens: TrendPoint[] }
+  connection: Omit<ConnectProps, 'apiKey'>
+  /** Names of the accounts it is confined to. */
+  accountNames: readonly Choice[]
+  canWrite: boolean
+  done: string | null
+  problem: string | null
+}
+
+interface KeyWeekUsage {
+  totalTokens: number
+  totalCostUsd: number
+  totalRequests: number
+  cachedInputTokens: number
+  accountCosts: readonly { accountId: string; email: string | null; costUsd: number; isDeleted: boolean }[]
+}
+
+const WHY_NOT = 'Your role can look at keys, not use or change them.'
+
+export const KeyPage: FC<KeyProps> = (props) => {
+  const { apiKey, generatedAt: now, canWrite, connection } = props
+  return (
+    <div class="page page-narrow" id="key-page" data-now={now}>
+      <Head {...props} />
+      <Done text={props.done} />
+      {props.problem && <Problem text={props.problem} />}
+      <Usage {...props} />
+      <Card id="limits" title="Limits">
+        {apiKey.limits.length === 0 ? (
+          <p class="muted">None: it may use whatever the pool has.</p>
+        ) : (
+          <LimitList limits={apiKey.limits} now={now} />
+        )}
+      </Card>
+      <Card id="policy" title="What it may do">
+        <Policy {...props} />
+      </Card>
+      <KeyTestForm id={apiKey.id} whyNot={canWrite ? null : WHY_NOT} />
+      <Card id="connect" title="Connect a client">
+        <p class="muted">
+          The key itself was shown when it was made: put it where <code>{KEY_PLACEHOLDER}</code> stands.
+        </p>
+        <Connect {...connection} apiKey={KEY_PLACEHOLDER} />
+      </Card>
+      {canWrite && <Actions apiKey={apiKey} />}
+    </div>
+  )
+}
+
+const Card: FC<{ id: string; title: string; children?: Child }> = ({ id, title, children }) => (
+  <section class="card" id={id} aria-labelledby={`${id}-title`}>
+    <header class="card-head">
+      <h2 id={`${id}-title`}>{title}</h2>
+    </header>
+    <div class="card-body">{children}</div>
+  </section>
+)
+
+const Head: FC<KeyProps> = ({ apiKey, state, generatedAt: now }) => (
+  <header class="page-head key-head">
+    <p class="key-crumb">
+      <a href="/keys">Keys</a>
+    </p>
+    <h1>{apiKey.name}</h1>
+    <KeyBadge state={state} />
+    <p class="key-facts muted">
+      <code>{apiKey.keyPrefix}…</code>
+      <span>of {apiKey.owner?.username ?? 'nobody'}</span>
+      <span>
+        made <Since at={apiKey.createdAt} now={now} />
+      </span>
+      <span>{apiKey.lastUsedAt ? <Used at={apiKey.lastUsedAt} now={now} /> : 'never used'}</span>
+      {apiKey.expiresAt && <Expires at={apiKey.expiresAt} now={now} />}
+    </p>
+  </header>
+)
+
+const Used: FC<{ at: string; now: string }> = ({ at, now }) => (
+  <>
+    used <Since at={at} now={now} />
+  </>
+)
+
+const Expires: FC<{ at: string; now: string }> = ({ at, now }) => (
+  <span>
+    {at > now ? (
+      <>
+        expires <Until at={at} now={now} />
+      </>
+    ) : (
+      <>
+        expired <Since at={at} now={now} />
+      </>
+    )}
+  </span>
+)
+
+const Usage: FC<KeyProps> = ({ usage, trends, apiKey }) => (
+  <Card id="usage" title="Seven days">
+    {usage.totalRequests === 0 ? (
+      <p class="muted">
+        Not used in seven days.
+        {apiKey.usageSummary.requestCount > 0 &&
+          ` Before that: ${countText(apiKey.usageSummary.requestCount)} requests, ${dollarText(apiKey.usageSummary.totalCostUsd)}.`}
+      </p>
+    ) : (
+      <>
+        <p>
+          <b>{usage.totalRequests.toLocaleString('en')}</b> {usage.totalRequests === 1 ? 'request' : 'requests'} ·{' '}
+          <b>{countText(usage.totalTokens)}</b> tokens, {countText(usage.cachedInputTokens)} of them cached ·{' '}
+          <b>{dollarText(usage.totalCostUsd)}</b>{' '}
+          <span class="muted">
+            (in all its life {countText(apiKey.usageSummary.requestCount)} requests,{' '}
+            {dollarText(apiKey.usageSummary.totalCostUsd)})
+          </span>
+        </p>
+        <div class="key-trends">
+          <Trend label="Tokens" points={trends.tokens} text={countText} />
+          <Trend label="Cost" points={trends.cost} text={dollarText} />
+        </div>
+        <Shares shares={usage.accountCosts} total={usage.totalCostUsd} />
+      </>
+    )}
+  </Card>
+)
+
+const MOST_SHARES = 8
+
+const Shares: FC<{ shares: KeyWeekUsage['accountCosts']; total: number }> = ({ shares, total }) => (
+  <div>
+    <h3 class="field-label">On which accounts</h3>
+    <ul class="key-shares">
+      {shares.slice(0, MOST_SHARES).map(({ accountId, email, costUsd, isDeleted }) => (
+        <li>
+          <span class="key-share">
+            {isDeleted ? <span class="muted">a deleted account</span> : (email ?? accountId)}
+          </span>
+          <span class="muted">
+            {dollarText(costUsd)}
+            {total > 0 && ` · ${Math.round((costUsd / total) * 100)} %`}
+          </span>
+        </li>
+      ))}
+      {shares.length > MOST_SHARES && <li class="muted">and {shares.length - MOST_SHARES} more</li>}
+    </ul>
+  </div>
+)
+
+const Policy: FC<KeyProps> = ({ apiKey, accountNames }) => {
+  const accountName = (id: string) => accountNames.find((account) => account.id === id)?.name ?? id
+  const { assignedAccountIds: ids } = apiKey
+  return (
+    <dl class="key-policy">
+      <Fact name="Models">
+        {apiKey.enforcedModel ? `always ${apiKey.enforcedModel}` : (apiKey.allowedModels?.join(', ') ?? 'every model')}
+      </Fact>
+      <Fact name="Reasoning effort">
+        {apiKey.enforcedReasoningEffort
+          ? `always ${apiKey.enforcedReasoningEffort}`
+          : (apiKey.allowedReasoningEfforts?.join(', ') ?? 'as the client asks')}
+      </Fact>
+      <Fact name="Service tier">
+        {apiKey.enforcedServiceTier ? `always ${apiKey.enforcedServiceTier}` : 'as the client asks'}
+      </Fact>
+      <Fact name="Accounts">
+        {ids === null ? 'every account' : ids.length === 0 ? 'none' : ids.map(accountName).join(', ')}
+      </Fact>
+      <Fact name="Traffic">{apiKey.trafficClass}</Fact>
+      <Fact name="Upstream transport">
+        {apiKey.transportPolicyOverride?.replaceAll('_', ' ') ?? 'as under Settings → Routing'}
+      </Fact>
+    </dl>
+  )
+}
+
+const Fact: FC<{ name: string; children?: Child }> = ({ name, children }) => (
+  <div>
+    <dt class="muted">{name}</dt>
+    <dd>{children}</dd>
+  </div>
+)
+
+const Actions: FC<{ apiKey: ApiKey }> = ({ apiKey: { id, name, isActive, limits } }) => {
+  const path = `/api/api-keys/${id}`
+  return (
+    <section class="card card-body key-actions" aria-label="More">
+      <div class="key-action">
+        <a class="button button-plain" href={`/keys/${id}/edit`}>
+          Edit
+        </a>
+        <span class="muted small">Name, models, expiry, limits and routing.</span>
+      </div>
+      <Action
+        name="switch"
+        label={isActive ? 'Switch off' : 'Switch on'}
+        hint={
+          isActive ? 'Refused from the next request on; nothing is lost.' : 'Let in again from the next request on.'
+        }
+        action={path}
+        method="patch"
+        field={['isActive', String(!isActive)]}
+      />
+      {limits.length > 0 && (
+        <Action
+          name="reset"
+          label="Reset limits"
+          hint="Every limit starts over at zero."
+          action={path}
+          method="patch"
+          field={['resetUsage', 'true']}
+        />
+      )}
+      <Action
+        name="regenerate"
+        label="Regenerate"
+        hint="A new secret for the same key; the old one dies at once."
+        action={`${path}/regenerate`}
+        target="#main"
+        confirm={`Give ${name} a new secret? Clients with the old one are refused at once.`}
+      />
+      <Action
+        name="delete"
+        label="Delete"
+        hint="What it used stays in the log."
+        action={path}
+        method="delete"
+        confirm={`Delete ${name}? Its clients are refused at once. This cannot be undone.`}
+        isRisky
+      />
+    </section>
+  )
+}
+
+interface ActionProps {
+  name: string
+  label: string
+  hint: string
+  action: string
+  method?: 'post' | 'patch' | 'delete'
+  field?: readonly [name: string, value: string]
+  target?: string
+  confirm?: string
+  isRisky?: boolean
+}
+
+const Action: FC<ActionProps> = ({ name, label, hint, field, isRisky = false, ...form }) => (
+  <Form name={name} class="key-action" {...form}>
+    {field && <input type="hidden" name={field[0]} value={field[1]} />}
+    <button class={`button button-plain${isRisky ? ' button-risky' : ''}`} type="submit">
+      {label}
+    </button>
+    <span class="muted small">{hint}</span>
+  </Form>
+)

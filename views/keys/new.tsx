@@ -1,0 +1,99 @@
+/** Making and editing a key, and the one time it is shown: beside everything that can be pasted, and a test. */
+import type { FC } from 'hono/jsx'
+import { Form, NeedsScript } from '../ui/form.tsx'
+import { Command, Connect, type ConnectProps } from './connect.tsx'
+import { type KeyChoices, KeyFields } from './form.tsx'
+import { KeyTestForm } from './test.tsx'
+import type { ApiKey } from './words.ts'
+
+export interface NewKeyProps {
+  choices: KeyChoices
+  problem: string | null
+}
+
+export const NewKeyPage: FC<NewKeyProps> = ({ choices, problem }) => (
+  <div class="page page-narrow">
+    <header class="page-head">
+      <h1>New key</h1>
+    </header>
+    <section class="card">
+      <Form name="key" class="card-body stack key-form" action="/api/api-keys/" target="#main" problem={problem}>
+        <KeyFields choices={choices} apiKey={null} />
+        <div class="actions">
+          <button class="button" type="submit">
+            Create the key
+          </button>
+          <a class="button button-plain" href="/keys">
+            Cancel
+          </a>
+        </div>
+      </Form>
+    </section>
+  </div>
+)
+
+export interface EditKeyProps extends NewKeyProps {
+  apiKey: ApiKey
+}
+
+export const EditKeyPage: FC<EditKeyProps> = ({ choices, problem, apiKey: { id, name }, apiKey }) => (
+  <div class="page page-narrow">
+    <header class="page-head">
+      <h1>Edit {name}</h1>
+    </header>
+    <NeedsScript />
+    <section class="card">
+      <Form name="key" class="card-body stack key-form" method="patch" action={`/api/api-keys/${id}`} problem={problem}>
+        <KeyFields choices={choices} apiKey={apiKey} />
+        <div class="actions">
+          <button class="button" type="submit">
+            Save
+          </button>
+          <a class="button button-plain" href={`/keys/${id}`}>
+            Cancel
+          </a>
+        </div>
+      </Form>
+    </section>
+  </div>
+)
+
+export interface ShownProps {
+  id: string
+  name: string
+  /** The key itself. */
+  key: string
+}
+
+/** What comes of making or renewing a key; `where` says how clients reach the service, and is asked by pages only. */
+export const shownKeyAt =
+  (where: () => Omit<ConnectProps, 'apiKey'>, isRenewed: boolean): FC<ShownProps> =>
+  ({ id, name, key }) => (
+    <div class="page page-narrow" data-key-shown>
+      <header class="page-head">
+        <h1>{isRenewed ? `A new secret for ${name}` : `${name} is ready`}</h1>
+      </header>
+      <section class="card card-body key-secret" aria-labelledby="shown-title">
+        <h2 id="shown-title">The key</h2>
+        <p>
+          <strong>It is shown only now.</strong> Sluice keeps a fingerprint of it, not the key.
+          {isRenewed && ' The old one stopped working.'}
+        </p>
+        <Command text={key} class="command-key" />
+        <div class="actions">
+          <a class="button" href={`/keys/${id}`}>
+            I have saved it
+          </a>
+        </div>
+      </section>
+      <section class="card" aria-labelledby="connect-title">
+        <header class="card-head">
+          <h2 id="connect-title">Connect a client</h2>
+        </header>
+        <div class="card-body">
+          <Connect {...where()} apiKey={key} />
+        </div>
+      </section>
+      <KeyTestForm id={id} />
+    </div>
+  )

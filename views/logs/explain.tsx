@@ -1,0 +1,87 @@
+/** `/logs/explain`: which account a request would get now, asked of the function that decides. */
+import type { FC } from 'hono/jsx'
+import type { ExplainView } from '../../src/admin/explain.ts'
+import type { Explanation } from '../../src/model/explain.ts'
+import type { Tone } from '../ui/badge.tsx'
+import { Candidates } from './candidates.tsx'
+import { Choices } from './filters.tsx'
+import { LogHead } from './head.tsx'
+import { momentText, STRATEGY_NAMES } from './words.ts'
+
+export const ExplainPage: FC<ExplainView> = ({ asked, options, explanation, generatedAt }) => (
+  <div class="page" data-now={generatedAt}>
+    <LogHead current="/logs/explain" mayExplain />
+    <form class="card log-filters" method="get" action="/logs/explain">
+      <p class="muted">Which account would a request get at this moment? Nothing is sent, and nothing changes.</p>
+      <div class="filter-row">
+        <label class="field">
+          <span class="field-label">Model</span>
+          <input
+            type="text"
+            name="model"
+            value={asked.model}
+            list="models"
+            placeholder="Any"
+            maxlength={200}
+            autocapitalize="none"
+            spellcheck={false}
+          />
+          <datalist id="models">
+            {options.models.map((model) => (
+              <option value={model} />
+            ))}
+          </datalist>
+        </label>
+        {options.keys && (
+          <Choices label="Key" name="key" chosen={asked.key === '' ? [] : [asked.key]} choices={options.keys} />
+        )}
+        <div class="filter-actions">
+          <button class="button" type="submit">
+            Explain
+          </button>
+        </div>
+      </div>
+    </form>
+    {explanation && <Answer {...explanation} at={generatedAt} />}
+  </div>
+)
+
+const TONES: Record<Explanation['outcome'], [title: string, tone: Tone]> = {
+  chosen: ['', 'good'],
+  wait: ['It would wait', 'wait'],
+  none: ['Nobody', 'bad'],
+  refused: ['Refused', 'bad'],
+}
+
+const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, strategy, candidates, model, at }) => {
+  const [title, tone] = TONES[outcome]
+  return (
+    <section class="card" id="explanation">
+      <div class="card-part">
+        <p class={`health tone-${tone}`}>
+          <span class="dot" aria-hidden="true" />
+          <strong>{chosen ? (chosen.accountName ?? chosen.accountId) : title}</strong>
+        </p>
+        <p>{sentence}</p>
+        <p class="small muted">
+          {model && (
+            <>
+              Model <code>{model}</code> ·{' '}
+            </>
+          )}
+          strategy {STRATEGY_NAMES[strategy]}
+          {DRAWN.includes(strategy) && ', a weighted draw: asked again, it may choose another of those that can serve'}{' '}
+          · {momentText(at)} UTC
+        </p>
+      </div>
+      {outcome !== 'refused' && (
+        <div class="card-part">
+          <h3>Candidates</h3>
+          <Candidates candidates={candidates} chosenId={chosen?.accountId ?? null} />
+        </div>
+      )}
+    </section>
+  )
+}
+
+const DRAWN: readonly Explanation['strategy'][] = ['capacity_weighted', 'relative_availability']

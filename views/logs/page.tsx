@@ -1,0 +1,102 @@
+/** `/logs`: filters, the list, its pages, and the drawer of one request. */
+import type { FC } from 'hono/jsx'
+import type { Logs } from '../../src/admin/logs-page.ts'
+import { Filters } from './filters.tsx'
+import { LogHead } from './head.tsx'
+import { RequestDetail } from './request.tsx'
+import { LogTable } from './rows.tsx'
+import { countText, momentText } from './words.ts'
+
+export const LogsPage: FC<Logs> = (logs) => {
+  const { requests, columns, links, open, generatedAt: now } = logs
+  return (
+    <div class="page page-logs" data-now={now}>
+      <LogHead current="/logs" mayExplain={logs.mayExplain}>
+        {links.tail && (
+          <label class="check tail-switch needs-script">
+            <input type="checkbox" data-tail={links.tail} />
+            <span>Live</span>
+          </label>
+        )}
+      </LogHead>
+      <Filters {...logs} />
+      <section class="card" aria-labelledby="log-title">
+        <header class="card-head">
+          <h2 id="log-title">Requests</h2>
+          <span class="count">{countOf(logs)}</span>
+          <span class="sr" id="tail-says" role="status" />
+          <NewerLinks {...logs} />
+        </header>
+        {requests.length > 0 || links.tail ? (
+          <div class="scroll-x">
+            <LogTable requests={requests} columns={columns} here={links.here} openId={open?.id ?? null} now={now} />
+          </div>
+        ) : null}
+        {requests.length === 0 && <Nothing {...logs} />}
+        <OlderLinks {...logs} />
+      </section>
+      <aside id="drawer" class="drawer" aria-label="Request">
+        {open && <RequestDetail {...open} generatedAt={now} isSensitive={logs.isSensitive} close={links.here} />}
+      </aside>
+    </div>
+  )
+}
+
+const countOf = ({ total, requests, prevCursor, searchedTo }: Logs): string => {
+  if (total !== null) return countText(total)
+  if (prevCursor !== null || searchedTo !== null) return requests.length === 0 ? '' : `${requests.length} on this page`
+  return '10 000+'
+}
+
+const NewerLinks: FC<Logs> = ({ links }) =>
+  links.newer ? (
+    <span class="card-link log-pager">
+      <a href={links.newest}>Newest</a>
+      <a href={links.newer} rel="prev">
+        Newer
+      </a>
+    </span>
+  ) : null
+
+const OlderLinks: FC<Logs> = ({ links, requests, searchedTo }) => {
+  if (!links.older || (requests.length === 0 && searchedTo === null)) return null
+  return (
+    <footer class="card-part log-pager">
+      {searchedTo === null ? (
+        <a class="button button-plain" href={links.older} rel="next">
+          Older
+        </a>
+      ) : (
+        <>
+          <span class="muted">Looked through back to {momentText(searchedTo)} UTC.</span>
+          <a class="button button-plain" href={links.older} rel="next">
+            Search older
+          </a>
+        </>
+      )}
+    </footer>
+  )
+}
+
+/** An empty log, filters that match nothing, and a search that has not come to its end are three things. */
+const Nothing: FC<Logs> = ({ links, searchedTo, prevCursor }) => (
+  <div class="log-empty" id="log-empty">
+    {links.clear ? (
+      <>
+        <p>{searchedTo ? 'Nothing matches so far.' : 'No request matches these filters.'}</p>
+        <a class="button button-plain" href={links.clear}>
+          Clear filters
+        </a>
+      </>
+    ) : prevCursor ? (
+      <p>There is nothing further this way.</p>
+    ) : (
+      <>
+        <p>No requests yet. They appear here as soon as a client asks for something.</p>
+        <a class="button button-plain" href="/dashboard">
+          Connect a client
+        </a>
+      </>
+    )}
+  </div>
+)

@@ -1,0 +1,234 @@
+/** One request: how it went, where its time went, what it cost, what was tried, and why on this account. */
+import type { Child, FC, PropsWithChildren } from 'hono/jsx'
+import type { RequestView } from '../../src/admin/logs-page.ts'
+import type { CostFormula, CostTerm } from '../../src/model/pricing.ts'
+import { CopyIcon, CrossIcon } from '../ui/icons.tsx'
+import { durationText } from '../ui/time.tsx'
+import { Candidates } from './candidates.tsx'
+import { exactTokens, Result } from './rows.tsx'
+import { AttemptBar, TimingBar } from './timing.tsx'
+import { countText, momentText, usdText } from './words.ts'
+
+/** A page of its own, or the inside of the drawer. */
+export const RequestPage: FC<RequestView> = (request) => (
+  <div class="page page-narrow page-request" data-now={request.generatedAt}>
+    <h1 class="sr">Request</h1>
+    <RequestDetail {...request} close="/logs" />
+  </div>
+)
+
+export const RequestDetail: FC<RequestView & { close: string }> = ({ close, ...request }) => (
+  <article class="card request" data-request={request.id}>
+    <header class="card-head request-head">
+      <h2 tabindex={-1}>
+        <Result request={request} />
+      </h2>
+      <a class="request-close" href={close} data-drawer-close>
+        <CrossIcon />
+        <span class="sr">Close</span>
+      </a>
+    </header>
+    <div class="card-part">
+      <Facts {...request} />
+    </div>
+    <Part title="Where the time went">
+      <TimingBar phases={request.phases} isOk={request.status === 'ok'} />
+    </Part>
+    <Part title="Tokens and cost">
+      <Cost {...request} />
+    </Part>
+    <Part title={request.attempts.length > 1 ? `Attempts (${request.attempts.length})` : 'Why this account?'}>
+      <Attempts {...request} />
+    </Part>
+  </article>
+)
+
+const Part: FC<PropsWithChildren<{ title: string }>> = ({ title, children }) => (
+  <section class="card-part">
+    <h3>{title}</h3>
+    {children}
+  </section>
+)
+
+const Facts: FC<RequestView> = (request) => (
+  <>
+    {request.errorMessage && <p class="request-message">{request.errorMessage}</p>}
+    <dl class="facts">
+      <Fact name="Started">{momentText(request.requestedAt)} UTC</Fact>
+      <Fact name="Model">
+        {request.model && <code>{request.model}</code>}
+        {request.reasoningEffort && ` ${request.reasoningEffort}`}
+        {request.serviceTier && ` · ${request.serviceTier}`}
+      </Fact>
+      <Fact name="Account">
+        {request.accountName ?? (request.accountId ? 'a deleted account' : 'none')}
+        {request.planType && <span class="muted"> {request.planType}</span>}
+        {request.movedAccount && <span class="muted"> · the conversation moved here</span>}
+      </Fact>
+      <Fact name="Key">{request.apiKeyName ?? (request.apiKeyId ? 'a deleted key' : null)}</Fact>
+      <Fact name="Asked">
+        <code>{request.route}</code>
+        <span class="muted"> {wayOf(request)}</span>
+      </Fact>
+      <Fact name="Answered">
+        HTTP {request.httpStatus}
+        {request.upstreamStatusCode !== null && request.upstreamStatusCode !== request.httpStatus && (
+          <span class="muted"> · the upstream said {request.upstreamStatusCode}</span>
+        )}
+      </Fact>
+      <Fact name="Client">{request.useragent ?? request.useragentGroup}</Fact>
+      <Fact name="Address">{request.clientIp}</Fact>
+      <Fact name="Request id">
+        <Copied text={request.requestId} />
+      </Fact>
+      {request.responseId && (
+        <Fact name="Response id">
+          <Copied text={request.responseId} />
+        </Fact>
+      )}
+      {request.isSensitive && request.conversationId && (
+        <Fact name="Conversation">
+          <a href={`/logs?conversation_id=${encodeURIComponent(request.conversationId)}`}>Show this conversation</a>
+        </Fact>
+      )}
+    </dl>
+  </>
+)
+
+const wayOf = ({ requestKind, transport, upstreamTransport }: RequestView): string =>
+  [
+    requestKind === 'normal' ? null : requestKind,
+    transport === upstreamTransport || upstreamTransport === null ? transport : `${transport} to ${upstreamTransport}`,
+  ]
+    .filter(Boolean)
+    .join(', ')
+
+/** Left out when there is nothing to say. */
+const Fact: FC<{ name: string; children?: Child }> = ({ name, children }) => {
+  const isEmpty = children === null || children === undefined || (Array.isArray(children) && children.every(isNothing))
+  return isEmpty ? null : (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}
+
+const isNothing = (child: unknown): boolean => child === null || child === undefined || child === false || child === ''
+
+const Copied: FC<{ text: string }> = ({ text }) => (
+  <span class="copied">
+    <code>{text}</code>
+    <button class="icon-button" type="button" data-action="copy" title="Copy">
+      <CopyIcon />
+      <span class="sr">Copy</span>
+    </button>
+  </span>
+)
+
+const TERM_NAMES: Record<CostTerm['kind'], string> = {
+  input: 'Input',
+  cached_input: 'Cached input',
+  output: 'Output',
+}
+
+const Cost: FC<RequestView> = (request) => {
+  const { costFormula: formula, costUsd } = request
+  if (request.tokens === null) return <p class="muted">The upstream reported no usage.</p>
+  if (!formula) {
+    const { inputTokens, cachedInputTokens, outputTokens } = request
+    return (
+      <p>
+        {exactTokens(inputTokens)} tokens in ({exactTokens(cachedInputTokens)} cached), {exactTokens(outputTokens)} out.{' '}
+        <span class="muted">The model has no known price.</span>
+      </p>
+    )
+  }
+  return (
+    <>
+      <table class="formula">
+        <tbody>
+          {formula.terms.map((term) => (
+            <tr>
+              <th scope="row">{TERM_NAMES[term.kind]}</th>
+              <td class="number">{countText(term.tokens)}</td>
+              <td class="muted">× ${term.usdPerMillion} per million</td>
+              <td class="number">= {usdText(term.usd)}</td>
+            </tr>
+          ))}
+          <tr class="formula-total">
+            <th scope="row">Cost</th>
+            <td />
+            <td class="muted">
+              {request.reasoningTokens ? `${countText(request.reasoningTokens)} of the output is reasoning` : ''}
+            </td>
+            <td class="number">{usdText(costUsd ?? formula.totalUsd)}</td>
+          </tr>
+        </tbody>
+      </table>
+      <p class="small muted">{pricesText(formula, costUsd)}</p>
+    </>
+  )
+}
+
+/** Stored costs are never recomputed, so the table of today may come to another sum. */
+const pricesText = ({ pricesVersion, totalUsd }: CostFormula, costUsd: number | null): string => {
+  if (costUsd === null) return `List prices of ${pricesVersion}. The request was logged without a cost.`
+  return Math.abs(totalUsd - costUsd) < 0.000_001
+    ? `List prices of ${pricesVersion}.`
+    : `At the list prices of ${pricesVersion} it would be ${usdText(totalUsd)}; it was priced with the table of its day.`
+}
+
+const Attempts: FC<RequestView> = ({ attempts, phases, requestedAt }) => {
+  if (attempts.length === 0) return <p class="muted">No account was asked: the request ended before one was chosen.</p>
+  const isOnly = attempts.length === 1
+  return (
+    <ol class="attempts">
+      {attempts.map((attempt) => (
+        <li class="attempt">
+          <p class="attempt-head">
+            <strong>
+              {attempt.accountName ?? (attempt.accountId ? 'A deleted account' : 'Nobody could be chosen')}
+            </strong>
+            <span class="muted">
+              {OUTCOMES[attempt.outcome]}
+              {attempt.upstreamStatus !== null && attempt.outcome === 'failed' && ` · HTTP ${attempt.upstreamStatus}`}
+              {` · ${durationText(attempt.durationMs)}`}
+            </span>
+            {attempt.code && <code class="muted">{attempt.code}</code>}
+          </p>
+          {attempt.message && <p class="small">{attempt.message}</p>}
+          {!isOnly && (
+            <AttemptBar
+              startMs={Date.parse(attempt.startedAt) - Date.parse(requestedAt)}
+              durationMs={attempt.durationMs}
+              totalMs={phases.totalMs}
+              outcome={attempt.outcome}
+            />
+          )}
+          <Why {...attempt} isOpen={isOnly || attempt.outcome === 'failed'} />
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+const OUTCOMES = { ok: 'answered', failed: 'failed', cancelled: 'left by the client' } as const
+
+const Why: FC<RequestView['attempts'][number] & { isOpen: boolean }> = ({
+  isExplained,
+  considered,
+  accountId,
+  isOpen,
+}) => {
+  if (!isExplained)
+    return (
+      <p class="small muted">Why this account is kept for failures and the last 10,000 requests; this one is older.</p>
+    )
+  return (
+    <details class="why" open={isOpen}>
+      <summary class="reveal">{accountId ? 'Why this account?' : 'Why nobody?'}</summary>
+      <Candidates candidates={considered} chosenId={accountId} />
+    </details>
+  )
+}

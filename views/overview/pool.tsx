@@ -1,0 +1,175 @@
+/** What is left in all accounts together, and of each account how full it is and what its last day was like. */
+import type { FC } from 'hono/jsx'
+import type { PoolAccount, PoolPart } from '../../src/admin/overview.ts'
+import type { Outcome } from '../../src/model/outcome-strip.ts'
+import { StateBadge } from '../ui/badge.tsx'
+import { Until } from '../ui/time.tsx'
+import { OutcomeCell, OutcomeStrip, PaceBar } from './charts.tsx'
+
+export const OverviewPoolPart: FC<PoolPart> = ({ generatedAt, meters, total, accounts }) => (
+  <div
+    id="overview-pool"
+    class="stack overview-gap"
+    data-now={generatedAt}
+    data-live="accounts usage minute"
+    data-live-src="/dashboard/accounts"
+  >
+    {meters.length > 0 && (
+      <section class="pool-meters" aria-label="What is left">
+        {meters.map((meter) => (
+          <Meter meter={meter} now={generatedAt} />
+        ))}
+      </section>
+    )}
+    {total > 0 && <AccountStrips accounts={accounts} total={total} now={generatedAt} />}
+  </div>
+)
+
+const NAMES: Record<PoolPart['meters'][number]['window'], string> = {
+  '5h': '5-hour',
+  '7d': 'Weekly',
+  monthly: 'Monthly',
+}
+
+/** Whole percents; 0 only when nothing is left, 100 only when nothing is used. */
+const left = (usedPercent: number): number =>
+  usedPercent >= 100 ? 0 : Math.min(usedPercent > 0 ? 99 : 100, Math.max(1, Math.round(100 - usedPercent)))
+
+const credits = (amount: number): string => Math.round(amount).toLocaleString('en')
+
+const Meter: FC<{ meter: PoolPart['meters'][number]; now: string }> = ({ meter, now }) => (
+  <div class="card pool-meter">
+    <p class="pool-meter-head">
+      <span class="pool-meter-name">{NAMES[meter.window]}</span>
+      <strong>{left(meter.usedPercent)} % left</strong>
+      <span class="muted">
+        {credits(meter.capacityCredits - meter.usedCredits)} of {credits(meter.capacityCredits)} credits
+      </span>
+    </p>
+    <PaceBar label={`${NAMES[meter.window]}, all accounts`} used={meter.usedPercent} pace={meter.pacePercent} />
+    <p class="pool-meter-foot muted">
+      <Outlook meter={meter} now={now} />
+      {meter.resetAt && (
+        <span>
+          next reset <Until at={meter.resetAt} now={now} />
+        </span>
+      )}
+    </p>
+  </div>
+)
+
+const Outlook: FC<{ meter: PoolPart['meters'][number]; now: string }> = ({ meter, now }) => {
+  if (meter.usedPercent >= 100) return <span class="outlook-bad">used up</span>
+  if (meter.usedUpAt)
+    return (
+      <span class="outlook-bad">
+        at this pace used up at <ClockTime at={meter.usedUpAt} /> (<Until at={meter.usedUpAt} now={now} />)
+      </span>
+    )
+  return meter.pacePercent === null ? <span /> : <span>at this pace it lasts</span>
+}
+
+/** In UTC until the script, which knows where its reader is, says it in their time. */
+const ClockTime: FC<{ at: string }> = ({ at }) => (
+  <time datetime={at} data-live="clock">
+    {at.slice(11, 16)} UTC
+  </time>
+)
+
+const AccountStrips: FC<{ accounts: readonly PoolAccount[]; total: number; now: string }> = ({
+  accounts,
+  total,
+  now,
+}) => (
+  <section class="card" aria-labelledby="strips-title">
+    <header class="card-head">
+      <h2 id="strips-title">Accounts</h2>
+      <span class="count">{total}</span>
+      <StripLegend />
+    </header>
+    <ul class="strips">
+      {accounts.map((account) => (
+        <StripRow account={account} now={now} />
+      ))}
+    </ul>
+    {accounts.length < total && (
+      <p class="card-foot">
+        <a href="/accounts">All {total} accounts</a> <span class="muted">· these need a look or are the fullest</span>
+      </p>
+    )}
+  </section>
+)
+
+const StripRow: FC<{ account: PoolAccount; now: string }> = ({ account, now }) => (
+  <li class="strip-row" id={`strip-${account.accountId}`}>
+    <a class="strip-name" href={`/accounts/${account.accountId}`} title={account.displayName}>
+      {account.displayName}
+    </a>
+    <span class="strip-state">
+      <StateBadge status={account.status} />
+      <span class="muted">
+        {account.eligible ? (
+          account.inFlight > 0 ? (
+            `${account.inFlight} in flight`
+          ) : (
+            'eligible'
+          )
+        ) : account.until ? (
+          <>
+            back <Until at={account.until} now={now} />
+          </>
+        ) : (
+          'not eligible'
+        )}
+      </span>
+    </span>
+    <span class="strip-bars">
+      <UsedBars used={account.used} />
+    </span>
+    <OutcomeStrip strip={account.strip} label={`Last 24 hours: ${inWords(account.strip)}`} />
+  </li>
+)
+
+const UsedBars: FC<Pick<PoolAccount, 'used'>> = ({ used: { fiveHour, weekly, monthly } }) => {
+  const bars = [
+    ['5-hour', '5h', fiveHour],
+    ['Weekly', 'wk', weekly],
+    ['Monthly', 'mo', monthly],
+  ] as const
+  const known = bars.filter(([, , used]) => used !== null)
+  if (known.length === 0) return <span class="muted">no usage reported yet</span>
+  return known.map(([label, short, used]) => (
+    <span class="strip-bar">
+      <span class="muted" aria-hidden="true">
+        {short}
+      </span>
+      <PaceBar label={label} used={used ?? 0} pace={null} />
+      <span class="strip-percent">{left(used ?? 0)} % left</span>
+    </span>
+  ))
+}
+
+const WORDS: Record<Outcome, string> = {
+  ok: 'all well',
+  some_errors: 'some errors',
+  blocked: 'blocked',
+  idle: 'idle',
+}
+
+const inWords = (strip: readonly Outcome[]): string =>
+  (['ok', 'some_errors', 'blocked', 'idle'] as const)
+    .map((outcome) => [strip.filter((one) => one === outcome).length / 2, WORDS[outcome]] as const)
+    .filter(([hours]) => hours > 0)
+    .map(([hours, word]) => `${hours} h ${word}`)
+    .join(', ')
+
+const StripLegend: FC = () => (
+  <span class="strip-legend muted">
+    <span>last 24 h</span>
+    {(['ok', 'some_errors', 'blocked', 'idle'] as const).map((outcome) => (
+      <span class="strip-key">
+        <OutcomeCell outcome={outcome} /> {WORDS[outcome]}
+      </span>
+    ))}
+  </span>
+)

@@ -1,0 +1,11 @@
+/** People and access, beside the other settings. */
+import type { FC } from 'hono/jsx'
+import type { Frame } from '../../src/admin/settings-frame.ts'
+import { AccessPage, type AccessProps } from '../people/page.tsx'
+import { Framed } from './frame.tsx'
+
+export const AccessTab: FC<AccessProps & { frame: Frame }> = ({ frame, ...access }) => (
+  <Framed frame={frame}>
+    <AccessPage {...access} />
+  </Framed>
+)

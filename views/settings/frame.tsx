@@ -1,0 +1,75 @@
+/** The tabs beside every settings page, a menu above it on phones, and the search over all settings. */
+import type { FC, PropsWithChildren } from 'hono/jsx'
+import type { Frame } from '../../src/admin/settings-frame.ts'
+
+interface SettingsFrameProps {
+  frame: Frame
+  /** ISO 8601: when the page was made; living times count from it. */
+  now?: string
+  title: string
+}
+
+export const SettingsFrame: FC<PropsWithChildren<SettingsFrameProps>> = ({ frame, now, title, children }) => (
+  <Framed frame={frame}>
+    <div class="page" data-now={now}>
+      <header class="page-head">
+        <h1>{title}</h1>
+      </header>
+      {children}
+    </div>
+  </Framed>
+)
+
+/** For a page that brings its own head. */
+export const Framed: FC<PropsWithChildren<{ frame: Frame }>> = ({ frame, children }) => (
+  <div class="settings">
+    <aside class="settings-side">
+      {frame.changed !== null && <Search {...frame} />}
+      <nav class="settings-tabs" aria-label="Settings">
+        <Tabs {...frame} />
+      </nav>
+      <details class="settings-menu">
+        <summary class="button button-plain">{currentOf(frame)}</summary>
+        <nav class="settings-tabs" aria-label="Settings, as a menu">
+          <Tabs {...frame} />
+        </nav>
+      </details>
+    </aside>
+    <div class="settings-body">{children}</div>
+  </div>
+)
+
+const currentOf = ({ tabs }: Frame): string => tabs.find(({ isCurrent }) => isCurrent)?.label ?? 'All settings'
+
+const Search: FC<Frame> = ({ search }) => (
+  <form class="settings-search" method="get" action="/settings/search">
+    <input
+      type="search"
+      name="q"
+      value={search}
+      maxlength={100}
+      placeholder="Search settings"
+      aria-label="Search settings"
+      data-search
+    />
+  </form>
+)
+
+const Tabs: FC<Frame> = ({ tabs, changed }) => (
+  <ul>
+    {tabs.map(({ path, label, isCurrent }) => (
+      <li>
+        <a class="settings-tab" href={path} aria-current={isCurrent ? 'page' : undefined}>
+          {label}
+        </a>
+      </li>
+    ))}
+    {changed !== null && (
+      <li>
+        <a class="settings-tab settings-changed" href="/settings/search?changed=1">
+          Changed from default <span class="count">{changed}</span>
+        </a>
+      </li>
+    )}
+  </ul>
+)

@@ -1,0 +1,52 @@
+/** What a search over all settings found, each with its value and a link to its place. */
+import type { FC } from 'hono/jsx'
+import type { Found, Search } from '../../src/admin/settings-pages.ts'
+import { SettingsFrame } from './frame.tsx'
+import { valueText } from './section.tsx'
+
+export const SearchPage: FC<Search> = ({ frame, isChangedOnly, found }) => (
+  <SettingsFrame frame={frame} title={isChangedOnly ? 'Changed from default' : 'Search settings'}>
+    {isChangedOnly && frame.search !== '' && (
+      <p>
+        Only what is changed, with “{frame.search}”.{' '}
+        <a href={`/settings/search?q=${encodeURIComponent(frame.search)}`}>Search everything</a>
+      </p>
+    )}
+    <section class="card" aria-label="Results">
+      {found.length === 0 ? (
+        <div class="card-body">
+          <p>
+            {isChangedOnly ? 'Every setting has its default.' : 'Nothing is called like that.'}{' '}
+            <a href="/settings/search">Show all settings</a>
+          </p>
+        </div>
+      ) : (
+        <ul>
+          {found.map((one) => (
+            <Result {...one} />
+          ))}
+        </ul>
+      )}
+    </section>
+  </SettingsFrame>
+)
+
+const Result: FC<Found> = ({ href, tab, label, help, field }) => (
+  <li class="found">
+    <div class="setting-text">
+      <a class="setting-label" href={href}>
+        {label}
+      </a>
+      {field?.isChanged && <span class="tag tag-changed">changed</span>}
+      <p class="hint">
+        {tab} · {help}
+      </p>
+    </div>
+    {field && (
+      <p class="found-value">
+        <strong>{valueText(field, field.value)}</strong>
+        {field.isChanged && <span class="hint">default: {valueText(field, field.default)}</span>}
+      </p>
+    )}
+  </li>
+)

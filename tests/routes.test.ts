@@ -13,6 +13,8 @@ const UNAUDITED = [
   'POST /api/dashboard-auth/passkeys/register/start',
   'POST /api/dashboard-auth/passkeys/sign-in/start',
   'POST /api/dashboard-auth/passkeys/step-up/start',
+  'POST /api/oauth/complete',
+  'POST /api/accounts/import/preflight',
 ]
 
 /** Signing in comes before being somebody; one's own account stays within reach at the enrollment gate (spec §3). */

@@ -92,7 +92,13 @@ const watch = (page: Page): string[] => {
     if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text())
   })
   page.on('pageerror', (error) => problems.push(String(error)))
-  page.on('requestfailed', (request) => problems.push(`${request.url()} failed: ${request.failure()?.errorText}`))
+  page.on('requestfailed', (request) => {
+    const { pathname } = new URL(request.url())
+    const reason = request.failure()?.errorText
+    // Leaving a page ends its event stream, which is no problem.
+    if (pathname === '/api/events' && reason === 'net::ERR_ABORTED') return
+    problems.push(`${request.url()} failed: ${reason}`)
+  })
   page.on('response', (response) => {
     if (response.status() >= 400) problems.push(`${response.url()} answered ${response.status()}`)
   })

@@ -33,6 +33,24 @@ const tokens = ({ upstream }: Ground) => {
   return all.map((token) => [...new Set(all)].indexOf(token))
 }
 
+test('connections that are kept are counted', async () => {
+  await using service = ground()
+  const kept = async () => {
+    const metrics = await (await fetch(`${service.url}/metrics`)).text()
+    return /^sluice_kept_upstream_sockets (\d+)$/m.exec(metrics)?.[1]
+  }
+  const [first, second] = [await open(service), await open(service)]
+  expect(await kept()).toBe('0')
+  expectCompleted(await first.turn(create()))
+  expectCompleted(await second.turn(create()))
+  expect(await kept()).toBe('2')
+  first.close()
+  await until('one client gone', () => service.bindings.sockets.size === 1)
+  expect(await kept()).toBe('1')
+  await leave(service, second)
+  expect(await kept()).toBe('0')
+})
+
 describe('a token that is refused on the kept connection', () => {
   /** From now on the tokens issued so far open no connection, and the next turn on an old one is refused. */
   const expire = ({ members }: Ground) => {

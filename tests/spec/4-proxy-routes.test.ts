@@ -161,7 +161,6 @@ describe('§4 routes whose bodies are not shown', () => {
     'POST /backend-api/codex/realtime/calls',
     'GET /backend-api/codex/opportunistic/admission',
     'POST /v1/warmup',
-    'POST /v1/reset-credit',
   ]
   test.each(LATER)('%s stands behind its gates and is not built yet', async (route) => {
     const { ask, key, upstream } = testApp()
@@ -169,6 +168,30 @@ describe('§4 routes whose bodies are not shown', () => {
     const response = await ask(route, { headers, json: route.startsWith('GET') ? undefined : {} })
     expect(response.status).toBe(404)
     expect((await modelProblem(response)).code).toBe('not_found')
+    expect(upstream.requests).toEqual([])
+  })
+})
+
+describe('§4 the reset-credit consume route', () => {
+  test('redeems the credit that the key names, at the upstream, once', async () => {
+    const { ask, key, clock, members, upstream } = testApp({ accounts: 1 })
+    const { id, sim } = members[0]!
+    sim.setResetCredits([{ id: 'credit', expiresAt: clock.now() + 86_400_000, grantedAt: clock.now() }])
+    const redeem = () =>
+      ask('POST /v1/reset-credit', {
+        headers: { authorization: `Bearer ${key().key}` },
+        json: { account_id: id, redeem_id: 'credit' },
+      })
+    expect(await (await redeem()).json()).toMatchObject({ code: 'reset' })
+    const again = await redeem()
+    expect([again.status, (await modelProblem(again)).code]).toEqual([409, 'target_reset_credit_changed'])
+    expect(upstream.requests.filter(({ path }) => path.endsWith('/consume'))).toHaveLength(1)
+  })
+
+  test('answers nobody without a key, and changes nothing then', async () => {
+    const { ask, members, upstream } = testApp({ accounts: 1 })
+    const response = await ask('POST /v1/reset-credit', { json: { account_id: members[0]?.id, redeem_id: 'credit' } })
+    expect([response.status, (await modelProblem(response)).code]).toEqual([401, 'invalid_api_key'])
     expect(upstream.requests).toEqual([])
   })
 })

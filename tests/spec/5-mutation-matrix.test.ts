@@ -5,7 +5,7 @@ import type { AccessRule } from '../../src/http/gates.ts'
 import { type RouteRow, routeTable } from '../../src/http/route-table.ts'
 import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../../src/model/permissions.ts'
 import { dump } from '../support/dump.ts'
-import { HOWS, type How, problem } from '../support/people.ts'
+import { type Fields, HOWS, type How, problem } from '../support/people.ts'
 import {
   type Asker,
   buildWorld,
@@ -183,7 +183,10 @@ interface Sending {
 }
 
 /** A form says a list of one in one word. */
-const asJson = (fields: object): object => ('grants' in fields ? { ...fields, grants: [fields.grants] } : fields)
+const asJson = (fields: Fields): object =>
+  Object.fromEntries(Object.entries(fields).map(([name, text]) => [name, LISTS.includes(name) ? [text] : text]))
+
+const LISTS = ['grants', 'accountIds', 'files']
 
 describe('§5 every mutation, by everybody', () => {
   test('a row says how to make each change there is, and no other', () => {

@@ -88,6 +88,28 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     path: '/api',
     status: 400,
   },
+  invalid_callback: {
+    ...dashboard('POST /api/oauth/manual-callback', { callbackUrl: '?code=a&state=b' }),
+    status: 400,
+  },
+  oauth_flow_not_found: { ...dashboard('GET /api/oauth/status?flowId=flow_x'), status: 404 },
+  import_not_found: { ...dashboard('POST /api/accounts/import/preflight/imp_x', { files: ['0'] }), status: 404 },
+  device_auth_unavailable: {
+    ask: (app) => {
+      app.upstream.signIns.device.refusesWith = 404
+      return app.ask('POST /api/oauth/start', { json: { forceMethod: 'device' } })
+    },
+    path: '/api',
+    status: 502,
+  },
+  device_auth_failed: {
+    ask: (app) => {
+      app.upstream.signIns.device.refusesWith = 500
+      return app.ask('POST /api/oauth/start', { json: { forceMethod: 'device' } })
+    },
+    path: '/api',
+    status: 502,
+  },
   invalid_ip: { ...dashboard('POST /api/firewall/ips', { ipAddress: '300.1.1.1' }), status: 400 },
   upgrade_required: {
     options: { settings: { upstreamStreamTransport: 'http' } },
@@ -165,6 +187,50 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     },
     path: '/api',
     status: 409,
+  },
+  account_not_reset_credit_applicable: {
+    ask: async ({ ask, members }) => {
+      await ask(`POST /api/accounts/${members[0]?.id}/pause`)
+      return ask(`POST /api/accounts/${members[0]?.id}/usage-reset-credits/consume`, { json: {} })
+    },
+    path: '/api',
+    status: 409,
+  },
+  no_available_reset_credit: {
+    ask: ({ ask, members }) => ask(`POST /api/accounts/${members[0]?.id}/usage-reset-credits/consume`, { json: {} }),
+    path: '/api',
+    status: 409,
+  },
+  reset_credit_redeem_in_progress: {
+    ask: async (app) => {
+      const consume = () =>
+        app.ask(`POST /api/accounts/${app.members[0]?.id}/rate-limit-reset-credits/consume`, { json: {} })
+      app.members[0]?.sim.next({ on: 'reset-credits', delayHeadersMs: 5000 })
+      const first = consume()
+      const second = await consume()
+      await settled(app, first)
+      return second
+    },
+    path: '/api',
+    status: 409,
+  },
+  target_reset_credit_changed: {
+    ask: (app) => {
+      const json = { account_id: app.members[0]?.id, redeem_id: 'gone' }
+      return app.ask('POST /v1/reset-credit', { json, headers: withKey(app) })
+    },
+    path: '/v1',
+    status: 409,
+  },
+  account_outside_pool: {
+    options: { accounts: 2 },
+    ask: (app) => {
+      const [first, second] = app.members.map(({ id }) => id)
+      const json = { account_id: first, redeem_id: 'c1' }
+      return app.ask('POST /v1/reset-credit', { json, headers: withKey(app, { assignedAccountIds: [second ?? ''] }) })
+    },
+    path: '/v1',
+    status: 403,
   },
   ip_exists: {
     ask: async ({ ask }) => {

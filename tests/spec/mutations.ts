@@ -1,16 +1,35 @@
 /** What the mutation matrix sends: to every route that changes something a body that would do it, and who may pass an open one. */
+import { afterAll } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
+import { oauthFlows } from '../../db/schema/history.ts'
 import { identities, invites, passkeys, sessions } from '../../db/schema/people.ts'
 import { addEntry } from '../../src/model/firewall.ts'
 import { setGuestPassword } from '../../src/model/guest.ts'
+import { judgeFiles } from '../../src/model/import-preflight.ts'
 import { createSession, hashToken } from '../../src/model/sessions.ts'
+import { Backups } from '../../src/ops/backups.ts'
 import { testApp } from '../support/app.ts'
-import { type Fields, PASSWORD, people, REMOTE, type SignedIn, type Somebody, TOTP_SECRET } from '../support/people.ts'
+import {
+  type Browser,
+  type Fields,
+  PASSWORD,
+  people,
+  REMOTE,
+  type SignedIn,
+  type Somebody,
+  TOTP_SECRET,
+} from '../support/people.ts'
 
 const INVITE = 'i'.repeat(43)
 const ORIGIN = 'http://localhost:2455'
 const DAY_MS = 24 * 3_600_000
+/** Instead of the data folder of whoever runs the tests. */
+const BACKUPS = mkdtempSync(join(tmpdir(), 'sluice-matrix-'))
+afterAll(() => rmSync(BACKUPS, { recursive: true, force: true }))
 
 export type Kind = 'nobody' | 'guest' | 'account' | 'half' | 'held' | 'proxied'
 
@@ -51,8 +70,12 @@ export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}, 
         expiresAt: now + DAY_MS,
       })
       .run()
+    tx.insert(oauthFlows).values(endedFlow(now)).run()
     return createSession(tx, random, { ...session(now), userId: target.id, method: 'password' }).row.id
   })
+  app.members[0]?.sim.setResetCredits([{ id: 'credit', expiresAt: now + DAY_MS, grantedAt: now - DAY_MS }])
+  bindings.ops.backups = new Backups({ dir: BACKUPS, clock, write: writeNothing })
+  const authJson = app.upstream.addAccount().authJson()
   const as = (role: string, isConfirmed = true, how: SignedIn = {}) => {
     const self = crowd.as(role, { hasTotp, isConfirmed, ...how })
     const userId = self.person.row.id
@@ -112,7 +135,13 @@ export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}, 
     guest,
     nobody: () => ({ browser: crowd.browser(REMOTE), ...NOTHING }),
     code: crowd.code(),
-    authJson: app.upstream.addAccount().authJson(),
+    authJson,
+    /** Files of a preflight, which wait for the one who handed them over. */
+    draftOf: (browser: Browser): string => {
+      const owner = 'person' in browser ? (browser.person as { row: { id: string } }).row.id : 'nobody' // as: what `as` gave
+      const files = [{ name: 'auth.json', text: authJson }]
+      return bindings.importDrafts.keep(owner, judgeFiles(db, files, { sealer: bindings.sealer, failures: [] })).id
+    },
     key: app.key(),
     roleId: crowd.addRole('spare', {}),
     accountId: app.members[0]?.id ?? '',
@@ -126,6 +155,27 @@ export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}, 
 export const CUSTOM = { plain: {}, greeter: { 'users:manage': 'all' } } as const
 
 const idOf = ({ browser }: { browser: Somebody }): string => browser.person.row.id
+/** A sign-in to the upstream that was given up: whoever asks for it sets nothing in motion. */
+const endedFlow = (now: number) => ({
+  id: 'flow_ended',
+  method: 'device' as const,
+  status: 'error' as const,
+  errorMessage: 'The sign-in was cancelled.',
+  accountId: null,
+  resultAccountId: null,
+  stateHash: null,
+  secretSealed: '',
+  userCode: 'ABCD-1234',
+  intervalSeconds: 5,
+  createdBy: 'test',
+  createdAt: now,
+  expiresAt: now + DAY_MS,
+})
+
+const writeNothing = async (target: string): Promise<null> => {
+  writeFileSync(target, '')
+  return null
+}
 
 const NOTHING = { passkeyId: 'none', sessionId: 'none' }
 const PASSKEY = { name: 'Phone', publicKey: 'AAAA', counter: 0, transports: [] }
@@ -171,6 +221,8 @@ const AUTH = '/api/dashboard-auth'
 const USERS = '/api/dashboard-users'
 
 const account = { params: ({ accountId }: World) => ({ id: accountId }) }
+const chosen: Mutation = { fields: ({ accountId }) => ({ accountIds: accountId }) }
+const upload: Mutation = { fields: ({ authJson }) => ({ auth_json: authJson }), isFormOnly: true }
 const key = { params: (world: World) => ({ id: world.key.row.id }) }
 const target = { params: ({ targetId }: World) => ({ id: targetId }) }
 const invited = { params: ({ invitedId }: World) => ({ id: invitedId }) }
@@ -207,12 +259,31 @@ export const MUTATIONS: Record<string, Mutation> = {
 
   'PUT /api/settings': sensitive,
   'PATCH /api/settings': sensitive,
-  'POST /api/accounts/import': { fields: ({ authJson }) => ({ auth_json: authJson }), isFormOnly: true },
+  'POST /api/oauth/start': { fields: () => ({ forceMethod: 'device' }) },
+  'POST /api/oauth/complete': { fields: () => ({ flowId: 'flow_ended' }) },
+  'POST /api/oauth/manual-callback': {
+    fields: () => ({ callbackUrl: 'http://localhost:1455/auth/callback?code=c&state=unknown' }),
+    ends: [400, 'invalid_callback'],
+  },
+  'POST /api/accounts/import': upload,
+  'POST /api/accounts/import/preflight': upload,
+  'POST /api/accounts/import/preflight/:id': {
+    params: (world, asker) => ({ id: world.draftOf(asker.browser) }),
+    fields: () => ({ files: '0' }),
+  },
+  'POST /api/accounts/pause': chosen,
+  'POST /api/accounts/reactivate': chosen,
+  'POST /api/accounts/delete': chosen,
   'PATCH /api/accounts/:id': { ...account, fields: () => ({ securityWorkAuthorized: true }) },
   'DELETE /api/accounts/:id': account,
   'POST /api/accounts/:id/pause': account,
   'POST /api/accounts/:id/reactivate': account,
   'POST /api/accounts/:id/probe': account,
+  'POST /api/accounts/:id/export/auth': account,
+  'POST /api/accounts/:id/export': account,
+  'POST /api/accounts/:id/export/opencode-auth': account,
+  'POST /api/accounts/:id/usage-reset-credits/consume': account,
+  'POST /api/accounts/:id/rate-limit-reset-credits/consume': account,
   'PUT /api/accounts/:id/alias': { ...account, fields: () => ({ alias: 'first' }) },
   'PUT /api/accounts/:id/routing-policy': { ...account, fields: () => ({ routingPolicy: 'preserve' }) },
   'POST /api/api-keys/': newKey,
@@ -220,6 +291,8 @@ export const MUTATIONS: Record<string, Mutation> = {
   'PATCH /api/api-keys/:id': { ...key, ...newKey },
   'DELETE /api/api-keys/:id': key,
   'POST /api/api-keys/:id/regenerate': key,
+  'POST /api/api-keys/:id/test': key,
+  'POST /api/backups': {},
   'POST /api/firewall/ips': { fields: () => ({ ipAddress: '198.51.100.1' }) },
   'DELETE /api/firewall/ips/:ip': { params: () => ({ ip: REMOTE }) },
 

@@ -71,7 +71,8 @@ describe('Decisions §4 Passkeys: registering', () => {
   })
 
   test('an account holds several, each under its name, and an authenticator is not asked twice', async () => {
-    const { anna, device } = await registered()
+    const { anna, app, device } = await registered()
+    await app.clock.advance(1) // the list is ordered by time
     expect((await register(anna, new Authenticator(), 'Laptop')).status).toBe(201)
     const { items, ...support } = await list(anna)
     expect(items.map(({ name }) => name)).toEqual(['Phone', 'Laptop'])

@@ -1,7 +1,10 @@
 /** The overview page through its route: what a person reads, and what no page of ours may contain. */
 import { expect, test } from 'bun:test'
-import { goToDashboard, healthOf, showOverview } from '../../src/admin/overview.ts'
+import { goToDashboard, showFigures, showNow, showOverview, showPool } from '../../src/admin/overview.ts'
+import { healthOf } from '../../src/admin/overview-health.ts'
 import type { AccountView } from '../../src/model/account-view.ts'
+import { type KeyFact, SLOT_MS, type Slot } from '../../src/model/overview.ts'
+import { tilesOf } from '../../src/model/overview-tiles.ts'
 import type { RecentRequest } from '../../src/model/request-view.ts'
 import { probe } from '../http/probe.ts'
 import { testDb } from '../support/db.ts'
@@ -9,27 +12,58 @@ import { anAccount, aRequest, HOUR, MINUTE, NOW } from './samples.ts'
 
 interface Scene {
   accounts?: AccountView[]
-  requests?: RecentRequest[]
+  errors?: RecentRequest[]
+  keys?: KeyFact[]
   draining?: boolean
   ledgerHealthy?: boolean
+  guests?: boolean
+  backups?: { at: number }[]
 }
 
-const scene = ({ accounts = [], requests = [], draining = false, ledgerHealthy = true }: Scene = {}) =>
-  probe(
+/** Four turns a half hour of the last day, two of the day before; those that failed are in the last half hour. */
+const slotsOf = (accounts: readonly AccountView[], errors: RecentRequest[]): Slot[] =>
+  Array.from({ length: 96 }, (_, index) => ({
+    at: NOW - (95 - index) * SLOT_MS,
+    requests: index < 48 ? 2 : 4,
+    errors: index === 95 ? errors.length : 0,
+    inputTokens: 1000,
+    cachedInputTokens: 250,
+    outputTokens: 50,
+    costMicros: 10_000,
+    conversations: 1,
+    firstEventMs: [920],
+    accounts: new Map(accounts.map(({ accountId }) => [accountId, { ok: 4, errors: index % 2 }])),
+    lastErrors: index === 95 ? errors : [],
+  }))
+
+const figuresOf = ({ accounts = [], errors = [], keys = [] }: Scene) => {
+  const slots = slotsOf(accounts, errors)
+  const present = { conversations: { now: 3, before: 2 }, keys, stateChanges: new Map() }
+  return { slots, present, tiles: tilesOf({ slots, present }) }
+}
+
+const scene = (what: Scene = {}) => {
+  const { accounts = [], draining = false, ledgerHealthy = true, guests = false, backups = [{ at: NOW - HOUR }] } = what
+  return probe(
     (app) => {
       app.get('/', ...goToDashboard)
       app.get('/dashboard', ...showOverview)
+      app.get('/dashboard/now', ...showNow)
+      app.get('/dashboard/accounts', ...showPool)
+      app.get('/dashboard/figures', ...showFigures)
     },
     {
       clock: { now: () => NOW, monotonic: () => 0 },
       db: testDb().db,
       pool: { describe: () => accounts },
-      reader: { recentRequests: async (limit: number) => requests.slice(0, limit) },
-      settings: { current: () => ({ apiKeyAuthEnabled: false, guestAccessEnabled: false }) },
+      figures: { now: async () => figuresOf(what) },
+      settings: { current: () => ({ apiKeyAuthEnabled: false, guestAccessEnabled: guests }) },
       lifecycle: { draining },
-      ledger: { healthy: ledgerHealthy },
+      ledger: { healthy: ledgerHealthy, pending: 0 },
+      ops: { backups: { list: async () => backups } },
     },
   )
+}
 
 const BROWSER = { accept: 'text/html' }
 const page = async (what: Scene, headers: Record<string, string> = {}): Promise<string> =>
@@ -69,51 +103,97 @@ test('other machines are led to where the first password is set', async () => {
   expect([response.status, response.headers.get('location')]).toEqual([303, '/setup'])
 })
 
-test('an empty install shows the three first steps with commands for the address in use, and no empty tables', async () => {
-  const read = text(await page({}))
+test('an empty install shows the first steps, commands for the address in use, and nothing else', async () => {
+  const html = await page({})
+  const read = text(html)
   expect(read).toContain('Ready for the first account')
-  for (const step of ['Add an account', 'Create a key', 'Point a client here']) expect(read).toContain(step)
+  for (const step of ['Set a password', 'Add an account', 'Create a key and test it']) expect(read).toContain(step)
   expect(read).toContain('curl -F auth_json=@"$HOME/.codex/auth.json" http://localhost:2455/api/accounts/import')
-  expect(read).toContain('base_url = "http://localhost:2455/backend-api/codex"')
-  expect(read).toContain('export OPENAI_BASE_URL=http://localhost:2455/v1')
-  expect(read).not.toContain('Last requests')
+  expect(html).not.toMatch(/class="(tiles|strips|requests|pool-meters)"/)
 })
 
-test('with an account and no request yet, the remaining steps stay', async () => {
+const aKey = (): KeyFact => ({
+  id: 'key_1',
+  name: 'ci',
+  isActive: true,
+  expiresAt: null,
+  limits: [],
+})
+
+test('the first steps go on from what is done, and stay away once they are put away', async () => {
   const read = text(await page({ accounts: [anAccount()] }))
   expect(read).toContain('Add an account · done')
-  expect(read).toContain('Create a key')
   expect(read).not.toContain('auth_json')
+  expect(await page({ accounts: [anAccount()] }, { cookie: 'checklist=off' })).not.toContain('checklist-title')
 })
 
 test('health is one sentence', async () => {
-  const read = text(await page({ accounts: [anAccount(), blocked], requests: [aRequest()] }))
+  const read = text(await page({ accounts: [anAccount(), blocked] }))
   expect(read).toContain(
     'Serving 1 of 2 accounts eligible next one back in 1 h 4 m (team-3) first token 0.92 s (median)',
   )
 })
 
-test('a blocked account answers what, why, on what evidence, since when and until when', async () => {
-  const read = text(await page({ accounts: [blocked], requests: [aRequest()] }))
-  expect(read).toContain('team-3 jonas@example.com Plus')
-  expect(read).toContain('Rate limited Its 5-hour limit is used up · back in 1 h 4 m 429 usage_limit_reached, 14 m ago')
+test('a blocked account says what it is and when it is back', async () => {
+  const read = text(await page({ accounts: [anAccount(), blocked] }))
+  expect(read).toContain('team-3 Rate limited back in 1 h 4 m')
 })
 
-test('a window says what is left and when it resets; its bar fills with what is used', async () => {
-  const html = await page({ accounts: [anAccount()], requests: [aRequest()] })
-  expect(text(html)).toContain('5-hour 63 % left · resets in 2 h 10 m')
-  expect(text(html)).toContain('Weekly 80 % left · resets in 4 d 3 h')
-  expect(html).toMatch(/class="bar-fill" width="37"/)
+test('what waits for somebody stands above, with the way to it', async () => {
+  const lost = anAccount({ accountId: 'acc_9', displayName: 'mara', status: 'reauth_required', eligible: false })
+  const html = await page({ accounts: [anAccount(), lost], backups: [] })
+  expect(text(html)).toContain('mara needs to sign in again Re-authenticate No backup has been taken yet Back up now')
+  expect(html).toContain('href="/accounts/new/browser?account=acc_9"')
+})
+
+test('the pool is one bar a window: what is left of it, the tick of even pace, and how long it lasts', async () => {
+  const half = { usedPercent: 75, resetAt: NOW + 2.5 * HOUR, windowMinutes: 300 }
+  const html = await page({ accounts: [anAccount({ windows: { fiveHour: half, weekly: null, monthly: null } })] })
+  const read = text(html)
+  expect(read).toContain('5-hour 25 % left 56 of 225 credits')
+  expect(read).toContain('at this pace used up at 12:50 UTC ( in 50 m )')
+  expect(read).toContain('next reset in 2 h 30 m')
+  expect(html).toMatch(/class="bar-fill" width="75"/)
+  expect(html).toMatch(/class="bar-pace" x="50"/)
 })
 
 test('usage that was never reported is a gap, not a zero', async () => {
   const windows = { fiveHour: null, weekly: null, monthly: null }
-  const html = await page({ accounts: [anAccount({ windows })], requests: [aRequest()] })
-  expect(text(html)).toContain('No usage reported yet')
+  const html = await page({ accounts: [anAccount({ windows })] })
+  expect(text(html)).toContain('no usage reported yet')
   expect(html).not.toContain('bar-fill')
 })
 
-test('a request row tells who, where, what came of it, the failing phase, speed and cost', async () => {
+test('tiles tell the last day, and how it differs from the one before', async () => {
+  const read = text(await page({ accounts: [anAccount()] }))
+  expect(read).toContain('Requests 192 ▲ 100 %')
+  expect(read).toContain('25 % of input cached')
+  expect(read).toContain('Cost $0.48 as before')
+  expect(read).toContain('Error rate 0.0 % as before')
+  expect(read).toContain('First token 0.92 s p95 0.92 s')
+  expect(read).toContain('Conversations 3 in the last hour ▲ 50 %')
+})
+
+test('of many accounts those are shown that need a look, and the page stays small', async () => {
+  const many = Array.from({ length: 200 }, (_, n) =>
+    anAccount({ accountId: `acc_${n}`, displayName: `account-${n}@example.com` }),
+  )
+  const lost = anAccount({ accountId: 'acc_x', displayName: 'lost', status: 'reauth_required', eligible: false })
+  const html = await page({ accounts: [...many, lost], keys: [aKey()] })
+  expect(html.match(/class="strip-row"/g)).toHaveLength(12)
+  expect(text(html)).toContain('All 201 accounts')
+  expect(html.indexOf('strip-acc_x')).toBeLessThan(html.indexOf('strip-acc_0'))
+  expect(html.length).toBeLessThan(40 * 1024)
+})
+
+test('the strip tells each half hour apart by shape, and says it in words', async () => {
+  const html = await page({ accounts: [anAccount()] })
+  expect(html).toContain('<title>Last 24 hours: 12 h all well, 12 h some errors</title>')
+  expect(html).toMatch(/class="outcome-ok" d="M0 9h6/)
+  expect(html).toMatch(/class="outcome-some_errors" d="M8 4h6M8 14h6/)
+})
+
+test('the last errors tell who, where, what came of it, speed and cost', async () => {
   const failed = aRequest({
     id: 'r2',
     status: 'error',
@@ -121,11 +201,9 @@ test('a request row tells who, where, what came of it, the failing phase, speed 
     errorCode: 'stream_incomplete',
     costMicros: null,
   })
-  const left = aRequest({ id: 'r3', status: 'cancelled', phase: 'first_event', firstEventMs: null, attempts: 2 })
-  const read = text(await page({ accounts: [anAccount()], requests: [aRequest(), failed, left] }))
-  expect(read).toContain('1 m ago my-laptop mara@example.com gpt-5.5 Done 0.92 s $0.0231')
-  expect(read).toContain('Failed mid-stream stream_incomplete 0.92 s –')
-  expect(read).toContain('Client left before the first token · 2 accounts tried – $0.0231')
+  const read = text(await page({ accounts: [anAccount()], errors: [failed] }))
+  expect(read).toContain('Last errors')
+  expect(read).toContain('1 m ago my-laptop mara@example.com gpt-5.5 Failed mid-stream stream_incomplete 0.92 s –')
 })
 
 test('what accounts, keys and clients wrote is text and nothing else', async () => {
@@ -139,32 +217,48 @@ test('what accounts, keys and clients wrote is text and nothing else', async () 
     errorCode: evil,
     phase: evil,
   })
-  const html = await page({ accounts: [account], requests: [request] })
+  const html = await page({
+    accounts: [account],
+    errors: [request],
+    keys: [{ ...aKey(), name: evil, expiresAt: NOW + HOUR }],
+  })
   expect(html).not.toContain('<img')
-  expect(html.split('&lt;img src=x onerror=alert(1)&gt;').length).toBeGreaterThan(8)
+  expect(html.split('&lt;img src=x onerror=alert(1)&gt;').length).toBeGreaterThan(6)
 })
 
 test('no page needs more than its policy allows: no inline script, style or handler', async () => {
-  for (const what of [{}, { accounts: [anAccount(), blocked], requests: [aRequest()] }]) {
+  for (const what of [{}, { accounts: [anAccount(), blocked], errors: [aRequest()] }]) {
     const html = await page(what)
     expect(html).not.toMatch(/<script(?![^>]*\ssrc=)/)
     expect(html).not.toMatch(/<style|\sstyle=|\son[a-z]+=|hx-on|javascript:/)
   }
 })
 
-test('the page renews itself with the same region alone', async () => {
-  const html = await page({}, { 'hx-request': 'true', 'hx-request-type': 'partial' })
-  expect(html).toStartWith('<div id="overview"')
-  expect(html).toContain('hx-get="/dashboard" hx-trigger="every 10s" hx-swap="outerMorph"')
+test('each part renews itself at its own address', async () => {
+  const { ask } = scene({ accounts: [anAccount()] })
+  const headers = { 'hx-request': 'true', 'hx-request-type': 'partial' }
+  const whole = await page({ accounts: [anAccount()] })
+  for (const [path, id] of [
+    ['/dashboard/now', 'overview-now'],
+    ['/dashboard/accounts', 'overview-pool'],
+    ['/dashboard/figures', 'overview-figures'],
+  ] as const) {
+    const part = await (await ask(`GET ${path}`, { headers })).text()
+    expect(part).toStartWith(`<div id="${id}"`)
+    expect(part).toContain(`data-live-src="${path}"`)
+    expect(whole).toContain(part)
+  }
 })
 
 test('a JSON client gets the same value, with times in ISO 8601', async () => {
-  const response = await scene({ accounts: [blocked], requests: [aRequest()] }).ask('GET /dashboard')
+  const response = await scene({ accounts: [blocked], errors: [aRequest()] }).ask('GET /dashboard')
   expect(await response.json()).toMatchObject({
     generatedAt: '2026-01-01T12:00:00.000Z',
-    health: { level: 'blocked', eligible: 0, total: 1, next: { at: '2026-01-01T13:04:00.000Z', event: 'back' } },
-    accounts: [{ until: '2026-01-01T13:04:00.000Z', windows: { fiveHour: { resetAt: '2026-01-01T14:10:00.000Z' } } }],
-    requests: [{ startedAt: '2026-01-01T11:58:30.000Z' }],
+    now: {
+      health: { level: 'blocked', eligible: 0, total: 1, next: { at: '2026-01-01T13:04:00.000Z', event: 'back' } },
+    },
+    pool: { total: 1, accounts: [{ until: '2026-01-01T13:04:00.000Z', used: { fiveHour: expect.any(Number) } }] },
+    figures: { errors: [{ startedAt: '2026-01-01T11:58:30.000Z' }], tiles: { requests: { value: 192, before: 96 } } },
   })
 })
 
@@ -174,8 +268,8 @@ test('the theme cookie is honoured on the first paint, and nothing else in it', 
 })
 
 test('the level follows the worst thing that is true', () => {
-  const usual = { now: NOW, isDraining: false, isLedgerHealthy: true }
-  const level = (accounts: AccountView[], over = {}) => healthOf(accounts, [], { ...usual, ...over }).level
+  const usual = { now: NOW, isDraining: false, isLedgerHealthy: true, firstEventMs: null }
+  const level = (accounts: AccountView[], over = {}) => healthOf(accounts, { ...usual, ...over }).level
   expect(level([])).toBe('empty')
   expect(level([anAccount(), blocked])).toBe('serving')
   expect(level([blocked])).toBe('blocked')
@@ -189,5 +283,7 @@ test('what only a person can repair is counted', () => {
     anAccount({ status: 'deactivated' }),
     blocked,
   ]
-  expect(healthOf(accounts, [], { now: NOW, isDraining: false, isLedgerHealthy: true }).needAttention).toBe(2)
+  expect(
+    healthOf(accounts, { now: NOW, isDraining: false, isLedgerHealthy: true, firstEventMs: null }).needAttention,
+  ).toBe(2)
 })

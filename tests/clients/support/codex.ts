@@ -23,6 +23,8 @@ export interface CodexOptions {
   compactsRemotely?: boolean
   /** Sent with every request of the provider. */
   headers?: Record<string, string>
+  /** What a user was told to paste, in place of a provider made from the options above. */
+  pasted?: { config: string; variables?: Record<string, string> }
 }
 
 /** One line of `codex exec --json`; the fields depend on the type. */
@@ -118,19 +120,23 @@ function configToml(options: CodexOptions, trapUrl: string): string {
     ...(listsModels ? [`model_catalog_url = ${quote(`${baseUrl}/models`)}`] : []),
     ...Object.entries(headers).map(([name, value]) => `http_headers.${quote(name)} = ${quote(value)}`),
   ]
+  const pasted = options.pasted?.config
   return [
-    `model = ${quote(model)}`,
-    'model_provider = "lb"',
+    ...(pasted === undefined
+      ? [`model = ${quote(model)}`, 'model_provider = "lb"']
+      : pasted.startsWith('model = ')
+        ? []
+        : [`model = ${quote(model)}`]),
     `chatgpt_base_url = ${quote(`${trapUrl}/backend-api/`)}`,
     'check_for_update_on_startup = false',
     'cli_auth_credentials_store = "file"',
+    ...(pasted === undefined ? [] : [pasted]),
     '[analytics]',
     'enabled = false',
     '[features]',
     'plugins = false',
     'apps = false',
-    '[model_providers.lb]',
-    ...provider,
+    ...(pasted === undefined ? ['[model_providers.lb]', ...provider] : []),
     '',
   ].join('\n')
 }
@@ -141,7 +147,7 @@ function quote(text: string): string {
 }
 
 /** Nothing of the caller's but PATH is inherited, and every way out of this machine leads into the trap. */
-function environment(home: string, { auth }: CodexOptions, trapUrl: string): Record<string, string> {
+function environment(home: string, { auth, pasted }: CodexOptions, trapUrl: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',
     HOME: home,
@@ -153,6 +159,7 @@ function environment(home: string, { auth }: CodexOptions, trapUrl: string): Rec
     NO_PROXY: '127.0.0.1,localhost',
     CODEX_REFRESH_TOKEN_URL_OVERRIDE: `${trapUrl}/oauth/token`,
     ...('key' in auth ? { [KEY_VARIABLE]: auth.key } : {}),
+    ...pasted?.variables,
   }
 }
 

@@ -24,6 +24,8 @@ export interface World extends AsyncDisposable {
   readonly url: string
   /** Leads to the service, wherever it is. */
   door: Door
+  /** Of the service, for what only its database can be told. */
+  readonly dataDir: string
   /** An API key of the service without any limit. */
   key: string
   /** Calls the dashboard API as the local administrator. Throws on any status but 2xx. */
@@ -125,6 +127,9 @@ async function worldOf({ upstream, key, start, tearDown }: Parts): Promise<World
     upstream,
     get url() {
       return server.url
+    },
+    get dataDir() {
+      return server.dataDir
     },
     door,
     key,

@@ -7,6 +7,7 @@ import { Ledger, type ReceivedHandshake, type ReceivedRequest, type Stats } from
 import { ConnectionReset, resetError } from './refusal.ts'
 import { type Env, refuse, serviceRoutes } from './routes.ts'
 import type { Script } from './script.ts'
+import { SignIns } from './sign-ins.ts'
 import type { SocketSession } from './socket-session.ts'
 import { Sockets } from './sockets.ts'
 import type { Sleep } from './stream.ts'
@@ -30,6 +31,8 @@ export type Upstream = {
   /** Opens a port on 127.0.0.1, for sockets too; 0 picks a free one. */
   listen: (port?: number) => { url: string; stop: () => Promise<void> }
   addAccount: (options?: AccountOptions) => Account
+  /** Codes that were asked for, and what the people do with them. */
+  readonly signIns: SignIns
   readonly accounts: readonly Account[]
   /** A `response.create` of a socket is one of them, with method `WS`. */
   readonly requests: readonly ReceivedRequest[]
@@ -73,6 +76,7 @@ export function createUpstream(options: UpstreamOptions = {}): Upstream {
     },
     reset,
     closeSockets,
+    signIns: world.signIns,
     get accounts() {
       return world.accounts.list()
     },
@@ -105,12 +109,14 @@ export function createUpstream(options: UpstreamOptions = {}): Upstream {
 
 function createWorld({ now = Date.now, sleep = realSleep, keepRequests = KEPT_REQUESTS }: UpstreamOptions): World {
   const mint = createMint()
+  const ledger = new Ledger(keepRequests)
   return {
     now,
     sleep,
     mint,
     accounts: new AccountBook(now, mint),
-    ledger: new Ledger(keepRequests),
+    ledger,
+    signIns: new SignIns({ now, mint, ledger }),
     script: null,
     compactRetired: false,
     replays: new WeakMap(),

@@ -1,7 +1,15 @@
 /** What can be made to go wrong for one account of the stand-in upstream, and ready-made examples of it. */
 
 /** The routes a fault can hit; a fault without `on` hits `responses`. */
-export type FaultRoute = 'responses' | 'compact' | 'models' | 'usage' | 'reset-credits' | 'token' | 'handshake'
+export type FaultRoute =
+  | 'responses'
+  | 'compact'
+  | 'models'
+  | 'usage'
+  | 'reset-credits'
+  | 'redeem'
+  | 'token'
+  | 'handshake'
 
 /**
  * Every field is optional and they compose: `{ delayHeadersMs: 50, status: 500 }` is a slow refusal. On a socket a

@@ -1,7 +1,8 @@
-/** The token endpoint of the stand-in upstream: the refresh grant with rotation. */
+/** The token endpoint of the stand-in upstream: the refresh grant with rotation, and the codes of sign-ins. */
 import type { Account, AccountBook, TokenSet } from './accounts.ts'
 import { apiError, Refusal } from './refusal.ts'
 import { isJson, type Json } from './script.ts'
+import type { SignIns } from './sign-ins.ts'
 
 export const CLIENT_ID = 'app_EMoamEEZ73f0CkXaXp7hrann'
 
@@ -18,6 +19,21 @@ export function grantTokens(accounts: AccountBook, body: unknown): Record<string
   const outcome = account.redeem(String(request.refresh_token))
   if ('refusedWith' in outcome) throw apiError(401, outcome.refusedWith, 'The refresh token was refused.')
   return tokenResponse(outcome)
+}
+
+/** Answers a form body of `POST /oauth/token`, as sign-ins send it; throws a `Refusal` for everything it does not grant. */
+export function grantCode(
+  signIns: SignIns,
+  form: URLSearchParams,
+): { account: Account; answer: Record<string, unknown> } {
+  const request = Object.fromEntries(form)
+  if (request.grant_type !== 'authorization_code')
+    throw new Refusal(400, { error: 'unsupported_grant_type', error_description: 'Forms bring codes only.' })
+  if (request.client_id !== CLIENT_ID) throw apiError(401, 'invalid_client', 'The client is unknown.')
+  const account = signIns.redeem(request)
+  account.signInAgain()
+  const { idToken: id_token, accessToken: access_token, refreshToken: refresh_token } = account
+  return { account, answer: tokenResponse({ id_token, access_token, refresh_token }) }
 }
 
 /** The account that was ever given the refresh token of this body. */

@@ -30,10 +30,16 @@ export async function receive(request: Request, now: number, ledger: Ledger): Pr
   }
   ledger.receive(received)
   const kind = received.path.endsWith('/codex/responses') ? 'stream' : 'plain'
-  for (const sentence of headerOddities(whereOf(received), headers, kind)) ledger.odd(sentence)
+  if (!isForPeople(received))
+    for (const sentence of headerOddities(whereOf(received), headers, kind)) ledger.odd(sentence)
   received.bodyText = decode(new Uint8Array(await request.arrayBuffer()), headers['content-encoding'])
   received.body = parse(received.bodyText)
   return received
+}
+
+/** Browsers open these, with the headers that browsers send. */
+function isForPeople({ method, path }: Received): boolean {
+  return method === 'GET' && /^\/(oauth\/|favicon)/.test(path)
 }
 
 /** `POST /path`, the start of every oddity about a request. */

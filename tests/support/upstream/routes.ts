@@ -8,11 +8,13 @@ import type { Fault, FaultRoute } from './faults.ts'
 import { judgeCompact, judgeResponses } from './judge.ts'
 import type { ReceivedRequest } from './ledger.ts'
 import { catalogFor, etagOf } from './models.ts'
-import { grantTokens, presentedBy } from './oauth.ts'
+import { grantCode, grantTokens, presentedBy } from './oauth.ts'
 import { planStream, type Step } from './plan.ts'
 import { authenticate, noteLiteMarker, receive } from './received.ts'
 import { detail, Refusal } from './refusal.ts'
+import { consumeResetCredit } from './reset-credits.ts'
 import { type Answer, answers, defaultAnswer, type Turn } from './script.ts'
+import { signInRoutes } from './sign-in-routes.ts'
 import { precompute, sseBody } from './stream.ts'
 import { rateHeaders, resetCreditsDocument, usageDocument } from './usage.ts'
 import { strike, type World } from './world.ts'
@@ -36,7 +38,9 @@ export function serviceRoutes(world: World): Hono<Env> {
   routes.get('/backend-api/codex/models', (c) => models(c, world))
   routes.get('/backend-api/wham/usage', (c) => usage(c, world))
   routes.get('/backend-api/wham/rate-limit-reset-credits', (c) => resetCredits(c, world))
+  routes.post('/backend-api/wham/rate-limit-reset-credits/consume', (c) => redeemResetCredit(c, world))
   routes.post('/oauth/token', (c) => token(c, world))
+  signInRoutes(routes, world)
   return routes
 }
 
@@ -131,8 +135,20 @@ async function resetCredits(c: C, world: World): Promise<Response> {
   return c.json(resetCreditsDocument(account))
 }
 
+async function redeemResetCredit(c: C, world: World): Promise<Response> {
+  const received = c.get('received')
+  const account = authenticate(received, world.accounts, world.ledger)
+  await struck(c, world, account, 'redeem')
+  return c.json(consumeResetCredit(account, received.body, world.now()))
+}
+
 async function token(c: C, world: World): Promise<Response> {
   const received = c.get('received')
+  if (received.headers['content-type']?.startsWith('application/x-www-form-urlencoded')) {
+    const { account, answer } = grantCode(world.signIns, new URLSearchParams(received.bodyText))
+    received.account = account.chatgptAccountId
+    return c.json(answer)
+  }
   const account = presentedBy(world.accounts, received.body)
   if (account) {
     received.account = account.chatgptAccountId

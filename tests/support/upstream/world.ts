@@ -5,6 +5,7 @@ import type { Ledger } from './ledger.ts'
 import type { Step } from './plan.ts'
 import { ConnectionReset, Refusal } from './refusal.ts'
 import type { Answer, Script } from './script.ts'
+import type { SignIns } from './sign-ins.ts'
 import type { Outgoing } from './socket-frames.ts'
 import type { Sleep } from './stream.ts'
 import type { Mint } from './tokens.ts'
@@ -16,6 +17,7 @@ export type World = {
   mint: Mint
   accounts: AccountBook
   ledger: Ledger
+  signIns: SignIns
   script: Script | null
   compactRetired: boolean
   /** Encoded steps of answers that are replayed to everybody, over HTTP and over sockets. */

@@ -1,0 +1,113 @@
+/** One change to several accounts: all in one request, each recorded, and those that refuse left as they are. */
+import { describe, expect, test } from 'bun:test'
+import { type TestApp, testApp } from '../support/app.ts'
+import { HOWS, people, problem } from '../support/people.ts'
+
+const open = (accounts = 3) => {
+  const app = testApp({ accounts })
+  return { app, ids: app.members.map(({ id }) => id), ...people(app) }
+}
+
+const statuses = ({ bindings }: TestApp) => bindings.pool.all().map(({ state }) => state.status)
+const events = (rows: { event: string }[]) =>
+  rows.map(({ event }) => event).filter((event) => event !== 'account_imported')
+
+test('pausing and resuming changes every chosen account and nothing else', async () => {
+  const { app, ids, as, audit } = open()
+  const operator = as('operator')
+  const chosen = ids.slice(0, 2)
+  const paused = await operator.ask('POST /api/accounts/pause', { json: { accountIds: chosen } })
+  expect(await paused.json()).toEqual({ status: 'paused', changed: chosen, refused: [] })
+  expect(statuses(app)).toEqual(['paused', 'paused', 'active'])
+  expect(audit().filter(({ event }) => event === 'account_paused')).toMatchObject([
+    { target: ids[0] },
+    { target: ids[1] },
+  ])
+  const resumed = await operator.ask('POST /api/accounts/reactivate', { json: { accountIds: [...chosen, ids[0]] } })
+  expect(await resumed.json()).toMatchObject({ status: 'reactivated', changed: chosen })
+  expect(statuses(app)).toEqual(['active', 'active', 'active'])
+})
+
+test('what refuses is named and left alone, the others are changed', async () => {
+  const { app, ids, as, audit } = open()
+  app.bindings.pool.apply(ids[0] ?? '', {
+    kind: 'auth_failed',
+    at: app.clock.now(),
+    code: 'invalid_grant',
+    evidence: 'x',
+  })
+  await app.clock.advance(0)
+  const accountIds = [...ids.slice(0, 2), 'acc_unknown']
+  const response = await as('operator').ask('POST /api/accounts/pause', { json: { accountIds } })
+  expect(await response.json()).toMatchObject({
+    changed: [ids[1]],
+    refused: [
+      { accountId: ids[0], code: 'account_state_transition_invalid' },
+      { accountId: 'acc_unknown', code: 'account_not_found' },
+    ],
+  })
+  expect(statuses(app)).toEqual(['reauth_required', 'paused', 'active'])
+  expect(events(audit())).toEqual(['account_paused'])
+})
+
+test('one account alone that refuses is an error', async () => {
+  const response = await open()
+    .as('operator')
+    .ask('POST /api/accounts/pause', { json: { accountIds: ['acc_unknown'] } })
+  expect(await problem(response)).toEqual([404, 'account_not_found'])
+})
+
+test('deletion keeps the log unless it is told not to', async () => {
+  const { app, ids, as } = open(2)
+  for (const id of ids)
+    app.sqlite.run(
+      `INSERT INTO requests (id, request_id, started_at, route, kind, transport, account_id, moved, status, http_status, attempts, total_ms)
+       VALUES ('${id}', '${id}', 1, '/v1/responses', 'normal', 'http', '${id}', 0, 'ok', 200, 1, 1)`,
+    )
+  const operator = as('operator')
+  await operator.ask('POST /api/accounts/delete', { json: { accountIds: [ids[0]] } })
+  await operator.ask('POST /api/accounts/delete', { json: { accountIds: [ids[1]], deleteHistory: true } })
+  await app.clock.advance(1)
+  expect(app.bindings.pool.all()).toEqual([])
+  expect(app.sqlite.query('SELECT id FROM requests').values()).toEqual([[ids[0] ?? '']])
+})
+
+describe.each(['pause', 'reactivate', 'delete'])('%s', (verb) => {
+  const route = `POST /api/accounts/${verb}`
+
+  test.each(HOWS)('is for those who may change accounts (%s)', async (how) => {
+    const { app, ids, as, guest } = open(1)
+    for (const visitor of [as('viewer'), guest('192.0.2.9')])
+      expect(await problem(await visitor.send(how, route, { accountIds: ids[0] ?? '' }))).toEqual([
+        403,
+        'permission_required',
+      ])
+    expect(statuses(app)).toEqual(['active'])
+  })
+
+  test('refuses a request from another site', async () => {
+    const { ids, as } = open(1)
+    const ask = { json: { accountIds: ids }, headers: { 'sec-fetch-site': 'cross-site' } }
+    expect(await problem(await as('operator').ask(route, ask))).toEqual([403, 'cross_site_request_rejected'])
+  })
+
+  test.each([{}, { accountIds: [] }, { accountIds: 'all' }, { accountIds: ['a'], force: true }])(
+    'refuses %j',
+    async (json) => {
+      expect(await problem(await open(1).as('operator').ask(route, { json }))).toEqual([422, 'validation_error'])
+    },
+  )
+
+  test('from a form leads back to the list with its filters and says what was done', async () => {
+    const { ids, as } = open(1)
+    const headers = { referer: 'http://localhost:2455/accounts?state=active&done=account_paused' }
+    const body = new URLSearchParams([['accountIds', ids[0] ?? '']]).toString()
+    const response = await as('operator').ask(route, {
+      body,
+      headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' },
+    })
+    expect(response.status).toBe(303)
+    const done = { pause: 'accounts_paused', reactivate: 'accounts_reactivated', delete: 'accounts_deleted' }[verb]
+    expect(response.headers.get('location')).toBe(`/accounts?state=active&done=${done}`)
+  })
+})

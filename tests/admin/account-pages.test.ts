@@ -1,0 +1,256 @@
+/** The account pages: what is listed, in what order, what an account says of itself, and what those see who may only look. */
+import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { accountEvents, usageSamples } from '../../db/schema/history.ts'
+import { requestHours } from '../../db/schema/requests.ts'
+import type { AccountProps } from '../../views/accounts/detail.tsx'
+import type { AccountsProps } from '../../views/accounts/list.tsx'
+import { type TestOptions, testApp } from '../support/app.ts'
+import { type Browser, people, problem } from '../support/people.ts'
+
+const HOUR_MS = 3_600_000
+
+const NAMES = [
+  { email: 'ada@example.test', plan: 'pro' },
+  { email: 'grace@example.test', plan: 'plus' },
+  { email: 'alan@example.test', plan: 'team' },
+] as const
+
+const open = (options: TestOptions = { accounts: [...NAMES] }) => {
+  const app = testApp(options)
+  const [ada = '', grace = '', alan = ''] = app.members.map(({ id }) => id)
+  return { app, ada, grace, alan, ...people(app) }
+}
+
+const json = { headers: { accept: 'application/json' } }
+const html = { headers: { accept: 'text/html' } }
+
+const list = async (visitor: Browser, query = ''): Promise<AccountsProps> =>
+  (await (await visitor.ask(`GET /accounts${query}`, json)).json()) as AccountsProps // as: the value of the page
+
+const detail = async (visitor: Browser, id: string, query = ''): Promise<AccountProps> =>
+  (await (await visitor.ask(`GET /accounts/${id}${query}`, json)).json()) as AccountProps // as: the value of the page
+
+const emails = ({ accounts }: AccountsProps) => accounts.map(({ email }) => email.split('@')[0])
+
+describe('the list', () => {
+  test('is narrowed by what its address says', async () => {
+    const { app, as, ada, alan } = open()
+    app.bindings.pool.apply(ada, { kind: 'pause', at: app.clock.now() })
+    app.bindings.pool.apply(alan, { kind: 'auth_failed', at: app.clock.now(), code: 'invalid_grant', evidence: 'x' })
+    const operator = as('operator')
+    expect(emails(await list(operator))).toEqual(['ada', 'alan', 'grace'])
+    expect(emails(await list(operator, '?state=paused'))).toEqual(['ada'])
+    expect(emails(await list(operator, '?eligible=yes'))).toEqual(['grace'])
+    expect(emails(await list(operator, '?plan=team'))).toEqual(['alan'])
+    expect(emails(await list(operator, '?q=GRA'))).toEqual(['grace'])
+    expect(emails(await list(operator, '?sort=state'))).toEqual(['alan', 'ada', 'grace'])
+    expect(emails(await list(operator, '?sort=name&order=desc'))).toEqual(['grace', 'alan', 'ada'])
+    expect((await list(operator)).states).toEqual({ active: 1, paused: 1, reauth_required: 1 })
+    expect(emails(await list(operator, '?state=nonsense&sort=colour&page=x&per=7'))).toHaveLength(3)
+  })
+
+  test('sorts what is not known last, whichever way', async () => {
+    const { app, as, ada, grace } = open()
+    const at = app.clock.now()
+    const used = (id: string, usedPercent: number) =>
+      app.bindings.pool.observe(id, {
+        at,
+        planType: null,
+        credits: null,
+        windows: { fiveHour: { usedPercent, windowMinutes: 300, resetAt: at + HOUR_MS }, weekly: null, monthly: null },
+      })
+    used(ada, 80)
+    used(grace, 20)
+    const operator = as('operator')
+    expect(emails(await list(operator, '?sort=five_hour'))).toEqual(['grace', 'ada', 'alan'])
+    expect(emails(await list(operator, '?sort=five_hour&order=desc'))).toEqual(['ada', 'grace', 'alan'])
+  })
+
+  test('of many is light, and a page beyond the last is the last', async () => {
+    const { as } = open({ accounts: 60 })
+    const operator = as('operator')
+    const page = await (await operator.ask('GET /accounts', html)).text()
+    expect(page.length).toBeLessThan(40 * 1024)
+    const last = await list(operator, '?page=99')
+    expect([last.accounts.length, last.found, last.pages, last.query.page]).toEqual([10, 60, 3, 3])
+    expect((await list(operator, '?per=100')).accounts).toHaveLength(60)
+  })
+
+  test('shows those who may only look masked names, which they cannot search for either', async () => {
+    const { as, guest } = open()
+    for (const visitor of [as('viewer'), guest('192.0.2.9')]) {
+      const page = await (await visitor.ask('GET /accounts', html)).text()
+      expect(page).toContain('g***@example.test')
+      expect(page).not.toContain('grace@')
+      expect(page).not.toContain('name="accountIds"')
+      expect(emails(await list(visitor, '?q=grace'))).toEqual([])
+    }
+  })
+
+  test('is not for a member, who sees no accounts', async () => {
+    const { as, ada } = open()
+    for (const path of ['/accounts', `/accounts/${ada}`])
+      expect(await problem(await as('member').ask(`GET ${path}`, json))).toEqual([403, 'permission_required'])
+  })
+})
+
+describe('an account', () => {
+  test('that is unknown is not found, and a tab nobody knows is the first', async () => {
+    const { as, ada } = open()
+    const operator = as('operator')
+    expect(await problem(await operator.ask('GET /accounts/acc_unknown', json))).toEqual([404, 'account_not_found'])
+    expect((await detail(operator, ada, '?tab=colour')).content.tab).toBe('usage')
+  })
+
+  test('offers what its state allows, and says why the rest does not help', async () => {
+    const { app, as, ada } = open()
+    const operator = as('operator')
+    const offered = async () =>
+      (await detail(operator, ada)).actions.map(({ action, refusal }) => (refusal ? `(${action})` : action))
+    expect(await offered()).toEqual(['probe', 'pause', 'reauthenticate', 'delete'])
+    app.bindings.pool.apply(ada, { kind: 'pause', at: app.clock.now() })
+    expect(await offered()).toEqual(['resume', '(probe)', 'reauthenticate', 'delete'])
+    app.bindings.pool.apply(ada, { kind: 'auth_failed', at: app.clock.now(), code: 'invalid_grant', evidence: 'x' })
+    expect(await offered()).toEqual(['reauthenticate', '(probe)', '(pause)', 'delete'])
+  })
+
+  test('when blocked answers all five questions on its page', async () => {
+    const { app, as, ada } = open()
+    const at = app.clock.now()
+    const refusal = { at, evidence: '429 too many', resetAt: at + HOUR_MS, retryAfterMs: null }
+    app.bindings.pool.apply(ada, { kind: 'rate_limited', ...refusal })
+    const page = await (await as('operator').ask(`GET /accounts/${ada}`, html)).text()
+    for (const said of ['asks this account to wait', '429 too many', 'ends by itself', 'in 1 h', 'Clear and retry'])
+      expect(page).toContain(said)
+  })
+
+  test('shows those who may only look no evidence, no credentials and no working button', async () => {
+    const { app, as, guest, ada } = open()
+    const at = app.clock.now()
+    const refusal = { at, evidence: '429 of ada@example.test', resetAt: at + HOUR_MS, retryAfterMs: null }
+    app.bindings.pool.apply(ada, { kind: 'rate_limited', ...refusal })
+    event(app, ada, 'of ada@example.test')
+    for (const visitor of [as('viewer'), guest('192.0.2.9')]) {
+      const seen = await detail(visitor, ada, '?tab=credentials')
+      expect([seen.tabs, seen.content.tab, seen.account.evidence]).toEqual([
+        ['usage', 'routing', 'events'],
+        'usage',
+        null,
+      ])
+      expect(seen.actions.every(({ refusal }) => refusal !== null)).toBe(true)
+      expect(seen.content).toMatchObject({ spend: { byKey: null }, resetRefusal: expect.any(String) })
+      for (const tab of ['usage', 'routing', 'events', 'credentials']) {
+        const page = await (await visitor.ask(`GET /accounts/${ada}?tab=${tab}`, html)).text()
+        expect(page).not.toContain('ada@')
+        expect(page).not.toContain('hx-post="/api/accounts')
+      }
+    }
+  })
+
+  test('shows an operator the credentials, but not how to take them away', async () => {
+    const { as, ada } = open()
+    const operator = await detail(as('operator'), ada, '?tab=credentials')
+    expect(operator.content).toMatchObject({
+      tab: 'credentials',
+      tokens: { access: { state: 'valid' }, refresh: { state: 'unknown' }, nextRefreshAt: '2026-01-09T00:00:00.000Z' },
+      exportRefusal: expect.stringContaining('Admin'),
+    })
+    expect((await detail(as('admin'), ada, '?tab=credentials')).content).toMatchObject({ exportRefusal: null })
+    expect(JSON.stringify(operator)).not.toMatch(/rt_\d|eyJ/)
+  })
+
+  test('tells its events newest first, a page at a time', async () => {
+    const { app, as, ada } = open()
+    for (let n = 1; n <= 60; n += 1) event(app, ada, `event ${n}`)
+    const operator = as('operator')
+    const newest = (await detail(operator, ada, '?tab=events')).content
+    if (newest.tab !== 'events') throw new Error(`This is ${newest.tab}.`)
+    expect([newest.events.length, newest.events[0]?.detail]).toEqual([50, 'event 60'])
+    const older = (await detail(operator, ada, `?tab=events&before=${newest.older}`)).content
+    if (older.tab !== 'events') throw new Error(`This is ${older.tab}.`)
+    // The import of the account is an event, too.
+    expect([older.events.length >= 10, older.events[0]?.detail, older.older]).toEqual([true, 'event 10', null])
+  })
+})
+
+describe('the last seven days', () => {
+  test('leave out the hours without a sample', async () => {
+    const { app, as, ada } = open()
+    const now = app.clock.now()
+    commit(app.db, (tx) => {
+      for (const back of [1, 2, 5])
+        tx.insert(usageSamples)
+          .values({ accountId: ada, hour: now - back * HOUR_MS, fiveHourUsed: back * 10, weeklyUsed: null })
+          .run()
+      tx.insert(usageSamples)
+        .values({ accountId: ada, hour: now - 200 * HOUR_MS, fiveHourUsed: 99 })
+        .run()
+    })
+    const trends = await (await as('viewer').ask(`GET /api/accounts/${ada}/trends`)).json()
+    expect(trends).toMatchObject({
+      accountId: ada,
+      primary: [
+        { t: '2025-12-31T19:00:00.000Z', v: 50 },
+        { t: '2025-12-31T22:00:00.000Z', v: 80 },
+        { t: '2025-12-31T23:00:00.000Z', v: 90 },
+      ],
+      secondary: [],
+      secondaryScheduled: [],
+    })
+    expect(await problem(await as('viewer').ask('GET /api/accounts/acc_unknown/trends'))).toEqual([
+      404,
+      'account_not_found',
+    ])
+  })
+
+  test('say what the account was spent on, and nothing of other accounts or older hours', async () => {
+    const { app, as, ada, grace } = open()
+    const hour = app.clock.now()
+    const { row } = app.key({ name: 'laptop' })
+    const spent = (accountId: string, over: Partial<typeof requestHours.$inferInsert>) =>
+      commit(app.db, (tx) => {
+        const sums = { requests: 2, errors: 1, cancelled: 0, inputTokens: 90, cachedInputTokens: 0, outputTokens: 10 }
+        const base = { hour, accountId, keyId: row.id, model: 'gpt-5.5', costMicros: 500, unpriced: 0, ...sums }
+        tx.insert(requestHours)
+          .values({ ...base, ...over })
+          .run()
+      })
+    spent(ada, {})
+    spent(ada, { hour: hour - HOUR_MS, model: '', keyId: '', costMicros: 100 })
+    spent(ada, { hour: hour - 200 * HOUR_MS })
+    spent(grace, {})
+    expect((await detail(as('operator'), ada)).content).toMatchObject({
+      spend: {
+        total: { requests: 4, errors: 2, tokens: 200, costMicros: 600 },
+        byModel: [
+          { name: 'gpt-5.5', costMicros: 500 },
+          { name: null, costMicros: 100 },
+        ],
+        byKey: [
+          { name: 'laptop', requests: 2 },
+          { name: null, requests: 2 },
+        ],
+      },
+    })
+  })
+})
+
+test('one form changes alias, policy and pool', async () => {
+  const { app, as, ada } = open()
+  const fields = { alias: ' Work ', routingPolicy: 'preserve', securityWorkAuthorized: true }
+  expect((await as('viewer').send('form', `PATCH /api/accounts/${ada}`, fields)).status).toBe(403)
+  const response = await as('operator').send('form', `PATCH /api/accounts/${ada}`, fields)
+  expect(response.status).toBe(303)
+  expect(app.bindings.pool.get(ada)).toMatchObject({
+    displayName: 'Work',
+    routingPolicy: 'preserve',
+    securityWorkAuthorized: true,
+  })
+})
+
+const event = (app: ReturnType<typeof testApp>, accountId: string, detailText: string) =>
+  commit(app.db, (tx) => {
+    const at = app.clock.now()
+    tx.insert(accountEvents).values({ accountId, at, kind: 'state', result: 'active', detail: detailText }).run()
+  })

@@ -1,0 +1,214 @@
+/** Reset credits: listed as last reported, redeemed once for each request, one at a time, and taken in at once. */
+import { describe, expect, test } from 'bun:test'
+import { testApp, whileTimePasses } from '../support/app.ts'
+import { HOWS, people, problem } from '../support/people.ts'
+
+const DAY_MS = 86_400_000
+
+const open = (credits = [{ id: 'later' }, { id: 'sooner' }]) => {
+  const app = testApp({ accounts: 1 })
+  const [member] = app.members
+  if (!member) throw new Error('There is no account.')
+  const now = app.clock.now()
+  member.sim.setResetCredits(
+    credits.map(({ id }, index) => ({ id, expiresAt: now + (2 - index) * DAY_MS, grantedAt: now - DAY_MS })),
+  )
+  member.sim.setUsage({
+    primary: { usedPercent: 100, windowMinutes: 300, resetAt: now + 3_600_000 },
+    secondary: { usedPercent: 60, windowMinutes: 10_080, resetAt: now + 3 * DAY_MS },
+  })
+  const { id } = member
+  const block = () =>
+    app.bindings.pool.apply(id, {
+      kind: 'rate_limited',
+      at: now,
+      evidence: '429',
+      resetAt: now + 3_600_000,
+      retryAfterMs: null,
+    })
+  const sent = () => app.upstream.requests.filter(({ path }) => path.endsWith('/consume')).map(({ body }) => body)
+  return { app, ...member, ...people(app), block, sent, base: `/api/accounts/${id}` }
+}
+
+const FIRST = 'usage-reset-credits/consume'
+const SECOND = 'rate-limit-reset-credits/consume'
+
+describe('what is known', () => {
+  test('is nothing before the upstream was asked, and then what it said', async () => {
+    const { app, id, sim, base, as } = open()
+    const viewer = as('viewer')
+    const list = async () => (await viewer.ask(`GET ${base}/rate-limit-reset-credits`)).json()
+    expect(await list()).toBeNull()
+    app.bindings.resetCredits.set(id, [{ id: 'c1', status: 'available', expiresAt: app.clock.now() + 1000 }])
+    expect(await list()).toEqual({
+      availableCount: 1,
+      nearestExpiresAt: '2026-01-01T00:00:01.000Z',
+      credits: [
+        {
+          id: 'c1',
+          resetType: null,
+          status: 'available',
+          grantedAt: null,
+          expiresAt: '2026-01-01T00:00:01.000Z',
+          title: null,
+          description: null,
+          redeemStartedAt: null,
+          redeemedAt: null,
+        },
+      ],
+    })
+    const counted = await (await viewer.ask(`GET ${base}/usage-reset-credits`)).json()
+    expect(counted).toEqual({ accountId: id, rateLimitResetCredits: { availableCount: 1 } })
+    expect(sim.resetCredits).toHaveLength(2)
+  })
+
+  test('of an unknown account is not found', async () => {
+    const viewer = open().as('viewer')
+    for (const path of ['usage-reset-credits', 'rate-limit-reset-credits'])
+      expect(await problem(await viewer.ask(`GET /api/accounts/acc_unknown/${path}`))).toEqual([
+        404,
+        'account_not_found',
+      ])
+  })
+})
+
+describe('redeeming', () => {
+  test('takes the credit that expires first, ends the block and knows the usage after it', async () => {
+    const { app, id, base, as, audit, block, sent } = open()
+    block()
+    const operator = as('operator')
+    const response = await operator.ask(`POST ${base}/${FIRST}`, { json: {} })
+    expect(await response.json()).toEqual({
+      status: 'reset',
+      accountId: id,
+      code: 'reset',
+      windowsReset: 2,
+      usageWritten: true,
+      primaryUsedPercentBefore: null,
+      primaryUsedPercentAfter: 0,
+      secondaryUsedPercentBefore: null,
+      secondaryUsedPercentAfter: 0,
+      accountStatusBefore: 'rate_limited',
+      accountStatusAfter: 'active',
+    })
+    expect(sent()).toMatchObject([{ credit_id: 'sooner' }])
+    expect(app.bindings.resetCredits.of(id)?.map(({ status }) => status)).toEqual(['available', 'redeemed'])
+    expect(audit().at(-1)).toMatchObject({
+      event: 'reset_credit_redeemed',
+      actor: operator.person.row.id,
+      target: id,
+      details: { creditId: 'sooner', code: 'reset', windowsReset: 2 },
+    })
+    expect(app.sqlite.query("SELECT result, detail FROM account_events WHERE kind = 'reset'").values()).toEqual([
+      ['reset', 'Windows that begin anew: 2.'],
+    ])
+    expect(app.upstream.oddities).toEqual([])
+  })
+
+  test('the second family answers in its own words', async () => {
+    const { base, as } = open()
+    const response = await as('operator').ask(`POST ${base}/${SECOND}`, { json: { creditId: 'later' } })
+    expect(await response.json()).toEqual({ code: 'reset', windowsReset: 2, redeemedAt: '2026-01-01T00:00:00.000Z' })
+  })
+
+  test('is one redemption for one request id, however often it is sent', async () => {
+    const { base, as, audit, sent } = open()
+    const operator = as('operator')
+    const consume = async () =>
+      (await operator.ask(`POST ${base}/${SECOND}`, { json: { redeemRequestId: 'r1' } })).json()
+    const first = await consume()
+    expect(await consume()).toEqual(first)
+    expect(sent()).toEqual([{ credit_id: 'sooner', redeem_request_id: 'r1' }])
+    expect(audit().filter(({ event }) => event === 'reset_credit_redeemed')).toHaveLength(1)
+  })
+
+  test('asked again after an answer that was lost names the same credit', async () => {
+    const { app, sim, base, as, sent } = open()
+    const operator = as('operator')
+    const consume = () => operator.ask(`POST ${base}/${SECOND}`, { json: { redeemRequestId: 'r1' } })
+    sim.next({ on: 'redeem', reset: true })
+    expect(await problem(await consume())).toEqual([502, 'upstream_unreachable'])
+    sim.setResetCredits([{ id: 'newer', expiresAt: app.clock.now() + 1000 }, ...sim.resetCredits])
+    expect(await (await consume()).json()).toMatchObject({ code: 'reset' })
+    expect(sent()).toMatchObject([{ credit_id: 'sooner' }, { credit_id: 'sooner' }])
+  })
+
+  test('of two at the same time one waits for nobody and is refused', async () => {
+    const { app, sim, base, as, sent } = open()
+    const operator = as('operator')
+    sim.next({ on: 'reset-credits', delayHeadersMs: 1000 })
+    const consume = () => operator.ask(`POST ${base}/${SECOND}`, { json: {} })
+    const [first, second] = await whileTimePasses(app, Promise.all([consume(), consume()]))
+    expect([first.status, await problem(second)]).toEqual([200, [409, 'reset_credit_redeem_in_progress']])
+    expect(sent()).toHaveLength(1)
+    expect((await consume()).status).toBe(200)
+  })
+
+  test('counts as done when only the question after it fails', async () => {
+    const { app, id, sim, base, as, block } = open()
+    block()
+    sim.always({ on: 'usage', status: 400 })
+    const answer = (await (await as('operator').ask(`POST ${base}/${FIRST}`, { json: {} })).json()) as object
+    expect(answer).toMatchObject({ code: 'reset', usageWritten: false, accountStatusAfter: 'active' })
+    expect(app.bindings.pool.get(id)?.state.status).toBe('active')
+  })
+
+  test('without a credit, or of an account out of use, is refused', async () => {
+    const none = open([])
+    const refused = await none.as('operator').ask(`POST ${none.base}/${FIRST}`, { json: {} })
+    expect(await problem(refused)).toEqual([409, 'no_available_reset_credit'])
+    const paused = open()
+    paused.app.bindings.pool.apply(paused.id, { kind: 'pause', at: paused.app.clock.now() })
+    const out = await paused.as('operator').ask(`POST ${paused.base}/${FIRST}`, { json: {} })
+    expect(await problem(out)).toEqual([409, 'account_not_reset_credit_applicable'])
+    expect([...none.sent(), ...paused.sent()]).toEqual([])
+  })
+
+  test.each([FIRST, SECOND])('%s is for those who may change accounts', async (path) => {
+    for (const how of HOWS) {
+      const { base, as, guest, sent } = open()
+      for (const visitor of [as('viewer'), guest('192.0.2.9')])
+        expect(await problem(await visitor.send(how, `POST ${base}/${path}`))).toEqual([403, 'permission_required'])
+      expect(sent()).toEqual([])
+    }
+    const { base, as } = open()
+    const blank = await as('operator').ask(`POST ${base}/${path}`, { json: { redeemRequestId: ' ' } })
+    expect(await problem(blank)).toEqual([422, 'validation_error'])
+  })
+})
+
+describe('POST /v1/reset-credit', () => {
+  const ask = (app: ReturnType<typeof open>['app'], json: unknown, assigned: string[] | null = null) => {
+    const headers = { authorization: `Bearer ${app.key({ assignedAccountIds: assigned }).key}` }
+    return app.ask('POST /v1/reset-credit', { json, headers })
+  }
+
+  test('redeems exactly the credit it names', async () => {
+    const { app, id, sent, audit } = open()
+    const response = await ask(app, { account_id: id, redeem_id: 'later' })
+    expect(await response.json()).toEqual({ code: 'reset', windows_reset: 2, redeemed_at: '2026-01-01T00:00:00.000Z' })
+    expect(sent()).toMatchObject([{ credit_id: 'later' }])
+    expect(audit().at(-1)).toMatchObject({ event: 'reset_credit_redeemed', actorName: 'test', method: 'api_key' })
+  })
+
+  test('an account outside the pool of the key, or none at all, is one refusal', async () => {
+    const { app, id, sent } = open()
+    const other = app.addAccount().id
+    for (const json of [
+      { account_id: id, redeem_id: 'later' },
+      { account_id: 'acc_unknown', redeem_id: 'later' },
+    ])
+      expect(await problem(await ask(app, json, [other]))).toEqual([403, 'account_outside_pool'])
+    expect(sent()).toEqual([])
+  })
+
+  test('a credit that is gone is a conflict, and a missing member no request', async () => {
+    const { app, id } = open()
+    expect(await problem(await ask(app, { account_id: id, redeem_id: 'gone' }))).toEqual([
+      409,
+      'target_reset_credit_changed',
+    ])
+    expect((await ask(app, { account_id: id })).status).toBe(422)
+    expect((await app.ask('POST /v1/reset-credit', { json: {} })).status).toBe(401)
+  })
+})

@@ -1,0 +1,80 @@
+/** The audit log as a page: filters in its URL, pages that stay where they are, and the line about its chain. */
+import { expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { commit } from '../../db/commit.ts'
+import { auditLogs } from '../../db/schema/system.ts'
+import { append } from '../../src/model/audit.ts'
+import { testApp } from '../support/app.ts'
+import { type Browser, people } from '../support/people.ts'
+
+const open = (rows = 0) => {
+  const app = testApp({ accounts: 0 })
+  const actor = { id: 'cli', method: null, address: null, at: app.clock.now() }
+  commit(app.db, (tx) => {
+    for (let n = 0; n < rows; n++) append(tx, actor, 'settings_updated', { target: `key_${n}`, details: { n } })
+  })
+  return { app, ...people(app) }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look at the members they name
+const value = async (who: Browser, path: string): Promise<any> => (await who.ask(`GET ${path}`)).json()
+const html = async (who: Browser, path: string) =>
+  (await who.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
+
+test('only those who may read it open it', async () => {
+  const { as } = open()
+  expect((await as('operator').ask('GET /audit')).status).toBe(403)
+  expect((await as('admin').ask('GET /audit')).status).toBe(200)
+})
+
+test('it is a part of the settings, and says so', async () => {
+  const text = await html(open().as('admin'), '/audit')
+  expect(text).toContain('<title>Audit log · Sluice</title>')
+  expect(text).toMatch(/<a href="\/settings"[^>]* aria-current="page"/)
+})
+
+test('an empty form filters nothing, and a filter stays in the links', async () => {
+  const { as } = open(60)
+  const admin = as('admin')
+  const empty = await value(admin, '/audit?action=&actor_user_id=&target_type=&severity=&since=&until=')
+  expect([empty.items.length, empty.links.clear]).toEqual([30, null])
+  const first = await value(admin, '/audit?actor_user_id=cli&limit=20')
+  expect(first.links.clear).toBe('/audit?limit=20')
+  expect(first.links.older).toStartWith('/audit?actor_user_id=cli&limit=20&cursor=')
+  const second = await value(admin, first.links.older)
+  expect(second.items.map(({ id }: { id: number }) => id)).toEqual(Array.from({ length: 20 }, (_, i) => 40 - i))
+  expect(second.links.newest).toBe('/audit?actor_user_id=cli&limit=20')
+})
+
+test('one entry says what, who, about what, and its details', async () => {
+  const { as } = open(1)
+  const text = await html(as('admin'), '/audit?action=settings_updated')
+  expect(text).toContain('Settings updated')
+  expect(text).toContain('/audit?target_id=key_0')
+  expect(text).toContain('&quot;n&quot;: 0')
+  expect(text).toMatch(/<option value="settings_updated" selected/)
+})
+
+test('what cannot be a filter is refused', async () => {
+  const { as } = open()
+  expect((await as('admin').ask('GET /audit?cursor=nonsense')).status).toBe(422)
+  expect((await as('admin').ask('GET /audit?severity=loud')).status).toBe(422)
+})
+
+test('the line says that the log is whole, and where it is not', async () => {
+  const { app, as } = open(3)
+  const admin = as('admin')
+  expect((await value(admin, '/audit')).chain).toEqual({ isWhole: true, rows: 3, unchained: 0, purgedThroughId: null })
+  app.sqlite.run("UPDATE audit_logs SET actor = 'nobody' WHERE id = 2")
+  expect((await value(admin, '/audit')).chain).toEqual({ isWhole: false, rowId: 2, problem: 'its content was changed' })
+  expect(await html(admin, '/audit')).toContain('tampered with at row 2')
+  expect(app.db.select().from(auditLogs).where(eq(auditLogs.id, 2)).get()?.actor).toBe('nobody')
+})
+
+test('a long log is checked when somebody asks', async () => {
+  const { as } = open(1001)
+  const admin = as('admin')
+  const { chain, links } = await value(admin, '/audit')
+  expect(chain).toEqual({ isWhole: null, rows: 1001 })
+  expect((await value(admin, links.verify)).chain).toMatchObject({ isWhole: true, rows: 1001 })
+})

@@ -1,0 +1,93 @@
+/** Which account would a request get now: the answer is the decision itself, asked without making it. */
+import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { updateKey } from '../../src/model/api-keys.ts'
+import type { Explanation } from '../../src/model/explain.ts'
+import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+
+const explained = async (app: TestApp, query = ''): Promise<Explanation> =>
+  (await (await app.ask(`GET /api/explain${query}`)).json()) as Explanation // as: the shape is what the tests look at
+
+const aPool = () =>
+  testApp({
+    accounts: [{ email: 'ada@example.test' }, { email: 'grace@example.test' }, { email: 'alan@example.test' }],
+    settings: { routingStrategy: 'fill_first' },
+  })
+
+test('what it names is what the next turn gets, and asking changes nothing', async () => {
+  const app = aPool()
+  app.prefer(app.members[1]?.id ?? '')
+  const before = JSON.stringify(app.bindings.pool.describe())
+  const { chosen, outcome } = await explained(app, '?model=gpt-5.5')
+  expect([outcome, chosen?.accountName]).toEqual(['chosen', 'grace@example.test'])
+  expect(JSON.stringify(app.bindings.pool.describe())).toBe(before)
+  await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+  expect(app.rows()[0]?.accountId).toBe(chosen?.accountId ?? 'nobody')
+})
+
+test('every other account has its reason in words; the chosen one comes first', async () => {
+  const app = aPool()
+  await app.ask(`POST /api/accounts/${app.members[0]?.id}/pause`)
+  app.prefer(app.members[2]?.id ?? '')
+  const { candidates } = await explained(app)
+  expect(candidates.map(({ accountName, reason }) => [accountName, reason])).toEqual([
+    ['alan@example.test', null],
+    ['ada@example.test', 'paused'],
+    ['grace@example.test', 'held back by its routing policy or the strategy'],
+  ])
+})
+
+describe('with a key', () => {
+  test('only its accounts are candidates, and its model is the one asked for', async () => {
+    const app = aPool()
+    const { row } = app.key({ assignedAccountIds: [app.members[2]?.id ?? ''], enforcedModel: 'gpt-5.4' })
+    const answer = await explained(app, `?model=gpt-5.5&key=${row.id}`)
+    expect([answer.model, answer.chosen?.accountName, answer.apiKey]).toEqual([
+      'gpt-5.4',
+      'alan@example.test',
+      { id: row.id, name: 'test' },
+    ])
+    expect(answer.candidates.filter(({ reason }) => reason === 'not among the accounts of the key')).toHaveLength(2)
+  })
+
+  test('one that may not use the model is refused before any account is looked at', async () => {
+    const app = aPool()
+    const { row } = app.key({ allowedModels: ['gpt-5.4'] })
+    expect(await explained(app, `?model=gpt-5.5&key=${row.id}`)).toMatchObject({
+      outcome: 'refused',
+      sentence: 'The key may not use the model gpt-5.5: such a request is refused.',
+      candidates: [],
+    })
+  })
+
+  test('one that is switched off, and one that is not there', async () => {
+    const app = aPool()
+    const { row } = app.key()
+    const actor = { id: 'test', method: null, address: null, at: app.clock.now() }
+    const doing = { actor, random: app.bindings.random }
+    commit(app.db, (tx) => updateKey(tx, row.id, { isActive: false }, doing))
+    app.bindings.keys.reload()
+    expect((await explained(app, `?key=${row.id}`)).outcome).toBe('refused')
+    expect((await app.ask('GET /api/explain?key=key_none')).status).toBe(404)
+  })
+})
+
+test('nobody, and an empty pool, are said in so many words', async () => {
+  const app = testApp({ accounts: 1 })
+  await app.ask(`POST /api/accounts/${app.members[0]?.id}/pause`)
+  expect(await explained(app)).toMatchObject({
+    outcome: 'none',
+    chosen: null,
+    sentence: 'No account can serve this now: a request would be refused.',
+  })
+  expect(await explained(testApp({ accounts: 0 }))).toMatchObject({ outcome: 'none', candidates: [] })
+})
+
+test('the page asks with a form that works without script', async () => {
+  const app = aPool()
+  const page = async (path: string) => (await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
+  expect(await page('/logs/explain')).not.toContain('id="explanation"')
+  const html = await page('/logs/explain?model=gpt-5.5&key=')
+  expect(html).toContain('id="explanation"')
+  expect(html).toContain('A request would be served now.')
+})

@@ -1,0 +1,242 @@
+/** Looking at files before their import: what each would do, what is chosen, and that nothing is written before. */
+import { describe, expect, test } from 'bun:test'
+import type { ImportValue } from '../../src/admin/account-import.ts'
+import { testApp } from '../support/app.ts'
+import { people, problem, type Somebody } from '../support/people.ts'
+import { type Packed, zipOf } from '../support/zip.ts'
+
+const open = (accounts = 0) => {
+  const app = testApp({ accounts })
+  const { as, audit } = people(app)
+  const admin = as('admin')
+  const send = async (who: Somebody, files: Record<string, string | Uint8Array<ArrayBuffer>>, path: string) => {
+    const form = new FormData()
+    for (const [name, data] of Object.entries(files)) form.append('auth_json', new File([data], name))
+    const request = new Request('http://localhost', { method: 'POST', body: form })
+    const headers = { 'content-type': request.headers.get('content-type') ?? '' }
+    return who.ask(`POST ${path}`, { body: await request.arrayBuffer(), headers })
+  }
+  const preflight = (files: Record<string, string | Uint8Array<ArrayBuffer>>, who = admin) =>
+    send(who, files, '/api/accounts/import/preflight')
+  return {
+    app,
+    as,
+    admin,
+    audit,
+    preflight,
+    look: async (files: Record<string, string | Uint8Array<ArrayBuffer>>) =>
+      (await (await preflight(files)).json()) as ImportValue, // as: tests look at the members they name
+    importAll: (files: Record<string, string | Uint8Array<ArrayBuffer>>) => send(admin, files, '/api/accounts/import'),
+    choose: (id: string, files: string[], who = admin) =>
+      who.ask(`POST /api/accounts/import/preflight/${id}`, { json: { files } }),
+    emails: () => app.bindings.pool.all().map(({ row }) => row.email),
+    rows: () => app.sqlite.query('SELECT * FROM accounts ORDER BY id').all(),
+  }
+}
+
+/** The same account with other tokens, as of then. */
+const renewed = (json: string, at: string, refreshToken: string): string => {
+  const document = JSON.parse(json)
+  return JSON.stringify({ ...document, last_refresh: at, tokens: { ...document.tokens, refresh_token: refreshToken } })
+}
+
+const verdicts = ({ files }: ImportValue) => files.map(({ file, verdict }) => [file, verdict])
+
+describe('looking', () => {
+  test('tells new, same, newer, older and broken apart, with the reason', async () => {
+    const { app, look, rows } = open(2)
+    const [ada, eve] = app.members
+    const before = rows()
+    const seen = await look({
+      'new.json': app.upstream.addAccount({ email: 'new@example.test', plan: 'pro' }).authJson(),
+      'same.json': ada!.sim.authJson(),
+      'newer.json': renewed(eve!.sim.authJson(), '2026-01-02T00:00:00Z', 'rt_newer'),
+      'broken.json': '{"tokens":',
+      'key.json': '{"OPENAI_API_KEY":"x"}',
+    })
+    expect(verdicts(seen)).toEqual([
+      ['new.json', 'new'],
+      ['same.json', 'same'],
+      ['newer.json', 'newer'],
+      ['broken.json', 'broken'],
+      ['key.json', 'broken'],
+    ])
+    expect(seen.files[0]).toEqual({
+      id: '0',
+      file: 'new.json',
+      verdict: 'new',
+      reason: null,
+      isWorthwhile: true,
+      email: 'new@example.test',
+      planType: 'pro',
+      workspaceLabel: null,
+      lastRefreshAt: '2026-01-01T00:00:00.000Z',
+      existing: null,
+    })
+    expect(seen.files[2]?.existing).toEqual({ accountId: eve!.id, displayName: eve!.sim.email })
+    expect(seen.files.slice(3).map(({ reason }) => reason)).toEqual([
+      'The file is not JSON.',
+      'The file holds no tokens; it is from a client signed in with an API key.',
+    ])
+    expect(seen.accounts).toBeNull()
+    expect(rows()).toEqual(before)
+    expect(JSON.stringify(seen)).not.toContain('rt_newer')
+  })
+
+  test('an older file changes nothing, unless the account needs a sign-in', async () => {
+    const { app, look } = open(1)
+    const [ada] = app.members
+    const older = { 'older.json': renewed(ada!.sim.authJson(), '2025-12-01T00:00:00Z', 'rt_old') }
+    expect(verdicts(await look(older))).toEqual([['older.json', 'older']])
+    app.sqlite.run("UPDATE accounts SET status = 'reauth_required'")
+    expect((await look(older)).files[0]).toMatchObject({ verdict: 'newer', reason: expect.stringContaining('sign-in') })
+  })
+
+  test('of several files of one account only the newest is worth it', async () => {
+    const { app, look } = open()
+    const json = app.upstream.addAccount({ email: 'ada@example.test' }).authJson()
+    const seen = await look({
+      'may.json': renewed(json, '2026-05-01T00:00:00Z', 'a'),
+      'june.json': renewed(json, '2026-06-01T00:00:00Z', 'b'),
+      'april.json': renewed(json, '2026-04-01T00:00:00Z', 'c'),
+    })
+    expect(verdicts(seen)).toEqual([
+      ['may.json', 'older'],
+      ['june.json', 'new'],
+      ['april.json', 'older'],
+    ])
+    expect(seen.files[0]?.reason).toBe('june.json is of the same account and at least as new.')
+  })
+
+  test('a ZIP is looked into, shadows and other files left out', async () => {
+    const { app, look } = open()
+    const packed: Packed[] = ['ada', 'eve'].map((name) => ({
+      name: `${name}/auth.json`,
+      text: app.upstream.addAccount({ email: `${name}@example.test` }).authJson(),
+    }))
+    const zip = zipOf([...packed, { name: '__MACOSX/ada/auth.json', text: 'x' }, { name: 'notes.txt', text: 'y' }])
+    expect(verdicts(await look({ 'all.zip': zip, 'x.zip': zipOf([]), 'cut.zip': zip.slice(0, 99) }))).toEqual([
+      ['ada/auth.json', 'new'],
+      ['eve/auth.json', 'new'],
+      ['x.zip', 'broken'],
+      ['cut.zip', 'broken'],
+    ])
+  })
+
+  test('the import at once takes a ZIP, too', async () => {
+    const { app, importAll, emails } = open()
+    const zip = zipOf([{ name: 'auth.json', text: app.upstream.addAccount({ email: 'ada@example.test' }).authJson() }])
+    expect((await importAll({ 'one.zip': zip, 'two.zip': zipOf([]) })).status).toBe(200)
+    expect(emails()).toEqual(['ada@example.test'])
+    expect(await problem(await importAll({ 'two.zip': zipOf([]) }))).toEqual([400, 'invalid_auth_json'])
+  })
+
+  test('without a file, as JSON, or by a viewer it is refused', async () => {
+    const { admin, as, preflight } = open()
+    expect(await problem(await preflight({}))).toEqual([400, 'invalid_auth_json'])
+    expect(await problem(await preflight({ '': '' }))).toEqual([400, 'invalid_auth_json'])
+    const json = await admin.ask('POST /api/accounts/import/preflight', { json: {} })
+    expect(await problem(json)).toEqual([400, 'invalid_auth_json'])
+    expect(await problem(await preflight({ a: 'b' }, as('viewer')))).toEqual([403, 'permission_required'])
+  })
+
+  test('a file of megabytes is broken, and a body beyond 32 MiB is refused', async () => {
+    const { admin, look } = open()
+    expect((await look({ 'big.json': 'x'.repeat(1_100_000) })).files[0]?.reason).toBe(
+      'The file is too large for an auth.json.',
+    )
+    const headers = { 'content-type': 'multipart/form-data; boundary=x', 'content-length': String(33 * 1024 * 1024) }
+    const response = await admin.ask('POST /api/accounts/import/preflight', { body: 'x', headers })
+    expect(await problem(response)).toEqual([413, 'payload_too_large'])
+  })
+})
+
+describe('choosing', () => {
+  const two = async () => {
+    const world = open()
+    const [ada, eve] = ['ada', 'eve'].map((name) => world.app.upstream.addAccount({ email: `${name}@example.test` }))
+    const seen = await world.look({ 'ada.json': ada!.authJson(), 'eve.json': eve!.authJson(), 'broken.json': '{' })
+    return { ...world, ...seen }
+  }
+
+  test('imports what was chosen, and nothing else', async () => {
+    const { choose, preflightId, emails, audit, app } = await two()
+    const answer = (await (await choose(preflightId, ['1'])).json()) as ImportValue
+    expect(answer.accounts).toEqual([
+      {
+        accountId: app.bindings.pool.all()[0]?.id ?? '?',
+        displayName: 'eve@example.test',
+        planType: 'plus',
+        tokensKept: false,
+      },
+    ])
+    expect(emails()).toEqual(['eve@example.test'])
+    expect(audit().map(({ event }) => event)).toEqual(['account_imported'])
+  })
+
+  test('sent twice, also at once, it is imported once and answered the same', async () => {
+    const { choose, preflightId, audit } = await two()
+    const answers = await Promise.all([choose(preflightId, ['0', '1']), choose(preflightId, ['0', '1'])])
+    const [one, other] = await Promise.all(answers.map((answer) => answer.json() as Promise<ImportValue>))
+    expect(one?.accounts).toHaveLength(2)
+    expect(other).toEqual(one!)
+    expect(audit()).toHaveLength(2)
+  })
+
+  test.each([
+    ['nothing', []],
+    ['a broken file', ['2']],
+    ['a file that was not sent', ['0', '7']],
+  ])('%s is refused, and nothing is imported', async (_, files) => {
+    const { choose, preflightId, emails } = await two()
+    expect(await problem(await choose(preflightId, files))).toEqual([422, 'validation_error'])
+    expect(emails()).toEqual([])
+  })
+
+  test('is for whoever sent the files', async () => {
+    const { choose, preflightId, as, emails } = await two()
+    expect(await problem(await choose(preflightId, ['0'], as('operator')))).toEqual([404, 'import_not_found'])
+    expect(emails()).toEqual([])
+  })
+
+  test('is over after a quarter of an hour, and with the process', async () => {
+    const { choose, preflightId, app, look } = await two()
+    await app.clock.advance('15m')
+    expect(await problem(await choose(preflightId, ['0']))).toEqual([404, 'import_not_found'])
+    const { preflightId: second } = await look({ 'a.json': '{' })
+    app.restart()
+    expect(await problem(await choose(second, ['0']))).toEqual([404, 'import_not_found'])
+  })
+
+  test('of many preflights the latest eight are held', async () => {
+    const { choose, preflightId, look } = await two()
+    const later: string[] = []
+    for (let n = 0; n < 8; n++) later.push((await look({ 'a.json': '{' })).preflightId)
+    expect(await problem(await choose(preflightId, ['0']))).toEqual([404, 'import_not_found'])
+    expect((await problem(await choose(later[0]!, ['0'])))[0]).toBe(422)
+  })
+})
+
+describe('without script', () => {
+  test('the pages lead from the files to the accounts', async () => {
+    const { app, admin, emails } = open()
+    const form = new FormData()
+    const json = app.upstream.addAccount({ email: 'ada@example.test' }).authJson()
+    form.append('auth_json', new File([json], 'auth.json'))
+    const request = new Request('http://localhost', { method: 'POST', body: form })
+    const headers = { 'content-type': request.headers.get('content-type') ?? '', accept: 'text/html' }
+    const body = await request.arrayBuffer()
+    const looked = await admin.ask('POST /api/accounts/import/preflight', { body, headers })
+    const place = looked.headers.get('location') ?? ''
+    expect([looked.status, place]).toEqual([303, expect.stringMatching(/^\/accounts\/new\/import\?draft=imp_/)])
+    const html = await (await admin.ask(`GET ${place}`, { headers: { accept: 'text/html' } })).text()
+    const action = /action="(\/api\/accounts\/import\/preflight\/imp_[^"]+)"/.exec(html)?.[1] ?? ''
+    expect(html).toContain('ada@example.test')
+    const imported = await admin.submit(`POST ${action}`, { files: '0' })
+    expect([imported.status, imported.headers.get('location')]).toEqual([303, place])
+    expect(await (await admin.ask(`GET ${place}`, { headers: { accept: 'text/html' } })).text()).toContain(
+      'The account was imported',
+    )
+    expect(emails()).toEqual(['ada@example.test'])
+  })
+})

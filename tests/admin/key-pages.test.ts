@@ -1,0 +1,283 @@
+/** The pages and figures of keys, in process: what they show, to whom, and what their forms come to. */
+import { describe, expect, test } from 'bun:test'
+import type { ApiKey } from '../../src/model/api-key-view.ts'
+import { fetchCatalogs } from '../spec/catalog.ts'
+import { codexBody, type TestApp, testApp } from '../support/app.ts'
+import { people, problem, REMOTE } from '../support/people.ts'
+
+const HTML = { accept: 'text/html' }
+const HOUR_MS = 3_600_000
+
+const open = () => {
+  const app = testApp({ accounts: [{ email: 'ada@example.test' }], settings: { apiKeyAuthEnabled: true } })
+  return { app, ...people(app) }
+}
+
+const page = async (app: Pick<TestApp, 'ask'>, path: string): Promise<string> => {
+  const response = await app.ask(`GET ${path}`, { headers: HTML })
+  expect([path, response.status]).toEqual([path, 200])
+  return response.text()
+}
+
+const take = async (app: TestApp, key: string) => {
+  await (await app.ask('POST /backend-api/codex/responses', { json: codexBody(), headers: bearer(key) })).text()
+  app.bindings.ledger.flush()
+}
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+
+const namesOn = (html: string): string[] =>
+  [...html.matchAll(/class="key-name"[^>]*>([^<]+)</g)].map(([, name]) => name!)
+
+const form = (fields: [string, string][]) => ({
+  body: new URLSearchParams(fields).toString(),
+  headers: {
+    'content-type': 'application/x-www-form-urlencoded',
+    'hx-request': 'true',
+    'sec-fetch-site': 'same-origin',
+  },
+})
+
+const onlyKey = async (app: TestApp): Promise<ApiKey> => {
+  const [key, ...others] = (await (await app.ask('GET /api/api-keys/')).json()) as ApiKey[]
+  expect(others).toEqual([])
+  return key!
+}
+
+describe('the list', () => {
+  test('sorts by any column and finds by name, prefix and owner', async () => {
+    const { app, as } = open()
+    const anna = as('admin', { username: 'anna' })
+    const laptop = app.key({ name: 'laptop' })
+    app.key({ name: 'ci', ownerUserId: anna.person.row.id })
+    await take(app, laptop.key)
+    expect(namesOn(await page(anna, '/keys'))).toEqual(['ci', 'laptop'])
+    expect(namesOn(await page(anna, '/keys?sort=tokens&dir=desc'))).toEqual(['laptop', 'ci'])
+    expect(namesOn(await page(anna, '/keys?q=ANN'))).toEqual(['ci'])
+    expect(namesOn(await page(anna, `/keys?q=${laptop.row.keyPrefix}`))).toEqual(['laptop'])
+    expect(await page(anna, '/keys?q=nothing')).toContain('Clear the search')
+  })
+
+  test('an order nobody knows is as if it was not there', async () => {
+    const { app } = open()
+    app.key({ name: 'b' })
+    app.key({ name: 'a' })
+    expect(namesOn(await page(app, '/keys?sort=colour&dir=up'))).toEqual(['a', 'b'])
+  })
+
+  test('a page holds twenty, and every page and form stays light with a hundred keys and two hundred accounts', async () => {
+    const { app } = open()
+    const limits = (['5h', 'daily', 'weekly'] as const).map(
+      (limitWindow) => ({ limitType: 'requests', limitWindow, maxValue: 3, modelFilter: '' }) as const,
+    )
+    for (let n = 100; n < 200; n++) app.key({ name: `key-${n}`, limits })
+    for (let n = 0; n < 200; n++) app.addAccount({ email: `account-${n}@example.test` })
+    app.bindings.pool.reload()
+    const second = await page(app, '/keys?page=2')
+    expect(namesOn(second)).toEqual(Array.from({ length: 20 }, (_, n) => `key-${120 + n}`))
+    expect(second).toContain('page=3')
+    const { id } = ((await (await app.ask('GET /api/api-keys/')).json()) as ApiKey[])[0]!
+    for (const path of ['/keys', '/keys/new', `/keys/${id}`, `/keys/${id}/edit`])
+      expect([path, (await page(app, path)).length < 40_000]).toEqual([path, true])
+  })
+
+  test('its former address leads to it', async () => {
+    const response = await open().app.ask('GET /apis')
+    expect([response.status, response.headers.get('location')]).toEqual([301, '/keys'])
+  })
+
+  test('a key that its owner cannot use says so', async () => {
+    const { app, add, as } = open()
+    const anna = as('admin')
+    const { row } = add({ status: 'disabled', username: 'berta' })
+    app.key()
+    app.sqlite.run(`UPDATE api_keys SET owner_user_id = '${row.id}'`)
+    const keys = (await (await anna.ask('GET /keys')).json()) as { keys: { state: string }[] }
+    expect(keys.keys.map(({ state }) => state)).toEqual(['orphaned'])
+  })
+})
+
+describe('who may', () => {
+  const PAGES = ['GET /keys', 'GET /keys/:id', 'GET /api/api-keys/:id/trends', 'GET /api/api-keys/:id/usage-7d']
+  const CHANGES = ['GET /keys/new', 'GET /keys/:id/edit', 'POST /api/api-keys/:id/test']
+
+  test.each([...PAGES, ...CHANGES])('%s: administrators may, viewers, guests and strangers may not', async (route) => {
+    const { app, as, browser, guest } = open()
+    const asked = route.replace(':id', app.key().row.id)
+    const ask = async (who: { ask: TestApp['ask'] }) => problem(await who.ask(asked, { json: body(route) }))
+    app.change({ guestAccessEnabled: true })
+    expect((await ask(as('admin')))[0]).toBe(200)
+    const refusal = CHANGES.includes(route) ? 'read_only_access' : 'permission_required'
+    expect(await ask(as('viewer'))).toEqual([403, refusal])
+    expect(await ask(guest())).toEqual([403, refusal])
+    app.change({ guestAccessEnabled: false })
+    expect((await ask(browser(REMOTE)))[0]).toBe(401)
+  })
+
+  test('who may only look finds no form, and the test switched off with the reason', async () => {
+    const { app, as, addRole } = open()
+    const { row } = app.key()
+    addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
+    const auditor = as('auditor')
+    const html = await page(auditor, `/keys/${row.id}`)
+    expect(html).not.toContain('form-delete')
+    expect(html).toMatch(/disabled="" data-path-test/)
+    expect(html).toContain('Your role can look at keys')
+    expect(await page(auditor, '/keys')).not.toContain('href="/keys/new"')
+  })
+
+  test('whose accounts they are is masked for those who do not work with them', async () => {
+    const { app, as, addRole } = open()
+    const { row, key } = app.key()
+    await take(app, key)
+    addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
+    const costs = async (who: { ask: TestApp['ask'] }) =>
+      ((await (await who.ask(`GET /api/api-keys/${row.id}/usage-7d`)).json()) as { accountCosts: { email: string }[] })
+        .accountCosts[0]?.email
+    expect(await costs(as('admin'))).toBe('ada@example.test')
+    expect(await costs(as('auditor'))).toMatch(/^a\W+@/)
+    expect(await page(as('auditor'), `/keys/${row.id}`)).not.toContain('ada@example.test')
+  })
+
+  test.each(PAGES.slice(1))('%s: a key nobody knows is not found', async (route) => {
+    const response = await open().app.ask(route.replace(':id', 'key_x'))
+    expect(await problem(response)).toEqual([404, 'not_found'])
+  })
+})
+
+describe('seven days', () => {
+  test('every hour has a point, and the totals are those of the log', async () => {
+    const { app } = open()
+    const { row, key } = app.key()
+    await take(app, key)
+    await app.clock.advance(3 * HOUR_MS)
+    await take(app, key)
+    const trends = await json<Trends>(app, `/api/api-keys/${row.id}/trends`)
+    const usage = await json<Usage>(app, `/api/api-keys/${row.id}/usage-7d`)
+    const logged = app.rows().map(({ inputTokens, outputTokens }) => inputTokens! + outputTokens!)
+    expect(trends.tokens.map(({ v }) => v).filter((v) => v > 0)).toEqual(logged)
+    expect([trends.tokens.length, trends.cost.length]).toEqual([168, 168])
+    expect(Date.parse(trends.tokens.at(-1)!.t)).toBe(Math.floor(app.clock.now() / HOUR_MS) * HOUR_MS)
+    expect(usage).toMatchObject({ keyId: row.id, totalRequests: 2, totalTokens: logged[0]! + logged[1]! })
+    expect(usage.accountCosts).toEqual([
+      expect.objectContaining({ email: 'ada@example.test', costUsd: usage.totalCostUsd, isDeleted: false }),
+    ])
+  })
+
+  test('what is older than a week is over, and other keys do not count', async () => {
+    const { app } = open()
+    const { row, key } = app.key()
+    await take(app, app.key({ name: 'other' }).key)
+    await take(app, key)
+    await app.clock.advance(168 * HOUR_MS)
+    expect(await json<Usage>(app, `/api/api-keys/${row.id}/usage-7d`)).toMatchObject({
+      totalRequests: 0,
+      accountCosts: [],
+    })
+    expect(await page(app, `/keys/${row.id}`)).toContain('Not used in seven days')
+  })
+})
+
+describe('the forms', () => {
+  test('a new key: models, expiry, limits in dollars and a chosen account', async () => {
+    const { app } = open()
+    fetchCatalogs(app)
+    const account = app.members[0]!.id
+    const response = await app.ask('POST /api/api-keys/', {
+      ...form([
+        ['name', 'laptop'],
+        ['allowedModels', ''],
+        ['allowedModels', 'gpt-5.5'],
+        ['expiry', '30'],
+        ['limits.0.amount', '12.5'],
+        ['limits.0.type', 'cost_usd'],
+        ['limits.0.window', 'daily'],
+        ['limits.0.model', ''],
+        ['limits.1.amount', ''],
+        ['limits.1.type', 'total_tokens'],
+        ['limits.1.window', 'weekly'],
+        ['limits.1.model', ''],
+        ['enforcedModel', ''],
+        ['accountScope', 'chosen'],
+        ['assignedAccountIds', ''],
+        ['assignedAccountIds', account],
+      ]),
+    })
+    const html = await response.text()
+    const [shown] = /sk-clb-[\w-]{43}/.exec(html) ?? []
+    expect(app.bindings.keys.find(shown ?? '')?.name).toBe('laptop')
+    expect(html).toContain('It is shown only now')
+    expect(html).toContain('http://localhost:2455/backend-api/codex')
+    expect(await onlyKey(app)).toMatchObject({
+      allowedModels: ['gpt-5.5'],
+      expiresAt: new Date(app.clock.now() + 30 * 24 * HOUR_MS).toISOString(),
+      limits: [{ limitType: 'cost_usd', limitWindow: 'daily', maxValue: 12_500_000, modelFilter: null }],
+      enforcedModel: null,
+      assignedAccountIds: [account],
+    })
+  })
+
+  test('what is unticked and emptied is taken away; what is not in the form stays', async () => {
+    const { app } = open()
+    const { row } = app.key({
+      allowedModels: ['a'],
+      enforcedServiceTier: 'flex',
+      expiresAt: app.clock.now() + HOUR_MS,
+      limits: [{ limitType: 'requests', limitWindow: '5h', maxValue: 3, modelFilter: '' }],
+    })
+    const patch = (fields: [string, string][]) => app.ask(`PATCH /api/api-keys/${row.id}`, form(fields))
+    await patch([
+      ['expiry', 'keep'],
+      ['allowedModels', ''],
+    ])
+    expect(await onlyKey(app)).toMatchObject({
+      allowedModels: null,
+      enforcedServiceTier: 'flex',
+      limits: [{ maxValue: 3 }],
+    })
+    expect((await onlyKey(app)).expiresAt).not.toBeNull()
+    await patch([
+      ['expiry', 'never'],
+      ['limits.0.amount', ''],
+      ['limits.0.type', 'requests'],
+    ])
+    expect(await onlyKey(app)).toMatchObject({ expiresAt: null, limits: [] })
+  })
+
+  test('what does not fit is refused as in JSON, and nothing is made', async () => {
+    const { app } = open()
+    const response = await app.ask('POST /api/api-keys/', {
+      ...form([
+        ['name', 'x'],
+        ['enforcedReasoningEffort', 'high'],
+        ['allowedReasoningEfforts', 'low'],
+      ]),
+    })
+    expect(response.status).toBe(422)
+    expect(await response.text()).toContain('not both')
+    expect((await (await app.ask('GET /api/api-keys/')).json()) as ApiKey[]).toEqual([])
+  })
+
+  test('without script one is sent on to the page that says what was done', async () => {
+    const { app } = open()
+    const { row } = app.key()
+    const sent = form([['isActive', 'false']])
+    const { 'hx-request': _, ...headers } = { ...sent.headers, ...HTML }
+    const response = await app.ask(`PATCH /api/api-keys/${row.id}`, { body: sent.body, headers })
+    expect([response.status, response.headers.get('location')]).toEqual([303, `/keys/${row.id}?done=api_key_updated`])
+  })
+})
+
+interface Trends {
+  tokens: { t: string; v: number }[]
+  cost: { t: string; v: number }[]
+}
+
+interface Usage {
+  totalCostUsd: number
+  accountCosts: { email: string | null }[]
+}
+
+const json = async <T>(app: TestApp, path: string): Promise<T> => (await app.ask(`GET ${path}`)).json() as Promise<T> // as: the tests look at what they name
+
+const body = (route: string) => (route.startsWith('GET') ? undefined : { model: 'gpt-5.5' })

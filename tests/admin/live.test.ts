@@ -1,0 +1,235 @@
+/** The event stream of the dashboard: who may listen and is told of what, how often, and when it ends. */
+import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { sessions } from '../../db/schema/people.ts'
+import { LIVE_TOPICS } from '../../src/live.ts'
+import { endSessionsOf } from '../../src/model/sessions.ts'
+import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { type Browser, people, problem, REMOTE } from '../support/people.ts'
+
+interface Told {
+  event: string
+  id: string | null
+  data: string
+}
+
+/** Listens as `browser`; `told` grows as messages come, and `isOver` says that the server closed the stream. */
+const listen = async (browser: Pick<Browser, 'ask'>, headers: Record<string, string> = {}) => {
+  const response = await browser.ask('GET /api/events', { headers })
+  expect(response.status).toBe(200)
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  const self = { response, told: [] as Told[], text: '', isOver: false, leave: () => reader.cancel() }
+  void (async () => {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      self.text += value
+      self.told = self.text.split('\n\n').filter(Boolean).map(parse)
+    }
+    self.isOver = true
+  })()
+  return self
+}
+
+const parse = (block: string): Told => {
+  const field = (name: string) =>
+    block
+      .split('\n')
+      .find((line) => line.startsWith(`${name}: `))
+      ?.slice(name.length + 2)
+  return { event: field('event') ?? '', id: field('id') ?? null, data: field('data') ?? '' }
+}
+
+const topicsOf = ({ told }: { told: Told[] }): string[] =>
+  told.filter(({ event }) => event === 'changed').map(({ data }) => data)
+
+const pause = (app: TestApp, index = 0) => app.ask(`POST /api/accounts/${app.members[index]?.id}/pause`)
+
+describe('who may listen', () => {
+  test('nobody who is not signed in', async () => {
+    const app = testApp()
+    people(app).add({ role: 'admin' })
+    expect(await problem(await app.ask('GET /api/events', { peer: REMOTE }))).toEqual([401, 'authentication_required'])
+  })
+
+  test('everybody else, and is told only of what they may see', async () => {
+    const app = testApp()
+    const { as } = people(app)
+    const streams = Object.fromEntries(
+      await Promise.all(['admin', 'viewer', 'member'].map(async (role) => [role, await listen(as(role))] as const)),
+    )
+    for (const topic of LIVE_TOPICS) app.bindings.live.note(topic)
+    await app.clock.advance('5s')
+    const told = (role: string) => new Set(topicsOf(streams[role]!).flatMap((topics) => topics.split(' ')))
+    expect(told('admin')).toEqual(new Set(LIVE_TOPICS))
+    expect(told('viewer')).toEqual(new Set(['accounts', 'usage', 'settings', 'logs', 'minute', 'health']))
+    expect(told('member')).toEqual(new Set(['keys', 'settings']))
+    for (const stream of Object.values(streams)) await stream.leave()
+  })
+
+  test('at most so many at once', async () => {
+    const app = testApp()
+    const streams = await Promise.all(Array.from({ length: 256 }, () => listen(app)))
+    expect(await problem(await app.ask('GET /api/events'))).toEqual([503, 'busy'])
+    for (const stream of streams) await stream.leave()
+    await app.clock.advance(0)
+    const again = await listen(app)
+    await again.leave()
+    expect(app.clock.pending).toBe(0)
+  })
+})
+
+describe('what is said', () => {
+  test('a topic, and nothing of what changed', async () => {
+    const app = testApp()
+    const stream = await listen(app)
+    await pause(app)
+    await app.clock.advance('1s')
+    expect(topicsOf(stream)).toEqual(['accounts'])
+    expect(stream.text.replaceAll(/id: \S+\n/g, '')).toBe(
+      'retry: 2000\nevent: hello\ndata: \n\nevent: changed\ndata: accounts\n\n',
+    )
+    await stream.leave()
+  })
+
+  test('the first event comes at once, uncompressed and unbuffered', async () => {
+    const app = testApp()
+    const stream = await listen(app, { 'accept-encoding': 'gzip' })
+    await app.clock.advance(0)
+    expect(stream.told.map(({ event }) => event)).toEqual(['hello'])
+    const { headers } = stream.response
+    expect([headers.get('x-accel-buffering'), headers.get('cache-control'), headers.get('content-encoding')]).toEqual([
+      'no',
+      'no-store, no-transform',
+      null,
+    ])
+    await stream.leave()
+  })
+
+  test('many changes within a second are one message', async () => {
+    const app = testApp({ accounts: 5 })
+    const stream = await listen(app)
+    for (let index = 0; index < 5; index++) await pause(app, index)
+    app.key()
+    await app.clock.advance('1s')
+    expect(topicsOf(stream)).toEqual(['accounts keys'])
+    await app.clock.advance('3s')
+    expect(topicsOf(stream)).toHaveLength(1)
+    await stream.leave()
+  })
+
+  test('a turn that ended is told, numbers of accounts every five seconds, a minute when it is over', async () => {
+    const app = testApp()
+    const stream = await listen(app)
+    await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+    app.bindings.ledger.flush()
+    app.bindings.live.note('usage')
+    await app.clock.advance('5s')
+    expect(topicsOf(stream).join(' ').split(' ').toSorted()).toEqual(['logs', 'usage'])
+    await app.clock.advance('60s')
+    expect(topicsOf(stream)).toContain('minute')
+    await stream.leave()
+  })
+
+  test('readiness, when it changes', async () => {
+    const app = testApp()
+    const stream = await listen(app)
+    app.bindings.lifecycle.draining = true
+    await app.clock.advance('1s')
+    expect(topicsOf(stream)).toEqual(['health'])
+    await stream.leave()
+  })
+
+  test('a heartbeat every eight seconds', async () => {
+    const app = testApp()
+    const stream = await listen(app)
+    await app.clock.advance('24s')
+    expect(stream.told.filter(({ event }) => event === 'beat')).toHaveLength(3)
+    await stream.leave()
+    expect(app.clock.pending).toBe(0)
+  })
+
+  test('who lost the stream is told what was missed, and everything after a restart', async () => {
+    const app = testApp()
+    const stream = await listen(app)
+    await app.clock.advance(0)
+    const seen = stream.told[0]?.id ?? ''
+    await stream.leave()
+    await pause(app)
+    const back = await listen(app, { 'last-event-id': seen })
+    const later = await listen(app, { 'last-event-id': 'other.7' })
+    await app.clock.advance(0)
+    expect(back.told[0]).toMatchObject({ event: 'hello', data: 'accounts' })
+    expect(later.told[0]?.data.split(' ')).toEqual([...LIVE_TOPICS])
+    await back.leave()
+    await later.leave()
+  })
+})
+
+describe('when it ends', () => {
+  test('at once with the session, and not for others', async () => {
+    const app = testApp()
+    const { as } = people(app)
+    const [ada, grace] = [as('admin'), as('viewer')]
+    const [hers, other] = [await listen(ada), await listen(grace)]
+    commit(app.db, (tx) => endSessionsOf(tx, ada.person.row.id))
+    await app.clock.advance(0)
+    expect([hers.isOver, other.isOver]).toEqual([true, false])
+    expect(hers.told.at(-1)?.event).toBe('bye')
+    await other.leave()
+  })
+
+  test('at once when the person is disabled', async () => {
+    const app = testApp()
+    const { as } = people(app)
+    const admin = as('admin')
+    const viewer = as('viewer')
+    const stream = await listen(viewer)
+    const answer = await admin.ask(`PATCH /api/dashboard-users/${viewer.person.row.id}`, {
+      json: { status: 'disabled' },
+    })
+    expect(answer.status).toBe(200)
+    await app.clock.advance(0)
+    expect(stream.isOver).toBe(true)
+  })
+
+  test('with the next heartbeat when the session has expired', async () => {
+    const app = testApp()
+    const stream = await listen(people(app).as('viewer'))
+    const soon = app.clock.now() + 10_000
+    commit(app.db, (tx) => void tx.update(sessions).set({ expiresAt: soon }).run())
+    await app.clock.advance('9s')
+    expect(stream.isOver).toBe(false)
+    await app.clock.advance('8s')
+    expect(stream.isOver).toBe(true)
+    expect(app.clock.pending).toBe(0)
+  })
+
+  test('for guests when guests are let in no more', async () => {
+    const app = testApp()
+    people(app).add({ role: 'admin' })
+    const stream = await listen(people(app).guest(REMOTE))
+    app.change({ guestAccessEnabled: false })
+    app.bindings.settings.reload()
+    app.bindings.live.committed(new Set(['settings']))
+    await app.clock.advance(0)
+    expect(stream.isOver).toBe(true)
+  })
+
+  test('what somebody may see no more is told no more', async () => {
+    const app = testApp()
+    const { as, addRole } = people(app)
+    addRole('auditor', { 'dashboard:read': 'all' })
+    const admin = as('admin')
+    const somebody = as('viewer')
+    const stream = await listen(somebody)
+    const answer = await admin.ask(`PATCH /api/dashboard-users/${somebody.person.row.id}`, {
+      json: { role: 'auditor' },
+    })
+    expect(answer.status).toBe(200)
+    await pause(app)
+    await app.clock.advance('1s')
+    expect(topicsOf(stream).join(' ')).not.toContain('accounts')
+    await stream.leave()
+  })
+})

@@ -1,0 +1,303 @@
+/** The pages of the log as a browser and a script get them: filters, pages, the drawer, the tail, and what is hidden from whom. */
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { attempts, requests } from '../../db/schema/requests.ts'
+import type { Logs, LogTail } from '../../src/admin/logs-page.ts'
+import { type TestApp, testApp } from '../support/app.ts'
+import { type Browser, people, problem } from '../support/people.ts'
+
+type Row = typeof requests.$inferInsert
+
+let app: TestApp
+let now: number
+let accountId: string
+let keyId: string
+
+beforeEach(() => {
+  app = testApp({ accounts: [{ email: 'ada@example.test' }] })
+  now = app.clock.now()
+  accountId = app.members[0]?.id ?? ''
+  keyId = app.key({ name: 'Laptop' }).row.id
+})
+
+/** Started so many seconds ago, and ended a tenth of a second later. */
+const add = (id: string, secondsAgo: number, row: Partial<Row> = {}) =>
+  commit(app.db, (tx) => {
+    tx.insert(requests)
+      .values({
+        id,
+        requestId: `client-${id}`,
+        startedAt: now - secondsAgo * 1000,
+        route: '/v1/responses',
+        kind: 'normal',
+        transport: 'http',
+        status: 'ok',
+        httpStatus: 200,
+        attempts: 1,
+        totalMs: 100,
+        accountId,
+        keyId,
+        model: 'gpt-5.5',
+        clientIp: '192.0.2.7',
+        userAgent: 'codex_cli/1.0 secret',
+        conversationHash: 'talk',
+        ...row,
+      })
+      .run()
+  })
+
+const HTML = { accept: 'text/html' }
+type Asking = Pick<Browser, 'ask'>
+
+const logs = async (path = '/logs', who: Asking = app): Promise<Logs> =>
+  (await (await who.ask(`GET ${path}`)).json()) as Logs // as: the shape is what the tests look at
+const ids = async (path: string) => (await logs(path)).requests.map(({ id }) => id).join(' ')
+const page = async (path: string, who: Asking = app) => (await who.ask(`GET ${path}`, { headers: HTML })).text()
+const link = (path: string | null) => path ?? 'no link'
+
+describe('filters are the query string', () => {
+  beforeEach(() => {
+    add('a', 7200, { status: 'error', errorCode: 'usage_limit_reached', httpStatus: 429, phase: 'connect' })
+    add('b', 60, { status: 'error', errorCode: 'upstream_error', model: 'gpt-5.4', accountId: null, keyId: null })
+    add('c', 1, { status: 'cancelled' })
+    add('d', 0)
+  })
+
+  test.each([
+    ['/logs', 'd c b a'],
+    ['/logs?range=1h', 'd c b'],
+    ['/logs?status=failed', 'b a'],
+    ['/logs?status=rate_limit', 'a'],
+    ['/logs?code=upstream_error', 'b'],
+    ['/logs?code=upstream_error&code=usage_limit_reached&model=gpt-5.5', 'a'],
+    ['/logs?model=gpt-5.4', 'b'],
+    ['/logs?search=client-c', 'c'],
+    ['/logs?search=client-that-is-not-there', ''],
+    // What an unfilled form sends.
+    ['/logs?search=&range=&status=&accountId=&apiKeyId=&model=&code=&since=&until=', 'd c b a'],
+  ])('%s shows %p', async (path, found) => {
+    expect(await ids(path)).toBe(found)
+  })
+
+  test('by account and key, alone and together', async () => {
+    expect(await ids(`/logs?accountId=${accountId}`)).toBe('d c a')
+    expect(await ids(`/logs?apiKeyId=${keyId}&status=cancelled`)).toBe('c')
+  })
+
+  test.each(['/logs?range=2h', '/logs?cursor=x', '/logs?columns=secrets', '/logs?since=then'])(
+    '%s is refused',
+    async (path) => {
+      expect(await problem(await app.ask(`GET ${path}`))).toEqual([422, 'validation_error'])
+    },
+  )
+
+  test('where nothing matches, the way back is one link that keeps the columns', async () => {
+    const html = await page('/logs?search=nothing-like-this&columns=tokens')
+    expect(html).toContain('No request matches these filters.')
+    expect(html).toContain('href="/logs?columns=tokens"')
+    expect((await logs()).links.clear).toBeNull()
+  })
+
+  test('the form shows what is asked for', async () => {
+    const html = await page(`/logs?accountId=${accountId}&status=failed&search=%22x%3Cy`)
+    expect(html).toContain(`<option value="${accountId}" selected="">ada@example.test</option>`)
+    expect(html).toContain('value="&quot;x&lt;y"')
+    expect(html).toContain('<option value="failed" selected="">')
+  })
+
+  test('an empty log says what will fill it', async () => {
+    app = testApp()
+    expect(await page('/logs')).toContain('No requests yet.')
+  })
+})
+
+describe('pages', () => {
+  test('older and newer lead through every row once and back, also when rows arrive meanwhile', async () => {
+    for (let place = 0; place < 7; place++) add(`r${place}`, 100 - Math.floor(place / 3))
+    const first = await logs('/logs?limit=3')
+    expect(first.requests.map(({ id }) => id)).toEqual(['r6', 'r5', 'r4'])
+    expect([first.total, first.links.newer]).toEqual([7, null])
+    add('late', 50)
+    const second = await logs(link(first.links.older))
+    expect(second.requests.map(({ id }) => id)).toEqual(['r3', 'r2', 'r1'])
+    const third = await logs(link(second.links.older))
+    expect(third.requests.map(({ id }) => id)).toEqual(['r0'])
+    expect(third.links.older).toBeNull()
+    const back = await logs(link(third.links.newer))
+    expect(back.requests.map(({ id }) => id)).toEqual(['r3', 'r2', 'r1'])
+    const newest = await logs(link(back.links.newer))
+    expect(newest.requests.map(({ id }) => id)).toEqual(['r6', 'r5', 'r4'])
+    expect((await logs(link(newest.links.newer))).requests.map(({ id }) => id)).toEqual(['late'])
+  })
+
+  test('filters stay with the pages', async () => {
+    for (let place = 0; place < 4; place++) add(`r${place}`, place, { model: place % 2 ? 'odd' : 'even' })
+    const first = await logs('/logs?limit=1&model=odd')
+    expect(await ids(link(first.links.older))).toBe('r3')
+  })
+})
+
+describe('one request', () => {
+  beforeEach(() => {
+    add('one', 5, {
+      inputTokens: 1000,
+      cachedInputTokens: 400,
+      outputTokens: 10,
+      costMicros: 3500,
+      admitMs: 1,
+      selectMs: 2,
+      connectMs: 20,
+      firstEventMs: 60,
+    })
+    const considered = [
+      { id: accountId, score: 12.5, skipped: null, until: null },
+      { id: 'acc_gone', score: null, skipped: 'paused', until: null },
+      { id: 'acc_new', score: null, skipped: 'some_new_reason', until: null },
+    ]
+    commit(app.db, (tx) => {
+      const attempt = { requestRowId: 'one', startedAt: now - 5000, durationMs: 59, outcome: 'ok' } as const
+      tx.insert(attempts)
+        .values({ ...attempt, n: 1, accountId, considered })
+        .run()
+    })
+  })
+
+  test('stands open beside the list, and alone', async () => {
+    const beside = await page('/logs?open=one&columns=total')
+    expect(beside).toContain('data-request="one"')
+    expect(beside).toContain('href="/logs?columns=total" data-drawer-close')
+    const alone = await page('/logs/one')
+    for (const html of [beside, alone]) {
+      expect(html).toContain('client-one')
+      expect(html).toContain('Queue 1 ms, Select 1 ms, Connect 18 ms, First token 40 ms, Stream 40 ms')
+    }
+  })
+
+  test('says why this account, with a score or the reason in words', async () => {
+    const html = await page('/logs/one')
+    expect(html).toContain('score 12.5')
+    expect(html).toContain('>paused<')
+    expect(html).toContain('some_new_reason')
+  })
+
+  test('one whose reasons were let go says so', async () => {
+    commit(app.db, (tx) => void tx.update(attempts).set({ considered: null }).run())
+    expect(await page('/logs/one')).toContain('this one is older')
+  })
+
+  test('the formula adds up to the cost, with the rates it used', async () => {
+    const { costFormula, costUsd } = (await (await app.ask('GET /logs/one')).json()) as {
+      costFormula: { terms: { tokens: number; usdPerMillion: number; usd: number }[]; totalUsd: number }
+      costUsd: number
+    }
+    expect(costFormula.terms.map(({ tokens, usdPerMillion }) => [tokens, usdPerMillion])).toEqual([
+      [600, 5],
+      [400, 0.5],
+      [10, 30],
+    ])
+    expect(costFormula.totalUsd).toBe(costUsd)
+    expect(costFormula.terms.reduce((sum, { usd }) => sum + usd, 0)).toBeCloseTo(costUsd, 9)
+    expect(await page('/logs/one')).toContain('× $0.5 per million')
+  })
+
+  test('a cost from an older price table is kept and told apart', async () => {
+    commit(app.db, (tx) => void tx.update(requests).set({ costMicros: 9000 }).run())
+    expect(await page('/logs/one')).toContain('it would be $0.0035; it was priced with the table of its day')
+  })
+
+  test('one that is not there', async () => {
+    expect(await problem(await app.ask('GET /logs/two'))).toEqual([404, 'not_found'])
+    expect(await problem(await app.ask('GET /logs?open=two'))).toEqual([404, 'not_found'])
+  })
+})
+
+describe('the tail', () => {
+  const tail = async (path: string | null): Promise<LogTail> =>
+    (await (await app.ask(`GET ${link(path)}`)).json()) as LogTail // as: the shape is what the tests look at
+
+  test('tells what ended since, also a turn that began before what is shown', async () => {
+    add('shown', 10)
+    const { links } = await logs()
+    await app.clock.advance('10s')
+    expect((await tail(links.tail)).requests).toEqual([])
+    const began = 20
+    add('long', began, { totalMs: began * 1000 + 9000 })
+    now = app.clock.now()
+    add('short', 1)
+    const answer = await tail(links.tail)
+    expect(answer.requests.map(({ id }) => id)).toEqual(['short', 'long'])
+    await app.clock.advance('5s')
+    expect((await tail((await tail(answer.next)).next)).requests).toEqual([])
+  })
+
+  test('keeps to the filters and columns of the page', async () => {
+    const { links } = await logs('/logs?model=gpt-5.4&columns=total&open=')
+    await app.clock.advance('3s')
+    now = app.clock.now()
+    add('other', 1)
+    add('this', 1, { model: 'gpt-5.4' })
+    const answer = await tail(links.tail)
+    expect([answer.requests.map(({ id }) => id), answer.columns]).toEqual([['this'], ['total']])
+    const html = await (await app.ask(`GET ${link(links.tail)}`, { headers: { ...HTML, 'hx-request': 'true' } })).text()
+    expect(html).toStartWith('<tbody data-next="/logs/tail?')
+    expect(html).toContain('<tr id="log-this"')
+  })
+
+  test('there is none on an older page, or of a time that is over', async () => {
+    add('a', 2)
+    add('b', 1)
+    expect((await logs(link((await logs('/logs?limit=1')).links.older))).links.tail).toBeNull()
+    expect((await logs('/logs?until=2020-01-01T00:00')).links.tail).toBeNull()
+  })
+
+  test('asks for a moment', async () => {
+    expect(await problem(await app.ask('GET /logs/tail'))).toEqual([422, 'validation_error'])
+  })
+})
+
+describe('what a viewer and a guest are not told', () => {
+  beforeEach(() => add('one', 5, { errorMessage: 'ada@example.test was refused' }))
+
+  const everything = async (who: Asking, path: string) =>
+    (await page(path, who)) + (await (await who.ask(`GET ${path}`)).text())
+
+  test.each(['viewer', 'guest'])('%s: names, keys, addresses, conversations', async (role) => {
+    const { as, guest } = people(app)
+    as('admin')
+    const who = role === 'guest' ? guest('192.0.2.9') : as(role)
+    for (const path of [
+      '/logs?open=one&columns=address&columns=tool',
+      '/logs/one',
+      '/logs?search=secret',
+      '/reports',
+    ]) {
+      const text = await everything(who, path)
+      expect(text).not.toMatch(/ada@example|Laptop|192\.0\.2\.7|secret\)|"talk"/)
+    }
+    expect(await page('/logs/one', who)).toContain('a***@example.test')
+    expect((await logs('/logs?search=ada@example', who)).requests).toEqual([])
+    expect((await logs('/logs?search=192.0.2', who)).requests).toEqual([])
+  })
+
+  test('asking for a key or a conversation is refused to who may not know it', async () => {
+    const viewer = people(app).as('viewer')
+    for (const path of [
+      `/logs?apiKeyId=${keyId}`,
+      `/api/request-logs?apiKeyId=${keyId}`,
+      `/reports?api_key_id=${keyId}`,
+      `/api/explain?key=${keyId}`,
+      '/logs?conversation_id=talk',
+    ])
+      expect([path, ...(await problem(await viewer.ask(`GET ${path}`)))]).toEqual([path, 403, 'permission_required'])
+  })
+
+  test('a member, who sees only what is theirs, has no log', async () => {
+    expect(await problem(await people(app).as('member').ask('GET /logs'))).toEqual([403, 'permission_required'])
+  })
+
+  test('nobody signed in is sent to the door', async () => {
+    people(app).as('admin')
+    const response = await app.ask('GET /logs', { headers: HTML, peer: '192.0.2.9' })
+    expect([response.status, response.headers.get('location')]).toEqual([303, '/login?return=%2Flogs'])
+  })
+})

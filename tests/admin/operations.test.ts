@@ -1,0 +1,233 @@
+/** `/metrics`, `/api/backups`, `/doctor`: who may see what, and that every series moves. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { auditLogs } from '../../db/schema/system.ts'
+import { Backups } from '../../src/ops/backups.ts'
+import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { people, REMOTE } from '../support/people.ts'
+
+type Series = Map<string, number>
+
+const scrape = async (app: TestApp): Promise<Series> => {
+  app.bindings.ledger.flush()
+  const response = await app.ask('GET /metrics')
+  expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+  const lines = (await response.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return new Map(
+    lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
+  )
+}
+
+/** The names of families in a scrape, without labels and suffixes of histograms. */
+const namesOf = (series: Series): Set<string> =>
+  new Set([...series.keys()].map((name) => name.replace(/\{.*$/, '').replace(/_(bucket|sum|count)$/, '')))
+
+describe('metrics', () => {
+  test('are for this machine, and elsewhere for who has the token', async () => {
+    const app = testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'a secret' } })
+    const ask = (peer: string, authorization?: string) =>
+      app.ask('GET /metrics', { peer, headers: authorization ? { authorization } : {} }).then(({ status }) => status)
+    expect(await ask('127.0.0.1')).toBe(200)
+    expect(await ask('192.0.2.7')).toBe(401)
+    expect(await ask('192.0.2.7', 'Bearer wrong')).toBe(401)
+    expect(await ask('192.0.2.7', 'Bearer a secret')).toBe(401) // a token has no blank
+    const plain = testApp()
+    const refused = await plain.ask('GET /metrics', {
+      peer: '192.0.2.7',
+      headers: { authorization: 'Bearer undefined' },
+    })
+    expect(refused.status).toBe(401)
+    const tokened = testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'secret' } })
+    const taken = await tokened.ask('GET /metrics', { peer: '192.0.2.7', headers: { authorization: 'Bearer secret' } })
+    expect(taken.status).toBe(200)
+  })
+
+  test('a proxy on this machine does not make its clients local', async () => {
+    const headers = { 'x-forwarded-for': '192.0.2.7' }
+    expect((await testApp().ask('GET /metrics', { headers })).status).toBe(401)
+  })
+
+  test('every series moves', async () => {
+    const app = testApp({ accounts: 1 })
+    const { id: account } = app.members[0]!
+    const { key } = app.key()
+    const before = await scrape(app)
+    const moved = new Set<string>()
+    const note = async () => {
+      const after = await scrape(app)
+      for (const [name, value] of after)
+        if (before.get(name) !== value) moved.add(name.replace(/\{.*$/, '').replace(/_(bucket|sum|count)$/, ''))
+      return after
+    }
+    const turn = (model = 'gpt-5.5') =>
+      answerOf(app, 'POST /backend-api/codex/responses', {
+        json: codexBody('hello', { model }),
+        headers: { authorization: `Bearer ${key}` },
+      })
+    expect((await turn()).status).toBe(200)
+    const at = app.clock.now()
+    app.bindings.pool.observe(account, {
+      at,
+      windows: { fiveHour: { usedPercent: 37, windowMinutes: 300, resetAt: at + 9e6 }, weekly: null, monthly: null },
+      credits: null,
+      planType: null,
+    })
+    const served = await note()
+    expect(served.get(`sluice_account_requests_total{account="${account}",status="ok"}`)).toBe(1)
+    expect(served.get(`sluice_account_used_percent{account="${account}",window="5h"}`)).toBe(37)
+    expect(served.get('sluice_first_event_seconds_count')).toBe(1)
+
+    app.bindings.pool.apply(account, { kind: 'pause', at })
+    expect((await turn()).status).toBe(503)
+    const failed = await note()
+    expect(failed.get(`sluice_account_state{account="${account}",state="paused"}`)).toBe(1)
+    expect([...failed].filter(([name]) => name.startsWith('sluice_errors_total')).map(([, value]) => value)).toEqual([
+      1,
+    ])
+
+    app.bindings.pool.get(account)!.inFlight = 1
+    app.bindings.turns.add(new AbortController())
+    const held = app.bindings.bodies.open(0)
+    held.resize(1000)
+    app.bindings.ledger.usage(account, app.bindings.pool.get(account)!.usage!)
+    const unflushed = (await (await app.ask('GET /metrics')).text()).split('\n')
+    expect(unflushed).toContain('sluice_ledger_pending 1')
+    moved.add('sluice_ledger_pending')
+    app.sqlite.run('ALTER TABLE account_usage RENAME TO away')
+    app.bindings.ops.loopLag.start()
+    await app.clock.advance('1s')
+    app.bindings.ops.loopLag.stop()
+    await note()
+    app.sqlite.run('ALTER TABLE away RENAME TO account_usage')
+
+    const still = [...namesOf(served)].filter((name) => !moved.has(name))
+    // One stands for what runs, one for when it began; two need real sockets (tests/process/operations.test.ts, tests/sockets/kept.test.ts).
+    const SOCKETS = ['sluice_client_sockets', 'sluice_kept_upstream_sockets']
+    const CONSTANT = ['sluice_build_info', 'process_start_time_seconds', ...SOCKETS]
+    const PROCESS = ['process_resident_memory_bytes', 'process_cpu_seconds_total']
+    expect(still.filter((name) => !CONSTANT.includes(name) && !PROCESS.includes(name))).toEqual([])
+    for (const name of PROCESS) expect(served.get(name)).toBeGreaterThan(0)
+  })
+
+  test('made-up models are one series, however many', async () => {
+    const app = testApp()
+    for (let i = 0; i < 3; i++)
+      await answerOf(app, 'POST /v1/responses', { json: { model: `made-up-${i}`, input: 'x' } })
+    const models = [...(await scrape(app)).keys()].filter((name) => name.startsWith('sluice_model_cost_usd_total'))
+    expect(models).toEqual(['sluice_model_cost_usd_total{model="other"}'])
+  })
+})
+
+describe('backups', () => {
+  let dir: string
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'sluice-backups-'))
+  })
+  afterEach(() => rmSync(dir, { recursive: true }))
+
+  const withFolder = (
+    write = async (target: string): Promise<string | null> => {
+      writeFileSync(target, 'abc')
+      return null
+    },
+  ) => {
+    const app = testApp({ accounts: 0 })
+    app.bindings.ops.backups = new Backups({ dir, clock: app.clock, write })
+    return app
+  }
+  const events = (app: TestApp) =>
+    app.db
+      .select()
+      .from(auditLogs)
+      .all()
+      .map(({ event, target }) => `${event} ${target}`)
+
+  test('are made, listed and taken along, each with its row in the audit log', async () => {
+    const app = withFolder()
+    const made = await app.ask('POST /api/backups', { json: {} })
+    const name = 'sluice-20260101-000000.db'
+    expect([made.status, await made.json()]).toEqual([201, { name, bytes: 3, createdAt: '2026-01-01T00:00:00.000Z' }])
+    const listed = await (await app.ask('GET /api/backups')).json()
+    expect(listed).toMatchObject({ backups: [{ name, bytes: 3 }], backupIntervalHours: 24, backupKeep: 7 })
+    const taken = await app.ask(`GET /api/backups/${name}`)
+    expect(await taken.text()).toBe('abc')
+    expect(taken.headers.get('content-disposition')).toBe(`attachment; filename="${name}"`)
+    expect(events(app)).toEqual([`backup_created ${name}`, `backup_downloaded ${name}`])
+    expect((await app.ask('GET /api/backups/..%2Fsluice.db')).status).toBe(404)
+  })
+
+  test('one that fails says why and is not in the audit log', async () => {
+    const app = withFolder(async () => 'sluice: the disk is full')
+    const { status, error } = await app
+      .ask('POST /api/backups', { json: {} })
+      .then(async (response) => ({ status: response.status, ...(await response.json()) }))
+    expect(status).toBe(500)
+    expect(error.message).toStartWith('No backup was made: sluice: the disk is full')
+    expect(events(app)).toEqual([])
+  })
+})
+
+describe('the doctor', () => {
+  test('tells all to who may act on it, as JSON and as a page', async () => {
+    const app = testApp()
+    const report = await (await app.ask('GET /api/doctor')).json()
+    expect(report.findings.map(({ id }: { id: string }) => id)).toEqual([
+      'data_folder',
+      'disk_space',
+      'database',
+      'key_file',
+      'backup',
+      'upstream_http',
+      'upstream_websocket',
+      'sign_in_service',
+      'clock',
+      'trusted_proxies',
+      'host_header',
+    ])
+    const page = await (await app.ask('GET /doctor', { headers: { accept: 'text/html' } })).text()
+    expect(page).toContain('Measured from this browser')
+    expect(page).not.toContain('style=')
+  })
+
+  test('a summary without paths or addresses to who may only look', async () => {
+    const app = testApp({ accounts: 0 })
+    const { as } = people(app)
+    const viewer = as('viewer', { peer: REMOTE })
+    const response = await viewer.ask('GET /api/doctor')
+    const report = await response.json()
+    expect([response.status, report.findings]).toEqual([200, null])
+    expect(Object.values<number>(report.counts).reduce((a, b) => a + b)).toBe(11)
+    expect((await viewer.ask('GET /doctor/stream')).status).toBe(403)
+    expect((await viewer.ask('GET /doctor/socket')).status).toBe(403)
+    expect((await viewer.ask('GET /api/backups')).status).toBe(403)
+    const operator = as('operator', { peer: REMOTE })
+    expect((await operator.ask('GET /api/backups')).status).toBe(200)
+    expect((await operator.ask('GET /api/backups/x')).status).toBe(403)
+    const admin = as('admin', { peer: REMOTE, isConfirmed: false })
+    const unconfirmed = await (await admin.ask('GET /api/backups/x')).json()
+    expect(unconfirmed.error.code).toBe('step_up_required')
+  })
+
+  test('streams events apart from each other for the browser to measure', async () => {
+    const app = testApp()
+    const response = await app.ask('GET /doctor/stream')
+    const reader = response.body!.getReader()
+    const next = async () => new TextDecoder().decode((await reader.read()).value)
+    expect(await next()).toBe('data: 1\n\n')
+    let second: string | null = null
+    void next().then((text) => {
+      second = text
+    })
+    await app.clock.advance(199)
+    expect(second).toBeNull()
+    await app.clock.advance(1)
+    expect(second!).toBe('data: 2\n\n')
+    await reader.cancel()
+  })
+
+  test('the socket says 426 when no upgrade arrived', async () => {
+    expect((await testApp().ask('GET /doctor/socket')).status).toBe(426)
+  })
+})

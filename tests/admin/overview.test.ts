@@ -1,0 +1,94 @@
+/** The overview through the whole service: who sees what, and what a change does to it. */
+import { describe, expect, test } from 'bun:test'
+import type { FiguresPart, NowPart, Overview, PoolPart } from '../../src/admin/overview.ts'
+import { answerOf, codexBody, testApp } from '../support/app.ts'
+import { type Browser, people, problem, REMOTE } from '../support/people.ts'
+
+const read = async <T>(browser: Pick<Browser, 'ask'>, path: string): Promise<T> =>
+  (await (await browser.ask(`GET ${path}`)).json()) as T // as: the route's own value
+
+describe('who sees what', () => {
+  test('an operator sees names and ways, a viewer and a guest neither', async () => {
+    const app = testApp({ accounts: [{ email: 'mara.long@example.test' }] })
+    const { as, guest } = people(app)
+    const operator = as('operator')
+    await operator.ask(`POST /api/accounts/${app.members[0]?.id}/pause`)
+    app.bindings.pool.apply(app.members[0]?.id ?? '', {
+      kind: 'auth_failed',
+      at: app.clock.now(),
+      code: 'token_invalidated',
+      evidence: '401 token_invalidated',
+    })
+    for (const [who, isMasked] of [
+      [operator, false],
+      [as('viewer'), true],
+      [guest(REMOTE), true],
+    ] as const) {
+      const { now, pool } = await read<Overview>(who, '/dashboard')
+      expect(JSON.stringify({ now, pool }).includes('mara.long@example.test')).toBe(!isMasked)
+      expect(now.checklist === null).toBe(isMasked)
+      expect(now.attention.every(({ action }) => (action === null) === isMasked)).toBe(true)
+    }
+  })
+
+  test('keys are told of to those who may list them, in the parts as on the page', async () => {
+    const app = testApp()
+    const { as } = people(app)
+    app.key({ name: 'secret-project', expiresAt: app.clock.now() + 86_400_000 })
+    const texts = async (who: Browser) => (await read<NowPart>(who, '/dashboard/now')).attention.map(({ text }) => text)
+    expect((await texts(as('admin'))).join()).toContain('secret-project')
+    expect((await texts(as('viewer'))).join()).not.toContain('secret-project')
+  })
+
+  test('a member has no overview, nor has anybody without accounts the pool', async () => {
+    const app = testApp()
+    const { as, addRole } = people(app)
+    for (const path of ['/dashboard', '/dashboard/now', '/dashboard/accounts', '/dashboard/figures'])
+      expect(await problem(await as('member').ask(`GET ${path}`))).toEqual([403, 'permission_required'])
+    addRole('auditor', { 'dashboard:read': 'all' })
+    const auditor = as('auditor')
+    expect((await read<Overview>(auditor, '/dashboard')).pool).toBeNull()
+    expect(await problem(await auditor.ask('GET /dashboard/accounts'))).toEqual([403, 'permission_required'])
+  })
+
+  test('the navigation has what the visitor may open, and no more', async () => {
+    const app = testApp()
+    const { as, guest } = people(app)
+    const links = async (who: Browser, path = '/dashboard') => {
+      const html = await (await who.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
+      return [...html.matchAll(/<a [^>]*href="([^"]+)" data-go="(\w)"/g)].map(([, href]) => href)
+    }
+    const all = ['/dashboard', '/accounts', '/keys', '/logs', '/reports', '/settings']
+    expect(await links(as('admin'))).toEqual(all)
+    expect(await links(as('viewer'))).toEqual(all.filter((path) => path !== '/keys'))
+    expect(await links(as('member'), '/settings')).toEqual(['/settings'])
+    expect(await links(guest(REMOTE))).toEqual(['/dashboard', '/accounts', '/logs', '/reports'])
+  })
+})
+
+test('a turn is in the tiles, in the strip and, when it failed, among the last errors', async () => {
+  const app = testApp()
+  await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+  await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody('x', { model: '' }) })
+  app.bindings.ledger.flush()
+  const { tiles, errors } = await read<FiguresPart>(app, '/dashboard/figures')
+  const rows = app.rows()
+  expect(tiles.requests.value).toBe(rows.length)
+  expect(errors).toHaveLength(rows.filter(({ status }) => status === 'error').length)
+  const { accounts } = await read<PoolPart>(app, '/dashboard/accounts')
+  expect(accounts[0]?.strip.at(-1)).toBe('ok')
+  expect(accounts[0]?.strip).toHaveLength(48)
+})
+
+test('the first steps follow a key and its first answer at once', async () => {
+  const app = testApp()
+  const steps = async () => (await read<NowPart>(app, '/dashboard/now')).checklist
+  expect(await steps()).toMatchObject({ hasAccount: true, hasKey: false, hasAnswered: false })
+  const { key } = app.key()
+  app.bindings.keys.reload()
+  expect(await steps()).toMatchObject({ hasKey: true, hasAnswered: false })
+  const headers = { authorization: `Bearer ${key}` }
+  await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody(), headers })
+  app.bindings.ledger.flush()
+  expect(await steps()).toMatchObject({ hasKey: true, hasAnswered: true, password: 'open' })
+})

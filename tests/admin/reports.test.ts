@@ -1,0 +1,157 @@
+/** Reports: sums by day in a time zone, shares, the days before, files, and what they hide. */
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { requestHours } from '../../db/schema/requests.ts'
+import type { Report } from '../../src/model/reports.ts'
+import { type TestApp, testApp } from '../support/app.ts'
+import { people, problem } from '../support/people.ts'
+
+let app: TestApp
+let accountId: string
+let keyId: string
+
+beforeEach(() => {
+  app = testApp({ accounts: [{ email: 'ada@example.test' }] })
+  accountId = app.members[0]?.id ?? ''
+  keyId = app.key({ name: '=Laptop, "big"' }).row.id
+})
+
+const add = (hour: string, sums: Partial<typeof requestHours.$inferInsert> = {}) =>
+  commit(
+    app.db,
+    (tx) =>
+      void tx
+        .insert(requestHours)
+        .values({
+          hour: Date.parse(hour),
+          accountId,
+          keyId,
+          model: 'gpt-5.5',
+          requests: 1,
+          errors: 0,
+          cancelled: 0,
+          inputTokens: 100,
+          cachedInputTokens: 50,
+          outputTokens: 10,
+          costMicros: 1_000_000,
+          unpriced: 0,
+          ...sums,
+        })
+        .run(),
+  )
+
+const report = async (query: string): Promise<Report> =>
+  (await (await app.ask(`GET /api/reports?${query}`)).json()) as Report // as: the shape is what the tests look at
+const MARCH = 'start_date=2026-03-28&end_date=2026-03-30'
+
+describe('days', () => {
+  test('are those of the zone, also where the clocks change', async () => {
+    add('2026-03-27T23:00Z') // midnight in Berlin
+    add('2026-03-28T23:00Z', { requests: 2 }) // the next midnight
+    add('2026-03-29T21:00Z', { requests: 4 }) // 23:00, clocks went forward
+    add('2026-03-29T22:00Z', { requests: 8 }) // midnight in summer time
+    add('2026-03-30T22:00Z', { requests: 16 }) // the day after the report
+    const berlin = await report(`${MARCH}&timezone=Europe/Berlin`)
+    expect(berlin.daily.map(({ date, requests }) => [date, requests])).toEqual([
+      ['2026-03-28', 1],
+      ['2026-03-29', 6],
+      ['2026-03-30', 8],
+    ])
+    expect(berlin.summary).toMatchObject({ requests: 15, costUsd: 4, avgRequestsPerDay: 5, activeAccounts: 1 })
+    const utc = await report(`${MARCH}&timezone=Nowhere/Land`)
+    expect([utc.timezone, utc.daily.map(({ requests }) => requests)]).toEqual(['UTC', [2, 12, 16]])
+  })
+
+  test('without a range, the last seven', async () => {
+    const { daily, endDate } = await report('')
+    expect([daily.length, endDate]).toEqual([7, new Date(app.clock.now()).toISOString().slice(0, 10)])
+  })
+
+  test.each([
+    'start_date=2026-03-30&end_date=2026-03-28',
+    'start_date=2020-01-01&end_date=2026-01-01',
+    'start_date=yesterday',
+  ])('%s is refused', async (query) => {
+    expect(await problem(await app.ask(`GET /api/reports?${query}`))).toEqual([422, 'validation_error'])
+  })
+})
+
+test('shares add up to the whole, name what is still there, and keep what had none', async () => {
+  add('2026-03-28T10:00Z')
+  add('2026-03-28T10:00Z', {
+    model: '',
+    keyId: 'key_gone',
+    accountId: '',
+    requests: 3,
+    errors: 3,
+    costMicros: 0,
+    unpriced: 2,
+  })
+  const { byModel, byAccount, byKey } = await report(MARCH)
+  const shape = (shares: Report['byModel'] | null) =>
+    shares?.map(({ id, name, requests, percentage }) => [id, name, requests, percentage])
+  expect(shape(byModel)).toEqual([
+    ['gpt-5.5', 'gpt-5.5', 1, 25],
+    [null, null, 3, 75],
+  ])
+  expect(shape(byAccount)).toEqual([
+    [accountId, 'ada@example.test', 1, 25],
+    [null, null, 3, 75],
+  ])
+  expect(shape(byKey)?.[1]).toEqual(['key_gone', null, 3, 75])
+  expect(byModel[1]).toMatchObject({ errors: 3, unpriced: 2 })
+})
+
+test('the days before are compared, when something was used in them', async () => {
+  add('2026-03-28T10:00Z')
+  expect((await report(MARCH)).comparison.canCompare).toBe(false)
+  add('2026-03-25T00:00Z', { requests: 5 })
+  add('2026-03-24T23:00Z', { requests: 50 })
+  expect((await report(MARCH)).comparison).toMatchObject({ canCompare: true, previous: { requests: 5 } })
+})
+
+test('filters narrow everything', async () => {
+  add('2026-03-28T10:00Z')
+  add('2026-03-28T10:00Z', { model: 'gpt-5.4', requests: 7 })
+  const { summary, daily, byModel } = await report(`${MARCH}&model=gpt-5.4&account_id=${accountId}&api_key_id=${keyId}`)
+  expect([summary.requests, daily[0]?.requests, byModel.length]).toEqual([7, 7, 1])
+})
+
+describe('files', () => {
+  beforeEach(() => add('2026-03-28T10:00Z'))
+
+  test('CSV has a line a day, model, account and key, and no cell a spreadsheet would run', async () => {
+    const response = await app.ask(`GET /api/reports?${MARCH}&format=csv`)
+    expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+    expect(response.headers.get('content-disposition')).toMatch(/^attachment; filename="sluice-report-[\d-]{10}\.csv"$/)
+    expect((await response.text()).split('\r\n')).toEqual([
+      'date,model,account,key,requests,errors,cancelled,input_tokens,cached_input_tokens,output_tokens,cost_usd,unpriced_requests',
+      `2026-03-28,gpt-5.5,ada@example.test,"'=Laptop, ""big""",1,0,0,100,50,10,1.000000,0`,
+      '',
+    ])
+  })
+
+  test('JSON is the same report', async () => {
+    const response = await app.ask(`GET /api/reports?${MARCH}&format=json&download=true`)
+    expect(response.headers.get('content-disposition')).toContain('.json"')
+    expect(await response.json()).toEqual(await report(MARCH))
+  })
+
+  test('neither page nor files name accounts or keys to a viewer', async () => {
+    const viewer = people(app).as('viewer')
+    for (const path of [`/api/reports?${MARCH}&format=csv`, `/api/reports?${MARCH}`, `/reports?${MARCH}`]) {
+      const text = await (await viewer.ask(`GET ${path}`)).text()
+      expect(text).toContain('gpt-5.5')
+      expect(text).not.toMatch(/ada@|Laptop/)
+      expect(text).not.toContain(keyId)
+    }
+  })
+})
+
+test('the page says in words and figures what the JSON says', async () => {
+  add('2026-03-28T10:00Z')
+  const html = await (await app.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })).text()
+  expect(html).toContain('2026-03-28: $1.000, 1 requests')
+  expect(html).toContain('Download CSV')
+  expect(html).not.toContain('style=')
+})

@@ -1,0 +1,310 @@
+/** The settings pages by role: what each shows and lets be changed, saved a section at a time, as JSON and as forms. */
+import { describe, expect, test } from 'bun:test'
+import { dependencies } from '../../package.json'
+import { DEFAULTS, SETTING_NAMES } from '../../src/settings/schema.ts'
+import { type TestOptions, testApp } from '../support/app.ts'
+import { type Browser, type Fields, people } from '../support/people.ts'
+
+const HTML = { accept: 'text/html' }
+const SECRET = 'a-secret-of-the-environment'
+
+/** Nothing is sent upstream here, so all settings begin at their defaults. */
+const open = ({ settings, ...options }: TestOptions = {}) => {
+  const app = testApp({ ...options, settings: { upstreamStreamTransport: 'auto', ...settings } })
+  return { app, ...people(app) }
+}
+
+const page = async (who: Browser, path: string) => {
+  const response = await who.ask(`GET ${path}`, { headers: HTML })
+  return { status: response.status, text: await response.text(), location: response.headers.get('location') }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look at the members they name
+const value = async (who: Browser, path: string): Promise<any> => (await who.ask(`GET ${path}`)).json()
+
+/** A form of a settings page, as a browser with script sends it. */
+const save = (who: Browser, section: string, fields: Fields, path = '/settings/routing') =>
+  who.ask(`PATCH /api/settings?section=${section}`, {
+    body: new URLSearchParams(Object.entries(fields).map(([name, text]) => [name, String(text)])).toString(),
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded',
+      accept: 'text/html',
+      'sec-fetch-site': 'same-origin',
+      referer: `http://localhost:2455${path}`,
+    },
+  })
+
+const TABS = ['/settings', '/settings/routing', '/settings/network', '/settings/data', '/settings/about']
+
+describe.each(TABS)('%s', (path) => {
+  test.each(['admin', 'operator', 'viewer'])('opens for a person with the role %s', async (role) => {
+    const { as } = open()
+    expect((await page(as(role), path)).status).toBe(200)
+  })
+})
+
+test('tabs lead only where the visitor may go', async () => {
+  const { as } = open()
+  const tabs = async (role: string) =>
+    (await value(as(role), '/settings/routing')).frame.tabs.map(({ path }: { path: string }) => path)
+  expect(await tabs('admin')).toEqual([
+    '/settings',
+    '/settings/access',
+    '/settings/routing',
+    '/settings/network',
+    '/settings/data',
+    '/audit',
+    '/settings/about',
+  ])
+  expect(await tabs('viewer')).toEqual([
+    '/settings',
+    '/settings/routing',
+    '/settings/network',
+    '/settings/data',
+    '/settings/about',
+  ])
+})
+
+test('who sees only their own keys finds their way in, and no settings', async () => {
+  const { as } = open()
+  const member = as('member')
+  const { status, text } = await page(member, '/settings')
+  expect(status).toBe(200)
+  expect(text).toContain('id="access"')
+  expect(text).not.toContain('id="clients"')
+  expect((await page(member, '/settings/routing')).status).toBe(403)
+})
+
+test('every setting stands on exactly one tab', async () => {
+  const { as } = open()
+  const admin = as('admin')
+  const pages = await Promise.all(['/settings', '/settings/routing', '/settings/data'].map((path) => page(admin, path)))
+  const names = pages.flatMap(({ text }) => [...text.matchAll(/id="setting-(\w+)"/g)].map(([, name]) => name))
+  expect(names.toSorted()).toEqual(SETTING_NAMES.toSorted())
+})
+
+test('a viewer reads values and meets no input; an operator none for what is about security', async () => {
+  const { app, as } = open()
+  app.change({ capacityWaitSeconds: 9 })
+  const viewed = await page(as('viewer'), '/settings/routing')
+  expect(viewed.text).toContain('<strong>9 seconds</strong>')
+  expect(viewed.text).not.toContain('name="capacityWaitSeconds"')
+  expect(viewed.text).not.toContain('form-limits"')
+  const operated = await page(as('operator'), '/settings/data')
+  expect(operated.text).toContain('name="requestLogRetentionDays"')
+  expect(operated.text).not.toContain('name="auditRetentionDays"')
+})
+
+test('what differs from its default is marked, counted and found', async () => {
+  const { app, as } = open()
+  const admin = as('admin')
+  app.change({ capacityWaitSeconds: 9, routingStrategy: 'round_robin' })
+  const { frame, found } = await value(admin, '/settings/search?changed=1')
+  expect(frame.changed).toBe(2)
+  expect(found.map(({ href }: { href: string }) => href)).toEqual([
+    '/settings/routing#setting-routingStrategy',
+    '/settings/routing#setting-capacityWaitSeconds',
+  ])
+  const { text } = await page(admin, '/settings/routing')
+  expect(text.match(/tag-changed/g)).toHaveLength(2)
+  expect(text).toContain('Default: 5 seconds · 0 to 60')
+})
+
+test.each([
+  ['transport', '/settings/routing#setting-upstreamStreamTransport'],
+  ['drain reset', '/settings/routing#setting-routingStrategy'],
+  ['AUDIT keep', '/settings/data#setting-auditRetentionDays'],
+  ['cidr', '/settings/network#firewall'],
+  ['licences', '/settings/about'],
+])('a search for “%s” finds %s', async (words, href) => {
+  const { as } = open()
+  const { found } = await value(as('admin'), `/settings/search?q=${encodeURIComponent(words)}`)
+  expect(found.map((one: { href: string }) => one.href)).toContain(href)
+})
+
+test('a search offers no place the visitor may not enter', async () => {
+  const { as } = open()
+  const { found } = await value(as('viewer'), '/settings/search')
+  const places = found.filter((one: { field: unknown }) => one.field === null)
+  expect(places.map((one: { href: string }) => one.href)).toEqual([
+    '/settings/network#firewall',
+    '/settings/data#sizes',
+    '/settings/about',
+  ])
+})
+
+describe('saving a section', () => {
+  test('changes what it carries, leaves the others alone, and comes back to itself', async () => {
+    const { app, as } = open({ settings: { connectTimeoutSeconds: 4 } })
+    const admin = as('admin')
+    const sent = { expectedVersion: 2, proxyAccountStreamLimit: 3, capacityWaitSeconds: 7 }
+    const response = await save(admin, 'limits', sent)
+    expect([response.status, response.headers.get('location')]).toEqual([
+      303,
+      '/settings/routing?done=settings_updated&section=limits#limits',
+    ])
+    expect(app.bindings.settings.current()).toEqual({
+      ...DEFAULTS,
+      connectTimeoutSeconds: 4,
+      proxyAccountStreamLimit: 3,
+      capacityWaitSeconds: 7,
+    })
+    expect((await page(admin, '/settings/routing?done=settings_updated&section=limits')).text).toContain('Saved.')
+  })
+
+  test('an unchecked box is said', async () => {
+    const { app, as } = open({ settings: { preferEarlierResetAccounts: true } })
+    await save(as('admin'), 'routing', { preferEarlierResetAccounts: 'false' })
+    expect(app.bindings.settings.current().preferEarlierResetAccounts).toBe(false)
+  })
+
+  test('what somebody else changed meanwhile is not overwritten, and says so', async () => {
+    const { app, as } = open()
+    const admin = as('admin')
+    app.change({ capacityWaitSeconds: 9 })
+    const response = await save(admin, 'limits', { expectedVersion: 1, capacityWaitSeconds: 2 })
+    const location = response.headers.get('location') ?? ''
+    expect(location).toBe('/settings/routing?problem=settings_conflict')
+    expect((await page(admin, location)).text).toContain('The settings changed in the meantime')
+    expect(app.bindings.settings.current().capacityWaitSeconds).toBe(9)
+    const json = await admin.ask('PATCH /api/settings', { json: { expectedVersion: 1, capacityWaitSeconds: 2 } })
+    expect(json.status).toBe(409)
+  })
+
+  test('what is about security asks for a confirmation, and only when it changes', async () => {
+    const { app, as } = open()
+    const admin = as('admin', { isConfirmed: false })
+    const keys = { apiKeyAuthEnabled: true, hideUpstreamQuotaFromApiKeys: false }
+    const refused = await save(admin, 'clients', keys, '/settings')
+    expect(refused.headers.get('location')).toMatch(/^\/confirm\?return=%2Fsettings&problem=step_up_required$/)
+    expect(app.bindings.settings.current().apiKeyAuthEnabled).toBe(false)
+    const same = await save(admin, 'clients', { ...keys, apiKeyAuthEnabled: false }, '/settings')
+    expect(same.headers.get('location')).toStartWith('/settings?done=')
+  })
+
+  test('a section nobody knows goes nowhere else', async () => {
+    const { as } = open()
+    const response = await save(as('admin'), '%2F%2Felsewhere', { capacityWaitSeconds: 2 })
+    expect(response.headers.get('location')).toBe('/settings/routing?done=settings_updated')
+  })
+})
+
+test('accounts are picked by name; their addresses are masked for viewers', async () => {
+  const { as } = open({ accounts: [{ email: 'ada@example.test' }] })
+  const choices = async (role: string) => {
+    const { settings } = await value(as(role), '/settings/routing')
+    return settings.fields.find(({ name }: { name: string }) => name === 'singleAccountId').control.choices
+  }
+  expect((await choices('admin'))[0].label).toBe('ada@example.test')
+  expect((await choices('viewer'))[0].label).not.toContain('ada@')
+})
+
+describe('network', () => {
+  test('an address is added and removed from the page', async () => {
+    const { as } = open()
+    const admin = as('admin')
+    const added = await admin.submit('POST /api/firewall/ips', { ipAddress: '10.1.2.3/8' })
+    expect([added.status, added.headers.get('location')]).toEqual([303, '/settings/network?done=firewall_entry_added'])
+    expect((await page(admin, '/settings/network')).text).toContain('<code>10.0.0.0/8</code>')
+    const removed = await admin.ask('DELETE /api/firewall/ips/10.0.0.0%2F8', { headers: HTML })
+    expect(removed.headers.get('location')).toBe('/settings/network?done=firewall_entry_removed')
+    expect((await value(admin, '/settings/network')).firewall).toEqual({ mode: 'allow_all', entries: [] })
+  })
+
+  test('addresses are not for viewers, and changes not for operators', async () => {
+    const { as } = open()
+    await as('admin').ask('POST /api/firewall/ips', { json: { ipAddress: '192.0.2.1' } })
+    const viewed = await value(as('viewer'), '/settings/network')
+    expect([viewed.firewall, viewed.seen, viewed.proxies, viewed.egress]).toEqual([
+      { mode: 'allowlist_active', entries: [] },
+      null,
+      null,
+      null,
+    ])
+    const operated = await page(as('operator'), '/settings/network')
+    expect(operated.text).toContain('192.0.2.1')
+    expect(operated.text).not.toContain('form-firewall')
+  })
+
+  test('how calls leave is told from the environment, without its passwords', async () => {
+    const { as } = open({
+      environment: {
+        HTTPS_PROXY: 'http://me:pass@proxy.test:3128',
+        CODEX_LB_UPSTREAM_BASE_URL: 'https://up.test',
+        no_proxy: 'localhost',
+      },
+    })
+    const { egress } = await value(as('admin'), '/settings/network')
+    expect(egress.targets[0]).toEqual({ origin: 'https://up.test', variable: 'HTTPS_PROXY', why: null })
+    expect(egress.variables).toContainEqual({
+      name: 'HTTPS_PROXY',
+      value: 'http://***@proxy.test:3128',
+      isSet: true,
+      isSecret: false,
+    })
+    expect(JSON.stringify(egress)).not.toContain('pass')
+  })
+})
+
+describe('data', () => {
+  test('every table has its size, and the page of the sizes is a fragment for script', async () => {
+    const { as } = open()
+    const admin = as('admin')
+    const { tables } = await value(admin, '/settings/data/sizes')
+    expect(tables.find(({ name }: { name: string }) => name === 'users')).toMatchObject({ rows: 1 })
+    expect(tables.every(({ bytes }: { bytes: number }) => bytes >= 4096)).toBe(true)
+    const fragment = await admin.ask('GET /settings/data/sizes', { headers: { 'hx-request': 'true' } })
+    expect(await fragment.text()).toStartWith('<table')
+    expect((await value(admin, '/settings/data')).file.bytes).toBeGreaterThan(4096)
+  })
+
+  test('backups are for those who run the service; taking one along asks for a confirmation', async () => {
+    const { as } = open()
+    expect((await value(as('viewer'), '/settings/data')).backups).toBeNull()
+    expect(await value(as('operator'), '/settings/data')).toMatchObject({ backups: [], download: null })
+    expect((await value(as('admin'), '/settings/data')).download).toBe('ready')
+    expect((await value(as('admin', { isConfirmed: false }), '/settings/data')).download).toBe('confirm')
+  })
+})
+
+describe('about', () => {
+  const environment = {
+    CODEX_LB_METRICS_TOKEN: SECRET,
+    CODEX_LB_PUBLIC_URL: 'https://sluice.example.test',
+    CODEX_LB_DESSERT: 'yes',
+    CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
+  }
+
+  test('names what the environment sets and what it does not know, and keeps secrets', async () => {
+    const { as } = open({ environment })
+    const admin = as('admin')
+    const about = await value(admin, '/settings/about')
+    expect(about.environment.unknown).toEqual(['CODEX_LB_DESSERT'])
+    expect(about.environment.variables).toEqual(
+      expect.arrayContaining([
+        { name: 'CODEX_LB_METRICS_TOKEN', value: '', isSet: true, isSecret: true },
+        { name: 'CODEX_LB_PUBLIC_URL', value: 'https://sluice.example.test', isSet: true, isSecret: false },
+        { name: 'CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS', value: '10.0.0.0/8', isSet: true, isSecret: false },
+        { name: 'PORT', value: '2455', isSet: false, isSecret: false },
+      ]),
+    )
+    const { text } = await page(admin, '/settings/about')
+    expect(text).not.toContain(SECRET)
+    expect(text).toContain('CODEX_LB_DESSERT')
+    expect((await value(as('viewer'), '/settings/about')).environment).toBeNull()
+  })
+
+  test('names every dependency with the licence it came under', async () => {
+    const { as } = open()
+    const { components } = await value(as('viewer'), '/settings/about')
+    expect(components.map(({ name }: { name: string }) => name)).toEqual(['Bun', ...Object.keys(dependencies)])
+    for (const { name, version, licence } of components.slice(1)) {
+      const file = Bun.file(`${import.meta.dir}/../../node_modules/${name}/package.json`)
+      expect(licence).not.toBeEmpty()
+      if (await file.exists()) expect(await file.json()).toMatchObject({ version, license: SPDX[licence] ?? licence })
+    }
+  })
+})
+
+/** Published under a name that SPDX does not have. */
+const SPDX: Record<string, string> = { '0BSD': 'BSD-0-Clause' }

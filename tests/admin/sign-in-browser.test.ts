@@ -1,0 +1,483 @@
+/** Adding an account by signing in with the browser: the challenge, the callback by port and by hand, and who is refused. */
+import { describe, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { accountEvents, oauthFlows } from '../../db/schema/history.ts'
+import type { TestApp } from '../support/app.ts'
+import { freePort } from '../support/free-port.ts'
+import { problem } from '../support/people.ts'
+import { signInWorld } from '../support/sign-ins.ts'
+
+const MINUTE_MS = 60_000
+
+/** What the page of an account tells of its past. */
+const history = (app: TestApp) =>
+  app.db
+    .select()
+    .from(accountEvents)
+    .all()
+    .map(({ accountId, kind, result, detail }) => ({ accountId, kind, result, detail }))
+
+describe('beginning', () => {
+  test('answers with the address to sign in at, and keeps verifier and state to itself', async () => {
+    const { app, start, port } = signInWorld()
+    const flow = await start()
+    expect(flow).toEqual({
+      flowId: expect.stringMatching(/^flow_/),
+      method: 'browser',
+      status: 'pending',
+      errorMessage: null,
+      target: null,
+      account: null,
+      authorizationUrl: expect.stringMatching(/^http:\/\/upstream\.test\/oauth\/authorize\?response_type=code&/),
+      callbackUrl: `http://localhost:${port}/auth/callback`,
+      callback: 'listening',
+      verificationUrl: null,
+      userCode: null,
+      deviceAuthId: null,
+      intervalSeconds: null,
+      expiresInSeconds: 900,
+      expiresAt: '2026-01-01T00:15:00.000Z',
+      generatedAt: '2026-01-01T00:00:00.000Z',
+    })
+    const query = new URL(flow.authorizationUrl ?? '').searchParams
+    expect(Object.fromEntries(query)).toMatchObject({
+      client_id: 'app_EMoamEEZ73f0CkXaXp7hrann',
+      redirect_uri: flow.callbackUrl ?? '',
+      scope: 'openid profile email offline_access',
+      code_challenge_method: 'S256',
+      id_token_add_organizations: 'true',
+      codex_cli_simplified_flow: 'true',
+      originator: 'codex_chatgpt_desktop',
+    })
+    const [row] = app.db.select().from(oauthFlows).all()
+    const state = query.get('state') ?? ''
+    expect(row?.stateHash).toBe(createHash('sha256').update(state).digest('hex'))
+    expect(JSON.stringify(row)).not.toContain(state)
+    expect(row?.secretSealed).toStartWith('v1.')
+    expect(app.lines.join()).not.toContain(state)
+  })
+
+  test('asked again it shows the same address, as long as the sign-in waits', async () => {
+    const { start, status } = signInWorld()
+    const flow = await start()
+    expect((await status(flow.flowId)).authorizationUrl).toBe(flow.authorizationUrl)
+    expect((await status()).flowId).toBe(flow.flowId)
+  })
+
+  test('two have different challenges and states, and both can be finished', async () => {
+    const { app, start, approve, paste, emails } = signInWorld()
+    const [one, two] = [await start(), await start()]
+    const of = (name: string) => [one, two].map((flow) => new URL(flow.authorizationUrl ?? '').searchParams.get(name))
+    expect(new Set([...of('state'), ...of('code_challenge')]).size).toBe(4)
+    const people = ['b@example.test', 'a@example.test'].map((email) => app.upstream.addAccount({ email }))
+    await paste(approve(two, people[0]!))
+    await paste(approve(one, people[1]!))
+    expect(emails()).toEqual(['b@example.test', 'a@example.test'])
+  })
+
+  test.each([
+    ['an unknown account', { accountId: 'acc_nobody' }, [404, 'account_not_found']],
+    ['an unknown field', { method: 'device' }, [422, 'validation_error']],
+    ['a method that is no text', { forceMethod: 5 }, [422, 'validation_error']],
+  ])('with %s is refused', async (_, json, expected) => {
+    const { admin, app } = signInWorld()
+    expect(await problem(await admin.ask('POST /api/oauth/start', { json }))).toEqual(expected as [number, string])
+    expect(app.db.select().from(oauthFlows).all()).toEqual([])
+  })
+
+  test.each(['viewer', 'member'])('a %s can neither begin, nor look, nor finish', async (role) => {
+    const { as, start } = signInWorld()
+    const { flowId } = await start()
+    const who = as(role)
+    for (const [route, json] of [
+      ['POST /api/oauth/start', {}],
+      [`GET /api/oauth/status?flowId=${flowId}`, undefined],
+      ['POST /api/oauth/complete', { flowId }],
+      ['POST /api/oauth/manual-callback', { callbackUrl: 'x', flowId }],
+      ['GET /accounts/new', undefined],
+      ['GET /accounts/new/browser', undefined],
+    ] as const)
+      expect([route, ...(await problem(await who.ask(route, { json })))]).toEqual([route, 403, 'permission_required'])
+  })
+})
+
+describe('coming back', () => {
+  test('through the port adds the account, and leads back to the dashboard', async () => {
+    const { app, start, status, approve, follow, admin, events, emails } = signInWorld()
+    const flow = await start()
+    const ada = app.upstream.addAccount({ email: 'ada@example.test', plan: 'pro' })
+    const back = await follow(approve(flow, ada))
+    expect([back.status, back.headers.get('location')]).toEqual([
+      302,
+      `http://localhost:2455/accounts/new/browser?flow=${flow.flowId}`,
+    ])
+    expect(back.headers.get('referrer-policy')).toBe('no-referrer')
+    const row = app.bindings.pool.all()[0]?.row
+    expect(await status(flow.flowId)).toMatchObject({
+      status: 'success',
+      errorMessage: null,
+      authorizationUrl: null,
+      account: { accountId: row?.id, displayName: 'ada@example.test', planType: 'pro' },
+    })
+    expect(emails()).toEqual(['ada@example.test'])
+    expect(events()).toEqual([
+      {
+        event: 'account_sign_in_started',
+        actor: admin.person.row.id,
+        target: null,
+        details: { flowId: flow.flowId, method: 'browser' },
+      },
+      {
+        event: 'account_signed_in',
+        actor: admin.person.row.id,
+        target: row?.id ?? '?',
+        details: { email: 'ada@example.test', renewed: false, tokensKept: false },
+      },
+    ])
+    expect(history(app)).toEqual([
+      { accountId: row?.id ?? '?', kind: 'import', result: 'added', detail: 'By a sign-in.' },
+    ])
+    expect(app.upstream.oddities).toEqual([])
+  })
+
+  test('the tokens that were given serve a turn', async () => {
+    const { app, start, approve, paste } = signInWorld()
+    const ada = app.upstream.addAccount({ email: 'ada@example.test' })
+    await paste(approve(await start(), ada))
+    const { id } = app.bindings.pool.all()[0]!
+    expect((await app.bindings.plane.credentials.fresh(id)).accessToken).toBe(ada.accessToken)
+  })
+
+  test.each([
+    ['the whole address', (url: string) => url],
+    ['with blanks around it', (url: string) => `  ${url}\n`],
+    ['from the path on', (url: string) => url.replace(/^http:\/\/localhost:\d+/, '')],
+    ['the query alone', (url: string) => url.slice(url.indexOf('?') + 1)],
+    ['with a fragment', (url: string) => `${url}#_=_`],
+  ])('by hand works with %s', async (_, shape) => {
+    const { app, start, approve, paste, emails } = signInWorld()
+    const flow = await start()
+    const ada = app.upstream.addAccount({ email: 'ada@example.test' })
+    expect((await paste(shape(approve(flow, ada)), flow.flowId)).status).toBe('success')
+    expect(emails()).toEqual(['ada@example.test'])
+  })
+
+  test('the same address twice, by hand and through the port at once, exchanges the code once', async () => {
+    const { app, start, approve, paste, follow, tokenCalls, emails, events } = signInWorld()
+    const flow = await start()
+    const url = approve(flow, app.upstream.addAccount({ email: 'ada@example.test' }))
+    const answers = await Promise.all([paste(url), paste(url), follow(url), paste(url, flow.flowId)])
+    expect(answers.map((answer) => (answer instanceof Response ? answer.status : answer.status))).toEqual([
+      'success',
+      'success',
+      302,
+      'success',
+    ])
+    expect((await paste(url)).status).toBe('success')
+    expect(tokenCalls()).toHaveLength(1)
+    expect(emails()).toEqual(['ada@example.test'])
+    expect(events().filter(({ event }) => event === 'account_signed_in')).toHaveLength(1)
+    expect(app.upstream.oddities).toEqual([])
+  })
+
+  test('of two callbacks with different codes the first counts', async () => {
+    const { app, start, approve, paste, tokenCalls, emails } = signInWorld()
+    const flow = await start()
+    const [ada, eve] = ['ada@example.test', 'eve@example.test'].map((email) => app.upstream.addAccount({ email }))
+    const answers = await Promise.all([paste(approve(flow, ada!)), paste(approve(flow, eve!))])
+    expect(answers.map(({ account }) => account?.displayName)).toEqual(['ada@example.test', 'ada@example.test'])
+    expect(tokenCalls()).toHaveLength(1)
+    expect(emails()).toEqual(['ada@example.test'])
+  })
+
+  test('cancelled at the service ends the sign-in with a sentence of ours', async () => {
+    const { app, start, paste, status, tokenCalls, events } = signInWorld()
+    const flow = await start()
+    const cancelled = app.upstream.signIns.cancel(flow.authorizationUrl ?? '')
+    expect(await paste(cancelled)).toMatchObject({
+      status: 'error',
+      errorMessage: 'The sign-in was cancelled in the browser.',
+    })
+    const scripted = cancelled.replace('access_denied', encodeURIComponent('<script>alert(1)</script>'))
+    expect((await paste(scripted)).errorMessage).toBe((await status(flow.flowId)).errorMessage)
+    expect(tokenCalls()).toEqual([])
+    expect(events().at(-1)).toMatchObject({ event: 'account_sign_in_failed', details: { flowId: flow.flowId } })
+  })
+
+  test.each(['constructor', '__proto__', 'server_error'])('with the error %p ends with that word', async (error) => {
+    const { start, paste } = signInWorld()
+    const state = new URL((await start()).authorizationUrl ?? '').searchParams.get('state')
+    expect((await paste(`?error=${error}&state=${state}`)).errorMessage).toBe(`The sign-in was refused: ${error}.`)
+  })
+
+  test('after it has failed, a good code changes nothing', async () => {
+    const { app, start, approve, paste, emails, tokenCalls } = signInWorld()
+    const flow = await start()
+    const ada = app.upstream.addAccount({})
+    const good = approve(flow, ada)
+    await paste(app.upstream.signIns.cancel(flow.authorizationUrl ?? ''))
+    expect((await paste(good)).status).toBe('error')
+    expect([emails(), tokenCalls()]).toEqual([[], []])
+  })
+
+  test('with a code that the service refuses says so, once', async () => {
+    const { start, paste, tokenCalls, app } = signInWorld()
+    const flow = await start()
+    const state = new URL(flow.authorizationUrl ?? '').searchParams.get('state')
+    const forged = `${flow.callbackUrl}?code=made-up&state=${state}`
+    expect(await paste(forged)).toMatchObject({
+      status: 'error',
+      errorMessage: 'The identity service refused the sign-in with 400 invalid_grant.',
+    })
+    await paste(forged)
+    expect(tokenCalls()).toHaveLength(1)
+    expect(app.lines.join()).not.toContain(state ?? '?')
+  })
+
+  test('while the service cannot be reached says so, and stores nothing', async () => {
+    const { app, start, approve, paste, emails } = signInWorld()
+    const flow = await start()
+    const url = approve(flow, app.upstream.addAccount({}))
+    app.wire.before = () => {
+      throw new TypeError('fetch failed')
+    }
+    expect(await paste(url)).toMatchObject({
+      status: 'error',
+      errorMessage: 'The identity service could not be reached.',
+    })
+    expect(emails()).toEqual([])
+  })
+
+  test.each([
+    ['nothing of use', 'hello'],
+    ['a state that nobody waits for', 'http://localhost:1455/auth/callback?code=x&state=unknown'],
+    ['no code', 'http://localhost:1455/auth/callback?state=unknown'],
+    ['no state', 'http://localhost:1455/auth/callback?code=x'],
+  ])('with %s is refused', async (_, callbackUrl) => {
+    const { admin, start, status } = signInWorld()
+    const flow = await start()
+    const response = await admin.ask('POST /api/oauth/manual-callback', { json: { callbackUrl } })
+    expect(await problem(response)).toEqual([400, 'invalid_callback'])
+    expect((await status(flow.flowId)).status).toBe('pending')
+  })
+
+  test('with the address of another sign-in is refused, and neither is touched', async () => {
+    const { app, admin, start, approve, status } = signInWorld()
+    const [one, two] = [await start(), await start()]
+    const json = { callbackUrl: approve(one, app.upstream.addAccount({})), flowId: two.flowId }
+    expect(await problem(await admin.ask('POST /api/oauth/manual-callback', { json }))).toEqual([
+      400,
+      'invalid_callback',
+    ])
+    expect([(await status(one.flowId)).status, (await status(two.flowId)).status]).toEqual(['pending', 'pending'])
+  })
+
+  test.each([
+    ['without an address', {}],
+    ['with an empty one', { callbackUrl: '' }],
+    ['with an endless one', { callbackUrl: 'x'.repeat(8193) }],
+    ['with an unknown field', { callbackUrl: 'x', code: 'y' }],
+  ])('%s is refused', async (_, json) => {
+    const { admin } = signInWorld()
+    expect(await problem(await admin.ask('POST /api/oauth/manual-callback', { json }))).toEqual([
+      422,
+      'validation_error',
+    ])
+  })
+
+  test('by somebody who was disabled meanwhile is refused', async () => {
+    const { app, as, approve, paste, emails, status } = signInWorld()
+    const olaf = as('operator')
+    const flow = (await (await olaf.ask('POST /api/oauth/start', { json: {} })).json()) as Awaited<
+      ReturnType<typeof status>
+    >
+    app.sqlite.run(`UPDATE users SET status = 'disabled' WHERE id = '${olaf.person.row.id}'`)
+    const url = approve(flow, app.upstream.addAccount({}))
+    expect(await paste(url)).toMatchObject({
+      status: 'error',
+      errorMessage: 'Whoever began this sign-in may not add accounts any more.',
+    })
+    expect(emails()).toEqual([])
+  })
+})
+
+describe('the port', () => {
+  const isOpen = (port: number) =>
+    fetch(`http://127.0.0.1:${port}/auth/callback`).then(
+      ({ status }) => status,
+      () => null,
+    )
+
+  test('listens as long as somebody is awaited, and answers nothing else', async () => {
+    const { app, start, approve, paste, port } = signInWorld()
+    expect(await isOpen(port)).toBeNull()
+    const flow = await start()
+    const elsewhere = await fetch(`http://127.0.0.1:${port}/api/accounts`)
+    expect([elsewhere.status, elsewhere.headers.get('content-security-policy')]).toEqual([404, "default-src 'none'"])
+    expect((await fetch(`http://127.0.0.1:${port}/auth/callback?code=a&state=b`, { method: 'POST' })).status).toBe(404)
+    expect((await fetch(`http://127.0.0.1:${port}/auth/callback?code=a&state=b`)).status).toBe(400)
+    await paste(approve(flow, app.upstream.addAccount({})))
+    await app.clock.advance('3s')
+    expect(await isOpen(port)).toBeNull()
+    expect(app.clock.pending).toBe(0)
+  })
+
+  test('that another program has is said, and the pasted address still works', async () => {
+    const port = freePort()
+    const other = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response('other') })
+    const { app, start, approve, paste } = signInWorld({ environment: { CODEX_LB_OAUTH_CALLBACK_PORT: String(port) } })
+    const flow = await start()
+    expect(flow.callback).toBe('port_busy')
+    expect(app.bindings.signIns.isListening).toBe(false)
+    await other.stop(true)
+    expect((await paste(approve(flow, app.upstream.addAccount({})))).status).toBe('success')
+  })
+
+  test('is nothing to somebody on another machine, who is told to paste', async () => {
+    const { admin } = signInWorld()
+    const answer = await admin.ask('POST /api/oauth/start', { json: {}, peer: '192.0.2.7' })
+    expect(await answer.json()).toMatchObject({ callback: 'remote' })
+  })
+
+  test('is listened on again after a restart, and the sign-in goes on', async () => {
+    const { app, start, approve, follow, emails, port } = signInWorld()
+    const flow = await start()
+    await app.bindings.signIns.stop()
+    expect(await isOpen(port)).toBeNull()
+    app.restart()
+    app.bindings.signIns.follow()
+    const back = await follow(approve(flow, app.upstream.addAccount({ email: 'ada@example.test' })))
+    expect([back.status, await back.text()]).toEqual([200, expect.stringContaining('Signed in')])
+    expect(emails()).toEqual(['ada@example.test'])
+  })
+})
+
+describe('time', () => {
+  test('after a quarter of an hour the sign-in has ended, and the port is closed', async () => {
+    const { app, start, status, approve, admin } = signInWorld()
+    const flow = await start()
+    const url = approve(flow, app.upstream.addAccount({}))
+    await app.clock.advance(15 * MINUTE_MS - 1)
+    expect((await status(flow.flowId)).status).toBe('pending')
+    await app.clock.advance(1)
+    expect(await status(flow.flowId)).toMatchObject({
+      status: 'error',
+      errorMessage: 'The sign-in was not finished in time. Begin a new one.',
+      expiresInSeconds: 0,
+    })
+    await app.clock.advance('3s')
+    expect(app.bindings.signIns.isListening).toBe(false)
+    const late = await admin.ask('POST /api/oauth/manual-callback', { json: { callbackUrl: url } })
+    expect(await late.json()).toMatchObject({ status: 'error' })
+    expect(app.bindings.pool.all()).toEqual([])
+  })
+
+  test('of those that ended the last sixteen are remembered', async () => {
+    const { app, start, status, paste, admin } = signInWorld()
+    const ids: string[] = []
+    for (let n = 0; n < 18; n++) {
+      const flow = await start()
+      await paste(app.upstream.signIns.cancel(flow.authorizationUrl ?? ''))
+      ids.push(flow.flowId)
+      await app.clock.advance('1s')
+    }
+    await start()
+    expect(app.db.select().from(oauthFlows).all()).toHaveLength(17)
+    expect((await status(ids[2])).status).toBe('error')
+    expect(await problem(await admin.ask(`GET /api/oauth/status?flowId=${ids[1]}`))).toEqual([
+      404,
+      'oauth_flow_not_found',
+    ])
+  })
+})
+
+describe('signing an account in again', () => {
+  const inNeed = async () => {
+    const world = signInWorld({ accounts: [{ email: 'ada@example.test' }, { email: 'eve@example.test' }] })
+    const [ada, eve] = world.app.members
+    ada!.sim.revoke('token_invalidated')
+    world.app.sqlite.run(
+      `UPDATE accounts SET status = 'reauth_required', cause = 'x', since = 1 WHERE id = '${ada!.id}'`,
+    )
+    world.app.bindings.pool.reload()
+    return { ...world, ada: ada!, eve: eve! }
+  }
+  const rows = ({ app }: Awaited<ReturnType<typeof inNeed>>) =>
+    app.sqlite.query('SELECT * FROM accounts ORDER BY id').all()
+
+  test('renews that account, which serves again', async () => {
+    const world = await inNeed()
+    const { app, start, approve, paste, ada, events, admin } = world
+    const flow = await start({ accountId: ada.id })
+    expect(flow.target).toEqual({ accountId: ada.id, displayName: 'ada@example.test', planType: 'plus' })
+    expect((await paste(approve(flow, ada.sim))).status).toBe('success')
+    expect(app.bindings.pool.get(ada.id)?.state.status).toBe('active')
+    expect((await app.bindings.plane.credentials.fresh(ada.id)).accessToken).toBe(ada.sim.accessToken)
+    expect(app.bindings.pool.all()).toHaveLength(2)
+    expect(events().slice(-2)).toEqual([
+      expect.objectContaining({ event: 'account_sign_in_started', target: ada.id }),
+      {
+        event: 'account_reauthenticated',
+        actor: admin.person.row.id,
+        target: ada.id,
+        details: { email: 'ada@example.test' },
+      },
+    ])
+    expect(history(app).at(-1)).toMatchObject({ accountId: ada.id, kind: 'import', result: 'signed in again' })
+  })
+
+  test('as somebody else is refused, and nothing at all is written', async () => {
+    const world = await inNeed()
+    const { start, approve, paste, ada, eve, app, events } = world
+    const flow = await start({ accountId: ada.id })
+    const before = rows(world)
+    const stranger = app.upstream.addAccount({ email: 'mallory@example.test' })
+    expect(await paste(approve(flow, stranger))).toMatchObject({
+      status: 'error',
+      account: null,
+      errorMessage:
+        'You signed in as mallory@example.test, which is not ada@example.test, the account being re-authenticated. Nothing was changed.',
+    })
+    const again = await start({ accountId: ada.id })
+    expect((await paste(approve(again, eve.sim))).status).toBe('error')
+    expect(rows(world)).toEqual(before)
+    expect(events().at(-1)).toMatchObject({ event: 'account_sign_in_failed', target: ada.id })
+    expect(history(app).at(-1)).toMatchObject({ accountId: ada.id, result: 'sign-in failed' })
+  })
+
+  test('in another workspace is refused', async () => {
+    const world = await inNeed()
+    const { start, approve, paste, ada } = world
+    world.app.sqlite.run(`UPDATE accounts SET chatgpt_account_id = 'another-workspace' WHERE id = '${ada.id}'`)
+    const before = rows(world)
+    const answer = await paste(approve(await start({ accountId: ada.id }), ada.sim))
+    expect(answer.errorMessage).toStartWith('The workspace or user of ada@example.test is another one')
+    expect(rows(world)).toEqual(before)
+  })
+
+  test('with a new e-mail address renews the same account and adds none', async () => {
+    const world = await inNeed()
+    const { app, start, approve, paste, ada } = world
+    app.sqlite.run(`UPDATE accounts SET email = 'old@example.test' WHERE id = '${ada.id}'`)
+    expect((await paste(approve(await start({ accountId: ada.id }), ada.sim))).status).toBe('success')
+    expect(app.bindings.pool.get(ada.id)?.row.email).toBe('ada@example.test')
+    expect(app.bindings.pool.all()).toHaveLength(2)
+  })
+
+  test('a paused account stays paused', async () => {
+    const { app, admin, start, approve, paste, eve } = await inNeed()
+    await admin.ask(`POST /api/accounts/${eve.id}/pause`)
+    await paste(approve(await start({ accountId: eve.id }), eve.sim))
+    expect(app.bindings.pool.get(eve.id)?.state.status).toBe('paused')
+  })
+
+  test('when it was deleted meanwhile, nobody waits any more', async () => {
+    const { app, admin, start, approve, ada } = await inNeed()
+    const flow = await start({ accountId: ada.id })
+    const callbackUrl = approve(flow, ada.sim)
+    await admin.ask(`DELETE /api/accounts/${ada.id}`)
+    const response = await admin.ask('POST /api/oauth/manual-callback', { json: { callbackUrl } })
+    expect(await problem(response)).toEqual([400, 'invalid_callback'])
+    expect(app.bindings.pool.all()).toHaveLength(1)
+  })
+})

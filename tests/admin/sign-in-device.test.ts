@@ -1,0 +1,239 @@
+/** Adding an account with a code that is typed in elsewhere: how often the service is asked, and every way it ends. */
+import { describe, expect, test } from 'bun:test'
+import { problem } from '../support/people.ts'
+import { signInWorld } from '../support/sign-ins.ts'
+
+const deviceWorld = (options: Parameters<typeof signInWorld>[0] = {}) => {
+  const world = signInWorld(options)
+  const { app } = world
+  const to = (path: string) => app.upstream.requests.filter((request) => request.path === path)
+  return {
+    ...world,
+    device: (json: object = {}) => world.start({ forceMethod: 'device', ...json }),
+    questions: () => to('/api/accounts/deviceauth/token'),
+    codesAsked: () => to('/api/accounts/deviceauth/usercode'),
+  }
+}
+
+describe('beginning', () => {
+  test('answers with a code, and keeps what would open the account to itself', async () => {
+    const { app, device, codesAsked } = deviceWorld()
+    const flow = await device()
+    expect(flow).toMatchObject({
+      method: 'device',
+      status: 'pending',
+      verificationUrl: 'http://upstream.test/codex/device',
+      userCode: 'WXYZ-00001',
+      deviceAuthId: flow.flowId,
+      intervalSeconds: 5,
+      expiresInSeconds: 900,
+      authorizationUrl: null,
+      callbackUrl: null,
+      callback: null,
+    })
+    expect(codesAsked().map(({ body }) => body)).toEqual([{ client_id: 'app_EMoamEEZ73f0CkXaXp7hrann' }])
+    expect(app.bindings.signIns.isListening).toBe(false)
+    expect(app.sqlite.query('SELECT * FROM oauth_flows').all()[0]).toMatchObject({ state_hash: null })
+    expect(JSON.stringify(app.sqlite.query('SELECT * FROM oauth_flows').all())).not.toContain('deviceauth_')
+    expect(app.lines.join()).not.toContain('deviceauth_')
+  })
+
+  test.each([
+    ['none is stated', null, 5],
+    ['0 is stated', '0', 5],
+    ['one that is faster than anybody needs is stated', '1', 5],
+    ['a slower one is stated', '8', 8],
+    ['something absurd is stated', '86400', 60],
+    ['words are stated', 'soon', 5],
+  ])('the interval has a floor when %s', async (_, interval, intervalSeconds) => {
+    const { app, device } = deviceWorld()
+    app.upstream.signIns.device.interval = interval
+    expect((await device()).intervalSeconds).toBe(intervalSeconds)
+  })
+
+  test.each([
+    [404, 'device_auth_unavailable'],
+    [400, 'device_auth_failed'],
+    [503, 'device_auth_failed'],
+  ])('a service that answers %i says so, and nothing is begun', async (status, code) => {
+    const { app, admin, events } = deviceWorld()
+    app.upstream.signIns.device.refusesWith = status
+    const response = await admin.ask('POST /api/oauth/start', { json: { forceMethod: 'device' } })
+    expect(await problem(response)).toEqual([502, code])
+    expect([app.sqlite.query('SELECT * FROM oauth_flows').all(), events()]).toEqual([[], []])
+  })
+
+  test('a service that is away says so', async () => {
+    const { app, admin } = deviceWorld()
+    app.wire.before = () => {
+      throw new TypeError('fetch failed')
+    }
+    const response = await admin.ask('POST /api/oauth/start', { json: { forceMethod: 'device' } })
+    expect(await problem(response)).toEqual([502, 'upstream_unreachable'])
+  })
+})
+
+describe('waiting', () => {
+  test('asks once an interval, never sooner, and takes the account in', async () => {
+    const { app, device, status, questions, emails, events, admin } = deviceWorld()
+    const flow = await device()
+    await app.clock.advance(4999)
+    expect(questions()).toHaveLength(0)
+    await app.clock.advance('15s')
+    expect(questions()).toHaveLength(3)
+    expect((await status(flow.flowId)).status).toBe('pending')
+    app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({ email: 'ada@example.test' }))
+    await app.clock.advance('5s')
+    expect(await status(flow.flowId)).toMatchObject({ status: 'success', account: { displayName: 'ada@example.test' } })
+    expect(emails()).toEqual(['ada@example.test'])
+    await app.clock.advance('60s')
+    expect(questions()).toHaveLength(4)
+    expect(app.clock.pending).toBe(0)
+    expect(events().at(-1)).toMatchObject({ event: 'account_signed_in', actor: admin.person.row.id })
+    expect(app.upstream.oddities).toEqual([])
+  })
+
+  test('slows down when it is told to, each time by five seconds', async () => {
+    const { app, device, questions } = deviceWorld()
+    await device()
+    app.upstream.signIns.device.slowDowns = 2
+    await app.clock.advance('60s')
+    const start = Date.UTC(2026, 0, 1)
+    expect(questions().map(({ at }) => (at - start) / 1000)).toEqual([5, 15, 30, 45, 60])
+    expect(app.upstream.oddities).toEqual([])
+  })
+
+  test('goes on when the service cannot be reached for a while', async () => {
+    const { app, device, status } = deviceWorld()
+    const flow = await device()
+    app.wire.before = () => {
+      throw new TypeError('fetch failed')
+    }
+    await app.clock.advance('30s')
+    app.wire.before = null
+    app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({}))
+    await app.clock.advance('5s')
+    expect((await status(flow.flowId)).status).toBe('success')
+  })
+
+  test('goes on after a restart', async () => {
+    const { app, device, status } = deviceWorld()
+    const flow = await device()
+    await app.bindings.signIns.stop()
+    app.restart()
+    app.bindings.signIns.follow()
+    app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({}))
+    await app.clock.advance('5s')
+    expect((await status(flow.flowId)).status).toBe('success')
+  })
+
+  test('complete says how it stands and asks no faster', async () => {
+    const { app, admin, device, questions } = deviceWorld()
+    const { flowId, deviceAuthId, userCode } = await device()
+    for (const json of [{ flowId }, { deviceAuthId, userCode }, {}]) {
+      const response = await admin.ask('POST /api/oauth/complete', { json })
+      expect(await response.json()).toMatchObject({ flowId, status: 'pending' })
+    }
+    await app.clock.advance('5s')
+    expect(questions()).toHaveLength(1)
+    const wrong = await admin.ask('POST /api/oauth/complete', { json: { flowId, userCode: 'other' } })
+    expect(await problem(wrong)).toEqual([404, 'oauth_flow_not_found'])
+  })
+})
+
+describe('ending', () => {
+  test('a newer one takes the place of an older one, which is asked about no more', async () => {
+    const { app, device, status, questions, emails } = deviceWorld()
+    const [one, two] = [await device(), await device()]
+    expect(await status(one.flowId)).toMatchObject({
+      status: 'error',
+      errorMessage: 'A newer sign-in was begun instead.',
+    })
+    app.upstream.signIns.enterCode(one.userCode ?? '', app.upstream.addAccount({ email: 'old@example.test' }))
+    app.upstream.signIns.enterCode(two.userCode ?? '', app.upstream.addAccount({ email: 'new@example.test' }))
+    await app.clock.advance('20s')
+    expect(emails()).toEqual(['new@example.test'])
+    expect(questions()).toHaveLength(1)
+  })
+
+  test('two begun at once leave one that waits', async () => {
+    const { app, device } = deviceWorld()
+    await Promise.all([device(), device()])
+    expect(app.sqlite.query('SELECT status FROM oauth_flows ORDER BY status').all()).toEqual([
+      { status: 'error' },
+      { status: 'pending' },
+    ])
+  })
+
+  test('a browser sign-in is no rival', async () => {
+    const { device, start, status } = deviceWorld()
+    const browser = await start()
+    const code = await device()
+    expect([(await status(browser.flowId)).status, (await status(code.flowId)).status]).toEqual(['pending', 'pending'])
+  })
+
+  test('an answer that was under way when it was superseded adds nothing', async () => {
+    const { app, device, status, emails } = deviceWorld()
+    const one = await device()
+    app.upstream.signIns.enterCode(one.userCode ?? '', app.upstream.addAccount({ email: 'old@example.test' }))
+    let isExchanging = false
+    app.wire.before = (url) => {
+      if (!url.endsWith('/oauth/token') || isExchanging) return
+      isExchanging = true
+      app.sqlite.run(`UPDATE oauth_flows SET status = 'error', error_message = 'x' WHERE id = '${one.flowId}'`)
+    }
+    await app.clock.advance('5s')
+    expect(isExchanging).toBe(true)
+    expect(emails()).toEqual([])
+    expect((await status(one.flowId)).status).toBe('error')
+  })
+
+  test('refused on the other device it says so', async () => {
+    const { app, device, status, questions } = deviceWorld()
+    const flow = await device()
+    app.upstream.signIns.denyCode(flow.userCode ?? '')
+    await app.clock.advance('30s')
+    expect(await status(flow.flowId)).toMatchObject({
+      status: 'error',
+      errorMessage: 'The sign-in was refused on the other device.',
+    })
+    expect(questions()).toHaveLength(1)
+  })
+
+  test('with the time of the code it ends, and nobody is asked any more', async () => {
+    const { app, device, status, questions } = deviceWorld()
+    app.upstream.signIns.device.ttlSeconds = 60
+    const flow = await device()
+    expect(flow.expiresInSeconds).toBe(60)
+    await app.clock.advance('5m')
+    expect(await status(flow.flowId)).toMatchObject({
+      status: 'error',
+      errorMessage: expect.stringContaining('in time'),
+    })
+    expect(questions().length).toBeLessThanOrEqual(12)
+    expect(app.clock.pending).toBe(0)
+  })
+
+  test('as the wrong person for the account to be signed in again, it changes nothing', async () => {
+    const { app, device, status } = deviceWorld({ accounts: [{ email: 'ada@example.test' }] })
+    const [ada] = app.members
+    const before = app.sqlite.query('SELECT * FROM accounts').all()
+    const flow = await device({ accountId: ada!.id })
+    app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({ email: 'eve@example.test' }))
+    await app.clock.advance('5s')
+    expect(await status(flow.flowId)).toMatchObject({
+      status: 'error',
+      errorMessage: expect.stringContaining('You signed in as eve@example.test'),
+    })
+    expect(app.sqlite.query('SELECT * FROM accounts').all()).toEqual(before)
+  })
+
+  test('of none that was begun there is nothing to say', async () => {
+    const { admin } = deviceWorld()
+    expect(await problem(await admin.ask('GET /api/oauth/status'))).toEqual([404, 'oauth_flow_not_found'])
+    expect(await problem(await admin.ask('GET /accounts/new/device?flow=flow_x'))).toEqual([
+      404,
+      'oauth_flow_not_found',
+    ])
+  })
+})

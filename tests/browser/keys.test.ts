@@ -1,0 +1,165 @@
+/** Keys as a person meets them: made in three fields, shown once, pasted, tested, changed and taken away. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { World } from '../clients/support/world.ts'
+import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { startPopulated } from './world.ts'
+
+setDefaultTimeout(30_000)
+
+let browser: TestBrowser
+let world: World
+
+beforeAll(async () => {
+  ;[browser, world] = await Promise.all([launchBrowser(), startPopulated()])
+  const limits = [
+    { limitType: 'cost_usd', limitWindow: 'weekly', maxValue: 25_000_000 },
+    { limitType: 'requests', limitWindow: '5h', maxValue: 6 },
+  ]
+  await world.api('POST', '/api/api-keys/', { name: 'ci', allowedModels: ['gpt-5.5'], limits })
+  await world.api('POST', '/api/api-keys/', { name: 'a key with a rather long name for the nightly batch job' })
+  const [first] = await world.api<{ id: string }[]>('GET', '/api/api-keys/')
+  await world.api('PATCH', `/api/api-keys/${first!.id}`, { limits: [{ ...limits[1], maxValue: 7 }, limits[0]] })
+}, 60_000)
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]()
+  await world?.[Symbol.asyncDispose]()
+})
+
+/** A refused handshake is how the test learns about it; the browser complains all the same. */
+const complaints = (problems: readonly string[]) => problems.filter((text) => !text.includes('/path-test/'))
+
+const idOf = async (name: string): Promise<string> => {
+  const keys = await world.api<{ id: string; name: string }[]>('GET', '/api/api-keys/')
+  return keys.find((key) => key.name === name)?.id ?? ''
+}
+
+const LOOKS = [
+  { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
+  { name: 'desk-dark', viewport: DESKTOP, colorScheme: 'dark' },
+  { name: 'phone-light', viewport: PHONE, colorScheme: 'light' },
+  { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
+] as const
+
+describe.each(LOOKS)('$name', ({ name, ...options }) => {
+  test('every page fits, and the browser has nothing to complain about', async () => {
+    for (const [page, path] of [
+      ['keys', '/keys'],
+      ['key', `/keys/${await idOf('test')}`],
+      ['edit-key', `/keys/${await idOf('test')}/edit`],
+      ['new-key', '/keys/new'],
+    ] as const) {
+      await using visit = await browser.visit(world.url + path, options)
+      await visit.page.locator('.scripted').waitFor()
+      await visit.page.evaluate(() => {
+        for (const fold of document.querySelectorAll<HTMLDetailsElement>('.key-fold, .fold')) fold.open = true
+      })
+      expect([path, visit.problems, await overflows(visit.page)]).toEqual([path, [], []])
+      await screenshot(visit.page, `${page}-${name}`)
+    }
+  })
+
+  test('making one', async () => {
+    await using visit = await browser.visit(`${world.url}/keys/new`, options)
+    const { page } = visit
+    await page.fill('[name=name]', `made-${name}`)
+    await page.check('[name=allowedModels][value="gpt-5.5"]')
+    await page.selectOption('[name=expiry]', '90')
+    await page.click('text=Create the key')
+    const key = await textOf(page.locator('.command-key code'))
+    expect(key).toMatch(/^sk-clb-[\w-]{43}$/)
+    expect(await overflows(page)).toEqual([])
+    await page.click('text=Test this key')
+    await page.locator('#key-test .tone-good').waitFor()
+    await page.locator('#path-test li:first-child.tone-good').waitFor()
+    await page.locator('#path-test li:nth-child(2).tone-good').waitFor()
+    expect(await textOf(page.locator('#key-test'))).toMatch(/It works\. \S+@example\.test answered .* with gpt-5\.5/)
+    expect(await textOf(page.locator('#path-test'))).toContain('They arrive as they are sent')
+    expect(await textOf(page.locator('#path-test'))).toContain('with its Upgrade header')
+    await screenshot(page, `key-shown-${name}`)
+    expect(complaints(visit.problems)).toEqual([])
+    await page.click('text=I have saved it')
+    await page.waitForURL(/\/keys\/key_/)
+    expect(await page.content()).not.toContain(key)
+  })
+})
+
+test('each tab shows its own text, with this address and this key, by keyboard alone', async () => {
+  await using visit = await browser.visit(`${world.url}/keys/${await idOf('ci')}`)
+  const { page } = visit
+  await page.locator('.client-tab input').first().focus()
+  const shown: string[] = []
+  for (let tab = 0; tab < 7; tab++) {
+    shown.push((await textsOf(page.locator('.client-panel:visible code'))).join('\n'))
+    await page.keyboard.press('ArrowRight')
+  }
+  expect(new Set(shown).size).toBe(7)
+  expect(shown.every((text) => text.includes(world.url))).toBe(true)
+  expect(shown[0]).toContain('model = "gpt-5.5"')
+})
+
+test('behind a proxy that ends TLS the address bar counts', async () => {
+  await using visit = await browser.visit(`${world.url}/keys`)
+  const { page } = visit
+  await page.route('http://sluice.example.test/**', async (route) => {
+    const url = new URL(route.request().url())
+    const response = await fetch(world.url + url.pathname, { headers: { accept: 'text/html' } })
+    const html = (await response.text())
+      .replaceAll(world.url, 'http://inner:1')
+      .replace('class="client-tabs"', 'class="client-tabs" data-guess="http://inner:1"')
+    await route.fulfill({
+      status: response.status,
+      contentType: response.headers.get('content-type') ?? '',
+      body: html,
+    })
+  })
+  await page.goto(`http://sluice.example.test/keys/${await idOf('ci')}`)
+  await page.waitForFunction(() => !document.querySelector('[data-guess]'))
+  expect(await textOf(page.locator('[data-client=codex] code').nth(1))).toContain(
+    '"http://sluice.example.test/backend-api/codex"',
+  )
+})
+
+test('changing, switching off, a new secret, and the end', async () => {
+  await world.api('POST', '/api/api-keys/', { name: 'short-lived' })
+  const id = await idOf('short-lived')
+  await using visit = await browser.visit(`${world.url}/keys/${id}`)
+  const { page } = visit
+  page.on('dialog', (dialog) => dialog.accept())
+  await page.click('.key-actions a:has-text("Edit")')
+  await page.click('.key-fold:has-text("Limits") summary')
+  await page.fill('[name="limits.0.amount"]', '2.5')
+  await page.selectOption('[name="limits.0.type"]', 'cost_usd')
+  await page.click('text=Save')
+  await page.locator('#limits:has-text("$2.50")').waitFor()
+  await page.click('text=Switch off')
+  await page.locator('.key-head:has-text("Switched off")').waitFor()
+  await page.click('text=Test this key')
+  await page.locator('#key-test .tone-bad').waitFor()
+  expect(await textOf(page.locator('#key-test'))).toContain('The key is switched off')
+  await page.click('text=Switch on')
+  await page.locator('.key-head:has-text("Active")').waitFor()
+  await page.click('button:has-text("Regenerate")')
+  await page.locator('.command-key').waitFor()
+  await page.click('text=I have saved it')
+  await page.click('button:has-text("Delete")')
+  await page.waitForURL(/\/keys\?done=/)
+  expect(await textOf(page.locator('.done'))).toContain('The key was deleted')
+  expect(await page.locator('.key-name', { hasText: 'short-lived' }).count()).toBe(0)
+  expect(complaints(visit.problems)).toEqual([])
+})
+
+test('without script: sorted, searched, made and shown', async () => {
+  await using visit = await browser.visit(`${world.url}/keys`, { javaScriptEnabled: false })
+  const { page } = visit
+  await page.click('.key-sort:has-text("Cost")')
+  expect(await page.locator('th[aria-sort=descending]').count()).toBe(1)
+  await page.fill('[name=q]', 'nightly')
+  await page.press('[name=q]', 'Enter')
+  expect(await page.locator('.key-name').count()).toBe(1)
+  await page.goto(`${world.url}/keys/new`)
+  await page.fill('[name=name]', 'plain')
+  await page.click('text=Create the key')
+  expect(await textOf(page.locator('.command-key code'))).toMatch(/^sk-clb-/)
+  expect(visit.problems).toEqual([])
+})

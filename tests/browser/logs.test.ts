@@ -1,0 +1,188 @@
+/** The log as a person uses it: filters, one request beside the list, the live tail, and pages that need no script. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import type { World } from '../clients/support/world.ts'
+import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { startPopulated, takeTurn } from './world.ts'
+
+let browser: TestBrowser
+let world: World
+const at = (path: string) => `${world.url}${path}`
+
+beforeAll(async () => {
+  ;[browser, world] = await Promise.all([launchBrowser(), startPopulated()])
+}, 30_000)
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]()
+  await world?.[Symbol.asyncDispose]()
+})
+
+const failedId = async (): Promise<string> => {
+  const { requests } = await world.api<{ requests: { id: string }[] }>('GET', '/api/request-logs?status=failed')
+  return requests[0]?.id ?? 'none'
+}
+
+const LOOKS = [
+  { name: 'desk, light', viewport: DESKTOP, colorScheme: 'light' },
+  { name: 'desk, dark', viewport: DESKTOP, colorScheme: 'dark' },
+  { name: 'phone, light', viewport: PHONE, colorScheme: 'light' },
+  { name: 'phone, dark', viewport: PHONE, colorScheme: 'dark' },
+  { name: 'narrowest', viewport: { width: 360, height: 740 }, colorScheme: 'light' },
+] as const
+
+const PAGES: Record<string, () => string | Promise<string>> = {
+  logs: () => '/logs',
+  'logs-columns': () => '/logs?columns=tokens&columns=total&columns=route&columns=tool&columns=request',
+  'logs-open': async () => `/logs?open=${await failedId()}`,
+  'logs-nothing': () => '/logs?search=nothing-like-this',
+  request: async () => `/logs/${await failedId()}`,
+  explain: () => '/logs/explain?model=gpt-5.5',
+  reports: () => '/reports',
+}
+
+describe.each(LOOKS)('$name', ({ name, ...options }) => {
+  test.each(Object.keys(PAGES))('%s fits, and the browser has nothing to complain about', async (title) => {
+    await using visit = await browser.visit(at((await PAGES[title]?.()) ?? ''), options)
+    await visit.page.waitForLoadState('load')
+    expect(visit.problems).toEqual([])
+    expect(await overflows(visit.page)).toEqual([])
+    await screenshot(visit.page, `${title}-${name.replace(', ', '-')}`)
+  })
+})
+
+const ids = (page: Page): Promise<string[]> =>
+  page.locator('#log-rows tr').evaluateAll((rows) => rows.map((row) => row.id))
+
+test('filters go into the address, without those that are empty, and Clear takes them out', async () => {
+  await using visit = await browser.visit(at('/logs'))
+  const { page } = visit
+  const all = (await ids(page)).length
+  await page.selectOption('[name=status]', 'failed')
+  await page.click('.log-filters button')
+  await page.waitForURL(at('/logs?status=failed'))
+  expect((await ids(page)).length).toBe(2)
+  expect(await textsOf(page.locator('#log-rows .result b'))).toEqual(['Failed', 'Rate limited'])
+  await page.click('text=Clear')
+  await page.waitForURL(at('/logs'))
+  expect((await ids(page)).length).toBe(all)
+  expect(visit.problems).toEqual([])
+})
+
+test('a request opens beside the list, has an address, and goes with Back, Escape and the cross', async () => {
+  await using visit = await browser.visit(at('/logs?status=failed'))
+  const { page } = visit
+  const drawer = page.locator('#drawer')
+  await page.click('#log-rows tr:first-child .cell-model')
+  await drawer.locator('h2').waitFor()
+  expect(page.url()).toContain('/logs?status=failed&open=')
+  expect(await textOf(drawer.locator('h2'))).toMatch(/Failed\s+connecting/)
+  expect(await textOf(drawer)).toContain('The upstream refused the credentials of the account.')
+  expect(await drawer.locator('h2').evaluate((el) => el === document.activeElement)).toBe(true)
+  await page.keyboard.press('j')
+  await drawer.locator('h2', { hasText: 'Rate limited' }).waitFor()
+  await page.keyboard.press('Escape')
+  await drawer.locator('h2').waitFor({ state: 'detached' })
+  expect(page.url()).toBe(at('/logs?status=failed'))
+  await page.goBack()
+  await drawer.locator('h2', { hasText: 'Rate limited' }).waitFor()
+  await drawer.locator('.request-close').click()
+  await drawer.locator('h2').waitFor({ state: 'detached' })
+  expect(visit.problems).toEqual([])
+})
+
+test('why an account was chosen stands in the request, and the id can be copied', async () => {
+  await using visit = await browser.visit(at('/logs?status=ok'))
+  const { page } = visit
+  await page.click('#log-rows tr:first-child .row-link')
+  const drawer = page.locator('#drawer')
+  await drawer.locator('.candidates').first().waitFor()
+  const candidates = await textsOf(drawer.locator('.candidate'))
+  expect(candidates[0]).toContain('chosen')
+  expect(candidates.join('\n')).toMatch(/tony@example\.test\s+paused/)
+  expect(candidates.join('\n')).toMatch(/barbara@example\.test\s+must sign in again/)
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  await drawer.locator('[data-action=copy]').first().click()
+  await drawer.locator('[data-action=copy].is-done').waitFor()
+  const copied = await page.evaluate(() => navigator.clipboard.readText())
+  expect(await textOf(drawer.locator('.copied code').first())).toBe(copied)
+})
+
+describe('live', () => {
+  const start = async (page: Page) => {
+    await page.check('[data-tail]')
+    return ids(page)
+  }
+
+  test('a new request comes in at the top, by itself and once', async () => {
+    await using visit = await browser.visit(at('/logs'))
+    const { page } = visit
+    const before = await start(page)
+    await takeTurn(world)
+    await page.waitForFunction((count) => document.querySelectorAll('#log-rows tr').length > count, before.length)
+    expect((await ids(page)).slice(1)).toEqual(before)
+    expect((await textsOf(page.locator('#log-rows .result b')))[0]).toBe('Done')
+    expect(visit.problems).toEqual([])
+  }, 15_000)
+
+  test('an empty filter fills', async () => {
+    await using visit = await browser.visit(
+      at(`/logs?since=${new Date(Date.now() + 100).toISOString().slice(0, 19)}Z&status=ok`),
+    )
+    const { page } = visit
+    await start(page)
+    await takeTurn(world)
+    await page.locator('#log-rows tr').first().waitFor()
+  }, 15_000)
+
+  test('selecting turns it off, and says so', async () => {
+    await using visit = await browser.visit(at('/logs'))
+    const { page } = visit
+    await start(page)
+    await page
+      .locator('#log-rows .cell-model')
+      .first()
+      .evaluate((cell) => getSelection()?.selectAllChildren(cell))
+    await page.waitForFunction(() => !document.querySelector<HTMLInputElement>('[data-tail]')?.checked)
+    expect(await textOf(page.locator('#tail-says'))).toBe('Live is off while you select.')
+  })
+
+  test('scrolling turns it off', async () => {
+    await using visit = await browser.visit(at('/logs?columns=route'), { viewport: { width: 390, height: 320 } })
+    const { page } = visit
+    await start(page)
+    await page.mouse.wheel(0, 600)
+    await page.waitForFunction(() => !document.querySelector<HTMLInputElement>('[data-tail]')?.checked)
+    expect(await textOf(page.locator('#tail-says'))).toBe('Live is off while you scroll.')
+  })
+})
+
+test('without script: filters, one request, older pages, and the explanation', async () => {
+  await using visit = await browser.visit(at('/logs?limit=2'), { javaScriptEnabled: false })
+  const { page } = visit
+  const first = await ids(page)
+  await page.click('text=Older')
+  const second = await ids(page)
+  expect(second).toHaveLength(2)
+  expect(second.filter((id) => first.includes(id))).toEqual([])
+  await page.click('text=Newest')
+  await page.click('#log-rows tr:first-child .row-link')
+  expect(await page.locator('#drawer h2').count()).toBe(1)
+  await page.click('#drawer .request-close')
+  expect(await page.locator('#drawer h2').count()).toBe(0)
+  await page.goto(at('/logs/explain'))
+  await page.fill('[name=model]', 'gpt-5.5')
+  await page.click('.log-filters button')
+  expect(await textOf(page.locator('#explanation'))).toContain('A request would be served now.')
+  expect(visit.problems).toEqual([])
+})
+
+test('a report is shown in the zone of the browser and saved as a file', async () => {
+  await using visit = await browser.visit(at('/reports'))
+  const { page } = visit
+  await Promise.all([page.waitForURL(/timezone=/), page.click('.log-filters button')])
+  expect(await textOf(page.locator('.report-tile').first())).toMatch(/^Cost\s+\$/)
+  const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Download CSV')])
+  expect(download.suggestedFilename()).toMatch(/\.csv$/)
+  expect(visit.problems.filter((problem) => !problem.includes('ERR_ABORTED'))).toEqual([]) // a download is no navigation
+})

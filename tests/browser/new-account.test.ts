@@ -1,0 +1,232 @@
+/** Adding an account as a person does it: by signing in, with a code, with files; as pages, as dialogs, without script. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { until } from '../clients/support/until.ts'
+import { freePort } from '../support/free-port.ts'
+import { type RunningServer, spawnServer } from '../support/spawn.ts'
+import { createUpstream, type Upstream } from '../support/upstream/app.ts'
+import { zipOf } from '../support/zip.ts'
+import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+
+setDefaultTimeout(30_000)
+
+let browser: TestBrowser
+let upstream: Upstream
+let service: ReturnType<Upstream['listen']>
+
+const start = (port = freePort()): Promise<RunningServer> =>
+  spawnServer({
+    env: {
+      CODEX_LB_UPSTREAM_BASE_URL: `${service.url}/backend-api`,
+      CODEX_LB_AUTH_BASE_URL: service.url,
+      CODEX_LB_OAUTH_CALLBACK_PORT: String(port),
+    },
+  })
+
+beforeAll(async () => {
+  upstream = createUpstream()
+  service = upstream.listen()
+  for (const name of ['ada', 'grace', 'alan']) upstream.addAccount({ email: `${name}@example.test`, plan: 'pro' })
+  browser = await launchBrowser()
+}, 30_000)
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]()
+  await service?.stop()
+})
+
+const of = (name: string) => {
+  const account = upstream.accounts.find(({ email }) => email.startsWith(name))
+  if (!account) throw new Error(`There is no account of ${name}.`)
+  return account
+}
+
+const emails = async ({ url }: RunningServer): Promise<string[]> => {
+  const { accounts } = (await (await fetch(`${url}/api/accounts`)).json()) as { accounts: { email: string }[] }
+  return accounts.map(({ email }) => email)
+}
+
+const wasAsked = (path: string) =>
+  upstream.requests.some((request) => request.path === path && request.account === of('ada').chatgptAccountId)
+
+const files = (server: RunningServer) => {
+  const ada = of('ada').authJson()
+  const write = (name: string, data: string | Uint8Array) => {
+    const path = join(server.dataDir, name)
+    writeFileSync(path, data)
+    return path
+  }
+  return [
+    write('ada.json', ada),
+    write('more.zip', zipOf([{ name: 'grace/auth.json', text: of('grace').authJson() }])),
+    write('broken.json', '{"tokens":'),
+  ]
+}
+
+const titleOf = (page: Page) => textOf(page.locator('#new-account h1'))
+
+describe.each([
+  { name: 'with script', javaScriptEnabled: true },
+  { name: 'without script', javaScriptEnabled: false },
+])('$name', ({ javaScriptEnabled }) => {
+  test('signing in with the browser leads back by itself', async () => {
+    await using server = await start()
+    await using visit = await browser.visit(`${server.url}/accounts/new`, { javaScriptEnabled })
+    const { page } = visit
+    await page.click('text=Sign in with this browser')
+    await Promise.all([page.waitForURL(/flow=flow_/), page.click('text=Begin the sign-in')])
+    const [signIn] = await Promise.all([page.waitForEvent('popup'), page.click('text=Open the sign-in page')])
+    await Promise.all([signIn.waitForURL(/accounts\/new\/browser\?flow=/), signIn.click('text=ada@example.test')])
+    expect(await titleOf(signIn)).toBe('The account was added')
+    if (javaScriptEnabled) await page.waitForSelector('text=The account was added')
+    expect(await emails(server)).toEqual(['ada@example.test'])
+    await until(() => ['/backend-api/wham/usage', '/backend-api/codex/models'].every(wasAsked), server.output)
+    expect(upstream.oddities).toEqual([])
+    expect(visit.problems).toEqual([])
+  })
+
+  test('the address can be pasted, and a wrong one is told so', async () => {
+    await using server = await start()
+    await using visit = await browser.visit(`${server.url}/accounts/new/browser`, { javaScriptEnabled })
+    const { page } = visit
+    await Promise.all([page.waitForURL(/flow=flow_/), page.click('text=Begin the sign-in')])
+    const href = (await page.locator('text=Open the sign-in page').getAttribute('href')) ?? ''
+    await page.click('text=Paste the address instead')
+    await page.fill('[name=callbackUrl]', 'http://localhost:1455/auth/callback?code=x')
+    await page.click('text=Finish the sign-in')
+    await page.waitForSelector('#form-paste .problem-line')
+    expect(await textOf(page.locator('#form-paste .problem-line'))).toContain('not the address')
+    await page.fill('[name=callbackUrl]', upstream.signIns.approve(href, of('grace')))
+    await page.click('text=Finish the sign-in')
+    await page.waitForSelector('text=The account was added')
+    expect(await emails(server)).toEqual(['grace@example.test'])
+  })
+
+  test('files are looked at before the chosen ones are imported', async () => {
+    await using server = await start()
+    await using visit = await browser.visit(`${server.url}/accounts/new/import`, { javaScriptEnabled })
+    const { page } = visit
+    await page.setInputFiles('[name=auth_json]', files(server))
+    await Promise.all([page.waitForURL(/draft=imp_/), page.click('text=Look at them')])
+    expect(await textsOf(page.locator('.preflight-verdict .badge'))).toEqual(['New', 'New', 'Broken'])
+    expect(await emails(server)).toEqual([])
+    await page.uncheck('.preflight-row:nth-child(2) input')
+    await Promise.all([page.waitForEvent('load'), page.click('text=Import the chosen')])
+    expect(await titleOf(page)).toBe('The account was imported')
+    expect(await emails(server)).toEqual(['ada@example.test'])
+    expect(visit.problems).toEqual([])
+  })
+})
+
+test('a code is typed in elsewhere, and the page finds out by itself', async () => {
+  await using server = await start()
+  await using visit = await browser.visit(`${server.url}/accounts/new/device`)
+  const { page } = visit
+  await Promise.all([page.waitForURL(/flow=flow_/), page.click('button:text("Get a code")')])
+  const code = await textOf(page.locator('.device-code-text'))
+  expect(code).toMatch(/^WXYZ-\d{5}$/)
+  expect(await textOf(page.locator('.waiting time'))).toMatch(/^in 14 m|^in 15 m/)
+  upstream.signIns.enterCode(code, of('alan'))
+  await page.waitForSelector('text=The account was added', { timeout: 15_000 })
+  expect(await emails(server)).toEqual(['alan@example.test'])
+  expect(visit.problems).toEqual([])
+})
+
+test('over another page it is a dialog from the first to the last step, and the page behind is renewed', async () => {
+  await using server = await start()
+  await using visit = await browser.visit(`${server.url}/accounts`)
+  const { page } = visit
+  await page.click('a[href="/accounts/new"]')
+  await page.waitForSelector('dialog[open] #new-account')
+  await page.click('dialog >> text=Import auth.json files')
+  await page.waitForSelector('dialog[open] [name=auth_json]')
+  await page.setInputFiles('dialog [name=auth_json]', files(server))
+  await page.click('dialog >> text=Look at them')
+  await page.waitForSelector('dialog[open] .preflight')
+  await screenshot(page, 'new-dialog-import')
+  await page.click('dialog >> text=Import the chosen')
+  await page.waitForSelector('dialog[open] .imported')
+  expect(new URL(page.url()).pathname).toBe('/accounts')
+  await Promise.all([page.waitForEvent('load'), page.click('dialog >> text=Done')])
+  expect(await page.locator('main >> text=ada@example.test').count()).toBeGreaterThan(0)
+  await page.click('a[href="/accounts/new"]')
+  await page.click('dialog >> text=Sign in with this browser')
+  await page.click('dialog >> text=Begin the sign-in')
+  await page.waitForSelector('dialog[open] .waiting')
+  const href = (await page.locator('dialog >> text=Open the sign-in page').getAttribute('href')) ?? ''
+  await fetch(upstream.signIns.approve(href, of('alan')).replace('localhost', '127.0.0.1'), { redirect: 'manual' })
+  await page.waitForSelector('dialog[open] >> text=The account was added')
+  await page.keyboard.press('Escape')
+  expect(visit.problems).toEqual([])
+})
+
+test('a code that was typed while waiting for the browser is not taken away by the page', async () => {
+  await using server = await start()
+  await using visit = await browser.visit(`${server.url}/accounts/new/browser`)
+  const { page } = visit
+  await Promise.all([page.waitForURL(/flow=flow_/), page.click('text=Begin the sign-in')])
+  await page.click('text=Paste the address instead')
+  await page.fill('[name=callbackUrl]', 'half an addr')
+  await page.waitForResponse((response) => response.url().includes('waiting=1') && response.status() === 204)
+  expect(await page.locator('[name=callbackUrl]').inputValue()).toBe('half an addr')
+})
+
+test('a taken port is said, and an account to be signed in again is named', async () => {
+  const port = freePort()
+  const other = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response('other') })
+  await using server = await start(port)
+  const body = new FormData()
+  body.set('auth_json', new File([of('ada').authJson()], 'auth.json'))
+  const imported = await fetch(`${server.url}/api/accounts/import`, { method: 'POST', body })
+  const { accountId } = (await imported.json()) as { accountId: string }
+  await using visit = await browser.visit(`${server.url}/accounts/new/browser?account=${accountId}`)
+  const { page } = visit
+  expect(await titleOf(page)).toBe('Sign in again: ada@example.test')
+  await Promise.all([page.waitForURL(/flow=flow_/), page.click('text=Begin the sign-in')])
+  expect(await textOf(page.locator('.paste'))).toContain('Another program uses the port')
+  await screenshot(page, 'new-port-busy')
+  const href = (await page.locator('text=Open the sign-in page').getAttribute('href')) ?? ''
+  await page.fill('[name=callbackUrl]', upstream.signIns.approve(href, of('grace')))
+  await Promise.all([page.waitForEvent('load'), page.click('text=Finish the sign-in')])
+  expect(await textOf(page.locator('.problem-line'))).toContain('You signed in as grace@example.test')
+  await screenshot(page, 'new-wrong-seat')
+  await other.stop(true)
+})
+
+describe.each([
+  { name: 'desk, light', viewport: DESKTOP, colorScheme: 'light' },
+  { name: 'desk, dark', viewport: DESKTOP, colorScheme: 'dark' },
+  { name: 'phone, light', viewport: PHONE, colorScheme: 'light' },
+  { name: 'phone, dark', viewport: PHONE, colorScheme: 'dark' },
+] as const)('$name', ({ name, ...options }) => {
+  const file = name.replace(', ', '-')
+
+  test('every page fits', async () => {
+    await using server = await start()
+    await using visit = await browser.visit(`${server.url}/accounts/new`, options)
+    const { page } = visit
+    const look = async (shown: string) => {
+      expect([shown, await overflows(page)]).toEqual([shown, []])
+      await screenshot(page, `new-${shown}-${file}`)
+    }
+    await look('choose')
+    await page.goto(`${server.url}/accounts/new/browser`)
+    await look('browser-intro')
+    await Promise.all([page.waitForURL(/flow=flow_/), page.click('text=Begin the sign-in')])
+    await page.click('text=Paste the address instead')
+    await look('browser')
+    await page.goto(`${server.url}/accounts/new/device`)
+    await Promise.all([page.waitForURL(/flow=flow_/), page.click('button:text("Get a code")')])
+    await look('device')
+    await page.goto(`${server.url}/accounts/new/import`)
+    await look('import')
+    await page.setInputFiles('[name=auth_json]', files(server))
+    await Promise.all([page.waitForURL(/draft=imp_/), page.click('text=Look at them')])
+    await look('preflight')
+    await Promise.all([page.waitForEvent('load'), page.click('text=Import the chosen')])
+    await look('imported')
+    expect(visit.problems).toEqual([])
+  })
+})

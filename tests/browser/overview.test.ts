@@ -1,0 +1,303 @@
+/** The overview as a person sees it, and how it stays true while it is open: one stream for all tabs, and what stands in for it. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { until } from '../clients/support/until.ts'
+import type { World } from '../clients/support/world.ts'
+import { spawnServer } from '../support/spawn.ts'
+import { createUpstream } from '../support/upstream/app.ts'
+import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { startPopulated } from './world.ts'
+
+let browser: TestBrowser
+let world: World
+const dashboard = () => `${world.url}/dashboard`
+
+beforeAll(async () => {
+  ;[browser, world] = await Promise.all([launchBrowser(), startPopulated()])
+}, 30_000)
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]()
+  await world?.[Symbol.asyncDispose]()
+})
+
+const LOOKS = [
+  { name: 'desk, light', viewport: DESKTOP, colorScheme: 'light' },
+  { name: 'desk, dark', viewport: DESKTOP, colorScheme: 'dark' },
+  { name: 'phone, light', viewport: PHONE, colorScheme: 'light' },
+  { name: 'phone, dark', viewport: PHONE, colorScheme: 'dark' },
+  { name: 'small, light', viewport: { width: 360, height: 640 }, colorScheme: 'light' },
+  { name: 'tablet, light', viewport: { width: 720, height: 1000 }, colorScheme: 'light' },
+] as const
+
+describe.each(LOOKS)('$name', ({ name, ...options }) => {
+  const file = name.replace(', ', '-')
+
+  test('the overview fits, and the browser has nothing to complain about', async () => {
+    await using visit = await browser.visit(dashboard(), options)
+    expect(await overflows(visit.page)).toEqual([])
+    expect(await brightness(visit.page)).toBe(options.colorScheme)
+    await screenshot(visit.page, `overview-${file}`)
+    expect(visit.problems).toEqual([])
+  })
+
+  test('an empty install shows the first steps and nothing else', async () => {
+    await using server = await spawnServer()
+    await using visit = await browser.visit(`${server.url}/dashboard`, options)
+    const titles = await textsOf(visit.page.locator('.checklist > .steps h3'))
+    expect(titles.map((title) => title.replace(/^\d\s*/, ''))).toEqual([
+      'Set a password',
+      'Add an account',
+      'Create a key and test it',
+    ])
+    expect(await textOf(visit.page.locator('.health'))).toContain('Ready for the first account')
+    expect(await visit.page.locator('.tiles, .strips, .requests').count()).toBe(0)
+    expect(await overflows(visit.page)).toEqual([])
+    await screenshot(visit.page, `empty-${file}`)
+    expect(visit.problems).toEqual([])
+  })
+})
+
+test('the commands of the first steps work as they stand, and the steps follow without a reload', async () => {
+  const upstream = createUpstream()
+  const service = upstream.listen()
+  await using server = await spawnServer({
+    env: { CODEX_LB_UPSTREAM_BASE_URL: `${service.url}/backend-api`, CODEX_LB_AUTH_BASE_URL: service.url },
+  })
+  const home = join(server.dataDir, 'home')
+  mkdirSync(join(home, '.codex'), { recursive: true })
+  writeFileSync(join(home, '.codex', 'auth.json'), upstream.addAccount({ email: 'ada@example.test' }).authJson())
+  await using visit = await browser.visit(`${server.url}/dashboard`)
+  await visit.page.locator('.checklist-more summary').click()
+  const [importing = '', creating = ''] = await textsOf(visit.page.locator('.command code'))
+  const run = (command: string) =>
+    JSON.parse(Bun.spawnSync(['sh', '-c', `${command} -s`], { env: { ...process.env, HOME: home } }).stdout.toString())
+  await streamIsOpen(visit.page)
+  expect(run(importing)).toMatchObject({ email: 'ada@example.test', status: 'active' })
+  expect(run(creating)).toMatchObject({ name: 'my-laptop', key: expect.stringMatching(/^sk-clb-/) })
+  const step = (text: string) => visit.page.locator('.checklist > .steps h3', { hasText: text })
+  await step('Add an account · done').waitFor()
+  expect(await textOf(visit.page.locator('.health'))).toContain('1 of 1 account eligible')
+  expect(await visit.page.locator('.checklist-more').getAttribute('open')).toBe('')
+  await visit.page.locator('[data-action=put-away]').click()
+  await visit.page.reload()
+  expect(await visit.page.locator('.checklist').count()).toBe(0)
+  await service.stop()
+})
+
+describe('what it says', () => {
+  test('health in one sentence, and what waits for somebody with the way to it', async () => {
+    await using visit = await browser.visit(dashboard())
+    const sentence = await textOf(visit.page.locator('.health'))
+    expect(sentence).toMatch(/^Serving/)
+    expect(sentence).toContain('4 of 7 accounts eligible')
+    const item = visit.page.locator('.attention-item', { hasText: 'barbara@example.test needs to sign in again' })
+    expect(await item.locator('a').getAttribute('href')).toStartWith('/accounts/new/browser?account=')
+  })
+
+  test('each account with its state and, apart from it, whether it would be chosen', async () => {
+    await using visit = await browser.visit(dashboard())
+    const said = (name: string) => textOf(row(visit.page, name).locator('.strip-state'))
+    expect(await said('ada')).toMatch(/Active\s+eligible/)
+    expect(await said('linus')).toMatch(/Rate limited\s+back in 2 h/)
+    expect(await said('barbara')).toMatch(/Needs sign-in\s+not eligible/)
+    expect(await textOf(row(visit.page, 'edsger'))).toContain('no usage reported yet')
+  })
+})
+
+describe('while it is open', () => {
+  test('two tabs share one stream, and a paused account shows in both without a reload', async () => {
+    await using visit = await browser.visit(dashboard())
+    const streams: string[] = []
+    visit.page.context().on('request', (request) => {
+      if (request.url().endsWith('/api/events')) streams.push(request.url())
+    })
+    await visit.page.reload()
+    await streamIsOpen(visit.page)
+    const other = await visit.page.context().newPage()
+    await other.goto(dashboard())
+    await other.waitForTimeout(1500)
+    expect(streams).toHaveLength(1)
+    const marks = [visit.page, other].map((page) => page.evaluate(() => document.body.setAttribute('data-same', '')))
+    await Promise.all(marks)
+    await pausing('grace', 'pause')
+    for (const page of [visit.page, other]) {
+      await row(page, 'grace').locator('.badge', { hasText: 'Paused' }).waitFor()
+      expect(await page.locator('body[data-same]').count()).toBe(1)
+    }
+    await visit.page.close()
+    await pausing('grace', 'reactivate')
+    await row(other, 'grace').locator('.badge', { hasText: 'Active' }).waitFor()
+    expect(streams).toHaveLength(2)
+    expect(visit.problems).toEqual([])
+  }, 15_000)
+
+  test('what somebody types into is left alone until it is done', async () => {
+    await using visit = await browser.visit(dashboard())
+    const { page } = visit
+    await streamIsOpen(page)
+    await page.evaluate(() => {
+      const form = document.createElement('form')
+      form.id = 'typed'
+      form.innerHTML = '<input name="note"><button type="reset">Undo</button>'
+      document.querySelector('#overview-pool')?.prepend(form)
+      form.querySelector('input')?.focus() // what holds the focus is not replaced
+    })
+    await page.locator('#typed input').pressSequentially('half a sen')
+    await page.locator('h1').evaluate((heading) => {
+      heading.tabIndex = -1
+      heading.focus()
+    })
+    await pausing('ada', 'pause')
+    await page.locator('.health', { hasText: '3 of 7' }).waitFor()
+    expect(await page.locator('#typed input').inputValue()).toBe('half a sen')
+    expect(await textOf(row(page, 'ada').locator('.badge'))).toBe('Active')
+    await page.locator('#typed button').click()
+    await row(page, 'ada').locator('.badge', { hasText: 'Paused' }).waitFor()
+    expect(await page.locator('#typed').count()).toBe(0)
+    await pausing('ada', 'reactivate')
+  })
+
+  test('where the stream does not arrive the page says so and asks every 30 seconds', async () => {
+    await using visit = await browser.visit(`${world.url}/health`, { isClockHeld: true })
+    const { page } = visit
+    await page.route('**/api/events', () => {}) // held back for ever, as by a proxy that buffers
+    await page.goto(dashboard())
+    const asked: string[] = []
+    page.on(
+      'request',
+      (request) => request.url().includes('/dashboard/') && asked.push(new URL(request.url()).pathname),
+    )
+    await page.clock.runFor(4000)
+    expect(await page.locator('.unlive').isVisible()).toBe(false)
+    await page.clock.runFor(4000)
+    expect(await textOf(page.locator('.unlive'))).toContain('asks every 30 seconds')
+    await page.clock.runFor(31_000)
+    await until(async () => asked.includes('/dashboard/figures'), world.output)
+    expect(asked.toSorted()).toEqual(['/dashboard/accounts', '/dashboard/figures', '/dashboard/now'])
+  })
+
+  test('it says so when the service does not answer', async () => {
+    await using server = await spawnServer()
+    await using visit = await browser.visit(`${server.url}/dashboard`)
+    await streamIsOpen(visit.page)
+    expect(await visit.page.locator('.offline').isVisible()).toBe(false)
+    await server.kill()
+    await visit.page.locator('.offline').waitFor({ state: 'visible' })
+  }, 15_000)
+
+  test('who is signed out elsewhere is led to sign in', async () => {
+    await using server = await spawnServer()
+    await using visit = await browser.visit(`${server.url}/setup`)
+    const { page } = visit
+    const fields = { password: 'correct horse battery' }
+    const path = '/api/dashboard-auth/password/setup'
+    expect(await page.evaluate(post, { path, fields })).toBeLessThan(300)
+    await page.goto(`${server.url}/dashboard`)
+    await streamIsOpen(page)
+    await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
+    await page.waitForURL('**/login*')
+  }, 15_000)
+
+  test('the theme switch is remembered by the server', async () => {
+    await using visit = await browser.visit(dashboard(), { colorScheme: 'light' })
+    const { page, problems } = visit
+    await page.locator('[data-action=theme]').click()
+    expect(await brightness(page)).toBe('dark')
+    const again = await page.reload()
+    expect(await again?.text()).toContain('data-theme="dark"')
+    expect(await brightness(page)).toBe('dark')
+    await page.locator('[data-action=theme]').click()
+    expect(await brightness(page)).toBe('light')
+    expect(problems).toEqual([])
+  })
+})
+
+describe('for everybody', () => {
+  test('without script the page says the same', async () => {
+    await using scripted = await browser.visit(dashboard())
+    await using plain = await browser.visit(dashboard(), { javaScriptEnabled: false })
+    const names = (page: Page) => textsOf(page.locator('.strip-name'))
+    expect(await names(plain.page)).toEqual(await names(scripted.page))
+    expect(await textOf(plain.page.locator('.health'))).toMatch(/^Serving/)
+    expect(await plain.page.locator('[data-action]:visible').count()).toBe(0)
+    expect(plain.problems).toEqual([])
+  })
+
+  test('letters lead to pages, a question mark to the list of them, and Esc back', async () => {
+    await using visit = await browser.visit(dashboard())
+    const { page } = visit
+    await page.keyboard.press('?')
+    await page.locator('#shortcuts').waitFor({ state: 'visible' })
+    await page.keyboard.press('Escape')
+    await page.locator('#shortcuts').waitFor({ state: 'hidden' })
+    await page.keyboard.press('g')
+    await page.keyboard.press('s')
+    await page.waitForURL('**/settings')
+    await page.keyboard.press('g')
+    await page.keyboard.press('o')
+    await page.waitForURL('**/dashboard')
+  })
+
+  test('everything that takes the focus shows it', async () => {
+    await using visit = await browser.visit(dashboard())
+    const seen: string[] = []
+    for (let stop = 0; stop < 12; stop += 1) {
+      await visit.page.keyboard.press('Tab')
+      const focused = await focusedElement(visit.page)
+      if (focused === null) break
+      expect(focused.ring).not.toBe('')
+      seen.push(focused.name)
+    }
+    expect(seen.slice(0, 10)).toEqual([
+      'Skip to content',
+      'Sluice',
+      'Overview',
+      'Accounts',
+      'Keys',
+      'Logs',
+      'Reports',
+      'Settings',
+      'Switch light and dark',
+      'Set a password',
+    ])
+  })
+})
+
+const row = (page: Page, name: string) => page.locator('.strip-row', { hasText: name }).first()
+
+/** The page has a stream once the server's first message is there. */
+const streamIsOpen = (page: Page): Promise<unknown> =>
+  page.waitForFunction(() => performance.getEntriesByType('resource').length > 0).then(() => page.waitForTimeout(1200))
+
+const post = async ({ path, fields }: { path: string; fields: Record<string, string> }): Promise<number> =>
+  (await fetch(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(fields) }))
+    .status
+
+const pausing = async (name: string, verb: 'pause' | 'reactivate'): Promise<void> => {
+  const { accounts } = await world.api<{ accounts: { accountId: string; email: string }[] }>('GET', '/api/accounts')
+  const account = accounts.find(({ email }) => email.startsWith(name))
+  await world.api('POST', `/api/accounts/${account?.accountId}/${verb}`)
+}
+
+/** What the page looks like, by the lightness of its background. */
+const brightness = (page: Page): Promise<'light' | 'dark'> =>
+  page.evaluate(() => {
+    const canvas = new OffscreenCanvas(1, 1).getContext('2d')!
+    canvas.fillStyle = getComputedStyle(document.body).backgroundColor
+    canvas.fillRect(0, 0, 1, 1)
+    const [red = 0, green = 0, blue = 0] = canvas.getImageData(0, 0, 1, 1).data
+    return red + green + blue > 384 ? 'light' : 'dark'
+  })
+
+/** Null when the focus has left the page. `ring` is empty where nothing marks the element. */
+const focusedElement = (page: Page): Promise<{ name: string; ring: string } | null> =>
+  page.evaluate(() => {
+    const el = document.activeElement
+    if (!(el instanceof HTMLElement) || el === document.body) return null
+    const { outlineStyle, outlineWidth } = getComputedStyle(el)
+    const hasRing = outlineStyle !== 'none' && Number.parseFloat(outlineWidth) >= 2
+    return { name: (el.textContent ?? '').trim(), ring: hasRing ? `${outlineWidth} ${outlineStyle}` : '' }
+  })

@@ -1,0 +1,176 @@
+/** The settings pages as a person uses them: saved a section at a time, confirmed where it matters, at a desk and on a phone. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { forgetConfirmations, type Owned, PASSWORD, send, signIn, startOwned } from './people-world.ts'
+
+let browser: TestBrowser
+let owned: Owned
+
+beforeAll(async () => {
+  ;[browser, owned] = await Promise.all([
+    launchBrowser(),
+    startOwned({ env: { CODEX_LB_DESSERT: 'yes', CODEX_LB_METRICS_TOKEN: 'not-to-be-seen' } }),
+  ])
+  await send(owned.url, 'POST', '/api/firewall/ips', { ipAddress: '10.0.0.0/8' }, owned.cookie)
+  await send(owned.url, 'DELETE', '/api/firewall/ips/10.0.0.0%2F8', {}, owned.cookie)
+  await send(owned.url, 'PATCH', '/api/settings', { streamTimeoutSeconds: 3600 }, owned.cookie)
+}, 30_000)
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]()
+  await owned?.server[Symbol.asyncDispose]()
+})
+
+const settings = async ({ url, cookie }: Owned): Promise<Record<string, unknown>> =>
+  (await (await fetch(`${url}/api/settings`, { headers: { cookie, accept: 'application/json' } })).json()) as Record<
+    string,
+    unknown
+  > // as: tests look at the members they name
+
+const saved = (page: Page, section: string) => page.waitForSelector(`#${section} .done`)
+
+describe('saving', () => {
+  test('a section is saved in place, and what is typed into another stays', async () => {
+    await using visit = await browser.visit(`${owned.url}/login`)
+    const { page } = visit
+    await signIn(page, owned.url)
+    await page.goto(`${owned.url}/settings/routing`)
+    await page.check('[name=routingStrategy][value=round_robin]')
+    await page.fill('[name=connectTimeoutSeconds]', '11')
+    await page.fill('[name=capacityWaitSeconds]', '7')
+    await page.click('#form-limits [type=submit]')
+    await saved(page, 'limits')
+    expect(await settings(owned)).toMatchObject({
+      capacityWaitSeconds: 7,
+      connectTimeoutSeconds: 8,
+      routingStrategy: 'capacity_weighted',
+    })
+    expect(await textOf(page.locator('#setting-capacityWaitSeconds'))).toContain('changed')
+    expect(await page.inputValue('[name=connectTimeoutSeconds]')).toBe('11')
+    await page.click('#form-timeouts [type=submit]')
+    await saved(page, 'timeouts')
+    expect(await settings(owned)).toMatchObject({ connectTimeoutSeconds: 11 })
+    expect(await page.isChecked('[name=routingStrategy][value=round_robin]')).toBe(true)
+    await page.click('#form-routing [type=submit]')
+    await saved(page, 'routing')
+    expect(await settings(owned)).toMatchObject({ routingStrategy: 'round_robin' })
+    expect(visit.problems).toEqual([])
+  })
+
+  test('what somebody else changed meanwhile is told beside the button', async () => {
+    await using visit = await browser.visit(`${owned.url}/login`)
+    const { page } = visit
+    await signIn(page, owned.url)
+    await page.goto(`${owned.url}/settings/data`)
+    await send(owned.url, 'PATCH', '/api/settings', { compactTimeoutSeconds: 99 }, owned.cookie)
+    await page.fill('[name=requestLogRetentionDays]', '30')
+    await page.click('#form-retention [type=submit]')
+    await page.waitForSelector('#form-retention .problem-line')
+    expect(await textOf(page.locator('#form-retention .problem-line'))).toContain('changed in the meantime')
+    expect(await settings(owned)).toMatchObject({ requestLogRetentionDays: 0 })
+  })
+
+  test('a security setting asks who it is, and is saved then', async () => {
+    await using visit = await browser.visit(`${owned.url}/login`)
+    const { page } = visit
+    await signIn(page, owned.url)
+    await page.goto(`${owned.url}/settings`)
+    forgetConfirmations(owned.server)
+    await page.check('#input-hideUpstreamQuotaFromApiKeys')
+    await page.click('#form-clients [type=submit]')
+    await page.waitForSelector('dialog[open] #form-confirm')
+    await page.fill('#form-confirm [name=password]', PASSWORD)
+    await page.click('#form-confirm [type=submit]')
+    await saved(page, 'clients')
+    expect(await settings(owned)).toMatchObject({ hideUpstreamQuotaFromApiKeys: true, apiKeyAuthEnabled: false })
+  })
+})
+
+test('the firewall: an address is added, refused twice, and removed', async () => {
+  await using visit = await browser.visit(`${owned.url}/login`)
+  const { page } = visit
+  page.on('dialog', (dialog) => dialog.accept())
+  await signIn(page, owned.url)
+  await page.goto(`${owned.url}/settings/network`)
+  const add = async (text: string) => {
+    await page.fill('[name=ipAddress]', text)
+    await page.click('#form-firewall [type=submit]')
+  }
+  await add('198.51.100.0/24')
+  await page.waitForSelector('.firewall code')
+  expect(await textsOf(page.locator('.firewall code'))).toEqual(['198.51.100.0/24'])
+  await add('198.51.100.7/24')
+  await page.waitForSelector('#form-firewall .problem-line')
+  expect(await textOf(page.locator('#form-firewall .problem-line'))).toContain('already on the list')
+  await page.click('.firewall button')
+  await page.waitForSelector('.firewall', { state: 'detached' })
+  expect(await textOf(page.locator('#firewall'))).toContain('The list is empty')
+})
+
+test('a search without script leads to the setting', async () => {
+  await using visit = await browser.visit(`${owned.url}/login`, { javaScriptEnabled: false })
+  const { page } = visit
+  await signIn(page, owned.url)
+  await page.goto(`${owned.url}/settings/about`)
+  await page.fill('[name=q]', 'silence')
+  await page.press('[name=q]', 'Enter')
+  await page.click('text=Silence between events')
+  expect(new URL(page.url()).hash).toBe('#setting-streamIdleTimeoutSeconds')
+  await page.goto(`${owned.url}/settings/data`)
+  await page.click('text=What each table takes')
+  expect(await page.locator('tbody tr').count()).toBeGreaterThan(10)
+})
+
+test('a backup is made from the page', async () => {
+  await using visit = await browser.visit(`${owned.url}/login`)
+  const { page } = visit
+  await signIn(page, owned.url)
+  await page.goto(`${owned.url}/settings/data`)
+  await page.click('#form-backup button')
+  await page.waitForSelector('#backup-list li', { timeout: 10_000 })
+  expect(await textOf(page.locator('#backup-list li'))).toMatch(/sluice-\d{8}-\d{6}\.db/)
+}, 15_000)
+
+const PAGES = [
+  '/settings',
+  '/settings/access',
+  '/settings/routing',
+  '/settings/network',
+  '/settings/data',
+  '/settings/about',
+  '/settings/search?changed=1',
+  '/audit',
+]
+
+describe.each([
+  { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
+  { name: 'desk-dark', viewport: DESKTOP, colorScheme: 'dark' },
+  { name: 'phone-light', viewport: PHONE, colorScheme: 'light' },
+  { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
+  { name: 'narrow', viewport: { width: 360, height: 740 }, colorScheme: 'light' },
+  { name: 'tablet', viewport: { width: 820, height: 1100 }, colorScheme: 'light' },
+] as const)('$name', ({ name, ...options }) => {
+  test('every page fits, and the browser has nothing to complain about', async () => {
+    await using visit = await browser.visit(`${owned.url}/login`, options)
+    await signIn(visit.page, owned.url)
+    for (const path of PAGES) {
+      await visit.page.goto(owned.url + path)
+      if (path === '/settings/data') await visit.page.waitForSelector('#sizes table')
+      expect([path, await overflows(visit.page)]).toEqual([path, []])
+      expect([path, await visit.page.content()]).not.toEqual([path, expect.stringContaining('not-to-be-seen')])
+      await screenshot(visit.page, `settings${path.replaceAll(/[/?=]/g, '-')}-${name}`)
+    }
+    expect(visit.problems).toEqual([])
+  }, 30_000)
+})
+
+test('on a phone the tabs are a menu', async () => {
+  await using visit = await browser.visit(`${owned.url}/login`, { viewport: PHONE })
+  const { page } = visit
+  await signIn(page, owned.url)
+  await page.goto(`${owned.url}/settings`)
+  await page.click('.settings-menu summary')
+  await Promise.all([page.waitForURL(/\/settings\/about$/), page.click('.settings-menu a:text-is("About")')])
+  expect(await textOf(page.locator('#unknown'))).toContain('CODEX_LB_DESSERT')
+})

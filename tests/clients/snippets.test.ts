@@ -1,0 +1,117 @@
+/** What the dashboard tells people to paste, given to the real clients as it stands. */
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { codexConfig, KEY_FROM_SHELL, snippets } from '../../views/keys/snippets.ts'
+import { installCodex } from './support/codex.ts'
+import { startWorld, type World } from './support/world.ts'
+
+setDefaultTimeout(90_000)
+
+let world: World
+
+beforeAll(async () => {
+  world = await startWorld({ accounts: [{ email: 'ada@example.test' }] })
+})
+
+afterAll(() => world[Symbol.asyncDispose]())
+
+afterEach(() => world.upstream.reset())
+
+const GREETING = 'Hello from ada@example.test'
+
+const textsOf = (id: string, isOnlyModel = false): string[] => {
+  const all = snippets({ baseUrl: world.url, key: world.key, model: 'gpt-5.5', isOnlyModel })
+  return all.find((snippet) => snippet.id === id)?.parts.map(({ text }) => text) ?? []
+}
+
+/** `export NAME=value`, a line each. */
+const exported = (text: string): Record<string, string> =>
+  Object.fromEntries([...text.matchAll(/^export (\w+)=(.*)$/gm)].map(([, name, value]) => [name!, value!]))
+
+/** Without blocking: the stand-in upstream answers from this process. */
+const outputOf = async (command: string[]): Promise<[stdout: string, stderr: string]> => {
+  const child = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' })
+  return Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+}
+
+const codexWith = (config: string, variables: Record<string, string> = {}) =>
+  installCodex({ baseUrl: '', auth: { key: 'not this one' }, pasted: { config, variables } })
+
+describe('the Codex CLI', () => {
+  test.each([
+    ['sockets first', (config: string) => config],
+    ['HTTP only', (config: string) => config.replace('supports_websockets = true', 'supports_websockets = false')],
+  ])('is served with its text as it stands, %s', async (_, variant) => {
+    const [config = '', shell = ''] = textsOf('codex')
+    await using codex = codexWith(variant(config), exported(shell))
+    const run = await codex.exec('hello')
+    expect(run).toMatchObject({ exitCode: 0, complaints: [], text: GREETING })
+    expect(await codex.listModels()).toContain('gpt-6.1-sol')
+  })
+
+  test('compacts a long conversation by the service', async () => {
+    const [config = '', shell = ''] = textsOf('codex')
+    await using codex = codexWith(`model_auto_compact_token_limit = 1\n${config}`, exported(shell))
+    const first = await codex.exec('hello')
+    await codex.resume(first.threadId, 'and again')
+    const bodies = world.turns().map(({ body }) => JSON.stringify(body))
+    expect(bodies.some((body) => body.includes('"compaction_trigger"'))).toBe(true)
+  })
+
+  test('starts with the one model of a key that may use no other', async () => {
+    const [config = '', shell = ''] = textsOf('codex', true)
+    await using codex = codexWith(config, exported(shell))
+    expect((await codex.exec('hello')).text).toBe(GREETING)
+    expect(JSON.stringify(world.turns()[0]?.body)).toContain('"model":"gpt-5.5"')
+  })
+
+  test('and the extension finds the key in the file alone', async () => {
+    const [config = ''] = textsOf('ide')
+    await using codex = codexWith(config)
+    expect(await codex.exec('hello')).toMatchObject({ exitCode: 0, complaints: [], text: GREETING })
+  })
+})
+
+test('the program for the JavaScript SDK runs', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-snippet-'))
+  symlinkSync(resolve(import.meta.dir, 'node_modules'), join(folder, 'node_modules'))
+  writeFileSync(join(folder, 'ask.mjs'), textsOf('javascript').at(-1) ?? '')
+  const said = await outputOf([process.execPath, join(folder, 'ask.mjs')])
+  rmSync(folder, { recursive: true })
+  expect(said).toEqual([`${GREETING}\n`, ''])
+})
+
+test('the curl command runs', async () => {
+  const [command = ''] = textsOf('curl')
+  const [said] = await outputOf(['sh', '-c', `${command} -s`])
+  expect(JSON.parse(said)).toMatchObject({ object: 'response', status: 'completed' })
+})
+
+test('the Python program is one, and says the same address and key', () => {
+  const program = textsOf('python').at(-1) ?? ''
+  const { exitCode, stderr } = Bun.spawnSync(['python3', '-c', 'import ast, sys; ast.parse(sys.stdin.read())'], {
+    stdin: new TextEncoder().encode(program),
+  })
+  expect([exitCode, stderr.toString()]).toEqual([0, ''])
+  expect(program).toContain(`base_url="${world.url}/v1", api_key="${world.key}"`)
+})
+
+test('OpenCode is given a JSON document with the address, the key and the model', () => {
+  const config: unknown = JSON.parse(textsOf('opencode')[0] ?? '')
+  expect(config).toMatchObject({
+    model: 'openai/gpt-5.5',
+    provider: { openai: { options: { baseURL: `${world.url}/v1`, apiKey: world.key }, models: { 'gpt-5.5': {} } } },
+  })
+})
+
+test('docs/clients.md says the same', async () => {
+  const baseUrl = 'http://127.0.0.1:2455'
+  const manual = await Bun.file(resolve(import.meta.dir, '../../docs/clients.md')).text()
+  const all = snippets({ baseUrl, key: 'sk-clb-…', model: 'gpt-5.5', isOnlyModel: false })
+  const said = all.filter(({ id }) => ['codex', 'python', 'javascript', 'curl'].includes(id)).map(({ parts }) => parts)
+  const texts = said.flat().flatMap(({ text }) => (text.includes('install openai') ? [] : [text]))
+  expect(texts.filter((text) => !manual.includes(text))).toEqual([])
+  expect(manual).toContain(codexConfig(baseUrl, KEY_FROM_SHELL))
+})

@@ -1,0 +1,214 @@
+/** What the jobs keep, and what they let go: backups, usage samples, events and explanations of old turns. */
+import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+import { accountEvents, usageSamples } from '../../db/schema/history.ts'
+import { attempts, requests } from '../../db/schema/requests.ts'
+import { type BackupJobDeps, backUp } from '../../src/jobs/backups.ts'
+import { retain } from '../../src/jobs/retention.ts'
+import { sampleUsage } from '../../src/jobs/samples.ts'
+import type { Log } from '../../src/lib/log.ts'
+import { noteAccountEvent } from '../../src/model/account-events.ts'
+import { trimConsidered } from '../../src/model/trim-considered.ts'
+import type { UsageSnapshot } from '../../src/model/usage-windows.ts'
+import type { Backup } from '../../src/ops/backups.ts'
+import { DEFAULTS } from '../../src/settings/schema.ts'
+import { ManualClock } from '../support/clock.ts'
+import { testDb } from '../support/db.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const never = new AbortController().signal
+const noLog: Log = {
+  error() {},
+  warn() {},
+  info() {},
+  debug() {},
+  writes: () => false,
+  child: () => noLog,
+}
+
+const withAccounts = (...ids: string[]) => {
+  const opened = testDb()
+  const tokens = { accessTokenSealed: 'a', refreshTokenSealed: 'r', idTokenSealed: 'i' }
+  commit(opened.db, (tx) => {
+    for (const id of ids)
+      tx.insert(accounts)
+        .values({ id, email: id, planType: 'plus', lastRefreshAt: 0, createdAt: 0, ...tokens })
+        .run()
+  })
+  return opened
+}
+
+describe('backups', () => {
+  const setUp = (ages: readonly number[]) => {
+    const clock = new ManualClock()
+    const kept: number[] = []
+    const held: Backup[] = ages.map((age) => ({ name: `b${age}`, bytes: 1, at: clock.now() - age }))
+    const made: Backup[] = []
+    const backups: BackupJobDeps['backups'] = {
+      list: async () => held,
+      make: async () => {
+        made.push({ name: 'new', bytes: 1, at: clock.now() })
+        return made[0]!
+      },
+      keepNewest: async (count) => {
+        kept.push(count)
+        return []
+      },
+    }
+    const run = (backupIntervalHours: number) =>
+      backUp(
+        { backups, clock, log: noLog, settings: { current: () => ({ backupIntervalHours, backupKeep: 3 }) } },
+        never,
+      )
+    return { run, made, kept, backups }
+  }
+
+  test.each([
+    ['there is none', [], 24, 1],
+    ['the newest is old enough', [24 * HOUR_MS, 48 * HOUR_MS], 24, 1],
+    ['the newest is younger', [23 * HOUR_MS], 24, 0],
+    ['it is switched off', [], 0, 0],
+  ] as const)('when %s', async (_, ages, every, count) => {
+    const { run, made, kept } = setUp(ages)
+    await run(every)
+    expect([made.length, kept]).toEqual([count, count === 1 ? [3] : []])
+  })
+
+  test('one that fails removes none', async () => {
+    const { run, backups, kept } = setUp([])
+    backups.make = () => Promise.reject(new Error('disk full'))
+    await expect(run(24)).rejects.toThrow('disk full')
+    expect(kept).toEqual([])
+  })
+})
+
+describe('usage samples', () => {
+  const START = Date.UTC(2026, 0, 1)
+  const seen = (at: number, used: number): UsageSnapshot => ({
+    at,
+    windows: { fiveHour: { usedPercent: used, windowMinutes: 300, resetAt: null }, weekly: null, monthly: null },
+    credits: null,
+    planType: null,
+  })
+
+  test('the last of each hour stays, in the hour it was seen in; what nobody saw is a gap', () => {
+    const { db } = withAccounts('a', 'b')
+    const a: { id: string; usage: UsageSnapshot | null } = { id: 'a', usage: null }
+    const deps = { db, pool: { all: () => [a, { id: 'b', usage: null }, { id: 'gone', usage: seen(START, 1) }] } }
+    const written = new Map<string, number>()
+    for (const [minutes, used] of [
+      [1, 10],
+      [58, 20],
+      [61, 30],
+      [200, 40],
+    ] as const) {
+      a.usage = seen(START + minutes * 60_000, used)
+      sampleUsage(deps, written)
+      sampleUsage(deps, written)
+    }
+    expect(db.select().from(usageSamples).all()).toEqual([
+      { accountId: 'a', hour: START, fiveHourUsed: 20, weeklyUsed: null, monthlyUsed: null },
+      { accountId: 'a', hour: START + HOUR_MS, fiveHourUsed: 30, weeklyUsed: null, monthlyUsed: null },
+      { accountId: 'a', hour: START + 3 * HOUR_MS, fiveHourUsed: 40, weeklyUsed: null, monthlyUsed: null },
+    ])
+  })
+})
+
+describe('retention', () => {
+  const setUp = () => {
+    const opened = withAccounts('a')
+    const clock = new ManualClock()
+    const run = async (settings: Partial<typeof DEFAULTS>) => {
+      const running = retain(
+        { db: opened.db, clock, settings: { current: () => ({ ...DEFAULTS, ...settings }) } },
+        never,
+      )
+      await clock.advance('5m')
+      await running
+    }
+    return { ...opened, clock, run }
+  }
+
+  test('events go with the log, samples after 35 days', async () => {
+    const { db, clock, run } = setUp()
+    const now = clock.now()
+    commit(db, (tx) => {
+      for (let i = 0; i < 1200; i++)
+        noteAccountEvent(tx, { accountId: 'a', at: now - 9 * DAY_MS, kind: 'state', result: 'active', detail: null })
+      noteAccountEvent(tx, { accountId: 'a', at: now - DAY_MS, kind: 'token', result: 'renewed', detail: null })
+      for (const days of [1, 34, 36, 99])
+        tx.insert(usageSamples)
+          .values({ accountId: 'a', hour: now - days * DAY_MS, fiveHourUsed: 1 })
+          .run()
+    })
+    await run({ requestLogRetentionDays: 0 })
+    expect(db.select().from(accountEvents).all()).toHaveLength(1201)
+    await run({ requestLogRetentionDays: 7 })
+    expect(db.select().from(accountEvents).all()).toMatchObject([{ kind: 'token', result: 'renewed' }])
+    expect(
+      db
+        .select()
+        .from(usageSamples)
+        .all()
+        .map(({ hour }) => (now - hour) / DAY_MS)
+        .sort(),
+    ).toEqual([1, 34])
+  })
+
+  test('an event of an account that is gone is nothing', () => {
+    const { db } = setUp()
+    commit(db, (tx) =>
+      noteAccountEvent(tx, { accountId: 'gone', at: 1, kind: 'import', result: 'added', detail: null }),
+    )
+    expect(db.select().from(accountEvents).all()).toEqual([])
+  })
+})
+
+describe('explanations of old turns', () => {
+  const setUp = (statuses: readonly ('ok' | 'error')[]) => {
+    const opened = withAccounts('a')
+    commit(opened.db, (tx) => {
+      for (const [i, status] of statuses.entries()) addTurn(tx, i, status)
+    })
+    const explained = () =>
+      opened.db
+        .select()
+        .from(attempts)
+        .all()
+        .filter(({ considered }) => considered !== null)
+        .map(({ requestRowId, n }) => `${requestRowId}.${n}`)
+    const trim = (keep: number, limit = 2) => commit(opened.db, (tx) => trimConsidered(tx, { keep, limit }))
+    return { ...opened, explained, trim }
+  }
+  type Tx = Parameters<Parameters<typeof commit>[1]>[0]
+  /** A turn has a first attempt that failed when its number is odd. */
+  const addTurn = (tx: Tx, i: number, status: 'ok' | 'error') => {
+    const id = `r${i}`
+    const fixed = { route: '/v1/responses', kind: 'normal', transport: 'http', httpStatus: 200, totalMs: 1 } as const
+    tx.insert(requests)
+      .values({ id, requestId: id, startedAt: 1000 + i, status, attempts: 1, ...fixed })
+      .run()
+    const outcomes = i % 2 === 1 ? (['failed', 'ok'] as const) : (['ok'] as const)
+    for (const [n, outcome] of outcomes.entries())
+      tx.insert(attempts)
+        .values({ requestRowId: id, n, startedAt: i, durationMs: 1, outcome, considered: [{ id: 'a' }] })
+        .run()
+  }
+
+  test('go slice by slice, but for what failed and for the newest', () => {
+    const { trim, explained, db } = setUp(['ok', 'ok', 'error', 'ok', 'ok', 'ok'])
+    expect([trim(2), trim(2), trim(2)]).toEqual([2, 2, 0])
+    expect(explained().toSorted()).toEqual(['r1.0', 'r2.0', 'r3.0', 'r4.0', 'r5.0', 'r5.1'])
+    commit(db, (tx) => addTurn(tx, 6, 'ok'))
+    expect([trim(2), trim(2)]).toEqual([1, 0])
+    expect(explained()).not.toContain('r4.0')
+  })
+
+  test('nothing is looked at while there are few', () => {
+    const { trim, explained } = setUp(['ok', 'ok'])
+    expect(trim(2)).toBe(0)
+    expect(explained()).toHaveLength(3)
+  })
+})

@@ -1,0 +1,73 @@
+/** ZIP archives: what the usual tools write is read; what is damaged, endless or locked is refused with its reason. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { isZip, readZip, ZipError } from '../../src/lib/zip.ts'
+import { zipOf } from '../support/zip.ts'
+
+const LIMITS = { files: 10, bytes: 1000, wants: () => true }
+const read = (bytes: Uint8Array, more: Partial<typeof LIMITS> = {}) => readZip(bytes, { ...LIMITS, ...more })
+
+describe('reading', () => {
+  test('stored and deflated files in the order of the directory, folders left out', async () => {
+    const bytes = zipOf([
+      { name: 'a/', text: '' },
+      { name: 'a/auth.json', text: '{"a":1}'.repeat(50) },
+      { name: 'ü.json', text: 'plain', method: 'stored' },
+    ])
+    expect(isZip(bytes)).toBe(true)
+    expect(await read(bytes)).toEqual([
+      { name: 'a/auth.json', text: '{"a":1}'.repeat(50) },
+      { name: 'ü.json', text: 'plain' },
+    ])
+  })
+
+  test('only what is wanted, also where more would be too many', async () => {
+    const bytes = zipOf(Array.from({ length: 12 }, (_, n) => ({ name: n === 3 ? 'x.json' : `${n}.txt`, text: 'y' })))
+    expect(await read(bytes, { wants: (name: string) => name.endsWith('.json') } as never)).toEqual([
+      { name: 'x.json', text: 'y' },
+    ])
+    expect(read(bytes)).rejects.toThrow('holds more than 10 files')
+  })
+
+  test('an archive behind a comment, and an empty one', async () => {
+    expect(await read(zipOf([{ name: 'a', text: 'b' }], 'a comment'))).toEqual([{ name: 'a', text: 'b' }])
+    expect(await read(zipOf([]))).toEqual([])
+    expect(isZip(zipOf([]))).toBe(true)
+    expect(isZip(new TextEncoder().encode('{"tokens":{}}'))).toBe(false)
+  })
+})
+
+describe('refusing', () => {
+  test('a file that unpacks to more than its limit, whatever it states', async () => {
+    const bomb = zipOf([{ name: 'bomb.json', text: '0'.repeat(5_000_000) }])
+    expect(bomb.length).toBeLessThan(10_000)
+    expect(read(bomb, { bytes: 100_000 })).rejects.toThrow('holds a file that is too large (bomb.json)')
+    const stored = zipOf([{ name: 'big', text: '0'.repeat(2000), method: 'stored' }])
+    expect(read(stored)).rejects.toThrow('holds a file that is too large (big)')
+  })
+
+  test('an encrypted one', () => {
+    const bytes = zipOf([{ name: 'a', text: 'b', flags: 1 }])
+    expect(read(bytes)).rejects.toThrow('is encrypted (a)')
+  })
+
+  test('one that was cut off', () => {
+    const bytes = zipOf([{ name: 'a', text: 'b' }])
+    expect(read(bytes.subarray(0, bytes.length - 10))).rejects.toThrow('is not a whole ZIP archive')
+  })
+
+  test('whatever else is in it: read, or refused with a reason, and never anything else', async () => {
+    const good = zipOf([{ name: 'auth.json', text: '{"tokens":{}}'.repeat(9) }])
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.nat({ max: good.length - 1 }), fc.nat({ max: 255 })), { minLength: 1, maxLength: 6 }),
+        async (changes) => {
+          const bytes = good.slice()
+          for (const [at, value] of changes) bytes[at] = value
+          await read(bytes).catch((err: unknown) => expect(err).toBeInstanceOf(ZipError))
+        },
+      ),
+      { numRuns: 300, seed: 11 },
+    )
+  })
+})

@@ -1,0 +1,101 @@
+/** What waits for a person: each matter, who is offered what, and what is kept from whom. */
+import { describe, expect, test } from 'bun:test'
+import { attention, type Facts } from '../../src/model/attention.ts'
+import type { KeyFact } from '../../src/model/overview.ts'
+import { PRESETS, type PresetSlug } from '../../src/model/permissions.ts'
+import { anAccount, HOUR, NOW } from '../views/samples.ts'
+
+const DAY = 24 * HOUR
+
+const facts = (over: Partial<Facts> = {}): Facts => ({
+  accounts: [anAccount()],
+  keys: [],
+  isLedgerHealthy: true,
+  unwritten: 0,
+  isDashboardOpen: false,
+  isKeyless: false,
+  lastBackupAt: NOW - HOUR,
+  now: NOW,
+  ...over,
+})
+
+const aKey = (over: Partial<KeyFact> = {}): KeyFact => ({
+  id: 'key_1',
+  name: 'ci',
+  isActive: true,
+  expiresAt: null,
+  limits: [{ type: 'cost_usd', window: 'weekly', used: 92, max: 100, resetAt: NOW + DAY }],
+  ...over,
+})
+
+const said = (over: Partial<Facts>, role: PresetSlug = 'admin') =>
+  attention(facts(over), PRESETS[role]).map(({ text, action }) => [text, action?.href ?? null])
+
+test('nothing, when nothing is wrong', () => {
+  expect(said({})).toEqual([])
+})
+
+test('a sign-in, with the way to it for those who may go it', () => {
+  const accounts = [anAccount({ accountId: 'acc_2', displayName: 'team-3', status: 'reauth_required' })]
+  const text = 'team-3 needs to sign in again'
+  expect(said({ accounts })).toEqual([[text, '/accounts/new/browser?account=acc_2']])
+  expect(said({ accounts }, 'viewer')).toEqual([[text, null]])
+})
+
+test('many of a kind are three and a number', () => {
+  const accounts = Array.from({ length: 9 }, (_, n) => anAccount({ accountId: `a${n}`, status: 'reauth_required' }))
+  const items = said({ accounts })
+  expect(items).toHaveLength(4)
+  expect(items.at(-1)).toEqual(['6 more accounts need a new sign-in', '/accounts'])
+})
+
+describe('keys', () => {
+  test('near a limit, by the fullest one', () => {
+    const full = { type: 'requests', window: 'daily', used: 99, max: 100, resetAt: NOW + HOUR } as const
+    const limits = [...aKey().limits, full]
+    expect(said({ keys: [aKey()] })).toEqual([['Key ci is at 92 % of its weekly cost', '/keys/key_1']])
+    expect(said({ keys: [aKey({ limits })] })).toEqual([['Key ci is at 99 % of its daily requests', '/keys/key_1']])
+  })
+
+  test('not when the window is over, the key is off, or there is room', () => {
+    const [limit] = aKey().limits
+    for (const key of [
+      aKey({ limits: [{ ...limit!, resetAt: NOW - 1 }] }),
+      aKey({ isActive: false }),
+      aKey({ limits: [{ ...limit!, used: 89 }] }),
+    ])
+      expect(said({ keys: [key] })).toEqual([])
+  })
+
+  test('soon to expire', () => {
+    const keys = [aKey({ limits: [], expiresAt: NOW + 3.5 * DAY })]
+    expect(said({ keys })).toEqual([['Key ci expires in 3 days', '/keys/key_1']])
+    expect(said({ keys: [aKey({ limits: [], expiresAt: NOW + 8 * DAY })] })).toEqual([])
+    expect(said({ keys: [aKey({ limits: [], expiresAt: NOW - 1 })] })).toEqual([])
+  })
+
+  test('are not told of to those who may not list them', () => {
+    const keys = [aKey({ expiresAt: NOW + DAY })]
+    for (const role of ['viewer', 'guest', 'member'] as const) expect(said({ keys }, role)).toEqual([])
+  })
+})
+
+test('the ledger comes before everything that still works', () => {
+  const items = said({ isLedgerHealthy: false, unwritten: 7, keys: [aKey()], lastBackupAt: null })
+  expect(items[0]?.[0]).toBe('The request log cannot be written; 7 ended turns are kept in memory')
+  expect(items.map(([text]) => text)).toContain('No backup has been taken yet')
+})
+
+test('backups: none yet, an old one, or not for this reader', () => {
+  expect(said({ lastBackupAt: null })).toEqual([['No backup has been taken yet', '/settings/data']])
+  expect(said({ lastBackupAt: NOW - 9 * DAY })).toEqual([['The last backup is 9 days old', '/settings/data']])
+  expect(said({ lastBackupAt: undefined })).toEqual([])
+  expect(said({ lastBackupAt: null, accounts: [] })).toEqual([])
+})
+
+test('doors that stand open', () => {
+  expect(said({ isDashboardOpen: true, isKeyless: true }).map(([text]) => text)).toEqual([
+    'Whoever reaches this dashboard is its administrator: signing in is switched off in the environment',
+    'Clients of the networks named in the environment need no API key',
+  ])
+})

@@ -1,0 +1,225 @@
+/** The sums of the overview: from log rows to half hours, tiles and strips, and how often the log is asked. */
+import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { requests } from '../../db/schema/requests.ts'
+import { stripOf } from '../../src/model/outcome-strip.ts'
+import { overviewPresent, overviewSlots, type Present, SLOT_MS, type Slot } from '../../src/model/overview.ts'
+import { OverviewFigures } from '../../src/model/overview-figures.ts'
+import { quantile } from '../../src/model/overview-tiles.ts'
+import { createInlineReader } from '../../src/reader.ts'
+import { ManualClock } from '../support/clock.ts'
+import { testDb } from '../support/db.ts'
+
+type Row = typeof requests.$inferInsert
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const NOW = Date.UTC(2026, 0, 3, 12, 10)
+
+const world = () => {
+  const { db } = testDb()
+  const ids = { next: 0 }
+  const add = (startedAt: number, over: Partial<Row> = {}) => {
+    const id = `req_${ids.next++}`
+    const row: Row = {
+      id,
+      requestId: id,
+      startedAt,
+      route: '/v1/responses',
+      kind: 'normal',
+      transport: 'http',
+      accountId: 'acc_1',
+      model: 'gpt-5.5',
+      status: 'ok',
+      httpStatus: 200,
+      inputTokens: 100,
+      cachedInputTokens: 40,
+      outputTokens: 10,
+      costMicros: 1000,
+      attempts: 1,
+      firstEventMs: 500,
+      totalMs: 900,
+      conversationHash: 'c1',
+      ...over,
+    }
+    commit(db, (tx) => void tx.insert(requests).values(row).run())
+  }
+  const clock = new ManualClock(NOW)
+  const asked: string[] = []
+  const inline = createInlineReader(db)
+  const figures = new OverviewFigures({
+    clock,
+    reader: {
+      overviewSlots: (from, to) => {
+        asked.push(`${(to - from) / SLOT_MS}`)
+        return inline.overviewSlots(from, to)
+      },
+      overviewPresent: (now) => inline.overviewPresent(now),
+    },
+  })
+  return { db, add, clock, asked, figures }
+}
+
+describe('half hours', () => {
+  test('sum up what began in them, and a quiet one is there, too', () => {
+    const { db, add } = world()
+    const at = NOW - (NOW % SLOT_MS)
+    add(at)
+    add(at + SLOT_MS - 1, { status: 'error', costMicros: null, conversationHash: 'c2', firstEventMs: null })
+    add(at + SLOT_MS, { accountId: null, status: 'cancelled' })
+    const [first, second, third] = overviewSlots(db, at, at + 3 * SLOT_MS)
+    expect(first).toMatchObject({
+      at,
+      requests: 2,
+      errors: 1,
+      inputTokens: 200,
+      cachedInputTokens: 80,
+      outputTokens: 20,
+      costMicros: 1000,
+      conversations: 2,
+      firstEventMs: [500],
+    })
+    expect(first?.accounts).toEqual(new Map([['acc_1', { ok: 1, errors: 1 }]]))
+    expect(first?.lastErrors.map(({ id }) => id)).toEqual(['req_1'])
+    expect([second?.requests, second?.accounts.size]).toEqual([1, 0])
+    expect(third).toMatchObject({ requests: 0, conversations: 0, firstEventMs: [], lastErrors: [] })
+  })
+
+  test('conversations of the last hour and of the one before', () => {
+    const { db, add } = world()
+    for (const [minutes, conversationHash] of [
+      [5, 'a'],
+      [50, 'b'],
+      [55, 'b'],
+      [70, 'c'],
+      [130, 'd'],
+    ] as const)
+      add(NOW - minutes * MINUTE, { conversationHash })
+    expect(overviewPresent(db, NOW).conversations).toEqual({ now: 2, before: 1 })
+  })
+})
+
+describe('figures', () => {
+  test('tiles have the last day beside the one before', async () => {
+    const { add, figures } = world()
+    for (const hours of [1, 2, 3]) add(NOW - hours * HOUR)
+    add(NOW - 4 * HOUR, { status: 'error' })
+    add(NOW - 30 * HOUR, { costMicros: 500 })
+    add(NOW - 60 * HOUR)
+    const { tiles } = await figures.now()
+    expect([tiles.requests.value, tiles.requests.before]).toEqual([4, 1])
+    expect(tiles.requests.series.reduce<number>((sum, value) => sum + (value ?? 0), 0)).toBe(4)
+    expect(tiles.cost).toMatchObject({ value: 4000, before: 500 })
+    expect(tiles.errorRate).toMatchObject({ value: 25, before: 0 })
+    expect(tiles.errorRate.series.filter((value) => value !== null)).toHaveLength(4)
+    expect(tiles.cachedPercent).toBe(40)
+    expect(tiles.firstToken.value).toBe(500)
+  })
+
+  test('half hours that are over are read once, the running one behind whoever asks after five seconds', async () => {
+    const { add, clock, asked, figures } = world()
+    await figures.now()
+    expect(asked).toEqual(Array.from({ length: 12 }, () => '8'))
+    asked.length = 0
+    await figures.now()
+    expect(asked).toEqual([])
+    add(NOW)
+    await clock.advance('5s')
+    expect((await figures.now()).tiles.requests.value).toBe(0)
+    await clock.advance(0)
+    expect((await figures.now()).tiles.requests.value).toBe(1)
+    expect(asked).toEqual(['1'])
+    add(NOW)
+    await clock.advance('60s')
+    expect((await figures.now()).tiles.requests.value).toBe(2)
+  })
+
+  test('a turn that took long is counted in the half hour in which it began', async () => {
+    const { add, clock, figures } = world()
+    await figures.now()
+    await clock.advance('40m')
+    await figures.now()
+    add(NOW)
+    await clock.advance('61s')
+    expect((await figures.now()).tiles.requests.value).toBe(1)
+  })
+
+  test('those who ask at the same time share one answer', async () => {
+    const { asked, figures } = world()
+    await Promise.all([figures.now(), figures.now(), figures.now()])
+    expect(asked).toHaveLength(12)
+  })
+})
+
+const slot = (over: Partial<Slot> = {}): Slot => ({
+  at: 0,
+  requests: 0,
+  errors: 0,
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  costMicros: 0,
+  conversations: 0,
+  firstEventMs: [],
+  accounts: new Map(),
+  lastErrors: [],
+  ...over,
+})
+
+test('a sample counts for as many turns as it stands for', () => {
+  const busy = slot({ requests: 900, firstEventMs: [100] })
+  const quiet = slot({ requests: 2, firstEventMs: [5000, 6000] })
+  expect(quantile([busy, quiet], 0.5)).toBe(100)
+  expect(quantile([quiet], 0.5)).toBe(5000)
+  expect(quantile([slot()], 0.5)).toBeNull()
+})
+
+describe('the strip of an account', () => {
+  const START = NOW - (NOW % SLOT_MS) - 47 * SLOT_MS
+  const strip = (
+    over: Partial<Slot>[],
+    present: Partial<Present> = {},
+    status: 'active' | 'paused' = 'active',
+    since: number | null = null,
+  ) =>
+    stripOf(
+      { accountId: 'a', status, since },
+      {
+        slots: Array.from({ length: 96 }, (_, index) =>
+          slot({ at: START + (index - 48) * SLOT_MS, ...(index >= 48 && over[index - 48]) }),
+        ),
+        present: { conversations: { now: 0, before: 0 }, keys: [], stateChanges: new Map(), ...present },
+      },
+    )
+
+  test('is 48 half hours: well, with errors, idle', () => {
+    const cells = strip([
+      { accounts: new Map([['a', { ok: 3, errors: 0 }]]) },
+      { accounts: new Map([['a', { ok: 3, errors: 1 }]]) },
+    ])
+    expect(cells).toHaveLength(48)
+    expect(cells.slice(0, 3)).toEqual(['ok', 'some_errors', 'idle'])
+  })
+
+  test('is blocked from the change that blocked it to the one that ended it', () => {
+    const stateChanges = new Map([
+      [
+        'a',
+        [
+          { at: START + 2 * SLOT_MS + 1, isActive: false },
+          { at: START + 4 * SLOT_MS, isActive: true },
+        ],
+      ],
+    ])
+    expect(strip([], { stateChanges }).slice(0, 6)).toEqual(['idle', 'idle', 'blocked', 'blocked', 'idle', 'idle'])
+  })
+
+  test('was blocked before the first change that is known, when that ended it', () => {
+    const stateChanges = new Map([['a', [{ at: START + 2 * SLOT_MS, isActive: true }]]])
+    expect(strip([], { stateChanges }).slice(0, 4)).toEqual(['blocked', 'blocked', 'idle', 'idle'])
+  })
+
+  test('without a history, what stands now stands since it does', () => {
+    expect(strip([], {}, 'paused', START + 46 * SLOT_MS).slice(44)).toEqual(['idle', 'idle', 'blocked', 'blocked'])
+    expect(new Set(strip([], {}, 'paused'))).toEqual(new Set(['blocked']))
+  })
+})

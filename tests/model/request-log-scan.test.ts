@@ -1,0 +1,80 @@
+/** A page of the log looks at a bounded number of rows, says where it stopped, and goes on from there. */
+import { expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { commit } from '../../db/commit.ts'
+import { newRequests, requestLogs } from '../../src/model/request-log.ts'
+import { LogQuery } from '../../src/model/request-log-query.ts'
+import { MAX_SCANNED } from '../../src/model/request-log-scan.ts'
+import { testDb } from '../support/db.ts'
+
+const SIGHT = { sensitive: true }
+
+/** Row `n` started `n` ms after the epoch and took a millisecond; 1 is the oldest. */
+const logOf = (count: number) => {
+  const { db, sqlite } = testDb()
+  commit(db, (tx) => {
+    tx.run(sql`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ${count})
+      INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms, model, account_id)
+      SELECT printf('r%06d', n), printf('req-of-the-client-%06d', n), n, '/', 'normal', 'http', 'ok', 200, 1, 1,
+        CASE n WHEN 1 THEN 'rare' ELSE 'usual' END, 'acc_' || (n % 2) FROM n`)
+  })
+  const find = (asked: Record<string, unknown>) => requestLogs(db, LogQuery.parse(asked), SIGHT)
+  return { db, sqlite, find }
+}
+
+test('a search that finds nothing stops after fifty thousand rows and goes on where it stopped', () => {
+  const { find } = logOf(MAX_SCANNED + 5)
+  const first = find({ search: 'rare' })
+  expect(first).toMatchObject({ requests: [], total: null, hasMore: true, searchedTo: new Date(6).toISOString() })
+  const second = find({ search: 'rare', cursor: first.nextCursor })
+  expect(second.requests.map(({ id }) => id)).toEqual(['r000001'])
+  expect(second).toMatchObject({ hasMore: false, searchedTo: null })
+})
+
+test('the whole log is not counted, and a page that is full does not say that looking ended', () => {
+  const { find } = logOf(MAX_SCANNED + 5)
+  expect(find({})).toMatchObject({ total: null, hasMore: true, searchedTo: null })
+  expect(find({ search: 'usual' })).toMatchObject({ total: null, searchedTo: null })
+})
+
+test('what an index leads to is found however old it is: a model, a request id', () => {
+  const { find } = logOf(MAX_SCANNED + 5)
+  for (const asked of [{ model: 'rare' }, { search: 'req-of-the-client-000001' }])
+    expect(find(asked)).toMatchObject({ requests: [{ id: 'r000001' }], total: 1, searchedTo: null })
+})
+
+test('a request id finds whole ids; less than one is searched for as text', () => {
+  const { find } = logOf(20)
+  expect(find({ search: 'req-of-the-client-00001' }).total).toBe(10)
+  expect(find({ search: 'req-of-the-client-000010' }).total).toBe(1)
+})
+
+test('the newer direction takes the rows next to the place, not the newest', () => {
+  const { find } = logOf(10)
+  const page = find({ limit: 3, cursor: find({ limit: 8 }).nextCursor })
+  expect(page.requests.map(({ id }) => id)).toEqual(['r000002', 'r000001'])
+  const back = find({ limit: 3, newer: page.prevCursor })
+  expect(back.requests.map(({ id }) => id)).toEqual(['r000005', 'r000004', 'r000003'])
+  const end = find({ limit: 9, newer: back.prevCursor })
+  expect(end.requests).toHaveLength(5)
+  expect([end.prevCursor, end.hasMore]).toEqual([null, true])
+})
+
+test('one account with other filters keeps their order and leaves none out', () => {
+  const { find } = logOf(50)
+  const seen: string[] = []
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page = find({ accountId: 'acc_1', search: 'usual', limit: 7, ...(cursor && { cursor }) })
+    seen.push(...page.requests.map(({ id }) => id))
+    cursor = page.nextCursor
+  }
+  expect(seen).toEqual(Array.from({ length: 24 }, (_, place) => `r0000${String(49 - place * 2).padStart(2, '0')}`))
+})
+
+test('what is new is bounded and filtered', () => {
+  const { db } = logOf(500)
+  const since = (after: number, asked = {}) => newRequests(db, LogQuery.parse(asked), SIGHT, after)
+  expect(since(0)).toHaveLength(200)
+  expect(since(498).map(({ id }) => id)).toEqual(['r000500', 'r000499', 'r000498'])
+  expect(since(0, { model: 'rare' }).map(({ id }) => id)).toEqual(['r000001'])
+})

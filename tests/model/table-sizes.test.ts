@@ -1,0 +1,36 @@
+/** What each table takes on the disk: counted in a small file, estimated in a large one. */
+import { expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { append } from '../../src/model/audit.ts'
+import { fileSize, tableSizes } from '../../src/model/table-sizes.ts'
+import { testDb } from '../support/db.ts'
+
+const filled = () => {
+  const { db } = testDb()
+  const actor = { id: 'cli', method: null, address: null, at: 1 }
+  commit(db, (tx) => {
+    for (let n = 0; n < 600; n++)
+      append(tx, actor, 'settings_updated', { target: `key_${n}`, details: { text: 'x'.repeat(400) } })
+  })
+  return db
+}
+
+test('a small file is counted page by page', () => {
+  const db = filled()
+  const { tables, isExact } = tableSizes(db)
+  const { bytes, freeBytes } = fileSize(db)
+  expect([isExact, tables[0]?.name, tables[0]?.rows]).toEqual([true, 'audit_logs', 600])
+  const sum = tables.reduce((total, table) => total + table.bytes, 0)
+  expect(bytes - freeBytes - sum).toBeWithin(0, 20 * 4096) // the schema itself
+})
+
+test('an estimate shares out the same bytes in about the same way', () => {
+  const db = filled()
+  const [exact, estimate] = [tableSizes(db), tableSizes(db, 0)]
+  expect([estimate.isExact, estimate.tables[0]?.name, estimate.tables[0]?.rows]).toEqual([false, 'audit_logs', 600])
+  expect(estimate.tables.map(({ name }) => name).toSorted()).toEqual(exact.tables.map(({ name }) => name).toSorted())
+  const { bytes, freeBytes } = fileSize(db)
+  const ratio = (estimate.tables[0]?.bytes ?? 0) / (bytes - freeBytes)
+  expect(ratio).toBeGreaterThan(0.6)
+  expect(estimate.tables.find(({ name }) => name === 'invites')).toEqual({ name: 'invites', rows: 0, bytes: 0 })
+})

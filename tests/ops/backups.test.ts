@@ -1,0 +1,343 @@
+/** Backups as files: what is copied, what proves a copy, what restoring one changes and keeps. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
+import { commit } from '../../db/commit.ts'
+import { acquireFolderLock, FolderLockedError } from '../../db/lock.ts'
+import { migrate } from '../../db/migrate.ts'
+import { MIGRATIONS } from '../../db/migrations/index.ts'
+import { openDatabase } from '../../db/open.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+import { auditLogs } from '../../db/schema/system.ts'
+import { type Folder, openFolder } from '../../src/cli/open-folder.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { append } from '../../src/model/audit.ts'
+import { keyOf, makeBackup } from '../../src/ops/backup-file.ts'
+import { isRestorable, verifyBackup } from '../../src/ops/backup-verify.ts'
+import { Backups, backupPath } from '../../src/ops/backups.ts'
+import { restoreBackup } from '../../src/ops/restore.ts'
+import { ManualClock } from '../support/clock.ts'
+
+const NOW = Date.UTC(2026, 0, 2, 3, 4, 5)
+const actor = { id: 'cli', method: 'cli', address: null, at: NOW }
+
+let root: string
+let dir: string
+let backup: string
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'sluice-backup-'))
+  dir = join(root, 'data')
+  backup = join(root, 'copy.db')
+})
+afterEach(() => rmSync(root, { recursive: true }))
+
+const open = (seed = 1): Folder =>
+  openFolder(
+    { DATA_DIR: dir, ENCRYPTION_KEY_FILE: undefined },
+    { clock: new ManualClock(), random: seededRandom(seed) },
+  )
+
+const addAccount = ({ db }: Folder, id: string, lastRefreshAt = 0) =>
+  commit(db, (tx) => {
+    tx.insert(accounts)
+      .values({
+        id,
+        email: `${id}@example.test`,
+        planType: 'plus',
+        accessTokenSealed: `access of ${id} ${lastRefreshAt}`,
+        refreshTokenSealed: `refresh of ${id} ${lastRefreshAt}`,
+        idTokenSealed: 'id',
+        lastRefreshAt,
+        createdAt: 0,
+      })
+      .run()
+    append(tx, actor, 'account_imported', { target: id })
+  })
+
+const idsIn = (path: string): string[] => {
+  const { sqlite, db } = openDatabase(path)
+  try {
+    return db
+      .select({ id: accounts.id })
+      .from(accounts)
+      .all()
+      .map(({ id }) => id)
+  } finally {
+    sqlite.close()
+  }
+}
+
+const places = () => ({ dir, databasePath: join(dir, 'sluice.db'), keyPath: join(dir, 'encryption.key') })
+const copy = (keyFile: string | null = null) => makeBackup({ source: places().databasePath, target: backup, keyFile })
+const verify = () => verifyBackup(backup, places().keyPath)
+const restore = () => restoreBackup({ file: backup, ...places(), actor })
+const modeOf = (path: string) => statSync(path).mode & 0o777
+
+/** A folder with one account, and its backup. */
+const backedUp = (keyFile: string | null = null) => {
+  const folder = open()
+  addAccount(folder, 'acc_a')
+  copy(keyFile)
+  folder.close()
+}
+
+describe('making one', () => {
+  test('copies what is committed, also what is only in the log of an open database, and is private', () => {
+    const folder = open()
+    addAccount(folder, 'acc_a')
+    const made = copy()
+    folder.close()
+    expect(made).toMatchObject({ file: backup, keyFile: null })
+    expect(idsIn(backup)).toEqual(['acc_a'])
+    expect(modeOf(backup)).toBe(0o600)
+    expect(existsSync(keyOf(backup))).toBe(false)
+  })
+
+  test('takes the key along only when asked, as privately', () => {
+    backedUp(places().keyPath)
+    expect(modeOf(keyOf(backup))).toBe(0o600)
+    expect(readFileSync(keyOf(backup), 'utf8')).toBe(readFileSync(places().keyPath, 'utf8'))
+  })
+
+  test('overwrites nothing, and leaves nothing half-done', () => {
+    open().close()
+    writeFileSync(backup, 'mine')
+    expect(() => copy()).toThrow('is there already')
+    expect(readFileSync(backup, 'utf8')).toBe('mine')
+    rmSync(backup)
+    rmSync(places().databasePath)
+    expect(() => copy()).toThrow('There is no database')
+    expect(readdirSync(root)).toEqual(['data'])
+  })
+})
+
+describe('verifying', () => {
+  test('a good one is restorable and says what it holds', () => {
+    backedUp()
+    const verdict = verify()
+    expect(verdict).toMatchObject({ damage: [], schema: 'current', key: 'fits', accounts: 1, audit: { isWhole: true } })
+    expect(isRestorable(verdict)).toBe(true)
+  })
+
+  test('the wrong key and a missing one are told apart', () => {
+    backedUp()
+    rmSync(places().keyPath)
+    expect(verify().key).toBe('missing')
+    writeFileSync(places().keyPath, `${Buffer.alloc(32, 1).toString('base64url')}\n`)
+    expect(verify().key).toBe('other')
+    expect(isRestorable(verify())).toBe(false)
+  })
+
+  test('damage is found', () => {
+    backedUp()
+    const bytes = readFileSync(backup)
+    bytes.fill(0xff, 8192, 20_000)
+    writeFileSync(backup, bytes)
+    const found = (() => {
+      try {
+        return verify().damage
+      } catch (err) {
+        return [String(err)]
+      }
+    })()
+    expect(found).not.toEqual([])
+  })
+
+  test('what is no backup of ours is refused with a sentence', () => {
+    writeFileSync(backup, 'hello')
+    expect(() => verify()).toThrow('is not a database')
+    rmSync(backup)
+    expect(() => verify()).toThrow('There is no file')
+    openDatabase(backup).sqlite.run('CREATE TABLE notes (x)')
+    expect(() => verify()).toThrow('is not a backup of Sluice')
+  })
+
+  test('a changed audit row is told, and the rest is still worth restoring', () => {
+    backedUp()
+    const { sqlite, db } = openDatabase(backup)
+    sqlite.run("UPDATE audit_logs SET target = 'somebody else'")
+    expect(db.select().from(auditLogs).all()).toHaveLength(1)
+    sqlite.close()
+    expect(verify().audit).toMatchObject({ isWhole: false })
+    expect(isRestorable(verify())).toBe(true)
+  })
+})
+
+describe('restoring', () => {
+  test('puts it in place, keeps what was there aside, and writes it into the audit log', () => {
+    backedUp()
+    const later = open()
+    addAccount(later, 'acc_later')
+    later.close()
+    const { aside } = restore()
+    expect(idsIn(places().databasePath)).toEqual(['acc_a'])
+    expect(modeOf(places().databasePath)).toBe(0o600)
+    expect(idsIn(join(aside ?? '', 'sluice.db'))).toEqual(['acc_a', 'acc_later'])
+    const folder = open()
+    const events = folder.db.select().from(auditLogs).all()
+    expect(events.map(({ event }) => event)).toEqual(['account_imported', 'backup_restored'])
+    folder.close()
+    expect(verifyBackup(places().databasePath, places().keyPath).audit.isWhole).toBe(true)
+    expect(readdirSync(dir).filter((name) => name.includes('partial'))).toEqual([])
+  })
+
+  test('into an empty folder needs the key beside it, which goes along', () => {
+    backedUp(places().keyPath)
+    const key = readFileSync(places().keyPath, 'utf8')
+    rmSync(dir, { recursive: true })
+    expect(restore().aside).toBeNull()
+    expect(readFileSync(places().keyPath, 'utf8')).toBe(key)
+    expect(modeOf(places().keyPath)).toBe(0o600)
+    expect(idsIn(places().databasePath)).toEqual(['acc_a'])
+  })
+
+  test('a key that is replaced goes aside with its database', () => {
+    backedUp(places().keyPath)
+    rmSync(dir, { recursive: true })
+    open(2).close()
+    const present = readFileSync(places().keyPath, 'utf8')
+    const { aside } = restore()
+    expect(readFileSync(join(aside ?? '', 'encryption.key'), 'utf8')).toBe(present)
+    open(3).close() // which checks the key against the database
+  })
+
+  test('tokens that were renewed since are carried over: those of the backup are spent', () => {
+    backedUp()
+    const later = open()
+    commit(later.db, (tx) =>
+      tx
+        .update(accounts)
+        .set({ refreshTokenSealed: 'renewed', lastRefreshAt: 9 })
+        .where(eq(accounts.id, 'acc_a'))
+        .run(),
+    )
+    later.close()
+    expect(restore().tokensKept).toBe(1)
+    const folder = open()
+    expect(folder.db.select().from(accounts).get()).toMatchObject({ refreshTokenSealed: 'renewed', lastRefreshAt: 9 })
+    folder.close()
+  })
+
+  test('refuses while a server holds the folder', () => {
+    backedUp()
+    const lock = acquireFolderLock(dir)
+    expect(() => restore()).toThrow(FolderLockedError)
+    lock.release()
+    expect(restore().verdict.accounts).toBe(1)
+  })
+
+  test('refuses another key, damage, and a newer schema, and touches nothing', () => {
+    backedUp()
+    const before = readFileSync(places().databasePath)
+    const { sqlite } = openDatabase(backup)
+    sqlite.run("INSERT INTO migrations VALUES ('9999_future', 'x', 0)")
+    sqlite.run('PRAGMA journal_mode = DELETE')
+    sqlite.close()
+    expect(() => restore()).toThrow('newer version')
+    writeFileSync(places().keyPath, `${Buffer.alloc(32, 1).toString('base64url')}\n`)
+    rmSync(backup)
+    copy()
+    expect(() => restore()).toThrow('encryption key')
+    expect(readFileSync(places().databasePath)).toEqual(before)
+    expect(readdirSync(dir).filter((name) => name.startsWith('before-restore'))).toEqual([])
+  })
+
+  test('one of the very first release is brought up to date', () => {
+    open().close()
+    const [first] = MIGRATIONS.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    const { sqlite } = openDatabase(backup)
+    migrate(sqlite, first ? [first] : [], 0)
+    sqlite.run("INSERT INTO audit_logs (at, event, actor, severity) VALUES (1, 'account_imported', 'cli', 'info')")
+    sqlite.run('PRAGMA journal_mode = DELETE')
+    sqlite.close()
+    expect(verify()).toMatchObject({ schema: 'older', audit: { isWhole: true, rows: 1, unchained: 1 } })
+    expect(restore().migrated).toHaveLength(MIGRATIONS.length - 1)
+    expect(verifyBackup(places().databasePath, places().keyPath)).toMatchObject({
+      schema: 'current',
+      audit: { isWhole: true, rows: 2, unchained: 1 },
+    })
+    open().close()
+  })
+})
+
+describe('the folder of backups', () => {
+  const at = (hour: number) => Date.UTC(2026, 0, 1, hour)
+  const setUp = (write: (target: string) => Promise<string | null>) => {
+    const clock = new ManualClock(at(0))
+    return { clock, backups: new Backups({ dir, clock, write }) }
+  }
+  const writing = async (target: string) => {
+    writeFileSync(target, 'a backup')
+    return null
+  }
+
+  test('keeps the newest few, and nothing of somebody else’s is touched', async () => {
+    const { clock, backups } = setUp(writing)
+    expect(await backups.list()).toEqual([])
+    for (let hour = 0; hour < 4; hour++) {
+      await backups.make()
+      await clock.advance('1h')
+    }
+    writeFileSync(join(dir, 'backups', 'mine.db'), '')
+    writeFileSync(`${backupPath(dir, at(0))}.key`, '')
+    expect((await backups.keepNewest(2)).toSorted()).toEqual(['sluice-20260101-000000.db', 'sluice-20260101-010000.db'])
+    expect((await backups.list()).map((backup) => backup.at)).toEqual([at(3), at(2)])
+    expect(backups.newestAt).toBe(at(3))
+    expect(readdirSync(join(dir, 'backups')).toSorted()).toEqual([
+      'mine.db',
+      'sluice-20260101-020000.db',
+      'sluice-20260101-030000.db',
+    ])
+    expect(modeOf(join(dir, 'backups'))).toBe(0o700)
+  })
+
+  test('is asked once for two that come together, and says why it failed', async () => {
+    let calls = 0
+    const { backups } = setUp(async (target) => {
+      calls++
+      return writing(target)
+    })
+    const [a, b] = await Promise.all([backups.make(), backups.make()])
+    expect([calls, a.name]).toEqual([1, b.name])
+    const failing = setUp(async () => 'sluice: the disk is full')
+    expect(failing.backups.make()).rejects.toThrow('No backup was made: sluice: the disk is full')
+  })
+
+  test('what an interrupted one left behind goes with the next, unless it is being written', async () => {
+    const { clock, backups } = setUp(writing)
+    const [old, young] = [`${backupPath(dir, at(0) - 1000)}.partial`, `${backupPath(dir, at(0) - 2000)}.partial`]
+    await backups.make()
+    for (const [path, ageMs] of [
+      [old, 2 * 3_600_000],
+      [young, 60_000],
+    ] as const) {
+      writeFileSync(path, '')
+      utimesSync(path, new Date(clock.now() - ageMs), new Date(clock.now() - ageMs))
+    }
+    await clock.advance('1s')
+    await backups.make()
+    expect([existsSync(old), existsSync(young)]).toEqual([false, true])
+  })
+
+  test('only names of its own lead to a file', async () => {
+    const { backups } = setUp(writing)
+    const { name } = await backups.make()
+    expect(await backups.find(name)).toBe(join(dir, 'backups', name))
+    mkdirSync(join(root, 'x'), { recursive: true })
+    for (const wrong of ['../sluice.db', 'mine.db', '', 'sluice-20260101-000001.db'])
+      expect(backups.find(wrong)).rejects.toThrow('There is no such backup')
+  })
+})

@@ -1,0 +1,228 @@
+/** The doctor's checks, each made to find something. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseCidr } from '../../src/lib/cidr.ts'
+import { type Check, type Finding, runChecks, worst } from '../../src/ops/checks.ts'
+import { Doctor } from '../../src/ops/doctor.ts'
+import { type FolderFacts, folderChecks } from '../../src/ops/folder-checks.ts'
+import { proxyChecks, type SeenRequest } from '../../src/ops/proxy-checks.ts'
+import { type UpstreamFacts, upstreamChecks } from '../../src/ops/upstream-checks.ts'
+import { ManualClock } from '../support/clock.ts'
+
+const HOUR_MS = 3_600_000
+
+const byId = async (checks: Check[]): Promise<Record<string, Finding>> =>
+  Object.fromEntries((await runChecks(checks)).map((finding) => [finding.id, finding]))
+
+/** Everything that is not fine says what to do. */
+const expectAdvice = (findings: Iterable<Finding>) => {
+  for (const { verdict, advice } of findings)
+    if (verdict === 'warning' || verdict === 'problem') expect(advice).not.toBeNull()
+}
+
+test('a check that fails is a finding, and the others are told all the same', async () => {
+  const found = await runChecks([
+    { id: 'a', title: 'A', run: () => Promise.reject(new Error('no such thing')) },
+    { id: 'b', title: 'B', run: () => ({ verdict: 'warning', says: 'hm', advice: 'do' }) },
+  ])
+  expect(found.map(({ verdict }) => verdict)).toEqual(['unknown', 'warning'])
+  expect(found[0]?.says).toContain('no such thing')
+  expect(worst(found)).toBe('warning')
+  expect(worst([])).toBe('ok')
+})
+
+describe('the data folder', () => {
+  let dir: string
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'sluice-doctor-'))
+    writeFileSync(join(dir, 'sluice.db'), 'x', { mode: 0o600 })
+    writeFileSync(join(dir, 'encryption.key'), `${Buffer.alloc(32, 1).toString('base64url')}\n`, { mode: 0o600 })
+  })
+  afterEach(() => rmSync(dir, { recursive: true }))
+
+  const examine = async (more: Partial<FolderFacts> = {}) => {
+    const found = await byId(
+      folderChecks({
+        dir,
+        databasePath: join(dir, 'sluice.db'),
+        keyPath: join(dir, 'encryption.key'),
+        keyFingerprint: null,
+        backups: async () => [{ name: 'sluice-1.db', bytes: 5, at: 9 * HOUR_MS }],
+        backupIntervalHours: 24,
+        now: 10 * HOUR_MS,
+        ...more,
+      }),
+    )
+    expectAdvice(Object.values(found))
+    return found
+  }
+
+  test('is fine when it is', async () => {
+    const { data_folder, database, key_file, backup } = await examine()
+    expect([data_folder, database, key_file, backup].map((finding) => finding?.verdict)).toEqual([
+      'ok',
+      'ok',
+      'ok',
+      'ok',
+    ])
+    expect(backup?.says).toContain('1 h ago')
+  })
+
+  test('is told when others can read it, with the command that mends it', async () => {
+    chmodSync(dir, 0o755)
+    chmodSync(join(dir, 'sluice.db'), 0o644)
+    const { data_folder, database } = await examine()
+    expect(data_folder).toMatchObject({ verdict: 'warning', advice: `chmod 0700 ${dir}` })
+    expect(database).toMatchObject({ verdict: 'warning' })
+  })
+
+  test('a key that is gone, or another one, is found before the next start finds it', async () => {
+    expect((await examine({ keyFingerprint: 'abc' })).key_file).toMatchObject({ verdict: 'problem' })
+    rmSync(join(dir, 'encryption.key'))
+    expect((await examine({ keyFingerprint: 'abc' })).key_file?.says).toContain('is gone')
+    expect((await examine()).key_file?.verdict).toBe('unknown')
+  })
+
+  test.each([
+    ['overdue', { now: 58 * HOUR_MS }, 'problem'],
+    ['none yet', { backups: async () => [] }, 'warning'],
+    ['none, and switched off', { backups: async () => [], backupIntervalHours: 0 }, 'warning'],
+    ['by hand only', { backupIntervalHours: 0 }, 'unknown'],
+  ] as const)('backups: %s', async (_, facts, verdict) => {
+    expect((await examine(facts)).backup?.verdict).toBe(verdict)
+  })
+})
+
+describe('the upstream', () => {
+  const examine = async (fetch: UpstreamFacts['dial']['fetch'], more: Partial<UpstreamFacts['dial']> = {}) => {
+    const clock = new ManualClock()
+    const facts = { dial: { fetch, ...more }, clock, baseUrl: 'https://api.test/x', authBaseUrl: 'https://auth.test' }
+    const running = byId(upstreamChecks(facts))
+    await clock.advance('6s')
+    const found = await running
+    expectAdvice(Object.values(found))
+    expect(clock.pending).toBe(0)
+    return found
+  }
+  const start = new ManualClock().now()
+  const dated = (skewMs: number) => async () =>
+    new Response('', { status: 401, headers: { date: new Date(start - skewMs).toUTCString() } })
+
+  test('any answer will do, and its date is held against the clock', async () => {
+    const { upstream_http, clock, sign_in_service, upstream_websocket } = await examine(dated(0))
+    expect([upstream_http, clock, sign_in_service].map((finding) => finding?.verdict)).toEqual(['ok', 'ok', 'ok'])
+    expect(upstream_websocket?.verdict).toBe('unknown')
+  })
+
+  test.each([
+    [60_000, 'warning', '60 s ahead of'],
+    [-60_000, 'warning', '61 s behind'],
+    [600_000, 'problem', '600 s ahead of'],
+  ] as const)('a clock that is %d ms off', async (skewMs, verdict, words) => {
+    const { clock } = await examine(dated(skewMs))
+    expect(clock?.verdict).toBe(verdict)
+    expect(clock?.says).toContain(words)
+  })
+
+  test('one that cannot be reached says why, and leaves the clock unknown', async () => {
+    const { upstream_http, clock } = await examine(() => Promise.reject(new Error('getaddrinfo ENOTFOUND')))
+    expect(upstream_http).toMatchObject({
+      verdict: 'problem',
+      says: 'api.test cannot be reached: getaddrinfo ENOTFOUND.',
+    })
+    expect(clock?.verdict).toBe('unknown')
+  })
+
+  test('one that does not answer is given up', async () => {
+    const never = (_: string, { signal }: RequestInit) =>
+      new Promise<Response>((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
+    expect((await examine(never)).upstream_http?.says).toContain('no answer within 5 s')
+  })
+
+  test('a handshake that is answered with a refusal is fine; nobody there is not', async () => {
+    const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('', { status: 401 }) })
+    const check = (baseUrl: string) => {
+      const dial = { fetch: dated(0), socketAgent: () => undefined }
+      const facts = { dial, clock: new ManualClock(), baseUrl, authBaseUrl: baseUrl }
+      return byId(upstreamChecks(facts).filter(({ id }) => id === 'upstream_websocket'))
+    }
+    expect((await check(`http://127.0.0.1:${server.port}`)).upstream_websocket).toMatchObject({
+      verdict: 'ok',
+      says: expect.stringContaining('(401)'),
+    })
+    await server.stop(true)
+    expect((await check(`http://127.0.0.1:${server.port}`)).upstream_websocket?.verdict).toBe('warning')
+  })
+})
+
+describe('the reverse proxy', () => {
+  const trust = [parseCidr('10.0.0.1/32')!]
+  const seen = (more: Partial<SeenRequest>, headers: Record<string, string> = {}) =>
+    byId(
+      proxyChecks({
+        peer: '10.0.0.1',
+        clientIp: '192.0.2.1',
+        headers: new Headers({ host: 'sluice.test', ...headers }),
+        trust: null,
+        publicUrl: null,
+        ...more,
+      }),
+    )
+  const FORWARDED = { 'x-forwarded-for': '192.0.2.1' }
+
+  test.each([
+    ['nothing in between', {}, {}, 'ok', 'directly'],
+    ['one that is not trusted at all', {}, FORWARDED, 'warning', 'not trusted'],
+    ['one beside the trusted range', { trust, peer: '10.0.0.2' }, FORWARDED, 'warning', '10.0.0.2'],
+    ['a trusted one', { trust }, FORWARDED, 'ok', 'names you as 192.0.2.1'],
+    ['a trusted one that says nothing', { trust }, {}, 'warning', 'named no client'],
+    ['a trusted one that contradicts itself', { trust, clientIp: null }, FORWARDED, 'warning', 'contradicts'],
+    ['an unknown peer', { peer: null }, {}, 'unknown', 'not known'],
+  ] as const)('%s', async (_, facts, headers, verdict, words) => {
+    const { trusted_proxies } = await seen(facts, headers)
+    expect(trusted_proxies?.verdict).toBe(verdict)
+    expect(trusted_proxies?.says).toContain(words)
+    expectAdvice(trusted_proxies ? [trusted_proxies] : [])
+  })
+
+  test('advice names the very range to add', async () => {
+    const { trusted_proxies } = await seen({ trust, peer: '2001:db8::7' }, FORWARDED)
+    expect(trusted_proxies?.advice).toContain('2001:db8::7/128')
+  })
+
+  test('a Host header that was rewritten on the way is found', async () => {
+    expect((await seen({ publicUrl: 'https://sluice.example' })).host_header?.verdict).toBe('warning')
+    expect((await seen({ publicUrl: 'https://sluice.test' })).host_header?.verdict).toBe('ok')
+    expect((await seen({}, { 'x-forwarded-host': 'other.test' })).host_header?.verdict).toBe('warning')
+  })
+})
+
+test('a report is kept for half a minute, so that looking is not traffic', async () => {
+  const clock = new ManualClock()
+  let asked = 0
+  const fetch = async () => {
+    asked++
+    return new Response('')
+  }
+  const folder = () => ({
+    dir: '/nowhere',
+    databasePath: '/nowhere/x',
+    keyPath: '/nowhere/y',
+    keyFingerprint: null,
+    backups: async () => [],
+    backupIntervalHours: 24,
+    now: 0,
+  })
+  const doctor = new Doctor({
+    clock,
+    folder,
+    upstream: { dial: { fetch }, clock, baseUrl: 'https://api.test', authBaseUrl: 'https://auth.test' },
+  })
+  const [first, second] = await Promise.all([doctor.report(), doctor.report()])
+  expect([asked, first === second]).toEqual([2, true])
+  await clock.advance('30s')
+  await doctor.report()
+  expect(asked).toBe(4)
+})

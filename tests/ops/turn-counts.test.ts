@@ -1,0 +1,81 @@
+/** What ended turns add up to, and that nobody can make the series grow without end. */
+import { expect, test } from 'bun:test'
+import { exposition } from '../../src/ops/prometheus.ts'
+import { TurnCounts } from '../../src/ops/turn-counts.ts'
+import type { LedgerEntry } from '../../src/proxy/ledger.ts'
+
+const aRow = (more: Partial<LedgerEntry['row']> = {}): Pick<LedgerEntry, 'row'> => ({
+  row: {
+    id: 'one',
+    requestId: 'one',
+    startedAt: 0,
+    route: '/v1/responses',
+    kind: 'normal',
+    transport: 'http',
+    keyId: 'key_a',
+    accountId: 'acc_a',
+    model: 'gpt-5.5',
+    status: 'ok',
+    httpStatus: 200,
+    inputTokens: 10,
+    cachedInputTokens: 4,
+    outputTokens: 5,
+    reasoningTokens: 2,
+    costMicros: 1_500_000,
+    attempts: 1,
+    firstEventMs: 300,
+    totalMs: 3000,
+    ...more,
+  },
+})
+
+const setUp = () => {
+  const counts = new TurnCounts((model) => model.startsWith('gpt-'))
+  return { counts, text: () => exposition(counts.families()).split('\n') }
+}
+
+test('one turn is counted under its result, account, key and model', () => {
+  const { counts, text } = setUp()
+  counts.count(aRow())
+  counts.count(aRow({ status: 'cancelled', accountId: null, keyId: null, firstEventMs: null }))
+  const lines = text()
+  for (const line of [
+    'sluice_requests_total{route="/v1/responses",transport="http",status="ok"} 1',
+    'sluice_requests_total{route="/v1/responses",transport="http",status="cancelled"} 1',
+    'sluice_account_requests_total{account="acc_a",status="ok"} 1',
+    'sluice_account_requests_total{account="none",status="cancelled"} 1',
+    'sluice_key_tokens_total{key="key_a",type="cached_input"} 4',
+    'sluice_model_tokens_total{model="gpt-5.5",type="reasoning"} 4',
+    'sluice_model_cost_usd_total{model="gpt-5.5"} 3',
+    'sluice_first_event_seconds_count 1',
+    'sluice_first_event_seconds_bucket{le="0.25"} 0',
+    'sluice_first_event_seconds_bucket{le="0.5"} 1',
+    'sluice_request_duration_seconds_sum 6',
+  ])
+    expect(lines).toContain(line)
+})
+
+test('errors are told by phase, in our words or as the upstream’s', () => {
+  const { counts, text } = setUp()
+  counts.count(aRow({ status: 'error', phase: 'select', errorCode: 'no_accounts' }))
+  counts.count(aRow({ status: 'error', phase: 'stream', errorCode: 'whatever they say today' }))
+  expect(text()).toContain('sluice_errors_total{phase="select",code="no_accounts"} 1')
+  expect(text()).toContain('sluice_errors_total{phase="stream",code="upstream"} 1')
+})
+
+test('a made-up model is "other", and so is every key beyond the thousandth', () => {
+  const { counts, text } = setUp()
+  for (let i = 0; i < 3; i++) counts.count(aRow({ model: `made-up-${i}` }))
+  expect(text()).toContain('sluice_model_requests_total{model="other",status="ok"} 3')
+  for (let i = 0; i < 1100; i++) counts.count(aRow({ keyId: `key_${i}` }))
+  expect(text().filter((line) => line.startsWith('sluice_key_cost_usd_total'))).toHaveLength(1001)
+})
+
+test('the series of an account end with it', () => {
+  const { counts, text } = setUp()
+  counts.count(aRow())
+  counts.count(aRow({ accountId: 'acc_b' }))
+  counts.keepAccounts(new Set(['acc_b']))
+  expect(text().filter((line) => line.includes('acc_a'))).toEqual([])
+  expect(text()).toContain('sluice_account_requests_total{account="acc_b",status="ok"} 1')
+})

@@ -1,0 +1,131 @@
+/** Backups, restoring, the doctor and the service unit as commands, beside a server that runs and one that does not. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runCommand, spawnServer } from '../support/spawn.ts'
+import { createUpstream } from '../support/upstream/app.ts'
+
+let root: string
+let dataDir: string
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'sluice-operations-'))
+  dataDir = join(root, 'data')
+})
+afterEach(() => rmSync(root, { recursive: true }))
+
+const nowhere = 'http://127.0.0.1:1'
+const alone = { CODEX_LB_UPSTREAM_BASE_URL: nowhere, CODEX_LB_AUTH_BASE_URL: nowhere }
+const sluice = (args: string[], env: Record<string, string> = alone) => runCommand(args, { dataDir, env })
+
+const keyNames = async (url: string): Promise<string[]> => {
+  const keys = (await (await fetch(`${url}/api/api-keys`)).json()) as { name: string }[]
+  return keys.map(({ name }) => name)
+}
+
+test('a backup of a running server is verified, refused while it runs, and restored after', async () => {
+  const backup = join(root, 'copy.db')
+  {
+    await using server = await spawnServer({ dataDir, env: alone })
+    await sluice(['keys', 'create', '--name', 'before'])
+    const made = await sluice(['backup', '--out', backup])
+    expect([made.exitCode, made.stdout]).toEqual([0, `${backup}\n`])
+    expect(made.stderr).toContain('encryption.key')
+    expect(statSync(backup).mode & 0o777).toBe(0o600)
+    await sluice(['keys', 'create', '--name', 'after'])
+
+    const verified = await sluice(['backup', 'verify', backup])
+    expect([verified.exitCode, verified.stdout]).toEqual([0, expect.stringContaining('OK: it can be restored.')])
+    expect(verified.stdout).toContain('1 keys')
+    const refused = await sluice(['restore', backup])
+    expect([refused.exitCode, refused.stdout]).toEqual([1, ''])
+    expect(refused.stderr).toContain(`Another server (process ${server.pid})`)
+    expect((await sluice(['backup', '--out', backup])).stderr).toContain('is there already')
+    await server.stop()
+  }
+  const restored = await sluice(['restore', backup])
+  expect([restored.exitCode, restored.stderr]).toEqual([0, ''])
+  expect(restored.stdout).toContain('1 keys')
+  expect(readdirSync(dataDir).filter((name) => name.startsWith('before-restore-'))).toHaveLength(1)
+  await using server = await spawnServer({ dataDir, env: alone })
+  expect(await keyNames(server.url)).toEqual(['before'])
+}, 30_000)
+
+test('without --out it goes into the folder; the page makes one in a process of its own; metrics know it', async () => {
+  await using server = await spawnServer({ dataDir, env: alone })
+  const made = await sluice(['backup', '--json', '--with-key'])
+  const { file, keyFile } = JSON.parse(made.stdout)
+  expect(file).toStartWith(join(dataDir, 'backups', 'sluice-'))
+  expect(existsSync(keyFile)).toBe(true)
+  expect(statSync(join(dataDir, 'backups')).mode & 0o777).toBe(0o700)
+
+  await Bun.sleep(Math.max(0, 1000 - (Date.now() % 1000))) // names have whole seconds
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }
+  const answer = await fetch(`${server.url}/api/backups`, init)
+  expect(answer.status).toBe(201)
+  const { name } = (await answer.json()) as { name: string }
+  expect((await sluice(['backup', 'verify', join(dataDir, 'backups', name)])).exitCode).toBe(0)
+  const metrics = await (await fetch(`${server.url}/metrics`)).text()
+  expect(metrics).toMatch(/^sluice_last_backup_timestamp_seconds \d{10}$/m)
+}, 30_000)
+
+test('a socket comes back through the page’s test route and is counted while it is open', async () => {
+  await using server = await spawnServer({ dataDir, env: alone })
+  const ws = new WebSocket(`${server.url.replace('http', 'ws')}/doctor/socket`)
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  ws.onopen = async () => {
+    const metrics = await (await fetch(`${server.url}/metrics`)).text()
+    expect(metrics).toContain('\nsluice_client_sockets 1\n')
+    ws.send('ping')
+  }
+  ws.onmessage = ({ data }) => resolve(data)
+  ws.onclose = () => resolve('closed')
+  expect(await promise).toBe('ping')
+}, 30_000)
+
+test('the doctor finds an upstream that is not there, and is content with one that is', async () => {
+  const upstream = createUpstream()
+  const listening = upstream.listen()
+  const env = {
+    CODEX_LB_UPSTREAM_BASE_URL: `${listening.url}/backend-api`,
+    CODEX_LB_AUTH_BASE_URL: listening.url,
+  }
+  await sluice(['keys', 'list'])
+  await sluice(['backup'])
+  const found = await sluice(['doctor', '--json'], env)
+  const report = JSON.parse(found.stdout) as { verdict: string; findings: { id: string; verdict: string }[] }
+  expect(Object.fromEntries(report.findings.map(({ id, verdict }) => [id, verdict]))).toMatchObject({
+    data_folder: 'ok',
+    database: 'ok',
+    key_file: 'ok',
+    backup: 'ok',
+    upstream_http: 'ok',
+    clock: 'ok',
+  })
+  expect(found.exitCode).toBe(0)
+  await listening.stop()
+
+  const broken = await sluice(['doctor'])
+  expect(broken.exitCode).toBe(1)
+  expect(broken.stdout).toContain('PROBLEM  Upstream over HTTP: 127.0.0.1:1 cannot be reached')
+  expect(broken.stdout).toContain('         -> ')
+}, 30_000)
+
+test('the doctor makes nothing where there is nothing', async () => {
+  const { exitCode } = await sluice(['doctor'])
+  expect(exitCode).toBe(1)
+  expect(existsSync(dataDir)).toBe(false)
+})
+
+test('the unit runs this very program on this very folder', async () => {
+  const { exitCode, stdout } = await sluice(['service', 'print'], { ...alone, PORT: '4000' })
+  expect(exitCode).toBe(0)
+  expect(stdout).toContain(`Environment=CODEX_LB_DATA_DIR=${dataDir}\n`)
+  expect(stdout).toContain('Environment=PORT=4000\n')
+  expect(stdout).toMatch(/^ExecStart=\/.* serve$/m)
+  expect(stdout).toContain('TimeoutStopSec=45\n')
+  const plist = await sluice(['service', 'print', '--launchd'])
+  expect(plist.stdout).toContain('<string>serve</string>')
+  expect(existsSync(dataDir)).toBe(false)
+})

@@ -1,0 +1,81 @@
+/** Takes `docs/screenshots`: every page at two widths in both themes, of a made-up pool. Run `bun tests/browser/screenshots.ts`; needs Chromium. */
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { DESKTOP, launchBrowser, PHONE } from './browser.ts'
+import { PASSWORD, send, signIn } from './people-world.ts'
+import { startPopulated } from './world.ts'
+
+const FOLDER = join(import.meta.dir, '../../docs/screenshots')
+const WIDTHS = [DESKTOP, PHONE]
+const THEMES = ['light', 'dark'] as const
+
+/** Name → path, for who is signed in as Admin. Pages that show where this machine keeps its data are left out. */
+const PAGES: Record<string, string> = {
+  overview: '/dashboard',
+  accounts: '/accounts',
+  'new-account': '/accounts/new',
+  'new-account-import': '/accounts/new/import',
+  keys: '/keys',
+  'new-key': '/keys/new',
+  logs: '/logs',
+  reports: '/reports',
+  settings: '/settings',
+  'settings-access': '/settings/access',
+  'settings-routing': '/settings/routing',
+  'settings-network': '/settings/network',
+  audit: '/audit',
+  me: '/me',
+  'two-factor': '/me/two-factor',
+  confirm: '/confirm',
+}
+
+rmSync(FOLDER, { recursive: true, force: true })
+mkdirSync(FOLDER, { recursive: true })
+await using world = await startPopulated()
+await using browser = await launchBrowser()
+const url = world.url.replace('127.0.0.1', 'localhost')
+await looks('setup', '/setup')
+const cookie = await ownerOf()
+const invite = await invited()
+await looks('sign-in', '/login')
+await looks('invite', `/invite/${invite}`)
+for (const width of WIDTHS)
+  for (const colorScheme of THEMES) {
+    await using visit = await browser.visit(`${url}/login`, { viewport: width, colorScheme })
+    await signIn(visit.page, url)
+    for (const [name, path] of Object.entries(PAGES)) {
+      await visit.page.goto(url + path)
+      await shoot(visit.page, { name, width: width.width, theme: colorScheme })
+    }
+  }
+
+/** A page that wants nobody signed in. */
+async function looks(name: string, path: string): Promise<void> {
+  for (const width of WIDTHS)
+    for (const colorScheme of THEMES) {
+      await using visit = await browser.visit(url + path, { viewport: width, colorScheme })
+      await shoot(visit.page, { name, width: width.width, theme: colorScheme })
+    }
+}
+
+async function shoot(
+  page: Page,
+  { name, width, theme }: { name: string; width: number; theme: string },
+): Promise<void> {
+  await page.waitForTimeout(250) // figures that are fetched after the page
+  await page.screenshot({ path: join(FOLDER, `${name}-${width}-${theme}.png`) })
+}
+
+/** The first account; its cookie for what is prepared without a browser. */
+async function ownerOf(): Promise<string> {
+  const response = await send(url, 'POST', '/api/dashboard-auth/password/setup', { password: PASSWORD })
+  return response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+}
+
+async function invited(): Promise<string> {
+  const person = { username: 'vera', displayName: 'Vera', roleId: 'role_viewer' }
+  const response = await send(url, 'POST', '/api/dashboard-users', person, cookie)
+  const { invite } = (await response.json()) as { invite: { token: string } } // as: the API's answer
+  return invite.token
+}

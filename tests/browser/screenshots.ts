@@ -3,7 +3,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { DESKTOP, launchBrowser, PHONE } from './browser.ts'
-import { PASSWORD, send, signIn } from './people-world.ts'
+import { codeFor, PASSWORD, send, signIn } from './people-world.ts'
 import { startPopulated } from './world.ts'
 
 const FOLDER = join(import.meta.dir, '../../docs/screenshots')
@@ -49,6 +49,23 @@ for (const width of WIDTHS)
       await shoot(visit.page, { name, width: width.width, theme: colorScheme })
     }
   }
+
+await looks('auth-pending', '/auth/pending')
+await enroll()
+for (const width of WIDTHS)
+  for (const colorScheme of THEMES) {
+    await using visit = await browser.visit(`${url}/login`, { viewport: width, colorScheme })
+    await visit.page.fill('#form-login [name=password]', PASSWORD)
+    await Promise.all([visit.page.waitForURL(/totp/), visit.page.click('#form-login button')])
+    await shoot(visit.page, { name: 'totp', width: width.width, theme: colorScheme })
+  }
+
+/** From now on the first account has a second factor. */
+async function enroll(): Promise<void> {
+  const started = await send(url, 'POST', '/api/dashboard-auth/totp/setup/start', {}, cookie)
+  const { secret } = (await started.json()) as { secret: string } // as: the API's answer
+  await send(url, 'POST', '/api/dashboard-auth/totp/setup/confirm', { secret, code: codeFor(secret) }, cookie)
+}
 
 /** A page that wants nobody signed in. */
 async function looks(name: string, path: string): Promise<void> {

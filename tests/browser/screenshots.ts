@@ -1,7 +1,9 @@
 /** Takes `docs/screenshots`: every page at two widths in both themes, of a made-up pool. Run `bun tests/browser/screenshots.ts`; needs Chromium. */
+import { Database } from 'bun:sqlite'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
+import { spawnServer } from '../support/spawn.ts'
 import { DESKTOP, launchBrowser, PHONE } from './browser.ts'
 import { codeFor, PASSWORD, send, signIn } from './people-world.ts'
 import { startPopulated } from './world.ts'
@@ -50,7 +52,7 @@ for (const width of WIDTHS)
     }
   }
 
-await looks('auth-pending', '/auth/pending')
+await strangers()
 await enroll()
 for (const width of WIDTHS)
   for (const colorScheme of THEMES) {
@@ -59,6 +61,25 @@ for (const width of WIDTHS)
     await Promise.all([visit.page.waitForURL(/totp/), visit.page.click('#form-login button')])
     await shoot(visit.page, { name: 'totp', width: width.width, theme: colorScheme })
   }
+
+/** Somebody whom a proxy announces and nobody has added. */
+async function strangers(): Promise<void> {
+  await using server = await spawnServer({
+    env: { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' },
+  })
+  const db = new Database(join(server.dataDir, 'sluice.db'))
+  db.run(
+    "INSERT INTO auth_providers (id, kind, label, created_at, updated_at) VALUES ('idp_trusted_header', 'trusted_header', 'Reverse proxy', 0, 0)",
+  )
+  db.close()
+  for (const width of WIDTHS)
+    for (const colorScheme of THEMES) {
+      await using visit = await browser.visit(`${server.url}/health`, { viewport: width, colorScheme })
+      await visit.page.setExtraHTTPHeaders({ 'remote-user': 'anna@example.test' })
+      await visit.page.goto(`${server.url}/dashboard`)
+      await shoot(visit.page, { name: 'auth-pending', width: width.width, theme: colorScheme })
+    }
+}
 
 /** From now on the first account has a second factor. */
 async function enroll(): Promise<void> {

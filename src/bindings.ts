@@ -1,4 +1,5 @@
 /** What a request can reach (`Bindings`, built once in main) and what it knows about itself (`Variables`). Types only. */
+import type { Context } from 'hono'
 import type { Db } from '../db/commit.ts'
 import type { MemoryViews } from '../db/memory-views.ts'
 import type { Client } from './auth/client-key.ts'
@@ -97,13 +98,15 @@ export interface Variables {
   arrivedAt: number
   /** Address of the client after trusted proxies; null: unknown. */
   clientIp: string | null
+  /** The peer is a trusted proxy: what it forwards may be believed. */
+  viaProxy: boolean
   isLocal: boolean
   /** The socket's own remote address; null on a Unix socket. */
   peer: string | null
   client: Client
   principal: Principal
   /** Asks the access gate again, and throws as it does: the body took its time, and who asks may be gone since. */
-  passAgain: () => void
+  passAgain: (c: Context<AppEnv>) => void
   /** Request members that were left out, named in `x-sluice-dropped-fields`. */
   droppedFields: readonly string[]
 }

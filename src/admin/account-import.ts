@@ -47,7 +47,7 @@ export const importAccounts = createHandlers(
   async (c) => {
     const { db, sealer, random } = c.env
     const uploaded = await uploads(c)
-    c.var.passAgain()
+    c.var.passAgain(c)
     const read = readAuthFiles(uploaded.files)
     const failures = [...uploaded.failures, ...read.failures]
     if (read.accounts.length === 0) throw allBad(failures)

@@ -3,7 +3,6 @@ import type { Context } from 'hono'
 import { commit } from '../../db/commit.ts'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
-import { anyContains, normaliseIp } from '../lib/cidr.ts'
 import { admitIdentity, isAdmissible, isSightingDue, MAX_SUBJECT, noteSighting } from '../model/admit-identity.ts'
 import { append } from '../model/audit.ts'
 import { findByIdentity, type Person } from '../model/people.ts'
@@ -12,12 +11,8 @@ import { budgetAddress } from './failure-budget.ts'
 type Ctx = Context<AppEnv>
 
 /** The name the proxy gives, trimmed and in lower case; null without one, and from anybody who is not a trusted proxy. */
-export const proxySubject = (c: Ctx): string | null => {
-  const { FIREWALL_TRUSTED_PROXY_CIDRS, DASHBOARD_AUTH_PROXY_HEADER } = c.env.env
-  const peer = normaliseIp(c.var.peer ?? '')
-  if (peer === null || !anyContains(FIREWALL_TRUSTED_PROXY_CIDRS, peer)) return null
-  return c.req.header(DASHBOARD_AUTH_PROXY_HEADER)?.trim().toLowerCase() || null
-}
+export const proxySubject = (c: Ctx): string | null =>
+  c.var.viaProxy ? c.req.header(c.env.env.DASHBOARD_AUTH_PROXY_HEADER)?.trim().toLowerCase() || null : null
 
 /** The account behind the name, made on first sight where the provider takes strangers in; else why not. */
 export const identify = (c: Ctx, subject: string): Person | AppError => {

@@ -2,7 +2,6 @@
 import type { Context } from 'hono'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import type { AppEnv } from '../bindings.ts'
-import { anyContains, normaliseIp } from '../lib/cidr.ts'
 
 const NAME = 'sluice_session'
 
@@ -29,14 +28,6 @@ export const clearSessionToken = (c: Ctx): void => {
 const attributesOf = (c: Ctx) => (isHttps(c) ? ({ secure: true, prefix: 'host' } as const) : {})
 
 /** As the browser sees it: TLS here, or at a proxy that is trusted to say so. */
-export const isHttps = (c: Ctx): boolean => {
-  if (new URL(c.req.url).protocol === 'https:') return true
-  const { FIREWALL_TRUST_PROXY_HEADERS, FIREWALL_TRUSTED_PROXY_CIDRS } = c.env.env
-  if (!FIREWALL_TRUST_PROXY_HEADERS) return false
-  const peer = normaliseIp(c.var.peer ?? '')
-  return (
-    peer !== null &&
-    anyContains(FIREWALL_TRUSTED_PROXY_CIDRS, peer) &&
-    c.req.header('x-forwarded-proto')?.toLowerCase() === 'https'
-  )
-}
+const isHttps = (c: Ctx): boolean =>
+  new URL(c.req.url).protocol === 'https:' ||
+  (c.var.viaProxy && c.req.header('x-forwarded-proto')?.toLowerCase() === 'https')

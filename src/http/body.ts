@@ -23,7 +23,7 @@ export const body = <S extends z.ZodObject>(schema: S) => {
   const limited = (...[c, next]: Parameters<typeof validate>) =>
     withinLimit(c, async () => {
       await validate(c, () => {
-        c.get('passAgain')?.()
+        c.get('passAgain')?.(c)
         return next()
       })
     })

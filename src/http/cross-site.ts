@@ -2,9 +2,7 @@
 import type { Context } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
-import { anyContains, normaliseIp } from '../lib/cidr.ts'
 import { createMiddleware } from './handlers.ts'
-import { peerOf } from './request-context.ts'
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** Routes for bearer clients: a page of another site cannot make a browser attach that header. */
@@ -55,9 +53,7 @@ const ownOrigins = (c: Context<AppEnv>): string[] => {
 
 /** Nothing when the peer is not trusted. Of several hops the header is a list, which no origin equals. */
 export const forwardedOrigin = (c: Context<AppEnv>, host: string): string[] => {
-  const { FIREWALL_TRUST_PROXY_HEADERS, FIREWALL_TRUSTED_PROXY_CIDRS } = c.env.env
-  const peer = FIREWALL_TRUST_PROXY_HEADERS ? normaliseIp(peerOf(c) ?? '') : null
-  if (peer === null || !anyContains(FIREWALL_TRUSTED_PROXY_CIDRS, peer)) return []
+  if (!c.var.viaProxy) return []
   const protocol = c.req.header('x-forwarded-proto')?.toLowerCase()
   const name = c.req.header('x-forwarded-host')?.toLowerCase() ?? host
   return protocol === 'https' || protocol === 'http' ? [`${protocol}://${name}`] : []

@@ -16,7 +16,6 @@ import { AppError } from '../errors.ts'
 import type { AuditEvent } from '../model/audit.ts'
 import { holds, type Permission } from '../model/permissions.ts'
 import { refuseOtherSites } from './cross-site.ts'
-import { peerOf } from './request-context.ts'
 
 /** Who may pass. Every route has exactly one of these. */
 export type AccessRule =
@@ -127,14 +126,14 @@ export const open = (reason: string, { audit }: { audit?: AuditEvent } = {}) =>
  */
 export const clientKey = (need: KeyNeed) =>
   gate({ access: 'client-key', key: need }, (c) => {
-    const { clientIp, isLocal } = c.var
+    const { clientIp, isLocal, peer } = c.var
     if (!c.env.firewall.allows(clientIp)) throw new AppError('ip_forbidden')
     const client = authenticateClient({
       authorization: c.req.header('authorization') ?? null,
       capability: c.req.header(CAPABILITY_HEADER) ?? null,
       isLocal,
       ip: clientIp,
-      peer: peerOf(c),
+      peer,
       keyAuthEnabled: c.env.settings.current().apiKeyAuthEnabled,
       unauthenticatedCidrs: c.env.env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS,
       keys: c.env.keys,
@@ -166,7 +165,7 @@ const enter = (c: Ctx): Principal => {
 const gate = <R extends Rule>(rule: R, check: (c: Ctx) => void): Gate<R> => {
   const enforce: MiddlewareHandler<AppEnv> = async (c, next) => {
     check(c)
-    if ('access' in rule) c.set('passAgain', () => check(c))
+    if ('access' in rule) c.set('passAgain', check)
     await next()
   }
   return Object.assign(enforce, { rule: Object.freeze(rule) })

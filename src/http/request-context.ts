@@ -7,7 +7,7 @@ import { createMiddleware } from './handlers.ts'
 /** Ids that are safe in a log line and a header; anything else is replaced. */
 const SANE_ID = /^[\w.:-]{1,128}$/
 
-/** Sets `requestId`, `arrivedAt`, `clientIp` and `isLocal`, and tells the client its request id. Mounted first. */
+/** Sets `requestId`, `arrivedAt`, `peer`, `clientIp`, `viaProxy` and `isLocal`, and tells the client its request id. Mounted first. */
 export const requestContext = createMiddleware(async (c, next) => {
   const { env, clock } = c.env
   const requestId = requestIdOf(c)
@@ -19,8 +19,10 @@ export const requestContext = createMiddleware(async (c, next) => {
   }
   c.set('requestId', requestId)
   c.set('arrivedAt', clock.monotonic())
+  const { ip, viaProxy } = clientIp(caller)
   c.set('peer', peer)
-  c.set('clientIp', clientIp(caller).ip)
+  c.set('clientIp', ip)
+  c.set('viaProxy', viaProxy)
   c.set('isLocal', isLocalRequest({ ...caller, host: c.req.header('host') ?? null }))
   await next()
   // After the handler: headers set before it are lost when it returns a Response of its own (a stream does).
@@ -31,7 +33,7 @@ export const requestContext = createMiddleware(async (c, next) => {
  * The socket's remote address, before trusted proxies are considered; null on a Unix socket. Who listens on loopback has
  * no other peers, and asking the socket costs 20 µs a request (measured).
  */
-export const peerOf = (c: Context<AppEnv>): string | null => {
+const peerOf = (c: Context<AppEnv>): string | null => {
   const { peer, server, env } = c.env
   if (peer !== undefined) return peer
   return env.HOST === '127.0.0.1' ? env.HOST : (server?.requestIP(c.req.raw)?.address ?? null)

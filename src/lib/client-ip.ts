@@ -11,14 +11,14 @@ export interface Caller {
 
 /**
  * The client's canonical address. A trusted peer's `X-Forwarded-For` and `Forwarded` are walked from right to left past
- * trusted hops. `ip` is null when it cannot be told: a bad hop, or two headers that disagree. `forwarded` says that the
- * headers decided, not the socket.
+ * trusted hops. `ip` is null when it cannot be told: a bad hop, or two headers that disagree. `viaProxy` says that the peer
+ * is trusted, so that what it forwards may be believed.
  */
-export function clientIp({ peer, headers, trust }: Caller): { ip: string | null; forwarded: boolean } {
+export function clientIp({ peer, headers, trust }: Caller): { ip: string | null; viaProxy: boolean } {
   const ip = peer === null ? null : normaliseIp(peer)
-  if (ip === null || !trust || !anyContains(trust, ip)) return { ip, forwarded: false }
+  if (ip === null || !trust || !anyContains(trust, ip)) return { ip, viaProxy: false }
   const claims = chainClaims(headers, trust)
-  return claims.length === 0 ? { ip, forwarded: false } : { ip: agreed(claims), forwarded: true }
+  return { ip: claims.length === 0 ? ip : agreed(claims), viaProxy: true }
 }
 
 /** 127.0.0.0/8 or ::1, also when written as a mapped IPv6 address. */

@@ -12,10 +12,10 @@ const resolve = (peer: string | null, headers: Record<string, string>, trusted: 
 describe('clientIp', () => {
   test('is the socket peer without trust, from a stranger, and without headers', () => {
     const lie = { 'x-forwarded-for': '1.1.1.1' }
-    expect(resolve(PROXY, lie, null)).toEqual({ ip: PROXY, forwarded: false })
-    expect(resolve('203.0.113.9', lie)).toEqual({ ip: '203.0.113.9', forwarded: false })
-    expect(resolve('::ffff:10.0.0.1', {})).toEqual({ ip: PROXY, forwarded: false })
-    expect(resolve(null, lie)).toEqual({ ip: null, forwarded: false })
+    expect(resolve(PROXY, lie, null)).toEqual({ ip: PROXY, viaProxy: false })
+    expect(resolve('203.0.113.9', lie)).toEqual({ ip: '203.0.113.9', viaProxy: false })
+    expect(resolve('::ffff:10.0.0.1', {})).toEqual({ ip: PROXY, viaProxy: true })
+    expect(resolve(null, lie)).toEqual({ ip: null, viaProxy: false })
   })
 
   test.each([
@@ -32,7 +32,7 @@ describe('clientIp', () => {
     ['', null],
     ['fe80::1%eth0', null],
   ])('X-Forwarded-For: %p is %p', (header, ip) => {
-    expect(resolve(PROXY, { 'x-forwarded-for': header })).toEqual({ ip, forwarded: true })
+    expect(resolve(PROXY, { 'x-forwarded-for': header })).toEqual({ ip, viaProxy: true })
   })
 
   test.each([
@@ -47,7 +47,7 @@ describe('clientIp', () => {
     ['xfor=203.0.113.9', null],
     [',', null],
   ])('Forwarded: %p is %p', (header, ip) => {
-    expect(resolve(PROXY, { forwarded: header })).toEqual({ ip, forwarded: true })
+    expect(resolve(PROXY, { forwarded: header })).toEqual({ ip, viaProxy: true })
   })
 
   test('repeated fields are one list in order', () => {

@@ -4,7 +4,6 @@ import type { AppEnv } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { CAPABILITY_HEADER, clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
-import { peerOf } from '../../http/request-context.ts'
 import { nativeFrames, publicFrames } from '../frame-contract.ts'
 import { type Handshake, SocketSession } from '../socket-session.ts'
 import { contractOptions } from './responses.ts'
@@ -39,7 +38,7 @@ const handshakeOf = (
   { isNative, isRestricted }: Pick<Handshake, 'isNative' | 'isRestricted'>,
 ): Handshake => {
   const { env, req } = c
-  const { clientIp, isLocal } = c.var
+  const { clientIp, isLocal, peer } = c.var
   return {
     env,
     headers: new Headers(req.raw.headers),
@@ -51,7 +50,7 @@ const handshakeOf = (
       capability: req.header(CAPABILITY_HEADER) ?? null,
       isLocal,
       ip: clientIp,
-      peer: peerOf(c),
+      peer,
       unauthenticatedCidrs: env.env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS,
       keys: env.keys,
       need: 'optional',

@@ -18,16 +18,16 @@ export const createApp = (): Hono<AppEnv> => {
   const app = new Hono<AppEnv>()
   app.onError(renderError)
   app.notFound(renderNotFound)
-  app.use(requestContext, accessLog, forPeople(every(shell, securityHeaders)), plainHost, forPeople(crossSite))
+  app.use(requestContext, accessLog, byAudience)
   mountRoutes(app)
   demandOneAccessGate(app)
   return app
 }
 
+const forPeople = every(shell, securityHeaders, plainHost, crossSite)
+
 /** Model traffic has no pages, no cookies and no browser to protect; every layer it does not pass is time to the first byte. */
-const forPeople =
-  (middleware: MiddlewareHandler<AppEnv>): MiddlewareHandler<AppEnv> =>
-  (c, next) =>
-    isModelPath(c.req.path) ? next() : middleware(c, next)
+const byAudience: MiddlewareHandler<AppEnv> = (c, next) =>
+  isModelPath(c.req.path) ? plainHost(c, next) : forPeople(c, next)
 
 export const app = createApp()

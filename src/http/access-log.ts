@@ -16,9 +16,9 @@ export const accessLog = createMiddleware(async (c, next) => {
     method: c.req.method,
     path: loggedPath(c),
     status: c.res.status,
-    ms: Math.round((c.env.clock.monotonic() - c.var.arrivedAt) * 1000) / 1000,
-    ip: c.var.clientIp ?? undefined,
-    request: c.var.requestId,
+    ms: Math.round((c.env.clock.monotonic() - c.get('arrivedAt')) * 1000) / 1000,
+    ip: c.get('clientIp') ?? undefined,
+    request: c.get('requestId'),
   })
 })
 

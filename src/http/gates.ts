@@ -126,14 +126,14 @@ export const open = (reason: string, { audit }: { audit?: AuditEvent } = {}) =>
  */
 export const clientKey = (need: KeyNeed) =>
   gate({ access: 'client-key', key: need }, (c) => {
-    const { clientIp, isLocal, peer } = c.var
+    const clientIp = c.get('clientIp')
     if (!c.env.firewall.allows(clientIp)) throw new AppError('ip_forbidden')
     const client = authenticateClient({
       authorization: c.req.header('authorization') ?? null,
       capability: c.req.header(CAPABILITY_HEADER) ?? null,
-      isLocal,
+      isLocal: c.get('isLocal'),
       ip: clientIp,
-      peer,
+      peer: c.get('peer'),
       keyAuthEnabled: c.env.settings.current().apiKeyAuthEnabled,
       unauthenticatedCidrs: c.env.env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS,
       keys: c.env.keys,
@@ -163,10 +163,10 @@ const enter = (c: Ctx): Principal => {
 }
 
 const gate = <R extends Rule>(rule: R, check: (c: Ctx) => void): Gate<R> => {
-  const enforce: MiddlewareHandler<AppEnv> = async (c, next) => {
+  const enforce: MiddlewareHandler<AppEnv> = (c, next) => {
     check(c)
     if ('access' in rule) c.set('passAgain', check)
-    await next()
+    return next()
   }
   return Object.assign(enforce, { rule: Object.freeze(rule) })
 }

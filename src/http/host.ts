@@ -9,8 +9,8 @@ const HOST = /^[A-Za-z0-9.\-[\]:]+$/
  * Throws `bad_host`. Bun gives a request whose Host it cannot use, or that has none, a URL without an origin, which the
  * router would read from the wrong place.
  */
-export const plainHost = createMiddleware(async (c, next) => {
+export const plainHost = createMiddleware((c, next) => {
   const host = c.req.header('host')
   if ((host !== undefined && !HOST.test(host)) || !URL.canParse(c.req.url)) throw new AppError('bad_host')
-  await next()
+  return next()
 })

@@ -1,6 +1,4 @@
 /** `POST /v1/chat/completions`: a Responses turn spoken in the older dialect, both ways. Reasoning is never part of it. */
-import { clientKey, restricted } from '../../http/gates.ts'
-import { createHandlers } from '../../http/handlers.ts'
 import { answerWithJson, answerWithStream } from '../answer.ts'
 import { chatContract } from '../contracts.ts'
 import { chatFromResponse } from '../formats/chat-json.ts'
@@ -8,14 +6,14 @@ import { chatToResponses } from '../formats/chat-request.ts'
 import { withKeyPolicy } from '../key-policy.ts'
 import { OTHER_BODY_BYTES } from '../raw-body.ts'
 import { releasing } from './responses.ts'
-import { admitTurn, longLived, readTurnBody, rewritten } from './turn-route.ts'
+import { admitTurn, readTurnBody, rewritten, turnRoute } from './turn-route.ts'
 
-export const chatCompletions = createHandlers(clientKey('optional'), restricted('refuse'), longLived, async (c) => {
+export const chatCompletions = turnRoute(async (c) => {
   const raw = await readTurnBody(c, { isNative: false, maxBytes: OTHER_BODY_BYTES })
   const { body, chat } = releasing(raw, () => {
     const request = chatToResponses(raw.json)
     c.set('droppedFields', request.dropped)
-    return { body: rewritten(raw, withKeyPolicy(request.body, c.var.client.key)), chat: request.chat }
+    return { body: rewritten(raw, withKeyPolicy(request.body, c.get('client').key)), chat: request.chat }
   })
   const served = admitTurn(c, {
     route: c.req.path,

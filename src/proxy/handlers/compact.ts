@@ -2,8 +2,6 @@
 import type { Context } from 'hono'
 import type { AppEnv } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
-import { clientKey, restricted } from '../../http/gates.ts'
-import { createHandlers } from '../../http/handlers.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { answerWithJson } from '../answer.ts'
 import { attempt, newProgress } from '../attempts.ts'
@@ -15,16 +13,16 @@ import type { Plane } from '../plane.ts'
 import type { RawBody } from '../raw-body.ts'
 import type { Turn } from '../turn.ts'
 import { releasing, spliced } from './responses.ts'
-import { admitTurn, longLived, readTurnBody, refusePreviousResponse, rewritten } from './turn-route.ts'
+import { admitTurn, readTurnBody, refusePreviousResponse, rewritten, turnRoute } from './turn-route.ts'
 
 const COMPACT_PATH = '/codex/responses/compact'
 
 const compact = (isNative: boolean) =>
-  createHandlers(clientKey('optional'), restricted('refuse'), longLived, async (c) => {
+  turnRoute(async (c) => {
     const raw = await readTurnBody(c, { isNative })
     const body = releasing(raw, () => {
       refusePreviousResponse(raw.json.previous_response_id)
-      return isNative ? spliced(raw, enforcedMembers(raw.json, c.var.client.key)) : translated(c, raw)
+      return isNative ? spliced(raw, enforcedMembers(raw.json, c.get('client').key)) : translated(c, raw)
     })
     const asked = body.json
     const served = admitTurn(c, {
@@ -58,7 +56,7 @@ const compact = (isNative: boolean) =>
 const translated = (c: Context<AppEnv>, raw: RawBody): RawBody => {
   const { body, dropped } = normaliseResponses(raw.json)
   c.set('droppedFields', dropped)
-  const { stream: _stream, store: _store, ...unary } = withKeyPolicy(body, c.var.client.key)
+  const { stream: _stream, store: _store, ...unary } = withKeyPolicy(body, c.get('client').key)
   return rewritten(raw, unary)
 }
 

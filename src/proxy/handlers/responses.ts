@@ -1,8 +1,6 @@
 /** `POST /backend-api/codex/responses`, always a stream and never rewritten, and `POST /v1/responses`, normalised first. */
 import type { Client } from '../../auth/client-key.ts'
 import type { Bindings } from '../../bindings.ts'
-import { clientKey, restricted } from '../../http/gates.ts'
-import { createHandlers } from '../../http/handlers.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { answerWithJson, answerWithStream } from '../answer.ts'
 import { type ContractOptions, nativeContract, publicContract } from '../contracts.ts'
@@ -10,16 +8,16 @@ import { normaliseResponses } from '../formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { RawBody } from '../raw-body.ts'
 import { spliceMembers } from '../splice.ts'
-import { admitTurn, longLived, readTurnBody, refusePreviousResponse, rewritten } from './turn-route.ts'
+import { admitTurn, readTurnBody, refusePreviousResponse, rewritten, turnRoute } from './turn-route.ts'
 
 const RESPONSES_PATH = '/codex/responses'
 const SSE = 'text/event-stream'
 
-export const nativeResponses = createHandlers(clientKey('optional'), restricted('refuse'), longLived, async (c) => {
+export const nativeResponses = turnRoute(async (c) => {
   const raw = await readTurnBody(c, { isNative: true })
   const body = releasing(raw, () => {
     refusePreviousResponse(raw.json.previous_response_id)
-    return spliced(raw, { ...alwaysStreamed(raw.json), ...enforcedMembers(raw.json, c.var.client.key) })
+    return spliced(raw, { ...alwaysStreamed(raw.json), ...enforcedMembers(raw.json, c.get('client').key) })
   })
   const served = admitTurn(c, {
     route: c.req.path,
@@ -30,16 +28,16 @@ export const nativeResponses = createHandlers(clientKey('optional'), restricted(
     passesDeltas: true,
     body,
   })
-  return answerWithStream(served, nativeContract(contractOptions(c.env, c.var.client)))
+  return answerWithStream(served, nativeContract(contractOptions(c.env, c.get('client'))))
 })
 
-export const publicResponses = createHandlers(clientKey('optional'), restricted('refuse'), longLived, async (c) => {
+export const publicResponses = turnRoute(async (c) => {
   const raw = await readTurnBody(c, { isNative: false })
   const wantsStream = raw.json.stream === true
   const body = releasing(raw, () => {
     const { body: normal, dropped } = normaliseResponses(raw.json)
     c.set('droppedFields', dropped)
-    return rewritten(raw, withKeyPolicy(normal, c.var.client.key))
+    return rewritten(raw, withKeyPolicy(normal, c.get('client').key))
   })
   const served = admitTurn(c, {
     route: c.req.path,
@@ -51,7 +49,7 @@ export const publicResponses = createHandlers(clientKey('optional'), restricted(
     body,
   })
   return wantsStream
-    ? answerWithStream(served, publicContract(contractOptions(c.env, c.var.client)))
+    ? answerWithStream(served, publicContract(contractOptions(c.env, c.get('client'))))
     : answerWithJson(served, (response) => response)
 })
 

@@ -3,7 +3,8 @@ import type { Context } from 'hono'
 import { demandKey } from '../../auth/client-key.ts'
 import type { AppEnv, Bindings } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
-import { createMiddleware } from '../../http/handlers.ts'
+import { clientKey, restricted } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { type Admission, admit } from '../admit.ts'
 import { type Answered, IDLE_TIMEOUT_SECONDS } from '../answer.ts'
@@ -12,16 +13,28 @@ import { type RawBody, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
 import { demandsCapability, mentionsCapability } from '../socket-create.ts'
 import { elapsedMs } from '../turn.ts'
 
+type Serve = (c: Context<AppEnv>) => Promise<Response>
+
+/** A route that serves turns: the client's key first, then what it may not ask for here. */
+export const turnRoute = (serve: Serve) => createHandlers(clientKey('optional'), restricted('refuse'), longLived(serve))
+
 /**
  * Refuses while there is no room for a turn, and gives the connection its idle limit back after any answer but a stream,
  * which does so itself at its end: a limit that stays lifted keeps an unused connection for ever (runtime note 2.1).
  */
-export const longLived = createMiddleware(async (c, next) => {
-  demandOpen(c.env)
-  await next()
-  if (!c.res.headers.get('content-type')?.startsWith('text/event-stream'))
-    c.env.server?.timeout(c.req.raw, IDLE_TIMEOUT_SECONDS)
-})
+const longLived =
+  (serve: Serve): Serve =>
+  async (c) => {
+    demandOpen(c.env)
+    let isStream = false
+    try {
+      const answer = await serve(c)
+      isStream = answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false
+      return answer
+    } finally {
+      if (!isStream) c.env.server?.timeout(c.req.raw, IDLE_TIMEOUT_SECONDS)
+    }
+  }
 
 /** Throws `draining` or `busy`. */
 export const demandOpen = ({ lifecycle, turns }: Pick<Bindings, 'lifecycle' | 'turns'>): void => {
@@ -66,10 +79,10 @@ const demandOrdinary = (json: JsonObject, { req, env }: Context<AppEnv>): void =
 export const admitTurn = (c: Context<AppEnv>, admission: Omit<Admission, 'signal'>): Answered => {
   const controller = new AbortController()
   const { env, req } = c
-  const { client, requestId, arrivedAt } = c.var
+  const arrivedAt = c.get('arrivedAt')
   try {
     demandOpen(env) // again: reading the body took its time
-    const arrival = { env, headers: req.raw.headers, client, requestId, arrivedAt }
+    const arrival = { env, headers: req.raw.headers, client: c.get('client'), requestId: c.get('requestId'), arrivedAt }
     const turn = admit(arrival, { ...admission, signal: controller.signal })
     return { c, env, turn, controller, left: req.raw.signal }
   } catch (err) {

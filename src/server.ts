@@ -28,7 +28,7 @@ import { ResetCredits } from './model/reset-credits.ts'
 import { fingerprintOf } from './ops/backup-verify.ts'
 import { createOps, type Ops } from './ops/ops.ts'
 import { AffinityMap } from './proxy/affinity.ts'
-import { IDLE_TIMEOUT_SECONDS } from './proxy/answer.ts'
+import { IDLE_TIMEOUT_SECONDS } from './proxy/event-stream.ts'
 import { Ledger, type Written } from './proxy/ledger.ts'
 import { Pool } from './proxy/pool.ts'
 import { Pulse } from './proxy/pulse.ts'
@@ -207,9 +207,9 @@ const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
 
 const idsOf = (pool: Pool): ReadonlySet<string> => new Set(pool.all().map(({ id }) => id))
 
-/** A lock of another process stops all streams as long as we wait for it; what a turn leaves behind is tried again. */
 /** A minute and client; of all that wait there is room for a thousand. */
 const PASSKEY_STARTS = 30
+/** A lock of another process stops all streams as long as we wait for it; what a turn leaves behind is tried again. */
 const BUSY_MS = 250
 
 export interface RunningServer {

@@ -4,6 +4,7 @@ import { matchedRoutes } from 'hono/route'
 import type { AppEnv } from '../bindings.ts'
 import type { Level } from '../lib/log.ts'
 import { createMiddleware } from './handlers.ts'
+import { isModelPath } from './model-path.ts'
 
 const MAX_PATH_CHARS = 120
 
@@ -25,8 +26,10 @@ export const accessLog = createMiddleware(async (c, next) => {
 /** Probes say nothing while they are well, and every model turn has its row in the request log. */
 const levelOf = (c: Context<AppEnv>): Level => {
   if (c.res.status >= 500) return 'warn'
-  return /^\/(health|v1|backend-api)(\/|$)/.test(c.req.path) ? 'debug' : 'info'
+  return isModelPath(c.req.path) || IS_PROBE.test(c.req.path) ? 'debug' : 'info'
 }
+
+const IS_PROBE = /^\/health(\/|$)/
 
 /** As long as a secret, an id or a name nobody needs to read: an invite link with a slash too many is still an invite link. */
 const LONG_WORD = /[\w%-]{20,}/g

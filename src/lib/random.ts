@@ -18,6 +18,13 @@ type Fill = (bytes: Uint8Array<ArrayBuffer>) => void
 /** One draw from the system costs as much as forty bytes of a draw made before (measured), and ids are made for every turn. */
 const POOL_BYTES = 1024
 
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const ID_LENGTH = 22
+/** Milliseconds in base 36 fit until the year 5188. */
+const TIME_LENGTH = 9
+/** The largest multiple of 62 in a byte; a byte at or above it is thrown away, else the first letters would be likelier. */
+const FAIR_BYTES = 248
+
 /** Cryptographically strong. */
 export const systemRandom: Random = fromBytes((bytes) => crypto.getRandomValues(bytes))
 
@@ -39,13 +46,6 @@ export function seededRandom(seed: number): Random {
   })
 }
 
-const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const ID_LENGTH = 22
-/** Milliseconds in base 36 fit until the year 5188. */
-const TIME_LENGTH = 9
-/** The largest multiple of 62 in a byte; a byte at or above it is thrown away, else the first letters would be likelier. */
-const FAIR_BYTES = 248
-
 function fromBytes(fill: Fill): Random {
   const pool = new Uint8Array(POOL_BYTES)
   let used = POOL_BYTES
@@ -57,14 +57,15 @@ function fromBytes(fill: Fill): Random {
     return pool[used++]! // used is below the length
   }
   const nextWord = () => ((nextByte() << 24) | (nextByte() << 16) | (nextByte() << 8) | nextByte()) >>> 0
+  /** Written into one place and read out once: a string a letter would be forty of them a turn. */
+  const scratch = Buffer.alloc(ID_LENGTH)
   const letters = (start: string, count: number): string => {
-    let text = start
-    const length = start.length + count
-    while (text.length < length) {
+    let length = 0
+    while (length < count) {
       const byte = nextByte()
-      if (byte < FAIR_BYTES) text += ALPHABET[byte % 62]
+      if (byte < FAIR_BYTES) scratch[length++] = ALPHABET.charCodeAt(byte % 62)
     }
-    return text
+    return start + scratch.toString('latin1', 0, count)
   }
   const bytes = (n: number) => {
     const out = new Uint8Array(n)

@@ -37,8 +37,10 @@ export class SseScanner {
   /** How much of the tail is known to hold no boundary, so that a long event is not searched again and again. */
   #searched = 0
   #skipLf = false
-  /** The last event up to the end of its type: most events begin like the one before them. */
-  #head: Buffer | null = null
+  /** The last event up to the end of its type, a part of `#headIn`: most events begin like the one before them. */
+  #headIn: Buffer | null = null
+  #headStart = 0
+  #headLength = 0
   #headType: string | null = null
 
   readonly #inRuns: boolean
@@ -75,6 +77,13 @@ export class SseScanner {
     if (rest > this.#maxEventBytes) throw new SseEventTooLarge(`an event exceeds ${this.#maxEventBytes} bytes`)
     this.#tail = rest === 0 ? null : Buffer.from(buffer.subarray(end))
     this.#searched = Math.max(0, rest - 1)
+    if (this.#headIn === buffer) this.#keepHead(buffer)
+  }
+
+  /** A copy, because a chunk must not stay in memory for the sake of a few bytes. */
+  #keepHead(buffer: Buffer) {
+    this.#headIn = Buffer.from(buffer.subarray(this.#headStart, this.#headStart + this.#headLength))
+    this.#headStart = 0
   }
 
   #splitLf(buffer: Buffer, from: number, events: SseEvent[]): number {
@@ -97,24 +106,26 @@ export class SseScanner {
   }
 
   #beginsLikeTheLast(buffer: Buffer, start: number, end: number): boolean {
-    const head = this.#head
-    if (head === null) return false
-    const headEnd = start + head.length
-    return headEnd < end && buffer.compare(head, 0, head.length, start, headEnd) === 0
+    if (this.#headIn === null) return false
+    const from = this.#headStart
+    const headEnd = start + this.#headLength
+    return headEnd < end && buffer.compare(this.#headIn, from, from + this.#headLength, start, headEnd) === 0
   }
 
   #eventAt(buffer: Buffer, start: number, end: number): Scanned {
     if (this.#beginsLikeTheLast(buffer, start, end)) return new Scanned(buffer, start, end, this.#headType)
-    const bytes = buffer.subarray(start, end)
-    const data = firstData(bytes)
+    const data = firstData(buffer, start, end)
     const from = data + TYPE_PREFIX.length
     if (data === -1) return new Scanned(buffer, start, end, null)
-    if (from >= bytes.length || bytes.compare(TYPE_PREFIX, 0, TYPE_PREFIX.length, data, from) !== 0)
-      return new Scanned(buffer, start, end, parsedType(bytes))
-    const quote = bytes.indexOf(QUOTE, from)
-    if (quote === -1) return new Scanned(buffer, start, end, null)
-    this.#headType = bytes.toString('latin1', from, quote)
-    this.#head = Buffer.from(bytes.subarray(0, quote + 1))
+    if (from >= end || buffer.compare(TYPE_PREFIX, 0, TYPE_PREFIX.length, data, from) !== 0)
+      return new Scanned(buffer, start, end, parsedType(buffer.subarray(start, end)))
+    let quote = from
+    while (quote < end && buffer[quote] !== QUOTE) quote++
+    if (quote === end) return new Scanned(buffer, start, end, null)
+    this.#headType = buffer.toString('latin1', from, quote)
+    this.#headIn = buffer
+    this.#headStart = start
+    this.#headLength = quote + 1 - start
     return new Scanned(buffer, start, end, this.#headType)
   }
 
@@ -185,15 +196,15 @@ const parsedType = (bytes: Buffer): string | null => {
   return isObject(value) && typeof value.type === 'string' ? value.type : null
 }
 
-/** Offset of the first payload byte, or −1. The usual shapes are `data: …` and `event: …\ndata: …`. */
-const firstData = (bytes: Buffer): number => {
-  let at = 0
-  while (at < bytes.length) {
+/** Offset of the first payload byte of the event from `start` to `end`, or −1. The usual shapes are `data: …` and `event: …\ndata: …`. */
+const firstData = (bytes: Buffer, start: number, end: number): number => {
+  let at = start
+  while (at < end) {
     if (isDataField(bytes, at)) {
       const value = at + 5
       return bytes[value] === SPACE ? value + 1 : value
     }
-    at = nextLine(bytes, at)
+    at = nextLine(bytes, at, end)
   }
   return -1
 }
@@ -201,9 +212,9 @@ const firstData = (bytes: Buffer): number => {
 const isDataField = (bytes: Uint8Array, at: number) =>
   bytes[at] === 100 && bytes[at + 1] === 97 && bytes[at + 2] === 116 && bytes[at + 3] === 97 && bytes[at + 4] === COLON
 
-const nextLine = (bytes: Uint8Array, at: number): number => {
+const nextLine = (bytes: Uint8Array, at: number, end: number): number => {
   let i = at
-  while (i < bytes.length && bytes[i] !== LF && bytes[i] !== CR) i++
+  while (i < end && bytes[i] !== LF && bytes[i] !== CR) i++
   return bytes[i] === CR && bytes[i + 1] === LF ? i + 2 : i + 1
 }
 

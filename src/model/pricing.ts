@@ -26,7 +26,8 @@ export type KnownUsage = { readonly [Count in keyof TokenUsage]?: TokenUsage[Cou
 export const costMicros = (usage: KnownUsage, model: string, tier: string | null): number | null => {
   const terms = termsOf(usage, model, tier)
   if (!terms) return null
-  const picos = terms.reduce((sum, { tokens, usdPerMillion }) => sum + tokens * picosPerToken(usdPerMillion), 0)
+  let picos = 0
+  for (const { tokens, usdPerMillion } of terms) picos += tokens * picosPerToken(usdPerMillion)
   return Math.floor(picos / 1_000_000)
 }
 

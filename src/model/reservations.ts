@@ -85,7 +85,7 @@ export const reserve = (policy: { limits: readonly LiveLimit[] }, estimate: Esti
   if (limits.length === 0) return NOTHING_HELD
   for (const limit of limits) demandRoom(limit, now)
   const use = { ...estimate, costMicros: estimate.costMicros ?? unpricedMicros(estimate) }
-  return openReservation(limits.map((limit) => hold(limit, use)))
+  return new Holds(limits.map((limit) => hold(limit, use)))
 }
 
 /** Moves the limit into the window that runs at `now`, where its own has ended. */
@@ -102,6 +102,7 @@ interface Hold {
   resetAt: number
 }
 
+const NO_HOLDS: readonly Hold[] = Object.freeze([])
 const NO_DELTAS: readonly LimitDelta[] = Object.freeze([])
 const NOTHING_HELD: Reservation = Object.freeze({ settle: () => NO_DELTAS })
 
@@ -136,14 +137,17 @@ const hold = (limit: LiveLimit, use: Use): Hold => {
   return { limit, amount, resetAt: limit.resetAt }
 }
 
-const openReservation = (holds: readonly Hold[]): Reservation => {
-  let isOpen = true
-  return {
-    settle(actual) {
-      if (!isOpen) return NO_DELTAS
-      isOpen = false
-      return holds.flatMap((held) => settleOne(held, actual))
-    },
+class Holds implements Reservation {
+  #holds: readonly Hold[]
+
+  constructor(holds: readonly Hold[]) {
+    this.#holds = holds
+  }
+
+  settle(actual: Use | null): readonly LimitDelta[] {
+    const holds = this.#holds
+    this.#holds = NO_HOLDS
+    return holds.flatMap((held) => settleOne(held, actual))
   }
 }
 

@@ -2,6 +2,7 @@
 import type { Context } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { tagTurnState } from '../upstream/headers.ts'
 import { begin, type Served } from './begin.ts'
@@ -9,12 +10,10 @@ import { type Contract, parsed } from './contracts.ts'
 import { eventStream } from './event-stream.ts'
 import type { Flow } from './flow.ts'
 import { createCollector } from './formats/collect.ts'
-import { ClientGone, type Turn } from './turn.ts'
+import type { Turn } from './turn.ts'
 
 /** Reverse proxies have a limit before headers where the native client has none, so they go out early then. */
 const EARLY_HEADERS_MS = 10_000
-/** What the server allows an idle connection between requests (`server.ts`). */
-export const IDLE_TIMEOUT_SECONDS = 30
 
 export interface Answered extends Served {
   c: Context<AppEnv>
@@ -25,17 +24,16 @@ export const answerWithStream = async (served: Answered, contract: Contract): Pr
   const { c, turn, controller } = served
   const { clock, pulse, server } = c.env
   const sent = { headers: false }
-  const opening = timed(served, begin(served, sent))
-  const flow = await inTime(opening, (run) => clock.after(EARLY_HEADERS_MS, run))
+  const opening = begin(served, sent)
+  const flow = await timed(served, inTime(opening, clock))
   sent.headers = true
-  const request = c.req.raw
   const body = eventStream(flow ?? opening, {
     clock,
     pulse,
     contract,
-    beforeClose: () => server?.timeout(request, IDLE_TIMEOUT_SECONDS),
-    signal: turn.signal,
-    onCancel: () => controller.abort(new ClientGone()),
+    server,
+    request: c.req.raw,
+    controller,
   })
   const headers = answerHeaders(turn, flow)
   headers['content-type'] = 'text/event-stream; charset=utf-8'
@@ -58,14 +56,11 @@ export const answerWithJson = async (
 }
 
 /** A turn that fails says in its answer how long each phase took, as one that succeeds does. */
-const timed = async ({ c, turn }: Answered, opening: Promise<Flow>): Promise<Flow> => {
-  try {
-    return await opening
-  } catch (err) {
+const timed = <T>({ c, turn }: Answered, opening: Promise<T>): Promise<T> =>
+  opening.catch((err: unknown) => {
     c.header('server-timing', serverTiming(turn))
     throw err
-  }
-}
+  })
 
 /** Reads to the end; the result is what the events make, or throws what they report. */
 const collected = async (flow: Flow): Promise<() => JsonObject> => {
@@ -82,17 +77,11 @@ const collected = async (flow: Flow): Promise<() => JsonObject> => {
 }
 
 /** The flow, or null when it takes too long; its failure is thrown either way while somebody waits for it. */
-const inTime = async (opening: Promise<Flow>, after: (run: () => void) => () => void): Promise<Flow | null> => {
-  let cancel = () => {}
-  const late = new Promise<null>((resolve) => {
-    cancel = after(() => resolve(null))
+const inTime = (opening: Promise<Flow>, clock: Clock): Promise<Flow | null> =>
+  new Promise((resolve, reject) => {
+    const cancel = clock.after(EARLY_HEADERS_MS, () => resolve(null))
+    opening.then(resolve, reject).finally(cancel)
   })
-  try {
-    return await Promise.race([opening, late])
-  } finally {
-    cancel()
-  }
-}
 
 const answerHeaders = (turn: Turn, flow: Flow | null): Record<string, string> => {
   const headers: Record<string, string> = { 'server-timing': serverTiming(turn) }

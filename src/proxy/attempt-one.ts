@@ -9,7 +9,7 @@ import type { Flow } from './flow.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
 import { absorbRateHeaders } from './rate-headers.ts'
-import { elapsedMs, type Turn } from './turn.ts'
+import { type AttemptRecord, elapsedMs, type Turn } from './turn.ts'
 
 /** What one attempt failed with. `classified` decides what happens next. */
 export class AttemptFailed extends Error {
@@ -38,42 +38,56 @@ export interface AttemptOptions {
 export const attemptOn = async (plane: Plane, turn: Turn, options: AttemptOptions): Promise<Flow> => {
   const { clock } = plane
   const controller = new AbortController()
-  const startedAt = clock.now()
-  const began = clock.monotonic()
+  const began: Began = { at: clock.now(), monotonic: clock.monotonic() }
   const onAbort = () => controller.abort(turn.signal.reason)
   turn.signal.addEventListener('abort', onAbort, { once: true })
-  const limit = Math.max(0, Math.min(firstEventMs(turn), options.deadline - began))
+  const limit = Math.max(0, Math.min(firstEventMs(turn), options.deadline - began.monotonic))
   const cancelLimit = clock.after(limit, () => controller.abort(new AppError('upstream_timeout')))
-  const record = (outcome: 'ok' | 'failed' | 'cancelled', failure: UpstreamFailure | null) =>
-    turn.log.attempts.push({
-      n: turn.log.attempts.length + 1,
-      accountId: options.lease.account.id,
-      startedAt,
-      durationMs: elapsedMs(began, clock.monotonic()),
-      outcome,
-      upstreamStatus: outcome === 'ok' ? 200 : (failure?.status ?? null),
-      code: failure?.code ?? null,
-      message: failure?.message ?? null,
-      considered: options.lease.considered,
-    })
   try {
-    const flow = await openAndRead(plane, turn, { ...options, controller })
-    record('ok', null)
+    const flow = await openAndRead(plane, turn, options, controller)
+    record(plane, turn, options.lease, { began, outcome: 'ok', failure: null })
     return flow
-  } catch (err) {
+  } catch (cause) {
+    const err = cause instanceof Refused ? refused(plane, options.lease.account.id, cause) : cause
     controller.abort(err)
     if (turn.signal.aborted) {
-      record('cancelled', null)
+      record(plane, turn, options.lease, { began, outcome: 'cancelled', failure: null })
       throw turn.signal.reason
     }
     const failed =
       err instanceof AttemptFailed ? err : new AttemptFailed(failureFromThrown(err, 'headers'), clock.now())
-    record('failed', failed.failure)
+    record(plane, turn, options.lease, { began, outcome: 'failed', failure: failed.failure })
     throw failed
   } finally {
     cancelLimit()
     turn.signal.removeEventListener('abort', onAbort) // from the commit on the flow listens itself
   }
+}
+
+/** When the attempt began: ms since epoch, and on the monotonic clock. */
+interface Began {
+  at: number
+  monotonic: number
+}
+
+interface Ended {
+  began: Began
+  outcome: AttemptRecord['outcome']
+  failure: UpstreamFailure | null
+}
+
+const record = ({ clock }: Plane, { log }: Turn, lease: Lease, { began, outcome, failure }: Ended): void => {
+  log.attempts.push({
+    n: log.attempts.length + 1,
+    accountId: lease.account.id,
+    startedAt: began.at,
+    durationMs: elapsedMs(began.monotonic, clock.monotonic()),
+    outcome,
+    upstreamStatus: outcome === 'ok' ? 200 : (failure?.status ?? null),
+    code: failure?.code ?? null,
+    message: failure?.message ?? null,
+    considered: lease.considered,
+  })
 }
 
 const firstEventMs = ({ kind, settings }: Turn): number =>
@@ -82,32 +96,22 @@ const firstEventMs = ({ kind, settings }: Turn): number =>
 const openAndRead = async (
   plane: Plane,
   turn: Turn,
-  { lease, dropReasoning, controller }: AttemptOptions & { controller: AbortController },
+  { lease, dropReasoning }: AttemptOptions,
+  controller: AbortController,
 ): Promise<Flow> => {
   turn.log.phase = 'connect'
   const { account } = lease
   const credentials = await untilAborted(plane.credentials.fresh(account.id), controller.signal)
   const bytes = dropReasoning ? withoutReasoning(turn) : bodyFor(plane, turn, account.id)
-  const { headers, stream, accessToken } = await carry(plane, turn, { account, credentials, bytes, controller }).catch(
-    (err) => {
-      throw err instanceof Refused
-        ? refused(plane, account.id, { refusal: err, accessToken: credentials.accessToken })
-        : err
-    },
-  )
+  const { headers, stream, accessToken } = await carry(plane, turn, { account, credentials, bytes, controller })
   turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
   absorbRateHeaders(plane, account.id, headers)
   turn.log.phase = 'first_event'
   return readToCommit(plane, turn, { lease, stream, controller, headers, accessToken })
 }
 
-interface Refusal {
-  refusal: Refused
-  accessToken: string
-}
-
-const refused = (plane: Plane, accountId: string, { refusal, accessToken }: Refusal): AttemptFailed => {
-  const { status, headers, text } = refusal
+const refused = (plane: Plane, accountId: string, refusal: Refused): AttemptFailed => {
+  const { status, headers, text, accessToken } = refusal
   const at = plane.clock.now()
   absorbRateHeaders(plane, accountId, headers)
   return new AttemptFailed(failureFromResponse(status, headers, text, at), at, accessToken)

@@ -21,24 +21,47 @@ export interface Served {
 
 /** `sent.headers` is read at the end: headers that are out already say 200. Throws the `AppError` of a turn that failed before its commit point. */
 export const begin = async (served: Served, sent: { headers: boolean }): Promise<Flow> => {
-  const { env, turn, controller, left, open = attempt } = served
-  const leave = () => controller.abort(new ClientGone())
-  left.addEventListener('abort', leave, { once: true })
-  if (left.aborted) leave()
-  env.turns.add(controller)
-  const ended = (end: FlowEnd, meter: Meter | null) => {
-    env.turns.delete(controller)
-    left.removeEventListener('abort', leave) // the native client hangs up after the terminal event: that is no abort
-    settle(env, turn, { ...end, httpStatus: statusOf(end, sent.headers), meter })
-  }
+  const { env, turn, open = attempt } = served
+  const life = new Life(served, sent)
   try {
     const flow = await open(env.plane, turn)
-    flow.whenEnded((end) => ended(end, flow.meter))
+    flow.whenEnded(life)
     return flow
   } catch (err) {
     const error = err instanceof ClientGone ? new AppError('stream_incomplete', { cause: err }) : AppError.from(err)
-    ended(failedEnd(turn, error), null)
+    life.ended(failedEnd(turn, error), null)
     throw error
+  }
+}
+
+/** From the first attempt to the settling: ends the turn when its client leaves. Holds what it needs by itself, for as long as the stream lasts. */
+class Life implements EventListenerObject {
+  readonly #env: Bindings
+  readonly #turn: Turn
+  readonly #controller: AbortController
+  readonly #left: AbortSignal
+  readonly #sent: { headers: boolean }
+
+  constructor({ env, turn, controller, left }: Served, sent: { headers: boolean }) {
+    this.#env = env
+    this.#turn = turn
+    this.#controller = controller
+    this.#left = left
+    this.#sent = sent
+    left.addEventListener('abort', this)
+    if (left.aborted) this.handleEvent()
+    env.turns.add(controller)
+  }
+
+  /** The client left. */
+  handleEvent(): void {
+    this.#controller.abort(new ClientGone())
+  }
+
+  ended(end: FlowEnd, meter: Meter | null): void {
+    this.#env.turns.delete(this.#controller)
+    this.#left.removeEventListener('abort', this) // the native client hangs up after the terminal event: that is no abort
+    settle(this.#env, this.#turn, { ...end, httpStatus: statusOf(end, this.#sent.headers), meter })
   }
 }
 

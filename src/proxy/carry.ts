@@ -37,6 +37,8 @@ export class Refused extends Error {
     readonly status: number,
     readonly headers: Headers,
     readonly text: string,
+    /** What it was asked with. */
+    readonly accessToken: string,
   ) {
     super(`status ${status}`)
   }
@@ -75,7 +77,7 @@ const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controll
     connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
   })
   const { status, headers, body } = response
-  if (status !== 200 || !body) throw await refusedBy(response)
+  if (status !== 200 || !body) throw await refusedBy(response, credentials)
   const stream =
     turn.accept === 'application/json'
       ? new DocumentStream(response)
@@ -94,8 +96,8 @@ const prewarmed = ({ clock }: Plane, turn: Turn, { accessToken }: AccountCredent
 const ERROR_BODY_BYTES = 64 * 1024
 
 /** The body is read whole: an unread one keeps its connection (runtime note 3.6). */
-const refusedBy = async (response: Response): Promise<Refused> =>
-  new Refused(response.status, response.headers, (await response.text()).slice(0, ERROR_BODY_BYTES))
+const refusedBy = async (response: Response, { accessToken }: AccountCredentials): Promise<Refused> =>
+  new Refused(response.status, response.headers, (await response.text()).slice(0, ERROR_BODY_BYTES), accessToken)
 
 /** A client of HTTP has its socket for this turn only, a client on a socket for as long as it stays there. */
 const overSocket = (
@@ -134,7 +136,7 @@ const connectionFor = async (plane: Plane, turn: Turn, load: Load): Promise<Conn
   } catch (err) {
     if (controller.signal.aborted) throw err
     if (err instanceof HandshakeRefused && !NO_SOCKETS_HERE.has(err.status))
-      throw new Refused(err.status, err.headers, err.body)
+      throw new Refused(err.status, err.headers, err.body, credentials.accessToken)
     if (!(err instanceof HandshakeRefused) && wouldBypassProxy(plane, turn)) throw err
     noteNoSockets(plane, account, err)
     return null

@@ -26,16 +26,29 @@ export interface ContractOptions {
 }
 
 /** The native client ignores an `error` event, and would wait for a terminal one (client protocol §1). */
-export const nativeContract = ({ createdAt, hidesQuota }: ContractOptions): Contract => ({
-  write: (events, meter) => {
+export class NativeContract implements Contract {
+  readonly #options: ContractOptions
+
+  constructor(options: ContractOptions) {
+    this.#options = options
+  }
+
+  get keepalive(): Uint8Array {
+    return keepaliveEvent
+  }
+
+  write(events: readonly SseEvent[], meter: Meter): Uint8Array | null {
+    const { createdAt, hidesQuota } = this.#options
     const shown = hidesQuota ? events.filter(({ type }) => type !== 'codex.rate_limits') : events
     if (meter.terminal !== 'error') return joined(shown)
     const out = shown.flatMap((event) => toPublic(event, meter, createdAt) ?? [])
     return out.length === 0 ? null : Buffer.concat(out)
-  },
-  fail: (err, meter) => failedEvent(err, meter, createdAt),
-  keepalive: keepaliveEvent,
-})
+  }
+
+  fail(err: AppError, meter: Meter | null): Uint8Array {
+    return failedEvent(err, meter, this.#options.createdAt)
+  }
+}
 
 export const publicContract = ({ createdAt }: ContractOptions): Contract => {
   const items: SseEvent[] = []
@@ -92,7 +105,7 @@ const refilled = (event: SseEvent, items: readonly SseEvent[]): Uint8Array => {
 
 /** Events of one chunk lie next to each other: then they leave as the one piece of memory they came in. */
 const joined = (events: readonly SseEvent[]): Uint8Array | null => {
-  if (events.length === 0) return null
+  if (events.length <= 1) return events[0]?.bytes ?? null
   const first = events[0]!.bytes // there is one
   const last = events[events.length - 1]!.bytes // as above
   const length = last.byteOffset + last.length - first.byteOffset

@@ -1,91 +1,108 @@
 /** The body of a streamed answer: pulled by the client's socket, kept alive while the upstream thinks, ended by one terminal event. */
+import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Contract } from './contracts.ts'
 import type { Flow } from './flow.ts'
-import type { Pulse } from './pulse.ts'
+import type { Pulse, Watcher } from './pulse.ts'
 import { ClientGone } from './turn.ts'
 
 /** Nothing for this long, and a keepalive goes out. */
 const KEEPALIVE_MS = 8000
+/** What the server allows an idle connection between requests (`server.ts`). */
+export const IDLE_TIMEOUT_SECONDS = 30
 
 export interface StreamDeps {
   clock: Clock
   pulse: Pulse
   contract: Contract
-  /** Runs just before the last bytes: the connection goes back to the server's own idle limit. */
-  beforeClose: () => void
-  /** Aborts with `ClientGone` when the client has left. */
-  signal: AbortSignal
-  /** The client left: ends the turn. */
-  onCancel: () => void
+  /** What was asked, and where: its connection goes back to the server's own idle limit before the last bytes. */
+  request: Request
+  server: Bindings['server']
+  /** Of the turn. A client that leaves aborts it with `ClientGone`. */
+  controller: AbortController
 }
+
+type Controller = ReadableStreamDefaultController<Uint8Array>
 
 /** `opening` may still be under way: then the headers went out early and its failure becomes the terminal event. */
-export const eventStream = (opening: Flow | Promise<Flow>, deps: StreamDeps): ReadableStream<Uint8Array> => {
-  const { clock, pulse, contract, signal } = deps
-  let flow: Flow | null = null
-  let isPulling = false
-  let isOver = false
-  let lastSentAt = clock.monotonic()
-  let unwatch = () => {}
-  const stop = () => {
-    isOver = true
-    unwatch()
+export const eventStream = (opening: Flow | Promise<Flow>, deps: StreamDeps): ReadableStream<Uint8Array> =>
+  new ReadableStream<Uint8Array>(new EventSource(opening, deps), { highWaterMark: 0 })
+
+class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, EventListenerObject {
+  readonly #opening: Flow | Promise<Flow>
+  readonly #deps: StreamDeps
+  #controller: Controller | null = null
+  #isPulling = false
+  #lastSentAt: number
+
+  constructor(opening: Flow | Promise<Flow>, deps: StreamDeps) {
+    this.#opening = opening
+    this.#deps = deps
+    this.#lastSentAt = deps.clock.monotonic()
   }
-  type Controller = ReadableStreamDefaultController<Uint8Array>
-  const send = (controller: Controller, bytes: Uint8Array | null) => {
-    if (isOver || !bytes) return
-    lastSentAt = clock.monotonic()
-    controller.enqueue(bytes)
+
+  start(controller: Controller): void {
+    this.#controller = controller
+    this.#deps.pulse.watch(this)
+    this.#deps.controller.signal.addEventListener('abort', this)
   }
-  const close = (controller: Controller) => {
-    if (isOver) return
-    stop()
-    deps.beforeClose()
+
+  /** Events that mean nothing to this client are passed over. */
+  async pull(): Promise<void> {
+    const { contract } = this.#deps
+    let flow: Flow | null = null
+    this.#isPulling = true
+    try {
+      flow = await this.#opening
+      let bytes: Uint8Array | null = null
+      while (bytes === null) {
+        const events = await flow.next()
+        if (events !== null) bytes = contract.write(events, flow.meter)
+        if (events === null || flow.meter.terminal !== null) break
+      }
+      this.#send(bytes)
+      if (bytes === null || flow.meter.terminal !== null) this.#close()
+    } catch (err) {
+      const error = AppError.from(err)
+      flow?.fail(error) // a fault of our own must not keep the account's slot
+      this.#send(contract.fail(error, flow?.meter ?? null))
+      this.#close()
+    } finally {
+      this.#isPulling = false
+    }
+  }
+
+  cancel(): void {
+    this.#stop()
+    this.#deps.controller.abort(new ClientGone())
+  }
+
+  /** The turn's signal. A runtime that never starts reading never cancels either. */
+  handleEvent(): void {
+    if (this.#deps.controller.signal.reason instanceof ClientGone) this.#stop()
+  }
+
+  beat(now: number): void {
+    if (this.#isPulling && now - this.#lastSentAt >= KEEPALIVE_MS) this.#send(this.#deps.contract.keepalive)
+  }
+
+  #send(bytes: Uint8Array | null): void {
+    if (!this.#controller || !bytes) return
+    this.#lastSentAt = this.#deps.clock.monotonic()
+    this.#controller.enqueue(bytes)
+  }
+
+  #close(): void {
+    const controller = this.#controller
+    if (!controller) return
+    this.#stop()
+    this.#deps.server?.timeout(this.#deps.request, IDLE_TIMEOUT_SECONDS)
     controller.close()
   }
-  return new ReadableStream<Uint8Array>(
-    {
-      start(controller) {
-        unwatch = pulse.watch((now) => {
-          if (isPulling && now - lastSentAt >= KEEPALIVE_MS) send(controller, contract.keepalive)
-        })
-        // A runtime that never starts reading never cancels either.
-        signal.addEventListener('abort', () => void (signal.reason instanceof ClientGone && stop()), { once: true })
-      },
-      async pull(controller) {
-        isPulling = true
-        try {
-          flow ??= await opening
-          const bytes = await nextBytes(flow, contract)
-          send(controller, bytes)
-          if (!bytes || flow.meter.terminal !== null) close(controller)
-        } catch (err) {
-          const error = AppError.from(err)
-          flow?.fail(error) // a fault of our own must not keep the account's slot
-          send(controller, contract.fail(error, flow?.meter ?? null))
-          close(controller)
-        } finally {
-          isPulling = false
-        }
-      },
-      cancel() {
-        stop()
-        deps.onCancel()
-      },
-    },
-    { highWaterMark: 0 },
-  )
-}
 
-/** Events that mean nothing to this client are passed over. Null at the end. */
-const nextBytes = async (flow: Flow, contract: Contract): Promise<Uint8Array | null> => {
-  for (;;) {
-    const events = await flow.next()
-    if (events === null) return null
-    const bytes = contract.write(events, flow.meter)
-    if (bytes) return bytes
-    if (flow.meter.terminal !== null) return null
+  #stop(): void {
+    this.#controller = null
+    this.#deps.pulse.unwatch(this)
   }
 }

@@ -8,7 +8,7 @@ import { isHeld } from './meter.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
 import { absorbRateEvent } from './rate-headers.ts'
-import { elapsedMs, releaseBody, type Turn } from './turn.ts'
+import { elapsedMs, releaseRequest, type Turn } from './turn.ts'
 
 const HOLD_BYTES = 64 * 1024
 
@@ -38,7 +38,7 @@ export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream)
       if (event.type === 'response.failed' || event.type === 'error') throw failed(plane, event, fresh.accessToken)
       turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
       turn.log.phase = 'stream'
-      releaseBody(turn)
+      releaseRequest(turn)
       const rest = batch.events.slice(index)
       for (const each of rest)
         if (each.type === 'codex.rate_limits') absorbRateEvent(plane, fresh.lease.account.id, each)

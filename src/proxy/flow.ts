@@ -1,11 +1,13 @@
 /** A turn past its commit point: the events still to come, watched by the meter, guarded against silence, settled exactly once. */
 import { AppError } from '../errors.ts'
 import type { SseEvent } from '../lib/sse.ts'
+import type { Batch } from '../upstream/stream.ts'
 import { classify, failureFromEvent, failureFromThrown, type UpstreamFailure } from './classify.ts'
 import { endedEarly, type FreshStream } from './first-events.ts'
 import { Meter } from './meter.ts'
 import { penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
+import type { Watcher } from './pulse.ts'
 import { absorbRateEvent } from './rate-headers.ts'
 import { ClientGone, type Turn } from './turn.ts'
 
@@ -15,20 +17,24 @@ export interface FlowEnd {
   error: AppError | null
 }
 
-export class Flow {
+export interface FlowListener {
+  ended(end: FlowEnd, meter: Meter): void
+}
+
+type Events = readonly SseEvent[]
+
+export class Flow implements Watcher, EventListenerObject {
   readonly meter = new Meter()
   readonly headers: Headers
   readonly accountId: string
   readonly #plane: Plane
   readonly #turn: Turn
   readonly #fresh: FreshStream
-  readonly #unwatch: () => void
-  readonly #onAbort = () => this.#aborted()
   #first: readonly SseEvent[] | null
   /** Since when the upstream is asked for more; a client that does not read is no silence of the upstream. */
   #askedAt: number | null = null
   #end: FlowEnd | null = null
-  #onEnd: ((end: FlowEnd) => void) | null = null
+  #listener: FlowListener | null = null
 
   /** `first` is kept apart: what it holds of the first chunks must not stay in memory as long as the stream. */
   constructor(plane: Plane, turn: Turn, { first, ...fresh }: FreshStream & { first: readonly SseEvent[] }) {
@@ -38,9 +44,9 @@ export class Flow {
     this.#first = first
     this.headers = fresh.headers
     this.accountId = fresh.lease.account.id
-    this.#unwatch = plane.pulse.watch((now) => this.#guard(now))
-    turn.signal.addEventListener('abort', this.#onAbort, { once: true })
-    if (turn.signal.aborted) this.#aborted()
+    plane.pulse.watch(this)
+    turn.signal.addEventListener('abort', this)
+    if (turn.signal.aborted) this.handleEvent()
   }
 
   /** Null while it runs. */
@@ -48,14 +54,14 @@ export class Flow {
     return this.#end
   }
 
-  /** `run` is called once, with the lease already given back; at once when the flow has ended. */
-  whenEnded(run: (end: FlowEnd) => void): void {
-    if (this.#end) run(this.#end)
-    else this.#onEnd = run
+  /** Told once, with the lease already given back; at once when the flow has ended. */
+  whenEnded(listener: FlowListener): void {
+    if (this.#end) listener.ended(this.#end, this.meter)
+    else this.#listener = listener
   }
 
   /** Silence and the length of the whole stream are limits of the upstream, so they end the attempt, not the client. */
-  #guard(now: number): void {
+  beat(now: number): void {
     const { streamIdleTimeoutSeconds, streamTimeoutSeconds } = this.#turn.settings
     const isSilent = this.#askedAt !== null && now - this.#askedAt > streamIdleTimeoutSeconds * 1000
     const isTooLong = now - this.#turn.arrivedAt > streamTimeoutSeconds * 1000
@@ -66,15 +72,32 @@ export class Flow {
   }
 
   /**
-   * The next events; null after the terminal one. Events behind the terminal one are dropped. Throws the `AppError` of a
-   * stream that broke or ended without one; the turn is settled by then.
+   * The next events; null after the terminal one. Events behind the terminal one are dropped. Throws, or rejects with, the
+   * `AppError` of a stream that broke or ended without one; the turn is settled by then.
    */
-  async next(): Promise<readonly SseEvent[] | null> {
+  next(): Promise<Events | null> | Events | null {
     if (this.#end) return this.#afterEnd(this.#end)
     const first = this.#first
+    if (first === null) {
+      this.#askedAt = this.#plane.clock.monotonic()
+      return this.#fresh.stream.read().then(this.#onBatch, this.#onBreak)
+    }
     this.#first = null
-    const events = first ?? (await this.#read())
-    if (events === null) return null
+    return this.#seen(first, true)
+  }
+
+  readonly #onBatch = (batch: Batch | null): Events | null => {
+    this.#askedAt = null
+    if (this.#end) return this.#afterEnd(this.#end)
+    return batch ? this.#seen(batch.events, false) : this.#broken(endedEarly)
+  }
+
+  readonly #onBreak = (cause: unknown): null => {
+    this.#askedAt = null
+    return this.#end ? this.#afterEnd(this.#end) : this.#broken(failureFromThrown(cause, 'stream'))
+  }
+
+  #seen(events: Events, isFirst: boolean): Events {
     for (let i = 0; i < events.length; i++) {
       const event = events[i]! // i < length
       this.meter.see(event)
@@ -82,7 +105,7 @@ export class Flow {
         this.#terminal(event.type)
         return i === events.length - 1 ? events : events.slice(0, i + 1)
       }
-      if (event.type === 'codex.rate_limits' && !first) absorbRateEvent(this.#plane, this.accountId, event)
+      if (event.type === 'codex.rate_limits' && !isFirst) absorbRateEvent(this.#plane, this.accountId, event)
     }
     return events
   }
@@ -93,23 +116,10 @@ export class Flow {
     return null
   }
 
-  async #read(): Promise<readonly SseEvent[] | null> {
-    const { clock } = this.#plane
-    this.#askedAt = clock.monotonic()
-    let failure: UpstreamFailure
-    try {
-      const batch = await this.#fresh.stream.read()
-      if (this.#end) return this.#afterEnd(this.#end)
-      if (batch) return batch.events
-      failure = endedEarly
-    } catch (cause) {
-      if (this.#end) return this.#afterEnd(this.#end)
-      failure = failureFromThrown(cause, 'stream')
-    } finally {
-      this.#askedAt = null
-    }
+  #broken(failure: UpstreamFailure): never {
     this.#penalise(failure)
-    const error = failure === endedEarly ? new AppError('stream_incomplete') : classify(failure, clock.now()).error
+    const now = this.#plane.clock.now()
+    const error = failure === endedEarly ? new AppError('stream_incomplete') : classify(failure, now).error
     this.fail(error)
     throw error
   }
@@ -135,8 +145,8 @@ export class Flow {
     penalise(this.#plane, this.accountId, { failure, penalty })
   }
 
-  /** Draining aborts a turn with an `AppError` the client gets; a client that left gets nothing. */
-  #aborted(): void {
+  /** The turn's signal. Draining aborts a turn with an `AppError` the client gets; a client that left gets nothing. */
+  handleEvent(): void {
     const reason: unknown = this.#turn.signal.reason
     if (reason instanceof AppError) this.fail(reason)
     else this.cancel()
@@ -162,9 +172,9 @@ export class Flow {
   #finish(end: FlowEnd): void {
     if (this.#end) return
     this.#end = end
-    this.#unwatch()
-    this.#turn.signal.removeEventListener('abort', this.#onAbort)
+    this.#plane.pulse.unwatch(this)
+    this.#turn.signal.removeEventListener('abort', this)
     this.#fresh.lease.release()
-    this.#onEnd?.(end)
+    this.#listener?.ended(end, this.meter)
   }
 }

@@ -1,7 +1,7 @@
 /** What a client on a socket is sent of a turn: the same events as over HTTP, one text frame each. */
 import { type AppError, openAiError } from '../errors.ts'
 import { eventData, type SseEvent } from '../lib/sse.ts'
-import { type Contract, type ContractOptions, nativeContract, publicContract } from './contracts.ts'
+import { type Contract, type ContractOptions, NativeContract, publicContract } from './contracts.ts'
 import type { Meter } from './meter.ts'
 
 export interface FrameContract {
@@ -17,7 +17,7 @@ const KEEPALIVE = JSON.stringify({ type: 'codex.keepalive' })
 
 /** Events leave as they came; only an `error`, which the native client would not take for an end, is written anew. */
 export const nativeFrames = (options: ContractOptions): FrameContract => {
-  const contract = nativeContract(options)
+  const contract = new NativeContract(options)
   return {
     frames: (events, meter) =>
       meter.terminal === 'error' || options.hidesQuota

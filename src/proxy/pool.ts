@@ -28,11 +28,22 @@ export interface LiveAccount extends Candidate {
   httpUntil: number
 }
 
-export interface Lease {
+export class Lease {
   readonly account: LiveAccount
   readonly considered: readonly Considered[]
+  #pool: Pick<Pool, 'give'> | null
+
+  constructor(account: LiveAccount, considered: readonly Considered[], pool: Pick<Pool, 'give'>) {
+    this.account = account
+    this.considered = considered
+    this.#pool = pool
+  }
+
   /** Gives the slot back; more than once is once. */
-  release(): void
+  release(): void {
+    this.#pool?.give(this.account)
+    this.#pool = null
+  }
 }
 
 export interface PoolDeps {
@@ -109,21 +120,32 @@ export class Pool {
   }
 
   /**
-   * A slot on the account the policy chooses. Waits in a bounded queue while only caps stand in the way. Throws the
-   * error of the failed selection, `account_stream_cap` after the wait, or the signal's reason.
+   * A slot on the account the policy chooses. A promise only while nothing but caps stands in the way: it waits in a
+   * bounded queue. Throws the error of the failed selection, `account_stream_cap` after the wait, or the signal's reason.
    */
-  async lease(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Promise<Lease> {
-    const { proxyAccountStreamLimit: streamCap, capacityWaitSeconds } = this.#deps.settings()
-    const deadline = this.#deps.clock.monotonic() + capacityWaitSeconds * 1000
+  lease(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Lease | Promise<Lease> {
+    return this.#choose(needs, signal) ?? this.#queued(needs, signal)
+  }
+
+  /** Null while only caps stand in the way. */
+  #choose(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Lease | null {
+    if (signal.aborted) throw signal.reason
+    const { clock, settings } = this.#deps
+    const selection = this.explain({ ...needs, streamCap: settings().proxyAccountStreamLimit })
+    if (selection.kind === 'none') throw selectionError(selection.failure, clock.now())
+    return selection.kind === 'chosen' ? this.#grant(selection) : null
+  }
+
+  async #queued(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Promise<Lease> {
+    const { clock, settings } = this.#deps
+    const deadline = clock.monotonic() + settings().capacityWaitSeconds * 1000
     for (;;) {
-      if (signal.aborted) throw signal.reason
-      const selection = this.explain({ ...needs, streamCap })
-      if (selection.kind === 'chosen') return this.#grant(selection)
-      if (selection.kind === 'none') throw selectionError(selection.failure, this.#deps.clock.now())
-      const left = deadline - this.#deps.clock.monotonic()
-      if (left <= 0 || this.#waiting.size >= this.#deps.settings().capacityQueueLimit)
+      const left = deadline - clock.monotonic()
+      if (left <= 0 || this.#waiting.size >= settings().capacityQueueLimit)
         throw new AppError('account_stream_cap', { retryAfterSeconds: 5 })
       await this.#slot(left, signal)
+      const lease = this.#choose(needs, signal)
+      if (lease) return lease
     }
   }
 
@@ -131,14 +153,13 @@ export class Pool {
     const account = this.#accounts.get(selection.id)! // select() answers with a candidate it was given
     account.inFlight++
     account.lastSelectedAt = this.#deps.clock.now()
-    let held = true
-    const release = () => {
-      if (!held) return
-      held = false
-      account.inFlight--
-      this.#wake()
-    }
-    return { account, considered: selection.considered, release }
+    return new Lease(account, selection.considered, this)
+  }
+
+  /** Of a lease, once. */
+  give(account: LiveAccount): void {
+    account.inFlight--
+    this.#wake()
   }
 
   /** Resolves when something changed or the time is up; rejects when the turn is aborted. */

@@ -3,32 +3,36 @@ import type { Clock } from '../lib/clock.ts'
 
 const BEAT_MS = 500
 
-/** Called about twice a second with `clock.monotonic()`. */
-export type Beat = (now: number) => void
+export interface Watcher {
+  /** Called about twice a second with `clock.monotonic()`. */
+  beat(now: number): void
+}
 
 export class Pulse {
   readonly #clock: Clock
-  readonly #beats = new Set<Beat>()
+  readonly #watchers = new Set<Watcher>()
   #stop: (() => void) | null = null
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Watches until the returned function is called. */
-  watch(beat: Beat): () => void {
-    this.#beats.add(beat)
+  /** An object and no function, because every stream has one for as long as it lasts. */
+  watch(watcher: Watcher): void {
+    this.#watchers.add(watcher)
     this.#stop ??= this.#clock.every(BEAT_MS, () => this.#beat())
-    return () => {
-      this.#beats.delete(beat)
-      if (this.#beats.size > 0) return
-      this.#stop?.()
-      this.#stop = null
-    }
+  }
+
+  /** Once is enough; again does nothing. */
+  unwatch(watcher: Watcher): void {
+    this.#watchers.delete(watcher)
+    if (this.#watchers.size > 0) return
+    this.#stop?.()
+    this.#stop = null
   }
 
   #beat(): void {
     const now = this.#clock.monotonic()
-    for (const beat of this.#beats) beat(now)
+    for (const watcher of this.#watchers) watcher.beat(now)
   }
 }

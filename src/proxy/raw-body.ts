@@ -31,9 +31,12 @@ export class BodyBudget {
    */
   open(announcedBytes: number): BodyHold {
     if (this.#held > 0 && this.#held + announcedBytes > this.#limitBytes()) throw tooManyBodies()
-    return new BodyHold((delta) => {
-      this.#held += delta
-    })
+    return new BodyHold(this)
+  }
+
+  /** Of a hold, which knows best. */
+  add(delta: number): void {
+    this.#held += delta
   }
 
   /** Makes room for what has arrived or was decoded of a body. Throws `busy`. */
@@ -53,10 +56,10 @@ const tooManyBodies = (): AppError =>
 /** One body's share of the budget. */
 export class BodyHold {
   #bytes = 0
-  readonly #add: (delta: number) => void
+  readonly #budget: BodyBudget
 
-  constructor(add: (delta: number) => void) {
-    this.#add = add
+  constructor(budget: BodyBudget) {
+    this.#budget = budget
   }
 
   get bytes(): number {
@@ -64,7 +67,7 @@ export class BodyHold {
   }
 
   resize(bytes: number): void {
-    this.#add(bytes - this.#bytes)
+    this.#budget.add(bytes - this.#bytes)
     this.#bytes = bytes
   }
 
@@ -95,7 +98,8 @@ export const readBody = async (request: Request, limits: ReadLimits): Promise<Ra
   try {
     const raw = declared <= PLAIN_READ_BYTES ? await readWhole(request) : await readCounted(request, limits, hold)
     limits.budget.grow(hold, raw.length)
-    const decoded = await decode(raw, { encoding: request.headers.get('content-encoding'), limits, hold })
+    const encoding = request.headers.get('content-encoding')
+    const decoded = isPlain(encoding) ? raw : await decode(raw, { encoding, limits, hold })
     const bytes = withoutMark(decoded)
     limits.budget.grow(hold, bytes.length)
     return { bytes, json: parseObject(bytes), hold }
@@ -106,13 +110,10 @@ export const readBody = async (request: Request, limits: ReadLimits): Promise<Ra
 }
 
 /** The runtime enforces the declared length: a body that ends early rejects here. */
-const readWhole = async (request: Request): Promise<Uint8Array<ArrayBuffer>> => {
-  try {
-    return new Uint8Array(await request.arrayBuffer())
-  } catch (cause) {
+const readWhole = (request: Request): Promise<Uint8Array<ArrayBuffer>> =>
+  request.bytes().catch((cause) => {
     throw endedEarly(cause)
-  }
-}
+  })
 
 const readCounted = async (request: Request, limits: ReadLimits, hold: BodyHold): Promise<Uint8Array<ArrayBuffer>> => {
   const chunks: Uint8Array[] = []
@@ -132,13 +133,14 @@ const readCounted = async (request: Request, limits: ReadLimits, hold: BodyHold)
 }
 
 interface Encoded {
-  encoding: string | null
+  encoding: string
   limits: ReadLimits
   hold: BodyHold
 }
 
+const isPlain = (encoding: string | null): encoding is null | 'identity' => encoding === null || encoding === 'identity'
+
 const decode = async (raw: Uint8Array<ArrayBuffer>, { encoding, limits, hold }: Encoded) => {
-  if (encoding === null || encoding === 'identity') return raw
   const { budget, maxBytes } = limits
   try {
     return new Uint8Array(await decodeBody(raw, encoding, { maxBytes, charge: (bytes) => budget.grow(hold, bytes) }))

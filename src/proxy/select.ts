@@ -65,7 +65,7 @@ const PROBE_AFTER_MS = 60_000
 export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): Selection => {
   const verdicts = new Map<string, Verdict>()
   for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, ctx))
-  const considered = () => candidates.map(({ id }) => ({ id, ...(verdicts.get(id) ?? UNRANKED) }))
+  const considered = () => candidates.map(({ id }) => consideredOf(id, verdicts.get(id) ?? UNRANKED))
 
   let eligible = candidates.filter(({ id }) => verdicts.get(id)?.skipped === null)
   if (eligible.length === 0) {
@@ -85,6 +85,8 @@ export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, 
 }
 
 type Verdict = Omit<Considered, 'id'>
+
+const consideredOf = (id: string, { score, skipped, until }: Verdict): Considered => ({ id, score, skipped, until })
 
 const UNRANKED: Verdict = { score: null, skipped: null, until: null }
 const skip = (skipped: SkipReason, until: number | null = null): Verdict => ({ score: null, skipped, until })

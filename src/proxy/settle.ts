@@ -9,7 +9,7 @@ import type { FlowEnd } from './flow.ts'
 import type { Ledger } from './ledger.ts'
 import type { Meter } from './meter.ts'
 import type { Pool } from './pool.ts'
-import { ClientGone, elapsedMs, releaseBody, type Turn } from './turn.ts'
+import { ClientGone, elapsedMs, releaseRequest, type Turn } from './turn.ts'
 
 export interface SettleDeps {
   clock: Clock
@@ -37,7 +37,7 @@ export const statusOf = ({ status, error }: FlowEnd, hasHeaders: boolean): numbe
 export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn, outcome: Outcome): void => {
   if (turn.log.isSettled) return
   turn.log.isSettled = true
-  releaseBody(turn)
+  releaseRequest(turn)
   const { log } = turn
   const now = clock.now()
   const { meter } = outcome

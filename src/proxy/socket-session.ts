@@ -60,7 +60,6 @@ export class SocketSession implements SocketPeer {
   #idleSince = 0
   /** While the client does not read: resolves when it does again. */
   #stalled: PromiseWithResolvers<void> | null = null
-  #unwatch = () => {}
 
   constructor(handshake: Handshake) {
     this.handshake = handshake
@@ -84,14 +83,14 @@ export class SocketSession implements SocketPeer {
     this.#ws = ws
     this.#idleSince = env.clock.monotonic()
     env.sockets.add(this)
-    this.#unwatch = env.pulse.watch((now) => this.#beat(now))
+    env.pulse.watch(this)
     if (env.lifecycle.draining) this.drain()
   }
 
   closed(): void {
     const { env } = this.handshake
     env.sockets.delete(this)
-    this.#unwatch()
+    env.pulse.unwatch(this)
     this.#ws = null
     this.#dropWaiting()
     this.#gone.abort(new ClientGone())
@@ -245,7 +244,7 @@ export class SocketSession implements SocketPeer {
     this.send([errorFrame(AppError.from(err))])?.catch(() => {}) // who is gone needs no refusal
   }
 
-  #beat(now: number): void {
+  beat(now: number): void {
     if (!this.#turn) {
       if (now - this.#idleSince >= IDLE_MS) this.#close('idle')
       return

@@ -65,8 +65,6 @@ export interface Turn {
   readonly accept: string
   /** Deltas leave as they came, so they need not be told apart. */
   readonly passesDeltas: boolean
-  /** The client's headers that may leave. */
-  readonly headers: Readonly<Record<string, string>>
   /** Tag of the account that issued the client's turn state (`upstream/headers.ts`). */
   readonly turnStateOwner: string | null
   readonly conversation: string | null
@@ -83,7 +81,9 @@ export interface Turn {
   readonly startedAt: number
   readonly arrivedAt: number
   readonly log: TurnLog
-  /** Null once the commit point is passed: the body is not needed again. */
+  /** The client's headers that may leave; none once the commit point is passed. */
+  headers: Readonly<Record<string, string>>
+  /** Null once the commit point is passed: the request is not needed again, and a stream may last for hours. */
   body: TurnBody | null
 }
 
@@ -119,10 +119,13 @@ export const newTurnLog = (): TurnLog => ({
 /** Milliseconds between two monotonic readings, three decimals. */
 export const elapsedMs = (from: number, to: number): number => Math.round((to - from) * 1000) / 1000
 
-export const releaseBody = (turn: Turn): void => {
+export const releaseRequest = (turn: Turn): void => {
   turn.body?.hold.release()
   turn.body = null
+  turn.headers = NO_HEADERS
 }
+
+const NO_HEADERS: Turn['headers'] = Object.freeze({})
 
 /** Why a turn was aborted; the reason of its signal. */
 export class ClientGone extends Error {

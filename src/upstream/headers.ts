@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { VERSION } from '../version.ts'
 
-const FORWARDED: readonly string[] = [
+const FORWARDED: ReadonlySet<string> = new Set([
   'openai-beta',
   'originator',
   'user-agent',
@@ -17,7 +17,7 @@ const FORWARDED: readonly string[] = [
   'x-client-request-id',
   'x-session-affinity',
   'accept-language',
-]
+])
 const TURN_STATE = 'x-codex-turn-state'
 
 /** What one account adds to a request. */
@@ -41,10 +41,15 @@ export const forwardable = (inbound: Headers): Record<string, string> => {
 }
 
 const isForwarded = (name: string): boolean =>
-  FORWARDED.includes(name) || (name.startsWith('x-codex-') && !name.startsWith('x-codex-lb-'))
+  FORWARDED.has(name) || (name.startsWith('x-codex-') && !name.startsWith('x-codex-lb-'))
 
-const connectionNames = (inbound: Headers): Set<string> =>
-  new Set((inbound.get('connection') ?? '').split(',').map((name) => name.trim().toLowerCase()))
+const connectionNames = (inbound: Headers): ReadonlySet<string> => {
+  const connection = inbound.get('connection')
+  if (connection === null || connection === 'keep-alive') return NO_NAMES
+  return new Set(connection.split(',').map((name) => name.trim().toLowerCase()))
+}
+
+const NO_NAMES: ReadonlySet<string> = new Set()
 
 /** Completes `kept` for one account. The turn state travels only to the account that issued it. */
 export const upstreamHeaders = (

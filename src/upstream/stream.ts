@@ -41,6 +41,8 @@ export class DocumentStream implements UpstreamStream {
   drain(): void {}
 }
 
+type Chunk = { done: false; value: Uint8Array } | { done: true; value?: undefined }
+
 /** Splits the body of an SSE response. An unfinished last event is not an event (client protocol §3.6). */
 export class SseStream implements UpstreamStream {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
@@ -55,13 +57,15 @@ export class SseStream implements UpstreamStream {
     this.#reader = body.getReader()
   }
 
-  async read(): Promise<Batch | null> {
-    for (;;) {
-      const { done, value } = await this.#reader.read()
-      if (done) return null
-      const events = this.#scanner.push(value)
-      if (events.length > 0) return { events }
-    }
+  /** No async function: it runs for every chunk of every stream, and its frame would cost more than its work. */
+  read(): Promise<Batch | null> {
+    return this.#reader.read().then(this.#onChunk)
+  }
+
+  readonly #onChunk = ({ done, value }: Chunk): Batch | null | Promise<Batch | null> => {
+    if (done) return null
+    const events = this.#scanner.push(value)
+    return events.length > 0 ? { events } : this.read()
   }
 
   cancel(): void {

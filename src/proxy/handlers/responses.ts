@@ -3,7 +3,7 @@ import type { Client } from '../../auth/client-key.ts'
 import type { Bindings } from '../../bindings.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { answerWithJson, answerWithStream } from '../answer.ts'
-import { type ContractOptions, nativeContract, publicContract } from '../contracts.ts'
+import { type ContractOptions, NativeContract, publicContract } from '../contracts.ts'
 import { normaliseResponses } from '../formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { RawBody } from '../raw-body.ts'
@@ -28,7 +28,7 @@ export const nativeResponses = turnRoute(async (c) => {
     passesDeltas: true,
     body,
   })
-  return answerWithStream(served, nativeContract(contractOptions(c.env, c.get('client'))))
+  return answerWithStream(served, new NativeContract(contractOptions(c.env, c.get('client'))))
 })
 
 export const publicResponses = turnRoute(async (c) => {

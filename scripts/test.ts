@@ -2,7 +2,7 @@
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { ensureChromium } from './chromium.ts'
+import { CHROMIUM, ensureProgram } from './programs.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
 
@@ -41,6 +41,11 @@ export function readCounts(output: string, exitCode: number): Counts {
     failed: failed === 0 && exitCode !== 0 ? 1 : failed,
     skipped: last('skip') + last('todo'),
   }
+}
+
+/** What tests say to whoever runs them, also when all is well: lines that begin with `note: `. */
+export function notesIn(output: string): string[] {
+  return output.split('\n').filter((line) => line.startsWith('note: '))
 }
 
 /** Which layer a test file belongs to, by its first folder below `tests/`. */
@@ -103,6 +108,7 @@ async function runLayer([name, run]: Layer): Promise<Counts> {
     return { passed: 0, failed: 0, skipped: 0 }
   }
   if (report.failed > 0) console.log(report.output.trimEnd())
+  else for (const note of notesIn(report.output)) console.log(note)
   console.log(`${name.padEnd(8)} ${closingLine(report)} in ${seconds} s`)
   return report
 }
@@ -117,7 +123,7 @@ async function lint(): Promise<Report> {
 }
 
 async function browserTests(): Promise<Report | string> {
-  if (testFiles('browser').length === 0 || (await ensureChromium())) return bunTest('browser')
+  if (testFiles('browser').length === 0 || (await ensureProgram(CHROMIUM))) return bunTest('browser')
   const reason = 'no Chromium on this machine; install chromium and run again'
   return process.env.CI === 'true' ? asOneTest(true, reason) : reason
 }

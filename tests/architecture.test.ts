@@ -48,9 +48,11 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/errors',
     'src/lib',
   ],
-  'src/ops': ['src/model', 'src/settings', 'db', 'src/upstream/dial', 'src/errors', 'src/lib'],
+  'src/ops': ['src/model', 'src/settings', 'db', 'src/upstream/dial', 'src/upstream/headers', 'src/errors', 'src/lib'],
   'src/jobs': ['src/ops', 'src/upstream', 'src/model', 'db', 'src/settings', 'src/errors', 'src/lib'],
+  'src/api-docs': ['src/http', 'src/settings/schema', 'src/errors', 'src/lib'],
   'src/admin': [
+    'src/api-docs',
     'src/ops',
     'src/upstream',
     'src/model',

@@ -3,6 +3,7 @@ import type { Agent } from 'node:http'
 import WebSocket from 'ws' // the runtime's own; its global one hides the status of a refused handshake
 import type { Clock } from '../lib/clock.ts'
 import type { Dial } from '../upstream/dial.ts'
+import { USER_AGENT } from '../upstream/headers.ts'
 import { type Check, type Found, fine, problem, unknown, warning } from './checks.ts'
 
 export interface UpstreamFacts {
@@ -46,7 +47,8 @@ const timed = async ({ dial, clock }: UpstreamFacts, url: string): Promise<Timed
   const cancel = clock.after(TIMEOUT_MS, () => limit.abort(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)))
   const [began, start] = [clock.now(), clock.monotonic()]
   try {
-    const response = await dial.fetch(url, { signal: limit.signal, headers: { accept: 'application/json' } })
+    const headers = { accept: 'application/json', 'user-agent': USER_AGENT }
+    const response = await dial.fetch(url, { signal: limit.signal, headers })
     const tookMs = clock.monotonic() - start
     await response.body?.cancel()
     const date = Date.parse(response.headers.get('date') ?? '')
@@ -113,7 +115,7 @@ interface Handshake {
 const handshake = async ({ url, agent, clock }: Handshake): Promise<{ status: number; tookMs: number }> => {
   const start = clock.monotonic()
   const { promise, resolve, reject } = Promise.withResolvers<number>()
-  const ws = new WebSocket(url, { agent, perMessageDeflate: false })
+  const ws = new WebSocket(url, { agent, perMessageDeflate: false, headers: { 'user-agent': USER_AGENT } })
   const cancel = clock.after(TIMEOUT_MS, () => reject(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)))
   ws.on('error', reject)
   ws.once('open', () => resolve(101))

@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
-import { findChromium } from '../../scripts/chromium.ts'
+import { CHROMIUM, findProgram } from '../../scripts/programs.ts'
 
 const FLAGS = [
   '--no-sandbox',
@@ -17,7 +17,9 @@ const FLAGS = [
 export const DESKTOP = { width: 1280, height: 900 } as const
 export const PHONE = { width: 390, height: 844 } as const
 
-export interface PageOptions extends Pick<BrowserContextOptions, 'colorScheme' | 'javaScriptEnabled'> {
+type ContextOptions = Pick<BrowserContextOptions, 'colorScheme' | 'javaScriptEnabled' | 'proxy' | 'ignoreHTTPSErrors'>
+
+export interface PageOptions extends ContextOptions {
   viewport?: { width: number; height: number }
   /** Time moves by `page.clock` only. */
   isClockHeld?: boolean
@@ -34,10 +36,11 @@ export interface TestBrowser extends AsyncDisposable {
   visit(url: string, options?: PageOptions): Promise<Visit>
 }
 
-export const launchBrowser = async (): Promise<TestBrowser> => {
-  const executablePath = findChromium()
+/** `flags`: of Chromium, in addition. */
+export const launchBrowser = async ({ flags = [] }: { flags?: string[] } = {}): Promise<TestBrowser> => {
+  const executablePath = findProgram(CHROMIUM)
   if (!executablePath) throw new Error('No Chromium on this machine; install chromium and run again.')
-  const browser = await chromium.launch({ executablePath, args: FLAGS })
+  const browser = await chromium.launch({ executablePath, args: [...FLAGS, ...flags] })
   return {
     async visit(url, { viewport = DESKTOP, isClockHeld = false, ...options } = {}) {
       const context = await browser.newContext({ viewport, ...options })
@@ -95,8 +98,8 @@ const watch = (page: Page): string[] => {
   page.on('requestfailed', (request) => {
     const { pathname } = new URL(request.url())
     const reason = request.failure()?.errorText
-    // Leaving a page ends its event stream, which is no problem.
-    if (pathname === '/api/events' && reason === 'net::ERR_ABORTED') return
+    // Leaving a page ends its streams, which is no problem.
+    if (['/api/events', '/doctor/stream'].includes(pathname) && reason === 'net::ERR_ABORTED') return
     problems.push(`${request.url()} failed: ${reason}`)
   })
   page.on('response', (response) => {

@@ -9,6 +9,7 @@ import { Doctor } from '../../src/ops/doctor.ts'
 import { type FolderFacts, folderChecks } from '../../src/ops/folder-checks.ts'
 import { proxyChecks, type SeenRequest } from '../../src/ops/proxy-checks.ts'
 import { type UpstreamFacts, upstreamChecks } from '../../src/ops/upstream-checks.ts'
+import { VERSION } from '../../src/version.ts'
 import { ManualClock } from '../support/clock.ts'
 
 const HOUR_MS = 3_600_000
@@ -154,6 +155,23 @@ describe('the upstream', () => {
     })
     await server.stop(true)
     expect((await check(`http://127.0.0.1:${server.port}`)).upstream_websocket?.verdict).toBe('warning')
+  })
+
+  test('is told who is asking', async () => {
+    const agents: (string | null)[] = []
+    const server = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: ({ headers }) => {
+        agents.push(headers.get('user-agent'))
+        return new Response('', { status: 401 })
+      },
+    })
+    const baseUrl = `http://127.0.0.1:${server.port}`
+    const dial = { fetch, socketAgent: () => undefined }
+    await runChecks(upstreamChecks({ dial, clock: new ManualClock(), baseUrl, authBaseUrl: baseUrl }))
+    await server.stop(true)
+    expect(agents).toEqual(Array(3).fill(`sluice/${VERSION}`))
   })
 })
 

@@ -1,6 +1,6 @@
 /** The test runner's own sums: a failure may never be read as a pass. */
 import { describe, expect, test } from 'bun:test'
-import { closingLine, layerOf, readCounts } from '../../scripts/test.ts'
+import { closingLine, layerOf, notesIn, readCounts } from '../../scripts/test.ts'
 
 const CLOSING = ' 12 pass\n 2 skip\n 1 todo\n 3 fail\n 40 expect() calls\nRan 18 tests across 2 files. [9.00ms]\n'
 
@@ -28,6 +28,10 @@ describe('the closing lines of bun test', () => {
 test('the last line names skipped tests only where there are some', () => {
   expect(closingLine({ passed: 3, failed: 0, skipped: 0 })).toBe('3 passed, 0 failed')
   expect(closingLine({ passed: 3, failed: 1, skipped: 2 })).toBe('3 passed, 1 failed, 2 skipped')
+})
+
+test('what a test notes is shown although it passed, and nothing else is', () => {
+  expect(notesIn(`a.test.ts:\nnote: it took 5 s\n(pass) note: nothing\n${CLOSING}`)).toEqual(['note: it took 5 s'])
 })
 
 test.each([

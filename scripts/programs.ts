@@ -1,0 +1,77 @@
+/** Programs of the system that tests drive: found where they are, and on Debian and its kin fetched where nobody has to be asked. */
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+export interface Program {
+  /** What it may be called, the likeliest first. */
+  names: readonly string[]
+  /** Debian's package of it. */
+  package: string
+  /**
+   * Where it lies in the package. Such a program runs without being installed: it is unpacked among the packages of the
+   * repository, because installing a server would also start it.
+   */
+  file?: string
+}
+
+export const CHROMIUM: Program = {
+  names: ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'],
+  package: 'chromium',
+}
+export const NGINX: Program = { names: ['nginx'], package: 'nginx', file: 'usr/sbin/nginx' }
+export const CADDY: Program = { names: ['caddy'], package: 'caddy', file: 'usr/bin/caddy' }
+
+/** Absolute path, or undefined where it is not on this machine. */
+export function findProgram(program: Program): string | undefined {
+  const PATH = `${process.env.PATH ?? ''}:/usr/sbin`
+  const installed = program.names.map((name) => Bun.which(name, { PATH })).find((path) => path !== null)
+  return installed ?? findUnpacked(program)
+}
+
+/** Like `findProgram`, but one that is missing is fetched with apt first; to install one takes root. */
+export async function ensureProgram(program: Program): Promise<string | undefined> {
+  const present = findProgram(program)
+  if (present || !Bun.which('apt-get')) return present
+  console.log(`${program.package} is missing; fetching it with apt-get`)
+  await (program.file === undefined ? install(program) : unpack(program))
+  return findProgram(program)
+}
+
+const UNPACKED = resolve(import.meta.dir, '../node_modules/.cache/sluice/programs')
+
+function findUnpacked({ package: name, file }: Program): string | undefined {
+  const path = file === undefined ? undefined : join(UNPACKED, name, file)
+  return path !== undefined && existsSync(path) ? path : undefined
+}
+
+async function install({ package: name }: Program): Promise<void> {
+  if (!isRoot()) return
+  if (await run(['apt-get', '-qq', 'update'])) {
+    await run(['apt-get', '-qq', 'install', '-y', '--no-install-recommends', name])
+  }
+}
+
+/** Whoever is not root goes by the lists that are there. */
+async function unpack({ package: name }: Program): Promise<void> {
+  const folder = join(UNPACKED, name)
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  const download = () => run(['apt-get', '-qq', '-o', 'APT::Sandbox::User=root', 'download', name], folder)
+  const isHere = (await download()) || (isRoot() && (await run(['apt-get', '-qq', 'update'])) && (await download()))
+  const [archive] = isHere ? new Bun.Glob('*.deb').scanSync({ cwd: folder, absolute: true }) : []
+  if (archive) await run(['dpkg', '--extract', archive, folder])
+}
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0
+}
+
+/** Whether it went well; what it complained about is passed on. */
+async function run(argv: string[], cwd = '/'): Promise<boolean> {
+  const child = Bun.spawn(argv, {
+    cwd,
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  return (await child.exited) === 0
+}

@@ -1,0 +1,177 @@
+/** Real reverse proxies with the texts of docs/reverse-proxies.md in them; only ports, hosts behind them and files are other ones. */
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { until } from '../clients/support/until.ts'
+import { textsUnder } from '../support/fenced.ts'
+import { freePort } from '../support/free-port.ts'
+import { cert, key } from './reverse-proxies-certificate.ts'
+
+export const MANUAL = 'docs/reverse-proxies.md'
+
+export interface ProxyServer extends AsyncDisposable {
+  /** It listens there with TLS, on 127.0.0.1. */
+  port: number
+}
+
+export interface Behind {
+  /** Where Sluice listens, on 127.0.0.1. */
+  port: number
+  /** Where whoever signs people in listens. */
+  identityPort?: number
+}
+
+/** A proxy by its program and what it takes to write its configuration. */
+type Start = (program: string, behind: Behind) => Promise<ProxyServer>
+
+export const startNginx: Start = (program, behind) =>
+  nginx(program, (site) => site.adapted(textsUnder(MANUAL, 'nginx', 'nginx').join('')), behind)
+
+/** The same with `location /` replaced as the document says. */
+export const startIdentityNginx: Start = (program, behind) =>
+  nginx(
+    program,
+    (site) => {
+      const [whole = ''] = textsUnder(MANUAL, 'nginx', 'nginx')
+      const [lines = ''] = textsUnder(MANUAL, 'A proxy that signs people in', 'nginx')
+      const text = whole.replace(/^ {4}location \/ \{[^}]*\}\n/m, () => lines)
+      if (text === whole) throw new Error('The server block has no location that could be replaced.')
+      return site.adapted(text)
+    },
+    behind,
+  )
+
+/** The text goes where Nginx Proxy Manager puts its Advanced box. */
+export const startProxyManager: Start = (program, behind) =>
+  nginx(program, (site) => managed(site, textsUnder(MANUAL, 'Nginx Proxy Manager', 'nginx').join('')), behind)
+
+export const startCaddy: Start = (program, behind) =>
+  launch((folder) => {
+    const port = freePort()
+    const [site = ''] = textsUnder(MANUAL, 'Caddy', 'caddyfile')
+    const adapted = site
+      .replace('llm.example.com {', `https://llm.example.com:${port} {\n    bind 127.0.0.1\n    tls ${filesIn(folder)}`)
+      .replaceAll('127.0.0.1:2455', `127.0.0.1:${behind.port}`)
+    const path = join(folder, 'Caddyfile')
+    writeFileSync(path, `{\n    admin off\n    auto_https disable_redirects\n    skip_install_trust\n}\n${adapted}`)
+    return { port, argv: [program, 'run', '--config', path, '--adapter', 'caddyfile'] }
+  })
+
+interface Site {
+  folder: string
+  port: number
+  behind: Behind
+  /** A text of the document for this machine. */
+  adapted(text: string): string
+}
+
+/** In the foreground as one process, with every file it writes in a folder of its own. */
+const nginx = (program: string, write: (site: Site) => string, behind: Behind): Promise<ProxyServer> =>
+  launch((folder) => {
+    const port = freePort()
+    const site = { folder, port, behind, adapted: (text: string) => adapted(text, { folder, port, behind }) }
+    const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    const path = join(folder, 'nginx.conf')
+    const own = kinds.map((kind) => `${kind}_temp_path ${join(folder, kind)};`).join('\n')
+    writeFileSync(
+      path,
+      `daemon off;\nmaster_process off;\npid ${join(folder, 'pid')};\nerror_log stderr warn;\nevents {}\n` +
+        `http {\naccess_log off;\n${own}\n${write(site)}\n}\n`,
+    )
+    return { port, argv: [program, '-e', 'stderr', '-p', folder, '-c', path] }
+  })
+
+const adapted = (text: string, { folder, port, behind }: Omit<Site, 'adapted'>): string =>
+  text
+    .replaceAll('listen 443 ssl', `listen 127.0.0.1:${port} ssl`)
+    .replaceAll('/etc/letsencrypt/live/llm.example.com', folder)
+    .replaceAll('127.0.0.1:2455', `127.0.0.1:${behind.port}`)
+    .replaceAll('127.0.0.1:9091', `127.0.0.1:${behind.identityPort}`)
+
+/**
+ * What Nginx Proxy Manager 2 makes of a proxy host with Websockets Support and SSL, as far as it matters here: short
+ * time limits and compression for all, a host that catches other names first, then the Advanced box in the server block, and
+ * a location with headers of its own.
+ */
+const managed = ({ folder, port, behind }: Site, advanced: string): string => `
+  gzip on;
+  client_max_body_size 2000m;
+  proxy_connect_timeout 90s;
+  proxy_send_timeout 90s;
+  proxy_read_timeout 90s;
+  proxy_http_version 1.1;
+  server {
+    listen 127.0.0.1:${port} ssl default_server;
+    server_name localhost;
+    ssl_reject_handshake on;
+  }
+  server {
+    set $forward_scheme http;
+    set $server "127.0.0.1";
+    set $port ${behind.port};
+    listen 127.0.0.1:${port} ssl http2;
+    server_name llm.example.com;
+    ssl_certificate ${folder}/fullchain.pem;
+    ssl_certificate_key ${folder}/privkey.pem;
+    ${advanced}
+    location / {
+      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Connection $http_connection;
+      proxy_http_version 1.1;
+      proxy_set_header Host $host;
+      proxy_set_header X-Forwarded-Scheme $scheme;
+      proxy_set_header X-Forwarded-Proto $scheme;
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+      proxy_set_header X-Real-IP $remote_addr;
+      proxy_pass $forward_scheme://$server:$port$request_uri;
+    }
+  }`
+
+const filesIn = (folder: string): string => `${folder}/fullchain.pem ${folder}/privkey.pem`
+
+/** Started in a folder with the certificate; listens when this resolves. Throws with what it printed when it ends instead. */
+const launch = async (prepare: (folder: string) => { port: number; argv: string[] }): Promise<ProxyServer> => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-proxy-'))
+  writeFileSync(join(folder, 'fullchain.pem'), cert)
+  writeFileSync(join(folder, 'privkey.pem'), key)
+  const { port, argv } = prepare(folder)
+  const log = join(folder, 'output')
+  const file = openSync(log, 'a')
+  const child = Bun.spawn(argv, {
+    env: { PATH: process.env.PATH ?? '', HOME: folder },
+    stdio: ['ignore', file, file],
+  })
+  closeSync(file)
+  const stop = async () => {
+    child.kill('SIGKILL')
+    await child.exited
+    rmSync(folder, { recursive: true, force: true })
+  }
+  const ends = child.exited.then((code) => {
+    throw new Error(`${argv[0]} ended with ${code}: ${readFileSync(log, 'utf8')}`)
+  })
+  ends.catch(() => {})
+  try {
+    await Promise.race([
+      until(
+        () => listens(port),
+        () => `${argv[0]} does not listen on ${port}`,
+      ),
+      ends,
+    ])
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { port, [Symbol.asyncDispose]: stop }
+}
+
+const listens = async (port: number): Promise<boolean> => {
+  try {
+    const socket = await Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } })
+    socket.end()
+    return true
+  } catch {
+    return false // refused until it listens
+  }
+}

@@ -1,0 +1,36 @@
+/** The fenced blocks of a Markdown document, so that a test can do what the document says as it stands. */
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+
+export interface Fenced {
+  /** The heading it stands under. */
+  heading: string
+  /** Of the opening fence; empty when it names none. */
+  language: string
+  text: string
+}
+
+/** All blocks of a file of this repository, in order. */
+export const fencedIn = (path: string): Fenced[] => {
+  const blocks: Fenced[] = []
+  let heading = ''
+  let open: Fenced | null = null
+  for (const line of readFileSync(resolve(import.meta.dir, '../..', path), 'utf8').split('\n')) {
+    const fence = /^```(\S*)/.exec(line)
+    if (open) {
+      if (fence) open = null
+      else open.text += `${line}\n`
+    } else if (fence) {
+      open = { heading, language: fence[1] ?? '', text: '' }
+      blocks.push(open)
+    } else heading = /^#+ (.+)/.exec(line)?.[1] ?? heading
+  }
+  return blocks
+}
+
+/** The texts under one heading. Throws when there is none: the document has moved on, and the test has to. */
+export const textsUnder = (path: string, heading: string, language?: string): string[] => {
+  const found = fencedIn(path).filter((one) => one.heading === heading && (language ?? one.language) === one.language)
+  if (found.length === 0) throw new Error(`${path} has no such block under "${heading}".`)
+  return found.map(({ text }) => text)
+}

@@ -1,16 +1,19 @@
-/** `npm test`: every layer of tests in order, one line each, and the sum as the plain last line. */
+/** `npm test`: every layer of tests, one line each, and the sum as the plain last line. */
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { CHROMIUM, ensureProgram } from './programs.ts'
+import { CHROMIUM, ensureProgram, findProgram } from './programs.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
 
 /** A layer that hangs is killed, its output shown, and counted as failed. */
 const LAYER_TIMEOUT_MS = 300_000
 
-/** Folders below `tests/` that are layers of their own, in the order they run after `unit`. */
+/** Folders below `tests/` that are layers of their own; every other test is in `unit`. */
 const FOLDER_LAYERS = ['spec', 'process', 'browser', 'clients'] as const
+/** Layers of one stage run side by side: those that mostly wait leave each other the processor. */
+const STAGES = [['types', 'lint'], ['unit'], ['spec', 'process'], ['browser', 'clients']] as const
+type LayerName = (typeof STAGES)[number][number]
 
 /** Folders with a package of their own, so that `npm start` never installs a browser driver or a client. */
 const PACKAGES = ['tests/browser', 'tests/clients']
@@ -27,7 +30,15 @@ interface Report extends Counts {
 }
 
 /** A layer answers with its report, or with the reason why it did not run. */
-type Layer = readonly [name: string, run: () => Promise<Report | string>]
+const LAYERS: Record<LayerName, () => Promise<Report | string>> = {
+  types: () => oneTest(['node_modules/.bin/tsc', '--noEmit']),
+  lint,
+  unit: () => bunTest('unit'),
+  spec: () => bunTest('spec'),
+  process: () => bunTest('process'),
+  browser: browserTests,
+  clients: () => bunTest('clients'),
+}
 
 /**
  * The counts in the closing lines of `bun test`. A run that ended badly without naming a failed test
@@ -61,27 +72,16 @@ export function closingLine({ passed, failed, skipped }: Counts): string {
 
 async function main(): Promise<void> {
   const only = process.argv.slice(2)
-  const total: Counts = { passed: 0, failed: 0, skipped: 0 }
-  const run = async (layers: Layer[]) => {
-    const chosen = layers.filter(([name]) => only.length === 0 || only.includes(name))
-    for (const counts of await Promise.all(chosen.map(runLayer))) add(total, counts)
-  }
-
-  const names = ['types', 'lint', 'unit', ...FOLDER_LAYERS]
-  const unknown = only.filter((name) => !names.includes(name))
+  const unknown = only.filter((name) => !Object.hasOwn(LAYERS, name))
   if (unknown.length > 0) {
-    console.error(`No such layer: ${unknown.join(', ')}. The layers are ${names.join(', ')}.`)
+    console.error(`No such layer: ${unknown.join(', ')}. The layers are ${Object.keys(LAYERS).join(', ')}.`)
     process.exit(2)
   }
-
-  add(total, await installPackages())
-  await run([
-    ['types', () => oneTest(['node_modules/.bin/tsc', '--noEmit'])],
-    ['lint', lint],
-  ])
-  await run([['unit', () => bunTest('unit')]])
-  for (const layer of FOLDER_LAYERS) {
-    await run([[layer, layer === 'browser' ? browserTests : () => bunTest(layer)]])
+  const total = await installPackages()
+  await ensureProgram(CHROMIUM) // here once, because layers side by side would all install it
+  for (const stage of STAGES) {
+    const chosen = stage.filter((name) => only.length === 0 || only.includes(name))
+    for (const counts of await Promise.all(chosen.map(runLayer))) add(total, counts)
   }
   console.log(closingLine(total))
   process.exit(total.failed > 0 ? 1 : 0)
@@ -99,9 +99,9 @@ async function installPackages(): Promise<Counts> {
   return counts
 }
 
-async function runLayer([name, run]: Layer): Promise<Counts> {
+async function runLayer(name: LayerName): Promise<Counts> {
   const startedNs = Bun.nanoseconds()
-  const report = await run()
+  const report = await LAYERS[name]()
   const seconds = ((Bun.nanoseconds() - startedNs) / 1e9).toFixed(1)
   if (typeof report === 'string') {
     console.log(`${name.padEnd(8)} NOT RUN: ${report}`)
@@ -123,16 +123,24 @@ async function lint(): Promise<Report> {
 }
 
 async function browserTests(): Promise<Report | string> {
-  if (testFiles('browser').length === 0 || (await ensureProgram(CHROMIUM))) return bunTest('browser')
+  if (testFiles('browser').length === 0 || findProgram(CHROMIUM)) return bunTest('browser', 2)
   const reason = 'no Chromium on this machine; install chromium and run again'
   return process.env.CI === 'true' ? asOneTest(true, reason) : reason
 }
 
-async function bunTest(layer: string): Promise<Report | string> {
+/** The files of a layer, dealt out to as many runs side by side as `runs` says. */
+async function bunTest(layer: LayerName, runs = 1): Promise<Report | string> {
   const files = testFiles(layer)
   if (files.length === 0) return 'it has no test file yet'
-  const { output, exitCode } = await command([process.execPath, 'test', ...files])
-  return { ...readCounts(output, exitCode), output }
+  const hands = Array.from({ length: runs }, (_, n) => files.filter((_, index) => index % runs === n))
+  const total: Report = { passed: 0, failed: 0, skipped: 0, output: '' }
+  const play = async (hand: string[]) => {
+    const { output, exitCode } = await command([process.execPath, 'test', ...hand])
+    add(total, readCounts(output, exitCode))
+    total.output += output
+  }
+  await Promise.all(hands.filter((hand) => hand.length > 0).map(play))
+  return total
 }
 
 function testFiles(layer: string): string[] {

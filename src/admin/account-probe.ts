@@ -13,13 +13,15 @@ import { noteAccountEvent } from '../model/account-events.ts'
 import { append } from '../model/audit.ts'
 import { probe } from '../upstream/probe.ts'
 import { fetchUsage } from '../upstream/usage.ts'
-import { standing } from './account-standing.ts'
+import { fromTo, standing } from './account-standing.ts'
 import { back } from './back.ts'
 
 const DEFAULT_MODEL = 'gpt-5.5'
 const PROBABLE: readonly string[] = ['active', 'rate_limited', 'quota_exceeded']
 
-const Probe = z.strictObject({ model: z.string().trim().min(1).max(200).optional() })
+const Probe = z.strictObject({
+  model: z.string().trim().min(1).max(200).optional().describe('Absent: one that the account offers.'),
+})
 
 /** Throws `account_not_found`, `account_not_probable` for an account that is out of use. */
 export const probeAccount = createHandlers(
@@ -43,17 +45,11 @@ export const probeAccount = createHandlers(
       append(tx, who, 'account_probed', { target: id, details: { status, ok } })
       noteAccountEvent(tx, { accountId: id, at: who.at, kind: 'probe', ...probeNote(status, ok) })
     })
-    const after = standing(c, id)
     const answer = {
       status: 'probed',
       accountId: id,
       probeStatusCode: status,
-      primaryUsedPercentBefore: before.primary,
-      primaryUsedPercentAfter: after.primary,
-      secondaryUsedPercentBefore: before.secondary,
-      secondaryUsedPercentAfter: after.secondary,
-      accountStatusBefore: before.status,
-      accountStatusAfter: after.status,
+      ...fromTo(before, standing(c, id)),
     }
     return proceed(c, answer, back(c, ok ? 'account_probed' : 'account_probe_failed'))
   },

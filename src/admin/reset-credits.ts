@@ -13,7 +13,7 @@ import { isoOrNull } from '../lib/iso.ts'
 import { recordRedemption } from '../model/redemption-record.ts'
 import { type Redemption, resetCreditsView } from '../model/reset-credits.ts'
 import { redeem } from '../upstream/redeem.ts'
-import { standing } from './account-standing.ts'
+import { fromTo, standing } from './account-standing.ts'
 import { back } from './back.ts'
 
 type Ctx = Context<AppEnv>
@@ -32,9 +32,14 @@ export const listAccountResetCredits = createHandlers(requires('dashboard:read')
 
 /** Sent twice with the same `redeemRequestId` it is one redemption; without one each request is its own. */
 const Consumption = z.strictObject({
-  redeemRequestId: z.string().trim().min(1).max(200).optional(),
-  /** null: the one that expires first. */
-  creditId: z.string().trim().min(1).max(200).nullable().default(null),
+  redeemRequestId: z
+    .string()
+    .trim()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe('Of your making: what is sent twice with the same one is one redemption.'),
+  creditId: z.string().trim().min(1).max(200).nullable().default(null).describe('Null: the one that expires first.'),
 })
 
 const consuming = () => requires('accounts:write', { audit: 'reset_credit_redeemed' })
@@ -44,19 +49,13 @@ export const consumeUsageResetCredit = createHandlers(consuming(), body(Consumpt
   const accountId = idOf(c)
   const before = standing(c, accountId)
   const { code, windowsReset, usageWritten } = await consume(c, c.req.valid('json'))
-  const after = standing(c, accountId)
   return c.json({
     status: 'reset',
     accountId,
     code,
     windowsReset,
     usageWritten,
-    primaryUsedPercentBefore: before.primary,
-    primaryUsedPercentAfter: after.primary,
-    secondaryUsedPercentBefore: before.secondary,
-    secondaryUsedPercentAfter: after.secondary,
-    accountStatusBefore: before.status,
-    accountStatusAfter: after.status,
+    ...fromTo(before, standing(c, accountId)),
   })
 })
 

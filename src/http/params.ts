@@ -1,16 +1,22 @@
 /** Checked path and query parameters, refused the way bodies are. */
 import { zValidator } from '@hono/zod-validator'
 import type { z } from 'zod'
-import { invalid } from './body.ts'
+import { carrying, invalid } from './body.ts'
 
 /** The handler reads `c.req.valid('query')`. Throws `validation_error` with `details.fields`. */
 export const query = <S extends z.ZodObject>(schema: S) =>
-  zValidator('query', schema, (result) => {
-    if (!result.success) throw invalid(result.error)
-  })
+  carrying(
+    zValidator('query', schema, (result) => {
+      if (!result.success) throw invalid(result.error)
+    }),
+    { in: 'query', schema },
+  )
 
 /** The handler reads `c.req.valid('param')`. Throws `validation_error` with `details.fields`. */
 export const params = <S extends z.ZodObject>(schema: S) =>
-  zValidator('param', schema, (result) => {
-    if (!result.success) throw invalid(result.error)
-  })
+  carrying(
+    zValidator('param', schema, (result) => {
+      if (!result.success) throw invalid(result.error)
+    }),
+    { in: 'param', schema },
+  )

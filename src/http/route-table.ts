@@ -1,6 +1,7 @@
 /** Reads the route table back out of the app: what `bun run routes` prints, the tests compare and the start demands. */
 import type { Hono } from 'hono'
 import type { AppEnv } from '../bindings.ts'
+import type { RouteInput } from './body.ts'
 import type { AccessRule, CapabilityRule, Rule } from './gates.ts'
 
 export interface RouteRow {
@@ -11,6 +12,12 @@ export interface RouteRow {
   capability: CapabilityRule['capability'] | null
   /** The key check must come before the capability refusal (spec §1). */
   isCapabilityAfterAccess: boolean
+  /** What its middleware checks of the request. */
+  inputs: RouteInput[]
+  /** What answers; two rows with the same one are two names of one thing. */
+  endpoint: object
+  /** Behind its gates there is nothing yet. */
+  isPlanned: boolean
 }
 
 type App = Pick<Hono<AppEnv>, 'routes'>
@@ -55,6 +62,7 @@ const HEADINGS = ['METHOD', 'PATH', 'ACCESS', 'PERMISSION', 'STEP-UP', 'CAPABILI
 const isEndpoint = ({ handler }: App['routes'][number]): boolean => handler.length < 2
 
 const rowOf = (group: App['routes']): RouteRow => {
+  const endpoint = group.findLast(isEndpoint)!.handler // a row is made of groups that have one
   const rules = group.flatMap(({ handler }) => ruleOf(handler))
   const capabilityAt = rules.findIndex((rule) => 'capability' in rule)
   const capability = rules[capabilityAt]
@@ -65,10 +73,15 @@ const rowOf = (group: App['routes']): RouteRow => {
     access: rules.filter((rule) => 'access' in rule),
     capability: capability && 'capability' in capability ? capability.capability : null,
     isCapabilityAfterAccess: capabilityAt === -1 || rules.slice(0, capabilityAt).some((rule) => 'access' in rule),
+    inputs: group.flatMap(({ handler }) => inputOf(handler)),
+    endpoint,
+    isPlanned: 'isPlanned' in endpoint,
   }
 }
 
 const ruleOf = (handler: object): Rule[] => ('rule' in handler ? [handler.rule as Rule] : []) // as: only gates carry `rule`
+
+const inputOf = (handler: object): RouteInput[] => ('input' in handler ? [handler.input as RouteInput] : []) // as: only `carrying` puts it there
 
 const cellsOf = (row: RouteRow): string[] => {
   const access = row.access[0]

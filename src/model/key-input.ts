@@ -4,7 +4,7 @@ import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
 
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max', 'ultra'] as const
 export const SERVICE_TIERS = ['auto', 'default', 'priority', 'flex', 'ultrafast'] as const
-export const USAGE_SECTIONS = ['upstream_limits', 'account_pool_usage'] as const
+const USAGE_SECTIONS = ['upstream_limits', 'account_pool_usage'] as const
 export type UsageSection = (typeof USAGE_SECTIONS)[number]
 
 const lowerCase = z.string().trim().toLowerCase()
@@ -24,12 +24,10 @@ const usageSections = z
 
 const Limit = z
   .strictObject({
-    limitType: z.enum(LIMIT_TYPES),
-    limitWindow: z.enum(LIMIT_WINDOWS),
-    /** Tokens, requests or credits; micro-dollars for `cost_usd`. */
-    maxValue: z.int().min(1),
-    /** Exact model; absent, null or empty: all models. */
-    modelFilter: z.string().trim().max(255).nullish(),
+    limitType: z.enum(LIMIT_TYPES).describe('What is counted.'),
+    limitWindow: z.enum(LIMIT_WINDOWS).describe('For how long; a month is 30 days.'),
+    maxValue: z.int().min(1).describe('Tokens, requests or credits; millionths of a dollar for `cost_usd`.'),
+    modelFilter: z.string().trim().max(255).nullish().describe('One model. Absent, null or empty: all together.'),
   })
   .refine(({ limitType, modelFilter }) => limitType !== 'credits' || !modelFilter, {
     path: ['modelFilter'],
@@ -44,41 +42,65 @@ export const limitIdentity = (limit: Omit<LimitInput, 'maxValue'>): string =>
 
 /** Only `name` is needed: what is left out takes the default of its column. */
 export const NewKey = z.strictObject({
-  name: z.string().trim().min(1).max(128),
-  /** null or empty: every model. */
-  allowedModels: z.array(modelName).max(1000).transform(distinct).nullish(),
-  applyToCodexModel: z.boolean().optional(),
-  enforcedModel: modelName.nullish(),
-  enforcedReasoningEffort: effort.nullish(),
+  name: z.string().trim().min(1).max(128).describe('What people call the key.'),
+  allowedModels: z
+    .array(modelName)
+    .max(1000)
+    .transform(distinct)
+    .nullish()
+    .describe('The models it may ask for. Null or empty: all.'),
+  applyToCodexModel: z
+    .boolean()
+    .optional()
+    .describe('The native catalog hides models outside `allowedModels` instead of leaving them out.'),
+  enforcedModel: modelName.nullish().describe('Asked for in place of whatever the client asks for.'),
+  enforcedReasoningEffort: effort.nullish().describe('Used in place of the client’s.'),
   allowedReasoningEfforts: z
     .array(effort.refine((name) => name !== 'none', 'No effort at all can be enforced, but not listed.'))
     .min(1)
     .transform(distinct)
-    .nullish(),
-  enforcedServiceTier: serviceTier.nullish(),
-  trafficClass: z.enum(['foreground', 'opportunistic']).optional(),
-  transportPolicyOverride: z.enum(['smart', 'always_http', 'always_websocket']).nullish(),
-  usageSections: usageSections.optional(),
-  /** Older clients: one total_tokens limit of a week for all models. */
-  weeklyTokenLimit: z.int().min(1).nullish(),
+    .nullish()
+    .describe('Other efforts are refused; `none` cannot be listed. Null: all.'),
+  enforcedServiceTier: serviceTier.nullish().describe('`fast` means `priority`. On `/v1` only.'),
+  trafficClass: z.enum(['foreground', 'opportunistic']).optional().describe('Stored; no effect yet.'),
+  transportPolicyOverride: z
+    .enum(['smart', 'always_http', 'always_websocket'])
+    .nullish()
+    .describe('Stored; no effect yet.'),
+  usageSections: usageSections
+    .optional()
+    .describe('What `GET /v1/usage` shows of the pool: `upstream_limits`, `account_pool_usage`, comma separated.'),
+  weeklyTokenLimit: z.int().min(1).nullish().describe('Short for one `total_tokens` limit of a week for all models.'),
   expiresAt: z.iso
     .datetime({ offset: true })
     .transform((text) => Date.parse(text))
-    .nullish(),
-  /** null: every account; a list: only these, and an empty list none. */
-  assignedAccountIds: z.array(z.string().min(1)).max(1000).transform(distinct).nullish(),
-  /** Account id; absent: who makes the key. null: nobody's. */
-  ownerUserId: z.string().min(1).max(64).nullish(),
-  /** Model sources do not exist yet, so no key can be confined to some. */
-  assignedSourceIds: z.null().optional(),
-  limits: z.array(Limit).max(100).refine(areDistinct, 'Two limits have the same type, window and model.').optional(),
+    .nullish()
+    .describe('ISO 8601 with a zone. Null: never.'),
+  assignedAccountIds: z
+    .array(z.string().min(1))
+    .max(1000)
+    .transform(distinct)
+    .nullish()
+    .describe('Only these accounts serve it. Null: all; empty: none.'),
+  ownerUserId: z
+    .string()
+    .min(1)
+    .max(64)
+    .nullish()
+    .describe('Id of the person it belongs to. Absent: who makes it; null: nobody.'),
+  assignedSourceIds: z.null().optional().describe('Model sources do not exist yet, so no key can be confined to some.'),
+  limits: z
+    .array(Limit)
+    .max(100)
+    .refine(areDistinct, 'Two limits have the same type, window and model.')
+    .optional()
+    .describe('What it may use. A change replaces the list; limits that stay keep their use.'),
 })
 export type NewKey = z.output<typeof NewKey>
 
 export const KeyPatch = NewKey.partial().extend({
-  isActive: z.boolean().optional(),
-  /** Sets the use of every limit back to zero. */
-  resetUsage: z.boolean().optional(),
+  isActive: z.boolean().optional().describe('Off, it is refused from the next request on.'),
+  resetUsage: z.boolean().optional().describe('Sets the use of every limit back to zero.'),
 })
 export type KeyPatch = z.output<typeof KeyPatch>
 

@@ -2,13 +2,13 @@
 import { z } from 'zod'
 import { FreeUsername, Username } from './usernames.ts'
 
-/** Blank is none. */
 export const DisplayName = z
   .string()
   .trim()
   .max(128)
   .transform((name) => name || null)
   .nullable()
+  .describe('Blank or null: none.')
 
 /** In lower case, so that two spellings are one address. */
 export const Email = z
@@ -18,10 +18,14 @@ export const Email = z
   .max(320)
   .regex(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'must look like name@example.com')
   .nullable()
+  .describe('Only one account has it. Null: none.')
 
 /** Slug or id (decisions §2). */
 const RoleReference = z.string().trim().min(1).max(64)
-const roleFields = { role: RoleReference.optional(), roleId: RoleReference.optional() }
+const roleFields = {
+  role: RoleReference.optional().describe('Slug or id of the role.'),
+  roleId: RoleReference.optional().describe('The same; goes before `role`.'),
+}
 
 /** `roleId` wins. */
 export const roleReference = ({ role, roleId }: { role?: string; roleId?: string }): string | undefined =>
@@ -36,9 +40,9 @@ const Subject = z
   .regex(/^[^,]*$/, 'must not have a comma in it')
 
 const ExpectedIdentity = z.strictObject({
-  provider: z.literal('trusted_header'),
-  providerKey: z.literal('default').optional(),
-  subject: Subject,
+  provider: z.literal('trusted_header').describe('The reverse proxy.'),
+  providerKey: z.literal('default').optional().describe('There is one.'),
+  subject: Subject.describe('The value of the proxy’s header, whatever its case.'),
 })
 
 export const NewPerson = z
@@ -47,11 +51,9 @@ export const NewPerson = z
     displayName: DisplayName.optional(),
     email: Email.optional(),
     ...roleFields,
-    /** The invited person cannot pick another name. */
-    usernameLocked: z.boolean().default(false),
-    /** No link and no password: waits for `expectedIdentity`. */
-    ssoOnly: z.boolean().default(false),
-    expectedIdentity: ExpectedIdentity.nullish(),
+    usernameLocked: z.boolean().default(false).describe('The invited person cannot pick another name.'),
+    ssoOnly: z.boolean().default(false).describe('No link and no password: waits for `expectedIdentity`.'),
+    expectedIdentity: ExpectedIdentity.nullish().describe('Whom the proxy will announce; with `ssoOnly` only.'),
   })
   .refine((input) => roleReference(input) !== undefined, { path: ['role'], error: 'is missing' })
   .refine(({ ssoOnly, expectedIdentity }) => !ssoOnly || Boolean(expectedIdentity?.subject), {
@@ -70,6 +72,9 @@ export const PersonPatch = z.strictObject({
   displayName: DisplayName.optional(),
   email: Email.optional(),
   ...roleFields,
-  status: z.enum(['active', 'disabled']).optional(),
+  status: z
+    .enum(['active', 'disabled'])
+    .optional()
+    .describe('Disabled, their sessions end and their keys are switched off; enabled again, the keys stay off.'),
 })
 export type PersonPatch = z.output<typeof PersonPatch>

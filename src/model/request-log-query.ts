@@ -37,33 +37,40 @@ export const cursorOf = ({ startedAt, id }: Cursor): string => Buffer.from(`${st
 
 /** The filters that the list and its options share. */
 export const LogFilters = z.object({
-  conversation_id: filled(z.string().max(200)),
-  accountId: many(z.string()),
-  apiKeyId: many(z.string()),
-  model: many(z.string()),
-  reasoningEffort: many(z.string()),
-  modelOption: many(ModelOption),
-  /** Error codes, exactly. */
-  code: many(z.string().trim().max(100)),
-  since: filled(Moment),
-  until: filled(Moment),
+  conversation_id: filled(z.string().max(200)).describe('The hash shown as `conversationId`.'),
+  accountId: many(z.string()).describe('Served by one of these accounts.'),
+  apiKeyId: many(z.string()).describe('Made with one of these keys, by id.'),
+  model: many(z.string()).describe('For one of these models.'),
+  reasoningEffort: many(z.string()).describe('With one of these efforts.'),
+  modelOption: many(ModelOption).describe('`model:::effort`, both at once.'),
+  code: many(z.string().trim().max(100)).describe('Error codes, exactly.'),
+  since: filled(Moment).describe('ISO 8601, included; without a zone UTC.'),
+  until: filled(Moment).describe('ISO 8601, included; without a zone UTC.'),
 })
 export type LogFilters = z.output<typeof LogFilters>
 
 /** `failed` is every error, whatever its code. */
-export const STATUS_FILTERS = [...LOG_STATUSES, 'failed', 'all'] as const
+const STATUS_FILTERS = [...LOG_STATUSES, 'failed', 'all'] as const
 export type StatusFilter = (typeof STATUS_FILTERS)[number]
 
 export const LogQuery = LogFilters.extend({
-  search: z.string().trim().max(200).default(''),
-  status: many(z.enum(STATUS_FILTERS)),
-  limit: z.coerce.number().int().min(1).max(1000).default(50),
-  /** For clients that count; they see rows twice when new ones arrive. Only short lists can be paged this way. */
-  offset: z.coerce.number().int().min(0).max(10_000).default(0),
-  /** Rows older than this place. */
-  cursor: filled(Cursor),
-  /** Rows newer than this place, next to it; `cursor` goes before. */
-  newer: filled(Cursor),
+  search: z
+    .string()
+    .trim()
+    .max(200)
+    .default('')
+    .describe('In ids, route, model, errors, account, key, client address and user agent.'),
+  status: many(z.enum(STATUS_FILTERS)).describe('How it ended; `failed` is every error, whatever its code.'),
+  limit: z.coerce.number().int().min(1).max(1000).default(50).describe('Rows on a page.'),
+  offset: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(10_000)
+    .default(0)
+    .describe('For clients that count; they see rows twice when new ones arrive.'),
+  cursor: filled(Cursor).describe('`nextCursor` of the page before: rows older than that place, none of them twice.'),
+  newer: filled(Cursor).describe('Rows newer than this place, next to it; `cursor` goes before.'),
 })
 /** `since` and `until` are ms since epoch. */
 export type LogQuery = z.output<typeof LogQuery>

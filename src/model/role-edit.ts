@@ -26,7 +26,10 @@ const Grant = z.preprocess(
     const [, permission, scope] = /^(.+?)(?::(all|own))?$/.exec(value) ?? []
     return { permission, scope }
   },
-  z.strictObject({ permission: z.enum(PERMISSIONS), scope: z.enum(['all', 'own']).default('all') }),
+  z.strictObject({
+    permission: z.enum(PERMISSIONS).describe('What may be done.'),
+    scope: z.enum(['all', 'own']).default('all').describe('With everything, or only with what is one’s own.'),
+  }),
 )
 
 /** What is wrong as a whole is said by `grantProblem`. */
@@ -40,7 +43,11 @@ const GrantList = z
     if (problem) context.addIssue({ code: 'custom', message: problem })
   })
 
-export const NewRole = z.strictObject({ name: Name, description: Description.optional(), grants: GrantList })
+export const NewRole = z.strictObject({
+  name: Name.describe('What people call the role; no other role is called so.'),
+  description: Description.optional().describe('What it is for. Blank or null: nothing.'),
+  grants: GrantList.describe('What it may do, each as an object or as a text like `accounts:read:all`.'),
+})
 export const RolePatch = NewRole.partial()
 export const RoleClone = NewRole.omit({ grants: true })
 export type NewRole = z.output<typeof NewRole>

@@ -21,7 +21,9 @@ import { guestPasswordHash, logOutGuests, setGuestPassword } from '../../model/g
 /** Where a browser goes on; the page says what was done. */
 const accessAfter = (event: AuditEvent): string => `/settings?done=${event}#access`
 
-const Login = z.strictObject({ password: GivenPassword.nullish() })
+const Login = z.strictObject({
+  password: GivenPassword.nullish().describe('The one all guests share, if there is one.'),
+})
 const Password = z.strictObject({ password: NewPassword })
 
 /**

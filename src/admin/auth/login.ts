@@ -18,7 +18,10 @@ import { findLogin, GivenPassword, isUnchanged } from '../../model/credentials.t
 import { hasPasswordAccount, passwordHolders, personOf, type UserRow } from '../../model/people.ts'
 
 /** Not held to the rules of user names: a name that cannot exist is as wrong as one that does not. */
-const Login = z.strictObject({ username: z.string().max(64).nullish(), password: GivenPassword })
+const Login = z.strictObject({
+  username: z.string().max(64).nullish().describe('Needed once two accounts have a password.'),
+  password: GivenPassword,
+})
 
 /**
  * Throws `password_management_disabled`, `password_not_configured`, `username_required`, `password_rate_limited`, and

@@ -32,7 +32,7 @@ export const editMe = createHandlers(
   },
 )
 
-export const toMe = ({ method, person: { row, role } }: AccountPrincipal) => ({
+const toMe = ({ method, person: { row, role } }: AccountPrincipal) => ({
   id: row.id,
   username: row.username,
   displayName: row.displayName,

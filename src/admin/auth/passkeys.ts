@@ -44,10 +44,12 @@ import { demandRelyingParty, passkeySupport } from './relying-party.ts'
 
 type Ctx = Context<AppEnv>
 
-const Name = z.string().trim().min(1, 'must not be empty').max(64)
+const Name = z.string().trim().min(1, 'must not be empty').max(64).describe('What its owner calls it.')
 const Naming = z.strictObject({ name: Name })
-const Registration = z.strictObject({ name: Name, response: RegistrationResponse })
-const Assertion = z.strictObject({ response: AssertionResponse })
+const ofBrowser = <S extends z.ZodType>(schema: S): S =>
+  schema.describe('`PublicKeyCredential.toJSON()`, as an object or as text.')
+const Registration = z.strictObject({ name: Name, response: ofBrowser(RegistrationResponse) })
+const Assertion = z.strictObject({ response: ofBrowser(AssertionResponse) })
 
 /** Also says whether passkeys can be used under the address the dashboard was opened at, and if not why. */
 export const listOwnPasskeys = createHandlers(signedIn({ account: true }), (c) => c.json(passkeysOf(c)))
@@ -57,7 +59,6 @@ export const passkeysOf = (c: Ctx) => {
   const items = listPasskeys(c.env.db, self(c).id).map(toPasskey)
   return { items, isAvailable: rp !== null, unavailableReason: reason, availableAt: link }
 }
-export type PasskeyList = ReturnType<typeof passkeysOf>
 
 /** Returns what `navigator.credentials.create` is given. */
 export const startRegistration = createHandlers(signedIn({ account: true, stepUp: true }), async (c) => {

@@ -6,7 +6,7 @@ import { AppError } from '../../errors.ts'
 import { publicOrigin } from '../../http/public-origin.ts'
 import { normaliseIp } from '../../lib/cidr.ts'
 
-export interface PasskeySupport {
+interface PasskeySupport {
   rp: RelyingParty | null
   /** null: they can be used here. */
   reason: string | null

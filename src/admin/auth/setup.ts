@@ -22,7 +22,10 @@ import { ADMIN_ROLE_ID, getRole } from '../../model/roles.ts'
 
 type Ctx = Context<AppEnv>
 
-const Setup = z.strictObject({ password: NewPassword, bootstrapToken: z.string().trim().max(256).nullish() })
+const Setup = z.strictObject({
+  password: NewPassword,
+  bootstrapToken: z.string().trim().max(256).nullish().describe('From the log of the service; not on its own machine.'),
+})
 
 /**
  * The first password, and with it the account `admin`. Throws `password_management_disabled`,

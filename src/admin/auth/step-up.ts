@@ -20,7 +20,10 @@ import { STEP_UP_MS } from '../../model/sessions.ts'
 type Ctx = Context<AppEnv>
 
 /** What the account holds of the two; a passkey confirms by routes of its own. */
-const Factors = z.strictObject({ password: GivenPassword.nullish(), code: z.string().max(64).nullish() })
+const Factors = z.strictObject({
+  password: GivenPassword.nullish(),
+  code: z.string().max(64).nullish().describe('Six digits of the authenticator.'),
+})
 type Factors = z.output<typeof Factors>
 
 /**

@@ -22,8 +22,11 @@ import { hasPasskey, type UserRow } from '../../model/people.ts'
 type Ctx = Context<AppEnv>
 
 /** Whatever is typed; what is no code is a wrong one. */
-const Code = z.string().max(64)
-const Confirmation = z.strictObject({ secret: z.string().trim().regex(TOTP_SECRET, 'is not the secret'), code: Code })
+const Code = z.string().max(64).describe('Six digits of the authenticator.')
+const Confirmation = z.strictObject({
+  secret: z.string().trim().regex(TOTP_SECRET, 'is not the secret').describe('The one that was offered.'),
+  code: Code,
+})
 const Shown = z.strictObject({ code: Code })
 
 /** Nothing is stored: the secret comes back with its first code. Throws `invalid_totp_setup` when there is one already. */

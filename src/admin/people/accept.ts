@@ -29,7 +29,7 @@ export const showInvitation = createHandlers(open('whoever holds the link is ask
 )
 
 const Acceptance = z.strictObject({
-  token: z.string().max(MAX_TOKEN),
+  token: z.string().max(MAX_TOKEN).describe('The last part of the link.'),
   username: Username.optional(),
   password: NewPassword,
   displayName: DisplayName.optional(),

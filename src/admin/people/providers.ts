@@ -11,11 +11,20 @@ import { getProvider, listProviders, type ProviderRow, updateProvider } from '..
 import { idOf, manage, managing, peopleAfter } from './manage.ts'
 
 const Patch = z.strictObject({
-  label: z.string().trim().min(1).max(128).optional(),
-  /** Slug or id; null: strangers are refused. */
-  unknownIdentityRoleId: z.string().trim().min(1).max(64).nullable().optional(),
-  linkByEmail: z.boolean().optional(),
-  idpMfaEnforced: z.boolean().optional(),
+  label: z.string().trim().min(1).max(128).optional().describe('What people call it.'),
+  unknownIdentityRoleId: z
+    .string()
+    .trim()
+    .min(1)
+    .max(64)
+    .nullable()
+    .optional()
+    .describe('Slug or id of the role that newcomers get. Null: they are refused.'),
+  linkByEmail: z
+    .boolean()
+    .optional()
+    .describe('A newcomer whose name is the e-mail of an account becomes that account.'),
+  idpMfaEnforced: z.boolean().optional().describe('That it asks for a second factor. Recorded; no effect yet.'),
 })
 
 export const listAuthProviders = createHandlers(requires('security:write'), (c) =>

@@ -1,0 +1,122 @@
+/** Writes the generated parts of `docs/api.md` anew: tables of routes, fields and errors, between `<!-- … -->` and `<!-- end -->`. */
+import { join } from 'node:path'
+import { type Field, fieldOf, fieldsOf } from '../src/api-docs/fields.ts'
+import { type Operation, operationsOf } from '../src/api-docs/operations.ts'
+import { whoMayShort } from '../src/api-docs/who.ts'
+import { app } from '../src/app.ts'
+import { CODES } from '../src/errors.ts'
+import { routeTable } from '../src/http/route-table.ts'
+
+export const API_DOCS = join(import.meta.dir, '../docs/api.md')
+
+const BLOCK = /<!-- (routes|fields|parameters|errors)(?: ([^\n]*?))? -->\n[\s\S]*?<!-- end -->/g
+
+/** `text` with its blocks as they are by the code. Throws for a block about a route there is none of. */
+export const rendered = (text: string, operations: readonly Operation[] = operationsOf(routeTable(app))): string =>
+  text.replaceAll(BLOCK, (_, kind: keyof typeof BLOCKS, what = '') => {
+    const table = BLOCKS[kind](what, operations)
+    return `<!-- ${[kind, what].filter(Boolean).join(' ')} -->\n\n${table}\n\n<!-- end -->`
+  })
+
+const BLOCKS = {
+  /** Of paths that begin so; what is not built yet is left out. */
+  routes: (what: string, operations: readonly Operation[]): string => {
+    const prefixes = what.split(' ')
+    const wanted = operations.filter(
+      ({ path, isPlanned, aliasOf }) =>
+        !isPlanned && aliasOf === null && prefixes.some((one) => path === one || path.startsWith(`${one}/`)),
+    )
+    if (wanted.length === 0) throw new Error(`No route begins with ${what}.`)
+    return table(
+      ['Route', 'Asks for', 'Takes', 'What it does, and answers', 'Refuses with'],
+      wanted.map((one) => [namesOf(one, operations), whoMayShort(one), takes(one), does(one), refuses(one)]),
+    )
+  },
+  fields: (what: string, operations: readonly Operation[]): string =>
+    fieldTable(fieldsOf(find(what, operations).body?.json ?? {})),
+  parameters: (what: string, operations: readonly Operation[]): string =>
+    fieldTable(
+      find(what, operations)
+        .parameters.filter((one) => one.in === 'query')
+        .map(({ name, schema, isRequired }) => fieldOf(name, schema, isRequired)),
+    ),
+  errors: (): string =>
+    table(
+      ['Code', 'Status', 'Message unless a better one is known'],
+      Object.entries(CODES).map(([code, [status, message, type]]) => [
+        `\`${code}\``,
+        String(status),
+        type ? `${message} (type \`${type}\`)` : message,
+      ]),
+    ),
+}
+
+const find = (name: string, operations: readonly Operation[]): Operation => {
+  const found = operations.find(({ method, path }) => `${method} ${path}` === name)
+  if (!found) throw new Error(`There is no route ${name}.`)
+  return found
+}
+
+const namesOf = (main: Operation, operations: readonly Operation[]): string =>
+  [main, ...operations.filter(({ aliasOf }) => aliasOf === main.id)]
+    .map(({ method, path }) => `\`${method} ${path}\``)
+    .join(', ')
+
+const FEW = 6
+
+const takes = ({ words, body, parameters }: Operation): string => {
+  const query = parameters.filter((one) => one.in === 'query').map(({ name }) => name)
+  const asked = query.length === 0 ? [] : [`\`?${query.length > FEW ? '…' : query.join('&')}\``]
+  if (words.files) return [...asked, `files in \`${words.files[0]}\``].join(' ')
+  if (words.document) return [...asked, words.document].join(' ')
+  return [...asked, ...bodyText(body?.json ?? {})].join(' ') || '–'
+}
+
+const bodyText = ({ properties = {}, required = [] }: NonNullable<Operation['body']>['json']): string[] => {
+  const names = Object.keys(properties)
+  if (names.length === 0) return []
+  const all = names.map((name) => (required.includes(name) ? name : `${name}?`))
+  return [`\`{${(names.length > FEW ? [...required, '…'] : all).join(', ')}}\``]
+}
+
+const does = ({ words: { does: what, status, answer } }: Operation): string => {
+  const result = [status, answer].filter(Boolean).join(' ')
+  return result === '' ? what : `${what} → ${result}`
+}
+
+const refuses = ({ refusals }: Operation): string => {
+  const own = refusals.own.flatMap(({ status, codes }) =>
+    codes.filter((code) => !GATE_CODES.includes(code)).map((code) => `${status} \`${code}\``),
+  )
+  return [...own, ...(refusals.kinds.includes('turn') ? ['a turn’s'] : [])].join(', ') || '–'
+}
+
+/** The column before says so. */
+const GATE_CODES: readonly string[] = [
+  'permission_required',
+  'admin_account_required',
+  'read_only_access',
+  'user_account_required',
+  'totp_enrollment_required',
+  'unsupported_required_capability',
+]
+
+const fieldTable = (fields: readonly Field[]): string =>
+  table(
+    ['Name', 'Values', 'Meaning'],
+    fields.map(({ name, type, isRequired, meaning, preset }) => [
+      `\`${name}\`${isRequired ? ', required' : ''}`,
+      `\`${type}\``,
+      preset === null ? meaning : `${meaning} Else \`${preset}\`.`,
+    ]),
+  )
+
+const table = (heads: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [heads, heads.map(() => '---'), ...rows]
+    .map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
+    .join('\n')
+
+if (import.meta.main) {
+  const file = Bun.file(API_DOCS)
+  await Bun.write(file, rendered(await file.text()))
+}

@@ -1,0 +1,104 @@
+/** `/docs` and `/api/openapi.json`: the API of this service, made of its own route table when somebody first asks. */
+import { gzipSync } from 'node:zlib'
+import type { Context, Hono } from 'hono'
+import { raw } from 'hono/html'
+import { z } from 'zod'
+import { DocsPage } from '../../views/docs/page.tsx'
+import { openApi } from '../api-docs/openapi.ts'
+import { type Operation, operationsOf } from '../api-docs/operations.ts'
+import { ALL_ERRORS, findIn, SHARED_ERRORS, type ShownGroup, shownGroups } from '../api-docs/shown.ts'
+import type { AppEnv } from '../bindings.ts'
+import { signedIn } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/params.ts'
+import { originForLinks, publicOrigin } from '../http/public-origin.ts'
+import { reply } from '../http/reply.tsx'
+import { routeTable } from '../http/route-table.ts'
+
+export interface Docs {
+  baseUrl: string
+  /** The address was read from the Host header alone. */
+  isGuess: boolean
+  search: string
+  total: number
+  /** Ids of the operations that have it in them. */
+  found: readonly string[]
+  groups: ShownGroup[]
+  sharedErrors: typeof SHARED_ERRORS
+  errors: typeof ALL_ERRORS
+}
+
+/** The document as it is sent. */
+interface Document {
+  text: string
+  compressed: Uint8Array<ArrayBuffer>
+}
+
+const DocsQuery = z.object({ q: z.string().trim().max(100).default('').describe('Words to look for.') })
+
+/** The two routes. `app` is the one they are part of; its table is read at the first request, when it is complete. */
+export const documentation = (app: Pick<Hono<AppEnv>, 'routes'>) => {
+  const kept: { operations?: Operation[]; document?: Document; page?: Page } = {}
+  const operations = (): Operation[] => {
+    kept.operations ??= operationsOf(routeTable(app))
+    return kept.operations
+  }
+  const document = (): Document => {
+    kept.document ??= documentOf(operations())
+    return kept.document
+  }
+  /** Readers differ in nothing but the address they came by. */
+  const pageAt = (address: Address): Page => {
+    const { page } = kept
+    if (page?.docs.baseUrl === address.baseUrl && page.docs.isGuess === address.isGuess) return page
+    const docs = docsOf(address, operations(), '')
+    kept.page = { docs, html: String(DocsPage(docs)) }
+    return kept.page
+  }
+
+  /** `GET /api/openapi.json`. */
+  const showOpenApi = createHandlers(signedIn(), (c) => {
+    const isGzip = /\bgzip\b/.test(c.req.header('accept-encoding') ?? '')
+    const { text, compressed } = document()
+    return c.body(isGzip ? compressed : text, 200, {
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'no-cache',
+      vary: 'Accept-Encoding',
+      ...(isGzip && { 'content-encoding': 'gzip' }),
+    })
+  })
+
+  /** `GET /docs`. */
+  const showDocs = createHandlers(signedIn(), query(DocsQuery), (c) => {
+    const { q } = c.req.valid('query')
+    if (q !== '') return reply(c, docsOf(addressOf(c), operations(), q), DocsPage)
+    const { docs, html } = pageAt(addressOf(c))
+    return reply(c, docs, () => raw(html))
+  })
+
+  return { showOpenApi, showDocs }
+}
+
+interface Page {
+  docs: Docs
+  /** Rendering two hundred routes takes a while (15 ms, measured), and the page is the same until the next release. */
+  html: string
+}
+
+const documentOf = (operations: readonly Operation[]): Document => {
+  const text = JSON.stringify(openApi(operations))
+  return { text, compressed: new Uint8Array(gzipSync(text)) }
+}
+
+type Address = Pick<Docs, 'baseUrl' | 'isGuess'>
+
+const addressOf = (c: Context<AppEnv>): Address => ({
+  baseUrl: originForLinks(c),
+  isGuess: publicOrigin(c) === null,
+})
+
+const docsOf = (address: Address, operations: readonly Operation[], search: string): Docs => {
+  const groups = shownGroups(operations, address.baseUrl)
+  const { total, ids } = findIn(groups, search)
+  return { ...address, search, total, found: [...ids], groups, sharedErrors: SHARED_ERRORS, errors: ALL_ERRORS }
+}

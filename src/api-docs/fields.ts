@@ -1,0 +1,65 @@
+/** A JSON Schema as the rows of a table: what to send, in what form, and what it means. */
+import type { JsonSchema } from './json-schema.ts'
+
+export interface Field {
+  /** Of a field in a list of objects `limits[].maxValue`. */
+  name: string
+  /** `string ≤ 128`, `"a" | "b" | null`, `integer 1…200`. */
+  type: string
+  isRequired: boolean
+  /** Text with code between backticks. */
+  meaning: string
+  /** As JSON; null: there is none. */
+  preset: string | null
+}
+
+/** The fields of an object, and below each those of the objects in it. */
+export const fieldsOf = (object: JsonSchema, prefix = ''): Field[] =>
+  Object.entries(object.properties ?? {}).flatMap(([name, schema]) => {
+    const path = prefix + name
+    const inner = schema.items?.properties ? schema.items : schema
+    const below = fieldsOf(inner, schema.items ? `${path}[].` : `${path}.`)
+    return [fieldOf(path, schema, object.required?.includes(name) ?? false), ...below]
+  })
+
+export const fieldOf = (name: string, schema: JsonSchema, isRequired: boolean): Field => ({
+  name,
+  type: typeOf(schema),
+  isRequired,
+  meaning: schema.description ?? '',
+  preset: schema.default === undefined ? null : JSON.stringify(schema.default),
+})
+
+const typeOf = (schema: JsonSchema): string => {
+  if (schema.const !== undefined) return JSON.stringify(schema.const)
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
+  if (schema.anyOf) return schema.anyOf.map(typeOf).join(' | ')
+  const types = [schema.type ?? 'any'].flat()
+  return types.map((type) => (type === 'array' ? listOf(schema) : type + boundsOf(type, schema))).join(' | ')
+}
+
+const listOf = ({ items }: JsonSchema): string => {
+  const item = typeOf(items ?? {})
+  return item.includes(' ') ? `(${item})[]` : `${item}[]`
+}
+
+const boundsOf = (type: string, schema: JsonSchema): string => {
+  if (type === 'string') return textBounds(schema)
+  return type === 'integer' || type === 'number' ? numberBounds(schema) : ''
+}
+
+/** The upper bound of texts that nobody writes is left out, and so is that one must not be empty. */
+const textBounds = ({ format, minLength = 0, maxLength = Number.POSITIVE_INFINITY }: JsonSchema): string => {
+  if (format) return ` (${format})`
+  if (minLength > 1) return maxLength < LONG ? ` ${minLength}…${maxLength}` : ` ≥ ${minLength}`
+  return maxLength < LONG ? ` ≤ ${maxLength}` : ''
+}
+
+const LONG = 8192
+
+const numberBounds = ({ minimum, exclusiveMinimum, maximum }: JsonSchema): string => {
+  const least = minimum ?? exclusiveMinimum
+  if (least === undefined) return maximum === undefined ? '' : ` ≤ ${maximum}`
+  if (maximum !== undefined) return ` ${exclusiveMinimum === undefined ? '' : '> '}${least}…${maximum}`
+  return exclusiveMinimum === undefined ? ` ≥ ${least}` : ` > ${least}`
+}

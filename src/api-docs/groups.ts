@@ -1,0 +1,79 @@
+/** The parts the routes are shown in, by how their paths begin. */
+
+export interface Group {
+  id: string
+  title: string
+  /** A sentence for those who look for something. */
+  about: string
+  prefixes: readonly string[]
+}
+
+/** In the order of the page. A path belongs to the longest prefix it begins with, and without one to the last group. */
+export const GROUPS: readonly Group[] = [
+  {
+    id: 'v1',
+    title: 'OpenAI SDKs',
+    about: 'Model traffic in the form of OpenAI’s API.',
+    prefixes: ['/v1'],
+  },
+  {
+    id: 'codex',
+    title: 'Codex CLI and its extension',
+    about: 'Model traffic of the native client.',
+    prefixes: ['/backend-api', '/api/codex', '/api/fleet'],
+  },
+  {
+    id: 'accounts',
+    title: 'Accounts',
+    about: 'The accounts of the pool: adding, pausing, probing, exporting, resetting.',
+    prefixes: ['/api/accounts', '/api/oauth'],
+  },
+  { id: 'keys', title: 'API keys', about: 'What model clients sign in with.', prefixes: ['/api/api-keys'] },
+  {
+    id: 'logs',
+    title: 'Logs and reports',
+    about: 'What was asked, what became of it, what it cost, and why.',
+    prefixes: ['/api/request-logs', '/api/reports', '/api/explain', '/api/dashboard'],
+  },
+  {
+    id: 'settings',
+    title: 'Settings and firewall',
+    about: 'How the service behaves.',
+    prefixes: ['/api/settings', '/api/firewall'],
+  },
+  {
+    id: 'people',
+    title: 'People and roles',
+    about: 'Who may use the dashboard, and what they changed.',
+    prefixes: ['/api/dashboard-users', '/api/dashboard-roles', '/api/auth-providers', '/api/audit-logs'],
+  },
+  {
+    id: 'sign-in',
+    title: 'Signing in',
+    about: 'Passwords, second factors, passkeys, guests, and one’s own account.',
+    prefixes: ['/api/dashboard-auth'],
+  },
+  {
+    id: 'service',
+    title: 'Operations',
+    about: 'Health, metrics, backups, live events, and this description.',
+    prefixes: [
+      '/health',
+      '/metrics',
+      '/api/backups',
+      '/api/doctor',
+      '/api/events',
+      '/api/openapi.json',
+      '/doctor/stream',
+      '/doctor/socket',
+    ],
+  },
+  { id: 'pages', title: 'Pages', about: 'What browsers open.', prefixes: [''] },
+]
+
+export const groupOf = (path: string): string => {
+  const fitting = GROUPS.flatMap(({ id, prefixes }) => prefixes.map((prefix) => [prefix, id] as const))
+    .filter(([prefix]) => prefix === '' || path === prefix || path.startsWith(`${prefix}/`))
+    .toSorted(([a], [b]) => b.length - a.length)
+  return fitting[0]?.[1] ?? 'pages'
+}

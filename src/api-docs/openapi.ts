@@ -1,0 +1,204 @@
+/** The OpenAPI 3.1 document of the service, made of its operations. */
+import { CODES } from '../errors.ts'
+import { VERSION } from '../version.ts'
+import { exampleOf } from './examples.ts'
+import { GROUPS } from './groups.ts'
+import type { JsonSchema } from './json-schema.ts'
+import type { Operation, Parameter } from './operations.ts'
+import type { Refusal } from './refusals.ts'
+
+/** The address in it is relative, so it holds wherever the document was fetched. */
+export const openApi = (operations: readonly Operation[]) => {
+  const bodies = sharedBodies(operations)
+  return {
+    openapi: '3.1.0',
+    jsonSchemaDialect: 'https://json-schema.org/draft/2020-12/schema',
+    info: { title: 'Sluice', version: VERSION, description: ABOUT, license: { name: 'MIT', identifier: 'MIT' } },
+    servers: [{ url: '/', description: 'The service this was fetched from.' }],
+    tags: GROUPS.map(({ id, title, about }) => ({ name: id, description: `${title}. ${about}` })),
+    paths: pathsOf(operations, bodies),
+    components: {
+      schemas: { ...ERROR_SCHEMAS, ...Object.fromEntries([...bodies.values()].map(({ name, json }) => [name, json])) },
+      responses: ERROR_RESPONSES,
+      securitySchemes: SECURITY_SCHEMES,
+    },
+  }
+}
+export type OpenApi = ReturnType<typeof openApi>
+
+const ABOUT = [
+  'Generated from the route table and the schemas of the running service.',
+  'Where an answer has no schema, its description says what is in it.',
+  'A JSON body of the dashboard API may also be sent as an HTML form, which a browser without script is answered with 303.',
+  '`x-sluice` says of each operation what its gate asks for, and what is written to the audit log.',
+].join(' ')
+
+const pathsOf = (operations: readonly Operation[], bodies: SharedBodies) => {
+  const byPath = Map.groupBy(operations, ({ path }) => path)
+  return Object.fromEntries(
+    [...byPath].map(([path, some]) => [
+      path,
+      Object.fromEntries(some.map((one) => [one.method.toLowerCase(), operationObject(one, bodies)])),
+    ]),
+  )
+}
+
+const operationObject = (operation: Operation, bodies: SharedBodies) => {
+  const { words, parameters } = operation
+  const requestBody = requestBodyOf(operation, bodies)
+  return {
+    operationId: operation.id,
+    tags: [operation.group],
+    summary: words.does,
+    ...(words.deprecated && { deprecated: true }),
+    ...(parameters.length > 0 && { parameters: parameters.map(parameterObject) }),
+    ...(requestBody && { requestBody }),
+    responses: responsesOf(operation),
+    security: securityOf(operation),
+    'x-sluice': extensionOf(operation),
+  }
+}
+
+const parameterObject = ({ name, in: where, isRequired, schema: { description, ...schema } }: Parameter) => ({
+  name,
+  in: where,
+  ...(isRequired && { required: true }),
+  ...(description && { description }),
+  schema,
+})
+
+const requestBodyOf = (operation: Operation, bodies: SharedBodies) => {
+  const { body, words } = operation
+  if (words.files) return { required: true, content: { 'multipart/form-data': { schema: filesSchema(words.files) } } }
+  const example = exampleOf(operation)
+  const examples = example === null ? {} : { example }
+  if (words.document)
+    return {
+      description: words.document,
+      required: true,
+      content: { 'application/json': { schema: { type: 'object' }, ...examples } },
+    }
+  if (!body) return null
+  const shared = bodies.get(body.schema)
+  const schema = shared ? { $ref: `#/components/schemas/${shared.name}` } : body.json
+  const isRequired = (body.json.required ?? []).length > 0
+  return { ...(isRequired && { required: true }), content: { 'application/json': { schema, ...examples } } }
+}
+
+const filesSchema = ([field, description]: readonly [string, string]): object => ({
+  type: 'object',
+  properties: { [field]: { type: 'array', items: { type: 'string', format: 'binary' }, description } },
+  required: [field],
+})
+
+type SharedBodies = ReadonlyMap<object, { name: string; json: JsonSchema }>
+
+/** Bodies that several operations take stand in the document once. */
+const sharedBodies = (operations: readonly Operation[]): SharedBodies => {
+  const withBody = operations.flatMap(({ id, body }) => (body ? [{ id, ...body }] : []))
+  const several = [...Map.groupBy(withBody, ({ schema }) => schema)].filter(([, some]) => some.length > 1)
+  return new Map(several.map(([schema, [first]]) => [schema, { name: `${first?.id}Body`, json: first?.json ?? {} }]))
+}
+
+const responsesOf = (operation: Operation): Record<string, object> => ({
+  [operation.isPlanned ? '404' : String(operation.words.status ?? 200)]: successOf(operation),
+  ...(operation.words.leadsOn && { '302': { description: 'To where there is something to do.' } }),
+  ...Object.fromEntries(operation.refusals.all.map((refusal) => [refusal.status, refusalObject(operation, refusal)])),
+  default: { $ref: `#/components/responses/${operation.envelope}` },
+})
+
+const successOf = ({ words, isPage }: Operation): object => {
+  const description = words.answer ?? (isPage ? 'The page.' : 'Done.')
+  const type = words.type ?? (isPage ? 'text/html' : 'application/json')
+  const isEmpty = words.status !== undefined && words.status !== 201
+  return { description, ...(!isEmpty && { content: { [type]: {} } }) }
+}
+
+const refusalObject = ({ envelope }: Operation, { codes }: Refusal): object => ({
+  description: codes.map((code) => `\`${code}\``).join(', '),
+  content: { 'application/json': { schema: { $ref: `#/components/schemas/${envelope}Error` } } },
+  'x-codes': codes,
+})
+
+/** A permission is named as the role that a scheme without scopes may ask for. */
+const securityOf = ({ access }: Operation): object[] => {
+  switch (access.access) {
+    case 'open':
+      return []
+    case 'client-key':
+      return [{ clientKey: [] }, ...(access.key === 'optional' ? [{}] : [])]
+    case 'permission':
+      return [access.permission, access.or ?? []].flat().map((permission) => ({ session: [permission] }))
+    case 'writes':
+    case 'signed-in':
+      return [{ session: [] }]
+  }
+}
+
+const extensionOf = ({ access, capability, isPlanned }: Operation): object => ({
+  ...access,
+  ...(capability && { capability }),
+  ...(isPlanned && { planned: true }),
+})
+
+const ERROR_SCHEMAS = {
+  dashboardError: {
+    type: 'object',
+    required: ['error'],
+    properties: {
+      error: {
+        type: 'object',
+        required: ['code', 'message'],
+        properties: {
+          code: { type: 'string', enum: Object.keys(CODES) },
+          message: { type: 'string', description: 'A sentence for people.' },
+          param: { type: 'string', description: 'The field, parameter or permission it is about.' },
+          details: { type: 'object', description: 'What else there is to know, by code.' },
+        },
+      },
+    },
+  },
+  openaiError: {
+    type: 'object',
+    required: ['error'],
+    properties: {
+      error: {
+        type: 'object',
+        required: ['message', 'type', 'code', 'param'],
+        properties: {
+          message: { type: 'string', description: 'A sentence for people.' },
+          type: { type: 'string' },
+          code: { type: 'string', description: 'Ours, or the one of the upstream.' },
+          param: { type: ['string', 'null'] },
+        },
+      },
+    },
+  },
+} as const
+
+const ANY_OTHER = 'Any other error, in the same form: `bad_host`, `internal_error`.'
+const ERROR_RESPONSES = {
+  dashboard: {
+    description: ANY_OTHER,
+    content: { 'application/json': { schema: { $ref: '#/components/schemas/dashboardError' } } },
+  },
+  openai: {
+    description: ANY_OTHER,
+    content: { 'application/json': { schema: { $ref: '#/components/schemas/openaiError' } } },
+  },
+} as const
+
+const SECURITY_SCHEMES = {
+  clientKey: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key. Where keys are not required, callers on the same machine may go without.',
+  },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'sluice_session',
+    description:
+      'Set by signing in; over https its name begins with `__Host-`. Not needed where a reverse proxy signs in, and on the own machine while nobody has an account.',
+  },
+} as const

@@ -1,0 +1,135 @@
+/** The route table as documentation: every method and path with its gates, its input, its words and its errors. */
+import type { z } from 'zod'
+import type { AccessRule } from '../http/gates.ts'
+import type { RouteRow } from '../http/route-table.ts'
+import { groupOf } from './groups.ts'
+import { type JsonSchema, jsonSchemaOf } from './json-schema.ts'
+import { envelopeOf, type Refusals, refusalsOf } from './refusals.ts'
+import { PATH_PARAMETERS, WORDS, type Words } from './words/words.ts'
+
+export interface Operation {
+  /** Unique, of letters and digits. */
+  id: string
+  method: string
+  /** As OpenAPI writes it: `/api/accounts/{id}`. */
+  path: string
+  /** As the route table writes it. */
+  route: string
+  group: string
+  /** The operation this one is another name of; null: it stands for itself. */
+  aliasOf: string | null
+  isPlanned: boolean
+  isPage: boolean
+  access: AccessRule
+  capability: RouteRow['capability']
+  words: Words
+  parameters: Parameter[]
+  body: { schema: z.ZodObject; json: JsonSchema } | null
+  refusals: Refusals
+  envelope: 'dashboard' | 'openai'
+}
+
+export interface Parameter {
+  name: string
+  in: 'path' | 'query'
+  isRequired: boolean
+  schema: JsonSchema
+}
+
+/** One for each row, in the order of the table. */
+export const operationsOf = (rows: readonly RouteRow[]): Operation[] => {
+  const first = new Map<object, RouteRow>()
+  for (const row of rows) {
+    const known = first.get(row.endpoint)
+    if (!known || (!WORDS[nameOf(known)] && WORDS[nameOf(row)])) first.set(row.endpoint, row)
+  }
+  const jsonOf = once(jsonSchemaOf)
+  return rows.map((row) => operationOf(row, first.get(row.endpoint) ?? row, jsonOf))
+}
+
+type JsonOf = typeof jsonSchemaOf
+
+/** Many routes take the same, and making it into a JSON Schema takes most of the time there is. */
+const once = (make: JsonOf): JsonOf => {
+  const made = new Map<z.ZodObject, JsonSchema>()
+  return (schema) => {
+    const json = made.get(schema) ?? make(schema)
+    made.set(schema, json)
+    return json
+  }
+}
+
+const nameOf = ({ method, path }: RouteRow): string => `${method} ${path}`
+
+const PLANNED: Words = { does: 'Not built yet: behind its gates there is 404 `not_found`.' }
+/** A test finds these. */
+export const NO_WORDS: Words = { does: 'Not described yet.' }
+
+const operationOf = (row: RouteRow, main: RouteRow, jsonOf: JsonOf): Operation => {
+  const words = row.isPlanned ? PLANNED : (WORDS[nameOf(main)] ?? NO_WORDS)
+  const group = groupOf(row.path)
+  const body = row.inputs.find((input) => input.in === 'body')?.schema
+  return {
+    id: idOf(row),
+    method: row.method,
+    path: templated(row.path),
+    route: row.path,
+    group,
+    aliasOf: main === row ? null : idOf(main),
+    isPlanned: row.isPlanned,
+    isPage: group === 'pages',
+    access: row.access[0]!, // as the start demands
+    capability: row.capability,
+    words,
+    parameters: [...pathParameters(row.path), ...queryParameters(row, words, jsonOf)],
+    body: body ? { schema: body, json: jsonOf(body) } : null,
+    refusals: refusalsOf(row, words),
+    envelope: envelopeOf(row.path),
+  }
+}
+
+/** `GET /api/api-keys/` → `getApiApiKeysSlash`. */
+const idOf = ({ method, path }: RouteRow): string => {
+  const words = templated(path)
+    .split(/[^A-Za-z0-9]+/)
+    .filter(Boolean)
+  const slash = path !== '/' && path.endsWith('/') ? ['slash'] : []
+  const parts = words.length === 0 ? ['root'] : [...words, ...slash]
+  return [method.toLowerCase(), ...parts.map((word) => word.charAt(0).toUpperCase() + word.slice(1))].join('')
+}
+
+/** `/:id{pattern}` is `/{id}` to OpenAPI; a pattern may hold slashes in no route. */
+const templated = (path: string): string =>
+  path
+    .split('/')
+    .map((part) => part.replace(/^:(\w+).*$/, '{$1}'))
+    .join('/')
+
+const pathParameters = (path: string): Parameter[] => {
+  const parts = path.split('/')
+  return parts.flatMap((part, index) => {
+    const [, name, pattern] = /^:(\w+)(?:\{(.+)\})?$/.exec(part) ?? []
+    if (name === undefined) return []
+    const known = parts.slice(0, index + 1).map((one) => one.replace(/\{.+\}$/, ''))
+    const description = PATH_PARAMETERS[known.join('/')]
+    const schema = {
+      type: 'string',
+      ...(pattern && { pattern: `^(?:${pattern})$` }),
+      ...(description && { description }),
+    }
+    return [{ name, in: 'path', isRequired: true, schema }]
+  })
+}
+
+const queryParameters = ({ inputs }: RouteRow, { query = {} }: Words, jsonOf: JsonOf): Parameter[] => {
+  const schema = inputs.find((input) => input.in === 'query')?.schema
+  const { properties = {}, required = [] } = schema ? jsonOf(schema) : {}
+  const checked = Object.entries(properties)
+  const read = Object.entries(query).map(([name, description]) => [name, { type: 'string', description }] as const)
+  return [...checked, ...read].map(([name, json]) => ({
+    name,
+    in: 'query',
+    isRequired: required.includes(name),
+    schema: json,
+  }))
+}

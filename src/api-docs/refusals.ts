@@ -1,0 +1,136 @@
+/** With which errors a route can refuse, as far as its gates, its input and its words tell. */
+import { CODES, type Code } from '../errors.ts'
+import type { AccessRule } from '../http/gates.ts'
+import { isModelPath } from '../http/model-path.ts'
+import type { RouteRow } from '../http/route-table.ts'
+import type { Words } from './words/words.ts'
+
+export interface Refusal {
+  status: number
+  codes: readonly Code[]
+}
+
+/** Errors that many routes share, because the same check stands before them. */
+export type Kind = keyof typeof KINDS
+
+const NOBODY = [
+  'authentication_required',
+  'totp_required',
+  'bootstrap_required',
+  'proxy_auth_required',
+  'identity_not_provisioned',
+  'account_disabled',
+] as const satisfies readonly Code[]
+
+export const KINDS = {
+  session: { title: 'Not signed in', codes: [...NOBODY, 'totp_enrollment_required'] },
+  account: { title: 'Not signed in to an account', codes: [...NOBODY, 'user_account_required'] },
+  confirmation: { title: 'Not confirmed', codes: ['step_up_required', 'step_up_unavailable'] },
+  client: { title: 'No key', codes: ['invalid_api_key', 'ip_forbidden', 'cross_site_request_rejected'] },
+  capability: {
+    title: 'Restricted pool',
+    codes: ['unsupported_required_capability', 'required_capability_transport_unsupported'],
+  },
+  site: { title: 'Another site', codes: ['cross_site_request_rejected'] },
+  body: {
+    title: 'Body',
+    codes: ['validation_error', 'malformed_json', 'unsupported_media_type', 'payload_too_large'],
+  },
+  query: { title: 'Parameters', codes: ['validation_error'] },
+  turn: {
+    title: 'Turns',
+    codes: [
+      'invalid_request_error',
+      'malformed_json',
+      'unsupported_encoding',
+      'previous_response_not_found',
+      'rate_limit_exceeded',
+      'usage_limit_reached',
+      'account_stream_cap',
+      'no_accounts',
+      'continuity_owner_unavailable',
+      'busy',
+      'draining',
+      'upstream_error',
+      'upstream_unreachable',
+      'upstream_timeout',
+      'upstream_auth_failed',
+      'stream_incomplete',
+    ],
+  },
+} as const satisfies Record<string, { title: string; codes: readonly Code[] }>
+
+export interface Refusals {
+  kinds: Kind[]
+  /** What is only this route's, with the status where it differs from the usual one. */
+  own: Refusal[]
+  /** All of them, by status, the lowest first. */
+  all: Refusal[]
+}
+
+/** What every route can answer, a bad Host or a fault of ours, is left out. */
+export const refusalsOf = (row: RouteRow, words: Words): Refusals => {
+  const kinds = kindsOf(row, words)
+  const enrollment = words.account === 'settled' ? (['totp_enrollment_required'] as const) : []
+  const own = [...gateCodes(row), ...enrollment, ...(words.throws ?? [])].map(withStatus)
+  const shared = kinds.flatMap((kind) => KINDS[kind].codes).map(withStatus)
+  return { kinds, own: byStatus(own), all: byStatus([...shared, ...own]) }
+}
+
+type Pair = readonly [code: Code, status: number]
+
+const withStatus = (code: Code | Pair): Pair => (typeof code === 'string' ? [code, CODES[code][0]] : code)
+
+/** The errors of a kind. */
+export const refusalsOfKind = (kind: Kind): Refusal[] => byStatus(KINDS[kind].codes.map(withStatus))
+
+const byStatus = (pairs: readonly Pair[]): Refusal[] =>
+  [...Map.groupBy(pairs, ([, status]) => status)]
+    .map(([status, some]) => ({ status, codes: [...new Set(some.map(([code]) => code))] }))
+    .toSorted((a, b) => a.status - b.status)
+
+const kindsOf = (row: RouteRow, words: Words): Kind[] => {
+  const reads = (where: 'body' | 'query') => row.inputs.some((input) => input.in === where)
+  const kinds: Record<Kind, boolean> = {
+    client: row.access.some(({ access }) => access === 'client-key'),
+    capability: row.capability === 'refuse',
+    session: row.access.some(({ access }) => isForPeople(access)),
+    account: words.account !== undefined,
+    confirmation: row.access.some(asksForConfirmation),
+    site: isDashboardChange(row),
+    body: reads('body'),
+    query: reads('query'),
+    turn: words.isTurn === true,
+  }
+  return (Object.keys(kinds) as Kind[]).filter((kind) => kinds[kind]) // as: Object.keys forgets the literal types
+}
+
+const isForPeople = (access: AccessRule['access']): boolean => access !== 'client-key' && access !== 'open'
+
+const asksForConfirmation = (rule: AccessRule): boolean =>
+  ('stepUp' in rule && rule.stepUp === true) || ('sometimes' in rule && rule.sometimes !== undefined)
+
+const isDashboardChange = ({ method, path, access }: RouteRow): boolean =>
+  method !== 'GET' && path.startsWith('/api/') && access.every((rule) => rule.access !== 'client-key')
+
+const gateCodes = (row: RouteRow): Code[] => [
+  ...row.access.flatMap(accessCodes),
+  ...(row.capability === 'local' || row.capability === 'narrow' ? (['unsupported_required_capability'] as const) : []),
+  ...(row.isPlanned ? (['not_found'] as const) : []),
+]
+
+const accessCodes = (rule: AccessRule): Code[] => {
+  switch (rule.access) {
+    case 'permission':
+      return ['permission_required', ...(rule.account ? (['admin_account_required'] as const) : [])]
+    case 'writes':
+      return ['read_only_access', ...(rule.sometimes ? (['permission_required'] as const) : [])]
+    case 'signed-in':
+      return rule.account ? ['user_account_required'] : []
+    default:
+      return []
+  }
+}
+
+/** In which of the two envelopes a path answers its errors. */
+export const envelopeOf = (path: string): 'dashboard' | 'openai' => (isModelPath(path) ? 'openai' : 'dashboard')

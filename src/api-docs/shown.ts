@@ -1,0 +1,148 @@
+/** The operations as the page shows them: in groups, each once under all its names. */
+import { CODES } from '../errors.ts'
+import { curlOf } from './examples.ts'
+import { type Field, fieldOf, fieldsOf } from './fields.ts'
+import { GROUPS } from './groups.ts'
+import type { Operation } from './operations.ts'
+import { KINDS, type Kind, type Refusal, refusalsOfKind } from './refusals.ts'
+import { whoMay } from './who.ts'
+
+export interface ShownGroup {
+  id: string
+  title: string
+  about: string
+  operations: ShownOperation[]
+  /** Routes that are in the table and answer nothing yet. */
+  planned: Name[]
+}
+
+export interface Name {
+  method: string
+  path: string
+}
+
+export interface ShownOperation {
+  id: string
+  names: Name[]
+  does: string
+  answer: string | null
+  status: number | null
+  isDeprecated: boolean
+  who: string
+  /** What it does with the header of the restricted pool; null: it is no model route. */
+  capability: Operation['capability']
+  auditEvent: string | null
+  path: Field[]
+  query: Field[]
+  body: Field[]
+  /** What the body is, where it has no fields. */
+  document: string | null
+  kinds: Kind[]
+  refusals: Refusal[]
+  curl: string | null
+}
+
+export interface Found {
+  total: number
+  /** Of the operations. */
+  ids: ReadonlySet<string>
+}
+
+/** Which operations have every word of `search` in them. */
+export const findIn = (groups: readonly ShownGroup[], search: string): Found => {
+  const all = groups.flatMap(({ operations }) => operations)
+  return { total: all.length, ids: new Set(all.filter((one) => isFound(one, search)).map(({ id }) => id)) }
+}
+
+/** `baseUrl` is where the examples go. */
+export const shownGroups = (operations: readonly Operation[], baseUrl: string): ShownGroup[] => {
+  const byMain = Map.groupBy(operations, ({ id, aliasOf }) => aliasOf ?? id)
+  return GROUPS.map(({ id, title, about }) => {
+    const own = operations.filter((one) => one.group === id && one.aliasOf === null)
+    return {
+      id,
+      title,
+      about,
+      operations: own
+        .filter((one) => !one.isPlanned)
+        .map((one) => shownOperation(one, byMain.get(one.id) ?? [], baseUrl)),
+      planned: own.filter((one) => one.isPlanned).map(nameOf),
+    }
+  })
+}
+
+const nameOf = ({ method, path }: Operation): Name => ({ method, path })
+
+const shownOperation = (operation: Operation, names: readonly Operation[], baseUrl: string): ShownOperation => {
+  const { words, access, parameters, refusals } = operation
+  const fields = (where: 'path' | 'query') =>
+    parameters
+      .filter((one) => one.in === where)
+      .map(({ name, schema, isRequired }) => fieldOf(name, schema, isRequired))
+  return {
+    id: operation.id,
+    names: mainFirst(operation, names).map(nameOf),
+    does: words.does,
+    answer: words.answer ?? null,
+    status: words.status ?? null,
+    isDeprecated: words.deprecated === true,
+    who: whoMay(operation),
+    capability: operation.capability,
+    auditEvent: 'audit' in access ? (access.audit ?? null) : null,
+    path: fields('path'),
+    query: fields('query'),
+    body: operation.body ? fieldsOf(operation.body.json) : words.files ? [filesField(words.files)] : [],
+    document: words.document ?? (words.files ? 'A form with files, `multipart/form-data`.' : null),
+    kinds: refusals.kinds,
+    refusals: refusals.own,
+    curl: curlOf(operation, baseUrl),
+  }
+}
+
+const mainFirst = (main: Operation, names: readonly Operation[]): Operation[] => [
+  main,
+  ...names.filter((one) => one !== main),
+]
+
+const filesField = ([name, meaning]: readonly [string, string]): Field => ({
+  name,
+  type: 'file[]',
+  isRequired: true,
+  meaning,
+  preset: null,
+})
+
+/** Whether every word of `search` is somewhere in it. */
+const isFound = (operation: ShownOperation, search: string): boolean => {
+  const text = textOf(operation).toLowerCase()
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word))
+}
+
+const textOf = ({ names, does, answer, who, auditEvent, path, query, body, refusals }: ShownOperation): string =>
+  [
+    ...names.map(({ method, path: at }) => `${method} ${at}`),
+    does,
+    answer ?? '',
+    who,
+    auditEvent ?? '',
+    ...[...path, ...query, ...body].map(({ name, meaning }) => `${name} ${meaning}`),
+    ...refusals.flatMap(({ codes }) => codes),
+  ].join(' ')
+
+export interface SharedErrors {
+  id: Kind
+  title: string
+  refusals: Refusal[]
+}
+
+export const SHARED_ERRORS: readonly SharedErrors[] = (Object.keys(KINDS) as Kind[]).map((id) => ({
+  id,
+  title: KINDS[id].title,
+  refusals: refusalsOfKind(id),
+})) // as: Object.keys forgets the literal types
+
+/** Every error there is: code, status, and what it says unless something better is known. */
+export const ALL_ERRORS = Object.entries(CODES).map(([code, [status, message]]) => ({ code, status, message }))

@@ -1,0 +1,49 @@
+/** Who may use a route, in words. Code is between backticks. */
+import type { AccessRule } from '../http/gates.ts'
+import type { Operation } from './operations.ts'
+
+/** For a page: a sentence. */
+export const whoMay = ({ access, words }: Pick<Operation, 'access' | 'words'>): string => {
+  switch (access.access) {
+    case 'permission':
+      return `Who holds ${permissionsOf(access)}${conditions(access)}.`
+    case 'writes':
+      return `Who holds \`accounts:write\`, \`api_keys:write\` and \`ops:write\`${sometimes(access)}.`
+    case 'signed-in':
+      return `${access.account ? 'Everybody with an account' : 'Everybody who is let in, guests too'}${conditions({ stepUp: access.stepUp === true })}.`
+    case 'client-key':
+      return access.key === 'always' ? 'Clients with a key.' : 'Clients, with a key where keys are required.'
+    case 'open':
+      return words.account ? `The account that asks${words.account === 'held' ? HELD : ''}.` : OPEN
+  }
+}
+
+const OPEN = 'Open to all; the route checks for itself what there is to check.'
+const HELD = ', also before it has set up the two-factor it must have'
+
+/** For a table. */
+export const whoMayShort = ({ access, words }: Pick<Operation, 'access' | 'words'>): string => {
+  switch (access.access) {
+    case 'permission':
+      return [permissionsOf(access), ...(access.stepUp ? ['+SU'] : []), ...(access.account ? ['*acct*'] : [])].join(' ')
+    case 'writes':
+      return access.sometimes ? `write check, or \`${access.sometimes.permission}\` +SU` : 'write check'
+    case 'signed-in':
+      return [access.account ? '*acct*' : 'signed in', ...(access.stepUp ? ['+SU'] : [])].join(' ')
+    case 'client-key':
+      return access.key === 'always' ? 'key' : 'key, if required'
+    case 'open':
+      return words.account ? '*acct*' : 'open'
+  }
+}
+
+type Permitted = Extract<AccessRule, { access: 'permission' }>
+
+const permissionsOf = ({ permission, or }: Permitted): string =>
+  or ? `\`${permission}\` or \`${or}\`` : `\`${permission}\``
+
+const conditions = ({ stepUp, account }: { stepUp: boolean; account?: boolean }): string =>
+  [account ? ' and has an account' : '', stepUp ? ', confirmed within five minutes' : ''].join('')
+
+const sometimes = ({ sometimes: rule }: Extract<AccessRule, { access: 'writes' }>): string =>
+  rule ? `; where ${rule.when}, who holds \`${rule.permission}\`, confirmed within five minutes` : ''

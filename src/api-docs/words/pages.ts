@@ -1,0 +1,67 @@
+/** Words for what browsers open. Most pages answer the same values as JSON to clients that do not accept HTML. */
+import type { WordsByRoute } from './words.ts'
+
+const SOME_ACCOUNT = { throws: ['account_not_found'] } as const
+const SOME_KEY = { throws: ['not_found'] } as const
+
+export const PAGE_WORDS: WordsByRoute = {
+  'GET /': { does: 'Leads to the overview.', status: 302 },
+  'GET /dashboard': { does: 'The overview.' },
+  'GET /dashboard/now': { does: 'Its health line, what needs somebody, and the first steps.' },
+  'GET /dashboard/accounts': { does: 'Its meters and accounts.' },
+  'GET /dashboard/figures': { does: 'Its tiles and last errors.' },
+  'GET /accounts': { does: 'The accounts.' },
+  'GET /accounts/:id': { does: 'One account.', ...SOME_ACCOUNT },
+  'GET /accounts/new': { does: 'The ways to add an account.', ...SOME_ACCOUNT },
+  'GET /accounts/new/browser': {
+    does: 'Signing in to an account in the browser.',
+    throws: ['account_not_found', 'oauth_flow_not_found'],
+  },
+  'GET /accounts/new/device': {
+    does: 'Signing in to an account with a code.',
+    throws: ['account_not_found', 'oauth_flow_not_found'],
+  },
+  'GET /accounts/new/import': { does: 'Importing files.', throws: ['import_not_found'] },
+  'GET /keys': { does: 'The keys.' },
+  'GET /apis': { does: 'Leads to the keys.', status: 301 },
+  'GET /keys/new': { does: 'Making a key.' },
+  'GET /keys/:id': { does: 'One key.', ...SOME_KEY },
+  'GET /keys/:id/edit': { does: 'Changing a key.', ...SOME_KEY },
+  'GET /logs': { does: 'The request log.', throws: ['permission_required', 'not_found'] },
+  'GET /logs/tail': { does: 'What ended since, for a log that is being watched.', throws: ['permission_required'] },
+  'GET /logs/explain': { does: 'Which account a request would get now.', throws: ['permission_required', 'not_found'] },
+  'GET /logs/:id': { does: 'One request.', throws: ['not_found'] },
+  'GET /reports': { does: 'What was used, by day, model, account and key.', throws: ['permission_required'] },
+  'GET /settings': { does: 'One’s own controls and the general settings.', leadsOn: true },
+  'GET /settings/access': { does: 'People, invites, roles and guests.' },
+  'GET /settings/routing': { does: 'How accounts are chosen.' },
+  'GET /settings/network': { does: 'The firewall and who is trusted.' },
+  'GET /settings/data': { does: 'Retention, sizes and backups.' },
+  'GET /settings/data/sizes': { does: 'The size of each table.', throws: ['busy'] },
+  'GET /settings/about': { does: 'The build, the environment, the licences.' },
+  'GET /settings/search': { does: 'Searching all settings.' },
+  'GET /audit': { does: 'The audit log.' },
+  'GET /doctor/stream': {
+    does: 'Events by which a browser measures whether its reverse proxy holds streams back.',
+    type: 'text/event-stream',
+    throws: ['busy'],
+  },
+  'GET /doctor/socket': {
+    does: 'A socket by which a browser measures whether its reverse proxy lets sockets through.',
+    status: 101,
+    throws: [['not_found', 426], 'cross_site_request_rejected'],
+  },
+  'GET /docs': { does: 'This description as a page.' },
+  'GET /login': { does: 'Signing in.', leadsOn: true },
+  'GET /totp': { does: 'The second factor.', leadsOn: true },
+  'GET /setup': { does: 'The first password.', leadsOn: true },
+  'GET /confirm': { does: 'Confirming that it is you.', leadsOn: true },
+  'GET /auth/pending': { does: 'Shown to whom the proxy announces and nobody has let in.', leadsOn: true },
+  'GET /invite/:token': { does: 'Taking an invite.', throws: ['invite_not_found', 'invite_rate_limited'] },
+  'GET /me': { does: 'One’s own account.', leadsOn: true },
+  'GET /me/two-factor': { does: 'One’s own authenticator.', account: 'held', leadsOn: true },
+  'GET /assets/:file': {
+    does: 'Style and scripts, cached for ever under names that change with their content.',
+    throws: ['not_found'],
+  },
+}

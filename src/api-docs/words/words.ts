@@ -1,0 +1,83 @@
+/** What the code cannot say about a route: what it does and answers. Text between backticks is code. */
+import type { Code } from '../../errors.ts'
+import { ACCOUNT_WORDS } from './accounts.ts'
+import { KEY_WORDS } from './keys.ts'
+import { LOG_WORDS } from './logs.ts'
+import { MODEL_WORDS } from './models.ts'
+import { PAGE_WORDS } from './pages.ts'
+import { PEOPLE_WORDS } from './people.ts'
+import { SERVICE_WORDS } from './service.ts'
+import { SIGN_IN_WORDS } from './sign-in.ts'
+
+export interface Words {
+  /** A sentence. */
+  does: string
+  /** What a success is answered with; absent: a page, or nothing. */
+  answer?: string
+  /** Of a success, unless it is 200. */
+  status?: 101 | 201 | 204 | 301 | 302
+  /** A browser that has nothing to do here is led on, with 302. */
+  leadsOn?: true
+  /** Of the answer, unless it is JSON, or HTML on a page. */
+  type?: string
+  /** The handler asks for an account by itself: `held`, also for one that must set up two-factor first. */
+  account?: 'settled' | 'held'
+  /** It may take an account and ask the upstream, with all that can go wrong then. */
+  isTurn?: true
+  /** What else the handler refuses with by itself, besides its gates and the checks of its input. */
+  throws?: readonly (Code | readonly [code: Code, status: number])[]
+  /** Open to all, and yet it reads or sets the cookie of the session. */
+  cookie?: true
+  /** Kept for older clients. */
+  deprecated?: true
+  /** A body, where the smallest one that is valid says too little. */
+  example?: Readonly<Record<string, unknown>>
+  /** What is read without a schema. */
+  query?: Readonly<Record<string, string>>
+  /** A form with files in it: the name of its field, and what the files are. */
+  files?: readonly [field: string, meaning: string]
+  /** A document that is handed on and not checked by a schema. */
+  document?: string
+}
+
+/** `METHOD /path` as in the route table. Several rows with the same handler share the words of one of them. */
+export type WordsByRoute = Readonly<Record<string, Words>>
+
+export const WORDS: WordsByRoute = {
+  ...MODEL_WORDS,
+  ...SIGN_IN_WORDS,
+  ...PEOPLE_WORDS,
+  ...ACCOUNT_WORDS,
+  ...KEY_WORDS,
+  ...LOG_WORDS,
+  ...SERVICE_WORDS,
+  ...PAGE_WORDS,
+}
+
+/** Parameters of paths, by the path up to and including them; the longest that fits counts. */
+export const PATH_PARAMETERS: Readonly<Record<string, string>> = {
+  '/v1/models/:id': 'Name of the model.',
+  '/v1/responses/:id': 'Id of the response.',
+  '/v1/warmup/:mode': 'How far to warm up.',
+  '/v1/live/:callId': 'Id of the call.',
+  '/backend-api/files/:id': 'Id of the file.',
+  '/backend-api/codex/:callId': 'Id of the call.',
+  '/api/accounts/import/preflight/:id': '`preflightId`.',
+  '/api/accounts/:id': '`accountId`.',
+  '/api/api-keys/:id': 'Id of the key.',
+  '/api/backups/:name': 'Name of the backup.',
+  '/api/dashboard-auth/invite/:token': 'The last part of the link.',
+  '/api/dashboard-auth/passkeys/:id': 'Id of the passkey.',
+  '/api/dashboard-auth/sessions/:id': 'Id of the session.',
+  '/api/dashboard-users/:id': 'Id of the person’s account.',
+  '/api/dashboard-users/:id/sessions/:sessionId': 'Id of the session.',
+  '/api/dashboard-roles/:id': 'Id of the role.',
+  '/api/auth-providers/:id': 'Id of the provider.',
+  '/api/firewall/ips/:ip': 'The entry; a range percent-encoded, `10.0.0.0%2F8`.',
+  '/api/request-logs/:id': 'Id of the row.',
+  '/assets/:file': 'Name with the hash of the content.',
+  '/accounts/:id': '`accountId`.',
+  '/keys/:id': 'Id of the key.',
+  '/logs/:id': 'Id of the row.',
+  '/invite/:token': 'The token of the link.',
+}

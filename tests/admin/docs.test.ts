@@ -1,0 +1,185 @@
+/** `/docs` and `/api/openapi.json`: who may read them, and what the page says of the routes. */
+import { describe, expect, test } from 'bun:test'
+import { openApi } from '../../src/api-docs/openapi.ts'
+import { operationsOf } from '../../src/api-docs/operations.ts'
+import { app as service } from '../../src/app.ts'
+import { routeTable } from '../../src/http/route-table.ts'
+import { testApp } from '../support/app.ts'
+import { type Browser, people, REMOTE } from '../support/people.ts'
+
+const HTML = { accept: 'text/html' }
+const operations = operationsOf(routeTable(service))
+
+const open = (environment: Record<string, string> = {}, guestAccessEnabled = true) => {
+  const app = testApp({ settings: { guestAccessEnabled }, environment })
+  return { app, ...people(app) }
+}
+
+/** What a person reads of one operation. */
+const readOperation = async (who: Browser, id: string, path = '/docs') => {
+  const response = await who.ask(`GET ${path}`, { headers: HTML })
+  const text: string[] = []
+  let isInside = false
+  const rewriter = new HTMLRewriter()
+    .on(`div#${id}`, {
+      element: (element) => {
+        isInside = true
+        element.onEndTag(() => {
+          isInside = false
+        })
+      },
+    })
+    .on('*', { text: (chunk) => void (isInside && text.push(chunk.text)) })
+  await rewriter.transform(response).text()
+  return text
+    .join('')
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&')
+}
+
+/** The ids of the operations that are not hidden. */
+const shownIds = async (who: Browser, path: string): Promise<string[]> => {
+  const response = await who.ask(`GET ${path}`, { headers: HTML })
+  const ids: string[] = []
+  let isShown = false
+  await new HTMLRewriter()
+    .on('details.docs-op', {
+      element: (element) => {
+        isShown = !element.hasAttribute('hidden')
+      },
+    })
+    .on('details.docs-op > div', {
+      element: (element) => void (isShown && ids.push(element.getAttribute('id') ?? '')),
+    })
+    .transform(response)
+    .text()
+  return ids
+}
+
+describe('who may read', () => {
+  test('nobody from elsewhere; a browser is sent to sign in', async () => {
+    const { add, browser } = open({}, false)
+    add({ role: 'admin' })
+    const stranger = browser(REMOTE)
+    expect((await stranger.ask('GET /api/openapi.json')).status).toBe(401)
+    const page = await stranger.ask('GET /docs', { headers: HTML })
+    expect([page.status, page.headers.get('location')]).toEqual([303, '/login?return=%2Fdocs'])
+  })
+
+  test('everybody who is let in, guests too, and all of them the same', async () => {
+    const { as, guest } = open()
+    const documents = await Promise.all(
+      [as('admin'), as('viewer'), as('member'), guest()].map(async (who) =>
+        (await who.ask('GET /api/openapi.json')).text(),
+      ),
+    )
+    const [first = ''] = documents
+    expect(documents.every((one) => one === first)).toBe(true)
+    expect(JSON.parse(first)).toEqual(JSON.parse(JSON.stringify(openApi(operations))))
+    for (const who of [as('member'), guest()]) expect((await who.ask('GET /docs', { headers: HTML })).status).toBe(200)
+  })
+
+  test('the document is sent compressed to who takes that', async () => {
+    const { as } = open()
+    const who = as('viewer')
+    const plain = await who.ask('GET /api/openapi.json')
+    const packed = await who.ask('GET /api/openapi.json', { headers: { 'accept-encoding': 'gzip' } })
+    expect(plain.headers.get('content-encoding')).toBeNull()
+    expect(packed.headers.get('content-encoding')).toBe('gzip')
+    expect(packed.headers.get('vary')).toContain('Accept-Encoding')
+    const unpacked = new TextDecoder().decode(Bun.gunzipSync(await packed.bytes()))
+    expect(unpacked === (await plain.text())).toBe(true)
+  })
+})
+
+describe('the page', () => {
+  test('has every route that answers, once, and names the others', async () => {
+    const { as } = open()
+    const html = await (await as('viewer').ask('GET /docs', { headers: HTML })).text()
+    const ids = await shownIds(as('viewer'), '/docs')
+    const wanted = operations.filter(({ aliasOf, isPlanned }) => aliasOf === null && !isPlanned)
+    expect(ids.toSorted()).toEqual(wanted.map(({ id }) => id).toSorted())
+    const unnamed = operations.filter(({ path }) => !html.includes(path))
+    expect(unnamed.map(({ path }) => path)).toEqual([])
+    expect(['undefined', '[object', 'NaN'].filter((word) => html.includes(word))).toEqual([])
+  })
+
+  test('says who may, what to send, what comes back, what goes wrong, and how to try it', async () => {
+    const { as } = open()
+    const text = await readOperation(as('viewer'), 'postApiFirewallIps')
+    for (const part of [
+      'Who holds security:write, confirmed within five minutes.',
+      'ipAddress required',
+      'An address, or a range in CIDR form.',
+      'The entry in canonical form.',
+      'firewall_entry_added',
+      '409 ip_exists',
+      'without a confirmation',
+      `-d '{"ipAddress":"192.0.2.0/24"}'`,
+      'http://localhost:2455/api/firewall/ips',
+    ])
+      expect(text).toContain(part)
+  })
+
+  test('has fields of fields, defaults and choices', async () => {
+    const { as } = open()
+    const key = await readOperation(as('viewer'), 'postApiApiKeysSlash')
+    expect(key).toContain('limits[].limitType required')
+    expect(key).toContain('"requests" | "total_tokens"')
+    expect(key).toContain('Also POST /api/api-keys')
+    const log = await readOperation(as('viewer'), 'getApiRequestLogs')
+    expect(log).toContain('integer 1…1000, else 50')
+    const settings = await readOperation(as('viewer'), 'patchApiSettings')
+    expect(settings).toContain('where a security setting changes, who holds security:write')
+    expect(settings).toContain('Default: 8 seconds.')
+  })
+
+  test('finds by path, field, permission and error without script, and opens the few it found', async () => {
+    const { as } = open()
+    const who = as('viewer')
+    expect(await shownIds(who, '/docs?q=ips%20security:write')).toEqual([
+      'postApiFirewallIps',
+      'deleteApiFirewallIpsIp',
+    ])
+    expect(await shownIds(who, '/docs?q=redeemRequestId')).toHaveLength(2)
+    expect(await shownIds(who, '/docs?q=last_admin_protected')).toEqual([
+      'patchApiDashboardUsersId',
+      'deleteApiDashboardUsersId',
+    ])
+    const html = await (await who.ask('GET /docs?q=last_admin_protected', { headers: HTML })).text()
+    expect(html.match(/<details class="docs-op" open/g)).toHaveLength(2)
+    const nothing = await (await who.ask('GET /docs?q=%3Cb%3Enothing', { headers: HTML })).text()
+    expect(nothing).toContain('0 of')
+    expect(nothing).not.toContain('<b>nothing')
+  })
+
+  test('the examples are for the address in use, whoever asked before', async () => {
+    const { as } = open()
+    const who = as('viewer')
+    const local = await (await who.ask('GET /docs', { headers: HTML })).text()
+    expect(local).toContain('http://localhost:2455/health')
+    expect(local).not.toContain('data-guess')
+    const elsewhere = await (await who.ask('GET /docs', { headers: { ...HTML, host: 'box.lan:8080' } })).text()
+    expect(elsewhere).toContain('http://box.lan:8080/health')
+    expect(elsewhere).not.toContain('localhost:2455/')
+    expect(elsewhere).toContain('data-guess="http://box.lan:8080"')
+    const named = open({ CODEX_LB_PUBLIC_URL: 'https://sluice.example' })
+    const configured = await (await named.as('viewer').ask('GET /docs', { headers: HTML })).text()
+    expect(configured).toContain('https://sluice.example/health')
+    expect(configured).not.toContain('data-guess')
+  })
+
+  test('stays light enough to open on a phone', async () => {
+    const { as } = open()
+    const html = await (await as('viewer').ask('GET /docs', { headers: HTML })).text()
+    expect(html.length).toBeLessThan(320_000)
+    expect(Bun.gzipSync(html).length).toBeLessThan(40_000)
+  })
+
+  test('is linked from Settings, About', async () => {
+    const { as } = open()
+    expect(await (await as('viewer').ask('GET /settings/about', { headers: HTML })).text()).toContain('href="/docs"')
+  })
+})

@@ -1,0 +1,122 @@
+/** What the documentation says of answers, held against the answers: the status of a success, and every error that comes. */
+import { describe, expect, test } from 'bun:test'
+import { type Operation, operationsOf } from '../../src/api-docs/operations.ts'
+import { app } from '../../src/app.ts'
+import { routeTable } from '../../src/http/route-table.ts'
+import { type Asker, buildWorld, MUTATIONS, type Mutation, type World } from '../spec/mutations.ts'
+import { testApp } from '../support/app.ts'
+import { type Fields, people, problem, REMOTE } from '../support/people.ts'
+
+const OPERATIONS = operationsOf(routeTable(app))
+const named = (some: Operation[]) => some.map((one) => [`${one.method} ${one.route}`, one] as const)
+const CHANGES = named(OPERATIONS.filter(({ method, route }) => method !== 'GET' && route.startsWith('/api/')))
+/** A stream does not end here. */
+const READS = named(OPERATIONS.filter(({ method, words }) => method === 'GET' && words.type !== 'text/event-stream'))
+
+const isSuccess = ({ words }: Operation, status: number): boolean =>
+  status === (words.status ?? 200) || (words.leadsOn === true && status === 302)
+
+const documents = ({ refusals }: Operation, status: number, code: string): boolean =>
+  refusals.all.some((refusal) => refusal.status === status && (refusal.codes as readonly string[]).includes(code))
+
+/** How it went, and whether the documentation knows it. */
+const judged = async (operation: Operation, response: Response): Promise<string> => {
+  if (response.status < 400)
+    return isSuccess(operation, response.status) ? 'as documented' : `${response.status}, which is not documented`
+  const [status, code] = await problem(response)
+  return documents(operation, status, code ?? '') ? 'as documented' : `${status} ${code}, which is not documented`
+}
+
+const CALLERS: Record<string, (world: World) => Asker> = {
+  nobody: ({ nobody }) => nobody(),
+  guest: ({ guest }) => guest(),
+  'an Admin who has not confirmed': ({ as }) => as('admin', false),
+  'a Viewer': ({ as }) => as('viewer'),
+  'an Admin whose code is still to come': ({ half }) => half(),
+  'an Admin': ({ as }) => as('admin'),
+}
+
+interface Sending {
+  asker: Asker
+  /** null: what the matrix sends. */
+  json?: unknown
+  /** In place of what the path names. */
+  id?: string
+}
+
+const send = (world: World, operation: Operation, mutation: Mutation, { asker, json, id }: Sending) => {
+  const params = mutation.params?.(world, asker) ?? {}
+  const path = operation.route.replace(/:(\w+)/g, (_, name: string) => id ?? params[name] ?? '?')
+  const fields = mutation.fields?.(world, asker) ?? {}
+  const isForm = mutation.isFormOnly && json === undefined
+  return asker.browser.ask(`${operation.method} ${path}`, {
+    body: isForm ? new URLSearchParams(textsOf(fields)).toString() : JSON.stringify(json ?? listed(fields)),
+    headers: { 'content-type': isForm ? 'application/x-www-form-urlencoded' : 'application/json' },
+  })
+}
+
+const textsOf = (fields: Fields) => Object.entries(fields).map(([name, value]) => [name, String(value)])
+
+const LISTS = ['grants', 'accountIds', 'files']
+const listed = (fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).map(([name, text]) => [name, LISTS.includes(name) ? [text] : text]))
+
+describe('changes', () => {
+  test.each(CHANGES)('%s', async (name, operation) => {
+    const mutation = MUTATIONS[name] ?? {}
+    const world = buildWorld(mutation)
+    const admin = () => world.as('admin')
+    for (const [who, enter] of Object.entries(CALLERS)) {
+      const response = await send(world, operation, mutation, { asker: enter(world) })
+      expect([who, await judged(operation, response)]).toEqual([who, 'as documented'])
+    }
+    const wrong: [what: string, Omit<Sending, 'asker'>][] = [
+      ['an id nobody has', { id: 'nobody-has-it' }],
+      ['a body that is a list', { json: [] }],
+      ['a field nobody knows', { json: { nobodyKnows: 1 } }],
+    ]
+    for (const [what, sending] of operation.words.files ? wrong.slice(0, 1) : wrong) {
+      const response = await send(world, operation, mutation, { asker: admin(), ...sending })
+      expect([what, await judged(operation, response)]).toEqual([what, 'as documented'])
+    }
+  })
+})
+
+describe('reads', () => {
+  const house = testApp({ settings: { guestAccessEnabled: true, apiKeyAuthEnabled: true } })
+  const crowd = people(house)
+  const key = house.key()
+  const bearer = { authorization: `Bearer ${key.key}` }
+  const admin = crowd.as('admin')
+  const known: Record<string, string> = {
+    '/api/accounts/:id': house.members[0]?.id ?? '',
+    '/accounts/:id': house.members[0]?.id ?? '',
+    '/api/api-keys/:id': key.row.id,
+    '/keys/:id': key.row.id,
+    '/api/dashboard-users/:id': admin.person.row.id,
+  }
+  const pathOf = (route: string): string => {
+    const [pattern = '', id = ''] = Object.entries(known).find(([begin]) => route.startsWith(begin)) ?? []
+    return route.replace(pattern, pattern.replace(':id', id)).replace(/:\w+(\{.+\})?/, 'rtc_nobody-has-it')
+  }
+
+  test.each(READS)('%s', async (_, operation) => {
+    const path = pathOf(operation.route)
+    const callers = {
+      nobody: () => crowd.browser(REMOTE).ask(`GET ${path}`),
+      guest: () => crowd.guest().ask(`GET ${path}`),
+      'a Viewer': () => crowd.as('viewer').ask(`GET ${path}`),
+      'an Admin': () => crowd.as('admin').ask(`GET ${path}`),
+      'an Admin who has not confirmed': () => crowd.as('admin', { isConfirmed: false }).ask(`GET ${path}`),
+      'a key': () => crowd.browser().ask(`GET ${path}`, { headers: bearer }),
+      'a key that asks for the restricted pool': () =>
+        crowd
+          .browser()
+          .ask(`GET ${path}`, { headers: { ...bearer, 'x-codex-lb-required-capability': 'trusted_cyber' } }),
+      'an Admin with bad parameters': () =>
+        crowd.as('admin').ask(`GET ${path}?limit=-1&since=x&start_date=x&q=${'x'.repeat(300)}`),
+    }
+    for (const [who, ask] of Object.entries(callers))
+      expect([who, await judged(operation, await ask())]).toEqual([who, 'as documented'])
+  })
+})

@@ -1,0 +1,76 @@
+/** The API page in a browser: it fits, reads without script, finds while one types, and opens what a link points at. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { type RunningServer, spawnServer } from '../support/spawn.ts'
+import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf } from './browser.ts'
+
+let browser: TestBrowser
+let server: RunningServer
+
+beforeAll(async () => {
+  ;[browser, server] = await Promise.all([launchBrowser(), spawnServer()])
+}, 30_000)
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]()
+  await server?.[Symbol.asyncDispose]()
+})
+
+const routes = (page: Page) => page.locator('#operations summary:visible')
+const pausing = (page: Page) => page.locator('.docs-op', { has: page.locator('#postApiAccountsIdPause') })
+
+const LOOKS = [
+  { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
+  { name: 'desk-dark', viewport: DESKTOP, colorScheme: 'dark' },
+  { name: 'phone-light', viewport: PHONE, colorScheme: 'light' },
+  { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
+] as const
+
+describe.each(LOOKS)('$name', ({ name, ...options }) => {
+  test('everything fits, folded and unfolded', async () => {
+    await using visit = await browser.visit(`${server.url}/docs`, options)
+    const { page, problems } = visit
+    expect(await overflows(page)).toEqual([])
+    await screenshot(page, `docs-${name}`)
+    await page.evaluate(() => {
+      for (const one of document.querySelectorAll('details.docs-op')) (one as HTMLDetailsElement).open = true
+    })
+    expect(await overflows(page)).toEqual([])
+    expect(problems).toEqual([])
+  })
+
+  test('a link to a route opens it', async () => {
+    await using visit = await browser.visit(`${server.url}/docs#postApiApiKeysSlash`, options)
+    const { page } = visit
+    const body = page.locator('#postApiApiKeysSlash')
+    await body.waitFor({ state: 'visible' })
+    expect(await textOf(body)).toContain('limits[].maxValue')
+    expect(await textOf(body)).toContain(`${server.url}/api/api-keys/`)
+    await screenshot(page, `docs-route-${name}`)
+  })
+})
+
+test('the list narrows as one types, and is whole again', async () => {
+  await using visit = await browser.visit(`${server.url}/docs`)
+  const { page } = visit
+  const all = await routes(page).count()
+  await page.keyboard.press('/')
+  await page.keyboard.type('pause account_paused')
+  expect(await routes(page).count()).toBe(2)
+  expect(await pausing(page).isVisible()).toBe(true)
+  await page.keyboard.type(' nonsense')
+  expect(await routes(page).count()).toBe(0)
+  expect(await page.getByText('No route has that in it.').isVisible()).toBe(true)
+  await page.locator('input[type=search]').fill('')
+  expect(await routes(page).count()).toBe(all)
+})
+
+test('without script the search is asked of the server, and routes unfold all the same', async () => {
+  await using visit = await browser.visit(`${server.url}/docs`, { javaScriptEnabled: false })
+  const { page } = visit
+  await page.locator('input[type=search]').fill('role_taken clone')
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/q=role_taken/)
+  expect(await routes(page).count()).toBe(1)
+  expect(await textOf(page.locator('#postApiDashboardRolesIdClone'))).toContain('roles:manage')
+})

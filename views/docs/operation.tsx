@@ -1,0 +1,148 @@
+/** One operation, folded: what it is called outside, and inside who may, what to send, what comes back. */
+import type { FC } from 'hono/jsx'
+import type { Field } from '../../src/api-docs/fields.ts'
+import type { ShownOperation } from '../../src/api-docs/shown.ts'
+import { Command } from '../ui/button.tsx'
+import { Codes, Text } from './text.tsx'
+
+interface OperationProps {
+  operation: ShownOperation
+  /** Not what was searched for. */
+  isHidden: boolean
+  isOpen: boolean
+}
+
+export const Operation: FC<OperationProps> = ({ operation, isHidden, isOpen }) => {
+  const [main, ...others] = operation.names
+  return (
+    <details class="docs-op" open={isOpen && !isHidden} hidden={isHidden}>
+      <summary>
+        <b class="docs-method">{main?.method}</b> <code>{main?.path}</code>{' '}
+        <span class="docs-does">
+          <Text text={operation.does} />
+        </span>
+      </summary>
+      <div class="docs-body" id={operation.id}>
+        {others.length > 0 && (
+          <p>
+            Also{' '}
+            {others.map(({ method, path }, index) => (
+              <>
+                {index > 0 && ', '}
+                <code>
+                  {method} {path}
+                </code>
+              </>
+            ))}
+          </p>
+        )}
+        {operation.isDeprecated && <p class="note">Kept for older clients.</p>}
+        <Facts {...operation} />
+        <Fields title="In the path" fields={operation.path} />
+        <Fields title="Parameters" fields={operation.query} />
+        <Fields title="Body" fields={operation.body} />
+        {operation.curl !== null && <Command text={operation.curl} />}
+      </div>
+    </details>
+  )
+}
+
+const CAPABILITIES = {
+  refuse: 'Requests for the restricted pool are refused.',
+  narrow: 'Requests for the restricted pool are served by it alone.',
+  local: 'Asks no account, so the restricted pool does not matter.',
+} as const
+
+const Facts: FC<ShownOperation> = ({ who, answer, status, document, auditEvent, capability, kinds, refusals }) => (
+  <dl class="docs-facts">
+    <dt>Who may</dt>
+    <dd>
+      <Text text={who} />
+      {capability && ` ${CAPABILITIES[capability]}`}
+    </dd>
+    {document !== null && (
+      <>
+        <dt>Takes</dt>
+        <dd>
+          <Text text={document} />
+        </dd>
+      </>
+    )}
+    {(answer !== null || status !== null) && (
+      <>
+        <dt>Answers</dt>
+        <dd>
+          {status !== null && <b>{status} </b>}
+          {answer !== null && <Text text={answer} />}
+        </dd>
+      </>
+    )}
+    {auditEvent !== null && (
+      <>
+        <dt>Writes down</dt>
+        <dd>
+          <code>{auditEvent}</code>
+        </dd>
+      </>
+    )}
+    {(kinds.length > 0 || refusals.length > 0) && (
+      <>
+        <dt>Refuses</dt>
+        <dd>
+          <Refusals refusals={refusals} kinds={kinds} />
+        </dd>
+      </>
+    )}
+  </dl>
+)
+
+const KIND_WORDS = {
+  session: 'without a session',
+  account: 'without an account',
+  confirmation: 'without a confirmation',
+  client: 'without a key',
+  capability: 'restricted pool',
+  site: 'from another site',
+  body: 'a bad body',
+  query: 'bad parameters',
+  turn: 'a turn that fails',
+} as const
+
+const Refusals: FC<Pick<ShownOperation, 'kinds' | 'refusals'>> = ({ kinds, refusals }) => (
+  <>
+    {refusals.map((refusal) => (
+      <Codes {...refusal} />
+    ))}
+    {kinds.map((kind, index) => (
+      <>
+        {(index > 0 || refusals.length > 0) && ' · '}
+        <a href={`#errors-${kind}`}>{KIND_WORDS[kind]}</a>
+      </>
+    ))}
+  </>
+)
+
+const Fields: FC<{ title: string; fields: readonly Field[] }> = ({ title, fields }) =>
+  fields.length === 0 ? null : (
+    <table class="fact-table docs-fields">
+      <caption>{title}</caption>
+      <tbody>
+        {fields.map(({ name, type, isRequired, meaning, preset }) => (
+          <tr>
+            <th scope="row">
+              <code>{name}</code>
+              {isRequired && <span class="docs-required"> required</span>}
+            </th>
+            <td>
+              <Text text={meaning} /> <code class="muted">{type}</code>
+              {preset !== null && (
+                <span class="muted">
+                  , else <code>{preset}</code>
+                </span>
+              )}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )

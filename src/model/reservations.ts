@@ -79,13 +79,19 @@ export const estimateTokens = (bodyBytes: number): Pick<Use, 'inputTokens' | 'ou
  * Admits a turn to every limit that counts its model, or to none: checking and holding are one synchronous step, so
  * settled plus reserved never exceeds the maximum here. Throws `rate_limit_exceeded` with the time until the reset.
  */
-export const reserve = (policy: { limits: readonly LiveLimit[] }, estimate: Estimate, now: number): Reservation => {
+export const reserve = (policy: Limited, estimate: Estimate, now: number): Reservation => {
   if (policy.limits.length === 0) return NOTHING_HELD
-  const limits = policy.limits.filter(({ modelFilter }) => modelFilter === '' || modelFilter === estimate.model)
+  const limits = limitsFor(policy, estimate.model)
   if (limits.length === 0) return NOTHING_HELD
   for (const limit of limits) demandRoom(limit, now)
   const use = { ...estimate, costMicros: estimate.costMicros ?? unpricedMicros(estimate) }
   return new Holds(limits.map((limit) => hold(limit, use)))
+}
+
+/** What `reserve` would throw for a turn of `model` at `now`, or null. Holds nothing, and leaves every window as it is. */
+export const refusalByLimit = (policy: Limited, model: string | null, now: number): AppError | null => {
+  const full = limitsFor(policy, model).find((limit) => limit.resetAt > now && !hasRoom(limit))
+  return full ? exceeded(full, now) : null
 }
 
 /** Moves the limit into the window that runs at `now`, where its own has ended. */
@@ -95,6 +101,13 @@ export const rollOver = (limit: LiveLimit, now: number): void => {
   limit.settled = 0
   limit.reserved = 0
 }
+
+interface Limited {
+  limits: readonly LiveLimit[]
+}
+
+const limitsFor = ({ limits }: Limited, model: string | null): LiveLimit[] =>
+  limits.filter(({ modelFilter }) => modelFilter === '' || modelFilter === model)
 
 interface Hold {
   limit: LiveLimit
@@ -121,10 +134,15 @@ const unpricedMicros = ({ inputTokens, outputTokens }: Use): number =>
 
 const demandRoom = (limit: LiveLimit, now: number): void => {
   rollOver(limit, now)
-  if (limit.settled + limit.reserved < limit.maxValue) return
+  if (!hasRoom(limit)) throw exceeded(limit, now)
+}
+
+const hasRoom = ({ settled, reserved, maxValue }: LiveLimit): boolean => settled + reserved < maxValue
+
+const exceeded = (limit: LiveLimit, now: number): AppError => {
   const scope = limit.modelFilter === '' ? '' : ` for model ${limit.modelFilter}`
   const resetsAt = new Date(limit.resetAt).toISOString()
-  throw new AppError('rate_limit_exceeded', {
+  return new AppError('rate_limit_exceeded', {
     message: `API key ${limit.type} ${limit.window} limit exceeded${scope}. Usage resets at ${resetsAt}.`,
     retryAfterSeconds: limit.settled < limit.maxValue ? BUSY_RETRY_SECONDS : Math.ceil((limit.resetAt - now) / 1000),
   })

@@ -9,7 +9,16 @@ import { conversationHash } from './affinity.ts'
 import { refuseTurn } from './begin.ts'
 import { marksOf } from './continuity.ts'
 import { tierName } from './key-policy.ts'
-import { type Arrival, elapsedMs, newTurnLog, type Transport, type Turn, type TurnBody, type TurnKind } from './turn.ts'
+import {
+  type Arrival,
+  elapsedMs,
+  newTurnLog,
+  type Phase,
+  type Transport,
+  type Turn,
+  type TurnBody,
+  type TurnKind,
+} from './turn.ts'
 import type { UpstreamSession } from './upstream-session.ts'
 
 export interface Admission {
@@ -31,33 +40,58 @@ export interface Admission {
 }
 
 /**
- * Throws `model_not_allowed` or `model_not_found`, `rate_limit_exceeded`, `invalid_request_error`. A turn that its key
- * refuses leaves a row in the log like any other.
+ * Throws `model_not_allowed` or `model_not_found`, `rate_limit_exceeded`, `invalid_request_error`. A turn that is refused
+ * leaves a row in the log like any other.
  */
 export const admit = (arrival: Arrival, admission: Admission): Turn => {
-  const { body, isNative, kind } = admission
+  const { isNative, kind } = admission
   const { key } = arrival.client
-  const { reasoning, service_tier } = body.json
-  const asked: Asked = {
-    model: modelOf(body),
-    reasoningEffort: nameOf(objectOf(reasoning).effort, 'reasoning.effort'),
-    serviceTier: nameOf(service_tier, 'service_tier'),
-    tokens: estimateTokens(body.bytes.length),
-    now: arrival.env.clock.now(),
-  }
-  try {
+  const asked = orRefuse(arrival, admission, 'request', () => askedOf(arrival, admission))
+  return orRefuse(arrival, admission, 'auth', () => {
     if (key) demandAllowed(key, asked, isNative)
     const reservation = key && kind !== 'prewarm' ? reserved(key, asked) : NOTHING_RESERVED
     return newTurn(arrival, admission, { ...asked, reservation })
+  })
+}
+
+/** Runs a part of admission; what it throws is the end of a turn that was never tried, and its row in the log says `phase`. */
+export const orRefuse = <T>(arrival: Arrival, admission: Admission, phase: Phase, work: () => T): T => {
+  try {
+    return work()
   } catch (err) {
-    const turn = newTurn(arrival, admission, { ...asked, reservation: NOTHING_RESERVED })
+    const turn = newTurn(arrival, admission, { ...readableOf(arrival, admission), reservation: NOTHING_RESERVED })
+    turn.log.phase = phase
     refuseTurn(arrival.env, turn, AppError.from(err))
     throw err
   }
 }
 
+const askedOf = (arrival: Arrival, { body }: Admission): Asked & { model: string } => ({
+  model: modelOf(body),
+  reasoningEffort: nameOf(objectOf(body.json.reasoning).effort, 'reasoning.effort'),
+  serviceTier: nameOf(body.json.service_tier, 'service_tier'),
+  tokens: estimateTokens(body.bytes.length),
+  now: arrival.env.clock.now(),
+})
+
+/** Of a request that may be none, what can be stored. */
+const readableOf = (arrival: Arrival, { body }: Admission): Asked => {
+  const { model, reasoning, service_tier } = body.json
+  const short = (value: unknown, most: number) => {
+    const text = textOf(value)
+    return text.length <= most ? text || null : null
+  }
+  return {
+    model: short(model, MAX_MODEL_CHARS),
+    reasoningEffort: short(objectOf(reasoning).effort, MAX_NAME_CHARS),
+    serviceTier: short(service_tier, MAX_NAME_CHARS),
+    tokens: estimateTokens(body.bytes.length),
+    now: arrival.env.clock.now(),
+  }
+}
+
 interface Asked {
-  model: string
+  model: string | null
   reasoningEffort: string | null
   serviceTier: string | null
   tokens: ReturnType<typeof estimateTokens>
@@ -67,7 +101,7 @@ interface Asked {
 
 const NOTHING_RESERVED: Reservation = Object.freeze({ settle: () => [] })
 
-const reserved = (key: KeyPolicy, { model, serviceTier, tokens, now }: Asked): Reservation => {
+const reserved = (key: KeyPolicy, { model, serviceTier, tokens, now }: Asked & { model: string }): Reservation => {
   const cost = costMicros({ ...tokens, cachedInputTokens: 0 }, model, serviceTier)
   return reserve(key, { ...tokens, costMicros: cost, model }, now)
 }
@@ -115,6 +149,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
 
 /** Names of clients are stored with every turn, so their length is bounded. */
 const MAX_NAME_CHARS = 64
+const MAX_MODEL_CHARS = 200
 const MAX_USER_AGENT_CHARS = 512
 
 const nameOf = (value: unknown, param: string): string | null => {
@@ -128,11 +163,15 @@ const nameOf = (value: unknown, param: string): string | null => {
 
 const modelOf = ({ json }: TurnBody): string => {
   const { model } = json
-  if (typeof model === 'string' && model !== '' && model.length <= 200) return model
+  if (typeof model === 'string' && model !== '' && model.length <= MAX_MODEL_CHARS) return model
   throw new AppError('invalid_request_error', { message: 'model must be a non-empty string.', param: 'model' })
 }
 
-const demandAllowed = (key: KeyPolicy, { model, reasoningEffort, serviceTier }: Asked, isNative: boolean): void => {
+const demandAllowed = (
+  key: KeyPolicy,
+  { model, reasoningEffort, serviceTier }: Asked & { model: string },
+  isNative: boolean,
+): void => {
   if (key.allowedModels && !key.allowedModels.has(model)) {
     const message = `This API key does not have access to model '${model}'.`
     throw new AppError(isNative ? 'model_not_found' : 'model_not_allowed', { message, param: 'model' })

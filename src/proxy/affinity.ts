@@ -3,13 +3,13 @@
  * start, so that a restart loses no owner. Keys are SHA-256; neither session ids nor ciphertext are kept.
  */
 import { createHash } from 'node:crypto'
-import { desc, eq } from 'drizzle-orm'
+import { and, desc, eq, inArray } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
-import { affinity } from '../../db/schema/accounts.ts'
+import { accounts, affinity } from '../../db/schema/accounts.ts'
 
-export type AffinityKind = 'conversation' | 'ciphertext'
+type AffinityKind = 'conversation' | 'ciphertext'
 
-export interface Owner {
+interface Owner {
   accountId: string
   /** The conversation still carries ciphertext of an earlier owner. */
   mixed: boolean
@@ -42,7 +42,7 @@ export class AffinityMap {
       const rows = db
         .select()
         .from(affinity)
-        .where(eq(affinity.kind, kind))
+        .where(and(eq(affinity.kind, kind), inArray(affinity.accountId, db.select({ id: accounts.id }).from(accounts))))
         .orderBy(desc(affinity.usedAt))
         .limit(this.#maxEntries)
         .all()

@@ -27,7 +27,7 @@ export class AttemptFailed extends Error {
   }
 }
 
-export interface AttemptOptions {
+interface AttemptOptions {
   lease: Lease
   dropReasoning: boolean
   /** `clock.monotonic()` at which the turn's time before the commit point is up. */

@@ -65,8 +65,7 @@ class Life implements EventListenerObject {
   }
 }
 
-/** The end of a turn that the policy or a limit of its key refused. Its answer is the error itself. */
+/** The end of a turn that was refused before anybody was asked. Its answer is the error itself. */
 export const refuseTurn = (env: Bindings, turn: Turn, error: AppError): void => {
-  turn.log.phase = 'auth'
   settle(env, turn, { status: 'error', error, httpStatus: error.status, meter: null })
 }

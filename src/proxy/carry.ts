@@ -12,7 +12,7 @@ import { transportFor } from './transport.ts'
 import type { Turn } from './turn.ts'
 import type { Connection } from './upstream-session.ts'
 
-export interface Load {
+interface Load {
   account: LiveAccount
   credentials: AccountCredentials
   /** The body for this account, in the form the client wrote it in. */
@@ -21,7 +21,7 @@ export interface Load {
   controller: AbortController
 }
 
-export interface Carried {
+interface Carried {
   /** Of the answer, or of the handshake that led to it. */
   headers: Headers
   stream: UpstreamStream

@@ -11,7 +11,7 @@ export {
   type UpstreamFailure,
 } from './upstream-failure.ts'
 
-export type Verdict =
+type Verdict =
   /** Again on this account, then on another; the caller counts. */
   | 'same_account'
   | 'other_account'

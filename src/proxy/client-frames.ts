@@ -16,7 +16,7 @@ const Processed = z.looseObject({ type: z.literal('response.processed') })
 
 const ClientFrame = z.discriminatedUnion('type', [Create, Interrupt, Processed])
 
-export type ClientFrame = z.output<typeof ClientFrame>
+type ClientFrame = z.output<typeof ClientFrame>
 export type CreateFrame = z.output<typeof Create>
 
 /** Throws `malformed_json` or `invalid_request_error`, both 400. */

@@ -14,7 +14,7 @@ import type { Turn, TurnBody } from './turn.ts'
 const DAY_MS = 86_400_000
 
 /** What the input of a turn says about who may serve it. */
-export interface InputMarks {
+interface InputMarks {
   /** It carries ciphertext of some account. */
   hasCiphertext: boolean
   /** It carries a `compaction` item: the whole history is ciphertext. */

@@ -31,7 +31,7 @@ export const describeAccounts = (
   return pool.all().map((account) => describe(account, verdicts.get(account.id), { now, behind }))
 }
 
-export interface Circumstances {
+interface Circumstances {
   /** ms since epoch */
   now: number
   settings: Pick<Settings, 'proxyAccountStreamLimit' | 'routingStrategy'>
@@ -56,6 +56,7 @@ const describe = (
     status: state.status,
     eligible,
     why: eligible ? null : sentenceFor(skipped, state),
+    skipped: eligible ? null : skipped,
     cause: state.cause,
     evidence: state.evidence,
     since: state.since,

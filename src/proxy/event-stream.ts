@@ -12,7 +12,7 @@ const KEEPALIVE_MS = 8000
 /** What the server allows an idle connection between requests (`server.ts`). */
 export const IDLE_TIMEOUT_SECONDS = 30
 
-export interface StreamDeps {
+interface StreamDeps {
   clock: Clock
   pulse: Pulse
   contract: Contract

@@ -17,7 +17,7 @@ export interface FlowEnd {
   error: AppError | null
 }
 
-export interface FlowListener {
+interface FlowListener {
   ended(end: FlowEnd, meter: Meter): void
 }
 

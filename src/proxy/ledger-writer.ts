@@ -3,7 +3,9 @@ import type { Database, Statement } from 'bun:sqlite'
 import { getTableColumns, getTableName, type Table } from 'drizzle-orm'
 import { toSnakeCase } from 'drizzle-orm/casing'
 import { attempts, requests } from '../../db/schema/requests.ts'
+import { lateHours } from '../model/request-spans.ts'
 import { deltaStatement, type LimitDelta } from '../model/reservations.ts'
+import { isFault } from '../model/turn-fault.ts'
 import type { UsageSnapshot } from '../model/usage-windows.ts'
 import type { AffinityRow } from './affinity.ts'
 import type { AttemptRecord } from './turn.ts'
@@ -23,7 +25,7 @@ export interface LedgerWriter {
   write(entries: readonly LedgerEntry[], usage: ReadonlyMap<string, UsageSnapshot>): void
 }
 
-export const HOUR_MS = 3_600_000
+const HOUR_MS = 3_600_000
 
 /** Prepares the statements on `sqlite`, whose schema must be in place. */
 export const ledgerWriter = (sqlite: Database): LedgerWriter => {
@@ -31,7 +33,9 @@ export const ledgerWriter = (sqlite: Database): LedgerWriter => {
   const insertAttempt = inserter(sqlite, attempts)
   const addToLimit = sqlite.prepare(deltaStatement)
   const addToKey = sqlite.prepare(ADD_TO_KEY)
+  const addToAccount = sqlite.prepare(ADD_TO_ACCOUNT)
   const addToHour = sqlite.prepare(ADD_TO_HOUR)
+  const addLate = lateHours(sqlite)
   const saveAffinity = sqlite.prepare(SAVE_AFFINITY)
   const saveUsage = sqlite.prepare(SAVE_USAGE)
   return {
@@ -42,7 +46,10 @@ export const ledgerWriter = (sqlite: Database): LedgerWriter => {
           insertAttempt({ ...record, requestRowId: row.id, considered: record.considered as unknown[] }) // as: only read
       }
       runAll(addToKey, keySums(entries))
-      runAll(addToHour, hourSums(entries))
+      runAll(addToAccount, accountSums(entries))
+      const hours = hourSums(entries)
+      runAll(addToHour, hours)
+      addLate(hours)
       runAll(addToLimit, limitSums(entries))
       runAll(saveAffinity, lastAffinity(entries))
       for (const [accountId, snapshot] of usage)
@@ -60,6 +67,17 @@ UPDATE api_keys SET
   cost_micros = cost_micros + $costMicros,
   last_used_at = max(coalesce(last_used_at, 0), $lastUsedAt)
 WHERE id = $keyId`
+
+const ADD_TO_ACCOUNT = `
+INSERT INTO account_totals (account_id, requests, input_tokens, cached_input_tokens, output_tokens, cost_micros)
+SELECT $accountId, $requests, $inputTokens, $cachedInputTokens, $outputTokens, $costMicros
+WHERE EXISTS (SELECT 1 FROM accounts WHERE id = $accountId)
+ON CONFLICT DO UPDATE SET
+  requests = requests + excluded.requests,
+  input_tokens = input_tokens + excluded.input_tokens,
+  cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens,
+  output_tokens = output_tokens + excluded.output_tokens,
+  cost_micros = cost_micros + excluded.cost_micros`
 
 const ADD_TO_HOUR = `
 INSERT INTO request_hours (hour, account_id, key_id, model, requests, errors, cancelled, input_tokens,
@@ -133,8 +151,22 @@ const keySums = (entries: readonly LedgerEntry[]): Iterable<KeySum> => {
   return sums.values()
 }
 
-/** No fault that anybody sees: the client sends the conversation in full and goes on. */
-const ASKED_TO_RESEND = 'previous_response_not_found'
+interface AccountSum extends Tokens {
+  accountId: string
+  requests: number
+}
+
+const accountSums = (entries: readonly LedgerEntry[]): Iterable<AccountSum> => {
+  const sums = new Map<string, AccountSum>()
+  for (const { row } of entries) {
+    if (!row.accountId) continue
+    const sum = sums.get(row.accountId) ?? { accountId: row.accountId, requests: 0, ...NO_TOKENS }
+    sum.requests++
+    addTokens(sum, row)
+    sums.set(row.accountId, sum)
+  }
+  return sums.values()
+}
 
 interface HourSum extends Tokens {
   hour: number
@@ -148,10 +180,10 @@ interface HourSum extends Tokens {
   unpriced: number
 }
 
-const hourSums = (entries: readonly LedgerEntry[]): Iterable<HourSum> => {
+const hourSums = (entries: readonly LedgerEntry[]): readonly HourSum[] => {
   const sums = new Map<string, HourSum>()
   for (const { row, hourModel } of entries) {
-    const { startedAt, accountId, keyId, status, errorCode, inputTokens, costMicros } = row
+    const { startedAt, accountId, keyId, status, inputTokens, costMicros } = row
     const place = {
       hour: startedAt - (startedAt % HOUR_MS),
       accountId: accountId ?? '',
@@ -161,13 +193,13 @@ const hourSums = (entries: readonly LedgerEntry[]): Iterable<HourSum> => {
     const name = `${place.hour}\0${place.accountId}\0${place.keyId}\0${place.model}`
     const sum = sums.get(name) ?? { ...place, requests: 0, errors: 0, cancelled: 0, ...NO_TOKENS, unpriced: 0 }
     sum.requests++
-    if (status === 'error' && errorCode !== ASKED_TO_RESEND) sum.errors++
+    if (isFault(row)) sum.errors++
     if (status === 'cancelled') sum.cancelled++
     if ((inputTokens ?? null) !== null && (costMicros ?? null) === null) sum.unpriced++
     addTokens(sum, row)
     sums.set(name, sum)
   }
-  return sums.values()
+  return [...sums.values()]
 }
 
 interface Tokens {

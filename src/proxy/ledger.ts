@@ -8,7 +8,7 @@ import { type LedgerEntry, type LedgerWriter, ledgerWriter } from './ledger-writ
 
 export type { LedgerEntry } from './ledger-writer.ts'
 
-export interface LedgerDeps {
+interface LedgerDeps {
   /** The connection of `db`; its schema must be in place. */
   sqlite: Database
   db: Db

@@ -45,6 +45,11 @@ export interface Ranked {
   id: string
   /** In the strategy's own unit, for explanation: credits, percent, ms, days. Comparable within one answer only. */
   score: number
+  /**
+   * Whole days to the reset of its allowance, where those that reset sooner come before the rest whatever their scores;
+   * null: that has no bearing, or nobody knows.
+   */
+  resetDays: number | null
 }
 
 /**
@@ -55,8 +60,16 @@ export const rank = (candidates: readonly Candidate[], ctx: PolicyContext): Rank
   if (candidates.length === 0) return []
   const measured: Measured[] = []
   for (const candidate of candidates) measured.push(measure(candidate, ctx))
-  return ORDERINGS[ctx.strategy](measured, ctx).map(({ id, score }) => ({ id, score }))
+  const isByReset = ctx.preferEarlierReset && BY_RESET.includes(ctx.strategy)
+  return ORDERINGS[ctx.strategy](measured, ctx).map(({ id, score, bucket }) => ({
+    id,
+    score,
+    resetDays: isByReset && bucket < UNKNOWN_RESET_DAYS ? bucket : null,
+  }))
 }
+
+/** Strategies that look at `bucket` before anything of their own. */
+const BY_RESET: readonly Strategy[] = ['capacity_weighted', 'usage_weighted', 'fill_first']
 
 /** Strategies that decide alone: health tiers, routing policies and budget thresholds do not apply. */
 export const bypassesTiers = (strategy: Strategy): boolean =>

@@ -46,7 +46,7 @@ export class Lease {
   }
 }
 
-export interface PoolDeps {
+interface PoolDeps {
   db: Db
   clock: Clock
   log: Log

@@ -83,7 +83,7 @@ export interface RawBody {
   hold: BodyHold
 }
 
-export interface ReadLimits {
+interface ReadLimits {
   budget: BodyBudget
   maxBytes: number
   /** The native client sends an oversized body again and again at 413 and stops at 400 (client protocol §10.1). */

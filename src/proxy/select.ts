@@ -20,7 +20,7 @@ export interface SelectionNeeds {
   streamCap: number
 }
 
-export const SKIP_REASONS = [
+const SKIP_REASONS = [
   'tried',
   'out_of_scope',
   'paused',
@@ -46,6 +46,8 @@ export interface Considered {
   skipped: SkipReason | null
   /** When the reason ends (ms), where that is known. */
   until: number | null
+  /** Whole days to its reset, where that came before the score. */
+  resetDays?: number
 }
 
 export type Selection =
@@ -86,7 +88,8 @@ export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, 
 
 type Verdict = Omit<Considered, 'id'>
 
-const consideredOf = (id: string, { score, skipped, until }: Verdict): Considered => ({ id, score, skipped, until })
+const consideredOf = (id: string, { score, skipped, until, resetDays }: Verdict): Considered =>
+  resetDays === undefined ? { id, score, skipped, until } : { id, score, skipped, until, resetDays }
 
 const UNRANKED: Verdict = { score: null, skipped: null, until: null }
 const skip = (skipped: SkipReason, until: number | null = null): Verdict => ({ score: null, skipped, until })
@@ -167,7 +170,11 @@ const choose = (
   }
   // A kept owner is scored by the strategy, but single_account must not rank it away.
   const ranked = rank(pool, owner ? { ...ctx, singleAccountId: null } : ctx)
-  for (const { id, score } of ranked) verdicts.set(id, { score, skipped: null, until: null })
+  for (const { id, score, resetDays } of ranked)
+    verdicts.set(
+      id,
+      resetDays === null ? { score, skipped: null, until: null } : { score, skipped: null, until: null, resetDays },
+    )
   return ranked
 }
 

@@ -5,7 +5,7 @@ import { isExhausted } from '../model/usage-windows.ts'
 import type { Candidate } from './policies.ts'
 import type { Considered, SelectionNeeds, SkipReason } from './select.ts'
 
-export interface Cause {
+interface Cause {
   reason: SkipReason
   count: number
   /** The earliest time one of them ends (ms), where known. */

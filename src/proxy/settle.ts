@@ -11,14 +11,14 @@ import type { Meter } from './meter.ts'
 import type { Pool } from './pool.ts'
 import { ClientGone, elapsedMs, releaseRequest, type Turn } from './turn.ts'
 
-export interface SettleDeps {
+interface SettleDeps {
   clock: Clock
   affinity: AffinityMap
   ledger: Ledger
   pool: Pick<Pool, 'offers'>
 }
 
-export interface Outcome extends FlowEnd {
+interface Outcome extends FlowEnd {
   httpStatus: number
   /** Null when no stream was ever committed. */
   meter: Meter | null

@@ -1,12 +1,21 @@
 /** One turn on a downstream socket, from its `response.create` frame to the one event or frame that ends it. */
+import type { Client } from '../auth/client-key.ts'
 import { AppError } from '../errors.ts'
-import { admit } from './admit.ts'
+import { admit, orRefuse } from './admit.ts'
 import { begin } from './begin.ts'
 import type { Flow } from './flow.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
 import { demandOpen } from './handlers/turn-route.ts'
 import { MAX_PREWARM_BYTES } from './prewarm.ts'
-import { type Create, demandsCapability, mentionsCapability, nativeBody, publicBody } from './socket-create.ts'
+import { demandSingle } from './single-members.ts'
+import {
+  type Continued,
+  type Create,
+  demandsCapability,
+  mentionsCapability,
+  nativeBody,
+  publicBody,
+} from './socket-create.ts'
 import type { SocketSession } from './socket-session.ts'
 import { ClientGone, type Turn } from './turn.ts'
 
@@ -79,27 +88,33 @@ export class SocketTurn {
     const client = this.#session.client({ isAsking: mentionsCapability(frame) })
     if (demandsCapability(frame)) this.#session.restrict()
     this.#contract = contract(client)
-    const { body, chain } = (isNative ? nativeBody : publicBody)(create, client.key, this.#session.prewarm)
-    if (chain !== null && !this.#canContinue(arrivedAt))
-      throw new AppError('previous_response_not_found', { param: 'previous_response_id' })
-    const turn = admit(
-      { env, headers, client, requestId: env.random.id('req'), arrivedAt },
-      {
-        route,
-        kind: frame.generate === false ? 'prewarm' : 'normal',
-        isNative,
-        path: RESPONSES_PATH,
-        accept: 'text/event-stream',
-        transport: 'websocket',
-        session: this.#session.upstream,
-        chain,
-        restricted: this.#session.isRestricted,
-        body,
-        signal: this.#controller.signal,
-      },
-    )
+    const arrival = { env, headers, client, requestId: env.random.id('req'), arrivedAt }
+    const admission = {
+      route,
+      kind: frame.generate === false ? 'prewarm' : 'normal',
+      isNative,
+      path: RESPONSES_PATH,
+      accept: 'text/event-stream',
+      transport: 'websocket',
+      session: this.#session.upstream,
+      restricted: this.#session.isRestricted,
+      body: { bytes, json: frame, hold: create.hold },
+      signal: this.#controller.signal,
+    } as const
+    const made = orRefuse(arrival, admission, 'request', () => this.#made(create, client, arrivedAt))
+    const { body } = made
+    const turn = admit(arrival, { ...admission, ...made })
     const keepsInput = turn.kind === 'prewarm' && bytes.length <= MAX_PREWARM_BYTES
     return { turn, contract: this.#contract, prewarmInput: keepsInput ? listOf(body.json.input) : null }
+  }
+
+  /** Throws what the makers do, and `previous_response_not_found`. */
+  #made(create: Create, { key }: Client, now: number): Continued {
+    demandSingle(create.bytes, create.frame)
+    const made = (this.#session.handshake.isNative ? nativeBody : publicBody)(create, key, this.#session.prewarm)
+    if (made.chain !== null && !this.#canContinue(now))
+      throw new AppError('previous_response_not_found', { param: 'previous_response_id' })
+    return made
   }
 
   /** Whether the upstream connection stands, and its account may serve what is asked now: a restriction may have come. */

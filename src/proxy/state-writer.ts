@@ -12,7 +12,7 @@ import { noteAccountEvent } from '../model/account-events.ts'
 import { type AccountEvent, type AccountState, nextState } from '../model/account-state.ts'
 import { type AccountRow, savePlan, saveState, stateOf } from '../model/accounts.ts'
 
-export interface StateWriterDeps {
+interface StateWriterDeps {
   db: Db
   clock: Clock
   log: Log
@@ -55,7 +55,7 @@ export class StateWriter {
     const pending = this.#pending.get(row.id)
     if (!pending) return { state: stateOf(row), planType: row.planType }
     return {
-      state: replay(row, pending.events).at(-1)?.state ?? stateOf(row),
+      state: replay(row, pending.events, this.#deps.clock.now()).at(-1)?.state ?? stateOf(row),
       planType: pending.planType ?? row.planType,
     }
   }
@@ -121,7 +121,7 @@ export class StateWriter {
 const store = (tx: Tx, id: string, { events, planType, now }: Pending & { now: number }): void => {
   const row = tx.select().from(accounts).where(eq(accounts.id, id)).get()
   if (!row) return
-  const states = replay(row, events)
+  const states = replay(row, events, now)
   saveState(tx, id, states.at(-1)?.state ?? stateOf(row))
   for (const { state, at } of changesOf(row, states)) noteState(tx, id, { state, at })
   if (planType !== null) {
@@ -151,19 +151,19 @@ const noteState = (tx: Tx, accountId: string, { state, at }: StateAt): void =>
   })
 
 /** The state after each event. */
-const replay = (row: AccountRow, events: readonly AccountEvent[]): StateAt[] => {
+const replay = (row: AccountRow, events: readonly AccountEvent[], now: number): StateAt[] => {
   let state = stateOf(row)
   return events
-    .filter((event) => !isOfOldTokens(row, event))
+    .filter((event) => !isOfOldTokens(row, event, now))
     .map((event) => {
       state = step(state, event)
       return { state, at: event.at }
     })
 }
 
-/** Somebody signed in again between the refusal and now. */
-const isOfOldTokens = ({ lastRefreshAt }: AccountRow, { kind, at }: AccountEvent): boolean =>
-  kind === 'auth_failed' && at < lastRefreshAt
+/** Somebody signed in again between the refusal and now. A time to come, of a clock that was wrong, tells nothing. */
+const isOfOldTokens = ({ lastRefreshAt }: AccountRow, { kind, at }: AccountEvent, now: number): boolean =>
+  kind === 'auth_failed' && at < lastRefreshAt && lastRefreshAt <= now
 
 /** What the row's state forbids by now has been overtaken. */
 const step = (state: AccountState, event: AccountEvent): AccountState => {

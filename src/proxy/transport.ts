@@ -6,7 +6,7 @@ import type { Transport, Turn } from './turn.ts'
 const MAX_FRAME_BYTES = 16 * 1024 * 1024
 const MAX_AUTO_FRAME_BYTES = 14 * 1024 * 1024
 
-export interface Circumstances {
+interface Circumstances {
   bytes: number
   /** The account's sockets were refused a short while ago. */
   isAccountOnHttp: boolean

@@ -10,7 +10,8 @@ import type { UpstreamSession } from './upstream-session.ts'
 
 export type TurnKind = 'normal' | 'compaction' | 'prewarm'
 export type Transport = 'http' | 'websocket'
-export type Phase = 'auth' | 'select' | 'connect' | 'first_event' | 'stream' | 'finish'
+/** `request`: what was asked could not be read or served as it is; `auth`: the key does not allow it. */
+export type Phase = 'request' | 'auth' | 'select' | 'connect' | 'first_event' | 'stream' | 'finish'
 
 /** The request towards the upstream. `bytes` is what the client wrote wherever that was possible. */
 export interface TurnBody {
@@ -88,7 +89,7 @@ export interface Turn {
 }
 
 /** What happened so far, filled in by the stages as the turn passes through them. */
-export interface TurnLog {
+interface TurnLog {
   phase: Phase
   attempts: AttemptRecord[]
   accountId: string | null

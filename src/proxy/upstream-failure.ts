@@ -2,7 +2,8 @@
 import { AppError } from '../errors.ts'
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../lib/json.ts'
 import { plausibleReset } from '../model/account-state.ts'
-import { fromRateHeaders, isExhausted } from '../model/usage-windows.ts'
+import { fromRateHeaders } from '../model/usage-reports.ts'
+import { isExhausted } from '../model/usage-windows.ts'
 
 export interface UpstreamFailure {
   /** How far the attempt came: dialling, waiting for headers, a status, an event in the stream, the stream itself. */

@@ -31,7 +31,8 @@ test('what an account owned goes with it, by whatever door it left', () => {
 
 test('each kind has its own share of memory, the latest first', () => {
   const { db, sqlite } = testDb()
-  sqlite.run('PRAGMA foreign_keys = OFF')
+  sqlite.run(`INSERT INTO accounts (id, email, plan_type, access_token_sealed, refresh_token_sealed, id_token_sealed,
+    last_refresh_at, created_at) VALUES ('acc', 'a', 'plus', '', '', '', 0, 0)`)
   const insert = sqlite.prepare('INSERT INTO affinity (kind, key_hash, account_id, used_at) VALUES (?, ?, ?, ?)')
   for (let n = 0; n < 12; n++) insert.run('ciphertext', `c${n}`, 'acc', 1000 + n)
   insert.run('conversation', 'old', 'acc', 1)

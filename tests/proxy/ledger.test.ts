@@ -1,7 +1,7 @@
 /** The ledger: rows and sums agree, nothing is lost to a failed write, and nobody is woken for nothing. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
-import { accounts, accountUsage, affinity } from '../../db/schema/accounts.ts'
+import { accounts, accountTotals, accountUsage, affinity } from '../../db/schema/accounts.ts'
 import { apiKeyLimits, apiKeys } from '../../db/schema/keys.ts'
 import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
 import type { Fields, Level, Log } from '../../src/lib/log.ts'
@@ -127,7 +127,7 @@ const owner = (keyHash: string, accountId: string) =>
   ({ kind: 'conversation', keyHash, accountId, mixed: false, usedAt: START }) as const
 
 describe('rows and sums', () => {
-  test('the counters of keys, limits and hours are the sums of the rows', () => {
+  test('the counters of keys, accounts, limits and hours are the sums of the rows', () => {
     const { db, ledger } = setUp()
     const use = (keyId: string, delta: number) => ({
       limitDeltas: [{ limitId: `lim_${keyId}`, keyId, delta, resetAt: RESET_AT }],
@@ -138,7 +138,14 @@ describe('rows and sums', () => {
       const isPriced = i % 11 !== 0
       ledger.record(
         anEntry(
-          { keyId, status, inputTokens: i, costMicros: isPriced ? i : null, startedAt: START + i * 60_000 },
+          {
+            keyId,
+            accountId: i % 4 === 0 ? 'acc_b' : 'acc_a',
+            status,
+            inputTokens: i,
+            costMicros: isPriced ? i : null,
+            startedAt: START + i * 60_000,
+          },
           use(keyId, i + 10),
         ),
       )
@@ -168,6 +175,18 @@ describe('rows and sums', () => {
         .all()
         .find(({ keyId }) => keyId === key.id)
       expect(limit?.currentValue).toBe(sum((row) => (row.inputTokens ?? 0) + (row.outputTokens ?? 0), own))
+    }
+    const totals = db.select().from(accountTotals).all()
+    expect(totals.map(({ accountId }) => accountId).toSorted()).toEqual(['acc_a', 'acc_b'])
+    for (const { accountId, ...total } of totals) {
+      const own = rows.filter((row) => row.accountId === accountId)
+      expect(total).toEqual({
+        requests: own.length,
+        inputTokens: sum((row) => row.inputTokens ?? 0, own),
+        cachedInputTokens: sum((row) => row.cachedInputTokens ?? 0, own),
+        outputTokens: sum((row) => row.outputTokens ?? 0, own),
+        costMicros: sum((row) => row.costMicros ?? 0, own),
+      })
     }
     const hours = db.select().from(requestHours).all()
     expect(new Set(hours.map(({ hour }) => hour)).size).toBe(5)

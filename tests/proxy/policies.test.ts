@@ -166,3 +166,24 @@ describe('one choice', () => {
     ).toBe('stale')
   })
 })
+
+describe('what came before the score', () => {
+  const soon = anAccount('soon', { usage: used(0, 80, 1) })
+  const late = anAccount('late', { usage: used(0, 1, 6) })
+  const unknown = anAccount('unknown', { usage: null })
+  const days = (strategy: Strategy, with_: Partial<PolicyContext> = {}) =>
+    rank([soon, late, unknown], aContext({ strategy, ...with_ })).map(({ id, resetDays }) => [id, resetDays])
+
+  test.each(['capacity_weighted', 'usage_weighted', 'fill_first'] as const)('%s: the days to the reset', (strategy) => {
+    expect(days(strategy)).toEqual([
+      ['soon', 1],
+      ['late', 6],
+      ['unknown', null],
+    ])
+    expect(days(strategy, { preferEarlierReset: false }).every(([, resetDays]) => resetDays === null)).toBe(true)
+  })
+
+  test.each(['relative_availability', 'round_robin', 'sequential_drain'] as const)('%s: nothing', (strategy) => {
+    expect(days(strategy).every(([, resetDays]) => resetDays === null)).toBe(true)
+  })
+})

@@ -69,6 +69,15 @@ describe('a state that cannot be stored', () => {
     expect(state().status).toBe('active')
   })
 
+  test('is not overtaken by tokens that say they are of the future', async () => {
+    const { app, id, state } = setUp()
+    app.sqlite.run('UPDATE accounts SET last_refresh_at = ? WHERE id = ?', [Date.UTC(2099, 0, 1), id])
+    const failure = { code: 'refresh_token_reused', evidence: 'seen' }
+    app.bindings.pool.apply(id, { kind: 'auth_failed', at: app.clock.now(), ...failure })
+    await app.clock.advance('2s')
+    expect(state().status).toBe('reauth_required')
+  })
+
   test('of a plan neither', async () => {
     const { app, id, row, refuse, accept } = setUp()
     refuse()

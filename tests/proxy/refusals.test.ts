@@ -61,6 +61,55 @@ describe.each([
   })
 })
 
+describe('what a body says twice, of which the upstream may read the other one', () => {
+  const TWICE: [param: string, first: string][] = [
+    ['model', '"model":"gpt-5.4"'],
+    ['reasoning', '"reasoning":{"effort":"xhigh"}'],
+    ['service_tier', '"service_tier":"priority"'],
+    ['store', '"store":true'],
+    ['client_metadata', '"client_metadata":{"x-codex-lb-required-capability":"trusted_cyber"}'],
+  ]
+  const more = { reasoning: { effort: 'low' }, service_tier: 'flex', client_metadata: {} }
+
+  test.each(TWICE.flatMap(([param, first]) => [NATIVE, 'POST /v1/responses'].map((route) => [param, route, first])))(
+    '%s is refused on %s',
+    async (param, route, first) => {
+      const app = testApp(KEY_AUTH)
+      const headers = { authorization: `Bearer ${app.key({ allowedModels: ['gpt-5.5'] }).key}` }
+      const body = `{${first},${JSON.stringify(codexBody('hello', more)).slice(1)}`
+      const answer = await answerOf(app, route!, { body, headers })
+      expect([answer.status, errorOf(answer).code, errorOf(answer).param]).toEqual([
+        400,
+        'invalid_request_error',
+        param,
+      ])
+      expect(errorOf(answer).message).toBe(`The request names ${param} twice.`)
+      expect(app.upstream.requests).toEqual([])
+      await expectNothingLeft(app)
+    },
+  )
+
+  test('an effort inside of reasoning is refused', async () => {
+    const app = testApp(KEY_AUTH)
+    const headers = { authorization: `Bearer ${app.key({ enforcedReasoningEffort: 'low' }).key}` }
+    const body = `{"reasoning":{"effort":"xhigh","effort":"low"},${JSON.stringify(codexBody()).slice(1)}`
+    const answer = await answerOf(app, NATIVE, { body, headers })
+    expect([answer.status, errorOf(answer).param]).toEqual([400, 'reasoning.effort'])
+    expect(app.upstream.requests).toEqual([])
+  })
+
+  test('the same names further inside are nobody’s business', async () => {
+    const { app, send } = withKey({ allowedModels: ['gpt-5.5'] })
+    const tools = [
+      { type: 'function', name: 'spawn', parameters: { properties: { model: {}, store: {}, effort: {} } } },
+    ]
+    expect((await send(NATIVE, codexBody('hello', { ...more, tools, client_metadata: { model: 'x' } }))).status).toBe(
+      200,
+    )
+    expect(sent(app)[0].tools).toEqual(tools)
+  })
+})
+
 test('the priority tier may be called fast, as the native client does', async () => {
   const { app, send } = withKey({ enforcedServiceTier: 'priority' })
   expect((await send(NATIVE, codexBody('hello', { service_tier: 'fast' }))).status).toBe(200)
@@ -132,6 +181,108 @@ describe('a turn that its key refuses leaves one row', () => {
       { status: 'error', httpStatus: 429, errorCode: 'rate_limit_exceeded', phase: 'auth', attempts: 0 },
     ])
     await expectNothingLeft(app)
+  })
+})
+
+describe('a request that cannot be served as it is leaves one row', () => {
+  const long = 'x'.repeat(201)
+  const withModel = (model?: string) => ({ ...codexBody(), model })
+  const PUBLIC = 'POST /v1/responses'
+  const CHAT = 'POST /v1/chat/completions'
+
+  test.each<[name: string, route: string, body: unknown, code: string, model: string | null]>([
+    ['no model', NATIVE, withModel(), 'invalid_request_error', null],
+    ['no model, on /v1', PUBLIC, withModel(), 'invalid_request_error', null],
+    ['no model, compacting', COMPACT, { input: [] }, 'invalid_request_error', null],
+    ['a model with an endless name', NATIVE, withModel(long), 'invalid_request_error', null],
+    ['an endless effort', NATIVE, codexBody('', { reasoning: { effort: long } }), 'invalid_request_error', 'gpt-5.5'],
+    [
+      'an earlier response',
+      NATIVE,
+      codexBody('', { previous_response_id: 'r' }),
+      'previous_response_not_found',
+      'gpt-5.5',
+    ],
+    ['one on /v1', PUBLIC, codexBody('', { previous_response_id: 'r' }), 'previous_response_not_found', 'gpt-5.5'],
+    ['a conversation', PUBLIC, codexBody('', { conversation: 'c' }), 'unsupported_parameter', 'gpt-5.5'],
+    ['a chat without messages', CHAT, { model: 'gpt-5.5' }, 'invalid_request_error', 'gpt-5.5'],
+    ['no object', NATIVE, [], 'invalid_request_error', null],
+    ['no JSON', NATIVE, '{"model":', 'malformed_json', null],
+  ])('%s', async (_, route, said, code, model) => {
+    const app = testApp(KEY_AUTH)
+    const key = app.key({ name: 'laptop' })
+    const headers = { authorization: `Bearer ${key.key}`, 'x-request-id': 'mine', 'user-agent': 'curl/8' }
+    const body = typeof said === 'string' ? said : JSON.stringify(said)
+    const answer = await answerOf(app, route, { body, headers })
+    const { code: told, message } = errorOf(answer)
+    expect([answer.status, told]).toEqual([400, code])
+    expect(app.rows()).toMatchObject([
+      {
+        requestId: 'mine',
+        route: route.slice('POST '.length),
+        keyId: key.row.id,
+        model,
+        status: 'error',
+        httpStatus: 400,
+        phase: 'request',
+        errorCode: code,
+        errorMessage: message,
+        userAgent: 'curl/8',
+        accountId: null,
+        inputTokens: null,
+        attempts: 0,
+      },
+    ])
+    expect([...app.attemptRows(), ...app.failedSelections(), ...app.upstream.requests]).toEqual([])
+    expect(JSON.stringify(app.rows())).not.toContain(long)
+    await expectNothingLeft(app)
+  })
+
+  test('also one that is too large, with what the client was told', async () => {
+    const app = testApp(KEY_AUTH)
+    const authorization = `Bearer ${app.key().key}`
+    const declared = String(129 * 1024 * 1024)
+    for (const route of [NATIVE, PUBLIC])
+      await answerOf(app, route, { body: '{}', headers: { authorization, 'content-length': declared } })
+    expect(app.rows()).toMatchObject(
+      [400, 413].map((httpStatus) => ({ httpStatus, errorCode: 'payload_too_large', phase: 'request', model: null })),
+    )
+    await expectNothingLeft(app)
+  })
+
+  test('of a client on this machine that needs no key, too', async () => {
+    const app = testApp()
+    await answerOf(app, NATIVE, { json: withModel() })
+    expect(app.rows()).toMatchObject([{ keyId: null, phase: 'request', httpStatus: 400 }])
+  })
+
+  test.each([
+    ['without a key', {}],
+    ['with one that is none', { authorization: 'Bearer sk-clb-nobody' }],
+  ])('but of a client that is not let in, %s, nothing is written', async (_, headers) => {
+    const app = testApp(KEY_AUTH)
+    for (const body of ['{"model":', JSON.stringify(withModel()), JSON.stringify(codexBody())])
+      expect((await answerOf(app, NATIVE, { body, headers })).status).toBe(401)
+    expect(app.rows()).toEqual([])
+  })
+
+  test('nor where a key is missing for what the body asks for', async () => {
+    const app = testApp()
+    const json = codexBody('', { client_metadata: { 'x-codex-lb-required-capability': 'trusted_cyber' } })
+    expect((await answerOf(app, NATIVE, { json })).status).toBe(401)
+    expect(app.rows()).toEqual([])
+  })
+
+  test('it is counted with the errors of its key, costs nothing, and moves no limit', async () => {
+    const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 1, modelFilter: '' }]
+    const { app, send } = withKey({ limits })
+    await send(NATIVE, withModel())
+    expect((await send(NATIVE, codexBody())).status).toBe(200)
+    app.rows()
+    expect(app.db.select().from(requestHours).all()).toMatchObject([
+      { model: '', requests: 1, errors: 1, costMicros: 0 },
+      { model: 'gpt-5.5', requests: 1, errors: 0 },
+    ])
   })
 })
 

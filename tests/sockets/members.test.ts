@@ -2,11 +2,14 @@
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { accounts } from '../../db/schema/accounts.ts'
+import { deleteKey } from '../../src/model/api-keys.ts'
 import { codexBody, parseEvents } from '../support/app.ts'
 import {
+  ACTOR,
   create,
   expectCompleted,
   expectNothingLeft,
+  following,
   ground,
   leave,
   NATIVE,
@@ -69,6 +72,32 @@ describe('a capability that a frame asks for', () => {
       await expectNothingLeft(service)
     })
 
+  test.each([NATIVE, PUBLIC])('%s: of metadata that is written twice neither is believed', async (path) => {
+    await using service = ground()
+    const socket = await open(service, { path, headers: { authorization: `Bearer ${service.key().key}` } })
+    const asked = JSON.stringify(create('x', { client_metadata: {} }))
+    const twice = `{"client_metadata":{"${NAMES[0]}":"trusted_cyber"},${asked.slice(1)}`
+    expect(refusalOf(await socket.turn(twice))).toEqual([400, 'invalid_request_error'])
+    expect(service.upstream.requests).toEqual([])
+    expectCompleted(await socket.turn(create('and said once')))
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('nor a model that is, under whatever spelling', async () => {
+    await using service = ground()
+    const key = service.key({ allowedModels: ['gpt-5.5'] })
+    const socket = await open(service, { headers: { authorization: `Bearer ${key.key}` } })
+    for (const name of ['model', 'm\\u006fdel'])
+      expect(refusalOf(await socket.turn(`{"${name}":"gpt-5.4",${JSON.stringify(create()).slice(1)}`))).toEqual([
+        400,
+        'invalid_request_error',
+      ])
+    expect(service.upstream.requests).toEqual([])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
   test.each(NAMES)('by the name %s, needs a key and a value that is known', async (name) => {
     await using service = ground()
     const anonymous = await open(service)
@@ -77,5 +106,35 @@ describe('a capability that a frame asks for', () => {
     expect(refusalOf(await known.turn(asking(name, 'other')))).toEqual([400, 'unsupported_required_capability'])
     expect(service.upstream.requests).toEqual([])
     await leave(service, anonymous, known)
+  })
+})
+
+describe('a frame that cannot be served as it is', () => {
+  const refused = { transport: 'websocket', status: 'error', phase: 'request', accountId: null, attempts: 0 }
+
+  test.each([NATIVE, PUBLIC])('%s: leaves one row in the log, as a request does', async (path) => {
+    await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+    const key = service.key()
+    const socket = await open(service, { path, headers: { authorization: `Bearer ${key.key}` } })
+    expect(refusalOf(await socket.turn(create('x', { model: undefined })))).toEqual([400, 'invalid_request_error'])
+    expect(refusalOf(await socket.turn(following('resp_of_nobody')))).toEqual([400, 'previous_response_not_found'])
+    expectCompleted(await socket.turn(create()))
+    expect(service.rows()).toMatchObject([
+      { ...refused, route: path, keyId: key.row.id, model: null, errorCode: 'invalid_request_error' },
+      { ...refused, route: path, keyId: key.row.id, model: 'gpt-5.5', errorCode: 'previous_response_not_found' },
+      { status: 'ok', route: path, keyId: key.row.id },
+    ])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('leaves none once its key is gone', async () => {
+    await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+    const key = service.key()
+    const socket = await open(service, { headers: { authorization: `Bearer ${key.key}` } })
+    write(service, (tx) => deleteKey(tx, key.row.id, ACTOR))
+    expect(refusalOf(await socket.turn(create('x', { model: undefined })))).toEqual([401, 'invalid_api_key'])
+    expect(service.rows()).toEqual([])
+    await leave(service, socket)
   })
 })

@@ -2,7 +2,7 @@
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { upstreamFailure } from './responses-event.ts'
 
-export interface ChatJsonOptions {
+interface ChatJsonOptions {
   /** `chatcmpl-…`. */
   id: string
   /** Whole seconds since epoch. */
@@ -45,7 +45,7 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
   }
 }
 
-export type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls'
+type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls'
 
 /** Why generation ended: what cut it short comes before what it called. */
 export function finishReason(response: JsonObject, calledTools: boolean): FinishReason {

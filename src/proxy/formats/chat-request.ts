@@ -9,7 +9,7 @@ import { invalid, parseAt } from './invalid-request.ts'
 import { ALIASES, checkParameters, foldAliases, refuseStateful } from './parameters.ts'
 import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
 
-export interface ChatOptions {
+interface ChatOptions {
   stream: boolean
   /** Whether the client wants the extra usage chunk at the end of a stream. */
   includeUsage: boolean
@@ -17,7 +17,7 @@ export interface ChatOptions {
   model: string
 }
 
-export interface ChatRequest extends NormalisedRequest {
+interface ChatRequest extends NormalisedRequest {
   chat: ChatOptions
 }
 

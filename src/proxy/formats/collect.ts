@@ -5,7 +5,7 @@ import { isTerminal } from '../../upstream/terminal.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
 
 /** Bounded memory is the caller's matter: everything pushed may be kept until `result`. */
-export interface Collector {
+interface Collector {
   /** Whether events of this type matter; all others need not even be parsed. */
   needs(type: string): boolean
   push(event: ResponsesEvent): void

@@ -8,7 +8,7 @@ import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
 
 export { hasCompactionTrigger } from './compaction-trigger.ts'
 
-export interface CompactRequest extends NormalisedRequest {
+interface CompactRequest extends NormalisedRequest {
   /** Messages of the request that live on in the reply, before the compaction item. */
   retained: JsonObject[]
 }

@@ -2,10 +2,10 @@
 import { type FailedEventOptions, responseFailedEvent } from './failed-event.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
 
-export type PublicVerdict = 'pass' | 'drop' | 'fail'
+type PublicVerdict = 'pass' | 'drop' | 'fail'
 
 /** Decided from the event's name alone, so that a passing event is never parsed. */
-export const publicVerdict = (type: string | null): PublicVerdict =>
+const publicVerdict = (type: string | null): PublicVerdict =>
   type === 'error' ? 'fail' : type?.startsWith('codex.') ? 'drop' : 'pass'
 
 /**

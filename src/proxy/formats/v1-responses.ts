@@ -30,7 +30,7 @@ export function normaliseResponses(body: JsonObject): NormalisedRequest {
 }
 
 /** `tools` with the preview name of web search replaced; the same list when no tool needs it. */
-export function currentTools(tools: unknown[]): unknown[] {
+function currentTools(tools: unknown[]): unknown[] {
   return tools.some(isPreviewSearch) ? tools.map(currentTool) : tools
 }
 

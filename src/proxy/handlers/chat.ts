@@ -5,24 +5,18 @@ import { chatFromResponse } from '../formats/chat-json.ts'
 import { chatToResponses } from '../formats/chat-request.ts'
 import { withKeyPolicy } from '../key-policy.ts'
 import { OTHER_BODY_BYTES } from '../raw-body.ts'
-import { releasing } from './responses.ts'
-import { admitTurn, readTurnBody, rewritten, turnRoute } from './turn-route.ts'
+import { admitTurn, prepared, readTurnBody, rewritten, type TurnKindOf, turnRoute } from './turn-route.ts'
+
+const CHAT: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }
 
 export const chatCompletions = turnRoute(async (c) => {
-  const raw = await readTurnBody(c, { isNative: false, maxBytes: OTHER_BODY_BYTES })
-  const { body, chat } = releasing(raw, () => {
+  const raw = await readTurnBody(c, CHAT, OTHER_BODY_BYTES)
+  const { body, chat } = prepared(c, raw, CHAT, () => {
     const request = chatToResponses(raw.json)
     c.set('droppedFields', request.dropped)
     return { body: rewritten(raw, withKeyPolicy(request.body, c.get('client').key)), chat: request.chat }
   })
-  const served = admitTurn(c, {
-    route: c.req.path,
-    kind: 'normal',
-    isNative: false,
-    path: '/codex/responses',
-    accept: 'text/event-stream',
-    body,
-  })
+  const served = admitTurn(c, { ...CHAT, route: c.req.path, body })
   const head = {
     id: c.env.random.id('chatcmpl').replace('_', '-'),
     created: Math.floor(c.env.clock.now() / 1000),

@@ -12,27 +12,32 @@ import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { Plane } from '../plane.ts'
 import type { RawBody } from '../raw-body.ts'
 import type { Turn } from '../turn.ts'
-import { releasing, spliced } from './responses.ts'
-import { admitTurn, readTurnBody, refusePreviousResponse, rewritten, turnRoute } from './turn-route.ts'
+import { spliced } from './responses.ts'
+import {
+  admitTurn,
+  prepared,
+  readTurnBody,
+  refusePreviousResponse,
+  rewritten,
+  type TurnKindOf,
+  turnRoute,
+} from './turn-route.ts'
 
-const COMPACT_PATH = '/codex/responses/compact'
-
-const compact = (isNative: boolean) =>
-  turnRoute(async (c) => {
-    const raw = await readTurnBody(c, { isNative })
-    const body = releasing(raw, () => {
+const compact = (isNative: boolean) => {
+  const turns: TurnKindOf = {
+    kind: 'compaction',
+    isNative,
+    path: '/codex/responses/compact',
+    accept: 'application/json',
+  }
+  return turnRoute(async (c) => {
+    const raw = await readTurnBody(c, turns)
+    const body = prepared(c, raw, turns, () => {
       refusePreviousResponse(raw.json.previous_response_id)
       return isNative ? spliced(raw, enforcedMembers(raw.json, c.get('client').key)) : translated(c, raw)
     })
     const asked = body.json
-    const served = admitTurn(c, {
-      route: c.req.path,
-      kind: 'compaction',
-      isNative,
-      path: COMPACT_PATH,
-      accept: 'application/json',
-      body,
-    })
+    const served = admitTurn(c, { ...turns, route: c.req.path, body })
     let retained: JsonObject[] | null = null
     const open = async (plane: Plane, turn: Turn): Promise<Flow> => {
       const progress = newProgress(plane, turn)
@@ -51,6 +56,7 @@ const compact = (isNative: boolean) =>
       retained === null ? response : compactFromResponse(response, retained),
     )
   })
+}
 
 /** The upstream's compact route answers at once and stores nothing, so it knows neither `stream` nor `store` (client protocol §6). */
 const translated = (c: Context<AppEnv>, raw: RawBody): RawBody => {

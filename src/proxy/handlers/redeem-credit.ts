@@ -9,8 +9,8 @@ import { recordRedemption } from '../../model/redemption-record.ts'
 import { redeem } from '../../upstream/redeem.ts'
 
 const Wish = z.strictObject({
-  account_id: z.string().trim().min(1).max(255),
-  redeem_id: z.string().trim().min(1).max(255),
+  account_id: z.string().trim().min(1).max(255).describe('As listed.'),
+  redeem_id: z.string().trim().min(1).max(255).describe('As listed.'),
 })
 
 /**

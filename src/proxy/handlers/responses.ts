@@ -8,46 +8,38 @@ import { normaliseResponses } from '../formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { RawBody } from '../raw-body.ts'
 import { spliceMembers } from '../splice.ts'
-import { admitTurn, readTurnBody, refusePreviousResponse, rewritten, turnRoute } from './turn-route.ts'
+import {
+  admitTurn,
+  prepared,
+  readTurnBody,
+  refusePreviousResponse,
+  rewritten,
+  type TurnKindOf,
+  turnRoute,
+} from './turn-route.ts'
 
-const RESPONSES_PATH = '/codex/responses'
-const SSE = 'text/event-stream'
+const PUBLIC: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }
+const NATIVE: TurnKindOf = { ...PUBLIC, isNative: true }
 
 export const nativeResponses = turnRoute(async (c) => {
-  const raw = await readTurnBody(c, { isNative: true })
-  const body = releasing(raw, () => {
+  const raw = await readTurnBody(c, NATIVE)
+  const body = prepared(c, raw, NATIVE, () => {
     refusePreviousResponse(raw.json.previous_response_id)
     return spliced(raw, { ...alwaysStreamed(raw.json), ...enforcedMembers(raw.json, c.get('client').key) })
   })
-  const served = admitTurn(c, {
-    route: c.req.path,
-    kind: 'normal',
-    isNative: true,
-    path: RESPONSES_PATH,
-    accept: SSE,
-    passesDeltas: true,
-    body,
-  })
+  const served = admitTurn(c, { ...NATIVE, route: c.req.path, passesDeltas: true, body })
   return answerWithStream(served, new NativeContract(contractOptions(c.env, c.get('client'))))
 })
 
 export const publicResponses = turnRoute(async (c) => {
-  const raw = await readTurnBody(c, { isNative: false })
+  const raw = await readTurnBody(c, PUBLIC)
   const wantsStream = raw.json.stream === true
-  const body = releasing(raw, () => {
+  const body = prepared(c, raw, PUBLIC, () => {
     const { body: normal, dropped } = normaliseResponses(raw.json)
     c.set('droppedFields', dropped)
     return rewritten(raw, withKeyPolicy(normal, c.get('client').key))
   })
-  const served = admitTurn(c, {
-    route: c.req.path,
-    kind: 'normal',
-    isNative: false,
-    path: RESPONSES_PATH,
-    accept: SSE,
-    passesDeltas: wantsStream,
-    body,
-  })
+  const served = admitTurn(c, { ...PUBLIC, route: c.req.path, passesDeltas: wantsStream, body })
   return wantsStream
     ? answerWithStream(served, publicContract(contractOptions(c.env, c.get('client'))))
     : answerWithJson(served, (response) => response)
@@ -69,13 +61,3 @@ export const contractOptions = ({ clock, settings }: Bindings, { key }: Client):
   createdAt: Math.floor(clock.now() / 1000),
   hidesQuota: key !== null && settings.current().hideUpstreamQuotaFromApiKeys,
 })
-
-/** Runs `work`, and gives the body's share of the memory back when it throws. */
-export const releasing = <T>(raw: RawBody, work: () => T): T => {
-  try {
-    return work()
-  } catch (err) {
-    raw.hold.release()
-    throw err
-  }
-}

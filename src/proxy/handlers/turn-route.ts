@@ -6,13 +6,14 @@ import { AppError } from '../../errors.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import type { JsonObject } from '../../lib/json.ts'
-import { type Admission, admit } from '../admit.ts'
+import { type Admission, admit, orRefuse } from '../admit.ts'
 import type { Answered } from '../answer.ts'
 import { IDLE_TIMEOUT_SECONDS } from '../event-stream.ts'
 import { demandShallow } from '../nesting.ts'
-import { type RawBody, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
+import { BodyHold, type RawBody, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
+import { demandSingle } from '../single-members.ts'
 import { demandsCapability, mentionsCapability } from '../socket-create.ts'
-import { elapsedMs } from '../turn.ts'
+import { type Arrival, elapsedMs } from '../turn.ts'
 
 type Serve = (c: Context<AppEnv>) => Promise<Response>
 
@@ -43,16 +44,22 @@ export const demandOpen = ({ lifecycle, turns }: Pick<Bindings, 'lifecycle' | 't
   if (turns.size >= lifecycle.maxTurns) throw new AppError('busy', { retryAfterSeconds: 2 })
 }
 
+/** What a route says of all its turns. */
+export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept'>
+
 /**
  * The body, and with it the end of the server's idle limit: a model may think for minutes, but a client that stops in the
  * middle of its upload is cut off.
  */
 export const readTurnBody = async (
   c: Context<AppEnv>,
-  { isNative, maxBytes = RESPONSES_BODY_BYTES }: { isNative: boolean; maxBytes?: number },
+  turns: TurnKindOf,
+  maxBytes = RESPONSES_BODY_BYTES,
 ): Promise<RawBody> => {
   const { req, env } = c
-  const body = await readBody(req.raw, { budget: env.bodies, maxBytes, tooLargeStatus: isNative ? 400 : 413 })
+  const limits = { budget: env.bodies, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
+  const body = await readBody(req.raw, limits).catch((err: unknown) => refuseUnread(c, turns, err))
+  prepared(c, body, turns, () => demandSingle(body.bytes, body.json))
   try {
     demandOrdinary(body.json, c)
   } catch (err) {
@@ -62,6 +69,29 @@ export const readTurnBody = async (
   env.server?.timeout(req.raw, 0)
   return body
 }
+
+/** Nobody misses a row of a client that has left; one for each request there was no room for would be work at the worst time. */
+const refuseUnread = (c: Context<AppEnv>, turns: TurnKindOf, err: unknown): never => {
+  if (c.req.raw.signal.aborted || AppError.from(err).status >= 500) throw err
+  const nothing = { bytes: new Uint8Array(), json: {}, hold: new BodyHold(c.env.bodies) }
+  return prepared(c, nothing, turns, () => {
+    throw err
+  })
+}
+
+/** Runs what makes the body of a turn; gives the memory back and leaves a row in the log when that throws. */
+export const prepared = <T>(c: Context<AppEnv>, raw: RawBody, turns: TurnKindOf, work: () => T): T => {
+  const admission = { ...turns, route: c.req.path, body: raw, signal: c.req.raw.signal }
+  return orRefuse(arrivalOf(c), admission, 'request', work)
+}
+
+const arrivalOf = (c: Context<AppEnv>): Arrival => ({
+  env: c.env,
+  headers: c.req.raw.headers,
+  client: c.get('client'),
+  requestId: c.get('requestId'),
+  arrivedAt: c.get('arrivedAt'),
+})
 
 /**
  * A client that fell back from its socket may ask for the restricted pool in the body alone: served as an ordinary turn it
@@ -80,15 +110,13 @@ const demandOrdinary = (json: JsonObject, { req, env }: Context<AppEnv>): void =
 export const admitTurn = (c: Context<AppEnv>, admission: Omit<Admission, 'signal'>): Answered => {
   const controller = new AbortController()
   const { env, req } = c
-  const arrivedAt = c.get('arrivedAt')
   try {
     demandOpen(env) // again: reading the body took its time
-    const arrival = { env, headers: req.raw.headers, client: c.get('client'), requestId: c.get('requestId'), arrivedAt }
-    const turn = admit(arrival, { ...admission, signal: controller.signal })
+    const turn = admit(arrivalOf(c), { ...admission, signal: controller.signal })
     return { c, env, turn, controller, left: req.raw.signal }
   } catch (err) {
     admission.body.hold.release()
-    c.header('server-timing', `admit;dur=${elapsedMs(arrivedAt, env.clock.monotonic()).toFixed(3)}`)
+    c.header('server-timing', `admit;dur=${elapsedMs(c.get('arrivedAt'), env.clock.monotonic()).toFixed(3)}`)
     throw err
   }
 }

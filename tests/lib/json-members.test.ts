@@ -1,0 +1,63 @@
+/** Members that are written twice, told from the bytes. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { repeatedMember } from '../../src/lib/json-members.ts'
+import { holds } from '../support/property.ts'
+
+const PATHS = ['model', 'store', 'reasoning', 'reasoning.effort']
+const bytes = (json: string) => new TextEncoder().encode(json)
+const repeated = (json: string) => repeatedMember(bytes(json), PATHS)
+
+describe('a member is there twice', () => {
+  test.each([
+    ['{"model":"a","model":"b"}', 'model'],
+    ['{"model" : "a",\n"x":1,\t"model"\r\n: "b"}', 'model'],
+    ['{"model":"a","mod\\u0065l":"b"}', 'model'],
+    ['{"\\u006dodel":"a","\\u006D\\u006Fdel":"b"}', 'model'],
+    ['{"reasoning":{"effort":"low"},"reasoning":null}', 'reasoning'],
+    ['{"reasoning":{"effort":"low","x":{"effort":1},"effort":"high"}}', 'reasoning.effort'],
+    ['{"x":["\\\\",{"model":1}],"model":1,"y":"\\"","model":2}', 'model'],
+    ['{"store":1,"model":1,"model":2,"store":2}', 'model'],
+  ])('%s', (json, path) => {
+    expect(() => JSON.parse(json)).not.toThrow()
+    expect(repeated(json)).toBe(path)
+  })
+})
+
+describe('a member is there once', () => {
+  test.each([
+    '{}',
+    '{"model":"a","input":[{"model":"b","type":"model"},"model"],"text":"\\"model\\":1,\\"model\\":2"}',
+    '{"model":"model","tools":{"model":1,"store":2},"store":"store"}',
+    '{"effort":"low","text":{"effort":"low"},"reasoning":{"effort":"high","x":{"effort":1}}}',
+    '{"models":1,"model":2,"Model":3,"input":"\\u001b[0m \\u0065"}',
+    '{"x":1,"x":2,"model":1}',
+  ])('%s', (json) => {
+    expect(() => JSON.parse(json)).not.toThrow()
+    expect(repeated(json)).toBeNull()
+  })
+
+  test('of bytes that begin elsewhere in their memory', () => {
+    const whole = bytes('{"model":1,"model":2}{"model":1}')
+    expect(repeatedMember(whole.subarray(21), PATHS)).toBeNull()
+    expect(repeatedMember(whole.subarray(0, 21), PATHS)).toBe('model')
+  })
+})
+
+test('what is found is what the text was made of', () => {
+  const name = fc.constantFrom('model', 'store', 'x', 'reasoning', 'effort')
+  const member = fc.tuple(name, fc.jsonValue({ maxDepth: 3 }), fc.constantFrom('', ' ', '\n\t'), fc.boolean())
+  const write = ([key, value, blank, isSpelled]: [string, unknown, string, boolean]) => {
+    const [first = '', ...rest] = key
+    const spelled = isSpelled ? `\\u00${first.charCodeAt(0).toString(16)}${rest.join('')}` : key
+    return `"${spelled}"${blank}:${blank}${JSON.stringify(value)}`
+  }
+  holds(
+    fc.property(fc.array(member), (members) => {
+      const json = `{${members.map(write).join(',')}}`
+      const names = members.map(([key]) => key)
+      const first = names.find((key, i) => ['model', 'store'].includes(key) && names.indexOf(key) < i)
+      expect(repeatedMember(bytes(json), ['model', 'store'])).toBe(first ?? null)
+    }),
+  )
+})

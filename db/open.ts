@@ -10,7 +10,7 @@ export interface OpenedDatabase {
   db: Db
 }
 
-export interface OpenOptions {
+interface OpenOptions {
   /** Receives what an `onChange` listener throws. By default it is an uncaught exception: a command ends, the server logs it. */
   onListenerError?: (error: unknown) => void
 }

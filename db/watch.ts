@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import type { Clock } from '../src/lib/clock.ts'
 
-export interface Watch {
+interface Watch {
   sqlite: Database
   clock: Clock
   /** Called once for all that moved since the last look. */

@@ -7,11 +7,13 @@ import type { FailureBudget } from './auth/failure-budget.ts'
 import type { Passwords } from './auth/passwords.ts'
 import type { Principal } from './auth/principal.ts'
 import type { Config } from './env.ts'
+import type { FormDrafts, Typed } from './http/form-drafts.ts'
 import type { SocketPeer } from './http/websocket.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import type { Random } from './lib/random.ts'
 import type { Sealer } from './lib/seal.ts'
+import type { Seats } from './lib/seats.ts'
 import type { LiveHub } from './live.ts'
 import type { Catalog } from './model/catalog.ts'
 import type { Firewall } from './model/firewall.ts'
@@ -46,6 +48,8 @@ export interface Bindings {
   signIns: SignIns
   /** Files that were looked at and not imported yet. */
   importDrafts: ImportDrafts
+  /** What was typed into forms that were refused. */
+  formDrafts: FormDrafts
   affinity: AffinityMap
   ledger: Ledger
   /** What the attempt loop works with. */
@@ -59,6 +63,8 @@ export interface Bindings {
   bodies: BodyBudget
   /** Tells open dashboards what has changed. */
   live: LiveHub
+  /** Streams to people that may be open at once. */
+  seats: Seats
   /** The sums of the overview, read at most every few seconds. */
   figures: OverviewFigures
   /** What the service knows about itself: metrics, backups, the doctor. */
@@ -84,7 +90,7 @@ export interface Bindings {
   peer?: string
 }
 
-export interface Lifecycle {
+interface Lifecycle {
   draining: boolean
   /** ms since epoch. */
   startedAt: number
@@ -92,7 +98,7 @@ export interface Lifecycle {
   maxTurns: number
 }
 
-export interface Variables {
+interface Variables {
   requestId: string
   /** `clock.monotonic()` when the request arrived. */
   arrivedAt: number
@@ -107,6 +113,8 @@ export interface Variables {
   principal: Principal
   /** Asks the access gate again, and throws as it does: the body took its time, and who asks may be gone since. */
   passAgain: (c: Context<AppEnv>) => void
+  /** What a form sent, once it was read. */
+  typed: Typed
   /** Request members that were left out, named in `x-sluice-dropped-fields`. */
   droppedFields: readonly string[]
 }

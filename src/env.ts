@@ -43,6 +43,7 @@ const jsonOf = (text: string): unknown => {
 }
 
 const port = z.coerce.number().int().min(0).max(65_535)
+const secret = z.string().min(16, 'must be at least 16 characters')
 
 /** Name without prefix → schema. Bare names are listed in `BARE`. */
 const VARIABLES = {
@@ -61,9 +62,9 @@ const VARIABLES = {
   FIREWALL_TRUST_PROXY_HEADERS: bool,
   FIREWALL_TRUSTED_PROXY_CIDRS: cidrs,
   PROXY_UNAUTHENTICATED_CLIENT_CIDRS: cidrs,
-  DASHBOARD_BOOTSTRAP_TOKEN: z.string().min(16, 'must be at least 16 characters').optional(),
+  DASHBOARD_BOOTSTRAP_TOKEN: secret.optional(),
   PUBLIC_URL: url.optional(),
-  METRICS_TOKEN: z.string().min(1).optional(),
+  METRICS_TOKEN: secret.optional(),
   LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']),
   LOG_FORMAT: z.enum(['text', 'json']),
   SHUTDOWN_DRAIN_SECONDS: z.coerce.number().min(0).max(3600),
@@ -108,8 +109,7 @@ export class ConfigError extends Error {
 type Environment = Record<string, string | undefined>
 
 /** Where the data folder is; asked before anything else, because its `.env` adds to the environment. */
-export const dataDirOf = (environment: Environment): string =>
-  environment[`${PREFIX}DATA_DIR`] || join(homedir(), '.sluice')
+const dataDirOf = (environment: Environment): string => environment[`${PREFIX}DATA_DIR`] || join(homedir(), '.sluice')
 
 /**
  * The environment with what the `.env` of the data folder adds; variables of the process win. Throws `ConfigError` for a
@@ -133,6 +133,19 @@ export const readConfig = (environment: Environment): Config => {
   const config = { ...(values as Values), raw: environment, unknown: unknownNames(environment) } // as: every name was read
   demandConsistent(config)
   return Object.freeze(config)
+}
+
+/** Names of proxies, which `upstream/dial.ts` looks up in upper and lower case. */
+const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY', 'NO_PROXY', 'WSS_PROXY', 'SOCKS_PROXY']
+
+/** What `environment` sets of the variables that are read here, by the names a process is given them. */
+export const variablesSet = (environment: Environment): { name: string; value: string; isSecret: boolean }[] => {
+  const own = (Object.keys(VARIABLES) as Name[]).map(variableName) // as: the keys of this very table
+  const secret = SECRET.map(variableName)
+  return [...own, ...PROXIES, ...PROXIES.map((name) => name.toLowerCase())].flatMap((name) => {
+    const value = environment[name] ?? ''
+    return value === '' ? [] : { name, value, isSecret: secret.includes(name) || withoutCredentials(value) !== value }
+  })
 }
 
 const variableName = (name: Name) => (BARE.includes(name) ? name : PREFIX + name)

@@ -15,7 +15,7 @@ export interface Change {
   topics: readonly LiveTopic[]
 }
 
-export interface Listener {
+interface Listener {
   changed: (change: Change) => void
   /** Every eight seconds: shorter than any proxy or the runtime waits for a silent stream. */
   beat: () => void
@@ -23,7 +23,7 @@ export interface Listener {
   check: () => void
 }
 
-export interface LiveDeps {
+interface LiveDeps {
   clock: Clock
   /** Anything that differs whenever readiness does. */
   health: () => string
@@ -34,7 +34,6 @@ const TICKS_A_BEAT = 8
 const MINUTE_MS = 60_000
 /** Seconds between two messages of a topic; numbers that move with every turn are worth less than a change. */
 const EVERY_SECONDS: Partial<Record<LiveTopic, number>> = { usage: 5 }
-const MAX_LISTENERS = 256
 
 const OF_COMMIT: Partial<Record<Topic, LiveTopic>> = {
   accounts: 'accounts',
@@ -64,10 +63,6 @@ export class LiveHub {
   constructor(deps: LiveDeps) {
     this.#deps = deps
     this.#epoch = deps.clock.now().toString(36)
-  }
-
-  get isFull(): boolean {
-    return this.#listeners.size >= MAX_LISTENERS
   }
 
   /** Of the last message, for who joins now. */

@@ -1,5 +1,6 @@
 /** The reader's thread: opens the database for reading only and answers one read after another. */
 import { readerDatabase } from '../db/open.ts'
+import { AppError, type Code, type ErrorExtra } from './errors.ts'
 import { type ReadArgs, type ReadName, read } from './model/reads.ts'
 
 /** To the worker: which file, once and first; then calls. */
@@ -7,8 +8,11 @@ export type ToWorker =
   | { kind: 'open'; path: string }
   | { kind: 'call'; id: number; name: ReadName; args: ReadArgs<ReadName> }
 
-/** From the worker: one for each call, in their order. */
-export type FromWorker = { id: number; value: unknown } | { id: number; error: Error }
+/** From the worker: one for each call, in their order. A refusal is an `AppError`, whose class does not cross threads. */
+export type FromWorker =
+  | { id: number; value: unknown }
+  | { id: number; refusal: { code: Code; extra: ErrorExtra } }
+  | { id: number; error: Error }
 
 const answering = (path: string) => {
   const { db } = readerDatabase(path)
@@ -16,6 +20,8 @@ const answering = (path: string) => {
     try {
       return { id, value: read(db, name, args) }
     } catch (error) {
+      if (error instanceof AppError)
+        return { id, refusal: { code: error.code, extra: { ...error.extra, cause: undefined } } }
       return { id, error: error instanceof Error ? error : new Error(String(error)) }
     }
   }

@@ -7,12 +7,13 @@ import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
 import { systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { systemRandom } from './lib/random.ts'
+import { typedCommand } from './ops/own-command.ts'
 import { createReader } from './reader.ts'
 import { type RunningServer, startServer } from './server.ts'
 import { createDial, EgressError } from './upstream/dial.ts'
 
 /** What only `main.ts` may reach for. */
-export interface Outside {
+interface Outside {
   environment: Environment
   fetch: typeof globalThis.fetch
   /** Aborts after so many ms. */
@@ -95,19 +96,17 @@ const drainOnSignal = (server: RunningServer, log: Log): void => {
   process.on('SIGINT', () => void drain('SIGINT'))
 }
 
-/** How the reader of the greeting calls a command: the binary by its name, a checkout through npm. */
-const COMMAND = Bun.main.startsWith('/$bunfs/') ? 'sluice' : 'npm run sluice --'
-
 const greet = ({ url, bindings }: RunningServer, config: Config): void => {
   const accounts = bindings.pool.all().length
+  const command = typedCommand()
   const next =
     accounts === 0
-      ? `Next: import an account with "${COMMAND} accounts import ~/.codex/auth.json", or open ${url}/dashboard for all steps.`
+      ? `Next: import an account with "${command} accounts import ~/.codex/auth.json", or open ${url}/dashboard for all steps.`
       : `${accounts} account${accounts === 1 ? '' : 's'} in the pool. Dashboard: ${url}/dashboard`
   const remote =
     config.HOST === '127.0.0.1' || bindings.settings.current().apiKeyAuthEnabled
       ? ''
-      : `Clients on other machines are refused until "${COMMAND} settings set apiKeyAuthEnabled=true".\n`
+      : `Clients on other machines are refused until "${command} settings set apiKeyAuthEnabled=true".\n`
   process.stdout.write(`Sluice is listening on ${url}\n${next}\n${remote}`)
 }
 

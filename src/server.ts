@@ -12,12 +12,14 @@ import type { Bindings } from './bindings.ts'
 import type { Folder } from './cli/open-folder.ts'
 import type { Config } from './env.ts'
 import { AppError } from './errors.ts'
+import { FormDrafts } from './http/form-drafts.ts'
 import { websocket } from './http/websocket.ts'
 import { scheduleJobs } from './jobs/all.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import type { Random } from './lib/random.ts'
 import { Schedule } from './lib/schedule.ts'
+import { Seats } from './lib/seats.ts'
 import { LiveHub } from './live.ts'
 import { Catalog } from './model/catalog.ts'
 import { Firewall } from './model/firewall.ts'
@@ -41,7 +43,7 @@ import type { OAuthContext } from './upstream/oauth.ts'
 import { SignIns } from './upstream/sign-ins.ts'
 
 /** What the outside gives: real in `main.ts`, made up in tests. */
-export interface World {
+interface World {
   config: Config
   folder: Folder
   clock: Clock
@@ -92,6 +94,7 @@ export const buildBindings = (world: World): Bindings => {
     resetCredits: new ResetCredits(),
     signIns: signInsOf(world, oauth),
     importDrafts: new ImportDrafts(clock, random),
+    formDrafts: new FormDrafts(clock, random),
     affinity,
     ledger,
     plane: {
@@ -121,6 +124,7 @@ export const buildBindings = (world: World): Bindings => {
     lifecycle,
     ops,
     live,
+    seats: new Seats(),
     figures: new OverviewFigures({ reader: world.reader, clock }),
   }
   const views = new MemoryViews(viewsOf(bindings), { clock, log })

@@ -4,10 +4,16 @@ import init from './0000_init.sql' with { type: 'text' }
 import people from './0001_people.sql' with { type: 'text' }
 import ownEmail from './0002_own_email.sql' with { type: 'text' }
 import dashboard from './0003_dashboard.sql' with { type: 'text' }
+import leftovers from './0004_leftovers.sql' with { type: 'text' }
+import accountTotals from './0005_account_totals.sql' with { type: 'text' }
+import requestSpans from './0006_request_spans.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
   { name: '0001_people', sql: people },
   { name: '0002_own_email', sql: ownEmail },
   { name: '0003_dashboard', sql: dashboard },
+  { name: '0004_leftovers', sql: leftovers },
+  { name: '0005_account_totals', sql: accountTotals },
+  { name: '0006_request_spans', sql: requestSpans },
 ]

@@ -56,6 +56,18 @@ export const accountUsage = sqliteTable('account_usage', {
   snapshot: text({ mode: 'json' }).$type<unknown>().notNull(),
 })
 
+/** What all turns of an account took together; written by the ledger only, so that nobody has to add up its hours. */
+export const accountTotals = sqliteTable('account_totals', {
+  accountId: text()
+    .primaryKey()
+    .references(() => accounts.id, { onDelete: 'cascade' }),
+  requests: integer().notNull(),
+  inputTokens: integer().notNull(),
+  cachedInputTokens: integer().notNull(),
+  outputTokens: integer().notNull(),
+  costMicros: integer().notNull(),
+})
+
 /** The last good model catalog an account was given, per client version. */
 export const accountCatalogs = sqliteTable(
   'account_catalogs',
@@ -70,18 +82,23 @@ export const accountCatalogs = sqliteTable(
   (t) => [primaryKey({ columns: [t.accountId, t.clientVersion] })],
 )
 
-/** Which account owns a conversation or a piece of ciphertext; keys are SHA-256, never the value itself. */
+/**
+ * Which account owns a conversation or a piece of ciphertext; keys are SHA-256, never the value itself. Rows of a deleted
+ * account are not seen any more and go little by little: there can be so many that a cascade would take seconds.
+ */
 export const affinity = sqliteTable(
   'affinity',
   {
     kind: text({ enum: ['conversation', 'ciphertext'] }).notNull(),
     keyHash: text().notNull(),
-    accountId: text()
-      .notNull()
-      .references(() => accounts.id, { onDelete: 'cascade' }),
+    accountId: text().notNull(),
     /** The conversation holds ciphertext of an earlier owner, to be left out when it is replayed. */
     mixed: integer({ mode: 'boolean' }).notNull().default(false),
     usedAt: integer().notNull(),
   },
-  (t) => [primaryKey({ columns: [t.kind, t.keyHash] }), index('affinity_used').on(t.usedAt)],
+  (t) => [
+    primaryKey({ columns: [t.kind, t.keyHash] }),
+    index('affinity_used').on(t.usedAt),
+    index('affinity_account').on(t.accountId),
+  ],
 )

@@ -37,23 +37,27 @@ export const usageSamples = sqliteTable(
 )
 
 /** A sign-in to the upstream that was begun here; kept a little while after its end for whoever still asks. */
-export const oauthFlows = sqliteTable('oauth_flows', {
-  id: text().primaryKey(),
-  method: text({ enum: ['browser', 'device'] }).notNull(),
-  /** The account to be signed in again; null: whoever signs in is added. */
-  accountId: text().references(() => accounts.id, { onDelete: 'cascade' }),
-  status: text({ enum: ['pending', 'success', 'error'] }).notNull(),
-  errorMessage: text(),
-  /** What came of it. */
-  resultAccountId: text(),
-  /** Hex SHA-256 of the `state` parameter; null for a device flow. */
-  stateHash: text().unique(),
-  /** PKCE verifier, or the device's authorisation id, sealed. */
-  secretSealed: text().notNull(),
-  userCode: text(),
-  /** Seconds between two questions of a device flow. */
-  intervalSeconds: integer(),
-  createdBy: text().notNull(),
-  createdAt: integer().notNull(),
-  expiresAt: integer().notNull(),
-})
+export const oauthFlows = sqliteTable(
+  'oauth_flows',
+  {
+    id: text().primaryKey(),
+    method: text({ enum: ['browser', 'device'] }).notNull(),
+    /** The account to be signed in again; null: whoever signs in is added. */
+    accountId: text().references(() => accounts.id, { onDelete: 'cascade' }),
+    status: text({ enum: ['pending', 'success', 'error'] }).notNull(),
+    errorMessage: text(),
+    /** What came of it. */
+    resultAccountId: text(),
+    /** Hex SHA-256 of the `state` parameter; null for a device flow. */
+    stateHash: text().unique(),
+    /** PKCE verifier, or the device's authorisation id, sealed. */
+    secretSealed: text().notNull(),
+    userCode: text(),
+    /** Seconds between two questions of a device flow. */
+    intervalSeconds: integer(),
+    createdBy: text().notNull(),
+    createdAt: integer().notNull(),
+    expiresAt: integer().notNull(),
+  },
+  (t) => [index('oauth_flows_account').on(t.accountId)],
+)

@@ -135,14 +135,18 @@ export const passkeys = sqliteTable(
 )
 
 /** What was sent to be signed, until it comes back once. */
-export const challenges = sqliteTable('challenges', {
-  /** Base64url; what the authenticator signs. */
-  challenge: text().primaryKey(),
-  purpose: text({ enum: ['register', 'sign_in', 'step_up'] }).notNull(),
-  /** The session it was made for; null: signing in. */
-  sessionId: text().references(() => sessions.id, { onDelete: 'cascade' }),
-  expiresAt: integer().notNull(),
-})
+export const challenges = sqliteTable(
+  'challenges',
+  {
+    /** Base64url; what the authenticator signs. */
+    challenge: text().primaryKey(),
+    purpose: text({ enum: ['register', 'sign_in', 'step_up'] }).notNull(),
+    /** The session it was made for; null: signing in. */
+    sessionId: text().references(() => sessions.id, { onDelete: 'cascade' }),
+    expiresAt: integer().notNull(),
+  },
+  (t) => [index('challenges_session').on(t.sessionId)],
+)
 
 /** Ways to sign in that bring strangers. */
 export const authProviders = sqliteTable('auth_providers', {

@@ -2,8 +2,7 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
-export const REQUEST_STATUSES = ['ok', 'error', 'cancelled'] as const
-export type RequestStatus = (typeof REQUEST_STATUSES)[number]
+const REQUEST_STATUSES = ['ok', 'error', 'cancelled'] as const
 
 export const requests = sqliteTable(
   'requests',
@@ -27,7 +26,7 @@ export const requests = sqliteTable(
     moved: integer({ mode: 'boolean' }).notNull().default(false),
     status: text({ enum: REQUEST_STATUSES }).notNull(),
     httpStatus: integer().notNull(),
-    /** auth · select · connect · first_event · stream · finish: where it failed or was left. */
+    /** request · auth · select · connect · first_event · stream · finish: where it failed or was left. */
     phase: text(),
     errorCode: text(),
     errorMessage: text(),
@@ -53,8 +52,10 @@ export const requests = sqliteTable(
     index('requests_model').on(t.model, t.startedAt),
     index('requests_request').on(t.requestId),
     index('requests_conversation').on(t.conversationHash, t.startedAt).where(sql`${t.conversationHash} IS NOT NULL`),
-    /** Few, and what people look for. */
-    index('requests_trouble').on(t.startedAt, t.id).where(sql`${t.status} <> 'ok'`),
+    /** Few, and what people look for; with the columns they are narrowed by, so that no row is read that is not shown. */
+    index('requests_trouble')
+      .on(t.startedAt, t.id, t.status, t.errorCode, t.accountId, t.keyId, t.model)
+      .where(sql`${t.status} <> 'ok'`),
     /** Rows come in when a turn ends, so what is new is found by the end. */
     index('requests_ended').on(sql`${t.startedAt} + ${t.totalMs}`),
   ],
@@ -102,4 +103,35 @@ export const requestHours = sqliteTable(
     index('request_hours_account').on(t.accountId, t.hour),
     index('request_hours_key').on(t.keyId, t.hour),
   ],
+)
+
+/** By what the sums of a span are told apart; `all`: by nothing, and then `id` is empty. */
+export const DIMENSIONS = ['all', 'account', 'key', 'model'] as const
+
+/**
+ * Sums of whole days and longer, added up from `request_hours` by `model/request-spans.ts`, so that a report over years
+ * reads thousands of rows and not a million. Without a row id: a span is read in one piece.
+ */
+export const requestSpans = sqliteTable(
+  'request_spans',
+  {
+    /** How long the span is; `start` is a multiple of it. */
+    spanHours: integer().notNull(),
+    dimension: text({ enum: DIMENSIONS }).notNull(),
+    /** ms since epoch */
+    start: integer().notNull(),
+    /** Of the account or the key, or the model; empty: none. */
+    id: text().notNull(),
+    requests: integer().notNull(),
+    errors: integer().notNull(),
+    cancelled: integer().notNull(),
+    inputTokens: integer().notNull(),
+    cachedInputTokens: integer().notNull(),
+    outputTokens: integer().notNull(),
+    costMicros: integer().notNull(),
+    unpriced: integer().notNull(),
+    /** Of a day: bit n is set when something was asked in its hour n (UTC), so that days of any time zone can be told apart. */
+    activeHours: integer().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.spanHours, t.dimension, t.start, t.id] })],
 )

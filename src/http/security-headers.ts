@@ -26,6 +26,6 @@ export const securityHeaders = createMiddleware(async (c, next) => {
     headers.set('content-security-policy', CONTENT_SECURITY_POLICY)
     headers.set('referrer-policy', 'same-origin')
   }
-  if (isPage || c.req.path.startsWith('/api/'))
-    headers.set('cache-control', isStream ? 'no-store, no-transform' : 'no-store')
+  // Pages answer JSON to who asks for it; only what is the same for everybody is kept.
+  if (!c.req.path.startsWith('/assets/')) headers.set('cache-control', isStream ? 'no-store, no-transform' : 'no-store')
 })

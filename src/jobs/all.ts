@@ -5,17 +5,20 @@ import { BACKUPS_BEAT_MS, type BackupJobDeps, backUp } from './backups.ts'
 import { CATALOG_INTERVAL_MS, fetchCatalogs } from './catalog.ts'
 import type { JobDeps } from './context.ts'
 import { greetNewcomers, newcomers } from './newcomers.ts'
+import { OVERVIEW_INTERVAL_MS, type OverviewDeps, readAhead } from './overview.ts'
 import { RESET_CREDITS_INTERVAL_MS, type ResetCreditsDeps, resetCreditsJob } from './reset-credits.ts'
 import { type RetentionDeps, retain } from './retention.ts'
 import { SAMPLES_INTERVAL_MS, type SamplesDeps, sampleUsage } from './samples.ts'
 import { advanceStates, STATES_INTERVAL_MS } from './states.ts'
+import { addUp, SUMS_INTERVAL_MS } from './sums.ts'
 import { renewTokens, TOKENS_INTERVAL_MS } from './tokens.ts'
 import { pollUsage, USAGE_BEAT_MS } from './usage.ts'
 
 /** The part of `Bindings` that jobs work with. */
-export type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
+type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   Pick<RetentionDeps, 'settings'> &
   Pick<BackupJobDeps, 'settings'> &
+  Pick<OverviewDeps, 'figures'> &
   SamplesDeps & { ops: Pick<BackupJobDeps, 'backups'> } & Pick<ResetCreditsDeps, 'pool' | 'resetCredits' | 'random'> & {
     plane: Pick<JobDeps, 'upstream' | 'credentials'>
   }
@@ -28,7 +31,7 @@ const HOUR_MS = 60 * MINUTE_MS
  * pool must have been told of changes to `accounts` before.
  */
 export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => {
-  const { db, pool, catalog, clock, log, settings, resetCredits, random, ops } = workplace
+  const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, figures } = workplace
   const deps: JobDeps = { db, pool, catalog, clock, log, ...pickPlane(workplace), polls: new Map() }
   const met = new Set<string>()
   schedule.add('states', STATES_INTERVAL_MS, () => advanceStates(deps))
@@ -43,6 +46,8 @@ export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => 
   schedule.add('retention', HOUR_MS, (signal) => retain({ db, clock, settings }, signal), { jitter: 0.1 })
   const written = new Map<string, number>()
   schedule.add('usage samples', SAMPLES_INTERVAL_MS, () => sampleUsage({ db, pool }, written))
+  schedule.add('sums', SUMS_INTERVAL_MS, (signal) => addUp({ db, clock }, signal), { runAtStart: true })
+  schedule.add('overview', OVERVIEW_INTERVAL_MS, () => readAhead({ db, clock, figures }), { runAtStart: true })
   const { backups } = ops
   schedule.add('backups', BACKUPS_BEAT_MS, (signal) => backUp({ backups, settings, clock, log }, signal))
   onChange(db, (topics) => {

@@ -10,7 +10,7 @@ export const BACKUPS_BEAT_MS = 600_000
 export interface BackupJobDeps {
   backups: {
     list(): Promise<Backup[]>
-    make(signal?: AbortSignal): Promise<Backup>
+    make(kind: 'scheduled', signal?: AbortSignal): Promise<Backup>
     keepNewest(count: number): Promise<string[]>
   }
   settings: { current(): Pick<Settings, 'backupIntervalHours' | 'backupKeep'> }
@@ -20,13 +20,17 @@ export interface BackupJobDeps {
 
 const HOUR_MS = 3_600_000
 
-/** The age counts, not when the process started: restarts neither skip one nor make one more. */
+/**
+ * The age counts, not when the process started: restarts neither skip one nor make one more. One of a time to come has none,
+ * and one that somebody asked for puts off no other.
+ */
 export const backUp = async ({ backups, settings, clock, log }: BackupJobDeps, signal: AbortSignal): Promise<void> => {
   const { backupIntervalHours, backupKeep } = settings.current()
   if (backupIntervalHours === 0) return
-  const [newest] = await backups.list()
-  if (newest && clock.now() - newest.at < backupIntervalHours * HOUR_MS) return
-  const { name, bytes } = await backups.make(signal)
+  const now = clock.now()
+  const newest = (await backups.list()).find(({ at, kind }) => at <= now && kind === 'scheduled')
+  if (newest && now - newest.at < backupIntervalHours * HOUR_MS) return
+  const { name, bytes } = await backups.make('scheduled', signal)
   const removed = await backups.keepNewest(backupKeep)
   log.info('a backup was made', { name, bytes, removed: removed.length })
 }

@@ -7,7 +7,7 @@ import { pollAccount } from './usage.ts'
 
 const LANES = 4
 
-export const greetAccounts = async (deps: JobDeps, ids: readonly string[], signal: AbortSignal): Promise<void> => {
+const greetAccounts = async (deps: JobDeps, ids: readonly string[], signal: AbortSignal): Promise<void> => {
   await Promise.all([
     inLanes(ids, LANES, (id) => pollAccount(deps, id, signal)),
     fetchCatalogsOf(

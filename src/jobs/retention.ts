@@ -5,6 +5,7 @@ import { affinity } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
 import type { Clock } from '../lib/clock.ts'
 import { purgeAccountEvents } from '../model/account-events.ts'
+import { clearLeftovers } from '../model/account-leftovers.ts'
 import { purgeAuditLog } from '../model/audit-log.ts'
 import { dropExpiredInvites } from '../model/invites.ts'
 import { dropExpiredChallenges } from '../model/passkeys.ts'
@@ -29,7 +30,7 @@ const SAMPLE_DAYS = 35
 /** Turns whose selection is explained, besides all that failed. */
 const EXPLAINED_TURNS = 10_000
 /** Of one transaction: what is let go is a page or more each. */
-const EXPLANATIONS = 50
+const EXPLANATIONS = 20
 
 /** Hourly sums stay. Rejects with the reason of `signal` when that aborts between two slices. */
 export const retain = async ({ db, clock, settings }: RetentionDeps, signal: AbortSignal): Promise<void> => {
@@ -51,6 +52,7 @@ export const retain = async ({ db, clock, settings }: RetentionDeps, signal: Abo
   }
   commit(db, (tx) => forgetExpired(tx, now))
   commit(db, (tx) => forgetSamples(tx, now - SAMPLE_DAYS * DAY_MS))
+  await clearLeftovers({ db, clock }, signal)
 }
 
 /** Each purge leaves a row in the log it purges, so there is one a day and not one an hour. */

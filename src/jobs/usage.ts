@@ -7,7 +7,7 @@ import { askDeps, isInUse, type JobDeps, newPoll, type Poll } from './context.ts
 
 /** How often to look who is due; each account is asked once an interval. */
 export const USAGE_BEAT_MS = 5000
-export const USAGE_INTERVAL_MS = 60_000
+const USAGE_INTERVAL_MS = 60_000
 /** After a refusal that says nothing for good (domain logic §1.3). */
 const HOLD_MS = 300_000
 const LANES = 4

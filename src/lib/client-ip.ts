@@ -1,7 +1,7 @@
 /** Who is really calling: the socket peer, or the client that trusted proxies vouch for. Every doubt is a refusal. */
 import { anyContains, type Cidr, normaliseIp, parseCidr } from './cidr.ts'
 
-export interface Caller {
+interface Caller {
   /** The socket's remote address, before anything rewrote it. */
   peer: string | null
   headers: Headers

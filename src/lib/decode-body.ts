@@ -16,7 +16,7 @@ export class DecodeError extends Error {
   }
 }
 
-export interface DecodeLimits {
+interface DecodeLimits {
   maxBytes: number
   /** Told what a long stage has in memory, its input and its output so far, as that grows. What it throws ends the work. */
   charge?: (bytes: number) => void

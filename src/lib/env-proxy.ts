@@ -1,7 +1,7 @@
 /** Which proxy of the environment applies to a URL. Pure: it decides, others dial. */
 import { contains, normaliseIp, parseCidr } from './cidr.ts'
 
-export type ProxyChoice =
+type ProxyChoice =
   | { kind: 'direct' }
   /** An `http:` or `https:` proxy. `variable` is the name as it was set. */
   | { kind: 'proxy'; url: string; variable: string }

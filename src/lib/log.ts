@@ -1,6 +1,6 @@
 /** One line per event, as text for people or JSON for machines. Secrets are the caller's duty: never pass one. */
 
-export const LEVELS = ['error', 'warn', 'info', 'debug'] as const
+const LEVELS = ['error', 'warn', 'info', 'debug'] as const
 export type Level = (typeof LEVELS)[number]
 
 export type Fields = Record<string, unknown>

@@ -5,14 +5,14 @@ import type { Random } from './random.ts'
 /** `signal` aborts when the schedule stops. */
 export type Work = (signal: AbortSignal) => Promise<void> | void
 
-export interface JobOptions {
+interface JobOptions {
   /** Each pause differs by up to this fraction of the period, so that jobs and processes spread. 0 to 1; default 0. */
   jitter?: number
   /** Run once as soon as the schedule starts; otherwise the first run is one period later. */
   runAtStart?: boolean
 }
 
-export interface JobStatus {
+interface JobStatus {
   name: string
   /** When the last run began, milliseconds since epoch; null before the first. */
   lastRunAt: number | null
@@ -21,7 +21,7 @@ export interface JobStatus {
   running: boolean
 }
 
-export interface ScheduleContext {
+interface ScheduleContext {
   clock: Clock
   random: Random
   onError: (job: string, error: unknown) => void

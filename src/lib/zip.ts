@@ -2,14 +2,20 @@
 import { promisify } from 'node:util'
 import { inflateRaw } from 'node:zlib'
 
-export interface ZipFile {
+interface ZipFile {
   /** With its folders. */
   name: string
   text: string
 }
 
-export interface ZipLimits {
+/** What may still be unpacked. Reading takes from it, so that several archives can share one. */
+export interface ZipBudget {
   files: number
+  bytes: number
+}
+
+export interface ZipLimits {
+  budget: ZipBudget
   /** Of one file, unpacked. */
   bytes: number
   /** Which files are read at all. */
@@ -26,12 +32,30 @@ export const isZip = (bytes: Uint8Array): boolean =>
   bytes[0] === 0x50 && bytes[1] === 0x4b && (bytes[2] === 3 || bytes[2] === 5) && (bytes[3] === 4 || bytes[3] === 6)
 
 /** In the order of its directory (APPNOTE.TXT 6.3.10 §4.3). Throws `ZipError`. */
-export const readZip = async (bytes: Uint8Array, { files, bytes: maxBytes, wants }: ZipLimits): Promise<ZipFile[]> => {
+export const readZip = async (bytes: Uint8Array, { budget, bytes: maxBytes, wants }: ZipLimits): Promise<ZipFile[]> => {
   const entries = directoryOf(bytes).filter(({ name }) => !name.endsWith('/') && wants(name))
-  if (entries.length > files) throw new ZipError(`holds more than ${files} files`)
+  if (entries.length > budget.files)
+    throw new ZipError(`holds more than the ${budget.files} files that are left to read`)
+  demand(areApart(entries))
   const read: ZipFile[] = []
-  for (const entry of entries) read.push({ name: entry.name, text: await unpack(bytes, entry, maxBytes) })
+  for (const entry of entries) {
+    if (budget.bytes <= 0) throw new ZipError('unpacks to more than is read at once')
+    budget.files -= 1
+    budget.bytes -= maxBytes // of one that cannot be read the work was done all the same
+    const unpacked = await unpack(bytes, entry, maxBytes)
+    budget.bytes += maxBytes - unpacked.length
+    read.push({ name: entry.name, text: textOf(unpacked) })
+  }
   return read
+}
+
+/** A small archive whose entries all name the same packed bytes would unpack to gigabytes. */
+const areApart = (entries: readonly Entry[]): boolean => {
+  const inOrder = entries.toSorted((a, b) => a.offset - b.offset)
+  return inOrder.every(({ offset, packedBytes }, index) => {
+    const next = inOrder[index + 1]
+    return !next || offset + LOCAL_ENTRY_BYTES + packedBytes <= next.offset
+  })
 }
 
 const END = 0x06054b50
@@ -86,7 +110,7 @@ const endOf = (view: DataView): number => {
 const inflate = promisify(inflateRaw)
 
 /** Off the loop, because an archive may hold many; never more than `maxBytes`, whatever it states. */
-const unpack = async (bytes: Uint8Array, entry: Entry, maxBytes: number): Promise<string> => {
+const unpack = async (bytes: Uint8Array, entry: Entry, maxBytes: number): Promise<Uint8Array> => {
   const { name, flags, method, packedBytes, offset } = entry
   if (flags & ENCRYPTED) throw new ZipError(`is encrypted (${name})`)
   const view = viewOf(bytes)
@@ -95,13 +119,12 @@ const unpack = async (bytes: Uint8Array, entry: Entry, maxBytes: number): Promis
   const packed = bytes.subarray(start, start + packedBytes)
   demand(packed.length === packedBytes)
   if (packedBytes > maxBytes) throw new ZipError(`holds a file that is too large (${name})`)
-  if (method === STORED) return textOf(packed)
+  if (method === STORED) return packed
   if (method !== DEFLATED) throw new ZipError(`is packed in a way that is not read (${name})`)
-  const unpacked = await inflate(packed, { maxOutputLength: maxBytes }).catch((cause: unknown) => {
+  return inflate(packed, { maxOutputLength: maxBytes }).catch((cause: unknown) => {
     const isTooLarge = cause instanceof RangeError
     throw new ZipError(isTooLarge ? `holds a file that is too large (${name})` : `is damaged (${name})`, { cause })
   })
-  return textOf(unpacked)
 }
 
 const demand = (isSound: boolean): void => {

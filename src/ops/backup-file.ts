@@ -8,21 +8,25 @@ import {
   linkSync,
   openSync,
   rmSync,
+  statfsSync,
   statSync,
 } from 'node:fs'
+import { dirname } from 'node:path'
 import { readerDatabase } from '../../db/open.ts'
 import { BackupError, integrityFindings } from './backup-verify.ts'
 
-export interface BackupRequest {
+interface BackupRequest {
   /** Of the database, which may be in use. */
   source: string
   /** Where the copy goes; nothing may be there. */
   target: string
   /** The key file that goes along as `<target>.key`; null: none does, and the copy opens no secret by itself. */
   keyFile: string | null
+  /** For tests: bytes that are free for the file at a path. */
+  roomFor?: (path: string) => number
 }
 
-export interface BackupMade {
+interface BackupMade {
   file: string
   bytes: number
   keyFile: string | null
@@ -32,12 +36,13 @@ export interface BackupMade {
  * `VACUUM INTO`: one read transaction, so that a running server goes on writing and the copy is of one moment. Both files
  * have mode 0600 from the start. Throws `BackupError`; what was begun is removed then.
  */
-export const makeBackup = ({ source, target, keyFile }: BackupRequest): BackupMade => {
+export const makeBackup = ({ source, target, keyFile, roomFor = freeBytes }: BackupRequest): BackupMade => {
   if (!existsSync(source)) throw new BackupError(`There is no database at ${source}.`)
   for (const path of keyFile === null ? [target] : [target, keyOf(target)])
     if (existsSync(path)) throw new BackupError(`${path} is there already; it is not overwritten.`)
   const partial = `${target}.partial`
   rmSync(partial, { force: true })
+  demandRoom(source, roomFor(target))
   try {
     copyDatabase(source, partial)
     demandWhole(partial)
@@ -52,10 +57,30 @@ export const makeBackup = ({ source, target, keyFile }: BackupRequest): BackupMa
   return { file: target, bytes: statSync(target).size, keyFile: keyFile === null ? null : keyOf(target) }
 }
 
+const MIB = 1024 * 1024
+/** What is left for turns and tokens, which need to be stored meanwhile. */
+const SPARE_BYTES = 200 * MIB
+
+/** With its log, which may hold what the file does not yet. */
+const demandRoom = (source: string, free: number): void => {
+  const log = `${source}-wal`
+  const bytes = statSync(source).size + (existsSync(log) ? statSync(log).size : 0)
+  if (free < bytes + SPARE_BYTES)
+    throw new BackupError(
+      `There is too little room for a backup: ${Math.floor(free / MIB)} MiB are free, and with what the server needs to go on ` +
+        `it takes ${Math.ceil((bytes + SPARE_BYTES) / MIB)} MiB.`,
+    )
+}
+
+const freeBytes = (path: string): number => {
+  const { bavail, bsize } = statfsSync(dirname(path))
+  return bavail * bsize
+}
+
 /** Where the key of a backup lies, when it was asked for. */
 export const keyOf = (backup: string): string => `${backup}.key`
 
-/** The same for any file: readable by its owner only, at no moment by others. */
+/** For any other file: readable by its owner only, at no moment by others. */
 export const copyPrivately = (from: string, to: string): void => {
   createPrivately(to)
   copyFileSync(from, to)
@@ -73,7 +98,8 @@ export const flush = (path: string): void => {
   }
 }
 
-const copyDatabase = (source: string, target: string): void => {
+/** One file, readable by its owner only, with all that is committed in `source`, also in a log beside it. `target` must not be there. */
+export const copyDatabase = (source: string, target: string): void => {
   createPrivately(target)
   const { sqlite } = readerDatabase(source)
   try {

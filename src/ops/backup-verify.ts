@@ -16,7 +16,7 @@ export class BackupError extends Error {
 }
 
 /** `current`, or of a release before or after this program. */
-export type SchemaAge = 'current' | 'older' | 'newer'
+type SchemaAge = 'current' | 'older' | 'newer'
 
 export interface BackupVerdict {
   file: string

@@ -10,9 +10,13 @@ export interface Backup {
   bytes: number
   /** ms since epoch, as its name says. */
   at: number
+  kind: BackupKind
 }
 
-export interface BackupsDeps {
+/** Made by itself, or because somebody asked: these do not count among those that are kept of the others. */
+export type BackupKind = 'scheduled' | 'manual'
+
+interface BackupsDeps {
   /** The data folder. */
   dir: string
   clock: Clock
@@ -22,12 +26,14 @@ export interface BackupsDeps {
 
 const FOLDER = 'backups'
 /** Only what is called like this is counted and removed here: other files in the folder are somebody's own. */
-const NAME = /^sluice-(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)\.db$/
+const NAME = /^sluice-(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)(-manual)?\.db$/
+/** Between the last one and another that somebody asks for. */
+const PAUSE_MS = 60_000
 
 /** Where a backup made at `at` (ms since epoch) goes unless told otherwise. */
-export const backupPath = (dir: string, at: number): string => {
+export const backupPath = (dir: string, at: number, kind: BackupKind): string => {
   const stamp = new Date(at).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
-  return join(dir, FOLDER, `sluice-${stamp}.db`)
+  return join(dir, FOLDER, `sluice-${stamp}${kind === 'manual' ? '-manual' : ''}.db`)
 }
 
 /** Made when missing, for its owner only. */
@@ -62,33 +68,53 @@ export class Backups {
     const names = await readdir(folder).catch(nothingThere)
     const found = await Promise.all(names.map((name) => backupAt(folder, name)))
     const backups = found.filter((backup) => backup !== null).sort((a, b) => b.at - a.at)
-    this.#newestAt = backups[0]?.at ?? null
+    const now = this.#deps.clock.now()
+    this.#newestAt = backups.find(({ at }) => at <= now)?.at ?? null
     return backups
   }
 
-  /** Whoever asks while one is being made gets that one. Throws `internal_error` saying why it failed. */
-  make(signal?: AbortSignal): Promise<Backup> {
-    this.#making ??= this.#make(signal).finally(() => {
+  /**
+   * Whoever asks while one is being made gets that one. Throws `internal_error` saying why it failed, and `busy` for a manual
+   * one within a minute of the last.
+   */
+  make(kind: BackupKind, signal?: AbortSignal): Promise<Backup> {
+    this.#making ??= this.#make(kind, signal).finally(() => {
       this.#making = null
     })
     return this.#making
   }
 
-  async #make(signal?: AbortSignal): Promise<Backup> {
+  async #make(kind: BackupKind, signal?: AbortSignal): Promise<Backup> {
     const { dir, clock, write } = this.#deps
+    if (kind === 'manual') await this.#demandPause()
     await makeBackupFolder(dir)
     await removeLeftovers(join(dir, FOLDER), clock.now())
-    const target = backupPath(dir, clock.now())
+    const target = backupPath(dir, clock.now(), kind)
     const problem = await write(target, signal)
-    if (problem !== null) throw new AppError('internal_error', { message: `No backup was made: ${problem}` })
+    if (problem !== null) throw new AppError('internal_error', { message: `No backup was made: ${spoken(problem)}` })
     const made = (await this.list()).find(({ name }) => target.endsWith(name))
     if (!made) throw new AppError('internal_error', { message: 'No backup was made: the file is not there.' })
     return made
   }
 
-  /** Removes all but the newest `count`, with their keys. Returns their names. */
+  async #demandPause(): Promise<void> {
+    await this.list()
+    const left = (this.newestAt ?? Number.NEGATIVE_INFINITY) + PAUSE_MS - this.#deps.clock.now()
+    if (left > 0)
+      throw new AppError('busy', {
+        message: 'A backup was made a moment ago; wait a minute for the next.',
+        retryAfterSeconds: Math.ceil(left / 1000),
+      })
+  }
+
+  /**
+   * Removes all but the newest `count` of each kind, with their keys, so that asking for many takes none away that were made
+   * by themselves. Those of a time to come neither count nor go: a clock was wrong. Returns their names.
+   */
   async keepNewest(count: number): Promise<string[]> {
-    const old = (await this.list()).slice(count)
+    const now = this.#deps.clock.now()
+    const past = (await this.list()).filter(({ at }) => at <= now)
+    const old = [...Map.groupBy(past, ({ kind }) => kind).values()].flatMap((same) => same.slice(count))
     for (const { name } of old)
       for (const path of [name, `${name}.key`]) await rm(join(this.#deps.dir, FOLDER, path), { force: true })
     return old.map(({ name }) => name)
@@ -101,6 +127,9 @@ export class Backups {
     return join(this.#deps.dir, FOLDER, known.name)
   }
 }
+
+/** What a command says on stderr, as the end of a sentence. */
+const spoken = (said: string): string => said.replace(/^sluice: /, '').replace(/\.?$/, '.')
 
 const nothingThere = (err: NodeJS.ErrnoException): string[] => {
   if (err.code === 'ENOENT') return []
@@ -121,8 +150,11 @@ const removeLeftovers = async (folder: string, now: number): Promise<void> => {
 }
 
 const backupAt = async (folder: string, name: string): Promise<Backup | null> => {
-  const [year, month, day, hour, minute, second] = (NAME.exec(name) ?? []).slice(1).map(Number)
+  const [, ...parts] = NAME.exec(name) ?? []
+  const [year, month, day, hour, minute, second] = parts.slice(0, 6).map(Number)
   if (year === undefined || month === undefined) return null
   const { size } = await stat(join(folder, name)).catch(() => ({ size: null })) // removed a moment ago
-  return size === null ? null : { name, bytes: size, at: Date.UTC(year, month - 1, day, hour, minute, second) }
+  if (size === null) return null
+  const kind = parts[6] === undefined ? 'scheduled' : 'manual'
+  return { name, bytes: size, at: Date.UTC(year, month - 1, day, hour, minute, second), kind }
 }

@@ -1,6 +1,6 @@
 /** What one check of the doctor says: a verdict, a sentence, and what to do about it. */
 
-export const VERDICTS = ['ok', 'unknown', 'warning', 'problem'] as const
+const VERDICTS = ['ok', 'unknown', 'warning', 'problem'] as const
 export type Verdict = (typeof VERDICTS)[number]
 
 export interface Finding {

@@ -4,7 +4,7 @@ import { type Finding, runChecks, type Verdict, worst } from './checks.ts'
 import { type FolderFacts, folderChecks } from './folder-checks.ts'
 import { type UpstreamFacts, upstreamChecks } from './upstream-checks.ts'
 
-export interface Report {
+interface Report {
   /** The worst of the findings. */
   verdict: Verdict
   findings: Finding[]
@@ -12,7 +12,7 @@ export interface Report {
   at: number
 }
 
-export interface DoctorDeps {
+interface DoctorDeps {
   clock: Clock
   folder: () => FolderFacts
   upstream: UpstreamFacts

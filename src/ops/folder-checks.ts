@@ -115,7 +115,14 @@ const checkKey = async ({ keyPath, keyFingerprint }: FolderFacts): Promise<Found
 const HOUR_MS = 3_600_000
 
 const checkBackups = async ({ backups, backupIntervalHours, now }: FolderFacts): Promise<Found> => {
-  const [newest] = await backups()
+  const made = await backups()
+  const newest = made.find(({ at }) => at <= now)
+  const [future] = made
+  if (future && future.at > now)
+    return warning(
+      `${future.name} is dated in the future, so a clock was wrong; it is passed over.`,
+      'Check the time of this machine, and rename or remove the file.',
+    )
   if (backupIntervalHours === 0)
     return newest
       ? unknown(`The last one was made ${span(now - newest.at)} ago; none are made by themselves.`)

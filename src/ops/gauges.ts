@@ -5,7 +5,7 @@ import type { Pool } from '../proxy/pool.ts'
 import { VERSION } from '../version.ts'
 import type { Family, Sample } from './prometheus.ts'
 
-export interface Present {
+interface Present {
   pool: Pick<Pool, 'all'>
   /** ms since epoch */
   now: number

@@ -16,7 +16,7 @@ export interface Ops {
   doctor: Doctor
 }
 
-export interface OpsDeps {
+interface OpsDeps {
   config: Config
   keyFingerprint: () => string | null
   clock: Clock

@@ -1,8 +1,17 @@
 /** How this program starts itself again, for work that must not hold up the event loop. */
+import { dirname, resolve } from 'node:path'
+
+/** Whether this is the single file; otherwise a checkout, which the runtime runs. */
+const isCompiled = (): boolean => Bun.main.startsWith('/$bunfs/')
 
 /** The compiled binary is its own entry; a checkout is run by the runtime. */
-export const ownCommand = (): string[] =>
-  Bun.main.startsWith('/$bunfs/') ? [process.execPath] : [process.execPath, Bun.main]
+export const ownCommand = (): string[] => (isCompiled() ? [process.execPath] : [process.execPath, Bun.main])
+
+/** The same as people type it: the binary by its name, a checkout through npm, where Bun may not be on PATH. */
+export const typedCommand = (): string => (isCompiled() ? 'sluice' : 'npm run sluice --')
+
+/** The folder a checkout must be run in: the runtime reads tsconfig.json there and nowhere else. Null for the binary. */
+export const ownFolder = (): string | null => (isCompiled() ? null : resolve(dirname(Bun.main), '..'))
 
 /**
  * Runs a command of this program to its end, in a process of its own with `environment`. Resolves with what it wrote to

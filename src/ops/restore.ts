@@ -3,7 +3,7 @@ import type { Database } from 'bun:sqlite'
 import { chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { and, eq, lt } from 'drizzle-orm'
-import { commit, type Tx } from '../../db/commit.ts'
+import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { acquireFolderLock } from '../../db/lock.ts'
 import { migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
@@ -11,10 +11,11 @@ import { type OpenedDatabase, openDatabase, readerDatabase } from '../../db/open
 import { accounts } from '../../db/schema/accounts.ts'
 import { sessions } from '../../db/schema/people.ts'
 import { type Actor, append } from '../model/audit.ts'
-import { copyPrivately, flush, keyOf } from './backup-file.ts'
+import { copyDatabase, copyPrivately, flush, keyOf } from './backup-file.ts'
 import { BackupError, type BackupVerdict, fingerprintOf, isRestorable, verifyBackup } from './backup-verify.ts'
+import { type Revived, revivedBy } from './revived.ts'
 
-export interface RestoreRequest {
+interface RestoreRequest {
   /** The backup. */
   file: string
   /** The data folder; made when missing. */
@@ -31,6 +32,8 @@ export interface Restored {
   migrated: string[]
   /** Accounts that kept their present tokens, which are newer than those of the backup. */
   tokensKept: number
+  /** Null when what was there could not be read, or nothing was there. */
+  revived: Revived | null
   /** Where what was replaced lies now; null: nothing was there. */
   aside: string | null
 }
@@ -47,9 +50,10 @@ export const restoreBackup = (request: RestoreRequest): Restored => {
   const incoming = join(dir, `restore-${actor.at}.partial`)
   try {
     const chosenKey = existsSync(keyOf(file)) ? keyOf(file) : keyPath
-    const verdict = verifyBackup(file, chosenKey)
+    demandRestorable(verifyBackup(file, chosenKey), keyPath)
+    copyDatabase(file, incoming) // not its bytes: the newest commits may lie in a log beside it
+    const verdict = { ...verifyBackup(incoming, chosenKey), file }
     demandRestorable(verdict, keyPath)
-    copyPrivately(file, incoming)
     const prepared = prepare(incoming, request)
     const aside = putAside(request, { withKey: chosenKey !== keyPath })
     renameSync(incoming, databasePath)
@@ -77,11 +81,12 @@ const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {
 }
 
 /** Brings the copy up to date and closes it as one file, its log written into it. */
-const prepare = (path: string, request: RestoreRequest): Pick<Restored, 'migrated' | 'tokensKept'> => {
+const prepare = (path: string, request: RestoreRequest): Pick<Restored, 'migrated' | 'tokensKept' | 'revived'> => {
   const opened = openDatabase(path)
   try {
     const migrated = migrate(opened.sqlite, MIGRATIONS, request.actor.at)
-    const present = presentTokens(opened, request.databasePath)
+    const present = withPresent(request.databasePath, ({ db }) => tokensIn(db, opened)) ?? []
+    const revived = withPresent(request.databasePath, ({ db }) => revivedBy(opened.db, db))
     const tokensKept = commit(opened.db, (tx) => {
       tx.delete(sessions).run()
       const kept = present.filter((account) => keepTokens(tx, account)).length
@@ -91,7 +96,7 @@ const prepare = (path: string, request: RestoreRequest): Pick<Restored, 'migrate
     })
     opened.sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
     opened.sqlite.run('PRAGMA journal_mode = DELETE')
-    return { migrated, tokensKept }
+    return { migrated, tokensKept, revived }
   } finally {
     opened.sqlite.close()
   }
@@ -102,20 +107,25 @@ type PresentTokens = Pick<
   'id' | 'accessTokenSealed' | 'refreshTokenSealed' | 'idTokenSealed' | 'lastRefreshAt'
 >
 
-/** Of the database that is replaced, when it can be read and its secrets are sealed with the same key; else none. */
-const presentTokens = ({ db }: OpenedDatabase, path: string): PresentTokens[] => {
-  if (!existsSync(path)) return []
+/** When the secrets of the database that is replaced are sealed with the same key; else none. */
+const tokensIn = (present: Db, { db }: OpenedDatabase): PresentTokens[] => {
+  if (fingerprintOf(present) !== fingerprintOf(db)) return []
+  const { id, accessTokenSealed, refreshTokenSealed, idTokenSealed, lastRefreshAt } = accounts
+  return present
+    .select({ id, accessTokenSealed, refreshTokenSealed, idTokenSealed, lastRefreshAt })
+    .from(accounts)
+    .all()
+}
+
+/** What `look` finds in the database that is replaced; null when there is none that can be read. */
+const withPresent = <T>(path: string, look: (present: OpenedDatabase) => T): T | null => {
+  if (!existsSync(path)) return null
   let present: OpenedDatabase | null = null
   try {
     present = readerDatabase(path)
-    if (fingerprintOf(present.db) !== fingerprintOf(db)) return []
-    const { id, accessTokenSealed, refreshTokenSealed, idTokenSealed, lastRefreshAt } = accounts
-    return present.db
-      .select({ id, accessTokenSealed, refreshTokenSealed, idTokenSealed, lastRefreshAt })
-      .from(accounts)
-      .all()
+    return look(present)
   } catch {
-    return [] // damaged, which may be why somebody restores
+    return null // damaged, which may be why somebody restores
   } finally {
     present?.sqlite.close()
   }

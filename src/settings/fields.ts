@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { DEFAULTS, SETTING_NAMES, type Section, type SettingName, Settings } from './schema.ts'
 
-export type Control =
+type Control =
   | { kind: 'switch' }
   /** `isOptional`: none of them is a choice, too, and is sent as nothing. */
   | { kind: 'choice'; choices: readonly Choice[]; isOptional: boolean }
@@ -10,7 +10,7 @@ export type Control =
   | { kind: 'number'; min: number; max: number; isWhole: boolean }
   | { kind: 'text'; maxLength: number; isOptional: boolean }
 
-export interface Choice {
+interface Choice {
   value: string
   /** null: the page has words for it. */
   label: string | null

@@ -12,7 +12,7 @@ export const STRATEGIES = [
   'single_account',
 ] as const
 
-export const TRANSPORTS = ['auto', 'http', 'websocket'] as const
+const TRANSPORTS = ['auto', 'http', 'websocket'] as const
 
 /** The forms of the settings pages: what stands in one section is saved together. */
 export const SECTIONS = [

@@ -1,5 +1,5 @@
 /** Settings as rows: only what differs from its default is stored, and each change raises one version number. */
-import { eq, sql } from 'drizzle-orm'
+import { eq, inArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { facts, settings } from '../../db/schema/system.ts'
 import { AppError } from '../errors.ts'
@@ -28,30 +28,58 @@ export const readSettings = (db: Db): StoredSettings & { ignored: string[] } => 
   return { values: Object.freeze(Settings.parse(values)), version: readVersion(db), ignored }
 }
 
+export interface Writing {
+  /** ms since epoch */
+  now: number
+  /** The version the patch was made from. */
+  expectedVersion?: number
+  /** Only a later change of what the patch names contradicts that version; otherwise every one does. */
+  isPartial?: boolean
+}
+
 /**
  * Stores a patch and returns which settings really changed. Throws `settings_conflict` when `expectedVersion` is given
  * and no longer true, `validation_error` when the merged whole is not valid.
  */
-export const writeSettings = (
-  tx: Tx,
-  patch: Partial<Settings>,
-  { now, expectedVersion }: { now: number; expectedVersion?: number },
-): SettingName[] => {
+export const writeSettings = (tx: Tx, patch: Partial<Settings>, writing: Writing): SettingName[] => {
+  const { now } = writing
   const before = readSettings(tx)
-  if (expectedVersion !== undefined && expectedVersion !== before.version) throw new AppError('settings_conflict')
+  demandVersion(tx, patch, { ...writing, version: before.version })
   const after = Settings.parse({ ...before.values, ...patch })
   demandConsistent(after)
   const changed = SETTING_NAMES.filter((name) => after[name] !== before.values[name])
   for (const key of changed) storeOne(tx, key, after[key], now)
   if (changed.length > 0) {
-    tx.insert(facts)
-      .values({ name: VERSION, value: String(before.version + 1) })
-      .onConflictDoUpdate({ target: facts.name, set: { value: sql`excluded.value` } })
-      .run()
+    for (const name of [VERSION, ...changed.map(versionName)])
+      tx.insert(facts)
+        .values({ name, value: String(before.version + 1) })
+        .onConflictDoUpdate({ target: facts.name, set: { value: sql`excluded.value` } })
+        .run()
     notice(tx, 'settings')
   }
   return changed
 }
+
+const demandVersion = (
+  db: Db,
+  patch: Partial<Settings>,
+  { expectedVersion, isPartial = false, version }: Writing & { version: number },
+): void => {
+  if (expectedVersion === undefined || expectedVersion === version) return
+  const isTouched = isPartial && expectedVersion < version ? hasChanged(db, patch, expectedVersion) : true
+  if (isTouched) throw new AppError('settings_conflict')
+}
+
+const hasChanged = (db: Db, patch: Partial<Settings>, since: number): boolean =>
+  db
+    .select()
+    .from(facts)
+    .where(inArray(facts.name, Object.keys(patch).map(versionName)))
+    .all()
+    .some(({ value }) => Number(value) > since)
+
+/** The version that changed this setting last stands under this name; none: it never was, as far as is known. */
+const versionName = (key: string): string => `${VERSION}:${key}`
 
 const storeOne = (tx: Tx, key: SettingName, value: unknown, now: number) => {
   if (value === DEFAULTS[key]) tx.delete(settings).where(eq(settings.key, key)).run()

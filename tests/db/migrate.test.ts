@@ -1,6 +1,7 @@
 /** Migrations run once, in order, whole or not at all, and a database that does not fit is refused. */
 import { expect, test } from 'bun:test'
 import { type Migration, migrate } from '../../db/migrate.ts'
+import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { openDatabase } from '../../db/open.ts'
 
 const INIT: Migration = {
@@ -37,6 +38,29 @@ test('an edited migration is refused, other line ends are not', () => {
   migrate(sqlite, [INIT], 1)
   expect(migrate(sqlite, [{ ...INIT, sql: INIT.sql.replaceAll('\n', '\r\n') }], 1)).toEqual([])
   expect(() => migrate(sqlite, [{ ...INIT, sql: `${INIT.sql} ` }], 1)).toThrow('0001_init was edited')
+})
+
+test('accounts that were there before have the sums of their hours', () => {
+  const sqlite = aDatabase()
+  const before = MIGRATIONS.filter(({ name }) => name < '0005')
+  migrate(sqlite, before, 1)
+  sqlite.run(`INSERT INTO accounts (id, email, plan_type, access_token_sealed, refresh_token_sealed, id_token_sealed,
+    last_refresh_at, created_at) VALUES ('a', 'a', 'plus', '', '', '', 0, 0), ('idle', 'b', 'plus', '', '', '', 0, 0)`)
+  for (const [hour, account] of [
+    [0, 'a'],
+    [1, 'a'],
+    [1, 'gone'],
+    [1, ''],
+  ] as const)
+    sqlite.run(
+      `INSERT INTO request_hours (hour, account_id, key_id, model, requests, errors, cancelled, input_tokens,
+      cached_input_tokens, output_tokens, cost_micros, unpriced) VALUES (?, ?, '', '', 2, 1, 0, 100, 40, 10, 7, 0)`,
+      [hour, account],
+    )
+  migrate(sqlite, MIGRATIONS, 2)
+  expect(sqlite.query('SELECT * FROM account_totals').all()).toEqual([
+    { account_id: 'a', requests: 4, input_tokens: 200, cached_input_tokens: 80, output_tokens: 20, cost_micros: 14 },
+  ])
 })
 
 test('a database from the future and a gap in the past are refused', () => {

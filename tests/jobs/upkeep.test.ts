@@ -41,15 +41,15 @@ const withAccounts = (...ids: string[]) => {
 }
 
 describe('backups', () => {
-  const setUp = (ages: readonly number[]) => {
+  const setUp = (ages: readonly number[], kind: Backup['kind'] = 'scheduled') => {
     const clock = new ManualClock()
     const kept: number[] = []
-    const held: Backup[] = ages.map((age) => ({ name: `b${age}`, bytes: 1, at: clock.now() - age }))
+    const held: Backup[] = ages.map((age) => ({ name: `b${age}`, bytes: 1, at: clock.now() - age, kind }))
     const made: Backup[] = []
     const backups: BackupJobDeps['backups'] = {
       list: async () => held,
       make: async () => {
-        made.push({ name: 'new', bytes: 1, at: clock.now() })
+        made.push({ name: 'new', bytes: 1, at: clock.now(), kind: 'scheduled' })
         return made[0]!
       },
       keepNewest: async (count) => {
@@ -69,11 +69,18 @@ describe('backups', () => {
     ['there is none', [], 24, 1],
     ['the newest is old enough', [24 * HOUR_MS, 48 * HOUR_MS], 24, 1],
     ['the newest is younger', [23 * HOUR_MS], 24, 0],
+    ['one is of the future, and the newest but that is old enough', [-9 * HOUR_MS, 24 * HOUR_MS], 24, 1],
     ['it is switched off', [], 0, 0],
   ] as const)('when %s', async (_, ages, every, count) => {
     const { run, made, kept } = setUp(ages)
     await run(every)
     expect([made.length, kept]).toEqual([count, count === 1 ? [3] : []])
+  })
+
+  test('one that somebody asked for puts off none', async () => {
+    const { run, made } = setUp([HOUR_MS], 'manual')
+    await run(24)
+    expect(made).toHaveLength(1)
   })
 
   test('one that fails removes none', async () => {
@@ -204,6 +211,28 @@ describe('explanations of old turns', () => {
     commit(db, (tx) => addTurn(tx, 6, 'ok'))
     expect([trim(2), trim(2)]).toEqual([1, 0])
     expect(explained()).not.toContain('r4.0')
+  })
+
+  test('of a large log are let go twenty turns at a time, with a pause between', async () => {
+    const { db, sqlite } = setUp([])
+    const turns = 10_050
+    const numbers = `WITH RECURSIVE turn(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM turn WHERE i < ${turns})`
+    sqlite.run(`${numbers} INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status,
+      attempts, total_ms, moved) SELECT printf('r%06d', i), i, i, '/', 'normal', 'http', 'ok', 200, 1, 1, 0 FROM turn`)
+    sqlite.run(`${numbers} INSERT INTO attempts (request_row_id, n, started_at, duration_ms, outcome, considered)
+      SELECT printf('r%06d', i), 0, i, 1, 'ok', '[]' FROM turn`)
+    const left = () =>
+      sqlite.query<{ n: number }, []>('SELECT count(considered) AS n FROM attempts').get()!.n - (turns - 50)
+    const clock = new ManualClock()
+    const current = () => ({ ...DEFAULTS, requestLogRetentionDays: 0 })
+    const running = retain({ db, clock, settings: { current } }, never)
+    const seen = [left()]
+    for (let step = 0; step < 3; step++) {
+      await clock.advance(50)
+      seen.push(left())
+    }
+    await running
+    expect(seen).toEqual([30, 10, 0, 0])
   })
 
   test('nothing is looked at while there are few', () => {

@@ -1,11 +1,13 @@
 /** ZIP archives: what the usual tools write is read; what is damaged, endless or locked is refused with its reason. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { isZip, readZip, ZipError } from '../../src/lib/zip.ts'
+import { isZip, readZip, type ZipBudget, ZipError, type ZipLimits } from '../../src/lib/zip.ts'
 import { zipOf } from '../support/zip.ts'
 
-const LIMITS = { files: 10, bytes: 1000, wants: () => true }
-const read = (bytes: Uint8Array, more: Partial<typeof LIMITS> = {}) => readZip(bytes, { ...LIMITS, ...more })
+const LIMITS = { bytes: 1000, wants: () => true }
+const budgetOf = (more: Partial<ZipBudget> = {}): ZipBudget => ({ files: 10, bytes: 100_000, ...more })
+const read = (bytes: Uint8Array, more: Partial<ZipLimits> = {}) =>
+  readZip(bytes, { ...LIMITS, budget: budgetOf(), ...more })
 
 describe('reading', () => {
   test('stored and deflated files in the order of the directory, folders left out', async () => {
@@ -23,10 +25,8 @@ describe('reading', () => {
 
   test('only what is wanted, also where more would be too many', async () => {
     const bytes = zipOf(Array.from({ length: 12 }, (_, n) => ({ name: n === 3 ? 'x.json' : `${n}.txt`, text: 'y' })))
-    expect(await read(bytes, { wants: (name: string) => name.endsWith('.json') } as never)).toEqual([
-      { name: 'x.json', text: 'y' },
-    ])
-    expect(read(bytes)).rejects.toThrow('holds more than 10 files')
+    expect(await read(bytes, { wants: (name) => name.endsWith('.json') })).toEqual([{ name: 'x.json', text: 'y' }])
+    expect(read(bytes)).rejects.toThrow('holds more than the 10 files that are left to read')
   })
 
   test('an archive behind a comment, and an empty one', async () => {
@@ -44,6 +44,34 @@ describe('refusing', () => {
     expect(read(bomb, { bytes: 100_000 })).rejects.toThrow('holds a file that is too large (bomb.json)')
     const stored = zipOf([{ name: 'big', text: '0'.repeat(2000), method: 'stored' }])
     expect(read(stored)).rejects.toThrow('holds a file that is too large (big)')
+  })
+
+  test('what goes beyond a budget that several archives share, in files and in bytes', async () => {
+    const bytes = zipOf(['a', 'b', 'c'].map((name) => ({ name, text: 'x'.repeat(900) })))
+    const budget = budgetOf({ files: 5 })
+    expect(await read(bytes, { budget })).toHaveLength(3)
+    expect(budget).toEqual({ files: 2, bytes: 100_000 - 2700 })
+    expect(read(bytes, { budget })).rejects.toThrow('holds more than the 2 files that are left to read')
+    expect(read(bytes, { budget: budgetOf({ bytes: 1500 }) })).rejects.toThrow('unpacks to more than is read at once')
+  })
+
+  test('what could not be read is paid for', async () => {
+    const budget = budgetOf({ bytes: 1500 })
+    const bomb = zipOf([{ name: 'bomb', text: '0'.repeat(5000) }])
+    await read(bomb, { budget }).catch(() => {})
+    await read(bomb, { budget }).catch(() => {})
+    expect(read(zipOf([{ name: 'a', text: 'b' }]), { budget })).rejects.toThrow('unpacks to more than is read at once')
+  })
+
+  test('entries that share their packed bytes', async () => {
+    const bytes = zipOf([
+      { name: 'a', text: 'x'.repeat(900) },
+      { name: 'b', text: 'y'.repeat(900) },
+    ])
+    const view = new DataView(bytes.buffer)
+    const second = Buffer.from(bytes).lastIndexOf(Buffer.from('PK\x01\x02', 'latin1'))
+    view.setUint32(second + 42, 0, true)
+    expect(read(bytes)).rejects.toThrow('is damaged')
   })
 
   test('an encrypted one', () => {

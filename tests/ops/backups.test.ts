@@ -1,6 +1,7 @@
 /** Backups as files: what is copied, what proves a copy, what restoring one changes and keeps. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -20,7 +21,9 @@ import { migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { openDatabase } from '../../db/open.ts'
 import { accounts } from '../../db/schema/accounts.ts'
-import { auditLogs } from '../../db/schema/system.ts'
+import { apiKeys } from '../../db/schema/keys.ts'
+import { passkeys, users } from '../../db/schema/people.ts'
+import { auditLogs, settings } from '../../db/schema/system.ts'
 import { type Folder, openFolder } from '../../src/cli/open-folder.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { append } from '../../src/model/audit.ts'
@@ -112,6 +115,17 @@ describe('making one', () => {
     expect(readFileSync(keyOf(backup), 'utf8')).toBe(readFileSync(places().keyPath, 'utf8'))
   })
 
+  test('needs room for the copy, and for what the server stores meanwhile', () => {
+    open().close()
+    const source = places().databasePath
+    const log = statSync(`${source}-wal`, { throwIfNoEntry: false })?.size ?? 0
+    const needed = statSync(source).size + log + 200 * 1024 * 1024
+    const request = { source, target: backup, keyFile: null }
+    expect(() => makeBackup({ ...request, roomFor: () => needed - 1 })).toThrow('too little room for a backup')
+    expect(readdirSync(root)).toEqual(['data'])
+    expect(makeBackup({ ...request, roomFor: () => needed }).file).toBe(backup)
+  })
+
   test('overwrites nothing, and leaves nothing half-done', () => {
     open().close()
     writeFileSync(backup, 'mine')
@@ -192,6 +206,63 @@ describe('restoring', () => {
     folder.close()
     expect(verifyBackup(places().databasePath, places().keyPath).audit.isWhole).toBe(true)
     expect(readdirSync(dir).filter((name) => name.includes('partial'))).toEqual([])
+  })
+
+  test('takes along what lies in the log beside the file, as after a power cut', () => {
+    const folder = open()
+    addAccount(folder, 'acc_a')
+    for (const suffix of ['', '-wal']) copyFileSync(places().databasePath + suffix, backup + suffix)
+    folder.close()
+    expect(statSync(`${backup}-wal`).size).toBeGreaterThan(0)
+    expect(restore().verdict).toMatchObject({ file: backup, accounts: 1 })
+    expect(idsIn(places().databasePath)).toEqual(['acc_a'])
+    expect(modeOf(places().databasePath)).toBe(0o600)
+  })
+
+  test('says what works again that was revoked since', () => {
+    const folder = open()
+    const key = (id: string) => ({ id, name: `name of ${id}`, keyHash: id, keyPrefix: id, createdAt: 0 })
+    const person = (id: string) => ({ id, username: id, roleId: 'role_admin', createdAt: 0, status: 'active' as const })
+    commit(folder.db, (tx) => {
+      tx.insert(apiKeys).values(['kept', 'off', 'gone'].map(key)).run()
+      tx.insert(users)
+        .values(['ada', 'eve', 'bob', 'ida'].map((id) => ({ ...person(id), passwordHash: 'old' })))
+        .run()
+      tx.insert(passkeys)
+        .values({
+          id: 'p',
+          credentialId: 'p',
+          userId: 'ada',
+          name: 'phone',
+          publicKey: '',
+          counter: 0,
+          transports: [],
+          createdAt: 0,
+        })
+        .run()
+      tx.insert(settings).values({ key: 'guestAccessEnabled', value: true, updatedAt: 0 }).run()
+    })
+    copy()
+    folder.close()
+    expect(restore().revived).toEqual({ keys: [], people: [], passwords: [], passkeys: [], guests: false })
+    const later = open()
+    commit(later.db, (tx) => {
+      tx.update(apiKeys).set({ isActive: false }).where(eq(apiKeys.id, 'off')).run()
+      tx.delete(apiKeys).where(eq(apiKeys.id, 'gone')).run()
+      tx.update(users).set({ status: 'disabled' }).where(eq(users.id, 'eve')).run()
+      tx.delete(users).where(eq(users.id, 'bob')).run()
+      tx.update(users).set({ passwordHash: 'new' }).where(eq(users.id, 'ida')).run()
+      tx.delete(passkeys).run()
+      tx.delete(settings).run()
+    })
+    later.close()
+    expect(restoreBackup({ file: backup, ...places(), actor: { ...actor, at: NOW + 1000 } }).revived).toEqual({
+      keys: ['name of off', 'name of gone'],
+      people: ['eve', 'bob'],
+      passwords: ['ida'],
+      passkeys: ['phone of ada'],
+      guests: true,
+    })
   })
 
   test('into an empty folder needs the key beside it, which goes along', () => {
@@ -288,11 +359,11 @@ describe('the folder of backups', () => {
     const { clock, backups } = setUp(writing)
     expect(await backups.list()).toEqual([])
     for (let hour = 0; hour < 4; hour++) {
-      await backups.make()
+      await backups.make('scheduled')
       await clock.advance('1h')
     }
     writeFileSync(join(dir, 'backups', 'mine.db'), '')
-    writeFileSync(`${backupPath(dir, at(0))}.key`, '')
+    writeFileSync(`${backupPath(dir, at(0), 'scheduled')}.key`, '')
     expect((await backups.keepNewest(2)).toSorted()).toEqual(['sluice-20260101-000000.db', 'sluice-20260101-010000.db'])
     expect((await backups.list()).map((backup) => backup.at)).toEqual([at(3), at(2)])
     expect(backups.newestAt).toBe(at(3))
@@ -304,22 +375,52 @@ describe('the folder of backups', () => {
     expect(modeOf(join(dir, 'backups'))).toBe(0o700)
   })
 
+  test('those that somebody asks for take none of the others’ places, and come a minute apart', async () => {
+    const { clock, backups } = setUp(writing)
+    await backups.make('scheduled')
+    await expect(backups.make('manual')).rejects.toThrow('A backup was made a moment ago')
+    for (let n = 0; n < 4; n++) {
+      await clock.advance('1m')
+      await backups.make('manual')
+    }
+    expect(await backups.keepNewest(2)).toEqual([
+      'sluice-20260101-000200-manual.db',
+      'sluice-20260101-000100-manual.db',
+    ])
+    expect((await backups.list()).map(({ kind }) => kind)).toEqual(['manual', 'manual', 'scheduled'])
+  })
+
+  test('one that is dated in the future neither counts nor goes', async () => {
+    const { clock, backups } = setUp(writing)
+    await backups.make('scheduled')
+    writeFileSync(backupPath(dir, at(99_999), 'scheduled'), '')
+    await backups.list()
+    expect(backups.newestAt).toBe(at(0))
+    await clock.advance('1h')
+    await backups.make('scheduled')
+    expect(await backups.keepNewest(1)).toEqual(['sluice-20260101-000000.db'])
+    expect(await backups.list()).toHaveLength(2)
+  })
+
   test('is asked once for two that come together, and says why it failed', async () => {
     let calls = 0
     const { backups } = setUp(async (target) => {
       calls++
       return writing(target)
     })
-    const [a, b] = await Promise.all([backups.make(), backups.make()])
+    const [a, b] = await Promise.all([backups.make('scheduled'), backups.make('scheduled')])
     expect([calls, a.name]).toEqual([1, b.name])
     const failing = setUp(async () => 'sluice: the disk is full')
-    expect(failing.backups.make()).rejects.toThrow('No backup was made: sluice: the disk is full')
+    expect(failing.backups.make('scheduled')).rejects.toThrow('No backup was made: the disk is full.')
   })
 
   test('what an interrupted one left behind goes with the next, unless it is being written', async () => {
     const { clock, backups } = setUp(writing)
-    const [old, young] = [`${backupPath(dir, at(0) - 1000)}.partial`, `${backupPath(dir, at(0) - 2000)}.partial`]
-    await backups.make()
+    const [old, young] = [
+      `${backupPath(dir, at(0) - 1000, 'scheduled')}.partial`,
+      `${backupPath(dir, at(0) - 2000, 'scheduled')}.partial`,
+    ]
+    await backups.make('scheduled')
     for (const [path, ageMs] of [
       [old, 2 * 3_600_000],
       [young, 60_000],
@@ -328,13 +429,13 @@ describe('the folder of backups', () => {
       utimesSync(path, new Date(clock.now() - ageMs), new Date(clock.now() - ageMs))
     }
     await clock.advance('1s')
-    await backups.make()
+    await backups.make('scheduled')
     expect([existsSync(old), existsSync(young)]).toEqual([false, true])
   })
 
   test('only names of its own lead to a file', async () => {
     const { backups } = setUp(writing)
-    const { name } = await backups.make()
+    const { name } = await backups.make('scheduled')
     expect(await backups.find(name)).toBe(join(dir, 'backups', name))
     mkdirSync(join(root, 'x'), { recursive: true })
     for (const wrong of ['../sluice.db', 'mine.db', '', 'sluice-20260101-000001.db'])

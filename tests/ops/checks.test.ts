@@ -50,7 +50,7 @@ describe('the data folder', () => {
         databasePath: join(dir, 'sluice.db'),
         keyPath: join(dir, 'encryption.key'),
         keyFingerprint: null,
-        backups: async () => [{ name: 'sluice-1.db', bytes: 5, at: 9 * HOUR_MS }],
+        backups: async () => [{ name: 'sluice-1.db', bytes: 5, at: 9 * HOUR_MS, kind: 'scheduled' }],
         backupIntervalHours: 24,
         now: 10 * HOUR_MS,
         ...more,
@@ -69,6 +69,18 @@ describe('the data folder', () => {
       'ok',
     ])
     expect(backup?.says).toContain('1 h ago')
+  })
+
+  test('is told when a backup is dated in the future: no clock may be trusted then', async () => {
+    const backups: FolderFacts['backups'] = async () => [
+      { name: 'sluice-2.db', bytes: 5, at: 99 * HOUR_MS, kind: 'scheduled' },
+      { name: 'sluice-1.db', bytes: 5, at: 9 * HOUR_MS, kind: 'scheduled' },
+    ]
+    const { backup } = await examine({ backups })
+    expect(backup).toMatchObject({
+      verdict: 'warning',
+      says: expect.stringContaining('sluice-2.db is dated in the future'),
+    })
   })
 
   test('is told when others can read it, with the command that mends it', async () => {

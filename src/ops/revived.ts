@@ -1,0 +1,62 @@
+/** What a restore makes valid again that is not valid any more: somebody revoked it for a reason, and has to do so anew. */
+import { and, eq } from 'drizzle-orm'
+import type { Db } from '../../db/commit.ts'
+import { apiKeys } from '../../db/schema/keys.ts'
+import { passkeys, users } from '../../db/schema/people.ts'
+import { settings } from '../../db/schema/system.ts'
+
+export interface Revived {
+  /** Names of keys that were switched off or deleted since. */
+  keys: string[]
+  /** Usernames of people who were disabled or deleted since. */
+  people: string[]
+  /** Usernames whose password was changed since: the old one signs in again. */
+  passwords: string[]
+  /** Names of passkeys that were removed since, with whom they sign in. */
+  passkeys: string[]
+  /** Whether guests are let in again. */
+  guests: boolean
+}
+
+/** `restored` beside what is `present`. Throws what SQLite throws when a table is not there. */
+export const revivedBy = (restored: Db, present: Db): Revived => {
+  const [before, now] = [validIn(restored), validIn(present)]
+  const lost = new Map([...before.people].filter(([id]) => !now.people.has(id)))
+  const isOther = ({ id, hash }: { id: string; hash: string | null }) =>
+    hash !== null && now.people.has(id) && now.people.get(id)?.hash !== hash
+  return {
+    keys: [...before.keys].filter(([id]) => !now.keys.has(id)).map(([, name]) => name),
+    people: [...lost.values()].map(({ username }) => username),
+    passwords: [...before.people.values()].filter(isOther).map(({ username }) => username),
+    passkeys: [...before.passkeys].filter(([id]) => !now.passkeys.has(id)).map(([, name]) => name),
+    guests: before.guests && !now.guests,
+  }
+}
+
+const validIn = (db: Db) => ({
+  keys: new Map(
+    db
+      .select({ id: apiKeys.id, name: apiKeys.name })
+      .from(apiKeys)
+      .where(eq(apiKeys.isActive, true))
+      .all()
+      .map(({ id, name }) => [id, name]),
+  ),
+  people: new Map(
+    db
+      .select({ id: users.id, username: users.username, hash: users.passwordHash })
+      .from(users)
+      .where(eq(users.status, 'active'))
+      .all()
+      .map((row) => [row.id, row]),
+  ),
+  passkeys: new Map(
+    db
+      .select({ id: passkeys.id, name: passkeys.name, username: users.username })
+      .from(passkeys)
+      .innerJoin(users, and(eq(users.id, passkeys.userId), eq(users.status, 'active')))
+      .all()
+      .map(({ id, name, username }) => [id, `${name} of ${username}`]),
+  ),
+  guests: db.select().from(settings).where(eq(settings.key, 'guestAccessEnabled')).get()?.value === true,
+})

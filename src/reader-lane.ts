@@ -1,0 +1,149 @@
+/** One thread that reads, and those who wait for it: one read at a time, in turns, and none waits or works for ever. */
+import { AppError } from './errors.ts'
+import type { Clock } from './lib/clock.ts'
+import type { Log } from './lib/log.ts'
+import type { ReadArgs, ReadName } from './model/reads.ts'
+import type { FromWorker, ToWorker } from './reader-worker.ts'
+
+export interface LaneDeps {
+  /** Of the database file, which must exist; the worker sees every commit made on it. */
+  path: string
+  clock: Clock
+  log: Log
+  newWorker: () => Worker
+}
+
+/** Of one read, from when it begins; and of its wait before that. */
+export const DEADLINE_MS = 2000
+export const WAIT_MS = 10_000
+/** Reads that wait, in all and of one caller. */
+export const MOST_WAITING = 64
+const MOST_WAITING_EACH = 16
+/** A query cannot be interrupted: a thread that is given up goes on until its query ends. */
+const MOST_ABANDONED = 3
+
+interface Call {
+  who: string
+  message: Extract<ToWorker, { kind: 'call' }>
+  resolve: (value: unknown) => void
+  reject: (error: AppError) => void
+  cancelTimer: () => void
+}
+
+export class ReaderLane {
+  readonly #deps: LaneDeps
+  #worker: Worker | null = null
+  #lastId = 0
+  #turn = 0
+  /** In the order in which they came. */
+  #waiting: Call[] = []
+  #running: Call | null = null
+  /** Given up and not ended yet, each with whose read it works on. */
+  readonly #abandoned = new Map<Worker, string>()
+  /** When each caller had a turn last; of who never had one nothing is known. */
+  readonly #turns = new Map<string, number>()
+
+  constructor(deps: LaneDeps) {
+    this.#deps = deps
+  }
+
+  /** Whoever had no turn for longest is next, so that nobody's many reads keep others from theirs. Rejects with `busy`. */
+  ask(who: string, name: ReadName, args: ReadArgs<ReadName>): Promise<unknown> {
+    const theirs = this.#waiting.filter((call) => call.who === who).length
+    if (this.#waiting.length >= MOST_WAITING || theirs >= MOST_WAITING_EACH) return Promise.reject(tooMany())
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+    const message = { kind: 'call', id: ++this.#lastId, name, args } as const
+    const call: Call = { who, message, resolve, reject, cancelTimer: () => {} }
+    call.cancelTimer = this.#deps.clock.after(WAIT_MS, () => this.#leave(call))
+    this.#waiting.push(call)
+    this.#next()
+    return promise
+  }
+
+  /** What is under way, and what waits, fails with `busy`. */
+  stop(): void {
+    this.#endWorker()
+    const calls = [...(this.#running ? [this.#running] : []), ...this.#waiting]
+    this.#running = null
+    this.#waiting = []
+    for (const call of calls) refuse(call, new AppError('busy'))
+  }
+
+  #leave(call: Call): void {
+    this.#waiting = this.#waiting.filter((other) => other !== call)
+    refuse(call, tooMany())
+  }
+
+  #next(): void {
+    if (this.#running || this.#abandoned.size >= MOST_ABANDONED) return
+    const call = this.#chosen()
+    if (!call) return
+    this.#waiting = this.#waiting.filter((other) => other !== call)
+    this.#running = call
+    this.#turns.delete(call.who) // set() alone would keep the old place in the order
+    this.#turns.set(call.who, ++this.#turn)
+    if (this.#turns.size > MOST_WAITING) this.#turns.delete(this.#turns.keys().next().value ?? '')
+    call.cancelTimer()
+    call.cancelTimer = this.#deps.clock.after(DEADLINE_MS, () => this.#giveUp(call))
+    this.#worker ??= this.#startWorker()
+    this.#worker.postMessage(call.message)
+  }
+
+  /** Whose last read still works in a thread that was given up, waits for its end. */
+  #chosen(): Call | undefined {
+    const held = new Set(this.#abandoned.values())
+    const turnOf = ({ who }: Call) => this.#turns.get(who) ?? 0
+    return this.#waiting.filter(({ who }) => !held.has(who)).toSorted((a, b) => turnOf(a) - turnOf(b))[0]
+  }
+
+  #startWorker(): Worker {
+    const worker = this.#deps.newWorker()
+    worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => this.#settle(worker, data))
+    worker.addEventListener('error', ({ message }) => this.#crashed(worker, message))
+    worker.addEventListener('close', () => {
+      if (this.#abandoned.delete(worker)) this.#next()
+    })
+    worker.postMessage({ kind: 'open', path: this.#deps.path } satisfies ToWorker)
+    return worker
+  }
+
+  #endWorker(): void {
+    this.#worker?.terminate()
+    this.#worker = null
+  }
+
+  #settle(worker: Worker, answer: FromWorker): void {
+    const call = this.#running
+    if (worker !== this.#worker || call?.message.id !== answer.id) return
+    this.#running = null
+    call.cancelTimer()
+    if ('refusal' in answer) call.reject(new AppError(answer.refusal.code, answer.refusal.extra))
+    else if ('error' in answer) call.reject(new AppError('internal_error', { cause: answer.error }))
+    else call.resolve(answer.value)
+    this.#next()
+  }
+
+  #giveUp(call: Call): void {
+    const { name } = call.message
+    this.#deps.log.warn('A read of the database took too long and was given up.', { name, afterMs: DEADLINE_MS })
+    this.#running = null
+    if (this.#worker) this.#abandoned.set(this.#worker, call.who)
+    this.#endWorker()
+    refuse(call, new AppError('busy', { message: 'Reading this takes too long; narrow the filters.' }))
+    this.#next()
+  }
+
+  #crashed(worker: Worker, reason: string): void {
+    if (worker !== this.#worker) return
+    this.#deps.log.error('The reader of the database ended unexpectedly.', { reason })
+    this.stop()
+  }
+}
+
+const refuse = ({ cancelTimer, reject }: Call, error: AppError): void => {
+  cancelTimer()
+  reject(error)
+}
+
+const tooMany = (): AppError =>
+  new AppError('busy', { message: 'Too much is being read at this moment; try again shortly.', retryAfterSeconds: 5 })

@@ -1,0 +1,156 @@
+/** Who waits for the reader, for how long, and who is next; with a thread that answers when it is told to. */
+import { describe, expect, test } from 'bun:test'
+import type { AppError } from '../src/errors.ts'
+import { createLog } from '../src/lib/log.ts'
+import { createReader, type Reader } from '../src/reader.ts'
+import { DEADLINE_MS, MOST_WAITING, WAIT_MS } from '../src/reader-lane.ts'
+import type { FromWorker, ToWorker } from '../src/reader-worker.ts'
+import { ManualClock } from './support/clock.ts'
+
+/** A thread in which nothing ends by itself. */
+class FakeWorker extends EventTarget {
+  readonly asked: Extract<ToWorker, { kind: 'call' }>[] = []
+  isTerminated = false
+
+  postMessage(message: ToWorker): void {
+    if (message.kind === 'call') this.asked.push(message)
+  }
+
+  terminate(): void {
+    this.isTerminated = true
+  }
+
+  /** The query that was under way has ended. */
+  close(): void {
+    this.dispatchEvent(new Event('close'))
+  }
+
+  answer(value: unknown = null): void {
+    const id = this.asked.at(-1)?.id ?? 0
+    this.dispatchEvent(new MessageEvent<FromWorker>('message', { data: { id, value } }))
+  }
+}
+
+const setUp = () => {
+  const clock = new ManualClock()
+  const workers: FakeWorker[] = []
+  const newWorker = () => {
+    workers.push(new FakeWorker())
+    return workers.at(-1) as unknown as Worker // as: what the lane uses of one
+  }
+  const log = createLog({ level: 'error', format: 'text', now: () => 0, write: () => {} })
+  const reader = createReader({ path: '', clock, log, newWorker })
+  /** Which history is asked for tells the calls apart. */
+  const ask = (who: string, name: string) =>
+    reader
+      .for(who)
+      .accountHistory(name, null)
+      .then(
+        () => 'answered',
+        (err: AppError) => err.code,
+      )
+  const asked = () => workers.flatMap((worker) => worker.asked.map(({ args }) => String(args[0])))
+  return { clock, workers, reader, ask, asked }
+}
+
+const leave = async (reader: Reader, clock: ManualClock) => {
+  reader.stop()
+  await clock.advance(0)
+  expect(clock.pending).toBe(0)
+}
+
+test('one read at a time, callers in turns: the many of one do not keep others from theirs', async () => {
+  const { reader, clock, workers, ask, asked } = setUp()
+  const all = ['g1', 'g2', 'g3', 'g4'].map((name) => ask('guest', name))
+  all.push(ask('ada', 'a1'), ask('ada', 'a2'), ask('eve', 'e1'))
+  for (let n = 0; n < 7; n++) {
+    expect(asked()).toHaveLength(n + 1)
+    workers[0]?.answer()
+  }
+  expect(asked()).toEqual(['g1', 'a1', 'e1', 'g2', 'a2', 'g3', 'g4'])
+  expect(await Promise.all(all)).toEqual(all.map(() => 'answered'))
+  await leave(reader, clock)
+})
+
+test('waiting is not working: the deadline of a read begins when it does', async () => {
+  const { reader, clock, workers, ask } = setUp()
+  const first = ask('ada', '1')
+  const second = ask('eve', '2')
+  await clock.advance(DEADLINE_MS - 1)
+  workers[0]?.answer()
+  await clock.advance(DEADLINE_MS - 1)
+  workers[0]?.answer()
+  expect(await Promise.all([first, second])).toEqual(['answered', 'answered'])
+  await leave(reader, clock)
+})
+
+test('nobody waits for ever', async () => {
+  const { reader, clock, workers, ask } = setUp()
+  const waits = Array.from({ length: 9 }, (_, n) => ask(`somebody ${n}`, 'x'))
+  for (let waited = 0; waited < WAIT_MS; waited += DEADLINE_MS - 1) {
+    await clock.advance(DEADLINE_MS - 1)
+    workers[0]?.answer()
+  }
+  expect(await waits.at(-1)).toBe('busy')
+  await leave(reader, clock)
+})
+
+describe('what waits is bounded', () => {
+  test('for one caller, who takes nothing from others', async () => {
+    const { reader, clock, ask } = setUp()
+    const guests = Array.from({ length: 30 }, () => ask('guest', 'x'))
+    expect(await guests[17]).toBe('busy')
+    const ada = ask('ada', 'x')
+    expect(await Promise.race([ada, clock.advance(0).then(() => 'waits')])).toBe('waits')
+    await leave(reader, clock)
+  })
+
+  test('for all together', async () => {
+    const { reader, clock, ask } = setUp()
+    const calls = Array.from({ length: MOST_WAITING + 2 }, (_, n) => ask(`somebody ${n}`, 'x'))
+    expect(await calls.at(-1)).toBe('busy')
+    await leave(reader, clock)
+  })
+})
+
+describe('a read that was given up', () => {
+  test('holds its caller until its thread ended, and nobody else', async () => {
+    const { reader, clock, workers, ask, asked } = setUp()
+    const slow = ask('guest', 'slow')
+    await clock.advance(DEADLINE_MS)
+    expect([await slow, workers[0]?.isTerminated]).toEqual(['busy', true])
+    void ask('guest', 'again')
+    void ask('ada', 'hers')
+    expect(asked()).toEqual(['slow', 'hers'])
+    workers[1]?.answer()
+    expect(asked()).toEqual(['slow', 'hers'])
+    workers[0]?.close()
+    expect(asked()).toEqual(['slow', 'hers', 'again'])
+    await leave(reader, clock)
+  })
+
+  test('is one of three threads at most that work on for nothing', async () => {
+    const { reader, clock, workers, ask } = setUp()
+    for (const who of ['ada', 'eve', 'bob']) {
+      const call = ask(who, 'slow')
+      await clock.advance(DEADLINE_MS)
+      expect(await call).toBe('busy')
+    }
+    void ask('ida', 'x')
+    expect(workers).toHaveLength(3)
+    workers[1]?.close()
+    expect(workers).toHaveLength(4)
+    await leave(reader, clock)
+  })
+})
+
+test('what reads whole tables has a thread of its own', async () => {
+  const { reader, clock, workers, ask } = setUp()
+  const sizes = reader.tableSizes()
+  const page = ask('ada', 'x')
+  workers[1]?.answer()
+  expect(await page).toBe('answered')
+  workers[0]?.answer('sizes')
+  expect((await sizes) as unknown).toBe('sizes') // as: what the thread was told to answer
+  await leave(reader, clock)
+})

@@ -1,0 +1,23 @@
+/** How SQLite goes about what a function asks of it. */
+import type { Database } from 'bun:sqlite'
+
+/** A line a step of each query that `run` makes on `sqlite` and that speaks of `table`, as `SEARCH requests USING INDEX …`. */
+export const plansOf = (sqlite: Database, table: RegExp, run: () => void): string[] => {
+  const asked: string[] = []
+  const prepare = sqlite.prepare.bind(sqlite)
+  sqlite.prepare = ((text: string) => {
+    asked.push(text)
+    return prepare(text)
+  }) as typeof sqlite.prepare // as: only the text is looked at
+  try {
+    run()
+  } finally {
+    sqlite.prepare = prepare
+  }
+  return asked
+    .filter((text) => table.test(text))
+    .flatMap((text) => {
+      const values = Array.from({ length: text.split('?').length - 1 }, () => 1)
+      return (prepare(`EXPLAIN QUERY PLAN ${text}`).all(...values) as { detail: string }[]).map(({ detail }) => detail) // as: its documented columns
+    })
+}

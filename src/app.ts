@@ -4,6 +4,8 @@ import { every } from 'hono/combine'
 import type { AppEnv } from './bindings.ts'
 import { accessLog } from './http/access-log.ts'
 import { crossSite } from './http/cross-site.ts'
+import { refillForm } from './http/fill-form.ts'
+import { headOnly } from './http/head.ts'
 import { plainHost } from './http/host.ts'
 import { isModelPath } from './http/model-path.ts'
 import { renderError, renderNotFound } from './http/render-error.tsx'
@@ -14,7 +16,7 @@ import { securityHeaders } from './http/security-headers.ts'
 import { mountRoutes } from './routes.ts'
 
 /** `strict: false` would make `/api/api-keys/` and `/api/api-keys` one route and hide that the interface names both. */
-export const createApp = (): Hono<AppEnv> => {
+const createApp = (): Hono<AppEnv> => {
   const app = new Hono<AppEnv>()
   app.onError(renderError)
   app.notFound(renderNotFound)
@@ -24,7 +26,7 @@ export const createApp = (): Hono<AppEnv> => {
   return app
 }
 
-const forPeople = every(shell, securityHeaders, plainHost, crossSite)
+const forPeople = every(headOnly, shell, securityHeaders, plainHost, crossSite, refillForm)
 
 /** Model traffic has no pages, no cookies and no browser to protect; every layer it does not pass is time to the first byte. */
 const byAudience: MiddlewareHandler<AppEnv> = (c, next) =>

@@ -48,7 +48,9 @@ import { setUpPassword } from './admin/auth/setup.ts'
 import { stepUp } from './admin/auth/step-up.ts'
 import { confirmTotpSetup, removeTotp, startTotpSetup, verifyTotp } from './admin/auth/totp.ts'
 import { createBackup, downloadBackup, listBackups } from './admin/backups.ts'
-import { showDoctor, socketForDoctor, streamForDoctor } from './admin/doctor.ts'
+import { documentation } from './admin/docs.ts'
+import { showDoctor } from './admin/doctor.ts'
+import { socketForBrowser, streamForBrowser } from './admin/doctor-measures.ts'
 import { explainChoice, showExplain } from './admin/explain.ts'
 import { addFirewallEntry, removeFirewallEntry, showFirewall } from './admin/firewall.ts'
 import { live, ready, startup } from './admin/health.ts'
@@ -58,14 +60,13 @@ import { showKeyTrends, showKeyUsage7d } from './admin/key-week.ts'
 import { streamChanges } from './admin/live.ts'
 import { showLogs, showRequestPage, tailLogs } from './admin/logs-page.ts'
 import { showMetrics } from './admin/metrics.ts'
-import { completeSignIn, pasteCallback, showSignIn, startSignIn } from './admin/oauth.ts'
+import { cancelSignIn, completeSignIn, pasteCallback, showSignIn, startSignIn } from './admin/oauth.ts'
 import { goToDashboard, showFigures, showNow, showOverview, showPool } from './admin/overview.ts'
 import { showAccess, showSettings } from './admin/pages/access.ts'
 import { showInvitePage } from './admin/pages/invite.ts'
 import { showMyAccount, showTwoFactor } from './admin/pages/me.ts'
 import { chooseWay, showBrowserSignIn, showDeviceSignIn, showImport } from './admin/pages/new-account.tsx'
 import { showConfirm, showLogin, showPending, showSetup, showTotp } from './admin/pages/sign-in.ts'
-import { pathTest } from './admin/path-test.ts'
 import { acceptInvitation, showInvitation } from './admin/people/accept.ts'
 import { inviteUser, listInvitations, resendInvitation, revokeInvitation } from './admin/people/invites.ts'
 import { editAuthProvider, listAuthProviders } from './admin/people/providers.ts'
@@ -106,9 +107,9 @@ export const mountRoutes = (app: Hono<AppEnv>): void => {
   mountSignIn(app)
   mountPasskeys(app)
   mountPeople(app)
-  mountAudit(app)
   mountOAuth(app)
   mountOperations(app)
+  mountDocs(app)
   mountAccountPages(app)
   mountKeyPages(app)
   mountLogPages(app)
@@ -161,7 +162,7 @@ const mountPasskeys = (app: Hono<AppEnv>): void => {
   app.delete('/api/dashboard-users/:id/sessions/:sessionId', ...endSessionOf)
 }
 
-/** People, invites, roles, sign-in providers. */
+/** People, invites, roles, sign-in providers, and what all of them did. */
 const mountPeople = (app: Hono<AppEnv>): void => {
   app.get('/api/dashboard-users', ...listDashboardUsers)
   app.post('/api/dashboard-users', ...inviteUser)
@@ -183,9 +184,6 @@ const mountPeople = (app: Hono<AppEnv>): void => {
   app.post('/api/dashboard-roles/:id/clone', ...copyRole)
   app.get('/api/auth-providers', ...listAuthProviders)
   app.patch('/api/auth-providers/:id', ...editAuthProvider)
-}
-
-const mountAudit = (app: Hono<AppEnv>): void => {
   app.get('/api/audit-logs', ...listAuditLog)
 }
 
@@ -311,6 +309,7 @@ const mountOAuth = (app: Hono<AppEnv>): void => {
   app.get('/api/oauth/status', ...showSignIn)
   app.post('/api/oauth/complete', ...completeSignIn)
   app.post('/api/oauth/manual-callback', ...pasteCallback)
+  app.post('/api/oauth/cancel', ...cancelSignIn)
   app.post('/api/accounts/import/preflight', ...preflightImport)
   app.post('/api/accounts/import/preflight/:id', ...importChosen)
   app.get('/accounts/new', ...chooseWay)
@@ -327,8 +326,15 @@ const mountOperations = (app: Hono<AppEnv>): void => {
   app.get('/api/backups/:name', ...downloadBackup)
   app.get('/api/doctor', ...showDoctor)
   app.get('/doctor', ...showDoctor)
-  app.get('/doctor/stream', ...streamForDoctor)
-  app.get('/doctor/socket', ...socketForDoctor)
+  app.get('/doctor/stream', ...streamForBrowser)
+  app.get('/doctor/socket', ...socketForBrowser)
+}
+
+/** The API as a page and as a document, both made of this table. */
+const mountDocs = (app: Hono<AppEnv>): void => {
+  const { showOpenApi, showDocs } = documentation(app)
+  app.get('/api/openapi.json', ...showOpenApi)
+  app.get('/docs', ...showDocs)
 }
 
 /** `/accounts` and what its pages ask beyond the list. */
@@ -350,7 +356,6 @@ const mountAccountPages = (app: Hono<AppEnv>): void => {
 
 /** `/keys`, connecting a client, and testing a key. */
 const mountKeyPages = (app: Hono<AppEnv>): void => {
-  const path = pathTest()
   app.get('/keys', ...showKeys)
   app.get('/apis', ...goToKeys)
   app.get('/keys/new', ...showNewKey)
@@ -359,8 +364,6 @@ const mountKeyPages = (app: Hono<AppEnv>): void => {
   app.get('/api/api-keys/:id/trends', ...showKeyTrends)
   app.get('/api/api-keys/:id/usage-7d', ...showKeyUsage7d)
   app.post('/api/api-keys/:id/test', ...testApiKey((request, env) => app.fetch(request, env)))
-  app.get('/path-test/stream', ...path.stream)
-  app.get('/path-test/socket', ...path.socket)
 }
 
 /** `/logs`, `/reports`, and why an account was chosen. */

@@ -23,8 +23,9 @@ import type { AccountTokens } from '../model/auth-json.ts'
 
 const exporting = () => requires('accounts:export', { stepUp: true, audit: 'account_exported' })
 
-/** For the forms of the page; dashboard clients get all formats at once. */
-const Format = z.strictObject({ format: z.enum(EXPORT_FORMATS).default('codex') })
+const Format = z.strictObject({
+  format: z.enum(EXPORT_FORMATS).default('codex').describe('Of the file for a browser; other clients get all at once.'),
+})
 
 /** A browser without script downloads the file; htmx is shown it. Throws `account_not_found`. */
 export const exportAuth = createHandlers(exporting(), body(Format), (c) => {

@@ -10,9 +10,17 @@ import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
-import { isZip, readZip, ZipError } from '../lib/zip.ts'
-import { type AuthFile, type ImportFailure, readAuthFiles, importAccounts as store } from '../model/account-import.ts'
+import { inSlices } from '../lib/slices.ts'
+import { isZip, readZip, type ZipBudget, ZipError } from '../lib/zip.ts'
+import {
+  type AuthFile,
+  type ImportFailure,
+  onePerSeat,
+  readAuthFiles,
+  importAccounts as store,
+} from '../model/account-import.ts'
 import { displayName, type ImportedRow } from '../model/accounts.ts'
+import type { ImportedAccount } from '../model/auth-json.ts'
 import {
   type Draft,
   type ImportOutcome,
@@ -26,7 +34,8 @@ import { goOnImporting } from './pages/new-account-reply.tsx'
 type Ctx = Context<AppEnv>
 
 const MAX_BYTES = 32 * 1024 * 1024
-const MAX_FILE_BYTES = 1024 * 1024
+/** Many times what the native client writes. */
+const MAX_FILE_BYTES = 64 * 1024
 const MAX_FILES = 1000
 const FIELD = 'auth_json'
 
@@ -38,25 +47,31 @@ const atMost32MiB = bodyLimit({
 })
 
 /**
- * Keeps the good files in one commit. One file is answered with its account, several with `{accounts, failures}`.
+ * Keeps the good files. One file is answered with its account, several with `{accounts, failures}`.
  * Throws `invalid_auth_json`, naming file and reason, when none is good.
  */
 export const importAccounts = createHandlers(
   requires('accounts:write', { audit: 'account_imported' }),
   atMost32MiB,
   async (c) => {
-    const { db, sealer, random } = c.env
     const uploaded = await uploads(c)
     c.var.passAgain(c)
-    const read = readAuthFiles(uploaded.files)
-    const failures = [...uploaded.failures, ...read.failures]
-    if (read.accounts.length === 0) throw allBad(failures)
-    const doing = { sealer, random, actor: actor(c) }
-    const rows = commit(db, (tx) => store(tx, read.accounts, doing)).map(answerFor)
+    const read = await inSlices(c.env.clock, uploaded.files, (slice) => [readAuthFiles(slice)])
+    const accounts = read.flatMap((slice) => slice.accounts)
+    const failures = [...uploaded.failures, ...read.flatMap((slice) => slice.failures)]
+    if (accounts.length === 0) throw allBad(failures)
+    const rows = (await keep(c, accounts)).map(answerFor)
     const isOne = uploaded.files.length + uploaded.failures.length === 1
     return c.json(isOne ? rows[0]! : { accounts: rows, failures }) // one good file is one row
   },
 )
+
+/** In several commits, because streams wait while one runs. */
+const keep = async (c: Ctx, accounts: readonly ImportedAccount[]): Promise<ImportedRow[]> => {
+  const { db, sealer, random, clock } = c.env
+  const doing = { sealer, random, actor: actor(c) }
+  return onePerSeat(await inSlices(clock, accounts, (slice) => commit(db, (tx) => store(tx, slice, doing))))
+}
 
 export interface ImportValue {
   preflightId: string
@@ -86,13 +101,19 @@ export interface PreflightFile {
 
 /** Says for each file what its import would do, and writes nothing. The files are held for a quarter of an hour. */
 export const preflightImport = createHandlers(requires('accounts:write'), atMost32MiB, async (c) => {
-  const { db, sealer, importDrafts } = c.env
+  const { db, sealer, clock, importDrafts } = c.env
   const { files, failures } = await uploads(c)
-  const entries = judgeFiles(db, files, { sealer, failures })
+  const entries = await judgeFiles(db, files, { sealer, clock, failures })
   return goOnImporting(c, importValue(c, importDrafts.keep(c.var.principal.id, entries)))
 })
 
-const Choice = z.strictObject({ files: z.array(z.string().max(8)).min(1, 'choose at least one file').max(MAX_FILES) })
+const Choice = z.strictObject({
+  files: z
+    .array(z.string().max(8))
+    .min(1, 'choose at least one file')
+    .max(MAX_FILES)
+    .describe('The `id`s of the files to import, as the preflight has them.'),
+})
 
 /**
  * Imports the chosen files of a preflight, once: asked again it says what came of it. Throws `import_not_found`,
@@ -101,14 +122,11 @@ const Choice = z.strictObject({ files: z.array(z.string().max(8)).min(1, 'choose
 export const importChosen = createHandlers(
   requires('accounts:write', { audit: 'account_imported' }),
   body(Choice),
-  (c) => {
-    const { db, sealer, random, importDrafts } = c.env
+  async (c) => {
     const draft = draftOf(c, c.req.param('id') ?? '')
     if (draft.outcome === null) {
       const accounts = chosen(draft, c.req.valid('json').files)
-      const doing = { sealer, random, actor: actor(c) }
-      const rows = commit(db, (tx) => store(tx, accounts, doing))
-      importDrafts.finish(draft, rows.map(outcomeOf))
+      await c.env.importDrafts.finish(draft, async () => (await keep(c, accounts)).map(outcomeOf))
     }
     return goOnImporting(c, draftValue(c, draft.id))
   },
@@ -174,28 +192,39 @@ const uploads = async (c: Ctx): Promise<Uploads> => {
     .filter((part) => typeof part === 'string' || part.size > 0 || Boolean(part.name))
   if (parts.length === 0)
     throw new AppError('invalid_auth_json', { message: `Send the file in the field ${FIELD}.`, param: FIELD })
-  const read = await Promise.all(parts.map(readPart))
+  demandFew(parts)
+  const budget = { files: MAX_FILES, bytes: MAX_BYTES }
+  const read: Uploads[] = []
+  for (const part of parts) read.push(await readPart(part, budget)) // one after another, so that one at a time is unpacked
   const files = read.flatMap(({ files }) => files)
-  if (files.length > MAX_FILES)
-    throw new AppError('invalid_auth_json', { message: `At most ${MAX_FILES} files go at once.`, param: FIELD })
+  demandFew(files)
   return { files, failures: read.flatMap(({ failures }) => failures) }
 }
 
-const readPart = async (part: string | File): Promise<Uploads> => {
-  if (typeof part === 'string') return { files: [{ name: 'auth.json', text: part }], failures: [] }
+const demandFew = ({ length }: readonly unknown[]): void => {
+  if (length > MAX_FILES)
+    throw new AppError('invalid_auth_json', { message: `At most ${MAX_FILES} files go at once.`, param: FIELD })
+}
+
+const readPart = async (part: string | File, budget: ZipBudget): Promise<Uploads> => {
+  if (typeof part === 'string') return taken('auth.json', part)
   const name = part.name || 'auth.json' // the runtime gives none at all for an empty one, whatever its types say
   const bytes = await part.bytes()
-  if (isZip(bytes)) return unzip(name, bytes)
-  if (bytes.length > MAX_FILE_BYTES) return failed(name, 'is too large for an auth.json')
-  return { files: [{ name, text: new TextDecoder().decode(bytes) }], failures: [] }
+  if (isZip(bytes)) return unzip(name, bytes, budget)
+  return taken(name, new TextDecoder().decode(bytes))
 }
+
+const taken = (name: string, text: string): Uploads =>
+  text.length > MAX_FILE_BYTES
+    ? failed(name, 'is too large for an auth.json')
+    : { files: [{ name, text }], failures: [] }
 
 /** Archives of some systems hold a shadow of every file. */
 const isAuthFile = (name: string): boolean => name.toLowerCase().endsWith('.json') && !name.startsWith('__MACOSX/')
 
-const unzip = async (name: string, bytes: Uint8Array): Promise<Uploads> => {
+const unzip = async (name: string, bytes: Uint8Array, budget: ZipBudget): Promise<Uploads> => {
   try {
-    const files = await readZip(bytes, { files: MAX_FILES, bytes: MAX_FILE_BYTES, wants: isAuthFile })
+    const files = await readZip(bytes, { budget, bytes: MAX_FILE_BYTES, wants: isAuthFile })
     return files.length === 0 ? failed(name, 'holds no .json file') : { files, failures: [] }
   } catch (err) {
     if (err instanceof ZipError) return failed(name, err.message)

@@ -23,6 +23,7 @@ import { resetCreditsView } from '../model/reset-credits.ts'
 import { capacityCredits, type UsageWindows } from '../model/usage-windows.ts'
 import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
 import { said } from './pages/said.ts'
+import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
 
 type Ctx = Context<AppEnv>
@@ -53,7 +54,7 @@ export const showAccounts = createHandlers(requires('accounts:read'), query(Acco
 /** 7 days, hourly, as percent left. Throws `account_not_found`. */
 export const showAccountTrends = createHandlers(requires('dashboard:read'), async (c) => {
   const { accountId, windows } = viewOf(c)
-  const trend = await c.env.reader.accountTrend(accountId, c.env.clock.now())
+  const trend = await readerOf(c).accountTrend(accountId, c.env.clock.now())
   return c.json({ accountId, ...trendPoints(trend, windows.weekly) })
 })
 
@@ -102,7 +103,7 @@ const contentOf = async (c: Ctx, { tab, before, view, row }: Shown): Promise<Tab
     case 'routing':
       return routingOf(c, view)
     case 'events': {
-      const page = await c.env.reader.accountHistory(view.accountId, before)
+      const page = await readerOf(c).accountHistory(view.accountId, before)
       return { tab, before, ...(mayWrite(c) ? page : maskedHistory(page)) }
     }
     case 'credentials':
@@ -111,7 +112,8 @@ const contentOf = async (c: Ctx, { tab, before, view, row }: Shown): Promise<Tab
 }
 
 const usageOf = async (c: Ctx, view: AccountView): Promise<Tab> => {
-  const { reader, clock, resetCredits, random } = c.env
+  const { clock, resetCredits, random } = c.env
+  const reader = readerOf(c)
   const now = clock.now()
   const since = Math.floor(now / HOUR_MS) * HOUR_MS - (TREND_HOURS - 1) * HOUR_MS
   const [trend, spend] = await Promise.all([
@@ -127,10 +129,10 @@ const usageOf = async (c: Ctx, view: AccountView): Promise<Tab> => {
       weekly: creditsIn(view, 'weekly'),
       monthly: creditsIn(view, 'monthly'),
     },
-    trend: withPresent(trend, view.windows),
+    trend: withPresent(trend, view.windows, view.usageAt),
     spend: { ...spend, byKey: blindersOf(c.var.principal).hidesKeys ? null : spend.byKey },
     resetCredits: resets,
-    resetRefusal: resetRefusal(c, view, resets?.availableCount ?? 0),
+    resetRefusal: resetRefusal(c, view, resets?.availableCount ?? null),
     redeemRequestId: random.id('rdm'),
   }
 }
@@ -143,10 +145,12 @@ const creditsIn = (view: AccountView, length: keyof UsageWindows) => {
 
 const READ_ONLY = 'Your role can look at accounts but not change them.'
 
-const resetRefusal = (c: Ctx, { status }: AccountView, available: number): string | null => {
+/** `available`: null until the service was asked. */
+const resetRefusal = (c: Ctx, { status }: AccountView, available: number | null): string | null => {
   if (!mayWrite(c)) return READ_ONLY
   if (status === 'paused' || status === 'reauth_required' || status === 'deactivated')
     return 'Not while the account is out of use.'
+  if (available === null) return 'Not known yet: the service has not been asked, or has not answered.'
   return available === 0 ? 'The service has granted none that could be used.' : null
 }
 

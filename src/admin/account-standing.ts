@@ -5,7 +5,7 @@ import { AppError } from '../errors.ts'
 import type { AccountStatus } from '../model/account-state.ts'
 import { usedNow } from '../model/usage-windows.ts'
 
-export interface Standing {
+interface Standing {
   status: AccountStatus
   /** Percent used of the five-hour window; null: not reported. */
   primary: number | null
@@ -25,3 +25,13 @@ export const standing = (c: Context<AppEnv>, id: string): Standing => {
     secondary: usedNow(windows?.weekly ?? null, now),
   }
 }
+
+/** What changed between two of them, as the answers name it. */
+export const fromTo = (before: Standing, after: Standing) => ({
+  primaryUsedPercentBefore: before.primary,
+  primaryUsedPercentAfter: after.primary,
+  secondaryUsedPercentBefore: before.secondary,
+  secondaryUsedPercentAfter: after.secondary,
+  accountStatusBefore: before.status,
+  accountStatusAfter: after.status,
+})

@@ -9,19 +9,23 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/params.ts'
 import { proceed } from '../http/reply.tsx'
-import { forgetHistory } from '../model/account-history.ts'
-import { masked, ROUTING_POLICIES, summarise } from '../model/account-summary.ts'
+import { tokenHealth } from '../model/account-export.ts'
+import { type AccountSummary, masked, ROUTING_POLICIES, summarise } from '../model/account-summary.ts'
+import { NO_USE, usesOf } from '../model/account-totals.ts'
 import {
   type AccountEdit,
   type AccountRow,
   editAccount as edit,
+  openTokens,
   pauseAccount as pause,
   reactivateAccount as reactivate,
-  deleteAccount as remove,
 } from '../model/accounts.ts'
+import { additionalQuotas } from '../model/additional-quotas.ts'
 import type { Actor } from '../model/audit.ts'
 import { holds } from '../model/permissions.ts'
 import { resetCreditsView } from '../model/reset-credits.ts'
+import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
+import { deleteEach } from './account-bulk.ts'
 import { back } from './back.ts'
 
 export { deleteAccounts, pauseAccounts, reactivateAccounts } from './account-bulk.ts'
@@ -32,20 +36,31 @@ type Ctx = Context<AppEnv>
 
 /** `{accounts}`: each with what is known, whether it would be chosen now, and why not. */
 export const listAccounts = createHandlers(requires('dashboard:read'), (c) => {
-  const { pool, resetCredits, clock } = c.env
+  const mayWrite = holds(c.var.principal.grants, 'accounts:write')
+  const accounts = summariesOf(c, { withTokens: mayWrite })
+  return c.json({ accounts: mayWrite ? accounts : accounts.map(masked) })
+})
+
+const summariesOf = (c: Ctx, { withTokens }: { withTokens: boolean }): AccountSummary[] => {
+  const { db, pool, resetCredits, clock, sealer } = c.env
   const now = clock.now()
   const views = pool.describe()
   const sharing = Map.groupBy(views, ({ email }) => email)
-  const accounts = views.flatMap((view) => {
-    const row = pool.get(view.accountId)?.row
-    const isEmailDuplicate = (sharing.get(view.email)?.length ?? 0) > 1
+  const uses = usesOf(db)
+  return views.flatMap((view) => {
+    const account = pool.get(view.accountId)
+    if (!account) return []
+    const { row, usage } = account
     const credits = resetCredits.of(view.accountId)
-    return row
-      ? [summarise(view, row, { isEmailDuplicate, resetCredits: credits && resetCreditsView(credits, now) })]
-      : []
+    return summarise(view, row, {
+      isEmailDuplicate: (sharing.get(view.email)?.length ?? 0) > 1,
+      resetCredits: credits && resetCreditsView(credits, now),
+      use: uses.get(view.accountId) ?? NO_USE,
+      additional: additionalQuotas(usage, now),
+      tokens: withTokens ? tokenHealth(row, openTokens(sealer, row), { now, renewAfterMs: REFRESH_AFTER_MS }) : null,
+    })
   })
-  return c.json({ accounts: holds(c.var.principal.grants, 'accounts:write') ? accounts : accounts.map(masked) })
-})
+}
 
 /** Throws `account_not_found`, `account_state_transition_invalid`. */
 export const pauseAccount = createHandlers(requires('accounts:write', { audit: 'account_paused' }), (c) => {
@@ -59,35 +74,38 @@ export const reactivateAccount = createHandlers(requires('accounts:write', { aud
   return proceed(c, { status: 'reactivated' }, back(c, 'account_reactivated'))
 })
 
-const Deletion = z.object({ delete_history: z.enum(['true', 'false', '1', '0']).default('false') })
+const Deletion = z.object({
+  delete_history: z.enum(['true', 'false', '1', '0']).default('false').describe('Its request log goes, too.'),
+})
 
 /** Its log goes too with `delete_history`, behind the answer. */
 export const deleteAccount = createHandlers(
   requires('accounts:write', { audit: 'account_deleted' }),
   query(Deletion),
-  (c) => {
-    const { db, clock, log } = c.env
-    const id = idOf(c)
-    write(c, remove)
-    if (['true', '1'].includes(c.req.valid('query').delete_history))
-      void forgetHistory({ db, clock }, id).catch((err) => log.error('the log of an account was not removed', { err }))
+  async (c) => {
+    const deleteHistory = ['true', '1'].includes(c.req.valid('query').delete_history)
+    await deleteEach(c, [idOf(c)], { deleteHistory })
     return proceed(c, { status: 'deleted' }, '/accounts?done=account_deleted')
   },
 )
 
-/** Only blanks are no alias. */
 const AliasText = z
   .string()
   .trim()
   .max(255)
   .nullable()
   .transform((alias) => alias || null)
+  .describe('What to call it instead of its e-mail. Blank or null: nothing.')
+
+const PolicyName = z
+  .enum(ROUTING_POLICIES)
+  .describe('Used up first, like any other, or kept until the others are used up.')
 
 /** The dashboard API has a route of its own for each of the others; the form of the page sends all three at once. */
 const Patch = z.strictObject({
-  securityWorkAuthorized: z.boolean().optional(),
+  securityWorkAuthorized: z.boolean().optional().describe('Belongs to the restricted pool.'),
   alias: AliasText.optional(),
-  routingPolicy: z.enum(ROUTING_POLICIES).optional(),
+  routingPolicy: PolicyName.optional(),
 })
 
 export const editAccount = createHandlers(
@@ -106,7 +124,7 @@ export const setAlias = createHandlers(requires('accounts:write', { audit: 'acco
   return c.json({ accountId, alias })
 })
 
-const Policy = z.strictObject({ routingPolicy: z.enum(ROUTING_POLICIES) })
+const Policy = z.strictObject({ routingPolicy: PolicyName })
 
 export const setRoutingPolicy = createHandlers(
   requires('accounts:write', { audit: 'account_updated' }),

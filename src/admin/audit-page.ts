@@ -13,6 +13,7 @@ import { readHead } from '../model/audit-chain.ts'
 import { type AuditPage, AuditQuery, TARGET_TYPES } from '../model/audit-log.ts'
 import type { AuditVerdict } from '../model/audit-verify.ts'
 import { listPeople } from '../model/people.ts'
+import { readerOf } from './reader-of.ts'
 import { type Frame, frameOf } from './settings-frame.ts'
 
 export interface Audit extends AuditPage {
@@ -28,7 +29,7 @@ export interface Audit extends AuditPage {
 export type Chain = AuditVerdict | { isWhole: null; rows: number }
 
 /** As the form shows them. */
-export interface Filters {
+interface Filters {
   action: string
   actor: string
   targetType: string
@@ -56,7 +57,7 @@ const PageQuery = AuditQuery.extend({
 /** Throws `validation_error` for what is no filter of the list, `busy` when the chain takes too long. */
 export const showAuditLog = createHandlers(requires('audit:read'), query(PageQuery), async (c) => {
   const { verify, ...asked } = c.req.valid('query')
-  const page = await c.env.reader.auditLog(asked)
+  const page = await readerOf(c).auditLog(asked)
   const value: Audit = {
     ...page,
     frame: frameOf(c, 'audit'),
@@ -74,7 +75,7 @@ const CHECKED_ROWS = 1000
 
 const chainOf = async (c: Context<AppEnv>, isAsked: boolean): Promise<Chain> => {
   const rows = readHead(c.env.db)?.count ?? 0
-  return isAsked || rows <= CHECKED_ROWS ? c.env.reader.auditVerdict() : { isWhole: null, rows }
+  return isAsked || rows <= CHECKED_ROWS ? readerOf(c).auditVerdict() : { isWhole: null, rows }
 }
 
 /** Those who act without an account come first. */

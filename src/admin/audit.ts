@@ -3,7 +3,8 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/params.ts'
 import { AuditQuery } from '../model/audit-log.ts'
+import { readerOf } from './reader-of.ts'
 
 export const listAuditLog = createHandlers(requires('audit:read'), query(AuditQuery), async (c) =>
-  c.json(await c.env.reader.auditLog(c.req.valid('query'))),
+  c.json(await readerOf(c).auditLog(c.req.valid('query'))),
 )

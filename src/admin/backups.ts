@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
-import { actor } from '../auth/principal.ts'
+import { actor, demand, type Principal } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
@@ -11,9 +11,13 @@ import { createHandlers } from '../http/handlers.ts'
 import { proceed } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { append } from '../model/audit.ts'
+import { holds, PERMISSIONS } from '../model/permissions.ts'
 import type { Backup } from '../ops/backups.ts'
 
 export const listBackups = createHandlers(requires('ops:write'), async (c) => c.json(await backupsOf(c)))
+
+export const mayDownload = ({ grants }: Principal): boolean =>
+  PERMISSIONS.every((permission) => holds(grants, permission))
 
 /** What the settings page shows beside retention: the newest first. */
 export const backupsOf = async (c: Context<AppEnv>) => {
@@ -22,12 +26,12 @@ export const backupsOf = async (c: Context<AppEnv>) => {
   return { backups, backupIntervalHours, backupKeep }
 }
 
-/** Takes as long as the database is large; turns go on meanwhile. Removes none. Throws `internal_error` saying why it failed. */
+/** Takes as long as the database is large; turns go on meanwhile. Removes none. Throws what `Backups.make` does. */
 export const createBackup = createHandlers(
   requires('ops:write', { audit: 'backup_created' }),
   body(z.strictObject({})),
   async (c) => {
-    const made = await c.env.ops.backups.make()
+    const made = await c.env.ops.backups.make('manual')
     const who = actor(c)
     commit(c.env.db, (tx) => append(tx, who, 'backup_created', { target: made.name, details: { bytes: made.bytes } }))
     return proceed(c, toView(made), '/settings/data?done=backup_created', 201)
@@ -35,12 +39,13 @@ export const createBackup = createHandlers(
 )
 
 /**
- * The file itself. Its secrets stay sealed without the key, which never goes along; the rest of it is everything, so it is
- * asked for like an export of accounts. Throws `not_found`.
+ * The file itself. Its secrets stay sealed without the key, which never goes along; the rest of it is everything, people and
+ * conversations too, so it is for those who may do everything. Throws `permission_required`, `not_found`.
  */
 export const downloadBackup = createHandlers(
   requires('security:write', { stepUp: true, audit: 'backup_downloaded' }),
   async (c) => {
+    for (const permission of PERMISSIONS) demand(c.var.principal, permission)
     const path = await c.env.ops.backups.find(c.req.param('name') ?? '')
     const who = actor(c)
     commit(c.env.db, (tx) => append(tx, who, 'backup_downloaded', { target: basename(path) }))

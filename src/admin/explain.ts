@@ -18,9 +18,8 @@ import { type Logs, optionsOf } from './logs-page.ts'
 import { blindersOf } from './requests.ts'
 
 const ExplainQuery = z.object({
-  model: z.string().trim().max(200).default(''),
-  /** The id of a key. */
-  key: z.string().max(100).default(''),
+  model: z.string().trim().max(200).default('').describe('The model that would be asked for. Empty: any.'),
+  key: z.string().max(100).default('').describe('Id of the key it would come with. Empty: none.'),
 })
 
 /** Names are masked for those who do not work with accounts. Throws `permission_required` for a key, and `not_found`. */

@@ -12,7 +12,7 @@ import { iso } from '../lib/iso.ts'
 import { addEntry, type FirewallEntry, listEntries, removeEntry } from '../model/firewall.ts'
 import { holds } from '../model/permissions.ts'
 
-const NewEntry = z.strictObject({ ipAddress: z.string().max(100) })
+const NewEntry = z.strictObject({ ipAddress: z.string().max(100).describe('An address, or a range in CIDR form.') })
 
 export const showFirewall = createHandlers(requires('dashboard:read'), (c) => c.json(firewallOf(c)))
 

@@ -2,14 +2,14 @@
 import type { Context, Next } from 'hono'
 import { z } from 'zod'
 import type { AppEnv } from '../bindings.ts'
-import { body, parse } from '../http/body.ts'
+import { body, carrying, parse } from '../http/body.ts'
 import { iso } from '../lib/iso.ts'
 
 const DAY_MS = 86_400_000
 const MICROS = 1_000_000
 
 /** As many limits as a form can show; a key with more is changed by JSON. */
-export const FORM_LIMITS = 12
+const FORM_LIMITS = 12
 
 const LimitRow = z.object({
   /** Absent: the row is empty. Dollars for `cost_usd`. */
@@ -35,8 +35,6 @@ const KeyForm = z.object({
   enforcedReasoningEffort: choice,
   allowedReasoningEfforts: z.array(z.string()).optional(),
   enforcedServiceTier: choice,
-  trafficClass: choice,
-  transportPolicyOverride: choice,
   /** Which accounts: all of them, or those that are ticked. */
   accountScope: z.enum(['all', 'chosen']).optional(),
   assignedAccountIds: z.array(z.string()).optional(),
@@ -63,14 +61,14 @@ export const keyBody = <S extends z.ZodObject>(schema: S) => {
       await next()
     })
   }
-  return either as unknown as typeof asJson // as: it leaves the same value in the same place
+  return carrying(either as unknown as typeof asJson, asJson.input) // as: it leaves the same value in the same place
 }
 
 /** `now` is ms since epoch: a form says in how many days a key ends. */
 const inputOf = (form: KeyForm, now: number): Record<string, unknown> => {
   const { expiry, limits, accountScope, assignedAccountIds, usageSections, allowedReasoningEfforts, ...rest } = form
   const input = {
-    ...orNull(rest, ['enforcedModel', 'enforcedReasoningEffort', 'enforcedServiceTier', 'transportPolicyOverride']),
+    ...orNull(rest, ['enforcedModel', 'enforcedReasoningEffort', 'enforcedServiceTier']),
     ...orNull(rest, ['ownerUserId']),
     expiresAt: expiresAt(expiry, now),
     limits: limits && Object.values(limits).flatMap((row) => limitOf(row) ?? []),

@@ -4,7 +4,7 @@ import type { AppEnv } from '../bindings.ts'
 import { objectOf, objectsOf, parseJson, textOf } from '../lib/json.ts'
 import type { ModelPolicy } from '../model/catalog.ts'
 
-export interface ModelChoice {
+interface ModelChoice {
   id: string
   /** What clients ask for and logs say, so the same. */
   name: string

@@ -21,7 +21,7 @@ import { listedModels } from './key-models.ts'
 import { blindersOf } from './requests.ts'
 
 /** The whole service as one function, so that the test passes every gate a client passes. */
-export type Serve = (request: Request, env: Bindings) => Response | Promise<Response>
+type Serve = (request: Request, env: Bindings) => Response | Promise<Response>
 
 export interface KeyTest {
   isOk: boolean
@@ -47,7 +47,9 @@ export interface KeyTest {
   isKeyRequired: boolean
 }
 
-const TestInput = z.strictObject({ model: z.string().trim().min(1).max(200).optional() })
+const TestInput = z.strictObject({
+  model: z.string().trim().min(1).max(200).optional().describe('Absent: the first one the key may use.'),
+})
 
 const DEADLINE_MS = 45_000
 /** The idle limit of the connection meanwhile: longer than the deadline. */

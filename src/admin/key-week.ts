@@ -6,6 +6,7 @@ import { createHandlers } from '../http/handlers.ts'
 import { maskEmails } from '../model/account-summary.ts'
 import { getKey } from '../model/api-keys.ts'
 import { type KeyWeek, keyTrends, keyUsage7d } from '../model/key-trends.ts'
+import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
 
 /** Throws `not_found`. */
@@ -22,7 +23,7 @@ export const showKeyUsage7d = createHandlers(requires('api_keys:read'), async (c
 
 /** With the accounts masked for those who do not work with them. */
 export const weekOf = async (c: Context<AppEnv>, keyId: string): Promise<KeyWeek> => {
-  const week = await c.env.reader.keyWeek(keyId, c.env.clock.now())
+  const week = await readerOf(c).keyWeek(keyId, c.env.clock.now())
   if (!blindersOf(c.var.principal).hidesAccounts) return week
   const masked = week.accounts.map((share) => ({
     ...share,

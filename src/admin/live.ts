@@ -5,6 +5,7 @@ import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import type { Claim } from '../lib/seats.ts'
 import type { Change, LiveTopic } from '../live.ts'
 import { type Grants, holds, type Permission } from '../model/permissions.ts'
 
@@ -24,6 +25,10 @@ const NEEDS: Record<LiveTopic, Permission | null> = {
 const RETRY_MS = 2000
 /** Messages that a client may leave unread: about four minutes, then it has to come back. */
 const MAX_UNREAD = 64
+/** Streams at once: of all, of all guests, and of one person at one address, where all tabs of a browser share one. */
+const MOST = 256
+const MOST_GUESTS = 64
+const MOST_EACH = 8
 /** As the server gives every connection; given back at the end, because the setting outlives the response. */
 const IDLE_SECONDS = 30
 
@@ -32,24 +37,38 @@ const IDLE_SECONDS = 30
  * asked about again with each heartbeat, and at once when sessions or people changed. Throws `busy` when too many listen.
  */
 export const streamChanges = createHandlers(signedIn(), (c) => {
-  if (c.env.live.isFull) throw new AppError('busy', { message: 'Too many dashboards are open.', retryAfterSeconds: 30 })
+  const leave = c.env.seats.take(claimsOf(c))
+  if (!leave) throw new AppError('busy', { message: 'Too many dashboards are open.', retryAfterSeconds: 30 })
   c.env.server?.timeout(c.req.raw, 0)
-  return c.body(changesFor(c), 200, {
+  return c.body(changesFor(c, leave), 200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'x-accel-buffering': 'no',
     'cache-control': 'no-store, no-transform',
   })
 })
 
-const changesFor = (c: Context<AppEnv>): ReadableStream<Uint8Array> => {
+const claimsOf = (c: Context<AppEnv>): Claim[] => {
+  const { kind, id } = c.var.principal
+  return [
+    { of: 'live', most: MOST },
+    { of: `live ${id} ${c.var.clientIp}`, most: MOST_EACH },
+    ...(kind === 'guest' ? [{ of: 'live of guests', most: MOST_GUESTS }] : []),
+  ]
+}
+
+const changesFor = (c: Context<AppEnv>, giveBack: () => void): ReadableStream<Uint8Array> => {
   const { live } = c.env
   const who = c.var.principal.id
   let grants = c.var.principal.grants
-  let leave = () => {}
+  let stopListening = () => {}
+  const leave = () => {
+    stopListening()
+    giveBack()
+    c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
+  }
   const start = (controller: ReadableStreamDefaultController<Uint8Array>) => {
     const end = () => {
       leave()
-      c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
       controller.close()
     }
     const send = (text: string) => {
@@ -68,10 +87,10 @@ const changesFor = (c: Context<AppEnv>): ReadableStream<Uint8Array> => {
       const topics = change.topics.filter((topic) => isFor(topic, grants))
       if (topics.length > 0) send(message('changed', { ...change, topics }))
     }
-    leave = live.join({ changed, beat: () => send(BEAT), check })
+    stopListening = live.join({ changed, beat: () => send(BEAT), check })
     send(`retry: ${RETRY_MS}\n${message('hello', missed(c, grants))}`)
   }
-  return new ReadableStream({ start, cancel: () => leave() })
+  return new ReadableStream({ start, cancel: leave })
 }
 
 const ENCODER = new TextEncoder()

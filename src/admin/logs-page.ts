@@ -16,6 +16,7 @@ import { keyNames } from '../model/request-log-choices.ts'
 import type { LogEntry } from '../model/request-log-entry.ts'
 import { LogPageQuery, type MoreColumn, type RangeName, toLogQuery } from '../model/request-log-page.ts'
 import { Moment, type StatusFilter } from '../model/request-log-query.ts'
+import { readerOf } from './reader-of.ts'
 import { blindersOf, demandSight, requestOf, sightOf } from './requests.ts'
 
 /** Times are ISO 8601; links are paths with their query. */
@@ -25,6 +26,8 @@ export interface Logs extends LogPage {
   /** What the filters offer; null: the caller may not know the keys. */
   options: { accounts: Choice[]; keys: Choice[] | null; models: string[] }
   columns: MoreColumn[]
+  /** Rows on a page, where that was asked for. */
+  limit: number | null
   links: LogLinks
   /** The request that stands open beside the list. */
   open: LogDetail | null
@@ -33,13 +36,13 @@ export interface Logs extends LogPage {
   mayExplain: boolean
 }
 
-export interface Choice {
+interface Choice {
   id: string
   name: string
 }
 
 /** As the form shows them. */
-export interface LogFilterValues {
+interface LogFilterValues {
   range: RangeName | null
   since: string | null
   until: string | null
@@ -50,9 +53,11 @@ export interface LogFilterValues {
   code: string[]
   search: string
   conversation: string | null
+  /** What the form has no field for, as the query string says it: further values, and filters that only links make. */
+  further: [name: string, value: string][]
 }
 
-export interface LogLinks {
+interface LogLinks {
   /** The list as it is, without an open request. */
   here: string
   older: string | null
@@ -101,7 +106,7 @@ export const tailLogs = createHandlers(requires('dashboard:read'), query(TailQue
   const now = c.env.clock.now()
   const tail: LogTail = {
     generatedAt: iso(now),
-    requests: await c.env.reader.newRequests(toLogQuery(asked, now), sightOf(c), after),
+    requests: await readerOf(c).newRequests(toLogQuery(asked, now), sightOf(c), after),
     columns: asked.columns,
     next: tailLink(c, now),
     here: linkFrom(c, PLACES),
@@ -114,15 +119,16 @@ const logsOf = async (c: Context<AppEnv>, asked: LogPageQuery): Promise<Logs> =>
   const now = c.env.clock.now()
   const sight = sightOf(c)
   const [page, open] = await Promise.all([
-    c.env.reader.requestLogs(toLogQuery(asked, now), sight),
+    readerOf(c).requestLogs(toLogQuery(asked, now), sight),
     asked.open ? requestOf(c, asked.open) : null,
   ])
   return {
     ...page,
     generatedAt: iso(now),
-    filters: filtersOf(asked),
+    filters: { ...filtersOf(asked), further: furtherOf(c) },
     options: optionsOf(c),
     columns: asked.columns,
+    limit: c.req.query('limit') ? asked.limit : null,
     links: linksOf(c, { asked, page, now }),
     open,
     isSensitive: sight.sensitive,
@@ -130,8 +136,8 @@ const logsOf = async (c: Context<AppEnv>, asked: LogPageQuery): Promise<Logs> =>
   }
 }
 
-const filtersOf = (asked: LogPageQuery): LogFilterValues => ({
-  range: asked.range ?? null,
+const filtersOf = (asked: LogPageQuery): Omit<LogFilterValues, 'further'> => ({
+  range: asked.since === undefined ? (asked.range ?? null) : null,
   since: asked.since === undefined ? null : iso(asked.since),
   until: asked.until === undefined ? null : iso(asked.until),
   account: asked.accountId,
@@ -142,6 +148,25 @@ const filtersOf = (asked: LogPageQuery): LogFilterValues => ({
   search: asked.search,
   conversation: asked.conversation_id ?? null,
 })
+
+/** Fields of the form that hold one value each; whether a key can be chosen is another matter. */
+const SINGLE_FIELDS = ['accountId', 'apiKeyId', 'model', 'status', 'code']
+const WITHOUT_FIELD = ['reasoningEffort', 'modelOption']
+
+const furtherOf = (c: Context<AppEnv>): LogFilterValues['further'] => {
+  const { searchParams } = new URL(c.req.url)
+  const { hidesKeys } = blindersOf(c.var.principal)
+  const valuesOf = (name: string) => searchParams.getAll(name).filter((value) => value !== '')
+  return [
+    ...SINGLE_FIELDS.flatMap((name) => {
+      const hasField = name !== 'apiKeyId' || !hidesKeys
+      return valuesOf(name)
+        .slice(hasField ? 1 : 0)
+        .map((value): [string, string] => [name, value])
+    }),
+    ...WITHOUT_FIELD.flatMap((name) => valuesOf(name).map((value): [string, string] => [name, value])),
+  ]
+}
 
 /** From what is there now and not from the log, which would have to be read through for it. */
 export const optionsOf = (c: Context<AppEnv>): Logs['options'] => {

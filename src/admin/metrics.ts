@@ -1,6 +1,7 @@
 /** `GET /metrics`: what Prometheus scrapes, for this machine and for who has the token. */
 import { timingSafeEqual } from 'node:crypto'
 import type { Context } from 'hono'
+import { budgetAddress } from '../auth/failure-budget.ts'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { open } from '../http/gates.ts'
@@ -8,7 +9,7 @@ import { createHandlers } from '../http/handlers.ts'
 import { presentFamilies } from '../ops/gauges.ts'
 import { CONTENT_TYPE, exposition, type Family } from '../ops/prometheus.ts'
 
-/** Loopback, or the bearer of `METRICS_TOKEN` (decisions §1). Throws `authentication_required`. */
+/** Loopback, or the bearer of `METRICS_TOKEN` (decisions §1). Throws `authentication_required`, `password_rate_limited`. */
 export const showMetrics = createHandlers(open('metrics: this machine, or METRICS_TOKEN'), (c) => {
   if (!c.var.isLocal && !hasToken(c))
     throw new AppError('authentication_required', {
@@ -21,8 +22,11 @@ const hasToken = (c: Context<AppEnv>): boolean => {
   const { METRICS_TOKEN } = c.env.env
   const [, given] = /^bearer\s+(\S+)$/i.exec(c.req.header('authorization') ?? '') ?? []
   if (METRICS_TOKEN === undefined || given === undefined) return false
+  const giveBack = c.env.failures.take(budgetAddress(c), 'password_rate_limited')
   const [a, b] = [Buffer.from(given), Buffer.from(METRICS_TOKEN)]
-  return a.length === b.length && timingSafeEqual(a, b)
+  const isRight = a.length === b.length && timingSafeEqual(a, b)
+  if (isRight) giveBack()
+  return isRight
 }
 
 const families = ({ env }: Context<AppEnv>): Family[] => {

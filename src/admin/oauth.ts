@@ -12,7 +12,10 @@ import { signInValue } from './sign-in-value.ts'
 
 const optionalId = z.string().trim().max(128).nullish()
 
-const Start = z.strictObject({ forceMethod: z.string().trim().max(32).nullish(), accountId: optionalId })
+const Start = z.strictObject({
+  forceMethod: z.string().trim().max(32).nullish().describe('`device`: with a code; else in the browser.'),
+  accountId: optionalId.describe('The account to sign in again; only its own seat is taken. Absent: a new one.'),
+})
 
 /**
  * Begins a sign-in: with a code when `forceMethod` is `device`, else in the browser; for `accountId` only that account's own
@@ -33,26 +36,43 @@ export const startSignIn = createHandlers(
   },
 )
 
-const Which = z.object({ flowId: optionalId })
+const FlowId = optionalId.describe('Which sign-in. Absent: the one begun last.')
+const Which = z.object({ flowId: FlowId })
 
-/** How a sign-in stands; without `flowId` the one begun last. Throws `oauth_flow_not_found`. */
+/** How a sign-in of one's own stands; without `flowId` the one begun last. Throws `oauth_flow_not_found`. */
 export const showSignIn = createHandlers(requires('accounts:write'), query(Which), (c) =>
-  c.json(signInValue(c, c.env.signIns.status(c.req.valid('query').flowId || null))),
+  c.json(signInValue(c, c.env.signIns.status(c.var.principal.id, c.req.valid('query').flowId || null))),
 )
 
-const Completion = z.strictObject({ flowId: optionalId, deviceAuthId: optionalId, userCode: optionalId })
+const Completion = z.strictObject({
+  flowId: FlowId,
+  deviceAuthId: optionalId.describe('The same under its older name.'),
+  userCode: optionalId.describe('The code that was shown; another one is refused.'),
+})
 
 /** The same, and makes sure that a device is being asked about. It completes by itself. Throws `oauth_flow_not_found`. */
 export const completeSignIn = createHandlers(requires('accounts:write'), body(Completion), (c) => {
   const { flowId, deviceAuthId, userCode } = c.req.valid('json')
   const { signIns } = c.env
   signIns.follow()
-  const flow = signIns.status(flowId || deviceAuthId || null)
+  const flow = signIns.status(c.var.principal.id, flowId || deviceAuthId || null)
   if (userCode && userCode !== flow.userCode) throw new AppError('oauth_flow_not_found')
   return goOnWith(c, signInValue(c, flow))
 })
 
-const Pasted = z.strictObject({ callbackUrl: z.string().trim().min(1).max(8192), flowId: optionalId })
+const Cancellation = z.strictObject({ flowId: z.string().trim().min(1).max(128).describe('Which sign-in.') })
+
+/** Ends one that waits; one that has ended is told as it stands. Throws `oauth_flow_not_found`. */
+export const cancelSignIn = createHandlers(
+  requires('accounts:write', { audit: 'account_sign_in_cancelled' }),
+  body(Cancellation),
+  (c) => goOnWith(c, signInValue(c, c.env.signIns.cancel(c.req.valid('json').flowId, actor(c)))),
+)
+
+const Pasted = z.strictObject({
+  callbackUrl: z.string().trim().min(1).max(8192).describe('The whole address the browser ended on.'),
+  flowId: optionalId.describe('Which sign-in it must belong to. Absent: whichever it does.'),
+})
 
 /** Takes the address that the browser ended on. Throws `invalid_callback` for one that belongs to no sign-in, or to another. */
 export const pasteCallback = createHandlers(
@@ -60,7 +80,7 @@ export const pasteCallback = createHandlers(
   body(Pasted),
   async (c) => {
     const { callbackUrl, flowId } = c.req.valid('json')
-    const from = { flowId: flowId || null, address: c.var.clientIp }
+    const from = { who: c.var.principal.id, flowId: flowId || null, address: c.var.clientIp }
     return goOnWith(c, signInValue(c, await c.env.signIns.receive(callbackUrl, from)))
   },
 )

@@ -6,9 +6,10 @@ import { OverviewNow } from '../../views/overview/now.tsx'
 import { OverviewPoolPart } from '../../views/overview/pool.tsx'
 import { OverviewPage } from '../../views/overview.tsx'
 import type { AppEnv } from '../bindings.ts'
+import type { Config } from '../env.ts'
 import { open, requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { originForLinks } from '../http/public-origin.ts'
+import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { reply } from '../http/reply.tsx'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { maskedView } from '../model/account-summary.ts'
@@ -21,8 +22,9 @@ import type { Tiles } from '../model/overview-tiles.ts'
 import { hasPasswordAccount } from '../model/people.ts'
 import { holds, mayWrite } from '../model/permissions.ts'
 import { type PoolMeter, poolMeters } from '../model/pool-meters.ts'
-import { blindedRow, type RecentRequest } from '../model/request-view.ts'
-import type { UsageWindow } from '../model/usage-windows.ts'
+import type { LogEntry } from '../model/request-log-entry.ts'
+import { blindedRow } from '../model/request-view.ts'
+import { typedCommand } from '../ops/own-command.ts'
 import { type Health, healthOf } from './overview-health.ts'
 import { blindersOf } from './requests.ts'
 
@@ -46,6 +48,10 @@ export interface NowPart {
 export interface Checklist {
   /** Where this service is reached by the browser that asks. */
   baseUrl: string
+  /** The address was read from the Host header alone. */
+  isGuess: boolean
+  /** What the words of a command stand behind, in a shell on this machine. */
+  command: string
   /** `elsewhere`: people sign in by other means than a password. */
   password: 'done' | 'open' | 'elsewhere'
   hasAccount: boolean
@@ -75,22 +81,7 @@ export interface FiguresPart {
   generatedAt: string
   tiles: Tiles
   /** The newest first. */
-  errors: OverviewRequest[]
-}
-
-export interface OverviewRequest extends Omit<RecentRequest, 'startedAt'> {
-  startedAt: string
-}
-
-/** An account as its row shows it. */
-export interface OverviewAccount
-  extends Omit<AccountView, 'since' | 'until' | 'nextCheckAt' | 'windows' | 'lastRefreshAt' | 'usageAt'> {
-  since: string | null
-  until: string | null
-  nextCheckAt: string | null
-  windows: Record<'fiveHour' | 'weekly' | 'monthly', (Omit<UsageWindow, 'resetAt'> & { resetAt: string | null }) | null>
-  lastRefreshAt: string
-  usageAt: string | null
+  errors: LogEntry[]
 }
 
 const SHOWN_AT_MOST = 16
@@ -171,12 +162,12 @@ const figuresPart = async (c: Context<AppEnv>): Promise<FiguresPart> => {
   const errors = figures.slots
     .slice(-SLOTS_A_DAY)
     .flatMap(({ lastErrors }) => lastErrors)
-    .toSorted((a, b) => b.startedAt - a.startedAt)
+    .toSorted((a, b) => b.requestedAt.localeCompare(a.requestedAt))
     .slice(0, ERRORS_SHOWN)
   return {
     generatedAt: iso(c.env.clock.now()),
     tiles: figures.tiles,
-    errors: errors.map((row) => ({ ...blindedRow(row, blinders), startedAt: iso(row.startedAt) })),
+    errors: errors.map((row) => blindedRow(row, blinders)),
   }
 }
 
@@ -211,6 +202,10 @@ const poolAccount = (account: AccountView, figures: Figures): PoolAccount => ({
   strip: stripOf(account, figures),
 })
 
+/** Without its folder it would work on the one in the home of whoever types it. */
+const commandFor = ({ DATA_DIR, raw }: Config): string =>
+  raw.CODEX_LB_DATA_DIR ? `CODEX_LB_DATA_DIR='${DATA_DIR}' ${typedCommand()}` : typedCommand()
+
 /** Of the script; who puts the list away means it. */
 const PUT_AWAY = 'checklist'
 
@@ -221,5 +216,6 @@ const checklistOf = (c: Context<AppEnv>, hasAccount: boolean): Checklist | null 
   const { hasKey, hasAnswered } = firstSteps(c.env.db)
   if (password !== 'open' && hasAccount && hasKey && hasAnswered) return null
   const isKeyRequired = c.env.settings.current().apiKeyAuthEnabled
-  return { baseUrl: originForLinks(c), password, hasAccount, hasKey, hasAnswered, isKeyRequired }
+  const address = { baseUrl: originForLinks(c), isGuess: publicOrigin(c) === null }
+  return { ...address, command: commandFor(c.env.env), password, hasAccount, hasKey, hasAnswered, isKeyRequired }
 }

@@ -1,5 +1,6 @@
 /** `/reports` and `/api/reports`: what was used by day, model, account and key, as a page, JSON or CSV. */
 import type { Context } from 'hono'
+import { getCookie } from 'hono/cookie'
 import { z } from 'zod'
 import { ReportPage } from '../../views/logs/report.tsx'
 import { demand } from '../auth/principal.ts'
@@ -9,33 +10,59 @@ import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/params.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
-import { csv } from '../model/report-csv.ts'
-import { type Report, ReportQuery } from '../model/reports.ts'
+import type { CsvPage } from '../model/report-csv.ts'
+import { type LinePlace, type Report, ReportQuery } from '../model/reports.ts'
 import { type Logs, optionsOf } from './logs-page.ts'
+import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
 
 const Asked = ReportQuery.extend({
-  format: z.enum(['json', 'csv']).default('json'),
-  /** Saved as a file instead of shown. */
-  download: z.coerce.boolean().default(false),
+  format: z.enum(['json', 'csv']).default('json').describe('`csv` has one line a day, model, account and key.'),
+  download: z.coerce.boolean().default(false).describe('Saved as a file instead of shown.'),
 })
 
 /** `format=csv` has one line a day, model, account and key. Throws `validation_error`, and `permission_required` for keys. */
 export const getReport = createHandlers(requires('dashboard:read'), query(Asked), async (c) => {
   const { format, download, ...asked } = c.req.valid('query')
   demandKeys(c, asked)
-  const question = [asked, blindersOf(c.var.principal), c.env.clock.now()] as const
-  if (format === 'json' && !download) return c.json(await c.env.reader.report(...question))
-  const text =
-    format === 'csv'
-      ? csv(await c.env.reader.reportLines(...question))
-      : JSON.stringify(await c.env.reader.report(...question), null, 2)
-  return c.body(text, 200, {
-    'content-type': format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8',
-    'content-disposition': `attachment; filename="sluice-report-${iso(c.env.clock.now()).slice(0, 10)}.${format}"`,
-    'cache-control': 'no-store',
-  })
+  if (format === 'csv') return asFile(c, await csvOf(c, asked), format)
+  const found = await readerOf(c).report(asked, blindersOf(c.var.principal), c.env.clock.now())
+  return download ? asFile(c, JSON.stringify(found, null, 2), format) : c.json(found)
 })
+
+const TYPES = { csv: 'text/csv; charset=utf-8', json: 'application/json; charset=utf-8' } as const
+
+const asFile = (c: Context<AppEnv>, content: string | ReadableStream<Uint8Array>, format: keyof typeof TYPES) =>
+  c.body(content, 200, {
+    'content-type': TYPES[format],
+    'content-disposition': `attachment; filename="sluice-report-${iso(c.env.clock.now()).slice(0, 10)}.${format}"`,
+  })
+
+/** Read and sent piece by piece, as fast as it is taken. What is wrong with the question is thrown before the first. */
+const csvOf = async (c: Context<AppEnv>, asked: ReportQuery): Promise<ReadableStream<Uint8Array>> => {
+  const reader = readerOf(c)
+  const { clock, log } = c.env
+  const now = clock.now()
+  const pageAt = (place: LinePlace | null, before: number) =>
+    reader.reportCsv(asked, blindersOf(c.var.principal), { now, place, before })
+  const encoder = new TextEncoder()
+  let page: CsvPage | null = await pageAt(null, 0)
+  let sent = 0
+  return new ReadableStream({
+    async pull(controller) {
+      if (!page) return controller.close()
+      controller.enqueue(encoder.encode(page.text))
+      sent += page.lines
+      const { next } = page
+      page =
+        next &&
+        (await pageAt(next, sent).catch((err) => {
+          log.warn('a report was not written to its end', { err })
+          throw err
+        }))
+    },
+  })
+}
 
 export interface ReportView extends Report {
   generatedAt: string
@@ -47,16 +74,16 @@ export interface ReportView extends Report {
 
 /** `GET /reports`. */
 export const showReports = createHandlers(requires('dashboard:read'), query(ReportQuery), async (c) => {
-  const asked = c.req.valid('query')
+  const asked = { ...c.req.valid('query'), ...zoneOf(c) }
   demandKeys(c, asked)
   const now = c.env.clock.now()
-  const found = await c.env.reader.report(asked, blindersOf(c.var.principal), now)
+  const found = await readerOf(c).report(asked, blindersOf(c.var.principal), now)
   const view: ReportView = {
     ...found,
     generatedAt: iso(now),
     asked,
     options: optionsOf(c),
-    links: { csv: fileLink(c, 'csv'), json: fileLink(c, 'json') },
+    links: { csv: fileLink(c, found, 'csv'), json: fileLink(c, found, 'json') },
   }
   return reply(c, view, ReportPage)
 })
@@ -65,7 +92,15 @@ const demandKeys = (c: Context<AppEnv>, { api_key_id: keys }: ReportQuery): void
   if (keys.length > 0) demand(c.var.principal, 'api_keys:read')
 }
 
-const fileLink = (c: Context<AppEnv>, format: 'csv' | 'json'): string => {
-  const asked = [...new URL(c.req.url).searchParams].filter(([, value]) => value !== '')
-  return `/api/reports?${new URLSearchParams([...asked, ['format', format], ['download', 'true']])}`
+/** The zone of the browser, which its script has put there, where the address names none. */
+const zoneOf = (c: Context<AppEnv>): { timezone?: string } => {
+  const zone = getCookie(c, 'zone')
+  return c.req.query('timezone') || !zone ? {} : { timezone: zone }
+}
+
+const fileLink = (c: Context<AppEnv>, { timezone }: Report, format: 'csv' | 'json'): string => {
+  const { searchParams } = new URL(c.req.url)
+  const asked = [...searchParams].filter(([name, value]) => value !== '' && name !== 'timezone')
+  const file = [...asked, ['timezone', timezone], ['format', format], ['download', 'true']]
+  return `/api/reports?${new URLSearchParams(file)}`
 }

@@ -12,11 +12,12 @@ import type { LogDetail } from '../model/request-log.ts'
 import { LogFilters, LogQuery } from '../model/request-log-query.ts'
 import type { Sight } from '../model/request-log-where.ts'
 import type { Blinders } from '../model/request-view.ts'
+import { readerOf } from './reader-of.ts'
 
 export const listRequests = createHandlers(requires('dashboard:read'), query(LogQuery), async (c) => {
   const asked = c.req.valid('query')
   demandSight(c, asked)
-  return c.json(await c.env.reader.requestLogs(asked, sightOf(c)))
+  return c.json(await readerOf(c).requestLogs(asked, sightOf(c)))
 })
 
 /**
@@ -26,7 +27,7 @@ export const listRequests = createHandlers(requires('dashboard:read'), query(Log
 export const listRequestOptions = createHandlers(requires('dashboard:read'), query(LogFilters), async (c) => {
   const asked = c.req.valid('query')
   demandSight(c, asked)
-  const options = await c.env.reader.requestLogOptions(asked)
+  const options = await readerOf(c).requestLogOptions(asked)
   const { hidesKeys } = blindersOf(c.var.principal)
   return c.json({ ...options, ...(hidesKeys && { apiKeys: [] }), pricesVersion: PRICES_VERSION })
 })
@@ -37,7 +38,7 @@ export const showRequest = createHandlers(requires('dashboard:read'), async (c) 
 
 /** The request with row id `id`, as the caller may see it. Throws `not_found`. */
 export const requestOf = async (c: Context<AppEnv>, id: string): Promise<LogDetail> => {
-  const found = await c.env.reader.requestLog(id, sightOf(c))
+  const found = await readerOf(c).requestLog(id, sightOf(c))
   if (!found) throw new AppError('not_found', { message: 'There is no such request in the log.' })
   return found
 }

@@ -1,7 +1,7 @@
 /** `/settings/…`: routing, network, data, and a search over all of them; each saves by `PATCH /api/settings`, a section at a time. */
 import type { Context } from 'hono'
 import { z } from 'zod'
-import { DataPage, Sizes } from '../../views/settings/data.tsx'
+import { DataPage, Sizes, SizesPage } from '../../views/settings/data.tsx'
 import { NetworkPage } from '../../views/settings/network.tsx'
 import { RoutingPage } from '../../views/settings/routing.tsx'
 import { SearchPage } from '../../views/settings/search.tsx'
@@ -9,15 +9,16 @@ import type { AppEnv } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/params.ts'
-import { reply } from '../http/reply.tsx'
+import { reply, representation } from '../http/reply.tsx'
 import { chooseProxy } from '../lib/env-proxy.ts'
 import { iso } from '../lib/iso.ts'
 import { holds, type Permission } from '../model/permissions.ts'
 import { type FileSize, fileSize, type TableSizes } from '../model/table-sizes.ts'
 import { EGRESS_NAMES, type Variable, variablesOf } from './about.ts'
-import { backupsOf } from './backups.ts'
+import { backupsOf, mayDownload } from './backups.ts'
 import { firewallOf } from './firewall.ts'
 import { said } from './pages/said.ts'
+import { readerOf } from './reader-of.ts'
 import {
   type Frame,
   frameOf,
@@ -59,6 +60,8 @@ export interface Network extends Page {
   firewall: ReturnType<typeof firewallOf>
   /** The visitor may change the list. */
   isGuard: boolean
+  /** While the list is empty, for who may change that: addresses that called the proxy in the last day, the busiest first. */
+  callers: string[]
   /** What this request was seen to be; null: not for this visitor, like the two below. */
   seen: { clientIp: string | null; peer: string | null; isLocal: boolean } | null
   proxies: Variable[] | null
@@ -75,20 +78,32 @@ export interface EgressTarget {
 }
 
 /** Addresses, of clients and of proxies, are for those who run the service. */
-export const showNetwork = createHandlers(requires('dashboard:read'), (c) => {
+export const showNetwork = createHandlers(requires('dashboard:read'), async (c) => {
   const { grants } = c.var.principal
   const mayRun = holds(grants, 'ops:write')
   const variables = variablesOf(c.env.env)
+  const firewall = firewallOf(c)
+  const isGuard = holds(grants, 'security:write')
   const value: Network = {
     ...pageOf(c, 'network'),
-    firewall: firewallOf(c),
-    isGuard: holds(grants, 'security:write'),
+    firewall,
+    isGuard,
+    callers: isGuard && firewall.mode === 'allow_all' ? await callersOf(c) : [],
     seen: mayRun ? { clientIp: c.var.clientIp, peer: c.var.peer, isLocal: c.var.isLocal } : null,
     proxies: mayRun ? variables.filter(({ name }) => PROXY_NAMES.includes(name)) : null,
     egress: mayRun ? { targets: targetsOf(c), variables: variables.filter(isEgress) } : null,
   }
   return reply(c, value, NetworkPage)
 })
+
+const DAY_MS = 86_400_000
+const MOST_CALLERS = 12
+
+/** Without them the page is still there. */
+const callersOf = (c: Ctx): Promise<string[]> =>
+  readerOf(c)
+    .recentCallers(c.env.clock.now() - DAY_MS, MOST_CALLERS)
+    .catch(() => [])
 
 /** What the environment says about who stands before us. */
 const PROXY_NAMES = [
@@ -122,6 +137,8 @@ export interface Data extends Page {
   backups: Awaited<ReturnType<typeof backupsOf>>['backups'] | null
   /** What taking one along needs: `confirm` a confirmation first; null: not for this visitor. */
   download: 'ready' | 'confirm' | null
+  /** Whether the sizes of the tables are for this visitor. */
+  hasSizes: boolean
 }
 
 export const showData = createHandlers(requires('dashboard:read'), async (c) => {
@@ -131,7 +148,8 @@ export const showData = createHandlers(requires('dashboard:read'), async (c) => 
     settings: settingsOfTab(c, 'data'),
     file: fileSize(c.env.db),
     backups: holds(principal.grants, 'ops:write') ? (await backupsOf(c)).backups : null,
-    download: holds(principal.grants, 'security:write') ? (isConfirmed(c) ? 'ready' : 'confirm') : null,
+    download: mayDownload(principal) ? (isConfirmed(c) ? 'ready' : 'confirm') : null,
+    hasSizes: holds(principal.grants, 'ops:write'),
   }
   return reply(c, value, DataPage)
 })
@@ -141,9 +159,10 @@ const isConfirmed = ({ var: { principal }, env: { clock } }: Ctx): boolean =>
   principal.kind !== 'account' || (principal.session?.confirmedUntil ?? 0) > clock.now()
 
 /** Counts every row, so the page asks for it when it is there. Throws `busy` for a file that takes too long. */
-export const showTableSizes = createHandlers(requires('dashboard:read'), async (c) =>
-  reply(c, (await c.env.reader.tableSizes()) satisfies TableSizes, Sizes),
-)
+export const showTableSizes = createHandlers(requires('ops:write'), async (c) => {
+  const sizes: TableSizes = await readerOf(c).tableSizes()
+  return reply(c, sizes, representation(c) === 'page' ? SizesPage : Sizes)
+})
 
 export interface Found {
   /** To the place on its tab. */
@@ -227,7 +246,7 @@ const PLACES: readonly Place[] = [
     href: '/settings/data#sizes',
     label: 'Size of the database',
     help: 'What each table takes on the disk.',
-    needs: 'dashboard:read',
+    needs: 'ops:write',
   },
   {
     tab: 'access',

@@ -24,8 +24,13 @@ import {
 } from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
 
-/** `expectedVersion` is the `version` that was read: a change made in between is then not lost but refused. */
-const Patch = SettingsPatch.extend({ expectedVersion: z.int().min(1).optional() })
+const Patch = SettingsPatch.extend({
+  expectedVersion: z
+    .int()
+    .min(1)
+    .optional()
+    .describe('The `version` that was read: a change made in between is then not lost but refused.'),
+})
 
 export const getSettings = createHandlers(requires('dashboard:read'), (c) => c.json(settingsOf(c)))
 
@@ -49,12 +54,14 @@ export const changeSettings = createHandlers(
 /** The page the form is on, at the section that was saved, which its address names. */
 const backToSection = (c: Context<AppEnv>): string => {
   const path = pageOf(c)?.pathname ?? '/settings'
-  const section = SECTIONS.find((name) => name === c.req.query('section'))
+  const section = sectionOf(c)
   return section ? `${path}?done=settings_updated&section=${section}#${section}` : `${path}?done=settings_updated`
 }
 
+const sectionOf = (c: Context<AppEnv>) => SECTIONS.find((name) => name === c.req.query('section'))
+
 /** Besides the settings, how many a two-factor requirement would send to enrollment (spec §2); null to who cannot set one. */
-export const settingsOf = (c: Context<AppEnv>) => {
+const settingsOf = (c: Context<AppEnv>) => {
   const { db, settings } = c.env
   const mayRequire = holds(c.var.principal.grants, 'security:write')
   return {
@@ -73,7 +80,9 @@ const change = (c: Context<AppEnv>, patch: Partial<Settings>, expectedVersion: n
     const before = readSettings(tx).values
     demandRights(c.var.principal, before, { patch, now: who.at })
     if (REQUIREMENTS.some((name) => patch[name] === true && !before[name])) demandOwnTotp(tx, c.var.principal)
-    const changed = writeSettings(tx, patch, { now: who.at, expectedVersion })
+    // A form is about its section alone, and what others do elsewhere is not lost by it.
+    const isPartial = sectionOf(c) !== undefined
+    const changed = writeSettings(tx, patch, { now: who.at, expectedVersion, isPartial })
     if (changed.length > 0)
       append(tx, who, 'settings_updated', { details: { changes: changes(changed, before, patch) } })
   })

@@ -3,7 +3,7 @@ import type { Context } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import { iso } from '../lib/iso.ts'
 import { displayName, getAccount } from '../model/accounts.ts'
-import type { FlowRow } from '../model/oauth-flows.ts'
+import { type FlowRow, wasCancelled } from '../model/oauth-flows.ts'
 
 type Ctx = Context<AppEnv>
 
@@ -19,10 +19,14 @@ export interface SignInValue {
   status: FlowRow['status']
   /** A sentence, once it has failed. */
   errorMessage: string | null
+  /** Somebody here did not want it any more: no fault to be told as one. */
+  isCancelled: boolean
   /** The account to be signed in again; null: whoever signs in is added. */
   target: KnownAccount | null
   /** What came of it. */
   account: KnownAccount | null
+  /** Whether it was paused, and so still is. */
+  isPaused: boolean
   /** Where to sign in. */
   authorizationUrl: string | null
   /** Where the browser ends, and whether that reaches us by itself. */
@@ -48,8 +52,10 @@ export const signInValue = (c: Ctx, flow: FlowRow): SignInValue => {
     method: flow.method,
     status: flow.status,
     errorMessage: flow.errorMessage,
+    isCancelled: wasCancelled(flow),
     target: flow.accountId === null ? null : knownAccount(c, flow.accountId),
     account: flow.resultAccountId === null ? null : knownAccount(c, flow.resultAccountId),
+    isPaused: c.env.pool.get(flow.resultAccountId ?? '')?.state.status === 'paused',
     ...signIns.offerOf(flow),
     callbackUrl: isDevice ? null : signIns.callbackUrl,
     callback: isDevice ? null : !signIns.isListening ? 'port_busy' : c.var.isLocal ? 'listening' : 'remote',

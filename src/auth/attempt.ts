@@ -15,7 +15,7 @@ const WRONG: readonly Code[] = [
   'invalid_passkey',
 ]
 
-export interface Attempt {
+interface Attempt {
   /** The 429 of this route. */
   limited: Code
   /** What was tried, for the audit log: `password`, `totp`, `step_up` … */

@@ -41,7 +41,7 @@ export const authenticateClient = (knock: Knock): Client => {
   return { key: needsKey ? demandKey(knock) : null, isLocal, ip }
 }
 
-export type Capability = 'trusted_cyber'
+type Capability = 'trusted_cyber'
 
 /**
  * What the required-capability header asks for; null without the header. Throws `unsupported_required_capability` for

@@ -33,7 +33,6 @@ export const sessionView = (c: Ctx, resolution: Resolution) => {
       principal?.kind === 'account' ? grantableRoles(c.env.db, principal.person).map(({ id }) => id) : [],
   }
 }
-export type SessionView = ReturnType<typeof sessionView>
 
 /** What this install offers, the same for everybody who asks from the same place. */
 const methodsView = (c: Ctx) => {

@@ -27,7 +27,7 @@ const HALF_SESSION_MS = 10 * 60_000
 
 type Ctx = Context<AppEnv>
 
-export interface SignIn {
+interface SignIn {
   person: Person
   method: SignInMethod
   /** False while the second factor is still to come. */
@@ -145,13 +145,13 @@ export const confirm = (c: Ctx, principal: AccountPrincipal, { methods, first }:
   return confirmedUntil
 }
 
-export interface Confirmation {
+interface Confirmation {
   methods: readonly string[]
   /** Runs first in the same commit. */
   first?: (tx: Tx) => void
 }
 
-export const actorFor = (c: Ctx, { row, role }: Person, method: string): Actor => ({
+const actorFor = (c: Ctx, { row, role }: Person, method: string): Actor => ({
   id: row.id,
   name: row.username,
   role: role.slug,

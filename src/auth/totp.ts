@@ -16,7 +16,7 @@ const WINDOW = 1
 /** Base32, as `offerTotp` makes it. */
 export const TOTP_SECRET = /^[A-Z2-7]{32}$/
 
-export interface TotpOffer {
+interface TotpOffer {
   secret: string
   otpauthUri: string
   /** For an `img`; the SVG itself is `qrSvg(otpauthUri)`. */
@@ -34,7 +34,7 @@ export const offerTotp = (random: Random, username: string): TotpOffer => {
   }
 }
 
-export const qrSvg = (text: string): string => renderSVG(text, { ecc: 'M', border: 2 })
+const qrSvg = (text: string): string => renderSVG(text, { ecc: 'M', border: 2 })
 
 /** The step of time, counted from the epoch, whose code this is; null for a wrong one. Blanks in the code do not count. */
 export const stepOfCode = (secret: string, code: string, now: number): number | null => {

@@ -1,11 +1,17 @@
 /** `sluice accounts …`: upstream accounts, written straight to the database. */
 
 import { readFile } from 'node:fs/promises'
-import { commit, type Db, type Tx } from '../../db/commit.ts'
+import { commit, type Tx } from '../../db/commit.ts'
 import { systemClock } from '../lib/clock.ts'
 import { isoOrNull } from '../lib/iso.ts'
 import { systemRandom } from '../lib/random.ts'
-import { type AuthFile, type ImportFailure, importAccounts, readAuthFiles } from '../model/account-import.ts'
+import {
+  type AuthFile,
+  type ImportFailure,
+  importAccounts,
+  onePerSeat,
+  readAuthFiles,
+} from '../model/account-import.ts'
 import { nextState } from '../model/account-state.ts'
 import {
   type AccountRow,
@@ -20,20 +26,10 @@ import {
 } from '../model/accounts.ts'
 import type { Actor } from '../model/audit.ts'
 import { type UsageSnapshot, type UsageWindow, usedNow } from '../model/usage-windows.ts'
-import {
-  type CliIo,
-  type Command,
-  cliActor,
-  dispatch,
-  noArguments,
-  onlyArgument,
-  printJson,
-  readArgs,
-  UsageError,
-  withFolder,
-} from './command.ts'
-import { findOne } from './find.ts'
-import { shortTime, table } from './table.ts'
+import { type Command, cliActor, dispatch, printJson, readArgs, UsageError, withFolder } from './command.ts'
+import { aboutOne } from './find.ts'
+import { listing } from './listing.ts'
+import { shortTime } from './table.ts'
 
 /** The good files are kept also when others cannot be read; then the exit code is 1. */
 const importFiles: Command = async (args, io) => {
@@ -45,7 +41,7 @@ const importFiles: Command = async (args, io) => {
   return withFolder(io, ({ db, sealer }) => {
     const known = new Set(listAccounts(db).map(({ id }) => id))
     const doing = { sealer, random: systemRandom, actor: cliActor() }
-    const rows = accounts.length === 0 ? [] : commit(db, (tx) => importAccounts(tx, accounts, doing))
+    const rows = accounts.length === 0 ? [] : onePerSeat(commit(db, (tx) => importAccounts(tx, accounts, doing)))
     if (values.json) printJson(io, { accounts: rows.map(importedFacts), failures })
     else for (const row of rows) io.stdout(outcomeOf(row, known.has(row.id)))
     for (const { message } of failures) io.stderr(`sluice: ${message}\n`)
@@ -74,20 +70,25 @@ const readFiles = async (names: readonly string[]): Promise<{ files: AuthFile[];
   return { files, failures }
 }
 
-const list: Command = (args, io) => {
-  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
-  noArguments(positionals)
-  return withFolder(io, ({ db }) => {
+const list = listing({
+  all: (db) => {
     const usage = usageOf(db)
-    const accounts = listAccounts(db).map((row) => facts(row, usage.get(row.id) ?? null))
-    if (values.json) printJson(io, { accounts })
-    else if (accounts.length === 0) io.stdout('No accounts yet: sluice accounts import ~/.codex/auth.json\n')
-    else io.stdout(table(HEADINGS, accounts.map(cells)))
-    return 0
-  })
-}
-
-const HEADINGS = ['ID', 'ACCOUNT', 'PLAN', 'STATUS', 'UNTIL', '5H', 'WEEK', 'MONTH']
+    return listAccounts(db).map((row) => facts(row, usage.get(row.id) ?? null))
+  },
+  headings: ['ID', 'ACCOUNT', 'PLAN', 'STATUS', 'UNTIL', '5H', 'WEEK', 'MONTH'],
+  cells: ({ accountId, displayName: name, planType, status, until, usedPercent }) => [
+    accountId,
+    name,
+    planType,
+    status,
+    shortTime(until === null ? null : Date.parse(until)),
+    percent(usedPercent.fiveHour),
+    percent(usedPercent.weekly),
+    percent(usedPercent.monthly),
+  ],
+  none: 'No accounts yet: sluice accounts import ~/.codex/auth.json',
+  document: (accounts) => ({ accounts }),
+})
 
 /** What is known of an account without its live part, which only the server has. Times are ISO 8601, as on the wire. */
 const facts = (row: AccountRow, usage: UsageSnapshot | null) => {
@@ -113,41 +114,22 @@ const facts = (row: AccountRow, usage: UsageSnapshot | null) => {
     lastRefreshAt: isoOrNull(row.lastRefreshAt),
   }
 }
-type Facts = ReturnType<typeof facts>
-
-const cells = ({ accountId, displayName: name, planType, status, until, usedPercent }: Facts): string[] => [
-  accountId,
-  name,
-  planType,
-  status,
-  shortTime(until === null ? null : Date.parse(until)),
-  percent(usedPercent.fiveHour),
-  percent(usedPercent.weekly),
-  percent(usedPercent.monthly),
-]
 
 const percent = (used: number | null): string => (used === null ? '-' : `${Math.round(used)}%`)
 
-/** A command about one account: changes it in one commit, then says what it is now. */
-const change =
-  (verb: string, apply: (tx: Tx, id: string, actor: Actor) => unknown): Command =>
-  (args, io) => {
-    const { positionals } = readArgs(args, {})
-    const wanted = onlyArgument(positionals, 'account: its id, the beginning of it, or its e-mail')
-    return withFolder(io, ({ db }) => {
-      const account = accountOf(db, wanted)
-      commit(db, (tx) => void apply(tx, account.id, cliActor()))
-      return say(io, `${verb} ${displayName(account)} (${account.id})`)
-    })
-  }
-
-const accountOf = (db: Db, wanted: string): AccountRow =>
-  findOne(listAccounts(db), wanted, { what: 'account', namesOf: ({ email, alias }) => [email, alias] })
-
-const say = (io: CliIo, sentence: string): number => {
-  io.stdout(`${sentence}\n`)
-  return 0
+const ACCOUNT = {
+  what: 'account',
+  foundBy: 'its id, the beginning of it, or its e-mail',
+  all: listAccounts,
+  namesOf: ({ email, alias }: AccountRow) => [email, alias],
 }
+
+/** A command that changes one account in one commit, then says so. */
+const change = (verb: string, apply: (tx: Tx, id: string, actor: Actor) => unknown): Command =>
+  aboutOne(ACCOUNT, (db, account) => {
+    commit(db, (tx) => void apply(tx, account.id, cliActor()))
+    return `${verb} ${displayName(account)} (${account.id})`
+  })
 
 export const accounts: Command = dispatch('accounts', {
   import: importFiles,

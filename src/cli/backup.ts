@@ -23,7 +23,7 @@ const make: Command = async (args, io) => {
   if (values.out === undefined && existsSync(databasePath)) await makeBackupFolder(dir)
   const made = makeBackup({
     source: databasePath,
-    target: values.out === undefined ? backupPath(dir, systemClock.now()) : resolve(values.out),
+    target: values.out === undefined ? backupPath(dir, systemClock.now(), 'manual') : resolve(values.out),
     keyFile: values['with-key'] ? keyPath : null,
   })
   if (values.json) printJson(io, made)

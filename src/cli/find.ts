@@ -1,12 +1,33 @@
-/** Finds what a person means by an id, the beginning of one, or a name. */
+/** Commands about one thing, which a person names by an id, the beginning of one, or a name. */
+import type { Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
-import { UsageError } from './command.ts'
+import { type CliIo, type Command, onlyArgument, readArgs, UsageError, withFolder } from './command.ts'
+
+interface Kind<T> {
+  /** "account" */
+  what: string
+  /** By what it is found, for who named none: "its id or its name". */
+  foundBy: string
+  all: (db: Db) => readonly T[]
+  namesOf: (item: T) => (string | null)[]
+}
+
+/** A command whose only argument names one of `kind`; `run` ends with the sentence that says what was done. */
+export const aboutOne =
+  <T extends { id: string }>(kind: Kind<T>, run: (db: Db, found: T, io: CliIo) => string | Promise<string>): Command =>
+  (args, io) => {
+    const wanted = onlyArgument(readArgs(args, {}).positionals, `${kind.what}: ${kind.foundBy}`)
+    return withFolder(io, async ({ db }) => {
+      io.stdout(`${await run(db, findOne(kind.all(db), wanted, kind), io)}\n`)
+      return 0
+    })
+  }
 
 /** The one item whose id or one of whose names is `wanted`, else the only one whose id begins so, with or without its prefix. */
-export const findOne = <T extends { id: string }>(
+const findOne = <T extends { id: string }>(
   items: readonly T[],
   wanted: string,
-  { what, namesOf }: { what: string; namesOf: (item: T) => (string | null)[] },
+  { what, namesOf }: Pick<Kind<T>, 'what' | 'namesOf'>,
 ): T => {
   const text = wanted.toLowerCase()
   const stages: ((item: T) => boolean)[] = [

@@ -4,20 +4,20 @@ import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
 import { systemClock } from '../lib/clock.ts'
 import { systemRandom } from '../lib/random.ts'
 import { type ApiKey, toApiKey } from '../model/api-key-view.ts'
-import { createKey, listKeys, NewKey, updateKey } from '../model/api-keys.ts'
+import { createKey, listKeys, NewKey, type StoredKey, updateKey } from '../model/api-keys.ts'
 import {
   type Command,
   cliActor,
   dispatch,
   noArguments,
-  onlyArgument,
   printJson,
   readArgs,
   UsageError,
   withFolder,
 } from './command.ts'
-import { findOne } from './find.ts'
-import { shortTime, table } from './table.ts'
+import { aboutOne } from './find.ts'
+import { listing } from './listing.ts'
+import { shortTime } from './table.ts'
 
 const create: Command = (args, io) => {
   const { values, positionals } = readArgs(args, {
@@ -79,28 +79,23 @@ const parseTime = (text: string): string => {
   return new Date(at).toISOString()
 }
 
-const list: Command = (args, io) => {
-  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
-  noArguments(positionals)
-  return withFolder(io, ({ db }) => {
+const list = listing({
+  all: (db) => {
     const now = systemClock.now()
-    const keys = listKeys(db).map((row) => toApiKey(row, now))
-    if (values.json) printJson(io, keys)
-    else if (keys.length === 0) io.stdout('No keys yet: sluice keys create --name laptop\n')
-    else io.stdout(table(['ID', 'NAME', 'KEY', 'STATUS', 'EXPIRES', 'LAST USED', 'LIMITS'], keys.map(cells)))
-    return 0
-  })
-}
-
-const cells = (key: ApiKey): string[] => [
-  key.id,
-  key.name,
-  `${key.keyPrefix}…`,
-  key.deactivatedReason ?? (key.isActive ? 'active' : 'inactive'),
-  shortTime(key.expiresAt === null ? null : Date.parse(key.expiresAt)),
-  shortTime(key.lastUsedAt === null ? null : Date.parse(key.lastUsedAt)),
-  key.limits.map(limitText).join(', ') || '-',
-]
+    return listKeys(db).map((row) => toApiKey(row, now))
+  },
+  headings: ['ID', 'NAME', 'KEY', 'STATUS', 'EXPIRES', 'LAST USED', 'LIMITS'],
+  cells: (key) => [
+    key.id,
+    key.name,
+    `${key.keyPrefix}…`,
+    key.deactivatedReason ?? (key.isActive ? 'active' : 'inactive'),
+    shortTime(key.expiresAt === null ? null : Date.parse(key.expiresAt)),
+    shortTime(key.lastUsedAt === null ? null : Date.parse(key.lastUsedAt)),
+    key.limits.map(limitText).join(', ') || '-',
+  ],
+  none: 'No keys yet: sluice keys create --name laptop',
+})
 
 const limitText = ({
   limitType,
@@ -113,16 +108,17 @@ const limitText = ({
   return `${limitType}:${limitWindow}:${currentValue / unit}/${maxValue / unit}${modelFilter ? `:${modelFilter}` : ''}`
 }
 
-/** Kept, switched off, with its history; the dashboard can delete it. */
-const revoke: Command = (args, io) => {
-  const { positionals } = readArgs(args, {})
-  const wanted = onlyArgument(positionals, 'key: its id, the beginning of it, or its name')
-  return withFolder(io, ({ db }) => {
-    const key = findOne(listKeys(db), wanted, { what: 'key', namesOf: ({ name, keyPrefix }) => [name, keyPrefix] })
-    commit(db, (tx) => updateKey(tx, key.id, { isActive: false }, { actor: cliActor(), random: systemRandom }))
-    io.stdout(`Revoked "${key.name}" (${key.id})\n`)
-    return 0
-  })
+const KEY = {
+  what: 'key',
+  foundBy: 'its id, the beginning of it, or its name',
+  all: listKeys,
+  namesOf: ({ name, keyPrefix }: StoredKey) => [name, keyPrefix],
 }
+
+/** Kept, switched off, with its history; the dashboard can delete it. */
+const revoke = aboutOne(KEY, (db, key) => {
+  commit(db, (tx) => updateKey(tx, key.id, { isActive: false }, { actor: cliActor(), random: systemRandom }))
+  return `Revoked "${key.name}" (${key.id})`
+})
 
 export const keys: Command = dispatch('keys', { create, list, revoke })

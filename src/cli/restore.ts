@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import { placesOf } from '../ops/places.ts'
 import { type Restored, restoreBackup } from '../ops/restore.ts'
+import type { Revived } from '../ops/revived.ts'
 import { type Command, cliActor, configOf, onlyArgument, printJson, readArgs } from './command.ts'
 
 export const restore: Command = (args, io) => {
@@ -13,12 +14,25 @@ export const restore: Command = (args, io) => {
   return 0
 }
 
-const sentences = ({ verdict, migrated, tokensKept, aside }: Restored): string[] => [
+const sentences = ({ verdict, migrated, tokensKept, revived, aside }: Restored): string[] => [
   `Restored ${verdict.file}: ${verdict.accounts} accounts, ${verdict.apiKeys} keys, ${verdict.requests} requests.`,
   ...(migrated.length === 0 ? [] : [`Brought up to date by ${migrated.join(', ')}.`]),
   ...(tokensKept === 0 ? [] : [`${tokensKept} accounts kept their present tokens, which are newer.`]),
   ...(verdict.audit.isWhole ? [] : [`Its audit log is broken: ${verdict.audit.problem}.`]),
+  ...(revived === null ? [] : revivedSentences(revived)),
   ...(aside === null ? [] : [`What was there before is in ${aside}; remove it once all is well.`]),
   'Everybody has to sign in again. Start the server with "sluice serve".',
   'An account whose token was renewed after the backup, and is not known here any more, will ask for a new sign-in.',
 ]
+
+const revivedSentences = ({ keys, people, passwords, passkeys, guests }: Revived): string[] => [
+  ...valid(keys, (names) => `Keys that were revoked since work again; revoke them anew: ${names}.`),
+  ...valid(people, (names) => `People who were disabled since may sign in again; disable them anew: ${names}.`),
+  ...valid(passwords, (names) => `The old passwords hold again; change them anew: ${names}.`),
+  ...valid(passkeys, (names) => `Passkeys that were removed since sign in again; remove them anew: ${names}.`),
+  ...(guests ? ['Guests are let in again; see Settings, Access.'] : []),
+]
+
+/** As JSON, because somebody typed these names: they cannot move the cursor of a terminal. */
+const valid = (names: readonly string[], say: (names: string) => string): string[] =>
+  names.length === 0 ? [] : [say(names.map((name) => JSON.stringify(name)).join(', '))]

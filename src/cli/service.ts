@@ -1,7 +1,8 @@
 /** `sluice service print`: a unit for systemd, or a property list for launchd, that runs this program as it is set up now. */
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
-import { ownCommand } from '../ops/own-command.ts'
+import { variablesSet, withEnvFile } from '../env.ts'
+import { ownCommand, ownFolder } from '../ops/own-command.ts'
 import { type CliIo, type Command, configOf, dispatch, noArguments, readArgs } from './command.ts'
 
 const print: Command = (args, io) => {
@@ -14,12 +15,16 @@ const print: Command = (args, io) => {
 
 export const service: Command = dispatch('service', { print })
 
-export interface Service {
+interface Service {
   /** The program and its arguments. */
   command: readonly string[]
+  /** Where it must be started; null: anywhere. */
+  folder: string | null
   dataDir: string
   /** Set for it; secrets belong into the `.env` of the data folder instead. */
   environment: Readonly<Record<string, string>>
+  /** What whoever saves it must know first, a sentence or two each. */
+  warnings: readonly string[]
   /** Seconds it may take to finish running turns. */
   drainSeconds: number
   /** Whose home the folder or the program lies in; null: in none, so that the service can be a user of its own. */
@@ -32,12 +37,42 @@ const serviceOf = (io: CliIo): Service => {
   const command = [...ownCommand().map((part) => resolve(part)), 'serve']
   return {
     command,
+    folder: ownFolder(),
     dataDir,
     homeOf: [...command, dataDir].some(isInHome) ? userInfo().username : null,
-    environment: { CODEX_LB_DATA_DIR: dataDir, HOST: config.HOST, PORT: String(config.PORT) },
+    ...environmentOf(io, { dataDir, host: config.HOST, port: config.PORT }),
     drainSeconds: config.SHUTDOWN_DRAIN_SECONDS,
   }
 }
+
+/** What stands in the data folder's `.env` is left out: the service reads it there, also after it was changed. */
+const environmentOf = (io: CliIo, { dataDir, host, port }: { dataDir: string; host: string; port: number }) => {
+  const inFile = withEnvFile({ CODEX_LB_DATA_DIR: dataDir })
+  const given = variablesSet(io.environment).filter(({ name, value }) => inFile[name] !== value)
+  const plain = given.filter(({ isSecret }) => !isSecret).map(({ name, value }) => [name, pathOf(name, value)])
+  const defaults = { ...(inFile.HOST ? {} : { HOST: host }), ...(inFile.PORT ? {} : { PORT: String(port) }) }
+  const secrets = given.filter(({ isSecret }) => isSecret).map(({ name }) => name)
+  return {
+    environment: { ...defaults, ...Object.fromEntries(plain), CODEX_LB_DATA_DIR: dataDir },
+    warnings: [...secretsWarning(secrets, dataDir), ...cacheWarning()],
+  }
+}
+
+const pathOf = (name: string, value: string): string =>
+  name === 'CODEX_LB_ENCRYPTION_KEY_FILE' ? resolve(value) : value
+
+const secretsWarning = (names: readonly string[], dataDir: string): string[] =>
+  names.length === 0
+    ? []
+    : [`Not printed, because secret: ${names.join(', ')}. Write it into ${dataDir}/.env (mode 600).`]
+
+const cacheWarning = (): string[] =>
+  process.execPath.includes('/_npx/')
+    ? [
+        `The runtime lies in the cache of npx, which npm may empty. Install it for good: npm install -g bun@${Bun.version}`,
+        'Then print this again with "bun src/main.ts service print".',
+      ]
+    : []
 
 const isInHome = (path: string): boolean => /^\/(home|root|Users)\//.test(path)
 
@@ -45,17 +80,17 @@ const isInHome = (path: string): boolean => /^\/(home|root|Users)\//.test(path)
 const GRACE_SECONDS = 15
 
 /** What the service does not need is taken from it (systemd.exec(5)); `systemd-analyze security` calls it well protected. */
-export const systemdUnit = ({ command, dataDir, environment, drainSeconds, homeOf }: Service): string =>
+const systemdUnit = ({ command, folder, dataDir, environment, drainSeconds, homeOf, warnings }: Service): string =>
   `# Save as /etc/systemd/system/sluice.service, then:
 #   systemctl daemon-reload && systemctl enable --now sluice
-${homeOf === null ? ownUser(dataDir) : ''}[Unit]
+${warnings.map((warning) => `# ${warning}\n`).join('')}${homeOf === null ? ownUser(dataDir) : ''}[Unit]
 Description=Sluice, one gate in front of a pool of model accounts
 After=network-online.target
 Wants=network-online.target
 
 [Service]
 ExecStart=${command.map((part) => systemdWord(part.replaceAll('$', '$$$$'))).join(' ')}
-${Object.entries(environment)
+${folder === null ? '' : `WorkingDirectory=${folder.replaceAll('%', '%%')}\n`}${Object.entries(environment)
   .map(([name, value]) => `Environment=${systemdWord(`${name}=${value}`)}`)
   .join('\n')}
 User=${homeOf ?? 'sluice'}
@@ -106,11 +141,11 @@ const systemdWord = (word: string): string => {
   return /^[\w./:=@%$-]+$/.test(plain) ? plain : `"${plain.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 }
 
-export const launchdPlist = ({ command, environment, drainSeconds }: Service): string =>
+const launchdPlist = ({ command, folder, environment, drainSeconds, warnings }: Service): string =>
   `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <!-- Save as ~/Library/LaunchAgents/sluice.plist, then: launchctl bootstrap gui/$(id -u) ~/Library/LaunchAgents/sluice.plist -->
-<plist version="1.0">
+${warnings.map((warning) => `<!-- ${xml(warning.replaceAll('--', '- -'))} -->\n`).join('')}<plist version="1.0">
 <dict>
   <key>Label</key>
   <string>sluice</string>
@@ -118,7 +153,7 @@ export const launchdPlist = ({ command, environment, drainSeconds }: Service): s
   <array>
 ${command.map((part) => `    <string>${xml(part)}</string>`).join('\n')}
   </array>
-  <key>EnvironmentVariables</key>
+${folder === null ? '' : `  <key>WorkingDirectory</key>\n  <string>${xml(folder)}</string>\n`}  <key>EnvironmentVariables</key>
   <dict>
 ${Object.entries(environment)
   .map(([name, value]) => `    <key>${name}</key>\n    <string>${xml(value)}</string>`)

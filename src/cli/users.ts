@@ -1,5 +1,5 @@
 /** `sluice user …`: dashboard accounts from a shell, for who is locked out or sets a machine up without a browser. */
-import { commit, type Db, type Tx } from '../../db/commit.ts'
+import { commit, type Tx } from '../../db/commit.ts'
 import { createPasswords } from '../auth/passwords.ts'
 import { AppError } from '../errors.ts'
 import { systemRandom } from '../lib/random.ts'
@@ -14,38 +14,30 @@ import {
   type Command,
   cliActor,
   dispatch,
-  noArguments,
   onlyArgument,
-  printJson,
   readArgs,
   UsageError,
   withFolder,
 } from './command.ts'
-import { findOne } from './find.ts'
+import { aboutOne } from './find.ts'
+import { listing } from './listing.ts'
 import { readNewPassword } from './secret.ts'
-import { shortTime, table } from './table.ts'
+import { shortTime } from './table.ts'
 
-const list: Command = (args, io) => {
-  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
-  noArguments(positionals)
-  return withFolder(io, ({ db }) => {
-    const users = listUsers(db)
-    if (values.json) printJson(io, users)
-    else if (users.length === 0) io.stdout('No accounts yet: sluice user create-admin admin\n')
-    else io.stdout(table(['ID', 'NAME', 'ROLE', 'STATUS', 'PASSWORD', 'TWO-FACTOR', 'LAST SIGN-IN'], users.map(cells)))
-    return 0
-  })
-}
-
-const cells = ({ id, username, role, status, hasPassword, totpConfigured, lastLoginAt }: User): string[] => [
-  id,
-  username,
-  role.name,
-  status,
-  hasPassword ? 'yes' : 'no',
-  totpConfigured ? 'yes' : 'no',
-  shortTime(lastLoginAt === null ? null : Date.parse(lastLoginAt)),
-]
+const list = listing({
+  all: listUsers,
+  headings: ['ID', 'NAME', 'ROLE', 'STATUS', 'PASSWORD', 'TWO-FACTOR', 'LAST SIGN-IN'],
+  cells: ({ id, username, role, status, hasPassword, totpConfigured, lastLoginAt }) => [
+    id,
+    username,
+    role.name,
+    status,
+    hasPassword ? 'yes' : 'no',
+    totpConfigured ? 'yes' : 'no',
+    shortTime(lastLoginAt === null ? null : Date.parse(lastLoginAt)),
+  ],
+  none: 'No accounts yet: sluice user create-admin admin',
+})
 
 const createAdminAccount: Command = (args, io) => {
   const { positionals } = readArgs(args, {})
@@ -75,30 +67,26 @@ const readHash = async (io: CliIo): Promise<string> => {
   return (await createPasswords()).hash(parsed.data)
 }
 
-const resetPassword: Command = (args, io) => {
-  const wanted = wantedName(args)
-  return withFolder(io, async ({ db }) => {
-    const { row } = find(db, wanted)
-    const hash = await readHash(io)
-    commit(db, (tx) => setPassword(tx, getPerson(tx, row.id), { hash, actor: cliActor() }))
-    io.stdout(`"${row.username}" (${row.id}) has a new password and was signed out everywhere\n`)
-    if (row.status === 'disabled') io.stderr('The account is disabled and cannot sign in until it is enabled.\n')
-    return 0
-  })
+const ACCOUNT = {
+  what: 'account',
+  foundBy: 'its user name, its e-mail or its id',
+  all: listUsers,
+  namesOf: ({ username, email }: User) => [username, email],
 }
 
-/** Something done to one account, and the sentence that says so. */
-const onOne =
-  (change: (tx: Tx, person: Person, actor: Actor) => string): Command =>
-  (args, io) => {
-    const wanted = wantedName(args)
-    return withFolder(io, ({ db }) => {
-      const { row } = find(db, wanted)
-      const done = commit(db, (tx) => change(tx, getPerson(tx, row.id), cliActor()))
-      io.stdout(`"${row.username}" (${row.id}) ${done}\n`)
-      return 0
-    })
-  }
+const resetPassword = aboutOne(ACCOUNT, async (db, { id, username, status }, io) => {
+  const hash = await readHash(io)
+  commit(db, (tx) => setPassword(tx, getPerson(tx, id), { hash, actor: cliActor() }))
+  if (status === 'disabled') io.stderr('The account is disabled and cannot sign in until it is enabled.\n')
+  return `"${username}" (${id}) has a new password and was signed out everywhere`
+})
+
+/** Something done to one account, and what can be said of it then. */
+const onOne = (change: (tx: Tx, person: Person, actor: Actor) => string): Command =>
+  aboutOne(ACCOUNT, (db, { id, username }) => {
+    const done = commit(db, (tx) => change(tx, getPerson(tx, id), cliActor()))
+    return `"${username}" (${id}) ${done}`
+  })
 
 const resetTotp = onOne((tx, person, actor) => {
   if (person.row.totpSecretSealed === null)
@@ -111,17 +99,6 @@ const revokeSessions = onOne((tx, person, actor) => {
   const count = signOutEverywhere(tx, person, actor)
   return `was signed out of ${count} ${count === 1 ? 'browser' : 'browsers'}`
 })
-
-const wantedName = (args: readonly string[]): string =>
-  onlyArgument(readArgs(args, {}).positionals, 'account: its user name, its e-mail or its id')
-
-const find = (db: Db, wanted: string): Person => {
-  const { id } = findOne(listUsers(db), wanted, {
-    what: 'account',
-    namesOf: ({ username, email }) => [username, email],
-  })
-  return getPerson(db, id)
-}
 
 export const user: Command = dispatch('user', {
   list,

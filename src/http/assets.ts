@@ -3,21 +3,8 @@ import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import htmx from 'htmx.org/dist/htmx.min.js' with { type: 'text' }
 import access from '../../views/assets/access.js' with { type: 'text' }
-import accountsCss from '../../views/assets/accounts.css' with { type: 'text' }
-import accountsJs from '../../views/assets/accounts.js' with { type: 'text' }
-import css from '../../views/assets/app.css' with { type: 'text' }
-import js from '../../views/assets/app.js' with { type: 'text' }
-import doctorCss from '../../views/assets/doctor.css' with { type: 'text' }
-import doctorJs from '../../views/assets/doctor.js' with { type: 'text' }
-import keysCss from '../../views/assets/keys.css' with { type: 'text' }
-import keysJs from '../../views/assets/keys.js' with { type: 'text' }
-import liveJs from '../../views/assets/live.js' with { type: 'text' }
-import logsCss from '../../views/assets/logs.css' with { type: 'text' }
-import logsJs from '../../views/assets/logs.js' with { type: 'text' }
-import newAccountCss from '../../views/assets/new-account.css' with { type: 'text' }
-import newAccountJs from '../../views/assets/new-account.js' with { type: 'text' }
-import overviewCss from '../../views/assets/overview.css' with { type: 'text' }
-import settingsCss from '../../views/assets/settings.css' with { type: 'text' }
+import { SCRIPTS } from '../../views/assets/scripts.ts'
+import { STYLES } from '../../views/assets/styles.ts'
 import { AppError } from '../errors.ts'
 import { open } from './gates.ts'
 import { createHandlers } from './handlers.ts'
@@ -36,20 +23,15 @@ const asset = (name: string, extension: 'css' | 'js', text: string): Asset => ({
   gzip: new Uint8Array(gzipSync(text, { level: 9 })),
 })
 
-/** One file each over the wire: a page's own rules and script stand in a file of their own and come last. */
-const STYLE = asset(
-  'app',
-  'css',
-  [css, overviewCss, accountsCss, keysCss, doctorCss, newAccountCss, logsCss, settingsCss].join('\n'),
-)
-const SCRIPT = asset('app', 'js', [js, liveJs, accountsJs, keysJs, doctorJs, newAccountJs, logsJs].join('\n'))
+/** One file each over the wire. */
+const STYLE = asset('app', 'css', STYLES)
+const SCRIPT = asset('app', 'js', SCRIPTS)
 const ACCESS = asset('access', 'js', access)
 const HTMX = asset('htmx', 'js', htmx)
 const BY_PATH = new Map([STYLE, SCRIPT, ACCESS, HTMX].map((file) => [file.path, file]))
 
 /** Where the page shell finds each; the name changes with the content. */
 export const ASSETS = { style: STYLE.path, script: SCRIPT.path, access: ACCESS.path, htmx: HTMX.path } as const
-export type Assets = typeof ASSETS
 
 /** `GET /assets/:file`. Throws `not_found` for a name that is not of this build. */
 export const serveAsset = createHandlers(open('style and scripts of the pages'), (c) => {

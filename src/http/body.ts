@@ -18,7 +18,12 @@ export const body = <S extends z.ZodObject>(schema: S) => {
     const isForm = type.includes('form')
     // The validator reads JSON types only and hands on `{}` for the rest: that must not pass for an empty document.
     if (!isForm && !isJson(type) && (await c.req.text()) !== '') throw new AppError('unsupported_media_type')
-    return parse(schema, isForm ? fromForm(schema, await c.req.parseBody({ all: true, dot: true })) : json)
+    if (!isForm) return parse(schema, json)
+    const form = await c.req.parseBody({ all: true, dot: true }).catch((cause: unknown) => {
+      throw new AppError('validation_error', { message: 'The form could not be read.', cause })
+    })
+    c.set('typed', form)
+    return parse(schema, fromForm(schema, form))
   })
   const limited = (...[c, next]: Parameters<typeof validate>) =>
     withinLimit(c, async () => {
@@ -27,8 +32,19 @@ export const body = <S extends z.ZodObject>(schema: S) => {
         return next()
       })
     })
-  return limited as typeof validate // as: an answer is in the context by then, not in what a middleware returns
+  // as: an answer is in the context by then, not in what a middleware returns
+  return carrying(limited as typeof validate, { in: 'body', schema })
 }
+
+/** What a route reads, and where: data on the middleware that checks it, as gates carry their rule. */
+export interface RouteInput {
+  in: 'body' | 'query' | 'param'
+  schema: z.ZodObject
+}
+
+/** `middleware`, with what it checks for the route table to find. */
+export const carrying = <M extends object>(middleware: M, input: RouteInput): M & { readonly input: RouteInput } =>
+  Object.assign(middleware, { input: Object.freeze(input) })
 
 /** Refuses what is declared larger unread, and counts what is not declared. */
 const withinLimit = bodyLimit({

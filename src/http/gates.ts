@@ -36,7 +36,7 @@ export type AccessRule =
  * A permission, with step-up, that the handler demands only `when` the body touches something. It stands instead of the write
  * check, which the handler demands for the rest.
  */
-export interface Sometimes {
+interface Sometimes {
   permission: Permission
   when: string
 }

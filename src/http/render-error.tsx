@@ -5,11 +5,12 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Confirm } from '../../views/confirm.tsx'
 import { ErrorAlert, ErrorPage, type ErrorProps } from '../../views/error.tsx'
 import { Problem } from '../../views/ui/form.tsx'
-import { problemText } from '../../views/words.ts'
+import { fieldText, problemText } from '../../views/words.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
 import { AppError, type Code, openAiError } from '../errors.ts'
 import { loggedPath } from './access-log.ts'
+import type { Typed } from './form-drafts.ts'
 import { isModelPath } from './model-path.ts'
 import { representation } from './reply.tsx'
 import { pageOf, withReturn } from './return-path.ts'
@@ -53,12 +54,12 @@ const arrivedOf = (c: Ctx, { code }: AppError): Pick<ErrorProps, 'arrived'> =>
 
 /** A browser is led to where it can do something about it: to sign in, to confirm, back to the form it came from. */
 const asPage = (c: Ctx, err: AppError, shown: ErrorProps): Response | Promise<Response> => {
-  const next = placeFor(c, err) ?? formOf(c, err)
-  return next === null ? c.render(<ErrorPage {...shown} />, { title: `${err.status}` }) : c.redirect(next, 303)
+  const next = placeFor(c, err) ?? formOf(c, err, draftOf(c, err, shown.message))
+  return next === null ? c.render(<ErrorPage {...shown} />, { title: ErrorPage.title(shown) }) : c.redirect(next, 303)
 }
 
 const asFragment = (c: Ctx, err: AppError, shown: ErrorProps): Response | Promise<Response> => {
-  const next = err.code === 'username_required' ? formOf(c, err) : placeFor(c, err)
+  const next = err.code === 'username_required' ? formOf(c, err, null) : placeFor(c, err)
   if (err.code === 'step_up_required') return openConfirm(c, err)
   if (next !== null) {
     c.header('HX-Redirect', next)
@@ -113,18 +114,40 @@ const here = (c: Ctx): string => {
 }
 
 /** Only names go along, never a text: a link must not be able to put words into our pages. */
-const formOf = (c: Ctx, err: AppError): string | null => {
+const formOf = (c: Ctx, err: AppError, draft: string | null): string | null => {
   if (c.req.method === 'GET' || err.status >= 500 || err.code === 'cross_site_request_rejected') return null
   const page = pageOf(c)
   if (page === null) return null
   page.searchParams.set('problem', err.code)
   if (err.extra.param) page.searchParams.set('field', err.extra.param)
   if (err.extra.retryAfterSeconds) page.searchParams.set('wait', String(Math.ceil(err.extra.retryAfterSeconds)))
+  if (draft) page.searchParams.set('draft', draft)
   return page.pathname + page.search
 }
 
-const spoken = ({ code, extra }: AppError, message: string): string =>
-  problemText({ code, field: extra.param ?? null, waitSeconds: extra.retryAfterSeconds ?? null }, message) ?? message
+/** What was typed is kept for the page, which has to be asked for anew. null: nothing was read, or nobody is known to own it. */
+const draftOf = (c: Ctx, err: AppError, problem: string): string | null => {
+  const typed = c.get('typed') as Typed | undefined // as: an error can come before the body was read
+  const owner = (c.get('principal') as Principal | undefined)?.id // as: or before any gate
+  // After a conflict one has to see what the other has changed, not what one typed over it.
+  if (!typed || owner === undefined || err.code === 'settings_conflict') return null
+  const url = new URL(c.req.url)
+  const refused = Object.keys(fieldsOf(err))
+  return c.env.formDrafts.keep({ owner, action: url.pathname + url.search, refused, problem }, typed)
+}
+
+const fieldsOf = ({ extra }: AppError) => (extra.details?.fields ?? {}) as Record<string, readonly string[]> // as: what `invalid` puts there
+
+const spoken = (err: AppError, message: string): string => {
+  const { code, extra } = err
+  const fields = Object.entries(fieldsOf(err)).map(([name, [first = '']]) => fieldText(name, first))
+  if (code === 'validation_error' && fields.length > 0) return fields.slice(0, MOST_FIELDS).join(' ')
+  const said = { code, field: extra.param ?? null, waitSeconds: extra.retryAfterSeconds ?? null }
+  return problemText(said, message) ?? message
+}
+
+/** More would be no sentence any more. */
+const MOST_FIELDS = 4
 
 const dashboardError = ({ code, extra: { param, details } }: AppError, message: string) => ({
   code,

@@ -1,10 +1,10 @@
 /** The ending of a handler: one value as JSON, as a fragment for htmx, or as a page. */
 import type { Context } from 'hono'
 import { getCookie } from 'hono/cookie'
-import type { FC } from 'hono/jsx'
 import { jsxRenderer } from 'hono/jsx-renderer'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Shell, type Visitor } from '../../views/shell.tsx'
+import type { Titled } from '../../views/titles.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
 import { VERSION } from '../version.ts'
@@ -54,12 +54,12 @@ export const shell = jsxRenderer<AppEnv>(
 export const reply = <T extends object>(
   c: Context<AppEnv>,
   value: T,
-  View: FC<T>,
+  View: Titled<T>,
   status: ContentfulStatusCode = 200,
 ): Response | Promise<Response> => {
   c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
   c.status(status)
-  return representation(c) === 'json' ? c.json(value) : c.render(<View {...value} />)
+  return representation(c) === 'json' ? c.json(value) : c.render(<View {...value} />, { title: View.title?.(value) })
 }
 
 /**

@@ -5,7 +5,7 @@ const HOME = '/dashboard'
 /** Parsed against this, a path that names another host shows itself. */
 const NOWHERE = 'http://sluice.invalid'
 /** What a page says about the last attempt; it is not handed on. */
-const SAID_ONCE = ['problem', 'field', 'wait', 'done']
+const SAID_ONCE = ['problem', 'field', 'wait', 'done', 'draft']
 
 /** The `return` of the query as a path with its query and fragment; the overview without one, or with a foreign one. */
 export const returnPath = (c: Context): string => ownPath(c.req.query('return') ?? '') ?? HOME

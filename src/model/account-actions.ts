@@ -1,7 +1,7 @@
 /** What somebody can do about an account in its present state, and, where they cannot, why not. */
 import type { AccountStatus } from './account-state.ts'
 
-export const ACCOUNT_ACTIONS = ['probe', 'resume', 'pause', 'reauthenticate', 'delete'] as const
+const ACCOUNT_ACTIONS = ['probe', 'resume', 'pause', 'reauthenticate', 'delete'] as const
 export type AccountAction = (typeof ACCOUNT_ACTIONS)[number]
 
 export interface OfferedAction {

@@ -4,7 +4,7 @@ import type { Db } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 import { iso } from '../lib/iso.ts'
 
-export type AccountHistoryKind = (typeof accountEvents.$inferSelect)['kind']
+type AccountHistoryKind = (typeof accountEvents.$inferSelect)['kind']
 
 export interface AccountHistoryEntry {
   id: number

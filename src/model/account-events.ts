@@ -3,9 +3,9 @@ import { asc, lte, sql } from 'drizzle-orm'
 import type { Tx } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 
-export type AccountEventKind = (typeof accountEvents.$inferSelect)['kind']
+type AccountEventKind = (typeof accountEvents.$inferSelect)['kind']
 
-export interface AccountEventNote {
+interface AccountEventNote {
   accountId: string
   /** ms since epoch */
   at: number

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { ACCOUNT_STATUSES } from '../../db/schema/accounts.ts'
 import type { WireAccount } from './account-view.ts'
 
-export const ACCOUNT_SORTS = ['name', 'state', 'five_hour', 'weekly', 'in_flight'] as const
+const ACCOUNT_SORTS = ['name', 'state', 'five_hour', 'weekly', 'in_flight'] as const
 export type AccountSort = (typeof ACCOUNT_SORTS)[number]
 
 /** An unknown value filters nothing: a link of another version still opens the list. */

@@ -18,7 +18,7 @@ export interface ImportFailure {
   message: string
 }
 
-export interface ReadAuthFiles {
+interface ReadAuthFiles {
   accounts: ImportedAccount[]
   failures: ImportFailure[]
 }
@@ -37,16 +37,19 @@ export const readAuthFiles = (files: readonly AuthFile[]): ReadAuthFiles => {
   return read
 }
 
-/** Stores them in one commit, in their order; two files of one seat are one account, whose tokens are kept if neither is newer. */
+/** Stores them in their order. Of two files of one seat there are two rows; see `onePerSeat`. */
 export const importAccounts = (
   tx: Tx,
   accounts: readonly ImportedAccount[],
   doing: { sealer: Sealer; random: Random; actor: Actor },
-): ImportedRow[] => {
-  const rows = new Map<string, ImportedRow>()
-  for (const account of accounts) {
-    const row = importAccount(tx, account, doing)
-    rows.set(row.id, { ...row, tokensKept: row.tokensKept && (rows.get(row.id)?.tokensKept ?? true) })
+): ImportedRow[] => accounts.map((account) => importAccount(tx, account, doing))
+
+/** Two files of one seat are one account, as the last left it; its tokens were kept if neither is newer. */
+export const onePerSeat = (rows: readonly ImportedRow[]): ImportedRow[] => {
+  const seats = new Map<string, ImportedRow>()
+  for (const row of rows) {
+    const tokensKept = row.tokensKept && (seats.get(row.id)?.tokensKept ?? true)
+    seats.set(row.id, { ...row, tokensKept })
   }
-  return [...rows.values()]
+  return [...seats.values()]
 }

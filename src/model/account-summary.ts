@@ -2,15 +2,19 @@
 export { ACCOUNT_STATUSES, ROUTING_POLICIES } from '../../db/schema/accounts.ts'
 
 import { isoOrNull } from '../lib/iso.ts'
+import type { TokenHealth } from './account-export.ts'
+import type { AccountUse } from './account-totals.ts'
 import type { AccountView } from './account-view.ts'
 import type { AccountRow } from './accounts.ts'
+import type { additionalQuotas } from './additional-quotas.ts'
 import type { ResetCreditsView } from './reset-credits.ts'
 import { capacityCredits, type UsageWindow, type UsageWindows } from './usage-windows.ts'
 
 export type AccountSummary = ReturnType<typeof summarise>
 
 /** Primary, secondary and monthly are the five-hour, the weekly and the monthly window, whatever slot they came in. */
-export const summarise = (view: AccountView, row: AccountRow, { isEmailDuplicate, resetCredits }: Surroundings) => {
+export const summarise = (view: AccountView, row: AccountRow, surroundings: Surroundings) => {
+  const { isEmailDuplicate, resetCredits, use, additional, tokens } = surroundings
   const { fiveHour, weekly, monthly } = view.windows
   const left = (length: keyof UsageWindows) => remainingCredits(view, length)
   return {
@@ -56,10 +60,16 @@ export const summarise = (view: AccountView, row: AccountRow, { isEmailDuplicate
     remainingCreditsPrimary: left('fiveHour'),
     remainingCreditsSecondary: left('weekly'),
     remainingCreditsMonthly: left('monthly'),
+    requestUsage: use,
+    additionalQuotas: additional,
     creditsHas: view.credits?.hasCredits ?? null,
     creditsUnlimited: view.credits?.unlimited ?? null,
     creditsBalance: view.credits?.balance ?? null,
     deactivationReason: view.status === 'deactivated' || view.status === 'reauth_required' ? view.evidence : null,
+    auth: tokens && { access: tokens.access, refresh: tokens.refresh, idToken: tokens.idToken },
+    // Accounts are not warmed up here.
+    limitWarmupEnabled: false,
+    limitWarmup: null,
     isEmailDuplicate,
     availableResetCredits: resetCredits?.availableCount ?? null,
     resetCreditNearestExpiresAt: resetCredits?.nearestExpiresAt ?? null,
@@ -68,6 +78,10 @@ export const summarise = (view: AccountView, row: AccountRow, { isEmailDuplicate
 
 interface Surroundings {
   isEmailDuplicate: boolean
+  use: AccountUse
+  additional: ReturnType<typeof additionalQuotas>
+  /** null: not for the visitor. */
+  tokens: TokenHealth | null
   /** null: not asked for yet. */
   resetCredits: Pick<ResetCreditsView, 'availableCount' | 'nearestExpiresAt'> | null
 }
@@ -81,6 +95,7 @@ export const masked = (summary: AccountSummary): AccountSummary => ({
   workspaceLabel: null,
   state: { ...summary.state, evidence: null },
   deactivationReason: null,
+  auth: null,
 })
 
 /** The same of an account as the pages show it. */

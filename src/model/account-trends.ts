@@ -33,8 +33,9 @@ export const accountTrend = (db: Db, accountId: string, now: number): Trend => {
   return { from, fiveHour: series('fiveHourUsed'), weekly: series('weeklyUsed'), monthly: series('monthlyUsed') }
 }
 
-/** The hour of `now` ends with what is known right now. */
-export const withPresent = (trend: Trend, windows: UsageWindows): Trend => {
+/** The hour of `now` ends with what is known right now, if it was reported in this hour (`usageAt`, ms) and not before. */
+export const withPresent = (trend: Trend, windows: UsageWindows, usageAt: number | null): Trend => {
+  if (usageAt === null || usageAt < trend.from + (TREND_HOURS - 1) * HOUR_MS) return trend
   const ended = (series: (number | null)[], window: UsageWindow | null) =>
     window === null ? series : [...series.slice(0, -1), window.usedPercent]
   return {

@@ -1,10 +1,11 @@
 /** An upstream account as people are shown it: what is known about it, and, apart from that, whether it would be chosen now. */
 import { iso, isoOrNull } from '../lib/iso.ts'
+import type { SkipReason } from '../proxy/select.ts'
 import type { AccountStatus } from './account-state.ts'
 import type { Credits, UsageWindow, UsageWindows } from './usage-windows.ts'
 
 /** `draining`: asked last, to finish soon; `probing`: coming back, one request at a time. */
-export type AccountTier = 'healthy' | 'draining' | 'probing'
+type AccountTier = 'healthy' | 'draining' | 'probing'
 
 /** All times are ms since epoch. */
 export interface AccountView {
@@ -21,6 +22,8 @@ export interface AccountView {
   eligible: boolean
   /** Why not, as a short sentence without the times, which stand in `until` and `nextCheckAt`; null when eligible. */
   why: string | null
+  /** The same as the word of whoever chooses. */
+  skipped: SkipReason | null
   /** The upstream's error code behind the state. */
   cause: string | null
   /** What was seen, fit for an operator's eyes. */

@@ -6,6 +6,7 @@ import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
 import { noteAccountEvent } from './account-events.ts'
+import { noteDeleted } from './account-leftovers.ts'
 import { type AccountState, nextState } from './account-state.ts'
 import { type Actor, type AuditEvent, append } from './audit.ts'
 import type { AccountIdentity, AccountTokens, ImportedAccount } from './auth-json.ts'
@@ -62,7 +63,7 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
   const { identity, tokens } = imported
   const { sealer, random, actor, event = 'account_imported' } = doing
   const existing = findSeat(tx, identity)
-  const tokensKept = existing !== undefined && !isNewer(imported, existing, sealer)
+  const tokensKept = existing !== undefined && !isNewer(imported, existing, { sealer, now: actor.at })
   const id = existing?.id ?? random.id('acc')
   if (existing && !tokensKept) renewAccount(tx, existing, imported, doing)
   else if (!existing)
@@ -92,8 +93,9 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
 }
 
 /**
- * Gives the row other tokens and what they say of their owner; a paused account stays paused, any other is active. Whether
- * it is the same seat was asked before, and the caller writes the audit row.
+ * Gives the row other tokens and what they say of their owner; a paused account stays paused, any other is active. What
+ * changes by that stands in the history of the account. Whether it is the same seat was asked before, and the caller writes
+ * the audit row.
  */
 export const renewAccount = (
   tx: Tx,
@@ -112,19 +114,35 @@ export const renewAccount = (
     })
     .where(eq(accounts.id, row.id))
     .run()
+  const { planType } = imported.identity
+  const event = { accountId: row.id, at: actor.at }
+  if (state.status !== row.status)
+    noteAccountEvent(tx, {
+      ...event,
+      kind: 'state',
+      result: state.status,
+      detail: `with new tokens; was ${row.status}`,
+    })
+  if (planType !== row.planType)
+    noteAccountEvent(tx, { ...event, kind: 'plan', result: planType, detail: `was ${row.planType}` })
   notice(tx, 'accounts')
 }
 
-const refreshedAt = ({ lastRefreshAt }: ImportedAccount, { at }: Actor): number => lastRefreshAt ?? at
+/** A file that says it is of the future would count as newer than all that comes, also than a refusal of its tokens. */
+const refreshedAt = ({ lastRefreshAt }: ImportedAccount, { at }: Actor): number => Math.min(lastRefreshAt ?? at, at)
 
 /**
  * Whether the tokens would replace those of `existing`. Tokens that are stored already are not stored again: a renewal of
  * theirs that is under way would find its row changed.
  */
-export const isNewer = ({ tokens, lastRefreshAt }: ImportedAccount, existing: AccountRow, sealer: Sealer): boolean => {
+export const isNewer = (
+  { tokens, lastRefreshAt }: ImportedAccount,
+  existing: AccountRow,
+  { sealer, now }: { sealer: Sealer; now: number },
+): boolean => {
   if (existing.status === 'reauth_required' || existing.status === 'deactivated') return true
   if (openTokens(sealer, existing).refreshToken === tokens.refreshToken) return false
-  return lastRefreshAt === null || lastRefreshAt >= existing.lastRefreshAt
+  return lastRefreshAt === null || Math.min(lastRefreshAt, now) >= Math.min(existing.lastRefreshAt, now)
 }
 
 /** The account that an import of this identity would renew. */
@@ -232,10 +250,11 @@ export const editAccount = (tx: Tx, id: string, edit: AccountEdit, actor: Actor)
   return getAccount(tx, id)
 }
 
-/** Its log rows stay, with the id of an account that no longer is. */
-export const deleteAccount = (tx: Tx, id: string, actor: Actor): void => {
+/** Its log rows stay, with the id of an account that no longer is, unless they are to go `withHistory`. */
+export const deleteAccount = (tx: Tx, id: string, actor: Actor, { withHistory = false } = {}): void => {
   const { email } = getAccount(tx, id)
   tx.delete(accounts).where(eq(accounts.id, id)).run()
+  noteDeleted(tx, id, { at: actor.at, withHistory })
   append(tx, actor, 'account_deleted', { target: id, details: { email } })
   notice(tx, 'accounts')
   notice(tx, 'affinity')

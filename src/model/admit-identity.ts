@@ -1,12 +1,13 @@
 /** Takes in somebody a reverse proxy announces for the first time: a waiting account, one of the same e-mail, or a new one. */
 import { and, eq, ne } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
-import { identities, invites, users } from '../../db/schema/people.ts'
+import { identities, users } from '../../db/schema/people.ts'
 import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
 import { getProvider } from './auth-providers.ts'
 import { findByIdentity, findPerson, type Person } from './people.ts'
 import { usernameFrom } from './usernames.ts'
+import { endWaiting, waitingFor } from './waiting-accounts.ts'
 
 interface Arrival {
   random: Random
@@ -21,17 +22,18 @@ export const MAX_SUBJECT = 512
 const SEEN_MS = 60 * 60_000
 
 /** Whether anybody is taken in under this name at all: if not, a stranger costs no commit. */
-export const isAdmissible = (db: Db, subject: string): boolean =>
-  subject.length <= MAX_SUBJECT &&
-  (getProvider(db).unknownIdentityRoleId !== null ||
-    expectedBy(db, subject) !== null ||
-    sameEmail(db, subject) !== null)
+export const isAdmissible = (db: Db, subject: string): boolean => {
+  if (subject.length > MAX_SUBJECT) return false
+  const waiting = waitingFor(db, subject)
+  if (waiting) return waiting.isStanding
+  return getProvider(db).unknownIdentityRoleId !== null || sameEmail(db, subject) !== null
+}
 
 /** null: strangers are refused. Runs again inside the commit what led here, because two requests may come at once. */
 export const admitIdentity = (tx: Tx, subject: string, arrival: Arrival): Person | null => {
   const known = findByIdentity(tx, subject)
   if (known) return known
-  const found = waitingFor(tx, subject, arrival) ?? sameEmail(tx, subject) ?? createdFor(tx, subject, arrival)
+  const found = accountFor(tx, subject, arrival)
   if (found === null) return null
   const { userId, via } = found
   const { random, now } = arrival
@@ -72,21 +74,21 @@ const selfOf = (tx: Tx, id: string, { address, now }: Arrival): Actor => {
   return { id, name: person?.row.username, role: person?.role.slug, method: 'trusted_header', address, at: now }
 }
 
-const expectation = (subject: string) =>
-  and(eq(invites.expectedProvider, 'trusted_header'), eq(invites.expectedSubject, subject))
+/** An identity that an account waits for is that account or nobody: it must not come in as a stranger instead. */
+const accountFor = (tx: Tx, subject: string, arrival: Arrival): Match | null => {
+  const waiting = waitingFor(tx, subject)
+  if (waiting) return waiting.isStanding ? activated(tx, waiting.userId, arrival) : null
+  return sameEmail(tx, subject) ?? createdFor(tx, subject, arrival)
+}
 
-const expectedBy = (db: Db, subject: string): string | null =>
-  db.select({ userId: invites.userId }).from(invites).where(expectation(subject)).get()?.userId ?? null
-
-/** The account an administrator has made for just this identity becomes active. */
-const waitingFor = (tx: Tx, subject: string, { now }: Arrival): Match | null => {
-  const waiting = tx.delete(invites).where(expectation(subject)).returning({ userId: invites.userId }).get()
-  if (!waiting) return null
+/** The account an administrator has made for just this identity. */
+const activated = (tx: Tx, userId: string, { now }: Arrival): Match => {
+  endWaiting(tx, userId)
   tx.update(users)
     .set({ status: 'active', ...signedInAt(now) })
-    .where(eq(users.id, waiting.userId))
+    .where(eq(users.id, userId))
     .run()
-  return { userId: waiting.userId, via: 'invite' }
+  return { userId, via: 'invite' }
 }
 
 /**

@@ -16,7 +16,7 @@ export { KeyPatch, NewKey } from './key-input.ts'
 type KeyRow = typeof apiKeys.$inferSelect
 /** A key with its limits, by type, window and model, and whose it is. */
 export type StoredKey = KeyRow & { limits: LimitRow[]; owner: KeyOwner | null }
-export type KeyOwner = Pick<UserRow, 'id' | 'username' | 'status'>
+type KeyOwner = Pick<UserRow, 'id' | 'username' | 'status'>
 /** The key itself stands here once and is never stored. */
 export type IssuedKey = { row: StoredKey; key: string }
 

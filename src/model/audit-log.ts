@@ -20,7 +20,7 @@ const TARGET_PREFIXES = {
   api_key: 'key_',
 } as const
 export const TARGET_TYPES = [...(Object.keys(TARGET_PREFIXES) as (keyof typeof TARGET_PREFIXES)[]), 'address'] as const // as: Object.keys forgets the literal types
-export type TargetType = (typeof TARGET_TYPES)[number]
+type TargetType = (typeof TARGET_TYPES)[number]
 
 /** Opaque to clients: the id of the last row they were shown. */
 const Cursor = z.string().transform((text, context) => {
@@ -34,19 +34,20 @@ const cursorOf = ({ id }: AuditRow): string => Buffer.from(`a${id}`).toString('b
 
 /** The query string of the log (dashboard API §1.17). `since` is included, `until` is not. */
 export const AuditQuery = z.object({
-  action: z.string().max(64).optional(),
-  actor_user_id: z.string().max(64).optional(),
-  target_type: z.enum(TARGET_TYPES).optional(),
-  target_id: z.string().max(255).optional(),
-  severity: z.enum(['info', 'notice', 'warning']).optional(),
+  action: z.string().max(64).optional().describe('The event, as it is called in the rows.'),
+  actor_user_id: z.string().max(64).optional().describe('Id of the person who did it.'),
+  target_type: z.enum(TARGET_TYPES).optional().describe('What was changed.'),
+  target_id: z.string().max(255).optional().describe('Id of what was changed.'),
+  severity: z.enum(['info', 'notice', 'warning']).optional().describe('How much it matters.'),
   reason: z
     .string()
     .regex(/^[a-z_]{1,32}$/)
-    .optional(),
-  since: Moment.optional(),
-  until: Moment.optional(),
-  limit: z.coerce.number().int().min(1).max(200).default(50),
-  cursor: Cursor.optional(),
+    .optional()
+    .describe('`reason` in the details.'),
+  since: Moment.optional().describe('ISO 8601, included; without a zone UTC.'),
+  until: Moment.optional().describe('ISO 8601, not included; without a zone UTC.'),
+  limit: z.coerce.number().int().min(1).max(200).default(50).describe('Rows on a page.'),
+  cursor: Cursor.optional().describe('`nextCursor` of the page before.'),
 })
 export type AuditQuery = z.output<typeof AuditQuery>
 
@@ -101,7 +102,7 @@ const ofType = (type: TargetType): SQL | undefined =>
     ? and(...Object.values(TARGET_PREFIXES).map((prefix) => notLike(auditLogs.target, `${prefix}%`)))
     : like(auditLogs.target, `${TARGET_PREFIXES[type]}%`)
 
-export interface Purge {
+interface Purge {
   /** ms since epoch; rows from then on are kept. */
   before: number
   /** How many rows at most. */

@@ -101,9 +101,12 @@ export const identityOf = (idToken: string): AccountIdentity | null => {
   }
 }
 
+/** Made once: it costs more than all it reads. */
+const Expiring = z.object({ exp: z.number() })
+
 /** ms at which a JWT expires, or null when it does not say. */
 export const expiryOf = (jwt: string): number | null => {
-  const claims = z.object({ exp: z.number() }).safeParse(jwtClaims(jwt))
+  const claims = Expiring.safeParse(jwtClaims(jwt))
   return claims.success ? claims.data.exp * 1000 : null
 }
 

@@ -8,8 +8,8 @@ import { type Caller, demandGrantable } from './delegation.ts'
 import { ADMIN_ROLE_ID, getRole } from './roles.ts'
 
 export type ProviderRow = typeof authProviders.$inferSelect
-export const PROXY_PROVIDER_ID = 'idp_trusted_header'
-export const PASSWORD_PROVIDER_ID = 'idp_password'
+const PROXY_PROVIDER_ID = 'idp_trusted_header'
+const PASSWORD_PROVIDER_ID = 'idp_password'
 
 const UNTOUCHED = {
   unknownIdentityRoleId: null,
@@ -50,9 +50,7 @@ export const getProvider = (db: Db, id = PROXY_PROVIDER_ID): ProviderRow => {
   return provider
 }
 
-export type ProviderPatch = Partial<
-  Pick<ProviderRow, 'label' | 'unknownIdentityRoleId' | 'linkByEmail' | 'idpMfaEnforced'>
->
+type ProviderPatch = Partial<Pick<ProviderRow, 'label' | 'unknownIdentityRoleId' | 'linkByEmail' | 'idpMfaEnforced'>>
 
 /**
  * Holds for identities that arrive from now on. `unknownIdentityRoleId` is a slug or an id, null: refuse strangers.

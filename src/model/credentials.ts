@@ -15,9 +15,13 @@ import { isTaken, RESERVED_USERNAME } from './usernames.ts'
 const MAX_PASSWORD_CHARS = 1024
 
 /** One that is chosen (decisions §4). */
-export const NewPassword = z.string().min(8, 'must have at least 8 characters').max(MAX_PASSWORD_CHARS)
+export const NewPassword = z
+  .string()
+  .min(8, 'must have at least 8 characters')
+  .max(MAX_PASSWORD_CHARS)
+  .describe('The new password.')
 /** One that is checked: whatever could have been chosen, and too short ones, which are wrong. */
-export const GivenPassword = z.string().max(MAX_PASSWORD_CHARS)
+export const GivenPassword = z.string().max(MAX_PASSWORD_CHARS).describe('The password there is.')
 
 /** The place a second factor's secret is sealed for. */
 export const totpContext = (userId: string): string => `users/totp_secret/${userId}`

@@ -4,6 +4,7 @@ import { isoOrNull } from '../lib/iso.ts'
 import type { Considered, Selection, SkipReason } from '../proxy/select.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { KeyPolicy } from './key-ring.ts'
+import { refusalByLimit } from './reservations.ts'
 
 /** An account that a selection looked at. */
 export interface CandidateView {
@@ -18,6 +19,8 @@ export interface CandidateView {
   reason: string | null
   /** ISO 8601: when the reason ends, where that is known. */
   until: string | null
+  /** Whole days to its reset, where accounts that reset sooner were asked first; null: not so, or not known. */
+  resetDays: number | null
 }
 
 /** Which account a request would get now. */
@@ -56,7 +59,7 @@ const SKIPPED: Record<SkipReason, string> = {
 export const skipText = (reason: string): string => (SKIPPED as Record<string, string>)[reason] ?? reason // as: older rows may hold other words
 
 /** What of the pool an explanation needs: the function that chooses. */
-export interface Chooser {
+interface Chooser {
   offers(model: string | null): boolean
   explain(needs: {
     model: string | null
@@ -68,7 +71,7 @@ export interface Chooser {
   }): Selection
 }
 
-export interface Question {
+interface Question {
   model: string | null
   key: KeyPolicy | null
   settings: Pick<Settings, 'routingStrategy' | 'proxyAccountStreamLimit'>
@@ -109,7 +112,8 @@ const refusalOf = (key: KeyPolicy, model: string | null, now: number): string | 
   if (key.expiresAt !== null && key.expiresAt <= now) return 'The key has expired: every request with it is refused.'
   if (model !== null && key.allowedModels && !key.allowedModels.has(model))
     return `The key may not use the model ${model}: such a request is refused.`
-  return null
+  const overLimit = refusalByLimit(key, model, now)
+  return overLimit && `${overLimit.message} Until then such a request is refused.`
 }
 
 const sentenceFor = (selection: Selection, unlisted: string | null): string => {
@@ -129,14 +133,15 @@ const sentenceFor = (selection: Selection, unlisted: string | null): string => {
   }
 }
 
-/** The chosen one, those ranked beside it from the best score down as they came, those skipped. */
+/** The chosen one, those ranked beside it by their resets and from the best score down as they came, those skipped. */
 const inOrder = (considered: readonly Considered[], chosenId: string | null): Considered[] => {
   const place = ({ id, skipped }: Considered) => (id === chosenId ? 0 : skipped === null ? 1 : 2)
-  return considered.toSorted((a, b) => place(a) - place(b) || (b.score ?? 0) - (a.score ?? 0))
+  const days = ({ resetDays }: Considered) => resetDays ?? Number.MAX_SAFE_INTEGER
+  return considered.toSorted((a, b) => place(a) - place(b) || days(a) - days(b) || (b.score ?? 0) - (a.score ?? 0))
 }
 
 const candidateView = (
-  { id, score, skipped, until }: Considered,
+  { id, score, skipped, until, resetDays }: Considered,
   nameOf: (id: string) => string | null,
 ): CandidateView => ({
   accountId: id,
@@ -145,4 +150,5 @@ const candidateView = (
   skipped,
   reason: skipped && skipText(skipped),
   until: isoOrNull(until),
+  resetDays: resetDays ?? null,
 })

@@ -9,7 +9,7 @@ export interface Share {
   windowMs: number
 }
 
-export interface Forecast {
+interface Forecast {
   /** Percent of the time of the windows that is gone, weighted by their sizes; null: unknown. */
   pacePercent: number | null
   /** When nothing is left at the pace seen so far (ms); null: the resets come first. */

@@ -4,6 +4,7 @@ import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
+import { inSlices } from '../lib/slices.ts'
 import { type AuthFile, type ImportFailure, readAuthFiles } from './account-import.ts'
 import { displayName, findSeat, isNewer, openTokens } from './accounts.ts'
 import type { AccountIdentity, ImportedAccount } from './auth-json.ts'
@@ -25,18 +26,19 @@ export interface PreflightEntry {
 }
 
 /** Judges all files against the database and against each other: of two of one seat only the newest counts. Writes nothing. */
-export const judgeFiles = (
+export const judgeFiles = async (
   db: Db,
   files: readonly AuthFile[],
-  { sealer, failures }: { sealer: Sealer; failures: readonly ImportFailure[] },
-): PreflightEntry[] => {
-  const entries = files.map((file) => judge(db, file, sealer))
+  { sealer, clock, failures }: { sealer: Sealer; clock: Clock; failures: readonly ImportFailure[] },
+): Promise<PreflightEntry[]> => {
+  const now = clock.now()
+  const entries = await inSlices(clock, files, (slice) => slice.map((file) => judge(db, file, { sealer, now })))
   const broken = failures.map(({ file, message }) => brokenEntry(file, message))
   for (const rivals of seatsOf(entries)) outdo(rivals)
   return [...entries, ...broken].map((entry, index) => ({ ...entry, id: String(index) }))
 }
 
-const judge = (db: Db, file: AuthFile, sealer: Sealer): PreflightEntry => {
+const judge = (db: Db, file: AuthFile, { sealer, now }: { sealer: Sealer; now: number }): PreflightEntry => {
   const { accounts, failures } = readAuthFiles([file])
   const account = accounts[0]
   if (!account) return brokenEntry(file.name, failures[0]?.message ?? 'cannot be read')
@@ -44,7 +46,7 @@ const judge = (db: Db, file: AuthFile, sealer: Sealer): PreflightEntry => {
   const entry = { id: '', file: file.name, account }
   if (!row) return { ...entry, verdict: 'new', reason: null, existing: null }
   const existing = { accountId: row.id, displayName: displayName(row) }
-  if (isNewer(account, row, sealer)) {
+  if (isNewer(account, row, { sealer, now })) {
     const reason =
       row.status === 'reauth_required' ? 'It needs a sign-in, and any tokens may be better than its own.' : null
     return { ...entry, verdict: 'newer', reason, existing }
@@ -104,7 +106,7 @@ export interface Draft {
 }
 
 const TTL_MS = 15 * 60_000
-/** Tokens in memory are secrets in memory: no more than these, the oldest go first. */
+/** Of one owner. Tokens in memory are secrets in memory: no more than these, the oldest go first. */
 const MOST_DRAFTS = 8
 
 /** Files between preflight and import. They are held in memory only and forgotten with the process. */
@@ -112,6 +114,8 @@ export class ImportDrafts {
   readonly #clock: Clock
   readonly #random: Random
   readonly #drafts = new Map<string, Draft>()
+  /** Those that are being imported. */
+  readonly #underWay = new Map<string, Promise<void>>()
 
   constructor(clock: Clock, random: Random) {
     this.#clock = clock
@@ -123,7 +127,8 @@ export class ImportDrafts {
     const id = this.#random.id('imp')
     const draft: Draft = { id, owner, entries, expiresAt: this.#clock.now() + TTL_MS, outcome: null }
     this.#drafts.set(id, draft)
-    for (const oldest of this.#drafts.keys()) if (this.#drafts.size > MOST_DRAFTS) this.#drafts.delete(oldest)
+    const theirs = [...this.#drafts.values()].filter((other) => other.owner === owner)
+    for (const old of theirs.slice(0, -MOST_DRAFTS)) this.#drafts.delete(old.id)
     return draft
   }
 
@@ -135,10 +140,24 @@ export class ImportDrafts {
     return draft
   }
 
-  /** The tokens are let go of; what came of them can still be asked. */
-  finish(draft: Draft, outcome: readonly ImportOutcome[]): void {
-    const entries = draft.entries.map((entry) => ({ ...entry, account: null }))
-    if (this.#drafts.has(draft.id)) this.#drafts.set(draft.id, { ...draft, entries, outcome })
+  /**
+   * Imports what `draft` holds, once, also when asked twice at the same time. The tokens are let go of; what came of them can
+   * still be asked. When `run` fails it may be tried again.
+   */
+  finish(draft: Draft, run: () => Promise<readonly ImportOutcome[]>): Promise<void> {
+    const running = this.#underWay.get(draft.id) ?? this.#finish(draft, run)
+    this.#underWay.set(draft.id, running)
+    return running
+  }
+
+  async #finish(draft: Draft, run: () => Promise<readonly ImportOutcome[]>): Promise<void> {
+    try {
+      const outcome = await run()
+      const entries = draft.entries.map((entry) => ({ ...entry, account: null }))
+      if (this.#drafts.has(draft.id)) this.#drafts.set(draft.id, { ...draft, entries, outcome })
+    } finally {
+      this.#underWay.delete(draft.id)
+    }
   }
 
   #forgetOld(): void {

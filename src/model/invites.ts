@@ -1,21 +1,27 @@
 /** Invites: links that make an account once, within a day, and accounts that wait for an identity of the proxy instead. */
 import { and, eq, gt, inArray, isNotNull, lte, type SQL, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
-import { identities, invites, users } from '../../db/schema/people.ts'
+import { invites, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
-import { type Caller, demandDelegation, demandGrantable, mayInviteAs } from './delegation.ts'
-import { findPerson, getPerson, type Person } from './people.ts'
+import { type Caller, demandDelegation, demandGrantable } from './delegation.ts'
+import { authorOf, type InviteRow, VOID, voidReason } from './invite-standing.ts'
+import { findPerson, getPerson, type Person, personOf } from './people.ts'
 import { type NewPerson, roleReference } from './people-input.ts'
 import { getRole } from './roles.ts'
 import { hashToken } from './sessions.ts'
 import { demandFreeUsername, isEmailTaken, isTaken } from './usernames.ts'
+import { awaiting } from './waiting-accounts.ts'
 
-export type InviteRow = typeof invites.$inferSelect
+/** The account that is invited, as it stands. */
+interface Invitation {
+  invite: InviteRow
+  person: Person
+}
 
 /** A link is good for a day (spec §8). */
-export const INVITE_MS = 24 * 3_600_000
+const INVITE_MS = 24 * 3_600_000
 const TOKEN_BYTES = 32
 
 /** The token stands here once, for the link; stored is its hash. */
@@ -25,7 +31,7 @@ export interface Link {
   expiresAt: number
 }
 
-export interface Doing {
+interface Doing {
   caller: Caller
   random: Random
   /** Whether the reverse proxy signs people in at all. */
@@ -47,18 +53,18 @@ export const invitePerson = (tx: Tx, input: NewPerson, doing: Doing): { person: 
   dropExpiredInvites(tx, at)
   if (isTaken(tx, username)) throw new AppError('username_taken', { param: 'username' })
   if (email && isEmailTaken(tx, email)) throw new AppError('email_taken', { param: 'email' })
-  const expected = ssoOnly ? freeSubject(tx, input.expectedIdentity?.subject ?? '') : null
+  const expected = ssoOnly ? awaiting(tx, input.expectedIdentity?.subject ?? '') : null
   const id = random.id('usr')
   tx.insert(users)
     .values({ id, username, displayName, email, roleId: role.id, status: 'invited', createdAt: at, createdBy })
     .run()
-  const { link, columns } = expected === null ? newLink(random, at) : { link: null, columns: waitFor(expected) }
+  const { link, columns } = expected === null ? newLink(random, at) : { link: null, columns: expected }
   tx.insert(invites)
     .values({ ...columns, userId: id, usernameLocked, createdBy, createdAt: at })
     .run()
   append(tx, caller.actor, 'user_invited', {
     target: id,
-    details: { username, role: role.slug, ssoOnly, ...(expected !== null && { subject: expected }) },
+    details: { username, role: role.slug, ssoOnly, ...(expected && { subject: expected.expectedSubject }) },
   })
   notice(tx, 'people')
   return { person: getPerson(tx, id), link }
@@ -106,13 +112,14 @@ const findInvite = (db: Db, userId: string): InviteRow | null =>
   db.select().from(invites).where(eq(invites.userId, userId)).get() ?? null
 
 /** Every open invite, oldest first. */
-export const listInvites = (db: Db): { invite: InviteRow; username: string; roleId: string }[] =>
+export const listInvites = (db: Db): Invitation[] =>
   db
-    .select({ invite: invites, username: users.username, roleId: users.roleId })
+    .select()
     .from(invites)
     .innerJoin(users, eq(users.id, invites.userId))
     .orderBy(invites.createdAt, invites.userId)
     .all()
+    .map(({ invites: invite, users: row }) => ({ invite, person: personOf(db, row) }))
 
 export const hasExpiredInvites = (db: Db, now: number): boolean =>
   db.select({ userId: invites.userId }).from(invites).where(lte(invites.expiresAt, now)).limit(1).get() !== undefined
@@ -149,10 +156,10 @@ export const lookUpInvite = (db: Db, token: string, now: number): OpenInvite => 
   return { invite: { ...invite, expiresAt: invite.expiresAt }, person, inviter: standingInviter(db, invite, person) }
 }
 
-/** A link is worth what its author may still give. Throws `invite_not_found`. */
-const standingInviter = (db: Db, { createdBy }: InviteRow, { role }: Person): Person => {
-  const inviter = createdBy === null ? null : findPerson(db, createdBy)
-  if (!inviter || !mayInviteAs(inviter, role)) throw new AppError('invite_not_found')
+/** Throws `invite_not_found` for an invite that opens nothing any more. */
+const standingInviter = (db: Db, invite: InviteRow, { role }: Person): Person => {
+  const inviter = authorOf(db, invite)
+  if (!inviter || voidReason(db, invite, role) !== null) throw new AppError('invite_not_found')
   return inviter
 }
 
@@ -167,12 +174,10 @@ export const voidLinks = (tx: Tx, which: { userId: string } | { roleId: string }
       : inArray(invites.userId, tx.select({ id: users.id }).from(users).where(eq(users.roleId, which.roleId)))
   return tx
     .update(invites)
-    .set({ tokenHash: sql`'void:' || ${invites.userId}` })
+    .set({ tokenHash: sql`${VOID} || ${invites.userId}` })
     .where(and(isNotNull(invites.tokenHash), meant))
     .run().changes
 }
-
-type Invitation = { invite: InviteRow; person: Person }
 
 /** Throws `username_locked`, `username_taken`, `validation_error` for the reserved name. */
 export const demandAcceptable = (db: Db, { invite, person }: Invitation, username: string): void => {
@@ -181,7 +186,7 @@ export const demandAcceptable = (db: Db, { invite, person }: Invitation, usernam
   demandFreeUsername(db, username)
 }
 
-export interface Acceptance {
+interface Acceptance {
   token: string
   username: string
   /** undefined: as it is. */
@@ -214,18 +219,4 @@ const isOpen = (token: string, now: number): SQL | undefined =>
 const newLink = (random: Random, now: number) => {
   const link: Link = { token: random.token(TOKEN_BYTES), expiresAt: now + INVITE_MS }
   return { link, columns: { tokenHash: hashToken(link.token), expiresAt: link.expiresAt } }
-}
-
-const waitFor = (subject: string) => ({ expectedProvider: 'trusted_header' as const, expectedSubject: subject })
-
-/** One account for one identity, whether it waits or is linked. Throws `identity_taken`. */
-const freeSubject = (db: Db, subject: string): string => {
-  const isLinked = db.select({ id: identities.id }).from(identities).where(eq(identities.subject, subject)).get()
-  const isExpected = db
-    .select({ userId: invites.userId })
-    .from(invites)
-    .where(eq(invites.expectedSubject, subject))
-    .get()
-  if (isLinked || isExpected) throw new AppError('identity_taken', { param: 'expectedIdentity' })
-  return subject
 }

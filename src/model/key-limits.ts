@@ -5,6 +5,7 @@ import { apiKeyLimits, type LimitType, type LimitWindow } from '../../db/schema/
 import { requests } from '../../db/schema/requests.ts'
 import type { Random } from '../lib/random.ts'
 import { type LimitInput, limitIdentity } from './key-input.ts'
+import { total } from './sums.ts'
 
 export type LimitRow = typeof apiKeyLimits.$inferSelect
 
@@ -70,10 +71,10 @@ const insertLimit = (tx: Tx, limit: LimitInput & { id: string; keyId: string }, 
 /** What a limit of each kind counts over log rows; the same amounts as `reservations.ts` settles. */
 const USED: Record<LimitType, SQL<number>> = {
   requests: sql`count(*)`,
-  total_tokens: sql`coalesce(sum(coalesce(${requests.inputTokens}, 0) + coalesce(${requests.outputTokens}, 0)), 0)`,
-  input_tokens: sql`coalesce(sum(${requests.inputTokens}), 0)`,
-  output_tokens: sql`coalesce(sum(${requests.outputTokens}), 0)`,
-  cost_usd: sql`coalesce(sum(${requests.costMicros}), 0)`,
+  total_tokens: total(sql`coalesce(${requests.inputTokens}, 0) + coalesce(${requests.outputTokens}, 0)`),
+  input_tokens: total(requests.inputTokens),
+  output_tokens: total(requests.outputTokens),
+  cost_usd: total(requests.costMicros),
   credits: sql`0`,
 }
 

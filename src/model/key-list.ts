@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { ApiKey } from './api-key-view.ts'
 
-export const KEY_SORTS = ['name', 'owner', 'requests', 'tokens', 'cost', 'limit', 'used', 'state'] as const
+const KEY_SORTS = ['name', 'owner', 'requests', 'tokens', 'cost', 'limit', 'used', 'state'] as const
 export type KeySort = (typeof KEY_SORTS)[number]
 
 /** Of the address bar: what makes no sense is as if it was not there. */
@@ -16,7 +16,7 @@ export const KeysQuery = z.object({
 export type KeysQuery = z.output<typeof KeysQuery>
 
 /** `off`: switched off by hand; `orphaned`: its owner is disabled or gone. Only `active` ones are let in. */
-export const KEY_STATES = ['active', 'off', 'orphaned', 'expired'] as const
+const KEY_STATES = ['active', 'off', 'orphaned', 'expired'] as const
 export type KeyState = (typeof KEY_STATES)[number]
 
 export const keyState = ({ isActive, deactivatedReason, owner }: ApiKey): KeyState => {
@@ -26,7 +26,7 @@ export const keyState = ({ isActive, deactivatedReason, owner }: ApiKey): KeySta
 }
 
 /** How much of a limit is used, in percent, not above 100. */
-export const limitPercent = ({ currentValue, maxValue }: Pick<ApiKey['limits'][number], 'currentValue' | 'maxValue'>) =>
+const limitPercent = ({ currentValue, maxValue }: Pick<ApiKey['limits'][number], 'currentValue' | 'maxValue'>) =>
   Math.min(100, (currentValue / maxValue) * 100)
 
 /** Those whose name, prefix or owner contains `q`, in the order asked for; of equals the older first. */

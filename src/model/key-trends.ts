@@ -1,12 +1,13 @@
 /** The last seven days of an API key, from the hourly sums: what it cost hour by hour, and on whose accounts. */
-import { type AnyColumn, and, desc, eq, gte, ne, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, ne } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { requestHours } from '../../db/schema/requests.ts'
 import { iso } from '../lib/iso.ts'
+import { total } from './sums.ts'
 
 const HOUR_MS = 3_600_000
-export const WEEK_HOURS = 168
+const WEEK_HOURS = 168
 
 /** Every hour has a value: one in which the key was not used counts zero. */
 export interface KeyWeek {
@@ -22,7 +23,7 @@ export interface KeyWeek {
   accounts: AccountShare[]
 }
 
-export interface AccountShare {
+interface AccountShare {
   accountId: string
   /** null: the account was deleted. */
   email: string | null
@@ -87,15 +88,13 @@ export const keyUsage7d = (keyId: string, { totals, accounts: shares }: KeyWeek)
 
 const timeOf = ({ from }: KeyWeek, index: number): string => iso(from + index * HOUR_MS)
 
-const sum = (column: AnyColumn) => sql<number>`coalesce(sum(${column}), 0)`
-
 const SUMS = {
-  requests: sum(requestHours.requests),
-  errors: sum(requestHours.errors),
-  inputTokens: sum(requestHours.inputTokens),
-  cachedInputTokens: sum(requestHours.cachedInputTokens),
-  outputTokens: sum(requestHours.outputTokens),
-  costMicros: sum(requestHours.costMicros),
+  requests: total(requestHours.requests),
+  errors: total(requestHours.errors),
+  inputTokens: total(requestHours.inputTokens),
+  cachedInputTokens: total(requestHours.cachedInputTokens),
+  outputTokens: total(requestHours.outputTokens),
+  costMicros: total(requestHours.costMicros),
 }
 
 const tokensOf = (row: { inputTokens: number; outputTokens: number }): number => row.inputTokens + row.outputTokens

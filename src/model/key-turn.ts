@@ -4,7 +4,7 @@ import type { Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
 
-export interface KeyTurn {
+interface KeyTurn {
   /** Of the log row. */
   id: string
   accountId: string | null

@@ -14,12 +14,13 @@ import { holds } from './permissions.ts'
 export type FlowRow = typeof oauthFlows.$inferSelect
 
 /** Of those that ended, the last so many are kept for whoever still asks. */
-export const KEPT_FLOWS = 16
-/** Browser sign-ins that wait at once; one more ends the oldest. */
+const KEPT_FLOWS = 16
+/** Browser sign-ins of one person that wait at once; one more ends the oldest. */
 const MOST_PENDING = 16
 
 const EXPIRED = 'The sign-in was not finished in time. Begin a new one.'
 const SUPERSEDED = 'A newer sign-in was begun instead.'
+const CANCELLED = 'The sign-in was cancelled here.'
 
 /** The place the secret of a flow is sealed for. */
 export const flowContext = (id: string): string => `oauth_flows/secret/${id}`
@@ -30,15 +31,27 @@ export const stateHashOf = (state: string): string => createHash('sha256').updat
 export const asOf = (row: FlowRow, now: number): FlowRow =>
   row.status === 'pending' && row.expiresAt <= now ? { ...row, status: 'error', errorMessage: EXPIRED } : row
 
+/** Throws `oauth_flow_not_found`, also for somebody else's: who finishes a sign-in says whose tokens are taken. */
+export const getFlowOf = (db: Db, createdBy: string, id: string): FlowRow => {
+  const row = findFlow(db, id)
+  return row?.createdBy === createdBy ? row : notFound()
+}
+
 /** Throws `oauth_flow_not_found`. */
 export const getFlow = (db: Db, id: string): FlowRow => findFlow(db, id) ?? notFound()
 
 const findFlow = (db: Db, id: string): FlowRow | undefined =>
   db.select().from(oauthFlows).where(eq(oauthFlows.id, id)).get()
 
-/** The one begun last. Throws `oauth_flow_not_found`. */
-export const latestFlow = (db: Db): FlowRow =>
-  db.select().from(oauthFlows).orderBy(desc(oauthFlows.createdAt), desc(oauthFlows.id)).limit(1).get() ?? notFound()
+/** The one somebody began last. Throws `oauth_flow_not_found`. */
+export const latestFlowOf = (db: Db, createdBy: string): FlowRow =>
+  db
+    .select()
+    .from(oauthFlows)
+    .where(eq(oauthFlows.createdBy, createdBy))
+    .orderBy(desc(oauthFlows.createdAt), desc(oauthFlows.id))
+    .limit(1)
+    .get() ?? notFound()
 
 /** Which sign-in a callback belongs to. Throws `invalid_callback`. */
 export const flowOfState = (db: Db, state: string): FlowRow => {
@@ -62,10 +75,10 @@ export const pendingFlows = (db: Db): FlowRow[] =>
 
 export type NewFlow = Omit<FlowRow, 'status' | 'errorMessage' | 'resultAccountId' | 'createdBy' | 'createdAt'>
 
-/** Of device flows only the newest waits: people look at one code. Throws `account_not_found` for a target that is gone. */
+/** Of somebody's device flows only the newest waits: people look at one code. Throws `account_not_found` for a target that is gone. */
 export const beginFlow = (tx: Tx, flow: NewFlow, actor: Actor): FlowRow => {
   if (flow.accountId !== null) getAccount(tx, flow.accountId)
-  const waiting = pendingFlows(tx).filter(({ method }) => method === flow.method)
+  const waiting = pendingFlows(tx).filter(({ method, createdBy }) => method === flow.method && createdBy === actor.id)
   const superseded =
     flow.method === 'device' ? waiting : waiting.slice(0, Math.max(0, waiting.length + 1 - MOST_PENDING))
   for (const { id } of superseded) end(tx, id, SUPERSEDED)
@@ -112,6 +125,15 @@ const end = (tx: Tx, id: string, errorMessage: string): boolean =>
     .where(and(eq(oauthFlows.id, id), eq(oauthFlows.status, 'pending')))
     .run().changes > 0
 
+/** Ends a flow that somebody does not want any more. Throws `oauth_flow_not_found`. */
+export const cancelFlow = (tx: Tx, id: string, actor: Actor): void => {
+  const { accountId, method } = getFlowOf(tx, actor.id, id)
+  if (!end(tx, id, CANCELLED)) return
+  append(tx, actor, 'account_sign_in_cancelled', { target: accountId, details: { flowId: id, method } })
+}
+
+export const wasCancelled = ({ errorMessage }: FlowRow): boolean => errorMessage === CANCELLED
+
 /** Ends a flow with a sentence for the person who waits; one that has ended stays as it is. */
 export const failFlow = (tx: Tx, { id, accountId, method }: FlowRow, errorMessage: string, actor: Actor): void => {
   if (!end(tx, id, errorMessage)) return
@@ -146,9 +168,12 @@ const reauthenticate = (tx: Tx, accountId: string, imported: ImportedAccount, do
   renewAccount(tx, getAccount(tx, accountId), imported, doing)
   const { actor } = doing
   append(tx, actor, 'account_reauthenticated', { target: accountId, details: { email: imported.identity.email } })
-  noteAccountEvent(tx, { accountId, at: actor.at, kind: 'import', result: 'signed in again', detail: null })
+  noteAccountEvent(tx, { accountId, at: actor.at, kind: 'import', result: 'signed in again', detail: byWhom(actor) })
   return accountId
 }
+
+/** null: somebody without an account. */
+const byWhom = ({ name }: Actor): string | null => (name ? `By ${name}.` : null)
 
 const refusalOf = (tx: Tx, flow: FlowRow, { identity }: ImportedAccount): string | null => {
   if (!mayStillAdd(tx, flow.createdBy)) return 'Whoever began this sign-in may not add accounts any more.'

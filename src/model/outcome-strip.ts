@@ -3,7 +3,7 @@ import type { AccountView } from './account-view.ts'
 import { SLOT_MS, SLOTS_A_DAY, type StateChange } from './overview.ts'
 import type { Figures } from './overview-figures.ts'
 
-export const OUTCOMES = ['ok', 'some_errors', 'blocked', 'idle'] as const
+const OUTCOMES = ['ok', 'some_errors', 'blocked', 'idle'] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
 /** 48 half hours, oldest first. What was answered counts for more than a block that began or ended in the same one. */

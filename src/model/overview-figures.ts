@@ -10,7 +10,7 @@ export interface Figures {
   tiles: Tiles
 }
 
-export interface FiguresDeps {
+interface FiguresDeps {
   reader: {
     overviewSlots(from: number, to: number): Promise<Slot[]>
     overviewPresent(now: number): Promise<Present>

@@ -4,7 +4,9 @@ import { type Present, SLOTS_A_DAY, type Slot } from './overview.ts'
 export interface Tile {
   /** null: nothing to tell, which is not zero. */
   value: number | null
-  /** The same of the period before. */
+  /** The same without the half hour that is still running, */
+  ended: number | null
+  /** and the day before that: lengths that can be compared. */
   before: number | null
   /** 24 hours, oldest first; null is a gap. */
   series: readonly (number | null)[]
@@ -31,10 +33,12 @@ const SLOTS_AN_HOUR = SLOTS_A_DAY / 24
 
 export const tilesOf = ({ slots, present }: { slots: readonly Slot[]; present: Present }): Tiles => {
   const day = slots.slice(-SLOTS_A_DAY)
-  const before = slots.slice(-2 * SLOTS_A_DAY, -SLOTS_A_DAY)
+  const ended = day.slice(0, -1)
+  const before = slots.slice(-2 * SLOTS_A_DAY, -SLOTS_A_DAY - 1)
   const hours = Array.from({ length: 24 }, (_, hour) => day.slice(hour * SLOTS_AN_HOUR, (hour + 1) * SLOTS_AN_HOUR))
   const tile = (of: (slots: readonly Slot[]) => number | null): Tile => ({
     value: of(day),
+    ended: of(ended),
     before: of(before),
     series: hours.map(of),
   })
@@ -49,6 +53,7 @@ export const tilesOf = ({ slots, present }: { slots: readonly Slot[]; present: P
     firstTokenP95Ms: quantile(day, 0.95),
     conversations: {
       value: present.conversations.now,
+      ended: present.conversations.now,
       before: present.conversations.before,
       series: hours.map((some) => Math.max(0, ...some.map((slot) => slot.conversations))),
     },

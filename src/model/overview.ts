@@ -1,12 +1,12 @@
 /** The log as the overview sums it up: half hours with what each account did in them, and the state of keys and accounts. */
-import { and, count, desc, eq, gte, isNotNull, lt, sql } from 'drizzle-orm'
-import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
+import { and, count, desc, gt, gte, isNotNull, lt, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
-import { accounts } from '../../db/schema/accounts.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 import { apiKeyLimits, apiKeys, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
-import { requests } from '../../db/schema/requests.ts'
-import type { RecentRequest } from './request-view.ts'
+import { requestHours, requests } from '../../db/schema/requests.ts'
+import { type LogEntry, NEWEST_FIRST, selectJoined, toEntry } from './request-log-entry.ts'
+import { total } from './sums.ts'
+import { faulty } from './turn-fault.ts'
 
 export const SLOT_MS = 30 * 60_000
 export const SLOTS_A_DAY = (24 * 3_600_000) / SLOT_MS
@@ -25,10 +25,10 @@ export interface Slot {
   conversations: number
   /** Times to the first event, of some of its turns: a sample. */
   firstEventMs: readonly number[]
-  /** Turns of each account that ended well or not; those a client left count as neither. */
+  /** Turns of each account that ended well or not; those a client left, or was asked to send in full, count as neither. */
   accounts: ReadonlyMap<string, { ok: number; errors: number }>
   /** The newest few that failed. */
-  lastErrors: readonly RecentRequest[]
+  lastErrors: readonly LogEntry[]
 }
 
 /** A time in ms since epoch from which on an account was in a state; by account, oldest first. */
@@ -64,7 +64,7 @@ export const overviewSlots = (db: Db, from: number, to: number): Slot[] => {
   return starts.map((at) => {
     const rows = groups.get(at) ?? []
     const sum = (of: (row: Outcome) => number) => rows.reduce((total, row) => total + of(row), 0)
-    const errors = sum((row) => (row.status === 'error' ? row.requests : 0))
+    const errors = sum((row) => row.faults)
     return {
       at,
       requests: sum((row) => row.requests),
@@ -94,13 +94,14 @@ export const overviewPresent = (db: Db, now: number): Present => ({
 /** Whether there is a key, and whether any turn was answered yet: for the first steps, which are followed as they are done. */
 export const firstSteps = (db: Db): { hasKey: boolean; hasAnswered: boolean } => ({
   hasKey: db.select({ id: apiKeys.id }).from(apiKeys).limit(1).get() !== undefined,
-  hasAnswered:
-    db.select({ id: requests.id }).from(requests).where(eq(requests.status, 'ok')).limit(1).get() !== undefined,
+  hasAnswered: db.select({ hour: requestHours.hour }).from(requestHours).where(ANSWERED).limit(1).get() !== undefined,
 })
+
+/** The sums stay when rows of the log are deleted. */
+const ANSWERED = gt(requestHours.requests, sql`${requestHours.errors} + ${requestHours.cancelled}`)
 
 const within = (from: number, to: number) => and(gte(requests.startedAt, from), lt(requests.startedAt, to))
 const SLOT = sql<number>`${requests.startedAt} / ${sql.raw(String(SLOT_MS))}`
-const total = (column: SQLiteColumn) => sql<number>`coalesce(sum(${column}), 0)`
 
 type Outcome = ReturnType<typeof outcomes>[number]
 
@@ -111,8 +112,9 @@ const outcomes = (db: Db, from: number, to: number) =>
       accountId: requests.accountId,
       status: requests.status,
       requests: count(),
+      faults: total(sql`${faulty()}`),
       inputTokens: total(requests.inputTokens),
-      cachedInputTokens: sql<number>`coalesce(sum(min(${requests.cachedInputTokens}, ${requests.inputTokens})), 0)`,
+      cachedInputTokens: total(sql`min(${requests.cachedInputTokens}, ${requests.inputTokens})`),
       outputTokens: total(requests.outputTokens),
       costMicros: total(requests.costMicros),
     })
@@ -123,10 +125,11 @@ const outcomes = (db: Db, from: number, to: number) =>
 
 const byAccount = (rows: readonly Outcome[]): Slot['accounts'] => {
   const found = new Map<string, { ok: number; errors: number }>()
-  for (const { accountId, status, requests: turns } of rows) {
-    if (accountId === null || status === 'cancelled') continue
+  for (const { accountId, status, requests: turns, faults } of rows) {
+    if (accountId === null || (status !== 'ok' && faults === 0)) continue
     const sum = found.get(accountId) ?? { ok: 0, errors: 0 }
-    sum[status === 'ok' ? 'ok' : 'errors'] += turns
+    if (status === 'ok') sum.ok += turns
+    sum.errors += faults
     found.set(accountId, sum)
   }
   return found
@@ -157,33 +160,13 @@ const firstEvents = (db: Db, at: number): number[] =>
     .all()
     .map((row) => row.firstEventMs)
 
-const lastErrors = (db: Db, at: number): RecentRequest[] =>
-  db
-    .select({
-      id: requests.id,
-      requestId: requests.requestId,
-      startedAt: requests.startedAt,
-      keyName: apiKeys.name,
-      accountName: sql<string | null>`coalesce(${accounts.alias}, ${accounts.email})`,
-      model: requests.model,
-      status: requests.status,
-      errorCode: requests.errorCode,
-      phase: requests.phase,
-      httpStatus: requests.httpStatus,
-      firstEventMs: requests.firstEventMs,
-      totalMs: requests.totalMs,
-      inputTokens: requests.inputTokens,
-      outputTokens: requests.outputTokens,
-      costMicros: requests.costMicros,
-      attempts: requests.attempts,
-    })
-    .from(requests)
-    .leftJoin(accounts, eq(accounts.id, requests.accountId))
-    .leftJoin(apiKeys, eq(apiKeys.id, requests.keyId))
-    .where(and(within(at, at + SLOT_MS), eq(requests.status, 'error')))
-    .orderBy(desc(requests.startedAt), desc(requests.id))
+const lastErrors = (db: Db, at: number): LogEntry[] =>
+  selectJoined(db)
+    .where(and(within(at, at + SLOT_MS), faulty()))
+    .orderBy(...NEWEST_FIRST)
     .limit(ERRORS_KEPT)
     .all()
+    .map((joined) => toEntry(joined, false))
 
 const keyFacts = (db: Db): KeyFact[] => {
   const limits = Map.groupBy(db.select().from(apiKeyLimits).all(), ({ keyId }) => keyId)

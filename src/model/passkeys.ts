@@ -16,7 +16,7 @@ const CHALLENGE_BYTES = 32
 /** Anybody can ask for one; the oldest make room. */
 const MAX_SIGN_IN_CHALLENGES = 1000
 /** Of one account. */
-export const MAX_PASSKEYS = 20
+const MAX_PASSKEYS = 20
 
 /** What lists show of one. */
 export const toPasskey = ({ id, name, createdAt, lastUsedAt }: PasskeyRow) => ({
@@ -25,7 +25,6 @@ export const toPasskey = ({ id, name, createdAt, lastUsedAt }: PasskeyRow) => ({
   createdAt: iso(createdAt),
   lastUsedAt: isoOrNull(lastUsedAt),
 })
-export type Passkey = ReturnType<typeof toPasskey>
 
 /** Of one account, oldest first. */
 export const listPasskeys = (db: Db, userId: string): PasskeyRow[] =>
@@ -39,7 +38,7 @@ export const isAnyPasskey = (db: Db): boolean =>
 export const findCredential = (db: Db, credentialId: string): PasskeyRow | null =>
   db.select().from(passkeys).where(eq(passkeys.credentialId, credentialId)).get() ?? null
 
-export interface NewChallenge {
+interface NewChallenge {
   purpose: ChallengePurpose
   /** The session it is made for; null: signing in, or a proxy's account without one of ours. */
   sessionId: string | null
@@ -91,7 +90,7 @@ export const dropExpiredChallenges = (tx: Tx, now: number): number =>
   tx.delete(challenges).where(lte(challenges.expiresAt, now)).run().changes
 
 /** What registration has proven. */
-export interface NewPasskey
+interface NewPasskey
   extends Pick<PasskeyRow, 'userId' | 'name' | 'credentialId' | 'publicKey' | 'counter' | 'transports'> {}
 
 /** Throws `invalid_passkey` for one that is known already, and where there is no room for more. */

@@ -13,6 +13,7 @@ import { deactivateKeysOf } from './people-keys.ts'
 import { getRole, type Role } from './roles.ts'
 import { endSessionsOf } from './sessions.ts'
 import { demandFreeUsername, isEmailTaken } from './usernames.ts'
+import { vouchFor } from './waiting-accounts.ts'
 
 /**
  * Changes what `patch` names; a value the account has already is no change. Throws, in this order, `user_not_found`,
@@ -27,6 +28,7 @@ export const editPerson = (tx: Tx, id: string, patch: PersonPatch, caller: Calle
   if (standing.role) demandGrantable(caller, standing.role)
   demandDelegation(caller, target.role)
   changeStanding(tx, target, standing, caller)
+  if (roleReference(patch) !== undefined) confirmInvite(tx, target, standing, caller)
   changeProfile(tx, target, patch, caller)
   notice(tx, 'people')
   return getPerson(tx, id)
@@ -68,6 +70,12 @@ const changeStanding = (tx: Tx, { row, role: before }: Person, { role, status }:
   if (status === 'disabled') deactivateKeysOf(tx, target, actor)
   endSessionsOf(tx, target)
   notice(tx, 'keys')
+}
+
+/** Whoever says the role of an account that waits stands for it; a change of the role has a row of its own. */
+const confirmInvite = (tx: Tx, { row, role }: Person, standing: Standing, caller: Caller): void => {
+  if (row.status !== 'invited' || !vouchFor(tx, row.id, caller) || standing.role) return
+  append(tx, caller.actor, 'invite_confirmed', { target: row.id, details: { role: role.slug } })
 }
 
 /**

@@ -4,7 +4,8 @@ import type { Db } from '../../db/commit.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { identities, invites, passkeys } from '../../db/schema/people.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
-import { type InviteRow, type Link, listInvites, type OpenInvite } from './invites.ts'
+import { type InviteRow, voidReason } from './invite-standing.ts'
+import { type Link, listInvites, type OpenInvite } from './invites.ts'
 import { listPeople, type Person } from './people.ts'
 import type { Role } from './roles.ts'
 import { RESERVED_USERNAME } from './usernames.ts'
@@ -14,10 +15,10 @@ export type User = ReturnType<typeof toUser>
 /** Oldest first. */
 export const listUsers = (db: Db): User[] => {
   const facts = factsOf(db)
-  return listPeople(db).map((person) => toUser(person, facts))
+  return listPeople(db).map((person) => toUser(db, person, facts))
 }
 
-export const userView = (db: Db, person: Person): User => toUser(person, factsOf(db, person.row.id))
+export const userView = (db: Db, person: Person): User => toUser(db, person, factsOf(db, person.row.id))
 
 export const roleReferenceView = ({ id, slug, name, kind }: Role) => ({ id, slug, name, kind })
 
@@ -65,7 +66,7 @@ const factsOf = (db: Db, id?: string): Facts => ({
   ),
 })
 
-const toUser = ({ row, role }: Person, facts: Facts) => {
+const toUser = (db: Db, { row, role }: Person, facts: Facts) => {
   const invite = facts.invites.get(row.id)
   const keys = facts.keys.get(row.id) ?? []
   return {
@@ -92,19 +93,22 @@ const toUser = ({ row, role }: Person, facts: Facts) => {
           expiresAt: isoOrNull(invite.expiresAt),
           ssoOnly: invite.tokenHash === null,
           expectedSubject: invite.expectedSubject,
+          /** Why it opens nothing as it stands; null: it does. */
+          voidReason: voidReason(db, invite, role),
         }
       : null,
   }
 }
 
 export const listInviteViews = (db: Db) =>
-  listInvites(db).map(({ invite, username, roleId }) => ({
+  listInvites(db).map(({ invite, person: { row, role } }) => ({
     userId: invite.userId,
-    username,
-    roleId,
+    username: row.username,
+    roleId: row.roleId,
     expiresAt: isoOrNull(invite.expiresAt),
     ssoOnly: invite.tokenHash === null,
     createdByUserId: invite.createdBy,
+    voidReason: voidReason(db, invite, role),
   }))
 
 export const linkView = ({ token, expiresAt }: Link) => ({ token, expiresAt: iso(expiresAt) })

@@ -1,9 +1,9 @@
 /** Dashboard accounts as they are read: who somebody is, which role they hold, and what they can prove themselves with. */
-import { and, asc, count, eq, isNotNull, isNull, or } from 'drizzle-orm'
+import { and, asc, eq, isNotNull, isNull, or } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { identities, passkeys, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
-import { ADMIN_ROLE_ID, findRole, listRoles, PRESET_ROLES, type Role } from './roles.ts'
+import { findRole, listRoles, PRESET_ROLES, type Role } from './roles.ts'
 
 export type UserRow = typeof users.$inferSelect
 
@@ -34,12 +34,6 @@ export const getPerson = (db: Db, id: string): Person => {
   const person = findPerson(db, id)
   if (!person) throw new AppError('user_not_found')
   return person
-}
-
-/** `username` as stored: lower case. */
-export const findByUsername = (db: Db, username: string): Person | null => {
-  const row = db.select().from(users).where(eq(users.username, username)).get()
-  return row ? personOf(db, row) : null
 }
 
 /** All of them, oldest first. */
@@ -96,10 +90,3 @@ export const countWithoutTotp = (db: Db, isCounted: (role: Role) => boolean): nu
     .where(and(eq(users.status, 'active'), isNotNull(users.passwordHash), isNull(users.totpSecretSealed)))
     .all()
     .filter((row) => isCounted(personOf(db, row).role)).length
-
-export const countActiveAdmins = (db: Db): number =>
-  db
-    .select({ n: count() })
-    .from(users)
-    .where(and(eq(users.status, 'active'), eq(users.roleId, ADMIN_ROLE_ID)))
-    .get()?.n ?? 0

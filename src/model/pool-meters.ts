@@ -24,7 +24,7 @@ const LENGTHS: Record<PoolWindow['window'], keyof UsageWindows> = {
 }
 const MINUTE_MS = 60_000
 
-/** One for each length that an account reports. Paused and deactivated accounts are no part of the pool. */
+/** One for each length that an account reports. Accounts that are paused, deactivated or must sign in are no part of the pool. */
 export const poolMeters = (accounts: readonly AccountView[], now: number): PoolMeter[] =>
   poolWindows(accounts.map(pooled), null, now).map(({ window, capacityCredits: capacity, usedCredits, resetAt }) => {
     const inPool = accounts.filter((account) =>

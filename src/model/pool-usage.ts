@@ -24,8 +24,8 @@ const LENGTHS = [
 ] as const satisfies readonly (readonly [keyof UsageWindows, PoolWindow['window']])[]
 
 /**
- * The windows of the accounts in `scope` (null: all) that are neither paused nor deactivated, weighted by the credits
- * of their plans. A length for which no account has both a capacity and a report is left out.
+ * The windows of the accounts in `scope` (null: all) that a person has not to bring back first, weighted by the
+ * credits of their plans. A length for which no account has both a capacity and a report is left out.
  */
 export const poolWindows = (
   accounts: readonly PooledAccount[],
@@ -43,7 +43,7 @@ export const poolWindows = (
 export const remainingPercent = (window: PoolWindow | undefined): number | null =>
   window ? Math.round((1 - window.usedCredits / window.capacityCredits) * 10_000) / 100 : null
 
-const OUT_OF_POOL: readonly AccountStatus[] = ['paused', 'deactivated']
+const OUT_OF_POOL: readonly AccountStatus[] = ['paused', 'reauth_required', 'deactivated']
 
 interface Share {
   capacityCredits: number

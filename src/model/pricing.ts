@@ -4,7 +4,7 @@
 export const PRICES_VERSION = '2026-11'
 
 /** Above this many input tokens the whole request is at the long-context rate (spec §1.7). */
-export const LONG_CONTEXT_TOKENS = 272_000
+const LONG_CONTEXT_TOKENS = 272_000
 
 export interface TokenUsage {
   inputTokens: number
@@ -17,7 +17,7 @@ export interface TokenUsage {
 }
 
 /** What is known of it; null and absent are unknown. */
-export type KnownUsage = { readonly [Count in keyof TokenUsage]?: TokenUsage[Count] | null }
+type KnownUsage = { readonly [Count in keyof TokenUsage]?: TokenUsage[Count] | null }
 
 /**
  * Micro-dollars (10⁻⁶ USD, whole, rounded down) for `usage` on `model` at a service tier;

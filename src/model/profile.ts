@@ -7,7 +7,7 @@ import { type Actor, append } from './audit.ts'
 import { getPerson } from './people.ts'
 import { isEmailTaken } from './usernames.ts'
 
-export interface Profile {
+interface Profile {
   displayName?: string | null
   email?: string | null
 }

@@ -4,11 +4,13 @@ import type { Db } from '../../db/commit.ts'
 import { accountHistory } from './account-events-read.ts'
 import { accountSpend, accountTrend } from './account-trends.ts'
 import { auditLog } from './audit-log.ts'
-import { type AuditVerdict, verifyAuditLog } from './audit-verify.ts'
+import { verifyAuditLog } from './audit-verify.ts'
 import { keyWeek } from './key-trends.ts'
 import { overviewPresent, overviewSlots } from './overview.ts'
-import { report, reportLines } from './reports.ts'
-import { newRequests, recentRequests, requestLog, requestLogOptions, requestLogs } from './request-log.ts'
+import { recentCallers } from './recent-callers.ts'
+import { reportCsv } from './report-csv.ts'
+import { report } from './reports.ts'
+import { newRequests, requestLog, requestLogOptions, requestLogs } from './request-log.ts'
 import { tableSizes } from './table-sizes.ts'
 
 /** What SQLite finds wrong with the file; empty: nothing. */
@@ -18,29 +20,31 @@ const integrity = (db: Db): string[] =>
     .map((row) => row.integrity_check)
     .filter((finding) => finding !== 'ok')
 
-/** Of one moment: other connections may write, and purge, while the rows are read. */
-const auditVerdict = (db: Db): AuditVerdict => {
-  db.all(sql`BEGIN`)
-  try {
-    return verifyAuditLog(db)
-  } finally {
-    db.all(sql`COMMIT`)
+/** Several queries of one moment: other connections may write, and purge, while the rows are read. */
+const atOneMoment =
+  <Args extends unknown[], Value>(run: (db: Db, ...args: Args) => Value) =>
+  (db: Db, ...args: Args): Value => {
+    db.all(sql`BEGIN`)
+    try {
+      return run(db, ...args)
+    } finally {
+      db.all(sql`COMMIT`)
+    }
   }
-}
 
 export const READS = {
   overviewSlots,
   overviewPresent,
   keyWeek,
-  recentRequests,
   requestLogs,
   requestLog,
   requestLogOptions,
   newRequests,
-  report,
-  reportLines,
+  report: atOneMoment(report),
+  reportCsv,
+  recentCallers,
   auditLog,
-  auditVerdict,
+  auditVerdict: atOneMoment(verifyAuditLog),
   tableSizes,
   integrity,
   accountTrend,
@@ -50,6 +54,17 @@ export const READS = {
 
 export type Reads = typeof READS
 export type ReadName = keyof Reads
+
+/** What reads much of the file, whatever is asked: nothing else should wait behind it. */
+export const SLOW: ReadonlySet<ReadName> = new Set([
+  'report',
+  'reportCsv',
+  'recentCallers',
+  'auditVerdict',
+  'tableSizes',
+  'integrity',
+])
+
 /** The parameters of a read beside the database; they and the result cross a thread by structured clone. */
 export type ReadArgs<Name extends ReadName> = Reads[Name] extends (db: Db, ...args: infer Args) => unknown
   ? Args

@@ -1,5 +1,7 @@
 /** A report as comma-separated values (RFC 4180), safe to open in a spreadsheet. */
-import type { ReportLine } from './reports.ts'
+import type { Db } from '../../db/commit.ts'
+import { type LinePlace, type ReportLine, type ReportQuery, reportLines } from './reports.ts'
+import type { Blinders } from './request-view.ts'
 
 const COLUMNS: readonly (readonly [head: string, value: (line: ReportLine) => string | number])[] = [
   ['date', ({ date }) => date],
@@ -16,10 +18,37 @@ const COLUMNS: readonly (readonly [head: string, value: (line: ReportLine) => st
   ['unpriced_requests', ({ unpriced }) => unpriced],
 ]
 
-export const csv = (lines: readonly ReportLine[]): string =>
-  [COLUMNS.map(([head]) => head), ...lines.map((line) => COLUMNS.map(([, value]) => cell(value(line))))]
-    .map((row) => `${row.join(',')}\r\n`)
-    .join('')
+export interface CsvPage {
+  text: string
+  lines: number
+  /** null: these were the last. */
+  next: LinePlace | null
+}
+
+/** Of one page, some 400 KB. */
+const LINES = 4000
+/** Of one file: what a spreadsheet still opens. */
+const MOST_LINES = 100_000
+
+/**
+ * The next lines of the file; `place` null: its first, below the headings. `before` is how many it has already: at a hundred
+ * thousand a last line says that it was cut off. `now` is ms since epoch. Throws like `report`.
+ */
+export const reportCsv = (
+  db: Db,
+  query: ReportQuery,
+  blinders: Blinders,
+  { now, place, before }: { now: number; place: LinePlace | null; before: number },
+): CsvPage => {
+  const from = place ?? { day: 0, after: null }
+  const { lines, next } = reportLines(db, query, blinders, { now, place: from, limit: LINES })
+  const rows = lines.map((line) => COLUMNS.map(([, value]) => cell(value(line))))
+  if (place === null) rows.unshift(COLUMNS.map(([head]) => head))
+  const isCutOff = next !== null && before + lines.length >= MOST_LINES
+  if (isCutOff) rows.push([`cut off after ${before + lines.length} lines; choose fewer days`])
+  const text = rows.map((row) => `${row.join(',')}\r\n`).join('')
+  return { text, lines: lines.length, next: isCutOff ? null : next }
+}
 
 /** A text that begins like a formula would be run as one: the apostrophe makes it a text. */
 const cell = (value: string | number): string => {

@@ -21,36 +21,43 @@ export const isZone = (zone: string): boolean => {
 
 /** The day on which `at` (ms since epoch) falls. */
 export const localDate = (at: number, zone: string): string =>
-  new Date(at + offsetAt(at, zone)).toISOString().slice(0, 10)
+  new Date(at + offsetsOf(zone)(at)).toISOString().slice(0, 10)
 
 /** `length` days, the first of them `first` (YYYY-MM-DD). */
-export const daysBetween = (first: string, length: number, zone: string): Day[] =>
-  Array.from({ length }, (_, place) => {
-    const start = Date.parse(first) + place * DAY_MS
-    return {
-      date: new Date(start).toISOString().slice(0, 10),
-      from: midnight(start, zone),
-      to: midnight(start + DAY_MS, zone),
-    }
-  })
-
-/** When the day begins that begins at `utc` in UTC. The offset may change between the two. */
-const midnight = (utc: number, zone: string): number => {
-  const first = utc - offsetAt(utc, zone)
-  return utc - offsetAt(first, zone)
+export const daysBetween = (first: string, length: number, zone: string): Day[] => {
+  const offsetAt = offsetsOf(zone)
+  const startOf = (place: number) => Date.parse(first) + place * DAY_MS
+  const midnights = Array.from({ length: length + 1 }, (_, place) => midnight(startOf(place), offsetAt))
+  return Array.from({ length }, (_, place) => ({
+    date: new Date(startOf(place)).toISOString().slice(0, 10),
+    from: midnights[place]!, // one more than days
+    to: midnights[place + 1]!,
+  }))
 }
 
-/** Milliseconds that clocks in `zone` are ahead of UTC. */
-const offsetAt = (at: number, zone: string): number => {
-  if (zone === 'UTC') return 0
-  const parts = new Map(
-    formatOf(zone)
-      .formatToParts(at)
-      .map(({ type, value }) => [type, Number(value)]),
-  )
-  const part = (name: Intl.DateTimeFormatPartTypes) => parts.get(name) ?? 0
-  const local = Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'), part('second'))
-  return local - Math.floor(at / 1000) * 1000
+/**
+ * When the day begins that begins at `utc` in UTC. The offset may change between the two; where clocks skip midnight itself,
+ * the day begins with the change.
+ */
+const midnight = (utc: number, offsetAt: Offsets): number => {
+  const first = utc - offsetAt(utc)
+  const second = utc - offsetAt(first)
+  return second < first && utc > second + offsetAt(second) ? first : second
+}
+
+/** Milliseconds that clocks are ahead of UTC at a time (ms since epoch). */
+type Offsets = (at: number) => number
+
+/** A format takes longer to make than a hundred times are to write (measured), so there is one for all times of `zone`. */
+const offsetsOf = (zone: string): Offsets => {
+  if (zone === 'UTC') return () => 0
+  const format = formatOf(zone)
+  return (at) => {
+    const parts = new Map(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]))
+    const part = (name: Intl.DateTimeFormatPartTypes) => parts.get(name) ?? 0
+    const local = Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'), part('second'))
+    return local - Math.floor(at / 1000) * 1000
+  }
 }
 
 const formatOf = (timeZone: string): Intl.DateTimeFormat =>

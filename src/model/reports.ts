@@ -1,5 +1,5 @@
 /** What was used in a range of days, from the hourly sums: per day, model, account and key, beside the days before. */
-import { and, gte, inArray, lt, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import { and, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
@@ -7,7 +7,11 @@ import { apiKeys } from '../../db/schema/keys.ts'
 import { requestHours } from '../../db/schema/requests.ts'
 import { AppError } from '../errors.ts'
 import { type Day, daysBetween, isZone, localDate } from './report-days.ts'
+import { useOfSome } from './report-narrowed.ts'
+import { addTo, NOTHING, type Shares, type Sums, type Use } from './report-sums.ts'
+import { useOfAll } from './report-whole.ts'
 import { type Blinders, blindedRow } from './request-view.ts'
+import { total } from './sums.ts'
 
 const MAX_DAYS = 730
 const DAY_MS = 86_400_000
@@ -21,26 +25,14 @@ const date = z.preprocess((value) => (value === '' ? undefined : value), z.iso.d
 
 /** The query string (dashboard API §1.16). Both days are included; a zone nobody knows is UTC. */
 export const ReportQuery = z.object({
-  start_date: date,
-  end_date: date,
-  timezone: z.string().max(64).default('UTC'),
-  account_id: many,
-  api_key_id: many,
-  model: many,
+  start_date: date.describe('YYYY-MM-DD, included. Absent: a week up to the last day.'),
+  end_date: date.describe('YYYY-MM-DD, included. Absent: today.'),
+  timezone: z.string().max(64).default('UTC').describe('IANA name of the zone whose days are counted.'),
+  account_id: many.describe('Served by one of these accounts.'),
+  api_key_id: many.describe('Made with one of these keys, by id.'),
+  model: many.describe('For one of these models.'),
 })
 export type ReportQuery = z.output<typeof ReportQuery>
-
-export interface Sums {
-  requests: number
-  errors: number
-  cancelled: number
-  inputTokens: number
-  cachedInputTokens: number
-  outputTokens: number
-  costUsd: number
-  /** Requests whose model has no price: they are missing from the cost. */
-  unpriced: number
-}
 
 export interface ReportDay extends Sums {
   /** YYYY-MM-DD in the zone of the report. */
@@ -72,43 +64,29 @@ export interface Report {
 
 /** `now` is ms since epoch. Throws `validation_error` for a range that ends before it begins or spans over 730 days. */
 export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: number): Report => {
-  const range = rangeOf(query, now)
-  const { days, timezone } = range
-  const where = whereOf(query, blinders)
-  const within = (from: number, to: number) => and(gte(requestHours.hour, from), lt(requestHours.hour, to), where)
-  const { from, to } = spanOf(days)
-  const daily = days.map((day) => dayOf(db, day, within(day.from, day.to)))
-  const groups = groupsOf(db, within(from, to))
-  const total = addUp(daily)
+  const { startDate, endDate, timezone, days } = rangeOf(query, now)
+  const narrowing = whereOf(query, blinders)
+  const use = narrowing ? useOfSome(db, days, narrowing) : useOfAll(db, days)
+  const total = addUp(use.days)
   const names = namesOf(db)
-  const shares = (pick: (group: Group) => string, nameOf: (id: string) => string | null) =>
-    sharesOf(groups, { pick, nameOf, total: total.requests })
+  const shares = (dimension: 'account' | 'key' | 'model', nameOf: (id: string) => string | null) =>
+    sharesOf(use.by[dimension], { nameOf, total: total.requests })
+  const byAccount = shares('account', (id) => names.accounts.get(id) ?? null)
   return {
-    startDate: range.startDate,
-    endDate: range.endDate,
+    startDate,
+    endDate,
     timezone,
     summary: {
       ...total,
-      activeAccounts: new Set(groups.flatMap(({ accountId }) => accountId || [])).size,
+      activeAccounts: byAccount.filter(({ id }) => id !== null).length,
       avgCostPerDayUsd: total.costUsd / days.length,
       avgRequestsPerDay: total.requests / days.length,
     },
-    comparison: comparisonOf(sumsOf(db, within(from - (to - from), from))),
-    daily,
-    byModel: shares(
-      ({ model }) => model,
-      (id) => id,
-    ),
-    byAccount: shares(
-      ({ accountId }) => accountId,
-      (id) => names.accounts.get(id) ?? null,
-    ).map((share) => named(share, blinders)),
-    byKey: blinders.hidesKeys
-      ? null
-      : shares(
-          ({ keyId }) => keyId,
-          (id) => names.keys.get(id) ?? null,
-        ),
+    comparison: comparisonOf(use.before),
+    daily: days.map(({ date: day }, n) => dayOf(day, use, n)),
+    byModel: shares('model', (id) => id),
+    byAccount: byAccount.map((share) => named(share, blinders)),
+    byKey: blinders.hidesKeys ? null : shares('key', (id) => names.keys.get(id) ?? null),
   }
 }
 
@@ -119,20 +97,54 @@ export interface ReportLine extends Sums {
   key: string
 }
 
-/** One line a day, model, account and key: what a spreadsheet wants. Throws like `report`. */
-export const reportLines = (db: Db, query: ReportQuery, blinders: Blinders, now: number): ReportLine[] => {
+/** Where lines begin: in which day of the range, counted from 0, and behind which group of it. */
+export interface LinePlace {
+  day: number
+  after: Pick<Group, 'accountId' | 'keyId' | 'model'> | null
+}
+
+interface LinePage {
+  lines: ReportLine[]
+  /** null: these were the last. */
+  next: LinePlace | null
+}
+
+/**
+ * At most `limit` lines from `place` on, one a day, model, account and key: what a spreadsheet wants. Who may not know the
+ * keys gets one line for all of them. Throws like `report`.
+ */
+export const reportLines = (
+  db: Db,
+  query: ReportQuery,
+  blinders: Blinders,
+  { now, place, limit }: { now: number; place: LinePlace; limit: number },
+): LinePage => {
   const where = whereOf(query, blinders)
   const names = namesOf(db)
-  return rangeOf(query, now).days.flatMap(({ date: day, from, to }) =>
-    groupsOf(db, and(gte(requestHours.hour, from), lt(requestHours.hour, to), where)).map((group) => ({
-      ...sumsIn(group),
-      date: day,
-      model: group.model,
-      account: named({ name: names.accounts.get(group.accountId) ?? group.accountId }, blinders).name ?? '',
-      key: blinders.hidesKeys ? '' : (names.keys.get(group.keyId) ?? group.keyId),
-    })),
-  )
+  const { days } = rangeOf(query, now)
+  const page: LinePage = { lines: [], next: place }
+  for (let day = days[place.day]; day && page.next && page.lines.length < limit; day = days[page.next.day]) {
+    const within = and(gte(requestHours.hour, day.from), lt(requestHours.hour, day.to), where)
+    const room = limit - page.lines.length
+    const groups = groupsOf(db, within, { hidesKeys: blinders.hidesKeys, after: page.next.after, limit: room })
+    page.lines.push(...groups.map((group) => lineOf(day.date, group, { names, blinders })))
+    const last = groups.length === room ? groups.at(-1) : undefined
+    page.next = last ? { day: page.next.day, after: last } : { day: page.next.day + 1, after: null }
+  }
+  return days[page.next?.day ?? days.length] ? page : { ...page, next: null }
 }
+
+const lineOf = (
+  date: string,
+  { accountId, keyId, model, ...sums }: Group,
+  { names, blinders }: { names: Names; blinders: Blinders },
+): ReportLine => ({
+  ...sums,
+  date,
+  model,
+  account: named({ name: names.accounts.get(accountId) ?? accountId }, blinders).name ?? '',
+  key: blinders.hidesKeys ? '' : (names.keys.get(keyId) ?? keyId),
+})
 
 interface Range {
   startDate: string
@@ -154,16 +166,12 @@ const rangeOf = ({ start_date: start, end_date: end, timezone: zone }: ReportQue
 const refused = (param: string, problem: string): AppError =>
   new AppError('validation_error', { param, details: { fields: { [param]: [problem] } } })
 
-const spanOf = (days: readonly Day[]) => ({ from: days[0]?.from ?? 0, to: days.at(-1)?.to ?? 0 })
-
 const whereOf = ({ account_id: accountIds, api_key_id: keyIds, model }: ReportQuery, { hidesKeys }: Blinders) =>
   and(
     accountIds.length > 0 ? inArray(requestHours.accountId, accountIds) : undefined,
     keyIds.length > 0 && !hidesKeys ? inArray(requestHours.keyId, keyIds) : undefined,
     model.length > 0 ? inArray(requestHours.model, model) : undefined,
   )
-
-const total = (column: SQLWrapper) => sql<number>`coalesce(sum(${column}), 0)`
 
 const SUMS = {
   requests: total(requestHours.requests),
@@ -172,33 +180,8 @@ const SUMS = {
   inputTokens: total(requestHours.inputTokens),
   cachedInputTokens: total(requestHours.cachedInputTokens),
   outputTokens: total(requestHours.outputTokens),
-  costUsd: sql<number>`coalesce(sum(${requestHours.costMicros}), 0) / 1e6`,
+  costUsd: sql<number>`${total(requestHours.costMicros)} / 1e6`,
   unpriced: total(requestHours.unpriced),
-}
-
-const NOTHING: Sums = Object.freeze({
-  requests: 0,
-  errors: 0,
-  cancelled: 0,
-  inputTokens: 0,
-  cachedInputTokens: 0,
-  outputTokens: 0,
-  costUsd: 0,
-  unpriced: 0,
-})
-
-const sumsOf = (db: Db, where: SQL | undefined): Sums =>
-  db.select(SUMS).from(requestHours).where(where).get() ?? NOTHING
-
-const dayOf = (db: Db, { date: day }: Day, where: SQL | undefined): ReportDay => {
-  const { accountId } = requestHours
-  const activeAccounts = sql<number>`count(DISTINCT nullif(${accountId}, ''))`
-  const row = db
-    .select({ ...SUMS, activeAccounts })
-    .from(requestHours)
-    .where(where)
-    .get()
-  return { date: day, ...(row ?? { ...NOTHING, activeAccounts: 0 }) }
 }
 
 interface Group extends Sums {
@@ -207,41 +190,57 @@ interface Group extends Sums {
   model: string
 }
 
-const groupsOf = (db: Db, where: SQL | undefined): Group[] => {
-  const { accountId, keyId, model } = requestHours
+interface GroupPage {
+  /** All keys are one group. */
+  hidesKeys?: boolean
+  after?: LinePlace['after']
+  limit?: number
+}
+
+const groupsOf = (
+  db: Db,
+  where: SQL | undefined,
+  { hidesKeys = false, after = null, limit = -1 }: GroupPage = {},
+): Group[] => {
+  const { accountId, model } = requestHours
+  const keyId = hidesKeys ? sql<string>`''` : requestHours.keyId
+  const isBehind =
+    after && sql`(${accountId}, ${keyId}, ${model}) > (${after.accountId}, ${after.keyId}, ${after.model})`
   return db
-    .select({ accountId, keyId, model, ...SUMS })
+    .select({ accountId, keyId: sql<string>`${keyId}`, model, ...SUMS })
     .from(requestHours)
-    .where(where)
+    .where(and(where, isBehind ?? undefined))
     .groupBy(accountId, keyId, model)
+    .orderBy(accountId, keyId, model)
+    .limit(limit)
     .all()
 }
 
-const NAMES = Object.keys(NOTHING) as (keyof Sums)[] // as: Object.keys forgets the literal types
-
-const sumsIn = (group: Sums): Sums => addUp([group])
+const dayOf = (date: string, { days, activeAccounts }: Use, place: number): ReportDay => ({
+  date,
+  ...(days[place] ?? NOTHING),
+  activeAccounts: activeAccounts[place] ?? 0,
+})
 
 const addUp = (rows: readonly Sums[]): Sums => {
   const sums: Sums = { ...NOTHING }
-  for (const row of rows) for (const name of NAMES) sums[name] += row[name]
+  for (const row of rows) addTo(sums, row)
   return sums
 }
 
 interface Sharing {
-  pick: (group: Group) => string
   nameOf: (id: string) => string | null
   total: number
 }
 
 /** The dearest first, and of the same cost the busiest. */
-const sharesOf = (groups: readonly Group[], { pick, nameOf, total: all }: Sharing): ReportShare[] =>
-  [...Map.groupBy(groups, pick)]
-    .map(([id, members]) => {
-      const sums = addUp(members)
+const sharesOf = (rows: Shares, { nameOf, total: all }: Sharing): ReportShare[] =>
+  rows
+    .map(({ id, ...sums }) => {
       const percentage = all === 0 ? 0 : (sums.requests / all) * 100
       return { id: id === '' ? null : id, name: id === '' ? null : nameOf(id), ...sums, percentage }
     })
-    .toSorted((a, b) => b.costUsd - a.costUsd || b.requests - a.requests)
+    .toSorted((a, b) => b.costUsd - a.costUsd || b.requests - a.requests || ((a.id ?? '') < (b.id ?? '') ? -1 : 1))
 
 const comparisonOf = (previous: Sums): Report['comparison'] => ({ canCompare: previous.requests > 0, previous })
 
@@ -249,6 +248,8 @@ const named = <T extends { name: string | null }>(row: T, blinders: Blinders): T
   ...row,
   name: blindedRow({ accountName: row.name }, blinders).accountName ?? null,
 })
+
+type Names = ReturnType<typeof namesOf>
 
 const namesOf = (db: Db) => ({
   accounts: new Map(

@@ -37,7 +37,7 @@ export const selectJoined = (db: Db) =>
     .leftJoin(accounts, eq(accounts.id, requests.accountId))
     .leftJoin(apiKeys, eq(apiKeys.id, requests.keyId))
 
-export type Joined = ReturnType<ReturnType<typeof selectJoined>['all']>[number]
+type Joined = ReturnType<ReturnType<typeof selectJoined>['all']>[number]
 
 /** Phases are milliseconds from the arrival of the request, so that each contains the one before. */
 export const toEntry = ({ row, account, key, upstreamStatus, upstreamCode }: Joined, sensitive: boolean) => {
@@ -98,8 +98,7 @@ interface Named {
 }
 
 /** The alias, or else the e-mail address; null: the account is gone. */
-export const nameOf = (account: Named | null | undefined): string | null =>
-  account ? (account.alias ?? account.email) : null
+const nameOf = (account: Named | null | undefined): string | null => (account ? (account.alias ?? account.email) : null)
 
 /** As `proxy/select.ts` wrote it, maybe in an earlier version. */
 const Considered = z.object({
@@ -107,9 +106,10 @@ const Considered = z.object({
   score: z.number().nullable().catch(null),
   skipped: z.string().nullable().catch(null),
   until: z.number().nullable().catch(null),
+  resetDays: z.number().nullable().catch(null),
 })
 
-export interface JoinedAttempt {
+interface JoinedAttempt {
   row: typeof attempts.$inferSelect
   account: Named | null
 }
@@ -130,8 +130,9 @@ export const toAttempt = ({ row, account }: JoinedAttempt, names: ReadonlyMap<st
   considered: (row.considered ?? []).flatMap((entry): CandidateView[] => {
     const { data } = Considered.safeParse(entry)
     if (!data) return []
-    const { id: accountId, score, skipped, until } = data
+    const { id: accountId, score, skipped, until, resetDays } = data
     const accountName = names.get(accountId) ?? null
-    return [{ accountId, accountName, score, skipped, reason: skipped && skipText(skipped), until: isoOrNull(until) }]
+    const reason = skipped && skipText(skipped)
+    return [{ accountId, accountName, score, skipped, reason, until: isoOrNull(until), resetDays }]
   }),
 })

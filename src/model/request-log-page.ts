@@ -3,11 +3,11 @@ import { z } from 'zod'
 import { LogQuery } from './request-log-query.ts'
 
 /** Columns beside the seven that are always there. */
-export const MORE_COLUMNS = ['tokens', 'total', 'effort', 'kind', 'route', 'tool', 'address', 'request'] as const
+const MORE_COLUMNS = ['tokens', 'total', 'effort', 'kind', 'route', 'tool', 'address', 'request'] as const
 export type MoreColumn = (typeof MORE_COLUMNS)[number]
 
 /** The length of each, in ms. */
-export const RANGES = {
+const RANGES = {
   '1h': 3_600_000,
   '24h': 86_400_000,
   '7d': 7 * 86_400_000,
@@ -25,9 +25,9 @@ export const LogPageQuery = LogQuery.omit({ offset: true }).extend({
 })
 export type LogPageQuery = z.output<typeof LogPageQuery>
 
-/** The same as a question to the log at `now` (ms since epoch): a named range goes before `since`. */
+/** The same as a question to the log at `now` (ms since epoch): what is said by `since` goes before a range by name. */
 export const toLogQuery = ({ range, columns: _, open: __, ...query }: LogPageQuery, now: number): LogQuery => ({
   ...query,
   offset: 0,
-  ...(range && { since: now - RANGES[range] }),
+  ...(range && query.since === undefined && { since: now - RANGES[range] }),
 })

@@ -10,7 +10,7 @@ export const MAX_SCANNED = 50_000
 /** Behind a filter with an index of its own rows lie scattered over the file, at more than two microseconds each. */
 const MAX_SCATTERED = 15_000
 
-export interface Scan {
+interface Scan {
   /** In the direction of the search, at most as many as were wanted. */
   found: Cursor[]
   /** Where looking ended before the log did; null: as many were found as were wanted, or there are no more. */
@@ -19,20 +19,36 @@ export interface Scan {
 
 /** Newest first from `cursor`, or oldest first from `newer`. */
 export const scan = (db: Db, query: LogQuery, sight: Sight, wanted: number): Scan => {
-  const plan = planOf(query, sight, { isRequestId: isRequestId(db, query.search) })
   const direction = directionOf(query)
-  const from = query.cursor ?? query.newer
-  const within = and(plan.within, from && beyond(from, direction))
+  const plan = placedPlan(db, query, sight)
   const found = db.all<Cursor>(
-    sql`SELECT id, started_at AS "startedAt" FROM ${scanned({ ...plan, within }, direction)} WHERE ${plan.where ?? ALL} LIMIT ${wanted}`,
+    sql`SELECT id, "startedAt" FROM ${scanned(plan, ORDER[direction])} WHERE fits LIMIT ${wanted}`,
   )
-  return { found, stoppedAt: found.length < wanted ? lastScanned(db, { ...plan, within }, direction) : null }
+  return { found, stoppedAt: found.length < wanted ? lastScanned(db, plan, direction) : null }
+}
+
+/** How many rows there are under `query`; null: more than `most`, or more have to be looked at than one page may. */
+export const countRows = (db: Db, query: LogQuery, sight: Sight, most: number): number | null => {
+  const plan = placedPlan(db, query, sight)
+  if (timeScanned(db, plan, 'older') !== null) return null
+  const [row] = db.all<{ count: number }>(
+    sql`SELECT count(*) AS count FROM (SELECT 1 FROM ${scanned(plan, TIME.older)} WHERE fits LIMIT ${most + 1})`,
+  )
+  return row && row.count <= most ? row.count : null
 }
 
 export const directionOf = ({ cursor, newer }: LogQuery): Direction => (!cursor && newer ? 'newer' : 'older')
 
+const placedPlan = (db: Db, query: LogQuery, sight: Sight): Plan => {
+  const plan = planOf(query, sight, { isRequestId: isRequestId(db, query.search) })
+  const from = query.cursor ?? query.newer
+  return { ...plan, within: and(plan.within, from && beyond(from, directionOf(query))) }
+}
+
 /** The newest rows that `plan` may look at, under the name of the table. */
-export const newestScanned = (plan: Plan): SQL => scanned(plan, 'older')
+export const newestScanned = ({ within, looksAt }: Plan): SQL =>
+  sql`(SELECT * FROM ${requests} WHERE ${within ?? ALL}
+    ORDER BY ${ORDER.older} LIMIT ${looksAt === 'neighbours' ? MAX_SCANNED : MAX_SCATTERED}) AS ${requests}`
 
 /** Of one answer; who falls behind further reads the list again. */
 const MOST_NEW = 200
@@ -58,18 +74,42 @@ const ORDER: Record<Direction, SQL> = {
   newer: sql`started_at, id`,
 }
 
-/** A subquery that is read row by row, so the order holds outside and reading ends with the page. */
-const scanned = ({ within, isScattered }: Plan, direction: Direction): SQL =>
-  sql`(SELECT * FROM ${requests} WHERE ${within ?? ALL} ORDER BY ${ORDER[direction]} LIMIT ${most(isScattered)}) AS ${requests}`
+/** The same without the order of rows of one moment, which an index without ids would have to read them for. */
+const TIME: Record<Direction, SQL> = { older: sql`started_at DESC`, newer: sql`started_at` }
 
-/** The last row that could be looked at, if there are as many; the offset is over an index and not of a page. */
-const lastScanned = (db: Db, { within, isScattered }: Plan, direction: Direction): Cursor | null =>
-  db.all<Cursor>(
-    sql`SELECT id, started_at AS "startedAt" FROM ${requests} WHERE ${within ?? ALL}
-      ORDER BY ${ORDER[direction]} LIMIT 1 OFFSET ${most(isScattered) - 1}`,
-  )[0] ?? null
+/**
+ * A subquery that is read row by row, so the order holds outside and reading ends with the page. It asks for no column that
+ * is not needed, so that an index with all of them is enough.
+ */
+const scanned = (plan: Plan, order: SQL): SQL =>
+  sql`(SELECT id, started_at AS "startedAt", ${plan.where ?? ALL} AS fits
+    FROM ${requests} WHERE ${plan.within ?? ALL} ORDER BY ${order} LIMIT ${most(plan)})`
 
-const most = (isScattered: boolean): number => (isScattered ? MAX_SCATTERED : MAX_SCANNED)
+/** The last row that could be looked at; null: there are not as many. Reads few rows of the table, however many there are. */
+const lastScanned = (db: Db, plan: Plan, direction: Direction): Cursor | null => {
+  const startedAt = timeScanned(db, plan, direction)
+  if (startedAt === null) return null
+  const within = plan.within ?? ALL
+  const sign = sql.raw(direction === 'older' ? '>' : '<')
+  const [before] = db.all<{ count: number }>(
+    sql`SELECT count(*) AS count FROM ${requests} WHERE ${within} AND started_at ${sign} ${startedAt}`,
+  )
+  const place = most(plan) - 1 - (before?.count ?? 0)
+  const [last] = db.all<Cursor>(
+    sql`SELECT id, started_at AS "startedAt" FROM ${requests} WHERE ${within} AND started_at = ${startedAt}
+      ORDER BY ${ORDER[direction]} LIMIT 1 OFFSET ${place}`,
+  )
+  return last ?? null
+}
+
+/** When it started. The offset is over an index and not of a page. */
+const timeScanned = (db: Db, plan: Plan, direction: Direction): number | null =>
+  db.all<{ startedAt: number }>(
+    sql`SELECT started_at AS "startedAt" FROM ${requests} WHERE ${plan.within ?? ALL}
+      ORDER BY ${TIME[direction]} LIMIT 1 OFFSET ${most(plan) - 1}`,
+  )[0]?.startedAt ?? null
+
+const most = ({ looksAt }: Plan): number => (looksAt === 'scattered' ? MAX_SCATTERED : MAX_SCANNED)
 
 /** An id is found through its index, however old it is. */
 const isRequestId = (db: Db, search: string): boolean =>

@@ -1,5 +1,5 @@
 /** The filters of the request log as conditions on its rows, and which of them an index leads through in order of time. */
-import { and, eq, gte, inArray, isNull, lte, ne, notInArray, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import { and, eq, gte, inArray, isNull, lte, notInArray, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { requests } from '../../db/schema/requests.ts'
@@ -26,17 +26,14 @@ export interface Sight extends Partial<Blinders> {
 export interface Plan {
   within: SQL | undefined
   where: SQL | undefined
-  /** The index is that of a filter and not of time alone. */
-  isScattered: boolean
+  /** Where rows are looked at: one after another in the table, all over it, or in the index of what did not end well, which has all that is asked. */
+  looksAt: 'neighbours' | 'scattered' | 'trouble'
 }
 
 /** `isRequestId`: the search is the id of a request that is in the log. */
 export const planOf = (query: LogQuery, sight: Sight, { isRequestId }: { isRequestId: boolean }): Plan => {
   const parts = [
-    {
-      leads: isRequestId,
-      where: isRequestId ? eq(requests.requestId, query.search) : searchWhere(query.search, sight),
-    },
+    part(isRequestId ? eq(requests.requestId, query.search) : searchWhere(query.search, sight), { leads: isRequestId }),
     ...filterParts(query),
     ...statusParts(query.status),
   ]
@@ -46,19 +43,28 @@ export const planOf = (query: LogQuery, sight: Sight, { isRequestId }: { isReque
 /** The same of filters alone. */
 export const filterPlan = (filters: LogFilters): Plan => planFrom(filterParts(filters), filters)
 
-/** Rows that follow `cursor`, newest first, or precede it. */
-export const beyond = (cursor: Cursor, direction: 'older' | 'newer'): SQL =>
-  sql`(${requests.startedAt}, ${requests.id}) ${sql.raw(direction === 'older' ? '<' : '>')} (${cursor.startedAt}, ${cursor.id})`
+/** Rows that follow `cursor`, newest first, or precede it. Of an index without ids only rows of the same moment are read for it. */
+export const beyond = ({ startedAt, id }: Cursor, direction: 'older' | 'newer'): SQL => {
+  const sign = sql.raw(direction === 'older' ? '<' : '>')
+  return sql`(${requests.startedAt} ${sign}= ${startedAt} AND (${requests.startedAt} ${sign} ${startedAt} OR ${requests.id} ${sign} ${id}))`
+}
+
+/** In the words of the partial index: to be led by it, a query must not hand `ok` in as a parameter. */
+const TROUBLE = sql`${requests.status} <> 'ok'`
 
 interface Part {
   where: SQL | undefined
-  /** An index finds these rows in order of time. */
-  leads: boolean
+  /** An index finds these rows in order of time; `trouble`: that of what did not end well. */
+  leads: boolean | 'trouble'
+  /** It asks for nothing that the index of rows that did not end well has not. */
+  isInTrouble: boolean
 }
 
 /** Only one index is used; a second condition beside it would have rows read that are not counted. */
-const planFrom = (parts: readonly Part[], { since, until }: Pick<LogFilters, 'since' | 'until'>): Plan => {
-  const lead = parts.find(({ leads, where }) => leads && where !== undefined)
+const planFrom = (all: readonly Part[], { since, until }: Pick<LogFilters, 'since' | 'until'>): Plan => {
+  const parts = all.filter(({ where }) => where !== undefined)
+  const trouble = parts.every(({ isInTrouble }) => isInTrouble) && parts.find(({ leads }) => leads === 'trouble')
+  const lead = trouble || parts.find(({ leads }) => leads)
   const rest = parts.filter((part) => part !== lead)
   return {
     within: and(
@@ -67,7 +73,7 @@ const planFrom = (parts: readonly Part[], { since, until }: Pick<LogFilters, 'si
       until === undefined ? undefined : lte(requests.startedAt, until),
     ),
     where: and(...rest.map(({ where }) => where)),
-    isScattered: lead !== undefined,
+    looksAt: trouble ? 'trouble' : lead ? 'scattered' : 'neighbours',
   }
 }
 
@@ -75,16 +81,35 @@ const planFrom = (parts: readonly Part[], { since, until }: Pick<LogFilters, 'si
 const filterParts = (filters: LogFilters): Part[] => {
   const { conversation_id: conversation, apiKeyId, accountId, model, reasoningEffort, modelOption, code } = filters
   return [
-    { leads: true, where: conversation === undefined ? undefined : eq(requests.conversationHash, conversation) },
-    { leads: apiKeyId.length === 1, where: anyOf(apiKeyId, (ids) => inArray(requests.keyId, ids)) },
-    { leads: accountId.length === 1, where: anyOf(accountId, (ids) => inArray(requests.accountId, ids)) },
-    { leads: code.length > 0, where: code.length > 0 ? ne(requests.status, 'ok') : undefined },
-    { leads: false, where: anyOf(code, (codes) => inArray(requests.errorCode, codes)) },
-    { leads: model.length === 1, where: anyOf(model, (models) => inArray(requests.model, models)) },
-    { leads: false, where: anyOf(reasoningEffort, (efforts) => inArray(requests.reasoningEffort, efforts)) },
-    { leads: false, where: or(...modelOption.map(modelOptionWhere)) },
+    part(conversation === undefined ? undefined : eq(requests.conversationHash, conversation), { leads: true }),
+    inTrouble(
+      anyOf(apiKeyId, (ids) => inArray(requests.keyId, ids)),
+      { leads: apiKeyId.length === 1 },
+    ),
+    inTrouble(
+      anyOf(accountId, (ids) => inArray(requests.accountId, ids)),
+      { leads: accountId.length === 1 },
+    ),
+    inTrouble(code.length > 0 ? TROUBLE : undefined, { leads: 'trouble' }),
+    inTrouble(anyOf(code, (codes) => inArray(requests.errorCode, codes))),
+    inTrouble(
+      anyOf(model, (models) => inArray(requests.model, models)),
+      { leads: model.length === 1 },
+    ),
+    part(anyOf(reasoningEffort, (efforts) => inArray(requests.reasoningEffort, efforts))),
+    part(or(...modelOption.map(modelOptionWhere))),
   ]
 }
+
+type Leading = Partial<Pick<Part, 'leads'>>
+
+const part = (where: SQL | undefined, { leads = false }: Leading = {}): Part => ({ where, leads, isInTrouble: false })
+
+const inTrouble = (where: SQL | undefined, { leads = false }: Leading = {}): Part => ({
+  where,
+  leads,
+  isInTrouble: true,
+})
 
 const anyOf = (values: string[], where: (values: string[]) => SQL): SQL | undefined =>
   values.length === 0 ? undefined : where(values)
@@ -114,8 +139,8 @@ const statusParts = (statuses: readonly StatusFilter[]): Part[] => {
   if (wanted.length === 0 || wanted.length < statuses.length) return []
   const isTrouble = !wanted.includes('ok')
   return [
-    { leads: isTrouble, where: isTrouble ? ne(requests.status, 'ok') : undefined },
-    { leads: false, where: or(...wanted.map((status) => STATUS_WHERE[status]())) },
+    inTrouble(isTrouble ? TROUBLE : undefined, { leads: 'trouble' }),
+    inTrouble(or(...wanted.map((status) => STATUS_WHERE[status]()))),
   ]
 }
 

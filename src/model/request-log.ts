@@ -1,22 +1,13 @@
 /** The request log as the dashboard reads it: pages, what is new, one request with its attempts, and what can be filtered by. */
 
-import { and, asc, eq, getTableColumns, inArray, isNotNull, type SQL, sql } from 'drizzle-orm'
+import { asc, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { iso } from '../lib/iso.ts'
 import { type CostFormula, costFormula } from './pricing.ts'
-import {
-  ACCOUNT,
-  type LogAttempt,
-  type LogEntry,
-  NEWEST_FIRST,
-  nameOf,
-  selectJoined,
-  toAttempt,
-  toEntry,
-} from './request-log-entry.ts'
+import { ACCOUNT, type LogAttempt, type LogEntry, selectJoined, toAttempt, toEntry } from './request-log-entry.ts'
 import {
   type Cursor,
   cursorOf,
@@ -26,9 +17,9 @@ import {
   type LogStatus,
   logStatus,
 } from './request-log-query.ts'
-import { directionOf, endedSince, newestScanned, scan } from './request-log-scan.ts'
+import { countRows, directionOf, endedSince, newestScanned, scan } from './request-log-scan.ts'
 import { filterPlan, type Sight } from './request-log-where.ts'
-import { type Blinders, blindedRow, type RecentRequest } from './request-view.ts'
+import { type Blinders, blindedRow } from './request-view.ts'
 
 export interface LogPage {
   /** Newest first. */
@@ -50,7 +41,7 @@ export interface LogDetail extends LogEntry {
   costFormula: CostFormula | null
 }
 
-export interface LogOptions {
+interface LogOptions {
   accountIds: string[]
   modelOptions: { model: string; reasoningEffort: string | null }[]
   apiKeys: { id: string; name: string | null; keyPrefix: string | null }[]
@@ -60,37 +51,12 @@ export interface LogOptions {
 /** Counting stops here: it reads every row it counts. */
 const MAX_COUNTED = 10_000
 
-/** The newest `limit` requests. */
-export const recentRequests = (db: Db, limit: number): RecentRequest[] =>
-  selectJoined(db)
-    .orderBy(...NEWEST_FIRST)
-    .limit(limit)
-    .all()
-    .map(({ row, account, key }) => ({
-      id: row.id,
-      requestId: row.requestId,
-      startedAt: row.startedAt,
-      keyName: key?.name ?? null,
-      accountName: nameOf(account),
-      model: row.model,
-      status: row.status,
-      errorCode: row.errorCode,
-      phase: row.phase,
-      httpStatus: row.httpStatus,
-      firstEventMs: row.firstEventMs,
-      totalMs: row.totalMs,
-      inputTokens: row.inputTokens,
-      outputTokens: row.outputTokens,
-      costMicros: row.costMicros,
-      attempts: row.attempts,
-    }))
-
 /** One page. Following `nextCursor` shows no row twice and leaves none out, whatever is added meanwhile. */
 export const requestLogs = (db: Db, query: LogQuery, sight: Sight): LogPage => {
   const isFirst = !query.cursor && !query.newer
   const skipped = isFirst ? query.offset : 0
   const end = skipped + query.limit
-  const { found, stoppedAt } = scan(db, query, sight, isFirst ? Math.max(MAX_COUNTED, end) + 1 : end + 1)
+  const { found, stoppedAt } = scan(db, query, sight, end + 1)
   const shown = found.slice(skipped, end)
   const isOlder = directionOf(query) === 'older'
   const beyond = found.length > end ? (shown.at(-1) ?? null) : stoppedAt
@@ -99,12 +65,18 @@ export const requestLogs = (db: Db, query: LogQuery, sight: Sight): LogPage => {
   const previous = isFirst ? null : isOlder ? (places[0] ?? query.cursor ?? null) : beyond
   return {
     requests: entriesAt(db, places, sight),
-    total: isFirst && stoppedAt === null && found.length <= MAX_COUNTED ? found.length : null,
+    total: isFirst && !stoppedAt ? totalOf(found.length, end, () => countRows(db, query, sight, MAX_COUNTED)) : null,
     hasMore: next !== null,
     nextCursor: next && cursorOf(next),
     prevCursor: previous && cursorOf(previous),
     searchedTo: stoppedAt && iso(stoppedAt.startedAt),
   }
+}
+
+/** A page that is not full has all there are. */
+const totalOf = (found: number, end: number, count: () => number | null): number | null => {
+  if (found > end) return count()
+  return found <= MAX_COUNTED ? found : null
 }
 
 /**
@@ -150,23 +122,36 @@ const accountNames = (db: Db): ReadonlyMap<string, string> => {
 /** What occurs in the newest 50,000 rows under `filters`. */
 export const requestLogOptions = (db: Db, filters: LogFilters): LogOptions => {
   const plan = filterPlan(filters)
-  const distinct = <T>(columns: SQL, where: SQL): T[] =>
-    db.all<T>(sql`SELECT DISTINCT ${columns} FROM ${newestScanned(plan)} WHERE ${and(plan.where, where)} ORDER BY 1, 2`)
   const { accountId, keyId, model, reasoningEffort, status, errorCode } = requests
+  const seen = db.all<Seen>(sql`
+    SELECT DISTINCT ${accountId} AS "accountId", ${keyId} AS "keyId", ${model} AS "model",
+      ${reasoningEffort} AS "reasoningEffort", ${status} AS "status", ${errorCode} AS "errorCode"
+    FROM ${newestScanned(plan)} WHERE ${plan.where ?? sql`1`}`)
   const keys = db.select({ id: apiKeys.id, name: apiKeys.name, keyPrefix: apiKeys.keyPrefix }).from(apiKeys).all()
   const known = new Map(keys.map((key) => [key.id, key]))
-  const seen = distinct<Parameters<typeof logStatus>[0]>(
-    sql`${status} AS "status", ${errorCode} AS "errorCode"`,
-    isNotNull(status),
-  ).map(logStatus)
+  const statuses = new Set(seen.map(logStatus))
   return {
-    accountIds: distinct<{ id: string }>(sql`${accountId} AS "id", 0`, isNotNull(accountId)).map(({ id }) => id),
-    modelOptions: distinct(sql`${model} AS "model", ${reasoningEffort} AS "reasoningEffort"`, isNotNull(model)),
-    apiKeys: distinct<{ id: string }>(sql`${keyId} AS "id", 0`, isNotNull(keyId))
-      .map(({ id }) => known.get(id) ?? { id, name: null, keyPrefix: null })
+    accountIds: distinct(seen.flatMap((row) => row.accountId ?? [])),
+    modelOptions: modelOptionsOf(seen),
+    apiKeys: distinct(seen.flatMap((row) => row.keyId ?? []))
+      .map((id) => known.get(id) ?? { id, name: null, keyPrefix: null })
       .toSorted((a, b) => (a.name ?? '').localeCompare(b.name ?? '')),
-    statuses: LOG_STATUSES.filter((one) => seen.includes(one)),
+    statuses: LOG_STATUSES.filter((one) => statuses.has(one)),
   }
+}
+
+type Seen = Pick<
+  typeof requests.$inferSelect,
+  'accountId' | 'keyId' | 'model' | 'reasoningEffort' | 'status' | 'errorCode'
+>
+
+const distinct = (values: readonly string[]): string[] => [...new Set(values)].sort()
+
+/** By model, and of one first what had no effort. */
+const modelOptionsOf = (seen: readonly Seen[]): LogOptions['modelOptions'] => {
+  const pairs = seen.flatMap(({ model, reasoningEffort }) => (model === null ? [] : { model, reasoningEffort }))
+  const known = new Map(pairs.map((pair) => [JSON.stringify([pair.model, pair.reasoningEffort ?? '']), pair]))
+  return [...known].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, pair]) => pair)
 }
 
 /** In the order of `places`. */

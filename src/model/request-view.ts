@@ -1,38 +1,12 @@
-/** A row of the request log as a list shows it, and as those see it who may not know all of it. */
+/** A row of the request log as those see it who may not know all of it. */
 import { maskEmails } from './account-summary.ts'
 
 /** What somebody who reads the log is not told (spec §2, capability summary). */
 export interface Blinders {
-  /** Whose upstream accounts they are: e-mail addresses are masked, also in messages. */
+  /** Whose upstream accounts they are: e-mail addresses are masked, and messages left out, which the upstream may have worded. */
   hidesAccounts: boolean
   /** Which API keys there are. */
   hidesKeys: boolean
-}
-
-export interface RecentRequest {
-  id: string
-  /** What the client was told, and may have chosen. */
-  requestId: string
-  /** ms since epoch */
-  startedAt: number
-  /** null: no key was needed, or it is gone. */
-  keyName: string | null
-  /** null: no account was reached, or it is gone. */
-  accountName: string | null
-  model: string | null
-  status: 'ok' | 'error' | 'cancelled'
-  errorCode: string | null
-  /** Where it failed or was left: auth · select · connect · first_event · stream · finish. */
-  phase: string | null
-  httpStatus: number
-  firstEventMs: number | null
-  totalMs: number
-  inputTokens: number | null
-  outputTokens: number | null
-  /** Millionths of a US dollar; null: the model has no known price. */
-  costMicros: number | null
-  /** Accounts that were asked. */
-  attempts: number
 }
 
 /** `blinders` on every member of a row that could name an account or a key. */
@@ -46,15 +20,16 @@ interface Row {
   accountName?: string | null
   errorMessage?: string | null
   message?: string | null
-  keyName?: string | null
   apiKeyId?: string | null
   apiKeyName?: string | null
 }
 
-const masked = (row: Row): Row =>
-  present(row, ['accountName', 'errorMessage', 'message'], (text) => text && maskEmails(text))
+const masked = (row: Row): Row => ({
+  ...present(row, ['accountName'], (text) => text && maskEmails(text)),
+  ...present(row, ['errorMessage', 'message'], () => null),
+})
 
-const hidden = (row: Row): Row => present(row, ['keyName', 'apiKeyId', 'apiKeyName'], () => null)
+const hidden = (row: Row): Row => present(row, ['apiKeyId', 'apiKeyName'], () => null)
 
 type Change = (text: string | null) => string | null
 

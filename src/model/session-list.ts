@@ -16,7 +16,6 @@ const toSession = (row: SessionRow, currentId: string | null) => ({
   expiresAt: iso(row.expiresAt),
   isCurrent: row.id === currentId,
 })
-export type SessionEntry = ReturnType<typeof toSession>
 
 /** Newest use first. Who has yet to show a second factor is not signed in. */
 export const sessionList = (db: Db, userId: string, { currentId, now }: { currentId: string | null; now: number }) => ({

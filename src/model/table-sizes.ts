@@ -2,7 +2,7 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 
-export interface TableSize {
+interface TableSize {
   name: string
   rows: number
   /** Pages of the table and of its indexes. */

@@ -14,7 +14,7 @@ export interface AskDeps {
   credentials: Pick<Credentials, 'fresh' | 'refresh'>
 }
 
-export interface Question {
+interface Question {
   /** Path and query under the upstream base URL. */
   path: string
   /** Sent as JSON with POST; without it the question is a GET. */

@@ -59,6 +59,11 @@ export class CallbackListener {
     if (this.#server) this.#cancelClosing ??= this.#deps.clock.after(LINGER_MS, () => this.close())
   }
 
+  /** Now, if it is about to: nobody is on the way here. */
+  closeIfUnused(): void {
+    if (this.#cancelClosing) this.close()
+  }
+
   /** Answers under way are finished. */
   close(): void {
     this.#cancelClosing?.()
@@ -68,7 +73,9 @@ export class CallbackListener {
   }
 
   async #serve(request: Request, server: Bun.Server<undefined>): Promise<Response> {
-    if (request.method !== 'GET' || new URL(request.url).pathname !== CALLBACK_PATH)
+    const url = URL.parse(request.url) // what a Host header makes of it may be no address, and an error would print the code
+    if (!url) return page({ status: 400, title: 'Not an address', text: 'Open the address as the sign-in gave it.' })
+    if (request.method !== 'GET' || url.pathname !== CALLBACK_PATH)
       return page({ status: 404, title: 'Nothing here', text: 'This port only waits for sign-ins to come back.' })
     const address = server.requestIP(request)?.address ?? null
     try {

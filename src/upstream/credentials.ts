@@ -34,7 +34,7 @@ interface Held {
   refreshing: Promise<AccountCredentials> | null
 }
 
-export interface CredentialsDeps {
+interface CredentialsDeps {
   db: Db
   sealer: Sealer
   clock: Clock

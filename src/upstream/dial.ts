@@ -29,7 +29,7 @@ export interface Dial {
   close(): void
 }
 
-export interface DialOptions {
+interface DialOptions {
   /** Whether the handshakes of WebSockets heed the environment; fetch always does (interface §1.11). */
   trustsSocketEnvironment: boolean
   /** For what keeps other processes of this machine off the SOCKS bridge. */

@@ -1,7 +1,7 @@
 /** The head of an HTTP message read off a raw socket, the rest left for whoever comes next. */
 import type { Socket } from 'node:net'
 
-export interface Head {
+interface Head {
   /** Up to the empty line, without it. */
   text: string
   /** What came behind the empty line already. */

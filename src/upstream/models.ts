@@ -30,7 +30,7 @@ export const fetchModels = async (
 const isEntry = (value: unknown): value is ModelEntry =>
   typeof value === 'object' && value !== null && 'slug' in value && typeof value.slug === 'string' && value.slug !== ''
 
-export interface RefreshDeps extends AskDeps {
+interface RefreshDeps extends AskDeps {
   db: Db
   log: Log
 }

@@ -5,7 +5,7 @@ import type { Dial } from './dial.ts'
 import { type AccountCredentials, socketHeaders, upstreamHeaders } from './headers.ts'
 import { openSocket, type UpstreamSocket } from './socket.ts'
 
-export interface OpenRequest {
+interface OpenRequest {
   /** Path under the upstream base URL. */
   path: string
   headers: Readonly<Record<string, string>>

@@ -5,7 +5,7 @@ import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.
 import { SseStream } from './stream.ts'
 import { isTerminal } from './terminal.ts'
 
-export interface ProbeResult {
+interface ProbeResult {
   /** HTTP status of the upstream; 0: it could not be reached, or did not answer in time. */
   status: number
   /** It served the turn to its end. */

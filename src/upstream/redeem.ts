@@ -10,7 +10,7 @@ import type { AskDeps } from './ask.ts'
 import { fetchResetCredits, type Redeemed, redeemResetCredit } from './reset-credits.ts'
 import { fetchUsage } from './usage.ts'
 
-export interface RedeemDeps extends AskDeps {
+interface RedeemDeps extends AskDeps {
   resetCredits: ResetCredits
   pool: {
     get(id: string): { readonly state: AccountState; readonly row: { readonly chatgptAccountId: string | null } } | null
@@ -19,7 +19,7 @@ export interface RedeemDeps extends AskDeps {
   }
 }
 
-export interface RedeemWish {
+interface RedeemWish {
   accountId: string
   /** null: the one that expires first. */
   creditId: string | null

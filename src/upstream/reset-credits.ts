@@ -22,8 +22,8 @@ export const fetchResetCredits = async (
 }
 
 /** `reset` is the only one that changed something. */
-export const REDEEM_CODES = ['reset', 'nothing_to_reset', 'no_credit', 'already_redeemed'] as const
-export type RedeemCode = (typeof REDEEM_CODES)[number]
+const REDEEM_CODES = ['reset', 'nothing_to_reset', 'no_credit', 'already_redeemed'] as const
+type RedeemCode = (typeof REDEEM_CODES)[number]
 
 export interface Redeemed {
   code: RedeemCode

@@ -5,7 +5,6 @@
 import { commit, type Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
-import { parseJson } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
@@ -15,26 +14,26 @@ import { identityOf } from '../model/auth-json.ts'
 import {
   asOf,
   beginFlow,
+  cancelFlow,
   completeFlow,
   expireFlows,
   type FlowRow,
   failFlow,
-  flowContext,
   flowOfState,
   getFlow,
-  latestFlow,
+  getFlowOf,
+  latestFlowOf,
+  type NewFlow,
   pendingFlows,
-  stateHashOf,
 } from '../model/oauth-flows.ts'
 import { findPerson } from '../model/people.ts'
 import { type CallbackAnswer, CallbackListener } from './callback-listener.ts'
+import { DevicePolls } from './device-polls.ts'
+import { browserSecretOf, type FlowBase, newBrowserFlow, newDeviceFlow } from './flow-secrets.ts'
 import { type CodeGrant, exchangeCode, type OAuthContext, SignInError } from './oauth.ts'
-import { authorizationUrl, type BrowserSecret, callbackUrl, newBrowserSecret, readCallback } from './oauth-browser.ts'
-import { askDevice, requestDeviceCode, verificationUrl } from './oauth-device.ts'
+import { authorizationUrl, callbackUrl, readCallback } from './oauth-browser.ts'
+import { requestDeviceCode, verificationUrl } from './oauth-device.ts'
 
-const BROWSER_TTL_MS = 15 * 60_000
-/** What a device flow waits longer after each `slow_down` (RFC 8628 §3.5). */
-const SLOW_DOWN_SECONDS = 5
 /** More than there are flows at once. */
 const MOST_HOMES = 32
 
@@ -66,7 +65,7 @@ export interface Offer {
 export class SignIns {
   readonly #deps: SignInsDeps
   readonly #listener: CallbackListener
-  readonly #polls = new Map<string, AbortController>()
+  readonly #polls: DevicePolls
   readonly #exchanges = new Map<string, Promise<void>>()
   /** Where the browser of a flow goes back to; forgotten with the process. */
   readonly #homes = new Map<string, string>()
@@ -80,6 +79,11 @@ export class SignIns {
       clock: deps.clock,
       log: deps.log,
       answer: (url, address) => this.#answer(url, address),
+    })
+    this.#polls = new DevicePolls({
+      ...deps,
+      granted: (flow, grant) => this.#exchangeOnce(flow, grant, null),
+      refused: (flow, message) => this.#fail(flow, message, null),
     })
   }
 
@@ -97,8 +101,7 @@ export class SignIns {
   async begin({ method, accountId, actor, home }: Beginning): Promise<FlowRow> {
     const { db, clock, random } = this.#deps
     if (accountId !== null) getAccount(db, accountId)
-    const base = { id: random.id('flow'), method, accountId }
-    const flow = method === 'device' ? await this.#newDevice(base) : this.#newBrowser(base)
+    const flow = await this.#newFlow({ id: random.id('flow'), method, accountId })
     const at = clock.now()
     const row = commit(db, (tx) => {
       expireFlows(tx, at, [...this.#exchanges.keys()])
@@ -110,57 +113,54 @@ export class SignIns {
     return row
   }
 
-  #newBrowser(base: Base) {
-    const { sealer, random, clock } = this.#deps
-    const secret = newBrowserSecret(random)
-    return {
-      ...base,
-      stateHash: stateHashOf(secret.state),
-      secretSealed: sealer.seal(JSON.stringify(secret), flowContext(base.id)),
-      userCode: null,
-      intervalSeconds: null,
-      expiresAt: clock.now() + BROWSER_TTL_MS,
-    }
+  async #newFlow(base: FlowBase): Promise<NewFlow> {
+    const { oauth, sealer, random, clock } = this.#deps
+    const now = clock.now()
+    return base.method === 'device'
+      ? newDeviceFlow(base, await requestDeviceCode(oauth, now), sealer)
+      : newBrowserFlow(base, { sealer, random, now })
   }
 
-  async #newDevice(base: Base) {
-    const { sealer, oauth, clock } = this.#deps
-    const { deviceAuthId, ...code } = await requestDeviceCode(oauth, clock.now())
-    return { ...base, ...code, stateHash: null, secretSealed: sealer.seal(deviceAuthId, flowContext(base.id)) }
+  /** As it stands now; without an id the one `who` began last. Throws `oauth_flow_not_found`, also for somebody else's. */
+  status(who: string, id: string | null): FlowRow {
+    const { db } = this.#deps
+    return this.#asOfNow(id === null ? latestFlowOf(db, who) : getFlowOf(db, who, id))
   }
 
-  /** As it stands now; without an id the one begun last. Throws `oauth_flow_not_found`. */
-  status(id: string | null): FlowRow {
-    const { db, clock } = this.#deps
-    const row = id === null ? latestFlow(db) : getFlow(db, id)
-    return this.#exchanges.has(row.id) ? row : asOf(row, clock.now())
+  #asOfNow(row: FlowRow): FlowRow {
+    return this.#exchanges.has(row.id) ? row : asOf(row, this.#deps.clock.now())
   }
 
   offerOf(flow: FlowRow): Offer {
-    const { oauth } = this.#deps
+    const { oauth, sealer } = this.#deps
     if (flow.status !== 'pending') return { authorizationUrl: null, verificationUrl: null }
     return flow.method === 'device'
       ? { authorizationUrl: null, verificationUrl: verificationUrl(oauth.authBaseUrl) }
       : {
-          authorizationUrl: authorizationUrl(oauth.authBaseUrl, this.#browserSecret(flow), this.callbackUrl),
+          authorizationUrl: authorizationUrl(oauth.authBaseUrl, browserSecretOf(flow, sealer), this.callbackUrl),
           verificationUrl: null,
         }
   }
 
   /**
    * Takes the address a browser came back to. Of a flow that has ended it changes nothing, and of several at once each is
-   * told what came of the first. Throws `invalid_callback` for an address that belongs to no sign-in, or to another.
+   * told what came of the first. `who` null: a browser brought it, which is nobody yet. Throws `invalid_callback` for an
+   * address that belongs to no sign-in, to another, or to somebody else's.
    */
-  async receive(address: string, from: { flowId: string | null; address: string | null }): Promise<FlowRow> {
+  async receive(
+    address: string,
+    from: { who: string | null; flowId: string | null; address: string | null },
+  ): Promise<FlowRow> {
     const { db, clock } = this.#deps
     const said = readCallback(address)
     if (said === null) throw new AppError('invalid_callback', { param: 'callbackUrl' })
     const flow = flowOfState(db, said.state)
-    if (from.flowId !== null && from.flowId !== flow.id)
+    const isOther = from.flowId !== null && from.flowId !== flow.id
+    if (isOther || (from.who !== null && from.who !== flow.createdBy))
       throw new AppError('invalid_callback', { param: 'callbackUrl' })
     const isOver = asOf(flow, clock.now()).status !== 'pending' && !this.#exchanges.has(flow.id)
     if (!isOver) await this.#end(flow, said, from.address)
-    return this.status(flow.id)
+    return this.#asOfNow(getFlow(db, flow.id))
   }
 
   async #end(flow: FlowRow, said: NonNullable<ReturnType<typeof readCallback>>, address: string | null): Promise<void> {
@@ -168,8 +168,21 @@ export class SignIns {
       const running = this.#exchanges.get(flow.id)
       return running ?? this.#fail(flow, refusalText(said.error), address)
     }
-    const { verifier } = this.#browserSecret(flow)
+    const { verifier } = browserSecretOf(flow, this.#deps.sealer)
     return this.#exchangeOnce(flow, { code: said.code, verifier, redirectUri: this.callbackUrl }, address)
+  }
+
+  /**
+   * Ends a sign-in that waits: its address and its code open nothing any more, and the port is free at once, perhaps for the
+   * program that the person wants to use instead. One that has ended stays as it is. Throws `oauth_flow_not_found`, also for
+   * somebody else's.
+   */
+  cancel(id: string, actor: Actor): FlowRow {
+    const { db } = this.#deps
+    commit(db, (tx) => cancelFlow(tx, id, actor))
+    this.follow()
+    this.#listener.closeIfUnused()
+    return this.status(actor.id, id)
   }
 
   /** Waits, polls and listens for exactly the flows that are pending. Run after every change, and once at the start. */
@@ -180,9 +193,7 @@ export class SignIns {
     if (pendingFlows(db).some(({ id, expiresAt }) => expiresAt <= now && !this.#exchanges.has(id)))
       commit(db, (tx) => expireFlows(tx, now, [...this.#exchanges.keys()]))
     const pending = pendingFlows(db)
-    const ids = new Set(pending.map(({ id }) => id))
-    for (const [id, poll] of this.#polls) if (!ids.has(id)) this.#stopPolling(id, poll)
-    for (const flow of pending) if (flow.method === 'device' && !this.#polls.has(flow.id)) void this.#poll(flow)
+    this.#polls.follow(pending.filter(({ method }) => method === 'device'))
     if (pending.some(({ method }) => method === 'browser')) this.#listener.open()
     else this.#listener.closeSoon()
     this.#cancelExpiry()
@@ -194,40 +205,9 @@ export class SignIns {
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancelExpiry()
-    for (const [id, poll] of this.#polls) this.#stopPolling(id, poll)
+    this.#polls.follow([])
     await Promise.allSettled(this.#exchanges.values())
     this.#listener.close()
-  }
-
-  #stopPolling(id: string, poll: AbortController): void {
-    this.#polls.delete(id)
-    poll.abort(new Error('This sign-in has ended.'))
-  }
-
-  async #poll(flow: FlowRow): Promise<void> {
-    const { log } = this.#deps
-    const controller = new AbortController()
-    this.#polls.set(flow.id, controller)
-    try {
-      const grant = await this.#untilGranted(flow, controller.signal)
-      await this.#exchangeOnce(flow, grant, null)
-    } catch (err) {
-      if (controller.signal.aborted) return
-      if (err instanceof SignInError) this.#fail(flow, err.message, null)
-      else log.error('a sign-in could not be followed', { flow: flow.id, err })
-    }
-  }
-
-  async #untilGranted(flow: FlowRow, signal: AbortSignal): Promise<CodeGrant> {
-    const { sealer, oauth, clock } = this.#deps
-    const deviceAuthId = sealer.open(flow.secretSealed, flowContext(flow.id))
-    let intervalSeconds = flow.intervalSeconds ?? SLOW_DOWN_SECONDS
-    for (;;) {
-      await clock.sleep(intervalSeconds * 1000, signal)
-      const answer = await askDevice(oauth, { deviceAuthId, userCode: flow.userCode ?? '' }, signal)
-      if (answer.kind === 'granted') return answer.grant
-      if (answer.kind === 'slow-down') intervalSeconds += SLOW_DOWN_SECONDS
-    }
   }
 
   /** The first one counts; the others wait for what comes of it. */
@@ -276,13 +256,9 @@ export class SignIns {
     }
   }
 
-  #browserSecret({ id, secretSealed }: FlowRow): BrowserSecret {
-    return parseJson(this.#deps.sealer.open(secretSealed, flowContext(id))) as BrowserSecret // as: `#newBrowser` sealed it
-  }
-
   async #answer(url: string, address: string | null): Promise<CallbackAnswer> {
     try {
-      const flow = await this.receive(url, { flowId: null, address })
+      const flow = await this.receive(url, { who: null, flowId: null, address })
       const home = this.#homes.get(flow.id)
       const page = flow.status === 'success' ? SIGNED_IN : NOT_SIGNED_IN
       return home === undefined ? page : { ...page, location: `${home}/accounts/new/browser?flow=${flow.id}` }
@@ -293,8 +269,6 @@ export class SignIns {
     }
   }
 }
-
-type Base = Pick<FlowRow, 'id' | 'method' | 'accountId'>
 
 /** `error` is a word of the service, or of whoever made up the address. */
 const refusalText = (error: string): string =>

@@ -3,7 +3,7 @@ import type { FrameEvent } from './frame-event.ts'
 import type { Batch, UpstreamStream } from './stream.ts'
 
 /** What the stream asks of its socket. */
-export interface FrameSource {
+interface FrameSource {
   pause(): void
   resume(): void
   terminate(): void

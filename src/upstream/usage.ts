@@ -1,7 +1,8 @@
 /** Asks how much of its allowance an account has used, and reads from a refusal what it says about the account. */
 import { AppError } from '../errors.ts'
 import { PERMANENT_AUTH_CODES } from '../model/account-state.ts'
-import { fromWhamUsage, type UsageSnapshot } from '../model/usage-windows.ts'
+import { fromWhamUsage } from '../model/usage-reports.ts'
+import type { UsageSnapshot } from '../model/usage-windows.ts'
 import { type AskDeps, ask, UpstreamRefusal } from './ask.ts'
 
 const TIMEOUT_MS = 10_000
@@ -16,7 +17,7 @@ export const fetchUsage = async (deps: AskDeps, accountId: string, signal?: Abor
 }
 
 /** What a failed question about usage means: for good, for five minutes, or nothing. */
-export type UsageVerdict =
+type UsageVerdict =
   | { kind: 'auth_failed'; code: string; evidence: string }
   | { kind: 'hold' }
   | { kind: 'passing' }

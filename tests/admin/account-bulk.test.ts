@@ -1,6 +1,7 @@
 /** One change to several accounts: all in one request, each recorded, and those that refuse left as they are. */
 import { describe, expect, test } from 'bun:test'
-import { type TestApp, testApp } from '../support/app.ts'
+import { retain } from '../../src/jobs/retention.ts'
+import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
 import { HOWS, people, problem } from '../support/people.ts'
 
 const open = (accounts = 3) => {
@@ -50,6 +51,26 @@ test('what refuses is named and left alone, the others are changed', async () =>
   expect(events(audit())).toEqual(['account_paused'])
 })
 
+test('where all refuse the page says that nothing was done', async () => {
+  const { app, ids, as } = open(2)
+  for (const id of ids)
+    app.bindings.pool.apply(id, { kind: 'auth_failed', at: app.clock.now(), code: 'invalid_grant', evidence: 'x' })
+  await app.clock.advance(0)
+  const operator = as('operator')
+  const headers = {
+    accept: 'text/html',
+    'content-type': 'application/x-www-form-urlencoded',
+    referer: 'http://localhost:2455/accounts',
+  }
+  const body = ids.map((id) => `accountIds=${id}`).join('&')
+  const response = await operator.ask('POST /api/accounts/pause', { body, headers })
+  const place = response.headers.get('location') ?? ''
+  expect(place).toBe('/accounts?done=accounts_paused_none')
+  const html = await (await operator.ask(`GET ${place}`, { headers: { accept: 'text/html' } })).text()
+  expect(html).toMatch(/role="alert">None of the chosen accounts was paused/)
+  expect(html).not.toContain('Some of the chosen accounts')
+})
+
 test('one account alone that refuses is an error', async () => {
   const response = await open()
     .as('operator')
@@ -70,6 +91,77 @@ test('deletion keeps the log unless it is told not to', async () => {
   await app.clock.advance(1)
   expect(app.bindings.pool.all()).toEqual([])
   expect(app.sqlite.query('SELECT id FROM requests').values()).toEqual([[ids[0] ?? '']])
+})
+
+test('many are changed ten at a time, so that streams move on in between', async () => {
+  const { app, ids, as } = open(25)
+  const pausing = as('operator').ask('POST /api/accounts/pause', { json: { accountIds: ids } })
+  await app.clock.advance(0)
+  const paused = () => statuses(app).filter((status) => status === 'paused').length
+  expect(paused()).toBe(10)
+  await app.clock.advance('1s')
+  expect(paused()).toBe(25)
+  expect(await (await pausing).json()).toMatchObject({ changed: ids, refused: [] })
+})
+
+test('what a deleted account owns goes behind the answer, fifty rows at a time', async () => {
+  const { app, ids, as } = open(2)
+  app.sqlite.run(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250)
+    INSERT INTO affinity (kind, key_hash, account_id, mixed, used_at) SELECT 'conversation', i, '${ids[0]}', 0, i FROM n`)
+  const owned = () => app.sqlite.query<{ n: number }, []>('SELECT count(*) AS n FROM affinity').get()?.n
+  const answer = await as('operator').ask('POST /api/accounts/delete', { json: { accountIds: [ids[0]] } })
+  expect([answer.status, owned(), statuses(app).length]).toEqual([200, 200, 1])
+  app.restart()
+  expect(app.bindings.affinity.counts().conversation).toBe(0)
+  await app.clock.advance('1s')
+  expect(owned()).toBe(0)
+})
+
+describe('deletion with its history', () => {
+  const log = (app: TestApp, accountId: string, rows: number) =>
+    app.sqlite.run(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows})
+      INSERT INTO requests (id, request_id, started_at, route, kind, transport, account_id, moved, status, http_status, attempts, total_ms)
+      SELECT hex(randomblob(8)), 'x', 1, '/v1/responses', 'normal', 'http', '${accountId}', 0, 'ok', 200, 1, 1 FROM n`)
+  const deleted = async (app: TestApp, id: string) => {
+    const operator = people(app).as('operator')
+    const answer = await operator.ask('POST /api/accounts/delete', { json: { accountIds: [id], deleteHistory: true } })
+    expect(answer.status).toBe(200)
+  }
+  const upkeep = async ({ db, clock, bindings }: TestApp) => {
+    const running = retain({ db, clock, settings: bindings.settings }, new AbortController().signal)
+    await clock.advance('1s')
+    await running
+  }
+
+  test('is finished by the upkeep where the process ended in between', async () => {
+    const { app, ids } = open(1)
+    log(app, ids[0]!, 450)
+    await deleted(app, ids[0]!)
+    expect(app.rows()).toHaveLength(400)
+    await upkeep(app)
+    expect(app.rows()).toEqual([])
+  })
+
+  test('takes along the turns that have ended and are not written yet', async () => {
+    const { app, ids } = open(1)
+    await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+    await deleted(app, ids[0]!)
+    expect(app.rows()).toEqual([])
+  })
+
+  test('takes along a turn that ends after it, and is done with after a day', async () => {
+    const { app, ids } = open(1)
+    await deleted(app, ids[0]!)
+    await app.clock.advance('23h')
+    log(app, ids[0]!, 1)
+    await upkeep(app)
+    expect(app.rows()).toEqual([])
+    await app.clock.advance('2h')
+    await upkeep(app)
+    log(app, ids[0]!, 1)
+    await upkeep(app)
+    expect(app.rows()).toHaveLength(1)
+  })
 })
 
 describe.each(['pause', 'reactivate', 'delete'])('%s', (verb) => {

@@ -175,6 +175,35 @@ describe('an account', () => {
 })
 
 describe('the last seven days', () => {
+  test('the trend on the page ends with the present only while that was reported in this hour', async () => {
+    const { app, as, ada } = open()
+    app.bindings.pool.observe(ada, {
+      at: app.clock.now(),
+      planType: null,
+      credits: null,
+      windows: { fiveHour: { usedPercent: 80, windowMinutes: 300, resetAt: null }, weekly: null, monthly: null },
+    })
+    app.bindings.pool.apply(ada, { kind: 'pause', at: app.clock.now() })
+    const last = async () => {
+      const { content } = await detail(as('operator'), ada)
+      return content.tab === 'usage' ? content.trend.fiveHour.at(-1) : 'no trend'
+    }
+    expect(await last()).toBe(80)
+    await app.clock.advance('61m')
+    expect(await last()).toBeNull()
+  })
+
+  test('reset credits nobody asked for are not known, which is not none', async () => {
+    const { app, as, ada } = open()
+    const refusal = async () => {
+      const { content } = await detail(as('operator'), ada)
+      return content.tab === 'usage' ? content.resetRefusal : 'no credits'
+    }
+    expect(await refusal()).toStartWith('Not known yet')
+    app.bindings.resetCredits.set(ada, [])
+    expect(await refusal()).toStartWith('The service has granted none')
+  })
+
   test('leave out the hours without a sample', async () => {
     const { app, as, ada } = open()
     const now = app.clock.now()
@@ -254,3 +283,41 @@ const event = (app: ReturnType<typeof testApp>, accountId: string, detailText: s
     const at = app.clock.now()
     tx.insert(accountEvents).values({ accountId, at, kind: 'state', result: 'active', detail: detailText }).run()
   })
+
+describe('the five answers of an account that the service has nothing against', () => {
+  const answers = async (visitor: Browser, id: string): Promise<Record<string, string>> => {
+    const page = await (await visitor.ask(`GET /accounts/${id}`, html)).text()
+    const plain = (text = '') =>
+      text
+        .replace(/<[^>]+>/g, ' ')
+        .replace(/\s+/g, ' ')
+        .trim()
+    return Object.fromEntries(
+      [...page.matchAll(/<dt>([^<]*)<\/dt><dd>([\s\S]*?)<\/dd>/g)].map(([, dt, dd]) => [dt, plain(dd)]),
+    )
+  }
+
+  test('under a strategy that names another one they name the strategy, and lead to it', async () => {
+    const { app, as, ada, grace } = open()
+    app.change({ routingStrategy: 'single_account', singleAccountId: ada })
+    const said = await answers(as('operator'), grace)
+    expect(said.What).toContain('the strategy names another one')
+    expect(said['On what evidence']).toContain('Settings → Routing')
+    expect(said.Until).toBe('the strategy is changed')
+    expect(await (await as('operator').ask(`GET /accounts/${grace}`, html)).text()).toContain(
+      'href="/settings/routing"',
+    )
+  })
+
+  test('at its limit of parallel streams it waits for one of its turns', async () => {
+    const { app, as, ada, grace, alan } = open()
+    app.change({ proxyAccountStreamLimit: 1 })
+    for (const other of [grace, alan]) app.bindings.pool.apply(other, { kind: 'pause', at: app.clock.now() })
+    const needs = { model: null, tried: new Set<string>(), scope: null, owner: null, restricted: false }
+    const lease = await app.bindings.pool.lease(needs, new AbortController().signal)
+    const said = await answers(as('operator'), ada)
+    expect(said.Until).toBe('one of its turns ends')
+    expect(said['On what evidence']).toContain('turns under way')
+    lease.release()
+  })
+})

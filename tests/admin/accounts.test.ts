@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import { auditLogs } from '../../db/schema/system.ts'
 import { describeAccounts } from '../../src/proxy/describe.ts'
-import { type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import { codexBody, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import { people } from '../support/people.ts'
 import { unsignedJwt } from '../support/upstream/tokens.ts'
 
 const anApp = (options: TestOptions = {}) => {
@@ -198,8 +199,87 @@ describe('the list', () => {
   test('never holds a token', async () => {
     const app = anApp({ accounts: 1 })
     const text = JSON.stringify(await list(app))
-    expect(text).not.toContain(app.members[0]!.sim.accessToken)
-    expect(text).not.toMatch(/sealed|token/i)
+    const { sim } = app.members[0]!
+    for (const token of [sim.accessToken, sim.refreshToken]) expect(text).not.toContain(token)
+    expect(text).not.toMatch(/sealed|eyJ/i)
+  })
+
+  test('tells what each account has done since it is here, as the log has it', async () => {
+    const app = anApp({ accounts: 2 })
+    const [busy, idle] = app.members.map(({ id }) => id) as [string, string]
+    app.prefer(busy)
+    const none = { requestCount: 0, totalTokens: 0, cachedInputTokens: 0, totalCostUsd: 0 }
+    const usage = async () =>
+      Object.fromEntries(
+        (await list(app)).map((one: { accountId: string; requestUsage: object }) => [one.accountId, one.requestUsage]),
+      )
+    expect(await usage()).toEqual({ [busy]: none, [idle]: none })
+    for (const text of ['one', 'two'])
+      await (await app.ask('POST /backend-api/codex/responses', { json: codexBody(text) })).text()
+    const rows = app.rows()
+    const sum = (of: (row: (typeof rows)[0]) => number | null) => rows.reduce((total, row) => total + (of(row) ?? 0), 0)
+    expect(sum(({ costMicros }) => costMicros)).toBeGreaterThan(0)
+    expect(await usage()).toEqual({
+      [busy]: {
+        requestCount: 2,
+        totalTokens: sum(({ inputTokens }) => inputTokens) + sum(({ outputTokens }) => outputTokens),
+        cachedInputTokens: sum(({ cachedInputTokens }) => cachedInputTokens),
+        totalCostUsd: sum(({ costMicros }) => costMicros) / 1e6,
+      },
+      [idle]: none,
+    })
+    await app.ask(`DELETE /api/accounts/${busy}`)
+    expect(await usage()).toEqual({ [idle]: none })
+  })
+
+  test('tells quotas beside the account’s own, by the names of the upstream and by ours', async () => {
+    const app = anApp({ accounts: 1 })
+    const at = app.clock.now()
+    const window = (usedPercent: number, resetAt: number) => ({ usedPercent, windowMinutes: 300, resetAt })
+    const spark = { limitName: 'GPT-5.3-Codex-Spark', meteredFeature: 'codex_bengalfox' }
+    app.bindings.pool.observe(app.members[0]!.id, {
+      at,
+      planType: 'pro',
+      credits: null,
+      windows: { fiveHour: null, weekly: null, monthly: null },
+      additional: [
+        { ...spark, primary: window(40, at + 60_000), secondary: window(90, at - 1) },
+        { limitName: 'Code Review', meteredFeature: null, primary: null, secondary: null },
+      ],
+    })
+    expect((await list(app))[0].additionalQuotas).toEqual([
+      {
+        ...spark,
+        quotaKey: 'codex_spark',
+        displayLabel: 'GPT-5.3-Codex-Spark',
+        routingPolicy: 'inherit',
+        primaryWindow: { usedPercent: 40, resetAt: at / 1000 + 60, windowMinutes: 300 },
+        secondaryWindow: { usedPercent: 0, resetAt: Math.floor((at - 1) / 1000), windowMinutes: 300 },
+      },
+      {
+        limitName: 'Code Review',
+        meteredFeature: null,
+        quotaKey: 'code_review',
+        displayLabel: 'Code Review',
+        routingPolicy: 'inherit',
+        primaryWindow: null,
+        secondaryWindow: null,
+      },
+    ])
+  })
+
+  test('tells how long the tokens are good, to those who work with accounts only', async () => {
+    const app = anApp({ accounts: 1 })
+    const [{ auth, limitWarmupEnabled, limitWarmup }] = await list(app)
+    expect(auth).toEqual({
+      access: { expiresAt: expect.stringMatching(/^2026-\d\d-\d\dT.*Z$/), state: 'valid' },
+      refresh: { expiresAt: null, state: 'unknown' },
+      idToken: expect.objectContaining({ state: expect.stringMatching(/^(valid|unknown)$/) }),
+    })
+    expect([limitWarmupEnabled, limitWarmup]).toEqual([false, null])
+    const { as } = people(app)
+    const seenBy = async (role: string) => (await body(as(role).ask('GET /api/accounts'))).body.accounts[0].auth
+    expect([await seenBy('viewer'), (await seenBy('operator')).access.state]).toEqual([null, 'valid'])
   })
 })
 

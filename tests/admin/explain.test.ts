@@ -37,6 +37,42 @@ test('every other account has its reason in words; the chosen one comes first', 
   ])
 })
 
+describe('of two that reset on different days', () => {
+  const DAY_MS = 86_400_000
+  const explainedPage = async (days: [number, number]) => {
+    const app = testApp({ accounts: [{ email: 'small@example.test' }, { email: 'large@example.test' }] })
+    const at = app.clock.now()
+    const weekly = (usedPercent: number, in_: number) => ({
+      usedPercent,
+      windowMinutes: 10_080,
+      resetAt: at + (in_ + 0.5) * DAY_MS,
+    })
+    const see = (id: string, plan: string, window: ReturnType<typeof weekly>) =>
+      app.bindings.pool.observe(id, {
+        at,
+        planType: plan,
+        credits: null,
+        windows: { fiveHour: null, weekly: window, monthly: null },
+      })
+    see(app.members[0]?.id ?? '', 'plus', weekly(80, days[0]))
+    see(app.members[1]?.id ?? '', 'pro', weekly(1, days[1]))
+    return (await app.ask('GET /logs/explain?model=gpt-5.5', { headers: { accept: 'text/html' } })).text()
+  }
+
+  test('the page says that the day decided, and claims no draw', async () => {
+    const html = await explainedPage([1, 6])
+    expect(html).toContain('<strong>small@example.test</strong>')
+    expect(html).toContain('could have served; resets later')
+    expect(html).not.toContain('weighted draw')
+  })
+
+  test('on the same day it is a draw, and both could have served', async () => {
+    const html = await explainedPage([1, 1])
+    expect(html).toContain('a weighted draw')
+    expect(html).not.toContain('resets later')
+  })
+})
+
 describe('with a key', () => {
   test('only its accounts are candidates, and its model is the one asked for', async () => {
     const app = aPool()
@@ -58,6 +94,22 @@ describe('with a key', () => {
       sentence: 'The key may not use the model gpt-5.5: such a request is refused.',
       candidates: [],
     })
+  })
+
+  test('one that has used up a limit is refused as its clients are, until the limit resets', async () => {
+    const app = testApp({ accounts: 1, settings: { apiKeyAuthEnabled: true } })
+    const limit = { limitType: 'requests', limitWindow: 'daily', maxValue: 1, modelFilter: '' } as const
+    const { row, key } = app.key({ limits: [limit] })
+    expect((await explained(app, `?key=${row.id}`)).outcome).toBe('chosen')
+    const turn = { json: codexBody(), headers: { authorization: `Bearer ${key}` } }
+    await answerOf(app, 'POST /backend-api/codex/responses', turn)
+    const refusal = await answerOf(app, 'POST /backend-api/codex/responses', turn)
+    const { outcome, sentence } = await explained(app, `?key=${row.id}`)
+    expect([refusal.status, outcome]).toEqual([429, 'refused'])
+    expect(sentence).toMatch(/^API key requests daily limit exceeded\. Usage resets at .+Z\. Until then/)
+    expect(refusal.text).toContain(sentence.replace(/ Until then.*/, ''))
+    await app.clock.advance(24 * 3_600_000)
+    expect((await explained(app, `?key=${row.id}`)).outcome).toBe('chosen')
   })
 
   test('one that is switched off, and one that is not there', async () => {

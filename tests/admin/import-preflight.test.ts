@@ -1,7 +1,7 @@
 /** Looking at files before their import: what each would do, what is chosen, and that nothing is written before. */
 import { describe, expect, test } from 'bun:test'
 import type { ImportValue } from '../../src/admin/account-import.ts'
-import { testApp } from '../support/app.ts'
+import { type TestApp, testApp } from '../support/app.ts'
 import { people, problem, type Somebody } from '../support/people.ts'
 import { type Packed, zipOf } from '../support/zip.ts'
 
@@ -14,7 +14,8 @@ const open = (accounts = 0) => {
     for (const [name, data] of Object.entries(files)) form.append('auth_json', new File([data], name))
     const request = new Request('http://localhost', { method: 'POST', body: form })
     const headers = { 'content-type': request.headers.get('content-type') ?? '' }
-    return who.ask(`POST ${path}`, { body: await request.arrayBuffer(), headers })
+    const answer = who.ask(`POST ${path}`, { body: await request.arrayBuffer(), headers })
+    return whileUnpacking(app, answer)
   }
   const preflight = (files: Record<string, string | Uint8Array<ArrayBuffer>>, who = admin) =>
     send(who, files, '/api/accounts/import/preflight')
@@ -32,6 +33,17 @@ const open = (accounts = 0) => {
     emails: () => app.bindings.pool.all().map(({ row }) => row.email),
     rows: () => app.sqlite.query('SELECT * FROM accounts ORDER BY id').all(),
   }
+}
+
+/** Lets time pass until `work` is done: archives are unpacked by threads that know nothing of this clock. */
+const whileUnpacking = async <T>({ clock }: TestApp, work: Promise<T>): Promise<T> => {
+  const done = Symbol('done')
+  const ended = work.then(
+    () => done,
+    () => done,
+  )
+  while ((await Promise.race([ended, Bun.sleep(1)])) !== done) await clock.advance(5)
+  return work
 }
 
 /** The same account with other tokens, as of then. */
@@ -140,9 +152,31 @@ describe('looking', () => {
     expect(await problem(await preflight({ a: 'b' }, as('viewer')))).toEqual([403, 'permission_required'])
   })
 
-  test('a file of megabytes is broken, and a body beyond 32 MiB is refused', async () => {
+  test('of archives that unpack to too much only as much is read as is good for all of them together', async () => {
+    const { app, look } = open()
+    const good = app.upstream.addAccount({ email: 'ada@example.test' }).authJson()
+    const large = zipOf(Array.from({ length: 300 }, (_, n) => ({ name: `${n}.json`, text: ' '.repeat(64 * 1024) })))
+    const small = zipOf([{ name: 'ada.json', text: good }])
+    const { files } = await look({ 'one.zip': large, 'two.zip': large, 'three.zip': small })
+    expect(files.filter(({ file }) => file.endsWith('.zip')).map(({ file, reason }) => [file, reason])).toEqual([
+      ['two.zip', 'The file unpacks to more than is read at once.'],
+      ['three.zip', 'The file unpacks to more than is read at once.'],
+    ])
+  })
+
+  test('more than 1000 files are refused, however they are packed', async () => {
+    const { preflight } = open()
+    const zip = zipOf(Array.from({ length: 501 }, (_, n) => ({ name: `${n}.json`, text: '{}' })))
+    const many = Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`${n}.json`, '{}']))
+    expect(await problem(await preflight(many))).toEqual([400, 'invalid_auth_json'])
+    const seen = (await (await preflight({ 'a.zip': zip, 'b.zip': zip })).json()) as ImportValue // as: looked at below
+    expect(seen.files).toHaveLength(502)
+    expect(seen.files.at(-1)?.reason).toBe('The file holds more than the 499 files that are left to read.')
+  })
+
+  test('a file far larger than the client writes is broken, and a body beyond 32 MiB is refused', async () => {
     const { admin, look } = open()
-    expect((await look({ 'big.json': 'x'.repeat(1_100_000) })).files[0]?.reason).toBe(
+    expect((await look({ 'big.json': 'x'.repeat(66_000) })).files[0]?.reason).toBe(
       'The file is too large for an auth.json.',
     )
     const headers = { 'content-type': 'multipart/form-data; boundary=x', 'content-length': String(33 * 1024 * 1024) }
@@ -208,12 +242,15 @@ describe('choosing', () => {
     expect(await problem(await choose(second, ['0']))).toEqual([404, 'import_not_found'])
   })
 
-  test('of many preflights the latest eight are held', async () => {
-    const { choose, preflightId, look } = await two()
+  test('of many preflights of somebody the latest eight are held, and those of others stay', async () => {
+    const { choose, preflightId, look, preflight, as } = await two()
+    const operator = as('operator')
+    const theirs = (await (await preflight({ 'a.json': '{' }, operator)).json()) as ImportValue // as: its id
     const later: string[] = []
     for (let n = 0; n < 8; n++) later.push((await look({ 'a.json': '{' })).preflightId)
     expect(await problem(await choose(preflightId, ['0']))).toEqual([404, 'import_not_found'])
     expect((await problem(await choose(later[0]!, ['0'])))[0]).toBe(422)
+    expect((await problem(await choose(theirs.preflightId, ['0'], operator)))[0]).toBe(422)
   })
 })
 

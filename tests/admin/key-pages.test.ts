@@ -3,10 +3,12 @@ import { describe, expect, test } from 'bun:test'
 import type { ApiKey } from '../../src/model/api-key-view.ts'
 import { fetchCatalogs } from '../spec/catalog.ts'
 import { codexBody, type TestApp, testApp } from '../support/app.ts'
+import { fieldsOf } from '../support/form.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
 
 const HTML = { accept: 'text/html' }
 const HOUR_MS = 3_600_000
+const READ = { 'dashboard:read': 'all', 'api_keys:read': 'all' } as const
 
 const open = () => {
   const app = testApp({ accounts: [{ email: 'ada@example.test' }], settings: { apiKeyAuthEnabled: true } })
@@ -38,7 +40,7 @@ const form = (fields: [string, string][]) => ({
   },
 })
 
-const onlyKey = async (app: TestApp): Promise<ApiKey> => {
+const onlyKey = async (app: Pick<TestApp, 'ask'>): Promise<ApiKey> => {
   const [key, ...others] = (await (await app.ask('GET /api/api-keys/')).json()) as ApiKey[]
   expect(others).toEqual([])
   return key!
@@ -242,6 +244,44 @@ describe('the forms', () => {
       ['limits.0.type', 'requests'],
     ])
     expect(await onlyKey(app)).toMatchObject({ expiresAt: null, limits: [] })
+  })
+
+  test('the form of a key changes nothing when it is saved as it stands, whatever its lists no longer hold', async () => {
+    const { app, as, add } = open()
+    const admin = as('admin')
+    const owner = add({ username: 'bob', role: 'operator' })
+    const { row } = app.key({
+      enforcedModel: 'a-model-that-went',
+      ownerUserId: owner.row.id,
+      enforcedServiceTier: 'flex',
+      trafficClass: 'opportunistic',
+      transportPolicyOverride: 'always_http',
+      assignedAccountIds: [app.members[0]!.id],
+      usageSections: 'upstream_limits',
+      limits: [{ limitType: 'credits', limitWindow: 'weekly', maxValue: 5, modelFilter: '' }],
+    })
+    const { status } = await admin.ask(`PATCH /api/dashboard-users/${owner.row.id}`, { json: { status: 'disabled' } })
+    expect(status).toBe(200)
+    const before = await onlyKey(admin)
+    const fields = fieldsOf(await page(admin, `/keys/${row.id}/edit`), 'form-key')
+    expect((await admin.ask(`PATCH /api/api-keys/${row.id}`, form(fields))).status).toBe(200)
+    expect(await onlyKey(admin)).toEqual(before)
+  })
+
+  test('who may not see accounts keeps the choice of them, too', async () => {
+    const { app, as, addRole } = open()
+    addRole('clerk', { ...READ, 'accounts:write': 'all', 'api_keys:write': 'all', 'ops:write': 'all' })
+    const { row } = app.key({ assignedAccountIds: [app.members[0]!.id] })
+    const clerk = as('clerk')
+    const before = await onlyKey(clerk)
+    const fields = fieldsOf(await page(clerk, `/keys/${row.id}/edit`), 'form-key')
+    expect((await clerk.ask(`PATCH /api/api-keys/${row.id}`, form(fields))).status).toBe(200)
+    expect(await onlyKey(clerk)).toEqual(before)
+  })
+
+  test('nothing is offered that is stored without effect', async () => {
+    const html = await page(open().app, '/keys/new')
+    expect(html).not.toMatch(/name="(trafficClass|transportPolicyOverride)"|value="credits"/)
   })
 
   test('what does not fit is refused as in JSON, and nothing is made', async () => {

@@ -67,15 +67,36 @@ describe('who may listen', () => {
     for (const stream of Object.values(streams)) await stream.leave()
   })
 
-  test('at most so many at once', async () => {
+  test('eight streams at once at an address, which takes none from anybody else', async () => {
     const app = testApp()
-    const streams = await Promise.all(Array.from({ length: 256 }, () => listen(app)))
-    expect(await problem(await app.ask('GET /api/events'))).toEqual([503, 'busy'])
+    const { as } = people(app)
+    const [ada, grace] = [as('admin'), as('admin')]
+    const streams = await Promise.all(Array.from({ length: 8 }, () => listen(ada)))
+    expect(await problem(await ada.ask('GET /api/events'))).toEqual([503, 'busy'])
+    streams.push(await listen(grace), await listen({ ask: (route, ask) => ada.ask(route, { ...ask, peer: REMOTE }) }))
+    await streams.shift()?.leave()
+    streams.push(await listen(ada))
     for (const stream of streams) await stream.leave()
     await app.clock.advance(0)
-    const again = await listen(app)
-    await again.leave()
     expect(app.clock.pending).toBe(0)
+  })
+
+  test('64 guests at once, however many addresses they have, and those with an account after them', async () => {
+    const app = testApp()
+    people(app).add({ role: 'admin' })
+    const guest = (n: number) => people(app).guest(`192.0.2.${n % 32}`)
+    const streams = await Promise.all(Array.from({ length: 64 }, (_, n) => listen(guest(n))))
+    expect(await problem(await guest(99).ask('GET /api/events'))).toEqual([503, 'busy'])
+    streams.push(await listen(people(app).as('viewer')))
+    for (const stream of streams) await stream.leave()
+    expect(app.clock.pending).toBe(0)
+  })
+
+  test('a HEAD request leaves nothing open', async () => {
+    const app = testApp()
+    for (let n = 0; n < 20; n++) expect((await app.ask('HEAD /api/events')).status).toBe(200)
+    expect(app.clock.pending).toBe(0)
+    await (await listen(app)).leave()
   })
 })
 

@@ -4,6 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import type { Logs, LogTail } from '../../src/admin/logs-page.ts'
 import { type TestApp, testApp } from '../support/app.ts'
+import { fieldsOf } from '../support/form.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 
 type Row = typeof requests.$inferInsert
@@ -82,6 +83,27 @@ describe('filters are the query string', () => {
   test('by account and key, alone and together', async () => {
     expect(await ids(`/logs?accountId=${accountId}`)).toBe('d c a')
     expect(await ids(`/logs?apiKeyId=${keyId}&status=cancelled`)).toBe('c')
+  })
+
+  test('what the form shows is what is asked for: a time of one’s own goes before a range by name', async () => {
+    const since = new Date(now - 30_000).toISOString().slice(0, 19)
+    const shown = await logs(`/logs?range=24h&since=${since}`)
+    expect(shown.requests.map(({ id }) => id)).toEqual(['d', 'c'])
+    expect([shown.filters.range, shown.filters.since]).toEqual([null, `${since}.000Z`])
+  })
+
+  test('what the form has no field for is said, and sent on with it', async () => {
+    const html = await page('/logs?model=gpt-5.4&model=gpt-5.5&reasoningEffort=high&limit=20')
+    expect(fieldsOf(html, 'log-filters')).toEqual(
+      expect.arrayContaining([
+        ['model', 'gpt-5.4'],
+        ['model', 'gpt-5.5'],
+        ['reasoningEffort', 'high'],
+        ['limit', '20'],
+      ]),
+    )
+    expect(html).toContain('Also asked for: model gpt-5.5; effort high.')
+    expect(await page('/logs?model=gpt-5.5')).not.toContain('Also asked for')
   })
 
   test.each(['/logs?range=2h', '/logs?cursor=x', '/logs?columns=secrets', '/logs?since=then'])(
@@ -256,7 +278,9 @@ describe('the tail', () => {
 })
 
 describe('what a viewer and a guest are not told', () => {
-  beforeEach(() => add('one', 5, { errorMessage: 'ada@example.test was refused' }))
+  beforeEach(() =>
+    add('one', 5, { status: 'error', errorCode: 'upstream_error', errorMessage: 'ada@example.test was refused' }),
+  )
 
   const everything = async (who: Asking, path: string) =>
     (await page(path, who)) + (await (await who.ask(`GET ${path}`)).text())
@@ -275,6 +299,9 @@ describe('what a viewer and a guest are not told', () => {
       expect(text).not.toMatch(/ada@example|Laptop|192\.0\.2\.7|secret\)|"talk"/)
     }
     expect(await page('/logs/one', who)).toContain('a***@example.test')
+    expect(await everything(who, '/logs/one')).not.toContain('was refused') // the upstream's words, the code stays
+    expect(await everything(who, '/logs/one')).toContain('upstream_error')
+    expect((await logs('/logs?search=was+refused', who)).requests).toEqual([])
     expect((await logs('/logs?search=ada@example', who)).requests).toEqual([])
     expect((await logs('/logs?search=192.0.2', who)).requests).toEqual([])
   })

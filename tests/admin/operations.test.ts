@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { auditLogs } from '../../db/schema/system.ts'
 import { Backups } from '../../src/ops/backups.ts'
 import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
-import { people, REMOTE } from '../support/people.ts'
+import { people, problem, REMOTE } from '../support/people.ts'
 
 type Series = Map<string, number>
 
@@ -26,22 +26,34 @@ const namesOf = (series: Series): Set<string> =>
 
 describe('metrics', () => {
   test('are for this machine, and elsewhere for who has the token', async () => {
-    const app = testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'a secret' } })
+    const app = testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'a secret of many' } })
     const ask = (peer: string, authorization?: string) =>
       app.ask('GET /metrics', { peer, headers: authorization ? { authorization } : {} }).then(({ status }) => status)
     expect(await ask('127.0.0.1')).toBe(200)
     expect(await ask('192.0.2.7')).toBe(401)
     expect(await ask('192.0.2.7', 'Bearer wrong')).toBe(401)
-    expect(await ask('192.0.2.7', 'Bearer a secret')).toBe(401) // a token has no blank
+    expect(await ask('192.0.2.7', 'Bearer a secret of many')).toBe(401) // a token has no blank
     const plain = testApp()
     const refused = await plain.ask('GET /metrics', {
       peer: '192.0.2.7',
       headers: { authorization: 'Bearer undefined' },
     })
     expect(refused.status).toBe(401)
-    const tokened = testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'secret' } })
-    const taken = await tokened.ask('GET /metrics', { peer: '192.0.2.7', headers: { authorization: 'Bearer secret' } })
-    expect(taken.status).toBe(200)
+    const headers = { authorization: 'Bearer sixteen-letters!' }
+    const tokened = testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'sixteen-letters!' } })
+    for (let n = 0; n < 20; n++)
+      expect((await tokened.ask('GET /metrics', { peer: '192.0.2.7', headers })).status).toBe(200)
+  })
+
+  test('of guesses at the token eight a minute and client are looked at', async () => {
+    const app = testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'sixteen-letters!' } })
+    const ask = (token: string, peer = '192.0.2.7') =>
+      app.ask('GET /metrics', { peer, headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status)
+    for (let n = 0; n < 8; n++) expect(await ask(`guess ${n}`.replace(' ', '-'))).toBe(401)
+    expect(await ask('sixteen-letters!')).toBe(429)
+    expect(await ask('sixteen-letters!', '192.0.2.8')).toBe(200)
+    await app.clock.advance('1m')
+    expect(await ask('sixteen-letters!')).toBe(200)
   })
 
   test('a proxy on this machine does not make its clients local', async () => {
@@ -137,6 +149,13 @@ describe('backups', () => {
     app.bindings.ops.backups = new Backups({ dir, clock: app.clock, write })
     return app
   }
+  /** As the form of the page sends it. */
+  const HTMX = {
+    'hx-request': 'true',
+    'hx-source': 'form#form-backup',
+    'hx-current-url': 'http://localhost:2455/settings/data',
+    'content-type': 'application/x-www-form-urlencoded',
+  }
   const events = (app: TestApp) =>
     app.db
       .select()
@@ -147,7 +166,7 @@ describe('backups', () => {
   test('are made, listed and taken along, each with its row in the audit log', async () => {
     const app = withFolder()
     const made = await app.ask('POST /api/backups', { json: {} })
-    const name = 'sluice-20260101-000000.db'
+    const name = 'sluice-20260101-000000-manual.db'
     expect([made.status, await made.json()]).toEqual([201, { name, bytes: 3, createdAt: '2026-01-01T00:00:00.000Z' }])
     const listed = await (await app.ask('GET /api/backups')).json()
     expect(listed).toMatchObject({ backups: [{ name, bytes: 3 }], backupIntervalHours: 24, backupKeep: 7 })
@@ -158,13 +177,56 @@ describe('backups', () => {
     expect((await app.ask('GET /api/backups/..%2Fsluice.db')).status).toBe(404)
   })
 
+  test('are made from the page, which says so, with and without script', async () => {
+    const app = withFolder()
+    const admin = people(app).as('admin')
+    const sent = await admin.submit('POST /api/backups')
+    expect([sent.status, sent.headers.get('location')]).toEqual([303, '/settings/data?done=backup_created'])
+    const page = await admin.ask('GET /settings/data?done=backup_created', { headers: { accept: 'text/html' } })
+    expect(await page.text()).toContain('The backup was made.')
+    await app.clock.advance('1m')
+    const scripted = await admin.ask('POST /api/backups', { body: '', headers: HTMX })
+    expect([scripted.status, JSON.parse(scripted.headers.get('hx-location') ?? '{}')]).toEqual([
+      200,
+      { path: '/settings/data?done=backup_created', target: '#main', swap: 'innerMorph', push: 'false' },
+    ])
+    expect(events(app).map((line) => line.split(' ')[0])).toEqual(['backup_created', 'backup_created'])
+  })
+
+  test('are taken along by those who may do everything, because everything is in them', async () => {
+    const app = withFolder()
+    const { as, addRole } = people(app)
+    const { name } = await (await app.ask('POST /api/backups', { json: {} })).json()
+    addRole('guard', { 'dashboard:read': 'all', 'security:write': 'all', 'ops:write': 'all' })
+    const guard = as('guard')
+    expect(await problem(await guard.ask(`GET /api/backups/${name}`))).toEqual([403, 'permission_required'])
+    const page = await (await guard.ask('GET /settings/data', { headers: { accept: 'text/html' } })).text()
+    expect(page).toContain(name)
+    expect(page).not.toContain(`/api/backups/${name}`)
+    expect((await as('admin').ask(`GET /api/backups/${name}`)).status).toBe(200)
+  })
+
+  test('that fail from the page are told in a sentence, beside the button or on a page', async () => {
+    const app = withFolder(async () => 'sluice: the disk is full')
+    const admin = people(app).as('admin')
+    const [page, line] = [
+      await admin.submit('POST /api/backups'),
+      await admin.ask('POST /api/backups', { headers: HTMX }),
+    ]
+    for (const answer of [page, line]) {
+      expect(answer.status).toBe(500)
+      expect(await answer.text()).toMatch(/No backup was made: the disk is full\. Request id: req_\w+</)
+    }
+    expect(line.headers.get('hx-retarget')).toBe('#form-backup-problem')
+  })
+
   test('one that fails says why and is not in the audit log', async () => {
     const app = withFolder(async () => 'sluice: the disk is full')
     const { status, error } = await app
       .ask('POST /api/backups', { json: {} })
       .then(async (response) => ({ status: response.status, ...(await response.json()) }))
     expect(status).toBe(500)
-    expect(error.message).toStartWith('No backup was made: sluice: the disk is full')
+    expect(error.message).toStartWith('No backup was made: the disk is full. Request id: req_')
     expect(events(app)).toEqual([])
   })
 })
@@ -199,8 +261,6 @@ describe('the doctor', () => {
     const report = await response.json()
     expect([response.status, report.findings]).toEqual([200, null])
     expect(Object.values<number>(report.counts).reduce((a, b) => a + b)).toBe(11)
-    expect((await viewer.ask('GET /doctor/stream')).status).toBe(403)
-    expect((await viewer.ask('GET /doctor/socket')).status).toBe(403)
     expect((await viewer.ask('GET /api/backups')).status).toBe(403)
     const operator = as('operator', { peer: REMOTE })
     expect((await operator.ask('GET /api/backups')).status).toBe(200)
@@ -208,26 +268,5 @@ describe('the doctor', () => {
     const admin = as('admin', { peer: REMOTE, isConfirmed: false })
     const unconfirmed = await (await admin.ask('GET /api/backups/x')).json()
     expect(unconfirmed.error.code).toBe('step_up_required')
-  })
-
-  test('streams events apart from each other for the browser to measure', async () => {
-    const app = testApp()
-    const response = await app.ask('GET /doctor/stream')
-    const reader = response.body!.getReader()
-    const next = async () => new TextDecoder().decode((await reader.read()).value)
-    expect(await next()).toBe('data: 1\n\n')
-    let second: string | null = null
-    void next().then((text) => {
-      second = text
-    })
-    await app.clock.advance(199)
-    expect(second).toBeNull()
-    await app.clock.advance(1)
-    expect(second!).toBe('data: 2\n\n')
-    await reader.cancel()
-  })
-
-  test('the socket says 426 when no upgrade arrived', async () => {
-    expect((await testApp().ask('GET /doctor/socket')).status).toBe(426)
   })
 })

@@ -1,6 +1,9 @@
 /** The overview through the whole service: who sees what, and what a change does to it. */
 import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
 import type { FiguresPart, NowPart, Overview, PoolPart } from '../../src/admin/overview.ts'
+import { importAccount } from '../../src/model/accounts.ts'
+import { parseAuthJson } from '../../src/model/auth-json.ts'
 import { answerOf, codexBody, testApp } from '../support/app.ts'
 import { type Browser, people, problem, REMOTE } from '../support/people.ts'
 
@@ -91,4 +94,68 @@ test('the first steps follow a key and its first answer at once', async () => {
   await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody(), headers })
   app.bindings.ledger.flush()
   expect(await steps()).toMatchObject({ hasKey: true, hasAnswered: true, password: 'open' })
+  app.sqlite.run('DELETE FROM requests')
+  expect(await steps(), 'what is done stays done when the log is emptied').toMatchObject({ hasAnswered: true })
+})
+
+test('the commands of the first steps name the folder where it is not the usual one, and mark an address that is a guess', async () => {
+  const app = testApp({ environment: { CODEX_LB_DATA_DIR: '/srv/sluice' } })
+  const admin = people(app).as('admin')
+  const page = async (host: string) =>
+    (await admin.ask('GET /dashboard', { headers: { accept: 'text/html', host } })).text()
+  expect(await page('sluice.example.test')).toContain('data-guess="http://sluice.example.test"')
+  const own = await page('localhost:2455')
+  expect(own).not.toContain('data-guess')
+  expect(own).toContain('CODEX_LB_DATA_DIR=&#39;/srv/sluice&#39; npm run sluice -- keys create')
+})
+
+test('an account that got new tokens is blocked no longer in its strip', async () => {
+  const app = testApp()
+  const { id, sim } = app.members[0]!
+  app.bindings.pool.apply(id, { kind: 'auth_failed', at: app.clock.now(), code: 'invalid_grant', evidence: 'x' })
+  await app.clock.advance('2h')
+  const { sealer, random } = app.bindings
+  const actor = { id: 'test', method: null, address: null, at: app.clock.now() }
+  const imported = parseAuthJson(sim.authJson(), 'auth.json')
+  commit(app.db, (tx) => importAccount(tx, imported, { sealer, random, actor }))
+  await app.clock.advance('3h')
+  const { accounts } = await read<PoolPart>(app, '/dashboard/accounts')
+  expect(accounts[0]?.status).toBe('active')
+  expect(accounts[0]?.strip.slice(-11)).toEqual([...Array(4).fill('blocked'), ...Array(7).fill('idle')])
+})
+
+test('what is left in an account that must sign in is not left in the pool', async () => {
+  const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }] })
+  const [full, gone] = app.members.map(({ id }) => id)
+  const at = app.clock.now()
+  const see = (id: string, usedPercent: number) =>
+    app.bindings.pool.observe(id, {
+      at,
+      planType: 'plus',
+      credits: null,
+      windows: { fiveHour: { usedPercent, windowMinutes: 300, resetAt: at + 3_600_000 }, weekly: null, monthly: null },
+    })
+  see(full ?? '', 90)
+  see(gone ?? '', 10)
+  app.bindings.pool.apply(gone ?? '', { kind: 'auth_failed', at, code: 'invalid_grant', evidence: 'x' })
+  const { meters } = await read<PoolPart>(app, '/dashboard/accounts')
+  expect(meters.map(({ window, usedPercent }) => [window, usedPercent])).toEqual([['5h', 90]])
+})
+
+test('who may not know the keys is told neither that there was none nor that it is gone', async () => {
+  const app = testApp({ settings: { apiKeyAuthEnabled: true } })
+  const { row, key } = app.key({ name: 'ci' })
+  app.members[0]!.sim.always({ status: 500 })
+  const turn = { json: codexBody(), headers: { authorization: `Bearer ${key}` } }
+  await app.clock.advance(0)
+  const answer = app.ask('POST /backend-api/codex/responses', turn)
+  await app.clock.advance('60s')
+  await (await answer).text()
+  app.bindings.ledger.flush()
+  const cells = async (who: Browser) => {
+    const html = await (await who.ask('GET /dashboard', { headers: { accept: 'text/html' } })).text()
+    return [...html.matchAll(/class="cell-key">(.*?)<\/td>/g)].map(([, cell]) => cell?.replace(/<[^>]+>/g, ''))
+  }
+  const { as } = people(app)
+  expect([row.name, await cells(as('operator')), await cells(as('viewer'))]).toEqual(['ci', ['ci'], ['–']])
 })

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { requestHours } from '../../db/schema/requests.ts'
-import type { Report } from '../../src/model/reports.ts'
+import { type Report, ReportQuery } from '../../src/model/reports.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { people, problem } from '../support/people.ts'
 
@@ -60,6 +60,16 @@ describe('days', () => {
     expect(berlin.summary).toMatchObject({ requests: 15, costUsd: 4, avgRequestsPerDay: 5, activeAccounts: 1 })
     const utc = await report(`${MARCH}&timezone=Nowhere/Land`)
     expect([utc.timezone, utc.daily.map(({ requests }) => requests)]).toEqual(['UTC', [2, 12, 16]])
+  })
+
+  test('on the page are those of the browser that asks, in its files too; an address that names a zone goes before', async () => {
+    const page = async (query: string, zone: string) =>
+      (await app.ask(`GET /reports${query}`, { headers: { accept: 'text/html', cookie: `zone=${zone}` } })).text()
+    const own = await page('', 'Asia/Kolkata')
+    expect(own).toContain('days in Asia/Kolkata')
+    expect(own).toMatch(/href="\/api\/reports\?[^"]*timezone=Asia%2FKolkata[^"]*format=csv/)
+    expect(await page('?timezone=Europe/Berlin', 'Asia/Kolkata')).toContain('days in Europe/Berlin')
+    for (const zone of ['Nowhere/Land', '%22', 'x'.repeat(100)]) expect(await page('', zone)).toContain('days in UTC')
   })
 
   test('without a range, the last seven', async () => {
@@ -129,6 +139,38 @@ describe('files', () => {
       `2026-03-28,gpt-5.5,ada@example.test,"'=Laptop, ""big""",1,0,0,100,50,10,1.000000,0`,
       '',
     ])
+  })
+
+  test('a file is written in pages, whatever the days hold, and a very long one is cut off and says so', async () => {
+    const hour = Date.parse('2026-03-28T10:00Z')
+    const addHours = (days: number, groups: number) =>
+      app.sqlite.run(`WITH RECURSIVE d(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM d WHERE i < ${days}),
+          g(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < ${groups})
+        INSERT INTO request_hours (hour, account_id, key_id, model, requests, errors, cancelled, input_tokens,
+          cached_input_tokens, output_tokens, cost_micros, unpriced)
+        SELECT ${hour} - d.i * 86400000, 'acc', 'key', 'm' || g.i, 1, 0, 0, 0, 0, 0, 0, 0 FROM d, g`)
+    const lines = async () => {
+      const text = await (await app.ask('GET /api/reports?start_date=2026-01-01&end_date=2026-03-31&format=csv')).text()
+      return text.trimEnd().split('\r\n')
+    }
+    addHours(3, 4500)
+    const some = await lines()
+    expect(some).toHaveLength(1 + 3 * 4500 + 1) // headings, and the row every test here has
+    expect(new Set(some)).toHaveLength(some.length)
+    const asked = ReportQuery.parse({ start_date: '2026-01-01', end_date: '2026-03-31' })
+    const at = { now: app.clock.now(), place: { day: 0, after: null }, before: 97_000 }
+    const last = await app.bindings.reader.reportCsv(asked, { hidesAccounts: false, hidesKeys: false }, at)
+    expect(last.next).toBeNull()
+    expect(last.text.trimEnd().split('\r\n').at(-1)).toBe('cut off after 101000 lines; choose fewer days')
+  })
+
+  test('who may not know the keys gets one line for all of them', async () => {
+    const lines = async (who: { ask: typeof app.ask }) =>
+      (await (await who.ask(`GET /api/reports?${MARCH}&format=csv`)).text()).trimEnd().split('\r\n').length
+    app.sqlite.run(`INSERT INTO request_hours SELECT hour, account_id, 'key_other', model, requests, errors, cancelled,
+      input_tokens, cached_input_tokens, output_tokens, cost_micros, unpriced FROM request_hours`)
+    expect(await lines(app)).toBe(3)
+    expect(await lines(people(app).as('viewer'))).toBe(2)
   })
 
   test('JSON is the same report', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { dependencies } from '../../package.json'
 import { DEFAULTS, SETTING_NAMES } from '../../src/settings/schema.ts'
 import { type TestOptions, testApp } from '../support/app.ts'
-import { type Browser, type Fields, people } from '../support/people.ts'
+import { type Browser, type Fields, people, problem } from '../support/people.ts'
 
 const HTML = { accept: 'text/html' }
 const SECRET = 'a-secret-of-the-environment'
@@ -126,11 +126,7 @@ test('a search offers no place the visitor may not enter', async () => {
   const { as } = open()
   const { found } = await value(as('viewer'), '/settings/search')
   const places = found.filter((one: { field: unknown }) => one.field === null)
-  expect(places.map((one: { href: string }) => one.href)).toEqual([
-    '/settings/network#firewall',
-    '/settings/data#sizes',
-    '/settings/about',
-  ])
+  expect(places.map((one: { href: string }) => one.href)).toEqual(['/settings/network#firewall', '/settings/about'])
 })
 
 describe('saving a section', () => {
@@ -156,6 +152,17 @@ describe('saving a section', () => {
     const { app, as } = open({ settings: { preferEarlierResetAccounts: true } })
     await save(as('admin'), 'routing', { preferEarlierResetAccounts: 'false' })
     expect(app.bindings.settings.current().preferEarlierResetAccounts).toBe(false)
+  })
+
+  test('what somebody else changed in another section meanwhile is no conflict, and stays', async () => {
+    const { app, as } = open()
+    const admin = as('admin')
+    app.change({ capacityWaitSeconds: 9 })
+    const other = await save(admin, 'timeouts', { expectedVersion: 1, connectTimeoutSeconds: 3 })
+    expect(other.headers.get('location')).toContain('done=settings_updated')
+    expect(app.bindings.settings.current()).toMatchObject({ capacityWaitSeconds: 9, connectTimeoutSeconds: 3 })
+    const late = await save(admin, 'timeouts', { expectedVersion: 1, connectTimeoutSeconds: 4 })
+    expect(late.headers.get('location')).toContain('problem=settings_conflict')
   })
 
   test('what somebody else changed meanwhile is not overwritten, and says so', async () => {
@@ -211,6 +218,28 @@ describe('network', () => {
     expect((await value(admin, '/settings/network')).firewall).toEqual({ mode: 'allow_all', entries: [] })
   })
 
+  test('the first entry is asked about, with who called in the last day and would be shut out', async () => {
+    const { app, as } = open()
+    const call = (startedAt: number, address: string) =>
+      app.sqlite.run(
+        `INSERT INTO requests (id, request_id, started_at, route, kind, transport, moved, status, http_status, attempts, total_ms, client_ip)
+         VALUES (hex(randomblob(8)), 'x', ?, '/v1/responses', 'normal', 'http', 0, 'ok', 200, 1, 1, ?)`,
+        [startedAt, address],
+      )
+    const now = app.clock.now()
+    for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.2']) call(now - 1000, address)
+    call(now - 25 * 3_600_000, '192.0.2.3')
+    const admin = as('admin')
+    expect((await value(admin, '/settings/network')).callers).toEqual(['192.0.2.2', '192.0.2.1'])
+    const { text } = await page(admin, '/settings/network')
+    expect(text).toContain(
+      'Called in the last day: 192.0.2.2, 192.0.2.1. What the entry leaves out is refused at once.',
+    )
+    expect((await value(as('operator'), '/settings/network')).callers).toEqual([])
+    await admin.submit('POST /api/firewall/ips', { ipAddress: '192.0.2.2' })
+    expect((await page(admin, '/settings/network')).text).not.toContain('This is the first entry')
+  })
+
   test('addresses are not for viewers, and changes not for operators', async () => {
     const { as } = open()
     await as('admin').ask('POST /api/firewall/ips', { json: { ipAddress: '192.0.2.1' } })
@@ -247,6 +276,15 @@ describe('network', () => {
 })
 
 describe('data', () => {
+  test('what the tables hold is not for those who may only look', async () => {
+    const { as, guest } = open()
+    for (const who of [as('viewer'), guest('192.0.2.9')]) {
+      expect(await problem(await who.ask('GET /settings/data/sizes'))).toEqual([403, 'permission_required'])
+      expect((await page(who, '/settings/data')).text).not.toContain('/settings/data/sizes')
+    }
+    expect((await page(as('operator'), '/settings/data')).text).toContain('/settings/data/sizes')
+  })
+
   test('every table has its size, and the page of the sizes is a fragment for script', async () => {
     const { as } = open()
     const admin = as('admin')

@@ -26,8 +26,10 @@ describe('beginning', () => {
       method: 'browser',
       status: 'pending',
       errorMessage: null,
+      isCancelled: false,
       target: null,
       account: null,
+      isPaused: false,
       authorizationUrl: expect.stringMatching(/^http:\/\/upstream\.test\/oauth\/authorize\?response_type=code&/),
       callbackUrl: `http://localhost:${port}/auth/callback`,
       callback: 'listening',
@@ -93,6 +95,7 @@ describe('beginning', () => {
       ['POST /api/oauth/start', {}],
       [`GET /api/oauth/status?flowId=${flowId}`, undefined],
       ['POST /api/oauth/complete', { flowId }],
+      ['POST /api/oauth/cancel', { flowId }],
       ['POST /api/oauth/manual-callback', { callbackUrl: 'x', flowId }],
       ['GET /accounts/new', undefined],
       ['GET /accounts/new/browser', undefined],
@@ -286,17 +289,17 @@ describe('coming back', () => {
   })
 
   test('by somebody who was disabled meanwhile is refused', async () => {
-    const { app, as, approve, paste, emails, status } = signInWorld()
+    const { app, as, approve, follow, emails, status } = signInWorld()
     const olaf = as('operator')
     const flow = (await (await olaf.ask('POST /api/oauth/start', { json: {} })).json()) as Awaited<
       ReturnType<typeof status>
     >
     app.sqlite.run(`UPDATE users SET status = 'disabled' WHERE id = '${olaf.person.row.id}'`)
     const url = approve(flow, app.upstream.addAccount({}))
-    expect(await paste(url)).toMatchObject({
-      status: 'error',
-      errorMessage: 'Whoever began this sign-in may not add accounts any more.',
-    })
+    await follow(url)
+    expect(app.sqlite.query('SELECT status, error_message FROM oauth_flows').all()).toEqual([
+      { status: 'error', error_message: 'Whoever began this sign-in may not add accounts any more.' },
+    ])
     expect(emails()).toEqual([])
   })
 })
@@ -423,7 +426,10 @@ describe('signing an account in again', () => {
         details: { email: 'ada@example.test' },
       },
     ])
-    expect(history(app).at(-1)).toMatchObject({ accountId: ada.id, kind: 'import', result: 'signed in again' })
+    expect(history(app).slice(-2)).toEqual([
+      { accountId: ada.id, kind: 'state', result: 'active', detail: 'with new tokens; was reauth_required' },
+      { accountId: ada.id, kind: 'import', result: 'signed in again', detail: 'By anna.' },
+    ])
   })
 
   test('as somebody else is refused, and nothing at all is written', async () => {
@@ -467,8 +473,39 @@ describe('signing an account in again', () => {
   test('a paused account stays paused', async () => {
     const { app, admin, start, approve, paste, eve } = await inNeed()
     await admin.ask(`POST /api/accounts/${eve.id}/pause`)
-    await paste(approve(await start({ accountId: eve.id }), eve.sim))
+    const flow = await start({ accountId: eve.id })
+    await paste(approve(flow, eve.sim))
+    const page = await (
+      await admin.ask(`GET /accounts/new/browser?flow=${flow.flowId}`, { headers: { accept: 'text/html' } })
+    ).text()
+    expect(page).toContain('It is paused, and serves once somebody resumes it.')
+    expect(page).not.toContain('serves from now on')
     expect(app.bindings.pool.get(eve.id)?.state.status).toBe('paused')
+    expect(history(app).slice(-2)).toEqual([
+      { accountId: eve.id, kind: 'state', result: 'paused', detail: 'by hand' },
+      { accountId: eve.id, kind: 'import', result: 'signed in again', detail: 'By anna.' },
+    ])
+  })
+
+  test('the page of the account tells of it, and of another plan that comes with it', async () => {
+    const { app, admin, start, approve, paste, ada } = await inNeed()
+    app.sqlite.run(`UPDATE accounts SET plan_type = 'free' WHERE id = '${ada.id}'`)
+    await paste(approve(await start({ accountId: ada.id }), ada.sim))
+    const page = await admin.ask(`GET /accounts/${ada.id}?tab=events`, { headers: { accept: 'text/html' } })
+    const text = (await page.text()).replace(/<[^>]*>/g, ' ')
+    for (const said of ['signed in again', 'By anna.', 'with new tokens', 'was free']) expect(text).toContain(said)
+  })
+
+  test('history, audit row and tokens are written together or not at all', async () => {
+    const world = await inNeed()
+    const { app, start, approve, paste, ada, events } = world
+    const flow = await start({ accountId: ada.id })
+    const before = [rows(world), history(app), events()]
+    app.sqlite.run(
+      "CREATE TRIGGER full BEFORE INSERT ON account_events BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
+    )
+    await expect(paste(approve(flow, ada.sim))).rejects.toThrow('answered 500')
+    expect([rows(world), history(app), events()]).toEqual(before)
   })
 
   test('when it was deleted meanwhile, nobody waits any more', async () => {

@@ -54,6 +54,14 @@ test('broken JSON and a body of another type are told apart from an empty docume
   expect(await (await ask('POST /api/maybe')).json()).toEqual({})
 })
 
+test('a form that is cut off or empty is refused as one, not as a fault of ours', async () => {
+  const headers = { 'content-type': 'multipart/form-data; boundary=x' }
+  for (const body of ['', '--x\r\ncontent-disp']) {
+    const refused = await ask('POST /api/thing', { body, headers })
+    expect([refused.status, (await problemOf(refused)).code]).toEqual([422, 'validation_error'])
+  }
+})
+
 test('more than 32 MiB is refused, declared or counted', async () => {
   const declared = { ...JSON_TYPE, 'content-length': String(33 * 1024 * 1024) }
   const blanks = new Uint8Array(1024 * 1024).fill(0x20)

@@ -32,6 +32,7 @@ export const probe = (mount: (app: Hono<AppEnv>) => void, over: Record<string, u
       lines.push({ level, message, fields })
   const log = { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), writes: () => true }
   const env = {
+    raw: {},
     PORT: 2455,
     DASHBOARD_AUTH_MODE: 'standard',
     FIREWALL_TRUST_PROXY_HEADERS: false,

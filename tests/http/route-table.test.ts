@@ -1,9 +1,14 @@
 /** Reading routes back out of an app, and refusing to start on a careless one. */
 import { expect, test } from 'bun:test'
 import { Hono } from 'hono'
+import { z } from 'zod'
 import type { AppEnv } from '../../src/bindings.ts'
+import { body } from '../../src/http/body.ts'
 import { clientKey, open, requires, restricted, writes } from '../../src/http/gates.ts'
+import { createHandlers } from '../../src/http/handlers.ts'
+import { query } from '../../src/http/params.ts'
 import { demandOneAccessGate, formatRoutes, routeTable } from '../../src/http/route-table.ts'
+import { notBuilt } from '../../src/proxy/handlers/not-built.ts'
 
 const app = () => new Hono<AppEnv>().use(async (_c, next) => next())
 
@@ -21,6 +26,30 @@ test('one row a route, with its gates; middleware is no route', () => {
     },
   ])
   expect(() => demandOneAccessGate(routes)).not.toThrow()
+})
+
+test('a row has the schemas its middleware checks, and two rows with one handler know it', () => {
+  const routes = app()
+  const Thing = z.strictObject({ name: z.string() })
+  const Page = z.object({ limit: z.coerce.number() })
+  const handlers = createHandlers(open('x'), query(Page), body(Thing), (c) => c.text(''))
+  routes.put('/api/thing', ...handlers)
+  routes.patch('/api/thing', ...handlers)
+  routes.get('/api/thing', open('x'), (c) => c.text(''))
+  const [put, patch, get] = routeTable(routes)
+  expect(put?.inputs).toEqual([
+    { in: 'query', schema: Page },
+    { in: 'body', schema: Thing },
+  ])
+  expect(get?.inputs).toEqual([])
+  expect([put?.endpoint === patch?.endpoint, put?.endpoint === get?.endpoint]).toEqual([true, false])
+})
+
+test('a route that is planned says so', () => {
+  const routes = app()
+  routes.get('/v1/later', ...notBuilt('optional', 'refuse'))
+  routes.get('/v1/now', clientKey('optional'), (c) => c.text(''))
+  expect(routeTable(routes).map(({ isPlanned }) => isPlanned)).toEqual([true, false])
 })
 
 test('a route without a gate, with two, or with the capability ahead of the key stops the start and is named', () => {

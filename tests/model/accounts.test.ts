@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { createSealer } from '../../src/lib/seal.ts'
-import { importAccounts } from '../../src/model/account-import.ts'
+import { importAccounts, onePerSeat } from '../../src/model/account-import.ts'
 import { ACTIVE } from '../../src/model/account-state.ts'
 import { getAccount, importAccount, openTokens, saveState, storeTokens } from '../../src/model/accounts.ts'
 import type { ImportedAccount } from '../../src/model/auth-json.ts'
@@ -54,6 +54,15 @@ test('a newer file, or one without a date, replaces them', () => {
   expect(refreshToken()).toBe('third-refresh')
 })
 
+test('a file that says it is of the future counts as of now: what is renewed later replaces it', () => {
+  const { db, id, take, doing, refreshToken } = setUp()
+  expect(take(fileOf('future', Date.UTC(2099, 0, 1))).tokensKept).toBe(false)
+  expect(getAccount(db, id).lastRefreshAt).toBe(doing.actor.at)
+  doing.actor.at += 1000
+  expect(take(fileOf('honest', doing.actor.at)).tokensKept).toBe(false)
+  expect(refreshToken()).toBe('honest-refresh')
+})
+
 test.each(['reauth_required', 'deactivated'] as const)('an account that is %s takes any file', (status) => {
   const { db, take, id, refreshToken } = setUp()
   commit(db, (tx) => saveState(tx, id, { ...ACTIVE, status, cause: status, since: 1 }))
@@ -73,7 +82,7 @@ test('the file whose tokens are stored already does not get in the way of a rene
 test('of a newer and an older file together the newer counts, and nothing was kept', () => {
   const { db, doing, refreshToken } = setUp()
   const files = [fileOf('second', SIGNED_IN_AT + 3_600_001), fileOf('first', SIGNED_IN_AT)]
-  const rows = commit(db, (tx) => importAccounts(tx, files, doing))
+  const rows = onePerSeat(commit(db, (tx) => importAccounts(tx, files, doing)))
   expect(rows.map(({ tokensKept }) => tokensKept)).toEqual([false])
   expect(refreshToken()).toBe('second-refresh')
 })

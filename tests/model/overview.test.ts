@@ -84,6 +84,19 @@ describe('half hours', () => {
     expect(third).toMatchObject({ requests: 0, conversations: 0, firstEventMs: [], lastErrors: [] })
   })
 
+  test('a client that was asked to send the conversation in full met no error, as in the reports', () => {
+    const { db, add } = world()
+    const at = NOW - (NOW % SLOT_MS)
+    add(at, { status: 'error', errorCode: 'previous_response_not_found', httpStatus: 400 })
+    const [slot] = overviewSlots(db, at, at + SLOT_MS)
+    expect(slot).toMatchObject({ requests: 1, errors: 0, lastErrors: [] })
+    expect(slot?.accounts.size).toBe(0)
+    add(at, { status: 'error', errorCode: 'overloaded_error' })
+    const [faulty] = overviewSlots(db, at, at + SLOT_MS)
+    expect([faulty?.errors, faulty?.lastErrors.length]).toEqual([1, 1])
+    expect(faulty?.accounts).toEqual(new Map([['acc_1', { ok: 0, errors: 1 }]]))
+  })
+
   test('conversations of the last hour and of the one before', () => {
     const { db, add } = world()
     for (const [minutes, conversationHash] of [
@@ -113,6 +126,16 @@ describe('figures', () => {
     expect(tiles.errorRate.series.filter((value) => value !== null)).toHaveLength(4)
     expect(tiles.cachedPercent).toBe(40)
     expect(tiles.firstToken.value).toBe(500)
+  })
+
+  test('a steady stream shows no change, however far the running half hour is', async () => {
+    const { add, clock, figures } = world()
+    for (let slot = 0; slot < 96; slot++) add(NOW - (NOW % SLOT_MS) - slot * SLOT_MS)
+    const { requests } = (await figures.now()).tiles
+    expect([requests.value, requests.ended, requests.before]).toEqual([48, 47, 47])
+    await clock.advance('20m') // the next one has begun, and nobody has asked yet
+    const next = (await figures.now()).tiles.requests
+    expect([next.ended, next.before]).toEqual([47, 47])
   })
 
   test('half hours that are over are read once, the running one behind whoever asks after five seconds', async () => {

@@ -1,11 +1,12 @@
 /** A page of the log looks at a bounded number of rows, says where it stopped, and goes on from there. */
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { newRequests, requestLogs } from '../../src/model/request-log.ts'
 import { LogQuery } from '../../src/model/request-log-query.ts'
 import { MAX_SCANNED } from '../../src/model/request-log-scan.ts'
 import { testDb } from '../support/db.ts'
+import { plansOf } from '../support/query-plans.ts'
 
 const SIGHT = { sensitive: true }
 
@@ -69,6 +70,70 @@ test('one account with other filters keeps their order and leaves none out', () 
     cursor = page.nextCursor
   }
   expect(seen).toEqual(Array.from({ length: 24 }, (_, place) => `r0000${String(49 - place * 2).padStart(2, '0')}`))
+})
+
+test('rows of one moment are neither shown twice nor left out where looking ends among them', () => {
+  const { find, sqlite } = logOf(MAX_SCANNED + 100)
+  sqlite.run('UPDATE requests SET started_at = 7777 WHERE started_at BETWEEN 50 AND 180')
+  sqlite.run("UPDATE requests SET model = 'rare' WHERE started_at = 7777")
+  for (const asked of [{ search: 'rare' }, { search: 'rare', accountId: 'acc_1' }]) {
+    const seen: string[] = []
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page = find({ ...asked, limit: 40, ...(cursor && { cursor }) })
+      seen.push(...page.requests.map(({ id }) => id))
+      cursor = page.nextCursor
+    }
+    expect(new Set(seen)).toHaveLength(seen.length)
+    expect(seen).toHaveLength('accountId' in asked ? 67 : 133)
+  }
+})
+
+test('a full page is counted, unless more would have to be looked at than a page may', () => {
+  const { find } = logOf(MAX_SCANNED + 5)
+  const since = new Date(MAX_SCANNED - 5).toISOString()
+  expect(find({ model: 'usual', limit: 5 }).total).toBeNull()
+  expect(find({ since, limit: 5 }).total).toBe(11)
+  expect(find({ since, accountId: 'acc_1', limit: 5 }).total).toBe(6)
+  expect(find({ since, limit: 5, offset: 8 }).total).toBe(11)
+  expect(find({ since: new Date(30_000).toISOString(), limit: 5 }).total).toBeNull()
+})
+
+describe('the rows of the table are left alone', () => {
+  test.each([
+    { status: 'failed' },
+    { status: 'cancelled' },
+    { code: 'server_error' },
+    { status: 'failed', accountId: 'acc_1', model: 'usual', apiKeyId: 'key' },
+    { code: 'server_error', model: ['usual', 'rare'], since: '1970-01-01T00:00:00Z' },
+  ])('by %o, which the index of what did not end well answers', (asked) => {
+    const { find, sqlite } = logOf(10)
+    const steps = plansOf(sqlite, /"requests"/, () => find(asked)).filter((step) =>
+      /^(SCAN|SEARCH) requests /.test(step),
+    )
+    expect(steps.length).toBeGreaterThan(0)
+    expect(steps.filter((step) => !step.includes('USING COVERING INDEX requests_trouble'))).toEqual([])
+  })
+
+  test('where looking ends, and what is counted', () => {
+    const { find, sqlite } = logOf(30_010)
+    const plans = plansOf(sqlite, /count|OFFSET/, () => find({ accountId: 'acc_1', search: 'nowhere' }))
+    expect(plans).toContain('SEARCH requests USING COVERING INDEX requests_account (account_id=?)')
+    expect(plans).toContain('SEARCH requests USING COVERING INDEX requests_account (account_id=? AND started_at>?)')
+  })
+})
+
+test('filters that the index of what did not end well cannot answer find the same', () => {
+  const { find, sqlite } = logOf(60)
+  sqlite.run(`UPDATE requests SET status = 'error', error_code = 'server_error', reasoning_effort = 'high'
+    WHERE started_at % 3 = 0`)
+  const totals = [
+    { status: 'failed' },
+    { status: 'failed', reasoningEffort: 'high' },
+    { code: 'server_error', search: 'usual' },
+    { status: 'failed', accountId: 'acc_1' },
+    { status: 'failed', accountId: 'acc_1', search: 'usual' },
+  ].map((asked) => find(asked).total)
+  expect(totals).toEqual([20, 20, 20, 10, 10])
 })
 
 test('what is new is bounded and filtered', () => {

@@ -1,6 +1,6 @@
 /** Backups, restoring, the doctor and the service unit as commands, beside a server that runs and one that does not. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand, spawnServer } from '../support/spawn.ts'
@@ -60,8 +60,9 @@ test('without --out it goes into the folder; the page makes one in a process of 
   expect(existsSync(keyFile)).toBe(true)
   expect(statSync(join(dataDir, 'backups')).mode & 0o777).toBe(0o700)
 
-  await Bun.sleep(Math.max(0, 1000 - (Date.now() % 1000))) // names have whole seconds
   const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }
+  expect((await fetch(`${server.url}/api/backups`, init)).status).toBe(503) // one was made a moment ago
+  for (const path of [file, keyFile]) rmSync(path)
   const answer = await fetch(`${server.url}/api/backups`, init)
   expect(answer.status).toBe(201)
   const { name } = (await answer.json()) as { name: string }
@@ -127,5 +128,38 @@ test('the unit runs this very program on this very folder', async () => {
   expect(stdout).toContain('TimeoutStopSec=45\n')
   const plist = await sluice(['service', 'print', '--launchd'])
   expect(plist.stdout).toContain('<string>serve</string>')
+  expect(plist.stdout).toMatch(/<key>WorkingDirectory<\/key>\n {2}<string>\/.*<\/string>/)
   expect(existsSync(dataDir)).toBe(false)
 })
+
+test('the unit takes along how this program is set up, and no secret', async () => {
+  mkdirSync(dataDir)
+  writeFileSync(join(dataDir, '.env'), 'CODEX_LB_LOG_FORMAT=json\n')
+  const { stdout } = await sluice(['service', 'print'], {
+    ...alone,
+    CODEX_LB_PUBLIC_URL: 'https://sluice.example',
+    CODEX_LB_METRICS_TOKEN: 'a-token-nobody-may-read',
+    CODEX_LB_ENCRYPTION_KEY_FILE: 'keys/one.key',
+    https_proxy: 'http://anna:hunter2@proxy.example:3128',
+    NO_PROXY: '127.0.0.1',
+  })
+  expect(stdout).toContain('Environment=CODEX_LB_PUBLIC_URL=https://sluice.example\n')
+  expect(stdout).toContain(`Environment=CODEX_LB_UPSTREAM_BASE_URL=${nowhere}\n`)
+  expect(stdout).toMatch(/^Environment=CODEX_LB_ENCRYPTION_KEY_FILE=\/.*keys\/one.key$/m)
+  expect(stdout).toContain('Environment=NO_PROXY=127.0.0.1\n')
+  expect(stdout).toMatch(/^# Not printed, because secret: CODEX_LB_METRICS_TOKEN, https_proxy\. .*\/\.env/m)
+  expect(stdout).not.toMatch(/nobody-may-read|hunter2|LOG_FORMAT/)
+})
+
+test('the unit starts a server from the folder it names', async () => {
+  const printed = await sluice(['service', 'print'], { ...alone, CODEX_LB_PUBLIC_URL: 'https://sluice.example' })
+  const unit = linesOf(printed.stdout)
+  const [command = '', folder = '/'] = [unit('ExecStart')[0], unit('WorkingDirectory')[0]]
+  const { PORT, ...env } = Object.fromEntries(unit('Environment').map((line) => line.split(/=(.*)/s)))
+  expect(PORT).toBe('2455')
+  await using server = await spawnServer({ dataDir, cwd: folder, command: command.split(' ').slice(0, -1), env })
+  expect((await fetch(`${server.url}/dashboard`)).status).toBe(200)
+})
+
+const linesOf = (unit: string) => (name: string) =>
+  unit.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []))

@@ -9,8 +9,10 @@ import { requests } from '../../db/schema/requests.ts'
 import type { AppError } from '../../src/errors.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { createLog } from '../../src/lib/log.ts'
+import { ReportQuery } from '../../src/model/reports.ts'
 import { LogQuery } from '../../src/model/request-log-query.ts'
-import { createInlineReader, createReader, DEADLINE_MS, type Reader } from '../../src/reader.ts'
+import { createInlineReader, createReader, type Reader } from '../../src/reader.ts'
+import { DEADLINE_MS } from '../../src/reader-lane.ts'
 import { ManualClock } from '../support/clock.ts'
 import { testDb } from '../support/db.ts'
 
@@ -58,6 +60,9 @@ const addRow = (id: string) =>
       .run()
   })
 
+const NEWEST = LogQuery.parse({ limit: 5 })
+const OPEN = { sensitive: true }
+
 const codeOf = (call: Promise<unknown>) =>
   call.then(
     () => 'answered',
@@ -66,18 +71,16 @@ const codeOf = (call: Promise<unknown>) =>
 
 test('the worker answers every read and sees each commit', async () => {
   reader = createReader({ path, clock: systemClock, log: log() })
-  expect(await reader.recentRequests(5)).toEqual([])
+  expect((await reader.requestLogs(NEWEST, OPEN)).requests).toEqual([])
   addRow('one')
   const query = LogQuery.parse({ search: 'one' })
-  const [recent, page, entry, none, options, findings] = await Promise.all([
-    reader.recentRequests(5),
+  const [page, entry, none, options, findings] = await Promise.all([
     reader.requestLogs(query, { sensitive: false }),
     reader.requestLog('one', { sensitive: false }),
     reader.requestLog('two', { sensitive: false }),
     reader.requestLogOptions(query),
     reader.integrity(),
   ])
-  expect(recent.map(({ id }) => id)).toEqual(['one'])
   expect(page).toMatchObject({ total: 1, requests: [{ id: 'one', requestedAt: '2026-01-01T00:00:00.000Z' }] })
   expect(entry).toMatchObject({ id: 'one', attempts: [] })
   expect(none).toBeNull()
@@ -93,28 +96,42 @@ test('the inline reader answers the same', async () => {
   expect(await reader.requestLogs(query, { sensitive: true })).toEqual(
     await inline.requestLogs(query, { sensitive: true }),
   )
-  expect(await reader.recentRequests(1)).toEqual(await inline.recentRequests(1))
 })
 
 test('a failing query is an error of its call alone', async () => {
   reader = createReader({ path, clock: systemClock, log: log() })
   writer.sqlite.run('ALTER TABLE requests RENAME TO away')
-  expect(await codeOf(reader.recentRequests(5))).toBe('internal_error')
+  expect(await codeOf(reader.requestLogs(NEWEST, OPEN))).toBe('internal_error')
   writer.sqlite.run('ALTER TABLE away RENAME TO requests')
-  expect(await codeOf(reader.recentRequests(5))).toBe('answered')
+  expect(await codeOf(reader.requestLogs(NEWEST, OPEN))).toBe('answered')
 })
 
-test('after the deadline the call is refused, those behind it are asked anew, and the next one is answered', async () => {
+test('what is wrong with a question is told by the worker as it is inline', async () => {
+  reader = createReader({ path, clock: systemClock, log: log() })
+  const asked = ReportQuery.parse({ start_date: '2026-02-01', end_date: '2026-01-01' })
+  const blinders = { hidesAccounts: false, hidesKeys: false }
+  const inline = createInlineReader(writer.db)
+  for (const answers of [reader, inline]) {
+    const refused = await answers.report(asked, blinders, START).catch((err: AppError) => err)
+    expect(refused).toMatchObject({
+      code: 'validation_error',
+      status: 422,
+      extra: { param: 'end_date', details: { fields: { end_date: ['comes before the first day'] } } },
+    })
+  }
+})
+
+test('after the deadline the call is refused, and those behind it and the next one are answered', async () => {
   const clock = new ManualClock()
   const workers = [deafWorker, realWorker]
   reader = createReader({ path, clock, log: log(), newWorker: () => (workers.shift() ?? deafWorker)() })
-  const slow = codeOf(reader.recentRequests(5))
+  const slow = codeOf(reader.requestLogs(NEWEST, OPEN))
   await clock.advance(1000)
-  const behind = codeOf(reader.recentRequests(5))
+  const behind = codeOf(reader.requestLogs(NEWEST, OPEN))
   await clock.advance(DEADLINE_MS - 1000)
   expect([await slow, await behind]).toEqual(['busy', 'answered'])
   expect(lines).toHaveLength(1)
-  expect(await reader.recentRequests(5)).toEqual([])
+  expect((await reader.requestLogs(NEWEST, OPEN)).requests).toEqual([])
   expect(clock.pending).toBe(0)
 })
 
@@ -125,17 +142,17 @@ test('a worker that cannot open the file refuses at once, and a later one may', 
   const clock = new ManualClock()
   const later = join(folder, 'later.db')
   reader = createReader({ path: later, clock, log: log() })
-  expect(await codeOf(reader.recentRequests(5))).toBe('busy')
+  expect(await codeOf(reader.requestLogs(NEWEST, OPEN))).toBe('busy')
   expect(clock.pending).toBe(0)
   writer.sqlite.run('VACUUM INTO ?', [later])
   openDatabase(later).sqlite.close()
-  expect(await codeOf(reader.recentRequests(5))).toBe('answered')
+  expect(await codeOf(reader.requestLogs(NEWEST, OPEN))).toBe('answered')
 })
 
 test('stopping refuses what is under way', async () => {
   const clock = new ManualClock()
   reader = createReader({ path, clock, log: log() })
-  const call = codeOf(reader.recentRequests(5))
+  const call = codeOf(reader.requestLogs(NEWEST, OPEN))
   reader.stop()
   expect(await call).toBe('busy')
   expect(clock.pending).toBe(0)

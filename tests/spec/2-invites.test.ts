@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { users } from '../../db/schema/people.ts'
 import { testApp } from '../support/app.ts'
-import { doneStatus, type Fields, HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
+import { type Browser, doneStatus, type Fields, HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
 
 const PROXY = { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
 const ACCEPT = 'POST /api/dashboard-auth/invite/accept'
@@ -87,6 +87,7 @@ describe('§2 Creating an account: POST body', () => {
         expiresAt: '2026-01-02T00:00:00.000Z',
         ssoOnly: false,
         createdByUserId: admin.person.row.id,
+        voidReason: null,
       },
     ])
   })
@@ -237,6 +238,14 @@ describe('§8 Limits: tries of invite links', () => {
 
 describe('§5 Delegation 1: a link gives what its author may give, and what it was given out for', () => {
   const DEAD: [number, string] = [404, 'invite_not_found']
+  const NOTES = ['The role was changed after it was sent.', 'Whoever sent it may not give this role any more.']
+  /** What the list of the API and the page say of links that are void. */
+  const shown = async (admin: Browser) => {
+    const invites = (await (await admin.ask('GET /api/dashboard-users/invites')).json()) as { voidReason: string }[] // as: the members looked at
+    const page = await (await admin.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
+    const said = (texts: string[]) => texts.find((text) => page.includes(text)) ?? null
+    return [invites.find(({ voidReason }) => voidReason)?.voidReason ?? null, said(['Link void']), said(NOTES)]
+  }
   const MANAGER = { 'users:manage': 'all', 'dashboard:read': 'all', 'accounts:read': 'all' } as const
 
   test('another role ends the link, and sending it again makes one for the new role', async () => {
@@ -245,9 +254,11 @@ describe('§5 Delegation 1: a link gives what its author may give, and what it w
     expect(await problem(await browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${token}`))).toEqual(DEAD)
     expect(await problem(await accept())).toEqual(DEAD)
     expect(audit().at(-1)).toMatchObject({ event: 'user_role_changed', details: { voidedLinks: 1 } })
+    expect(await shown(admin)).toEqual(['role_changed', 'Link void', 'The role was changed after it was sent.'])
     const resent = (await (await admin.ask(`POST /api/dashboard-users/${id}/invite`)).json()) as { token: string } // as: asserted next
     const session = await accept({ token: resent.token })
     expect(await session.json()).toMatchObject({ user: { role: { slug: 'admin' } } })
+    expect(await shown(admin)).toEqual([null, null, null])
   })
 
   test('so do other grants of its role, and a rename of the role does not', async () => {
@@ -263,6 +274,7 @@ describe('§5 Delegation 1: a link gives what its author may give, and what it w
     expect((await edit({ name: 'Little', grants: same })).status).toBe(200)
     expect((await accept({ token: one })).status).toBe(200)
     expect((await edit({ grants: [...same, { permission: 'ops:write' }] })).status).toBe(200)
+    expect((await shown(admin))[0]).toBe('role_changed')
     expect(await problem(await accept({ token: other }, world.browser('192.0.2.8')))).toEqual(DEAD)
     expect((await accept({}, world.browser('192.0.2.9'))).status).toBe(200)
   })
@@ -280,8 +292,14 @@ describe('§5 Delegation 1: a link gives what its author may give, and what it w
     const { invite } = (await made.json()) as { invite: { token: string } } // as: asserted by what follows
     const look = () => browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${invite.token}`)
     expect((await look()).status).toBe(200)
+    expect((await shown(as('admin')))[0]).toBeNull()
     app.sqlite.run(statement)
     expect(await problem(await look())).toEqual(DEAD)
+    expect(await shown(as('admin'))).toEqual([
+      'author_may_not',
+      'Link void',
+      'Whoever sent it may not give this role any more.',
+    ])
     const json = { token: invite.token, password: 'my own password' }
     expect(await problem(await browser(REMOTE).ask(ACCEPT, { json }))).toEqual(DEAD)
   })

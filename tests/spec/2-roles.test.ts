@@ -24,6 +24,16 @@ interface RoleView {
 const rolesOf = async (response: Response) => (await response.json()) as RoleView[] // as: checked by each test
 const roleOf = async (response: Response) => (await response.json()) as RoleView // as: the same
 
+/** What a browser would send of the form that copies a role; null: there is none on the page. */
+const formOf = (page: string): URLSearchParams | null => {
+  const [form] = /<form id="form-clone-role".*?<\/form>/s.exec(page) ?? []
+  if (!form) return null
+  const inputs = [...form.matchAll(/<input ([^>]*)>/g)].map(([, attributes = '']) => attributes)
+  const sent = inputs.filter((text) => !text.includes('disabled') && /checked|type="text"/.test(text))
+  const attribute = (text: string, name: string) => new RegExp(`\\b${name}="([^"]*)"`).exec(text)?.[1] ?? ''
+  return new URLSearchParams(sent.map((text) => [attribute(text, 'name'), attribute(text, 'value')]))
+}
+
 describe('§2 Roles: the built-in ones', () => {
   test('are Admin, Operator, Viewer, Member and Guest; the first three can be given', async () => {
     const { as } = open()
@@ -165,6 +175,43 @@ describe('§2 Custom roles', () => {
     expect([made.kind, made.isAssignable]).toEqual(['custom', true])
     expect(Object.fromEntries(made.grants)).toEqual(Object.fromEntries(getRole(app.db, 'operator').grants))
     expect(await problem(await copy())).toEqual([409, 'role_taken'])
+  })
+
+  test('the page offers a copy of each role, in a form that can be changed before it is sent', async () => {
+    const { app, as } = open()
+    const admin = as('admin')
+    const page = async (path: string) => (await admin.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
+    const plain = await page('/settings/access')
+    for (const slug of ['admin', 'operator', 'viewer', 'member', 'guest'])
+      expect(plain).toContain(`href="/settings/access?clone=role_${slug}"`)
+    expect(formOf(plain)).toBeNull()
+    expect(formOf(await page('/settings/access?clone=role_nobody'))).toBeNull()
+    const form = formOf(await page('/settings/access?clone=role_operator'))!
+    expect(form.getAll('name')).toEqual(['Copy of Operator'])
+    const made = await admin.ask('POST /api/dashboard-roles', {
+      body: form.toString(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' },
+    })
+    expect([made.status, made.headers.get('location')]).toEqual([303, '/settings/access?done=role_created'])
+    const copy = getRole(app.db, 'copy-of-operator')
+    expect(Object.fromEntries(copy.grants)).toEqual(Object.fromEntries(getRole(app.db, 'operator').grants))
+  })
+
+  test('the form leaves out what the visitor does not hold, and is not for who may not edit roles', async () => {
+    const { as, addRole } = open()
+    const held = { 'users:manage': 'all', 'dashboard:read': 'all' } as const
+    addRole('editor', { ...held, 'roles:manage': 'all' })
+    addRole('manager', held)
+    const page = async (role: string) => {
+      const path = 'GET /settings/access?clone=role_admin'
+      return (await as(role).ask(path, { headers: { accept: 'text/html' } })).text()
+    }
+    expect(formOf(await page('editor'))?.getAll('grants')).toEqual([
+      'dashboard:read:all',
+      'users:manage:all',
+      'roles:manage:all',
+    ])
+    expect(await page('manager')).not.toContain('clone')
   })
 
   test.each(HOWS)('it is deleted when nobody holds it (%s)', async (how) => {

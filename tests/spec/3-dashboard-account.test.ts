@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { users } from '../../db/schema/people.ts'
-import { findByUsername, findPerson } from '../../src/model/people.ts'
+import { findPerson, listPeople } from '../../src/model/people.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { doneStatus, HOWS, PASSWORD, people, problem, REMOTE, shownToken } from '../support/people.ts'
 
@@ -22,6 +22,8 @@ interface Invited {
 
 const invited = async (response: Response): Promise<Invited> => (await response.json()) as Invited // as: checked by status
 
+const personCalled = ({ db }: TestApp, name: string) => listPeople(db).find(({ row }) => row.username === name)
+
 const statusOf = ({ db }: TestApp, id: string) => findPerson(db, id)?.row.status ?? null
 
 describe('§3 Dashboard account row 1: an account is added', () => {
@@ -32,7 +34,7 @@ describe('§3 Dashboard account row 1: an account is added', () => {
     expect(response.status).toBe(201)
     const token = await shownToken(response)
     expect(token).toHaveLength(43)
-    const anna = findByUsername(app.db, 'anna')
+    const anna = personCalled(app, 'anna')
     expect(anna).toMatchObject({ row: { status: 'invited' }, role: { slug: 'viewer' } })
     for (const route of ['GET /api/dashboard-users', 'GET /api/dashboard-users/invites'])
       expect(await (await admin.ask(route)).text()).not.toContain(token)
@@ -190,7 +192,7 @@ describe('§3 Dashboard account row 7: an account waits for an identity', () => 
 
   test.each(HOWS)('it never expires and becomes active with its identity (%s)', async (how) => {
     const { app, browser, response, audit } = await waiting(how)
-    const id = findByUsername(app.db, 'anna')?.row.id ?? ''
+    const id = personCalled(app, 'anna')?.row.id ?? ''
     expect(response.status).toBe(201)
     await app.clock.advance('240h')
     expect((await browser().ask('GET /api/settings', { headers: { [HEADER]: 'anna@example.com.evil' } })).status).toBe(

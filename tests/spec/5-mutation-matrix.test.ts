@@ -163,7 +163,7 @@ const send = (
 ) => {
   const params = mutation.params?.(world, { browser, ...own }) ?? {}
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => params[name] ?? '?')
-  const fields = mutation.fields?.(world) ?? {}
+  const fields = mutation.fields?.(world, { browser, ...own }) ?? {}
   const isForm = how === 'form' || mutation.isFormOnly
   return browser.ask(`${route.method} ${path}`, {
     body: isForm

@@ -1,5 +1,4 @@
 /** What the mutation matrix sends: to every route that changes something a body that would do it, and who may pass an open one. */
-import { afterAll } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,9 +6,10 @@ import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { oauthFlows } from '../../db/schema/history.ts'
 import { identities, invites, passkeys, sessions } from '../../db/schema/people.ts'
+import { parseAuthJson } from '../../src/model/auth-json.ts'
 import { addEntry } from '../../src/model/firewall.ts'
 import { setGuestPassword } from '../../src/model/guest.ts'
-import { judgeFiles } from '../../src/model/import-preflight.ts'
+import { flowContext } from '../../src/model/oauth-flows.ts'
 import { createSession, hashToken } from '../../src/model/sessions.ts'
 import { Backups } from '../../src/ops/backups.ts'
 import { testApp } from '../support/app.ts'
@@ -29,7 +29,7 @@ const ORIGIN = 'http://localhost:2455'
 const DAY_MS = 24 * 3_600_000
 /** Instead of the data folder of whoever runs the tests. */
 const BACKUPS = mkdtempSync(join(tmpdir(), 'sluice-matrix-'))
-afterAll(() => rmSync(BACKUPS, { recursive: true, force: true }))
+process.once('exit', () => rmSync(BACKUPS, { recursive: true, force: true })) // several files share it
 
 export type Kind = 'nobody' | 'guest' | 'account' | 'half' | 'held' | 'proxied'
 
@@ -51,7 +51,7 @@ export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}, 
   })
   const crowd = people(app)
   const { db, clock, bindings } = app
-  const { random } = bindings
+  const { random, sealer } = bindings
   const now = clock.now()
   const actor = { id: 'test', method: null, address: null, at: now }
   for (const [slug, grants] of Object.entries(CUSTOM)) crowd.addRole(slug, grants)
@@ -70,23 +70,26 @@ export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}, 
         expiresAt: now + DAY_MS,
       })
       .run()
-    tx.insert(oauthFlows).values(endedFlow(now)).run()
     return createSession(tx, random, { ...session(now), userId: target.id, method: 'password' }).row.id
   })
   app.members[0]?.sim.setResetCredits([{ id: 'credit', expiresAt: now + DAY_MS, grantedAt: now - DAY_MS }])
-  bindings.ops.backups = new Backups({ dir: BACKUPS, clock, write: writeNothing })
+  bindings.ops.backups = new Backups({ dir: mkdtempSync(join(BACKUPS, 'of-')), clock, write: writeNothing })
   const authJson = app.upstream.addAccount().authJson()
   const as = (role: string, isConfirmed = true, how: SignedIn = {}) => {
     const self = crowd.as(role, { hasTotp, isConfirmed, ...how })
     const userId = self.person.row.id
     const passkeyId = random.id('pk')
+    const flowId = random.id('flow')
     const sessionId = commit(db, (tx) => {
+      tx.insert(oauthFlows)
+        .values({ ...WAITING, id: flowId, secretSealed: sealer.seal('x', flowContext(flowId)), ...begun(userId, now) })
+        .run()
       tx.insert(passkeys)
         .values({ ...PASSKEY, id: passkeyId, credentialId: passkeyId, userId, createdAt: now })
         .run()
       return createSession(tx, random, { ...session(now), userId, method: 'password' }).row.id
     })
-    return { browser: self, passkeyId, sessionId }
+    return { browser: self, passkeyId, sessionId, flowId }
   }
   const guest = () => {
     const browser = crowd.browser(REMOTE)
@@ -139,8 +142,9 @@ export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}, 
     /** Files of a preflight, which wait for the one who handed them over. */
     draftOf: (browser: Browser): string => {
       const owner = 'person' in browser ? (browser.person as { row: { id: string } }).row.id : 'nobody' // as: what `as` gave
-      const files = [{ name: 'auth.json', text: authJson }]
-      return bindings.importDrafts.keep(owner, judgeFiles(db, files, { sealer: bindings.sealer, failures: [] })).id
+      const account = parseAuthJson(authJson, 'auth.json')
+      const entry = { id: '0', file: 'auth.json', verdict: 'new', reason: null, account, existing: null } as const
+      return bindings.importDrafts.keep(owner, [entry]).id
     },
     key: app.key(),
     roleId: crowd.addRole('spare', {}),
@@ -155,29 +159,24 @@ export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}, 
 export const CUSTOM = { plain: {}, greeter: { 'users:manage': 'all' } } as const
 
 const idOf = ({ browser }: { browser: Somebody }): string => browser.person.row.id
-/** A sign-in to the upstream that was given up: whoever asks for it sets nothing in motion. */
-const endedFlow = (now: number) => ({
-  id: 'flow_ended',
-  method: 'device' as const,
-  status: 'error' as const,
-  errorMessage: 'The sign-in was cancelled.',
+/** A sign-in to the upstream that waits for its code. The clock stands still, so nobody is asked about it. */
+const WAITING = {
+  method: 'device',
+  status: 'pending',
   accountId: null,
-  resultAccountId: null,
   stateHash: null,
-  secretSealed: '',
   userCode: 'ABCD-1234',
   intervalSeconds: 5,
-  createdBy: 'test',
-  createdAt: now,
-  expiresAt: now + DAY_MS,
-})
+} as const
+
+const begun = (createdBy: string, now: number) => ({ createdBy, createdAt: now, expiresAt: now + DAY_MS })
 
 const writeNothing = async (target: string): Promise<null> => {
   writeFileSync(target, '')
   return null
 }
 
-const NOTHING = { passkeyId: 'none', sessionId: 'none' }
+const NOTHING = { passkeyId: 'none', sessionId: 'none', flowId: 'none' }
 const PASSKEY = { name: 'Phone', publicKey: 'AAAA', counter: 0, transports: [] }
 const session = (now: number) => ({
   isComplete: true,
@@ -194,7 +193,7 @@ export type Asker = ReturnType<World['nobody']>
 export interface Mutation {
   /** In the place of `:name` in the path. */
   params?: (world: World, asker: Asker) => Record<string, string>
-  fields?: (world: World) => Fields
+  fields?: (world: World, asker: Asker) => Fields
   /** Of an open route: who passes what the handler checks. `stranger` is who is signed in to no account. */
   open?: 'anybody' | 'account' | 'stranger'
   /** Accounts have a second factor. */
@@ -228,6 +227,7 @@ const target = { params: ({ targetId }: World) => ({ id: targetId }) }
 const invited = { params: ({ invitedId }: World) => ({ id: invitedId }) }
 const role = { params: ({ roleId }: World) => ({ id: roleId }) }
 const passkey = { params: (_: World, { passkeyId }: Asker) => ({ id: passkeyId }) }
+const ownFlow: Mutation = { fields: (_, { flowId }) => ({ flowId }) }
 const NO_PASSWORD: [number, string] = [400, 'password_not_configured']
 const password = () => ({ password: PASSWORD })
 const code = (world: World) => ({ code: world.code })
@@ -260,11 +260,12 @@ export const MUTATIONS: Record<string, Mutation> = {
   'PUT /api/settings': sensitive,
   'PATCH /api/settings': sensitive,
   'POST /api/oauth/start': { fields: () => ({ forceMethod: 'device' }) },
-  'POST /api/oauth/complete': { fields: () => ({ flowId: 'flow_ended' }) },
+  'POST /api/oauth/complete': ownFlow,
   'POST /api/oauth/manual-callback': {
     fields: () => ({ callbackUrl: 'http://localhost:1455/auth/callback?code=c&state=unknown' }),
     ends: [400, 'invalid_callback'],
   },
+  'POST /api/oauth/cancel': ownFlow,
   'POST /api/accounts/import': upload,
   'POST /api/accounts/import/preflight': upload,
   'POST /api/accounts/import/preflight/:id': {

@@ -1,5 +1,6 @@
 /** `/settings`, `/settings/access`: who may do what here, as far as the visitor may know and change it. */
 import type { Context } from 'hono'
+import { z } from 'zod'
 import type { AccessProps } from '../../../views/people/page.tsx'
 import { AccessTab } from '../../../views/settings/access.tsx'
 import { type SecurityProps, SettingsPage, type SettingsProps } from '../../../views/settings.tsx'
@@ -7,6 +8,7 @@ import type { AccountPrincipal, Principal } from '../../auth/principal.ts'
 import type { AppEnv } from '../../bindings.ts'
 import { requires, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import { query } from '../../http/params.ts'
 import { reply } from '../../http/reply.tsx'
 import { iso } from '../../lib/iso.ts'
 import { grantableRoles, mayActOn } from '../../model/delegation.ts'
@@ -66,14 +68,18 @@ const firstPeople = (c: Ctx, principal: Principal): SettingsProps['people'] => {
   return { first: users.slice(0, FIRST), total: users.length }
 }
 
-/** Any `users:manage` holder can open it (spec §4). */
-export const showAccess = createHandlers(requires('users:manage'), (c) => {
+const Asked = z.object({ clone: z.string().max(64).optional() })
+
+/** Any `users:manage` holder can open it (spec §4). With `clone`, a role's id, the form of a new role like it is open. */
+export const showAccess = createHandlers(requires('users:manage'), query(Asked), (c) => {
   const { principal } = c.var
   const { db, env, clock } = c.env
+  const { clone } = c.req.valid('query')
   const props: AccessProps = {
     users: peopleFor(c, principal),
     grantable: principal.kind === 'account' ? grantableRoles(db, principal.person) : [],
     roles: listRoleViews(db),
+    cloneOf: clone ?? null,
     permissions: permissionViews(),
     held: PERMISSIONS.filter((permission) => holds(principal.grants, permission)),
     canEdit: principal.kind === 'account' && holds(principal.grants, 'roles:manage'),

@@ -46,7 +46,7 @@ export const showImport = createHandlers(gate(), query(Asked), (c) => {
 
 /** Without a flow the page offers to begin one. Throws `oauth_flow_not_found`, `account_not_found`. */
 const signInPage = (c: Ctx, { flow, account }: z.output<typeof Asked>, method: SignInValue['method']) => {
-  const value = flow ? signInValue(c, c.env.signIns.status(flow)) : null
+  const value = flow ? signInValue(c, c.env.signIns.status(c.var.principal.id, flow)) : null
   if (value && value.method !== method) throw new AppError('oauth_flow_not_found')
   return {
     flow: value,
@@ -57,6 +57,6 @@ const signInPage = (c: Ctx, { flow, account }: z.output<typeof Asked>, method: S
 
 /** A page that waits asks with `waiting`, and is left alone until there is something new: people type into it. */
 const isStillWaiting = (c: Ctx, { flow, waiting }: z.output<typeof Asked>): boolean =>
-  waiting !== undefined && flow !== undefined && c.env.signIns.status(flow).status === 'pending'
+  waiting !== undefined && flow !== undefined && c.env.signIns.status(c.var.principal.id, flow).status === 'pending'
 
 const targetOf = (c: Ctx, account: string | undefined) => (account ? targetAccount(c, account) : null)

@@ -1,19 +1,23 @@
 /** What a page says about the last attempt: names in its query, turned into our own words. */
 import type { Context } from 'hono'
-import { doneText, problemText } from '../../../views/words.ts'
+import { doneText, problemText, undoneText } from '../../../views/words.ts'
+import type { AppEnv } from '../../bindings.ts'
 import { CODES, type Code } from '../../errors.ts'
+import { draftFor } from '../../http/fill-form.ts'
 
-export interface Said {
+interface Said {
   /** The error code, of ours or not. */
   code: string | null
   problem: string | null
   done: string | null
 }
 
-/** Reads `problem`, `field`, `wait` and `done`. A code or event nobody knows says nothing. */
-export const said = (c: Context): Said => {
+/** Reads `problem`, `field`, `wait`, `done`, and what was said of the form of `draft`. A code or event nobody knows says nothing. */
+export const said = (c: Context<AppEnv>): Said => {
   const code = c.req.query('problem') ?? null
-  return { code, problem: code === null ? null : problemOf(c, code), done: doneText(c.req.query('done')) }
+  const done = c.req.query('done')
+  const problem = draftFor(c)?.problem ?? (code === null ? undoneText(done) : problemOf(c, code))
+  return { code, problem, done: doneText(done) }
 }
 
 const problemOf = (c: Context, code: string): string | null => {

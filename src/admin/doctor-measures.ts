@@ -1,0 +1,71 @@
+/** `/doctor/stream`, `/doctor/socket`: what a browser measures of whatever stands between it and us. */
+import { z } from 'zod'
+import { AppError } from '../errors.ts'
+import { refuseOtherSites } from '../http/cross-site.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/params.ts'
+import type { Clock } from '../lib/clock.ts'
+import { EchoSession } from '../ops/echo-session.ts'
+
+/** Who sees the page of the doctor in full, and who makes keys and tests them. */
+const measurer = () => requires('security:write', { or: 'api_keys:write' })
+
+/** Pauses before each event, ms: who gets these five all at once sits behind a buffer. */
+const TOGETHER_MS = [0, 200, 200, 200, 200]
+/** At the pace of a silent model's keepalives, for a minute and a half: how long may a connection last? */
+const LASTING_MS = Array.from({ length: 12 }, () => 7500)
+
+const Pace = z.object({
+  lasting: z.literal('true').optional().describe('Goes on for a minute and a half.'),
+})
+
+/** Streams at once, of all and of one person at one address; a measurement opens one after the other. */
+const MOST = 32
+const MOST_EACH = 4
+
+/** Events under the headers of a model's answer; the last is `end`, and a stream without it was cut off. Throws `busy`. */
+export const streamForBrowser = createHandlers(measurer(), query(Pace), (c) => {
+  const pauses = c.req.valid('query').lasting ? [...TOGETHER_MS, ...LASTING_MS] : TOGETHER_MS
+  const leave = c.env.seats.take([
+    { of: 'measure', most: MOST },
+    { of: `measure ${c.var.principal.id} ${c.var.clientIp}`, most: MOST_EACH },
+  ])
+  if (!leave) throw new AppError('busy', { message: 'Too much is being measured.', retryAfterSeconds: 30 })
+  return c.body(eventsApart(c.env.clock, pauses, leave), 200, {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
+  })
+})
+
+const eventsApart = (clock: Clock, pausesMs: readonly number[], leave: () => void): ReadableStream<Uint8Array> => {
+  const reader = new AbortController()
+  let sent = 0
+  return new ReadableStream({
+    async pull(controller) {
+      const pauseMs = pausesMs[sent] ?? 0
+      if (pauseMs > 0) await clock.sleep(pauseMs, reader.signal)
+      const isLast = ++sent === pausesMs.length
+      controller.enqueue(new TextEncoder().encode(`data: ${isLast ? 'end' : sent}\n\n`))
+      if (!isLast) return
+      leave()
+      controller.close()
+    },
+    cancel: () => {
+      leave()
+      reader.abort()
+    },
+  })
+}
+
+/** Answers one message with itself. Throws `not_found` with status 426 when no upgrade arrived: that is the finding. */
+export const socketForBrowser = createHandlers(measurer(), (c) => {
+  refuseOtherSites(c)
+  if (c.req.header('upgrade')?.toLowerCase() !== 'websocket')
+    throw new AppError('not_found', { status: 426, message: 'No WebSocket upgrade arrived here.' })
+  const { server, clock } = c.env
+  if (!server?.upgrade(c.req.raw, { data: new EchoSession(clock) }))
+    throw new AppError('not_found', { status: 426, message: 'The upgrade could not be made.' })
+  return new Response(null)
+})

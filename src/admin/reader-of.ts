@@ -1,0 +1,6 @@
+/** The reader in the name of who asks: callers take turns, all guests together as one. */
+import type { Context } from 'hono'
+import type { AppEnv } from '../bindings.ts'
+import type { Answers } from '../reader.ts'
+
+export const readerOf = (c: Context<AppEnv>): Answers => c.env.reader.for(c.var.principal.id)

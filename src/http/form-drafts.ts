@@ -1,0 +1,70 @@
+/** What somebody typed into a form that was refused, until the page is there again. In memory only, never a secret or a file. */
+import type { Clock } from '../lib/clock.ts'
+import type { Random } from '../lib/random.ts'
+
+/** What a form sent, as it came: a field that is repeated is a list. */
+export type Typed = Readonly<Record<string, unknown>>
+
+export interface FormDraft {
+  owner: string
+  /** Path and query the form was sent to. */
+  action: string
+  /** By the names of the fields. */
+  values: ReadonlyMap<string, readonly string[]>
+  /** Names of the fields that were refused. */
+  refused: readonly string[]
+  /** What was wrong, in a sentence or two. */
+  problem: string
+}
+
+const TTL_MS = 10 * 60_000
+/** Of all people together; the oldest go first. */
+const MOST_DRAFTS = 100
+const MOST_CHARS = 16_384
+const SECRET = /password|secret|token|code$/i
+
+export class FormDrafts {
+  readonly #clock: Clock
+  readonly #random: Random
+  readonly #drafts = new Map<string, FormDraft & { expiresAt: number }>()
+
+  constructor(clock: Clock, random: Random) {
+    this.#clock = clock
+    this.#random = random
+  }
+
+  /** Returns its id; null: there is nothing to keep, or too much. */
+  keep(draft: Omit<FormDraft, 'values'>, typed: Typed): string | null {
+    const values = valuesOf(typed)
+    const chars = [...values].reduce((sum, [name, list]) => sum + name.length + list.join('').length, 0)
+    if (values.size === 0 || chars > MOST_CHARS) return null
+    const id = this.#random.id('frm')
+    this.#drafts.set(id, { ...draft, values, expiresAt: this.#clock.now() + TTL_MS })
+    for (const old of [...this.#drafts.keys()].slice(0, -MOST_DRAFTS)) this.#drafts.delete(old)
+    return id
+  }
+
+  /** null: there is none, or it is somebody else's. */
+  get(id: string | undefined, owner: string | undefined): FormDraft | null {
+    const now = this.#clock.now()
+    for (const [old, { expiresAt }] of this.#drafts) if (expiresAt <= now) this.#drafts.delete(old)
+    const draft = this.#drafts.get(id ?? '')
+    return draft && draft.owner === owner ? draft : null
+  }
+}
+
+/** Members of members are named `outer.inner`, as the fields were. */
+const valuesOf = (typed: Typed): Map<string, string[]> => {
+  const values = new Map<string, string[]>()
+  const add = (name: string, value: unknown) => {
+    if (SECRET.test(name)) return
+    if (Array.isArray(value)) for (const one of value) add(name, one)
+    else if (typeof value === 'string') values.set(name, [...(values.get(name) ?? []), value])
+    else if (isMembers(value)) for (const [inner, one] of Object.entries(value)) add(`${name}.${inner}`, one)
+  }
+  for (const [name, value] of Object.entries(typed)) add(name, value)
+  return values
+}
+
+const isMembers = (value: unknown): value is Typed =>
+  typeof value === 'object' && value !== null && !(value instanceof Blob)

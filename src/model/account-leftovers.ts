@@ -1,0 +1,68 @@
+/** What a deleted account leaves behind goes a slice at a time and across restarts: in one commit it would hold the loop for seconds. */
+import { eq, inArray, like, sql } from 'drizzle-orm'
+import { commit, type Db, type Tx } from '../../db/commit.ts'
+import { requests } from '../../db/schema/requests.ts'
+import { facts } from '../../db/schema/system.ts'
+import type { Clock } from '../lib/clock.ts'
+
+export interface ClearingDeps {
+  db: Db
+  clock: Clock
+}
+
+/** Of the log, or of conversations: their rows lie all over their tables. */
+const SLICE = 50
+const PAUSE_MS = 20
+const FACT = 'deleted_account:'
+/** A turn that ran while its account was deleted is logged when it ends, so it is looked for that long. */
+const LOOKED_FOR_MS = 86_400_000
+
+/** Belongs into the commit that deletes the account; `at` is ms since epoch. From then on `clearLeftovers` sees to the rest. */
+export const noteDeleted = (
+  tx: Tx,
+  accountId: string,
+  { at, withHistory }: { at: number; withHistory: boolean },
+): void => {
+  const value = `${at} ${withHistory ? 'with' : 'without'} history`
+  tx.insert(facts)
+    .values({ name: FACT + accountId, value })
+    .run()
+}
+
+/**
+ * The conversations that deleted accounts owned, and the log of those that were deleted with their history. Hourly sums and
+ * the totals of keys stay: what was used was used. Rejects with the reason of `signal` when that aborts between two slices.
+ */
+export const clearLeftovers = async ({ db, clock }: ClearingDeps, signal?: AbortSignal): Promise<void> => {
+  const inSlices = async (forget: (tx: Tx) => number): Promise<void> => {
+    while (commit(db, forget) === SLICE) await clock.sleep(PAUSE_MS, signal)
+  }
+  for (const { name, accountId, deletedAt, withHistory } of deletedAccounts(db)) {
+    await inSlices((tx) => disown(tx, accountId))
+    if (withHistory) await inSlices((tx) => forgetLog(tx, accountId))
+    if (clock.now() - deletedAt > LOOKED_FOR_MS) commit(db, (tx) => tx.delete(facts).where(eq(facts.name, name)).run())
+  }
+}
+
+const deletedAccounts = (db: Db) =>
+  db
+    .select()
+    .from(facts)
+    .where(like(facts.name, `${FACT}%`))
+    .all()
+    .map(({ name, value }) => ({
+      name,
+      accountId: name.slice(FACT.length),
+      deletedAt: Number.parseInt(value, 10),
+      withHistory: value.endsWith(' with history'),
+    }))
+
+const disown = (tx: Tx, accountId: string): number => {
+  const some = sql`SELECT kind, key_hash FROM affinity WHERE account_id = ${accountId} LIMIT ${SLICE}`
+  return tx.run(sql`DELETE FROM affinity WHERE (kind, key_hash) IN (${some})`).changes
+}
+
+const forgetLog = (tx: Tx, accountId: string): number => {
+  const some = tx.select({ id: requests.id }).from(requests).where(eq(requests.accountId, accountId)).limit(SLICE)
+  return tx.delete(requests).where(inArray(requests.id, some)).run().changes
+}

@@ -1,0 +1,45 @@
+/** Quotas beside an account's own, of single models or features, as the dashboard's clients read them. */
+import { type AdditionalQuota, type UsageSnapshot, type UsageWindow, usedNow } from './usage-windows.ts'
+
+/** Those that have one name for us whatever the upstream calls them (proxy surface §7.5). */
+const KNOWN: readonly { quotaKey: string; displayLabel: string; names: readonly string[] }[] = [
+  {
+    quotaKey: 'codex_spark',
+    displayLabel: 'GPT-5.3-Codex-Spark',
+    names: ['codex_spark', 'codex_other', 'codex_bengalfox', 'gpt_5_3_codex_spark'],
+  },
+]
+
+/** Percent used as of `now` (ms since epoch); unlike everywhere else, `resetAt` is in seconds (dashboard API §0.2). */
+export const additionalQuotas = (usage: UsageSnapshot | null, now: number) =>
+  (usage?.additional ?? []).map((quota) => ({
+    ...identityOf(quota),
+    limitName: quota.limitName,
+    meteredFeature: quota.meteredFeature,
+    /** Accounts are not chosen by these quotas. */
+    routingPolicy: 'inherit' as const,
+    primaryWindow: windowOf(quota.primary, now),
+    secondaryWindow: windowOf(quota.secondary, now),
+  }))
+
+const identityOf = ({ limitName, meteredFeature }: AdditionalQuota) => {
+  const names = [limitName, meteredFeature ?? limitName].map(keyOf)
+  const known = KNOWN.find((quota) => quota.names.some((name) => names.includes(name)))
+  return {
+    quotaKey: known?.quotaKey ?? keyOf(meteredFeature ?? limitName),
+    displayLabel: known?.displayLabel ?? limitName,
+  }
+}
+
+const keyOf = (name: string): string =>
+  name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '_')
+    .replace(/^_|_$/g, '')
+
+const windowOf = (window: UsageWindow | null, now: number) =>
+  window && {
+    usedPercent: usedNow(window, now),
+    resetAt: window.resetAt === null ? null : Math.floor(window.resetAt / 1000),
+    windowMinutes: window.windowMinutes,
+  }

@@ -1,0 +1,74 @@
+/** What was used under a condition that no longer sums are kept for: every hour is read, once. */
+import { type SQL, sql } from 'drizzle-orm'
+import type { Db } from '../../db/commit.ts'
+import {
+  addTo,
+  NOTHING,
+  SELECTED,
+  type Shares,
+  type Span,
+  type Sums,
+  spansOf,
+  TOTALS,
+  type Use,
+} from './report-sums.ts'
+import { HOUR_MS } from './request-spans.ts'
+
+/** Held in memory at once. */
+const DAYS_AT_ONCE = 31
+
+/** `days` follow one another; `narrowing` is a condition on rows of `request_hours`. */
+export const useOfSome = (db: Db, days: readonly Span[], narrowing: SQL): Use => {
+  const sums = days.map(() => ({ ...NOTHING }))
+  const accounts = days.map(() => new Set<string>())
+  const by = { account: new Map<string, Sums>(), key: new Map<string, Sums>(), model: new Map<string, Sums>() }
+  for (let first = 0; first < days.length; first += DAYS_AT_ONCE) {
+    const some = days.slice(first, first + DAYS_AT_ONCE)
+    const places = new Map(some.flatMap((day, n) => hoursOf(day).map((hour) => [hour, first + n])))
+    for (const row of rowsIn(db, spansOf(some).all, narrowing)) {
+      const place = places.get(row.hour)
+      if (place === undefined) continue
+      addTo(sums[place]!, row) // of a day there is
+      if (row.account !== '') accounts[place]!.add(row.account)
+      for (const dimension of ['account', 'key', 'model'] as const) addTo(sumAt(by[dimension], row[dimension]), row)
+    }
+  }
+  return {
+    days: sums,
+    activeAccounts: accounts.map(({ size }) => size),
+    before: sumOf(db, spansOf(days).before, narrowing),
+    by: { account: sharesIn(by.account), key: sharesIn(by.key), model: sharesIn(by.model) },
+  }
+}
+
+const hoursOf = ({ from, to }: Span): number[] => {
+  const first = Math.ceil(from / HOUR_MS) * HOUR_MS
+  return Array.from({ length: Math.ceil((to - first) / HOUR_MS) }, (_, n) => first + n * HOUR_MS)
+}
+
+interface Row extends Sums {
+  hour: number
+  account: string
+  key: string
+  model: string
+}
+
+const rowsIn = (db: Db, span: Span, narrowing: SQL): Row[] =>
+  db.all(sql`
+    SELECT hour, account_id AS account, key_id AS "key", model, ${sql.raw(SELECTED)} FROM request_hours
+    WHERE ${within(span, narrowing)}`)
+
+const sumOf = (db: Db, span: Span, narrowing: SQL): Sums =>
+  db.all<Sums>(sql`SELECT ${sql.raw(TOTALS)} FROM request_hours WHERE ${within(span, narrowing)}`)[0] ?? NOTHING
+
+const within = ({ from, to }: Span, narrowing: SQL): SQL => sql`hour >= ${from} AND hour < ${to} AND ${narrowing}`
+
+const sumAt = (sums: Map<string, Sums>, id: string): Sums => {
+  const known = sums.get(id)
+  if (known) return known
+  const sum = { ...NOTHING }
+  sums.set(id, sum)
+  return sum
+}
+
+const sharesIn = (sums: ReadonlyMap<string, Sums>): Shares => [...sums].map(([id, sum]) => ({ id, ...sum }))

@@ -1,0 +1,105 @@
+/** Sums of whole days and of longer spans, so that a report over years does not read every hour. They follow the hours exactly. */
+import type { Database } from 'bun:sqlite'
+import { eq, sql } from 'drizzle-orm'
+import type { Db, Tx } from '../../db/commit.ts'
+import type { DIMENSIONS, requestHours } from '../../db/schema/requests.ts'
+import { facts } from '../../db/schema/system.ts'
+
+export type Dimension = (typeof DIMENSIONS)[number]
+export type HourSum = typeof requestHours.$inferInsert
+
+export const HOUR_MS = 3_600_000
+/** A day, and as many days as make the sums of a year a dozen. */
+export const DAY_HOURS = 24
+export const LONG_HOURS = 32 * DAY_HOURS
+
+/** Hours for the course of days in any time zone; longer spans for what was used by whom. */
+const KEPT: readonly (readonly [spanHours: number, dimension: Dimension])[] = [
+  [1, 'all'],
+  [DAY_HOURS, 'all'],
+  [DAY_HOURS, 'account'],
+  [DAY_HOURS, 'key'],
+  [DAY_HOURS, 'model'],
+  [LONG_HOURS, 'account'],
+  [LONG_HOURS, 'key'],
+  [LONG_HOURS, 'model'],
+]
+
+/** Where the hours have the id of each. */
+export const ID_OF = { all: "''", account: 'account_id', key: 'key_id', model: 'model' } as const satisfies Record<
+  Dimension,
+  string
+>
+
+const SUMMED = [
+  'requests',
+  'errors',
+  'cancelled',
+  'input_tokens',
+  'cached_input_tokens',
+  'output_tokens',
+  'cost_micros',
+  'unpriced',
+] as const
+
+const ADD = `INSERT INTO request_spans (span_hours, dimension, start, id, ${SUMMED}, active_hours)`
+const TO_THOSE_THERE = `ON CONFLICT DO UPDATE SET ${SUMMED.map((column) => `${column} = ${column} + excluded.${column}`)},
+  active_hours = active_hours | excluded.active_hours`
+
+const FACT = 'hours_added_up_to'
+
+/** Every hour that began before this, in ms since epoch, is in the spans; none that began later. */
+export const addedUpTo = (db: Db): number =>
+  Number(db.select({ value: facts.value }).from(facts).where(eq(facts.name, FACT)).get()?.value ?? 0)
+
+/**
+ * Adds up the next hours, those with about `rows` sums in all, but none from `before` (a full hour, ms since epoch) on.
+ * Returns whether there may be more.
+ */
+export const addUpHours = (tx: Tx, { before, rows }: { before: number; rows: number }): boolean => {
+  const from = addedUpTo(tx)
+  if (from >= before) return false
+  const next = hourAt(tx, from, rows)
+  const to = Math.min(before, next === null ? before : Math.max(next, firstHour(tx, from) + HOUR_MS))
+  for (const [spanHours, dimension] of KEPT) tx.run(sql.raw(addSql(spanHours, dimension, { from, to })))
+  remember(tx, to)
+  return to < before
+}
+
+const addSql = (spanHours: number, dimension: Dimension, { from, to }: { from: number; to: number }): string =>
+  `${ADD} SELECT ${spanHours}, '${dimension}', hour - hour % ${spanHours * HOUR_MS} AS span_start, ${ID_OF[dimension]} AS span_id,
+    ${SUMMED.map((column) => `sum(${column})`)}, ${spanHours === DAY_HOURS ? `sum(DISTINCT 1 << hour / ${HOUR_MS} % 24)` : 0}
+  FROM request_hours WHERE hour >= ${from} AND hour < ${to}
+  GROUP BY span_start, span_id ${TO_THOSE_THERE}`
+
+/** For the ledger: what a turn that took long adds to an hour that was added up already. The schema must be in place. */
+export const lateHours = (sqlite: Database) => {
+  const upTo = sqlite.prepare<{ value: string }, [string]>('SELECT value FROM facts WHERE name = ?')
+  const add = sqlite.prepare(`${ADD} VALUES ($spanHours, $dimension, $start, $id, $requests, $errors, $cancelled,
+    $inputTokens, $cachedInputTokens, $outputTokens, $costMicros, $unpriced, $activeHours) ${TO_THOSE_THERE}`)
+  return (sums: Iterable<HourSum>): void => {
+    const end = Number(upTo.get(FACT)?.value ?? 0)
+    for (const { hour, accountId, keyId, model, ...added } of sums) {
+      if (hour >= end) continue
+      const ids: Record<Dimension, string> = { all: '', account: accountId, key: keyId, model }
+      for (const [spanHours, dimension] of KEPT) {
+        const start = hour - (hour % (spanHours * HOUR_MS))
+        const activeHours = spanHours === DAY_HOURS ? 1 << ((hour - start) / HOUR_MS) : 0
+        add.run({ spanHours, dimension, start, id: ids[dimension], ...added, activeHours })
+      }
+    }
+  }
+}
+
+const firstHour = (tx: Tx, from: number): number => hourAt(tx, from, 0) ?? from
+
+/** Of the sums from `from` on, the hour of the one behind `skipped` others. */
+const hourAt = (tx: Tx, from: number, skipped: number): number | null =>
+  tx.all<{ hour: number }>(
+    sql`SELECT hour FROM request_hours WHERE hour >= ${from} ORDER BY hour LIMIT 1 OFFSET ${skipped}`,
+  )[0]?.hour ?? null
+
+const remember = (tx: Tx, to: number): void => {
+  const value = String(to)
+  tx.insert(facts).values({ name: FACT, value }).onConflictDoUpdate({ target: facts.name, set: { value } }).run()
+}

@@ -1,0 +1,222 @@
+/** Reads what the upstream reports of an account's usage, in each of its three forms, into windows told apart by length. */
+import { z } from 'zod'
+import {
+  type AdditionalQuota,
+  type Credits,
+  MAX_RESET_AHEAD_MS,
+  type UsageSnapshot,
+  type UsageWindow,
+  type UsageWindows,
+} from './usage-windows.ts'
+
+/** Reads the body of `GET /wham/usage`; null when it reports neither a window, nor credits, nor a plan. */
+export const fromWhamUsage = (payload: unknown, at: number): UsageSnapshot | null => {
+  const { data } = WhamUsage.safeParse(payload)
+  if (!data) return null
+  const reports = [
+    ofSlot('primary', data.rate_limit?.primary_window),
+    ofSlot('secondary', data.rate_limit?.secondary_window),
+  ]
+  const snapshot = snapshotOf(reports, data.credits, data.plan_type, at)
+  return snapshot && { ...snapshot, additional: data.additional_rate_limits.map((quota) => additionalOf(quota, at)) }
+}
+
+/** Reads the `x-codex-{primary,secondary,monthly}-*` and `x-codex-credits-*` headers of any upstream response; null when there are none. */
+export const fromRateHeaders = (headers: Headers, at: number): UsageSnapshot | null => {
+  const field = (name: string) => Numeric.parse(headers.get(`x-codex-${name}`))
+  const reports = SLOTS.map(
+    (slot): Report => ({
+      slot,
+      usedPercent: field(`${slot}-used-percent`),
+      windowMinutes: field(`${slot}-window-minutes`),
+      resetAtSeconds: field(`${slot}-reset-at`),
+      resetAfterSeconds: field(`${slot}-reset-after-seconds`),
+    }),
+  )
+  const credits = CreditsReport.parse({
+    has_credits: headers.get('x-codex-credits-has-credits'),
+    unlimited: headers.get('x-codex-credits-unlimited'),
+    balance: headers.get('x-codex-credits-balance'),
+  })
+  return snapshotOf(reports, credits, PlanType.parse(headers.get('x-codex-plan-type')), at)
+}
+
+/** Reads a `codex.rate_limits` event; null for any other event and for limits other than the account's own (`codex`). */
+export const fromRateEvent = (event: unknown, at: number): UsageSnapshot | null => {
+  const { data } = RateEvent.safeParse(event)
+  if (!data) return null
+  const names = [data.limit_id, data.limit_name, data.metered_limit_name]
+  if (names.some((name) => typeof name === 'string' && name.toLowerCase() !== 'codex')) return null
+  const reports = SLOTS.map((slot) => ofSlot(slot, data.rate_limits?.[slot]))
+  return snapshotOf(reports, data.credits, data.plan_type, at)
+}
+
+const SLOTS = ['primary', 'secondary', 'monthly'] as const
+type Slot = (typeof SLOTS)[number]
+
+/** Used only when a report leaves its length out. */
+const SLOT_MINUTES: Record<Slot, number> = { primary: 300, secondary: 10_080, monthly: 43_200 }
+const DAY_MINUTES = 1_440
+/** Of an account. */
+const MOST_ADDITIONAL = 16
+
+/** A number, or a string holding one; everything else, NaN and infinities included, is null. */
+const Numeric = z
+  .union([z.number(), z.string().trim().min(1).transform(Number)])
+  .nullish()
+  .transform((value) => (Number.isFinite(value) ? (value ?? null) : null))
+  .catch(null)
+
+/** Booleans arrive as JSON, as `True` and as `1`. */
+const Flag = z
+  .union([z.boolean(), z.string(), z.number()])
+  .nullish()
+  .transform((value) => (value === null || value === undefined ? null : /^(true|1)$/i.test(String(value))))
+  .catch(null)
+
+const PlanType = z
+  .string()
+  .trim()
+  .min(1)
+  .nullish()
+  .transform((value) => value ?? null)
+  .catch(null)
+
+const CreditsReport = z
+  .object({ has_credits: Flag, unlimited: Flag, balance: Numeric })
+  .nullish()
+  .transform((report): Credits | null => {
+    if (!report || (report.has_credits === null && report.unlimited === null && report.balance === null)) return null
+    return { hasCredits: report.has_credits ?? false, unlimited: report.unlimited ?? false, balance: report.balance }
+  })
+  .catch(null)
+
+const WindowReport = z
+  .object({
+    used_percent: Numeric,
+    limit_window_seconds: Numeric,
+    window_minutes: Numeric,
+    reset_at: Numeric,
+    resets_at: Numeric,
+    reset_after_seconds: Numeric,
+  })
+  .nullish()
+  .catch(null)
+
+const LimitReport = z.object({ primary_window: WindowReport, secondary_window: WindowReport }).nullish().catch(null)
+
+const QuotaName = z.string().trim().min(1).max(128)
+
+const AdditionalReport = z.object({
+  limit_name: QuotaName,
+  metered_feature: QuotaName.nullish().catch(null),
+  rate_limit: LimitReport,
+})
+
+/** What cannot be read is left out; so is what no account has so many of. */
+const AdditionalReports = z
+  .array(z.unknown())
+  .nullish()
+  .catch(null)
+  .transform((reports) =>
+    (reports ?? []).slice(0, MOST_ADDITIONAL).flatMap((report) => AdditionalReport.safeParse(report).data ?? []),
+  )
+
+const WhamUsage = z.object({
+  plan_type: PlanType,
+  rate_limit: LimitReport,
+  credits: CreditsReport,
+  additional_rate_limits: AdditionalReports,
+})
+
+const RateEvent = z.object({
+  type: z.literal('codex.rate_limits'),
+  plan_type: PlanType,
+  limit_id: z.unknown().optional(),
+  limit_name: z.unknown().optional(),
+  metered_limit_name: z.unknown().optional(),
+  rate_limits: z
+    .object({ primary: WindowReport, secondary: WindowReport, monthly: WindowReport })
+    .nullish()
+    .catch(null),
+  credits: CreditsReport,
+})
+
+interface Report {
+  slot: Slot
+  usedPercent: number | null
+  windowMinutes: number | null
+  resetAtSeconds: number | null
+  resetAfterSeconds: number | null
+}
+
+const ofSlot = (slot: Slot, report: z.output<typeof WindowReport> | undefined): Report => ({
+  slot,
+  usedPercent: report?.used_percent ?? null,
+  windowMinutes:
+    report?.window_minutes ?? (report?.limit_window_seconds ? Math.round(report.limit_window_seconds / 60) : null),
+  resetAtSeconds: report?.reset_at ?? report?.resets_at ?? null,
+  resetAfterSeconds: report?.reset_after_seconds ?? null,
+})
+
+const additionalOf = (
+  { limit_name: limitName, metered_feature: feature, rate_limit: limit }: z.output<typeof AdditionalReport>,
+  at: number,
+): AdditionalQuota => ({
+  limitName,
+  meteredFeature: feature ?? null,
+  primary: readWindow(ofSlot('primary', limit?.primary_window), at),
+  secondary: readWindow(ofSlot('secondary', limit?.secondary_window), at),
+})
+
+const snapshotOf = (
+  reports: readonly Report[],
+  credits: Credits | null,
+  planType: string | null,
+  at: number,
+): UsageSnapshot | null => {
+  const windows: UsageWindows = { fiveHour: null, weekly: null, monthly: null }
+  for (const report of reports) {
+    const window = readWindow(report, at)
+    if (!window) continue
+    const kind = kindOf(window.windowMinutes)
+    const rival = windows[kind]
+    if (!rival || (window.resetAt ?? 0) > (rival.resetAt ?? 0)) windows[kind] = window
+  }
+  const isEmpty = !windows.fiveHour && !windows.weekly && !windows.monthly && !credits && !planType
+  return isEmpty ? null : { at, windows, credits, planType }
+}
+
+const readWindow = (report: Report, at: number): UsageWindow | null => {
+  if (report.usedPercent === null) return null
+  const resetAt = readReset(report, at)
+  const stated = report.windowMinutes !== null && report.windowMinutes > 0 ? report.windowMinutes : null
+  // The upstream fills an absent window with zeroes; it must not hide or replace a real one.
+  if (report.usedPercent === 0 && stated === null && resetAt === null) return null
+  return {
+    usedPercent: Math.min(100, Math.max(0, report.usedPercent)),
+    windowMinutes: stated ?? guessMinutes(report.slot, resetAt, at),
+    resetAt,
+  }
+}
+
+const readReset = ({ resetAtSeconds, resetAfterSeconds }: Report, at: number): number | null => {
+  if (resetAtSeconds !== null && resetAtSeconds > 0) {
+    const resetAt = Math.ceil(resetAtSeconds * 1000)
+    if (resetAt <= at + MAX_RESET_AHEAD_MS) return resetAt
+  }
+  if (resetAfterSeconds === null || resetAfterSeconds <= 0) return null
+  const resetAt = at + Math.ceil(resetAfterSeconds * 1000)
+  return resetAt <= at + MAX_RESET_AHEAD_MS ? resetAt : null
+}
+
+/** A window cannot reset later than its own length, so a distant reset proves a longer window than the slot suggests. */
+const guessMinutes = (slot: Slot, resetAt: number | null, at: number): number => {
+  const minutesAhead = resetAt === null ? 0 : (resetAt - at) / 60_000
+  return (
+    Object.values(SLOT_MINUTES).find((minutes) => minutes >= SLOT_MINUTES[slot] && minutes >= minutesAhead) ?? 43_200
+  )
+}
+
+const kindOf = (minutes: number): keyof UsageWindows =>
+  minutes <= DAY_MINUTES ? 'fiveHour' : minutes <= 14 * DAY_MINUTES ? 'weekly' : 'monthly'

@@ -1,0 +1,67 @@
+/** Asks the identity service, for each device sign-in that waits, whether its code was used. */
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { Sealer } from '../lib/seal.ts'
+import type { FlowRow } from '../model/oauth-flows.ts'
+import { deviceAuthIdOf } from './flow-secrets.ts'
+import { type CodeGrant, type OAuthContext, SignInError } from './oauth.ts'
+import { askDevice } from './oauth-device.ts'
+
+/** What a device flow waits longer after each `slow_down` (RFC 8628 §3.5). */
+const SLOW_DOWN_SECONDS = 5
+
+interface DevicePollsDeps {
+  sealer: Sealer
+  clock: Clock
+  log: Log
+  oauth: OAuthContext
+  granted: (flow: FlowRow, grant: CodeGrant) => Promise<void>
+  /** `message` is a sentence for the person who waits. */
+  refused: (flow: FlowRow, message: string) => void
+}
+
+export class DevicePolls {
+  readonly #deps: DevicePollsDeps
+  readonly #running = new Map<string, AbortController>()
+
+  constructor(deps: DevicePollsDeps) {
+    this.#deps = deps
+  }
+
+  /** From now on about exactly these. */
+  follow(flows: readonly FlowRow[]): void {
+    const ids = new Set(flows.map(({ id }) => id))
+    for (const [id, poll] of this.#running) if (!ids.has(id)) this.#stop(id, poll)
+    for (const flow of flows) if (!this.#running.has(flow.id)) void this.#poll(flow)
+  }
+
+  #stop(id: string, poll: AbortController): void {
+    this.#running.delete(id)
+    poll.abort(new Error('This sign-in has ended.'))
+  }
+
+  async #poll(flow: FlowRow): Promise<void> {
+    const { log, granted, refused } = this.#deps
+    const controller = new AbortController()
+    this.#running.set(flow.id, controller)
+    try {
+      await granted(flow, await this.#untilGranted(flow, controller.signal))
+    } catch (err) {
+      if (controller.signal.aborted) return
+      if (err instanceof SignInError) refused(flow, err.message)
+      else log.error('a sign-in could not be followed', { flow: flow.id, err })
+    }
+  }
+
+  async #untilGranted(flow: FlowRow, signal: AbortSignal): Promise<CodeGrant> {
+    const { sealer, oauth, clock } = this.#deps
+    const deviceAuthId = deviceAuthIdOf(flow, sealer)
+    let intervalSeconds = flow.intervalSeconds ?? SLOW_DOWN_SECONDS
+    for (;;) {
+      await clock.sleep(intervalSeconds * 1000, signal)
+      const answer = await askDevice(oauth, { deviceAuthId, userCode: flow.userCode ?? '' }, signal)
+      if (answer.kind === 'granted') return answer.grant
+      if (answer.kind === 'slow-down') intervalSeconds += SLOW_DOWN_SECONDS
+    }
+  }
+}

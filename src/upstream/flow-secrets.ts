@@ -1,0 +1,40 @@
+/** What only we know of a sign-in: made when it begins, sealed into its row, and opened to ask for it and to end it. */
+import { parseJson } from '../lib/json.ts'
+import type { Random } from '../lib/random.ts'
+import type { Sealer } from '../lib/seal.ts'
+import { type FlowRow, flowContext, type NewFlow, stateHashOf } from '../model/oauth-flows.ts'
+import { type BrowserSecret, newBrowserSecret } from './oauth-browser.ts'
+import type { DeviceCode } from './oauth-device.ts'
+
+const BROWSER_TTL_MS = 15 * 60_000
+
+export type FlowBase = Pick<NewFlow, 'id' | 'method' | 'accountId'>
+
+/** `now` is ms since epoch. */
+export const newBrowserFlow = (
+  base: FlowBase,
+  { sealer, random, now }: { sealer: Sealer; random: Random; now: number },
+): NewFlow => {
+  const secret = newBrowserSecret(random)
+  return {
+    ...base,
+    stateHash: stateHashOf(secret.state),
+    secretSealed: sealer.seal(JSON.stringify(secret), flowContext(base.id)),
+    userCode: null,
+    intervalSeconds: null,
+    expiresAt: now + BROWSER_TTL_MS,
+  }
+}
+
+export const newDeviceFlow = (base: FlowBase, { deviceAuthId, ...code }: DeviceCode, sealer: Sealer): NewFlow => ({
+  ...base,
+  ...code,
+  stateHash: null,
+  secretSealed: sealer.seal(deviceAuthId, flowContext(base.id)),
+})
+
+export const browserSecretOf = ({ id, secretSealed }: FlowRow, sealer: Sealer): BrowserSecret =>
+  parseJson(sealer.open(secretSealed, flowContext(id))) as BrowserSecret // as: `newBrowserFlow` sealed it
+
+export const deviceAuthIdOf = ({ id, secretSealed }: FlowRow, sealer: Sealer): string =>
+  sealer.open(secretSealed, flowContext(id))

@@ -1,0 +1,83 @@
+/** What a browser measures on its way here: streams at a known pace, and a socket; for whom, and nothing is left of them. */
+import { expect, test } from 'bun:test'
+import { type TestApp, testApp, whileTimePasses } from '../support/app.ts'
+import { people, problem, REMOTE } from '../support/people.ts'
+
+/** What was sent, and how long after the beginning it arrived, ms. */
+const arrivals = async (app: TestApp, path: string): Promise<[text: string, ms: number][]> => {
+  const response = await app.ask(`GET ${path}`)
+  expect(response.headers.get('content-type')).toStartWith('text/event-stream')
+  expect(response.headers.get('x-accel-buffering')).toBe('no')
+  const startedAt = app.clock.now()
+  const reader = response.body!.getReader()
+  const seen: [string, number][] = []
+  const reading = (async () => {
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read())
+      seen.push([new TextDecoder().decode(chunk.value), app.clock.now() - startedAt])
+  })()
+  await whileTimePasses(app, reading, 100, 2000)
+  expect(app.clock.pending).toBe(0)
+  return seen
+}
+
+test('five events come apart from each other', async () => {
+  expect(await arrivals(testApp(), '/doctor/stream')).toEqual([
+    ['data: 1\n\n', 0],
+    ['data: 2\n\n', 200],
+    ['data: 3\n\n', 400],
+    ['data: 4\n\n', 600],
+    ['data: end\n\n', 800],
+  ])
+})
+
+test('a lasting stream is never silent for ten seconds, and ends after a minute and a half', async () => {
+  const seen = await arrivals(testApp(), '/doctor/stream?lasting=true')
+  expect(seen.slice(0, 5).map(([, ms]) => ms)).toEqual([0, 200, 400, 600, 800])
+  const pauses = seen.map(([, ms], n) => ms - (seen[n - 1]?.[1] ?? 0))
+  expect(Math.max(...pauses)).toBeLessThan(10_000)
+  expect(seen.at(-1)).toEqual(['data: end\n\n', 90_800])
+  expect(seen.filter(([text]) => text.includes('end'))).toHaveLength(1)
+})
+
+test('a browser that leaves takes its timer along', async () => {
+  const app = testApp()
+  const response = await app.ask('GET /doctor/stream?lasting=true')
+  const reader = response.body!.getReader()
+  await reader.read()
+  const waiting = reader.read()
+  await reader.cancel()
+  expect((await waiting).done).toBe(true)
+  expect(app.clock.pending).toBe(0)
+})
+
+test('four at once at an address, and those that ended make room', async () => {
+  const app = testApp()
+  const open = () => app.ask('GET /doctor/stream?lasting=true')
+  const streams = await Promise.all(Array.from({ length: 4 }, open))
+  expect(await problem(await open())).toEqual([503, 'busy'])
+  await streams[0]?.body?.cancel()
+  streams.push(await open())
+  expect(streams.at(-1)?.status).toBe(200)
+  for (const { body } of streams) await body?.cancel()
+  for (let n = 0; n < 9; n++) expect((await app.ask('HEAD /doctor/stream?lasting=true')).status).toBe(200)
+  await arrivals(app, '/doctor/stream')
+  await arrivals(app, '/doctor/stream')
+})
+
+test('the socket says 426 when no upgrade arrived', async () => {
+  expect((await testApp().ask('GET /doctor/socket')).status).toBe(426)
+})
+
+test('they are for who sees the doctor in full, and for who makes and tests keys', async () => {
+  const app = testApp({ accounts: 0 })
+  const { as } = people(app)
+  const statuses = async (who: Pick<TestApp, 'ask'>) => {
+    const answers = await Promise.all([who.ask('GET /doctor/stream'), who.ask('GET /doctor/socket')])
+    for (const { body } of answers) await body?.cancel()
+    return answers.map(({ status }) => status)
+  }
+  expect(await statuses(as('admin', { peer: REMOTE }))).toEqual([200, 426])
+  expect(await statuses(as('operator', { peer: REMOTE }))).toEqual([200, 426])
+  expect(await statuses(as('viewer', { peer: REMOTE }))).toEqual([403, 403])
+  expect(await statuses(as('member', { peer: REMOTE }))).toEqual([403, 403])
+})

@@ -1,0 +1,137 @@
+/** Giving up a sign-in that waits: nothing can be ended with it any more, nobody is asked about it, and the port is free. */
+import { describe, expect, test } from 'bun:test'
+import type { SignInValue } from '../../src/admin/sign-in-value.ts'
+import { type Browser, problem } from '../support/people.ts'
+import { signInWorld } from '../support/sign-ins.ts'
+
+const CANCEL = 'POST /api/oauth/cancel'
+
+const open = (options: Parameters<typeof signInWorld>[0] = {}) => {
+  const world = signInWorld(options)
+  const cancel = async (flowId: string, browser: Browser = world.admin) =>
+    (await (await browser.ask(CANCEL, { json: { flowId } })).json()) as SignInValue // as: tests look at the members they name
+  return { ...world, cancel }
+}
+
+/** Throws where another has the port. */
+const takePort = async (port: number): Promise<void> => {
+  await Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response() }).stop(true)
+}
+
+describe('in the browser', () => {
+  test('frees the port at once', async () => {
+    const { app, start, cancel, port } = open()
+    const flow = await start()
+    expect(app.bindings.signIns.isListening).toBe(true)
+    await cancel(flow.flowId)
+    expect(app.bindings.signIns.isListening).toBe(false)
+    await takePort(port)
+    expect(app.clock.pending).toBe(0)
+  })
+
+  test('says so, and whoever still brings the address changes nothing', async () => {
+    const { app, start, cancel, status, approve, paste, tokenCalls, emails } = open()
+    const flow = await start()
+    const url = approve(flow, app.upstream.addAccount({}))
+    const ended = { status: 'error', isCancelled: true, errorMessage: 'The sign-in was cancelled here.' }
+    expect(await cancel(flow.flowId)).toMatchObject({ ...ended, authorizationUrl: null })
+    expect(await status(flow.flowId)).toMatchObject(ended)
+    expect(await paste(url)).toMatchObject(ended)
+    expect([tokenCalls(), emails()]).toEqual([[], []])
+  })
+
+  test('of two the other one is still waited for', async () => {
+    const { app, start, cancel, approve, follow, emails } = open()
+    const [one, two] = [await start(), await start()]
+    await cancel(one.flowId)
+    expect(app.bindings.signIns.isListening).toBe(true)
+    expect((await follow(approve(two, app.upstream.addAccount({ email: 'ada@example.test' })))).status).toBe(302)
+    expect(emails()).toEqual(['ada@example.test'])
+  })
+
+  test('while the code is being exchanged takes nothing in', async () => {
+    const { app, start, cancel, approve, paste, emails, events } = open()
+    const flow = await start()
+    const url = approve(flow, app.upstream.addAccount({}))
+    let cancelled: Promise<SignInValue> | null = null
+    app.wire.before = () => {
+      cancelled ??= cancel(flow.flowId)
+    }
+    expect(await paste(url)).toMatchObject({ status: 'error', isCancelled: true })
+    expect(await cancelled!).toMatchObject({ status: 'error', isCancelled: true })
+    expect(emails()).toEqual([])
+    expect(events().map(({ event }) => event)).toEqual(['account_sign_in_started', 'account_sign_in_cancelled'])
+  })
+
+  test('is written down once, with who did it; a second time changes nothing', async () => {
+    const { app, admin, start, cancel, events } = open({ accounts: [{ email: 'ada@example.test' }] })
+    const accountId = app.members[0]!.id
+    const flow = await start({ accountId })
+    await cancel(flow.flowId)
+    await cancel(flow.flowId)
+    expect(events().filter(({ event }) => event === 'account_sign_in_cancelled')).toEqual([
+      {
+        event: 'account_sign_in_cancelled',
+        actor: admin.person.row.id,
+        target: accountId,
+        details: { flowId: flow.flowId, method: 'browser' },
+      },
+    ])
+  })
+
+  test('leaves one alone that has succeeded', async () => {
+    const { app, start, cancel, approve, paste, events } = open()
+    const flow = await start()
+    await paste(approve(flow, app.upstream.addAccount({})))
+    expect(await cancel(flow.flowId)).toMatchObject({ status: 'success', isCancelled: false })
+    expect(events().at(-1)?.event).toBe('account_signed_in')
+  })
+})
+
+describe('with a code', () => {
+  test('asks about it no more, and takes nobody in who types it', async () => {
+    const { app, start, cancel, emails } = open()
+    const flow = await start({ forceMethod: 'device' })
+    await app.clock.advance('5s')
+    const asked = () => app.upstream.requests.filter(({ path }) => path === '/api/accounts/deviceauth/token').length
+    expect(asked()).toBe(1)
+    expect(await cancel(flow.flowId)).toMatchObject({ method: 'device', status: 'error', isCancelled: true })
+    app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({}))
+    await app.clock.advance('60s')
+    expect([asked(), emails(), app.clock.pending]).toEqual([1, [], 0])
+  })
+})
+
+describe('the request', () => {
+  test.each([
+    ['names one that is not there', { flowId: 'flow_x' }, [404, 'oauth_flow_not_found']],
+    ['names none', {}, [422, 'validation_error']],
+    ['says more', { flowId: 'flow_x', accountId: 'acc_x' }, [422, 'validation_error']],
+  ])('%s and is refused', async (_, json, expected) => {
+    const { admin } = open()
+    expect(await problem(await admin.ask(CANCEL, { json }))).toEqual(expected as [number, string])
+  })
+})
+
+describe('the page', () => {
+  const html = { headers: { accept: 'text/html' } }
+
+  test.each(['browser', 'device'])(
+    'of a %s sign-in that waits has the button, which leads to what came of it',
+    async (method) => {
+      const { admin, start } = open({ accounts: [{ email: 'ada@example.test' }] })
+      const flow = await start({ forceMethod: method })
+      const path = `/accounts/new/${method}?flow=${flow.flowId}`
+      const waiting = await (await admin.ask(`GET ${path}`, html)).text()
+      expect(waiting).toContain('action="/api/oauth/cancel"')
+      expect(waiting.replace(/<[^>]*>/g, '')).toContain('Cancel the sign-in')
+      const sent = await admin.submit(CANCEL, { flowId: flow.flowId })
+      expect([sent.status, sent.headers.get('location')]).toEqual([303, path])
+      const page = await (await admin.ask(`GET ${path}`, html)).text()
+      expect(page).toContain('The sign-in was cancelled')
+      expect(page).toContain('Begin again')
+      expect(page).not.toContain('/api/oauth/cancel')
+      expect(page).not.toContain('problem-line')
+    },
+  )
+})

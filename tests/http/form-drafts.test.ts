@@ -1,0 +1,112 @@
+/** A form that is refused without script: its page comes back with what was typed and with what was wrong. */
+import { describe, expect, test } from 'bun:test'
+import { FormDrafts } from '../../src/http/form-drafts.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { testApp } from '../support/app.ts'
+import { ManualClock } from '../support/clock.ts'
+import { fieldsOf } from '../support/form.ts'
+import { type Browser, people } from '../support/people.ts'
+
+const HTML = { accept: 'text/html' }
+const FORM = { ...HTML, 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' }
+
+const open = () => {
+  const app = testApp({ accounts: 1 })
+  return { app, ...people(app) }
+}
+
+/** Sends the form as a browser without script does, and returns where it is led. */
+const refuse = async (who: Browser, route: string, from: string, fields: [string, string][]): Promise<string> => {
+  const headers = { ...FORM, referer: `http://localhost:2455${from}` }
+  const response = await who.ask(route, { body: new URLSearchParams(fields).toString(), headers })
+  expect(response.status).toBe(303)
+  return response.headers.get('location') ?? ''
+}
+
+const page = async (who: Browser, path: string) => (await who.ask(`GET ${path}`, { headers: HTML })).text()
+
+const TYPED: [string, string][] = [
+  ['name', 'a "long" name & more'],
+  ['expiry', '90'],
+  ['limits.0.amount', '0.2'],
+  ['limits.0.type', 'requests'],
+  ['limits.0.window', 'daily'],
+  ['limits.0.model', ''],
+  ['applyToCodexModel', 'false'],
+  ['applyToCodexModel', 'true'],
+]
+
+describe('a refused form', () => {
+  test('is there again as it was typed, says what is wrong, and marks the field', async () => {
+    const operator = open().as('operator')
+    const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', TYPED)
+    expect(place).toStartWith('/keys/new?problem=validation_error&field=limits.0.maxValue&draft=frm_')
+    const html = await page(operator, place)
+    const fields = fieldsOf(html, 'form-key')
+    for (const pair of TYPED) expect(fields).toContainEqual(pair)
+    expect(html).toContain('Limits 1 max value: ')
+  })
+
+  test('marks the field that was refused', async () => {
+    const operator = open().as('operator')
+    const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', [['name', ' ']])
+    expect(await page(operator, place)).toMatch(/<input[^>]* name="name"[^>]* aria-invalid="true"/)
+  })
+
+  test('sent again without a fault it is taken', async () => {
+    const { as, app } = open()
+    const operator = as('operator')
+    const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', TYPED)
+    const fields = fieldsOf(await page(operator, place), 'form-key').map(([name, value]): [string, string] =>
+      name === 'limits.0.amount' ? [name, '2'] : [name, value],
+    )
+    const body = new URLSearchParams(fields).toString()
+    expect((await operator.ask('POST /api/api-keys/', { body, headers: FORM })).status).toBe(200)
+    app.bindings.keys.reload()
+    expect(app.sqlite.query('SELECT name FROM api_keys').values()).toEqual([['a "long" name & more']])
+  })
+
+  test('is nobody else’s, and is forgotten after ten minutes', async () => {
+    const { app, as } = open()
+    const operator = as('operator')
+    const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', TYPED)
+    expect(await page(as('admin'), place)).not.toContain('&amp; more')
+    await app.clock.advance('10m')
+    expect(await page(operator, place)).not.toContain('&amp; more')
+  })
+
+  test('does not keep a secret', async () => {
+    const fields: [string, string][] = [
+      ['currentPassword', 'wrong wrong'],
+      ['newPassword', 'short'],
+    ]
+    const place = await refuse(open().as('operator'), 'POST /api/dashboard-auth/password/change', '/me', fields)
+    expect(place).toStartWith('/me?problem=')
+    expect(place).not.toContain('draft')
+    const drafts = new FormDrafts(new ManualClock(), seededRandom(1))
+    const about = { owner: 'usr_1', action: '/api/x', refused: [], problem: '' }
+    const id = drafts.keep(about, { name: 'x', bootstrapToken: 'y', inner: { password: 'z', note: ['1', '2'] } })
+    expect([...(drafts.get(id ?? '', 'usr_1')?.values ?? [])]).toEqual([
+      ['name', ['x']],
+      ['inner.note', ['1', '2']],
+    ])
+  })
+
+  test('longer than a form can be is not kept', () => {
+    const drafts = new FormDrafts(new ManualClock(), seededRandom(1))
+    const about = { owner: 'usr_1', action: '/api/x', refused: [], problem: '' }
+    expect(drafts.keep(about, { name: 'x'.repeat(20_000) })).toBeNull()
+  })
+})
+
+test('with script every field that was refused is named beside the button', async () => {
+  const operator = open().as('operator')
+  const headers = { ...FORM, 'hx-request': 'true', 'hx-source': 'form#form-key' }
+  const body = new URLSearchParams([
+    ['name', ''],
+    ['limits.0.amount', '0.2'],
+    ['limits.0.type', 'requests'],
+  ]).toString()
+  const html = await (await operator.ask('POST /api/api-keys/', { body, headers })).text()
+  expect(html).toContain('Please give a name. Limits 1 max value: ')
+})

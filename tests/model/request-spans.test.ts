@@ -1,0 +1,194 @@
+/** Days and longer spans hold exactly what their hours hold, so a report says the same from both, and reads far less. */
+import type { Database } from 'bun:sqlite'
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { commit, type Db } from '../../db/commit.ts'
+import { requestHours } from '../../db/schema/requests.ts'
+import { addUp } from '../../src/jobs/sums.ts'
+import { ReportQuery, report as readReport } from '../../src/model/reports.ts'
+import { addedUpTo, addUpHours, HOUR_MS, type HourSum, lateHours } from '../../src/model/request-spans.ts'
+import { ManualClock } from '../support/clock.ts'
+import { testDb } from '../support/db.ts'
+import { holds } from '../support/property.ts'
+import { plansOf } from '../support/query-plans.ts'
+
+const DAY_MS = 24 * HOUR_MS
+const START = Date.parse('2026-02-01T00:00Z')
+const DAYS = 70
+const NOW = START + DAYS * DAY_MS
+const EVERYTHING = { hidesAccounts: false, hidesKeys: false }
+
+const hourSum = (hour: number, over: Partial<HourSum> = {}): HourSum => ({
+  hour,
+  accountId: 'acc_a',
+  keyId: 'key_a',
+  model: 'gpt-5.5',
+  requests: 1,
+  errors: 0,
+  cancelled: 0,
+  inputTokens: 100,
+  cachedInputTokens: 50,
+  outputTokens: 10,
+  costMicros: 1_000_000,
+  unpriced: 0,
+  ...over,
+})
+
+const add = (db: Db, sums: readonly HourSum[]): void =>
+  commit(db, (tx) => {
+    for (const sum of sums) tx.insert(requestHours).values(sum).onConflictDoNothing().run()
+  })
+
+const addAll = (db: Db, before: number, rows = 500): void => {
+  while (commit(db, (tx) => addUpHours(tx, { before, rows })));
+}
+
+const report = (db: Db, query: Record<string, string | undefined>) =>
+  readReport(db, ReportQuery.parse(query), EVERYTHING, NOW)
+
+const someHour = fc.record({
+  hour: fc.nat({ max: DAYS * 24 - 1 }).map((n) => START + n * HOUR_MS),
+  accountId: fc.constantFrom('', 'acc_a', 'acc_b', 'acc_c'),
+  keyId: fc.constantFrom('', 'key_a', 'key_b'),
+  model: fc.constantFrom('', 'gpt-5.5', 'gpt-5.4'),
+  requests: fc.integer({ min: 1, max: 9 }),
+})
+
+describe('a report', () => {
+  test('is the same before and after its hours were added up, in any zone and range, up to any hour', () => {
+    const zones = ['UTC', 'Europe/Berlin', 'Asia/Kolkata', 'America/St_Johns', 'Pacific/Kiritimati']
+    const { db, sqlite } = testDb()
+    const places = fc.tuple(fc.nat({ max: DAYS - 1 }), fc.nat({ max: DAYS - 1 }))
+    holds(
+      fc.property(
+        fc.array(someHour, { minLength: 1, maxLength: 60 }),
+        fc.constantFrom(...zones),
+        places,
+        fc.nat({ max: DAYS * 24 }),
+        (hours, timezone, [a, b], upTo) => {
+          forgetSpans(sqlite)
+          sqlite.run('DELETE FROM request_hours')
+          add(
+            db,
+            hours.map(({ hour, ...over }) => hourSum(hour, over)),
+          )
+          const date = (n: number) => new Date(START + n * DAY_MS).toISOString().slice(0, 10)
+          const query = { start_date: date(Math.min(a, b)), end_date: date(Math.max(a, b)), timezone }
+          const before = report(db, query)
+          addAll(db, START + upTo * HOUR_MS, 7)
+          expect(addedUpTo(db)).toBe(START + upTo * HOUR_MS)
+          expect(report(db, query)).toEqual(before)
+        },
+      ),
+      40,
+    )
+  })
+
+  test('narrowed to all there is, is that of all there is', () => {
+    const { db, sqlite } = testDb()
+    holds(
+      fc.property(
+        fc.array(someHour, { minLength: 1, maxLength: 40 }),
+        fc.constantFrom('UTC', 'Asia/Kolkata'),
+        (hours, timezone) => {
+          forgetSpans(sqlite)
+          sqlite.run('DELETE FROM request_hours')
+          add(
+            db,
+            hours.map(({ hour, ...over }) => hourSum(hour, { ...over, model: 'gpt-5.5' })),
+          )
+          addAll(db, NOW)
+          const query = { start_date: '2026-02-03', end_date: '2026-04-01', timezone }
+          expect(report(db, { ...query, model: 'gpt-5.5' })).toEqual(report(db, query))
+        },
+      ),
+      40,
+    )
+  })
+
+  test('says so too of what the ledger adds to an hour that was added up', () => {
+    const { db, sqlite } = testDb()
+    add(db, [hourSum(START), hourSum(START + 5 * DAY_MS, { accountId: 'acc_b' })])
+    addAll(db, NOW)
+    const late = [
+      hourSum(START + HOUR_MS, { accountId: 'acc_b', errors: 1 }),
+      hourSum(START + 6 * DAY_MS + 23 * HOUR_MS, { keyId: '', model: 'gpt-5.4', requests: 4 }),
+    ]
+    add(db, late)
+    lateHours(sqlite)(late)
+    const query = { start_date: '2026-02-01', end_date: '2026-04-01', timezone: 'Europe/Berlin' }
+    const summed = report(db, query)
+    expect(summed.summary).toMatchObject({ requests: 7, errors: 1, activeAccounts: 2 })
+    expect(summed.daily[0]).toMatchObject({ requests: 2, activeAccounts: 2 })
+    forgetSpans(sqlite)
+    expect(report(db, query)).toEqual(summed)
+  })
+})
+
+const forgetSpans = (sqlite: Database): void => {
+  sqlite.run("DELETE FROM facts WHERE name = 'hours_added_up_to'")
+  sqlite.run('DELETE FROM request_spans')
+}
+
+test('what is not added up yet is left to the hours by the ledger', () => {
+  const { db, sqlite } = testDb()
+  addAll(db, START + DAY_MS)
+  lateHours(sqlite)([hourSum(START + DAY_MS)])
+  expect(countRows(sqlite)).toBe(0)
+})
+
+const countRows = (sqlite: Database): number =>
+  sqlite.query<{ n: number }, []>('SELECT count(*) AS n FROM request_spans').get()?.n ?? 0
+
+test('a slice reads about as many rows as it is told, and always a whole hour', () => {
+  const { db } = testDb()
+  const crowded = Array.from({ length: 20 }, (_, n) => hourSum(START, { keyId: `key_${n}` }))
+  add(db, [...crowded, ...Array.from({ length: 30 }, (_, n) => hourSum(START + (n + 1) * HOUR_MS))])
+  const steps: number[] = []
+  while (commit(db, (tx) => addUpHours(tx, { before: NOW, rows: 10 }))) steps.push((addedUpTo(db) - START) / HOUR_MS)
+  expect(steps).toEqual([1, 11, 21])
+  expect(addedUpTo(db)).toBe(NOW)
+})
+
+test('the job leaves the running hour and the one before it to turns that still come in', async () => {
+  const { db } = testDb()
+  const now = NOW + 20 * 60_000
+  add(
+    db,
+    [1, 2, 3].map((ago) => hourSum(NOW - ago * HOUR_MS)),
+  )
+  await addUp({ db, clock: new ManualClock(now) }, new AbortController().signal)
+  expect(addedUpTo(db)).toBe(NOW - HOUR_MS)
+})
+
+describe('what is read', () => {
+  test.each([
+    {},
+    { timezone: 'Europe/Berlin' },
+    { account_id: 'acc_a' },
+    { api_key_id: 'key_a' },
+    { model: 'gpt-5.5' },
+  ])('of a year with %o no table is read whole', (over) => {
+    const { db, sqlite } = testDb()
+    addAll(db, NOW)
+    const year = { start_date: '2025-04-13', end_date: '2026-04-12', ...over }
+    const plans = plansOf(sqlite, /request_(hours|spans)/, () => report(db, year))
+    expect(plans.filter((detail) => /^SCAN request_/.test(detail))).toEqual([])
+    expect(plans.some((detail) => /^SEARCH request_/.test(detail))).toBe(true)
+  })
+
+  test('a year of two hundred accounts that are used all the time is a few thousand rows of sums', () => {
+    const { db, sqlite } = testDb()
+    sqlite.run(`WITH RECURSIVE h(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM h WHERE n < ${64 * 24 - 1}),
+        a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 20)
+      INSERT INTO request_hours SELECT h.n * ${HOUR_MS}, 'acc_' || a.n, 'key', 'm', 1, 0, 0, 1, 1, 1, 1, 0 FROM h, a`)
+    addAll(db, 64 * DAY_MS)
+    const rows = (spanHours: number, dimension: string) =>
+      sqlite
+        .query<{ n: number }, [number, string]>(
+          'SELECT count(*) AS n FROM request_spans WHERE span_hours = ? AND dimension = ?',
+        )
+        .get(spanHours, dimension)?.n
+    expect([rows(1, 'all'), rows(24, 'account'), rows(768, 'account')]).toEqual([64 * 24, 64 * 20, 2 * 20])
+  })
+})

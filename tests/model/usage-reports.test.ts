@@ -1,0 +1,185 @@
+/** Reading the upstream's usage reports, in each of their forms. */
+import { describe, expect, test } from 'bun:test'
+import { fromRateEvent, fromRateHeaders, fromWhamUsage } from '../../src/model/usage-reports.ts'
+import type { UsageSnapshot, UsageWindow } from '../../src/model/usage-windows.ts'
+
+const AT = Date.UTC(2026, 10, 20, 12)
+const seconds = (ms: number) => ms / 1000
+const aWindow = (usedPercent: number, windowMinutes = 300, resetAt: number | null = AT + 60_000): UsageWindow => ({
+  usedPercent,
+  windowMinutes,
+  resetAt,
+})
+const aSnapshot = (windows: Partial<UsageSnapshot['windows']>, rest: Partial<UsageSnapshot> = {}): UsageSnapshot => ({
+  at: AT,
+  windows: { fiveHour: null, weekly: null, monthly: null, ...windows },
+  credits: null,
+  planType: null,
+  ...rest,
+})
+
+describe('the usage endpoint', () => {
+  const body = (primary: unknown, secondary: unknown = null) => ({
+    plan_type: 'team',
+    promo: null,
+    rate_limit: { allowed: true, primary_window: primary, secondary_window: secondary },
+    credits: { has_credits: false, unlimited: false, balance: '0', approx_local_messages: [0, 0] },
+  })
+
+  test('is read with unknown fields ignored', () => {
+    const snapshot = fromWhamUsage(
+      body(
+        { used_percent: 3, limit_window_seconds: 18_000, reset_after_seconds: 9000, reset_at: seconds(AT) + 9000 },
+        { used_percent: 80, limit_window_seconds: 604_800, reset_at: seconds(AT) + 400_000 },
+      ),
+      AT,
+    )
+    expect(snapshot).toEqual({
+      at: AT,
+      windows: {
+        fiveHour: { usedPercent: 3, windowMinutes: 300, resetAt: AT + 9_000_000 },
+        weekly: { usedPercent: 80, windowMinutes: 10_080, resetAt: AT + 400_000_000 },
+        monthly: null,
+      },
+      credits: { hasCredits: false, unlimited: false, balance: 0 },
+      planType: 'team',
+      additional: [],
+    })
+  })
+
+  test('a weekly or monthly window in the first slot is filed by its length', () => {
+    const weekly = fromWhamUsage(body({ used_percent: 40, limit_window_seconds: 604_800 }), AT)
+    expect(weekly?.windows).toMatchObject({ fiveHour: null, weekly: { usedPercent: 40 } })
+    const monthly = fromWhamUsage(body({ used_percent: 41, limit_window_seconds: 2_592_000 }), AT)
+    expect(monthly?.windows).toMatchObject({ fiveHour: null, weekly: null, monthly: { usedPercent: 41 } })
+  })
+
+  test('a window without a length is at least as long as its reset is far', () => {
+    const snapshot = fromWhamUsage(body({ used_percent: 40, reset_after_seconds: 5 * 86_400 }), AT)
+    expect(snapshot?.windows).toMatchObject({ fiveHour: null, weekly: { windowMinutes: 10_080 } })
+  })
+
+  test.each([
+    [-5, 0],
+    [140, 100],
+    ['12.5', 12.5],
+  ])('used percent %p is read as %p', (given, read) => {
+    const snapshot = fromWhamUsage(body({ used_percent: given, limit_window_seconds: 18_000 }), AT)
+    expect(snapshot?.windows.fiveHour?.usedPercent).toBe(read)
+  })
+
+  test.each([[Number.NaN], [Number.POSITIVE_INFINITY], ['much'], [null], [undefined], [true], [{}]])(
+    'a window with %p percent used is not believed',
+    (given) => {
+      const snapshot = fromWhamUsage(body({ used_percent: given, limit_window_seconds: 18_000 }), AT)
+      expect(snapshot?.windows.fiveHour).toBeNull()
+    },
+  )
+
+  test('an impossible reset is unknown, the window stays', () => {
+    const snapshot = fromWhamUsage(body({ used_percent: 50, limit_window_seconds: 18_000, reset_at: AT }), AT)
+    expect(snapshot?.windows.fiveHour).toEqual({ usedPercent: 50, windowMinutes: 300, resetAt: null })
+  })
+
+  test.each([[null], ['text'], [{}], [[]], [{ rate_limit: null }]])('%p says nothing', (payload) => {
+    expect(fromWhamUsage(payload, AT)).toBeNull()
+  })
+
+  test('a body with nothing but a plan is still read', () => {
+    expect(fromWhamUsage({ plan_type: 'free', rate_limit: null }, AT)).toEqual(
+      aSnapshot({}, { planType: 'free', additional: [] }),
+    )
+  })
+})
+
+describe('quotas beside the account’s own', () => {
+  const report = (additional: unknown) => ({ plan_type: 'pro', additional_rate_limits: additional })
+  const named = (name: unknown, more: object = {}) => ({ limit_name: name, metered_feature: null, ...more })
+
+  test('are read with their windows, in the slots they came in', () => {
+    const spark = named('GPT-5.3-Codex-Spark', {
+      metered_feature: 'codex_bengalfox',
+      rate_limit: {
+        allowed: true,
+        primary_window: { used_percent: 12, limit_window_seconds: 18_000, reset_at: seconds(AT) + 60 },
+        secondary_window: { used_percent: 0, limit_window_seconds: 0, reset_at: 0 },
+      },
+    })
+    expect(fromWhamUsage(report([spark]), AT)?.additional).toEqual([
+      {
+        limitName: 'GPT-5.3-Codex-Spark',
+        meteredFeature: 'codex_bengalfox',
+        primary: { usedPercent: 12, windowMinutes: 300, resetAt: AT + 60_000 },
+        secondary: null,
+      },
+    ])
+  })
+
+  test.each([
+    ['none', undefined, []],
+    ['null', null, []],
+    ['no list', { a: 1 }, []],
+    ['some that say no name', [named(''), named(5), null, 'x', named('x'.repeat(129)), named('good')], ['good']],
+    ['a limit that cannot be read', [named('good', { rate_limit: 'x', metered_feature: 7 })], ['good']],
+    ['more than any account has', Array.from({ length: 99 }, (_, n) => named(`n${n}`)), 16],
+  ])('where there are %s', (_, given, names) => {
+    const read = fromWhamUsage(report(given), AT)?.additional ?? []
+    if (typeof names === 'number') expect(read).toHaveLength(names)
+    else expect(read.map(({ limitName }) => limitName)).toEqual(names)
+  })
+
+  test('are not spoken of by headers and events', () => {
+    const headers = fromRateHeaders(new Headers({ 'x-codex-primary-used-percent': '5' }), AT)
+    expect(headers).not.toHaveProperty('additional')
+  })
+})
+
+describe('rate headers', () => {
+  test('are read with their credits', () => {
+    const headers = new Headers({
+      'x-codex-primary-used-percent': '12',
+      'x-codex-primary-window-minutes': '300',
+      'x-codex-primary-reset-at': String(seconds(AT) + 60),
+      'x-codex-secondary-used-percent': '30.5',
+      'x-codex-secondary-window-minutes': '10080',
+      'x-codex-secondary-reset-after-seconds': '400000',
+      'x-codex-credits-has-credits': 'True',
+      'x-codex-credits-unlimited': '0',
+      'x-codex-credits-balance': '7.5',
+      'x-codex-plan-type': 'plus',
+    })
+    expect(fromRateHeaders(headers, AT)).toEqual({
+      at: AT,
+      windows: {
+        fiveHour: { usedPercent: 12, windowMinutes: 300, resetAt: AT + 60_000 },
+        weekly: { usedPercent: 30.5, windowMinutes: 10_080, resetAt: AT + 400_000_000 },
+        monthly: null,
+      },
+      credits: { hasCredits: true, unlimited: false, balance: 7.5 },
+      planType: 'plus',
+    })
+  })
+
+  test('absent or all zero, they say nothing', () => {
+    expect(fromRateHeaders(new Headers(), AT)).toBeNull()
+    expect(fromRateHeaders(new Headers({ 'x-codex-primary-used-percent': '0' }), AT)).toBeNull()
+  })
+})
+
+describe('rate events', () => {
+  const event = (extra: object) => ({
+    type: 'codex.rate_limits',
+    rate_limits: { primary: { used_percent: 10, window_minutes: 300, resets_at: seconds(AT) + 5 }, secondary: null },
+    ...extra,
+  })
+
+  test('of the account itself are read', () => {
+    expect(fromRateEvent(event({}), AT)?.windows.fiveHour).toEqual(aWindow(10, 300, AT + 5000))
+    expect(fromRateEvent(event({ limit_id: 'codex', limit_name: null }), AT)).not.toBeNull()
+  })
+
+  test.each([[{ limit_id: 'codex_spark' }], [{ limit_name: 'other' }], [{ type: 'response.created' }]])(
+    'with %p are not about the account',
+    (extra) => expect(fromRateEvent(event(extra), AT)).toBeNull(),
+  )
+})

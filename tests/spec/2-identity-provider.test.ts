@@ -1,0 +1,113 @@
+/** Spec §2, identity provider: what becomes of people whom the proxy announces first, and who may change that. */
+import { describe, expect, test } from 'bun:test'
+import { problem } from '../support/people.ts'
+import { behindProxy, PROVIDER, SETTINGS } from '../support/proxied.ts'
+
+describe('§2 Identity provider', () => {
+  test('both are listed; the proxy is active in this mode', async () => {
+    const list = (await (await behindProxy().as('admin').ask('GET /api/auth-providers')).json()) as unknown[] // as: compared below
+    expect(list).toEqual([
+      expect.objectContaining({ id: 'idp_password', kind: 'password', active: true }),
+      {
+        id: 'idp_trusted_header',
+        kind: 'trusted_header',
+        providerKey: 'default',
+        label: 'Reverse proxy',
+        enabled: true,
+        active: true,
+        unknownIdentityRoleId: 'role_admin',
+        noMatchRoleId: null,
+        linkByEmail: false,
+        skipRoleSync: false,
+        idpMfaEnforced: false,
+        config: { identityHeader: 'Remote-User' },
+        createdAt: null,
+        updatedAt: null,
+      },
+    ])
+  })
+
+  test('linkByEmail: off, the owner of the address gets an account of their own', async () => {
+    const { add, announced } = behindProxy()
+    add({ username: 'anna', email: 'anna@example.com' })
+    expect((await announced('anna@example.com').session()).user?.username).toBe('anna.example.com')
+  })
+
+  test('linkByEmail: on, they are linked; also when disabled, so that nobody comes back anew', async () => {
+    const { add, announced, setProvider, audit, names } = behindProxy()
+    add({ username: 'anna', email: 'anna@example.com' })
+    add({ username: 'dora', email: 'dora@example.com', status: 'disabled' })
+    await setProvider({ linkByEmail: true })
+    expect((await announced('Anna@Example.com').session()).user?.username).toBe('anna')
+    expect(audit().at(-1)).toMatchObject({ event: 'identity_linked', details: { via: 'email' } })
+    expect(await problem(await announced('dora@example.com').ask(SETTINGS))).toEqual([401, 'account_disabled'])
+    expect(names().toSorted()).toEqual(['anna', 'boss', 'dora'])
+  })
+
+  test('linkByEmail: an address that the account wrote itself links nobody, until an administrator enters it', async () => {
+    const { as, announced, setProvider } = behindProxy()
+    const eve = as('viewer', { username: 'eve' })
+    const claim = (email: string | null) => eve.ask('PATCH /api/dashboard-auth/me', { json: { email } })
+    expect((await claim('ceo@example.com')).status).toBe(200)
+    const admin = await setProvider({ linkByEmail: true, unknownIdentityRoleId: null })
+    expect(await problem(await announced('ceo@example.com').ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
+    const enter = (email: string) => admin.ask(`PATCH /api/dashboard-users/${eve.person.row.id}`, { json: { email } })
+    expect((await enter('eve@example.com')).status).toBe(200)
+    expect((await announced('eve@example.com').session()).user?.username).toBe('eve')
+  })
+
+  test('the form offers the role strangers get now, also to who could not give it', async () => {
+    const { as, addRole } = behindProxy()
+    addRole('guard', { 'security:write': 'all', 'users:manage': 'all' })
+    const page = await (await as('guard').ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
+    const [select = ''] = /<select name="unknownIdentityRoleId">.*?<\/select>/s.exec(page) ?? []
+    expect(select).toMatch(/<option value="role_admin" selected[^>]*>/)
+  })
+
+  test('idpMfaEnforced is recorded, and each change says what it was', async () => {
+    const { setProvider, audit } = behindProxy()
+    const admin = await setProvider({ idpMfaEnforced: true, label: 'SSO' })
+    expect(audit()).toMatchObject([
+      {
+        event: 'provider_updated',
+        actor: admin.person.row.id,
+        details: { changed: ['label', 'idpMfaEnforced'], to: { idpMfaEnforced: true } },
+      },
+    ])
+    expect(await (await admin.ask('GET /api/auth-providers')).json()).toMatchObject([
+      {},
+      { idpMfaEnforced: true, label: 'SSO' },
+    ])
+  })
+
+  test.each<[string, string, Record<string, unknown>, [number, string]]>([
+    ['an unknown provider', 'idp_saml', {}, [404, 'provider_not_found']],
+    ['an unknown role', 'idp_trusted_header', { unknownIdentityRoleId: 'nobody' }, [404, 'role_not_found']],
+    ['Member', 'idp_trusted_header', { unknownIdentityRoleId: 'role_member' }, [422, 'role_not_assignable']],
+    ['an unknown field', 'idp_trusted_header', { groups: [] }, [422, 'validation_error']],
+    ['a role for passwords', 'idp_password', { linkByEmail: true }, [422, 'validation_error']],
+  ])('%s is refused', async (_, id, json, expected) => {
+    expect(await problem(await behindProxy().as('admin').ask(`PATCH /api/auth-providers/${id}`, { json }))).toEqual(
+      expected,
+    )
+  })
+
+  test('nobody makes strangers more than they are', async () => {
+    const { as, addRole, setProvider } = behindProxy()
+    await setProvider({ unknownIdentityRoleId: null })
+    addRole('guard', { 'security:write': 'all', 'ops:write': 'all' })
+    expect(await problem(await as('guard').ask(PROVIDER, { json: { unknownIdentityRoleId: 'role_admin' } }))).toEqual([
+      403,
+      'insufficient_delegation',
+    ])
+    expect((await as('guard').ask(PROVIDER, { json: { linkByEmail: true } })).status).toBe(200)
+  })
+
+  test('it needs security:write and a confirmation to change, no confirmation to read', async () => {
+    const { as } = behindProxy()
+    expect(await problem(await as('operator').ask('GET /api/auth-providers'))).toEqual([403, 'permission_required'])
+    const admin = as('admin', { isConfirmed: false })
+    expect((await admin.ask('GET /api/auth-providers')).status).toBe(200)
+    expect(await problem(await admin.ask(PROVIDER, { json: {} }))).toEqual([403, 'step_up_required'])
+  })
+})

@@ -1,0 +1,146 @@
+/** Spec §5, delegation 1, of accounts that wait for the proxy (§3, dashboard account row 7): they are worth what their author may still give. */
+import { describe, expect, test } from 'bun:test'
+import { type Browser, problem, type Somebody } from '../support/people.ts'
+import { behindProxy, SETTINGS } from '../support/proxied.ts'
+
+const MANAGER = { 'users:manage': 'all', 'dashboard:read': 'all', 'accounts:read': 'all' } as const
+const REFUSED: [number, string] = [401, 'identity_not_provisioned']
+
+/** An account that waits for Anna as Viewer, added by `author`, who manages people and holds little else. */
+const open = async (authorRole = 'manager') => {
+  const world = behindProxy()
+  world.addRole('manager', MANAGER)
+  const support = world.addRole('support', { 'dashboard:read': 'all' })
+  const author = world.as(authorRole, { username: 'author' })
+  const add = async (by: Browser, json: Record<string, unknown> = {}) => {
+    const expectedIdentity = { provider: 'trusted_header', subject: 'Anna' }
+    const fields = { username: 'annie', role: 'viewer', ssoOnly: true, expectedIdentity, ...json }
+    const response = await by.ask('POST /api/dashboard-users', { json: fields })
+    return ((await response.json()) as { user: { id: string } }).user.id // as: asserted by what follows
+  }
+  const boss = world.as('admin', { username: 'boss' })
+  const row = async (id: string) => {
+    const users = (await (await boss.ask('GET /api/dashboard-users')).json()) as Row[] // as: the members looked at
+    return users.find((user) => user.id === id)!
+  }
+  const page = async (by: Browser) => {
+    const html = await (await by.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
+    return html.replace(/<[^>]*>/g, ' ')
+  }
+  return { ...world, author, boss, support, add, row, page, anna: world.announced('anna') }
+}
+
+interface Row {
+  id: string
+  status: string
+  role: { slug: string }
+  pendingInvite: { voidReason: string | null } | null
+}
+
+/** A change that takes from the author what it takes to give the role; as an administrator makes it. */
+type Loss = (world: { boss: Somebody; author: Somebody }) => Promise<Response>
+
+const patch =
+  (json: object): Loss =>
+  ({ boss, author }) =>
+    boss.ask(`PATCH /api/dashboard-users/${author.person.row.id}`, { json })
+
+const LOSSES: [string, Loss][] = [
+  ['is disabled', patch({ status: 'disabled' })],
+  ['manages people no more', patch({ role: 'viewer' })],
+  ['is gone', ({ boss, author }) => boss.ask(`DELETE /api/dashboard-users/${author.person.row.id}`)],
+  [
+    'holds less than the role',
+    ({ boss, author }) =>
+      boss.ask(`PATCH /api/dashboard-roles/${author.person.role.id}`, {
+        json: { grants: [{ permission: 'users:manage' }, { permission: 'dashboard:read' }] },
+      }),
+  ],
+]
+
+describe('§5 Delegation 1, §3 Dashboard account row 7: an account that waits', () => {
+  test('becomes active while its author may give its role', async () => {
+    const { add, author, anna, row } = await open()
+    const id = await add(author)
+    expect((await row(id)).pendingInvite?.voidReason).toBeNull()
+    expect((await anna.session()).user).toMatchObject({ username: 'annie', role: { slug: 'viewer' } })
+    expect((await row(id)).status).toBe('active')
+  })
+
+  test.each(LOSSES)('and whose author %s lets nobody in, as a stranger neither', async (_, lose) => {
+    const world = await open()
+    const { add, author, anna, row, names, page, boss, audit } = world
+    const id = await add(author)
+    expect(Math.floor((await lose(world)).status / 100)).toBe(2)
+    const known = names()
+    expect(await problem(await anna.ask(SETTINGS))).toEqual(REFUSED)
+    expect([(await row(id)).status, names()]).toEqual(['invited', known])
+    expect((await row(id)).pendingInvite?.voidReason).toBe('author_may_not')
+    expect(audit().at(-1)).toMatchObject({ event: 'login_failed', details: { subject: 'anna' } })
+    const text = await page(boss)
+    for (const said of ['Not confirmed', 'Whoever added them may not give this role any more.', 'Confirm as Viewer'])
+      expect(text).toContain(said)
+  })
+
+  test.each(LOSSES)(
+    'and whose author %s is let in once somebody who may give the role has said so',
+    async (_, lose) => {
+      const world = await open()
+      const { add, author, anna, row, boss, audit, page } = world
+      const id = await add(author)
+      await lose(world)
+      expect(await problem(await anna.ask(SETTINGS))).toEqual(REFUSED)
+      const said = await boss.ask(`PATCH /api/dashboard-users/${id}`, { json: { roleId: 'role_viewer' } })
+      expect([said.status, (await row(id)).pendingInvite?.voidReason]).toEqual([200, null])
+      expect(audit().at(-1)).toMatchObject({ event: 'invite_confirmed', target: id, actorName: 'boss' })
+      expect(await page(boss)).not.toContain('Not confirmed')
+      expect((await anna.session()).user).toMatchObject({ username: 'annie', role: { slug: 'viewer' } })
+    },
+  )
+
+  test('of a role that was given more meanwhile than its author holds lets nobody in', async () => {
+    const { add, author, anna, boss, support, row } = await open()
+    const id = await add(author, { role: undefined, roleId: support })
+    const grants = [{ permission: 'dashboard:read' }, { permission: 'ops:write' }]
+    expect((await boss.ask(`PATCH /api/dashboard-roles/${support}`, { json: { grants } })).status).toBe(200)
+    expect((await row(id)).pendingInvite?.voidReason).toBe('author_may_not')
+    expect(await problem(await anna.ask(SETTINGS))).toEqual(REFUSED)
+  })
+
+  test('gets another role from whoever may give that one, who stands for it from then on', async () => {
+    const { add, author, anna, boss, row, audit } = await open()
+    const id = await add(author)
+    expect((await boss.ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'operator' } })).status).toBe(200)
+    expect((await row(id)).pendingInvite?.voidReason).toBeNull()
+    expect(
+      audit()
+        .filter(({ target }) => target === id)
+        .map(({ event }) => event),
+    ).toEqual(['user_invited', 'user_role_changed'])
+    expect((await anna.session()).user).toMatchObject({ username: 'annie', role: { slug: 'operator' } })
+  })
+
+  test('is not confirmed by who could not give its role, nor by another change', async () => {
+    const world = await open()
+    const { add, author, boss, row, addRole, as } = world
+    const id = await add(author)
+    await patch({ status: 'disabled' })(world)
+    expect((await boss.ask(`PATCH /api/dashboard-users/${id}`, { json: { displayName: 'Anna' } })).status).toBe(200)
+    expect((await row(id)).pendingInvite?.voidReason).toBe('author_may_not')
+    addRole('clerk', { 'users:manage': 'all' })
+    const refused = await as('clerk').ask(`PATCH /api/dashboard-users/${id}`, { json: { roleId: 'role_viewer' } })
+    expect(await problem(refused)).toEqual([403, 'insufficient_delegation'])
+    expect((await row(id)).pendingInvite?.voidReason).toBe('author_may_not')
+  })
+
+  test('that nobody stands for costs no commit for each request', async () => {
+    const world = await open()
+    const { add, author, anna, app } = world
+    await add(author)
+    await patch({ status: 'disabled' })(world)
+    for (let n = 0; n < 10; n++) await anna.ask(SETTINGS) // of these, eight are written down
+    const { n: before } = app.sqlite.query<{ n: number }, []>('SELECT total_changes() AS n').get()!
+    await anna.ask(SETTINGS)
+    expect(app.sqlite.query<{ n: number }, []>('SELECT total_changes() AS n').get()?.n).toBe(before)
+  })
+})

@@ -1,0 +1,112 @@
+/** Spec §5, rule 5 of trusted-header mode: who is refused, what they are told, and what is written down about it. */
+import { describe, expect, test } from 'bun:test'
+import { PASSWORD, problem, REMOTE } from '../support/people.ts'
+import { behindProxy, SETTINGS } from '../support/proxied.ts'
+
+describe('§5 Trusted-header 5: who is refused', () => {
+  test('a stranger, when strangers are refused, until they are added', async () => {
+    const { announced, setProvider, names } = behindProxy()
+    const admin = await setProvider({ unknownIdentityRoleId: null })
+    const anna = announced('anna')
+    const refused = await anna.ask(SETTINGS)
+    expect(await problem(refused)).toEqual([401, 'identity_not_provisioned'])
+    expect((await anna.session()).login.pendingIdentity).toBe(true)
+    expect(names()).toEqual(['boss'])
+    const expectedIdentity = { provider: 'trusted_header', subject: 'Anna' }
+    await admin.ask('POST /api/dashboard-users', {
+      json: { username: 'annie', role: 'viewer', ssoOnly: true, expectedIdentity },
+    })
+    expect((await anna.session()).user).toMatchObject({ username: 'annie', role: { slug: 'viewer' } })
+  })
+
+  test('a disabled account, whatever its password', async () => {
+    const { as, announced } = behindProxy()
+    const anna = announced('anna')
+    const { user } = await anna.session()
+    await as('admin').ask(`PATCH /api/dashboard-users/${user?.id}`, { json: { status: 'disabled' } })
+    expect(await problem(await anna.ask(SETTINGS))).toEqual([401, 'account_disabled'])
+  })
+
+  test('a browser that is signed in here keeps working, and nothing was refused', async () => {
+    const { announced, setProvider, audit } = behindProxy()
+    const admin = await setProvider({ unknownIdentityRoleId: null })
+    const both = announced('anna')
+    both.cookie = admin.cookie
+    expect((await both.ask(SETTINGS)).status).toBe(200)
+    expect((await both.session()).user?.username).toBe('boss')
+    expect(audit().map(({ event }) => event)).toEqual(['provider_updated'])
+  })
+
+  test('a guest is not let in past a refusal', async () => {
+    const { app, as, announced, setProvider } = behindProxy()
+    await setProvider({ unknownIdentityRoleId: null })
+    app.change({ guestAccessEnabled: true })
+    const password = { json: { password: 'all guests share' } }
+    expect((await as('admin').ask('POST /api/dashboard-auth/guest/password', password)).status).toBe(200)
+    const stranger = announced('stranger')
+    await stranger.ask('POST /api/dashboard-auth/guest/login', password)
+    expect(stranger.cookie).not.toBeNull()
+    expect(await problem(await stranger.ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
+  })
+
+  test('two headers at once, which arrive as one, even under a name that is known', async () => {
+    const { app, announced, names, audit } = behindProxy()
+    const { user } = await announced('anna').session()
+    app.sqlite.run(
+      "INSERT INTO identities (id, user_id, provider, subject, created_at) VALUES ('i', ?, 'trusted_header', 'mallory, anna', 1)",
+      [user?.id ?? ''],
+    )
+    const both = announced('Mallory, Anna')
+    expect(await problem(await both.ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
+    expect(names()).toEqual(['anna'])
+    expect(audit().at(-1)).toMatchObject({ event: 'login_failed', details: { subject: 'mallory, anna' } })
+  })
+
+  test('each refusal is written down with the name and the reason', async () => {
+    const { as, announced, setProvider, audit } = behindProxy()
+    const berta = (await announced('berta').session()).user
+    await setProvider({ unknownIdentityRoleId: null })
+    await as('admin').ask(`PATCH /api/dashboard-users/${berta?.id}`, { json: { status: 'disabled' } })
+    for (const subject of ['stranger', 'berta']) await announced(subject).ask(SETTINGS)
+    const refused = audit().filter(({ event }) => event === 'login_failed')
+    expect(refused.map(({ actor, target, details }) => ({ actor, target, details }))).toEqual([
+      {
+        actor: 'anonymous',
+        target: null,
+        details: { method: 'trusted_header', reason: 'unknown_identity', subject: 'stranger' },
+      },
+      {
+        actor: 'anonymous',
+        target: berta?.id ?? '',
+        details: { method: 'trusted_header', reason: 'account_disabled', subject: 'berta' },
+      },
+    ])
+  })
+
+  test('but of one client eight a minute, which cost nobody a try at a password', async () => {
+    const { app, announced, setProvider, browser, audit } = behindProxy()
+    await setProvider({ unknownIdentityRoleId: null })
+    const knock = (address: string) =>
+      announced(`of-${address}`).ask(SETTINGS, { headers: { 'x-forwarded-for': address } })
+    const count = () => audit().filter(({ event }) => event === 'login_failed').length
+    for (let i = 0; i < 20; i++) expect((await knock(REMOTE)).status).toBe(401)
+    expect(count()).toBe(8)
+    await knock('192.0.2.8')
+    expect(count()).toBe(9)
+    const login = await browser().ask('POST /api/dashboard-auth/password/login', {
+      json: { username: 'boss', password: PASSWORD },
+      headers: { 'x-forwarded-for': REMOTE },
+    })
+    expect(login.status).toBe(200)
+    await app.clock.advance('1m')
+    await knock(REMOTE)
+    expect(count()).toBe(10)
+  })
+
+  test('the proxy counts before the cookie when it announces somebody who is let in', async () => {
+    const { as, announced } = behindProxy()
+    const both = announced('anna')
+    both.cookie = as('admin').cookie
+    expect((await both.session()).user?.username).toBe('anna')
+  })
+})

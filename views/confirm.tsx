@@ -1,10 +1,10 @@
 /** Confirming a sensitive change: the same few fields in a dialog over the form, and on a page of their own. */
 import type { FC } from 'hono/jsx'
-import { Entrance } from './sign-in.tsx'
+import { Submit } from './ui/button.tsx'
+import { Entrance, PasskeyButton, withReturn } from './ui/entrance.tsx'
 import { CodeField, Field, Form, Problem } from './ui/form.tsx'
-import { KeyIcon } from './ui/icons.tsx'
 
-export interface ConfirmProps {
+interface ConfirmProps {
   /** What the account can confirm with: `password`, `totp`, `passkey`. */
   methods: readonly string[]
   username: string
@@ -24,7 +24,7 @@ export const Confirm: FC<ConfirmProps> = ({ methods, username, returnTo, problem
         <Form
           name="confirm"
           class="stack"
-          action={`/api/dashboard-auth/step-up?return=${encodeURIComponent(returnTo)}`}
+          action={withReturn('/api/dashboard-auth/step-up', returnTo)}
           problem={problem}
         >
           <input type="text" value={username} autocomplete="username" hidden readonly />
@@ -40,22 +40,14 @@ export const Confirm: FC<ConfirmProps> = ({ methods, username, returnTo, problem
           )}
           {methods.includes('totp') && <CodeField autofocus={!methods.includes('password')} />}
           <div class="actions">
-            <button class="button" type="submit">
-              Confirm
-            </button>
+            <Submit>Confirm</Submit>
             <Cancel returnTo={returnTo} />
           </div>
         </Form>
       )}
       {!hasSecret && problem && <Problem text={problem} />}
       {methods.includes('passkey') && (
-        <div class="needs-passkey stack">
-          {hasSecret && <p class="or">or</p>}
-          <button class="button button-plain wide" type="button" data-action="confirm-passkey" data-then={returnTo}>
-            <KeyIcon /> Use a passkey
-          </button>
-          <div class="form-problem" role="alert" />
-        </div>
+        <PasskeyButton action="confirm-passkey" then={returnTo} isAlternative={hasSecret} />
       )}
       {!hasSecret && <Cancel returnTo={returnTo} />}
     </Entrance>

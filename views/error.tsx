@@ -25,7 +25,7 @@ const titleOf = ({ code, status }: ErrorProps): string => {
   return status === 401 || status === 403 ? 'You cannot do this' : 'That did not work'
 }
 
-export const ErrorPage: FC<ErrorProps> = (props) => (
+export const ErrorPage: FC<ErrorProps> & { title: typeof titleOf } = (props) => (
   <section class="problem">
     <p class="problem-status">{props.status}</p>
     <h1>{titleOf(props)}</h1>
@@ -47,6 +47,8 @@ export const ErrorPage: FC<ErrorProps> = (props) => (
     </p>
   </section>
 )
+
+ErrorPage.title = titleOf
 
 /** Almost always a reverse proxy that rewrites Host: the one line that mends it, for those in use. */
 const HostLost: FC<NonNullable<ErrorProps['arrived']>> = ({ host, origin }) => (

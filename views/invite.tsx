@@ -1,10 +1,11 @@
 /** Accepting an invite: who invited, into which role, and a password to choose. */
 import type { FC } from 'hono/jsx'
-import { Entrance } from './sign-in.tsx'
+import { Submit } from './ui/button.tsx'
+import { Entrance } from './ui/entrance.tsx'
 import { Field, Form, NewPassword } from './ui/form.tsx'
 import { Until } from './ui/time.tsx'
 
-export interface InviteProps {
+interface InviteProps {
   token: string
   roleName: string
   inviterDisplayName: string | null
@@ -40,9 +41,7 @@ export const InvitePage: FC<InviteProps> = (props) => {
           />
         )}
         <NewPassword autofocus />
-        <button class="button wide" type="submit">
-          Join
-        </button>
+        <Submit isWide>Join</Submit>
       </Form>
     </Entrance>
   )

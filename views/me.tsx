@@ -2,9 +2,11 @@
 import type { FC } from 'hono/jsx'
 import { PasskeysCard, type PasskeysProps } from './me/passkeys.tsx'
 import { type Session, SessionsCard } from './me/sessions.tsx'
-import { CodeField, Done, Field, Form, NeedsScript, NewPassword } from './ui/form.tsx'
+import { Submit } from './ui/button.tsx'
+import { TextCard } from './ui/card.tsx'
+import { CodeField, Field, Form, NeedsScript, NewPassword, Outcome } from './ui/form.tsx'
 
-export interface MeProps {
+interface MeProps {
   username: string
   displayName: string | null
   email: string | null
@@ -34,8 +36,7 @@ export const MePage: FC<MeProps> = (props) => {
           {props.role.name}
         </span>
       </header>
-      <Done text={done} />
-      {problem && <p class="note note-bad">{problem}</p>}
+      <Outcome done={done} problem={problem} />
       <NeedsScript />
       <Profile {...props} />
       <Password {...props} />
@@ -47,54 +48,40 @@ export const MePage: FC<MeProps> = (props) => {
 }
 
 const Profile: FC<MeProps> = ({ displayName, email }) => (
-  <section class="card" id="profile" aria-labelledby="profile-title">
-    <header class="card-head">
-      <h2 id="profile-title">Profile</h2>
-    </header>
-    <div class="card-body">
-      <Form name="profile" class="row-form" action="/api/dashboard-auth/me">
-        <Field label="Display name" name="displayName" value={displayName} maxlength={128} autocomplete="name" />
-        <Field label="E-mail" name="email" type="email" value={email} maxlength={320} autocomplete="email" />
-        <button class="button" type="submit">
-          Save
-        </button>
-      </Form>
-    </div>
-  </section>
+  <TextCard id="profile" title="Profile">
+    <Form name="profile" class="row-form" action="/api/dashboard-auth/me">
+      <Field label="Display name" name="displayName" value={displayName} maxlength={128} autocomplete="name" />
+      <Field label="E-mail" name="email" type="email" value={email} maxlength={320} autocomplete="email" />
+      <Submit>Save</Submit>
+    </Form>
+  </TextCard>
 )
 
 const Password: FC<MeProps> = ({ username, hasPassword, managesPassword, isOnlyAccount }) => (
-  <section class="card" id="password" aria-labelledby="password-title">
-    <header class="card-head">
-      <h2 id="password-title">Password</h2>
-    </header>
-    <div class="card-body">
-      {hasPassword && managesPassword ? (
-        <>
-          <Form name="password" class="row-form" action="/api/dashboard-auth/password/change">
-            <Field
-              label="Present password"
-              name="currentPassword"
-              type="password"
-              autocomplete="current-password"
-              required
-            />
-            <NewPassword name="newPassword" label="New password" username={username} />
-            <button class="button" type="submit">
-              Change
-            </button>
-          </Form>
-          {isOnlyAccount && <RemovePassword />}
-        </>
-      ) : (
-        <p class="muted">
-          {hasPassword
-            ? 'To change your password, sign in with it once; the reverse proxy has signed you in.'
-            : 'You have no password here; the reverse proxy signs you in.'}
-        </p>
-      )}
-    </div>
-  </section>
+  <TextCard id="password" title="Password">
+    {hasPassword && managesPassword ? (
+      <>
+        <Form name="password" class="row-form" action="/api/dashboard-auth/password/change">
+          <Field
+            label="Present password"
+            name="currentPassword"
+            type="password"
+            autocomplete="current-password"
+            required
+          />
+          <NewPassword name="newPassword" label="New password" username={username} />
+          <Submit>Change</Submit>
+        </Form>
+        {isOnlyAccount && <RemovePassword />}
+      </>
+    ) : (
+      <p class="muted">
+        {hasPassword
+          ? 'To change your password, sign in with it once; the reverse proxy has signed you in.'
+          : 'You have no password here; the reverse proxy signs you in.'}
+      </p>
+    )}
+  </TextCard>
 )
 
 const RemovePassword: FC = () => (
@@ -108,38 +95,28 @@ const RemovePassword: FC = () => (
       confirm="Remove the password? Everybody on this machine may then do everything."
     >
       <Field label="Your password" name="password" type="password" autocomplete="current-password" required />
-      <button class="button button-plain button-risky" type="submit">
-        Remove
-      </button>
+      <Submit isRisky>Remove</Submit>
     </Form>
   </details>
 )
 
 const TwoFactor: FC<MeProps> = ({ hasTotp }) => (
-  <section class="card" id="two-factor" aria-labelledby="two-factor-title">
-    <header class="card-head">
-      <h2 id="two-factor-title">Two-factor authentication</h2>
-      <span class="count">{hasTotp ? 'on' : 'off'}</span>
-    </header>
-    <div class="card-body">
-      {hasTotp ? (
-        <details class="fold">
-          <summary class="reveal">Switch it off</summary>
-          <Form name="totp-off" class="row-form" action="/api/dashboard-auth/totp/disable">
-            <CodeField />
-            <button class="button button-plain button-risky" type="submit">
-              Switch off
-            </button>
-          </Form>
-        </details>
-      ) : (
-        <p class="split">
-          <span class="muted">A code from an authenticator app besides the password.</span>
-          <a class="button button-plain" href="/me/two-factor?return=%2Fme">
-            Set up
-          </a>
-        </p>
-      )}
-    </div>
-  </section>
+  <TextCard id="two-factor" title="Two-factor authentication" count={hasTotp ? 'on' : 'off'}>
+    {hasTotp ? (
+      <details class="fold">
+        <summary class="reveal">Switch it off</summary>
+        <Form name="totp-off" class="row-form" action="/api/dashboard-auth/totp/disable">
+          <CodeField />
+          <Submit isRisky>Switch off</Submit>
+        </Form>
+      </details>
+    ) : (
+      <p class="split">
+        <span class="muted">A code from an authenticator app besides the password.</span>
+        <a class="button button-plain" href="/me/two-factor?return=%2Fme">
+          Set up
+        </a>
+      </p>
+    )}
+  </TextCard>
 )

@@ -1,12 +1,13 @@
 /** Settings: my own way in, what everybody is asked for, guests, and the first of the people. */
 import type { FC } from 'hono/jsx'
 import type { Frame, ShownSettings } from '../src/admin/settings-frame.ts'
-import { Action, type ListedUser, PeopleList } from './people/list.tsx'
+import { type ListedUser, PeopleList } from './people/list.tsx'
 import { NoAccount } from './people/page.tsx'
 import { SettingsFrame } from './settings/frame.tsx'
-import { Outcome } from './settings/parts.tsx'
 import { SettingsCard, SettingsPart } from './settings/section.tsx'
-import { Field, Form } from './ui/form.tsx'
+import { Submit } from './ui/button.tsx'
+import { Card } from './ui/card.tsx'
+import { Action, Field, Form, NeedsScript, Outcome } from './ui/form.tsx'
 
 export interface SettingsProps {
   frame: Frame
@@ -37,15 +38,13 @@ export const SettingsPage: FC<SettingsProps> = (props) => {
   return (
     <SettingsFrame frame={frame} now={now} title="Settings">
       <Outcome done={done} problem={problem} isSaid={settings?.saved != null} />
-      <section class="card" id="access" aria-labelledby="access-title">
-        <header class="card-head">
-          <h2 id="access-title">Access</h2>
-        </header>
+      <NeedsScript />
+      <Card id="access" title="Access">
         <OwnAccess {...props} />
         {settings && <SettingsPart section="security" settings={settings} notes={security ? notesOf(security) : {}} />}
         {settings && <SettingsPart section="guests" settings={settings} />}
         {security?.guestAccessEnabled && <GuestPassword isSet={security.guestPasswordConfigured} />}
-      </section>
+      </Card>
       {people && <People people={people} now={now} hasAccount={props.me !== null} />}
       {settings && <SettingsCard section="clients" settings={settings} />}
     </SettingsFrame>
@@ -106,9 +105,7 @@ const GuestPassword: FC<{ isSet: boolean }> = ({ isSet }) => (
         hint={isSet ? 'One is set; all guests share it.' : 'None is set: guests come in without one.'}
         required
       />
-      <button class="button button-plain" type="submit">
-        {isSet ? 'Replace' : 'Set'}
-      </button>
+      <Submit isPlain>{isSet ? 'Replace' : 'Set'}</Submit>
     </Form>
     <div class="actions">
       {isSet && (
@@ -131,14 +128,16 @@ interface PeopleProps {
 }
 
 const People: FC<PeopleProps> = ({ people: { first, total }, now, hasAccount }) => (
-  <section class="card" id="access-people" aria-labelledby="access-people-title">
-    <header class="card-head">
-      <h2 id="access-people-title">People</h2>
-      <span class="count">{total}</span>
+  <Card
+    id="access-people"
+    title="People"
+    count={total}
+    aside={
       <a class="card-link" href="/settings/access">
         {total > first.length ? `Open all ${total}` : 'Open full page'}
       </a>
-    </header>
+    }
+  >
     {hasAccount || total > 0 ? <PeopleList users={first} roles={[]} now={now} isShort /> : <NoAccount />}
-  </section>
+  </Card>
 )

@@ -1,6 +1,8 @@
 /** What stands around every page: head, brand, navigation, the place for messages and dialogs. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import { type Grants, holds, type Permission } from '../src/model/permissions.ts'
+import { titleOf } from './titles.ts'
+import { IconButton } from './ui/button.tsx'
 import {
   ChartIcon,
   GaugeIcon,
@@ -24,7 +26,7 @@ export type Visitor = { grants: Grants } & (
 
 interface ShellProps {
   path: string
-  /** For pages that are not in the navigation. */
+  /** Where the path alone does not say it. */
   title?: string
   /** The cookie of the theme switch; anything but its two values follows the system. */
   theme?: string
@@ -44,8 +46,8 @@ interface Entry {
   needs: Permission | null
   /** The bar of a phone has room for five. */
   isOnDesksOnly?: boolean
-  /** Pages of this part that stand under a path of their own, with their titles. */
-  also?: Readonly<Record<string, string>>
+  /** Pages of this part that stand under a path of their own. */
+  also?: readonly string[]
 }
 
 /** Only what exists, and only what the visitor may see: a link that leads nowhere teaches people not to click. */
@@ -55,7 +57,7 @@ const NAVIGATION: readonly Entry[] = [
   { path: '/keys', label: 'Keys', icon: KeyIcon, key: 'k', needs: 'api_keys:read' },
   { path: '/logs', label: 'Logs', icon: ListIcon, key: 'l', needs: 'dashboard:read' },
   { path: '/reports', label: 'Reports', icon: ChartIcon, key: 'r', needs: 'dashboard:read', isOnDesksOnly: true },
-  { path: '/settings', label: 'Settings', icon: GearIcon, key: 's', needs: null, also: { '/audit': 'Audit log' } },
+  { path: '/settings', label: 'Settings', icon: GearIcon, key: 's', needs: null, also: ['/audit'] },
 ]
 
 const entriesFor = ({ kind, grants }: Visitor): Entry[] =>
@@ -92,10 +94,7 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
           {visitor && <Navigation path={path} visitor={visitor} />}
           <span class="top-end">
             <span class="version">v{version}</span>
-            <button class="icon-button" type="button" data-action="theme" title="Switch light and dark">
-              <ThemeIcon />
-              <span class="sr">Switch light and dark</span>
-            </button>
+            <IconButton action="theme" label="Switch light and dark" icon={ThemeIcon} />
             {visitor && <AccountMenu visitor={visitor} />}
           </span>
         </header>
@@ -167,13 +166,8 @@ const Shortcuts: FC<{ visitor: Visitor }> = ({ visitor }) => (
   </dialog>
 )
 
-const isPartOf = ({ path: main, also = {} }: Entry, path: string): boolean =>
-  [main, ...Object.keys(also)].some((own) => path === own || path.startsWith(`${own}/`))
-
-const titleOf = (path: string): string => {
-  const entry = NAVIGATION.find((one) => isPartOf(one, path))
-  return entry?.also?.[path] ?? entry?.label ?? 'Dashboard'
-}
+const isPartOf = ({ path: main, also = [] }: Entry, path: string): boolean =>
+  [main, ...also].some((own) => path === own || path.startsWith(`${own}/`))
 
 /** Who am I, and the way out. Who has no account is offered one instead. */
 const AccountMenu: FC<{ visitor: Visitor }> = ({ visitor }) => {

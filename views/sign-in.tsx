@@ -1,21 +1,10 @@
 /** The ways in: a password or a passkey, the second factor, the first password, and why somebody is not let in. */
-import type { FC, PropsWithChildren } from 'hono/jsx'
+import type { FC } from 'hono/jsx'
+import { Submit } from './ui/button.tsx'
+import { Entrance, Logout, PasskeyButton, withReturn } from './ui/entrance.tsx'
 import { CodeField, Done, Field, Form, NewPassword } from './ui/form.tsx'
-import { KeyIcon } from './ui/icons.tsx'
 
-/** One card in the middle of the page. */
-export const Entrance: FC<PropsWithChildren<{ title: string }>> = ({ title, children }) => (
-  <div class="narrow">
-    <section class="card panel">
-      <h1>{title}</h1>
-      {children}
-    </section>
-  </div>
-)
-
-const withReturn = (action: string, returnTo: string): string => `${action}?return=${encodeURIComponent(returnTo)}`
-
-export interface LoginProps {
+interface LoginProps {
   usernameField: 'hidden' | 'shown'
   /** Whether anybody has a passkey to sign in with. */
   hasPasskeys: boolean
@@ -52,26 +41,14 @@ export const LoginPage: FC<LoginProps> = (props) => {
             autofocus={!asksName}
             required
           />
-          <button class="button wide" type="submit">
-            Sign in
-          </button>
+          <Submit isWide>Sign in</Submit>
         </Form>
-        {hasPasskeys && <PasskeySignIn returnTo={returnTo} />}
+        {hasPasskeys && <PasskeyButton action="sign-in-passkey" then={returnTo} isAlternative />}
       </section>
       {guests !== 'refused' && <GuestCard {...{ guests, returnTo }} problem={isGuestProblem ? problem : null} />}
     </div>
   )
 }
-
-const PasskeySignIn: FC<{ returnTo: string }> = ({ returnTo }) => (
-  <div class="needs-passkey stack">
-    <p class="or">or</p>
-    <button class="button button-plain wide" type="button" data-action="sign-in-passkey" data-then={returnTo}>
-      <KeyIcon /> Use a passkey
-    </button>
-    <div class="form-problem" role="alert" />
-  </div>
-)
 
 interface GuestProps extends Pick<LoginProps, 'guests' | 'returnTo'> {
   problem: string | null
@@ -93,15 +70,15 @@ const GuestCard: FC<GuestProps> = ({ guests, returnTo, problem }) => (
         problem={problem}
       >
         <Field label="Guest password" name="password" type="password" autocomplete="off" required />
-        <button class="button button-plain wide" type="submit">
+        <Submit isPlain isWide>
           Look around as a guest
-        </button>
+        </Submit>
       </Form>
     )}
   </section>
 )
 
-export interface TotpProps {
+interface TotpProps {
   username: string
   returnTo: string
   problem: string | null
@@ -114,19 +91,13 @@ export const TotpPage: FC<TotpProps> = ({ username, returnTo, problem }) => (
     </p>
     <Form name="totp" class="stack" action={withReturn('/api/dashboard-auth/totp/verify', returnTo)} problem={problem}>
       <CodeField autofocus label="Code" />
-      <button class="button wide" type="submit">
-        Continue
-      </button>
+      <Submit isWide>Continue</Submit>
     </Form>
-    <form method="post" action="/api/dashboard-auth/logout">
-      <button class="link" type="submit">
-        Sign in as somebody else
-      </button>
-    </form>
+    <Logout label="Sign in as somebody else" />
   </Entrance>
 )
 
-export interface SetupProps {
+interface SetupProps {
   /** From another machine, or where passwords are the fallback of a proxy, the form differs. */
   asksToken: boolean
   returnTo: string
@@ -156,9 +127,7 @@ export const SetupPage: FC<SetupProps> = ({ asksToken, returnTo, problem }) => (
         />
       )}
       <NewPassword username="admin" autofocus={!asksToken} />
-      <button class="button wide" type="submit">
-        Set the password
-      </button>
+      <Submit isWide>Set the password</Submit>
     </Form>
     {asksToken && <WhereTheTokenIs />}
   </Entrance>
@@ -182,7 +151,7 @@ const WhereTheTokenIs: FC = () => (
   </details>
 )
 
-export interface PendingProps {
+interface PendingProps {
   reason: 'unknown' | 'disabled'
   /** As the proxy announces this browser. */
   subject: string
@@ -206,7 +175,7 @@ export const PendingPage: FC<PendingProps> = ({ reason, subject, hasLocalLogin, 
         Try again
       </a>
       {hasLocalLogin && (
-        <a class="button button-plain" href={`/login?return=${encodeURIComponent(returnTo)}`}>
+        <a class="button button-plain" href={withReturn('/login', returnTo)}>
           Sign in with a password
         </a>
       )}

@@ -1,9 +1,10 @@
 /** Setting up the second factor: a picture to scan, the same as text, and a code that proves it worked. */
 import type { FC } from 'hono/jsx'
-import { Entrance } from './sign-in.tsx'
+import { Submit } from './ui/button.tsx'
+import { Entrance, Logout, withReturn } from './ui/entrance.tsx'
 import { CodeField, Form } from './ui/form.tsx'
 
-export interface TwoFactorProps {
+interface TwoFactorProps {
   /** Made for this page and stored nowhere until a code proves it. */
   secret: string
   otpauthUri: string
@@ -35,15 +36,13 @@ export const TwoFactorPage: FC<TwoFactorProps> = (props) => {
       <Form
         name="two-factor"
         class="stack"
-        action={`/api/dashboard-auth/totp/setup/confirm?return=${encodeURIComponent(returnTo)}`}
+        action={withReturn('/api/dashboard-auth/totp/setup/confirm', returnTo)}
         problem={problem && `${problem} Without script the picture is a new one each time: scan it again.`}
       >
         <input type="hidden" name="secret" value={secret} />
         <CodeField autofocus label="Code" />
         <div class="actions">
-          <button class="button" type="submit">
-            Switch it on
-          </button>
+          <Submit>Switch it on</Submit>
           {!isRequired && (
             <a class="button button-plain" href={returnTo}>
               Cancel
@@ -51,13 +50,7 @@ export const TwoFactorPage: FC<TwoFactorProps> = (props) => {
           )}
         </div>
       </Form>
-      {isRequired && (
-        <form method="post" action="/api/dashboard-auth/logout">
-          <button class="link" type="submit">
-            Sign out
-          </button>
-        </form>
-      )}
+      {isRequired && <Logout label="Sign out" />}
     </Entrance>
   )
 }

@@ -1,6 +1,6 @@
 /** What errors and finished changes are called in a page: short, in the words of the form they happened in. */
 
-export interface Problem {
+interface Problem {
   code: string
   /** The field it is about. */
   field?: string | null
@@ -25,6 +25,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   'validation_error:assignedAccountIds': 'One of the ticked accounts is gone. Reload the page and choose again.',
   'validation_error:ownerUserId': 'The owner must be an active account.',
   'validation_error:limits': 'Two limits count the same for the same time and model. Keep one of them.',
+  'validation_error:singleAccountId': 'The strategy “Single account” needs an account: choose one.',
   'validation_error:isActive': 'The owner of this key is disabled: it cannot be switched on from here.',
   username_required: 'Several people sign in here: please give your user name, too.',
   invalid_bootstrap_token: 'The bootstrap token is wrong or was used.',
@@ -46,6 +47,19 @@ export const problemText = ({ code, field, waitSeconds }: Problem, fallback: str
   if (code.endsWith('_rate_limited')) return `Too many wrong attempts. Try again in ${waitSeconds ?? 60} seconds.`
   return PROBLEMS[`${code}:${field}`] ?? PROBLEMS[code] ?? fallback
 }
+
+/** What is wrong with one field of a form. `message` is the schema's own. */
+export const fieldText = (name: string, message: string): string =>
+  PROBLEMS[`validation_error:${name}`] ?? `${fieldName(name)}: ${message.replace(/\.?$/, '.')}`
+
+/** "Limits 1 max value" for `limits.0.maxValue`. */
+const fieldName = (name: string): string => {
+  const words = name.split('.').map((part) => (/^\d+$/.test(part) ? String(Number(part) + 1) : spaced(part)))
+  const text = words.join(' ').trim()
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+const spaced = (camelCase: string): string => camelCase.replace(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
 
 const DONE: Readonly<Record<string, string>> = {
   password_changed: 'Your password was changed. Your other browsers were signed out.',
@@ -95,6 +109,16 @@ const DONE: Readonly<Record<string, string>> = {
   signed_out: 'You are signed out.',
   signed_out_everywhere: 'You are signed out of every browser.',
 }
+
+const UNDONE: Readonly<Record<string, string>> = {
+  accounts_paused_none: 'None of the chosen accounts was paused: none can be in its present state.',
+  accounts_reactivated_none: 'None of the chosen accounts is in use again: they have to sign in first.',
+  accounts_deleted_none: 'None of the chosen accounts was deleted: they were gone already.',
+}
+
+/** The sentence for `?done=…` of what came to nothing; null for anything else. */
+export const undoneText = (name: string | undefined): string | null =>
+  name !== undefined && Object.hasOwn(UNDONE, name) ? (UNDONE[name] ?? null) : null
 
 /** The sentence for `?done=…`; null for anything else. */
 export const doneText = (name: string | undefined): string | null =>

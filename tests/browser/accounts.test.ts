@@ -51,7 +51,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
     await using visit = await browser.visit(`${world.url}/accounts`, options)
     for (const [page, path] of Object.entries(pages)) {
       await visit.page.goto(world.url + path)
-      await visit.page.waitForLoadState('networkidle')
+      await visit.page.waitForLoadState('load')
       await screenshot(visit.page, `accounts-${page}-${name}`)
       expect([page, await overflows(visit.page)]).toEqual([page, []])
     }
@@ -78,7 +78,7 @@ describe('the list', () => {
     await page.waitForURL(/state=paused/)
     expect(await names(page)).toEqual(['tony@example.test'])
     expect(new URL(page.url()).search).toBe('?state=paused')
-    await page.click('.filter-clear')
+    await page.click('.filter-form a')
     await page.waitForURL(`${world.url}/accounts`)
     await page.keyboard.press('/')
     await page.keyboard.type('grace')
@@ -174,12 +174,36 @@ describe('a blocked account', () => {
   })
 })
 
+test('list and page follow what others do, and take nothing away that is ticked or asked', async () => {
+  const id = await idOf('grace')
+  const act = (action: 'pause' | 'reactivate') => world.api('POST', `/api/accounts/${id}/${action}`)
+  const address = `${world.url}/accounts?plan=plus`
+  await using list = await browser.visit(address)
+  await using bystander = await browser.visit(address)
+  await using detail = await browser.visit(`${world.url}/accounts/${id}`)
+  await detail.page.waitForResponse('**/api/events')
+  await act('pause')
+  await row(list.page, 'grace').getByText('Paused', { exact: true }).waitFor()
+  await detail.page.locator('.two-facts', { hasText: 'Paused' }).waitFor()
+  await list.page.check('[aria-label="Select grace@example.test"]')
+  await detail.page.click('text=Delete…')
+  await act('reactivate')
+  await row(bystander.page, 'grace').getByText('Active', { exact: true }).waitFor()
+  expect(await list.page.isChecked('[aria-label="Select grace@example.test"]')).toBe(true)
+  expect(await detail.page.locator('dialog[open] >> text=Delete grace@example.test?').isVisible()).toBe(true)
+  await list.page.uncheck('[aria-label="Select grace@example.test"]')
+  await row(list.page, 'grace').getByText('Active', { exact: true }).waitFor()
+  await detail.page.keyboard.press('Escape')
+  await detail.page.locator('.two-facts', { hasText: 'Active' }).waitFor()
+  expect([...list.problems, ...detail.problems]).toEqual([])
+})
+
 test('the trend breaks where there was no sample', async () => {
   await using visit = await browser.visit(`${world.url}/accounts/${await idOf('ada')}`)
   const path = (await visit.page.locator('.trend-line-1').first().getAttribute('d')) ?? ''
   expect(path.split('M').length - 1).toBeGreaterThan(1)
-  await visit.page.click('.trend-table summary')
-  expect(await visit.page.locator('.trend-table tbody tr').count()).toBe(7)
+  await visit.page.click('.as-table summary')
+  expect(await visit.page.locator('.as-table tbody tr').count()).toBe(7)
 })
 
 test('alias and policy are saved in one form', async () => {
@@ -270,7 +294,7 @@ describe('where people sign in', () => {
 
 const names = (page: Page): Promise<string[]> => textsOf(page.locator('.account-link'))
 
-const row = (page: Page, name: string) => page.locator('.account-table tbody tr', { hasText: name })
+const row = (page: Page, name: string) => page.locator('.accounts tbody tr', { hasText: name })
 
 const idOf = async (name: string): Promise<string> => {
   const { accounts } = await world.api<{ accounts: { accountId: string; email: string }[] }>('GET', '/api/accounts')

@@ -1,9 +1,13 @@
 /** The log as a person uses it: filters, one request beside the list, the live tail, and pages that need no script. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { Database } from 'bun:sqlite'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
 import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
 import { startPopulated, takeTurn } from './world.ts'
+
+setDefaultTimeout(30_000)
 
 let browser: TestBrowser
 let world: World
@@ -59,7 +63,7 @@ test('filters go into the address, without those that are empty, and Clear takes
   const { page } = visit
   const all = (await ids(page)).length
   await page.selectOption('[name=status]', 'failed')
-  await page.click('.log-filters button')
+  await page.click('.filter-card button')
   await page.waitForURL(at('/logs?status=failed'))
   expect((await ids(page)).length).toBe(2)
   expect(await textsOf(page.locator('#log-rows .result b'))).toEqual(['Failed', 'Rate limited'])
@@ -135,6 +139,27 @@ describe('live', () => {
     await page.locator('#log-rows tr').first().waitFor()
   }, 15_000)
 
+  test.each([
+    { title: 'what was left out stands on the older page', limit: 50 },
+    { title: 'what was left out can be reached where there was no older page', limit: 1000 },
+  ])(
+    'only so many rows are kept: $title',
+    async ({ limit }) => {
+      await using visit = await browser.visit(at(`/logs?limit=${limit}`))
+      const { page } = visit
+      await start(page)
+      const name = logTurns(210)
+      await page.waitForFunction((id) => document.querySelectorAll(`[id^="log-${id}"]`).length === 200, name)
+      const shown = await ids(page)
+      await page.click('text=Older')
+      await page.waitForURL(/cursor=/)
+      const all = await world.api<{ requests: { id: string }[] }>('GET', '/api/request-logs?limit=1000')
+      const next = all.requests.findIndex(({ id }) => `log-${id}` === shown.at(-1)) + 1
+      expect([(await ids(page))[0], next]).toEqual([`log-${all.requests[next]?.id}`, 200])
+    },
+    15_000,
+  )
+
   test('selecting turns it off, and says so', async () => {
     await using visit = await browser.visit(at('/logs'))
     const { page } = visit
@@ -172,7 +197,7 @@ test('without script: filters, one request, older pages, and the explanation', a
   expect(await page.locator('#drawer h2').count()).toBe(0)
   await page.goto(at('/logs/explain'))
   await page.fill('[name=model]', 'gpt-5.5')
-  await page.click('.log-filters button')
+  await page.click('.filter-card button')
   expect(await textOf(page.locator('#explanation'))).toContain('A request would be served now.')
   expect(visit.problems).toEqual([])
 })
@@ -180,9 +205,25 @@ test('without script: filters, one request, older pages, and the explanation', a
 test('a report is shown in the zone of the browser and saved as a file', async () => {
   await using visit = await browser.visit(at('/reports'))
   const { page } = visit
-  await Promise.all([page.waitForURL(/timezone=/), page.click('.log-filters button')])
+  await Promise.all([page.waitForURL(/timezone=/), page.click('.filter-card button')])
   expect(await textOf(page.locator('.report-tile').first())).toMatch(/^Cost\s+\$/)
   const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Download CSV')])
   expect(download.suggestedFilename()).toMatch(/\.csv$/)
   expect(visit.problems.filter((problem) => !problem.includes('ERR_ABORTED'))).toEqual([]) // a download is no navigation
 })
+
+/** Turns that end now, as the ledger writes them; returns what their ids begin with. */
+const logTurns = (count: number): string => {
+  const db = new Database(join(world.dataDir, 'sluice.db'))
+  db.run('PRAGMA busy_timeout = 5000')
+  const now = Date.now()
+  const name = `trn_tail_${now}`
+  const insert = db.prepare(`INSERT INTO requests
+    (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms)
+    VALUES ($id, $id, $at, '/v1/responses', 'normal', 'http', 'ok', 200, 1, 0)`)
+  db.transaction(() => {
+    for (let n = 0; n < count; n++) insert.run({ $id: `${name}_${n}`, $at: now })
+  })()
+  db.close()
+  return name
+}

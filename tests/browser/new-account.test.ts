@@ -104,6 +104,26 @@ describe.each([
     expect(await emails(server)).toEqual(['grace@example.test'])
   })
 
+  test.each([
+    ['browser', 'Begin the sign-in'],
+    ['device', 'Get a code'],
+  ])('a sign-in that waits is cancelled, and another one begun (%s)', async (method, label) => {
+    const port = freePort()
+    await using server = await start(port)
+    await using visit = await browser.visit(`${server.url}/accounts/new/${method}`, { javaScriptEnabled })
+    const { page } = visit
+    await Promise.all([page.waitForURL(/flow=flow_/), page.click(`button:text("${label}")`)])
+    const waiting = page.url()
+    await page.click('text=Cancel the sign-in')
+    await page.waitForSelector('text=The sign-in was cancelled')
+    await Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response() }).stop(true)
+    await screenshot(page, `new-cancelled-${method}`)
+    await page.click('text=Begin again')
+    await page.waitForSelector('.waiting')
+    expect(page.url()).not.toBe(waiting)
+    expect(visit.problems).toEqual([])
+  })
+
   test('files are looked at before the chosen ones are imported', async () => {
     await using server = await start()
     await using visit = await browser.visit(`${server.url}/accounts/new/import`, { javaScriptEnabled })
@@ -154,6 +174,8 @@ test('over another page it is a dialog from the first to the last step, and the 
   await page.click('a[href="/accounts/new"]')
   await page.click('dialog >> text=Sign in with this browser')
   await page.click('dialog >> text=Begin the sign-in')
+  await page.click('dialog >> text=Cancel the sign-in')
+  await page.click('dialog >> text=Begin again')
   await page.waitForSelector('dialog[open] .waiting')
   const href = (await page.locator('dialog >> text=Open the sign-in page').getAttribute('href')) ?? ''
   await fetch(upstream.signIns.approve(href, of('alan')).replace('localhost', '127.0.0.1'), { redirect: 'manual' })

@@ -42,7 +42,11 @@ export const send = async (
 }
 
 /** The link of a new invite. */
-export const inviteLink = async ({ url, cookie }: Owned, username: string, roleId: string): Promise<string> => {
+export const inviteLink = async (
+  { url, cookie }: Pick<Owned, 'url' | 'cookie'>,
+  username: string,
+  roleId: string,
+): Promise<string> => {
   const response = await send(url, 'POST', '/api/dashboard-users', { username, roleId }, cookie)
   const { invite } = (await response.json()) as { invite: { token: string } }
   return `${url}/invite/${invite.token}`
@@ -58,7 +62,7 @@ export const signIn = async (page: Page, url: string, { password = PASSWORD, use
 }
 
 /** Five minutes pass for every confirmation at once. */
-export const forgetConfirmations = ({ dataDir }: RunningServer): void => {
+export const forgetConfirmations = ({ dataDir }: Pick<RunningServer, 'dataDir'>): void => {
   const file = readdirSync(dataDir).find((name) => name.endsWith('.db') || name.endsWith('.sqlite'))
   if (file === undefined) throw new Error(`There is no database in ${dataDir}.`)
   const db = new Database(join(dataDir, file))

@@ -64,7 +64,7 @@ describe.each([
     expect(await textOf(page.locator('#form-login .problem-line'))).toContain('does not match')
     await page.fill('[name=password]', PASSWORD)
     await Promise.all([page.waitForURL(`${owned.url}/settings/access`), page.click('#form-login button')])
-    expect(await textsOf(page.locator('.person .account-title'))).toEqual([expect.stringContaining('admin')])
+    expect(await textsOf(page.locator('.person .person-title'))).toEqual([expect.stringContaining('admin')])
   })
 
   test('an invite makes an account once; afterwards the sign-in asks for a name', async () => {
@@ -164,7 +164,7 @@ describe('confirming a sensitive change', () => {
     await page.waitForSelector('dialog[open] .command code')
     expect(await textOf(page.locator('dialog code'))).toMatch(new RegExp(`^${own.url}/invite/[\\w-]{43}$`))
     await Promise.all([page.waitForEvent('load'), page.click('dialog >> text=Done')])
-    expect(await textsOf(page.locator('.person .account-title strong'))).toEqual(['admin', 'ada'])
+    expect(await textsOf(page.locator('.person .person-title strong'))).toEqual(['admin', 'ada'])
   })
 
   test('without script it is a page that leads back', async () => {
@@ -218,6 +218,37 @@ describe('confirming a sensitive change', () => {
   })
 })
 
+test('a role is cloned from its own row, changed, and there; the form is gone then', async () => {
+  const own = await startOwned()
+  await using _server = own.server
+  await using visit = await browser.visit(`${own.url}/login`)
+  const { page, problems } = visit
+  await signIn(page, own.url)
+  await page.goto(`${own.url}/settings/access`)
+  const row = page.locator('.role', { hasText: 'Operator' })
+  await row.locator('summary').click()
+  await row.locator('text=Clone the role').click()
+  const form = page.locator('#form-clone-role')
+  expect(await form.locator('[name=name]').inputValue()).toBe('Copy of Operator')
+  expect(await form.locator('[name=name]').evaluate((el) => el === document.activeElement)).toBe(true)
+  await form.locator('[name=name]').fill('Night shift')
+  await form.locator('[value="accounts:write:all"]').uncheck()
+  expect(await overflows(page)).toEqual([])
+  await screenshot(page, 'role-clone')
+  await form.locator('button').click()
+  await page.locator('.role', { hasText: 'Night shift' }).waitFor()
+  expect(await form.count()).toBe(0)
+  expect(await page.locator('#new-role[open]').count()).toBe(0)
+  const roles = (await (await fetch(`${own.url}/api/dashboard-roles`, { headers: { cookie: own.cookie } })).json()) as {
+    name: string
+    grants: { permission: string }[]
+  }[]
+  const grants = roles.find(({ name }) => name === 'Night shift')?.grants.map(({ permission }) => permission)
+  expect(grants).toContain('accounts:read')
+  expect(grants).not.toContain('accounts:write')
+  expect(problems).toEqual([])
+})
+
 describe('a proxy that announces people', () => {
   test('somebody refused sees their name, and is in once added', async () => {
     await using server = await spawnServer({
@@ -231,7 +262,7 @@ describe('a proxy that announces people', () => {
     await using boss = await browser.visit(`${url}/health/live`)
     await boss.page.setExtraHTTPHeaders({ 'remote-user': 'boss@example.test' })
     await boss.page.goto(`${url}/settings/access`)
-    expect(await textsOf(boss.page.locator('.person .account-title strong'))).toEqual(['boss.example.test'])
+    expect(await textsOf(boss.page.locator('.person .person-title strong'))).toEqual(['boss.example.test'])
     expect(await boss.page.locator('#providers').count()).toBe(1)
     await setUpAsProxy(url, 'boss@example.test')
     const cookie = await passwordCookie(url)

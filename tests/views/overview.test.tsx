@@ -5,14 +5,14 @@ import { healthOf } from '../../src/admin/overview-health.ts'
 import type { AccountView } from '../../src/model/account-view.ts'
 import { type KeyFact, SLOT_MS, type Slot } from '../../src/model/overview.ts'
 import { tilesOf } from '../../src/model/overview-tiles.ts'
-import type { RecentRequest } from '../../src/model/request-view.ts'
+import type { LogEntry } from '../../src/model/request-log-entry.ts'
 import { probe } from '../http/probe.ts'
 import { testDb } from '../support/db.ts'
 import { anAccount, aRequest, HOUR, MINUTE, NOW } from './samples.ts'
 
 interface Scene {
   accounts?: AccountView[]
-  errors?: RecentRequest[]
+  errors?: LogEntry[]
   keys?: KeyFact[]
   draining?: boolean
   ledgerHealthy?: boolean
@@ -21,7 +21,7 @@ interface Scene {
 }
 
 /** Four turns a half hour of the last day, two of the day before; those that failed are in the last half hour. */
-const slotsOf = (accounts: readonly AccountView[], errors: RecentRequest[]): Slot[] =>
+const slotsOf = (accounts: readonly AccountView[], errors: LogEntry[]): Slot[] =>
   Array.from({ length: 96 }, (_, index) => ({
     at: NOW - (95 - index) * SLOT_MS,
     requests: index < 48 ? 2 : 4,
@@ -108,8 +108,10 @@ test('an empty install shows the first steps, commands for the address in use, a
   const read = text(html)
   expect(read).toContain('Ready for the first account')
   for (const step of ['Set a password', 'Add an account', 'Create a key and test it']) expect(read).toContain(step)
-  expect(read).toContain('curl -F auth_json=@"$HOME/.codex/auth.json" http://localhost:2455/api/accounts/import')
-  expect(html).not.toMatch(/class="(tiles|strips|requests|pool-meters)"/)
+  expect(read).toContain('npm run sluice -- accounts import ~/.codex/auth.json')
+  expect(read).toContain('npm run sluice -- keys create --name my-laptop')
+  expect(read, 'the API asks for a session once there is a password').not.toContain('curl ')
+  expect(html).not.toMatch(/class="(tiles|list requests|pool-meters)"|id="strips"/)
 })
 
 const aKey = (): KeyFact => ({
@@ -123,7 +125,7 @@ const aKey = (): KeyFact => ({
 test('the first steps go on from what is done, and stay away once they are put away', async () => {
   const read = text(await page({ accounts: [anAccount()] }))
   expect(read).toContain('Add an account · done')
-  expect(read).not.toContain('auth_json')
+  expect(read).not.toContain('accounts import')
   expect(await page({ accounts: [anAccount()] }, { cookie: 'checklist=off' })).not.toContain('checklist-title')
 })
 
@@ -154,7 +156,7 @@ test('the pool is one bar a window: what is left of it, the tick of even pace, a
   expect(read).toContain('at this pace used up at 12:50 UTC ( in 50 m )')
   expect(read).toContain('next reset in 2 h 30 m')
   expect(html).toMatch(/class="bar-fill" width="75"/)
-  expect(html).toMatch(/class="bar-pace" x="50"/)
+  expect(html).toMatch(/class="bar-pace" d="M50 0v6"/)
 })
 
 test('usage that was never reported is a gap, not a zero', async () => {
@@ -197,9 +199,9 @@ test('the last errors tell who, where, what came of it, speed and cost', async (
   const failed = aRequest({
     id: 'r2',
     status: 'error',
-    phase: 'stream',
+    failurePhase: 'stream',
     errorCode: 'stream_incomplete',
-    costMicros: null,
+    costUsd: null,
   })
   const read = text(await page({ accounts: [anAccount()], errors: [failed] }))
   expect(read).toContain('Last errors')
@@ -211,11 +213,11 @@ test('what accounts, keys and clients wrote is text and nothing else', async () 
   const account = { ...blocked, displayName: evil, email: evil, planType: evil, why: evil, evidence: evil }
   const request = aRequest({
     status: 'error',
-    keyName: evil,
+    apiKeyName: evil,
     accountName: evil,
     model: evil,
     errorCode: evil,
-    phase: evil,
+    failurePhase: evil as 'stream', // as: whatever an earlier version wrote
   })
   const html = await page({
     accounts: [account],
@@ -258,7 +260,7 @@ test('a JSON client gets the same value, with times in ISO 8601', async () => {
       health: { level: 'blocked', eligible: 0, total: 1, next: { at: '2026-01-01T13:04:00.000Z', event: 'back' } },
     },
     pool: { total: 1, accounts: [{ until: '2026-01-01T13:04:00.000Z', used: { fiveHour: expect.any(Number) } }] },
-    figures: { errors: [{ startedAt: '2026-01-01T11:58:30.000Z' }], tiles: { requests: { value: 192, before: 96 } } },
+    figures: { errors: [{ requestedAt: '2026-01-01T11:58:30.000Z' }], tiles: { requests: { value: 192, before: 94 } } },
   })
 })
 

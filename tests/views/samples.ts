@@ -1,6 +1,6 @@
 /** Readable accounts and requests for tests of the pages. */
 import type { AccountView } from '../../src/model/account-view.ts'
-import type { RecentRequest } from '../../src/model/request-view.ts'
+import type { LogEntry } from '../../src/model/request-log-entry.ts'
 
 export const NOW = Date.UTC(2026, 0, 1, 12)
 export const MINUTE = 60_000
@@ -16,6 +16,7 @@ export const anAccount = (over: Partial<AccountView> = {}): AccountView => ({
   status: 'active',
   eligible: true,
   why: null,
+  skipped: null,
   cause: null,
   evidence: null,
   since: null,
@@ -35,22 +36,46 @@ export const anAccount = (over: Partial<AccountView> = {}): AccountView => ({
   ...over,
 })
 
-export const aRequest = (over: Partial<RecentRequest> = {}): RecentRequest => ({
+export const aRequest = (over: Partial<LogEntry> = {}): LogEntry => ({
   id: 'r1',
   requestId: 'req_1',
-  startedAt: NOW - 90_000,
-  keyName: 'my-laptop',
+  responseId: null,
+  requestedAt: new Date(NOW - 90_000).toISOString(),
+  route: '/v1/responses',
+  requestKind: 'normal',
+  transport: 'http',
+  upstreamTransport: 'http',
+  accountId: 'acc_1',
   accountName: 'mara@example.com',
+  planType: 'plus',
+  apiKeyId: 'key_1',
+  apiKeyName: 'my-laptop',
   model: 'gpt-5.5',
+  reasoningEffort: null,
+  serviceTier: null,
+  conversationId: null,
+  useragent: null,
+  useragentGroup: null,
+  clientIp: null,
+  movedAccount: false,
   status: 'ok',
-  errorCode: null,
-  phase: null,
   httpStatus: 200,
-  firstEventMs: 920,
-  totalMs: 9000,
+  errorCode: null,
+  errorMessage: null,
+  failurePhase: null,
+  upstreamStatusCode: 200,
+  upstreamErrorCode: null,
+  attemptCount: 1,
+  tokens: 1234,
   inputTokens: 1200,
+  cachedInputTokens: 0,
   outputTokens: 34,
-  costMicros: 23_120,
-  attempts: 1,
+  outputTokensRaw: 34,
+  reasoningTokens: null,
+  costUsd: 0.023_12,
+  latencyMs: 9000,
+  latencyFirstTokenMs: 920,
+  latencyQueueMs: 1,
+  phases: { admitMs: 0, selectMs: 1, connectMs: 100, firstEventMs: 920, totalMs: 9000 },
   ...over,
 })

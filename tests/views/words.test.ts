@@ -1,6 +1,6 @@
 /** Numbers and spans in words, on the server and in the page's own script. */
 import { expect, test } from 'bun:test'
-import { costText } from '../../views/request-list.tsx'
+import { costText, dollarText, shortCount } from '../../views/ui/amounts.ts'
 import { leftPercent } from '../../views/ui/meter.tsx'
 import { durationText, sinceText, spanText, untilText } from '../../views/ui/time.tsx'
 
@@ -51,16 +51,27 @@ test.each([
   [100, 0],
   [130, 0],
 ])('%d %% used leaves %d %%', (usedPercent, left) => {
-  expect(leftPercent({ usedPercent, resetAt: null, windowMinutes: 300 })).toBe(left)
+  expect(leftPercent(usedPercent)).toBe(left)
 })
 
 test.each([
-  [null, null],
-  [0, '$0'],
-  [40, '<$0.0001'],
-  [23_120, '$0.0231'],
-  [1_234_567, '$1.235'],
-  [12_345_678, '$12.35'],
-])('%p millionths cost %p', (micros, words) => {
-  expect(costText(micros)).toBe(words)
+  [0, '$0', '$0'],
+  [0.000_04, '<$0.0001', '<$0.0001'],
+  [0.023_12, '$0.0231', '$0.0231'],
+  [1.234_567, '$1.235', '$1.23'],
+  [12.345_678, '$12.35', '$12.35'],
+  [1234.5, '$1,235', '$1,234.50'],
+])('%d dollars cost %s, and are %s in a sum', (usd, cost, sum) => {
+  expect([costText(usd), dollarText(usd)]).toEqual([cost, sum])
+})
+
+test.each([
+  [950, '950'],
+  [1234, '1.2 k'],
+  [123_456, '123 k'],
+  [999_999, '1 M'],
+  [3_100_000, '3.1 M'],
+  [2_000_000_000, '2 G'],
+])('%d is %s for short', (count, words) => {
+  expect(shortCount(count)).toBe(words)
 })

@@ -1,21 +1,17 @@
 /** The accounts as cards: for few of them, or for a wall. */
 import type { FC } from 'hono/jsx'
-import { Eligibility, Evidence, Windows } from '../account-list.tsx'
 import { StateBadge } from '../ui/badge.tsx'
-import { accountPath } from './links.ts'
 import type { AccountsProps } from './list.tsx'
-import { aboutOf, Pick } from './table.tsx'
+import { Eligibility, Evidence, Windows } from './standing.tsx'
+import { Name, Pick } from './table.tsx'
 
 export const AccountCards: FC<AccountsProps> = ({ accounts, mayWrite, now }) => (
   <ul class="account-cards">
     {accounts.map((account) => (
       <li class="account-card">
         <div class="account-card-head">
-          <span class="cell-name">
-            <a class="account-link" href={accountPath(account.accountId)}>
-              {account.displayName}
-            </a>
-            <span class="muted small">{aboutOf(account)}</span>
+          <span class="account-name">
+            <Name account={account} />
           </span>
           {mayWrite && <Pick account={account} />}
         </div>

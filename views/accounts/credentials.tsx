@@ -2,8 +2,10 @@
 import type { FC } from 'hono/jsx'
 import type { TokenHealth } from '../../src/model/account-export.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
-import type { Tone } from '../ui/badge.tsx'
-import { Form } from '../ui/form.tsx'
+import { Badge, type Tone } from '../ui/badge.tsx'
+import { Refused } from '../ui/button.tsx'
+import { Card, TextCard } from '../ui/card.tsx'
+import { Action } from '../ui/form.tsx'
 import { Since, Until } from '../ui/time.tsx'
 
 export interface CredentialsProps {
@@ -26,10 +28,7 @@ export const CredentialsTab: FC<Props> = (props) => (
 )
 
 const Health: FC<Props> = ({ account, tokens, chatgptAccountId, addedAt, now }) => (
-  <section class="card" aria-labelledby="tokens-title">
-    <header class="card-head">
-      <h2 id="tokens-title">Tokens</h2>
-    </header>
+  <Card id="tokens" title="Tokens">
     <dl class="answers">
       <dt>Last renewed</dt>
       <dd>
@@ -54,7 +53,7 @@ const Health: FC<Props> = ({ account, tokens, chatgptAccountId, addedAt, now }) 
       <dt>Account id</dt>
       <dd>{chatgptAccountId ? <code>{chatgptAccountId}</code> : <span class="muted">none</span>}</dd>
     </dl>
-  </section>
+  </Card>
 )
 
 const NextRefresh: FC<Pick<Props, 'account' | 'tokens' | 'now'>> = ({ account, tokens, now }) => {
@@ -77,8 +76,7 @@ const STATES: Record<TokenHealth['access']['state'], [label: string, tone: Tone]
 const TokenState: FC<{ token: TokenHealth['access']; now: string }> = ({ token, now }) => {
   const [label, tone] = STATES[token.state]
   return (
-    <span class={`badge tone-${tone}`}>
-      <span class="dot" aria-hidden="true" />
+    <Badge tone={tone}>
       <span>
         {label}
         {token.state === 'unknown' && <span class="muted"> · it does not say when it ends</span>}
@@ -89,27 +87,22 @@ const TokenState: FC<{ token: TokenHealth['access']; now: string }> = ({ token, 
           </span>
         )}
       </span>
-    </span>
+    </Badge>
   )
 }
 
 const Export: FC<Props> = ({ account, exportRefusal }) => (
-  <section class="card" aria-labelledby="export-title">
-    <header class="card-head">
-      <h2 id="export-title">Export</h2>
-    </header>
-    <div class="card-body">
-      <p>
-        Whoever holds these credentials can use the account. A refresh token works once: as soon as another program
-        renews it, the one kept here is dead, and the other way round. Pause or delete the account here if it moves.
-      </p>
-      <div class="actions">
-        <ExportButton account={account} format="codex" label="Codex auth.json" refusal={exportRefusal} />
-        <ExportButton account={account} format="opencode" label="OpenCode auth.json" refusal={exportRefusal} />
-        {exportRefusal && <span class="muted small">{exportRefusal}</span>}
-      </div>
+  <TextCard id="export" title="Export">
+    <p>
+      Whoever holds these credentials can use the account. A refresh token works once: as soon as another program renews
+      it, the one kept here is dead, and the other way round. Pause or delete the account here if it moves.
+    </p>
+    <div class="actions">
+      <ExportButton account={account} format="codex" label="Codex auth.json" refusal={exportRefusal} />
+      <ExportButton account={account} format="opencode" label="OpenCode auth.json" refusal={exportRefusal} />
+      {exportRefusal && <span class="muted small">{exportRefusal}</span>}
     </div>
-  </section>
+  </TextCard>
 )
 
 interface ButtonProps {
@@ -121,19 +114,13 @@ interface ButtonProps {
 
 const ExportButton: FC<ButtonProps> = ({ account, format, label, refusal }) =>
   refusal ? (
-    <button class="button button-plain" type="button" disabled title={refusal}>
-      {label}
-    </button>
+    <Refused label={label} why={refusal} />
   ) : (
-    <Form
+    <Action
       name={`export-${format}`}
-      class="action"
       action={`/api/accounts/${encodeURIComponent(account.accountId)}/export/auth`}
       target="#dialog"
-    >
-      <input type="hidden" name="format" value={format} />
-      <button class="button button-plain" type="submit">
-        {label}
-      </button>
-    </Form>
+      values={{ format }}
+      label={label}
+    />
   )

@@ -2,7 +2,8 @@
 import type { FC } from 'hono/jsx'
 import type { OfferedAction } from '../../src/model/account-actions.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
-import { Done, NeedsScript } from '../ui/form.tsx'
+import type { Titled } from '../titles.ts'
+import { NeedsScript, Outcome } from '../ui/form.tsx'
 import { type CredentialsProps, CredentialsTab } from './credentials.tsx'
 import { type EventsProps, EventsTab } from './events.tsx'
 import { AccountHead } from './head.tsx'
@@ -33,19 +34,14 @@ export interface AccountProps {
   problem: string | null
 }
 
-export const AccountPage: FC<AccountProps> = (props) => {
+export const AccountPage: Titled<AccountProps> = (props) => {
   const { account, tabs, content, now, done, problem } = props
   return (
     <div class="page" data-now={now}>
       <nav class="crumbs" aria-label="Where you are">
         <a href="/accounts">Accounts</a>
       </nav>
-      <Done text={done} />
-      {problem && (
-        <p class="note note-bad" role="alert">
-          {problem}
-        </p>
-      )}
+      <Outcome done={done} problem={problem} />
       <NeedsScript />
       <AccountHead {...props} />
       <nav class="tabs" aria-label="About this account">
@@ -62,6 +58,8 @@ export const AccountPage: FC<AccountProps> = (props) => {
     </div>
   )
 }
+
+AccountPage.title = ({ account }) => account.displayName
 
 const LABELS: Record<TabName, string> = {
   usage: 'Usage',

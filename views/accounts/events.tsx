@@ -2,6 +2,8 @@
 import type { FC } from 'hono/jsx'
 import type { AccountHistoryEntry, AccountHistoryPage } from '../../src/model/account-events-read.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
+import { Card } from '../ui/card.tsx'
+import { AgePager } from '../ui/pager.tsx'
 import { Since } from '../ui/time.tsx'
 import { accountPath, withQuery } from './links.ts'
 
@@ -14,30 +16,18 @@ export const EventsTab: FC<EventsProps & { account: WireAccount; now: string }> 
   const { account, events, older, before, now } = props
   const link = (at: number | null) => withQuery(accountPath(account.accountId), { tab: 'events', before: at })
   return (
-    <section class="card" aria-labelledby="events-title">
-      <header class="card-head">
-        <h2 id="events-title">Events</h2>
-      </header>
+    <Card id="events" title="Events">
       {events.length === 0 ? (
         <p class="empty muted">{before === null ? 'Nothing has happened to this account yet.' : 'Nothing older.'}</p>
       ) : (
-        <ol class="events">
+        <ol>
           {events.map((event) => (
             <Event event={event} now={now} />
           ))}
         </ol>
       )}
-      {(before !== null || older !== null) && (
-        <nav class="pager" aria-label="Pages">
-          {before !== null && <a href={link(null)}>Newest</a>}
-          {older !== null && (
-            <a href={link(older)} rel="next">
-              Older
-            </a>
-          )}
-        </nav>
-      )}
-    </section>
+      <AgePager newest={before === null ? null : link(null)} older={older === null ? null : link(older)} />
+    </Card>
   )
 }
 
@@ -52,7 +42,7 @@ const KINDS: Record<AccountHistoryEntry['kind'], string> = {
 
 const Event: FC<{ event: AccountHistoryEntry; now: string }> = ({ event, now }) => (
   <li class="event">
-    <span class="event-time muted">
+    <span class="muted">
       <Since at={event.at} now={now} />
     </span>
     <span class="event-kind">{KINDS[event.kind]}</span>

@@ -1,6 +1,6 @@
 /** The credentials of an account, shown once in the dialog of the page: to copy, or to save as the file programs expect. */
 import type { FC } from 'hono/jsx'
-import { CopyIcon } from '../ui/icons.tsx'
+import { Command } from '../ui/button.tsx'
 
 interface ExportedProps {
   filename: string
@@ -11,15 +11,7 @@ export const ExportedPage: FC<ExportedProps> = ({ filename, text }) => (
   <div class="panel">
     <h2>{filename}</h2>
     <p class="muted">Keep it as you would keep a password. This was written to the audit log.</p>
-    <div class="command exported">
-      <pre>
-        <code>{text}</code>
-      </pre>
-      <button class="icon-button" type="button" data-action="copy" title="Copy">
-        <CopyIcon />
-        <span class="sr">Copy</span>
-      </button>
-    </div>
+    <Command text={text} class="exported" isLong />
     <div class="actions">
       <a class="button" href={`data:application/json,${encodeURIComponent(text)}`} download={filename}>
         Save as a file

@@ -1,9 +1,11 @@
 /** What narrows the account list: a plain form whose answer is a link that can be kept. */
-import type { FC, PropsWithChildren } from 'hono/jsx'
-import { planName } from '../account-list.tsx'
-import { STATE_LABELS } from '../ui/badge.tsx'
+import type { FC } from 'hono/jsx'
+import type { AccountStatus } from '../../src/model/account-state.ts'
+import { stateLabel } from '../ui/badge.tsx'
+import { type Option, Options } from '../ui/select.tsx'
 import type { AccountsProps } from './list.tsx'
 import { listLink } from './list-link.ts'
+import { planName } from './standing.tsx'
 
 export const Filters: FC<AccountsProps> = ({ query, plans, states }) => (
   <div class="filters">
@@ -15,30 +17,16 @@ export const Filters: FC<AccountsProps> = ({ query, plans, states }) => (
         maxlength={200}
         placeholder="Name, e-mail or id"
         aria-label="Search accounts"
-        data-search
       />
-      <Choice name="state" label="State" any="Any state" value={query.state}>
-        {Object.entries(states).map(([state, count]) => (
-          <option value={state} selected={state === query.state}>
-            {STATE_LABELS[state as keyof typeof STATE_LABELS] /* as: the keys of `states` are states */} ({count})
-          </option>
-        ))}
-      </Choice>
-      <Choice name="eligible" label="Eligible now" any="Eligible or not" value={query.eligible}>
-        <option value="yes" selected={query.eligible === 'yes'}>
-          Eligible now
-        </option>
-        <option value="no" selected={query.eligible === 'no'}>
-          Not eligible
-        </option>
-      </Choice>
-      <Choice name="plan" label="Plan" any="Any plan" value={query.plan}>
-        {plans.map((plan) => (
-          <option value={plan} selected={plan === query.plan}>
-            {planName(plan) ?? 'Unknown'}
-          </option>
-        ))}
-      </Choice>
+      <Choice name="state" label="State" any="Any state" value={query.state} options={stateOptions(states)} />
+      <Choice name="eligible" label="Eligible now" any="Eligible or not" value={query.eligible} options={ELIGIBLE} />
+      <Choice
+        name="plan"
+        label="Plan"
+        any="Any plan"
+        value={query.plan}
+        options={plans.map((plan) => [plan, planName(plan) ?? 'Unknown'])}
+      />
       {query.sort !== 'name' && <input type="hidden" name="sort" value={query.sort} />}
       {query.order !== 'asc' && <input type="hidden" name="order" value={query.order} />}
       {query.view !== 'table' && <input type="hidden" name="view" value={query.view} />}
@@ -47,17 +35,23 @@ export const Filters: FC<AccountsProps> = ({ query, plans, states }) => (
         Apply
       </button>
       {isNarrowed(query) && (
-        <a
-          class="filter-clear"
-          href={listLink(query, { q: '', state: undefined, eligible: undefined, plan: undefined })}
-        >
-          Clear
-        </a>
+        <a href={listLink(query, { q: '', state: undefined, eligible: undefined, plan: undefined })}>Clear</a>
       )}
     </form>
     <ViewSwitch query={query} />
   </div>
 )
+
+const ELIGIBLE: readonly Option[] = [
+  ['yes', 'Eligible now'],
+  ['no', 'Not eligible'],
+]
+
+const stateOptions = (states: AccountsProps['states']): Option[] =>
+  Object.entries(states).map(([state, count]) => [
+    state,
+    `${stateLabel(state as AccountStatus)} (${count})`, // as: the keys of `states` are
+  ])
 
 const isNarrowed = ({ q, state, eligible, plan }: AccountsProps['query']): boolean =>
   q !== '' || state !== undefined || eligible !== undefined || plan !== undefined
@@ -67,12 +61,13 @@ interface ChoiceProps {
   label: string
   any: string
   value: string | undefined
+  options: readonly Option[]
 }
 
-const Choice: FC<PropsWithChildren<ChoiceProps>> = ({ name, label, any, value, children }) => (
+const Choice: FC<ChoiceProps> = ({ name, label, any, value, options }) => (
   <select name={name} aria-label={label} class={value === undefined ? undefined : 'is-set'}>
     <option value="">{any}</option>
-    {children}
+    <Options of={options} chosen={value} />
   </select>
 )
 

@@ -1,23 +1,24 @@
 /** The top of an account: state and "eligible now" as two facts, and, when it is out, the five questions people have then. */
-import type { FC } from 'hono/jsx'
+import type { Child, FC } from 'hono/jsx'
 import type { AccountAction, OfferedAction } from '../../src/model/account-actions.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
-import { Eligibility, factsOf } from '../account-list.tsx'
-import { Action } from '../people/list.tsx'
 import { StateBadge } from '../ui/badge.tsx'
+import { Refused } from '../ui/button.tsx'
+import { Action } from '../ui/form.tsx'
+import { live } from '../ui/live.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import type { AccountProps } from './detail.tsx'
+import { accountPath, withQuery } from './links.ts'
 import { DeleteDialog, opens } from './modal.tsx'
+import { addressOf, Eligibility, factsOf } from './standing.tsx'
 
 export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, mayWrite, now }) => (
-  <section class="card account-head" aria-labelledby="account-title">
+  <section class="card account-head" aria-labelledby="account-title" {...live(partOf(account))}>
     <div class="account-head-main">
       <div class="account-head-name">
         <h1 id="account-title">{account.displayName}</h1>
         <p class="muted">
-          {[account.displayName === account.email ? null : account.email, workspace, ...factsOf(account)]
-            .filter(Boolean)
-            .join(' · ')}
+          {[addressOf(account), workspace, ...factsOf(account), inFlightText(account)].filter(Boolean).join(' · ')}
         </p>
       </div>
       <dl class="two-facts">
@@ -44,6 +45,15 @@ export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, may
     )}
   </section>
 )
+
+/** The lightest of its tabs is asked: only the head is taken. */
+const partOf = ({ accountId }: WireAccount) => ({
+  id: 'account-head',
+  topics: ['accounts', 'usage'] as const,
+  src: withQuery(accountPath(accountId), { tab: 'routing' }),
+})
+
+const inFlightText = ({ inFlight }: WireAccount): string | null => (inFlight > 0 ? `${inFlight} in flight` : null)
 
 type AnswersProps = Pick<AccountProps, 'account' | 'actions' | 'mayWrite' | 'now'>
 
@@ -83,10 +93,24 @@ const WHAT: Record<WireAccount['status'], string> = {
   deactivated: 'The service has closed this account or its workspace.',
 }
 
-const whatText = ({ status, why }: WireAccount): string =>
-  status === 'active' && why ? `${WHAT.active} ${why}.` : WHAT[status]
+/** The account itself is fine, and another one is named. */
+const isPinnedOut = ({ status, skipped }: WireAccount): boolean => status === 'active' && skipped === 'policy_class'
 
-const evidenceText = ({ status, evidence }: WireAccount, mayWrite: boolean): string => {
+const whatText = (account: WireAccount): string => {
+  if (isPinnedOut(account))
+    return 'The account itself is fine, but the strategy names another one, and only that is asked.'
+  const { status, why } = account
+  return status === 'active' && why ? `${WHAT.active} ${why}.` : WHAT[status]
+}
+
+const evidenceText = (account: WireAccount, mayWrite: boolean): Child => {
+  const { status, evidence } = account
+  if (isPinnedOut(account))
+    return (
+      <>
+        The strategy under <a href="/settings/routing">Settings → Routing</a>.
+      </>
+    )
   if (status === 'paused') return 'It was paused by hand.'
   if (status === 'active') return 'What this service counts itself: turns under way and recent errors.'
   if (!mayWrite) return 'Shown to those who manage accounts.'
@@ -106,6 +130,8 @@ const UntilWhen: FC<{ account: WireAccount; now: string }> = ({ account, now }) 
         no end is known; it is tried again <Until at={account.nextCheckAt} now={now} />
       </>
     )
+  if (isPinnedOut(account)) return <>the strategy is changed</>
+  if (account.status === 'active' && account.skipped === 'at_cap') return <>one of its turns ends</>
   return <>{ENDS[account.status]}</>
 }
 
@@ -146,12 +172,7 @@ const labelOf = (action: AccountAction, status: WireAccount['status']): string =
 const ActionButton: FC<{ account: WireAccount } & OfferedAction> = ({ account, action, refusal }) => {
   const { accountId, status } = account
   const label = labelOf(action, status)
-  if (refusal)
-    return (
-      <button class="button button-plain" type="button" disabled title={refusal}>
-        {label}
-      </button>
-    )
+  if (refusal) return <Refused label={label} why={refusal} />
   const path = `/api/accounts/${encodeURIComponent(accountId)}`
   switch (action) {
     case 'probe':
@@ -172,7 +193,7 @@ const ActionButton: FC<{ account: WireAccount } & OfferedAction> = ({ account, a
 }
 
 const Delete: FC<{ account: WireAccount; label: string }> = ({ account, label }) => (
-  <form id="form-delete" class="action" method="post" action="/api/accounts/delete">
+  <form id="form-delete" method="post" action="/api/accounts/delete">
     <input type="hidden" name="accountIds" value={account.accountId} />
     <button class="button button-plain button-risky" type="button" {...opens('delete-account')}>
       {label}

@@ -2,7 +2,10 @@
 import type { FC } from 'hono/jsx'
 import type { AccountQuery } from '../../src/model/account-filter.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
-import { Done } from '../ui/form.tsx'
+import { Refused } from '../ui/button.tsx'
+import { Outcome } from '../ui/form.tsx'
+import { LivePart, live } from '../ui/live.tsx'
+import { NumberedPager } from '../ui/pager.tsx'
 import { BulkBar } from './bulk.tsx'
 import { AccountCards } from './cards.tsx'
 import { Filters } from './filters.tsx'
@@ -29,28 +32,32 @@ export interface AccountsProps {
 
 export const AccountsPage: FC<AccountsProps> = (props) => {
   const { accounts, found, total, query, mayWrite, now, done, problem } = props
+  const src = listLink(query, { page: query.page })
   return (
     <div class="page" data-now={now}>
       <header class="page-head page-head-actions">
         <h1>Accounts</h1>
-        <span class="muted">{countText(props)}</span>
+        <span class="muted" {...live({ id: 'account-count', topics: ['accounts'], src })}>
+          {countText(props)}
+        </span>
         <AddAccount mayWrite={mayWrite} />
       </header>
-      <Done text={done} />
-      {problem && <p class="note note-bad">{problem}</p>}
+      <Outcome done={done} problem={problem} />
       {total === 0 ? (
         <Empty mayWrite={mayWrite} />
       ) : (
         <section class="card" aria-label="Accounts">
           <Filters {...props} />
-          {found === 0 ? (
-            <NothingFound />
-          ) : query.view === 'cards' ? (
-            <AccountCards {...props} />
-          ) : (
-            <AccountTable {...props} />
-          )}
-          <Pager {...props} />
+          <LivePart id="account-list" topics={['accounts', 'usage']} src={src}>
+            {found === 0 ? (
+              <NothingFound />
+            ) : query.view === 'cards' ? (
+              <AccountCards {...props} />
+            ) : (
+              <AccountTable {...props} />
+            )}
+            <Pager {...props} />
+          </LivePart>
           {mayWrite && accounts.length > 0 && <BulkBar />}
         </section>
       )}
@@ -69,9 +76,7 @@ const AddAccount: FC<{ mayWrite: boolean }> = ({ mayWrite }) =>
       Add account
     </a>
   ) : (
-    <button class="button" type="button" disabled title="Your role can look at accounts but not add them.">
-      Add account
-    </button>
+    <Refused label="Add account" why="Your role can look at accounts but not add them." isMain />
   )
 
 const Empty: FC<{ mayWrite: boolean }> = ({ mayWrite }) => (
@@ -92,22 +97,10 @@ const NothingFound: FC = () => (
 
 const Pager: FC<AccountsProps> = ({ query, pages, found }) => {
   if (found <= 25) return null
+  const per = query.per === 25 ? 100 : 25
   return (
-    <nav class="pager" aria-label="Pages">
-      {query.page > 1 && (
-        <a href={listLink(query, { page: query.page - 1 })} rel="prev">
-          Previous
-        </a>
-      )}
-      <span class="muted">
-        Page {query.page} of {pages}
-      </span>
-      {query.page < pages && (
-        <a href={listLink(query, { page: query.page + 1 })} rel="next">
-          Next
-        </a>
-      )}
-      <a href={listLink(query, { per: query.per === 25 ? 100 : 25 })}>Show {query.per === 25 ? 100 : 25} a page</a>
-    </nav>
+    <NumberedPager page={query.page} pages={pages} at={(page) => listLink(query, { page })}>
+      <a href={listLink(query, { per })}>Show {per} a page</a>
+    </NumberedPager>
   )
 }

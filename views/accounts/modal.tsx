@@ -20,8 +20,8 @@ export const DeleteDialog: FC<PropsWithChildren<DeleteProps>> = ({ id, title, ch
       <h2 id={`${id}-title`}>{title}</h2>
       {children}
       <p class="muted">
-        Hourly sums and the totals of keys stay in either case. Deleting the log takes a while and happens in the
-        background.
+        Reports and the totals of keys stay in either case. Without the log the overview forgets what these requests
+        were, and nobody can look one up. Deleting it takes a while and happens in the background.
       </p>
       <div class="actions">
         <button class="button button-bad" type="submit" formaction={DELETE} hx-post={DELETE} hx-swap="none">

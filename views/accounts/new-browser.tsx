@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import type { SignInValue } from '../../src/admin/sign-in-value.ts'
 import { Field } from '../ui/form.tsx'
-import { Begin, Ended, Frame, Leave, type SignInProps, StepForm, titleOf, Waiting } from './new-frame.tsx'
+import { Begin, Cancel, Ended, Frame, Leave, type SignInProps, StepForm, titleOf, Waiting } from './new-frame.tsx'
 
 export const NewBrowser: FC<SignInProps> = ({ flow, target, problem }) => {
   if (flow === null) return <Intro {...{ target, problem }} />
@@ -26,6 +26,7 @@ const Pending: FC<{ flow: SignInValue; problem: string | null }> = ({ flow, prob
         Open the sign-in page
       </a>
       <Leave label="Close" isPlain />
+      <Cancel flow={flow} />
     </div>
     <Waiting flow={flow} text="Waiting for you to come back." />
     <Paste flow={flow} problem={problem} />

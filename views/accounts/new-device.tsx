@@ -1,8 +1,8 @@
 /** Signing in with a code: large enough to be typed from across the room, with the time it has left. */
 import type { FC } from 'hono/jsx'
 import type { SignInValue } from '../../src/admin/sign-in-value.ts'
-import { CopyIcon } from '../ui/icons.tsx'
-import { Begin, Ended, Frame, Leave, type SignInProps, titleOf, Waiting } from './new-frame.tsx'
+import { CopyButton } from '../ui/button.tsx'
+import { Begin, Cancel, Ended, Frame, Leave, type SignInProps, titleOf, Waiting } from './new-frame.tsx'
 
 export const NewDevice: FC<SignInProps> = ({ flow, target, problem }) => {
   if (flow === null) return <Intro {...{ target, problem }} />
@@ -33,10 +33,7 @@ const Pending: FC<{ flow: SignInValue }> = ({ flow }) => (
         Type in this code:
         <div class="device-code">
           <output class="device-code-text">{flow.userCode}</output>
-          <button class="icon-button" type="button" data-action="copy" title="Copy the code">
-            <CopyIcon />
-            <span class="sr">Copy the code</span>
-          </button>
+          <CopyButton label="Copy the code" />
         </div>
       </li>
     </ol>
@@ -44,6 +41,7 @@ const Pending: FC<{ flow: SignInValue }> = ({ flow }) => (
     <Waiting flow={flow} text="Waiting for the code to be used." />
     <div class="actions">
       <Leave label="Close" isPlain />
+      <Cancel flow={flow} />
     </div>
   </Frame>
 )

@@ -6,7 +6,7 @@ import { CheckIcon } from '../ui/icons.tsx'
 import { Until } from '../ui/time.tsx'
 import { accountPath, withQuery } from './links.ts'
 
-export const REGION = 'new-account'
+const REGION = 'new-account'
 
 interface FrameProps {
   title: string
@@ -69,7 +69,7 @@ interface BeginProps extends Pick<SignInProps, 'target' | 'problem'> {
 }
 
 /** The button that begins a sign-in. */
-export const Begin: FC<BeginProps> = ({ method, label, target, problem }) => (
+export const Begin: FC<PropsWithChildren<BeginProps>> = ({ method, label, target, problem, children }) => (
   <StepForm name={`begin-${method}`} action="/api/oauth/start" problem={problem}>
     <input type="hidden" name="forceMethod" value={method} />
     {target && <input type="hidden" name="accountId" value={target.accountId} />}
@@ -78,6 +78,7 @@ export const Begin: FC<BeginProps> = ({ method, label, target, problem }) => (
         {label}
       </button>
       <Back target={target} />
+      {children}
     </div>
   </StepForm>
 )
@@ -93,6 +94,16 @@ export const Leave: FC<{ label: string; to?: string; isPlain?: boolean }> = ({ l
   <a class={isPlain ? 'button button-plain' : 'button'} href={to} data-action="close">
     {label}
   </a>
+)
+
+/** Ends the sign-in itself; who only leaves the page lets it wait. */
+export const Cancel: FC<{ flow: SignInValue }> = ({ flow }) => (
+  <StepForm name="cancel" action="/api/oauth/cancel">
+    <input type="hidden" name="flowId" value={flow.flowId} />
+    <button class="button button-plain" type="submit">
+      Cancel<span class="sr"> the sign-in</span>
+    </button>
+  </StepForm>
 )
 
 /** Asks every two seconds whether it is over; nothing is touched until it is. Without script one asks by a link. */
@@ -128,16 +139,20 @@ export const Waiting: FC<{ flow: SignInValue; text: string }> = ({ flow, text })
 }
 
 /** A sign-in that is over: the account, or why there is none and the way to begin again. */
-export const Ended: FC<{ flow: SignInValue }> = ({ flow }) =>
-  flow.status === 'success' ? <Succeeded flow={flow} /> : <Failed flow={flow} />
+export const Ended: FC<{ flow: SignInValue }> = ({ flow }) => {
+  if (flow.status === 'success') return <Succeeded flow={flow} />
+  return flow.isCancelled ? <Cancelled flow={flow} /> : <Failed flow={flow} />
+}
 
-const Succeeded: FC<{ flow: SignInValue }> = ({ flow: { account, target } }) => (
+const Succeeded: FC<{ flow: SignInValue }> = ({ flow: { account, target, isPaused } }) => (
   <Frame title={target ? 'Signed in again' : 'The account was added'} isChange>
     <p class="done" role="status">
       <CheckIcon />
       <span>
-        <strong>{account?.displayName ?? 'The account'}</strong> serves from now on; its usage and models are being
-        fetched.
+        <strong>{account?.displayName ?? 'The account'}</strong>{' '}
+        {isPaused
+          ? 'has new credentials. It is paused, and serves once somebody resumes it.'
+          : 'serves from now on; its usage and models are being fetched.'}
       </span>
     </p>
     <div class="actions">
@@ -148,6 +163,18 @@ const Succeeded: FC<{ flow: SignInValue }> = ({ flow: { account, target } }) => 
         </a>
       )}
     </div>
+  </Frame>
+)
+
+const Cancelled: FC<{ flow: SignInValue }> = ({ flow: { method, target } }) => (
+  <Frame title={titleOf(target, 'The sign-in was cancelled')}>
+    <p role="status">
+      Nothing was changed. {method === 'device' ? 'The code' : 'The address'} you were given opens nothing here any
+      more.
+    </p>
+    <Begin method={method} label="Begin again" target={target} problem={null}>
+      <Leave label="Close" isPlain />
+    </Begin>
   </Frame>
 )
 

@@ -2,11 +2,12 @@
 import type { FC } from 'hono/jsx'
 import type { ImportValue, PreflightFile } from '../../src/admin/account-import.ts'
 import type { Verdict } from '../../src/model/import-preflight.ts'
-import type { Tone } from '../ui/badge.tsx'
+import { Badge, type Tone } from '../ui/badge.tsx'
 import { CheckIcon } from '../ui/icons.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { accountPath } from './links.ts'
 import { Back, Frame, Leave, StepForm } from './new-frame.tsx'
+import { planName } from './standing.tsx'
 
 interface ImportProps {
   /** Null: no files were handed over yet. */
@@ -98,10 +99,7 @@ const FileRow: FC<{ file: PreflightFile; now: string }> = ({ file, now }) => {
           </span>
         </span>
         <span class="preflight-verdict">
-          <span class={`badge tone-${tone}`}>
-            <span class="dot" aria-hidden="true" />
-            {label}
-          </span>
+          <Badge tone={tone}>{label}</Badge>
           <span class="muted">
             {file.reason ?? effectOf(file)}
             {file.lastRefreshAt && (
@@ -119,9 +117,6 @@ const FileRow: FC<{ file: PreflightFile; now: string }> = ({ file, now }) => {
 
 const effectOf = ({ existing }: PreflightFile): string =>
   existing ? `Renews the tokens of ${existing.displayName}.` : 'Adds an account.'
-
-const planName = (plan: string | null): string | null =>
-  plan === null || plan === 'unknown' ? null : plan.charAt(0).toUpperCase() + plan.slice(1)
 
 const Imported: FC<{ accounts: NonNullable<ImportValue['accounts']> }> = ({ accounts }) => (
   <Frame

@@ -2,7 +2,9 @@
 import type { FC } from 'hono/jsx'
 import type { WireAccount } from '../../src/model/account-view.ts'
 import type { ResetCreditsView } from '../../src/model/reset-credits.ts'
-import { Form } from '../ui/form.tsx'
+import { Refused } from '../ui/button.tsx'
+import { Card } from '../ui/card.tsx'
+import { Action } from '../ui/form.tsx'
 import { Until } from '../ui/time.tsx'
 
 interface Props {
@@ -16,11 +18,7 @@ interface Props {
 export const ResetCreditsCard: FC<Props> = (props) => {
   const { resetCredits, now } = props
   return (
-    <section class="card" aria-labelledby="resets-title" id="reset-credits">
-      <header class="card-head">
-        <h2 id="resets-title">Reset credits</h2>
-        {resetCredits && <span class="count">{resetCredits.availableCount}</span>}
-      </header>
+    <Card id="reset-credits" title="Reset credits" count={resetCredits?.availableCount}>
       {resetCredits && resetCredits.credits.length > 0 && (
         <ul class="rows">
           {resetCredits.credits.map((credit) => (
@@ -49,32 +47,27 @@ export const ResetCreditsCard: FC<Props> = (props) => {
       <div class="card-body">
         <Use {...props} />
       </div>
-    </section>
+    </Card>
   )
 }
+
+const USE = 'Use the one that expires first'
 
 const Use: FC<Props> = ({ account, resetCredits, resetRefusal, redeemRequestId }) => {
   if (resetRefusal !== null)
     return (
       <div class="actions">
-        {(resetCredits?.availableCount ?? 0) > 0 && (
-          <button class="button button-plain" type="button" disabled title={resetRefusal}>
-            Use the one that expires first
-          </button>
-        )}
+        {(resetCredits?.availableCount ?? 0) > 0 && <Refused label={USE} why={resetRefusal} />}
         <span class="muted small">{resetRefusal}</span>
       </div>
     )
   return (
-    <Form
+    <Action
       name="reset-credit"
       action={`/api/accounts/${encodeURIComponent(account.accountId)}/rate-limit-reset-credits/consume`}
       confirm={`Use a reset credit of ${account.displayName}? It cannot be given back.`}
-    >
-      <input type="hidden" name="redeemRequestId" value={redeemRequestId} />
-      <button class="button button-plain" type="submit">
-        Use the one that expires first
-      </button>
-    </Form>
+      values={{ redeemRequestId }}
+      label={USE}
+    />
   )
 }

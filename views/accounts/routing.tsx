@@ -1,6 +1,8 @@
 /** What the choice of an account goes by: its policy, its name, the restricted pool, and limits that hold for all. */
 import type { FC } from 'hono/jsx'
 import type { WireAccount } from '../../src/model/account-view.ts'
+import { Submit } from '../ui/button.tsx'
+import { Card, TextCard } from '../ui/card.tsx'
 import { Check, Field, Form } from '../ui/form.tsx'
 
 export interface RoutingProps {
@@ -21,21 +23,16 @@ const POLICIES: readonly [WireAccount['routingPolicy'], label: string, hint: str
 
 export const RoutingTab: FC<RoutingProps & { account: WireAccount }> = (props) => (
   <>
-    <section class="card" aria-labelledby="routing-title">
-      <header class="card-head">
-        <h2 id="routing-title">Routing of this account</h2>
-      </header>
-      <div class="card-body">
-        <RoutingForm {...props} />
-      </div>
-    </section>
+    <TextCard id="routing" title="Routing of this account">
+      <RoutingForm {...props} />
+    </TextCard>
     <Circumstances {...props} />
   </>
 )
 
 const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, refusal }) => (
   <Form name="routing" class="stack" method="patch" action={`/api/accounts/${encodeURIComponent(account.accountId)}`}>
-    <fieldset class="plain-fieldset stack" disabled={refusal !== null}>
+    <fieldset class="stack" disabled={refusal !== null}>
       <Field
         label="Alias"
         name="alias"
@@ -44,7 +41,7 @@ const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, ref
         class="field-short"
         hint="Shown instead of the e-mail address; empty: none."
       />
-      <fieldset class="plain-fieldset stack-tight">
+      <fieldset class="choices">
         <legend class="field-label">Routing policy</legend>
         {POLICIES.map(([value, label, hint]) => (
           <label class="check">
@@ -64,9 +61,7 @@ const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, ref
       />
       {refusal === null ? (
         <div class="actions">
-          <button class="button" type="submit">
-            Save
-          </button>
+          <Submit>Save</Submit>
         </div>
       ) : (
         <p class="muted small">{refusal}</p>
@@ -76,10 +71,7 @@ const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, ref
 )
 
 const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({ account, strategy, streamLimit, models }) => (
-  <section class="card" aria-labelledby="circumstances-title">
-    <header class="card-head">
-      <h2 id="circumstances-title">What else decides</h2>
-    </header>
+  <Card id="circumstances" title="What else decides">
     <dl class="answers">
       <dt>Strategy</dt>
       <dd>
@@ -109,7 +101,7 @@ const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({ account, s
         )}
       </dd>
     </dl>
-  </section>
+  </Card>
 )
 
 const TIERS: Record<WireAccount['tier'], string> = {

@@ -2,16 +2,17 @@
 import type { FC } from 'hono/jsx'
 import type { AccountSort } from '../../src/model/account-filter.ts'
 import type { WireAccount, WireWindow } from '../../src/model/account-view.ts'
-import { Eligibility, factsOf } from '../account-list.tsx'
 import { StateBadge } from '../ui/badge.tsx'
 import { leftPercent, toneOf } from '../ui/meter.tsx'
+import { SortHeading } from '../ui/table.tsx'
 import { untilText } from '../ui/time.tsx'
 import { accountPath } from './links.ts'
 import type { AccountsProps } from './list.tsx'
 import { listLink } from './list-link.ts'
+import { addressOf, Eligibility, factsOf } from './standing.tsx'
 
 export const AccountTable: FC<AccountsProps> = ({ accounts, query, mayWrite, now }) => (
-  <table class="account-table">
+  <table class="list accounts">
     <thead>
       <tr>
         {mayWrite && (
@@ -47,19 +48,14 @@ interface HeadingProps extends Pick<AccountsProps, 'query'> {
 
 const Heading: FC<HeadingProps> = ({ by, label, query, isNumber }) => {
   const isSorted = query.sort === by
-  const isUp = query.order === 'asc'
-  const order = isSorted && isUp ? 'desc' : 'asc'
+  const order = isSorted && query.order === 'asc' ? 'desc' : 'asc'
   return (
-    <th
-      scope="col"
-      class={isNumber ? 'number' : undefined}
-      aria-sort={isSorted ? (isUp ? 'ascending' : 'descending') : undefined}
-    >
-      <a class="sort" href={listLink(query, { sort: by, order })}>
-        {label}
-        {isSorted && <span aria-hidden="true">{isUp ? ' ↑' : ' ↓'}</span>}
-      </a>
-    </th>
+    <SortHeading
+      label={label}
+      href={listLink(query, { sort: by, order })}
+      order={isSorted ? query.order : null}
+      isNumber={isNumber}
+    />
   )
 }
 
@@ -71,10 +67,7 @@ const Row: FC<{ account: WireAccount; mayWrite: boolean; now: string }> = ({ acc
       </td>
     )}
     <td class="cell-name">
-      <a class="account-link" href={accountPath(account.accountId)}>
-        {account.displayName}
-      </a>
-      <span class="muted small">{aboutOf(account)}</span>
+      <Name account={account} />
     </td>
     <td class="cell-state">
       <StateBadge status={account.status} />
@@ -98,12 +91,14 @@ const LongWindow: FC<{ account: WireAccount; now: string }> = ({ account: { wind
   )
 }
 
-/** The address where the name is not it, and the few facts that tell accounts apart. */
-export const aboutOf = (account: WireAccount): string => {
-  const address = account.displayName === account.email ? [] : [account.email]
-  const facts = factsOf(account).filter((fact) => !fact.endsWith('in flight'))
-  return [...address, ...facts].join(' · ')
-}
+export const Name: FC<{ account: WireAccount }> = ({ account }) => (
+  <>
+    <a class="account-link" href={accountPath(account.accountId)}>
+      {account.displayName}
+    </a>
+    <span class="muted small">{[addressOf(account), ...factsOf(account)].filter(Boolean).join(' · ')}</span>
+  </>
+)
 
 export const Pick: FC<{ account: WireAccount }> = ({ account }) => (
   <input
@@ -128,7 +123,7 @@ const Window: FC<{ window: WireWindow | null; now: string }> = ({ window, now })
         aria-hidden="true"
       />
       <span>
-        {leftPercent(window)} % left
+        {leftPercent(window.usedPercent)} % left
         {window.resetAt && (
           <>
             {' · resets '}

@@ -1,7 +1,9 @@
 /** Seven days as lines, made on the server: an hour without a sample breaks the line, because it is a gap and not zero. */
 import type { FC } from 'hono/jsx'
+import { units } from '../ui/svg.ts'
+import { AsTable, TableHead } from '../ui/table.tsx'
 
-export interface TrendSeries {
+interface TrendSeries {
   name: string
   /** Percent used for each hour, oldest first; null: no sample. */
   values: readonly (number | null)[]
@@ -82,7 +84,7 @@ const isKnown = (value: number | null | undefined): boolean => value !== null &&
 const isAlone = (values: readonly (number | null)[], hour: number): boolean =>
   !isKnown(values[hour - 1]) && !isKnown(values[hour + 1])
 
-const pointAt = (hour: number, value: number): string => `${hour + 0.5} ${Math.round((HEIGHT - value) * 100) / 100}`
+const pointAt = (hour: number, value: number): string => `${hour + 0.5} ${units(HEIGHT - value)}`
 
 const gridPath = (hours: number): string => {
   const days = Array.from({ length: Math.floor(hours / DAY_HOURS) + 1 }, (_, day) => `M${day * DAY_HOURS} 0V${HEIGHT}`)
@@ -103,31 +105,21 @@ const daysFrom = (from: number, hours: number): number[] =>
   Array.from({ length: Math.floor(hours / DAY_HOURS) }, (_, day) => from + day * DAY_HOURS * HOUR_MS)
 
 const DayTable: FC<TrendProps> = ({ from, series }) => (
-  <details class="trend-table">
-    <summary class="reveal">As a table</summary>
-    <table class="plain-table">
-      <thead>
-        <tr>
-          <th scope="col">24 hours from (UTC)</th>
-          {series.map(({ name }) => (
-            <th scope="col" class="number">
-              {name}, most
-            </th>
-          ))}
-        </tr>
-      </thead>
+  <AsTable>
+    <table class="figures">
+      <TableHead texts={['24 hours from (UTC)']} numbers={series.map(({ name }) => `${name}, most`)} />
       <tbody>
         {daysFrom(from, series[0]?.values.length ?? 0).map((at, day) => (
           <tr>
             <th scope="row">{new Date(at).toISOString().slice(0, 16).replace('T', ' ')}</th>
             {series.map(({ values }) => (
-              <td class="number">{mostOf(values.slice(day * DAY_HOURS, (day + 1) * DAY_HOURS))}</td>
+              <td>{mostOf(values.slice(day * DAY_HOURS, (day + 1) * DAY_HOURS))}</td>
             ))}
           </tr>
         ))}
       </tbody>
     </table>
-  </details>
+  </AsTable>
 )
 
 const mostOf = (values: readonly (number | null)[]): string => {

@@ -3,11 +3,13 @@ import type { FC } from 'hono/jsx'
 import type { AccountSpend, Spend, Trend } from '../../src/model/account-trends.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
 import type { ResetCreditsView } from '../../src/model/reset-credits.ts'
-import { LABELS, WINDOWS } from '../account-list.tsx'
-import { costText } from '../request-list.tsx'
-import { Meter } from '../ui/meter.tsx'
+import { costText, countText } from '../ui/amounts.ts'
+import { Card, TextCard } from '../ui/card.tsx'
+import { Meter, ShareBar } from '../ui/meter.tsx'
+import { TableHead } from '../ui/table.tsx'
 import { Since } from '../ui/time.tsx'
 import { ResetCreditsCard } from './reset-credits.tsx'
+import { WINDOW_NAMES, WINDOWS } from './standing.tsx'
 import { TrendChart } from './trend.tsx'
 
 export interface UsageProps {
@@ -30,39 +32,28 @@ export const UsageTab: FC<Props> = (props) => {
   const { account, trend, spend, now } = props
   return (
     <>
-      <section class="card" aria-labelledby="windows-title">
-        <header class="card-head">
-          <h2 id="windows-title">Allowance</h2>
-          {account.usageAt && (
-            <span class="muted small">
-              reported <Since at={account.usageAt} now={now} />
-            </span>
-          )}
-        </header>
-        <div class="card-body">
-          <AllWindows {...props} />
-        </div>
-      </section>
-      <section class="card" aria-labelledby="trend-title">
-        <header class="card-head">
-          <h2 id="trend-title">Last seven days</h2>
-          <span class="muted small">percent used</span>
-        </header>
-        <div class="card-body">
-          <TrendChart from={trend.from} series={WINDOWS.map((name) => ({ name: LABELS[name], values: trend[name] }))} />
-        </div>
-      </section>
-      <section class="card" aria-labelledby="spend-title">
-        <header class="card-head">
-          <h2 id="spend-title">Spent in seven days</h2>
-          <span class="muted small">{totalText(spend.total)}</span>
-        </header>
+      <TextCard id="windows" title="Allowance" count={account.usageAt && <Reported at={account.usageAt} now={now} />}>
+        <AllWindows {...props} />
+      </TextCard>
+      <TextCard id="trend" title="Last seven days" count="percent used">
+        <TrendChart
+          from={trend.from}
+          series={WINDOWS.map((name) => ({ name: WINDOW_NAMES[name], values: trend[name] }))}
+        />
+      </TextCard>
+      <Card id="spend" title="Spent in seven days" count={totalText(spend.total)}>
         <SpendTables spend={spend} />
-      </section>
+      </Card>
       <ResetCreditsCard {...props} />
     </>
   )
 }
+
+const Reported: FC<{ at: string; now: string }> = ({ at, now }) => (
+  <>
+    reported <Since at={at} now={now} />
+  </>
+)
 
 const AllWindows: FC<Props> = ({ account, credits, now }) => {
   const reported = WINDOWS.filter((name) => account.windows[name])
@@ -74,7 +65,7 @@ const AllWindows: FC<Props> = ({ account, credits, now }) => {
         return (
           window && (
             <div class="window-row">
-              <Meter label={LABELS[name]} window={window} now={now} />
+              <Meter label={WINDOW_NAMES[name]} window={window} now={now} />
               {credits[name] && (
                 <span class="muted small">
                   {whole(credits[name].left)} of {whole(credits[name].capacity)} credits of the plan left
@@ -95,12 +86,11 @@ const Balance: FC<{ account: WireAccount }> = ({ account: { credits } }) => {
   return <p class="muted small">Bought credits: {amount}. They pay once a weekly or monthly window is full.</p>
 }
 
-const whole = (credits: number): string => credits.toLocaleString('en', { maximumFractionDigits: 0 })
+const whole = (credits: number): string => countText(Math.round(credits))
 
 const totalText = ({ requests, costMicros, unpriced }: Spend): string => {
-  const cost = costText(costMicros)
-  const gap = unpriced > 0 ? `, ${whole(unpriced)} without a known price` : ''
-  return requests === 0 ? 'nothing' : `${whole(requests)} requests · ${cost}${gap}`
+  const gap = unpriced > 0 ? `, ${countText(unpriced)} without a known price` : ''
+  return requests === 0 ? 'nothing' : `${countText(requests)} requests · ${costText(costMicros / 1e6)}${gap}`
 }
 
 const SpendTables: FC<Pick<UsageProps, 'spend'>> = ({ spend: { byModel, byKey, total } }) =>
@@ -121,33 +111,18 @@ interface SpendProps {
 }
 
 const SpendTable: FC<SpendProps> = ({ title, rows, total, nobody }) => (
-  <table class="plain-table">
-    <thead>
-      <tr>
-        <th scope="col">{title}</th>
-        <th scope="col" class="number">
-          Requests
-        </th>
-        <th scope="col" class="number">
-          Tokens
-        </th>
-        <th scope="col" class="number">
-          Cost
-        </th>
-      </tr>
-    </thead>
+  <table class="figures">
+    <TableHead texts={[title]} numbers={['Requests', 'Tokens', 'Cost']} />
     <tbody>
       {rows.map((row) => (
         <tr>
           <th scope="row">
             {row.name ?? <span class="muted">{nobody}</span>}
-            <ShareBar part={shareOf(row, total)} />
+            <ShareBar {...shareOf(row, total)} />
           </th>
-          <td class="number" title={row.errors > 0 ? `${whole(row.errors)} failed` : undefined}>
-            {whole(row.requests)}
-          </td>
-          <td class="number">{whole(row.tokens)}</td>
-          <td class="number">{row.unpriced === row.requests ? '–' : costText(row.costMicros)}</td>
+          <td title={row.errors > 0 ? `${countText(row.errors)} failed` : undefined}>{countText(row.requests)}</td>
+          <td>{countText(row.tokens)}</td>
+          <td>{row.unpriced === row.requests ? '–' : costText(row.costMicros / 1e6)}</td>
         </tr>
       ))}
     </tbody>
@@ -155,12 +130,7 @@ const SpendTable: FC<SpendProps> = ({ title, rows, total, nobody }) => (
 )
 
 /** By cost; by tokens where nothing has a price. */
-const shareOf = (row: Spend, total: Spend): number =>
-  total.costMicros > 0 ? row.costMicros / total.costMicros : row.tokens / Math.max(1, total.tokens)
-
-const ShareBar: FC<{ part: number }> = ({ part }) => (
-  <svg class="share" viewBox="0 0 100 3" preserveAspectRatio="none" aria-hidden="true">
-    <rect class="bar-track" width="100" height="3" />
-    <rect class="share-fill" width={String(Math.round(part * 10_000) / 100)} height="3" />
-  </svg>
-)
+const shareOf = (row: Spend, total: Spend): { percent: number; of: string } =>
+  total.costMicros > 0
+    ? { percent: (row.costMicros / total.costMicros) * 100, of: 'the cost' }
+    : { percent: (row.tokens / Math.max(1, total.tokens)) * 100, of: 'the tokens' }

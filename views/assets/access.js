@@ -90,8 +90,11 @@
     actions[el?.dataset.action]?.(el, event)
     shutMenus(event.target)
   })
-  on('keydown', ({ key }) => {
-    if (key === 'Escape') shutMenus()
+  on('focusin', ({ target }) => shutMenus(target))
+  on('keydown', ({ key, target }) => {
+    if (key !== 'Escape') return
+    target.closest('details.menu[open]')?.querySelector('summary').focus()
+    shutMenus()
   })
   on('submit', (event) => {
     const form = event.target
@@ -133,7 +136,9 @@
     event.detail.issueRequest()
   })
   on('htmx:after:swap', () => {
-    if (dialog.hasChildNodes() && !dialog.open) dialog.showModal()
+    if (!dialog.hasChildNodes()) return
+    dialog.ariaLabel = dialog.querySelector('h1, h2').textContent
+    if (!dialog.open) dialog.showModal()
   })
   if (window.PublicKeyCredential?.parseRequestOptionsFromJSON) root.classList.add('has-passkeys')
 })()

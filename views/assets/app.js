@@ -9,6 +9,9 @@
     document.cookie = `${cookie};path=/;max-age=3e7;samesite=lax`
   }
 
+  // For the days of reports.
+  remember(`zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}`)
+
   const pair = (a, unit, b, small) => `${a} ${unit}${b ? ` ${b} ${small}` : ''}`
   const span = (ms) => {
     const [s, m, h] = [1e3, 6e4, 36e5].map((unit) => Math.floor(ms / unit))
@@ -30,21 +33,40 @@
     }
   }
 
+  // Browsers offer no clipboard on plain http; there what is selected is copied, which they all still do.
+  const write = (text) =>
+    navigator.clipboard?.writeText(text).then(
+      () => true,
+      () => false,
+    )
+  const copySelected = (el) => {
+    getSelection().selectAllChildren(el)
+    const isDone = document.execCommand('copy')
+    if (isDone) getSelection().removeAllRanges()
+    return isDone
+  }
   const actions = {
     theme() {
       const now = root.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')
       root.dataset.theme = now === 'dark' ? 'light' : 'dark'
       remember(`theme=${root.dataset.theme}`)
     },
-    copy(button) {
-      const { textContent } = button.previousElementSibling
-      navigator.clipboard.writeText(textContent).then(() => button.classList.add('is-done'))
+    async copy(button) {
+      const el = button.previousElementSibling
+      const isDone = (await write(el.textContent)) || copySelected(el)
+      button.classList.toggle('is-done', isDone)
+      if (isDone || button.nextElementSibling?.matches('.uncopied')) return
+      const says = Object.assign(document.createElement('span'), { className: 'small uncopied', role: 'status' })
+      button.after(says)
+      says.textContent = 'Not copied. It is selected: copy it with Ctrl+C.'
     },
     'put-away'(button) {
       remember('checklist=off')
       button.closest('.card').remove()
     },
-    shortcuts() {
+    shortcuts(button) {
+      // The menu shuts, and the focus comes back to what opens it.
+      button?.closest('details').querySelector('summary').focus()
       find('#shortcuts')?.showModal()
     },
   }
@@ -74,11 +96,16 @@
   })
 
   on('htmx:error', () => root.classList.add('is-offline'))
+  const tidy = () => {
+    for (const el of all('.asked-first')) el.remove()
+  }
   on('htmx:after:swap', () => {
     root.classList.remove('is-offline')
+    tidy()
     tick()
   })
   root.classList.add('scripted')
+  tidy()
   tick()
   setInterval(tick, 1e3)
 })()

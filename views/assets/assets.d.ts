@@ -1,41 +1,9 @@
-/** Files imported as text (`with { type: 'text' }`) and embedded in the binary. */
+/** Files imported as text (`with { type: 'text' }`) and embedded in the binary. A script with types of its own is a module. */
 declare module '*.css' {
   const text: string
   export default text
 }
-declare module '*/app.js' {
-  const text: string
-  export default text
-}
-declare module '*/access.js' {
-  const text: string
-  export default text
-}
-declare module '*.min.js' {
-  const text: string
-  export default text
-}
-declare module '*/keys.js' {
-  const text: string
-  export default text
-}
-declare module '*/accounts.js' {
-  const text: string
-  export default text
-}
-declare module '*/doctor.js' {
-  const text: string
-  export default text
-}
-declare module '*/new-account.js' {
-  const text: string
-  export default text
-}
-declare module '*/live.js' {
-  const text: string
-  export default text
-}
-declare module '*/logs.js' {
+declare module '*.js' {
   const text: string
   export default text
 }

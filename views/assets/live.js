@@ -6,23 +6,29 @@
   const busy = new Set()
   if (!document.querySelector(`${SRC}, [data-tail]`)) return
 
-  // Never under the hands of somebody: what is being typed, was typed and not sent, or is selected.
-  document.addEventListener('input', ({ target }) => target.form?.setAttribute('data-edited', ''))
+  // Never under the hands of somebody: what is being typed, was typed and not sent, is ticked, asked or selected.
+  const HELD =
+    '[data-edited], dialog[open], [type=checkbox]:checked:not([checked]), [type=checkbox][checked]:not(:checked)'
+  document.addEventListener('input', ({ target }) => {
+    if (target.type !== 'checkbox') target.form?.setAttribute('data-edited', '')
+  })
   for (const end of ['submit', 'reset'])
     document.addEventListener(end, ({ target }) => target.removeAttribute('data-edited'))
   const isHeld = (el) => {
     const { activeElement } = document
     const selection = getSelection()
     return (
-      (el.contains(activeElement) && activeElement.matches('input, select, textarea')) ||
-      el.querySelector('[data-edited]') ||
+      (el.contains(activeElement) && activeElement.matches('input:not([type=checkbox]), select, textarea')) ||
+      el.querySelector(HELD) ||
       (!selection.isCollapsed && selection.containsNode(el, true))
     )
   }
   const renew = async (el) => {
     stale.delete(el)
     busy.add(el)
-    const how = { source: el, target: el, swap: 'outerMorph', push: 'false' }
+    // A part with an address of its own is the whole answer; any other is cut out of its page.
+    const select = el.hasAttribute('data-live-pick') ? `#${el.id}` : undefined
+    const how = { source: el, target: el, swap: 'outerMorph', push: 'false', select }
     await window.htmx.ajax('GET', el.dataset.liveSrc, how).finally(() => busy.delete(el))
   }
   const settle = () => {

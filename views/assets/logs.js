@@ -1,15 +1,8 @@
-/* The request log: one request beside the list, the live tail, forms without empty fields. Pages work without it. */
+/* The request log: one request beside the list, the live tail. Pages work without it. */
 ;(() => {
   const on = (event, run) => document.addEventListener(event, run)
   const drawer = document.getElementById('drawer')
 
-  // What is not filled in does not belong into the address.
-  on('formdata', ({ target, formData }) => {
-    if (!target.matches('.log-filters')) return
-    for (const [name, value] of [...formData]) if (value === '') formData.delete(name)
-  })
-  const zone = document.querySelector('[data-zone]')
-  if (zone) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone
   if (!drawer) return
 
   const rows = document.getElementById('log-rows')
@@ -18,11 +11,21 @@
     for (const row of rows?.querySelectorAll('.is-open') ?? []) row.classList.remove('is-open')
     document.getElementById(`log-${openId()}`)?.classList.add('is-open')
   }
-  let last = null
+  // On a phone it lies over the page, which is out of reach until it is gone.
+  const narrow = matchMedia('(max-width: 639px)')
+  const cover = () => {
+    const isCovered = narrow.matches && drawer.hasChildNodes()
+    for (const el of [...document.querySelectorAll('.skip, .top'), ...drawer.parentElement.children])
+      el.inert = isCovered && el !== drawer
+  }
+  narrow.addEventListener('change', cover)
+  cover()
+  let last = `log-${openId()}`
   const shut = () => {
     drawer.replaceChildren()
+    cover()
     mark()
-    document.getElementById(last)?.querySelector('a').focus()
+    document.getElementById(last)?.querySelector('a')?.focus()
   }
   const show = async () => {
     const id = openId()
@@ -30,6 +33,9 @@
     mark()
     last = `log-${id}`
     await window.htmx.ajax('GET', `/logs/${encodeURIComponent(id)}`, { target: '#drawer', swap: 'innerHTML' })
+    // Somebody went back before it came.
+    if (!openId()) return shut()
+    cover()
     drawer.querySelector('h2')?.focus()
   }
   const go = (href) => {
@@ -74,11 +80,30 @@
   let isAsking = false
   let isDue = false
 
+  const card = rows.closest('.card')
+  const older = () => card.querySelector('.pager a[rel=next]')
   const insert = (row) => {
     if (document.getElementById(row.id)) return
     const after = [...rows.children].find(({ dataset }) => dataset.at <= row.dataset.at)
+    if (!after && older()) return // its place is on an older page
     row.classList.add('is-new')
     rows.insertBefore(row, after ?? null)
+  }
+  // What follows the list is what follows the last row that is left.
+  const cut = () => {
+    while (rows.children.length > MOST_ROWS) rows.lastElementChild.remove()
+    const { id, dataset } = rows.lastElementChild
+    const place = btoa(`${Date.parse(dataset.at)}.${id.slice('log-'.length)}`)
+    const url = new URL(location.href)
+    url.searchParams.delete('open')
+    url.searchParams.set('cursor', place.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', ''))
+    const link =
+      older() ?? Object.assign(document.createElement('a'), { className: 'button button-plain', rel: 'next' })
+    const pager = link.closest('.pager') ?? Object.assign(document.createElement('nav'), { className: 'pager' })
+    link.href = url.pathname + url.search
+    link.textContent = 'Older'
+    pager.replaceChildren(link)
+    if (!pager.isConnected) card.append(pager)
   }
   const take = (html) => {
     const template = document.createElement('template')
@@ -87,7 +112,7 @@
     if (!body) return
     next = body.dataset.next
     for (const row of [...body.children].reverse()) insert(row)
-    while (rows.children.length > MOST_ROWS) rows.lastElementChild.remove()
+    if (rows.children.length > MOST_ROWS) cut()
     if (rows.children.length) document.getElementById('log-empty')?.remove()
   }
   const ask = async () => {

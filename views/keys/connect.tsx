@@ -1,6 +1,6 @@
 /** Connect a client: a tab each, with text that can be pasted as it stands. The tabs are radio buttons and need no script. */
 import type { FC } from 'hono/jsx'
-import { CopyIcon } from '../ui/icons.tsx'
+import { Command } from '../ui/button.tsx'
 import { type Connection, snippets } from './snippets.ts'
 
 export interface ConnectProps extends Omit<Connection, 'key'> {
@@ -41,17 +41,4 @@ export const Connect: FC<ConnectProps> = ({ apiKey, isGuess, ...connection }) =>
 
 const Sentence: FC<{ text: string }> = ({ text }) => (
   <span>{text.split('`').map((part, index) => (index % 2 === 1 ? <code>{part}</code> : part))}</span>
-)
-
-/** A text to paste, with its button. */
-export const Command: FC<{ text: string; class?: string }> = ({ text, class: name }) => (
-  <div class={name ? `command ${name}` : 'command'}>
-    <pre>
-      <code>{text}</code>
-    </pre>
-    <button class="icon-button" type="button" data-action="copy" title="Copy">
-      <CopyIcon />
-      <span class="sr">Copy</span>
-    </button>
-  </div>
 )

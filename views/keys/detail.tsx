@@ -1,7 +1,10 @@
 /** One key: what it used in seven days, how full its limits are, what it may do, and everything that can be done about it. */
 import type { Child, FC } from 'hono/jsx'
 import type { KeyState } from '../../src/model/key-list.ts'
-import { Done, Form, Problem } from '../ui/form.tsx'
+import type { Titled } from '../titles.ts'
+import { dollarText, plural, shortCount } from '../ui/amounts.ts'
+import { TextCard } from '../ui/card.tsx'
+import { Action, Outcome } from '../ui/form.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { Connect, type ConnectProps } from './connect.tsx'
 import type { Choice } from './form.tsx'
@@ -10,7 +13,7 @@ import { KeyBadge } from './list.tsx'
 import { KEY_PLACEHOLDER } from './snippets.ts'
 import { KeyTestForm } from './test.tsx'
 import { Trend, type TrendPoint } from './trend.tsx'
-import { type ApiKey, countText, dollarText } from './words.ts'
+import type { ApiKey } from './words.ts'
 
 export interface KeyProps {
   /** ISO 8601: when the page was made. */
@@ -37,48 +40,40 @@ interface KeyWeekUsage {
 
 const WHY_NOT = 'Your role can look at keys, not use or change them.'
 
-export const KeyPage: FC<KeyProps> = (props) => {
+export const KeyPage: Titled<KeyProps> = (props) => {
   const { apiKey, generatedAt: now, canWrite, connection } = props
   return (
     <div class="page page-narrow" id="key-page" data-now={now}>
       <Head {...props} />
-      <Done text={props.done} />
-      {props.problem && <Problem text={props.problem} />}
+      <Outcome done={props.done} problem={props.problem} />
       <Usage {...props} />
-      <Card id="limits" title="Limits">
+      <TextCard id="limits" title="Limits">
         {apiKey.limits.length === 0 ? (
           <p class="muted">None: it may use whatever the pool has.</p>
         ) : (
           <LimitList limits={apiKey.limits} now={now} />
         )}
-      </Card>
-      <Card id="policy" title="What it may do">
+      </TextCard>
+      <TextCard id="policy" title="What it may do">
         <Policy {...props} />
-      </Card>
+      </TextCard>
       <KeyTestForm id={apiKey.id} whyNot={canWrite ? null : WHY_NOT} />
-      <Card id="connect" title="Connect a client">
+      <TextCard id="connect" title="Connect a client">
         <p class="muted">
           The key itself was shown when it was made: put it where <code>{KEY_PLACEHOLDER}</code> stands.
         </p>
         <Connect {...connection} apiKey={KEY_PLACEHOLDER} />
-      </Card>
+      </TextCard>
       {canWrite && <Actions apiKey={apiKey} />}
     </div>
   )
 }
 
-const Card: FC<{ id: string; title: string; children?: Child }> = ({ id, title, children }) => (
-  <section class="card" id={id} aria-labelledby={`${id}-title`}>
-    <header class="card-head">
-      <h2 id={`${id}-title`}>{title}</h2>
-    </header>
-    <div class="card-body">{children}</div>
-  </section>
-)
+KeyPage.title = ({ apiKey }) => apiKey.name
 
 const Head: FC<KeyProps> = ({ apiKey, state, generatedAt: now }) => (
   <header class="page-head key-head">
-    <p class="key-crumb">
+    <p class="crumbs">
       <a href="/keys">Keys</a>
     </p>
     <h1>{apiKey.name}</h1>
@@ -115,34 +110,32 @@ const Expires: FC<{ at: string; now: string }> = ({ at, now }) => (
   </span>
 )
 
-const Usage: FC<KeyProps> = ({ usage, trends, apiKey }) => (
-  <Card id="usage" title="Seven days">
+const Usage: FC<KeyProps> = ({ usage, trends, apiKey: { usageSummary: life } }) => (
+  <TextCard id="usage" title="Seven days">
     {usage.totalRequests === 0 ? (
       <p class="muted">
         Not used in seven days.
-        {apiKey.usageSummary.requestCount > 0 &&
-          ` Before that: ${countText(apiKey.usageSummary.requestCount)} requests, ${dollarText(apiKey.usageSummary.totalCostUsd)}.`}
+        {life.requestCount > 0 && ` Before that: ${requestsText(life.requestCount, life.totalCostUsd)}.`}
       </p>
     ) : (
       <>
         <p>
-          <b>{usage.totalRequests.toLocaleString('en')}</b> {usage.totalRequests === 1 ? 'request' : 'requests'} ·{' '}
-          <b>{countText(usage.totalTokens)}</b> tokens, {countText(usage.cachedInputTokens)} of them cached ·{' '}
-          <b>{dollarText(usage.totalCostUsd)}</b>{' '}
-          <span class="muted">
-            (in all its life {countText(apiKey.usageSummary.requestCount)} requests,{' '}
-            {dollarText(apiKey.usageSummary.totalCostUsd)})
-          </span>
+          <b>{plural(usage.totalRequests, 'request')}</b> · <b>{shortCount(usage.totalTokens)}</b> tokens,{' '}
+          {shortCount(usage.cachedInputTokens)} of them cached · <b>{dollarText(usage.totalCostUsd)}</b>{' '}
+          <span class="muted">(in all its life {requestsText(life.requestCount, life.totalCostUsd)})</span>
         </p>
         <div class="key-trends">
-          <Trend label="Tokens" points={trends.tokens} text={countText} />
+          <Trend label="Tokens" points={trends.tokens} text={shortCount} />
           <Trend label="Cost" points={trends.cost} text={dollarText} />
         </div>
         <Shares shares={usage.accountCosts} total={usage.totalCostUsd} />
       </>
     )}
-  </Card>
+  </TextCard>
 )
+
+const requestsText = (count: number, usd: number): string =>
+  `${shortCount(count)} ${count === 1 ? 'request' : 'requests'}, ${dollarText(usd)}`
 
 const MOST_SHARES = 8
 
@@ -185,10 +178,6 @@ const Policy: FC<KeyProps> = ({ apiKey, accountNames }) => {
       <Fact name="Accounts">
         {ids === null ? 'every account' : ids.length === 0 ? 'none' : ids.map(accountName).join(', ')}
       </Fact>
-      <Fact name="Traffic">{apiKey.trafficClass}</Fact>
-      <Fact name="Upstream transport">
-        {apiKey.transportPolicyOverride?.replaceAll('_', ' ') ?? 'as under Settings → Routing'}
-      </Fact>
     </dl>
   )
 }
@@ -208,67 +197,57 @@ const Actions: FC<{ apiKey: ApiKey }> = ({ apiKey: { id, name, isActive, limits 
         <a class="button button-plain" href={`/keys/${id}/edit`}>
           Edit
         </a>
-        <span class="muted small">Name, models, expiry, limits and routing.</span>
+        <Hint text="Name, models, expiry, limits and routing." />
       </div>
       <Action
         name="switch"
+        class="key-action"
         label={isActive ? 'Switch off' : 'Switch on'}
-        hint={
-          isActive ? 'Refused from the next request on; nothing is lost.' : 'Let in again from the next request on.'
-        }
         action={path}
         method="patch"
-        field={['isActive', String(!isActive)]}
-      />
+        values={{ isActive: String(!isActive) }}
+      >
+        <Hint
+          text={
+            isActive ? 'Refused from the next request on; nothing is lost.' : 'Let in again from the next request on.'
+          }
+        />
+      </Action>
       {limits.length > 0 && (
         <Action
           name="reset"
+          class="key-action"
           label="Reset limits"
-          hint="Every limit starts over at zero."
           action={path}
           method="patch"
-          field={['resetUsage', 'true']}
-        />
+          values={{ resetUsage: 'true' }}
+        >
+          <Hint text="Every limit starts over at zero." />
+        </Action>
       )}
       <Action
         name="regenerate"
+        class="key-action"
         label="Regenerate"
-        hint="A new secret for the same key; the old one dies at once."
         action={`${path}/regenerate`}
         target="#main"
         confirm={`Give ${name} a new secret? Clients with the old one are refused at once.`}
-      />
+      >
+        <Hint text="A new secret for the same key; the old one dies at once." />
+      </Action>
       <Action
         name="delete"
+        class="key-action"
         label="Delete"
-        hint="What it used stays in the log."
         action={path}
         method="delete"
         confirm={`Delete ${name}? Its clients are refused at once. This cannot be undone.`}
         isRisky
-      />
+      >
+        <Hint text="What it used stays in the log." />
+      </Action>
     </section>
   )
 }
 
-interface ActionProps {
-  name: string
-  label: string
-  hint: string
-  action: string
-  method?: 'post' | 'patch' | 'delete'
-  field?: readonly [name: string, value: string]
-  target?: string
-  confirm?: string
-  isRisky?: boolean
-}
-
-const Action: FC<ActionProps> = ({ name, label, hint, field, isRisky = false, ...form }) => (
-  <Form name={name} class="key-action" {...form}>
-    {field && <input type="hidden" name={field[0]} value={field[1]} />}
-    <button class={`button button-plain${isRisky ? ' button-risky' : ''}`} type="submit">
-      {label}
-    </button>
-    <span class="muted small">{hint}</span>
-  </Form>
-)
+const Hint: FC<{ text: string }> = ({ text }) => <span class="muted small">{text}</span>

@@ -1,7 +1,9 @@
 /** The fields of a key: name, models and expiry in sight, everything else folded. One form makes a key and changes it. */
-import type { Child, FC } from 'hono/jsx'
+import type { FC, PropsWithChildren } from 'hono/jsx'
 import { Check, Field } from '../ui/form.tsx'
-import { type ApiKey, LIMIT_TYPE_NAMES, WINDOW_NAMES } from './words.ts'
+import { keeping, type Option, optionsOf, plainOptions, Select } from '../ui/select.tsx'
+import { LimitRows } from './form-limits.tsx'
+import type { ApiKey } from './words.ts'
 
 /** What there is to choose from. */
 export interface KeyChoices {
@@ -39,15 +41,15 @@ export const KeyFields: FC<FieldsProps> = ({ choices, apiKey }) => (
     <Ticks
       legend="Models"
       name="allowedModels"
-      options={withPresent(choices.models, apiKey?.allowedModels)}
+      options={optionsOf(choices.models)}
       ticked={apiKey?.allowedModels ?? []}
       hint={
         choices.models.length === 0 ? 'The catalog is empty until an account is added.' : 'None ticked: every model.'
       }
     />
-    <Expiry expiresAt={apiKey?.expiresAt ?? null} isNew={apiKey === null} />
+    <Expiry expiresAt={apiKey?.expiresAt ?? null} />
     <Fold title="Limits" facts={limitFacts(apiKey)}>
-      <Limits choices={choices} limits={apiKey?.limits ?? []} />
+      <LimitRows models={plainOptions(choices.models.map(({ id }) => id))} limits={apiKey?.limits ?? []} />
     </Fold>
     <Fold title="Routing" facts={routingFacts(apiKey)}>
       <Routing choices={choices} apiKey={apiKey} />
@@ -58,12 +60,12 @@ export const KeyFields: FC<FieldsProps> = ({ choices, apiKey }) => (
   </>
 )
 
-const Fold: FC<{ title: string; facts: string; children?: Child }> = ({ title, facts, children }) => (
+const Fold: FC<PropsWithChildren<{ title: string; facts: string }>> = ({ title, facts, children }) => (
   <details class="key-fold">
     <summary>
       <b>{title}</b> <span class="muted small">{facts}</span>
     </summary>
-    <div class="key-fold-body">{children}</div>
+    <div class="stack key-fold-body">{children}</div>
   </details>
 )
 
@@ -78,16 +80,16 @@ const routingFacts = (apiKey: ApiKey | null): string =>
     ...(apiKey?.enforcedModel ? [`always ${apiKey.enforcedModel}`] : []),
   ].join(' · ')
 
-/** A model that is gone from the catalog stays to be unticked. */
-const withPresent = (options: readonly Choice[], present: readonly string[] | null | undefined): readonly Choice[] => [
+/** What was chosen and is gone from the catalog or the pool stays, to be taken back. */
+const withPresent = (options: readonly Option[], present: readonly string[]): readonly Option[] => [
   ...options,
-  ...(present ?? []).filter((id) => !options.some((option) => option.id === id)).map((id) => ({ id, name: id })),
+  ...plainOptions(present.filter((id) => !options.some(([value]) => value === id))),
 ]
 
 interface TicksProps {
   legend: string
   name: string
-  options: readonly Choice[]
+  options: readonly Option[]
   ticked: readonly string[]
   hint?: string
 }
@@ -98,9 +100,9 @@ const Ticks: FC<TicksProps> = ({ legend, name, options, ticked, hint }) => (
     <legend class="field-label">{legend}</legend>
     <input type="hidden" name={name} value="" />
     <div class="key-tick-list">
-      {options.map(({ id, name: label }) => (
+      {withPresent(options, ticked).map(([value, label]) => (
         <label class="key-tick">
-          <input type="checkbox" name={name} value={id} checked={ticked.includes(id)} />
+          <input type="checkbox" name={name} value={value} checked={ticked.includes(value)} />
           <span>{label}</span>
         </label>
       ))}
@@ -109,19 +111,19 @@ const Ticks: FC<TicksProps> = ({ legend, name, options, ticked, hint }) => (
   </fieldset>
 )
 
-const DAYS: readonly [value: string, label: string][] = [
+const DAYS: readonly Option[] = [
   ['7', 'In 7 days'],
   ['30', 'In 30 days'],
   ['90', 'In 90 days'],
   ['365', 'In a year'],
 ]
 
-const Expiry: FC<{ expiresAt: string | null; isNew: boolean }> = ({ expiresAt, isNew }) => (
+const Expiry: FC<{ expiresAt: string | null }> = ({ expiresAt }) => (
   <Select
     label="Expires"
     name="expiry"
     options={[
-      ...(expiresAt === null || isNew ? [] : [['keep', `On ${expiresAt.slice(0, 10)}, as it is`] as const]),
+      ...(expiresAt === null ? [] : [['keep', `On ${expiresAt.slice(0, 10)}, as it is`] as const]),
       ['never', 'Never'],
       ...DAYS,
     ]}
@@ -129,152 +131,63 @@ const Expiry: FC<{ expiresAt: string | null; isNew: boolean }> = ({ expiresAt, i
   />
 )
 
-interface SelectProps {
-  label: string
-  name: string
-  options: readonly (readonly [value: string, label: string])[]
-  value: string
-  hint?: string
-}
+const AS_ASKED: Option = ['', 'As the client asks']
 
-const Select: FC<SelectProps> = ({ label, name, options, value, hint }) => (
-  <label class="field field-short">
-    <span class="field-label">{label}</span>
-    <select name={name}>
-      {options.map(([option, text]) => (
-        <option value={option} selected={option === value}>
-          {text}
-        </option>
-      ))}
-    </select>
-    {hint && <span class="hint">{hint}</span>}
-  </label>
-)
-
-/** Rows for new ones, up to what the form can send. */
-const BLANK_ROWS = 2
-const MOST_ROWS = 12
-
-type Limit = ApiKey['limits'][number]
-
-const Limits: FC<{ choices: KeyChoices; limits: readonly Limit[] }> = ({ choices, limits }) => {
-  if (limits.length > MOST_ROWS)
-    return <p class="muted">This key has more limits than fit here; change them by the API.</p>
-  const rows = Array.from(
-    { length: Math.min(MOST_ROWS, limits.length + BLANK_ROWS) },
-    (_, index) => limits[index] ?? null,
-  )
+const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
+  const chosen = apiKey?.assignedAccountIds ?? []
   return (
     <>
-      <p class="hint">Over a limit the client is answered 429. A row without an amount is no limit.</p>
-      {rows.map((limit, index) => (
-        <LimitRow limit={limit} index={index} models={choices.models} />
-      ))}
+      <Select
+        label="Model in place of what is asked for"
+        name="enforcedModel"
+        options={[AS_ASKED, ...keeping(plainOptions(choices.models.map(({ id }) => id)), apiKey?.enforcedModel)]}
+        value={apiKey?.enforcedModel ?? ''}
+      />
+      <Select
+        label="Reasoning effort"
+        name="enforcedReasoningEffort"
+        options={[AS_ASKED, ...plainOptions(choices.efforts)]}
+        value={apiKey?.enforcedReasoningEffort ?? ''}
+      />
+      <Select
+        label="Service tier"
+        name="enforcedServiceTier"
+        options={[AS_ASKED, ...plainOptions(choices.tiers)]}
+        value={apiKey?.enforcedServiceTier ?? ''}
+      />
+      <Select
+        label="Accounts"
+        name="accountScope"
+        options={[
+          ['all', 'Every account'],
+          ['chosen', 'Only those chosen below'],
+        ]}
+        value={apiKey?.assignedAccountIds ? 'chosen' : 'all'}
+      />
+      <Chosen options={withPresent(optionsOf(choices.accounts), chosen)} chosen={chosen} />
     </>
   )
 }
 
-const LimitRow: FC<{ limit: Limit | null; index: number; models: readonly Choice[] }> = ({ limit, index, models }) => {
-  const type = limit?.limitType ?? 'total_tokens'
-  const name = (field: string) => `limits.${index}.${field}`
-  const present = limit?.modelFilter ? [limit.modelFilter] : []
-  return (
-    <fieldset class="key-limit-row">
-      <legend class="sr">Limit {index + 1}</legend>
-      <input
-        type="number"
-        name={name('amount')}
-        min="0"
-        step="any"
-        value={limit ? String(type === 'cost_usd' ? limit.maxValue / 1e6 : limit.maxValue) : undefined}
-        placeholder="Amount"
-        aria-label="Amount"
-      />
-      <Bare name={name('type')} label="Of what" options={Object.entries(LIMIT_TYPE_NAMES)} value={type} />
-      <Bare
-        name={name('window')}
-        label="How often"
-        options={Object.entries(WINDOW_NAMES)}
-        value={limit?.limitWindow ?? 'weekly'}
-      />
-      <Bare
-        name={name('model')}
-        label="Which model"
-        options={[['', 'all models'], ...withPresent(models, present).map(({ id }) => [id, id] as const)]}
-        value={limit?.modelFilter ?? ''}
-      />
-    </fieldset>
-  )
-}
-
-const Bare: FC<Omit<SelectProps, 'hint'>> = ({ label, name, options, value }) => (
-  <select name={name} aria-label={label}>
-    {options.map(([option, text]) => (
-      <option value={option} selected={option === value}>
-        {text}
-      </option>
-    ))}
-  </select>
-)
-
-const asOptions = (values: readonly string[]) => values.map((value) => [value, value] as const)
-
-const Routing: FC<FieldsProps> = ({ choices, apiKey }) => (
-  <>
-    <Select
-      label="Model in place of what is asked for"
-      name="enforcedModel"
-      options={[['', 'As the client asks'], ...choices.models.map(({ id }) => [id, id] as const)]}
-      value={apiKey?.enforcedModel ?? ''}
-    />
-    <Select
-      label="Reasoning effort"
-      name="enforcedReasoningEffort"
-      options={[['', 'As the client asks'], ...asOptions(choices.efforts)]}
-      value={apiKey?.enforcedReasoningEffort ?? ''}
-    />
-    <Select
-      label="Service tier"
-      name="enforcedServiceTier"
-      options={[['', 'As the client asks'], ...asOptions(choices.tiers)]}
-      value={apiKey?.enforcedServiceTier ?? ''}
-    />
-    <Select
-      label="Accounts"
-      name="accountScope"
-      options={[
-        ['all', 'Every account'],
-        ['chosen', 'Only those chosen below'],
-      ]}
-      value={apiKey?.assignedAccountIds ? 'chosen' : 'all'}
-    />
-    {choices.accounts.length > 0 && (
-      <Chosen
-        options={withPresent(choices.accounts, apiKey?.assignedAccountIds)}
-        chosen={apiKey?.assignedAccountIds ?? []}
-      />
-    )}
-  </>
-)
-
 /** A list and no boxes: two hundred of them would weigh more than the rest of the page. */
-const Chosen: FC<{ options: readonly Choice[]; chosen: readonly string[] }> = ({ options, chosen }) => (
-  <label class="field key-chosen">
-    <span class="field-label">Chosen accounts</span>
-    <input type="hidden" name="assignedAccountIds" value="" />
-    <select name="assignedAccountIds" multiple size={Math.min(8, options.length)}>
-      {options.map(({ id, name }) => (
-        <option value={id} selected={chosen.includes(id)}>
-          {name}
-        </option>
-      ))}
-    </select>
-  </label>
-)
+const Chosen: FC<{ options: readonly Option[]; chosen: readonly string[] }> = ({ options, chosen }) =>
+  options.length === 0 ? null : (
+    <label class="field key-chosen">
+      <span class="field-label">Chosen accounts</span>
+      <input type="hidden" name="assignedAccountIds" value="" />
+      <select name="assignedAccountIds" multiple size={Math.min(8, options.length)}>
+        {options.map(([value, label]) => (
+          <option value={value} selected={chosen.includes(value)}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
 
-const SECTIONS: readonly Choice[] = [
-  { id: 'upstream_limits', name: 'What is left upstream' },
-  { id: 'account_pool_usage', name: 'How much of the pool is used' },
+const SECTIONS: readonly Option[] = [
+  ['upstream_limits', 'What is left upstream'],
+  ['account_pool_usage', 'How much of the pool is used'],
 ]
 
 const Advanced: FC<FieldsProps> = ({ choices, apiKey }) => (
@@ -283,7 +196,7 @@ const Advanced: FC<FieldsProps> = ({ choices, apiKey }) => (
       <Select
         label="Owner"
         name="ownerUserId"
-        options={[['', 'Nobody'], ...choices.owners.map(({ id, name }) => [id, name] as const)]}
+        options={[['', 'Nobody'], ...keeping(optionsOf(choices.owners), apiKey?.ownerUserId, apiKey?.owner?.username)]}
         value={apiKey ? (apiKey.ownerUserId ?? '') : (choices.owners[0]?.id ?? '')}
         hint="The key works only while its owner is active."
       />
@@ -291,35 +204,15 @@ const Advanced: FC<FieldsProps> = ({ choices, apiKey }) => (
     <Ticks
       legend="Efforts the client may choose"
       name="allowedReasoningEfforts"
-      options={choices.efforts.filter((effort) => effort !== 'none').map((id) => ({ id, name: id }))}
+      options={plainOptions(choices.efforts.filter((effort) => effort !== 'none'))}
       ticked={apiKey?.allowedReasoningEfforts ?? []}
       hint="None ticked: every effort. Not together with one that is set under Routing."
-    />
-    <Select
-      label="Traffic"
-      name="trafficClass"
-      options={[
-        ['foreground', 'Foreground: somebody waits for it'],
-        ['opportunistic', 'Opportunistic: only what others leave'],
-      ]}
-      value={apiKey?.trafficClass ?? 'foreground'}
-    />
-    <Select
-      label="Upstream transport"
-      name="transportPolicyOverride"
-      options={[
-        ['', 'As under Settings → Routing'],
-        ['smart', 'Smart'],
-        ['always_http', 'Always HTTP'],
-        ['always_websocket', 'Always WebSocket'],
-      ]}
-      value={apiKey?.transportPolicyOverride ?? ''}
     />
     <Ticks
       legend="What the client may ask about the pool"
       name="usageSections"
       options={SECTIONS}
-      ticked={(apiKey?.usageSections ?? 'upstream_limits,account_pool_usage').split(',')}
+      ticked={(apiKey?.usageSections ?? 'upstream_limits,account_pool_usage').split(',').filter(Boolean)}
     />
     <Check
       name="applyToCodexModel"

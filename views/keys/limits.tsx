@@ -1,5 +1,6 @@
 /** The limits of a key: a bar each that fills with what is used, and the same in words. */
 import type { FC } from 'hono/jsx'
+import { Bar } from '../ui/meter.tsx'
 import { Until } from '../ui/time.tsx'
 import { type ApiKey, amountText, limitName, percentOf } from './words.ts'
 
@@ -14,9 +15,9 @@ export const LimitBars: FC<{ limits: readonly Limit[] }> = ({ limits }) => {
     <span class="key-limits">
       {fullest.map((limit) => (
         <span class="key-limit">
-          <LimitBar limit={limit} />
-          <span class="small">
-            <b>{Math.round(percentOf(limit))} %</b> <span class="muted">of {limitName(limit)}</span>
+          <Bar label={limitName(limit)} used={percentOf(limit)} />
+          <span class="small muted">
+            <b>{Math.round(percentOf(limit))} %</b> of {limitName(limit)}
           </span>
         </span>
       ))}
@@ -32,9 +33,9 @@ export const LimitList: FC<{ limits: readonly Limit[]; now: string }> = ({ limit
   <ul class="key-limit-list">
     {limits.map((limit) => (
       <li>
-        <span class="key-limit-name">{limitName(limit)}</span>
-        <LimitBar limit={limit} />
-        <span class="key-limit-text muted">
+        <span>{limitName(limit)}</span>
+        <Bar label={limitName(limit)} used={percentOf(limit)} />
+        <span class="muted">
           <b>{amountText(limit.limitType, limit.currentValue)}</b> of {amountText(limit.limitType, limit.maxValue)} used
           {' · resets '}
           <Until at={limit.resetAt} now={now} />
@@ -43,15 +44,3 @@ export const LimitList: FC<{ limits: readonly Limit[]; now: string }> = ({ limit
     ))}
   </ul>
 )
-
-const LimitBar: FC<{ limit: Limit }> = ({ limit }) => {
-  const percent = percentOf(limit)
-  const tone = percent >= 90 ? 'bar-full' : percent >= 75 ? 'bar-high' : 'bar-low'
-  return (
-    <svg class={`bar ${tone}`} viewBox="0 0 100 6" preserveAspectRatio="none" role="img">
-      <title>{`${limitName(limit)}: ${Math.round(percent)} % used`}</title>
-      <rect class="bar-track" width="100" height="6" />
-      <rect class="bar-fill" width={String(Math.round(percent * 100) / 100)} height="6" />
-    </svg>
-  )
-}

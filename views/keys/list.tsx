@@ -1,13 +1,18 @@
 /** All keys: whose they are, what they used, how full their limits are. Every column sorts, and the order is in the address. */
 import type { Child, FC } from 'hono/jsx'
 import type { KeySort, KeyState, KeysQuery } from '../../src/model/key-list.ts'
+import { countText, dollarText, shortCount } from '../ui/amounts.ts'
+import { Badge } from '../ui/badge.tsx'
 import { Done } from '../ui/form.tsx'
 import { KeyIcon } from '../ui/icons.tsx'
+import { LivePart, live } from '../ui/live.tsx'
+import { NumberedPager } from '../ui/pager.tsx'
+import { SortHeading } from '../ui/table.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { LimitBars } from './limits.tsx'
-import { type ApiKey, countText, dollarText, STATES } from './words.ts'
+import { type ApiKey, STATES } from './words.ts'
 
-export interface ListedKey extends ApiKey {
+interface ListedKey extends ApiKey {
   state: KeyState
 }
 
@@ -24,72 +29,63 @@ export interface KeysProps {
   done: string | null
 }
 
-export const KeysPage: FC<KeysProps> = ({ generatedAt, keys, total, pages, query, canWrite, done }) => (
-  <div class="page" id="keys" data-now={generatedAt}>
-    <header class="page-head keys-head">
-      <h1>Keys</h1>
-      <span class="muted">{total}</span>
-      {total > 0 && <Search query={query} />}
-      <NewKeyLink canWrite={canWrite} />
-    </header>
-    <Done text={done} />
-    {total === 0 ? (
-      <Empty
-        title="No keys yet"
-        text="A key lets one client in, with its own limits and its own account of what it used."
-      />
-    ) : keys.length === 0 ? (
-      <section class="card keys-empty">
-        <h2>No key matches “{query.q}”</h2>
-        <a class="button button-plain" href="/keys">
-          Clear the search
-        </a>
-      </section>
-    ) : (
-      <>
-        <KeyTable keys={keys} query={query} now={generatedAt} />
-        {pages > 1 && <Pages pages={pages} query={query} />}
-      </>
-    )}
-  </div>
-)
-
-const Pages: FC<{ pages: number; query: KeysQuery }> = ({ pages, query: { q, sort, dir, page } }) => {
-  const at = (n: number) => `/keys?${new URLSearchParams({ ...(q && { q }), sort, dir, page: String(n) })}`
+export const KeysPage: FC<KeysProps> = ({ generatedAt, keys, total, pages, query, canWrite, done }) => {
+  const src = keysLink(query, { page: query.page })
   return (
-    <nav class="keys-pages" aria-label="Pages of keys">
-      {page > 1 && (
-        <a href={at(page - 1)} rel="prev">
-          Back
-        </a>
+    <div class="page" id="keys" data-now={generatedAt}>
+      <header class="page-head page-head-actions">
+        <h1>Keys</h1>
+        <span class="muted" {...live({ id: 'key-count', topics: ['keys'], src })}>
+          {total}
+        </span>
+        {total > 0 && <Search query={query} />}
+        <NewKeyLink canWrite={canWrite} />
+      </header>
+      <Done text={done} />
+      {total === 0 ? (
+        <section class="card empty">
+          <KeyIcon />
+          <h2>No keys yet</h2>
+          <p>A key lets one client in, with its own limits and its own account of what it used.</p>
+        </section>
+      ) : (
+        <section class="card" aria-label="Keys">
+          <LivePart id="key-list" topics={['keys', 'minute']} src={src}>
+            {keys.length === 0 ? (
+              <NothingFound text={query.q} />
+            ) : (
+              <KeyTable keys={keys} query={query} now={generatedAt} />
+            )}
+            {pages > 1 && <NumberedPager page={query.page} pages={pages} at={(page) => keysLink(query, { page })} />}
+          </LivePart>
+        </section>
       )}
-      <span class="muted">
-        Page {page} of {pages}
-      </span>
-      {page < pages && (
-        <a href={at(page + 1)} rel="next">
-          Next
-        </a>
-      )}
-    </nav>
+    </div>
   )
 }
 
-const Empty: FC<{ title: string; text: string }> = ({ title, text }) => (
-  <section class="card keys-empty">
-    <KeyIcon />
-    <h2>{title}</h2>
-    <p class="muted">{text}</p>
-  </section>
+/** The list with some of its query changed. */
+const keysLink = ({ q, sort, dir }: KeysQuery, change: Partial<KeysQuery>): string => {
+  const said = Object.entries({ q, sort, dir, ...change }).filter(([, value]) => value !== '')
+  return `/keys?${new URLSearchParams(said.map(([name, value]) => [name, String(value)]))}`
+}
+
+const NothingFound: FC<{ text: string }> = ({ text }) => (
+  <div class="empty">
+    <h2>No key matches “{text}”</h2>
+    <a class="button button-plain" href="/keys">
+      Clear the search
+    </a>
+  </div>
 )
 
 const NewKeyLink: FC<{ canWrite: boolean }> = ({ canWrite }) =>
   canWrite ? (
-    <a class="button keys-head-end" href="/keys/new">
+    <a class="button" href="/keys/new">
       New key
     </a>
   ) : (
-    <span class="muted small keys-head-end">Your role can look at keys, not change them.</span>
+    <span class="muted small">Your role can look at keys, not change them.</span>
   )
 
 const Search: FC<{ query: KeysQuery }> = ({ query: { q, sort, dir } }) => (
@@ -97,39 +93,30 @@ const Search: FC<{ query: KeysQuery }> = ({ query: { q, sort, dir } }) => (
     <form method="get" action="/keys">
       <input type="hidden" name="sort" value={sort} />
       <input type="hidden" name="dir" value={dir} />
-      <input
-        type="search"
-        name="q"
-        value={q}
-        placeholder="Name, prefix or owner"
-        aria-label="Search keys"
-        data-hotkey="/"
-      />
+      <input type="search" name="q" value={q} placeholder="Name, prefix or owner" aria-label="Search keys" />
     </form>
   </search>
 )
 
 const KeyTable: FC<{ keys: readonly ListedKey[]; query: KeysQuery; now: string }> = ({ keys, query, now }) => (
-  <section class="card">
-    <table class="keys">
-      <thead>
-        <tr>
-          <Heading by="name" query={query} label="Name" />
-          <Heading by="owner" query={query} label="Owner" />
-          <Heading by="tokens" query={query} label="Tokens" isNumber />
-          <Heading by="cost" query={query} label="Cost" isNumber />
-          <Heading by="limit" query={query} label="Limits" />
-          <Heading by="used" query={query} label="Last used" />
-          <Heading by="state" query={query} label="State" />
-        </tr>
-      </thead>
-      <tbody>
-        {keys.map((key) => (
-          <KeyRow listed={key} now={now} />
-        ))}
-      </tbody>
-    </table>
-  </section>
+  <table class="list keys">
+    <thead>
+      <tr>
+        <Heading by="name" query={query} label="Name" />
+        <Heading by="owner" query={query} label="Owner" />
+        <Heading by="tokens" query={query} label="Tokens" isNumber />
+        <Heading by="cost" query={query} label="Cost" isNumber />
+        <Heading by="limit" query={query} label="Limits" />
+        <Heading by="used" query={query} label="Last used" />
+        <Heading by="state" query={query} label="State" />
+      </tr>
+    </thead>
+    <tbody>
+      {keys.map((key) => (
+        <KeyRow listed={key} now={now} />
+      ))}
+    </tbody>
+  </table>
 )
 
 interface HeadingProps {
@@ -140,19 +127,18 @@ interface HeadingProps {
 }
 
 /** Amounts begin with the largest: that is what one looks for. */
-const Heading: FC<HeadingProps> = ({ by, query: { q, sort, dir }, label, isNumber = false }) => {
+const Heading: FC<HeadingProps> = ({ by, query, label, isNumber }) => {
+  const { sort, dir } = query
   const isSorted = sort === by
   const first = ['tokens', 'cost', 'limit', 'used'].includes(by) ? 'desc' : 'asc'
   const next = isSorted ? (dir === 'asc' ? 'desc' : 'asc') : first
-  const href = `/keys?${new URLSearchParams({ ...(q && { q }), sort: by, dir: next })}`
-  const order = isSorted ? (dir === 'asc' ? 'ascending' : 'descending') : undefined
   return (
-    <th scope="col" class={isNumber ? 'number' : undefined} aria-sort={order}>
-      <a class="key-sort" href={href}>
-        {label}
-        {isSorted && <span aria-hidden="true">{dir === 'asc' ? ' ↑' : ' ↓'}</span>}
-      </a>
-    </th>
+    <SortHeading
+      label={label}
+      href={keysLink(query, { sort: by, dir: next })}
+      order={isSorted ? dir : null}
+      isNumber={isNumber}
+    />
   )
 }
 
@@ -166,11 +152,11 @@ const KeyRow: FC<{ listed: ListedKey; now: string }> = ({ listed: key, now }) =>
     </Cell>
     <Cell name="owner">{key.owner?.username ?? <span class="muted">nobody</span>}</Cell>
     <Cell name="tokens" isNumber>
-      <span title={`${key.usageSummary.totalTokens.toLocaleString('en')} tokens`}>
-        {countText(key.usageSummary.totalTokens)}
+      <span title={`${countText(key.usageSummary.totalTokens)} tokens`}>
+        {shortCount(key.usageSummary.totalTokens)}
       </span>
       <span class="muted small">
-        {countText(key.usageSummary.requestCount)} {key.usageSummary.requestCount === 1 ? 'request' : 'requests'}
+        {shortCount(key.usageSummary.requestCount)} {key.usageSummary.requestCount === 1 ? 'request' : 'requests'}
       </span>
     </Cell>
     <Cell name="cost" isNumber>
@@ -197,12 +183,6 @@ const Cell: FC<{ name: string; isNumber?: boolean; children?: Child }> = ({ name
   <td class={`cell-${name}${isNumber ? ' number' : ''}`}>{children}</td>
 )
 
-export const KeyBadge: FC<{ state: KeyState }> = ({ state }) => {
-  const [label, tone] = STATES[state]
-  return (
-    <span class={`badge tone-${tone}`}>
-      <span class="dot" aria-hidden="true" />
-      {label}
-    </span>
-  )
-}
+export const KeyBadge: FC<{ state: KeyState }> = ({ state }) => (
+  <Badge tone={STATES[state][1]}>{STATES[state][0]}</Badge>
+)

@@ -1,7 +1,10 @@
 /** Making and editing a key, and the one time it is shown: beside everything that can be pasted, and a test. */
 import type { FC } from 'hono/jsx'
+import type { Titled } from '../titles.ts'
+import { Command, Submit } from '../ui/button.tsx'
+import { TextCard } from '../ui/card.tsx'
 import { Form, NeedsScript } from '../ui/form.tsx'
-import { Command, Connect, type ConnectProps } from './connect.tsx'
+import { Connect, type ConnectProps } from './connect.tsx'
 import { type KeyChoices, KeyFields } from './form.tsx'
 import { KeyTestForm } from './test.tsx'
 import type { ApiKey } from './words.ts'
@@ -17,16 +20,9 @@ export const NewKeyPage: FC<NewKeyProps> = ({ choices, problem }) => (
       <h1>New key</h1>
     </header>
     <section class="card">
-      <Form name="key" class="card-body stack key-form" action="/api/api-keys/" target="#main" problem={problem}>
+      <Form name="key" class={FORM} action="/api/api-keys/" target="#main" problem={problem}>
         <KeyFields choices={choices} apiKey={null} />
-        <div class="actions">
-          <button class="button" type="submit">
-            Create the key
-          </button>
-          <a class="button button-plain" href="/keys">
-            Cancel
-          </a>
-        </div>
+        <Ending label="Create the key" back="/keys" />
       </Form>
     </section>
   </div>
@@ -36,29 +32,35 @@ export interface EditKeyProps extends NewKeyProps {
   apiKey: ApiKey
 }
 
-export const EditKeyPage: FC<EditKeyProps> = ({ choices, problem, apiKey: { id, name }, apiKey }) => (
+export const EditKeyPage: Titled<EditKeyProps> = ({ choices, problem, apiKey: { id, name }, apiKey }) => (
   <div class="page page-narrow">
     <header class="page-head">
       <h1>Edit {name}</h1>
     </header>
     <NeedsScript />
     <section class="card">
-      <Form name="key" class="card-body stack key-form" method="patch" action={`/api/api-keys/${id}`} problem={problem}>
+      <Form name="key" class={FORM} method="patch" action={`/api/api-keys/${id}`} problem={problem}>
         <KeyFields choices={choices} apiKey={apiKey} />
-        <div class="actions">
-          <button class="button" type="submit">
-            Save
-          </button>
-          <a class="button button-plain" href={`/keys/${id}`}>
-            Cancel
-          </a>
-        </div>
+        <Ending label="Save" back={`/keys/${id}`} />
       </Form>
     </section>
   </div>
 )
 
-export interface ShownProps {
+EditKeyPage.title = ({ apiKey }) => `Edit ${apiKey.name}`
+
+const FORM = 'card-body stack'
+
+const Ending: FC<{ label: string; back: string }> = ({ label, back }) => (
+  <div class="actions">
+    <Submit>{label}</Submit>
+    <a class="button button-plain" href={back}>
+      Cancel
+    </a>
+  </div>
+)
+
+interface ShownProps {
   id: string
   name: string
   /** The key itself. */
@@ -86,14 +88,9 @@ export const shownKeyAt =
           </a>
         </div>
       </section>
-      <section class="card" aria-labelledby="connect-title">
-        <header class="card-head">
-          <h2 id="connect-title">Connect a client</h2>
-        </header>
-        <div class="card-body">
-          <Connect {...where()} apiKey={key} />
-        </div>
-      </section>
+      <TextCard id="connect" title="Connect a client">
+        <Connect {...where()} apiKey={key} />
+      </TextCard>
       <KeyTestForm id={id} />
     </div>
   )

@@ -11,7 +11,7 @@ export interface Connection {
   isOnlyModel: boolean
 }
 
-export interface Snippet {
+interface Snippet {
   id: string
   label: string
   /** In the order in which they are needed. */

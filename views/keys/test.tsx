@@ -1,34 +1,36 @@
-/** Testing a key: the button, what came of the turn, and the place for what the browser measures on its way here. */
-import type { Child, FC } from 'hono/jsx'
+/** Testing a key: the button, what came of the turn, and what the browser measures on its way here. */
+import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { KeyTest } from '../../src/admin/key-test.ts'
+import { VERDICT_TONES } from '../doctor.tsx'
+import { LASTING_MEASURE, MEASURES, type Measure, type MeasureOutcome } from '../measures.ts'
+import { dollarText } from '../ui/amounts.ts'
+import { type Tone, ToneIcon } from '../ui/badge.tsx'
+import { TextCard } from '../ui/card.tsx'
 import { Form } from '../ui/form.tsx'
-import { CheckIcon, CrossIcon, WarningIcon } from '../ui/icons.tsx'
 import { durationText } from '../ui/time.tsx'
-import { dollarText } from './words.ts'
 
 /** The script adds what lies between the browser and the service; without it the turn alone is tested. */
 export const KeyTestForm: FC<{ id: string; whyNot?: string | null }> = ({ id, whyNot = null }) => (
-  <section class="card" id="test" aria-labelledby="test-title">
-    <header class="card-head">
-      <h2 id="test-title">Test</h2>
-    </header>
-    <div class="card-body">
-      <p class="muted">
-        Sends one small request through the key, by the route its clients use, and watches how streams and sockets reach
-        this browser.
-      </p>
-      <Form name="test" action={`/api/api-keys/${id}/test`} target="#key-test">
-        <div class="actions">
-          <button class="button button-plain" type="submit" disabled={whyNot !== null} data-path-test>
-            Test this key
-          </button>
-          {whyNot && <span class="muted small">{whyNot}</span>}
-        </div>
-      </Form>
-      <div id="key-test" aria-live="polite" />
-      <ul id="path-test" class="key-findings" aria-live="polite" hidden />
-    </div>
-  </section>
+  <TextCard id="test" title="Test">
+    <p class="muted">
+      Sends one small request through the key, by the route its clients use, and watches how streams and sockets reach
+      this browser.
+    </p>
+    <Form name="test" action={`/api/api-keys/${id}/test`} target="#key-test">
+      <div class="actions">
+        <button class="button button-plain" type="submit" disabled={whyNot !== null} data-path-test>
+          Test this key
+        </button>
+        {whyNot && <span class="muted small">{whyNot}</span>}
+      </div>
+    </Form>
+    <div id="key-test" aria-live="polite" />
+    <ul id="path-test" class="key-findings" aria-live="polite" hidden>
+      {[...MEASURES, LASTING_MEASURE].map((measure) => (
+        <Measured {...measure} />
+      ))}
+    </ul>
+  </TextCard>
 )
 
 export const KeyTestResult: FC<KeyTest> = (test) => (
@@ -85,16 +87,45 @@ const ADVICE: Readonly<Record<string, string>> = {
   upstream_timeout: 'The upstream took too long.',
 }
 
-type Tone = 'good' | 'wait' | 'bad'
+const Finding: FC<PropsWithChildren<{ tone: Tone }>> = ({ tone, children }) => (
+  <li>
+    <Line tone={tone}>{children}</Line>
+  </li>
+)
 
-const ICONS = { good: CheckIcon, wait: WarningIcon, bad: CrossIcon }
+const Line: FC<PropsWithChildren<{ tone: Tone }>> = ({ tone, children }) => (
+  <p class={`key-finding tone-${tone}`}>
+    <ToneIcon tone={tone} />
+    <span>{children}</span>
+  </p>
+)
 
-const Finding: FC<{ tone: Tone; children?: Child }> = ({ tone, children }) => {
-  const Icon = ICONS[tone]
+/** All outcomes stand in the page; the script shows the one it measured. */
+const Measured: FC<Measure> = ({ kind, title, path, outcomes }) => (
+  <li data-measure={kind} data-path={path}>
+    <div data-outcome="running">
+      <Line tone="idle">
+        <b>{title}.</b> Measuring …
+      </Line>
+    </div>
+    {Object.entries(outcomes).map(([name, outcome]) => (
+      <div data-outcome={name} hidden>
+        <Line tone={VERDICT_TONES[outcome.verdict]}>
+          <b>{title}.</b> <Words {...outcome} />
+        </Line>
+      </div>
+    ))}
+  </li>
+)
+
+const Words: FC<MeasureOutcome> = ({ says, advice }) => {
+  const [before, after] = says.split('%s')
   return (
-    <li class={`key-finding tone-${tone}`}>
-      <Icon />
-      <span>{children}</span>
-    </li>
+    <>
+      {before}
+      {after !== undefined && <span data-after />}
+      {after}
+      {advice && ` ${advice}`}
+    </>
   )
 }

@@ -1,6 +1,7 @@
 /** What keys, their states and their limits are called on the pages. */
 import type { ApiKey } from '../../src/model/api-key-view.ts'
 import type { KeyState } from '../../src/model/key-list.ts'
+import { dollarText, shortCount } from '../ui/amounts.ts'
 import type { Tone } from '../ui/badge.tsx'
 
 export type { ApiKey }
@@ -40,24 +41,4 @@ export const percentOf = ({ currentValue, maxValue }: Limit): number => Math.min
 
 /** "$12.50" for micro-dollars, "3.1 M" for everything that is counted. */
 export const amountText = (type: Limit['limitType'], value: number): string =>
-  type === 'cost_usd' ? dollarText(value / 1e6) : countText(value)
-
-/** "950", "12.4 k", "3.1 M", "2 G". */
-export const countText = (count: number): string => {
-  const [size, unit] = UNITS.find(([size]) => count >= size) ?? [1, '']
-  const value = count / size
-  return `${size === 1 ? count : Number(value.toFixed(value < 100 ? 1 : 0))}${unit && ` ${unit}`}`
-}
-
-const UNITS: readonly [size: number, unit: string][] = [
-  [1e9, 'G'],
-  [1e6, 'M'],
-  [1e4, 'k'],
-]
-
-/** Dollars with as many digits as a small amount needs. */
-export const dollarText = (dollars: number): string => {
-  if (dollars === 0) return '$0'
-  if (dollars < 0.0001) return '<$0.0001'
-  return `$${dollars.toFixed(dollars < 0.1 ? 4 : 2)}`
-}
+  type === 'cost_usd' ? dollarText(value / 1e6) : shortCount(value)

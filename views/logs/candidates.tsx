@@ -2,11 +2,16 @@
 import type { FC } from 'hono/jsx'
 import type { CandidateView } from '../../src/model/explain.ts'
 import { CheckIcon } from '../ui/icons.tsx'
-import { momentText } from './words.ts'
+import { momentText } from '../ui/time.tsx'
 
 interface CandidatesProps {
   candidates: readonly CandidateView[]
   chosenId: string | null
+}
+
+interface ListProps {
+  candidates: readonly CandidateView[]
+  chosen: CandidateView | null
 }
 
 /** More than these are folded. */
@@ -15,32 +20,43 @@ const SHOWN = 8
 export const Candidates: FC<CandidatesProps> = ({ candidates, chosenId }) => {
   if (candidates.length === 0) return <p class="small muted">There was no account to choose from.</p>
   const place = ({ accountId, skipped }: CandidateView) => (accountId === chosenId ? 0 : skipped === null ? 1 : 2)
-  const ordered = candidates.toSorted((a, b) => place(a) - place(b) || (b.score ?? 0) - (a.score ?? 0))
+  const days = ({ resetDays }: CandidateView) => resetDays ?? Number.MAX_SAFE_INTEGER
+  const ordered = candidates.toSorted(
+    (a, b) => place(a) - place(b) || days(a) - days(b) || (b.score ?? 0) - (a.score ?? 0),
+  )
+  const chosen = candidates.find(({ accountId }) => accountId === chosenId) ?? null
   const rest = ordered.slice(SHOWN)
   return (
     <>
-      <List candidates={ordered.slice(0, SHOWN)} chosenId={chosenId} />
+      <List candidates={ordered.slice(0, SHOWN)} chosen={chosen} />
       {rest.length > 0 && (
         <details class="fold">
           <summary class="reveal">{rest.length} more</summary>
-          <List candidates={rest} chosenId={chosenId} />
+          <List candidates={rest} chosen={chosen} />
         </details>
       )}
     </>
   )
 }
 
-const List: FC<CandidatesProps> = ({ candidates, chosenId }) => (
+/** Whether `chosen` came first because its allowance resets on an earlier day; one that nobody knows counts as the last. */
+export const resetsLater = (candidate: CandidateView, chosen: CandidateView | null): boolean =>
+  chosen !== null &&
+  chosen.resetDays !== null &&
+  candidate.skipped === null &&
+  (candidate.resetDays === null || candidate.resetDays > chosen.resetDays)
+
+const List: FC<ListProps> = ({ candidates, chosen }) => (
   <ul class="candidates">
     {candidates.map((candidate) => {
-      const isChosen = candidate.accountId === chosenId
+      const isChosen = candidate === chosen
       return (
         <li class={isChosen ? 'candidate is-chosen' : 'candidate'}>
           <span class="candidate-name" title={candidate.accountName ?? undefined}>
             {isChosen && <CheckIcon />}
             {candidate.accountName ?? 'a deleted account'}
           </span>
-          <span class="candidate-why muted">{whyText(candidate, isChosen)}</span>
+          <span class="candidate-why muted">{whyText(candidate, chosen)}</span>
           <span class="candidate-score">{candidate.score === null ? '' : `score ${scoreText(candidate.score)}`}</span>
         </li>
       )
@@ -48,8 +64,11 @@ const List: FC<CandidatesProps> = ({ candidates, chosenId }) => (
   </ul>
 )
 
-const whyText = ({ reason, until }: CandidateView, isChosen: boolean): string => {
-  if (isChosen) return 'chosen'
+const whyText = (candidate: CandidateView, chosen: CandidateView | null): string => {
+  const { reason, until, resetDays } = candidate
+  if (candidate === chosen) return 'chosen'
+  if (resetsLater(candidate, chosen))
+    return resetDays === null ? 'could have served; its reset is not known' : 'could have served; resets later'
   if (reason === null) return 'could have served'
   return until === null ? reason : `${reason} until ${momentText(until)} UTC`
 }

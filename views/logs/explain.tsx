@@ -1,17 +1,18 @@
 /** `/logs/explain`: which account a request would get now, asked of the function that decides. */
 import type { FC } from 'hono/jsx'
 import type { ExplainView } from '../../src/admin/explain.ts'
-import type { Explanation } from '../../src/model/explain.ts'
+import type { CandidateView, Explanation } from '../../src/model/explain.ts'
 import type { Tone } from '../ui/badge.tsx'
-import { Candidates } from './candidates.tsx'
-import { Choices } from './filters.tsx'
+import { Filter, FilterActions, optionsOf } from '../ui/select.tsx'
+import { momentText } from '../ui/time.tsx'
+import { Candidates, resetsLater } from './candidates.tsx'
 import { LogHead } from './head.tsx'
-import { momentText, STRATEGY_NAMES } from './words.ts'
+import { STRATEGY_NAMES } from './words.ts'
 
 export const ExplainPage: FC<ExplainView> = ({ asked, options, explanation, generatedAt }) => (
   <div class="page" data-now={generatedAt}>
     <LogHead current="/logs/explain" mayExplain />
-    <form class="card log-filters" method="get" action="/logs/explain">
+    <form class="card filter-card" method="get" action="/logs/explain">
       <p class="muted">Which account would a request get at this moment? Nothing is sent, and nothing changes.</p>
       <div class="filter-row">
         <label class="field">
@@ -32,14 +33,8 @@ export const ExplainPage: FC<ExplainView> = ({ asked, options, explanation, gene
             ))}
           </datalist>
         </label>
-        {options.keys && (
-          <Choices label="Key" name="key" chosen={asked.key === '' ? [] : [asked.key]} choices={options.keys} />
-        )}
-        <div class="filter-actions">
-          <button class="button" type="submit">
-            Explain
-          </button>
-        </div>
+        {options.keys && <Filter label="Key" name="key" chosen={asked.key} options={optionsOf(options.keys)} />}
+        <FilterActions label="Explain" />
       </div>
     </form>
     {explanation && <Answer {...explanation} at={generatedAt} />}
@@ -56,8 +51,11 @@ const TONES: Record<Explanation['outcome'], [title: string, tone: Tone]> = {
 const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, strategy, candidates, model, at }) => {
   const [title, tone] = TONES[outcome]
   return (
-    <section class="card" id="explanation">
+    <section class="card" id="explanation" aria-labelledby="explanation-title">
       <div class="card-part">
+        <h2 class="sr" id="explanation-title">
+          The answer
+        </h2>
         <p class={`health tone-${tone}`}>
           <span class="dot" aria-hidden="true" />
           <strong>{chosen ? (chosen.accountName ?? chosen.accountId) : title}</strong>
@@ -70,8 +68,8 @@ const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, s
             </>
           )}
           strategy {STRATEGY_NAMES[strategy]}
-          {DRAWN.includes(strategy) && ', a weighted draw: asked again, it may choose another of those that can serve'}{' '}
-          · {momentText(at)} UTC
+          {isDrawn({ strategy, candidates }) && ', a weighted draw: asked again, it may choose another'} ·{' '}
+          {momentText(at)} UTC
         </p>
       </div>
       {outcome !== 'refused' && (
@@ -85,3 +83,10 @@ const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, s
 }
 
 const DRAWN: readonly Explanation['strategy'][] = ['capacity_weighted', 'relative_availability']
+
+/** Whether chance had a part: there is another that may win, which is none that resets on a later day or has nothing left. */
+const isDrawn = ({ strategy, candidates }: Pick<Explanation, 'strategy' | 'candidates'>): boolean => {
+  const [chosen = null, ...others] = candidates
+  const mayWin = (one: CandidateView) => one.skipped === null && (one.score ?? 0) > 0 && !resetsLater(one, chosen)
+  return DRAWN.includes(strategy) && others.some(mayWin)
+}

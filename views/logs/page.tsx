@@ -1,16 +1,18 @@
 /** `/logs`: filters, the list, its pages, and the drawer of one request. */
 import type { FC } from 'hono/jsx'
 import type { Logs } from '../../src/admin/logs-page.ts'
+import { countText } from '../ui/amounts.ts'
+import { Card } from '../ui/card.tsx'
+import { momentText } from '../ui/time.tsx'
 import { Filters } from './filters.tsx'
 import { LogHead } from './head.tsx'
 import { RequestDetail } from './request.tsx'
-import { LogTable } from './rows.tsx'
-import { countText, momentText } from './words.ts'
+import { RequestTable } from './rows.tsx'
 
 export const LogsPage: FC<Logs> = (logs) => {
   const { requests, columns, links, open, generatedAt: now } = logs
   return (
-    <div class="page page-logs" data-now={now}>
+    <div class="page" data-now={now}>
       <LogHead current="/logs" mayExplain={logs.mayExplain}>
         {links.tail && (
           <label class="check tail-switch needs-script">
@@ -20,21 +22,32 @@ export const LogsPage: FC<Logs> = (logs) => {
         )}
       </LogHead>
       <Filters {...logs} />
-      <section class="card" aria-labelledby="log-title">
-        <header class="card-head">
-          <h2 id="log-title">Requests</h2>
-          <span class="count">{countOf(logs)}</span>
-          <span class="sr" id="tail-says" role="status" />
-          <NewerLinks {...logs} />
-        </header>
+      <Card
+        id="log"
+        title="Requests"
+        count={countOf(logs)}
+        aside={
+          <>
+            <span class="sr" id="tail-says" role="status" />
+            <NewerLinks {...logs} />
+          </>
+        }
+      >
         {requests.length > 0 || links.tail ? (
           <div class="scroll-x">
-            <LogTable requests={requests} columns={columns} here={links.here} openId={open?.id ?? null} now={now} />
+            <RequestTable
+              id="log-rows"
+              requests={requests}
+              columns={columns}
+              here={links.here}
+              openId={open?.id ?? null}
+              now={now}
+            />
           </div>
         ) : null}
         {requests.length === 0 && <Nothing {...logs} />}
         <OlderLinks {...logs} />
-      </section>
+      </Card>
       <aside id="drawer" class="drawer" aria-label="Request">
         {open && <RequestDetail {...open} generatedAt={now} isSensitive={logs.isSensitive} close={links.here} />}
       </aside>
@@ -50,7 +63,7 @@ const countOf = ({ total, requests, prevCursor, searchedTo }: Logs): string => {
 
 const NewerLinks: FC<Logs> = ({ links }) =>
   links.newer ? (
-    <span class="card-link log-pager">
+    <span class="card-link">
       <a href={links.newest}>Newest</a>
       <a href={links.newer} rel="prev">
         Newer
@@ -61,26 +74,18 @@ const NewerLinks: FC<Logs> = ({ links }) =>
 const OlderLinks: FC<Logs> = ({ links, requests, searchedTo }) => {
   if (!links.older || (requests.length === 0 && searchedTo === null)) return null
   return (
-    <footer class="card-part log-pager">
-      {searchedTo === null ? (
-        <a class="button button-plain" href={links.older} rel="next">
-          Older
-        </a>
-      ) : (
-        <>
-          <span class="muted">Looked through back to {momentText(searchedTo)} UTC.</span>
-          <a class="button button-plain" href={links.older} rel="next">
-            Search older
-          </a>
-        </>
-      )}
-    </footer>
+    <nav class="pager" aria-label="Pages">
+      {searchedTo !== null && <span class="muted">Looked through back to {momentText(searchedTo)} UTC.</span>}
+      <a class="button button-plain" href={links.older} rel="next">
+        {searchedTo === null ? 'Older' : 'Search older'}
+      </a>
+    </nav>
   )
 }
 
 /** An empty log, filters that match nothing, and a search that has not come to its end are three things. */
 const Nothing: FC<Logs> = ({ links, searchedTo, prevCursor }) => (
-  <div class="log-empty" id="log-empty">
+  <div class="empty" id="log-empty">
     {links.clear ? (
       <>
         <p>{searchedTo ? 'Nothing matches so far.' : 'No request matches these filters.'}</p>

@@ -1,10 +1,16 @@
 /** `/reports`: what was used in a range of days: sums beside the days before, a chart, and shares. */
 import type { Child, FC } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
-import type { ReportDay, ReportShare, Sums } from '../../src/model/reports.ts'
-import { Choices } from './filters.tsx'
+import type { Sums } from '../../src/model/report-sums.ts'
+import type { ReportDay, ReportShare } from '../../src/model/reports.ts'
+import { costText, countText, shortCount } from '../ui/amounts.ts'
+import { Bars } from '../ui/bars.tsx'
+import { Card, TextCard } from '../ui/card.tsx'
+import { ShareBar } from '../ui/meter.tsx'
+import { Filter, FilterActions, optionsOf, plainOptions } from '../ui/select.tsx'
+import { AsTable, TableHead } from '../ui/table.tsx'
+import { momentText } from '../ui/time.tsx'
 import { LogHead } from './head.tsx'
-import { countText, momentText, shortCount, usdText } from './words.ts'
 
 export const ReportPage: FC<ReportView> = (report) => (
   <div class="page" data-now={report.generatedAt}>
@@ -13,16 +19,16 @@ export const ReportPage: FC<ReportView> = (report) => (
     <Summary {...report} />
     <Days {...report} />
     <div class="shares">
-      <Shares title="By model" shares={report.byModel} none="no model" />
-      {report.byKey && <Shares title="By key" shares={report.byKey} none="no key" gone="a deleted key" />}
-      <Shares title="By account" shares={report.byAccount} none="no account" gone="a deleted account" />
+      <Shares id="models" title="By model" shares={report.byModel} none="no model" />
+      {report.byKey && <Shares id="keys" title="By key" shares={report.byKey} none="no key" gone="a deleted key" />}
+      <Shares id="accounts" title="By account" shares={report.byAccount} none="no account" gone="a deleted account" />
     </div>
     <p class="small muted">From hourly sums, which are kept for ever. {momentText(report.generatedAt)} UTC.</p>
   </div>
 )
 
 const Range: FC<ReportView> = ({ startDate, endDate, timezone, asked, options, links }) => (
-  <form class="card log-filters" method="get" action="/reports">
+  <form class="card filter-card" method="get" action="/reports">
     <div class="filter-row">
       <label class="field">
         <span class="field-label">From</span>
@@ -32,20 +38,13 @@ const Range: FC<ReportView> = ({ startDate, endDate, timezone, asked, options, l
         <span class="field-label">To</span>
         <input type="date" name="end_date" value={endDate} />
       </label>
-      <Choices label="Account" name="account_id" chosen={asked.account_id} choices={options.accounts} />
-      {options.keys && <Choices label="Key" name="api_key_id" chosen={asked.api_key_id} choices={options.keys} />}
-      <Choices
-        label="Model"
-        name="model"
-        chosen={asked.model}
-        choices={options.models.map((name) => ({ id: name, name }))}
-      />
+      <Filter label="Account" name="account_id" chosen={asked.account_id[0]} options={optionsOf(options.accounts)} />
+      {options.keys && (
+        <Filter label="Key" name="api_key_id" chosen={asked.api_key_id[0]} options={optionsOf(options.keys)} />
+      )}
+      <Filter label="Model" name="model" chosen={asked.model[0]} options={plainOptions(options.models)} />
       <input type="hidden" name="timezone" value={timezone} data-zone />
-      <div class="filter-actions">
-        <button class="button" type="submit">
-          Show
-        </button>
-      </div>
+      <FilterActions label="Show" />
     </div>
     <p class="small">
       <a href={links.csv}>Download CSV</a> · <a href={links.json}>Download JSON</a>
@@ -61,7 +60,7 @@ const Summary: FC<ReportView> = ({ summary, comparison }) => {
   return (
     <dl class="report-tiles">
       <Tile name="Cost" change={change(({ costUsd }) => costUsd)}>
-        {usdText(summary.costUsd)}
+        {costText(summary.costUsd)}
       </Tile>
       <Tile name="Requests" change={change(({ requests }) => requests)}>
         {countText(summary.requests)}
@@ -73,7 +72,7 @@ const Summary: FC<ReportView> = ({ summary, comparison }) => {
         {percentText(summary.errors, summary.requests)}
       </Tile>
       <Tile name="A day" note={`${countText(Math.round(summary.avgRequestsPerDay))} requests`}>
-        {usdText(summary.avgCostPerDayUsd)}
+        {costText(summary.avgCostPerDayUsd)}
       </Tile>
       <Tile name="Accounts used">{countText(summary.activeAccounts)}</Tile>
     </dl>
@@ -100,96 +99,48 @@ const changeText = (now: number, before: number): string | null => {
   return percent === 0 ? 'as before' : `${percent > 0 ? '+' : '−'}${countText(Math.abs(percent))} % to the days before`
 }
 
-/** A year of days is still told apart. */
-const CHART_WIDTH = 1000
-const CHART_HEIGHT = 140
-const MAX_BAR_WIDTH = 60
-
 const Days: FC<ReportView> = ({ daily }) => {
   const most = Math.max(...daily.map(({ costUsd }) => costUsd), 0)
-  const step = CHART_WIDTH / daily.length
-  const barWidth = Math.min(step * 0.76, MAX_BAR_WIDTH)
   return (
-    <section class="card" aria-labelledby="days-title">
-      <header class="card-head">
-        <h2 id="days-title">Cost a day</h2>
-        <span class="count">{most === 0 ? 'nothing was used' : `up to ${usdText(most)}`}</span>
-      </header>
-      <div class="card-part">
-        <svg
-          class="days-chart"
-          viewBox={`0 0 ${CHART_WIDTH} ${CHART_HEIGHT}`}
-          preserveAspectRatio="none"
-          role="img"
-          aria-label={`Cost of each of ${daily.length} days; the table below has the same figures.`}
-        >
-          {daily.map((day, place) => (
-            <g>
-              <title>{dayText(day)}</title>
-              <rect class="days-hit" x={units(place * step)} width={units(step)} height={CHART_HEIGHT} />
-              <rect
-                class="days-bar"
-                x={units((place + 0.5) * step - barWidth / 2)}
-                width={units(barWidth)}
-                y={units(CHART_HEIGHT - heightOf(day.costUsd, most))}
-                height={units(heightOf(day.costUsd, most))}
-              />
-            </g>
-          ))}
-        </svg>
-        <p class="days-ends small muted">
-          <span>{daily[0]?.date}</span>
-          <span>{daily.at(-1)?.date}</span>
-        </p>
-        <details class="fold">
-          <summary class="reveal">As a table</summary>
+    <TextCard id="days" title="Cost a day" count={most === 0 ? 'nothing was used' : `up to ${costText(most)}`}>
+      <figure>
+        <Bars
+          label={`Cost of each of ${daily.length} days; the table below has the same figures.`}
+          bars={daily.map((day) => ({ title: dayText(day), value: day.costUsd }))}
+          ends={[daily[0]?.date, daily.at(-1)?.date]}
+        />
+        <AsTable>
           <DayTable daily={daily} />
-        </details>
-      </div>
-    </section>
+        </AsTable>
+      </figure>
+    </TextCard>
   )
 }
 
-const heightOf = (value: number, most: number): number =>
-  most === 0 || value === 0 ? 0 : Math.max(2, (value / most) * CHART_HEIGHT)
-
-const units = (value: number): string => String(Math.round(value * 100) / 100)
-
 const dayText = ({ date, costUsd, requests }: ReportDay): string =>
-  `${date}: ${usdText(costUsd)}, ${countText(requests)} requests`
+  `${date}: ${costText(costUsd)}, ${countText(requests)} requests`
 
 const DayTable: FC<{ daily: readonly ReportDay[] }> = ({ daily }) => (
-  <div class="scroll-x">
-    <table class="figures">
-      <thead>
+  <table class="figures">
+    <TableHead texts={['Day']} numbers={['Cost', 'Requests', 'Failed', 'Tokens in', 'Tokens out', 'Accounts']} />
+    <tbody>
+      {daily.toReversed().map((day) => (
         <tr>
-          <th scope="col">Day</th>
-          <th scope="col">Cost</th>
-          <th scope="col">Requests</th>
-          <th scope="col">Failed</th>
-          <th scope="col">Tokens in</th>
-          <th scope="col">Tokens out</th>
-          <th scope="col">Accounts</th>
+          <th scope="row">{day.date}</th>
+          <td>{costText(day.costUsd)}</td>
+          <td>{countText(day.requests)}</td>
+          <td>{countText(day.errors)}</td>
+          <td>{shortCount(day.inputTokens)}</td>
+          <td>{shortCount(day.outputTokens)}</td>
+          <td>{day.activeAccounts}</td>
         </tr>
-      </thead>
-      <tbody>
-        {daily.toReversed().map((day) => (
-          <tr>
-            <th scope="row">{day.date}</th>
-            <td>{usdText(day.costUsd)}</td>
-            <td>{countText(day.requests)}</td>
-            <td>{countText(day.errors)}</td>
-            <td>{shortCount(day.inputTokens)}</td>
-            <td>{shortCount(day.outputTokens)}</td>
-            <td>{day.activeAccounts}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+      ))}
+    </tbody>
+  </table>
 )
 
 interface SharesProps {
+  id: string
   title: string
   shares: readonly ReportShare[]
   /** What requests without one are called. */
@@ -199,26 +150,13 @@ interface SharesProps {
 
 const SHARES_SHOWN = 12
 
-const Shares: FC<SharesProps> = ({ title, shares, none, gone }) => (
-  <section class="card">
-    <header class="card-head">
-      <h2>{title}</h2>
-      <span class="count">{shares.length}</span>
-    </header>
+const Shares: FC<SharesProps> = ({ id, title, shares, none, gone }) => (
+  <Card id={id} title={title} count={shares.length}>
     {shares.length === 0 ? (
       <p class="card-part muted">Nothing in these days.</p>
     ) : (
       <table class="figures share-table">
-        <thead>
-          <tr>
-            <th scope="col">
-              <span class="sr">Name</span>
-            </th>
-            <th scope="col">Cost</th>
-            <th scope="col">Requests</th>
-            <th scope="col">Tokens</th>
-          </tr>
-        </thead>
+        <TableHead texts={['Name']} numbers={['Cost', 'Requests', 'Tokens']} />
         <tbody>
           {shares.slice(0, SHARES_SHOWN).map((share) => (
             <tr>
@@ -226,14 +164,10 @@ const Shares: FC<SharesProps> = ({ title, shares, none, gone }) => (
                 <span class="share-name" title={share.name ?? undefined}>
                   {share.name ?? (share.id === null ? none : (gone ?? share.id))}
                 </span>
-                <svg class="bar bar-low" viewBox="0 0 100 3" preserveAspectRatio="none" role="img">
-                  <title>{`${percentText(share.percentage, 100)} of the requests`}</title>
-                  <rect class="bar-track" width="100" height="3" />
-                  <rect class="bar-fill" width={units(share.percentage)} height="3" />
-                </svg>
+                <ShareBar percent={share.percentage} of="the requests" />
               </th>
               <td>
-                {usdText(share.costUsd)}
+                {costText(share.costUsd)}
                 {share.unpriced > 0 && (
                   <span class="muted" title={`${share.unpriced} requests without a known price`}>
                     {' '}
@@ -251,5 +185,5 @@ const Shares: FC<SharesProps> = ({ title, shares, none, gone }) => (
     {shares.length > SHARES_SHOWN && (
       <p class="card-part small muted">{shares.length - SHARES_SHOWN} more in the download.</p>
     )}
-  </section>
+  </Card>
 )

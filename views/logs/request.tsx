@@ -2,20 +2,24 @@
 import type { Child, FC, PropsWithChildren } from 'hono/jsx'
 import type { RequestView } from '../../src/admin/logs-page.ts'
 import type { CostFormula, CostTerm } from '../../src/model/pricing.ts'
-import { CopyIcon, CrossIcon } from '../ui/icons.tsx'
-import { durationText } from '../ui/time.tsx'
+import type { Titled } from '../titles.ts'
+import { costText, countText } from '../ui/amounts.ts'
+import { CopyButton } from '../ui/button.tsx'
+import { CrossIcon } from '../ui/icons.tsx'
+import { durationText, momentText } from '../ui/time.tsx'
 import { Candidates } from './candidates.tsx'
-import { exactTokens, Result } from './rows.tsx'
+import { Result } from './rows.tsx'
 import { AttemptBar, TimingBar } from './timing.tsx'
-import { countText, momentText, usdText } from './words.ts'
 
 /** A page of its own, or the inside of the drawer. */
-export const RequestPage: FC<RequestView> = (request) => (
-  <div class="page page-narrow page-request" data-now={request.generatedAt}>
+export const RequestPage: Titled<RequestView> = (request) => (
+  <div class="page page-narrow" data-now={request.generatedAt}>
     <h1 class="sr">Request</h1>
     <RequestDetail {...request} close="/logs" />
   </div>
 )
+
+RequestPage.title = () => 'Request'
 
 export const RequestDetail: FC<RequestView & { close: string }> = ({ close, ...request }) => (
   <article class="card request" data-request={request.id}>
@@ -119,10 +123,7 @@ const isNothing = (child: unknown): boolean => child === null || child === undef
 const Copied: FC<{ text: string }> = ({ text }) => (
   <span class="copied">
     <code>{text}</code>
-    <button class="icon-button" type="button" data-action="copy" title="Copy">
-      <CopyIcon />
-      <span class="sr">Copy</span>
-    </button>
+    <CopyButton />
   </span>
 )
 
@@ -139,7 +140,7 @@ const Cost: FC<RequestView> = (request) => {
     const { inputTokens, cachedInputTokens, outputTokens } = request
     return (
       <p>
-        {exactTokens(inputTokens)} tokens in ({exactTokens(cachedInputTokens)} cached), {exactTokens(outputTokens)} out.{' '}
+        {tokensText(inputTokens)} tokens in ({tokensText(cachedInputTokens)} cached), {tokensText(outputTokens)} out.{' '}
         <span class="muted">The model has no known price.</span>
       </p>
     )
@@ -153,7 +154,7 @@ const Cost: FC<RequestView> = (request) => {
               <th scope="row">{TERM_NAMES[term.kind]}</th>
               <td class="number">{countText(term.tokens)}</td>
               <td class="muted">× ${term.usdPerMillion} per million</td>
-              <td class="number">= {usdText(term.usd)}</td>
+              <td class="number">= {costText(term.usd)}</td>
             </tr>
           ))}
           <tr class="formula-total">
@@ -162,7 +163,7 @@ const Cost: FC<RequestView> = (request) => {
             <td class="muted">
               {request.reasoningTokens ? `${countText(request.reasoningTokens)} of the output is reasoning` : ''}
             </td>
-            <td class="number">{usdText(costUsd ?? formula.totalUsd)}</td>
+            <td class="number">{costText(costUsd ?? formula.totalUsd)}</td>
           </tr>
         </tbody>
       </table>
@@ -171,12 +172,14 @@ const Cost: FC<RequestView> = (request) => {
   )
 }
 
+const tokensText = (count: number | null): string => (count === null ? '–' : countText(count))
+
 /** Stored costs are never recomputed, so the table of today may come to another sum. */
 const pricesText = ({ pricesVersion, totalUsd }: CostFormula, costUsd: number | null): string => {
   if (costUsd === null) return `List prices of ${pricesVersion}. The request was logged without a cost.`
   return Math.abs(totalUsd - costUsd) < 0.000_001
     ? `List prices of ${pricesVersion}.`
-    : `At the list prices of ${pricesVersion} it would be ${usdText(totalUsd)}; it was priced with the table of its day.`
+    : `At the list prices of ${pricesVersion} it would be ${costText(totalUsd)}; it was priced with the table of its day.`
 }
 
 const Attempts: FC<RequestView> = ({ attempts, phases, requestedAt }) => {

@@ -1,47 +1,41 @@
-/** The rows of the log: seven columns, and those that were chosen beside them; the same in the list and in a live tail. */
-import type { FC } from 'hono/jsx'
+/** Requests in a table: seven columns, and those that were chosen beside them; the same in each list and in a live tail. */
+import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { LogTail } from '../../src/admin/logs-page.ts'
 import type { LogEntry } from '../../src/model/request-log-entry.ts'
 import type { MoreColumn } from '../../src/model/request-log-page.ts'
+import { costText, shortCount } from '../ui/amounts.ts'
+import { TableHead } from '../ui/table.tsx'
 import { durationText, Since } from '../ui/time.tsx'
-import { COLUMN_NAMES, countText, phaseText, RESULTS, shortCount, usdText } from './words.ts'
+import { COLUMN_NAMES, phaseText, RESULTS } from './words.ts'
 
-interface TableProps {
-  requests: readonly LogEntry[]
-  columns: readonly MoreColumn[]
-  /** The list without an open request. */
-  here: string
+interface RowProps {
+  /** What is shown beside the usual seven. */
+  columns?: readonly MoreColumn[]
+  /** The list without an open request, which opens one beside it; null: a request is a page of its own. */
+  here?: string | null
   /** Row id of the request that stands open. */
-  openId: string | null
+  openId?: string | null
   /** ISO 8601: when the page was made. */
   now: string
 }
 
-export const LogTable: FC<TableProps> = ({ requests, columns, ...row }) => (
-  <table class="requests logs">
-    <thead>
-      <tr>
-        <th scope="col">Time</th>
-        <th scope="col">Key</th>
-        <th scope="col">Account</th>
-        <th scope="col">Model</th>
-        <th scope="col">Result</th>
-        <th scope="col" class="number">
-          First token
+export const RequestTable: FC<RowProps & { id: string; requests: readonly LogEntry[] }> = ({
+  id,
+  requests,
+  columns = [],
+  ...row
+}) => (
+  <table class="list requests">
+    <TableHead texts={['Time', 'Key', 'Account', 'Model', 'Result']} numbers={['First token', 'Cost']}>
+      {columns.map((column) => (
+        <th scope="col" class={NUMERIC.includes(column) ? 'number' : undefined}>
+          {COLUMN_NAMES[column]}
         </th>
-        <th scope="col" class="number">
-          Cost
-        </th>
-        {columns.map((column) => (
-          <th scope="col" class={NUMERIC.includes(column) ? 'number' : undefined}>
-            {COLUMN_NAMES[column]}
-          </th>
-        ))}
-      </tr>
-    </thead>
-    <tbody id="log-rows">
+      ))}
+    </TableHead>
+    <tbody id={id}>
       {requests.map((request) => (
-        <LogRow request={request} columns={columns} {...row} />
+        <RequestRow request={request} columns={columns} {...row} />
       ))}
     </tbody>
   </table>
@@ -51,12 +45,12 @@ export const LogTable: FC<TableProps> = ({ requests, columns, ...row }) => (
 export const NewRows: FC<LogTail> = ({ requests, columns, here, next, generatedAt }) => (
   <tbody data-next={next} data-now={generatedAt}>
     {requests.map((request) => (
-      <LogRow request={request} columns={columns} here={here} openId={null} now={generatedAt} />
+      <RequestRow request={request} columns={columns} here={here} now={generatedAt} />
     ))}
   </tbody>
 )
 
-const LogRow: FC<Omit<TableProps, 'requests'> & { request: LogEntry }> = ({ request, columns, here, openId, now }) => (
+const RequestRow: FC<RowProps & { request: LogEntry }> = ({ request, columns = [], here = null, openId, now }) => (
   <tr
     id={`log-${request.id}`}
     class={request.id === openId ? 'is-open' : undefined}
@@ -64,9 +58,9 @@ const LogRow: FC<Omit<TableProps, 'requests'> & { request: LogEntry }> = ({ requ
     aria-current={request.id === openId ? 'true' : undefined}
   >
     <td class="cell-time">
-      <a class="row-link" href={openLink(here, request.id)} data-drawer={`/logs/${request.id}`}>
+      <RequestLink id={request.id} here={here}>
         <Since at={request.requestedAt} now={now} />
-      </a>
+      </RequestLink>
     </td>
     <td class="cell-key">
       {request.apiKeyName ?? <span class="muted">{request.apiKeyId ? 'deleted key' : '–'}</span>}
@@ -81,7 +75,7 @@ const LogRow: FC<Omit<TableProps, 'requests'> & { request: LogEntry }> = ({ requ
     <td class="cell-first number">
       {request.latencyFirstTokenMs === null ? <Nothing /> : durationText(request.latencyFirstTokenMs)}
     </td>
-    <td class="cell-cost number">{request.costUsd === null ? <Nothing /> : usdText(request.costUsd)}</td>
+    <td class="cell-cost number">{request.costUsd === null ? <Nothing /> : costText(request.costUsd)}</td>
     {columns.map((column) => (
       <td class={NUMERIC.includes(column) ? 'cell-more number' : 'cell-more'}>
         {CELLS[column](request) ?? <Nothing />}
@@ -90,7 +84,16 @@ const LogRow: FC<Omit<TableProps, 'requests'> & { request: LogEntry }> = ({ requ
   </tr>
 )
 
-const openLink = (here: string, id: string): string => `${here}${here.includes('?') ? '&' : '?'}open=${id}`
+const RequestLink: FC<PropsWithChildren<{ id: string; here: string | null }>> = ({ id, here, children }) =>
+  here === null ? (
+    <a class="row-link" href={`/logs/${id}`}>
+      {children}
+    </a>
+  ) : (
+    <a class="row-link" href={`${here}${here.includes('?') ? '&' : '?'}open=${id}`} data-drawer={`/logs/${id}`}>
+      {children}
+    </a>
+  )
 
 const Nothing: FC = () => <span class="muted">–</span>
 
@@ -126,6 +129,3 @@ const CELLS: Record<MoreColumn, (request: LogEntry) => string | null> = {
   address: ({ clientIp }) => clientIp,
   request: ({ requestId }) => requestId,
 }
-
-/** "12,400": exact where there is room. */
-export const exactTokens = (count: number | null): string => (count === null ? '–' : countText(count))

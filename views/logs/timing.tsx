@@ -1,6 +1,7 @@
 /** Where the time of a request went, as a bar in parts: queue, select, connect, first token, stream. */
 import type { FC } from 'hono/jsx'
 import type { LogEntry } from '../../src/model/request-log-entry.ts'
+import { units } from '../ui/svg.ts'
 import { durationText } from '../ui/time.tsx'
 
 type Phases = LogEntry['phases']
@@ -13,7 +14,7 @@ interface Segment {
 }
 
 /** Each part ends where the next begins; one that was never reached is not there, and what is left belongs to the last. */
-export const segmentsOf = ({ admitMs, selectMs, connectMs, firstEventMs, totalMs }: Phases): Segment[] => {
+const segmentsOf = ({ admitMs, selectMs, connectMs, firstEventMs, totalMs }: Phases): Segment[] => {
   const ends = [
     ['Queue', 'queue', admitMs],
     ['Select', 'select', selectMs],
@@ -39,7 +40,7 @@ export const TimingBar: FC<{ phases: Phases; isOk: boolean }> = ({ phases, isOk 
   const segments = segmentsOf(phases)
   const scale = 1000 / Math.max(phases.totalMs, 0.001)
   return (
-    <div class="timing">
+    <>
       <svg class="timing-bar" viewBox="0 0 1000 14" preserveAspectRatio="none" role="img">
         <title>{segments.map(({ name, ms }) => `${name} ${durationText(ms)}`).join(', ')}</title>
         <rect class="bar-track" width="1000" height="14" />
@@ -52,7 +53,7 @@ export const TimingBar: FC<{ phases: Phases; isOk: boolean }> = ({ phases, isOk 
           />
         ))}
       </svg>
-      <ul class="timing-parts">
+      <ul class="timing-parts muted">
         {segments.map(({ name, className, ms }) => (
           <li>
             <svg class="swatch" viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
@@ -65,7 +66,7 @@ export const TimingBar: FC<{ phases: Phases; isOk: boolean }> = ({ phases, isOk 
           Total <b>{durationText(phases.totalMs)}</b>
         </li>
       </ul>
-    </div>
+    </>
   )
 }
 
@@ -97,5 +98,3 @@ export const AttemptBar: FC<AttemptBarProps> = ({ startMs, durationMs, totalMs, 
 }
 
 const preciseText = (ms: number): string => (ms < 10 ? `${Math.round(ms * 10) / 10} ms` : durationText(ms))
-
-const units = (value: number): string => String(Math.round(value * 100) / 100)

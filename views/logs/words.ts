@@ -1,4 +1,4 @@
-/** How the log is put in words: results, phases, strategies, amounts. */
+/** How the log is put in words: results, phases, columns, strategies. */
 import type { FC } from 'hono/jsx'
 import type { MoreColumn, RangeName } from '../../src/model/request-log-page.ts'
 import type { LogStatus, StatusFilter } from '../../src/model/request-log-query.ts'
@@ -43,6 +43,7 @@ export const COLUMN_NAMES: Record<MoreColumn, string> = {
 
 /** The phases of the request log in words that follow the result. */
 const PHASES: Readonly<Record<string, string>> = {
+  request: 'in the request itself',
   auth: 'at the key',
   select: 'choosing an account',
   connect: 'connecting',
@@ -63,25 +64,3 @@ export const STRATEGY_NAMES: Record<Strategy, string> = {
   reset_drain: 'reset drain',
   single_account: 'single account',
 }
-
-export const countText = (count: number): string => count.toLocaleString('en')
-
-/** Tokens in few signs: "840", "12.4 k", "3.1 M". */
-export const shortCount = (count: number): string => {
-  if (count < 1000) return String(count)
-  if (count < 999_500) return `${trim(count / 1000)} k`
-  return count < 999_500_000 ? `${trim(count / 1e6)} M` : `${trim(count / 1e9)} G`
-}
-
-const trim = (value: number): string => value.toFixed(value < 99.95 ? 1 : 0).replace(/\.0$/, '')
-
-/** Dollars with as many digits as a small amount needs; null: unpriced. */
-export const usdText = (usd: number): string => {
-  if (usd === 0) return '$0'
-  if (usd < 0.0001) return '<$0.0001'
-  if (usd >= 1000) return `$${Math.round(usd).toLocaleString('en')}`
-  return `$${usd.toFixed(usd < 0.1 ? 4 : usd < 10 ? 3 : 2)}`
-}
-
-/** "2026-01-10 14:20:31" in UTC. */
-export const momentText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 19)}`

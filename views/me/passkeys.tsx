@@ -1,7 +1,8 @@
 /** My passkeys: what there is, adding one, naming it, and taking it away. */
 import type { FC } from 'hono/jsx'
-import { Action } from '../people/list.tsx'
-import { Field, Form } from '../ui/form.tsx'
+import { Submit } from '../ui/button.tsx'
+import { Card } from '../ui/card.tsx'
+import { Action, Field, Form } from '../ui/form.tsx'
 import { KeyIcon } from '../ui/icons.tsx'
 import { Since } from '../ui/time.tsx'
 
@@ -21,11 +22,7 @@ export interface PasskeysProps {
 }
 
 export const PasskeysCard: FC<PasskeysProps & { now: string }> = ({ items, unavailableReason, availableAt, now }) => (
-  <section class="card" id="passkeys" aria-labelledby="passkeys-title">
-    <header class="card-head">
-      <h2 id="passkeys-title">Passkeys</h2>
-      <span class="count">{items.length}</span>
-    </header>
+  <Card id="passkeys" title="Passkeys" count={items.length}>
     {items.length > 0 && (
       <ul class="rows">
         {items.map((passkey) => (
@@ -43,7 +40,7 @@ export const PasskeysCard: FC<PasskeysProps & { now: string }> = ({ items, unava
         </p>
       )}
     </div>
-  </section>
+  </Card>
 )
 
 const PasskeyRow: FC<{ passkey: Passkey; now: string }> = ({ passkey, now }) => {
@@ -67,9 +64,7 @@ const PasskeyRow: FC<{ passkey: Passkey; now: string }> = ({ passkey, now }) => 
         </summary>
         <Form name={`passkey-${passkey.id}`} class="row-form" method="patch" action={path}>
           <Field label="Name" name="name" value={passkey.name} maxlength={64} required />
-          <button class="button" type="submit">
-            Rename
-          </button>
+          <Submit>Rename</Submit>
         </Form>
         <div class="actions actions-below">
           <Action
@@ -92,9 +87,9 @@ const AddPasskey: FC = () => (
     <p class="muted">Sign in with this device or a security key instead of the password; it also confirms changes.</p>
     <form class="row-form needs-passkey" data-passkey data-then="/me?done=passkey_added#passkeys">
       <Field label="Name of the new one" name="name" maxlength={64} placeholder="My laptop" required />
-      <button class="button" type="submit">
+      <Submit>
         <KeyIcon /> Add a passkey
-      </button>
+      </Submit>
       <div class="form-problem" role="alert" />
     </form>
     <p class="muted without-passkey">This browser does not offer passkeys here, or scripts are off.</p>

@@ -1,6 +1,7 @@
 /** Where I am signed in, and ending it there. */
 import type { FC } from 'hono/jsx'
-import { Action } from '../people/list.tsx'
+import { Card } from '../ui/card.tsx'
+import { Action } from '../ui/form.tsx'
 import { Since } from '../ui/time.tsx'
 
 export interface Session {
@@ -23,11 +24,7 @@ const METHODS: Readonly<Record<string, string>> = {
 }
 
 export const SessionsCard: FC<{ sessions: readonly Session[]; now: string }> = ({ sessions, now }) => (
-  <section class="card" id="sessions" aria-labelledby="sessions-title">
-    <header class="card-head">
-      <h2 id="sessions-title">Signed-in browsers</h2>
-      <span class="count">{sessions.length}</span>
-    </header>
+  <Card id="sessions" title="Signed-in browsers" count={sessions.length}>
     {sessions.length > 0 && (
       <ul class="rows">
         {sessions.map((session) => (
@@ -52,7 +49,7 @@ export const SessionsCard: FC<{ sessions: readonly Session[]; now: string }> = (
         confirm="Sign out of every browser, this one too?"
       />
     </div>
-  </section>
+  </Card>
 )
 
 /** `path` is the list the session is ended in. */

@@ -1,21 +1,7 @@
 /** The small drawings of the overview, made on the server: geometry in attributes, colour in classes, words in titles. */
 import type { FC } from 'hono/jsx'
 import type { Outcome } from '../../src/model/outcome-strip.ts'
-
-/** Fills with what is used; the tick is where even use would stand. */
-export const PaceBar: FC<{ label: string; used: number; pace: number | null }> = ({ label, used, pace }) => (
-  <svg class={`bar ${toneOf(used)}`} viewBox="0 0 100 6" preserveAspectRatio="none" role="img">
-    <title>
-      {`${label}: ${Math.round(used)} % used`}
-      {pace !== null && `, ${Math.round(pace)} % of the time gone`}
-    </title>
-    <rect class="bar-track" width="100" height="6" />
-    <rect class="bar-fill" width={units(Math.min(100, used))} height="6" />
-    {pace !== null && <rect class="bar-pace" x={units(Math.min(99.4, pace))} width="0.6" height="6" />}
-  </svg>
-)
-
-const toneOf = (used: number): string => (used >= 90 ? 'bar-full' : used >= 75 ? 'bar-high' : 'bar-low')
+import { units } from '../ui/svg.ts'
 
 /** A cell is 6 wide and has a gap of 2: the dashes of a thick line, which begin anew with each stretch of one kind. */
 const CELL = 8
@@ -72,5 +58,3 @@ export const Sparkline: FC<{ series: readonly (number | null)[]; label: string }
     </svg>
   )
 }
-
-const units = (value: number): string => String(Math.round(value * 100) / 100)

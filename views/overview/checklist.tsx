@@ -1,55 +1,46 @@
 /** The way to the first answer, for an install that has not given one yet. */
 import type { FC } from 'hono/jsx'
 import type { Checklist } from '../../src/admin/overview.ts'
-import { FirstSteps } from '../first-steps.tsx'
-import { CheckIcon, CrossIcon } from '../ui/icons.tsx'
+import { IconButton } from '../ui/button.tsx'
+import { Card } from '../ui/card.tsx'
+import { CrossIcon } from '../ui/icons.tsx'
+import { FirstSteps, Step } from './first-steps.tsx'
 
 /** It stays until all is done or somebody puts it away. */
 export const FirstChecklist: FC<Checklist> = (list) => {
-  const { password, hasAccount, hasKey, hasAnswered, baseUrl, isKeyRequired } = list
+  const { hasAccount, hasKey, hasAnswered } = list
   const steps = stepsOf(list)
   const next = steps.find(({ isDone }) => !isDone)
   return (
-    <section class="card checklist" aria-labelledby="checklist-title">
-      <header class="card-head">
-        <h2 id="checklist-title">{hasAccount && hasKey ? 'Almost there' : 'Three steps to the first answer'}</h2>
-        <button class="icon-button card-link" type="button" data-action="put-away" title="Put this list away">
-          <CrossIcon />
-          <span class="sr">Put this list away</span>
-        </button>
-      </header>
-      <ol class="steps">
+    <Card
+      id="checklist"
+      class="checklist"
+      title={hasAccount && hasKey ? 'Almost there' : 'Three steps to the first answer'}
+      aside={<IconButton action="put-away" label="Put this list away" icon={CrossIcon} class="card-link" />}
+    >
+      <ol>
         {steps.map((step, index) => (
-          <li class={step.isDone ? 'step step-done' : 'step'}>
-            <h3>
-              <span class="step-number">{step.isDone ? <CheckIcon /> : index + 1}</span>
-              {step.title}
-              {step.isDone && <span class="muted"> · done</span>}
-            </h3>
-            {!step.isDone && (
-              <>
-                <p class="muted">{step.text}</p>
-                <p>
-                  <a class={step === next ? 'button' : 'button button-plain'} href={step.href}>
-                    {step.label}
-                  </a>
-                </p>
-              </>
-            )}
-          </li>
+          <Step n={index + 1} title={step.title} isDone={step.isDone}>
+            <p class="muted">{step.text}</p>
+            <p>
+              <a class={step === next ? 'button' : 'button button-plain'} href={step.href}>
+                {step.label}
+              </a>
+            </p>
+          </Step>
         ))}
       </ol>
       {!hasAnswered && (
         <details class="fold-card checklist-more">
           <summary class="reveal">Do it from a terminal</summary>
-          <FirstSteps baseUrl={baseUrl} accounts={hasAccount ? [password] : []} isKeyRequired={isKeyRequired} />
+          <FirstSteps {...list} />
         </details>
       )}
-    </section>
+    </Card>
   )
 }
 
-interface Step {
+interface Planned {
   title: string
   text: string
   label: string
@@ -57,7 +48,7 @@ interface Step {
   isDone: boolean
 }
 
-const stepsOf = ({ password, hasAccount, hasKey, hasAnswered }: Checklist): Step[] => [
+const stepsOf = ({ password, hasAccount, hasKey, hasAnswered }: Checklist): Planned[] => [
   ...(password === 'elsewhere' ? [] : [{ ...PASSWORD, isDone: password === 'done' }]),
   { ...ACCOUNT, isDone: hasAccount },
   { ...(hasKey && !hasAnswered ? TEST : KEY), isDone: hasKey && hasAnswered },

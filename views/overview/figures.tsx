@@ -2,7 +2,9 @@
 import type { FC } from 'hono/jsx'
 import type { FiguresPart } from '../../src/admin/overview.ts'
 import type { Tile, Tiles } from '../../src/model/overview-tiles.ts'
-import { RequestList } from '../request-list.tsx'
+import { RequestTable } from '../logs/rows.tsx'
+import { dollarText, shortCount } from '../ui/amounts.ts'
+import { Card } from '../ui/card.tsx'
 import { durationText } from '../ui/time.tsx'
 import { Sparkline } from './charts.tsx'
 
@@ -21,14 +23,14 @@ export const OverviewFiguresPart: FC<FiguresPart> = ({ generatedAt, tiles, error
 
 const TileRow: FC<{ tiles: Tiles }> = ({ tiles }) => (
   <section class="tiles" aria-label="Last 24 hours">
-    <TileCard label="Requests" tile={tiles.requests} text={compact} />
+    <TileCard label="Requests" tile={tiles.requests} text={shortCount} />
     <TileCard
       label="Tokens"
       tile={tiles.tokens}
-      text={compact}
+      text={shortCount}
       more={tiles.cachedPercent === null ? null : `${Math.round(tiles.cachedPercent)} % of input cached`}
     />
-    <TileCard label="Cost" tile={tiles.cost} text={dollars} />
+    <TileCard label="Cost" tile={tiles.cost} text={(micros) => dollarText(micros / 1e6)} />
     <TileCard label="Error rate" tile={tiles.errorRate} text={percent} unit="points" />
     <TileCard
       label="First token"
@@ -36,7 +38,7 @@ const TileRow: FC<{ tiles: Tiles }> = ({ tiles }) => (
       text={durationText}
       more={tiles.firstTokenP95Ms === null ? null : `p95 ${durationText(tiles.firstTokenP95Ms)}`}
     />
-    <TileCard label="Conversations" tile={tiles.conversations} text={compact} more="in the last hour" />
+    <TileCard label="Conversations" tile={tiles.conversations} text={shortCount} more="in the last hour" />
   </section>
 )
 
@@ -57,7 +59,7 @@ const TileCard: FC<TileProps> = ({ label, tile, text, more = null, unit = 'perce
       <p class="tile-value">{tile.value === null ? '–' : text(tile.value)}</p>
       <p class="tile-more muted">
         {more && <span>{more}</span>}
-        {change && <span title="against the same time before">{change}</span>}
+        {change && <span title="up to the last full half hour, against the same time before">{change}</span>}
       </p>
       <Sparkline series={tile.series} label={`${label}, hour by hour`} />
     </div>
@@ -65,20 +67,14 @@ const TileCard: FC<TileProps> = ({ label, tile, text, more = null, unit = 'perce
 }
 
 /** Null where there is nothing to compare with, or where the comparison would say nothing. */
-const changeText = ({ value, before }: Tile, unit: TileProps['unit']): string | null => {
-  if (value === null || before === null) return null
-  const change = unit === 'points' ? value - before : before === 0 ? null : ((value - before) / before) * 100
+const changeText = ({ ended, before }: Tile, unit: TileProps['unit']): string | null => {
+  if (ended === null || before === null) return null
+  const change = unit === 'points' ? ended - before : before === 0 ? null : ((ended - before) / before) * 100
   if (change === null || Math.abs(change) >= 1000) return null
   const amount = unit === 'points' ? change.toFixed(1) : change.toFixed(0)
   if (Number(amount) === 0) return 'as before'
   return `${change > 0 ? '▲' : '▼'} ${amount.replace('-', '')} ${unit === 'points' ? 'points' : '%'}`
 }
-
-const compact = (value: number): string =>
-  value.toLocaleString('en', { notation: 'compact', maximumFractionDigits: value < 10_000 ? 2 : 1 })
-
-const dollars = (micros: number): string =>
-  `$${(micros / 1e6).toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`
 
 const percent = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} %`
 
@@ -92,5 +88,15 @@ const NoErrors: FC<{ tiles: Tiles }> = ({ tiles }) => (
 )
 
 const LastErrors: FC<Pick<FiguresPart, 'errors'> & { now: string }> = ({ errors, now }) => (
-  <RequestList requests={errors} now={now} title="Last errors" more="/logs?status=error" />
+  <Card
+    id="last-errors"
+    title="Last errors"
+    aside={
+      <a class="card-link" href="/logs?status=failed">
+        All of them
+      </a>
+    }
+  >
+    <RequestTable id="error-rows" requests={errors} now={now} />
+  </Card>
 )

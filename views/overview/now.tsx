@@ -64,7 +64,7 @@ const HealthLine: FC<{ health: Health; now: string }> = ({ health, now }) => {
 }
 
 const AttentionList: FC<{ items: readonly Attention[] }> = ({ items }) => (
-  <section class="card attention" aria-label="What needs you">
+  <section class="card" aria-label="What needs you">
     <ul>
       {items.map(({ id, tone, text, action }) => (
         <li class={`attention-item tone-${tone}`} id={`attention-${id}`}>

@@ -2,9 +2,12 @@
 import type { FC } from 'hono/jsx'
 import type { PoolAccount, PoolPart } from '../../src/admin/overview.ts'
 import type { Outcome } from '../../src/model/outcome-strip.ts'
+import { countText } from '../ui/amounts.ts'
 import { StateBadge } from '../ui/badge.tsx'
+import { Card } from '../ui/card.tsx'
+import { Bar, leftPercent } from '../ui/meter.tsx'
 import { Until } from '../ui/time.tsx'
-import { OutcomeCell, OutcomeStrip, PaceBar } from './charts.tsx'
+import { OutcomeCell, OutcomeStrip } from './charts.tsx'
 
 export const OverviewPoolPart: FC<PoolPart> = ({ generatedAt, meters, total, accounts }) => (
   <div
@@ -17,7 +20,7 @@ export const OverviewPoolPart: FC<PoolPart> = ({ generatedAt, meters, total, acc
     {meters.length > 0 && (
       <section class="pool-meters" aria-label="What is left">
         {meters.map((meter) => (
-          <Meter meter={meter} now={generatedAt} />
+          <PoolMeter meter={meter} now={generatedAt} />
         ))}
       </section>
     )}
@@ -31,22 +34,18 @@ const NAMES: Record<PoolPart['meters'][number]['window'], string> = {
   monthly: 'Monthly',
 }
 
-/** Whole percents; 0 only when nothing is left, 100 only when nothing is used. */
-const left = (usedPercent: number): number =>
-  usedPercent >= 100 ? 0 : Math.min(usedPercent > 0 ? 99 : 100, Math.max(1, Math.round(100 - usedPercent)))
+const credits = (amount: number): string => countText(Math.round(amount))
 
-const credits = (amount: number): string => Math.round(amount).toLocaleString('en')
-
-const Meter: FC<{ meter: PoolPart['meters'][number]; now: string }> = ({ meter, now }) => (
+const PoolMeter: FC<{ meter: PoolPart['meters'][number]; now: string }> = ({ meter, now }) => (
   <div class="card pool-meter">
     <p class="pool-meter-head">
       <span class="pool-meter-name">{NAMES[meter.window]}</span>
-      <strong>{left(meter.usedPercent)} % left</strong>
+      <strong>{leftPercent(meter.usedPercent)} % left</strong>
       <span class="muted">
         {credits(meter.capacityCredits - meter.usedCredits)} of {credits(meter.capacityCredits)} credits
       </span>
     </p>
-    <PaceBar label={`${NAMES[meter.window]}, all accounts`} used={meter.usedPercent} pace={meter.pacePercent} />
+    <Bar label={`${NAMES[meter.window]}, all accounts`} used={meter.usedPercent} pace={meter.pacePercent} />
     <p class="pool-meter-foot muted">
       <Outlook meter={meter} now={now} />
       {meter.resetAt && (
@@ -81,13 +80,8 @@ const AccountStrips: FC<{ accounts: readonly PoolAccount[]; total: number; now: 
   total,
   now,
 }) => (
-  <section class="card" aria-labelledby="strips-title">
-    <header class="card-head">
-      <h2 id="strips-title">Accounts</h2>
-      <span class="count">{total}</span>
-      <StripLegend />
-    </header>
-    <ul class="strips">
+  <Card id="strips" title="Accounts" count={total} aside={<StripLegend />}>
+    <ul>
       {accounts.map((account) => (
         <StripRow account={account} now={now} />
       ))}
@@ -97,7 +91,7 @@ const AccountStrips: FC<{ accounts: readonly PoolAccount[]; total: number; now: 
         <a href="/accounts">All {total} accounts</a> <span class="muted">· these need a look or are the fullest</span>
       </p>
     )}
-  </section>
+  </Card>
 )
 
 const StripRow: FC<{ account: PoolAccount; now: string }> = ({ account, now }) => (
@@ -143,8 +137,8 @@ const UsedBars: FC<Pick<PoolAccount, 'used'>> = ({ used: { fiveHour, weekly, mon
       <span class="muted" aria-hidden="true">
         {short}
       </span>
-      <PaceBar label={label} used={used ?? 0} pace={null} />
-      <span class="strip-percent">{left(used ?? 0)} % left</span>
+      <Bar label={label} used={used ?? 0} />
+      <span class="strip-percent">{leftPercent(used ?? 0)} % left</span>
     </span>
   ))
 }

@@ -1,8 +1,8 @@
 /** Adding somebody: the form, and the link that is shown once. */
 import type { FC } from 'hono/jsx'
-import { Entrance } from '../sign-in.tsx'
+import { Command, Submit } from '../ui/button.tsx'
+import { Entrance } from '../ui/entrance.tsx'
 import { Check, Field, Form } from '../ui/form.tsx'
-import { CopyIcon } from '../ui/icons.tsx'
 import { type RoleOption, RoleSelect } from './list.tsx'
 
 interface InviteFormProps {
@@ -22,9 +22,7 @@ export const InviteForm: FC<InviteFormProps> = ({ roles, isProxyTrusted, default
       <Field label="E-mail" name="email" type="email" maxlength={320} />
       <RoleSelect roles={roles} value={defaultRoleId} />
       <Check label="They keep this user name" name="usernameLocked" isOn={false} />
-      <button class="button" type="submit">
-        Make a link
-      </button>
+      <Submit>Make a link</Submit>
     </Form>
     {isProxyTrusted && <WaitingForm roles={roles} defaultRoleId={defaultRoleId} />}
   </details>
@@ -38,9 +36,7 @@ const WaitingForm: FC<Omit<InviteFormProps, 'isProxyTrusted'>> = ({ roles, defau
     <Field label="As the proxy names them" name="expectedIdentity.subject" maxlength={512} required />
     <Field label="User name here" name="username" maxlength={64} required />
     <RoleSelect roles={roles} value={defaultRoleId} />
-    <button class="button" type="submit">
-      Add
-    </button>
+    <Submit>Add</Submit>
   </Form>
 )
 
@@ -90,14 +86,6 @@ const Link: FC<{ url: string; username: string | null }> = ({ url, username }) =
       It lets {username ? <strong>{username}</strong> : 'the invited person'} choose a password, works once and for 24
       hours. <strong>It is shown only now.</strong>
     </p>
-    <div class="command">
-      <pre>
-        <code>{url}</code>
-      </pre>
-      <button class="icon-button" type="button" data-action="copy" title="Copy">
-        <CopyIcon />
-        <span class="sr">Copy</span>
-      </button>
-    </div>
+    <Command text={url} />
   </>
 )

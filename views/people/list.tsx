@@ -2,8 +2,10 @@
 import type { FC } from 'hono/jsx'
 import type { User } from '../../src/model/people-view.ts'
 import { type Session, SessionRow } from '../me/sessions.tsx'
-import type { Tone } from '../ui/badge.tsx'
-import { Field, Form } from '../ui/form.tsx'
+import { Badge, type Tone } from '../ui/badge.tsx'
+import { Submit } from '../ui/button.tsx'
+import { Action, Field, Form } from '../ui/form.tsx'
+import { keeping, Options, optionsOf } from '../ui/select.tsx'
 import { Since, Until } from '../ui/time.tsx'
 
 export interface ListedUser extends User {
@@ -45,7 +47,7 @@ const PersonRow: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: strin
 }) => (
   <li class="person" id={isShort ? undefined : `person-${user.id}`}>
     <div class="person-name">
-      <p class="account-title">
+      <p class="person-title">
         <strong title={user.username}>{user.username}</strong>
         {user.isSelf && <span class="muted">you</span>}
       </p>
@@ -54,9 +56,8 @@ const PersonRow: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: strin
     <span class="person-role">{user.role.name}</span>
     <StatusBadge user={user} now={now} />
     <div class="person-ways muted">
-      <span class="small">
-        {waysOf(user).join(' · ') || (user.pendingInvite ? 'Link not used yet' : 'No way to sign in')}
-      </span>
+      <span class="small">{waysOf(user).join(' · ') || inviteText(user.pendingInvite)}</span>
+      {user.pendingInvite?.voidReason && <VoidNote invite={user.pendingInvite} />}
       {user.lastLoginAt && (
         <span class="small">
           Last sign-in <Since at={user.lastLoginAt} now={now} />
@@ -66,6 +67,23 @@ const PersonRow: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: strin
     </div>
     {!isShort && <Manage user={user} roles={roles} now={now} />}
   </li>
+)
+
+type Invite = NonNullable<User['pendingInvite']>
+
+const inviteText = (invite: Invite | null): string => {
+  if (invite === null) return 'No way to sign in'
+  return invite.voidReason ? 'The link opens nothing any more' : 'Link not used yet'
+}
+
+/** What happened to an invite, and what can be done about it. */
+const VoidNote: FC<{ invite: Invite }> = ({ invite: { voidReason, ssoOnly } }) => (
+  <span class="small">
+    {voidReason === 'role_changed'
+      ? 'The role was changed after it was sent.'
+      : `Whoever ${ssoOnly ? 'added them' : 'sent it'} may not give this role any more.`}{' '}
+    {ssoOnly ? 'They are not let in until somebody confirms them.' : 'Make a new link.'}
+  </span>
 )
 
 const METHODS: Readonly<Record<string, string>> = {
@@ -91,21 +109,23 @@ const STATES: Record<User['status'], [label: string, tone: Tone]> = {
 }
 
 const StatusBadge: FC<{ user: User; now: string }> = ({ user, now }) => {
-  const [label, tone] = STATES[user.status]
+  const [label, tone] = stateOf(user)
   const endsAt = user.pendingInvite?.expiresAt
   return (
     <span class="person-status">
-      <span class={`badge tone-${tone}`}>
-        <span class="dot" aria-hidden="true" />
-        {user.pendingInvite?.ssoOnly ? 'Waiting' : label}
-      </span>
+      <Badge tone={tone}>{label}</Badge>
       {endsAt && (
         <span class="muted small">
-          link ends <Until at={endsAt} now={now} />
+          {user.pendingInvite?.voidReason ? 'removed' : 'link ends'} <Until at={endsAt} now={now} />
         </span>
       )}
     </span>
   )
+}
+
+const stateOf = ({ status, pendingInvite }: User): [label: string, tone: Tone] => {
+  if (pendingInvite?.voidReason) return [pendingInvite.ssoOnly ? 'Not confirmed' : 'Link void', 'bad']
+  return pendingInvite?.ssoOnly ? ['Waiting', 'wait'] : STATES[status]
 }
 
 const Manage: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: string }> = ({ user, roles, now }) => {
@@ -123,7 +143,7 @@ const Manage: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: string }
       <div class="person-controls">
         <EditForm user={user} roles={roles} />
         <div class="actions">
-          {user.status === 'invited' ? <InviteActions user={user} /> : <AccountActions user={user} />}
+          {user.status === 'invited' ? <InviteActions user={user} roles={roles} /> : <AccountActions user={user} />}
         </div>
         {user.sessions.length > 0 && (
           <ul class="rows" aria-label={`Signed-in browsers of ${user.username}`}>
@@ -143,9 +163,7 @@ const EditForm: FC<{ user: ListedUser; roles: readonly RoleOption[] }> = ({ user
     <Field label="Display name" name="displayName" value={user.displayName} maxlength={128} />
     <Field label="E-mail" name="email" type="email" value={user.email} maxlength={320} />
     {!user.isSelf && <RoleSelect roles={roles} value={user.role.id} current={user.role} />}
-    <button class="button" type="submit">
-      Save
-    </button>
+    <Submit>Save</Submit>
   </Form>
 )
 
@@ -160,22 +178,25 @@ export const RoleSelect: FC<SelectProps> = ({ roles, value, current }) => (
   <label class="field">
     <span class="field-label">Role</span>
     <select name="roleId">
-      {withCurrent(roles, current).map(({ id, name }) => (
-        <option value={id} selected={id === value}>
-          {name}
-        </option>
-      ))}
+      <Options of={keeping(optionsOf(roles), current?.id, current?.name)} chosen={value} />
     </select>
   </label>
 )
 
-export const withCurrent = (roles: readonly RoleOption[], current: RoleOption | undefined): readonly RoleOption[] =>
-  current && !roles.some(({ id }) => id === current.id) ? [current, ...roles] : roles
-
-const InviteActions: FC<{ user: ListedUser }> = ({ user }) => {
+const InviteActions: FC<{ user: ListedUser; roles: readonly RoleOption[] }> = ({ user, roles }) => {
   const path = `/api/dashboard-users/${user.id}/invite`
+  const isToConfirm = user.pendingInvite?.ssoOnly && user.pendingInvite.voidReason
   return (
     <>
+      {isToConfirm && roles.some(({ id }) => id === user.role.id) && (
+        <Action
+          name={`confirm-${user.id}`}
+          action={`/api/dashboard-users/${user.id}`}
+          method="patch"
+          values={{ roleId: user.role.id }}
+          label={`Confirm as ${user.role.name}`}
+        />
+      )}
       {!user.pendingInvite?.ssoOnly && (
         <Action name={`resend-${user.id}`} action={path} label="New link" target="#dialog" />
       )}
@@ -244,26 +265,3 @@ const StatusAction: FC<{ user: User; path: string }> = ({ user, path }) =>
   ) : (
     <Action name={`enable-${user.id}`} action={path} method="patch" values={{ status: 'active' }} label="Enable" />
   )
-
-interface ActionProps {
-  name: string
-  action: string
-  label: string
-  method?: 'post' | 'patch' | 'delete'
-  values?: Readonly<Record<string, string>>
-  confirm?: string
-  target?: string
-  isRisky?: boolean
-}
-
-/** A form that is one button. */
-export const Action: FC<ActionProps> = ({ label, values = {}, isRisky = false, ...form }) => (
-  <Form class="action" {...form}>
-    {Object.entries(values).map(([name, value]) => (
-      <input type="hidden" name={name} value={value} />
-    ))}
-    <button class={isRisky ? 'button button-plain button-risky' : 'button button-plain'} type="submit">
-      {label}
-    </button>
-  </Form>
-)

@@ -1,6 +1,7 @@
 /** Settings, Access, in full: every account, the roles, and the proxy as a way to sign in. */
 import type { FC } from 'hono/jsx'
-import { Done, NeedsScript } from '../ui/form.tsx'
+import { Card } from '../ui/card.tsx'
+import { NeedsScript, Outcome } from '../ui/form.tsx'
 import { InviteForm } from './invite.tsx'
 import { type ListedUser, PeopleList, type RoleOption } from './list.tsx'
 import { ProviderCard, type ProviderProps } from './provider.tsx'
@@ -31,22 +32,17 @@ export const AccessPage: FC<AccessProps> = (props) => {
         <h1>People and access</h1>
         <a href="/settings">All settings</a>
       </header>
-      <Done text={done} />
-      {problem && <p class="note note-bad">{problem}</p>}
+      <Outcome done={done} problem={problem} />
       <NeedsScript />
       {mustConfirm && <ConfirmFirst />}
-      <section class="card" aria-labelledby="people-title" id="people">
-        <header class="card-head">
-          <h2 id="people-title">Accounts</h2>
-          <span class="count">{users.length}</span>
-        </header>
+      <Card id="people" title="Accounts" count={users.length}>
         {users.length > 0 && <PeopleList users={users} roles={grantable} now={now} />}
         {hasAccount ? (
           <InviteForm roles={grantable} isProxyTrusted={isProxyTrusted} defaultRoleId={leastOf(grantable)} />
         ) : (
           <NoAccount />
         )}
-      </section>
+      </Card>
       <Roles {...props} />
       {provider && (
         <ProviderCard

@@ -1,7 +1,10 @@
 /** The reverse proxy as a way to sign in: what becomes of people it announces first. */
 import type { FC } from 'hono/jsx'
+import { Submit } from '../ui/button.tsx'
+import { TextCard } from '../ui/card.tsx'
 import { Check, Form } from '../ui/form.tsx'
-import { type RoleOption, withCurrent } from './list.tsx'
+import { keeping, optionsOf, Select } from '../ui/select.tsx'
+import type { RoleOption } from './list.tsx'
 
 export interface ProviderProps {
   provider: {
@@ -20,41 +23,31 @@ export interface ProviderProps {
 }
 
 export const ProviderCard: FC<ProviderProps> = ({ provider, roles, current, canEdit }) => (
-  <section class="card" aria-labelledby="provider-title" id="providers">
-    <header class="card-head">
-      <h2 id="provider-title">Sign-in through a reverse proxy</h2>
-      <span class="count">{provider.active ? 'on' : 'off'}</span>
-    </header>
-    <div class="card-body">
-      {provider.active ? (
-        <p class="muted">
-          People are known by the header <code>{provider.config.identityHeader}</code> of your proxy.
-        </p>
-      ) : (
-        <p class="muted">
-          Off. <code>CODEX_LB_DASHBOARD_AUTH_MODE=trusted_header</code> switches it on; what is set here then applies.
-        </p>
-      )}
-      {canEdit ? <ProviderForm provider={provider} roles={roles} current={current} /> : null}
-    </div>
-  </section>
+  <TextCard id="providers" title="Sign-in through a reverse proxy" count={provider.active ? 'on' : 'off'}>
+    {provider.active ? (
+      <p class="muted">
+        People are known by the header <code>{provider.config.identityHeader}</code> of your proxy.
+      </p>
+    ) : (
+      <p class="muted">
+        Off. <code>CODEX_LB_DASHBOARD_AUTH_MODE=trusted_header</code> switches it on; what is set here then applies.
+      </p>
+    )}
+    {canEdit ? <ProviderForm provider={provider} roles={roles} current={current} /> : null}
+  </TextCard>
 )
 
 const ProviderForm: FC<Omit<ProviderProps, 'canEdit'>> = ({ provider, roles, current }) => (
   <Form name="provider" class="stack" method="patch" action={`/api/auth-providers/${provider.id}`}>
-    <label class="field field-short">
-      <span class="field-label">Somebody new becomes</span>
-      <select name="unknownIdentityRoleId">
-        <option value="" selected={provider.unknownIdentityRoleId === null}>
-          Nobody: refuse them until they are added
-        </option>
-        {withCurrent(roles, current).map(({ id, name }) => (
-          <option value={id} selected={id === provider.unknownIdentityRoleId}>
-            {name}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Select
+      label="Somebody new becomes"
+      name="unknownIdentityRoleId"
+      options={[
+        ['', 'Nobody: refuse them until they are added'],
+        ...keeping(optionsOf(roles), current?.id, current?.name),
+      ]}
+      value={provider.unknownIdentityRoleId ?? ''}
+    />
     <Check
       name="linkByEmail"
       label="Link by e-mail"
@@ -68,9 +61,7 @@ const ProviderForm: FC<Omit<ProviderProps, 'canEdit'>> = ({ provider, roles, cur
       isOn={provider.idpMfaEnforced}
     />
     <div class="actions">
-      <button class="button" type="submit">
-        Save
-      </button>
+      <Submit>Save</Submit>
     </div>
   </Form>
 )

@@ -1,10 +1,10 @@
 /** The roles: what the built-in ones may, and an editor for those of one's own. */
 import type { FC } from 'hono/jsx'
 import type { permissionViews, RoleView } from '../../src/model/people-roles-view.ts'
-import { Field, Form } from '../ui/form.tsx'
-import { Action } from './list.tsx'
+import { Card } from '../ui/card.tsx'
+import { Action, Field, Form } from '../ui/form.tsx'
 
-export type PermissionView = ReturnType<typeof permissionViews>[number]
+type PermissionView = ReturnType<typeof permissionViews>[number]
 
 export interface RolesProps {
   roles: readonly RoleView[]
@@ -12,28 +12,28 @@ export interface RolesProps {
   /** Those the visitor holds for all, the only ones that can be given (spec §5, delegation). */
   held: readonly string[]
   canEdit: boolean
+  /** The role that a new one is to be like; null, or the id of none: no such form is open. */
+  cloneOf: string | null
 }
 
 export const Roles: FC<RolesProps> = (props) => {
-  const { roles, canEdit } = props
+  const { roles, canEdit, cloneOf } = props
+  const original = canEdit && roles.find(({ id }) => id === cloneOf)
   return (
-    <section class="card" aria-labelledby="roles-title" id="roles">
-      <header class="card-head">
-        <h2 id="roles-title">Roles</h2>
-        <span class="count">{roles.length}</span>
-      </header>
+    <Card id="roles" title="Roles" count={roles.length}>
       <ul class="roles">
         {roles.map((role) => (
           <RoleRow role={role} {...props} />
         ))}
       </ul>
+      {original && <Clone original={original} {...props} />}
       {canEdit && (
-        <details class="fold fold-card">
+        <details class="fold fold-card" id="new-role">
           <summary class="button button-plain">New role</summary>
           <RoleForm name="new-role" action="/api/dashboard-roles" submit="Create" {...props} />
         </details>
       )}
-    </section>
+    </Card>
   )
 }
 
@@ -51,9 +51,33 @@ const RoleRow: FC<RolesProps & { role: RoleView }> = ({ role, ...props }) => (
         <span class="sr"> of {role.name}</span>
       </summary>
       {role.locked || !props.canEdit ? <GrantList role={role} {...props} /> : <RoleEditor role={role} {...props} />}
+      {role.locked && props.canEdit && (
+        <div class="actions actions-below">
+          <CloneLink role={role} />
+        </div>
+      )}
     </details>
   </li>
 )
+
+/** A new role with what another one may: as far as the visitor holds it, since nobody gives more. */
+const Clone: FC<RolesProps & { original: RoleView }> = ({ original, ...props }) => {
+  const grants = original.grants.filter(({ permission }) => props.held.includes(permission))
+  const name = `Copy of ${original.name}`.slice(0, MAX_NAME)
+  return (
+    <details class="fold fold-card" id="clone-role" open>
+      <summary class="button button-plain">New role like {original.name}</summary>
+      <RoleForm
+        name="clone-role"
+        action="/api/dashboard-roles"
+        submit="Create"
+        role={{ ...original, name, grants }}
+        isFirst
+        {...props}
+      />
+    </details>
+  )
+}
 
 const people = (count: number): string => (count === 0 ? 'nobody yet' : count === 1 ? '1 account' : `${count} accounts`)
 
@@ -84,6 +108,7 @@ const RoleEditor: FC<RolesProps & { role: RoleView }> = ({ role, ...props }) => 
       {...props}
     />
     <div class="actions actions-below">
+      <CloneLink role={role} />
       <Action
         name={`delete-role-${role.id}`}
         action={`/api/dashboard-roles/${role.id}`}
@@ -96,18 +121,28 @@ const RoleEditor: FC<RolesProps & { role: RoleView }> = ({ role, ...props }) => 
   </div>
 )
 
+const CloneLink: FC<{ role: RoleView }> = ({ role }) => (
+  <a class="button button-plain" href={`/settings/access?clone=${role.id}`}>
+    Clone the role
+  </a>
+)
+
+const MAX_NAME = 64
+
 interface RoleFormProps extends RolesProps {
   name: string
   action: string
   method?: 'post' | 'patch'
   submit: string
   role?: RoleView
+  /** The page is opened for it. */
+  isFirst?: boolean
 }
 
-const RoleForm: FC<RoleFormProps> = ({ name, action, method, submit, role, permissions, held }) => (
+const RoleForm: FC<RoleFormProps> = ({ name, action, method, submit, role, permissions, held, isFirst }) => (
   <Form name={name} class="stack role-form" action={action} method={method}>
     <div class="row-form">
-      <Field label="Name" name="name" value={role?.name} maxlength={64} required />
+      <Field label="Name" name="name" value={role?.name} maxlength={MAX_NAME} autofocus={isFirst} required />
       <Field label="What it is for" name="description" value={role?.description} maxlength={256} />
     </div>
     <fieldset class="permissions">

@@ -2,9 +2,12 @@
 import type { FC } from 'hono/jsx'
 import type { Audit, Chain } from '../../src/admin/audit-page.ts'
 import type { AuditEntry } from '../../src/model/audit-log.ts'
+import { countText, plural } from '../ui/amounts.ts'
 import { CheckIcon, ClockIcon, WarningIcon } from '../ui/icons.tsx'
+import { AgePager } from '../ui/pager.tsx'
+import { Filter, FilterActions, type Option, optionsOf, plainOptions, TimeFilter } from '../ui/select.tsx'
+import { momentText } from '../ui/time.tsx'
 import { SettingsFrame } from './frame.tsx'
-import { numberText } from './words.ts'
 
 export const AuditLogPage: FC<Audit> = (audit) => {
   const { frame, now, items, chain, links } = audit
@@ -21,26 +24,13 @@ export const AuditLogPage: FC<Audit> = (audit) => {
             </p>
           </div>
         ) : (
-          <ul class="audit">
+          <ul>
             {items.map((entry) => (
               <Entry {...entry} />
             ))}
           </ul>
         )}
-        {(links.older || links.newest) && (
-          <nav class="card-part actions" aria-label="Pages">
-            {links.newest && (
-              <a class="button button-plain" href={links.newest}>
-                Newest
-              </a>
-            )}
-            {links.older && (
-              <a class="button button-plain" href={links.older} rel="next">
-                Older
-              </a>
-            )}
-          </nav>
-        )}
+        <AgePager {...links} />
       </section>
     </SettingsFrame>
   )
@@ -51,7 +41,7 @@ const ChainLine: FC<{ chain: Chain; verify: string }> = ({ chain, verify }) => {
   if (chain.isWhole === null)
     return (
       <p class="chain tone-idle">
-        <ClockIcon /> {numberText(chain.rows)} rows, not checked just now.{' '}
+        <ClockIcon /> {countText(chain.rows)} rows, not checked just now.{' '}
         <a href={verify}>Check that the log is whole</a>
       </p>
     )
@@ -70,85 +60,41 @@ const ChainLine: FC<{ chain: Chain; verify: string }> = ({ chain, verify }) => {
 
 const wholeText = ({ rows, unchained, purgedThroughId }: Extract<Chain, { isWhole: true }>): string =>
   [
-    `${numberText(rows)} ${rows === 1 ? 'row' : 'rows'}`,
-    ...(unchained > 0 ? [`${numberText(unchained)} of them from before rows were hashed`] : []),
-    ...(purgedThroughId === null ? [] : [`deleted by retention up to row ${numberText(purgedThroughId)}`]),
+    plural(rows, 'row'),
+    ...(unchained > 0 ? [`${countText(unchained)} of them from before rows were hashed`] : []),
+    ...(purgedThroughId === null ? [] : [`deleted by retention up to row ${countText(purgedThroughId)}`]),
   ].join(', ')
 
 const Filters: FC<Audit> = ({ filters, options, links }) => (
-  <form class="card audit-filters" method="get" action="/audit" data-auto>
-    <Select
-      label="What"
-      name="action"
-      chosen={filters.action}
-      choices={options.actions.map((name) => ({ id: name, name: eventText(name) }))}
-    />
-    <Select label="Who" name="actor_user_id" chosen={filters.actor} choices={options.people} />
-    <Select
-      label="About"
-      name="target_type"
-      chosen={filters.targetType}
-      choices={options.targetTypes.map((name) => ({ id: name, name: eventText(name) }))}
-    />
-    <Select label="Weight" name="severity" chosen={filters.severity} choices={SEVERITIES} />
-    <Time label="From (UTC)" name="since" at={filters.since} />
-    <Time label="To (UTC)" name="until" at={filters.until} />
-    {filters.targetId !== '' && <input type="hidden" name="target_id" value={filters.targetId} />}
-    <div class="actions">
-      <button class="button" type="submit">
-        Filter
-      </button>
-      {links.clear && (
-        <a class="button button-plain" href={links.clear}>
-          Clear
-        </a>
-      )}
+  <form class="card filter-card" method="get" action="/audit" data-auto>
+    <div class="filter-row">
+      <Filter label="What" name="action" chosen={filters.action} options={options.actions.map(eventOption)} />
+      <Filter label="Who" name="actor_user_id" chosen={filters.actor} options={optionsOf(options.people)} />
+      <Filter
+        label="About"
+        name="target_type"
+        chosen={filters.targetType}
+        options={options.targetTypes.map(eventOption)}
+      />
+      <Filter label="Weight" name="severity" chosen={filters.severity} options={SEVERITIES} />
+      <TimeFilter label="From (UTC)" name="since" at={filters.since} />
+      <TimeFilter label="To (UTC)" name="until" at={filters.until} />
+      <FilterActions label="Filter" clear={links.clear} />
     </div>
+    {filters.targetId !== '' && <input type="hidden" name="target_id" value={filters.targetId} />}
   </form>
 )
 
-const SEVERITIES = ['info', 'notice', 'warning'].map((name) => ({ id: name, name }))
+const eventOption = (name: string): Option => [name, eventText(name)]
 
-interface SelectProps {
-  label: string
-  name: string
-  chosen: string
-  choices: readonly { id: string; name: string }[]
-}
-
-/** What the URL asks for and the list has not stays chosen. */
-const Select: FC<SelectProps> = ({ label, name, chosen, choices }) => (
-  <label class="field">
-    <span class="field-label">{label}</span>
-    <select name={name}>
-      <option value="">Any</option>
-      {chosen !== '' && !choices.some(({ id }) => id === chosen) && (
-        <option value={chosen} selected>
-          {chosen}
-        </option>
-      )}
-      {choices.map((choice) => (
-        <option value={choice.id} selected={choice.id === chosen}>
-          {choice.name}
-        </option>
-      ))}
-    </select>
-  </label>
-)
-
-const Time: FC<{ label: string; name: string; at: string }> = ({ label, name, at }) => (
-  <label class="field">
-    <span class="field-label">{label}</span>
-    <input type="datetime-local" step="1" name={name} value={at.slice(0, 19)} />
-  </label>
-)
+const SEVERITIES = plainOptions(['info', 'notice', 'warning'])
 
 const TONES = { info: 'idle', notice: 'good', warning: 'wait' } as const
 
 const Entry: FC<AuditEntry> = ({ timestamp, action, severity, actor, target, actorIp, details }) => (
   <li class="audit-entry">
     <time class="muted" datetime={timestamp}>
-      {timestamp.slice(0, 10)} {timestamp.slice(11, 19)}
+      {momentText(timestamp)}
     </time>
     <div class="audit-what">
       <p>

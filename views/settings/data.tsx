@@ -2,34 +2,33 @@
 import type { FC } from 'hono/jsx'
 import type { Data } from '../../src/admin/settings-pages.ts'
 import type { TableSizes } from '../../src/model/table-sizes.ts'
-import { Action } from '../people/list.tsx'
+import { countText } from '../ui/amounts.ts'
+import { Card, TextCard } from '../ui/card.tsx'
+import { Action, NeedsScript, Outcome } from '../ui/form.tsx'
+import { TableHead } from '../ui/table.tsx'
 import { Since } from '../ui/time.tsx'
 import { SettingsFrame } from './frame.tsx'
-import { Outcome } from './parts.tsx'
 import { SettingsCard } from './section.tsx'
-import { bytesText, numberText } from './words.ts'
+import { bytesText } from './words.ts'
 
 export const DataPage: FC<Data> = (data) => {
   const { frame, now, done, problem, settings, file, backups } = data
   return (
     <SettingsFrame frame={frame} now={now} title="Data">
       <Outcome done={done} problem={problem} isSaid={settings?.saved != null} />
+      <NeedsScript />
       {settings && <SettingsCard section="retention" settings={settings} />}
-      <section class="card" aria-labelledby="size-title">
-        <header class="card-head">
-          <h2 id="size-title">Size</h2>
-          <span class="count">{bytesText(file.bytes)}</span>
-        </header>
-        <div class="card-body">
-          <p>
-            The database takes {bytesText(file.bytes)}
-            {file.freeBytes > 0 && `, ${bytesText(file.freeBytes)} of it free for new rows`}.
-          </p>
+      <TextCard id="size" title="Size" count={bytesText(file.bytes)}>
+        <p>
+          The database takes {bytesText(file.bytes)}
+          {file.freeBytes > 0 && `, ${bytesText(file.freeBytes)} of it free for new rows`}.
+        </p>
+        {data.hasSizes && (
           <div id="sizes" hx-get="/settings/data/sizes" hx-trigger="load" hx-target="#sizes" hx-swap="innerHTML">
             <a href="/settings/data/sizes">What each table takes</a>
           </div>
-        </div>
-      </section>
+        )}
+      </TextCard>
       {backups && <Backups {...data} backups={backups} />}
       {settings && <SettingsCard section="backups" settings={settings} />}
     </SettingsFrame>
@@ -37,11 +36,7 @@ export const DataPage: FC<Data> = (data) => {
 }
 
 const Backups: FC<Data & { backups: NonNullable<Data['backups']> }> = ({ backups, download, now }) => (
-  <section class="card" id="backup-list" aria-labelledby="backup-list-title">
-    <header class="card-head">
-      <h2 id="backup-list-title">Backups</h2>
-      {backups.length > 0 && <span class="count">{backups.length}</span>}
-    </header>
+  <Card id="backup-list" title="Backups" count={backups.length || null}>
     {backups.length > 0 && (
       <ul class="rows">
         {backups.map(({ name, bytes, createdAt }) => (
@@ -75,16 +70,31 @@ const Backups: FC<Data & { backups: NonNullable<Data['backups']> }> = ({ backups
         <Action name="backup" action="/api/backups" label="Back up now" />
       </div>
     </div>
-  </section>
+  </Card>
 )
 
-/** Fetched when the page is there; a page of its own without script. The small ones are folded away. */
+/** The same by itself, for a browser without script. */
+export const SizesPage: FC<TableSizes> = (sizes) => (
+  <div class="page page-narrow">
+    <nav class="crumbs" aria-label="Where you are">
+      <a href="/settings/data">Data</a>
+    </nav>
+    <header class="page-head">
+      <h1>What each table takes</h1>
+    </header>
+    <section class="card card-body" aria-label="Tables">
+      <Sizes {...sizes} />
+    </section>
+  </div>
+)
+
+/** Fetched when the page is there. The small ones are folded away. */
 export const Sizes: FC<TableSizes> = ({ tables, isExact }) => (
   <>
     {!isExact && <p class="hint">Estimated from a few rows of each table; the number of rows is exact.</p>}
     <SizeTable tables={tables.slice(0, LARGEST)} caption="The largest tables" />
     {tables.length > LARGEST && (
-      <details>
+      <details class="as-table">
         <summary class="reveal small">{tables.length - LARGEST} smaller tables</summary>
         <SizeTable tables={tables.slice(LARGEST)} caption="The smaller tables" />
       </details>
@@ -95,27 +105,17 @@ export const Sizes: FC<TableSizes> = ({ tables, isExact }) => (
 const LARGEST = 6
 
 const SizeTable: FC<Pick<TableSizes, 'tables'> & { caption: string }> = ({ tables, caption }) => (
-  <table class="fact-table">
+  <table class="figures">
     <caption class="sr">{caption}</caption>
-    <thead>
-      <tr>
-        <th scope="col">Table</th>
-        <th scope="col" class="number">
-          Rows
-        </th>
-        <th scope="col" class="number size-column">
-          Size
-        </th>
-      </tr>
-    </thead>
+    <TableHead texts={['Table']} numbers={['Rows', 'Size']} />
     <tbody>
       {tables.map(({ name, rows, bytes }) => (
         <tr>
-          <td>
+          <th scope="row">
             <code>{name}</code>
-          </td>
-          <td class="number">{numberText(rows)}</td>
-          <td class="number">{bytesText(bytes)}</td>
+          </th>
+          <td>{countText(rows)}</td>
+          <td>{bytesText(bytes)}</td>
         </tr>
       ))}
     </tbody>

@@ -42,7 +42,7 @@ export const Framed: FC<PropsWithChildren<{ frame: Frame }>> = ({ frame, childre
 const currentOf = ({ tabs }: Frame): string => tabs.find(({ isCurrent }) => isCurrent)?.label ?? 'All settings'
 
 const Search: FC<Frame> = ({ search }) => (
-  <form class="settings-search" method="get" action="/settings/search">
+  <form method="get" action="/settings/search">
     <input
       type="search"
       name="q"
@@ -50,7 +50,6 @@ const Search: FC<Frame> = ({ search }) => (
       maxlength={100}
       placeholder="Search settings"
       aria-label="Search settings"
-      data-search
     />
   </form>
 )

@@ -1,54 +1,48 @@
 /** Settings, Network: who may call the proxy, what is believed of the proxies before it, and how calls leave. */
 import type { FC } from 'hono/jsx'
 import type { EgressTarget, Network } from '../../src/admin/settings-pages.ts'
-import { Action } from '../people/list.tsx'
-import { Field, Form } from '../ui/form.tsx'
+import { Submit } from '../ui/button.tsx'
+import { Card, TextCard } from '../ui/card.tsx'
+import { Action, Field, Form, NeedsScript, Outcome } from '../ui/form.tsx'
 import { Since } from '../ui/time.tsx'
 import { SettingsFrame } from './frame.tsx'
-import { Outcome, Variables } from './parts.tsx'
+import { Variables } from './variables.tsx'
 
 export const NetworkPage: FC<Network> = (network) => {
   const { frame, now, done, problem, proxies, egress } = network
   return (
     <SettingsFrame frame={frame} now={now} title="Network">
       <Outcome done={done} problem={problem} />
+      <NeedsScript />
       <Firewall {...network} />
       {proxies && (
-        <section class="card" id="proxies" aria-labelledby="proxies-title">
-          <header class="card-head">
-            <h2 id="proxies-title">Trusted proxies</h2>
-          </header>
-          <div class="card-body">
-            <p class="form-intro">
-              A reverse proxy is believed what it says about the client when its own address is in these ranges. The
-              environment sets this; a change needs a restart.
-            </p>
-            <Seen {...network} />
-            <Variables variables={proxies} />
-          </div>
-        </section>
+        <TextCard id="proxies" title="Trusted proxies">
+          <p class="form-intro">
+            A reverse proxy is believed what it says about the client when its own address is in these ranges. The
+            environment sets this; a change needs a restart.
+          </p>
+          <Seen {...network} />
+          <Variables variables={proxies} />
+        </TextCard>
       )}
       {egress && <Egress {...egress} />}
     </SettingsFrame>
   )
 }
 
-const Firewall: FC<Network> = ({ firewall: { mode, entries }, isGuard, seen, now }) => (
-  <section class="card" id="firewall" aria-labelledby="firewall-title">
-    <header class="card-head">
-      <h2 id="firewall-title">Firewall</h2>
-      {entries.length > 0 && <span class="count">{entries.length}</span>}
-    </header>
+const Firewall: FC<Network> = ({ firewall: { mode, entries }, isGuard, callers, seen, now }) => (
+  <Card id="firewall" title="Firewall" count={entries.length || null}>
     <div class="card-body">
       <p>
         {mode === 'allow_all'
           ? 'The list is empty: every address may call the proxy, as far as its key allows.'
           : 'Only the addresses of the list may call the proxy; all others are refused before their key is looked at.'}{' '}
         <span class="muted">The dashboard is not behind it.</span>
+        {isGuard && entries.length === 0 && ' The first entry shuts out everybody else at once.'}
       </p>
     </div>
     {entries.length > 0 && (
-      <ul class="rows firewall">
+      <ul class="rows">
         {entries.map(({ ipAddress, createdAt }) => (
           <li class="row">
             <span class="row-main">
@@ -72,7 +66,12 @@ const Firewall: FC<Network> = ({ firewall: { mode, entries }, isGuard, seen, now
       </ul>
     )}
     {isGuard && (
-      <Form name="firewall" class="row-form card-part firewall-add" action="/api/firewall/ips">
+      <Form
+        name="firewall"
+        class="row-form card-part"
+        action="/api/firewall/ips"
+        confirm={entries.length === 0 ? firstText(callers, seen?.clientIp ?? null) : undefined}
+      >
         <Field
           label="Address or range"
           name="ipAddress"
@@ -82,13 +81,21 @@ const Firewall: FC<Network> = ({ firewall: { mode, entries }, isGuard, seen, now
           hint={seen?.clientIp ? `This browser comes from ${seen.clientIp}.` : undefined}
           required
         />
-        <button class="button" type="submit">
-          Add
-        </button>
+        <Submit>Add</Submit>
       </Form>
     )}
-  </section>
+  </Card>
 )
+
+const firstText = (callers: readonly string[], own: string | null): string =>
+  [
+    'This is the first entry: from then on only addresses of the list may call the proxy.',
+    callers.length > 0 &&
+      `Called in the last day: ${callers.join(', ')}. What the entry leaves out is refused at once.`,
+    own && `This browser comes from ${own}.`,
+  ]
+    .filter(Boolean)
+    .join(' ')
 
 const removalText = (ipAddress: string, count: number): string =>
   count === 1
@@ -105,24 +112,19 @@ const Seen: FC<Network> = ({ seen }) =>
   )
 
 const Egress: FC<NonNullable<Network['egress']>> = ({ targets, variables }) => (
-  <section class="card" id="egress" aria-labelledby="egress-title">
-    <header class="card-head">
-      <h2 id="egress-title">Outbound proxy</h2>
-    </header>
-    <div class="card-body">
-      <p class="form-intro">
-        How calls leave this machine. The environment sets this; a proxy that cannot be used is never passed by.
-      </p>
-      <ul class="bullets">
-        {targets.map((target) => (
-          <li>
-            <code>{target.origin}</code>: {targetText(target)}
-          </li>
-        ))}
-      </ul>
-      <Variables variables={variables} />
-    </div>
-  </section>
+  <TextCard id="egress" title="Outbound proxy">
+    <p class="form-intro">
+      How calls leave this machine. The environment sets this; a proxy that cannot be used is never passed by.
+    </p>
+    <ul class="bullets">
+      {targets.map((target) => (
+        <li>
+          <code>{target.origin}</code>: {targetText(target)}
+        </li>
+      ))}
+    </ul>
+    <Variables variables={variables} />
+  </TextCard>
 )
 
 const targetText = ({ variable, why }: EgressTarget): string => {

@@ -1,13 +1,14 @@
 /** Settings, Routing: how an account is chosen, over what answers stream, and the limits and times of a turn. */
 import type { FC } from 'hono/jsx'
 import type { Routing } from '../../src/admin/settings-pages.ts'
+import { NeedsScript, Outcome } from '../ui/form.tsx'
 import { SettingsFrame } from './frame.tsx'
-import { Outcome } from './parts.tsx'
 import { SettingsCard } from './section.tsx'
 
 export const RoutingPage: FC<Routing> = ({ frame, now, done, problem, settings }) => (
   <SettingsFrame frame={frame} now={now} title="Routing">
     <Outcome done={done} problem={problem} isSaid={settings?.saved != null} />
+    <NeedsScript />
     {settings && (
       <>
         <SettingsCard section="routing" settings={settings} />

@@ -2,8 +2,12 @@
 import type { FC } from 'hono/jsx'
 import type { ShownField, ShownSettings } from '../../src/admin/settings-frame.ts'
 import type { Section, SettingName } from '../../src/settings/schema.ts'
+import { countText } from '../ui/amounts.ts'
+import { Submit } from '../ui/button.tsx'
+import { Card } from '../ui/card.tsx'
 import { Done, Form } from '../ui/form.tsx'
-import { choiceWords, numberText, PICKED, SECTION_WORDS } from './words.ts'
+import { keeping, type Option, Options } from '../ui/select.tsx'
+import { choiceWords, PICKED, SECTION_WORDS } from './words.ts'
 
 interface SectionProps {
   section: Section
@@ -14,12 +18,9 @@ interface SectionProps {
 
 /** A card of its own. */
 export const SettingsCard: FC<SectionProps> = (props) => (
-  <section class="card" id={props.section} aria-labelledby={`${props.section}-title`}>
-    <header class="card-head">
-      <h2 id={`${props.section}-title`}>{SECTION_WORDS[props.section].title}</h2>
-    </header>
+  <Card id={props.section} title={SECTION_WORDS[props.section].title}>
     <SectionForm {...props} />
-  </section>
+  </Card>
 )
 
 /** Below a heading of its own, in a card with others. */
@@ -48,9 +49,7 @@ const SectionForm: FC<SectionProps & { isPart?: boolean }> = ({ section, setting
       <input type="hidden" name="expectedVersion" value={settings.version} />
       {parts}
       <div class="actions">
-        <button class="button" type="submit">
-          Save
-        </button>
+        <Submit>Save</Submit>
         {settings.saved === section && <Done text="Saved." />}
       </div>
     </Form>
@@ -96,7 +95,7 @@ const aboutOf = (field: ShownField): string => {
 }
 
 const boundsText = ({ min, max, isWhole }: { min: number; max: number; isWhole: boolean }): string =>
-  isWhole ? `${numberText(min)} to ${numberText(max)}` : `above ${numberText(min)}, up to ${numberText(max)}`
+  isWhole ? `${countText(min)} to ${countText(max)}` : `above ${countText(min)}, up to ${countText(max)}`
 
 /** A value as a person says it. */
 export const valueText = ({ name, control, unit }: ShownField, value: ShownField['value']): string => {
@@ -104,7 +103,7 @@ export const valueText = ({ name, control, unit }: ShownField, value: ShownField
   if (typeof value === 'boolean') return value ? 'on' : 'off'
   if (typeof value === 'number') {
     const picked = PICKED[name]?.find(([known]) => known === value)?.[1]
-    return picked ?? `${numberText(value)}${unit ? ` ${unit}` : ''}`
+    return picked ?? `${countText(value)}${unit ? ` ${unit}` : ''}`
   }
   const own = control.kind === 'choice' ? control.choices.find((choice) => choice.value === value)?.label : null
   return own ?? choiceWords(name, value).label
@@ -174,42 +173,20 @@ const Radios: FC<ShownField> = (field) => (
   </div>
 )
 
-/** What is stored and no longer there stays chosen until somebody chooses anew. */
 const Picker: FC<ShownField> = (field) => {
-  const { name, value } = field
-  const isKnown = value === null || choicesOf(field).some((choice) => choice.value === value)
-  return (
-    <select id={`input-${name}`} name={name} aria-describedby={`help-${name}`}>
-      <option value="">none</option>
-      {!isKnown && (
-        <option value={String(value)} selected>
-          {String(value)} (gone)
-        </option>
-      )}
-      {choicesOf(field).map((choice) => (
-        <option value={choice.value} selected={choice.value === value}>
-          {choice.label}
-        </option>
-      ))}
-    </select>
-  )
+  const { value } = field
+  const chosen = value === null ? '' : String(value)
+  const offered = choicesOf(field).map((choice): Option => [choice.value, choice.label ?? choice.value])
+  return <FieldSelect {...field} options={[['', 'none'], ...keeping(offered, chosen, `${chosen} (gone)`)]} />
 }
 
 const PickedNumber: FC<ShownField> = (field) => {
-  const { name, value } = field
-  const picks = PICKED[name] ?? []
-  return (
-    <select id={`input-${name}`} name={name} aria-describedby={`help-${name}`}>
-      {!picks.some(([known]) => known === value) && (
-        <option value={String(value)} selected>
-          {valueText(field, value)}
-        </option>
-      )}
-      {picks.map(([known, label]) => (
-        <option value={known} selected={known === value}>
-          {label}
-        </option>
-      ))}
-    </select>
-  )
+  const picks = (PICKED[field.name] ?? []).map(([known, label]): Option => [String(known), label])
+  return <FieldSelect {...field} options={keeping(picks, String(field.value), valueText(field, field.value))} />
 }
+
+const FieldSelect: FC<ShownField & { options: readonly Option[] }> = ({ name, value, options }) => (
+  <select id={`input-${name}`} name={name} aria-describedby={`help-${name}`}>
+    <Options of={options} chosen={value === null ? '' : String(value)} />
+  </select>
+)

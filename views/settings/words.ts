@@ -80,10 +80,6 @@ export const PICKED: Partial<Record<SettingName, readonly [value: number, label:
   dashboardSessionTtlSeconds: LENGTHS,
 }
 
-const NUMBER = new Intl.NumberFormat('en')
-
-export const numberText = (value: number): string => NUMBER.format(value)
-
 export const bytesText = (bytes: number): string => {
   const [size, unit] =
     bytes < 1024 ** 2

@@ -1,8 +1,23 @@
-/** The state of an account in one word; the colour repeats what the word says, it never says it alone. */
-import type { FC } from 'hono/jsx'
+/** A state in one word, or an outcome as an icon; the colour repeats what the word says, it never says it alone. */
+import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { AccountStatus } from '../../src/model/account-state.ts'
+import { CheckIcon, ClockIcon, CrossIcon, WarningIcon } from './icons.tsx'
 
 export type Tone = 'good' | 'wait' | 'bad' | 'idle'
+
+export const Badge: FC<PropsWithChildren<{ tone: Tone }>> = ({ tone, children }) => (
+  <span class={`badge tone-${tone}`}>
+    <span class="dot" aria-hidden="true" />
+    {children}
+  </span>
+)
+
+const ICONS: Record<Tone, FC> = { good: CheckIcon, wait: WarningIcon, bad: CrossIcon, idle: ClockIcon }
+
+export const ToneIcon: FC<{ tone: Tone }> = ({ tone }) => {
+  const Icon = ICONS[tone]
+  return <Icon />
+}
 
 const STATES: Record<AccountStatus, [label: string, tone: Tone]> = {
   active: ['Active', 'good'],
@@ -13,22 +28,9 @@ const STATES: Record<AccountStatus, [label: string, tone: Tone]> = {
   deactivated: ['Deactivated', 'bad'],
 }
 
-/** The same words for menus. */
-export const STATE_LABELS: Readonly<Record<AccountStatus, string>> = {
-  active: STATES.active[0],
-  rate_limited: STATES.rate_limited[0],
-  quota_exceeded: STATES.quota_exceeded[0],
-  paused: STATES.paused[0],
-  reauth_required: STATES.reauth_required[0],
-  deactivated: STATES.deactivated[0],
-}
+/** In the words of the badge, for menus. */
+export const stateLabel = (status: AccountStatus): string => STATES[status][0]
 
-export const StateBadge: FC<{ status: AccountStatus }> = ({ status }) => {
-  const [label, tone] = STATES[status]
-  return (
-    <span class={`badge tone-${tone}`}>
-      <span class="dot" aria-hidden="true" />
-      {label}
-    </span>
-  )
-}
+export const StateBadge: FC<{ status: AccountStatus }> = ({ status }) => (
+  <Badge tone={STATES[status][1]}>{STATES[status][0]}</Badge>
+)

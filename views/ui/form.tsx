@@ -1,5 +1,6 @@
 /** Forms: posted as they stand by any browser, and in place by htmx, with what went wrong beside them. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
+import { Submit } from './button.tsx'
 import { CheckIcon, WarningIcon } from './icons.tsx'
 
 interface FormProps {
@@ -16,11 +17,12 @@ interface FormProps {
   problem?: string | null
 }
 
+/** A browser cannot send another method by itself: without script such a form is read, and `dialog` sends nothing. */
 export const Form: FC<PropsWithChildren<FormProps>> = ({ name, action, method = 'post', target, problem, ...rest }) => (
   <form
     id={`form-${name}`}
-    class={method === 'post' ? rest.class : `${rest.class ?? ''} needs-script`.trim()}
-    method="post"
+    class={method === 'post' ? rest.class : `${rest.class ?? ''} sent-by-script`.trim()}
+    method={method === 'post' ? 'post' : 'dialog'}
     action={action}
     {...{ [`hx-${method}`]: action }}
     hx-target={target}
@@ -29,10 +31,44 @@ export const Form: FC<PropsWithChildren<FormProps>> = ({ name, action, method = 
     hx-disable="find button"
   >
     {rest.children}
+    {rest.confirm && method === 'post' && <AskedFirst question={rest.confirm} />}
     <div id={`form-${name}-problem`} class="form-problem" role="alert">
       {problem && <Problem text={problem} />}
     </div>
   </form>
+)
+
+/**
+ * Where no script asks, the browser wants the box ticked before it sends the form. The script takes it away: in a `noscript`
+ * it would come to life when the page is swapped.
+ */
+const AskedFirst: FC<{ question: string }> = ({ question }) => (
+  <label class="check without-script asked-first">
+    <input type="checkbox" required />
+    <span>{question}</span>
+  </label>
+)
+
+interface ActionProps extends FormProps {
+  label: string
+  values?: Readonly<Record<string, string>>
+  isRisky?: boolean
+}
+
+/** A form that is one button, with what stands beside it. */
+export const Action: FC<PropsWithChildren<ActionProps>> = ({ label, values = {}, isRisky, children, ...form }) => (
+  <Form
+    {...form}
+    class={form.method && form.method !== 'post' ? `${form.class ?? ''} needs-script`.trim() : form.class}
+  >
+    {Object.entries(values).map(([name, value]) => (
+      <input type="hidden" name={name} value={value} />
+    ))}
+    <Submit isPlain isRisky={isRisky}>
+      {label}
+    </Submit>
+    {children}
+  </Form>
 )
 
 /** The line below a form that says what was wrong. */
@@ -145,9 +181,28 @@ export const Done: FC<{ text: string | null }> = ({ text }) =>
     </p>
   )
 
+interface OutcomeProps {
+  done: string | null
+  problem: string | null
+  /** Whether what was done is told elsewhere on the page. */
+  isSaid?: boolean
+}
+
+/** Above a page with forms: what the last change came to. */
+export const Outcome: FC<OutcomeProps> = ({ done, problem, isSaid = false }) => (
+  <>
+    {!isSaid && <Done text={done} />}
+    {problem && (
+      <p class="note note-bad" role="alert">
+        {problem}
+      </p>
+    )}
+  </>
+)
+
 /** For what only works with script: these changes need methods a plain form does not have. */
 export const NeedsScript: FC = () => (
   <noscript>
-    <p class="note">Some changes on this page need JavaScript.</p>
+    <p class="note">Some changes on this page need JavaScript. Without it, they can be made with the sluice command.</p>
   </noscript>
 )

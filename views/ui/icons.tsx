@@ -91,12 +91,6 @@ export const PersonIcon: FC = () => (
   </Line>
 )
 
-export const MoreIcon: FC = () => (
-  <Line>
-    <path d="M3.5 8h.01M8 8h.01M12.5 8h.01" />
-  </Line>
-)
-
 /** The accounts: several, one behind the other. */
 export const StackIcon: FC = () => (
   <Line>

@@ -1,8 +1,9 @@
-/** How much of a window is used: the bar fills with what is used, the text says what is left and when it resets. */
+/** How much of something is used: the bar fills with what is used, the text says what is left and when it resets. */
 import type { FC } from 'hono/jsx'
+import { units } from './svg.ts'
 import { Until } from './time.tsx'
 
-export interface MeterWindow {
+interface MeterWindow {
   usedPercent: number
   /** ISO 8601; null: unknown. */
   resetAt: string | null
@@ -17,11 +18,11 @@ interface MeterProps {
 }
 
 export const Meter: FC<MeterProps> = ({ label, window, now }) => (
-  <div class="meter">
-    <span class="meter-label">{label}</span>
-    <Bar label={label} window={window} now={now} />
+  <div class="meter muted">
+    <span>{label}</span>
+    <Bar label={label} used={window.usedPercent} pace={pacePercent(window, now)} />
     <span class="meter-text">
-      <b>{leftPercent(window)} % left</b>
+      <b>{leftPercent(window.usedPercent)} % left</b>
       {window.resetAt && (
         <>
           {' · resets '}
@@ -33,24 +34,9 @@ export const Meter: FC<MeterProps> = ({ label, window, now }) => (
 )
 
 /** Whole percents; never 0 while something is left, never 100 once something is used. */
-export const leftPercent = ({ usedPercent }: MeterWindow): number => {
+export const leftPercent = (usedPercent: number): number => {
   const left = 100 - usedPercent
   return left <= 0 ? 0 : Math.min(usedPercent > 0 ? 99 : 100, Math.max(1, Math.round(left)))
-}
-
-const Bar: FC<MeterProps> = ({ label, window, now }) => {
-  const pace = pacePercent(window, now)
-  return (
-    <svg class={`bar ${toneOf(window.usedPercent)}`} viewBox="0 0 100 6" preserveAspectRatio="none" role="img">
-      <title>
-        {`${label}: ${Math.round(window.usedPercent)} % used`}
-        {pace !== null && `, ${Math.round(pace)} % of the time gone`}
-      </title>
-      <rect class="bar-track" width="100" height="6" />
-      <rect class="bar-fill" width={units(window.usedPercent)} height="6" />
-      {pace !== null && <rect class="bar-pace" x={units(Math.min(99, pace))} width="1" height="6" />}
-    </svg>
-  )
 }
 
 /** How far the window is through: use beyond this mark runs out before the reset. */
@@ -61,7 +47,33 @@ const pacePercent = ({ resetAt, windowMinutes }: MeterWindow, now: string): numb
   return gone >= 0 && gone <= 100 ? gone : null
 }
 
-export const toneOf = (usedPercent: number): string =>
-  usedPercent >= 90 ? 'bar-full' : usedPercent >= 75 ? 'bar-high' : 'bar-low'
+interface BarProps {
+  label: string
+  /** Percent, also above 100. */
+  used: number
+  /** Where even use would stand, in percent. */
+  pace?: number | null
+}
 
-const units = (percent: number): string => String(Math.round(percent * 100) / 100)
+export const Bar: FC<BarProps> = ({ label, used, pace = null }) => (
+  <svg class={`bar ${toneOf(used)}`} viewBox="0 0 100 6" preserveAspectRatio="none" role="img">
+    <title>
+      {`${label}: ${Math.round(used)} % used`}
+      {pace !== null && `, ${Math.round(pace)} % of the time gone`}
+    </title>
+    <rect class="bar-track" width="100" height="6" />
+    <rect class="bar-fill" width={units(Math.min(100, used))} height="6" />
+    {pace !== null && <path class="bar-pace" d={`M${units(pace)} 0v6`} />}
+  </svg>
+)
+
+export const toneOf = (used: number): string => (used >= 90 ? 'bar-full' : used >= 75 ? 'bar-high' : 'bar-low')
+
+/** A part of a whole, below its name. */
+export const ShareBar: FC<{ percent: number; of: string }> = ({ percent, of: whole }) => (
+  <svg class="bar bar-low share" viewBox="0 0 100 3" preserveAspectRatio="none" role="img">
+    <title>{`${Math.round(percent)} % of ${whole}`}</title>
+    <rect class="bar-track" width="100" height="3" />
+    <rect class="bar-fill" width={units(percent)} height="3" />
+  </svg>
+)

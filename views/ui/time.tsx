@@ -53,4 +53,7 @@ export const durationText = (ms: number): string => {
 const pair = (big: number, bigUnit: string, small: number, smallUnit: string): string =>
   small === 0 ? `${big} ${bigUnit}` : `${big} ${bigUnit} ${small} ${smallUnit}`
 
-const exactly = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 19)} UTC`
+const exactly = (at: string): string => `${momentText(at)} UTC`
+
+/** "2026-01-10 14:20:31" in UTC. */
+export const momentText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 19)}`

@@ -1,20 +1,10 @@
-/** What the settings pages share beside their forms: the word on the last change, and what the environment says. */
+/** What the environment says of a matter that other settings are about. */
 import type { FC } from 'hono/jsx'
 import type { Variable } from '../../src/admin/about.ts'
-import { Done, NeedsScript } from '../ui/form.tsx'
-
-/** A section that was saved says so itself. */
-export const Outcome: FC<{ done: string | null; problem: string | null; isSaid?: boolean }> = (props) => (
-  <>
-    {!props.isSaid && <Done text={props.done} />}
-    {props.problem && <p class="note note-bad">{props.problem}</p>}
-    <NeedsScript />
-  </>
-)
 
 /** Read-only: it changes by a restart. */
 export const Variables: FC<{ variables: readonly Variable[] }> = ({ variables }) => (
-  <dl class="variables">
+  <dl>
     {variables.map(({ name, value, isSet, isSecret }) => (
       <div class="variable">
         <dt>

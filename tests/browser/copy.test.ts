@@ -1,0 +1,59 @@
+/** Copy buttons where the browser has no clipboard to offer: plain http under any name but localhost. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { launchBrowser, type TestBrowser, textOf } from './browser.ts'
+import { type Owned, signIn, startOwned } from './people-world.ts'
+
+setDefaultTimeout(30_000)
+
+let browser: TestBrowser
+let owned: Owned
+let url: string
+
+beforeAll(async () => {
+  ;[browser, owned] = await Promise.all([
+    launchBrowser({ flags: ['--host-resolver-rules=MAP sluice.lan 127.0.0.1'] }),
+    startOwned(),
+  ])
+  url = `http://sluice.lan:${owned.server.port}`
+}, 30_000)
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]()
+  await owned?.server[Symbol.asyncDispose]()
+})
+
+const makeKey = async (page: Page) => {
+  await signIn(page, url)
+  expect(await page.evaluate(() => 'clipboard' in navigator)).toBe(false)
+  await page.goto(`${url}/keys/new`)
+  await page.fill('[name=name]', 'laptop')
+  await page.click('#form-key [type=submit]')
+  return page.locator('.command-key')
+}
+
+test('a new key is copied all the same', async () => {
+  await using visit = await browser.visit(`${url}/login`)
+  const { page } = visit
+  const shown = await makeKey(page)
+  await shown.locator('button').click()
+  await shown.locator('button.is-done').waitFor()
+  const key = await textOf(shown.locator('code'))
+  await page.goto(`${url}/keys`)
+  await page.locator('input[type=search]').press('Control+v')
+  expect(await page.inputValue('input[type=search]')).toBe(key)
+  expect(visit.problems).toEqual([])
+})
+
+test('where the browser refuses, the text is selected and one is told how to go on', async () => {
+  await using visit = await browser.visit(`${url}/login`)
+  const { page } = visit
+  const shown = await makeKey(page)
+  await page.evaluate(() => {
+    document.execCommand = () => false
+  })
+  await shown.locator('button').click()
+  await shown.getByText('Not copied. It is selected: copy it with Ctrl+C.').waitFor()
+  expect(await page.evaluate(() => String(getSelection()))).toBe(await textOf(shown.locator('code')))
+  expect(await shown.locator('button.is-done').count()).toBe(0)
+})

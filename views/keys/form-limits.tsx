@@ -1,0 +1,69 @@
+/** The limits of a key as rows of a form: those there are, and some blank ones. */
+import type { FC } from 'hono/jsx'
+import { keeping, type Option, Options } from '../ui/select.tsx'
+import { type ApiKey, LIMIT_TYPE_NAMES, WINDOW_NAMES } from './words.ts'
+
+type Limit = ApiKey['limits'][number]
+
+/** Credits count nothing: a limit on them would never be reached. */
+const OFFERED_TYPES: readonly Option[] = Object.entries(LIMIT_TYPE_NAMES).filter(([type]) => type !== 'credits')
+
+/** Rows for new ones, up to what the form can send. */
+const BLANK_ROWS = 2
+const MOST_ROWS = 12
+
+export const LimitRows: FC<{ limits: readonly Limit[]; models: readonly Option[] }> = ({ limits, models }) => {
+  if (limits.length > MOST_ROWS)
+    return <p class="muted">This key has more limits than fit here; change them by the API.</p>
+  const rows = Array.from(
+    { length: Math.min(MOST_ROWS, limits.length + BLANK_ROWS) },
+    (_, index) => limits[index] ?? null,
+  )
+  return (
+    <>
+      <p class="hint">Over a limit the client is answered 429. A row without an amount is no limit.</p>
+      {rows.map((limit, index) => (
+        <LimitRow limit={limit} index={index} models={models} />
+      ))}
+    </>
+  )
+}
+
+const LimitRow: FC<{ limit: Limit | null; index: number; models: readonly Option[] }> = ({ limit, index, models }) => {
+  const type = limit?.limitType ?? 'total_tokens'
+  const model = limit?.modelFilter ?? ''
+  const name = (field: string) => `limits.${index}.${field}`
+  return (
+    <fieldset class="key-limit-row">
+      <legend class="sr">Limit {index + 1}</legend>
+      <input
+        type="number"
+        name={name('amount')}
+        min="0"
+        step="any"
+        value={limit ? String(type === 'cost_usd' ? limit.maxValue / 1e6 : limit.maxValue) : undefined}
+        placeholder="Amount"
+        aria-label="Amount"
+      />
+      <Bare name={name('type')} label="Of what" options={keeping(OFFERED_TYPES, type)} value={type} />
+      <Bare
+        name={name('window')}
+        label="How often"
+        options={Object.entries(WINDOW_NAMES)}
+        value={limit?.limitWindow ?? 'weekly'}
+      />
+      <Bare
+        name={name('model')}
+        label="Which model"
+        options={[['', 'all models'], ...keeping(models, model)]}
+        value={model}
+      />
+    </fieldset>
+  )
+}
+
+const Bare: FC<{ label: string; name: string; options: readonly Option[]; value: string }> = (select) => (
+  <select name={select.name} aria-label={select.label}>
+    <Options of={select.options} chosen={select.value} />
+  </select>
+)

@@ -1,0 +1,50 @@
+/** What the tab of the browser says of each page. */
+import type { FC } from 'hono/jsx'
+
+/** A view that knows its title: a page about one thing is called like it. */
+export type Titled<T> = FC<T> & { title?: (value: T) => string }
+
+const TITLES: Readonly<Record<string, string>> = {
+  '/dashboard': 'Overview',
+  '/accounts': 'Accounts',
+  '/accounts/new': 'Add an account',
+  '/accounts/new/browser': 'Sign in with this browser',
+  '/accounts/new/device': 'Sign in with a code',
+  '/accounts/new/import': 'Import auth.json files',
+  '/keys': 'Keys',
+  '/keys/new': 'New key',
+  '/logs': 'Logs',
+  '/logs/explain': 'Which account?',
+  '/reports': 'Reports',
+  '/settings': 'Settings',
+  '/settings/access': 'People and access',
+  '/settings/routing': 'Routing',
+  '/settings/network': 'Network',
+  '/settings/data': 'Data',
+  '/settings/data/sizes': 'What each table takes',
+  '/settings/about': 'About',
+  '/settings/search': 'Search settings',
+  '/audit': 'Audit log',
+  '/doctor': 'Doctor',
+  '/docs': 'API',
+  '/me': 'My account',
+  '/me/two-factor': 'Set up two-factor authentication',
+  '/login': 'Sign in',
+  '/totp': 'Enter the code',
+  '/setup': 'Choose a password',
+  '/confirm': 'Confirm that it is you',
+  '/auth/pending': 'You are not known here yet',
+  '/invite': 'You are invited',
+  // What a form without script ends on.
+  '/api/api-keys': 'Keys',
+  '/api/dashboard-users': 'People and access',
+}
+
+/** Of a page that has none, that of the page it is a part of. */
+export const titleOf = (path: string): string => {
+  for (let part = path; part !== ''; part = part.slice(0, part.lastIndexOf('/'))) {
+    const title = TITLES[part]
+    if (title !== undefined) return title
+  }
+  return 'Dashboard'
+}

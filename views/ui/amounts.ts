@@ -1,0 +1,29 @@
+/** Amounts in words: counts, tokens and dollars, with as many digits as one reads. */
+
+/** "12,400". */
+export const countText = (count: number): string => count.toLocaleString('en')
+
+/** In few signs: "840", "12.4 k", "3.1 M". */
+export const shortCount = (count: number): string => {
+  if (count < 1000) return String(count)
+  if (count < 999_500) return `${trim(count / 1000)} k`
+  return count < 999_500_000 ? `${trim(count / 1e6)} M` : `${trim(count / 1e9)} G`
+}
+
+const trim = (value: number): string => value.toFixed(value < 99.95 ? 1 : 0).replace(/\.0$/, '')
+
+/** What a request cost: dollars with as many digits as a small amount needs. */
+export const costText = (usd: number): string => {
+  if (usd === 0) return '$0'
+  if (usd < 0.0001) return '<$0.0001'
+  if (usd >= 1000) return `$${Math.round(usd).toLocaleString('en')}`
+  return `$${usd.toFixed(usd < 0.1 ? 4 : usd < 10 ? 3 : 2)}`
+}
+
+/** A sum or a limit: dollars and cents, unless it is less than a few of them. */
+export const dollarText = (usd: number): string =>
+  usd < 0.1 ? costText(usd) : `$${usd.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`
+
+/** "3 requests", "1 request". */
+export const plural = (count: number, one: string, many = `${one}s`): string =>
+  `${countText(count)} ${count === 1 ? one : many}`

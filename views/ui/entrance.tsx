@@ -1,0 +1,44 @@
+/** One card in the middle of the page, for signing in, joining and confirming, and what these have in common. */
+import type { FC, PropsWithChildren } from 'hono/jsx'
+import { KeyIcon } from './icons.tsx'
+
+export const Entrance: FC<PropsWithChildren<{ title: string }>> = ({ title, children }) => (
+  <div class="narrow">
+    <section class="card panel">
+      <h1>{title}</h1>
+      {children}
+    </section>
+  </div>
+)
+
+/** The address of a form that goes on at `returnTo`. */
+export const withReturn = (action: string, returnTo: string): string =>
+  `${action}?return=${encodeURIComponent(returnTo)}`
+
+interface PasskeyProps {
+  /** What the script does. */
+  action: 'sign-in-passkey' | 'confirm-passkey'
+  then: string
+  /** Whether there is another way above it. */
+  isAlternative: boolean
+}
+
+/** Shown to browsers that offer passkeys. */
+export const PasskeyButton: FC<PasskeyProps> = ({ action, then, isAlternative }) => (
+  <div class="needs-passkey stack">
+    {isAlternative && <p class="or">or</p>}
+    <button class="button button-plain wide" type="button" data-action={action} data-then={then}>
+      <KeyIcon /> Use a passkey
+    </button>
+    <div class="form-problem" role="alert" />
+  </div>
+)
+
+/** Out of a sign-in that is halfway, or of a page that lets nobody go on. */
+export const Logout: FC<{ label: string }> = ({ label }) => (
+  <form method="post" action="/api/dashboard-auth/logout">
+    <button class="link" type="submit">
+      {label}
+    </button>
+  </form>
+)

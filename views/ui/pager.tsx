@@ -1,0 +1,47 @@
+/** The ways to the other pages of a list: by number, or older and newer where nobody counts. */
+import type { FC, PropsWithChildren } from 'hono/jsx'
+
+interface NumberedProps {
+  page: number
+  pages: number
+  /** The address of a page. */
+  at: (page: number) => string
+}
+
+export const NumberedPager: FC<PropsWithChildren<NumberedProps>> = ({ page, pages, at, children }) => (
+  <nav class="pager" aria-label="Pages">
+    {page > 1 && (
+      <a href={at(page - 1)} rel="prev">
+        Previous
+      </a>
+    )}
+    <span class="muted">
+      Page {page} of {pages}
+    </span>
+    {page < pages && (
+      <a href={at(page + 1)} rel="next">
+        Next
+      </a>
+    )}
+    {children}
+  </nav>
+)
+
+interface AgeProps {
+  /** null: this is the newest page. */
+  newest: string | null
+  /** null: there is nothing older. */
+  older: string | null
+}
+
+export const AgePager: FC<AgeProps> = ({ newest, older }) =>
+  newest === null && older === null ? null : (
+    <nav class="pager" aria-label="Pages">
+      {newest && <a href={newest}>Newest</a>}
+      {older && (
+        <a href={older} rel="next">
+          Older
+        </a>
+      )}
+    </nav>
+  )

@@ -1,0 +1,88 @@
+/** Choosing one of a few: the options, as a field of a form, and as a filter that may be left open. */
+import type { FC } from 'hono/jsx'
+
+export type Option = readonly [value: string, label: string]
+
+interface OptionsProps {
+  of: readonly Option[]
+  chosen: string | null | undefined
+}
+
+export const Options: FC<OptionsProps> = ({ of: options, chosen }) => (
+  <>
+    {options.map(([value, label]) => (
+      <option value={value} selected={value === chosen}>
+        {label}
+      </option>
+    ))}
+  </>
+)
+
+export const optionsOf = (choices: readonly { id: string; name: string }[]): Option[] =>
+  choices.map(({ id, name }) => [id, name])
+
+/** Options that are called what they are. */
+export const plainOptions = (values: readonly string[]): Option[] => values.map((value) => [value, value])
+
+/** What is chosen and no longer offered stays chosen until somebody chooses anew. */
+export const keeping = (options: readonly Option[], chosen: string | null | undefined, label?: string) =>
+  !chosen || options.some(([value]) => value === chosen) ? options : [[chosen, label ?? chosen] as const, ...options]
+
+interface SelectProps {
+  label: string
+  name: string
+  options: readonly Option[]
+  value: string
+  hint?: string
+}
+
+export const Select: FC<SelectProps> = ({ label, name, options, value, hint }) => (
+  <label class="field field-short">
+    <span class="field-label">{label}</span>
+    <select name={name}>
+      <Options of={options} chosen={value} />
+    </select>
+    {hint && <span class="hint">{hint}</span>}
+  </label>
+)
+
+interface FilterProps {
+  label: string
+  name: string
+  options: readonly Option[]
+  chosen: string | null | undefined
+  /** What choosing none of them is called. */
+  none?: string
+}
+
+export const Filter: FC<FilterProps> = ({ label, name, options, chosen, none = 'Any' }) => (
+  <label class={chosen ? 'field is-set' : 'field'}>
+    <span class="field-label">{label}</span>
+    <select name={name}>
+      <option value="">{none}</option>
+      <Options of={keeping(options, chosen)} chosen={chosen} />
+    </select>
+  </label>
+)
+
+/** `at`: ISO 8601. */
+export const TimeFilter: FC<{ label: string; name: string; at: string | null }> = ({ label, name, at }) => (
+  <label class={at ? 'field filter-time is-set' : 'field filter-time'}>
+    <span class="field-label">{label}</span>
+    <input type="datetime-local" step="1" name={name} value={at?.slice(0, 19)} />
+  </label>
+)
+
+/** Sends the filters; `clear` is the same page without them. */
+export const FilterActions: FC<{ label: string; clear?: string | null }> = ({ label, clear = null }) => (
+  <div class="filter-actions">
+    <button class="button" type="submit">
+      {label}
+    </button>
+    {clear && (
+      <a class="button button-plain" href={clear}>
+        Clear
+      </a>
+    )}
+  </div>
+)

@@ -17,10 +17,7 @@ export const fetchUsage = async (deps: AskDeps, accountId: string, signal?: Abor
 }
 
 /** What a failed question about usage means: for good, for five minutes, or nothing. */
-type UsageVerdict =
-  | { kind: 'auth_failed'; code: string; evidence: string }
-  | { kind: 'hold' }
-  | { kind: 'passing' }
+type UsageVerdict = { kind: 'auth_failed'; code: string; evidence: string } | { kind: 'hold' } | { kind: 'passing' }
 
 /**
  * Reads the error of `fetchUsage` (domain logic §1.3). A bare 404 is no verdict on an account: a wrong

@@ -32,6 +32,8 @@ export type LabOptions = {
   socketCycles: number
   /** Of each class. */
   signInTries: number
+  /** Of each page. */
+  visits: number
   useBinary: boolean
 }
 

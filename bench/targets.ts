@@ -85,7 +85,7 @@ export async function seedSluice(
   command: string[],
   upstreamUrl: string,
   workDir: string,
-  { authJsons = benchAuthJsons(), transport = 'http' }: SeedOptions = {},
+  { authJsons = benchAuthJsons(ACCOUNTS), transport = 'http' }: SeedOptions = {},
 ): Promise<SluiceSeed> {
   const dataDir = await mkdtemp(join(workDir, 'data-'))
   const env = sluiceEnv(dataDir, upstreamUrl)
@@ -152,7 +152,8 @@ async function waitForTurn(target: Target): Promise<void> {
   throw new Error(last)
 }
 
-function sluiceEnv(dataDir: string, upstreamUrl: string): Record<string, string> {
+/** Where its data and its upstream are. */
+export function sluiceEnv(dataDir: string, upstreamUrl: string): Record<string, string> {
   return {
     CODEX_LB_DATA_DIR: dataDir,
     CODEX_LB_UPSTREAM_BASE_URL: `${upstreamUrl}/backend-api`,
@@ -160,8 +161,9 @@ function sluiceEnv(dataDir: string, upstreamUrl: string): Record<string, string>
   }
 }
 
-function benchAuthJsons(): string[] {
-  return Array.from({ length: ACCOUNTS }, (_, n) => benchAuthJson(n))
+/** Of as many accounts. */
+export function benchAuthJsons(count: number): string[] {
+  return Array.from({ length: count }, (_, n) => benchAuthJson(n))
 }
 
 /** What Codex writes after a login, with tokens nobody can verify. */
@@ -172,7 +174,7 @@ function benchAuthJson(n: number): string {
     iat: Math.floor(Date.now() / 1000),
     exp: Math.floor(Date.now() / 1000) + 864_000,
     'https://api.openai.com/auth': {
-      chatgpt_account_id: `00000000-0000-4000-8000-00000000000${n}`,
+      chatgpt_account_id: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
       chatgpt_user_id: `user-bench-${n}`,
       chatgpt_plan_type: 'plus',
     },

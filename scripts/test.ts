@@ -8,6 +8,8 @@ const ROOT = resolve(import.meta.dir, '..')
 
 /** A layer that hangs is killed, its output shown, and counted as failed. */
 const LAYER_TIMEOUT_MS = 300_000
+/** Of one test: many start processes, which on a busy machine take seconds. */
+const TEST_TIMEOUT_MS = 30_000
 
 /** Folders below `tests/` that are layers of their own; every other test is in `unit`. */
 const FOLDER_LAYERS = ['spec', 'process', 'browser', 'clients'] as const
@@ -135,7 +137,7 @@ async function bunTest(layer: LayerName, runs = 1): Promise<Report | string> {
   const hands = Array.from({ length: runs }, (_, n) => files.filter((_, index) => index % runs === n))
   const total: Report = { passed: 0, failed: 0, skipped: 0, output: '' }
   const play = async (hand: string[]) => {
-    const { output, exitCode } = await command([process.execPath, 'test', ...hand])
+    const { output, exitCode } = await command([process.execPath, 'test', `--timeout=${TEST_TIMEOUT_MS}`, ...hand])
     add(total, readCounts(output, exitCode))
     total.output += output
   }

@@ -1,16 +1,16 @@
 /** From where the proxy is called: what a first entry of the firewall would shut out. */
-import { and, count, desc, gte, isNotNull } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
 
-/** At most `limit` addresses of requests since `since` (ms since epoch), the busiest first. Reads every row of that time. */
+/** Reading these takes some ten milliseconds. */
+const MOST_READ = 15_000
+
+/** At most `limit` addresses of the newest 15,000 requests since `since` (ms since epoch), the busiest first. */
 export const recentCallers = (db: Db, since: number, limit: number): string[] =>
   db
-    .select({ clientIp: requests.clientIp })
-    .from(requests)
-    .where(and(gte(requests.startedAt, since), isNotNull(requests.clientIp)))
-    .groupBy(requests.clientIp)
-    .orderBy(desc(count()), requests.clientIp)
-    .limit(limit)
-    .all()
-    .flatMap(({ clientIp }) => clientIp ?? [])
+    .all<{ clientIp: string }>(sql`
+      SELECT client_ip AS "clientIp" FROM (
+        SELECT client_ip FROM ${requests} WHERE started_at >= ${since} ORDER BY started_at DESC LIMIT ${MOST_READ})
+      WHERE client_ip IS NOT NULL GROUP BY client_ip ORDER BY count(*) DESC, client_ip LIMIT ${limit}`)
+    .map(({ clientIp }) => clientIp)

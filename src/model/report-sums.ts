@@ -24,10 +24,16 @@ export const NOTHING: Sums = Object.freeze({
   unpriced: 0,
 })
 
-const NAMES = Object.keys(NOTHING) as (keyof Sums)[] // as: Object.keys forgets the literal types
-
+/** Written out, because a report goes through it a hundred thousand times. */
 export const addTo = (sums: Sums, row: Sums): void => {
-  for (const name of NAMES) sums[name] += row[name]
+  sums.requests += row.requests
+  sums.errors += row.errors
+  sums.cancelled += row.cancelled
+  sums.inputTokens += row.inputTokens
+  sums.cachedInputTokens += row.cachedInputTokens
+  sums.outputTokens += row.outputTokens
+  sums.costUsd += row.costUsd
+  sums.unpriced += row.unpriced
 }
 
 /** In ms since epoch, the end not included; hours that begin in it belong to it. */

@@ -111,7 +111,8 @@ onLinux('with the settings of the document', () => {
       const response = await ask(networkOf(name), body, { headers: { ...headers, session_id: 'with-an-underscore' } })
       expect(response.status).toBe(200)
       expect(parseEvents(await response.text()).at(-1)?.type).toBe('response.completed')
-      const received = world.upstream.requests.at(-1)
+      // Questions about usage come in between.
+      const received = world.upstream.requests.findLast(({ path }) => path.endsWith('/codex/responses'))
       expect(received?.headers.session_id).toBe('with-an-underscore')
       expect(Bun.hash(saidIn(received?.body))).toBe(Bun.hash(text))
     })

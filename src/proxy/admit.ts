@@ -54,14 +54,19 @@ export const admit = (arrival: Arrival, admission: Admission): Turn => {
   })
 }
 
-/** Runs a part of admission; what it throws is the end of a turn that was never tried, and its row in the log says `phase`. */
+/**
+ * Runs a part of admission; what it throws is the end of a turn that was never tried, and its row in the log says `phase`.
+ * On a socket being asked for the whole conversation is no end: the client sends it at once, and that turn has its row.
+ */
 export const orRefuse = <T>(arrival: Arrival, admission: Admission, phase: Phase, work: () => T): T => {
   try {
     return work()
   } catch (err) {
+    const error = AppError.from(err)
+    if (error.code === 'previous_response_not_found' && admission.transport === 'websocket') throw err
     const turn = newTurn(arrival, admission, { ...readableOf(arrival, admission), reservation: NOTHING_RESERVED })
     turn.log.phase = phase
-    refuseTurn(arrival.env, turn, AppError.from(err))
+    refuseTurn(arrival.env, turn, error)
     throw err
   }
 }

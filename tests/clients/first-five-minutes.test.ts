@@ -124,7 +124,7 @@ const throughTheBrowser = async (who: Person): Promise<string[]> => {
   const { page } = visit
   page.setDefaultTimeout(10_000)
   const press = (name: string) => page.getByRole('button', { name }).click()
-  const isDone = (step: string) => page.locator('.checklist > .steps > .step-done', { hasText: step }).waitFor()
+  const isDone = (step: string) => page.locator('.checklist > ol > .step-done', { hasText: step }).waitFor()
   const follow = (name: string) => page.getByRole('link', { name }).first().click()
 
   await follow(setPassword)

@@ -45,6 +45,7 @@ const FULL = {
   aborts: 10_000,
   socketCycles: 5_000,
   signInTries: 500,
+  visits: 40,
 }
 const QUICK = {
   rounds: 2,
@@ -55,6 +56,7 @@ const QUICK = {
   aborts: 2_000,
   socketCycles: 1_000,
   signInTries: 100,
+  visits: 10,
 }
 
 const { values } = parseArgs({

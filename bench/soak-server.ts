@@ -172,4 +172,5 @@ const NO_BENCH = {
   aborts: 0,
   socketCycles: 0,
   signInTries: 0,
+  visits: 0,
 }

@@ -13,7 +13,7 @@ export const ExportedPage: FC<ExportedProps> = ({ filename, text }) => (
     <p class="muted">Keep it as you would keep a password. This was written to the audit log.</p>
     <Command text={text} class="exported" isLong />
     <div class="actions">
-      <a class="button" href={`data:application/json,${encodeURIComponent(text)}`} download={filename}>
+      <a class="button" href={`data:application/json,${encodeURIComponent(text)}`} download={filename} autofocus>
         Save as a file
       </a>
       <button class="button button-plain" type="button" data-action="close">

@@ -1,26 +1,35 @@
 /* Where the keyboard goes on after a change: the button that was pressed is switched off while it waits, and may be gone then. */
 ;(() => {
   const STOPS = 'a[href], button, input:not([type=hidden]), select, summary'
-  const on = (event, run) => document.addEventListener(event, run)
+  const on = (event, run, isEarly) => document.addEventListener(event, run, isEarly)
   const stopsOf = (part) => [...part.querySelectorAll(STOPS)].filter((el) => el.checkVisibility())
   const present = () => document.querySelector('dialog[open]') ?? document.getElementById('main')
   const isOurs = ({ sourceElement }) => !sourceElement?.matches('[data-live-src]')
 
+  // Where a request began, and where a dialog that came of one was asked for.
   let was = null
+  let opener = null
+  const isLost = ({ activeElement: el, body }) => el === body || !el.checkVisibility()
   const restore = ({ el, part, at }) => {
-    if (document.activeElement !== document.body) return
+    if (!isLost(document) || (el.isConnected && el.disabled)) return
     el.focus()
     if (document.activeElement === el) return
     // The same place of the page; of a dialog, which is another one by now, the beginning.
     const isSamePage = part === present() && part.id === 'main'
     const stops = stopsOf(present())
     const from = isSamePage ? Math.min(at, stops.length - 1) : 0
-    const next = stops.slice(from).find((stop) => !stop.disabled)
-    next?.focus()
+    stops
+      .slice(from)
+      .find((stop) => !stop.disabled)
+      ?.focus()
   }
   on('htmx:config:request', ({ detail: { ctx } }) => {
     const { activeElement: el, body } = document
-    if (!isOurs(ctx) || el === body) return
+    if (!isOurs(ctx)) return
+    if (el === body) {
+      was ??= opener
+      return
+    }
     const part = present()
     was = { el, part, at: stopsOf(part).indexOf(el) }
   })
@@ -29,9 +38,17 @@
     if (!was || !isOurs(ctx) || ctx.hx?.location) return
     const place = was
     was = null
+    if (place.part.id === 'main' && present() !== place.part) opener = place
     setTimeout(() => restore(place))
   })
+  on(
+    'close',
+    () => {
+      if (opener) restore(opener)
+    },
+    true,
+  )
   on('pointerdown', () => {
-    was = null
+    was = opener = null
   })
 })()

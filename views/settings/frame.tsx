@@ -43,14 +43,7 @@ const currentOf = ({ tabs }: Frame): string => tabs.find(({ isCurrent }) => isCu
 
 const Search: FC<Frame> = ({ search }) => (
   <form method="get" action="/settings/search">
-    <input
-      type="search"
-      name="q"
-      value={search}
-      maxlength={100}
-      placeholder="Search settings"
-      aria-label="Search settings"
-    />
+    <input type="search" name="q" value={search} maxlength={100} placeholder="Search" aria-label="Search settings" />
   </form>
 )
 

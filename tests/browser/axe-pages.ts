@@ -1,0 +1,214 @@
+/** Every page of the route table in the states a person meets it in; what is no page says why. */
+import type { Page } from 'playwright-core'
+import type { Ids, Visitor } from './axe-world.ts'
+
+export interface Stop {
+  /** Told apart by it in what a test prints. */
+  name: string
+  path: string
+  /** `admin` unless told. */
+  as?: Visitor
+  /** What is done on the page before it is looked at. */
+  act?: (page: Page, ids: Ids) => Promise<unknown>
+}
+
+type Stops = (ids: Ids) => Stop[]
+
+const plainly: (path: string) => Stops = (path) => () => [{ name: 'plain', path }]
+
+const press = (selector: string) => (page: Page) => page.click(selector)
+
+const dialogOf = (link: string, shown: string) => async (page: Page) => {
+  await page.click(link)
+  await page.waitForSelector(`dialog[open] ${shown}`)
+}
+
+const accountStops: Stops = ({ accounts: { ada, linus, tony } }) => [
+  { name: 'usage', path: `/accounts/${ada}` },
+  { name: 'routing', path: `/accounts/${ada}?tab=routing` },
+  { name: 'events', path: `/accounts/${ada}?tab=events` },
+  { name: 'credentials', path: `/accounts/${ada}?tab=credentials` },
+  { name: 'rate limited', path: `/accounts/${linus}` },
+  { name: 'for a viewer', path: `/accounts/${ada}`, as: 'viewer' },
+  { name: 'asked whether to delete', path: `/accounts/${tony}`, act: press('text=Delete…') },
+  {
+    name: 'exported',
+    path: `/accounts/${ada}?tab=credentials`,
+    act: dialogOf('text=Codex auth.json', '.exported'),
+  },
+]
+
+/** Two hundred routes are alike; a few of each group stand for them. */
+const shorten: NonNullable<Stop['act']> = (page) =>
+  page.evaluate(() => {
+    for (const route of document.querySelectorAll('.docs-op:nth-of-type(n + 3)')) route.remove()
+  })
+
+const importing: NonNullable<Stop['act']> = async (page, { files }) => {
+  await page.setInputFiles('[name=auth_json]', files)
+  await page.click('text=Look at them')
+  await page.waitForURL(/draft=imp_/)
+}
+
+/** Path of the route table → where to look. */
+export const PAGES: Record<string, Stops> = {
+  '/dashboard': () => [
+    { name: 'full', path: '/dashboard' },
+    { name: 'menu of the account', path: '/dashboard', act: press('.menu summary') },
+    { name: 'shortcuts', path: '/dashboard', act: (page) => page.keyboard.press('?') },
+    { name: 'new', path: '/dashboard', as: 'new' },
+  ],
+  '/accounts': () => [
+    { name: 'list', path: '/accounts' },
+    { name: 'some ticked', path: '/accounts', act: press('[name=accountIds] >> nth=1') },
+    { name: 'cards', path: '/accounts?view=cards' },
+    { name: 'none yet', path: '/accounts', as: 'new' },
+    { name: 'adding one', path: '/accounts', act: dialogOf('main a[href="/accounts/new"]', '#new-account') },
+  ],
+  '/accounts/:id': accountStops,
+  '/accounts/new': plainly('/accounts/new'),
+  '/accounts/new/browser': () => [
+    { name: 'before', path: '/accounts/new/browser' },
+    {
+      name: 'waiting',
+      path: '/accounts/new/browser',
+      act: async (page) => {
+        await page.click('text=Begin the sign-in')
+        await page.waitForURL(/flow=flow_/)
+      },
+    },
+  ],
+  '/accounts/new/device': () => [
+    {
+      name: 'waiting',
+      path: '/accounts/new/device',
+      act: async (page) => {
+        await page.click('button:text("Get a code")')
+        await page.waitForURL(/flow=flow_/)
+      },
+    },
+  ],
+  '/accounts/new/import': () => [
+    { name: 'before', path: '/accounts/new/import' },
+    { name: 'looked at', path: '/accounts/new/import', act: importing },
+  ],
+  '/doctor': plainly('/doctor'),
+  '/docs': () => [{ name: 'its beginning', path: '/docs', act: shorten }],
+  '/keys': () => [
+    { name: 'list', path: '/keys' },
+    { name: 'for a viewer', path: '/keys', as: 'viewer' },
+    { name: 'none yet', path: '/keys', as: 'new' },
+  ],
+  '/keys/new': () => [
+    { name: 'empty', path: '/keys/new' },
+    {
+      name: 'made',
+      path: '/keys/new',
+      act: async (page) => {
+        await page.fill('[name=name]', 'looked at')
+        await page.click('text=Create the key')
+        await page.waitForSelector('.command-key')
+      },
+    },
+  ],
+  '/keys/:id': ({ keys }) => [
+    { name: 'with limits', path: `/keys/${keys.ci}` },
+    {
+      name: 'tested',
+      path: `/keys/${keys.test}`,
+      act: async (page) => {
+        await page.click('text=Test this key')
+        await page.waitForSelector('#key-test .key-finding')
+      },
+    },
+  ],
+  '/keys/:id/edit': ({ keys }) => [{ name: 'with limits', path: `/keys/${keys.ci}/edit` }],
+  '/logs': ({ requests }) => [
+    { name: 'list', path: '/logs' },
+    { name: 'every column', path: '/logs?columns=tokens&columns=total&columns=route&columns=tool&columns=request' },
+    { name: 'one open', path: `/logs?open=${requests.failed}` },
+    { name: 'nothing found', path: '/logs?search=nothing-like-this' },
+    { name: 'live', path: '/logs', act: press('[data-tail]') },
+    { name: 'none yet', path: '/logs', as: 'new' },
+  ],
+  '/logs/explain': () => [
+    { name: 'before', path: '/logs/explain' },
+    { name: 'answered', path: '/logs/explain?model=gpt-5.5' },
+  ],
+  '/logs/:id': ({ requests }) => [
+    { name: 'failed', path: `/logs/${requests.failed}` },
+    { name: 'done', path: `/logs/${requests.ok}` },
+  ],
+  '/reports': () => [
+    { name: 'full', path: '/reports' },
+    { name: 'nothing yet', path: '/reports', as: 'new' },
+  ],
+  '/settings': () => [
+    { name: 'all', path: '/settings' },
+    { name: 'for a viewer', path: '/settings', as: 'viewer' },
+  ],
+  '/settings/access': () => [
+    { name: 'people', path: '/settings/access' },
+    {
+      name: 'invited',
+      path: '/settings/access',
+      act: async (page) => {
+        await page.click('#invite > summary')
+        await page.fill('#form-invite [name=username]', 'looked.at')
+        await page.click('#form-invite button')
+        await page.waitForSelector('dialog[open] .command code')
+      },
+    },
+    { name: 'behind a proxy', path: '/settings/access', as: 'boss' },
+  ],
+  '/settings/routing': () => [{ name: 'all', path: '/settings/routing' }],
+  '/settings/network': plainly('/settings/network'),
+  '/settings/data': plainly('/settings/data'),
+  '/settings/data/sizes': plainly('/settings/data/sizes'),
+  '/settings/about': plainly('/settings/about'),
+  '/settings/search': () => [{ name: 'changed', path: '/settings/search?changed=1' }],
+  '/audit': () => [{ name: 'full', path: '/audit' }],
+  '/login': () => [{ name: 'refused', path: '/login?problem=invalid_credentials', as: 'nobody' }],
+  '/totp': () => [{ name: 'before', path: '/totp', as: 'half' }],
+  '/setup': () => [
+    { name: 'on this machine', path: '/setup', as: 'new' },
+    { name: 'from elsewhere', path: '/setup', as: 'far' },
+  ],
+  '/confirm': plainly('/confirm'),
+  '/auth/pending': () => [{ name: 'a stranger', path: '/auth/pending', as: 'stranger' }],
+  '/invite/:token': ({ inviteToken }) => [
+    { name: 'waiting', path: `/invite/${inviteToken}`, as: 'nobody' },
+    { name: 'not known', path: '/invite/nothing-like-this', as: 'nobody' },
+  ],
+  '/me': () => [{ name: 'of an Admin', path: '/me' }],
+  '/me/two-factor': plainly('/me/two-factor'),
+}
+
+/** GET routes outside the API that nobody looks at. */
+export const NO_PAGES: Record<string, string> = {
+  '/': 'leads to the overview',
+  '/apis': 'leads to the keys',
+  '/metrics': 'text for Prometheus',
+  '/doctor/stream': 'pieces that are timed',
+  '/doctor/socket': 'a socket',
+  '/assets/:file': 'style and scripts',
+  '/health': 'a probe',
+  '/health/live': 'a probe',
+  '/health/ready': 'a probe',
+  '/health/startup': 'a probe',
+}
+
+/** Pages for which there is no route, or not for this visitor. */
+export const REFUSALS: Stop[] = [
+  { name: 'nothing there', path: '/nothing-like-this' },
+  { name: 'not allowed', path: '/settings/access', as: 'viewer' },
+  { name: 'no such account', path: '/accounts/acc_nothing' },
+]
+
+/** Parts of pages that are fetched by themselves; as pages they are the part alone. */
+export const PARTS: Record<string, string> = {
+  '/logs/tail': '/logs',
+  '/dashboard/now': '/dashboard',
+  '/dashboard/accounts': '/dashboard',
+  '/dashboard/figures': '/dashboard',
+}

@@ -1,0 +1,209 @@
+/** What the pages are looked at with: a service that has something of everything, one that is new, and one behind a proxy. */
+import { Database } from 'bun:sqlite'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import type { World } from '../clients/support/world.ts'
+import { type RunningServer, spawnServer } from '../support/spawn.ts'
+import type { TestBrowser } from './browser.ts'
+import { codeFor, inviteLink, OTHER_PASSWORD, PASSWORD, send, urlOf } from './people-world.ts'
+import { startPopulated } from './world.ts'
+
+const HOUR_MS = 3_600_000
+
+/** Who looks, and where: at the full service unless the name says otherwise. */
+export type Visitor = 'admin' | 'viewer' | 'half' | 'nobody' | 'new' | 'far' | 'boss' | 'stranger'
+
+/** What addresses are made of. */
+export interface Ids {
+  /** By the first part of the address: ada, linus, barbara, tony … */
+  accounts: Record<string, string>
+  keys: Record<string, string>
+  /** A request that failed, and one that did not. */
+  requests: { failed: string; ok: string }
+  /** Of an invite that waits. */
+  inviteToken: string
+  /** On this machine: an `auth.json` of a new account, and one that is broken. */
+  files: string[]
+}
+
+export interface Places extends AsyncDisposable {
+  ids: Ids
+  /** The page of this visitor, always the same one, and the origin to open it at. */
+  as(visitor: Visitor): Promise<{ page: Page; url: string; problems: string[] }>
+}
+
+type Open = Awaited<ReturnType<TestBrowser['visit']>> & { url: string }
+
+export const startPlaces = async (browser: TestBrowser): Promise<Places> => {
+  const [world, fresh, proxied] = await Promise.all([startPopulated(), spawnServer(), startProxied()])
+  const full = world.url.replace('127.0.0.1', 'localhost')
+  const { ids, cookies } = await settle(world, full)
+  const visitors: Record<Visitor, { url: string; cookie?: string; headers?: Record<string, string> }> = {
+    admin: { url: full, cookie: cookies.admin },
+    viewer: { url: full, cookie: cookies.viewer },
+    half: { url: full, cookie: cookies.half },
+    nobody: { url: full },
+    new: { url: urlOf(fresh) },
+    far: { url: urlOf(fresh), headers: { 'x-forwarded-for': '203.0.113.9' } },
+    boss: { url: urlOf(proxied), headers: { 'remote-user': 'boss@example.test' } },
+    stranger: { url: urlOf(proxied), headers: { 'remote-user': 'somebody.else@example.test' } },
+  }
+  const opened = new Map<Visitor, Promise<Open>>()
+  const open = async (visitor: Visitor): Promise<Open> => {
+    const { url, cookie, headers } = visitors[visitor]
+    const visit = await browser.visit(`${url}/health/live`)
+    const [name = '', value = ''] = cookie?.split('=') ?? []
+    if (cookie) await visit.page.context().addCookies([{ name, value, url }])
+    if (headers) await visit.page.setExtraHTTPHeaders(headers)
+    return { ...visit, url }
+  }
+  return {
+    ids,
+    as: (visitor) => {
+      const visit = opened.get(visitor) ?? open(visitor)
+      opened.set(visitor, visit)
+      return visit
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([world, fresh, proxied].map((one) => one[Symbol.asyncDispose]()))
+    },
+  }
+}
+
+/** The first whom the proxy announces is let in; those after are not known. */
+const startProxied = async (): Promise<RunningServer> => {
+  const server = await spawnServer({
+    env: {
+      CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header',
+      CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+      CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '127.0.0.0/8,::1/128',
+    },
+  })
+  const headers = { 'remote-user': 'boss@example.test', accept: 'text/html' }
+  await fetch(`${server.url}/dashboard`, { headers })
+  write(server.dataDir, (db) =>
+    db.run(
+      "INSERT INTO auth_providers (id, kind, label, created_at, updated_at) VALUES ('idp_trusted_header', 'trusted_header', 'Reverse proxy', 0, 0)",
+    ),
+  )
+  return server
+}
+
+type Cookies = Record<'admin' | 'viewer' | 'half', string>
+
+/** Keys in each state, people in each state, a week of figures, and the cookies of three of them. */
+const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: Cookies }> => {
+  await makeKeys(world)
+  const { accounts: listed } = await world.api<{ accounts: { accountId: string; email: string }[] }>(
+    'GET',
+    '/api/accounts',
+  )
+  const accounts = Object.fromEntries(listed.map(({ accountId, email }) => [email.split(/[.@]/)[0], accountId]))
+  const keys = await world.api<{ id: string; name: string }[]>('GET', '/api/api-keys/')
+  const firstOf = async (status: string) =>
+    (await world.api<{ requests: { id: string }[] }>('GET', `/api/request-logs?status=${status}`)).requests[0]?.id ?? ''
+  const requests = { failed: await firstOf('failed'), ok: await firstOf('ok') }
+  recordWeek(world.dataDir, accounts.ada ?? '')
+  await world.api('PATCH', '/api/settings', { streamTimeoutSeconds: 3600, guestAccessEnabled: false })
+  await world.api('POST', '/api/firewall/ips', { ipAddress: '127.0.0.0/8' })
+  await world.api('POST', '/api/backups')
+  const files = ['new.json', 'broken.json'].map((name) => join(world.dataDir, name))
+  writeFileSync(files[0] ?? '', world.upstream.addAccount({ email: 'emmy@example.test' }).authJson())
+  writeFileSync(files[1] ?? '', '{"tokens":')
+  const { inviteToken, cookies } = await makePeople(url)
+  return {
+    ids: {
+      accounts,
+      keys: Object.fromEntries(keys.map(({ id, name }) => [name.split(' ')[0], id])),
+      requests,
+      inviteToken,
+      files,
+    },
+    cookies,
+  }
+}
+
+const makeKeys = async ({ api }: World): Promise<void> => {
+  const limits = [
+    { limitType: 'cost_usd', limitWindow: 'weekly', maxValue: 25_000_000 },
+    { limitType: 'requests', limitWindow: '5h', maxValue: 6 },
+  ]
+  const expiresAt = new Date(Date.now() + 30 * 24 * HOUR_MS).toISOString()
+  await api('POST', '/api/api-keys/', { name: 'ci', allowedModels: ['gpt-5.5'], limits, expiresAt })
+  await api('POST', '/api/api-keys/', { name: 'nightly batch job with a rather long name that goes on' })
+  const { id } = await api<{ id: string }>('POST', '/api/api-keys/', { name: 'off' })
+  await api('PATCH', `/api/api-keys/${id}`, { isActive: false })
+}
+
+/** An Admin, a viewer, somebody with a second factor, somebody disabled, and an invite that waits. */
+const makePeople = async (url: string): Promise<{ inviteToken: string; cookies: Cookies }> => {
+  const setUp = await send(url, 'POST', '/api/dashboard-auth/password/setup', { password: PASSWORD })
+  const admin = cookieOf(setUp)
+  const owned = { url, cookie: admin }
+  const join = async (username: string) => {
+    const token = (await inviteLink(owned, username, 'role_viewer')).split('/').at(-1)
+    const body = { token, password: OTHER_PASSWORD }
+    return cookieOf(await send(url, 'POST', '/api/dashboard-auth/invite/accept', body))
+  }
+  const viewer = await join('grace')
+  const hal = await join('hal')
+  await enroll(url, hal)
+  await join('edith')
+  const users = await fetch(`${url}/api/dashboard-users`, { headers: { cookie: admin, accept: 'application/json' } })
+  const people = (await users.json()) as { id: string; username: string }[] // as: the API's answer
+  const edith = people.find(({ username }) => username === 'edith')
+  await send(url, 'PATCH', `/api/dashboard-users/${edith?.id}`, { status: 'disabled' }, admin)
+  await send(url, 'POST', '/api/dashboard-roles', { name: 'Watch', grants: ['dashboard:read'] }, admin)
+  const credentials = { username: 'hal', password: OTHER_PASSWORD }
+  const half = cookieOf(await send(url, 'POST', '/api/dashboard-auth/password/login', credentials))
+  const inviteToken = (await inviteLink(owned, 'vera', 'role_viewer')).split('/').at(-1) ?? ''
+  return { inviteToken, cookies: { admin, viewer, half } }
+}
+
+const enroll = async (url: string, cookie: string): Promise<void> => {
+  const started = await send(url, 'POST', '/api/dashboard-auth/totp/setup/start', {}, cookie)
+  const { secret } = (await started.json()) as { secret: string } // as: the API's answer
+  await send(url, 'POST', '/api/dashboard-auth/totp/setup/confirm', { secret, code: codeFor(secret) }, cookie)
+}
+
+const cookieOf = (response: Response): string => response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+
+/** Samples with a gap, sums of several days and events of every kind, as the hourly jobs leave them. */
+const recordWeek = (dataDir: string, accountId: string): void => {
+  const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
+  const events = [
+    ['import', 'added', 'auth.json'],
+    ['state', 'rate_limited', '429 usage_limit_reached: The usage limit has been reached'],
+    ['probe', 'served', 'HTTP 200'],
+  ]
+  write(dataDir, (db) => {
+    for (let back = 167; back > 0; back -= 1) {
+      if (back > 60 && back < 72) continue
+      const values = [accountId, hour - back * HOUR_MS, (back * 37) % 90, ((167 - back) * 0.6) % 100]
+      db.run('INSERT INTO usage_samples (account_id, hour, five_hour_used, weekly_used) VALUES (?, ?, ?, ?)', values)
+    }
+    for (const [index, model] of ['gpt-5.5', 'gpt-5.4-mini', 'gpt-5.5'].entries())
+      db.run("INSERT OR REPLACE INTO request_hours VALUES (?, ?, '', ?, 120, 2, 1, 90000, 30000, 12000, ?, 0)", [
+        hour - (5 + 30 * index) * HOUR_MS,
+        accountId,
+        model,
+        1_234_000 / (index + 1),
+      ])
+    for (const [index, [kind = '', result = '', detail = '']] of events.entries())
+      db.run('INSERT INTO account_events (account_id, at, kind, result, detail) VALUES (?, ?, ?, ?, ?)', [
+        accountId,
+        Date.now() - (5 - index) * HOUR_MS,
+        kind,
+        result,
+        detail,
+      ])
+  })
+}
+
+const write = (dataDir: string, run: (db: Database) => void): void => {
+  const db = new Database(join(dataDir, 'sluice.db'))
+  db.run('PRAGMA busy_timeout = 5000')
+  run(db)
+  db.close()
+}

@@ -1,0 +1,161 @@
+/** Every page of the route table, with its dialogs and menus, in both themes and at two widths: axe has nothing against it, and it fits. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { app } from '../../src/app.ts'
+import { routeTable } from '../../src/http/route-table.ts'
+import { bringAxe, complaints } from './axe.ts'
+import { lostInForcedColours, tellingColours } from './axe-colours.ts'
+import { NO_PAGES, PAGES, PARTS, REFUSALS, type Stop } from './axe-pages.ts'
+import { type Places, startPlaces } from './axe-world.ts'
+import { DESKTOP, launchBrowser, overflows, type TestBrowser } from './browser.ts'
+import { focusProblems } from './keyboard.ts'
+import { narrowProblems } from './narrow.ts'
+
+setDefaultTimeout(60_000)
+
+const NARROW = { width: 360, height: 740 }
+
+let browser: TestBrowser
+let places: Places
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+  places = await startPlaces(browser)
+}, 60_000)
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]()
+  await places?.[Symbol.asyncDispose]()
+})
+
+/** Opens what a stop is about; throws where another page comes in its place. */
+const arrive = async ({ path, as = 'admin', act }: Stop): Promise<Page> => {
+  const { page, url } = await places.as(as)
+  await page.setViewportSize(DESKTOP)
+  await page.goto(url + path)
+  const [wanted] = path.split('?')
+  expect(new URL(page.url()).pathname).toBe(wanted ?? '')
+  await act?.(page, places.ids)
+  await page.evaluate(unfold)
+  return page
+}
+
+/** What is folded away is looked at, too; of a long list its beginning. */
+const unfold = () => {
+  for (const details of [...document.querySelectorAll<HTMLDetailsElement>('main details')].slice(0, 12))
+    details.open = true
+}
+
+const showIn = (page: Page, colorScheme: 'light' | 'dark') =>
+  page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+
+/** Everything that is wrong at this stop, with where it is. In part: the two looks that have the least in common. */
+const lookAt = async (stop: Stop, { inPart }: { inPart: boolean }): Promise<string[]> => {
+  const page = await arrive(stop)
+  await bringAxe(page)
+  const found: string[] = []
+  const note = (look: string, what: readonly string[]) =>
+    found.push(...what.map((one) => `${stop.name}, ${look}: ${one}`))
+  await showIn(page, 'light')
+  note('wide', await complaints(page, 'everything'))
+  note('colour alone', await tellingColours(page))
+  if (!inPart) {
+    await showIn(page, 'dark')
+    note('wide, dark', await complaints(page, 'looks'))
+    await page.setViewportSize(NARROW)
+    await showIn(page, 'light')
+    note('narrow', await complaints(page, 'looks'))
+  }
+  note('forced colours', await lostInForcedColours(page))
+  await page.setViewportSize(NARROW)
+  await showIn(page, 'dark')
+  note('narrow, dark', await complaints(page, inPart ? 'looks' : 'everything'))
+  note('narrow', await overflows(page))
+  note('narrow', await narrowProblems(page))
+  note('narrow', await focusProblems(page))
+  if (inPart) return found
+  await page.setViewportSize(DESKTOP)
+  note('wide', await focusProblems(page))
+  return found
+}
+
+/** A page in both themes at both widths; its further states in part. */
+const lookAtAll = async (stops: readonly Stop[]): Promise<string[]> => {
+  const found: string[] = []
+  for (const [index, stop] of stops.entries()) found.push(...(await lookAt(stop, { inPart: index > 0 })))
+  return found
+}
+
+describe('nothing is wrong with', () => {
+  test.each(Object.entries(PAGES))('%s', async (_, stopsOf) => {
+    expect(await lookAtAll(stopsOf(places.ids))).toEqual([])
+  })
+
+  test('pages that are refused', async () => {
+    expect(await lookAtAll(REFUSALS)).toEqual([])
+  })
+})
+
+describe('these checks can fail', () => {
+  const DOT = '<i class="dot" aria-hidden="true"></i>'
+
+  test.each([
+    ['a state without a word', tellingColours, '<span class="badge tone-bad"></span>'],
+    [
+      'one word in two colours',
+      tellingColours,
+      `<b class="badge tone-bad">${DOT}Paused</b><b class="badge tone-good">${DOT}Paused</b>`,
+    ],
+    ['a switch without a knob', lostInForcedColours, '<input class="switch" type="checkbox" style="appearance: none">'],
+    [
+      'a tab like the others',
+      lostInForcedColours,
+      '<nav><a href="#a" aria-current="page">A</a><a href="#b">B</a></nav>',
+    ],
+    ['a wide page', narrowProblems, '<p style="width: 500px">wide</p>'],
+    ['a text cut off', narrowProblems, '<p style="width: 40px; overflow: hidden; white-space: nowrap">a long text</p>'],
+    ['small letters', narrowProblems, '<p style="font-size: 9px">small</p>'],
+    ['a focus without a ring', focusProblems, '<a href="#a" style="outline: 0">here</a>'],
+    [
+      'a focus below something',
+      focusProblems,
+      '<a href="#a">here</a><p style="position: fixed; inset: 0; background: red"></p>',
+    ],
+  ])('%s is found', async (_, check, html) => {
+    const { page } = await places.as('nobody')
+    await page.goto('about:blank')
+    await page.setViewportSize(NARROW)
+    await page.setContent(html)
+    expect(await check(page)).toHaveLength(1)
+  })
+})
+
+describe('no page is forgotten', () => {
+  const routes = routeTable(app).filter(
+    ({ method, path }) => method === 'GET' && !/^\/(api|v1|backend-api)\//.test(path),
+  )
+
+  test('every route that may show one is known here', () => {
+    const known = [PAGES, PARTS, NO_PAGES].flatMap(Object.keys)
+    expect(known.toSorted()).toEqual(routes.map(({ path }) => path).toSorted())
+  })
+
+  test.each(Object.keys(NO_PAGES))('%s shows none', async (path) => {
+    const { url } = await places.as('new')
+    const abort = new AbortController()
+    const answer = await fetch(url + path, {
+      headers: { accept: 'text/html' },
+      redirect: 'manual',
+      signal: abort.signal,
+    })
+    const isPage = answer.ok && answer.headers.get('content-type')?.startsWith('text/html') === true
+    abort.abort()
+    expect(isPage).toBe(false)
+  })
+
+  test.each(Object.entries(PARTS))('%s stands in %s', async (part, whole) => {
+    const { page, url } = await places.as('admin')
+    await page.goto(url + whole)
+    expect(await page.content()).toContain(`"${part}`)
+  })
+})

@@ -1,0 +1,32 @@
+/** axe over an open page, with the rules of WCAG 2.2 A and AA and those of good practice. */
+import axe, { type AxeResults, type RunOptions } from 'axe-core'
+import type { Page } from 'playwright-core'
+
+declare global {
+  interface Window {
+    axe: typeof axe
+  }
+}
+
+/** Before a page is asked about, and again once it was left. The way of the debugger: pages allow no script of others. */
+export const bringAxe = (page: Page): Promise<unknown> => page.evaluate(axe.source)
+
+const EVERYTHING: RunOptions = { rules: { 'target-size': { enabled: true } } }
+/** What another theme or another width can change. */
+const LOOKS: RunOptions = { runOnly: ['color-contrast', 'target-size', 'scrollable-region-focusable'] }
+
+/** What it has against the page, whatever its weight: rule, weight, and the element. */
+export const complaints = async (page: Page, about: 'everything' | 'looks'): Promise<string[]> => {
+  const options: RunOptions = {
+    ...(about === 'looks' ? LOOKS : EVERYTHING),
+    resultTypes: ['violations'],
+    preload: false,
+  }
+  const violations: AxeResults['violations'] = await page.evaluate(
+    async (how) => (await window.axe.run(document, how)).violations,
+    options,
+  )
+  return violations.flatMap(({ id, impact, nodes }) =>
+    nodes.map(({ html }) => `${id} (${impact}): ${html.slice(0, 200)}`),
+  )
+}

@@ -1,0 +1,235 @@
+/** Everything a person comes for, with Tab, Enter, Space, Escape and arrows alone. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import type { World } from '../clients/support/world.ts'
+import { launchBrowser, type TestBrowser, textOf } from './browser.ts'
+import { isFocused, openDialog, pressAt, tabTo, typeInto } from './keyboard.ts'
+import { forgetConfirmations, PASSWORD, send } from './people-world.ts'
+import { startPopulated } from './world.ts'
+
+setDefaultTimeout(30_000)
+
+let browser: TestBrowser
+let world: World
+let url: string
+/** One for all tests: whoever signed in stays signed in. */
+let page: Page
+
+beforeAll(async () => {
+  ;[browser, world] = await Promise.all([launchBrowser(), startPopulated()])
+  url = world.url.replace('127.0.0.1', 'localhost')
+  await send(url, 'POST', '/api/dashboard-auth/password/setup', { password: PASSWORD })
+  page = (await browser.visit(`${url}/login`)).page
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+}, 60_000)
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]()
+  await world?.[Symbol.asyncDispose]()
+})
+
+const button = (name: string | RegExp) => page.getByRole('button', { name })
+const link = (name: string | RegExp) => page.getByRole('link', { name })
+
+test('signing in', async () => {
+  await typeInto(page.locator('#form-login [name=password]'), PASSWORD)
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/dashboard/)
+})
+
+test('past the navigation to what the page is about', async () => {
+  await page.goto(`${url}/accounts`)
+  await page.keyboard.press('Tab')
+  expect(await isFocused(link('Skip to content'))).toBe(true)
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('Tab')
+  expect(await page.evaluate(() => document.querySelector('main')?.contains(document.activeElement))).toBe(true)
+})
+
+test('adding an account from a file, in dialogs that keep the focus and give it back', async () => {
+  const file = join(world.dataDir, 'emmy.json')
+  writeFileSync(file, world.upstream.addAccount({ email: 'emmy@example.test' }).authJson())
+  await page.goto(`${url}/accounts`)
+  const way = link('Add account')
+  await pressAt(way)
+  await openDialog(page)
+  await page.keyboard.press('Escape')
+  expect(await isFocused(way)).toBe(true)
+
+  await pressAt(way)
+  await pressAt((await openDialog(page)).getByRole('link', { name: 'Import auth.json files' }))
+  await page.locator('dialog [name=auth_json]').waitFor()
+  await openDialog(page)
+  const [chooser] = await Promise.all([
+    page.waitForEvent('filechooser'),
+    pressAt(page.locator('dialog [name=auth_json]'), 'Space'),
+  ])
+  await chooser.setFiles(file)
+  await pressAt(button('Look at them'))
+  await page.locator('dialog .preflight').waitFor()
+  await openDialog(page)
+  await pressAt(button('Import the chosen'))
+  await page.locator('dialog .imported').waitFor()
+  await openDialog(page)
+  await Promise.all([page.waitForEvent('load'), pressAt(link('Done'))])
+  await link('emmy@example.test').waitFor()
+})
+
+test('pausing an account and letting it serve again, without losing the place', async () => {
+  await page.goto(`${url}/accounts`)
+  await pressAt(link('grace@example.test'))
+  await page.waitForURL(/accounts\/acc_/)
+  await pressAt(button('Pause'))
+  await button('Resume').waitFor()
+  await page.locator('.account-head :focus').waitFor()
+  await pressAt(button('Resume'))
+  await button('Pause').waitFor()
+})
+
+test('making a key, copying it, and trying it', async () => {
+  await page.goto(`${url}/keys`)
+  await pressAt(link('New key'))
+  await page.waitForURL(/keys\/new/)
+  await typeInto(page.locator('[name=name]'), 'by keyboard')
+  await pressAt(page.locator('[name=allowedModels][value="gpt-5.5"]'), 'Space')
+  await tabTo(page.getByLabel('Expires'))
+  await page.keyboard.press('ArrowDown')
+  await pressAt(page.locator('summary', { hasText: 'Limits' }))
+  await typeInto(page.locator('[name="limits.0.amount"]'), '100')
+  await pressAt(button('Create the key'))
+  const shown = page.locator('.command-key')
+  await shown.waitFor()
+  await pressAt(shown.getByRole('button'))
+  await shown.locator('.is-done').waitFor()
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(await textOf(shown.locator('code')))
+  await tabTo(page.locator('.client-tab input:checked'))
+  await page.keyboard.press('ArrowRight')
+  expect(await page.locator('.client-tab input').nth(1).isChecked()).toBe(true)
+  await pressAt(button('Test this key'))
+  await page.locator('#key-test .key-finding').first().waitFor()
+})
+
+test('the log: narrowing it, opening a request, stepping on, and back to where one was', async () => {
+  await page.goto(`${url}/logs`)
+  await tabTo(page.locator('[name=status]'))
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('ArrowDown')
+  await pressAt(button('Filter'))
+  await page.waitForURL(/status=failed/)
+  const rows = page.locator('#log-rows .row-link')
+  await pressAt(rows.first())
+  const title = page.locator('#drawer h2')
+  await title.filter({ hasText: 'Failed' }).waitFor()
+  await page.waitForFunction(() => document.activeElement?.matches('#drawer h2'))
+  await page.keyboard.press('j')
+  await title.filter({ hasText: 'Rate limited' }).waitFor()
+  await page.keyboard.press('Escape')
+  await title.waitFor({ state: 'detached' })
+  expect(await isFocused(rows.nth(1))).toBe(true)
+})
+
+test('what was left before it came does not come any more', async () => {
+  await page.goto(`${url}/logs`)
+  const left = Promise.withResolvers<void>()
+  await page.route('**/logs/trn_*', async (route) => {
+    await left.promise
+    await route.continue()
+  })
+  const row = page.locator('#log-rows .row-link').first()
+  const [answer] = await Promise.all([page.waitForResponse(/logs\/trn_/), pressAt(row).then(leave)])
+  await answer.finished()
+  await page.waitForFunction(() => !document.querySelector('.htmx-request'))
+  expect(await page.locator('#drawer h2').count()).toBe(0)
+  await page.unroute('**/logs/trn_*')
+
+  async function leave() {
+    await page.waitForURL(/open=/)
+    await page.goBack()
+    left.resolve()
+  }
+})
+
+test('a setting is changed and saved', async () => {
+  await page.goto(`${url}/settings/routing`)
+  await tabTo(page.locator('[name=routingStrategy]:checked'))
+  await page.keyboard.press('ArrowDown')
+  const save = page.locator('#form-routing [type=submit]')
+  await pressAt(save)
+  await page.locator('#routing .done').waitFor()
+  await page.locator('#form-routing [type=submit]:focus').waitFor()
+  await page.goto(`${url}/settings`)
+  const guests = page.locator('#input-guestAccessEnabled')
+  await pressAt(guests, 'Space')
+  expect(await guests.isChecked()).toBe(true)
+})
+
+test('who is asked to confirm does so over the form, and comes back to it', async () => {
+  await page.goto(`${url}/settings/access`)
+  forgetConfirmations(world)
+  await pressAt(page.locator('#invite > summary'))
+  await typeInto(page.locator('#form-invite [name=username]'), 'ada')
+  await page.keyboard.press('Enter')
+  await page.locator('dialog #form-confirm').waitFor()
+  await openDialog(page)
+  await typeInto(page.locator('#form-confirm [name=password]'), PASSWORD)
+  await page.keyboard.press('Enter')
+  await page.locator('dialog .command').waitFor()
+  await openDialog(page)
+  await Promise.all([page.waitForEvent('load'), pressAt(page.getByRole('link', { name: 'Done' }))])
+})
+
+test('what a button opened in a dialog is left to that button', async () => {
+  await page.goto(`${url}/accounts`)
+  await pressAt(link('ada@example.test'))
+  await pressAt(link('Credentials'))
+  await page.waitForURL(/tab=credentials/)
+  const save = button('Codex auth.json')
+  await pressAt(save)
+  await page.locator('dialog .exported').waitFor()
+  await openDialog(page)
+  await pressAt(button('Close'))
+  await page.locator('button:focus', { hasText: 'Codex auth.json' }).waitFor()
+  forgetConfirmations(world)
+  await page.keyboard.press('Enter')
+  await page.locator('dialog #form-confirm').waitFor()
+  await openDialog(page)
+  await page.keyboard.press('Escape')
+  await page.locator('button:focus', { hasText: 'Codex auth.json' }).waitFor()
+})
+
+test('the menu and the list of shortcuts shut with Escape, and the focus is back', async () => {
+  await page.goto(`${url}/dashboard`)
+  const menu = page.locator('.menu > summary')
+  await pressAt(menu)
+  await tabTo(link('My account'))
+  await page.keyboard.press('Escape')
+  expect([await isFocused(menu), await page.locator('.menu[open]').count()]).toEqual([true, 0])
+  await pressAt(menu)
+  await pressAt(button('Keyboard shortcuts'))
+  await openDialog(page)
+  await page.keyboard.press('Escape')
+  expect(await isFocused(menu)).toBe(true)
+})
+
+test('deleting asks first, and does it only then', async () => {
+  await page.goto(`${url}/accounts`)
+  await pressAt(link('tony@example.test'))
+  const remove = button('Delete…')
+  await pressAt(remove)
+  await openDialog(page)
+  await page.keyboard.press('Escape')
+  expect(await isFocused(remove)).toBe(true)
+  await page.keyboard.press('Enter')
+  await pressAt((await openDialog(page)).getByRole('button', { name: 'Delete, keep the log' }))
+  await page.waitForURL(/done=account_deleted/)
+  expect(await link('tony@example.test').count()).toBe(0)
+
+  await tabTo(page.getByLabel('Select barbara@example.test'))
+  await page.keyboard.press('Space')
+  await pressAt(button('Delete…'))
+  await openDialog(page)
+  await pressAt(button('Cancel'))
+  expect(await isFocused(button('Delete…'))).toBe(true)
+})

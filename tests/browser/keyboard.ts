@@ -1,0 +1,85 @@
+/** Pages by keyboard: going from one stop of the focus to the next, and whether one sees where it is. */
+import { expect } from 'bun:test'
+import type { Locator, Page } from 'playwright-core'
+
+/** More stops than any of our pages has before what a person is after. */
+const PATIENCE = 150
+
+export const isFocused = (target: Locator): Promise<boolean> => target.evaluate((el) => el === document.activeElement)
+
+/** Tab, until `target` has the focus. Throws when it never does. */
+export const tabTo = async (target: Locator): Promise<void> => {
+  const { keyboard } = target.page()
+  for (let stops = 0; stops < PATIENCE; stops += 1) {
+    if (await isFocused(target)) return
+    await keyboard.press('Tab')
+  }
+  throw new Error(`The keyboard does not come to ${target}.`)
+}
+
+/** Goes to `target` and presses `key` there. */
+export const pressAt = async (target: Locator, key: 'Enter' | 'Space' = 'Enter'): Promise<void> => {
+  await tabTo(target)
+  await target.page().keyboard.press(key)
+}
+
+/** Goes to the field and writes over what is in it. */
+export const typeInto = async (field: Locator, text: string): Promise<void> => {
+  await tabTo(field)
+  await field.page().keyboard.press('Control+a')
+  await field.page().keyboard.type(text)
+}
+
+/** The dialog that is open. The focus is in it, stays in it all the way round, and it says what it is about. */
+export const openDialog = async (page: Page): Promise<Locator> => {
+  const dialog = page.getByRole('dialog', { name: /\w/ })
+  await dialog.locator(':focus').waitFor()
+  const isInside = () => dialog.evaluate((el) => el.contains(document.activeElement))
+  const stops = await dialog.locator('a, button, input:not([type=hidden]), select, summary, [tabindex]').count()
+  for (let stop = 0; stop <= stops; stop += 1) {
+    await page.keyboard.press('Tab')
+    // Between the last and the first stop the browser's own bar has its turn.
+    if (!(await page.evaluate(() => document.activeElement === document.body))) expect(await isInside()).toBe(true)
+  }
+  return dialog
+}
+
+/**
+ * What one would not find again: elements that take the focus and show no ring, or are covered where they come to stand.
+ * Asked forwards and backwards, because what is out of sight is brought to another edge of the window.
+ */
+export const focusProblems = async (page: Page): Promise<string[]> => {
+  await page.keyboard.press('Tab') // from now on the browser takes a focus by script for one by keyboard
+  return page.evaluate(() => {
+    const STOPS =
+      'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex]:not([tabindex="-1"])'
+    const within = document.querySelector('dialog[open]') ?? document.body
+    const stops = [...within.querySelectorAll<HTMLElement>(STOPS)].filter(
+      (el) => el.checkVisibility({ visibilityProperty: true }) && !el.matches(':disabled'),
+    )
+    const hasRing = (el: Element | null, up = 2): boolean => {
+      if (!el || up < 0) return false
+      const { outlineStyle, outlineWidth } = getComputedStyle(el)
+      return (outlineStyle !== 'none' && Number.parseFloat(outlineWidth) >= 2) || hasRing(el.parentElement, up - 1)
+    }
+    const isSeen = (el: Element): boolean =>
+      [...el.getClientRects()].some(({ left, right, top, bottom }) =>
+        [top + 2, (top + bottom) / 2, bottom - 2].some((y) => {
+          const hit = document.elementFromPoint(Math.min((left + right) / 2, innerWidth - 2), y)
+          return hit !== null && (el.contains(hit) || hit.contains(el) || hit.closest('#drawer') !== null)
+        }),
+      )
+    const found = new Set<string>()
+    const was = document.activeElement
+    for (const order of [stops, stops.toReversed()])
+      for (const el of order) {
+        el.focus()
+        if (document.activeElement !== el) continue // a radio of a group that has another, a fold that is shut
+        const label = el.outerHTML.slice(0, 120)
+        if (!hasRing(el)) found.add(`no ring: ${label}`)
+        if (!isSeen(el)) found.add(`covered: ${label}`)
+      }
+    if (was instanceof HTMLElement) was.focus()
+    return [...found]
+  })
+}

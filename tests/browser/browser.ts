@@ -96,10 +96,10 @@ const watch = (page: Page): string[] => {
   })
   page.on('pageerror', (error) => problems.push(String(error)))
   page.on('requestfailed', (request) => {
-    const { pathname } = new URL(request.url())
     const reason = request.failure()?.errorText
-    // Leaving a page ends its streams, which is no problem.
-    if (['/api/events', '/doctor/stream'].includes(pathname) && reason === 'net::ERR_ABORTED') return
+    // Leaving a page ends what its scripts were asking, which is no problem.
+    const isScripted = ['fetch', 'xhr', 'eventsource'].includes(request.resourceType())
+    if (isScripted && reason === 'net::ERR_ABORTED') return
     problems.push(`${request.url()} failed: ${reason}`)
   })
   page.on('response', (response) => {

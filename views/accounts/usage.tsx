@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { AccountSpend, Spend, Trend } from '../../src/model/account-trends.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
 import type { ResetCreditsView } from '../../src/model/reset-credits.ts'
-import { costText, countText } from '../ui/amounts.ts'
+import { costText, countText, plural } from '../ui/amounts.ts'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Meter, ShareBar } from '../ui/meter.tsx'
 import { TableHead } from '../ui/table.tsx'
@@ -90,7 +90,7 @@ const whole = (credits: number): string => countText(Math.round(credits))
 
 const totalText = ({ requests, costMicros, unpriced }: Spend): string => {
   const gap = unpriced > 0 ? `, ${countText(unpriced)} without a known price` : ''
-  return requests === 0 ? 'nothing' : `${countText(requests)} requests · ${costText(costMicros / 1e6)}${gap}`
+  return requests === 0 ? 'nothing' : `${plural(requests, 'request')} · ${costText(costMicros / 1e6)}${gap}`
 }
 
 const SpendTables: FC<Pick<UsageProps, 'spend'>> = ({ spend: { byModel, byKey, total } }) =>

@@ -3,7 +3,7 @@ import type { Child, FC } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
 import type { Sums } from '../../src/model/report-sums.ts'
 import type { ReportDay, ReportShare } from '../../src/model/reports.ts'
-import { costText, countText, shortCount } from '../ui/amounts.ts'
+import { costText, countText, plural, shortCount } from '../ui/amounts.ts'
 import { Bars } from '../ui/bars.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { ShareBar } from '../ui/meter.tsx'
@@ -71,7 +71,7 @@ const Summary: FC<ReportView> = ({ summary, comparison }) => {
       <Tile name="Failed" note={`${countText(summary.cancelled)} left by the client`}>
         {percentText(summary.errors, summary.requests)}
       </Tile>
-      <Tile name="A day" note={`${countText(Math.round(summary.avgRequestsPerDay))} requests`}>
+      <Tile name="A day" note={plural(Math.round(summary.avgRequestsPerDay), 'request')}>
         {costText(summary.avgCostPerDayUsd)}
       </Tile>
       <Tile name="Accounts used">{countText(summary.activeAccounts)}</Tile>
@@ -118,7 +118,7 @@ const Days: FC<ReportView> = ({ daily }) => {
 }
 
 const dayText = ({ date, costUsd, requests }: ReportDay): string =>
-  `${date}: ${costText(costUsd)}, ${countText(requests)} requests`
+  `${date}: ${costText(costUsd)}, ${plural(requests, 'request')}`
 
 const DayTable: FC<{ daily: readonly ReportDay[] }> = ({ daily }) => (
   <table class="figures">

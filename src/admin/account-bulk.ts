@@ -103,11 +103,17 @@ export const deleteEach = async (
   const outcome = await toEach(c, accountIds, remove, DELETED_AT_ONCE)
   const { ledger, lifecycle, log } = c.env
   ledger.flush() // turns that have ended and are not written yet
-  void clearLeftovers(c.env).catch((err) => {
+  void clearBehind(c).catch((err) => {
     if (lifecycle.draining) return // the database is closed; retention goes on with it after the next start
     log.error('what deleted accounts left behind was not removed yet', { err })
   })
   return outcome
+}
+
+/** Whoever waited for the commit of the deletion gets the loop first. */
+const clearBehind = async ({ env }: Context<AppEnv>): Promise<void> => {
+  await env.clock.sleep(0)
+  await clearLeftovers(env)
 }
 
 /** The verbs of the model refuse before they write, so what was refused left nothing in the transaction. */

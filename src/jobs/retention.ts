@@ -3,6 +3,7 @@ import { asc, inArray, lt, sql } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
+import { withShortLog } from '../../db/short-log.ts'
 import type { Clock } from '../lib/clock.ts'
 import { purgeAccountEvents } from '../model/account-events.ts'
 import { clearLeftovers } from '../model/account-leftovers.ts'
@@ -23,6 +24,8 @@ type Ages = 'requestLogRetentionDays' | 'auditRetentionDays' | 'conversationAffi
 
 /** Rows of one transaction, a few milliseconds, and the pause after it, in which everybody else has the database. */
 const SLICE = 500
+/** Of turns: a row of each lies in eight indexes. */
+const TURNS = 100
 const PAUSE_MS = 50
 const DAY_MS = 86_400_000
 /** What the trends of an account show, and a week more. */
@@ -33,15 +36,23 @@ const EXPLAINED_TURNS = 10_000
 const EXPLANATIONS = 20
 
 /** Hourly sums stay. Rejects with the reason of `signal` when that aborts between two slices. */
-export const retain = async ({ db, clock, settings }: RetentionDeps, signal: AbortSignal): Promise<void> => {
+export const retain = (deps: RetentionDeps, signal: AbortSignal): Promise<void> =>
+  withShortLog(deps.db, () => forgetAll(deps, signal))
+
+const forgetAll = async ({ db, clock, settings }: RetentionDeps, signal: AbortSignal): Promise<void> => {
   const { requestLogRetentionDays, auditRetentionDays, conversationAffinityMaxAgeDays } = settings.current()
   const now = clock.now()
+  const pause = () => clock.sleep(PAUSE_MS, signal)
   const inSlices = async (forget: (tx: Tx) => number, slice = SLICE): Promise<void> => {
-    while (commit(db, forget) === slice) await clock.sleep(PAUSE_MS, signal)
+    let gone: number
+    do {
+      gone = commit(db, forget)
+      await pause()
+    } while (gone === slice)
   }
   if (requestLogRetentionDays > 0) {
     const before = now - requestLogRetentionDays * DAY_MS
-    await inSlices((tx) => forgetRequests(tx, before))
+    await inSlices((tx) => forgetRequests(tx, before), TURNS)
     await inSlices((tx) => purgeAccountEvents(tx, { before, limit: SLICE }))
   }
   await inSlices((tx) => trimConsidered(tx, { keep: EXPLAINED_TURNS, limit: EXPLANATIONS }), EXPLANATIONS)
@@ -51,7 +62,9 @@ export const retain = async ({ db, clock, settings }: RetentionDeps, signal: Abo
     await inSlices((tx) => purgeAuditLog(tx, { before, limit: SLICE, now }))
   }
   commit(db, (tx) => forgetExpired(tx, now))
+  await pause()
   commit(db, (tx) => forgetSamples(tx, now - SAMPLE_DAYS * DAY_MS))
+  await pause()
   await clearLeftovers({ db, clock }, signal)
 }
 
@@ -72,7 +85,7 @@ const forgetRequests = (tx: Tx, before: number): number => {
     .from(requests)
     .where(lt(requests.startedAt, before))
     .orderBy(asc(requests.startedAt))
-    .limit(SLICE)
+    .limit(TURNS)
   return tx.delete(requests).where(inArray(requests.id, oldest)).run().changes
 }
 

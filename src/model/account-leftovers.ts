@@ -3,6 +3,7 @@ import { eq, inArray, like, sql } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
 import { facts } from '../../db/schema/system.ts'
+import { withShortLog } from '../../db/short-log.ts'
 import type { Clock } from '../lib/clock.ts'
 
 export interface ClearingDeps {
@@ -33,7 +34,10 @@ export const noteDeleted = (
  * The conversations that deleted accounts owned, and the log of those that were deleted with their history. Hourly sums and
  * the totals of keys stay: what was used was used. Rejects with the reason of `signal` when that aborts between two slices.
  */
-export const clearLeftovers = async ({ db, clock }: ClearingDeps, signal?: AbortSignal): Promise<void> => {
+export const clearLeftovers = (deps: ClearingDeps, signal?: AbortSignal): Promise<void> =>
+  withShortLog(deps.db, () => clearAll(deps, signal))
+
+const clearAll = async ({ db, clock }: ClearingDeps, signal?: AbortSignal): Promise<void> => {
   const inSlices = async (forget: (tx: Tx) => number): Promise<void> => {
     while (commit(db, forget) === SLICE) await clock.sleep(PAUSE_MS, signal)
   }

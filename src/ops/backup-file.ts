@@ -1,4 +1,5 @@
 /** Makes one backup: a copy of the database as of one moment, read through before it gets its name. Blocks; never call it in a server. */
+import { Database } from 'bun:sqlite'
 import {
   chmodSync,
   closeSync,
@@ -44,7 +45,9 @@ export const makeBackup = ({ source, target, keyFile, roomFor = freeBytes }: Bac
   rmSync(partial, { force: true })
   demandRoom(source, roomFor(target))
   try {
-    copyDatabase(source, partial)
+    vacuumInto(source, partial)
+    carryOver(source)
+    flush(partial)
     demandWhole(partial)
     // A link and not a rename: that would replace what somebody else put there meanwhile.
     linkSync(partial, target)
@@ -100,6 +103,11 @@ export const flush = (path: string): void => {
 
 /** One file, readable by its owner only, with all that is committed in `source`, also in a log beside it. `target` must not be there. */
 export const copyDatabase = (source: string, target: string): void => {
+  vacuumInto(source, target)
+  flush(target)
+}
+
+const vacuumInto = (source: string, target: string): void => {
   createPrivately(target)
   const { sqlite } = readerDatabase(source)
   try {
@@ -108,7 +116,20 @@ export const copyDatabase = (source: string, target: string): void => {
   } finally {
     sqlite.close()
   }
-  flush(target)
+}
+
+/**
+ * While it was copied, all that a server wrote stayed in the log. Carried over here, and at once, no commit of the server has
+ * to do it, which would hold its turns for as long (measured: 0.4 s after half a minute of them).
+ */
+const carryOver = (source: string): void => {
+  const sqlite = new Database(source, { readwrite: true })
+  try {
+    sqlite.run('PRAGMA synchronous = FULL')
+    sqlite.run('PRAGMA wal_checkpoint(PASSIVE)')
+  } finally {
+    sqlite.close()
+  }
 }
 
 /** SQLite takes an empty file for its target. */

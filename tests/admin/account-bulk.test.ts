@@ -110,7 +110,9 @@ test('what a deleted account owns goes behind the answer, fifty rows at a time',
     INSERT INTO affinity (kind, key_hash, account_id, mixed, used_at) SELECT 'conversation', i, '${ids[0]}', 0, i FROM n`)
   const owned = () => app.sqlite.query<{ n: number }, []>('SELECT count(*) AS n FROM affinity').get()?.n
   const answer = await as('operator').ask('POST /api/accounts/delete', { json: { accountIds: [ids[0]] } })
-  expect([answer.status, owned(), statuses(app).length]).toEqual([200, 200, 1])
+  expect([answer.status, owned(), statuses(app).length]).toEqual([200, 250, 1])
+  await app.clock.advance(0)
+  expect(owned()).toBe(200)
   app.restart()
   expect(app.bindings.affinity.counts().conversation).toBe(0)
   await app.clock.advance('1s')
@@ -137,6 +139,7 @@ describe('deletion with its history', () => {
     const { app, ids } = open(1)
     log(app, ids[0]!, 450)
     await deleted(app, ids[0]!)
+    await app.clock.advance(0)
     expect(app.rows()).toHaveLength(400)
     await upkeep(app)
     expect(app.rows()).toEqual([])
@@ -146,6 +149,7 @@ describe('deletion with its history', () => {
     const { app, ids } = open(1)
     await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
     await deleted(app, ids[0]!)
+    await app.clock.advance(0)
     expect(app.rows()).toEqual([])
   })
 

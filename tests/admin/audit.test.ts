@@ -1,12 +1,12 @@
 /** `GET /api/audit-logs`: who may read it, each filter, and pages that stay whole while rows arrive. */
 import { expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
-import { retain } from '../../src/jobs/retention.ts'
 import { type AuditEvent, append } from '../../src/model/audit.ts'
 import { type AuditPage, AuditQuery } from '../../src/model/audit-log.ts'
 import { verifyAuditLog } from '../../src/model/audit-verify.ts'
 import { testApp } from '../support/app.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
+import { forgetOld } from '../support/retention.ts'
 
 interface Note {
   event?: AuditEvent
@@ -132,8 +132,7 @@ test('fifty rows unless told', () => {
 test('the retention job purges by whole days, only when it is set, and the rest can still be proven', async () => {
   const { app, note } = setUp()
   const day = 86_400_000
-  const run = () =>
-    retain({ db: app.db, clock: app.clock, settings: app.bindings.settings }, new AbortController().signal)
+  const run = () => forgetOld(app)
   const rows = () =>
     people(app)
       .audit()

@@ -3,11 +3,11 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { sessions } from '../../db/schema/people.ts'
-import { retain } from '../../src/jobs/retention.ts'
 import type { SessionList } from '../../src/model/session-list.ts'
 import { createSession } from '../../src/model/sessions.ts'
 import { testApp } from '../support/app.ts'
 import { type Browser, people, problem, REMOTE } from '../support/people.ts'
+import { forgetOld } from '../support/retention.ts'
 
 const OWN = '/api/dashboard-auth/sessions'
 
@@ -171,7 +171,7 @@ test('what is past its time is forgotten by the hourly job', async () => {
   await app.clock.advance('6d')
   crowd.signInAs(anna.person)
   await app.clock.advance('1d')
-  await retain({ db: app.db, clock: app.clock, settings: app.bindings.settings }, new AbortController().signal)
+  await forgetOld(app)
   expect(app.db.select().from(sessions).all()).toHaveLength(1)
   expect(await problem(await anna.ask(`GET ${OWN}`))).toEqual([401, 'authentication_required'])
 })

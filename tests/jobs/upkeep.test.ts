@@ -138,6 +138,33 @@ describe('retention', () => {
     return { ...opened, clock, run }
   }
 
+  test('turns go 100 at a time, and what they leave in the log of the database is carried over in small pieces', async () => {
+    const { db, sqlite, clock } = setUp()
+    sqlite.run(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 400)
+      INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms)
+      SELECT 'r' || n, 'r', n, '/', 'normal', 'http', 'ok', 200, 1, 1 FROM n`)
+    const look = (): unknown[] => [
+      sqlite.query<{ n: number }, []>('SELECT count(*) AS n FROM requests').get()?.n,
+      sqlite.query<{ wal_autocheckpoint: number }, []>('PRAGMA wal_autocheckpoint').get()?.wal_autocheckpoint,
+    ]
+    const seen = [look()]
+    const current = () => ({ ...DEFAULTS, requestLogRetentionDays: 1 })
+    const running = retain({ db, clock, settings: { current } }, never)
+    for (let step = 0; step < 3; step++) {
+      seen.push(look())
+      await clock.advance(50)
+    }
+    await clock.advance('1m')
+    await running
+    expect([...seen, look()]).toEqual([
+      [400, 1000],
+      [300, 200],
+      [200, 200],
+      [100, 200],
+      [0, 1000],
+    ])
+  })
+
   test('events go with the log, samples after 35 days', async () => {
     const { db, clock, run } = setUp()
     const now = clock.now()
@@ -231,6 +258,7 @@ describe('explanations of old turns', () => {
       await clock.advance(50)
       seen.push(left())
     }
+    await clock.advance('1m')
     await running
     expect(seen).toEqual([30, 10, 0, 0])
   })

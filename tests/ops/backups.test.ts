@@ -109,6 +109,19 @@ describe('making one', () => {
     expect(existsSync(keyOf(backup))).toBe(false)
   })
 
+  test('carries over what a server wrote meanwhile, so that no commit of the server has to', () => {
+    const folder = open()
+    folder.sqlite.run('PRAGMA wal_autocheckpoint = 0')
+    addAccount(folder, 'ada')
+    const carried = () => {
+      copyFileSync(folder.databasePath, join(root, 'alone.db'))
+      return idsIn(join(root, 'alone.db'))
+    }
+    copy()
+    expect(carried()).toEqual(['ada'])
+    folder.close()
+  })
+
   test('takes the key along only when asked, as privately', () => {
     backedUp(places().keyPath)
     expect(modeOf(keyOf(backup))).toBe(0o600)

@@ -7,11 +7,11 @@ import type {
 import { count } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { challenges, identities, passkeys, users } from '../../db/schema/people.ts'
-import { retain } from '../../src/jobs/retention.ts'
 import { dropExpiredChallenges } from '../../src/model/passkeys.ts'
 import { type TestOptions, testApp } from '../support/app.ts'
 import { Authenticator, type Quirks } from '../support/authenticator.ts'
 import { type Browser, people, problem, REMOTE, type Somebody } from '../support/people.ts'
+import { forgetOld } from '../support/retention.ts'
 
 const BASE = '/api/dashboard-auth/passkeys'
 const INVALID: [number, string] = [400, 'invalid_passkey']
@@ -330,7 +330,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     }
     expect(app.db.select({ n: count() }).from(challenges).get()).toEqual({ n: 1000 })
     await app.clock.advance('5m')
-    await retain({ db: app.db, clock: app.clock, settings: app.bindings.settings }, new AbortController().signal)
+    await forgetOld(app)
     expect(app.db.select({ n: count() }).from(challenges).get()).toEqual({ n: 0 })
   })
 })

@@ -1,5 +1,6 @@
 /** What every measurement is given: the running processes, a way to drive them, and where to report. */
 import { dirname } from 'node:path'
+import type { BigSizes } from './dashboard-seed.ts'
 import type { DriverJob } from './driver.ts'
 import { type BodyName, RESPONSES_PATH, requestBody, requestHeaders, sessionId } from './payload.ts'
 import { runCommand } from './processes.ts'
@@ -34,6 +35,10 @@ export type LabOptions = {
   signInTries: number
   /** Of each page. */
   visits: number
+  /** What the measurements of the dashboard run on. */
+  log: BigSizes
+  /** Where that folder is kept for the next run, if it is. */
+  keepIn?: string | undefined
   useBinary: boolean
 }
 
@@ -42,6 +47,8 @@ export type Lab = {
   report: Report
   upstream: Upstream
   seed: SluiceSeed | null
+  /** For what a measurement leaves behind; removed at the end. */
+  workDir: string
   /** Starts the four targets of the speed measurements, in the order in which they take turns. */
   startAll: () => Promise<RunningTarget[]>
   /** The same for sockets. */
@@ -68,6 +75,7 @@ export async function openLab(options: LabOptions, report: Report, workDir: stri
     report,
     upstream,
     seed,
+    workDir,
     startAll: () => startAll({ upstream, workDir, report }, [() => startFloor(upstream), ...overHttp]),
     startAllSockets: () => startAll({ upstream, workDir, report }, [() => startFloorSockets(upstream), ...overSockets]),
     fresh: [() => startFloor(upstream), ...overHttp],

@@ -1,6 +1,11 @@
 /** `bun run bench`: measures Sluice against a bare pass-through in the same run and prints PASS or FAIL per target. */
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
+import { measureLive } from './dashboard-live.ts'
+import { measureLoop } from './dashboard-loop.ts'
+import { measureOpen } from './dashboard-open.ts'
+import { measurePages } from './dashboard-pages.ts'
+import { type BigFolder, bigFolder } from './dashboard-seed.ts'
 import { measureAborts, measureBackpressure, measureIdle, measureStart, measureStreams } from './endurance.ts'
 import { type Lab, type LabOptions, openLab } from './lab.ts'
 import { createReport } from './report.ts'
@@ -34,7 +39,15 @@ const ENDURANCE: Record<string, (lab: Lab) => Promise<void>> = {
   'sign-in': measureSignIn,
 }
 
-const NAMES = [...Object.keys(SPEED), ...Object.keys(SOCKET_SPEED), ...Object.keys(ENDURANCE)]
+/** Run on a folder with a large log, which all of them share. */
+const DASHBOARD: Record<string, (lab: Lab, folder: BigFolder) => Promise<void>> = {
+  pages: measurePages,
+  'event-streams': measureLive,
+  loop: measureLoop,
+  'dashboard-open': measureOpen,
+}
+
+const NAMES = [SPEED, SOCKET_SPEED, ENDURANCE, DASHBOARD].flatMap(Object.keys)
 
 const FULL = {
   rounds: 5,
@@ -46,6 +59,7 @@ const FULL = {
   socketCycles: 5_000,
   signInTries: 500,
   visits: 40,
+  log: { accounts: 200, keys: 100, rows: 1_000_000, days: 730 },
 }
 const QUICK = {
   rounds: 2,
@@ -57,6 +71,7 @@ const QUICK = {
   socketCycles: 1_000,
   signInTries: 100,
   visits: 10,
+  log: { accounts: 20, keys: 10, rows: 20_000, days: 60 },
 }
 
 const { values } = parseArgs({
@@ -66,12 +81,13 @@ const { values } = parseArgs({
     only: { type: 'string', multiple: true },
     quick: { type: 'boolean', default: false },
     binary: { type: 'boolean', default: false },
+    folder: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
   },
 })
 
 if (values.help) {
-  console.log('bun run bench [--quick] [--binary] [--rounds N] [--seconds S] [--only NAME …]')
+  console.log('bun run bench [--quick] [--binary] [--rounds N] [--seconds S] [--only NAME …] [--folder DIR]')
   console.log(`NAME: ${NAMES.join(', ')}`)
 } else process.exitCode = await bench()
 
@@ -82,6 +98,7 @@ async function bench(): Promise<number> {
     rounds: Number(values.rounds ?? preset.rounds),
     seconds: Number(values.seconds ?? preset.seconds),
     useBinary: values.binary,
+    keepIn: values.folder,
   }
   const names = (values.only ?? NAMES).flatMap((name) => name.split(','))
   const unknown = names.find((name) => !NAMES.includes(name))
@@ -117,6 +134,11 @@ async function measure(lab: Lab, names: string[]): Promise<void> {
     for (const target of targets) if (target.name !== 'direct') await target.child.stop()
   }
   for (const run of names.flatMap((name) => ENDURANCE[name] ?? [])) await run(lab)
+  const dashboard = names.flatMap((name) => DASHBOARD[name] ?? [])
+  if (dashboard.length === 0 || !lab.seed) return
+  const { log, keepIn } = lab.options
+  const folder = await bigFolder(lab.seed, log, lab.workDir, keepIn)
+  for (const run of dashboard) await run(lab, folder)
 }
 
 function conclude(verdicts: readonly { isPass: boolean }[]): number {

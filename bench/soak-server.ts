@@ -173,4 +173,5 @@ const NO_BENCH = {
   socketCycles: 0,
   signInTries: 0,
   visits: 0,
+  log: { accounts: 0, keys: 0, rows: 0, days: 0 },
 }

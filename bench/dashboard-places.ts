@@ -1,0 +1,158 @@
+/** Every address of the dashboard that is visited, by the route it belongs to, so that none is forgotten. */
+
+import { app } from '../src/app.ts'
+import { routeTable } from '../src/http/route-table.ts'
+import { cursorOf } from '../src/model/request-log-query.ts'
+
+/** What the addresses are about. */
+export interface Ids {
+  account: string
+  key: string
+  /** A failed turn, which keeps its explanation. */
+  request: string
+  requestId: string
+  conversation: string
+  /** A place in the log with most of it below, and one at its lower end. */
+  middle: { startedAt: number; id: string }
+  end: { startedAt: number; id: string }
+}
+
+/** `long report`: of a year or two, where each day stands for itself. */
+export const KINDS = ['page', 'filtered log', 'long report', 'JSON'] as const
+export type Kind = (typeof KINDS)[number]
+
+export interface Place {
+  path: string
+  kind: Kind
+  isStranger?: boolean
+}
+
+const PAGES: Record<string, (ids: Ids) => string[]> = {
+  '/dashboard': () => ['/dashboard'],
+  '/dashboard/now': () => ['/dashboard/now'],
+  '/dashboard/accounts': () => ['/dashboard/accounts'],
+  '/dashboard/figures': () => ['/dashboard/figures'],
+  '/accounts': () => ['/accounts', '/accounts?view=cards', '/accounts?search=bench1'],
+  '/accounts/:id': ({ account }) => [`/accounts/${account}`],
+  '/accounts/new': () => ['/accounts/new'],
+  '/accounts/new/import': () => ['/accounts/new/import'],
+  '/keys': () => ['/keys'],
+  '/keys/new': () => ['/keys/new'],
+  '/keys/:id': ({ key }) => [`/keys/${key}`],
+  '/keys/:id/edit': ({ key }) => [`/keys/${key}/edit`],
+  '/logs': ({ request }) => ['/logs', `/logs?open=${request}`],
+  '/logs/tail': () => [`/logs/tail?after=${new Date(Date.now() - 60_000).toISOString()}`],
+  '/logs/explain': ({ key }) => ['/logs/explain', `/logs/explain?model=gpt-5.5&apiKeyId=${key}`],
+  '/logs/:id': ({ request }) => [`/logs/${request}`],
+  '/reports': ({ account, key }) => [
+    '/reports',
+    '/reports?timezone=Asia/Kolkata',
+    ...[29, 89].flatMap((days) => [
+      `/reports?start_date=${daysAgo(days)}`,
+      `/reports?start_date=${daysAgo(days)}&timezone=Europe/Berlin`,
+    ]),
+    `/reports?start_date=${daysAgo(29)}&account_id=${account}`,
+    `/reports?start_date=${daysAgo(29)}&api_key_id=${key}`,
+    `/reports?start_date=${daysAgo(29)}&model=gpt-5.3`,
+  ],
+  '/settings': () => ['/settings'],
+  '/settings/access': () => ['/settings/access'],
+  '/settings/routing': () => ['/settings/routing'],
+  '/settings/network': () => ['/settings/network'],
+  '/settings/data': () => ['/settings/data'],
+  '/settings/about': () => ['/settings/about'],
+  '/settings/search': () => ['/settings/search?q=retention'],
+  '/audit': () => ['/audit', '/audit?action=login_success'],
+  '/docs': () => ['/docs'],
+  '/me': () => ['/me'],
+  '/me/two-factor': () => ['/me/two-factor'],
+  '/confirm': () => ['/confirm'],
+}
+
+const longReports = ({ account, key }: Ids): string[] => [
+  ...[364, 729].flatMap((days) => [
+    `/reports?start_date=${daysAgo(days)}`,
+    `/reports?start_date=${daysAgo(days)}&timezone=Europe/Berlin`,
+  ]),
+  `/reports?start_date=${daysAgo(364)}&account_id=${account}`,
+  `/reports?start_date=${daysAgo(364)}&api_key_id=${key}`,
+  `/reports?start_date=${daysAgo(364)}&model=gpt-5.3`,
+]
+
+/** For who is not signed in. */
+const ENTRANCE = ['/login']
+
+const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
+  '/api/settings': () => ['/api/settings'],
+  '/api/accounts': () => ['/api/accounts'],
+  '/api/accounts/:id/trends': ({ account }) => [`/api/accounts/${account}/trends`],
+  '/api/api-keys': () => ['/api/api-keys'],
+  '/api/api-keys/:id/trends': ({ key }) => [`/api/api-keys/${key}/trends`],
+  '/api/api-keys/:id/usage-7d': ({ key }) => [`/api/api-keys/${key}/usage-7d`],
+  '/api/request-logs': () => ['/api/request-logs'],
+  '/api/request-logs/:id': ({ request }) => [`/api/request-logs/${request}`],
+  '/api/reports': () => ['/api/reports', `/api/reports?start_date=${daysAgo(89)}`],
+  '/api/explain': () => ['/api/explain?model=gpt-5.5'],
+  '/api/audit-logs': () => ['/api/audit-logs'],
+  '/api/dashboard-users': () => ['/api/dashboard-users'],
+  '/api/openapi.json': () => ['/api/openapi.json'],
+}
+
+/** Neither asked nor forgotten: what asks the upstream, listens, or shows a state that this folder is not in. */
+const LEFT_OUT =
+  /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(|metrics|apis|doctor.*|setup|totp|auth\/pending|invite\/:token|accounts\/new\/(browser|device)|settings\/data\/sizes)$/
+
+const filteredLogs = ({ account, key, requestId, conversation, middle, end }: Ids): string[] => {
+  const since = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString()
+  return [
+    `accountId=${account}`,
+    `apiKeyId=${key}`,
+    'model=gpt-5.3',
+    'model=gpt-5.5&model=gpt-5.3',
+    'status=failed',
+    'status=ok',
+    'status=cancelled',
+    'code=usage_limit_reached',
+    'range=7d&status=failed',
+    `since=${since(20)}&until=${since(10)}`,
+    'search=overloaded',
+    'search=desk+42',
+    'search=nowhere+to+be+found',
+    `search=${requestId}`,
+    `conversation_id=${conversation}`,
+    `accountId=${account}&model=gpt-5.3&status=failed`,
+    `accountId=${account}&apiKeyId=${key}`,
+    `accountId=${account}&search=nowhere`,
+    `apiKeyId=${key}&search=nowhere`,
+    'model=gpt-5.5&search=nowhere',
+    'status=failed&search=nowhere',
+    'model=no-such-model',
+    `cursor=${cursorOf(middle)}`,
+    `cursor=${cursorOf(middle)}&search=nowhere`,
+    `newer=${cursorOf(end)}`,
+    `newer=${cursorOf(end)}&accountId=${account}&search=nowhere`,
+    'limit=200',
+  ].map((query) => `/logs?${query}`)
+}
+
+export const placesOf = (ids: Ids): Place[] => {
+  const forgotten = routeTable(app).filter(
+    ({ method, path }) => method === 'GET' && !LEFT_OUT.test(path) && !(path in PAGES) && !ENTRANCE.includes(path),
+  )
+  if (forgotten.length > 0) throw new Error(`not measured: ${forgotten.map(({ path }) => path).join(', ')}`)
+  const of = (kind: Place['kind'], paths: string[]) => paths.map((path): Place => ({ path, kind }))
+  return [
+    ...of('page', all(PAGES, ids)),
+    ...ENTRANCE.map((path): Place => ({ path, kind: 'page', isStranger: true })),
+    ...of('filtered log', [...filteredLogs(ids), '/api/request-logs/options']),
+    ...of('long report', longReports(ids)),
+    ...of('JSON', all(JSON_TWINS, ids)),
+  ]
+}
+
+const all = (paths: Record<string, (ids: Ids) => string[]>, ids: Ids): string[] =>
+  Object.values(paths).flatMap((of) => of(ids))
+
+const DAY_MS = 86_400_000
+
+const daysAgo = (days: number): string => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10)

@@ -1,0 +1,137 @@
+/** A server on a large folder and an Admin in front of it, whose every visit is timed by the server itself. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ADMIN, type BigFolder } from './dashboard-seed.ts'
+import { type Child, childEnv, freePort, waitForAnswer } from './processes.ts'
+import { sluiceEnv } from './targets.ts'
+
+export interface Visit {
+  /** From the request's arrival to the headers of its answer, as the server's own log has it. */
+  ms: number
+  /**
+   * The time on a core, from asking to the end of the answer, of the threads that answer: the loop and the readers of the
+   * database. On a machine that others use, it is what is left of `ms`.
+   */
+  coreMs: number
+  body: string
+}
+
+const BUSY = 503
+
+export interface DashboardServer extends Child {
+  cookie: string
+  /** Throws for any answer but 200, and 503 for a read that was given up. */
+  visit(path: string, headers?: Record<string, string>): Promise<Visit>
+  /** With an empty document as its body. Throws for a failure. */
+  send(method: string, path: string): Promise<void>
+}
+
+/** With a log line for each request as JSON, which is how the server's own time is learnt. */
+export async function startDashboard(folder: BigFolder, env: Record<string, string> = {}): Promise<DashboardServer> {
+  const port = freePort()
+  const process = Bun.spawn([...folder.command, 'serve'], {
+    env: childEnv({
+      ...sluiceEnv(folder.dataDir, folder.upstreamUrl),
+      CODEX_LB_LOG_FORMAT: 'json',
+      CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      ...env,
+    }),
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: Bun.file(join(folder.dataDir, '..', `stderr-${port}.log`)),
+  })
+  const url = `http://127.0.0.1:${port}`
+  const log = followLog(process.stdout)
+  await waitForAnswer(`${url}/health/live`, 60_000)
+  const { pid } = process
+  const cookie = await signIn(url)
+  return {
+    pid,
+    url,
+    cookie,
+    errors: () => '',
+    stop: async () => {
+      process.kill('SIGTERM')
+      const timer = setTimeout(() => process.kill('SIGKILL'), 5000)
+      await process.exited
+      clearTimeout(timer)
+    },
+    async send(method, path) {
+      const headers = { cookie, accept: 'application/json', 'content-type': 'application/json', origin: url }
+      const response = await fetch(url + path, { method, headers, ...(method !== 'DELETE' && { body: '{}' }) })
+      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+      await response.arrayBuffer()
+    },
+    async visit(path, headers = {}) {
+      const before = coreMs(pid)
+      const response = await fetch(url + path, { headers: { cookie, accept: 'text/html', ...headers } })
+      const body = await response.text()
+      const spentMs = coreMs(pid) - before
+      if (response.status !== 200 && response.status !== BUSY)
+        throw new Error(`${path} answered ${response.status}: ${body.slice(0, 300)}`)
+      const ms = await log.msOf(response.headers.get('x-request-id') ?? '')
+      return { ms, coreMs: spentMs, body }
+    },
+  }
+}
+
+async function signIn(url: string): Promise<string> {
+  const response = await fetch(`${url}/api/dashboard-auth/password/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(ADMIN),
+  })
+  const cookie = response.headers.getSetCookie()[0]?.split(';')[0]
+  if (response.status !== 200 || !cookie) throw new Error(`signing in: ${response.status} ${await response.text()}`)
+  return cookie
+}
+
+/** The line is written before the answer goes out, and may be read after it. */
+function followLog(stream: ReadableStream<Uint8Array>) {
+  const known = new Map<string, number>()
+  const waiting = new Map<string, (ms: number) => void>()
+  const read = async () => {
+    const decoder = new TextDecoder()
+    let text = ''
+    for await (const chunk of stream) {
+      text += decoder.decode(chunk, { stream: true })
+      const lines = text.split('\n')
+      text = lines.pop() ?? ''
+      for (const line of lines) note(line)
+    }
+  }
+  const note = (line: string) => {
+    const entry = /"message":"request".*"ms":([\d.]+).*"request":"([^"]+)"/.exec(line)
+    if (!entry?.[1] || !entry[2]) return
+    const ms = Number(entry[1])
+    const tell = waiting.get(entry[2])
+    waiting.delete(entry[2])
+    if (tell) tell(ms)
+    else if (known.size < 10_000) known.set(entry[2], ms)
+  }
+  void read()
+  return {
+    msOf(request: string): Promise<number> {
+      const ms = known.get(request)
+      known.delete(request)
+      return ms === undefined ? new Promise((resolve) => waiting.set(request, resolve)) : Promise.resolve(ms)
+    },
+  }
+}
+
+/** What the kernel's scheduler has counted of them so far. */
+function coreMs(pid: number): number {
+  let ns = 0
+  for (const id of readdirSync(`/proc/${pid}/task`)) {
+    const folder = `/proc/${pid}/task/${id}`
+    try {
+      if (id !== String(pid) && readFileSync(`${folder}/comm`, 'utf8') !== 'Worker\n') continue
+      ns += Number(readFileSync(`${folder}/schedstat`, 'utf8').split(' ')[0])
+    } catch {
+      // a thread that ended between the two looks
+    }
+  }
+  return ns / 1e6
+}

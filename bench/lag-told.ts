@@ -1,0 +1,12 @@
+/** Preloaded into measured servers through BUN_OPTIONS: on SIGUSR1 they write how long they held their loop since the last one. */
+import { renameSync, writeFileSync } from 'node:fs'
+import { watchLag } from './lag.ts'
+
+const file = process.env.BENCH_LAG_FILE
+if (file && Bun.isMainThread && process.argv.includes('serve')) {
+  const lag = watchLag()
+  process.on('SIGUSR1', () => {
+    writeFileSync(`${file}.new`, JSON.stringify(lag()))
+    renameSync(`${file}.new`, file) // whole or not at all
+  })
+}

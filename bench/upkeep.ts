@@ -1,0 +1,29 @@
+/** Retention as the server does it, on a folder that no server uses, in a process of its own: `bun bench/upkeep.ts <database> <days>`. */
+import { Database } from 'bun:sqlite'
+import { openDatabase } from '../db/open.ts'
+import { retain } from '../src/jobs/retention.ts'
+import { systemClock } from '../src/lib/clock.ts'
+import { DEFAULTS } from '../src/settings/schema.ts'
+import { watchLag } from './lag.ts'
+
+const [, , path = '', days = '0'] = process.argv
+const count = (): number => {
+  const sqlite = new Database(path, { readonly: true })
+  const { n } = sqlite.query<{ n: number }, []>('SELECT count(*) AS n FROM requests').get() ?? { n: 0 }
+  sqlite.close()
+  return n
+}
+
+const before = count()
+const { db, sqlite } = openDatabase(path)
+const lag = watchLag()
+await Bun.sleep(1000)
+lag() // of the start
+const startedAt = performance.now()
+const settings = { current: () => ({ ...DEFAULTS, requestLogRetentionDays: Number(days), auditRetentionDays: 7 }) }
+await retain({ db, clock: systemClock, settings }, new AbortController().signal)
+const seconds = (performance.now() - startedAt) / 1000
+const told = lag()
+sqlite.close()
+console.log(JSON.stringify({ removed: before - count(), seconds, lag: told }))
+process.exit(0)

@@ -1,7 +1,6 @@
 /** Every address of the dashboard that is visited, by the route it belongs to, so that none is forgotten. */
 
-import { app } from '../src/app.ts'
-import { routeTable } from '../src/http/route-table.ts'
+import { everyRoute } from '../src/every-route.ts'
 import { cursorOf } from '../src/model/request-log-query.ts'
 
 /** What the addresses are about. */
@@ -136,7 +135,7 @@ const filteredLogs = ({ account, key, requestId, conversation, middle, end }: Id
 }
 
 export const placesOf = (ids: Ids): Place[] => {
-  const forgotten = routeTable(app).filter(
+  const forgotten = everyRoute.filter(
     ({ method, path }) => method === 'GET' && !LEFT_OUT.test(path) && !(path in PAGES) && !ENTRANCE.includes(path),
   )
   if (forgotten.length > 0) throw new Error(`not measured: ${forgotten.map(({ path }) => path).join(', ')}`)

@@ -3,16 +3,15 @@ import { join } from 'node:path'
 import { type Field, fieldOf, fieldsOf } from '../src/api-docs/fields.ts'
 import { type Operation, operationsOf } from '../src/api-docs/operations.ts'
 import { whoMayShort } from '../src/api-docs/who.ts'
-import { app } from '../src/app.ts'
 import { CODES } from '../src/errors.ts'
-import { routeTable } from '../src/http/route-table.ts'
+import { everyRoute } from '../src/every-route.ts'
 
 export const API_DOCS = join(import.meta.dir, '../docs/api.md')
 
 const BLOCK = /<!-- (routes|fields|parameters|errors)(?: ([^\n]*?))? -->\n[\s\S]*?<!-- end -->/g
 
 /** `text` with its blocks as they are by the code. Throws for a block about a route there is none of. */
-export const rendered = (text: string, operations: readonly Operation[] = operationsOf(routeTable(app))): string =>
+export const rendered = (text: string, operations: readonly Operation[] = operationsOf(everyRoute)): string =>
   text.replaceAll(BLOCK, (_, kind: keyof typeof BLOCKS, what = '') => {
     const table = BLOCKS[kind](what, operations)
     return `<!-- ${[kind, what].filter(Boolean).join(' ')} -->\n\n${table}\n\n<!-- end -->`

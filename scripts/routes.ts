@@ -1,5 +1,5 @@
 /** Prints every route with its gates, read from the app itself. */
-import { app } from '../src/app.ts'
-import { formatRoutes, routeTable } from '../src/http/route-table.ts'
+import { everyRoute } from '../src/every-route.ts'
+import { formatRoutes } from '../src/http/route-table.ts'
 
-console.log(formatRoutes(routeTable(app)))
+console.log(formatRoutes(everyRoute))

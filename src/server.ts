@@ -4,7 +4,7 @@ import { acquireFolderLock } from '../db/lock.ts'
 import { type MemoryView, MemoryViews } from '../db/memory-views.ts'
 import { waitForLocksAtMost } from '../db/open.ts'
 import { watchDatabase } from '../db/watch.ts'
-import { app } from './app.ts'
+import { answer } from './app.ts'
 import { prepareBootstrapToken, warnOfOpenDashboard } from './auth/bootstrap.ts'
 import { FailureBudget } from './auth/failure-budget.ts'
 import type { Passwords } from './auth/passwords.ts'
@@ -244,7 +244,7 @@ export const startServer = (world: World): RunningServer => {
     // Sizes are refused with an envelope by the routes (`proxy/raw-body.ts`); the runtime's own 413 has none.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
-    fetch: (request) => app.fetch(request, bindings),
+    fetch: (request) => answer(request, bindings),
     websocket,
   })
   bindings.server = server

@@ -36,11 +36,11 @@ interface Document {
 
 const DocsQuery = z.object({ q: z.string().trim().max(100).default('').describe('Words to look for.') })
 
-/** The two routes. `app` is the one they are part of; its table is read at the first request, when it is complete. */
-export const documentation = (app: Pick<Hono<AppEnv>, 'routes'>) => {
+/** The two routes. `apps` are described, the one they are part of too: tables are read at the first request, when they are complete. */
+export const documentation = (apps: readonly Pick<Hono<AppEnv>, 'routes'>[]) => {
   const kept: { operations?: Operation[]; document?: Document; page?: Page } = {}
   const operations = (): Operation[] => {
-    kept.operations ??= operationsOf(routeTable(app))
+    kept.operations ??= operationsOf(apps.flatMap(routeTable))
     return kept.operations
   }
   const document = (): Document => {

@@ -1,34 +1,21 @@
-/** Shows an error in the form its caller can read: the only reader of `AppError`, mounted as `onError` and `notFound`. */
+/** Shows an error in the form its caller can read, mounted as `onError` and `notFound`. */
 import type { Context } from 'hono'
-import { HTTPException } from 'hono/http-exception'
-import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Confirm } from '../../views/confirm.tsx'
 import { ErrorAlert, ErrorPage, type ErrorProps } from '../../views/error.tsx'
 import { Problem } from '../../views/ui/form.tsx'
 import { fieldText, problemText } from '../../views/words.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
-import { AppError, type Code, openAiError } from '../errors.ts'
-import { loggedPath } from './access-log.ts'
+import { AppError, type Code } from '../errors.ts'
+import { errorAnswer, messageOf, problemJson } from './error-answer.ts'
 import type { Typed } from './form-drafts.ts'
-import { isModelPath } from './model-path.ts'
 import { representation } from './reply.tsx'
 import { pageOf, withReturn } from './return-path.ts'
 
 type Ctx = Context<AppEnv>
 
-/** Answers with the envelope of the surface; logs in full what is not one of ours, and shows only its request id. */
-export const renderError = (thrown: unknown, c: Ctx): Response | Promise<Response> => {
-  const err = hasLeft(thrown, c) ? new AppError('invalid_request_error', { cause: thrown }) : asAppError(thrown)
-  const requestId = (c.get('requestId') as string | undefined) ?? null // as: an error can come before the id is set
-  if (err.code === 'internal_error')
-    c.env.log.error('a request failed', { request: requestId, method: c.req.method, path: loggedPath(c), err: thrown })
-  c.status(err.status as ContentfulStatusCode) // as: every status of the table carries a body
-  c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
-  const { retryAfterSeconds } = err.extra
-  if (retryAfterSeconds !== undefined) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterSeconds))))
-  return isModelPath(pathOf(c, err)) ? c.json({ error: openAiError(err) }) : renderForDashboard(c, err, requestId)
-}
+/** Answers with the envelope of the surface, or a page that leads on. */
+export const renderError = errorAnswer((c, err, requestId) => renderForDashboard(c, err, requestId))
 
 /** `app.notFound`: nothing answers here. */
 export const renderNotFound = (c: Ctx): Response | Promise<Response> => renderError(new AppError('not_found'), c)
@@ -36,7 +23,7 @@ export const renderNotFound = (c: Ctx): Response | Promise<Response> => renderEr
 const renderForDashboard = (c: Ctx, err: AppError, requestId: string | null): Response | Promise<Response> => {
   const kind = representation(c)
   const message = messageOf(err, requestId)
-  if (kind === 'json') return c.json({ error: dashboardError(err, message) })
+  if (kind === 'json') return problemJson(c, err, requestId)
   const shown: ErrorProps = {
     code: err.code,
     status: err.status,
@@ -148,30 +135,3 @@ const spoken = (err: AppError, message: string): string => {
 
 /** More would be no sentence any more. */
 const MOST_FIELDS = 4
-
-const dashboardError = ({ code, extra: { param, details } }: AppError, message: string) => ({
-  code,
-  message,
-  ...(param && { param }),
-  ...(details && Object.keys(details).length > 0 && { details }),
-})
-
-const messageOf = (err: AppError, requestId: string | null): string =>
-  err.code === 'internal_error' && requestId ? `${err.message} Request id: ${requestId}` : err.message
-
-/** The client broke off in the middle of its body: nobody's fault here, and nobody reads the answer. */
-const hasLeft = (thrown: unknown, c: Ctx): boolean =>
-  thrown instanceof Error && thrown.name === 'AbortError' && c.req.raw.signal.aborted
-
-/** Hono's own refusals arrive as `HTTPException`: a body that is no JSON or no form, and limits of its middleware. */
-const asAppError = (thrown: unknown): AppError => {
-  if (!(thrown instanceof HTTPException)) return AppError.from(thrown)
-  if (thrown.status === 404) return new AppError('not_found', { cause: thrown })
-  if (thrown.status === 413) return new AppError('payload_too_large', { cause: thrown })
-  if (thrown.status !== 400) return AppError.from(thrown)
-  return new AppError(thrown.message.includes('JSON') ? 'malformed_json' : 'invalid_request_error', { cause: thrown })
-}
-
-/** With a bad Host the URL is the path alone, and what the router made of it is not what was asked for. */
-const pathOf = (c: Ctx, err: AppError): string =>
-  err.code === 'bad_host' && c.req.url.startsWith('/') ? c.req.url.replace(/\?.*/s, '') : c.req.path

@@ -2,13 +2,12 @@
 import { describe, expect, test } from 'bun:test'
 import { openApi } from '../../src/api-docs/openapi.ts'
 import { operationsOf } from '../../src/api-docs/operations.ts'
-import { app as service } from '../../src/app.ts'
-import { routeTable } from '../../src/http/route-table.ts'
+import { everyRoute } from '../../src/every-route.ts'
 import { testApp } from '../support/app.ts'
 import { type Browser, people, REMOTE } from '../support/people.ts'
 
 const HTML = { accept: 'text/html' }
-const operations = operationsOf(routeTable(service))
+const operations = operationsOf(everyRoute)
 
 const open = (environment: Record<string, string> = {}, guestAccessEnabled = true) => {
   const app = testApp({ settings: { guestAccessEnabled }, environment })

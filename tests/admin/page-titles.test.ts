@@ -1,7 +1,6 @@
 /** The titles of the pages: each says what the page is, in the words of its heading, so that tabs and bookmarks can be told apart. */
 import { describe, expect, test } from 'bun:test'
-import { app as routes } from '../../src/app.ts'
-import { routeTable } from '../../src/http/route-table.ts'
+import { everyRoute } from '../../src/every-route.ts'
 import { codexBody, testApp } from '../support/app.ts'
 import { type Browser, people, REMOTE } from '../support/people.ts'
 import { behindProxy } from '../support/proxied.ts'
@@ -12,9 +11,7 @@ const HTML = { headers: { accept: 'text/html,application/xhtml+xml' } }
 const NO_PAGES =
   /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket)|openapi\.json|logs\/tail|apis)?$/
 
-const PAGES = routeTable(routes)
-  .filter(({ method, path }) => method === 'GET' && !NO_PAGES.test(path))
-  .map(({ path }) => path)
+const PAGES = everyRoute.filter(({ method, path }) => method === 'GET' && !NO_PAGES.test(path)).map(({ path }) => path)
 
 const buildHouse = async () => {
   const app = testApp({ accounts: [{ email: 'ada@example.test' }] })

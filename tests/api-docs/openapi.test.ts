@@ -7,10 +7,10 @@ import { exampleOf } from '../../src/api-docs/examples.ts'
 import { openApi } from '../../src/api-docs/openapi.ts'
 import { NO_WORDS, type Operation, operationsOf } from '../../src/api-docs/operations.ts'
 import { PATH_PARAMETERS, WORDS } from '../../src/api-docs/words/words.ts'
-import { app } from '../../src/app.ts'
-import { type RouteRow, routeTable } from '../../src/http/route-table.ts'
+import { everyRoute } from '../../src/every-route.ts'
+import type { RouteRow } from '../../src/http/route-table.ts'
 
-const rows = routeTable(app)
+const rows = everyRoute
 const operations = operationsOf(rows)
 const document = openApi(operations)
 const nameOf = ({ method, path }: Pick<RouteRow, 'method' | 'path'>) => `${method} ${path}`

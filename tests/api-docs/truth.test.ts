@@ -1,13 +1,12 @@
 /** What the documentation says of answers, held against the answers: the status of a success, and every error that comes. */
 import { describe, expect, test } from 'bun:test'
 import { type Operation, operationsOf } from '../../src/api-docs/operations.ts'
-import { app } from '../../src/app.ts'
-import { routeTable } from '../../src/http/route-table.ts'
+import { everyRoute } from '../../src/every-route.ts'
 import { type Asker, buildWorld, MUTATIONS, type Mutation, type World } from '../spec/mutations.ts'
 import { testApp } from '../support/app.ts'
 import { type Fields, people, problem, REMOTE } from '../support/people.ts'
 
-const OPERATIONS = operationsOf(routeTable(app))
+const OPERATIONS = operationsOf(everyRoute)
 const named = (some: Operation[]) => some.map((one) => [`${one.method} ${one.route}`, one] as const)
 const CHANGES = named(OPERATIONS.filter(({ method, route }) => method !== 'GET' && route.startsWith('/api/')))
 /** A stream does not end here. */

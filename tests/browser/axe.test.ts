@@ -1,8 +1,7 @@
 /** Every page of the route table, with its dialogs and menus, in both themes and at two widths: axe has nothing against it, and it fits. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { app } from '../../src/app.ts'
-import { routeTable } from '../../src/http/route-table.ts'
+import { everyRoute } from '../../src/every-route.ts'
 import { bringAxe, complaints } from './axe.ts'
 import { lostInForcedColours, tellingColours } from './axe-colours.ts'
 import { NO_PAGES, PAGES, PARTS, REFUSALS, type Stop } from './axe-pages.ts'
@@ -131,9 +130,7 @@ describe('these checks can fail', () => {
 })
 
 describe('no page is forgotten', () => {
-  const routes = routeTable(app).filter(
-    ({ method, path }) => method === 'GET' && !/^\/(api|v1|backend-api)\//.test(path),
-  )
+  const routes = everyRoute.filter(({ method, path }) => method === 'GET' && !/^\/(api|v1|backend-api)\//.test(path))
 
   test('every route that may show one is known here', () => {
     const known = [PAGES, PARTS, NO_PAGES].flatMap(Object.keys)

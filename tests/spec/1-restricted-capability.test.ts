@@ -1,7 +1,7 @@
 /** Spec §1, restricted capability routing over HTTP: what the header does on each route, after the key and before any account. */
 import { describe, expect, test } from 'bun:test'
-import { app as service } from '../../src/app.ts'
-import { type RouteRow, routeTable } from '../../src/http/route-table.ts'
+import { everyRoute } from '../../src/every-route.ts'
+import type { RouteRow } from '../../src/http/route-table.ts'
 import { codexBody, eventsOf, testApp } from '../support/app.ts'
 import { fetchCatalogs, publicModels } from './catalog.ts'
 import { modelProblem, problemAt, statusAndCode } from './problems.ts'
@@ -12,7 +12,7 @@ const UNSUPPORTED = [400, 'required_capability_transport_unsupported']
 const NATIVE = 'POST /backend-api/codex/responses'
 
 const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`
-const modelRows = routeTable(service).filter((row) => row.access[0]?.access === 'client-key')
+const modelRows = everyRoute.filter((row) => row.access[0]?.access === 'client-key')
 
 /** A path the pattern matches. */
 const concrete = (path: string): string =>

@@ -1,7 +1,6 @@
 /** Spec §2, role capability summary, over the administration routes of §4: what each role is told, and what is left out. */
 import { describe, expect, test } from 'bun:test'
-import { app as service } from '../../src/app.ts'
-import { routeTable } from '../../src/http/route-table.ts'
+import { everyRoute } from '../../src/every-route.ts'
 import { codexBody, testApp } from '../support/app.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 
@@ -176,7 +175,7 @@ describe('§2 Roles: one that holds nothing', () => {
   )
 })
 
-const CHANGES = routeTable(service).filter(
+const CHANGES = everyRoute.filter(
   ({ method, path }) => method !== 'GET' && /^\/api\/(dashboard-users|dashboard-roles|auth-providers)\b/.test(path),
 )
 

@@ -1,7 +1,6 @@
 /** Spec §5, cross-site request protection, over every state-changing route of the dashboard. */
 import { describe, expect, test } from 'bun:test'
-import { app as service } from '../../src/app.ts'
-import { routeTable } from '../../src/http/route-table.ts'
+import { everyRoute } from '../../src/every-route.ts'
 import { type Ask, testApp } from '../support/app.ts'
 import { dashboardProblem } from './problems.ts'
 
@@ -10,7 +9,7 @@ const FOREIGN = 'https://evil.example'
 const REJECTED = 'cross_site_request_rejected'
 const UNSAFE = ['POST', 'PUT', 'PATCH', 'DELETE']
 
-const rows = routeTable(service).filter(({ method, path }) => path.startsWith('/api/') && UNSAFE.includes(method))
+const rows = everyRoute.filter(({ method, path }) => path.startsWith('/api/') && UNSAFE.includes(method))
 const isBearerRoute = (path: string) => path.startsWith('/api/fleet/') || path.startsWith('/api/codex/')
 const covered = rows.filter(({ path }) => !isBearerRoute(path))
 

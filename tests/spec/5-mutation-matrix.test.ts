@@ -1,8 +1,8 @@
 /** Spec §2, §5, §7: every mutation of the route table by everybody who might try it, and that a refused one leaves no trace. */
 import { describe, expect, test } from 'bun:test'
-import { app } from '../../src/app.ts'
+import { everyRoute } from '../../src/every-route.ts'
 import type { AccessRule } from '../../src/http/gates.ts'
-import { type RouteRow, routeTable } from '../../src/http/route-table.ts'
+import type { RouteRow } from '../../src/http/route-table.ts'
 import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../../src/model/permissions.ts'
 import { dump } from '../support/dump.ts'
 import { type Fields, HOWS, type How, problem } from '../support/people.ts'
@@ -17,7 +17,7 @@ import {
   type WorldKind,
 } from './mutations.ts'
 
-const ROUTES = routeTable(app).filter(({ method, path }) => method !== 'GET' && path.startsWith('/api/'))
+const ROUTES = everyRoute.filter(({ method, path }) => method !== 'GET' && path.startsWith('/api/'))
 const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`
 
 interface Caller {

@@ -1,7 +1,6 @@
 /** Spec §5, proxy routes: who needs an API key, and when. */
 import { describe, expect, test } from 'bun:test'
-import { app as service } from '../../src/app.ts'
-import { routeTable } from '../../src/http/route-table.ts'
+import { everyRoute } from '../../src/every-route.ts'
 import { codexBody, type TestOptions, testApp } from '../support/app.ts'
 import { modelProblem, statusAndCode } from './problems.ts'
 
@@ -68,7 +67,7 @@ describe('§5 proxy 2: key authentication is optional', () => {
 
   test('enabled: it holds for every row of the route table', async () => {
     const { ask } = testApp(KEY_AUTH)
-    const rows = routeTable(service).filter((row) => row.access[0]?.access === 'client-key')
+    const rows = everyRoute.filter((row) => row.access[0]?.access === 'client-key')
     expect(rows.length).toBeGreaterThan(40)
     for (const { method, path } of rows) {
       const asked = path.replace(/:callId(\{.*\})?$/, 'rtc_0123456789').replaceAll(/:(id|mode)/g, 'x')
@@ -190,7 +189,7 @@ describe('§5 proxy 5: key policy', () => {
     const { ask, key } = testApp(KEY_AUTH)
     await ask('POST /api/firewall/ips', { json: { ipAddress: '198.51.100.0/24' } })
     const headers = { authorization: `Bearer ${key().key}` }
-    const rows = routeTable(service).filter((row) => row.access[0]?.access === 'client-key')
+    const rows = everyRoute.filter((row) => row.access[0]?.access === 'client-key')
     for (const { method, path } of rows) {
       const asked = path.replace(/:callId(\{.*\})?$/, 'rtc_0123456789').replaceAll(/:(id|mode)/g, 'x')
       const response = await ask(`${method} ${asked}`, { headers, peer: REMOTE })

@@ -1,7 +1,6 @@
 /** Spec §5, step-up confirmation 1 and 2: which changes ask for it. */
 import { describe, expect, test } from 'bun:test'
-import { app as service } from '../../src/app.ts'
-import { routeTable } from '../../src/http/route-table.ts'
+import { everyRoute } from '../../src/every-route.ts'
 import { SETTING_NAMES, Settings } from '../../src/settings/schema.ts'
 import { testApp } from '../support/app.ts'
 import { people, problem } from '../support/people.ts'
@@ -43,7 +42,7 @@ describe('§5 Step-up confirmation 1: changes that decide who can sign in', () =
   })
 
   test('all that manages people, roles or providers declares it at the route', () => {
-    const managing = routeTable(service).filter(({ method, access: [rule] }) => {
+    const managing = everyRoute.filter(({ method, access: [rule] }) => {
       const isMutation = method !== 'GET'
       return (
         isMutation &&

@@ -5,7 +5,7 @@ import { eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { accounts as accountRows } from '../../db/schema/accounts.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
-import { app } from '../../src/app.ts'
+import { answer, loadDashboard } from '../../src/app.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'
 import type { Bindings } from '../../src/bindings.ts'
 import { readConfig } from '../../src/env.ts'
@@ -27,6 +27,9 @@ import { createUpstream } from './upstream/app.ts'
 
 /** Hashing costs, so one for all. */
 const passwords = await createPasswords()
+
+/** Loading takes real time, in which a clock that stands still goes on. */
+await loadDashboard()
 
 const UPSTREAM = 'http://upstream.test'
 
@@ -106,11 +109,8 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     const [method, path] = route.split(' ')
     const sent = { host: 'localhost:2455', 'content-type': 'application/json', ...headers }
     const origin = URL.parse(`http://${sent.host}`)?.origin ?? 'http://localhost:2455' // the server does the same
-    return app.request(
-      `${origin}${path}`,
-      { method, headers: sent, signal, body: json === undefined ? body : JSON.stringify(json) },
-      { ...bindings, peer },
-    )
+    const init = { method, headers: sent, signal, body: json === undefined ? body : JSON.stringify(json) }
+    return answer(new Request(`${origin}${path}`, init), { ...bindings, peer })
   }
   return {
     clock,

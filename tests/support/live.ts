@@ -2,7 +2,7 @@
 import { sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
-import { app } from '../../src/app.ts'
+import { answer } from '../../src/app.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'
 import { readConfig } from '../../src/env.ts'
 import { websocket } from '../../src/http/websocket.ts'
@@ -76,7 +76,7 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
     hostname: '127.0.0.1',
     port: 0,
     idleTimeout: 30,
-    fetch: (request) => app.fetch(request, bindings),
+    fetch: (request) => answer(request, bindings),
     websocket,
   })
   bindings.server = server

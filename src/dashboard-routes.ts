@@ -1,4 +1,4 @@
-/** THE TABLE: every method, path and gate of the service on one page, in three blocks: model traffic, JSON API, pages. */
+/** THE TABLE of what is for people: every method, path and gate, the JSON API and the pages. Beside it, `gateway-routes.ts`. */
 import type { Hono } from 'hono'
 import { showAbout } from './admin/about.ts'
 import { exportAuth, exportNative, exportOpencode } from './admin/account-export.ts'
@@ -53,7 +53,6 @@ import { showDoctor } from './admin/doctor.ts'
 import { socketForBrowser, streamForBrowser } from './admin/doctor-measures.ts'
 import { explainChoice, showExplain } from './admin/explain.ts'
 import { addFirewallEntry, removeFirewallEntry, showFirewall } from './admin/firewall.ts'
-import { live, ready, startup } from './admin/health.ts'
 import { goToKeys, showEditKey, showKey, showKeys, showNewKey } from './admin/key-pages.ts'
 import { testApiKey } from './admin/key-test.ts'
 import { showKeyTrends, showKeyUsage7d } from './admin/key-week.ts'
@@ -90,19 +89,12 @@ import {
 import { changeSettings, getSettings } from './admin/settings.ts'
 import { searchSettings, showData, showNetwork, showRouting, showTableSizes } from './admin/settings-pages.ts'
 import type { AppEnv } from './bindings.ts'
+import { gateway } from './gateway.ts'
 import { serveAsset } from './http/assets.ts'
-import { chatCompletions } from './proxy/handlers/chat.ts'
-import { nativeCompact, publicCompact } from './proxy/handlers/compact.ts'
-import { listResetCredits, showKeyUsage } from './proxy/handlers/key-usage.ts'
-import { nativeModels, publicModel, publicModels } from './proxy/handlers/models.ts'
 import { notBuilt } from './proxy/handlers/not-built.ts'
-import { redeemCredit } from './proxy/handlers/redeem-credit.ts'
-import { nativeResponses, publicResponses } from './proxy/handlers/responses.ts'
-import { nativeSocket, publicSocket } from './proxy/handlers/sockets.ts'
 
-export const mountRoutes = (app: Hono<AppEnv>): void => {
-  mountNativeTraffic(app)
-  mountPublicTraffic(app)
+export const mountDashboard = (app: Hono<AppEnv>): void => {
+  mountClientApi(app)
   mountApi(app)
   mountSignIn(app)
   mountPasskeys(app)
@@ -201,69 +193,6 @@ const mountPeoplePages = (app: Hono<AppEnv>): void => {
   app.get('/settings/access', ...showAccess)
 }
 
-/** `/backend-api`, `/api/codex`: the native client and its extension. */
-const mountNativeTraffic = (app: Hono<AppEnv>): void => {
-  app.post('/backend-api/codex/responses', ...nativeResponses)
-  app.post('/backend-api/codex/responses/', ...nativeResponses)
-  app.get('/backend-api/codex/responses', ...nativeSocket)
-  app.post('/backend-api/codex/responses/compact', ...nativeCompact)
-  app.get('/backend-api/codex/models', ...nativeModels)
-  app.get('/backend-api/codex/opportunistic/admission', ...notBuilt('optional', 'refuse'))
-  app.get('/backend-api/codex/thread/goal/get', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/thread/goal/get', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/thread/goal/set', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/thread/goal/clear', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/analytics-events/events', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/memories/trace_summarize', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/safety/arc', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/alpha/search', ...notBuilt('optional', 'refuse'))
-  app.get('/backend-api/codex/agent-identities/jwks', ...notBuilt('optional', 'refuse'))
-  app.get('/backend-api/wham/agent-identities/jwks', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/realtime/calls', ...notBuilt('always', 'refuse'))
-  app.post('/backend-api/codex/images/generations', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/images/edits', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/transcribe', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/files', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/files/:id/uploaded', ...notBuilt('optional', 'refuse'))
-  app.get(
-    '/backend-api/codex/:callId{rtc_[A-Za-z0-9._~-]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}}',
-    ...notBuilt('always', 'refuse'),
-  )
-  app.get('/api/codex/usage', ...notBuilt('always', 'local'))
-  app.get('/api/codex/usage/', ...notBuilt('always', 'local'))
-  app.post('/api/codex/rate-limit-reset-credits/consume', ...notBuilt('always', 'refuse'))
-  app.post('/api/codex/rate-limit-reset-credits/consume/', ...notBuilt('always', 'refuse'))
-}
-
-/** `/v1`, `/api/fleet`: OpenAI SDKs and tools that speak like them. */
-const mountPublicTraffic = (app: Hono<AppEnv>): void => {
-  app.post('/v1/responses', ...publicResponses)
-  app.post('/v1/responses/', ...publicResponses)
-  app.get('/v1/responses', ...publicSocket)
-  app.post('/v1/responses/compact', ...publicCompact)
-  app.get('/v1/responses/:id', ...notBuilt('optional', 'refuse'))
-  app.delete('/v1/responses/:id', ...notBuilt('optional', 'refuse'))
-  app.get('/v1/responses/:id/input_items', ...notBuilt('optional', 'refuse'))
-  app.post('/v1/chat/completions', ...chatCompletions)
-  app.get('/v1/models', ...publicModels)
-  app.get('/v1/models/:id', ...publicModel)
-  app.post('/v1/embeddings', ...notBuilt('optional', 'refuse'))
-  app.post('/v1/images/generations', ...notBuilt('optional', 'refuse'))
-  app.post('/v1/images/edits', ...notBuilt('optional', 'refuse'))
-  app.post('/v1/images/variations', ...notBuilt('optional', 'refuse'))
-  app.post('/v1/audio/transcriptions', ...notBuilt('optional', 'refuse'))
-  app.post('/v1/warmup', ...notBuilt('optional', 'refuse'))
-  app.post('/v1/warmup/:mode', ...notBuilt('optional', 'refuse'))
-  app.get('/v1/usage', ...showKeyUsage)
-  app.get('/v1/reset-credit', ...listResetCredits)
-  app.post('/v1/reset-credit', ...redeemCredit)
-  app.get('/v1/live/:callId', ...notBuilt('always', 'refuse'))
-  app.get('/v1/realtime', ...notBuilt('always', 'refuse'))
-  app.get('/api/fleet/summary', ...notBuilt('always', 'refuse'))
-  app.get('/api/fleet/observability', ...notBuilt('always', 'refuse'))
-  app.post('/api/fleet/refresh', ...notBuilt('always', 'refuse'))
-}
-
 /** The control plane. */
 const mountApi = (app: Hono<AppEnv>): void => {
   app.get('/api/settings', ...getSettings)
@@ -291,16 +220,6 @@ const mountApi = (app: Hono<AppEnv>): void => {
   app.get('/api/request-logs', ...listRequests)
   app.get('/api/request-logs/options', ...listRequestOptions)
   app.get('/api/request-logs/:id', ...showRequest)
-}
-
-const mountPages = (app: Hono<AppEnv>): void => {
-  app.get('/', ...goToDashboard)
-  app.get('/dashboard', ...showOverview)
-  app.get('/assets/:file', ...serveAsset)
-  app.get('/health', ...live)
-  app.get('/health/live', ...live)
-  app.get('/health/ready', ...ready)
-  app.get('/health/startup', ...startup)
 }
 
 /** Adding an account: sign-ins to the upstream, and what an import would do. */
@@ -332,7 +251,7 @@ const mountOperations = (app: Hono<AppEnv>): void => {
 
 /** The API as a page and as a document, both made of this table. */
 const mountDocs = (app: Hono<AppEnv>): void => {
-  const { showOpenApi, showDocs } = documentation(app)
+  const { showOpenApi, showDocs } = documentation([gateway, app])
   app.get('/api/openapi.json', ...showOpenApi)
   app.get('/docs', ...showDocs)
 }
@@ -363,7 +282,7 @@ const mountKeyPages = (app: Hono<AppEnv>): void => {
   app.get('/keys/:id/edit', ...showEditKey)
   app.get('/api/api-keys/:id/trends', ...showKeyTrends)
   app.get('/api/api-keys/:id/usage-7d', ...showKeyUsage7d)
-  app.post('/api/api-keys/:id/test', ...testApiKey((request, env) => app.fetch(request, env)))
+  app.post('/api/api-keys/:id/test', ...testApiKey((request, env) => gateway.fetch(request, env)))
 }
 
 /** `/logs`, `/reports`, and why an account was chosen. */
@@ -394,4 +313,21 @@ const mountLive = (app: Hono<AppEnv>): void => {
   app.get('/dashboard/now', ...showNow)
   app.get('/dashboard/accounts', ...showPool)
   app.get('/dashboard/figures', ...showFigures)
+}
+
+const mountPages = (app: Hono<AppEnv>): void => {
+  app.get('/', ...goToDashboard)
+  app.get('/dashboard', ...showOverview)
+  app.get('/assets/:file', ...serveAsset)
+}
+
+/** `/api/codex`, `/api/fleet`: what clients ask beside model traffic. */
+const mountClientApi = (app: Hono<AppEnv>): void => {
+  app.get('/api/codex/usage', ...notBuilt('always', 'local'))
+  app.get('/api/codex/usage/', ...notBuilt('always', 'local'))
+  app.post('/api/codex/rate-limit-reset-credits/consume', ...notBuilt('always', 'refuse'))
+  app.post('/api/codex/rate-limit-reset-credits/consume/', ...notBuilt('always', 'refuse'))
+  app.get('/api/fleet/summary', ...notBuilt('always', 'refuse'))
+  app.get('/api/fleet/observability', ...notBuilt('always', 'refuse'))
+  app.post('/api/fleet/refresh', ...notBuilt('always', 'refuse'))
 }

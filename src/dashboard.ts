@@ -1,0 +1,26 @@
+/** What is for people: the pages and the JSON API behind them. */
+import { Hono } from 'hono'
+import type { AppEnv } from './bindings.ts'
+import { mountDashboard } from './dashboard-routes.ts'
+import { accessLog } from './http/access-log.ts'
+import { crossSite } from './http/cross-site.ts'
+import { refillForm } from './http/fill-form.ts'
+import { headOnly } from './http/head.ts'
+import { plainHost } from './http/host.ts'
+import { renderError, renderNotFound } from './http/render-error.tsx'
+import { shell } from './http/reply.tsx'
+import { requestContext } from './http/request-context.ts'
+import { demandOneAccessGate } from './http/route-table.ts'
+import { securityHeaders } from './http/security-headers.ts'
+
+const createDashboard = (): Hono<AppEnv> => {
+  const app = new Hono<AppEnv>()
+  app.onError(renderError)
+  app.notFound(renderNotFound)
+  app.use(requestContext, accessLog, headOnly, shell, securityHeaders, plainHost, crossSite, refillForm)
+  mountDashboard(app)
+  demandOneAccessGate(app)
+  return app
+}
+
+export const dashboard = createDashboard()

@@ -1,0 +1,82 @@
+/** THE TABLE of the gateway: every method, path and gate that model clients and probes use. Beside it, `dashboard-routes.ts`. */
+import type { Hono } from 'hono'
+import { live, ready, startup } from './admin/health.ts'
+import type { AppEnv } from './bindings.ts'
+import { chatCompletions } from './proxy/handlers/chat.ts'
+import { nativeCompact, publicCompact } from './proxy/handlers/compact.ts'
+import { listResetCredits, showKeyUsage } from './proxy/handlers/key-usage.ts'
+import { nativeModels, publicModel, publicModels } from './proxy/handlers/models.ts'
+import { notBuilt } from './proxy/handlers/not-built.ts'
+import { redeemCredit } from './proxy/handlers/redeem-credit.ts'
+import { nativeResponses, publicResponses } from './proxy/handlers/responses.ts'
+import { nativeSocket, publicSocket } from './proxy/handlers/sockets.ts'
+
+export const mountGateway = (app: Hono<AppEnv>): void => {
+  mountNativeTraffic(app)
+  mountPublicTraffic(app)
+  mountProbes(app)
+}
+
+/** `/backend-api`: the native client and its extension. */
+const mountNativeTraffic = (app: Hono<AppEnv>): void => {
+  app.post('/backend-api/codex/responses', ...nativeResponses)
+  app.post('/backend-api/codex/responses/', ...nativeResponses)
+  app.get('/backend-api/codex/responses', ...nativeSocket)
+  app.post('/backend-api/codex/responses/compact', ...nativeCompact)
+  app.get('/backend-api/codex/models', ...nativeModels)
+  app.get('/backend-api/codex/opportunistic/admission', ...notBuilt('optional', 'refuse'))
+  app.get('/backend-api/codex/thread/goal/get', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/codex/thread/goal/get', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/codex/thread/goal/set', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/codex/thread/goal/clear', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/codex/analytics-events/events', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/codex/memories/trace_summarize', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/codex/safety/arc', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/codex/alpha/search', ...notBuilt('optional', 'refuse'))
+  app.get('/backend-api/codex/agent-identities/jwks', ...notBuilt('optional', 'refuse'))
+  app.get('/backend-api/wham/agent-identities/jwks', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/codex/realtime/calls', ...notBuilt('always', 'refuse'))
+  app.post('/backend-api/codex/images/generations', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/codex/images/edits', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/transcribe', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/files', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/files/:id/uploaded', ...notBuilt('optional', 'refuse'))
+  app.get(
+    '/backend-api/codex/:callId{rtc_[A-Za-z0-9._~-]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}}',
+    ...notBuilt('always', 'refuse'),
+  )
+}
+
+/** `/v1`: OpenAI SDKs and tools that speak like them. */
+const mountPublicTraffic = (app: Hono<AppEnv>): void => {
+  app.post('/v1/responses', ...publicResponses)
+  app.post('/v1/responses/', ...publicResponses)
+  app.get('/v1/responses', ...publicSocket)
+  app.post('/v1/responses/compact', ...publicCompact)
+  app.get('/v1/responses/:id', ...notBuilt('optional', 'refuse'))
+  app.delete('/v1/responses/:id', ...notBuilt('optional', 'refuse'))
+  app.get('/v1/responses/:id/input_items', ...notBuilt('optional', 'refuse'))
+  app.post('/v1/chat/completions', ...chatCompletions)
+  app.get('/v1/models', ...publicModels)
+  app.get('/v1/models/:id', ...publicModel)
+  app.post('/v1/embeddings', ...notBuilt('optional', 'refuse'))
+  app.post('/v1/images/generations', ...notBuilt('optional', 'refuse'))
+  app.post('/v1/images/edits', ...notBuilt('optional', 'refuse'))
+  app.post('/v1/images/variations', ...notBuilt('optional', 'refuse'))
+  app.post('/v1/audio/transcriptions', ...notBuilt('optional', 'refuse'))
+  app.post('/v1/warmup', ...notBuilt('optional', 'refuse'))
+  app.post('/v1/warmup/:mode', ...notBuilt('optional', 'refuse'))
+  app.get('/v1/usage', ...showKeyUsage)
+  app.get('/v1/reset-credit', ...listResetCredits)
+  app.post('/v1/reset-credit', ...redeemCredit)
+  app.get('/v1/live/:callId', ...notBuilt('always', 'refuse'))
+  app.get('/v1/realtime', ...notBuilt('always', 'refuse'))
+}
+
+/** What a container, a load balancer and a person with curl ask. */
+const mountProbes = (app: Hono<AppEnv>): void => {
+  app.get('/health', ...live)
+  app.get('/health/live', ...live)
+  app.get('/health/ready', ...ready)
+  app.get('/health/startup', ...startup)
+}

@@ -1,0 +1,63 @@
+/** What an error becomes on the wire: the only reader of `AppError`. How people see it is for `render-error.tsx`. */
+import type { Context } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { AppEnv } from '../bindings.ts'
+import { AppError, openAiError } from '../errors.ts'
+import { loggedPath } from './access-log.ts'
+import { isModelPath } from './model-path.ts'
+
+type Ctx = Context<AppEnv>
+type Answer = Response | Promise<Response>
+type AnswerPeople = (c: Ctx, err: AppError, requestId: string | null) => Answer
+
+/** An `onError`: logs in full what is not one of ours, and shows only its request id. Model traffic gets OpenAI's envelope. */
+export const errorAnswer =
+  (answerPeople: AnswerPeople) =>
+  (thrown: unknown, c: Ctx): Answer => {
+    const err = hasLeft(thrown, c) ? new AppError('invalid_request_error', { cause: thrown }) : asAppError(thrown)
+    const requestId = (c.get('requestId') as string | undefined) ?? null // as: an error can come before the id is set
+    if (err.code === 'internal_error')
+      c.env.log.error('a request failed', {
+        request: requestId,
+        method: c.req.method,
+        path: loggedPath(c),
+        err: thrown,
+      })
+    c.status(err.status as ContentfulStatusCode) // as: every status of the table carries a body
+    c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
+    const { retryAfterSeconds } = err.extra
+    if (retryAfterSeconds !== undefined) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterSeconds))))
+    return isModelPath(pathOf(c, err)) ? c.json({ error: openAiError(err) }) : answerPeople(c, err, requestId)
+  }
+
+/** The envelope of the dashboard's API. */
+export const problemJson = (c: Ctx, err: AppError, requestId: string | null): Answer =>
+  c.json({ error: dashboardError(err, messageOf(err, requestId)) })
+
+const dashboardError = ({ code, extra: { param, details } }: AppError, message: string) => ({
+  code,
+  message,
+  ...(param && { param }),
+  ...(details && Object.keys(details).length > 0 && { details }),
+})
+
+export const messageOf = (err: AppError, requestId: string | null): string =>
+  err.code === 'internal_error' && requestId ? `${err.message} Request id: ${requestId}` : err.message
+
+/** The client broke off in the middle of its body: nobody's fault here, and nobody reads the answer. */
+const hasLeft = (thrown: unknown, c: Ctx): boolean =>
+  thrown instanceof Error && thrown.name === 'AbortError' && c.req.raw.signal.aborted
+
+/** Hono's own refusals arrive as `HTTPException`: a body that is no JSON or no form, and limits of its middleware. */
+const asAppError = (thrown: unknown): AppError => {
+  if (!(thrown instanceof HTTPException)) return AppError.from(thrown)
+  if (thrown.status === 404) return new AppError('not_found', { cause: thrown })
+  if (thrown.status === 413) return new AppError('payload_too_large', { cause: thrown })
+  if (thrown.status !== 400) return AppError.from(thrown)
+  return new AppError(thrown.message.includes('JSON') ? 'malformed_json' : 'invalid_request_error', { cause: thrown })
+}
+
+/** With a bad Host the URL is the path alone, and what the router made of it is not what was asked for. */
+const pathOf = (c: Ctx, err: AppError): string =>
+  err.code === 'bad_host' && c.req.url.startsWith('/') ? c.req.url.replace(/\?.*/s, '') : c.req.path

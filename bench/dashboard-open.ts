@@ -1,5 +1,5 @@
 /** Whether turns are served as fast with a full log as with an empty one, and with ten dashboards open as with none. */
-import { launchBrowser, type TestBrowser } from '../tests/browser/browser.ts'
+import type { TestBrowser } from '../tests/browser/browser.ts'
 import { openListeners } from './dashboard-listener.ts'
 import { type BigFolder, bigFolder } from './dashboard-seed.ts'
 import { type DashboardServer, startDashboard } from './dashboard-server.ts'
@@ -45,7 +45,7 @@ interface Arm {
 export async function measureOpen(lab: Lab, folder: BigFolder): Promise<void> {
   const empty = await bigFolder(lab.seed!, { ...folder.sizes, rows: 0 }, lab.workDir)
   const [server, other] = [await startDashboard(folder), await startDashboard(empty)]
-  const browser = await launchBrowser().catch((err: unknown) => {
+  const browser = await launch().catch((err: unknown) => {
     lab.report.note(`no tabs are opened: ${err instanceof Error ? err.message : err}`)
     return null
   })
@@ -71,6 +71,9 @@ export async function measureOpen(lab: Lab, folder: BigFolder): Promise<void> {
     await other.stop()
   }
 }
+
+/** What it needs has a package of its own, which only the tests install. */
+const launch = async (): Promise<TestBrowser> => (await import('../tests/browser/browser.ts')).launchBrowser()
 
 async function measureArm(lab: Lab, { server, folder, open }: Arm): Promise<Cell> {
   await lab.upstream.setMode({ kind: 'burst', groups: 10 })

@@ -13,13 +13,22 @@ const SPELLING = [0x35, 0x36, 0x37]
  */
 export function repeatedMember(json: Uint8Array, paths: readonly string[]): string | null {
   const bytes = json instanceof Buffer ? json : Buffer.from(json.buffer, json.byteOffset, json.byteLength)
-  const isPlain = !hasSpelledNames(bytes) && paths.every((path) => standsOnce(bytes, path.slice(path.indexOf('.') + 1)))
+  const isPlain = !hasSpelledNames(bytes) && paths.every((path) => standsOnce(bytes, nameIn(path)))
   return isPlain ? null : firstRepeated(bytes, new Set(paths))
 }
 
+/** The same few are asked for with every turn. */
+const known = new Map<string, Buffer>()
+
+/** The last name of a path, as it stands in JSON. */
+function nameIn(path: string): Buffer {
+  const quoted = known.get(path) ?? Buffer.from(`"${path.slice(path.indexOf('.') + 1)}"`)
+  known.set(path, quoted)
+  return quoted
+}
+
 /** At any depth. */
-function standsOnce(json: Buffer, name: string): boolean {
-  const quoted = Buffer.from(`"${name}"`)
+function standsOnce(json: Buffer, quoted: Buffer): boolean {
   let count = 0
   for (let at = json.indexOf(quoted); at !== -1 && count < 2; at = json.indexOf(quoted, at + quoted.length))
     if (isName(json, at + quoted.length - 1)) count++

@@ -2,7 +2,6 @@
  * Which account owns a conversation or a piece of ciphertext. Held in memory, written behind by the ledger, read back at
  * start, so that a restart loses no owner. Keys are SHA-256; neither session ids nor ciphertext are kept.
  */
-import { createHash } from 'node:crypto'
 import { and, desc, eq, inArray } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accounts, affinity } from '../../db/schema/accounts.ts'
@@ -87,7 +86,7 @@ export class AffinityMap {
   }
 }
 
-export const sha256 = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('base64url')
+export const sha256 = (text: string | Uint8Array): string => Bun.CryptoHasher.hash('sha256', text, 'base64url')
 
 /** Headers that name a conversation, the stable ones first; sub-agents share the first two with their root. */
 const SESSION_HEADERS = [

@@ -106,7 +106,6 @@ interface Variables {
   clientIp: string | null
   /** The peer is a trusted proxy: what it forwards may be believed. */
   viaProxy: boolean
-  isLocal: boolean
   /** The socket's own remote address; null on a Unix socket. */
   peer: string | null
   client: Client

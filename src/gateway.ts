@@ -1,16 +1,15 @@
 /** What is there from the first moment: model traffic and probes. A machine that nobody looks at needs nothing else. */
-import { Hono, type MiddlewareHandler } from 'hono'
-import { every } from 'hono/combine'
+import { type Context, Hono } from 'hono'
 import type { AppEnv } from './bindings.ts'
 import { AppError } from './errors.ts'
 import { mountGateway } from './gateway-routes.ts'
-import { accessLog } from './http/access-log.ts'
+import { logAnswer } from './http/access-log.ts'
 import { crossSite } from './http/cross-site.ts'
 import { errorAnswer, problemJson } from './http/error-answer.ts'
+import { createMiddleware } from './http/handlers.ts'
 import { headOnly } from './http/head.ts'
-import { plainHost } from './http/host.ts'
-import { isModelPath } from './http/model-path.ts'
-import { requestContext } from './http/request-context.ts'
+import { demandPlainHost, plainHost } from './http/host.ts'
+import { noteArrival, tellRequestId } from './http/request-context.ts'
 import { demandOneAccessGate } from './http/route-table.ts'
 import { securityHeaders } from './http/security-headers.ts'
 
@@ -20,17 +19,32 @@ const renderError = errorAnswer(problemJson)
 const createGateway = (): Hono<AppEnv> => {
   const app = new Hono<AppEnv>()
   app.onError(renderError)
-  app.notFound((c) => renderError(new AppError('not_found'), c))
-  app.use(requestContext, accessLog, byAudience)
+  app.notFound(notFound)
+  app.use(arrival)
+  app.use('/health/*', headOnly, securityHeaders, plainHost, crossSite)
   mountGateway(app)
   demandOneAccessGate(app)
   return app
 }
 
-const forProbes = every(headOnly, securityHeaders, plainHost, crossSite)
+/**
+ * Model traffic has no pages, no cookies and no browser to protect, and its gate looks at the Host: every layer it does not
+ * pass is time to the first byte.
+ */
+const arrival = createMiddleware(async (c, next) => {
+  noteArrival(c)
+  await next()
+  logAnswer(c)
+  tellRequestId(c)
+})
 
-/** Model traffic has no pages, no cookies and no browser to protect; every layer it does not pass is time to the first byte. */
-const byAudience: MiddlewareHandler<AppEnv> = (c, next) =>
-  isModelPath(c.req.path) ? plainHost(c, next) : forProbes(c, next)
+const notFound = (c: Context<AppEnv>): Response | Promise<Response> => {
+  try {
+    demandPlainHost(c)
+    throw new AppError('not_found')
+  } catch (err) {
+    return renderError(err, c)
+  }
+}
 
 export const gateway = createGateway()

@@ -39,6 +39,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/model',
     'src/settings',
     'src/auth/client-key',
+    'src/auth/caller',
     'db',
     'src/http/gates',
     'src/http/handlers',

@@ -1,6 +1,8 @@
 /** `GET /metrics`: what Prometheus scrapes, for this machine and for who has the token. */
+
 import { timingSafeEqual } from 'node:crypto'
 import type { Context } from 'hono'
+import { isLocal } from '../auth/caller.ts'
 import { budgetAddress } from '../auth/failure-budget.ts'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
@@ -11,7 +13,7 @@ import { CONTENT_TYPE, exposition, type Family } from '../ops/prometheus.ts'
 
 /** Loopback, or the bearer of `METRICS_TOKEN` (decisions §1). Throws `authentication_required`, `password_rate_limited`. */
 export const showMetrics = createHandlers(open('metrics: this machine, or METRICS_TOKEN'), (c) => {
-  if (!c.var.isLocal && !hasToken(c))
+  if (!isLocal(c) && !hasToken(c))
     throw new AppError('authentication_required', {
       message: 'Metrics are for this machine; from elsewhere send METRICS_TOKEN as a bearer token.',
     })

@@ -1,10 +1,12 @@
 /** `/settings/…`: routing, network, data, and a search over all of them; each saves by `PATCH /api/settings`, a section at a time. */
+
 import type { Context } from 'hono'
 import { z } from 'zod'
 import { DataPage, Sizes, SizesPage } from '../../views/settings/data.tsx'
 import { NetworkPage } from '../../views/settings/network.tsx'
 import { RoutingPage } from '../../views/settings/routing.tsx'
 import { SearchPage } from '../../views/settings/search.tsx'
+import { isLocal } from '../auth/caller.ts'
 import type { AppEnv } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -89,7 +91,7 @@ export const showNetwork = createHandlers(requires('dashboard:read'), async (c) 
     firewall,
     isGuard,
     callers: isGuard && firewall.mode === 'allow_all' ? await callersOf(c) : [],
-    seen: mayRun ? { clientIp: c.var.clientIp, peer: c.var.peer, isLocal: c.var.isLocal } : null,
+    seen: mayRun ? { clientIp: c.var.clientIp, peer: c.var.peer, isLocal: isLocal(c) } : null,
     proxies: mayRun ? variables.filter(({ name }) => PROXY_NAMES.includes(name)) : null,
     egress: mayRun ? { targets: targetsOf(c), variables: variables.filter(isEgress) } : null,
   }

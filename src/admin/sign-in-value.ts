@@ -1,5 +1,7 @@
 /** A sign-in to the upstream as it is shown: what to do next, how long there is, and what came of it. */
+
 import type { Context } from 'hono'
+import { isLocal } from '../auth/caller.ts'
 import type { AppEnv } from '../bindings.ts'
 import { iso } from '../lib/iso.ts'
 import { displayName, getAccount } from '../model/accounts.ts'
@@ -58,7 +60,7 @@ export const signInValue = (c: Ctx, flow: FlowRow): SignInValue => {
     isPaused: c.env.pool.get(flow.resultAccountId ?? '')?.state.status === 'paused',
     ...signIns.offerOf(flow),
     callbackUrl: isDevice ? null : signIns.callbackUrl,
-    callback: isDevice ? null : !signIns.isListening ? 'port_busy' : c.var.isLocal ? 'listening' : 'remote',
+    callback: isDevice ? null : !signIns.isListening ? 'port_busy' : isLocal(c) ? 'listening' : 'remote',
     userCode: flow.userCode,
     deviceAuthId: isDevice ? flow.id : null,
     intervalSeconds: flow.intervalSeconds,

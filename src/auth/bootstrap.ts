@@ -1,4 +1,5 @@
 /** The bootstrap token at work: made when an install has no password, shown in the log, asked for from another machine. */
+
 import type { Context } from 'hono'
 import { commit, type Tx } from '../../db/commit.ts'
 import type { AppEnv, Bindings } from '../bindings.ts'
@@ -13,6 +14,7 @@ import {
 } from '../model/bootstrap-token.ts'
 import { hasPasswordAccount, isEmptyInstall } from '../model/people.ts'
 import { attempt } from './attempt.ts'
+import { isLocal } from './caller.ts'
 
 type Reached = Pick<Bindings, 'db' | 'env' | 'random' | 'clock' | 'log'>
 
@@ -49,7 +51,7 @@ export const showBootstrapToken = ({ log }: Pick<Reached, 'log'>, token: string)
   )
 
 /** Not on this machine, while nobody has an account: then whoever is there is the administrator anyway (spec §5). */
-export const asksBootstrapToken = (c: Context<AppEnv>): boolean => !c.var.isLocal || !isEmptyInstall(c.env.db)
+export const asksBootstrapToken = (c: Context<AppEnv>): boolean => !isLocal(c) || !isEmptyInstall(c.env.db)
 
 /**
  * Whether this request may set the first password: somebody on this machine of an empty install, and who has the token.

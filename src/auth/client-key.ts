@@ -6,7 +6,6 @@ import type { KeyPolicy, KeyRing } from '../model/key-ring.ts'
 export interface Client {
   /** null: no key was needed; whatever was sent instead of one was not looked at. */
   key: KeyPolicy | null
-  isLocal: boolean
   /** Address of the client after trusted proxies; null: unknown. */
   ip: string | null
 }
@@ -16,7 +15,8 @@ export interface Knock {
   authorization: string | null
   /** The required-capability header, whatever its value. */
   capability: string | null
-  isLocal: boolean
+  /** Asked only where no key is required of everybody. */
+  isLocal: () => boolean
   ip: string | null
   /** Raw socket peer: a forwarded address never opens the exemption by range. */
   peer: string | null
@@ -34,11 +34,11 @@ export interface Knock {
  * demands one.
  */
 export const authenticateClient = (knock: Knock): Client => {
-  const { isLocal, ip, keyAuthEnabled } = knock
-  if (!keyAuthEnabled && !isLocal && !isExempt(knock))
+  const { ip, keyAuthEnabled } = knock
+  if (!keyAuthEnabled && !knock.isLocal() && !isExempt(knock))
     throw refused('Proxy authentication must be configured before remote access is allowed')
   const needsKey = keyAuthEnabled || knock.need === 'always' || knock.capability !== null
-  return { key: needsKey ? demandKey(knock) : null, isLocal, ip }
+  return { key: needsKey ? demandKey(knock) : null, ip }
 }
 
 type Capability = 'trusted_cyber'

@@ -1,4 +1,5 @@
 /** Turns a request into a principal, the one way there is: what may be done and what the session says both come from here. */
+
 import type { Context } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
@@ -7,6 +8,7 @@ import { findPerson, hasPasskey, hasPasswordAccount, isEmptyInstall, type Person
 import { isAdminLevel, PRESETS } from '../model/permissions.ts'
 import { findSession, type SessionRow, type SignInMethod } from '../model/sessions.ts'
 import type { Settings } from '../settings/schema.ts'
+import { isLocal } from './caller.ts'
 import { identify, proxySubject, recordRefusal } from './identity.ts'
 import { isOwnHost } from './own-host.ts'
 import { type AccountPrincipal, BOOTSTRAP, type Principal, type StepUpMethod, UNGUARDED } from './principal.ts'
@@ -143,7 +145,7 @@ const fallback = (c: Ctx): Resolution =>
 const withoutCookie = (c: Ctx): Resolution => {
   const { db, settings } = c.env
   const isEmpty = isEmptyInstall(db)
-  if (isEmpty && c.var.isLocal) return principal(BOOTSTRAP)
+  if (isEmpty && isLocal(c)) return principal(BOOTSTRAP)
   if (settings.current().guestAccessEnabled && guestPasswordHash(db) === null) return principal(guest(null))
   return nobody(new AppError(isEmpty ? 'bootstrap_required' : 'authentication_required'))
 }

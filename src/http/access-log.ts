@@ -11,6 +11,10 @@ const MAX_PATH_CHARS = 120
 /** Written when the answer's headers are ready; a stream goes on after its line, and the request log has its end. */
 export const accessLog = createMiddleware(async (c, next) => {
   await next()
+  logAnswer(c)
+})
+
+export const logAnswer = (c: Context<AppEnv>): void => {
   const level = levelOf(c)
   if (!c.env.log.writes(level)) return
   c.env.log[level]('request', {
@@ -21,7 +25,7 @@ export const accessLog = createMiddleware(async (c, next) => {
     ip: c.get('clientIp') ?? undefined,
     request: c.get('requestId'),
   })
-})
+}
 
 /** Probes say nothing while they are well, and every model turn has its row in the request log. */
 const levelOf = (c: Context<AppEnv>): Level => {

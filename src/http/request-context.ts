@@ -1,33 +1,33 @@
 /** What every request knows about itself before anything else happens: its id, when it came, and from where. */
 import type { Context } from 'hono'
+import { trustOf } from '../auth/caller.ts'
 import type { AppEnv } from '../bindings.ts'
-import { clientIp, isLocalRequest } from '../lib/client-ip.ts'
+import { clientIp } from '../lib/client-ip.ts'
 import { createMiddleware } from './handlers.ts'
 
 /** Ids that are safe in a log line and a header; anything else is replaced. */
 const SANE_ID = /^[\w.:-]{1,128}$/
 
-/** Sets `requestId`, `arrivedAt`, `peer`, `clientIp`, `viaProxy` and `isLocal`, and tells the client its request id. Mounted first. */
+/** Sets `requestId`, `arrivedAt`, `peer`, `clientIp` and `viaProxy`, and tells the client its request id. Mounted first. */
 export const requestContext = createMiddleware(async (c, next) => {
-  const { env, clock } = c.env
-  const requestId = requestIdOf(c)
+  noteArrival(c)
+  await next()
+  tellRequestId(c)
+})
+
+/** What `requestContext` does before everything else. */
+export const noteArrival = (c: Context<AppEnv>): void => {
+  c.set('arrivedAt', c.env.clock.monotonic())
+  c.set('requestId', requestIdOf(c))
   const peer = peerOf(c)
-  const caller = {
-    peer,
-    headers: c.req.raw.headers,
-    trust: env.FIREWALL_TRUST_PROXY_HEADERS ? env.FIREWALL_TRUSTED_PROXY_CIDRS : null,
-  }
-  c.set('requestId', requestId)
-  c.set('arrivedAt', clock.monotonic())
-  const { ip, viaProxy } = clientIp(caller)
+  const { ip, viaProxy } = clientIp({ peer, headers: c.req.raw.headers, trust: trustOf(c) })
   c.set('peer', peer)
   c.set('clientIp', ip)
   c.set('viaProxy', viaProxy)
-  c.set('isLocal', isLocalRequest({ ...caller, host: c.req.header('host') ?? null }))
-  await next()
-  // After the handler: headers set before it are lost when it returns a Response of its own (a stream does).
-  c.res.headers.set('x-request-id', requestId)
-})
+}
+
+/** And last of all: headers set before the handler are lost when it returns a Response of its own (a stream does). */
+export const tellRequestId = (c: Context<AppEnv>): void => c.res.headers.set('x-request-id', c.get('requestId'))
 
 /**
  * The socket's remote address, before trusted proxies are considered; null on a Unix socket. Who listens on loopback has

@@ -63,7 +63,7 @@ const isEndpoint = ({ handler }: App['routes'][number]): boolean => handler.leng
 
 const rowOf = (group: App['routes']): RouteRow => {
   const endpoint = group.findLast(isEndpoint)!.handler // a row is made of groups that have one
-  const rules = group.flatMap(({ handler }) => ruleOf(handler))
+  const rules = group.flatMap(({ handler }) => rulesOf(handler))
   const capabilityAt = rules.findIndex((rule) => 'capability' in rule)
   const capability = rules[capabilityAt]
   const { method, path } = group[0]! // a group is made with its first route
@@ -79,7 +79,9 @@ const rowOf = (group: App['routes']): RouteRow => {
   }
 }
 
-const ruleOf = (handler: object): Rule[] => ('rule' in handler ? [handler.rule as Rule] : []) // as: only gates carry `rule`
+/** as: only gates carry `rule`, and handlers behind some of them `rules`. */
+const rulesOf = (handler: object): readonly Rule[] =>
+  'rule' in handler ? [handler.rule as Rule] : 'rules' in handler ? (handler.rules as readonly Rule[]) : []
 
 const inputOf = (handler: object): RouteInput[] => ('input' in handler ? [handler.input as RouteInput] : []) // as: only `carrying` puts it there
 

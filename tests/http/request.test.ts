@@ -1,5 +1,7 @@
 /** What happens to every request on its way in and out: Host, request id, address, headers, assets, the log line. */
+
 import { afterAll, expect, test } from 'bun:test'
+import { isLocal } from '../../src/auth/caller.ts'
 import { accessLog } from '../../src/http/access-log.ts'
 import { ASSETS, serveAsset } from '../../src/http/assets.ts'
 import { open } from '../../src/http/gates.ts'
@@ -10,7 +12,7 @@ import { testApp } from '../support/app.ts'
 import { probe, problemOf } from './probe.ts'
 
 const whoAmI = createHandlers(open('test'), (c) =>
-  c.json({ id: c.var.requestId, ip: c.var.clientIp, isLocal: c.var.isLocal }),
+  c.json({ id: c.var.requestId, ip: c.var.clientIp, isLocal: isLocal(c) }),
 )
 const { ask, app } = probe((routes) => {
   routes.get('/who', ...whoAmI)

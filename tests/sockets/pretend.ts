@@ -35,7 +35,7 @@ export const pretendSocket = (app: TestApp, { isNative = true } = {}): Pretended
     knock: {
       authorization: null,
       capability: null,
-      isLocal: true,
+      isLocal: () => true,
       ip: '127.0.0.1',
       peer: '127.0.0.1',
       unauthenticatedCidrs: [],

@@ -1,8 +1,10 @@
 /** `/api/dashboard-auth/password/setup`: the first password, and the account that has it. */
+
 import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { demandBootstrap } from '../../auth/bootstrap.ts'
+import { isLocal } from '../../auth/caller.ts'
 import { demandManaged } from '../../auth/own-account.ts'
 import { actorOf, demand, demandOwnAccount, demandStepUp, type Principal } from '../../auth/principal.ts'
 import { type Resolution, resolve, resolvePrincipal } from '../../auth/resolve.ts'
@@ -51,7 +53,7 @@ const setUpHere = async (c: Ctx, password: string, bootstrapToken: string | unde
   const { db, random, passwords, clock } = c.env
   const spendToken = await demandBootstrap(c, bootstrapToken)
   const hash = await passwords.hash(password)
-  const method = c.var.isLocal ? 'local_bootstrap' : 'bootstrap_token'
+  const method = isLocal(c) ? 'local_bootstrap' : 'bootstrap_token'
   const actor = { id: 'bootstrap', method, address: c.var.clientIp, at: clock.now() }
   const person = commit(db, (tx) => {
     spendToken(tx)

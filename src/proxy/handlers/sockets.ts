@@ -1,5 +1,7 @@
 /** The WebSocket side of the Responses routes: the gates run at the handshake, so a refusal is an ordinary HTTP answer. */
+
 import type { Context } from 'hono'
+import { isLocal } from '../../auth/caller.ts'
 import type { AppEnv } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { CAPABILITY_HEADER, clientKey, restricted } from '../../http/gates.ts'
@@ -38,7 +40,8 @@ const handshakeOf = (
   { isNative, isRestricted }: Pick<Handshake, 'isNative' | 'isRestricted'>,
 ): Handshake => {
   const { env, req } = c
-  const { clientIp, isLocal, peer } = c.var
+  const { clientIp, peer } = c.var
+  const isHere = isLocal(c)
   return {
     env,
     headers: new Headers(req.raw.headers),
@@ -48,7 +51,7 @@ const handshakeOf = (
     knock: {
       authorization: req.header('authorization') ?? null,
       capability: req.header(CAPABILITY_HEADER) ?? null,
-      isLocal,
+      isLocal: () => isHere,
       ip: clientIp,
       peer,
       unauthenticatedCidrs: env.env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS,

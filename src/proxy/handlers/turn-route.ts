@@ -3,7 +3,7 @@ import type { Context } from 'hono'
 import { demandKey } from '../../auth/client-key.ts'
 import type { AppEnv, Bindings } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
-import { clientKey, restricted } from '../../http/gates.ts'
+import { behind, clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { type Admission, admit, orRefuse } from '../admit.ts'
@@ -18,7 +18,8 @@ import { type Arrival, elapsedMs } from '../turn.ts'
 type Serve = (c: Context<AppEnv>) => Promise<Response>
 
 /** A route that serves turns: the client's key first, then what it may not ask for here. */
-export const turnRoute = (serve: Serve) => createHandlers(clientKey('optional'), restricted('refuse'), longLived(serve))
+export const turnRoute = (serve: Serve) =>
+  createHandlers(behind([clientKey('optional'), restricted('refuse')], longLived(serve)))
 
 /**
  * Refuses while there is no room for a turn, and gives the connection its idle limit back after any answer but a stream,

@@ -40,6 +40,6 @@ const LONG_WORD = /[\w%-]{20,}/g
 
 /** The pattern of the route, because a path can hold a secret (an invite); where no route knows it, the short words of the path. */
 export const loggedPath = (c: Context<AppEnv>): string => {
-  const route = matchedRoutes(c).findLast(({ handler }) => handler.length < 2)
+  const route = matchedRoutes(c).find(({ handler }) => handler.length < 2)
   return route?.path ?? c.req.path.replace(LONG_WORD, '…').slice(0, MAX_PATH_CHARS)
 }

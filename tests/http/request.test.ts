@@ -119,6 +119,7 @@ test('one line a request, with the pattern of the route and no query', async () 
   const { ask: send, lines } = probe((routes) => {
     routes.use(accessLog)
     routes.get('/invite/:token', open('test'), (c) => c.text(''))
+    routes.get('/invite/:token{.+}', open('test'), (c) => c.text(''))
     routes.get('/health', open('test'), (c) => c.text(''))
     routes.get('/down', open('test'), (c) => c.text('', 503))
     routes.get('/v1/models', open('test'), (c) => c.text(''))

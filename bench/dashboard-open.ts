@@ -7,6 +7,7 @@ import type { ThroughputResult, TtfbResult } from './driver.ts'
 import type { Lab } from './lab.ts'
 import { cpuMs } from './processes.ts'
 import { type Summary, summarize } from './stats.ts'
+import { stepBack } from './step-back.ts'
 
 const CLIENTS = 16
 /** What ten people look at. */
@@ -113,6 +114,7 @@ async function openTabs(browser: TestBrowser, { url, cookie }: DashboardServer, 
       return visit
     }),
   )
+  stepBack('chrom')
   return async () => {
     for (const visit of visits) await visit[Symbol.asyncDispose]()
   }
@@ -157,9 +159,7 @@ function show(lab: Lab, arms: readonly Arm[], rounds: readonly Map<string, Cell>
     ]),
   )
   lab.report.note(`requests: ${CLIENTS} clients as fast as they can; turns: ${WORKERS}, each of 200 ms`)
-  lab.report.note(
-    'ten browsers take the cores that requests need, so their row says more about them than about the server',
-  )
+  lab.report.note('the browsers get what is left of the cores; still they share caches and memory with who is measured')
   const cpu = (name: string, to: string) => {
     lab.report.check(
       `CPU for a request, ${name} / ${to}`,

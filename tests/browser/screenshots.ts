@@ -12,7 +12,7 @@ const FOLDER = join(import.meta.dir, '../../docs/screenshots')
 const WIDTHS = [DESKTOP, PHONE]
 const THEMES = ['light', 'dark'] as const
 
-/** Name → path, for who is signed in as Admin. Pages that show where this machine keeps its data are left out. */
+/** Name → path, for who is signed in as Admin. */
 const PAGES: Record<string, string> = {
   overview: '/dashboard',
   accounts: '/accounts',
@@ -26,6 +26,11 @@ const PAGES: Record<string, string> = {
   'settings-access': '/settings/access',
   'settings-routing': '/settings/routing',
   'settings-network': '/settings/network',
+  'settings-data': '/settings/data',
+  'settings-about': '/settings/about',
+  doctor: '/doctor',
+  docs: '/docs',
+  explain: '/logs/explain?model=gpt-5.5',
   audit: '/audit',
   me: '/me',
   'two-factor': '/me/two-factor',
@@ -40,13 +45,14 @@ const url = world.url.replace('127.0.0.1', 'localhost')
 await looks('setup', '/setup')
 const cookie = await ownerOf()
 const invite = await invited()
+const pages = { ...PAGES, ...(await details()) }
 await looks('sign-in', '/login')
 await looks('invite', `/invite/${invite}`)
 for (const width of WIDTHS)
   for (const colorScheme of THEMES) {
     await using visit = await browser.visit(`${url}/login`, { viewport: width, colorScheme })
     await signIn(visit.page, url)
-    for (const [name, path] of Object.entries(PAGES)) {
+    for (const [name, path] of Object.entries(pages)) {
       await visit.page.goto(url + path)
       await shoot(visit.page, { name, width: width.width, theme: colorScheme })
     }
@@ -102,7 +108,32 @@ async function shoot(
   { name, width, theme }: { name: string; width: number; theme: string },
 ): Promise<void> {
   await page.waitForTimeout(250) // figures that are fetched after the page
+  await hideFolder(page)
   await page.screenshot({ path: join(FOLDER, `${name}-${width}-${theme}.png`) })
+}
+
+/** Where this machine keeps its data is nobody's business. */
+async function hideFolder(page: Page): Promise<void> {
+  await page.evaluate(() => {
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+    for (let node = walker.nextNode(); node; node = walker.nextNode())
+      if (node.nodeValue?.includes('/tmp/'))
+        node.nodeValue = node.nodeValue.replaceAll(/\/tmp\/[\w.-]+/g, '/var/lib/sluice')
+  })
+}
+
+/** What is about one thing: the account that has used up its allowance, a key, a turn that failed. */
+async function details(): Promise<Record<string, string>> {
+  const ask = async <T>(path: string): Promise<T> =>
+    (await send(url, 'GET', path, undefined, cookie)).json() as Promise<T> // as: the API's answers
+  const { accounts } = await ask<{ accounts: { accountId: string; email: string }[] }>('/api/accounts')
+  const keys = await ask<{ id: string }[]>('/api/api-keys')
+  const { requests } = await ask<{ requests: { id: string }[] }>('/api/request-logs?status=failed')
+  return {
+    account: `/accounts/${accounts.find(({ email }) => email.startsWith('linus'))?.accountId}`,
+    key: `/keys/${keys[0]?.id}`,
+    'log-entry': `/logs?open=${requests[0]?.id}`,
+  }
 }
 
 /** The first account; its cookie for what is prepared without a browser. */

@@ -12,7 +12,16 @@ export const withShortLog = async <T>(db: Db, work: () => Promise<T>): Promise<T
   try {
     return await work()
   } finally {
-    setPages(db, USUAL_PAGES) // if other such work goes on, this costs it time and nothing else
+    restore(db)
+  }
+}
+
+/** If other such work goes on, this costs it time and nothing else. */
+const restore = (db: Db): void => {
+  try {
+    setPages(db, USUAL_PAGES)
+  } catch {
+    // closed meanwhile
   }
 }
 

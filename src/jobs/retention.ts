@@ -52,7 +52,7 @@ const forgetAll = async ({ db, clock, settings }: RetentionDeps, signal: AbortSi
   }
   if (requestLogRetentionDays > 0) {
     const before = now - requestLogRetentionDays * DAY_MS
-    await inSlices((tx) => forgetRequests(tx, before), TURNS)
+    await inSlices((tx) => forgetRequests(tx, { before, limit: TURNS }), TURNS)
     await inSlices((tx) => purgeAccountEvents(tx, { before, limit: SLICE }))
   }
   await inSlices((tx) => trimConsidered(tx, { keep: EXPLAINED_TURNS, limit: EXPLANATIONS }), EXPLANATIONS)
@@ -79,13 +79,13 @@ const forgetExpired = (tx: Tx, now: number): void => {
 }
 
 /** Their attempts go with them. Returns how many were forgotten. */
-const forgetRequests = (tx: Tx, before: number): number => {
+const forgetRequests = (tx: Tx, { before, limit }: { before: number; limit: number }): number => {
   const oldest = tx
     .select({ id: requests.id })
     .from(requests)
     .where(lt(requests.startedAt, before))
     .orderBy(asc(requests.startedAt))
-    .limit(TURNS)
+    .limit(limit)
   return tx.delete(requests).where(inArray(requests.id, oldest)).run().changes
 }
 

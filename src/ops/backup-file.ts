@@ -13,7 +13,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { readerDatabase } from '../../db/open.ts'
+import { readerDatabase, waitForLocksAtMost } from '../../db/open.ts'
 import { BackupError, integrityFindings } from './backup-verify.ts'
 
 interface BackupRequest {
@@ -123,12 +123,16 @@ const vacuumInto = (source: string, target: string): void => {
  * to do it, which would hold its turns for as long (measured: 0.4 s after half a minute of them).
  */
 const carryOver = (source: string): void => {
-  const sqlite = new Database(source, { readwrite: true })
+  let sqlite: Database | null = null
   try {
+    sqlite = new Database(source, { readwrite: true })
+    waitForLocksAtMost(sqlite, 5000)
     sqlite.run('PRAGMA synchronous = FULL')
     sqlite.run('PRAGMA wal_checkpoint(PASSIVE)')
+  } catch {
+    // The copy is there. Who may not write to the folder, or meets a server that is opening or closing, owes it nothing.
   } finally {
-    sqlite.close()
+    sqlite?.close()
   }
 }
 

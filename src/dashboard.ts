@@ -11,10 +11,11 @@ import { renderError, renderNotFound } from './http/render-error.tsx'
 import { shell } from './http/reply.tsx'
 import { requestContext } from './http/request-context.ts'
 import { demandOneAccessGate } from './http/route-table.ts'
+import { routedPath } from './http/routed-path.ts'
 import { securityHeaders } from './http/security-headers.ts'
 
 const createDashboard = (): Hono<AppEnv> => {
-  const app = new Hono<AppEnv>()
+  const app = new Hono<AppEnv>({ getPath: routedPath })
   app.onError(renderError)
   app.notFound(renderNotFound)
   app.use(requestContext, accessLog, headOnly, shell, securityHeaders, plainHost, crossSite, refillForm)

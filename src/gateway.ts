@@ -4,24 +4,24 @@ import type { AppEnv } from './bindings.ts'
 import { AppError } from './errors.ts'
 import { mountGateway } from './gateway-routes.ts'
 import { logAnswer } from './http/access-log.ts'
-import { crossSite } from './http/cross-site.ts'
 import { errorAnswer, problemJson } from './http/error-answer.ts'
 import { createMiddleware } from './http/handlers.ts'
 import { headOnly } from './http/head.ts'
 import { demandPlainHost, plainHost } from './http/host.ts'
 import { noteArrival, tellRequestId } from './http/request-context.ts'
 import { demandOneAccessGate } from './http/route-table.ts'
+import { routedPath } from './http/routed-path.ts'
 import { securityHeaders } from './http/security-headers.ts'
 
 const renderError = errorAnswer(problemJson)
 
 /** `strict: false` would make `/api/api-keys/` and `/api/api-keys` one route and hide that the interface names both. */
 const createGateway = (): Hono<AppEnv> => {
-  const app = new Hono<AppEnv>()
+  const app = new Hono<AppEnv>({ getPath: routedPath })
   app.onError(renderError)
   app.notFound(notFound)
   app.use(arrival)
-  app.use('/health/*', headOnly, securityHeaders, plainHost, crossSite)
+  app.use('/health/*', headOnly, securityHeaders, plainHost)
   mountGateway(app)
   demandOneAccessGate(app)
   return app
@@ -34,8 +34,8 @@ const createGateway = (): Hono<AppEnv> => {
 const arrival = createMiddleware(async (c, next) => {
   noteArrival(c)
   await next()
-  logAnswer(c)
   tellRequestId(c)
+  logAnswer(c)
 })
 
 const notFound = (c: Context<AppEnv>): Response | Promise<Response> => {

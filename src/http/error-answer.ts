@@ -28,7 +28,7 @@ export const errorAnswer =
     c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
     const { retryAfterSeconds } = err.extra
     if (retryAfterSeconds !== undefined) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterSeconds))))
-    return isModelPath(pathOf(c, err)) ? c.json({ error: openAiError(err) }) : answerPeople(c, err, requestId)
+    return isModelPath(c.req.path) ? c.json({ error: openAiError(err) }) : answerPeople(c, err, requestId)
   }
 
 /** The envelope of the dashboard's API. */
@@ -57,7 +57,3 @@ const asAppError = (thrown: unknown): AppError => {
   if (thrown.status !== 400) return AppError.from(thrown)
   return new AppError(thrown.message.includes('JSON') ? 'malformed_json' : 'invalid_request_error', { cause: thrown })
 }
-
-/** With a bad Host the URL is the path alone, and what the router made of it is not what was asked for. */
-const pathOf = (c: Ctx, err: AppError): string =>
-  err.code === 'bad_host' && c.req.url.startsWith('/') ? c.req.url.replace(/\?.*/s, '') : c.req.path

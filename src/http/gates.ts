@@ -1,5 +1,4 @@
 /** The gates of a route: middleware that enforces a rule and carries it as data, so the route table is printed from code. */
-
 import type { Context, MiddlewareHandler } from 'hono'
 import { isLocal } from '../auth/caller.ts'
 import { authenticateClient, capability } from '../auth/client-key.ts'
@@ -182,7 +181,10 @@ const gate = <R extends Rule>(rule: R, check: (c: Ctx) => void): Gate<R> => {
 export const behind = (gates: readonly Gate[], handle: (c: Ctx) => Promise<Response>) =>
   Object.assign(
     (c: Ctx): Promise<Response> => {
-      for (const { check } of gates) check(c)
+      for (const { check, rule } of gates) {
+        check(c)
+        if ('access' in rule) c.set('passAgain', check)
+      }
       return handle(c)
     },
     { rules: gates.map(({ rule }) => rule) },

@@ -16,10 +16,12 @@ export const withReturn = (page: string, path: string): string =>
 
 /** The page whose form or fragment this request is, with what it said removed; null when it does not say, or is not ours. */
 export const pageOf = (c: Context): URL | null => {
-  if (c.req.method === 'GET' && c.req.header('hx-request') !== 'true') return clean(new URL(c.req.url))
+  const here = URL.parse(c.req.url) // null for a Host that cannot be used
+  if (here === null) return null
+  if (c.req.method === 'GET' && c.req.header('hx-request') !== 'true') return clean(here)
   const from = c.req.header('hx-current-url') ?? c.req.header('referer')
   const url = from === undefined ? null : URL.parse(from)
-  return url && url.host === new URL(c.req.url).host && ownPath(url.pathname) !== null ? clean(url) : null
+  return url && url.host === here.host && ownPath(url.pathname) !== null ? clean(url) : null
 }
 
 const clean = (url: URL): URL => {

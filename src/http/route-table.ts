@@ -1,4 +1,4 @@
-/** Reads the route table back out of the app: what `bun run routes` prints, the tests compare and the start demands. */
+/** Reads the route table back out of the app: what `bun run routes` prints, the tests compare and each app demands of itself. */
 import type { Hono } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import type { RouteInput } from './body.ts'
@@ -7,7 +7,7 @@ import type { AccessRule, CapabilityRule, Rule } from './gates.ts'
 export interface RouteRow {
   method: string
   path: string
-  /** One on every valid route; the start refuses anything else. */
+  /** One on every valid route; an app without it does not load. */
   access: AccessRule[]
   capability: CapabilityRule['capability'] | null
   /** The key check must come before the capability refusal (spec §1). */
@@ -32,7 +32,7 @@ export const routeTable = (app: App): RouteRow[] => {
   return [...groups.values()].filter((group) => group.some(isEndpoint)).map(rowOf)
 }
 
-/** Throws when a route has no access gate, or two, or refuses a capability before it knows who asks. Called once at start. */
+/** Throws when a route has no access gate, or two, or refuses a capability before it knows who asks. Each app calls it when it is made. */
 export const demandOneAccessGate = (app: App): void => {
   const problems = routeTable(app).flatMap((row) => {
     const name = `${row.method} ${row.path}`

@@ -6,6 +6,7 @@ import { plainHost } from '../../src/http/host.ts'
 import { renderError, renderNotFound } from '../../src/http/render-error.tsx'
 import { shell } from '../../src/http/reply.tsx'
 import { requestContext } from '../../src/http/request-context.ts'
+import { routedPath } from '../../src/http/routed-path.ts'
 import { securityHeaders } from '../../src/http/security-headers.ts'
 import type { Fields, Level } from '../../src/lib/log.ts'
 import { seededRandom } from '../../src/lib/random.ts'
@@ -40,7 +41,7 @@ export const probe = (mount: (app: Hono<AppEnv>) => void, over: Record<string, u
     PROXY_UNAUTHENTICATED_CLIENT_CIDRS: [],
   }
   const bindings = { clock: new ManualClock(), random: seededRandom(1), log, env, ...over }
-  const app = new Hono<AppEnv>()
+  const app = new Hono<AppEnv>({ getPath: routedPath })
   app.onError(renderError)
   app.notFound(renderNotFound)
   app.use(requestContext, shell, securityHeaders, plainHost, crossSite)

@@ -65,6 +65,18 @@ describe('Host', () => {
     await expectWell()
   })
 
+  test.each(['/', '/xyz/v1/models', '/v1?x', '/health?x', '/health'])(
+    'an empty one on %s: 400, as a page too',
+    async (path) => {
+      for (const accept of ['text/html', 'application/json']) {
+        const answer = await send([`GET ${path} HTTP/1.1\r\nHost:\r\nAccept: ${accept}\r\nConnection: close\r\n\r\n`])
+        expect(statusesOf(answer)).toEqual([400])
+        expect(answer.toString()).toMatch(/^x-request-id: req_/im)
+      }
+      await expectWell()
+    },
+  )
+
   test('none, as HTTP/1.1 forbids', async () => {
     const answer = await send(['GET /v1/models HTTP/1.1\r\nConnection: close\r\n\r\n'])
     expect(statusesOf(answer)).toEqual([400])

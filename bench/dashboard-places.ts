@@ -1,5 +1,4 @@
 /** Every address of the dashboard that is visited, by the route it belongs to, so that none is forgotten. */
-
 import { everyRoute } from '../src/every-route.ts'
 import { cursorOf } from '../src/model/request-log-query.ts'
 

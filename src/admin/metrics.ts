@@ -1,5 +1,4 @@
 /** `GET /metrics`: what Prometheus scrapes, for this machine and for who has the token. */
-
 import { timingSafeEqual } from 'node:crypto'
 import type { Context } from 'hono'
 import { isLocal } from '../auth/caller.ts'

@@ -1,5 +1,4 @@
 /** `/settings/…`: routing, network, data, and a search over all of them; each saves by `PATCH /api/settings`, a section at a time. */
-
 import type { Context } from 'hono'
 import { z } from 'zod'
 import { DataPage, Sizes, SizesPage } from '../../views/settings/data.tsx'

@@ -1,5 +1,4 @@
 /** A sign-in to the upstream as it is shown: what to do next, how long there is, and what came of it. */
-
 import type { Context } from 'hono'
 import { isLocal } from '../auth/caller.ts'
 import type { AppEnv } from '../bindings.ts'

@@ -1,5 +1,4 @@
 /** The bootstrap token at work: made when an install has no password, shown in the log, asked for from another machine. */
-
 import type { Context } from 'hono'
 import { commit, type Tx } from '../../db/commit.ts'
 import type { AppEnv, Bindings } from '../bindings.ts'

@@ -1,5 +1,4 @@
 /** Turns a request into a principal, the one way there is: what may be done and what the session says both come from here. */
-
 import type { Context } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'

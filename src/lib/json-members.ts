@@ -17,15 +17,8 @@ export function repeatedMember(json: Uint8Array, paths: readonly string[]): stri
   return isPlain ? null : firstRepeated(bytes, new Set(paths))
 }
 
-/** The same few are asked for with every turn. */
-const known = new Map<string, Buffer>()
-
 /** The last name of a path, as it stands in JSON. */
-function nameIn(path: string): Buffer {
-  const quoted = known.get(path) ?? Buffer.from(`"${path.slice(path.indexOf('.') + 1)}"`)
-  known.set(path, quoted)
-  return quoted
-}
+const nameIn = (path: string): Buffer => Buffer.from(`"${path.slice(path.indexOf('.') + 1)}"`)
 
 /** At any depth. */
 function standsOnce(json: Buffer, quoted: Buffer): boolean {

@@ -1,5 +1,4 @@
 /** `/api/dashboard-auth/password/setup`: the first password, and the account that has it. */
-
 import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'

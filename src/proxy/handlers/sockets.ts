@@ -1,5 +1,4 @@
 /** The WebSocket side of the Responses routes: the gates run at the handshake, so a refusal is an ordinary HTTP answer. */
-
 import type { Context } from 'hono'
 import { isLocal } from '../../auth/caller.ts'
 import type { AppEnv } from '../../bindings.ts'

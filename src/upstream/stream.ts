@@ -72,8 +72,18 @@ export class SseStream implements UpstreamStream {
     void this.#reader.cancel().catch(() => {}) // the connection may be gone already, which is what is wanted
   }
 
-  /** The end usually follows at once; an upstream that goes on talking, or stays silent, is cut off. */
+  /**
+   * The end usually follows at once, and is told without a read, whose buffer costs a twentieth of a turn (measured). What
+   * comes instead is read; an upstream that goes on talking, or stays silent, is cut off.
+   */
   drain(): void {
+    const stopWaiting = this.#clock.after(SOON_MS, () => this.#readOn())
+    void this.#reader.closed
+      .catch(() => {}) // as in cancel
+      .finally(stopWaiting)
+  }
+
+  #readOn(): void {
     const cutOff = this.#clock.after(DRAIN_MS, () => this.cancel())
     void this.#readToEnd()
       .catch(() => {}) // as in cancel
@@ -86,4 +96,5 @@ export class SseStream implements UpstreamStream {
   }
 }
 
+const SOON_MS = 50
 const DRAIN_MS = 1000

@@ -31,10 +31,17 @@ export function sseBody(steps: Iterable<Step>, options: StreamOptions): Readable
   const gone = new AbortController()
   const chunks = encodeSteps(steps, options, gone.signal)
   let isComplete = false
+  let ahead: ReturnType<typeof chunks.next> | null = null
   const end = (how: StreamEnd) => {
     if (gone.signal.aborted) return
     gone.abort()
     options.onEnd(isComplete ? 'finished' : how)
+  }
+  const finish = (controller: ReadableStreamDefaultController<Uint8Array>, how: StreamEnd) => {
+    if (gone.signal.aborted) return
+    end(how)
+    if (how === 'severed') controller.error(options.overSocket ? undefined : resetError())
+    else controller.close()
   }
   return new ReadableStream<Uint8Array>(
     {
@@ -48,17 +55,20 @@ export function sseBody(steps: Iterable<Step>, options: StreamOptions): Readable
         if (options.signal.aborted) leave()
       },
       async pull(controller) {
-        const next = await chunks.next()
+        const next = await (ahead ?? chunks.next())
+        ahead = null
         if (gone.signal.aborted) return
-        if (next.done) {
-          end(next.value)
-          if (next.value === 'severed') controller.error(options.overSocket ? undefined : resetError())
-          else controller.close()
-        } else {
-          isComplete ||= next.value.isLast
-          options.onSent(next.value.events)
-          controller.enqueue(next.value.bytes)
-        }
+        if (next.done) return finish(controller, next.value)
+        const { bytes, events, isLast } = next.value
+        isComplete ||= isLast
+        options.onSent(events)
+        controller.enqueue(bytes)
+        if (!isLast) return
+        // A service ends its answer by itself, whether or not anybody reads on.
+        ahead = chunks.next()
+        void ahead.then(({ done, value }) => {
+          if (done) finish(controller, value)
+        })
       },
       cancel: () => end('aborted'),
     },
@@ -107,7 +117,7 @@ function* gather(steps: Iterable<Step>, perChunk: number): Generator<Gathered> {
     if (step.kind === 'event') {
       text += sseText(step.event)
       events += 1
-      const isLast = isTerminal(step.event)
+      const isLast = isTerminal(step.event) || step.event.type === 'error'
       if (events < perChunk && !isLast) continue
       yield { text, events, isLast }
     } else if (step.kind === 'garbage') {

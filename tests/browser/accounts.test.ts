@@ -1,15 +1,11 @@
-/** The account pages in a browser: finding, changing several at once, the five answers of a blocked one, and its tabs. */
+/** The account pages in a browser: finding, changing and deleting several at once, the five answers of a blocked one, and its tabs. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { until } from '../clients/support/until.ts'
 import type { World } from '../clients/support/world.ts'
-import { runCommand } from '../support/spawn.ts'
-import { createUpstream } from '../support/upstream/app.ts'
 import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
-import { forgetConfirmations, PASSWORD, send, signIn, startOwned } from './people-world.ts'
 import { startPopulated } from './world.ts'
 
 setDefaultTimeout(30_000)
@@ -222,74 +218,112 @@ test('alias and policy are saved in one form', async () => {
   expect(visit.problems).toEqual([])
 })
 
-describe('where people sign in', () => {
-  test('an export asks for a confirmation, then shows the file; a deletion asks what becomes of the log', async () => {
-    const own = await startOwned()
-    await using server = own.server
-    const upstream = createUpstream()
-    const path = join(server.dataDir, 'auth.json')
-    writeFileSync(path, upstream.addAccount({ email: 'ada@example.test' }).authJson())
-    const imported = await runCommand(['accounts', 'import', path], { dataDir: server.dataDir })
-    expect(imported.exitCode).toBe(0)
-    await using visit = await browser.visit(`${own.url}/login`)
+describe('the cards', () => {
+  test('are switched to, searched and acted on, and stay cards', async () => {
+    await using visit = await browser.visit(`${world.url}/accounts`)
     const { page } = visit
-    await signIn(page, own.url)
-    await until(async () => {
-      await page.goto(`${own.url}/accounts`)
-      return (await page.locator('.account-link').count()) === 1
-    }, own.server.output)
-    await page.click('.account-link')
-    await page.click('.tabs >> text=Credentials')
-    forgetConfirmations(server)
-    await page.click('text=Codex auth.json')
-    await page.fill('dialog[open] [name=password]', PASSWORD)
-    await page.click('dialog[open] [type=submit]')
-    await page.waitForSelector('dialog[open] .exported')
-    await screenshot(page, 'accounts-exported')
-    const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Save as a file')])
-    expect(download.suggestedFilename()).toBe('auth-ada-example.test.json')
-    await page.click('dialog[open] >> text=Close')
-    await page.click('text=Delete…')
-    await screenshot(page, 'accounts-delete')
-    await page.click('dialog[open] >> text=Delete, keep the log')
-    await page.waitForURL(/\/accounts\?done=account_deleted/)
-    expect(await textOf(page.locator('.empty'))).toContain('No accounts yet')
-    await screenshot(page, 'accounts-empty')
-  })
-
-  test('a viewer sees masked names, no evidence, no credentials, and why the buttons do nothing', async () => {
-    const own = await startOwned()
-    await using server = own.server
-    const upstream = createUpstream()
-    const path = join(server.dataDir, 'auth.json')
-    writeFileSync(path, upstream.addAccount({ email: 'ada@example.test' }).authJson())
-    await runCommand(['accounts', 'import', path], { dataDir: server.dataDir })
-    const invited = await send(
-      own.url,
-      'POST',
-      '/api/dashboard-users',
-      { username: 'vera', roleId: 'role_viewer' },
-      own.cookie,
-    )
-    const { invite } = (await invited.json()) as { invite: { token: string } }
-    await using visit = await browser.visit(`${own.url}/invite/${invite.token}`)
-    const { page } = visit
-    await page.fill('[name=password]', PASSWORD)
-    await Promise.all([page.waitForURL(/dashboard/), page.click('#form-invite button')])
-    await until(async () => {
-      await page.goto(`${own.url}/accounts`)
-      return (await page.locator('.account-link').count()) === 1
-    }, own.server.output)
-    expect(await names(page)).toEqual(['a***@example.test'])
-    expect(await page.locator('[name=accountIds], .bulk').count()).toBe(0)
-    await page.click('.account-link')
-    expect(await textsOf(page.locator('.tabs a'))).toEqual(['Usage', 'Routing', 'Events'])
-    expect(await page.locator('.account-head button:not(:disabled)').count()).toBe(0)
-    expect(await textOf(page.locator('.action-reasons'))).toBe('Your role can look at accounts but not change them.')
-    expect(await page.content()).not.toContain('ada@')
-    await screenshot(page, 'accounts-viewer')
+    const card = page.locator('.account-card')
+    await page.click('.view-switch >> text=Cards')
+    await page.waitForURL(/view=cards/)
+    expect(await textsOf(page.locator('.view-switch [aria-current]'))).toEqual(['Cards'])
+    expect([await card.count(), await page.locator('.accounts').count()]).toEqual([7, 0])
+    await page.fill('[name=q]', 'grace')
+    await page.press('[name=q]', 'Enter')
+    await page.waitForURL(/q=grace/)
+    expect(await names(page)).toEqual(['grace@example.test'])
+    expect(await textOf(card)).toMatch(/Active[\s\S]*36 % left/)
+    await page.check('[aria-label="Select grace@example.test"]')
+    await page.click('.bulk >> text=Pause')
+    await card.getByText('Paused', { exact: true }).waitFor()
+    await page.check('[aria-label="Select grace@example.test"]')
+    await page.click('.bulk >> text=Resume')
+    await card.getByText('Active', { exact: true }).waitFor()
+    expect([await names(page), await card.count()]).toEqual([['grace@example.test'], 1])
+    await page.click('.account-card .account-link')
+    await page.waitForURL(`${world.url}/accounts/${await idOf('grace')}`)
     expect(visit.problems).toEqual([])
   })
+})
+
+test('reset credits are listed, and one is used once the question is answered: the block is over', async () => {
+  const linus = simOf('linus')
+  const now = Date.now()
+  linus.setResetCredits([
+    { id: 'later', expiresAt: now + 50.5 * HOUR_MS },
+    { id: 'sooner', expiresAt: now + 5.5 * HOUR_MS },
+  ])
+  const id = await idOf('linus')
+  await askForCredits(id)
+  await using visit = await browser.visit(`${world.url}/accounts/${id}`)
+  const { page } = visit
+  const credits = page.locator('#reset-credits')
+  const use = credits.getByRole('button', { name: 'Use the one that expires first' })
+  const sent: string[] = []
+  page.on('request', (request) => request.method() === 'POST' && sent.push(new URL(request.url()).pathname))
+  let question = ''
+  const press = async (accepts: boolean) => {
+    page.once('dialog', (dialog) => {
+      question = dialog.message()
+      return accepts ? dialog.accept() : dialog.dismiss()
+    })
+    await use.click()
+  }
+  expect(await textOf(credits.locator('.count'))).toBe('2')
+  expect((await textsOf(credits.locator('.row'))).join('\n')).toMatch(
+    /^Full reset Resets all limits .*\s+expires in 2 d 2 h\s+Full reset .*\s+expires in 5 h/,
+  )
+  expect(await textOf(page.locator('#windows'))).toContain('0 % left')
+  await press(false)
+  expect(question).toBe('Use a reset credit of linus@example.test? It cannot be given back.')
+  await press(true)
+  await page.waitForSelector('.done >> text=The reset credit was used')
+  expect(sent).toEqual([`/api/accounts/${id}/rate-limit-reset-credits/consume`])
+  expect(await textOf(page.locator('.two-facts'))).toMatch(/Active[\s\S]*Eligible now/)
+  expect(await textsOf(page.locator('#windows .meter-text b'))).toEqual(['100 % left', '100 % left'])
+  expect(await textOf(credits.locator('.count'))).toBe('1')
+  expect(await textOf(credits.locator('.row').nth(1))).toMatch(/redeemed$/)
+
+  linus.setUsage({ primary: { usedPercent: 80, windowMinutes: 300, resetAt: now + HOUR_MS } })
+  await press(true)
+  await credits.getByText('The service has granted none that could be used.').waitFor()
+  expect(await use.count()).toBe(0)
+  expect(linus.resetCredits.map(({ status }) => status)).toEqual(['redeemed', 'redeemed'])
+  expect(visit.problems).toEqual([])
+})
+
+test('what is ticked is deleted after a question, and gone from the list without a reload', async () => {
+  await using visit = await browser.visit(`${world.url}/accounts`)
+  const { page } = visit
+  const bulk = page.locator('.bulk')
+  const tick = (name: string) => page.check(`[aria-label="Select ${name}@example.test"]`)
+  const question = page.getByRole('dialog', { name: 'Delete the selected accounts?' })
+  const remaining = (await names(page)).filter((name) => !/^(barbara|tony)@/.test(name))
+  let loads = 0
+  page.on('load', () => loads++)
+  await tick('barbara')
+  await tick('tony')
+  await bulk.getByRole('button', { name: 'Delete…' }).click()
+  await question.getByRole('button', { name: 'Cancel' }).click()
+  await question.waitFor({ state: 'hidden' })
+  expect(await names(page)).toHaveLength(7)
+
+  const [barbara, linus] = [await idOf('barbara'), await idOf('linus')]
+  await bulk.getByRole('button', { name: 'Delete…' }).click()
+  const [asked] = await Promise.all([
+    page.waitForRequest('**/api/accounts/delete'),
+    question.getByRole('button', { name: 'Delete, keep the log' }).click(),
+  ])
+  await page.waitForSelector('.done >> text=The chosen accounts were deleted')
+  expect(await names(page)).toEqual(remaining)
+  expect(asked.postData()).not.toContain('deleteHistory')
+  expect([await logged(barbara), await logged(linus)]).toEqual([1, 1])
+  await tick('linus')
+  await bulk.getByRole('button', { name: 'Delete…' }).click()
+  await question.getByRole('button', { name: 'Delete with the log' }).click()
+  await row(page, 'linus').waitFor({ state: 'detached' })
+  await until(async () => (await logged(linus)) === 0, world.output)
+  expect([await logged(barbara), loads]).toEqual([1, 0])
+  expect(visit.problems).toEqual([])
 })
 
 const names = (page: Page): Promise<string[]> => textsOf(page.locator('.account-link'))
@@ -300,6 +334,22 @@ const idOf = async (name: string): Promise<string> => {
   const { accounts } = await world.api<{ accounts: { accountId: string; email: string }[] }>('GET', '/api/accounts')
   return accounts.find(({ email }) => email.startsWith(name))?.accountId ?? ''
 }
+
+const simOf = (name: string) => {
+  const account = world.upstream.accounts.find(({ email }) => email.startsWith(name))
+  if (!account) throw new Error(`There is no account of ${name}.`)
+  return account
+}
+
+/** Has the reset credits asked for now and not within a minute: it is done before one is used, and there is none of this id. */
+const askForCredits = async (id: string): Promise<void> => {
+  const consume = `/api/accounts/${id}/rate-limit-reset-credits/consume`
+  await expect(world.api('POST', consume, { creditId: 'none' })).rejects.toThrow('target_reset_credit_changed')
+}
+
+/** How many requests of the account are in the log. */
+const logged = async (id: string): Promise<number> =>
+  (await world.api<{ total: number }>('GET', `/api/request-logs?accountId=${id}`)).total
 
 /** Samples of a week with a night missing, and what was spent, as the hourly jobs leave them. */
 const recordWeek = async (accountId: string): Promise<void> => {

@@ -77,6 +77,27 @@ test('adding an account from a file, in dialogs that keep the focus and give it 
   await link('emmy@example.test').waitFor()
 })
 
+test('a sign-in with a code: begun, the code copied, and cancelled', async () => {
+  await page.goto(`${url}/accounts`)
+  const way = link('Add account')
+  await pressAt(way)
+  await pressAt((await openDialog(page)).getByRole('link', { name: 'Sign in with a code' }))
+  await button('Get a code').waitFor()
+  await openDialog(page)
+  await pressAt(button('Get a code'))
+  const code = page.locator('dialog .device-code-text')
+  await code.waitFor()
+  await openDialog(page)
+  await pressAt(button('Copy the code'))
+  await page.locator('.device-code .is-done').waitFor()
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(await textOf(code))
+  await pressAt(button('Cancel the sign-in'))
+  await page.getByRole('dialog', { name: 'The sign-in was cancelled' }).waitFor()
+  await openDialog(page)
+  await page.keyboard.press('Escape')
+  expect(await isFocused(way)).toBe(true)
+})
+
 test('pausing an account and letting it serve again, without losing the place', async () => {
   await page.goto(`${url}/accounts`)
   await pressAt(link('grace@example.test'))
@@ -86,6 +107,19 @@ test('pausing an account and letting it serve again, without losing the place', 
   await page.locator('.account-head :focus').waitFor()
   await pressAt(button('Resume'))
   await button('Pause').waitFor()
+})
+
+test('pausing several accounts at once, and letting them serve again', async () => {
+  await page.goto(`${url}/accounts?plan=plus`)
+  const standsAt = (name: string, state: string) =>
+    page.locator('.accounts tbody tr', { hasText: name }).getByText(state, { exact: true }).waitFor()
+  await pressAt(page.getByLabel('Select emmy@example.test'), 'Space')
+  await pressAt(page.getByLabel('Select grace@example.test'), 'Space')
+  await pressAt(button('Pause'))
+  await Promise.all([standsAt('emmy', 'Paused'), standsAt('grace', 'Paused')])
+  await page.locator('.bulk :focus').waitFor()
+  await pressAt(button('Resume'))
+  await Promise.all([standsAt('emmy', 'Active'), standsAt('grace', 'Active')])
 })
 
 test('making a key, copying it, and trying it', async () => {
@@ -109,6 +143,23 @@ test('making a key, copying it, and trying it', async () => {
   expect(await page.locator('.client-tab input').nth(1).isChecked()).toBe(true)
   await pressAt(button('Test this key'))
   await page.locator('#key-test .key-finding').first().waitFor()
+})
+
+test('a key gets a limit', async () => {
+  await page.goto(`${url}/keys`)
+  await pressAt(link('test'))
+  await page.waitForURL(/keys\/key_/)
+  await pressAt(link('Edit'))
+  await page.waitForURL(/edit/)
+  await pressAt(page.locator('summary', { hasText: 'Limits' }))
+  await typeInto(page.locator('[name="limits.0.amount"]'), '2.5')
+  await tabTo(page.locator('[name="limits.0.type"]'))
+  await page.keyboard.type('dollars')
+  await tabTo(page.locator('[name="limits.0.window"]'))
+  await page.keyboard.press('ArrowUp')
+  await pressAt(button('Save'))
+  await page.locator('#limits', { hasText: /\$2\.50/ }).waitFor()
+  expect(await textOf(page.locator('#limits'))).toContain('dollars in 7 days')
 })
 
 test('the log: narrowing it, opening a request, stepping on, and back to where one was', async () => {
@@ -163,6 +214,33 @@ test('a setting is changed and saved', async () => {
   const guests = page.locator('#input-guestAccessEnabled')
   await pressAt(guests, 'Space')
   expect(await guests.isChecked()).toBe(true)
+})
+
+test('the first address of the firewall is asked about and confirmed before it is added', async () => {
+  await page.goto(`${url}/settings/network`)
+  forgetConfirmations(world)
+  const field = page.locator('[name=ipAddress]')
+  const entries = page.locator('#firewall .rows code')
+  await typeInto(field, '198.51.100.0/24')
+  expect(await answerAfter('dismiss', () => page.keyboard.press('Enter'))).toStartWith('This is the first entry:')
+  expect([await isFocused(field), await field.inputValue()]).toEqual([true, '198.51.100.0/24'])
+  await answerAfter('accept', () => page.keyboard.press('Enter'))
+  await page.locator('dialog #form-confirm').waitFor()
+  await openDialog(page)
+  expect(await entries.count()).toBe(0)
+  await typeInto(page.locator('#form-confirm [name=password]'), PASSWORD)
+  await page.keyboard.press('Enter')
+  await entries.filter({ hasText: '198.51.100.0/24' }).waitFor()
+  await page.locator('#form-firewall :focus').waitFor()
+  expect(await answerAfter('accept', () => pressAt(button('Remove')))).toContain('It is the last one')
+  await entries.waitFor({ state: 'detached' })
+})
+
+test('a backup is made, and the place is not lost', async () => {
+  await page.goto(`${url}/settings/data`)
+  await pressAt(button('Back up now'))
+  await page.locator('#backup-list li').waitFor()
+  await page.locator('button:focus', { hasText: 'Back up now' }).waitFor()
 })
 
 test('who is asked to confirm does so over the form, and comes back to it', async () => {
@@ -233,3 +311,14 @@ test('deleting asks first, and does it only then', async () => {
   await pressAt(button('Cancel'))
   expect(await isFocused(button('Delete…'))).toBe(true)
 })
+
+/** What the browser asks when `act` is done; it is answered so. */
+async function answerAfter(answer: 'accept' | 'dismiss', act: () => Promise<void>): Promise<string> {
+  const asked = Promise.withResolvers<string>()
+  page.once('dialog', async (dialog) => {
+    await dialog[answer]()
+    asked.resolve(dialog.message())
+  })
+  const [question] = await Promise.all([asked.promise, act()])
+  return question
+}

@@ -212,18 +212,40 @@ test('a report is shown in the zone of the browser and saved as a file', async (
   expect(visit.problems.filter((problem) => !problem.includes('ERR_ABORTED'))).toEqual([]) // a download is no navigation
 })
 
-/** Turns that end now, as the ledger writes them; returns what their ids begin with. */
-const logTurns = (count: number): string => {
+test('a search that has looked at 50,000 requests says how far it came, and goes on where it is told to', async () => {
+  const name = logTurns(1, Date.now() - 3_600_000)
+  logTurns(50_000)
+  await using visit = await browser.visit(at('/logs'))
+  const { page } = visit
+  await page.fill('[name=search]', name)
+  await page.click('.filter-card button')
+  await page.waitForURL(at(`/logs?search=${name}`))
+  expect(await textOf(page.locator('#log-empty'))).toMatch(/^Nothing matches so far\./)
+  expect(await textOf(page.locator('.pager'))).toMatch(/^Looked through back to \w.* UTC\.\s+Search older$/)
+  await page.click('text=Search older')
+  await page.waitForURL(/cursor=/)
+  expect(await ids(page)).toEqual([`log-${name}_0`])
+  expect(new URL(page.url()).searchParams.get('search')).toBe(name)
+  await page.fill('[name=search]', 'no such thing')
+  await page.click('.filter-card button')
+  await page.waitForURL(/search=no/)
+  await page.click('text=Search older')
+  await page.waitForURL(/cursor=/)
+  expect(await textOf(page.locator('#log'))).not.toMatch(/so far|Search older/)
+  expect(visit.problems).toEqual([])
+})
+
+/** Turns that end at `endedAt` (ms), as the ledger writes them; returns what their ids begin with. */
+const logTurns = (count: number, endedAt = Date.now()): string => {
+  const name = `trn_tail_${endedAt}`
   const db = new Database(join(world.dataDir, 'sluice.db'))
   db.run('PRAGMA busy_timeout = 5000')
-  const now = Date.now()
-  const name = `trn_tail_${now}`
-  const insert = db.prepare(`INSERT INTO requests
-    (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms)
-    VALUES ($id, $id, $at, '/v1/responses', 'normal', 'http', 'ok', 200, 1, 0)`)
-  db.transaction(() => {
-    for (let n = 0; n < count; n++) insert.run({ $id: `${name}_${n}`, $at: now })
-  })()
+  db.run(
+    `WITH RECURSIVE turns(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM turns WHERE n + 1 < ?1)
+    INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms)
+    SELECT ?2 || '_' || n, ?2 || '_' || n, ?3, '/v1/responses', 'normal', 'http', 'ok', 200, 1, 0 FROM turns`,
+    [count, name, endedAt],
+  )
   db.close()
   return name
 }

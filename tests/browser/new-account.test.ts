@@ -48,6 +48,14 @@ const emails = async ({ url }: RunningServer): Promise<string[]> => {
   return accounts.map(({ email }) => email)
 }
 
+/** The id of the account of `authJson`, added. */
+const importAccount = async ({ url }: RunningServer, authJson: string): Promise<string> => {
+  const body = new FormData()
+  body.set('auth_json', new File([authJson], 'auth.json'))
+  const imported = await fetch(`${url}/api/accounts/import`, { method: 'POST', body })
+  return ((await imported.json()) as { accountId: string }).accountId // as: the API's answer
+}
+
 const wasAsked = (path: string) =>
   upstream.requests.some((request) => request.path === path && request.account === of('ada').chatgptAccountId)
 
@@ -140,7 +148,7 @@ describe.each([
   })
 })
 
-test('a code is typed in elsewhere, and the page finds out by itself', async () => {
+test('a code is copied and typed in elsewhere, and the page finds out by itself', async () => {
   await using server = await start()
   await using visit = await browser.visit(`${server.url}/accounts/new/device`)
   const { page } = visit
@@ -148,6 +156,10 @@ test('a code is typed in elsewhere, and the page finds out by itself', async () 
   const code = await textOf(page.locator('.device-code-text'))
   expect(code).toMatch(/^WXYZ-\d{5}$/)
   expect(await textOf(page.locator('.waiting time'))).toMatch(/^in 14 m|^in 15 m/)
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  await page.getByRole('button', { name: 'Copy the code' }).click()
+  await page.locator('.device-code .is-done').waitFor()
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(code)
   upstream.signIns.enterCode(code, of('alan'))
   await page.waitForSelector('text=The account was added', { timeout: 15_000 })
   expect(await emails(server)).toEqual(['alan@example.test'])
@@ -195,14 +207,37 @@ test('a code that was typed while waiting for the browser is not taken away by t
   expect(await page.locator('[name=callbackUrl]').inputValue()).toBe('half an addr')
 })
 
+test('an account that was signed out is signed in again from its page, and serves', async () => {
+  await using server = await start()
+  const turing = upstream.addAccount({ email: 'turing@example.test' })
+  const accountId = await importAccount(server, turing.authJson())
+  turing.revoke('token_invalidated')
+  await fetch(`${server.url}/api/accounts/${accountId}/probe`, { method: 'POST' })
+  await using visit = await browser.visit(`${server.url}/accounts/${accountId}`)
+  const { page } = visit
+  const facts = page.locator('.two-facts')
+  expect(await textOf(facts)).toContain('Not asked until somebody signs in again')
+  await page.click('.answers >> text=Re-authenticate')
+  const dialog = page.getByRole('dialog', { name: 'Sign in again: turing@example.test' })
+  await dialog.getByRole('button', { name: 'Begin the sign-in' }).click()
+  turing.signInAgain()
+  const [signIn] = await Promise.all([page.waitForEvent('popup'), page.click('text=Open the sign-in page')])
+  await Promise.all([signIn.waitForURL(/accounts\/new\/browser\?flow=/), signIn.click('text=turing@example.test')])
+  expect(await titleOf(signIn)).toBe('Signed in again')
+  await page.locator('dialog[open] >> text=Signed in again').waitFor()
+  await signIn.close()
+  await Promise.all([page.waitForEvent('load'), page.click('dialog >> text=Done')])
+  expect(await textOf(facts)).toMatch(/Active[\s\S]*Eligible now/)
+  await page.click('button:text-is("Probe now")')
+  await page.waitForSelector('.done >> text=served the probe')
+  expect([await emails(server), visit.problems]).toEqual([['turing@example.test'], []])
+})
+
 test('a taken port is said, and an account to be signed in again is named', async () => {
   const port = freePort()
   const other = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response('other') })
   await using server = await start(port)
-  const body = new FormData()
-  body.set('auth_json', new File([of('ada').authJson()], 'auth.json'))
-  const imported = await fetch(`${server.url}/api/accounts/import`, { method: 'POST', body })
-  const { accountId } = (await imported.json()) as { accountId: string }
+  const accountId = await importAccount(server, of('ada').authJson())
   await using visit = await browser.visit(`${server.url}/accounts/new/browser?account=${accountId}`)
   const { page } = visit
   expect(await titleOf(page)).toBe('Sign in again: ada@example.test')

@@ -1,0 +1,87 @@
+/** The account pages where people sign in: what asks for a confirmation, and what a viewer is shown. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { until } from '../clients/support/until.ts'
+import { runCommand } from '../support/spawn.ts'
+import { createUpstream } from '../support/upstream/app.ts'
+import { launchBrowser, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { forgetConfirmations, PASSWORD, send, signIn, startOwned } from './people-world.ts'
+
+setDefaultTimeout(30_000)
+
+let browser: TestBrowser
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+}, 30_000)
+
+afterAll(() => browser?.[Symbol.asyncDispose]())
+
+test('an export asks for a confirmation, then shows the file; a deletion asks what becomes of the log', async () => {
+  const own = await startOwned()
+  await using server = own.server
+  const upstream = createUpstream()
+  const path = join(server.dataDir, 'auth.json')
+  writeFileSync(path, upstream.addAccount({ email: 'ada@example.test' }).authJson())
+  const imported = await runCommand(['accounts', 'import', path], { dataDir: server.dataDir })
+  expect(imported.exitCode).toBe(0)
+  await using visit = await browser.visit(`${own.url}/login`)
+  const { page } = visit
+  await signIn(page, own.url)
+  await until(async () => {
+    await page.goto(`${own.url}/accounts`)
+    return (await page.locator('.account-link').count()) === 1
+  }, own.server.output)
+  await page.click('.account-link')
+  await page.click('.tabs >> text=Credentials')
+  forgetConfirmations(server)
+  await page.click('text=Codex auth.json')
+  await page.fill('dialog[open] [name=password]', PASSWORD)
+  await page.click('dialog[open] [type=submit]')
+  await page.waitForSelector('dialog[open] .exported')
+  await screenshot(page, 'accounts-exported')
+  const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Save as a file')])
+  expect(download.suggestedFilename()).toBe('auth-ada-example.test.json')
+  await page.click('dialog[open] >> text=Close')
+  await page.click('text=Delete…')
+  await screenshot(page, 'accounts-delete')
+  await page.click('dialog[open] >> text=Delete, keep the log')
+  await page.waitForURL(/\/accounts\?done=account_deleted/)
+  expect(await textOf(page.locator('.empty'))).toContain('No accounts yet')
+  await screenshot(page, 'accounts-empty')
+})
+
+test('a viewer sees masked names, no evidence, no credentials, and why the buttons do nothing', async () => {
+  const own = await startOwned()
+  await using server = own.server
+  const upstream = createUpstream()
+  const path = join(server.dataDir, 'auth.json')
+  writeFileSync(path, upstream.addAccount({ email: 'ada@example.test' }).authJson())
+  await runCommand(['accounts', 'import', path], { dataDir: server.dataDir })
+  const invited = await send(
+    own.url,
+    'POST',
+    '/api/dashboard-users',
+    { username: 'vera', roleId: 'role_viewer' },
+    own.cookie,
+  )
+  const { invite } = (await invited.json()) as { invite: { token: string } }
+  await using visit = await browser.visit(`${own.url}/invite/${invite.token}`)
+  const { page } = visit
+  await page.fill('[name=password]', PASSWORD)
+  await Promise.all([page.waitForURL(/dashboard/), page.click('#form-invite button')])
+  await until(async () => {
+    await page.goto(`${own.url}/accounts`)
+    return (await page.locator('.account-link').count()) === 1
+  }, own.server.output)
+  expect(await textsOf(page.locator('.account-link'))).toEqual(['a***@example.test'])
+  expect(await page.locator('[name=accountIds], .bulk').count()).toBe(0)
+  await page.click('.account-link')
+  expect(await textsOf(page.locator('.tabs a'))).toEqual(['Usage', 'Routing', 'Events'])
+  expect(await page.locator('.account-head button:not(:disabled)').count()).toBe(0)
+  expect(await textOf(page.locator('.action-reasons'))).toBe('Your role can look at accounts but not change them.')
+  expect(await page.content()).not.toContain('ada@')
+  await screenshot(page, 'accounts-viewer')
+  expect(visit.problems).toEqual([])
+})

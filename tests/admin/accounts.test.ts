@@ -389,6 +389,21 @@ describe('changes', () => {
   })
 })
 
+test('a deletion with the log leaves the sums of its hours', async () => {
+  const app = anApp({ accounts: 1 })
+  const { id } = app.members[0]!
+  await (await app.ask('POST /backend-api/codex/responses', { json: codexBody() })).text()
+  app.bindings.ledger.flush()
+  const sums = () =>
+    app.sqlite.query('SELECT account_id, requests, input_tokens, cost_micros FROM request_hours').values()
+  const before = sums()
+  expect(before).toEqual([[id, 1, expect.any(Number), expect.any(Number)]])
+  await app.ask(`DELETE /api/accounts/${id}?delete_history=true`)
+  await app.clock.advance(1)
+  expect(app.rows()).toEqual([])
+  expect(sums()).toEqual(before)
+})
+
 describe('a probe', () => {
   const probe = (app: TestApp, id: string, json: unknown = {}) =>
     body(app.ask(`POST /api/accounts/${id}/probe`, { json }))

@@ -4,7 +4,7 @@ import { eq } from 'drizzle-orm'
 import { commit, type Db } from '../../db/commit.ts'
 import { accounts, affinity } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
-import { attempts, requests } from '../../db/schema/requests.ts'
+import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
 import { retain } from '../../src/jobs/retention.ts'
 import { requestLog, requestLogOptions, requestLogs } from '../../src/model/request-log.ts'
 import { LogFilters, LogQuery } from '../../src/model/request-log-query.ts'
@@ -309,6 +309,17 @@ describe('retention', () => {
     await forget(7)
     expect(ids({ limit: 1000 })).toEqual(['young'])
     expect(db.select().from(attempts).all()).toEqual([])
+  })
+
+  test('the sums of their hours stay', async () => {
+    addOld(3)
+    const hour = START - 8 * DAY_MS
+    const counted = { requests: 3, errors: 1, cancelled: 0, inputTokens: 300, cachedInputTokens: 20, outputTokens: 30 }
+    const sums = { hour, accountId: 'acc_a', keyId: '', model: 'strong', ...counted, costMicros: 5, unpriced: 0 }
+    commit(db, (tx) => void tx.insert(requestHours).values(sums).run())
+    await forget(1)
+    expect(ids({ limit: 1000 })).toEqual([])
+    expect(db.select().from(requestHours).all()).toEqual([sums])
   })
 
   test('at most 100 in one go, with a pause in which it can be stopped', async () => {

@@ -1,0 +1,243 @@
+/** Spec §2, role capability summary, over the whole route table: nothing a looker may not know is in any answer, as JSON or page. */
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { everyRoute } from '../../src/every-route.ts'
+import { codexBody, testApp } from '../support/app.ts'
+import { type Browser, people, REMOTE } from '../support/people.ts'
+
+/** What the fixture below is made of; the clients of the keys call from `CLIENT`, which the firewall lets in. */
+const EMAIL = 'anna.smith@example.com'
+const KEY_NAME = 'laptop of anna'
+const CLIENT = '100.64.77.13'
+const AGENT = 'secret machine'
+
+/** Two accounts, one of them refused in words that name it, a used key, a conversation, a firewall entry; then who looks. */
+const open = async () => {
+  const app = testApp({ accounts: [{ email: EMAIL }, { email: 'grace.hopper@example.com' }] })
+  const { as, guest } = people(app)
+  const admin = as('admin', { username: 'root' })
+  app.change({ apiKeyAuthEnabled: true })
+  const { key, row } = app.key({ name: KEY_NAME, ownerUserId: admin.person.row.id })
+  const [{ id, sim }, other] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
+  sim.setResetCredits([{ id: 'credit', expiresAt: app.clock.now() + 86_400_000, grantedAt: 0 }])
+  await admin.ask('POST /api/firewall/ips', { json: { ipAddress: '100.64.77.0/24' } })
+  const turn = async () => {
+    const response = await app.ask('POST /backend-api/codex/responses', {
+      json: codexBody('hello', { prompt_cache_key: 'talk' }),
+      headers: { authorization: `Bearer ${key}`, 'user-agent': `codex/1 (${AGENT})` },
+      peer: CLIENT,
+    })
+    return response.text()
+  }
+  await turn()
+  for (const member of app.members)
+    member.sim.always({
+      status: 400,
+      body: { error: { message: `Not for ${EMAIL}`, code: 'not_for_you', type: null } },
+    })
+  await turn()
+  app.bindings.pool.apply(other.id, {
+    kind: 'auth_failed',
+    at: app.clock.now(),
+    code: 'token_invalidated',
+    evidence: `${EMAIL} must sign in`,
+  })
+  await app.clock.advance(0)
+  const [first] = app.rows()
+  const secrets = {
+    'an e-mail address of an account': 'anna.smith',
+    'the other address': 'grace.hopper',
+    'an upstream identifier': app.bindings.pool.get(id)?.row.chatgptAccountId ?? '',
+    'the name of a key': KEY_NAME,
+    'the prefix of a key': row.keyPrefix,
+    'the id of a key': row.id,
+    'the hash of a conversation': first?.conversationHash ?? '',
+    'the address of a client': '100.64.77.',
+    'the program of a client': AGENT,
+  }
+  const ids = { account: id, key: row.id, request: first?.id ?? '', person: admin.person.row.id }
+  const lookers = { viewer: as('viewer', { peer: REMOTE }), guest: guest('192.0.2.9') }
+  return { admin, lookers, secrets, ids }
+}
+
+/** What a viewer reads; a route with parameters stands here with the ones that show most. */
+const SHOWN = [
+  '/health',
+  '/health/live',
+  '/health/ready',
+  '/health/startup',
+  '/api/settings',
+  '/api/accounts',
+  '/api/firewall/ips',
+  '/api/request-logs',
+  '/api/request-logs?search=anna.smith',
+  '/api/request-logs/options',
+  '/api/request-logs/:id',
+  '/api/dashboard-auth/session',
+  '/api/dashboard-auth/me',
+  '/api/dashboard-auth/passkeys',
+  '/api/dashboard-auth/sessions',
+  '/api/doctor',
+  '/doctor',
+  '/api/openapi.json',
+  '/docs',
+  '/accounts',
+  '/accounts/:id',
+  '/accounts/:id?tab=routing',
+  '/accounts/:id?tab=events',
+  '/accounts/:id?tab=credentials',
+  '/api/accounts/:id/trends',
+  '/api/accounts/:id/usage-reset-credits',
+  '/api/accounts/:id/rate-limit-reset-credits',
+  '/logs',
+  '/logs?status=error',
+  '/logs/tail?after=2020-01-01T00:00:00Z',
+  '/logs/explain',
+  '/logs/explain?model=gpt-5.5',
+  '/logs/:id',
+  '/reports',
+  '/api/explain',
+  '/api/reports',
+  '/api/reports?format=csv',
+  '/settings/routing',
+  '/settings/network',
+  '/settings/data',
+  '/settings/about',
+  '/settings/search',
+  '/settings/search?q=account',
+  '/dashboard/now',
+  '/dashboard/accounts',
+  '/dashboard/figures',
+  '/dashboard',
+  '/confirm',
+  '/me',
+  '/me/two-factor',
+  '/settings',
+]
+
+/** What a viewer is refused; the refusal says nothing either. */
+const REFUSED = [
+  '/api/api-keys/',
+  '/api/api-keys',
+  '/api/dashboard-users/:id/sessions',
+  '/api/dashboard-users',
+  '/api/dashboard-users/invites',
+  '/api/dashboard-roles',
+  '/api/dashboard-roles/permissions',
+  '/api/auth-providers',
+  '/api/audit-logs',
+  '/api/oauth/status',
+  '/accounts/new',
+  '/accounts/new/browser',
+  '/accounts/new/device',
+  '/accounts/new/import',
+  '/metrics',
+  '/api/backups',
+  '/keys',
+  '/keys/new',
+  '/keys/:id',
+  '/keys/:id/edit',
+  '/api/api-keys/:id/trends',
+  '/api/api-keys/:id/usage-7d',
+  '/settings/data/sizes',
+  '/settings/access',
+  '/audit',
+]
+
+/** What sends a viewer on to another page. */
+const ELSEWHERE = ['/', '/apis', '/login', '/totp', '/setup', '/auth/pending']
+
+/** Not asked, and why. */
+const LEFT_OUT: Record<string, string> = {
+  '/api/events': 'a stream without end; its events name fragments, which are asked',
+  '/doctor/stream': 'a measurement',
+  '/doctor/socket': 'a measurement',
+  '/api/backups/:name': 'a download of everything, for those who hold every permission',
+  '/assets/:file': 'the same for everybody',
+  '/invite/:token': 'for whoever holds the link',
+  '/api/dashboard-auth/invite/:token': 'for whoever holds the link',
+}
+
+const ASKED = [...SHOWN, ...REFUSED, ...ELSEWHERE]
+const FORMATS = ['application/json', 'text/html']
+
+type World = Awaited<ReturnType<typeof open>>
+
+/** The route with the id of what its path names. */
+const pathOf = (route: string, { ids }: World): string => {
+  const begins = { accounts: ids.account, keys: ids.key, logs: ids.request, users: ids.person }
+  const [, id] = Object.entries(begins).find(([of]) => route.includes(`${of}/:id`)) ?? []
+  if (route.includes('/:') && id === undefined) throw new Error(`Nobody knows an id for ${route}.`)
+  return route.replace(':id', id ?? '')
+}
+
+interface Answer {
+  route: string
+  accept: string
+  status: number
+  text: string
+}
+
+const answersFor = async (world: World, browser: Browser): Promise<Answer[]> => {
+  const answers: Answer[] = []
+  for (const route of ASKED)
+    for (const accept of FORMATS) {
+      const response = await browser.ask(`GET ${pathOf(route, world)}`, { headers: { accept } })
+      const headers = [...response.headers].flat().join('\n')
+      answers.push({ route, accept, status: response.status, text: `${headers}\n${await response.text()}` })
+    }
+  return answers
+}
+
+/** What of the secrets stands in the answers, and where. */
+const found = (answers: readonly Answer[], { secrets }: World): string[] =>
+  answers.flatMap(({ route, accept, text }) =>
+    Object.entries(secrets).flatMap(([what, secret]) =>
+      text.includes(secret) ? `${what} in ${route}, ${accept}` : [],
+    ),
+  )
+
+test('every route that reads for people is asked, or left out for a reason', () => {
+  const known = new Set([...ASKED.map((route) => route.split('?')[0]), ...Object.keys(LEFT_OUT)])
+  const reads = everyRoute
+    .filter(({ method, access }) => method === 'GET' && access[0]?.access !== 'client-key')
+    .map(({ path }) => path)
+  expect(reads.filter((path) => !known.has(path))).toEqual([])
+  expect([...known.difference(new Set(reads))]).toEqual([])
+})
+
+describe('§2 Roles: what viewers and guests may not know', () => {
+  let world: World
+  beforeAll(async () => {
+    world = await open()
+  })
+
+  test('is in no answer to a viewer, who reads what is for viewers', async () => {
+    const answers = await answersFor(world, world.lookers.viewer)
+    expect(found(answers, world)).toEqual([])
+    const statuses = (routes: string[]) =>
+      new Set(answers.flatMap(({ route, status }) => (routes.includes(route) ? status : [])))
+    expect(statuses(SHOWN)).toEqual(new Set([200]))
+    expect(statuses(REFUSED).difference(new Set([401, 403, 303]))).toEqual(new Set()) // 303: to the sign-in
+    expect(statuses(ELSEWHERE)).toEqual(new Set([301, 302]))
+  })
+
+  test('is in no answer to a guest', async () => {
+    const answers = await answersFor(world, world.lookers.guest)
+    expect(found(answers, world)).toEqual([])
+    const failed = answers.filter(({ status }) => status === 404 || status === 422 || status >= 500)
+    expect(failed.map(({ route, status }) => [route, status])).toEqual([])
+  })
+
+  test('is all there for an Admin, as JSON and on pages', async () => {
+    const seen = found(await answersFor(world, world.admin), world).join('\n')
+    for (const what of Object.keys(world.secrets)) expect(seen).toContain(`${what} in `)
+    for (const [what, route] of [
+      ['an e-mail address of an account', '/accounts'],
+      ['the name of a key', '/dashboard'],
+      ['the prefix of a key', '/keys'],
+      ['the hash of a conversation', '/logs/:id'],
+      ['the address of a client', '/logs/:id'],
+    ])
+      for (const accept of FORMATS) expect(seen).toContain(`${what} in ${route}, ${accept}`)
+  })
+})

@@ -1,5 +1,4 @@
 /** `sluice service print`: a unit for systemd, or a property list for launchd, that runs this program as it is set up now. */
-import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import { variablesSet, withEnvFile } from '../env.ts'
 import { ownCommand, ownFolder } from '../ops/own-command.ts'
@@ -35,15 +34,32 @@ const serviceOf = (io: CliIo): Service => {
   const config = configOf(io)
   const dataDir = resolve(config.DATA_DIR)
   const command = [...ownCommand().map((part) => resolve(part)), 'serve']
+  const inHome = [dataDir, ...command].find(isInHome)
+  const user = inHome === undefined ? null : userOf(io)
+  const { environment, warnings } = environmentOf(io, { dataDir, host: config.HOST, port: config.PORT })
   return {
     command,
     folder: ownFolder(),
     dataDir,
-    homeOf: [...command, dataDir].some(isInHome) ? userInfo().username : null,
-    ...environmentOf(io, { dataDir, host: config.HOST, port: config.PORT }),
+    homeOf: inHome === undefined ? null : (user ?? 'sluice'),
+    environment,
+    warnings: inHome !== undefined && user === null ? [...warnings, ownerWarning(inHome)] : warnings,
     drainSeconds: config.SHUTDOWN_DRAIN_SECONDS,
   }
 }
+
+/** Who runs this; null: nobody can say. The runtime's own answer is "unknown" where `USER` is not set. */
+const userOf = ({ environment: { LOGNAME, USER } }: CliIo): string | null => LOGNAME || USER || loginName()
+
+const loginName = (): string | null => {
+  try {
+    return Bun.spawnSync(['id', '-un']).stdout.toString().trim() || null
+  } catch {
+    return null // there is no such program here
+  }
+}
+
+const ownerWarning = (path: string): string => `Nobody could say whose ${path} is: set User= to its owner.`
 
 /** What stands in the data folder's `.env` is left out: the service reads it there, also after it was changed. */
 const environmentOf = (io: CliIo, { dataDir, host, port }: { dataDir: string; host: string; port: number }) => {

@@ -1,5 +1,5 @@
 /** Backups, restoring, the doctor and the service unit as commands, beside a server that runs and one that does not. */
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -149,6 +149,30 @@ test('the unit takes along how this program is set up, and no secret', async () 
   expect(stdout).toContain('Environment=NO_PROXY=127.0.0.1\n')
   expect(stdout).toMatch(/^# Not printed, because secret: CODEX_LB_METRICS_TOKEN, https_proxy\. .*\/\.env/m)
   expect(stdout).not.toMatch(/nobody-may-read|hunter2|LOG_FORMAT/)
+})
+
+describe('whose the service is where it lies in a home', () => {
+  const IN_HOME = { CODEX_LB_DATA_DIR: '/home/ada/sluice' }
+  const printed = async (env: Record<string, string>) => (await sluice(['service', 'print'], env)).stdout
+
+  test('is what the environment says', async () => {
+    expect(await printed({ ...IN_HOME, LOGNAME: 'ada', USER: 'grace' })).toContain('\nUser=ada\n')
+    expect(await printed({ ...IN_HOME, USER: 'grace' })).toContain('\nUser=grace\n')
+  })
+
+  test('is what the machine says where the environment says nothing', async () => {
+    const name = Bun.spawnSync(['id', '-un']).stdout.toString().trim()
+    const unit = await printed({ ...IN_HOME, LOGNAME: '' })
+    expect(unit).toContain(`\nUser=${name}\n`)
+    expect(unit).not.toContain('# Nobody could say')
+  })
+
+  test('is a name to be checked, with a warning, where nobody knows', async () => {
+    const unit = await printed({ ...IN_HOME, PATH: '/nonexistent' })
+    expect(unit).toContain('\nUser=sluice\n')
+    expect(unit).toContain('# Nobody could say whose /home/ada/sluice is: set User= to its owner.\n')
+    expect(unit).toContain('\nProtectHome=false\n')
+  })
 })
 
 test('the unit starts a server from the folder it names', async () => {

@@ -28,6 +28,17 @@ const take = async (app: TestApp, key: string) => {
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
+/** A week in which every hour differs from the one before. */
+const useEveryHour = ({ sqlite, clock }: TestApp, keyId: string) => {
+  const now = clock.now() - (clock.now() % HOUR_MS)
+  for (let hour = 0; hour < 168; hour++)
+    sqlite.run(
+      `INSERT INTO request_hours (hour, account_id, key_id, model, requests, errors, cancelled, input_tokens,
+         cached_input_tokens, output_tokens, cost_micros, unpriced)
+       VALUES (${now - hour * HOUR_MS}, '', '${keyId}', 'gpt-5.5', 1, 0, 0, ${123_457 * (hour + 1)}, 0, 1, ${1_234_567 * (hour + 1)}, 0)`,
+    )
+}
+
 const namesOn = (html: string): string[] =>
   [...html.matchAll(/class="key-name"[^>]*>([^<]+)</g)].map(([, name]) => name!)
 
@@ -79,8 +90,25 @@ describe('the list', () => {
     expect(namesOn(second)).toEqual(Array.from({ length: 20 }, (_, n) => `key-${120 + n}`))
     expect(second).toContain('page=3')
     const { id } = ((await (await app.ask('GET /api/api-keys/')).json()) as ApiKey[])[0]!
+    useEveryHour(app, id)
     for (const path of ['/keys', '/keys/new', `/keys/${id}`, `/keys/${id}/edit`])
       expect([path, (await page(app, path)).length < 40_000]).toEqual([path, true])
+  })
+
+  test('the week of a used key is two charts of one shape, with a column for every four hours that says what it holds', async () => {
+    const { app } = open()
+    const { row } = app.key()
+    useEveryHour(app, row.id)
+    const html = await page(app, `/keys/${row.id}`)
+    const [first, second, ...others] = [...html.matchAll(/<svg class="bars".*?<\/svg>/gs)].map(([svg]) => svg)
+    expect(others).toEqual([])
+    for (const svg of [first!, second!]) {
+      expect(svg).toMatch(/ role="img" aria-label="[^"]+ in seven days: [^"]+"/)
+      expect(svg.match(/class="bars-bar"/g)).toHaveLength(1)
+      expect(svg.match(/<path d="[^"]+"><title>\d\d-\d\d \d\d:\d\d UTC: [^<]+<\/title>/g)).toHaveLength(42)
+      expect(/class="bars-bar"[^>]* d="([^"]+)"/.exec(svg)?.[1]?.match(/M/g)).toHaveLength(42)
+    }
+    expect(html).toContain('<table class="figures">')
   })
 
   test('its former address leads to it', async () => {

@@ -1,4 +1,4 @@
-/** Seven days of a key in bars of three hours each, and the same in a table of days. */
+/** Seven days of a key in bars of four hours each, and the same in a table of days. */
 import type { FC } from 'hono/jsx'
 import { Bars } from '../ui/bars.tsx'
 import { AsTable, TableHead } from '../ui/table.tsx'
@@ -16,7 +16,7 @@ interface TrendProps {
   text: (value: number) => string
 }
 
-const HOURS_A_BAR = 3
+const HOURS_A_BAR = 4
 
 export const Trend: FC<TrendProps> = ({ label, points, text }) => {
   const groups = grouped(points, HOURS_A_BAR)

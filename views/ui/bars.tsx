@@ -1,4 +1,7 @@
-/** Amounts over time as bars on a ground line, made on the server; each has a column to be pointed at. */
+/**
+ * Amounts over time as bars on a ground line, made on the server. Each has a column to be pointed at; bars and columns are
+ * strokes as wide as they look, the bars in one shape, because a page of them weighs something.
+ */
 import type { FC } from 'hono/jsx'
 import { units } from './svg.ts'
 
@@ -11,36 +14,31 @@ interface BarsProps {
   ends: readonly (string | undefined)[]
 }
 
-const WIDTH = 1000
+/** For each bar; the picture is as wide as its place, whatever the number. */
+const STEP = 10
 const HEIGHT = 100
-/** A few bars are no walls. */
-const MAX_BAR_WIDTH = 60
+const BAR_WIDTH = 7.6
+/** A few bars are no walls: of the whole width. */
+const MAX_BAR_SHARE = 0.06
 /** Something is never nothing. */
 const MIN_BAR_HEIGHT = 2
 
 export const Bars: FC<BarsProps> = ({ label, bars, ends }) => {
   const most = Math.max(0, ...bars.map(({ value }) => value))
-  const step = WIDTH / bars.length
-  const width = Math.min(step * 0.76, MAX_BAR_WIDTH)
+  const width = bars.length * STEP
+  const topOf = (value: number): string => units(HEIGHT - Math.max(MIN_BAR_HEIGHT, (value / most) * HEIGHT))
+  const drawn = bars.map(({ value }, index) => (value === 0 ? '' : `M${middleOf(index)} ${HEIGHT}V${topOf(value)}`))
   return (
     <>
-      <svg class="bars" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={label}>
-        {bars.map(({ title, value }, index) => {
-          const height = value === 0 ? 0 : Math.max(MIN_BAR_HEIGHT, (value / most) * HEIGHT)
-          return (
-            <g>
+      <svg class="bars" viewBox={`0 0 ${width} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={label}>
+        <g class="bars-hit" stroke-width={STEP}>
+          {bars.map(({ title }, index) => (
+            <path d={`M${middleOf(index)} 0V${HEIGHT}`}>
               <title>{title}</title>
-              <rect class="bars-hit" x={units(index * step)} width={units(step)} height={HEIGHT} />
-              <rect
-                class="bars-bar"
-                x={units((index + 0.5) * step - width / 2)}
-                width={units(width)}
-                y={units(HEIGHT - height)}
-                height={units(height)}
-              />
-            </g>
-          )
-        })}
+            </path>
+          ))}
+        </g>
+        <path class="bars-bar" stroke-width={units(Math.min(BAR_WIDTH, width * MAX_BAR_SHARE))} d={drawn.join('')} />
       </svg>
       <p class="bars-ends muted">
         {ends.map((text) => (
@@ -50,3 +48,5 @@ export const Bars: FC<BarsProps> = ({ label, bars, ends }) => {
     </>
   )
 }
+
+const middleOf = (index: number): number => (index + 0.5) * STEP

@@ -22,8 +22,11 @@ const ExplainQuery = z.object({
   key: z.string().max(100).default('').describe('Id of the key it would come with. Empty: none.'),
 })
 
-/** Names are masked for those who do not work with accounts. Throws `permission_required` for a key, and `not_found`. */
-export const explainChoice = createHandlers(requires('accounts:read'), query(ExplainQuery), (c) =>
+/**
+ * Names are masked for those who do not work with accounts. Throws `permission_required` for a key, `not_found`, and
+ * `validation_error` for a parameter nobody knows: the answer would be to another question than the one asked.
+ */
+export const explainChoice = createHandlers(requires('accounts:read'), query(ExplainQuery.strict()), (c) =>
   c.json(explanationOf(c, c.req.valid('query'))),
 )
 

@@ -48,7 +48,7 @@ const consuming = () => requires('accounts:write', { audit: 'reset_credit_redeem
 export const consumeUsageResetCredit = createHandlers(consuming(), body(Consumption), async (c) => {
   const accountId = idOf(c)
   const before = standing(c, accountId)
-  const { code, windowsReset, usageWritten } = await consume(c, c.req.valid('json'))
+  const { code, windowsReset, usageWritten } = await consume(c, c.req.valid('json')).catch(inFirstFamily)
   return c.json({
     status: 'reset',
     accountId,
@@ -58,6 +58,15 @@ export const consumeUsageResetCredit = createHandlers(consuming(), body(Consumpt
     ...fromTo(before, standing(c, accountId)),
   })
 })
+
+/** One code for both reasons there is nothing to use, as its clients know it; the message says which it was. */
+const inFirstFamily = (error: unknown): never => {
+  const isUnavailable =
+    error instanceof AppError &&
+    (error.code === 'no_available_reset_credit' || error.code === 'account_not_reset_credit_applicable')
+  if (!isUnavailable) throw error
+  throw new AppError('account_usage_reset_credits_unavailable', { message: error.message, cause: error })
+}
 
 /** `{code, windowsReset, redeemedAt}`. */
 export const consumeRateLimitResetCredit = createHandlers(consuming(), body(Consumption), async (c) => {

@@ -153,15 +153,26 @@ describe('redeeming', () => {
     expect(app.bindings.pool.get(id)?.state.status).toBe('active')
   })
 
-  test('without a credit, or of an account out of use, is refused', async () => {
+  test.each([
+    [FIRST, ['account_usage_reset_credits_unavailable', 'account_usage_reset_credits_unavailable']],
+    [SECOND, ['no_available_reset_credit', 'account_not_reset_credit_applicable']],
+  ])('%s without a credit, or of an account out of use, is refused in the words of its family', async (path, codes) => {
     const none = open([])
-    const refused = await none.as('operator').ask(`POST ${none.base}/${FIRST}`, { json: {} })
-    expect(await problem(refused)).toEqual([409, 'no_available_reset_credit'])
     const paused = open()
     paused.app.bindings.pool.apply(paused.id, { kind: 'pause', at: paused.app.clock.now() })
-    const out = await paused.as('operator').ask(`POST ${paused.base}/${FIRST}`, { json: {} })
-    expect(await problem(out)).toEqual([409, 'account_not_reset_credit_applicable'])
+    const refusals = []
+    for (const { as, base } of [none, paused])
+      refusals.push(await problem(await as('operator').ask(`POST ${base}/${path}`, { json: {} })))
+    expect(refusals).toEqual(codes.map((code) => [409, code]))
     expect([...none.sent(), ...paused.sent()]).toEqual([])
+  })
+
+  test('the first family says which of its reasons it was', async () => {
+    const { as, base } = open([])
+    const refused = await as('operator').ask(`POST ${base}/${FIRST}`, { json: {} })
+    expect(await refused.json()).toMatchObject({
+      error: { message: 'The account has no reset credit that could be used.' },
+    })
   })
 
   test.each([FIRST, SECOND])('%s is for those who may change accounts', async (path) => {

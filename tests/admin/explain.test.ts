@@ -124,6 +124,23 @@ describe('with a key', () => {
   })
 })
 
+test('a parameter nobody knows is refused by its name: without it the answer would be to another question', async () => {
+  const app = aPool()
+  const response = await app.ask('GET /api/explain?model=gpt-5.5&apiKeyId=key_none')
+  expect([response.status, await response.json()]).toEqual([
+    422,
+    {
+      error: {
+        code: 'validation_error',
+        message: expect.any(String),
+        param: 'apiKeyId',
+        details: { fields: { apiKeyId: ['is not a field of this request'] } },
+      },
+    },
+  ])
+  expect((await app.ask('GET /logs/explain?model=gpt-5.5&from=a-bookmark')).status).toBe(200)
+})
+
 test('nobody, and an empty pool, are said in so many words', async () => {
   const app = testApp({ accounts: 1 })
   await app.ask(`POST /api/accounts/${app.members[0]?.id}/pause`)

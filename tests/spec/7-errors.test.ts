@@ -191,13 +191,19 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   account_not_reset_credit_applicable: {
     ask: async ({ ask, members }) => {
       await ask(`POST /api/accounts/${members[0]?.id}/pause`)
-      return ask(`POST /api/accounts/${members[0]?.id}/usage-reset-credits/consume`, { json: {} })
+      return ask(`POST /api/accounts/${members[0]?.id}/rate-limit-reset-credits/consume`, { json: {} })
     },
     path: '/api',
     status: 409,
   },
-  no_available_reset_credit: {
+  account_usage_reset_credits_unavailable: {
     ask: ({ ask, members }) => ask(`POST /api/accounts/${members[0]?.id}/usage-reset-credits/consume`, { json: {} }),
+    path: '/api',
+    status: 409,
+  },
+  no_available_reset_credit: {
+    ask: ({ ask, members }) =>
+      ask(`POST /api/accounts/${members[0]?.id}/rate-limit-reset-credits/consume`, { json: {} }),
     path: '/api',
     status: 409,
   },

@@ -12,15 +12,8 @@ const FILES = [
 ] as const
 const BULK_EXAMPLE = { accountIds: ['acc_…'] }
 const EXPORT: Words['throws'] = ['account_not_found']
-const CONSUME: Words['throws'] = [
-  'account_not_found',
-  'account_not_reset_credit_applicable',
-  'no_available_reset_credit',
-  'target_reset_credit_changed',
-  'reset_credit_redeem_in_progress',
-  'busy',
-  ...UPSTREAM,
-]
+const CONSUME: readonly ['target_reset_credit_changed', 'reset_credit_redeem_in_progress', 'busy', ...typeof UPSTREAM] =
+  ['target_reset_credit_changed', 'reset_credit_redeem_in_progress', 'busy', ...UPSTREAM]
 
 export const ACCOUNT_WORDS: WordsByRoute = {
   'GET /api/accounts': {
@@ -132,7 +125,7 @@ export const ACCOUNT_WORDS: WordsByRoute = {
   'POST /api/accounts/:id/usage-reset-credits/consume': {
     does: 'Redeems a reset credit.',
     answer: '`{status, accountId, code, windowsReset, usageWritten, …}` with used percents and state before and after.',
-    throws: CONSUME,
+    throws: ['account_not_found', 'account_usage_reset_credits_unavailable', ...CONSUME],
   },
   'GET /api/accounts/:id/rate-limit-reset-credits': {
     does: 'The reset credits of an account; null until the upstream was asked.',
@@ -142,7 +135,7 @@ export const ACCOUNT_WORDS: WordsByRoute = {
   'POST /api/accounts/:id/rate-limit-reset-credits/consume': {
     does: 'Redeems a reset credit, in the other spelling of the API.',
     answer: '`{code, windowsReset, redeemedAt}`',
-    throws: CONSUME,
+    throws: ['account_not_found', 'account_not_reset_credit_applicable', 'no_available_reset_credit', ...CONSUME],
   },
   'POST /api/oauth/start': {
     does: 'Begins a sign-in at the upstream, to add an account or to sign one in again.',

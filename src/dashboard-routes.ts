@@ -50,7 +50,7 @@ import { confirmTotpSetup, removeTotp, startTotpSetup, verifyTotp } from './admi
 import { createBackup, downloadBackup, listBackups } from './admin/backups.ts'
 import { documentation } from './admin/docs.ts'
 import { showDoctor } from './admin/doctor.ts'
-import { socketForBrowser, streamForBrowser } from './admin/doctor-measures.ts'
+import { socketForBrowser, streamForBrowser, uploadFromBrowser } from './admin/doctor-measures.ts'
 import { explainChoice, showExplain } from './admin/explain.ts'
 import { addFirewallEntry, removeFirewallEntry, showFirewall } from './admin/firewall.ts'
 import { goToKeys, showEditKey, showKey, showKeys, showNewKey } from './admin/key-pages.ts'
@@ -247,6 +247,7 @@ const mountOperations = (app: Hono<AppEnv>): void => {
   app.get('/doctor', ...showDoctor)
   app.get('/doctor/stream', ...streamForBrowser)
   app.get('/doctor/socket', ...socketForBrowser)
+  app.post('/doctor/upload', ...uploadFromBrowser)
 }
 
 /** The API as a page and as a document, both made of this table. */

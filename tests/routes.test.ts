@@ -9,7 +9,7 @@ const rows = everyRoute
 const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`
 const isMutation = ({ method }: RouteRow) => !['GET', 'HEAD', 'OPTIONS'].includes(method)
 
-/** Mutations under /api/ that change nothing an administrator would want to read about: offers and challenges. */
+/** What mutates nothing an administrator would want to read about: offers, challenges, and a measurement. */
 const UNAUDITED = [
   'POST /api/dashboard-auth/totp/setup/start',
   'POST /api/dashboard-auth/passkeys/register/start',
@@ -17,6 +17,7 @@ const UNAUDITED = [
   'POST /api/dashboard-auth/passkeys/step-up/start',
   'POST /api/oauth/complete',
   'POST /api/accounts/import/preflight',
+  'POST /doctor/upload',
 ]
 
 /** Signing in comes before being somebody; one's own account stays within reach at the enrollment gate (spec §3). */

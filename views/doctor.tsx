@@ -1,4 +1,4 @@
-/** `/doctor`: every check with its verdict, a sentence and what to do; two more are measured by the browser. */
+/** `/doctor`: every check with its verdict, a sentence and what to do; the browser measures what only it can. */
 import type { FC } from 'hono/jsx'
 import type { DoctorReport } from '../src/admin/doctor.ts'
 import type { Finding, Verdict } from '../src/ops/checks.ts'

@@ -5,7 +5,7 @@ export type MeasureOutcome = Pick<Finding, 'verdict' | 'says' | 'advice'>
 
 export interface Measure {
   /** What the script does. */
-  kind: 'stream' | 'socket' | 'lasting'
+  kind: 'stream' | 'socket' | 'upload' | 'headers' | 'path' | 'lasting'
   title: string
   path: string
   /** By what the script finds. `%s`: after how long. */
@@ -18,7 +18,39 @@ const NOT_ARRIVED: MeasureOutcome = {
   advice: 'Look at the log of the reverse proxy for this address.',
 }
 
-/** Both are over within seconds. */
+const NOT_LET_THROUGH: MeasureOutcome = {
+  verdict: 'problem',
+  says: 'The request was not let through.',
+  advice: 'Look at the log of the reverse proxy for this address, and whether it passes the Host header on.',
+}
+
+const BODY_LIMIT =
+  'Raise the limit on bodies there. nginx: client_max_body_size 0. Caddy: request_body max_size. ' +
+  'docs/reverse-proxies.md has it for others.'
+
+/** Clients come without cookies, so the script asks without them, too: a sign-in of the proxy is in their way. */
+const pathMeasure = (prefix: string, path: string, clients: string): Measure => ({
+  kind: 'path',
+  title: `Way to ${prefix}`,
+  path,
+  outcomes: {
+    ok: { verdict: 'ok', says: `Requests to ${prefix} arrive here.`, advice: null },
+    bad: {
+      verdict: 'problem',
+      says: `${prefix} does not arrive here: something else answered at ${path}, so ${clients} cannot work.`,
+      advice:
+        `Let the reverse proxy pass everything below ${prefix} on, without a sign-in of its own: ` +
+        'clients bring a key and no cookie. docs/reverse-proxies.md has it in full.',
+    },
+    failed: {
+      verdict: 'problem',
+      says: `${prefix} does not arrive here: nothing answered at ${path}, so ${clients} cannot work.`,
+      advice: 'Look at the log of the reverse proxy for this address.',
+    },
+  },
+})
+
+/** Each is over within seconds; made one after the other, so that none is in the way of another. */
 export const MEASURES: readonly Measure[] = [
   {
     kind: 'stream',
@@ -54,6 +86,46 @@ export const MEASURES: readonly Measure[] = [
       },
     },
   },
+  {
+    kind: 'upload',
+    title: 'Large requests',
+    path: '/doctor/upload',
+    outcomes: {
+      ok: { verdict: 'ok', says: 'A request of 2 MB arrived whole.', advice: null },
+      bad: {
+        verdict: 'problem',
+        says: 'A request of 2 MB was refused as too large; conversations with files and images are larger than that.',
+        advice: BODY_LIMIT,
+      },
+      broken: {
+        verdict: 'problem',
+        says: 'A request of 2 MB was broken off on the way, most likely by a limit on bodies.',
+        advice: BODY_LIMIT,
+      },
+      slow: {
+        verdict: 'unknown',
+        says: 'A request of 2 MB took longer than half a minute.',
+        advice: 'The line may be slow; else look at the log of the reverse proxy for this address.',
+      },
+      failed: NOT_LET_THROUGH,
+    },
+  },
+  {
+    kind: 'headers',
+    title: 'Headers with underscores',
+    path: '/doctor/upload',
+    outcomes: {
+      ok: { verdict: 'ok', says: 'They arrive.', advice: null },
+      bad: {
+        verdict: 'warning',
+        says: 'They are dropped on the way. session_id of older Codex CLIs is one: it keeps a conversation on its account.',
+        advice: 'nginx: underscores_in_headers on. docs/reverse-proxies.md has it in full.',
+      },
+      failed: NOT_LET_THROUGH,
+    },
+  },
+  pathMeasure('/v1', '/v1/models', 'the OpenAI SDKs'),
+  pathMeasure('/backend-api', '/backend-api/codex/models', 'the Codex CLI'),
 ]
 
 /** Takes a minute and a half. */

@@ -1,5 +1,7 @@
-/** `/doctor/stream`, `/doctor/socket`: what a browser measures of whatever stands between it and us. */
+/** `/doctor/stream`, `/doctor/socket`, `/doctor/upload`: what a browser measures of whatever stands between it and us. */
+import type { Context } from 'hono'
 import { z } from 'zod'
+import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { refuseOtherSites } from '../http/cross-site.ts'
 import { requires } from '../http/gates.ts'
@@ -20,24 +22,30 @@ const Pace = z.object({
   lasting: z.literal('true').optional().describe('Goes on for a minute and a half.'),
 })
 
-/** Streams at once, of all and of one person at one address; a measurement opens one after the other. */
+/** Measurements at once, of all and of one person at one address; a browser makes one after the other. */
 const MOST = 32
 const MOST_EACH = 4
 
 /** Events under the headers of a model's answer; the last is `end`, and a stream without it was cut off. Throws `busy`. */
 export const streamForBrowser = createHandlers(measurer(), query(Pace), (c) => {
   const pauses = c.req.valid('query').lasting ? [...TOGETHER_MS, ...LASTING_MS] : TOGETHER_MS
-  const leave = c.env.seats.take([
-    { of: 'measure', most: MOST },
-    { of: `measure ${c.var.principal.id} ${c.var.clientIp}`, most: MOST_EACH },
-  ])
-  if (!leave) throw new AppError('busy', { message: 'Too much is being measured.', retryAfterSeconds: 30 })
+  const leave = takeSeat(c)
   return c.body(eventsApart(c.env.clock, pauses, leave), 200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-cache, no-transform',
     'x-accel-buffering': 'no',
   })
 })
+
+/** Returns the way out, which may be taken more than once. Throws `busy`. */
+const takeSeat = (c: Context<AppEnv>): (() => void) => {
+  const leave = c.env.seats.take([
+    { of: 'measure', most: MOST },
+    { of: `measure ${c.var.principal.id} ${c.var.clientIp}`, most: MOST_EACH },
+  ])
+  if (!leave) throw new AppError('busy', { message: 'Too much is being measured.', retryAfterSeconds: 30 })
+  return leave
+}
 
 const eventsApart = (clock: Clock, pausesMs: readonly number[], leave: () => void): ReadableStream<Uint8Array> => {
   const reader = new AbortController()
@@ -69,3 +77,34 @@ export const socketForBrowser = createHandlers(measurer(), (c) => {
     throw new AppError('not_found', { status: 426, message: 'The upgrade could not be made.' })
   return new Response(null)
 })
+
+/** Of an upload: more than the script sends, and nobody's way to keep us reading. */
+const MOST_BYTES = 8 * 1024 * 1024
+/** A name with underscores, as `session_id` has one: nginx drops such headers unless told otherwise. */
+const PROBE_HEADER = 'x_sluice_probe'
+
+/**
+ * Reads a body of up to 8 MiB, keeps nothing of it, and says how much came and whether the header did.
+ * Throws `busy`, `payload_too_large`, `cross_site_request_rejected`.
+ */
+export const uploadFromBrowser = createHandlers(measurer(), async (c) => {
+  refuseOtherSites(c)
+  if (Number(c.req.header('content-length')) > MOST_BYTES) throw new AppError('payload_too_large')
+  const leave = takeSeat(c)
+  try {
+    const bytes = await countBytes(c.req.raw.body)
+    return c.json({ bytes, underscore: c.req.header(PROBE_HEADER) !== undefined })
+  } finally {
+    leave()
+  }
+})
+
+/** Throws `payload_too_large` as soon as it is, and reads no further. */
+const countBytes = async (body: ReadableStream<Uint8Array> | null): Promise<number> => {
+  let bytes = 0
+  for await (const { length } of body ?? []) {
+    bytes += length
+    if (bytes > MOST_BYTES) throw new AppError('payload_too_large')
+  }
+  return bytes
+}

@@ -66,6 +66,7 @@ export const GROUPS: readonly Group[] = [
       '/api/openapi.json',
       '/doctor/stream',
       '/doctor/socket',
+      '/doctor/upload',
     ],
   },
   { id: 'pages', title: 'Pages', about: 'What browsers open.', prefixes: [''] },

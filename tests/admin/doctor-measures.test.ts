@@ -1,4 +1,4 @@
-/** What a browser measures on its way here: streams at a known pace, and a socket; for whom, and nothing is left of them. */
+/** What a browser measures on its way here: streams at a known pace, a socket, an upload; for whom, and nothing is left of them. */
 import { expect, test } from 'bun:test'
 import { type TestApp, testApp, whileTimePasses } from '../support/app.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
@@ -68,16 +68,99 @@ test('the socket says 426 when no upgrade arrived', async () => {
   expect((await testApp().ask('GET /doctor/socket')).status).toBe(426)
 })
 
+const MIB = 1024 * 1024
+
+/** Sends nothing of itself; `push` sends a MiB, `end` ends it and `fail` breaks it off. */
+const slowBody = () => {
+  let source: ReadableStreamDefaultController<Uint8Array> | undefined
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      source = controller
+    },
+  })
+  return {
+    body,
+    push: () => source?.enqueue(new Uint8Array(MIB)),
+    end: () => source?.close(),
+    fail: () => source?.error(new DOMException('The connection was closed.', 'AbortError')),
+  }
+}
+
+test('an upload is counted, whatever it is, and says whether the header with underscores came along', async () => {
+  const app = testApp()
+  const answer = async (ask: Parameters<TestApp['ask']>[1]) => (await app.ask('POST /doctor/upload', ask)).json()
+  const body = new Uint8Array(2 * MIB + 1)
+  expect(await answer({ body, headers: { x_sluice_probe: '1' } })).toEqual({ bytes: 2 * MIB + 1, underscore: true })
+  expect(await answer({ body, headers: { 'x-sluice-probe': '1' } })).toEqual({ bytes: 2 * MIB + 1, underscore: false })
+  expect(await answer({ body: '{' })).toEqual({ bytes: 1, underscore: false })
+  expect(await answer({})).toEqual({ bytes: 0, underscore: false })
+  expect(app.bindings.bodies.heldBytes).toBe(0)
+})
+
+test('more than 8 MiB is refused: unread when it is declared, else as soon as it is too much', async () => {
+  const app = testApp()
+  const whole = await app.ask('POST /doctor/upload', { body: new Uint8Array(8 * MIB) })
+  expect(await whole.json()).toMatchObject({ bytes: 8 * MIB })
+  const declared = slowBody()
+  const headers = { 'content-length': String(8 * MIB + 1) }
+  expect(await problem(await app.ask('POST /doctor/upload', { body: declared.body, headers }))).toEqual([
+    413,
+    'payload_too_large',
+  ])
+  const counted = slowBody()
+  for (let n = 0; n < 9; n++) counted.push()
+  expect(await problem(await app.ask('POST /doctor/upload', { body: counted.body }))).toEqual([
+    413,
+    'payload_too_large',
+  ])
+})
+
+test('an upload of another site is refused', async () => {
+  const from = async (headers: Record<string, string>) =>
+    problem(await testApp().ask('POST /doctor/upload', { body: 'x', headers }))
+  const refused: [number, string] = [403, 'cross_site_request_rejected']
+  expect(await from({ 'sec-fetch-site': 'cross-site' })).toEqual(refused)
+  expect(await from({ origin: 'https://elsewhere.example' })).toEqual(refused)
+  expect(await from({ origin: 'http://localhost:2455', 'sec-fetch-site': 'same-origin' })).toEqual([200, null])
+})
+
+test('uploads share the four places of an address, and one that ends or is broken off makes room', async () => {
+  const app = testApp()
+  const seats = () => app.bindings.seats.taken('measure')
+  const begin = () => {
+    const sending = slowBody()
+    return { ...sending, answer: app.ask('POST /doctor/upload', { body: sending.body }) }
+  }
+  const stream = await app.ask('GET /doctor/stream?lasting=true')
+  const [first, second, third] = [begin(), begin(), begin()] as const
+  await app.clock.advance(0)
+  expect(seats()).toBe(4)
+  expect(await problem(await app.ask('POST /doctor/upload', { body: 'x' }))).toEqual([503, 'busy'])
+  first.push()
+  first.fail()
+  expect((await first.answer).status).toBeGreaterThanOrEqual(400)
+  expect(seats()).toBe(3)
+  for (let n = 0; n < 9; n++) second.push()
+  expect((await second.answer).status).toBe(413)
+  expect(seats()).toBe(2)
+  third.end()
+  expect(await (await third.answer).json()).toEqual({ bytes: 0, underscore: false })
+  await stream.body?.cancel()
+  expect(seats()).toBe(0)
+})
+
 test('they are for who sees the doctor in full, and for who makes and tests keys', async () => {
   const app = testApp({ accounts: 0 })
   const { as } = people(app)
   const statuses = async (who: Pick<TestApp, 'ask'>) => {
-    const answers = await Promise.all([who.ask('GET /doctor/stream'), who.ask('GET /doctor/socket')])
+    const answers = await Promise.all(
+      ['GET /doctor/stream', 'GET /doctor/socket', 'POST /doctor/upload'].map((route) => who.ask(route)),
+    )
     for (const { body } of answers) await body?.cancel()
     return answers.map(({ status }) => status)
   }
-  expect(await statuses(as('admin', { peer: REMOTE }))).toEqual([200, 426])
-  expect(await statuses(as('operator', { peer: REMOTE }))).toEqual([200, 426])
-  expect(await statuses(as('viewer', { peer: REMOTE }))).toEqual([403, 403])
-  expect(await statuses(as('member', { peer: REMOTE }))).toEqual([403, 403])
+  expect(await statuses(as('admin', { peer: REMOTE }))).toEqual([200, 426, 200])
+  expect(await statuses(as('operator', { peer: REMOTE }))).toEqual([200, 426, 200])
+  expect(await statuses(as('viewer', { peer: REMOTE }))).toEqual([403, 403, 403])
+  expect(await statuses(as('member', { peer: REMOTE }))).toEqual([403, 403, 403])
 })

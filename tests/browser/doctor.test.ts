@@ -1,8 +1,9 @@
-/** The doctor's page in a browser: it fits, it reads, and it measures streaming and sockets through whatever stands between. */
+/** The doctor's page in a browser: it fits, it reads, and it measures what passes whatever stands between. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
 import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf } from './browser.ts'
+import { faultyProxy } from './faulty-proxy.ts'
 
 let browser: TestBrowser
 let server: RunningServer
@@ -31,14 +32,16 @@ const LOOKS = [
 ] as const
 
 describe.each(LOOKS)('$name', ({ name, ...options }) => {
-  test('streaming and sockets are measured, and what is wrong says what to do', async () => {
+  test('all is measured, and what is wrong says what to do', async () => {
     await using visit = await browser.visit(`${server.url}/doctor`, options)
     const row = (title: string) => textOf(findingOf(visit.page, title))
-    await visit.page.waitForFunction(
-      () => document.querySelectorAll('[data-outcome="running"]:not([hidden])').length === 0,
-    )
+    await untilMeasured(visit.page)
     expect(await row('Streaming')).toContain('one by one')
     expect(await row('WebSockets')).toContain('came back')
+    expect(await row('Large requests')).toContain('2 MB arrived whole')
+    expect(await row('Headers with underscores')).toContain('They arrive')
+    expect(await row('Way to /v1')).toContain('arrive here')
+    expect(await row('Way to /backend-api')).toContain('arrive here')
     expect(await row('Upstream over HTTP')).toContain('cannot be reached')
     expect(await textOf(visit.page.locator('.health'))).toContain('Something is wrong')
     expect(visit.problems).toEqual([])
@@ -48,25 +51,40 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
 })
 
 test('behind a proxy that buffers and knows no upgrades, it says so', async () => {
-  const proxy = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    fetch: async (request) => {
-      const { pathname } = new URL(request.url)
-      const headers = new Headers(request.headers)
-      for (const name of ['upgrade', 'connection']) headers.delete(name)
-      const answer = await fetch(server.url + pathname, { headers, decompress: false })
-      return new Response(await answer.arrayBuffer(), { status: answer.status, headers: answer.headers })
-    },
-  })
-  try {
-    await using visit = await browser.visit(`http://127.0.0.1:${proxy.port}/doctor`)
-    await visit.page.waitForFunction(
-      () => document.querySelectorAll('[data-outcome="running"]:not([hidden])').length === 0,
-    )
-    expect(await textOf(findingOf(visit.page, 'Streaming'))).toContain('buffers')
-    expect(await textOf(findingOf(visit.page, 'WebSockets'))).toContain('No socket could be opened')
-  } finally {
-    await proxy.stop(true)
-  }
+  await using proxy = faultyProxy(server.url, { buffers: true })
+  await using visit = await browser.visit(`${proxy.url}/doctor`)
+  await untilMeasured(visit.page)
+  expect(await textOf(findingOf(visit.page, 'Streaming'))).toContain('buffers')
+  expect(await textOf(findingOf(visit.page, 'WebSockets'))).toContain('No socket could be opened')
 }, 20_000)
+
+test('behind a proxy with a limit on bodies, no underscores and only some paths, it says so', async () => {
+  await using proxy = faultyProxy(server.url, {
+    maxBytes: 1024 * 1024,
+    dropsUnderscores: true,
+    hides: ['/v1/', '/backend-api/'],
+  })
+  await using visit = await browser.visit(`${proxy.url}/doctor`)
+  await untilMeasured(visit.page)
+  const row = (title: string) => textOf(findingOf(visit.page, title))
+  expect(await row('Streaming')).toContain('one by one')
+  expect(await row('Large requests')).toMatch(/Problem.*refused as too large.*client_max_body_size/s)
+  expect(await row('Headers with underscores')).toMatch(/Look.*session_id.*underscores_in_headers on/s)
+  expect(await row('Way to /v1')).toMatch(/Problem.*does not arrive here: something else answered at \/v1\/models/s)
+  expect(await row('Way to /backend-api')).toMatch(/Problem.*does not arrive here: something else answered/s)
+}, 20_000)
+
+test('each fault is told apart from the others, and an upload that is cut from one that is refused', async () => {
+  await using proxy = faultyProxy(server.url, { cutsUploads: true, guards: ['/backend-api/'] })
+  await using visit = await browser.visit(`${proxy.url}/doctor`)
+  await untilMeasured(visit.page)
+  const row = (title: string) => textOf(findingOf(visit.page, title))
+  expect(await row('Large requests')).toContain('broken off on the way')
+  expect(await row('Headers with underscores')).toContain('They arrive')
+  expect(await row('Way to /v1')).toContain('arrive here')
+  expect(await row('Way to /backend-api')).toContain('without a sign-in of its own')
+  expect(visit.problems.filter((problem) => !problem.startsWith('WebSocket'))).toEqual([])
+}, 20_000)
+
+const untilMeasured = (page: Page) =>
+  page.waitForFunction(() => document.querySelectorAll('[data-outcome="running"]:not([hidden])').length === 0)

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { World } from '../clients/support/world.ts'
 import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { faultyProxy } from './faulty-proxy.ts'
 import { startPopulated } from './world.ts'
 
 setDefaultTimeout(30_000)
@@ -70,6 +71,10 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
     await page.locator('#key-test .tone-good').waitFor()
     await page.locator('[data-measure=stream] [data-outcome=ok]:visible').waitFor()
     await page.locator('[data-measure=socket] [data-outcome=ok]:visible').waitFor()
+    await page.locator('[data-measure=upload] [data-outcome=ok]:visible').waitFor()
+    await page.locator('[data-measure=headers] [data-outcome=ok]:visible').waitFor()
+    await page.locator('[data-path="/v1/models"] [data-outcome=ok]:visible').waitFor()
+    await page.locator('[data-path="/backend-api/codex/models"] [data-outcome=ok]:visible').waitFor()
     expect(await textOf(page.locator('#key-test'))).toMatch(/It works\. \S+@example\.test answered .* with gpt-5\.5/)
     expect(await textOf(page.locator('#path-test'))).toContain('one by one')
     await screenshot(page, `key-shown-${name}`)
@@ -85,6 +90,20 @@ test('a long connection says how long it has lasted so far', async () => {
   await visit.page.click('text=Test this key')
   await visit.page.locator('[data-measure=lasting] [data-outcome=open]:visible').waitFor()
   expect(await textOf(visit.page.locator('#path-test'))).toMatch(/Open for \d+ s so far; you may leave/)
+})
+
+test('behind a proxy that is set up wrong a key works, and the test says what clients would run into', async () => {
+  await using proxy = faultyProxy(world.url, { maxBytes: 1024 * 1024, dropsUnderscores: true, hides: ['/v1/'] })
+  await using visit = await browser.visit(`${proxy.url}/keys/${await idOf('test')}`)
+  const { page } = visit
+  await page.click('text=Test this key')
+  await page.locator('#key-test .tone-good').waitFor()
+  await page.locator('[data-path="/backend-api/codex/models"] [data-outcome=ok]:visible').waitFor()
+  const found = await textOf(page.locator('#path-test'))
+  expect(found).toMatch(/Large requests\. .*refused as too large.*client_max_body_size/)
+  expect(found).toMatch(/Headers with underscores\. .*session_id.*underscores_in_headers on/)
+  expect(found).toContain('/v1 does not arrive here: something else answered at /v1/models')
+  expect(found).toContain('Requests to /backend-api arrive here.')
 })
 
 test('each tab shows its own text, with this address and this key, by keyboard alone', async () => {

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { CADDY, CHROMIUM, ensureProgram, NGINX } from '../../scripts/programs.ts'
 import { readConfig } from '../../src/env.ts'
 import { anyContains, parseCidr } from '../../src/lib/cidr.ts'
+import { MEASURES } from '../../views/measures.ts'
 import { launchBrowser, type TestBrowser, textOf as textIn } from '../browser/browser.ts'
 import { until } from '../clients/support/until.ts'
 import { codexBody, isTerminal, parseEvents, type StreamEvent } from '../support/app.ts'
@@ -242,7 +243,7 @@ const useDashboard = async (name: Name): Promise<void> => {
     name,
     expect.stringMatching(new RegExp(`OK\\s+The proxy .* names you as ${CLIENT_ADDRESS}`)),
   ])
-  for (const title of ['Host header', 'Streaming', 'WebSockets'])
+  for (const title of ['Host header', ...MEASURES.map(({ title }) => title)])
     expect([name, await says(title)]).toEqual([name, expect.stringMatching(/\bOK\b/)])
   expect([name, problems]).toEqual([name, []])
 }

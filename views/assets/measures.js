@@ -1,8 +1,10 @@
-/* What only a browser can measure: whether streams and sockets pass what stands before the server, and how long they last. */
+/* What only a browser can measure: what passes whatever stands before the server, and how long it lasts. */
 ;(() => {
   const PATIENCE_MS = 6e3
   const TOGETHER_MS = 150
   const QUICK_MS = 2e3
+  const UPLOAD_MS = 3e4
+  const UPLOAD_BYTES = 2 * 1024 * 1024
 
   /** Text and time of each piece of a stream. Throws when it is refused or cut. */
   async function* arrivals(path, signal) {
@@ -12,6 +14,17 @@
     for (let piece = await reader.read(); !piece.done; piece = await reader.read())
       yield { text: piece.value, at: performance.now() }
   }
+
+  const send = (path, bytes, ms) =>
+    fetch(path, {
+      method: 'POST',
+      body: new Uint8Array(bytes),
+      headers: { 'content-type': 'application/octet-stream', x_sluice_probe: '1' },
+      signal: AbortSignal.timeout(ms),
+    })
+
+  /** A list of models, or an error as this service words it. */
+  const isOurs = (said) => Array.isArray(said?.data ?? said?.models) || typeof said?.error?.message === 'string'
 
   // Each ends with the name of its outcome; `show` says one meanwhile.
   const measures = {
@@ -39,6 +52,28 @@
         }
         ws.onclose = end
       }),
+    async upload(path) {
+      const answer = await send(path, UPLOAD_BYTES, UPLOAD_MS).catch((error) => error)
+      if (answer instanceof Error) return answer.name === 'TimeoutError' ? 'slow' : 'broken'
+      if (answer.status === 413) return 'bad'
+      if (!answer.ok) return 'failed'
+      return (await answer.json()).bytes === UPLOAD_BYTES ? 'ok' : 'broken'
+    },
+    async headers(path) {
+      const answer = await send(path, 1, PATIENCE_MS)
+      if (!answer.ok) return 'failed'
+      return (await answer.json()).underscore ? 'ok' : 'bad'
+    },
+    async path(path) {
+      // As a client without a key: a cookie would open doors of the proxy that are shut for clients.
+      const answer = await fetch(path, {
+        credentials: 'omit',
+        redirect: 'manual',
+        cache: 'no-store',
+        signal: AbortSignal.timeout(PATIENCE_MS),
+      })
+      return isOurs(await answer.json().catch(() => null)) ? 'ok' : 'bad'
+    },
     async lasting(path, show) {
       const start = performance.now()
       let isWhole = false
@@ -55,23 +90,29 @@
   }
 
   const running = new Set()
+  const showIn = (row, outcome) => {
+    for (const el of row.querySelectorAll('[data-outcome]')) el.hidden = el.dataset.outcome !== outcome
+  }
   const measure = async (row) => {
-    if (running.has(row)) return
-    running.add(row)
     const { measure: kind, path } = row.dataset
     const start = performance.now()
     const show = (outcome) => {
-      for (const el of row.querySelectorAll('[data-outcome]')) el.hidden = el.dataset.outcome !== outcome
+      showIn(row, outcome)
       for (const el of row.querySelectorAll('[data-after]'))
         el.textContent = `${Math.round((performance.now() - start) / 1e3)} s`
     }
-    show('running')
     show(await measures[kind](path, show).catch(() => 'failed'))
     running.delete(row)
   }
-  const measureIn = (list) => {
+  /** One after the other; what is being measured already goes on. */
+  const measureIn = async (list) => {
     list.hidden = false
-    list.querySelectorAll('[data-measure]').forEach(measure)
+    const rows = [...list.querySelectorAll('[data-measure]')].filter((row) => !running.has(row))
+    for (const row of rows) {
+      running.add(row)
+      showIn(row, 'running')
+    }
+    for (const row of rows) await measure(row)
   }
   document.addEventListener('click', ({ target }) => {
     const list = target.closest('[data-path-test]') && document.getElementById('path-test')

@@ -13,8 +13,8 @@ import { durationText } from '../ui/time.tsx'
 export const KeyTestForm: FC<{ id: string; whyNot?: string | null }> = ({ id, whyNot = null }) => (
   <TextCard id="test" title="Test">
     <p class="muted">
-      Sends one small request through the key, by the route its clients use, and watches how streams and sockets reach
-      this browser.
+      Sends one small request through the key, by the route its clients use, and measures what passes between this
+      browser and the server.
     </p>
     <Form name="test" action={`/api/api-keys/${id}/test`} target="#key-test">
       <div class="actions">

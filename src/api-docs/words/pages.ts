@@ -51,6 +51,13 @@ export const PAGE_WORDS: WordsByRoute = {
     status: 101,
     throws: [['not_found', 426], 'cross_site_request_rejected'],
   },
+  'POST /doctor/upload': {
+    does:
+      'A body of up to 8 MiB by which a browser measures what its reverse proxy lets through; nothing of it is kept. ' +
+      '`underscore`: the header `x_sluice_probe` came along.',
+    answer: '`{bytes, underscore}`',
+    throws: ['busy', 'payload_too_large', 'cross_site_request_rejected'],
+  },
   'GET /docs': { does: 'This description as a page.' },
   'GET /login': { does: 'Signing in.', leadsOn: true },
   'GET /totp': { does: 'The second factor.', leadsOn: true },

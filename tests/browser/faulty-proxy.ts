@@ -1,0 +1,63 @@
+/** A small reverse proxy that knows no upgrades and does wrong what it is told to, for what pages say of it. */
+
+export interface ProxyFaults {
+  /** Hands an answer on when it is complete. */
+  buffers?: boolean
+  /** Larger bodies are refused as nginx refuses them, with 413 and a page of HTML. */
+  maxBytes?: number
+  /** Hands on half of a body that is larger than a KiB. */
+  cutsUploads?: boolean
+  /** As nginx does unless told otherwise. */
+  dropsUnderscores?: boolean
+  /** Beginnings of paths it knows nothing of: 404 and a page of HTML. */
+  hides?: readonly string[]
+  /** Beginnings of paths for which it wants people to sign in first, elsewhere. */
+  guards?: readonly string[]
+}
+
+export interface FaultyProxy extends AsyncDisposable {
+  /** Origin without a trailing slash. */
+  url: string
+}
+
+const KIB = 1024
+
+/** Stands before `target`, an origin. */
+export const faultyProxy = (target: string, faults: ProxyFaults): FaultyProxy => {
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: async (request) => {
+      const { pathname, search } = new URL(request.url)
+      const body = await request.bytes()
+      if (faults.hides?.some((prefix) => pathname.startsWith(prefix))) return htmlPage(404, 'Not Found')
+      if (faults.guards?.some((prefix) => pathname.startsWith(prefix)))
+        return Response.redirect('http://sign-in.example.test/')
+      if (body.length > (faults.maxBytes ?? Number.POSITIVE_INFINITY)) return htmlPage(413, 'Request Entity Too Large')
+      const isCut = faults.cutsUploads === true && body.length > KIB
+      const answer = await fetch(target + pathname + search, {
+        method: request.method,
+        headers: headersOf(request, faults),
+        decompress: false,
+        redirect: 'manual',
+        ...(body.length > 0 && { body: isCut ? body.subarray(0, body.length / 2) : body }),
+      })
+      const init = { status: answer.status, headers: answer.headers }
+      return new Response(faults.buffers ? await answer.arrayBuffer() : answer.body, init)
+    },
+  })
+  return { url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
+}
+
+const headersOf = (request: Request, { dropsUnderscores = false }: ProxyFaults): Headers => {
+  const headers = new Headers(request.headers)
+  for (const name of ['upgrade', 'connection', 'content-length']) headers.delete(name)
+  for (const name of [...headers.keys()]) if (dropsUnderscores && name.includes('_')) headers.delete(name)
+  return headers
+}
+
+const htmlPage = (status: number, title: string): Response =>
+  new Response(`<html><head><title>${status} ${title}</title></head></html>`, {
+    status,
+    headers: { 'content-type': 'text/html' },
+  })

@@ -48,8 +48,12 @@ const serviceOf = (io: CliIo): Service => {
   }
 }
 
-/** Who runs this; null: nobody can say. The runtime's own answer is "unknown" where `USER` is not set. */
-const userOf = ({ environment: { LOGNAME, USER } }: CliIo): string | null => LOGNAME || USER || loginName()
+/** Who runs this; null: nobody can say. The variables come second: `su` leaves them those of whoever was there before. */
+const userOf = ({ environment: { LOGNAME, USER } }: CliIo): string | null =>
+  [loginName(), LOGNAME, USER].find((name) => name && USER_NAME.test(name)) ?? null
+
+/** As `useradd` takes them. */
+const USER_NAME = /^[a-z_][\w.-]*\$?$/i
 
 const loginName = (): string | null => {
   try {

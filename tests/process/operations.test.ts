@@ -155,16 +155,20 @@ describe('whose the service is where it lies in a home', () => {
   const IN_HOME = { CODEX_LB_DATA_DIR: '/home/ada/sluice' }
   const printed = async (env: Record<string, string>) => (await sluice(['service', 'print'], env)).stdout
 
-  test('is what the environment says', async () => {
-    expect(await printed({ ...IN_HOME, LOGNAME: 'ada', USER: 'grace' })).toContain('\nUser=ada\n')
-    expect(await printed({ ...IN_HOME, USER: 'grace' })).toContain('\nUser=grace\n')
+  test('is what the machine says, whatever variables somebody left behind', async () => {
+    const name = Bun.spawnSync(['id', '-un']).stdout.toString().trim()
+    const left: Record<string, string>[] = [{ LOGNAME: 'grace', USER: 'grace' }, { LOGNAME: '' }]
+    for (const env of left) {
+      const unit = await printed({ ...IN_HOME, ...env })
+      expect(unit).toContain(`\nUser=${name}\n`)
+      expect(unit).not.toContain('# Nobody could say')
+    }
   })
 
-  test('is what the machine says where the environment says nothing', async () => {
-    const name = Bun.spawnSync(['id', '-un']).stdout.toString().trim()
-    const unit = await printed({ ...IN_HOME, LOGNAME: '' })
-    expect(unit).toContain(`\nUser=${name}\n`)
-    expect(unit).not.toContain('# Nobody could say')
+  test('is what the environment says where the machine cannot', async () => {
+    const mute = { ...IN_HOME, PATH: '/nonexistent' }
+    expect(await printed({ ...mute, LOGNAME: 'ada', USER: 'grace' })).toContain('\nUser=ada\n')
+    expect(await printed({ ...mute, LOGNAME: 'a\nExecStartPre=/bin/false', USER: 'grace' })).toContain('\nUser=grace\n')
   })
 
   test('is a name to be checked, with a warning, where nobody knows', async () => {

@@ -24,7 +24,7 @@ const answerPeople = async (request: Request, env: Bindings): Promise<Response> 
 /** As `errors.ts` has it, whose words for people are among what is missing. */
 const notLoaded = (): Response => {
   const error = { code: 'internal_error', message: 'The dashboard could not be loaded; the log says why.' }
-  return Response.json({ error }, { status: 500 })
+  return Response.json({ error }, { status: 500, headers: { 'cache-control': 'no-store' } })
 }
 
 /** The one module of its kind: what is loaded once is the same for every server in this process. */

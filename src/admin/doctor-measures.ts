@@ -78,8 +78,9 @@ export const socketForBrowser = createHandlers(measurer(), (c) => {
   return new Response(null)
 })
 
-/** Of an upload: more than the script sends, and nobody's way to keep us reading. */
+/** Of an upload: more than the script sends or waits, and nobody's way to keep a seat. */
 const MOST_BYTES = 8 * 1024 * 1024
+const UPLOAD_MS = 60_000
 /** A name with underscores, as `session_id` has one: nginx drops such headers unless told otherwise. */
 const PROBE_HEADER = 'x_sluice_probe'
 
@@ -92,19 +93,27 @@ export const uploadFromBrowser = createHandlers(measurer(), async (c) => {
   if (Number(c.req.header('content-length')) > MOST_BYTES) throw new AppError('payload_too_large')
   const leave = takeSeat(c)
   try {
-    const bytes = await countBytes(c.req.raw.body)
+    const bytes = await countBytes(c)
+    c.get('passAgain')(c) // the session may have ended meanwhile
     return c.json({ bytes, underscore: c.req.header(PROBE_HEADER) !== undefined })
   } finally {
     leave()
   }
 })
 
-/** Throws `payload_too_large` as soon as it is, and reads no further. */
-const countBytes = async (body: ReadableStream<Uint8Array> | null): Promise<number> => {
+/** Throws `payload_too_large` as soon as it is, and what a body throws that takes longer than a minute. */
+const countBytes = async ({ req, env }: Context<AppEnv>): Promise<number> => {
+  const reader = req.raw.body?.getReader()
+  if (!reader) return 0
+  const stop = env.clock.after(UPLOAD_MS, () => void reader.cancel().catch(() => {}))
   let bytes = 0
-  for await (const { length } of body ?? []) {
-    bytes += length
-    if (bytes > MOST_BYTES) throw new AppError('payload_too_large')
+  try {
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+      bytes += piece.value.length
+      if (bytes > MOST_BYTES) throw new AppError('payload_too_large')
+    }
+  } finally {
+    stop()
   }
   return bytes
 }

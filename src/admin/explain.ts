@@ -41,7 +41,7 @@ export interface ExplainView {
 /** `GET /logs/explain`: the form, and below it the answer. */
 export const showExplain = createHandlers(requires('accounts:read'), query(ExplainQuery), (c) => {
   const asked = c.req.valid('query')
-  const isAsked = new URL(c.req.url).searchParams.size > 0
+  const isAsked = c.req.query('model') !== undefined || c.req.query('key') !== undefined
   const view: ExplainView = {
     generatedAt: iso(c.env.clock.now()),
     asked,

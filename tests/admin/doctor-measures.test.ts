@@ -149,6 +149,26 @@ test('uploads share the four places of an address, and one that ends or is broke
   expect(seats()).toBe(0)
 })
 
+test('an upload that drips keeps its place for a minute, and no session that ended hears what came', async () => {
+  const app = testApp()
+  const begin = (who: Pick<TestApp, 'ask'> = app) => {
+    const sending = slowBody()
+    return { ...sending, answer: who.ask('POST /doctor/upload', { body: sending.body }) }
+  }
+  const dripping = begin()
+  await app.clock.advance(0)
+  dripping.push()
+  await app.clock.advance('60s')
+  expect(await (await dripping.answer).json()).toEqual({ bytes: MIB, underscore: false })
+  const admin = people(app).as('admin')
+  const late = begin(admin)
+  await app.clock.advance(0)
+  await admin.ask('POST /api/dashboard-auth/logout')
+  late.end()
+  expect((await late.answer).status).toBe(401)
+  expect(app.bindings.seats.taken('measure')).toBe(0)
+})
+
 test('they are for who sees the doctor in full, and for who makes and tests keys', async () => {
   const app = testApp({ accounts: 0 })
   const { as } = people(app)

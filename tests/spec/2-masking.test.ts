@@ -39,7 +39,7 @@ const open = async () => {
     kind: 'auth_failed',
     at: app.clock.now(),
     code: 'token_invalidated',
-    evidence: `${EMAIL} must sign in`,
+    evidence: `${EMAIL} was thrown out`,
   })
   await app.clock.advance(0)
   const [first] = app.rows()
@@ -53,6 +53,8 @@ const open = async () => {
     'the hash of a conversation': first?.conversationHash ?? '',
     'the address of a client': '100.64.77.',
     'the program of a client': AGENT,
+    'the words of the upstream': 'Not for',
+    'its words about an account': 'was thrown out',
   }
   const ids = { account: id, key: row.id, request: first?.id ?? '', person: admin.person.row.id }
   const lookers = { viewer: as('viewer', { peer: REMOTE }), guest: guest('192.0.2.9') }

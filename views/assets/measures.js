@@ -23,8 +23,10 @@
       signal: AbortSignal.timeout(ms),
     })
 
-  /** A list of models, or an error as this service words it. */
-  const isOurs = (said) => Array.isArray(said?.data ?? said?.models) || typeof said?.error?.message === 'string'
+  /** A list of models or an error, with an id as this service gives them: other services speak alike. */
+  const isOurs = ({ headers }, said) =>
+    headers.get('x-request-id')?.startsWith('req_') &&
+    (Array.isArray(said?.data ?? said?.models) || typeof said?.error?.message === 'string')
 
   // Each ends with the name of its outcome; `show` says one meanwhile.
   const measures = {
@@ -72,7 +74,7 @@
         cache: 'no-store',
         signal: AbortSignal.timeout(PATIENCE_MS),
       })
-      return isOurs(await answer.json().catch(() => null)) ? 'ok' : 'bad'
+      return isOurs(answer, await answer.json().catch(() => null)) ? 'ok' : 'bad'
     },
     async lasting(path, show) {
       const start = performance.now()

@@ -14,6 +14,8 @@ const FLAGS = [
   '--disable-sync',
 ]
 
+const CLOSING_MS = 5000
+
 export const DESKTOP = { width: 1280, height: 900 } as const
 export const PHONE = { width: 390, height: 844 } as const
 
@@ -49,7 +51,8 @@ export const launchBrowser = async ({ flags = [] }: { flags?: string[] } = {}): 
       if (isClockHeld) await page.clock.install()
       const response = await page.goto(url)
       if (response?.status() !== 200) throw new Error(`${url} answered ${response?.status()}.`)
-      return { page, problems, [Symbol.asyncDispose]: () => context.close() }
+      // A profile that is closed in the middle of a load may hang; it ends with the browser then.
+      return { page, problems, [Symbol.asyncDispose]: () => Promise.race([context.close(), Bun.sleep(CLOSING_MS)]) }
     },
     [Symbol.asyncDispose]: () => browser.close(),
   }

@@ -192,7 +192,7 @@ test('over another page it is a dialog from the first to the last step, and the 
   const href = (await page.locator('dialog >> text=Open the sign-in page').getAttribute('href')) ?? ''
   await fetch(upstream.signIns.approve(href, of('alan')).replace('localhost', '127.0.0.1'), { redirect: 'manual' })
   await page.waitForSelector('dialog[open] >> text=The account was added')
-  await page.keyboard.press('Escape')
+  await Promise.all([page.waitForEvent('load'), page.keyboard.press('Escape')])
   expect(visit.problems).toEqual([])
 })
 

@@ -51,7 +51,7 @@ export interface CapabilityRule {
 export type Rule = AccessRule | CapabilityRule
 export type Gate<R extends Rule = Rule> = MiddlewareHandler<AppEnv> & {
   readonly rule: R
-  readonly check: (c: Context<AppEnv>) => void
+  readonly pass: (c: Context<AppEnv>) => void
 }
 
 /** `optional`: as key authentication is set; `always`: a valid key, whatever is set. */
@@ -169,22 +169,22 @@ const enter = (c: Ctx): Principal => {
 }
 
 const gate = <R extends Rule>(rule: R, check: (c: Ctx) => void): Gate<R> => {
-  const enforce: MiddlewareHandler<AppEnv> = (c, next) => {
+  const pass = (c: Ctx): void => {
     check(c)
     if ('access' in rule) c.set('passAgain', check)
+  }
+  const enforce: MiddlewareHandler<AppEnv> = (c, next) => {
+    pass(c)
     return next()
   }
-  return Object.assign(enforce, { rule: Object.freeze(rule), check })
+  return Object.assign(enforce, { rule: Object.freeze(rule), pass })
 }
 
 /** One handler that passes `gates` by itself: for routes where each layer of middleware is time to the first byte. */
 export const behind = (gates: readonly Gate[], handle: (c: Ctx) => Promise<Response>) =>
   Object.assign(
     (c: Ctx): Promise<Response> => {
-      for (const { check, rule } of gates) {
-        check(c)
-        if ('access' in rule) c.set('passAgain', check)
-      }
+      for (const { pass } of gates) pass(c)
       return handle(c)
     },
     { rules: gates.map(({ rule }) => rule) },

@@ -81,6 +81,18 @@ export const attempts = sqliteTable(
   (t) => [primaryKey({ columns: [t.requestRowId, t.n] })],
 )
 
+/** What is added up of turns, whatever they are told apart by. A function, because a column belongs to one table. */
+const sums = () => ({
+  requests: integer().notNull(),
+  errors: integer().notNull(),
+  cancelled: integer().notNull(),
+  inputTokens: integer().notNull(),
+  cachedInputTokens: integer().notNull(),
+  outputTokens: integer().notNull(),
+  costMicros: integer().notNull(),
+  unpriced: integer().notNull(),
+})
+
 /** Sums per hour; empty strings stand for "none" so that the key is never null. */
 export const requestHours = sqliteTable(
   'request_hours',
@@ -89,14 +101,7 @@ export const requestHours = sqliteTable(
     accountId: text().notNull(),
     keyId: text().notNull(),
     model: text().notNull(),
-    requests: integer().notNull(),
-    errors: integer().notNull(),
-    cancelled: integer().notNull(),
-    inputTokens: integer().notNull(),
-    cachedInputTokens: integer().notNull(),
-    outputTokens: integer().notNull(),
-    costMicros: integer().notNull(),
-    unpriced: integer().notNull(),
+    ...sums(),
   },
   (t) => [
     primaryKey({ columns: [t.hour, t.accountId, t.keyId, t.model] }),
@@ -122,14 +127,7 @@ export const requestSpans = sqliteTable(
     start: integer().notNull(),
     /** Of the account or the key, or the model; empty: none. */
     id: text().notNull(),
-    requests: integer().notNull(),
-    errors: integer().notNull(),
-    cancelled: integer().notNull(),
-    inputTokens: integer().notNull(),
-    cachedInputTokens: integer().notNull(),
-    outputTokens: integer().notNull(),
-    costMicros: integer().notNull(),
-    unpriced: integer().notNull(),
+    ...sums(),
     /** Of a day: bit n is set when something was asked in its hour n (UTC), so that days of any time zone can be told apart. */
     activeHours: integer().notNull(),
   },

@@ -17,6 +17,7 @@ import newAccount from './new-account.css' with { type: 'text' }
 import overview from './overview.css' with { type: 'text' }
 import people from './people.css' with { type: 'text' }
 import reports from './reports.css' with { type: 'text' }
+import request from './request.css' with { type: 'text' }
 import settings from './settings.css' with { type: 'text' }
 import shell from './shell.css' with { type: 'text' }
 import tables from './tables.css' with { type: 'text' }
@@ -31,6 +32,7 @@ const PAGES = [
   newAccount,
   keys,
   logs,
+  request,
   reports,
   settings,
   audit,

@@ -54,15 +54,16 @@ export const newestScanned = ({ within, looksAt }: Plan): SQL =>
 const MOST_NEW = 200
 const MOST_NEW_SCANNED = 5000
 
-/** Rows of turns that ended after `after` (ms since epoch), by their start, newest first. */
+/** Of the rows of turns that ended after `after` (ms since epoch) those that ended last, by their start, newest first. */
 export const endedSince = (db: Db, query: LogQuery, sight: Sight, after: number): Cursor[] => {
   const { within, where } = planOf(query, sight, { isRequestId: false })
-  const ended = sql`(SELECT * FROM ${requests} WHERE started_at + total_ms > ${after}
-    ORDER BY started_at + total_ms DESC LIMIT ${MOST_NEW_SCANNED}) AS ${requests}`
-  return db.all<Cursor>(
-    sql`SELECT id, started_at AS "startedAt" FROM ${ended} WHERE ${and(within, where) ?? ALL}
-      ORDER BY ${ORDER.older} LIMIT ${MOST_NEW}`,
+  const found = db.all<Cursor>(
+    sql`SELECT id, "startedAt" FROM (
+      SELECT id, started_at AS "startedAt", ${and(within, where) ?? ALL} AS fits FROM ${requests}
+      WHERE started_at + total_ms > ${after} ORDER BY started_at + total_ms DESC LIMIT ${MOST_NEW_SCANNED})
+    WHERE fits LIMIT ${MOST_NEW}`,
   )
+  return found.toSorted((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1))
 }
 
 type Direction = 'older' | 'newer'

@@ -34,6 +34,9 @@ const TICKS_A_BEAT = 8
 const MINUTE_MS = 60_000
 /** Seconds between two messages of a topic; numbers that move with every turn are worth less than a change. */
 const EVERY_SECONDS: Partial<Record<LiveTopic, number>> = { usage: 5 }
+/** Of more turns than this nobody reads the lines, and fetching them takes time from the turns. */
+const MOST_READ = 100
+const CROWDED_SECONDS = 5
 
 const OF_COMMIT: Partial<Record<Topic, LiveTopic>> = {
   accounts: 'accounts',
@@ -56,6 +59,8 @@ export class LiveHub {
   readonly #epoch: string
   #number = 0
   #ticks = 0
+  /** Turns that `logs` was not told of yet. */
+  #untold = 0
   #minute = 0
   #health = ''
   #cancelTick: (() => void) | null = null
@@ -81,6 +86,12 @@ export class LiveHub {
   note(topic: LiveTopic): void {
     if (this.#listeners.size > 0) this.#pending.add(topic)
     else this.#toldIn.set(topic, ++this.#number)
+  }
+
+  /** Turns have ended: told with the next second, and every five seconds where that is more than can be read. */
+  ended(turns: number): void {
+    if (this.#listeners.size > 0) this.#untold += turns
+    this.note('logs')
   }
 
   /** For `onChange`: translates what a commit announced. */
@@ -135,14 +146,20 @@ export class LiveHub {
   }
 
   #tell(): void {
-    const topics = [...this.#pending].filter((topic) => this.#ticks % (EVERY_SECONDS[topic] ?? 1) === 0)
+    const topics = [...this.#pending].filter((topic) => this.#ticks % this.#secondsOf(topic) === 0)
     if (topics.length === 0) return
+    if (topics.includes('logs')) this.#untold = 0
     this.#number++
     for (const topic of topics) {
       this.#pending.delete(topic)
       this.#toldIn.set(topic, this.#number)
     }
     for (const listener of [...this.#listeners.keys()]) listener.changed({ id: this.lastId, topics })
+  }
+
+  #secondsOf(topic: LiveTopic): number {
+    if (topic === 'logs' && this.#untold > MOST_READ) return CROWDED_SECONDS
+    return EVERY_SECONDS[topic] ?? 1
   }
 
   #check(listener: Listener): void {

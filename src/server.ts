@@ -179,7 +179,7 @@ const signInsOf = ({ config, folder: { db, sealer }, clock, random, log }: World
 const tellOfLedger =
   (live: LiveHub) =>
   ({ turns, usages }: Written): void => {
-    if (turns > 0) live.note('logs')
+    if (turns > 0) live.ended(turns)
     if (usages > 0) live.note('usage')
   }
 

@@ -152,6 +152,22 @@ describe('what is said', () => {
     await stream.leave()
   })
 
+  test('more turns in a second than can be read are told of every five seconds', async () => {
+    const app = testApp()
+    const stream = await listen(app)
+    const each = async (turns: number) => {
+      for (let second = 0; second < 5; second++) {
+        app.bindings.live.ended(turns)
+        await app.clock.advance('1s')
+      }
+      return topicsOf(stream).length
+    }
+    expect(await each(100)).toBe(5)
+    expect(await each(101)).toBe(6)
+    expect(await each(1)).toBe(11)
+    await stream.leave()
+  })
+
   test('readiness, when it changes', async () => {
     const app = testApp()
     const stream = await listen(app)

@@ -1,9 +1,13 @@
-/** Which of the two apps a request goes to. */
+/** Which of the two apps a request goes to, and what is said where there is only one. */
 import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { $ } from 'bun'
 import { isForGateway } from '../src/app.ts'
 import { dashboard } from '../src/dashboard.ts'
 import { gateway } from '../src/gateway.ts'
 import { routeTable } from '../src/http/route-table.ts'
+
+const ROOT = join(import.meta.dir, '..')
 
 const concrete = (path: string): string => path.replace(/:\w+(\{[^}]*\}+)?/g, 'rtc_x')
 const pathsOf = (app: typeof gateway) => [...new Set(routeTable(app).map(({ path }) => concrete(path)))]
@@ -29,4 +33,27 @@ test.each([
   ['nothing', '', false],
 ])('%s', (_, url, isGateway) => {
   expect(isForGateway(url)).toBe(isGateway)
+})
+
+test('a dashboard that cannot be loaded is said to whoever asks for it and in the log, each time', async () => {
+  const script = `
+    Bun.plugin({ name: 'broken', setup: (build) => void build.onLoad({ filter: /src.dashboard.ts$/ }, () => {
+      throw new Error('no such page')
+    }) })
+    const { answer } = await import('${join(ROOT, 'src/app.ts')}')
+    const logged = []
+    const env = { log: { error: (text, { err }) => logged.push(text + ': ' + err.message) } }
+    const ask = async () => {
+      const response = await answer(new Request('http://localhost:2455/dashboard'), env)
+      return [response.status, response.headers.get('cache-control'), await response.json()]
+    }
+    console.log(JSON.stringify({ answers: [await ask(), await ask()], logged }))`
+  const told = JSON.parse(await $`${process.execPath} -e ${script}`.text())
+  const error = { code: 'internal_error', message: 'The dashboard could not be loaded; the log says why.' }
+  const text = 'the dashboard could not be loaded; restart the service: no such page'
+  expect(told.answers).toEqual([
+    [500, 'no-store', { error }],
+    [500, 'no-store', { error }],
+  ])
+  expect(told.logged).toEqual([text, text])
 })

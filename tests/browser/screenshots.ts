@@ -108,8 +108,17 @@ async function shoot(
   { name, width, theme }: { name: string; width: number; theme: string },
 ): Promise<void> {
   await page.waitForTimeout(250) // figures that are fetched after the page
+  const before = page.viewportSize()
+  if (name === 'doctor') await showWhole(page, width)
   await hideFolder(page)
   await page.screenshot({ path: join(FOLDER, `${name}-${width}-${theme}.png`) })
+  if (before) await page.setViewportSize(before)
+}
+
+/** What the doctor measures stands at the end of its page. A window of that height, because bars stay where a picture of the page ends. */
+async function showWhole(page: Page, width: number): Promise<void> {
+  await page.waitForFunction("!document.body.innerText.includes('Measuring')") // what is shown, not a template
+  await page.setViewportSize({ width, height: await page.evaluate(() => document.documentElement.scrollHeight) })
 }
 
 /** Where this machine keeps its data is nobody's business. */

@@ -88,6 +88,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/app': ['src/gateway', 'src/dashboard'],
   'src/main': EVERYTHING,
   'src/run': EVERYTHING,
+  'src/serve': EVERYTHING,
   'src/server': EVERYTHING,
   views: ['src/model/permissions', 'src/settings/schema'],
 }

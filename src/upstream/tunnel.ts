@@ -2,7 +2,6 @@
 import { lookup } from 'node:dns/promises'
 import { createConnection, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { SocksClient } from 'socks'
 import { readHead } from './http-head.ts'
 
 export interface Target {
@@ -54,7 +53,9 @@ const loginOf = ({ username, password }: URL) => ({
   password: decodeURIComponent(password),
 })
 
+/** The package for it is loaded by whoever has such a proxy. */
 const throughSocks = async (proxy: URL, { host, port }: Target): Promise<Socket> => {
+  const { SocksClient } = await import('socks')
   const { user, password } = loginOf(proxy)
   const type = proxy.protocol.startsWith('socks4') ? 4 : 5
   const resolvesHere = proxy.protocol === 'socks4:' || proxy.protocol === 'socks5:'

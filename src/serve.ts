@@ -1,0 +1,90 @@
+/** The command `serve`: everything is put together here, and lives until a signal ends it. */
+import { createPasswords } from './auth/passwords.ts'
+import { openFolder } from './cli/open-folder.ts'
+import { type Config, readConfig, withEnvFile } from './env.ts'
+import { systemClock } from './lib/clock.ts'
+import { createLog, type Log } from './lib/log.ts'
+import { systemRandom } from './lib/random.ts'
+import { typedCommand } from './ops/own-command.ts'
+import { createReader } from './reader.ts'
+import { type RunningServer, startServer } from './server.ts'
+import { createDial } from './upstream/dial.ts'
+
+/** What only `main.ts` may reach for. */
+export interface Outside {
+  environment: Environment
+  fetch: typeof globalThis.fetch
+  /** Aborts after so many ms. */
+  timeout: (ms: number) => AbortSignal
+  /** Turns served at once. */
+  maxTurns: number
+}
+
+type Environment = Record<string, string | undefined>
+
+/** Returns when it listens. Throws `ConfigError`, `EgressError`, `FolderError`, `FolderLockedError`, and what listening throws. */
+export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside): Promise<void> => {
+  const config = readConfig(withEnvFile(environment))
+  const log = createLog({
+    level: config.LOG_LEVEL,
+    format: config.LOG_FORMAT,
+    now: systemClock.now,
+    write: (line) => void process.stdout.write(`${line}\n`),
+  })
+  if (config.unknown.length > 0) log.warn('variables that mean nothing here', { names: config.unknown.join(', ') })
+  const dial = createDial(config.raw, fetch, {
+    trustsSocketEnvironment: config.UPSTREAM_WEBSOCKET_TRUST_ENV,
+    random: systemRandom,
+  })
+  const socketUrl = config.UPSTREAM_BASE_URL.replace(/^http/, 'ws')
+  for (const url of [config.UPSTREAM_BASE_URL, config.AUTH_BASE_URL, socketUrl]) dial.check(url)
+  const folder = openFolder(config, { clock: systemClock, random: systemRandom })
+  const server = startServer({
+    config,
+    folder,
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    passwords: await createPasswords(),
+    dial,
+    reader: createReader({ path: folder.databasePath, clock: systemClock, log }),
+    maxTurns,
+    timeout,
+  })
+  survive(log)
+  drainOnSignal(server, log)
+  greet(server, config)
+}
+
+/** A fault in one request must not end the others; it is logged whole. */
+const survive = (log: Log): void => {
+  process.on('unhandledRejection', (err) => log.error('an unhandled rejection', { err }))
+  process.on('uncaughtException', (err) => log.error('an uncaught exception', { err }))
+}
+
+const drainOnSignal = (server: RunningServer, log: Log): void => {
+  let isDraining = false
+  const drain = async (signal: string) => {
+    if (isDraining) process.exit(1) // asked twice: somebody is in a hurry
+    isDraining = true
+    log.info('draining', { signal, turns: server.bindings.turns.size })
+    await server.drain()
+    process.exit(0)
+  }
+  process.on('SIGTERM', () => void drain('SIGTERM'))
+  process.on('SIGINT', () => void drain('SIGINT'))
+}
+
+const greet = ({ url, bindings }: RunningServer, config: Config): void => {
+  const accounts = bindings.pool.all().length
+  const command = typedCommand()
+  const next =
+    accounts === 0
+      ? `Next: import an account with "${command} accounts import ~/.codex/auth.json", or open ${url}/dashboard for all steps.`
+      : `${accounts} account${accounts === 1 ? '' : 's'} in the pool. Dashboard: ${url}/dashboard`
+  const remote =
+    config.HOST === '127.0.0.1' || bindings.settings.current().apiKeyAuthEnabled
+      ? ''
+      : `Clients on other machines are refused until "${command} settings set apiKeyAuthEnabled=true".\n`
+  process.stdout.write(`Sluice is listening on ${url}\n${next}\n${remote}`)
+}

@@ -64,7 +64,7 @@ describe('the final stage', () => {
 
 test('the build command keeps a hostile working directory out and NODE_ENV right', () => {
   const command = buildCommand({ outfile: 'out', target: 'bun-linux-arm64' })
-  for (const flag of ['--compile', '--production', '--bytecode', '--format=esm', '--sourcemap']) {
+  for (const flag of ['--compile', '--production', '--bytecode', '--splitting', '--format=esm', '--sourcemap']) {
     expect(command).toContain(flag)
   }
   expect(command).toContain('--no-compile-autoload-dotenv')

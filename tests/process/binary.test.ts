@@ -59,6 +59,11 @@ test('the page comes with its stylesheet, both from inside the file', async () =
   expect((await sheet.text()).length).toBeGreaterThan(200)
 })
 
+test('the thread that reads the log is inside the file, too', async () => {
+  const response = await fetch(`${server.url}/api/request-logs`)
+  expect([response.status, await response.json()]).toMatchObject([200, { requests: [] }])
+})
+
 test('an administrator made from the shell signs in and is offered a passkey', async () => {
   const name = { command: [binary], dataDir, cwd: hostile, stdin: 'a long password' }
   expect((await runCommand(['user', 'create-admin', 'admin'], name)).exitCode).toBe(0)

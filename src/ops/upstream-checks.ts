@@ -1,6 +1,5 @@
 /** Whether the upstream can be reached as turns reach it, over HTTP and by WebSocket, and whether the clocks agree. */
 import type { Agent } from 'node:http'
-import WebSocket from 'ws' // the runtime's own; its global one hides the status of a refused handshake
 import type { Clock } from '../lib/clock.ts'
 import type { Dial } from '../upstream/dial.ts'
 import { USER_AGENT } from '../upstream/headers.ts'
@@ -8,7 +7,7 @@ import { type Check, type Found, fine, problem, unknown, warning } from './check
 
 export interface UpstreamFacts {
   /** Where the environment's choice of proxy for sockets is not built in, `socketAgent` is missing and nothing is tried. */
-  dial: Pick<Dial, 'fetch'> & { socketAgent?: (url: string) => Agent | undefined }
+  dial: Pick<Dial, 'fetch'> & { socketAgent?: Dial['socketAgent'] }
   clock: Clock
   /** Without a trailing slash. */
   baseUrl: string
@@ -95,7 +94,7 @@ const checkHandshake = async ({ dial, clock, baseUrl }: UpstreamFacts): Promise<
   if (!dial.socketAgent) return unknown('Turns go over HTTP here; nothing was tried.')
   try {
     const url = `${baseUrl.replace(/^http/, 'ws')}/codex/responses`
-    const { status, tookMs } = await handshake({ url, agent: dial.socketAgent(url), clock })
+    const { status, tookMs } = await handshake({ url, agent: await dial.socketAgent(url), clock })
     return fine(`${host} answered the handshake (${status}) after ${Math.round(tookMs)} ms.`)
   } catch (err) {
     return warning(
@@ -113,6 +112,7 @@ interface Handshake {
 
 /** Without a token it is refused; that it was answered at all, and by whom, is what counts. */
 const handshake = async ({ url, agent, clock }: Handshake): Promise<{ status: number; tookMs: number }> => {
+  const { default: WebSocket } = await import('ws') // the runtime's own; its global one hides the status of a refused handshake
   const start = clock.monotonic()
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   const ws = new WebSocket(url, { agent, perMessageDeflate: false, headers: { 'user-agent': USER_AGENT } })

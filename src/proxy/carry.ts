@@ -1,8 +1,8 @@
 /** Carries one attempt to the upstream, over the transport that fits it, up to the point where the upstream has taken it. */
 import { AppError } from '../errors.ts'
+import { HandshakeRefused } from '../upstream/handshake-refused.ts'
 import type { AccountCredentials } from '../upstream/headers.ts'
 import { connect, openTurn, socketUrl } from '../upstream/open.ts'
-import { HandshakeRefused } from '../upstream/socket.ts'
 import { DocumentStream, SseStream, type UpstreamStream } from '../upstream/stream.ts'
 import { asFrame, asRequest, handshakeHeaders, requestHeaders } from './frame-body.ts'
 import type { Plane } from './plane.ts'

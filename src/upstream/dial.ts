@@ -1,24 +1,24 @@
 /**
  * The one door to the upstream: every call leaves with an explicit proxy or an explicit "none". Left to itself the
- * runtime reads the environment again at each fetch and goes direct where it does not understand it.
+ * runtime reads the environment again at each fetch and goes direct where it does not understand it. What only a proxy needs is
+ * loaded when there is one.
  */
 import type { Agent } from 'node:http'
 import { createConnection } from 'node:net'
 import { AppError } from '../errors.ts'
 import { chooseProxy, type Environment } from '../lib/env-proxy.ts'
 import type { Random } from '../lib/random.ts'
-import { SocksBridge } from './socks-bridge.ts'
-import { endpointOf } from './tunnel.ts'
-import { tunnelAgent } from './tunnel-agent.ts'
+import { endpointOf } from './endpoint.ts'
+import type { SocksBridge } from './socks-bridge.ts'
 
 export interface Dial {
   /** `fetch`, through the proxy the environment names for this target. Throws `EgressError`, `upstream_unreachable`, `TunnelError`. */
   fetch(url: string, init: RequestInit): Promise<Response>
   /**
    * How the handshake of a WebSocket to `url` (ws: or wss:) leaves: through an agent of its own, or `undefined` for
-   * directly (interface §1.11). Throws `EgressError`; the agent fails with `TunnelError`.
+   * directly (interface §1.11). Rejects with `EgressError`; the agent fails with `TunnelError`.
    */
-  socketAgent(url: string): Agent | undefined
+  socketAgent(url: string): Promise<Agent | undefined>
   /** Whether a call to `url` leaves through a proxy. Throws `EgressError`. */
   isProxied(url: string): boolean
   /** Whether a TCP connection towards `url` (or its proxy) can be made at all; asked only when an answer is late. */
@@ -44,14 +44,19 @@ export class EgressError extends Error {
 type Route =
   | { kind: 'direct' }
   | { kind: 'http'; proxy: string }
-  | { kind: 'socks'; proxy: string; bridge: SocksBridge }
+  | { kind: 'socks'; proxy: string; bridge: () => Promise<SocksBridge> }
 
 export const createDial = (
   environment: Environment,
   fetch: typeof globalThis.fetch,
   { trustsSocketEnvironment, random }: DialOptions,
 ): Dial => {
-  const bridges = new Map<string, SocksBridge>()
+  const bridges = new Map<string, Promise<SocksBridge>>()
+  const bridgeTo = (proxy: string): Promise<SocksBridge> => {
+    const bridge = bridges.get(proxy) ?? newBridge(proxy, random.token(SECRET_BYTES))
+    bridges.set(proxy, bridge)
+    return bridge
+  }
   const routeOf = memoized((origin) => {
     if (!trustsSocketEnvironment && origin.startsWith('ws')) return DIRECT
     const choice = chooseProxy(origin, environment)
@@ -60,11 +65,8 @@ export const createDial = (
         return DIRECT
       case 'proxy':
         return { kind: 'http', proxy: choice.url }
-      case 'socks': {
-        const bridge = bridges.get(choice.url) ?? new SocksBridge(choice.url, random.token(SECRET_BYTES))
-        bridges.set(choice.url, bridge)
-        return { kind: 'socks', proxy: choice.url, bridge }
-      }
+      case 'socks':
+        return { kind: 'socks', proxy: choice.url, bridge: () => bridgeTo(choice.url) }
       case 'invalid':
         throw new EgressError(`${choice.variable} cannot be used as a proxy: ${choice.why}.`)
     }
@@ -74,9 +76,11 @@ export const createDial = (
       const route = routeOf(url)
       return route.kind === 'direct' ? fetch(url, { ...init, ...OURS, proxy: false }) : send(fetch, route, url, init)
     },
-    socketAgent: (url) => {
+    socketAgent: async (url) => {
       const route = routeOf(url)
-      return route.kind === 'direct' ? undefined : tunnelAgent(route.proxy, { isSecure: url.startsWith('wss:') })
+      if (route.kind === 'direct') return undefined
+      const { tunnelAgent } = await import('./tunnel-agent.ts')
+      return tunnelAgent(route.proxy, { isSecure: url.startsWith('wss:') })
     },
     isProxied: (url) => routeOf(url).kind !== 'direct',
     canConnect: (url) => {
@@ -85,13 +89,18 @@ export const createDial = (
     },
     check: (url) => void routeOf(url),
     close: () => {
-      for (const bridge of bridges.values()) bridge.close()
+      for (const bridge of bridges.values()) void bridge.then((open) => open.close())
     },
   }
 }
 
 const DIRECT: Route = { kind: 'direct' }
 const SECRET_BYTES = 32
+
+const newBridge = async (proxy: string, secret: string): Promise<SocksBridge> => {
+  const bridge = await import('./socks-bridge.ts')
+  return new bridge.SocksBridge(proxy, secret)
+}
 
 /** There are two or three origins, and one is asked for with every turn. */
 const memoized = (resolve: (origin: string) => Route): ((url: string) => Route) => {
@@ -118,19 +127,17 @@ const send = async (
   url: string,
   init: RequestInit,
 ): Promise<Response> => {
-  const response = await fetch(url, { ...init, ...OURS, ...(await wayOut(route, url)) })
+  const bridge = route.kind === 'socks' ? await route.bridge() : null
+  const way = bridge ? await wayOver(bridge, url) : { proxy: { url: route.proxy, respectNoProxy: false } }
+  const response = await fetch(url, { ...init, ...OURS, ...way })
   if (response.status === PROXY_AUTHENTICATION_REQUIRED) throw await proxyRefused(response)
-  const failure = route.kind === 'socks' ? await route.bridge.failureIn(response) : null
+  const failure = bridge && (await bridge.failureIn(response))
   if (failure) throw failure
   return response
 }
 
-const wayOut = async (
-  route: Exclude<Route, { kind: 'direct' }>,
-  url: string,
-): Promise<Pick<BunFetchRequestInit, 'proxy' | 'keepalive'>> => {
-  if (route.kind === 'http') return { proxy: { url: route.proxy, respectNoProxy: false } }
-  const proxy = { url: await route.bridge.url(), respectNoProxy: false }
+const wayOver = async (bridge: SocksBridge, url: string): Promise<Pick<BunFetchRequestInit, 'proxy' | 'keepalive'>> => {
+  const proxy = { url: await bridge.url(), respectNoProxy: false }
   return url.startsWith('https:') ? { proxy } : { proxy, keepalive: false } // see `SocksBridge`
 }
 

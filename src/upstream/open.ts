@@ -3,7 +3,7 @@ import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Dial } from './dial.ts'
 import { type AccountCredentials, socketHeaders, upstreamHeaders } from './headers.ts'
-import { openSocket, type UpstreamSocket } from './socket.ts'
+import type { UpstreamSocket } from './socket.ts'
 
 interface OpenRequest {
   /** Path under the upstream base URL. */
@@ -46,16 +46,17 @@ export const openTurn = async (
 }
 
 /** Connects a socket for turns of the account. Rejects with `HandshakeRefused`, the runtime's error or the reason of `attempt`. */
-export const connect = (
+export const connect = async (
   { dial, clock, baseUrl }: Upstream,
   account: AccountCredentials,
   { path, headers, attempt, connectTimeoutMs }: Omit<OpenRequest, 'body' | 'accept'>,
 ): Promise<UpstreamSocket> => {
+  const { openSocket } = await import('./socket.ts')
   const url = socketUrl(baseUrl, path)
   return openSocket({
     url,
     headers: socketHeaders(headers, account),
-    agent: dial.socketAgent(url),
+    agent: await dial.socketAgent(url),
     clock,
     timeoutMs: connectTimeoutMs,
     signal: attempt.signal,

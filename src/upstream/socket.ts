@@ -4,6 +4,7 @@ import WebSocket from 'ws' // the runtime's own; its global one hides status, he
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { FrameEvent } from './frame-event.ts'
+import { HandshakeRefused } from './handshake-refused.ts'
 import { MAX_QUEUED_BYTES, SocketStream } from './socket-stream.ts'
 import { isTerminal } from './terminal.ts'
 
@@ -15,20 +16,6 @@ const PING_EVERY_MS = 30_000
 const MAX_UNANSWERED_PINGS = 2
 const PEEK_EVERY_MS = 1000
 const CLOSE_MS = 1000
-
-/** The service refused the handshake with an ordinary HTTP answer. */
-export class HandshakeRefused extends Error {
-  override readonly name = 'HandshakeRefused'
-
-  /** `body`: at most its first 64 KiB. */
-  constructor(
-    readonly status: number,
-    readonly headers: Headers,
-    readonly body: string,
-  ) {
-    super(`the handshake was answered with status ${status}`)
-  }
-}
 
 export interface SocketRequest {
   /** ws:// or wss:// */

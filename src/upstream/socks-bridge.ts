@@ -1,8 +1,9 @@
 /** A loopback HTTP proxy in front of a SOCKS proxy, because the runtime's fetch speaks to HTTP proxies only. */
 import { timingSafeEqual } from 'node:crypto'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { endpointOf, type Target } from './endpoint.ts'
 import { readHead } from './http-head.ts'
-import { endpointOf, openTunnel, type Target, TunnelError } from './tunnel.ts'
+import { openTunnel, TunnelError } from './tunnel.ts'
 
 const USER = 'sluice'
 /** Marks an answer as the bridge's own; its value is the secret, which no upstream knows. */

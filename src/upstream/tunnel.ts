@@ -2,13 +2,9 @@
 import { lookup } from 'node:dns/promises'
 import { createConnection, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { SocksClient } from 'socks'
+import { endpointOf, type Target } from './endpoint.ts'
 import { readHead } from './http-head.ts'
-
-export interface Target {
-  /** A name or an address, without brackets. */
-  host: string
-  port: number
-}
 
 /** The proxy could not be reached, or did not reach the target. `code` is fetch's word for it, so that both read alike. */
 export class TunnelError extends Error {
@@ -39,23 +35,12 @@ export const openTunnel = async (proxy: string, target: Target): Promise<Socket>
   }
 }
 
-const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443, 'ws:': 80, 'wss:': 443 }
-const SOCKS_PORT = 1080
-
-/** Where a URL points, be it that of a proxy. */
-export const endpointOf = ({ hostname, port, protocol }: URL): Target => ({
-  host: hostname.replace(/^\[|\]$/g, ''),
-  port: Number(port) || (DEFAULT_PORTS[protocol] ?? SOCKS_PORT),
-})
-
 const loginOf = ({ username, password }: URL) => ({
   user: decodeURIComponent(username),
   password: decodeURIComponent(password),
 })
 
-/** The package for it is loaded by whoever has such a proxy. */
 const throughSocks = async (proxy: URL, { host, port }: Target): Promise<Socket> => {
-  const { SocksClient } = await import('socks')
   const { user, password } = loginOf(proxy)
   const type = proxy.protocol.startsWith('socks4') ? 4 : 5
   const resolvesHere = proxy.protocol === 'socks4:' || proxy.protocol === 'socks5:'

@@ -157,7 +157,7 @@ describe('the upstream', () => {
   test('a handshake that is answered with a refusal is fine; nobody there is not', async () => {
     const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('', { status: 401 }) })
     const check = (baseUrl: string) => {
-      const dial = { fetch: dated(0), socketAgent: () => undefined }
+      const dial = { fetch: dated(0), socketAgent: async () => undefined }
       const facts = { dial, clock: new ManualClock(), baseUrl, authBaseUrl: baseUrl }
       return byId(upstreamChecks(facts).filter(({ id }) => id === 'upstream_websocket'))
     }
@@ -180,7 +180,7 @@ describe('the upstream', () => {
       },
     })
     const baseUrl = `http://127.0.0.1:${server.port}`
-    const dial = { fetch, socketAgent: () => undefined }
+    const dial = { fetch, socketAgent: async () => undefined }
     await runChecks(upstreamChecks({ dial, clock: new ManualClock(), baseUrl, authBaseUrl: baseUrl }))
     await server.stop(true)
     expect(agents).toEqual(Array(3).fill(`sluice/${VERSION}`))

@@ -35,7 +35,7 @@ const dialIn = (environment: Environment, trustsSocketEnvironment = true) =>
 
 /** What comes back for one message: an answer, the status of a refusal, or the code of the failure. */
 const talk = async (url: string, environment: Environment, trustsSocketEnvironment = true): Promise<string> => {
-  const agent = dialIn(environment, trustsSocketEnvironment).socketAgent(url)
+  const agent = await dialIn(environment, trustsSocketEnvironment).socketAgent(url)
   const { promise, resolve } = Promise.withResolvers<string>()
   const socket = new WebSocket(url, { agent, ca: cert })
   socket.on('open', () => socket.send('hello'))

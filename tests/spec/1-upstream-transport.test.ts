@@ -166,18 +166,17 @@ describe('§1.11 the variables a handshake honours, in their order', () => {
     expect(chooseProxy('wss://upstream.test', environment)).toEqual({ kind: 'direct' })
   })
 
-  test('a handshake leaves through an agent, and directly where no variable applies', () => {
+  test('a handshake leaves through an agent, and directly where no variable applies', async () => {
     const dial = dialWith({ wss_proxy: proxyOf('wss') }, true)
-    expect(dial.socketAgent('wss://upstream.test/x')).toBeDefined()
-    expect(dial.socketAgent('ws://upstream.test/x')).toBeUndefined()
-    expect(() => dialWith({ wss_proxy: 'gopher://proxy.test' }, true).socketAgent('wss://upstream.test/x')).toThrow(
-      EgressError,
-    )
+    expect(await dial.socketAgent('wss://upstream.test/x')).toBeDefined()
+    expect(await dial.socketAgent('ws://upstream.test/x')).toBeUndefined()
+    const broken = dialWith({ wss_proxy: 'gopher://proxy.test' }, true)
+    await expect(broken.socketAgent('wss://upstream.test/x')).rejects.toThrow(EgressError)
   })
 
-  test.each(['http', 'https', 'socks5', 'socks5h'])('%s proxies with credentials', (scheme) => {
+  test.each(['http', 'https', 'socks5', 'socks5h'])('%s proxies with credentials', async (scheme) => {
     const dial = dialWith({ wss_proxy: `${scheme}://user:secret@proxy.test:1080` }, true)
-    expect(dial.socketAgent('wss://upstream.test/x')).toBeDefined()
+    expect(await dial.socketAgent('wss://upstream.test/x')).toBeDefined()
   })
 
   test.each(['all_proxy', 'ws_proxy'])('a proxy that is down is never gone round: %s', async (name) => {
@@ -198,11 +197,11 @@ describe('§1.11 CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV', () => {
     expect(readConfig({ [NAME]: 'false' }).UPSTREAM_WEBSOCKET_TRUST_ENV).toBeFalse()
   })
 
-  test('false makes handshakes bypass the variables', () => {
+  test('false makes handshakes bypass the variables', async () => {
     const environment = { wss_proxy: 'http://proxy.test:3128', ws_proxy: 'http://proxy.test:3128' }
     for (const url of ['wss://upstream.test/x', 'ws://upstream.test/x']) {
-      expect(dialWith(environment, true).socketAgent(url)).toBeDefined()
-      expect(dialWith(environment, false).socketAgent(url)).toBeUndefined()
+      expect(await dialWith(environment, true).socketAgent(url)).toBeDefined()
+      expect(await dialWith(environment, false).socketAgent(url)).toBeUndefined()
     }
   })
 })

@@ -46,29 +46,29 @@ test('fetch reaches a SOCKS proxy over a door on this machine that has a secret 
   expect(sent.map(({ keepalive }) => keepalive)).toEqual([undefined, false])
 })
 
-test('handshakes take another way than fetch where the variables say so', () => {
+test('handshakes take another way than fetch where the variables say so', async () => {
   const { dial } = dialIn({ WS_PROXY: HTTP, WSS_PROXY: SOCKS })
-  const plain = dial.socketAgent('ws://a.test/x')
-  const secure = dial.socketAgent('wss://a.test/x')
+  const plain = await dial.socketAgent('ws://a.test/x')
+  const secure = await dial.socketAgent('wss://a.test/x')
   expect([plain, secure].map((agent) => (agent as unknown as { protocol: string }).protocol)).toEqual([
     'http:',
     'https:',
   ])
-  expect(dialIn({ HTTP_PROXY: HTTP }).dial.socketAgent('wss://a.test/x')).toBeUndefined()
-  expect(dialIn({ HTTP_PROXY: HTTP }).dial.socketAgent('ws://a.test/x')).toBeDefined()
-  expect(dialIn({ ALL_PROXY: HTTP, NO_PROXY: 'a.test:443' }).dial.socketAgent('wss://a.test')).toBeUndefined()
+  expect(await dialIn({ HTTP_PROXY: HTTP }).dial.socketAgent('wss://a.test/x')).toBeUndefined()
+  expect(await dialIn({ HTTP_PROXY: HTTP }).dial.socketAgent('ws://a.test/x')).toBeDefined()
+  expect(await dialIn({ ALL_PROXY: HTTP, NO_PROXY: 'a.test:443' }).dial.socketAgent('wss://a.test')).toBeUndefined()
 })
 
-test('no agent shows its proxy, since the runtime would connect by itself and heed its own NO_PROXY', () => {
+test('no agent shows its proxy, since the runtime would connect by itself and heed its own NO_PROXY', async () => {
   for (const proxy of [HTTP, SOCKS]) {
-    const agent = dialIn({ ALL_PROXY: proxy }).dial.socketAgent('wss://a.test')
+    const agent = await dialIn({ ALL_PROXY: proxy }).dial.socketAgent('wss://a.test')
     for (const member of ['proxy', 'connectOpts', 'proxyRequestOptions']) expect(agent).not.toHaveProperty(member)
   }
 })
 
 test('without trust handshakes go direct, also past a variable that cannot be used, and fetch does not', async () => {
   const { sent, dial } = dialIn({ ALL_PROXY: HTTP, WSS_PROXY: 'ftp://h' }, { trusts: false })
-  expect(dial.socketAgent('wss://a.test/x')).toBeUndefined()
+  expect(await dial.socketAgent('wss://a.test/x')).toBeUndefined()
   dial.check('wss://a.test/x')
   await dial.fetch('https://a.test/x', {})
   expect(sent[0]?.proxy).toEqual({ url: HTTP, respectNoProxy: false })
@@ -82,7 +82,7 @@ describe('a variable that cannot be used', () => {
     async (url) => {
       expect(() => dial.check(url)).toThrow(EgressError)
       if (url.startsWith('wss'))
-        expect(() => dial.socketAgent(url)).toThrow(/^WSS_PROXY cannot be used as a proxy: (?!.*secret)/)
+        await expect(dial.socketAgent(url)).rejects.toThrow(/^WSS_PROXY cannot be used as a proxy: (?!.*secret)/)
       else expect(await rejection(dial.fetch(url, {}))).toBeInstanceOf(EgressError)
       expect(sent).toEqual([])
     },
@@ -91,10 +91,10 @@ describe('a variable that cannot be used', () => {
   test('does not concern what it is not for', () => dial.check('http://a.test'))
 })
 
-test('a URL without a path is judged by its whole host', () => {
+test('a URL without a path is judged by its whole host', async () => {
   const { dial } = dialIn({ ALL_PROXY: HTTP, NO_PROXY: 'a.test' })
-  expect(dial.socketAgent('wss://a.test')).toBeUndefined()
-  expect(dial.socketAgent('wss://a.testing')).toBeDefined()
+  expect(await dial.socketAgent('wss://a.test')).toBeUndefined()
+  expect(await dial.socketAgent('wss://a.testing')).toBeDefined()
 })
 
 test('407 is the word of the proxy where there is one, and of the upstream where there is none', async () => {

@@ -1,6 +1,6 @@
 /** Where reads go that can take long: to threads of their own, so that no stream waits for a report. */
-import type { Db } from '../db/commit.ts'
-import { READS, type ReadArgs, type ReadName, type Reads, read, SLOW } from './model/reads.ts'
+import { READ_LANES } from './model/read-lanes.ts'
+import type { ReadArgs, ReadName, Reads } from './model/reads.ts'
 import { type LaneDeps, ReaderLane } from './reader-lane.ts'
 
 /** Each read of `model/reads.ts` by its name. They throw `busy` when the answer takes over two seconds, or too much waits. */
@@ -23,25 +23,19 @@ type ReaderDeps = Omit<LaneDeps, 'newWorker'> & Partial<Pick<LaneDeps, 'newWorke
  * whole tables has one of its own, so that the pages do not wait for it.
  */
 export const createReader = (deps: ReaderDeps): Reader => {
-  const [quick, slow] = [new ReaderLane({ newWorker, ...deps }), new ReaderLane({ newWorker, ...deps })]
+  const lanes = { quick: new ReaderLane({ newWorker, ...deps }), slow: new ReaderLane({ newWorker, ...deps }) }
   const stop = () => {
-    quick.stop()
-    slow.stop()
+    lanes.quick.stop()
+    lanes.slow.stop()
   }
-  return readerOf((who, name, args) => (SLOW.has(name) ? slow : quick).ask(who, name, args), stop)
+  return readerOf((who, name, args) => lanes[READ_LANES[name]].ask(who, name, args), stop)
 }
-
-/** Answers on the calling thread: for tests with a database in memory, and for commands. */
-export const createInlineReader = (db: Db): Reader =>
-  readerOf(
-    async (_, name, args) => read(db, name, args),
-    () => {},
-  )
 
 type Ask = (who: string, name: ReadName, args: ReadArgs<ReadName>) => Promise<unknown>
 
-const readerOf = (ask: Ask, stop: () => void): Reader => {
-  const names = Object.keys(READS) as ReadName[] // as: Object.keys forgets the literal types
+/** A reader that has `ask` find the answers. */
+export const readerOf = (ask: Ask, stop: () => void): Reader => {
+  const names = Object.keys(READ_LANES) as ReadName[] // as: Object.keys forgets the literal types
   const answersFor = (who: string): Answers => {
     const calls = names.map((name) => [name, (...args: ReadArgs<ReadName>) => ask(who, name, args)])
     return Object.fromEntries(calls) as Answers // as: `read` pairs each name with its own types

@@ -96,6 +96,13 @@ const MAY_IMPORT: Record<string, string[]> = {
 /** Facts without behaviour, which every folder may name. */
 const ANYWHERE = ['src/version', 'package']
 
+/** What an idle service does without: pages, what only they read and parse, commands, and ways out that few have. */
+const LATE = [
+  ...['views', 'src/dashboard', 'src/api-docs', 'src/cli/main'],
+  ...['src/model/reads', 'src/model/reports', 'src/model/key-input', 'src/model/people-input', 'src/model/audit-log'],
+  ...['src/upstream/tunnel', 'src/upstream/socket', 'socks', 'ws', 'node:http', 'node:tls'],
+]
+
 /** Packages a folder has no business with, by the start of their name. */
 const MAY_NOT_USE: Record<string, RegExp> = {
   'src/lib': /^(hono|drizzle-orm|zod|bun:sqlite)/,
@@ -157,6 +164,18 @@ describe('imports go downward', () => {
     const isKnown = (name: string) =>
       EVERYTHING.includes(name) || Object.keys(MAY_IMPORT).some((row) => within(name, row))
     expect(targets.filter((name) => !isKnown(name))).toEqual([])
+  })
+})
+
+describe('what waits for its first use', () => {
+  const atStart = loadedBy('src/serve.ts')
+
+  test.each(LATE)('%s is not loaded with the service', (name) => {
+    expect([...atStart].filter((one) => within(one, name))).toEqual([])
+  })
+
+  test('what answers turns is', () => {
+    for (const name of ['src/proxy/attempts', 'src/model/pricing', 'hono']) expect(atStart).toContain(name)
   })
 })
 
@@ -275,11 +294,22 @@ function within(path: string, folder: string): boolean {
 }
 
 /** Values only: `scanImports` leaves type-only imports out. Our own files come back from the root, without extension. */
-function importsOf(path: string): string[] {
+function importsOf(path: string, isLoadedAtOnce = (_kind: string) => true): string[] {
   const imports = new Bun.Transpiler({ loader: loaderOf(path) }).scanImports(read(path))
-  return imports.map((one) =>
-    one.path.startsWith('.') ? withoutExtension(normalize(join(dirname(path), one.path))) : one.path,
-  )
+  return imports
+    .filter(({ kind }) => isLoadedAtOnce(kind))
+    .map((one) => (one.path.startsWith('.') ? withoutExtension(normalize(join(dirname(path), one.path))) : one.path))
+}
+
+/** Everything that is loaded with `path`, at any depth, what it imports later left out. */
+function loadedBy(path: string, known = new Set<string>()): Set<string> {
+  for (const name of importsOf(path, (kind) => kind === 'import-statement')) {
+    if (known.has(name)) continue
+    known.add(name)
+    const file = SOURCES.find((one) => isCode(one) && withoutExtension(one) === name)
+    if (file) loadedBy(file, known)
+  }
+  return known
 }
 
 function withoutExtension(path: string): string {

@@ -8,16 +8,8 @@ import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { proceed, reply } from '../http/reply.tsx'
 import { type ShownKey, toApiKey } from '../model/api-key-view.ts'
-import {
-  createKey,
-  deleteKey,
-  type IssuedKey,
-  KeyPatch,
-  listKeys,
-  NewKey,
-  regenerateKey,
-  updateKey,
-} from '../model/api-keys.ts'
+import { createKey, deleteKey, type IssuedKey, listKeys, regenerateKey, updateKey } from '../model/api-keys.ts'
+import { KeyPatch, NewKey } from '../model/key-input.ts'
 import { keyBody } from './key-form.ts'
 import { connectionFor } from './key-pages.ts'
 

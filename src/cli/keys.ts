@@ -4,7 +4,8 @@ import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
 import { systemClock } from '../lib/clock.ts'
 import { systemRandom } from '../lib/random.ts'
 import { type ApiKey, toApiKey } from '../model/api-key-view.ts'
-import { createKey, listKeys, NewKey, type StoredKey, updateKey } from '../model/api-keys.ts'
+import { createKey, listKeys, type StoredKey, updateKey } from '../model/api-keys.ts'
+import { NewKey } from '../model/key-input.ts'
 import {
   type Command,
   cliActor,

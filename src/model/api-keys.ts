@@ -7,11 +7,9 @@ import { users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
-import { type KeyPatch, type LimitInput, limitIdentity, type NewKey } from './key-input.ts'
-import { LIMIT_ORDER, type LimitRow, limitsOf, replaceLimits, zeroLimits } from './key-limits.ts'
+import type { KeyPatch, LimitInput, NewKey } from './key-input.ts'
+import { LIMIT_ORDER, type LimitRow, limitIdentity, limitsOf, replaceLimits, zeroLimits } from './key-limits.ts'
 import { findPerson, type UserRow } from './people.ts'
-
-export { KeyPatch, NewKey } from './key-input.ts'
 
 type KeyRow = typeof apiKeys.$inferSelect
 /** A key with its limits, by type, window and model, and whose it is. */

@@ -1,12 +1,10 @@
 /** The audit log as it is read and forgotten: filters, pages, and purges that leave an anchor in the chain. */
-import { and, asc, desc, eq, gte, like, lt, lte, min, ne, notLike, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, like, lt, notLike, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
-import type { Db, Tx } from '../../db/commit.ts'
+import type { Db } from '../../db/commit.ts'
 import { auditLogs } from '../../db/schema/system.ts'
 import { iso } from '../lib/iso.ts'
-import { append } from './audit.ts'
-import { type AuditRow, shortenChain } from './audit-chain.ts'
-import type { PurgeAnchor } from './audit-verify.ts'
+import type { AuditRow } from './audit-chain.ts'
 import { Moment } from './request-log-query.ts'
 
 /** What a target is, by how its id begins; firewall entries are their own names. */
@@ -101,38 +99,3 @@ const ofType = (type: TargetType): SQL | undefined =>
   type === 'address'
     ? and(...Object.values(TARGET_PREFIXES).map((prefix) => notLike(auditLogs.target, `${prefix}%`)))
     : like(auditLogs.target, `${TARGET_PREFIXES[type]}%`)
-
-interface Purge {
-  /** ms since epoch; rows from then on are kept. */
-  before: number
-  /** How many rows at most. */
-  limit: number
-  now: number
-}
-
-/**
- * Forgets the oldest rows, always a beginning of the chain, and writes what they ended with into the log itself, so that
- * what is left can still be proven. Returns how many went; anchors alone are not worth a new one.
- */
-export const purgeAuditLog = (tx: Tx, { before, limit, now }: Purge): number => {
-  const kept =
-    tx
-      .select({ id: min(auditLogs.id) })
-      .from(auditLogs)
-      .where(gte(auditLogs.at, before))
-      .get()?.id ?? null
-  const isOld = kept === null ? undefined : lt(auditLogs.id, kept)
-  const worth = tx
-    .select({ id: auditLogs.id })
-    .from(auditLogs)
-    .where(and(isOld, ne(auditLogs.event, 'audit_purged')))
-  if (worth.limit(1).get() === undefined) return 0
-  const doomed = tx.select().from(auditLogs).where(isOld).orderBy(asc(auditLogs.id)).limit(limit).all()
-  const last = doomed.at(-1)
-  if (!last) return 0
-  tx.delete(auditLogs).where(lte(auditLogs.id, last.id)).run()
-  shortenChain(tx, doomed.length)
-  const details: PurgeAnchor = { throughId: last.id, lastHash: last.hash, count: doomed.length }
-  append(tx, { id: 'system', method: null, address: null, at: now }, 'audit_purged', { details: { ...details } })
-  return doomed.length
-}

@@ -1,11 +1,12 @@
 /** Invites: links that make an account once, within a day, and accounts that wait for an identity of the proxy instead. */
-import { and, eq, gt, inArray, isNotNull, lte, type SQL, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { invites, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
-import { type Actor, append } from './audit.ts'
+import { append } from './audit.ts'
 import { type Caller, demandDelegation, demandGrantable } from './delegation.ts'
+import { dropExpiredInvites } from './expired-invites.ts'
 import { authorOf, type InviteRow, VOID, voidReason } from './invite-standing.ts'
 import { findPerson, getPerson, type Person, personOf } from './people.ts'
 import { type NewPerson, roleReference } from './people-input.ts'
@@ -120,24 +121,6 @@ export const listInvites = (db: Db): Invitation[] =>
     .orderBy(invites.createdAt, invites.userId)
     .all()
     .map(({ invites: invite, users: row }) => ({ invite, person: personOf(db, row) }))
-
-export const hasExpiredInvites = (db: Db, now: number): boolean =>
-  db.select({ userId: invites.userId }).from(invites).where(lte(invites.expiresAt, now)).limit(1).get() !== undefined
-
-/** Removes invites whose day is over, with their accounts. Returns how many. */
-export const dropExpiredInvites = (tx: Tx, now: number): number => {
-  const expired = tx.select({ id: invites.userId }).from(invites).where(lte(invites.expiresAt, now))
-  const gone = tx
-    .delete(users)
-    .where(and(eq(users.status, 'invited'), inArray(users.id, expired)))
-    .returning({ id: users.id, username: users.username })
-    .all()
-  const actor: Actor = { id: 'system', method: null, address: null, at: now }
-  for (const { id, username } of gone)
-    append(tx, actor, 'invite_revoked', { target: id, details: { username, reason: 'expired' } })
-  if (gone.length > 0) notice(tx, 'people')
-  return gone.length
-}
 
 export interface OpenInvite {
   invite: InviteRow & { expiresAt: number }

@@ -1,6 +1,7 @@
 /** What may be said about an API key from outside: the fields of a new key and of a change to one. */
 import { z } from 'zod'
 import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
+import { limitIdentity } from './key-limits.ts'
 
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max', 'ultra'] as const
 export const SERVICE_TIERS = ['auto', 'default', 'priority', 'flex', 'ultrafast'] as const
@@ -35,10 +36,6 @@ const Limit = z
   })
   .transform(({ modelFilter, ...limit }) => ({ ...limit, modelFilter: modelFilter ?? '' }))
 export type LimitInput = z.output<typeof Limit>
-
-/** What makes two limits of one key the same limit. */
-export const limitIdentity = (limit: Omit<LimitInput, 'maxValue'>): string =>
-  [limit.limitType, limit.limitWindow, limit.modelFilter].join(' ')
 
 /** Only `name` is needed: what is left out takes the default of its column. */
 export const NewKey = z.strictObject({

@@ -4,10 +4,14 @@ import type { Db, Tx } from '../../db/commit.ts'
 import { apiKeyLimits, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
 import { requests } from '../../db/schema/requests.ts'
 import type { Random } from '../lib/random.ts'
-import { type LimitInput, limitIdentity } from './key-input.ts'
+import type { LimitInput } from './key-input.ts'
 import { total } from './sums.ts'
 
 export type LimitRow = typeof apiKeyLimits.$inferSelect
+
+/** What makes two limits of one key the same limit. */
+export const limitIdentity = (limit: Omit<LimitInput, 'maxValue'>): string =>
+  [limit.limitType, limit.limitWindow, limit.modelFilter].join(' ')
 
 export const LIMIT_ORDER = [apiKeyLimits.limitType, apiKeyLimits.limitWindow, apiKeyLimits.modelFilter] as const
 

@@ -1,7 +1,8 @@
 /** What an account came to in each half hour of the last day: what it answered, and when it could not be asked. */
 import type { AccountView } from './account-view.ts'
-import { SLOT_MS, SLOTS_A_DAY, type StateChange } from './overview.ts'
+import type { StateChange } from './overview.ts'
 import type { Figures } from './overview-figures.ts'
+import { SLOT_MS, SLOTS_A_DAY } from './overview-slots.ts'
 
 const OUTCOMES = ['ok', 'some_errors', 'blocked', 'idle'] as const
 export type Outcome = (typeof OUTCOMES)[number]

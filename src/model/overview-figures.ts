@@ -1,6 +1,7 @@
 /** Keeps the sums of the overview: half hours that are over are read once, the running one every few seconds. */
 import type { Clock } from '../lib/clock.ts'
-import { type Present, SLOT_MS, SLOTS_A_DAY, type Slot } from './overview.ts'
+import type { Present, Slot } from './overview.ts'
+import { SLOT_MS, SLOTS_A_DAY } from './overview-slots.ts'
 import { type Tiles, tilesOf } from './overview-tiles.ts'
 
 export interface Figures {

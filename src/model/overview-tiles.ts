@@ -1,5 +1,6 @@
 /** The numbers of the last 24 hours beside those of the 24 before, each with its course hour by hour. */
-import { type Present, SLOTS_A_DAY, type Slot } from './overview.ts'
+import type { Present, Slot } from './overview.ts'
+import { SLOTS_A_DAY } from './overview-slots.ts'
 
 export interface Tile {
   /** null: nothing to tell, which is not zero. */

@@ -4,12 +4,10 @@ import type { Db } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 import { apiKeyLimits, apiKeys, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
 import { requestHours, requests } from '../../db/schema/requests.ts'
+import { SLOT_MS } from './overview-slots.ts'
 import { type LogEntry, NEWEST_FIRST, selectJoined, toEntry } from './request-log-entry.ts'
 import { total } from './sums.ts'
 import { faulty } from './turn-fault.ts'
-
-export const SLOT_MS = 30 * 60_000
-export const SLOTS_A_DAY = (24 * 3_600_000) / SLOT_MS
 
 /** One half hour of the log. */
 export interface Slot {

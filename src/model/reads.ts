@@ -7,6 +7,7 @@ import { auditLog } from './audit-log.ts'
 import { verifyAuditLog } from './audit-verify.ts'
 import { keyWeek } from './key-trends.ts'
 import { overviewPresent, overviewSlots } from './overview.ts'
+import type { READ_LANES } from './read-lanes.ts'
 import { recentCallers } from './recent-callers.ts'
 import { reportCsv } from './report-csv.ts'
 import { report } from './reports.ts'
@@ -50,20 +51,10 @@ export const READS = {
   accountTrend,
   accountSpend,
   accountHistory,
-}
+} satisfies Record<keyof typeof READ_LANES, unknown>
 
 export type Reads = typeof READS
 export type ReadName = keyof Reads
-
-/** What reads much of the file, whatever is asked: nothing else should wait behind it. */
-export const SLOW: ReadonlySet<ReadName> = new Set([
-  'report',
-  'reportCsv',
-  'recentCallers',
-  'auditVerdict',
-  'tableSizes',
-  'integrity',
-])
 
 /** The parameters of a read beside the database; they and the result cross a thread by structured clone. */
 export type ReadArgs<Name extends ReadName> = Reads[Name] extends (db: Db, ...args: infer Args) => unknown

@@ -7,16 +7,8 @@ import { auditLogs } from '../../db/schema/system.ts'
 import { AppError } from '../../src/errors.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { toApiKey } from '../../src/model/api-key-view.ts'
-import {
-  deleteKey,
-  getKey,
-  hashKey,
-  KeyPatch,
-  listKeys,
-  NewKey,
-  regenerateKey,
-  updateKey,
-} from '../../src/model/api-keys.ts'
+import { deleteKey, getKey, hashKey, listKeys, regenerateKey, updateKey } from '../../src/model/api-keys.ts'
+import { KeyPatch, NewKey } from '../../src/model/key-input.ts'
 import { WINDOW_MS } from '../../src/model/key-limits.ts'
 import { testDb } from '../support/db.ts'
 import { aKey, anAccountRow, anActor, aRequestRow } from '../support/keys.ts'

@@ -5,7 +5,7 @@ import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { auditLogs, facts } from '../../db/schema/system.ts'
 import { type AuditEvent, append } from '../../src/model/audit.ts'
 import { type AuditRow, readHead } from '../../src/model/audit-chain.ts'
-import { purgeAuditLog } from '../../src/model/audit-log.ts'
+import { purgeAuditLog } from '../../src/model/audit-purge.ts'
 import { verifyAuditLog, verifyChain } from '../../src/model/audit-verify.ts'
 import { testDb } from '../support/db.ts'
 

@@ -3,12 +3,13 @@ import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
 import { stripOf } from '../../src/model/outcome-strip.ts'
-import { overviewPresent, overviewSlots, type Present, SLOT_MS, type Slot } from '../../src/model/overview.ts'
+import { overviewPresent, overviewSlots, type Present, type Slot } from '../../src/model/overview.ts'
 import { OverviewFigures } from '../../src/model/overview-figures.ts'
+import { SLOT_MS } from '../../src/model/overview-slots.ts'
 import { quantile } from '../../src/model/overview-tiles.ts'
-import { createInlineReader } from '../../src/reader.ts'
 import { ManualClock } from '../support/clock.ts'
 import { testDb } from '../support/db.ts'
+import { createInlineReader } from '../support/inline-reader.ts'
 
 type Row = typeof requests.$inferInsert
 const MINUTE = 60_000

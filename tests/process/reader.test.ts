@@ -11,10 +11,11 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { ReportQuery } from '../../src/model/reports.ts'
 import { LogQuery } from '../../src/model/request-log-query.ts'
-import { createInlineReader, createReader, type Reader } from '../../src/reader.ts'
+import { createReader, type Reader } from '../../src/reader.ts'
 import { DEADLINE_MS } from '../../src/reader-lane.ts'
 import { ManualClock } from '../support/clock.ts'
 import { testDb } from '../support/db.ts'
+import { createInlineReader } from '../support/inline-reader.ts'
 
 const START = Date.UTC(2026, 0, 1)
 

@@ -1,0 +1,42 @@
+/** Lets go of the beginning of the audit log, so that what is left can still be proven. */
+import { and, asc, gte, lt, lte, min, ne } from 'drizzle-orm'
+import type { Tx } from '../../db/commit.ts'
+import { auditLogs } from '../../db/schema/system.ts'
+import { append } from './audit.ts'
+import { shortenChain } from './audit-chain.ts'
+import type { PurgeAnchor } from './audit-verify.ts'
+
+interface Purge {
+  /** ms since epoch; rows from then on are kept. */
+  before: number
+  /** How many rows at most. */
+  limit: number
+  now: number
+}
+
+/**
+ * Forgets the oldest rows, always a beginning of the chain, and writes what they ended with into the log itself, so that
+ * what is left can still be proven. Returns how many went; anchors alone are not worth a new one.
+ */
+export const purgeAuditLog = (tx: Tx, { before, limit, now }: Purge): number => {
+  const kept =
+    tx
+      .select({ id: min(auditLogs.id) })
+      .from(auditLogs)
+      .where(gte(auditLogs.at, before))
+      .get()?.id ?? null
+  const isOld = kept === null ? undefined : lt(auditLogs.id, kept)
+  const worth = tx
+    .select({ id: auditLogs.id })
+    .from(auditLogs)
+    .where(and(isOld, ne(auditLogs.event, 'audit_purged')))
+  if (worth.limit(1).get() === undefined) return 0
+  const doomed = tx.select().from(auditLogs).where(isOld).orderBy(asc(auditLogs.id)).limit(limit).all()
+  const last = doomed.at(-1)
+  if (!last) return 0
+  tx.delete(auditLogs).where(lte(auditLogs.id, last.id)).run()
+  shortenChain(tx, doomed.length)
+  const details: PurgeAnchor = { throughId: last.id, lastHash: last.hash, count: doomed.length }
+  append(tx, { id: 'system', method: null, address: null, at: now }, 'audit_purged', { details: { ...details } })
+  return doomed.length
+}

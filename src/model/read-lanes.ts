@@ -1,0 +1,22 @@
+/** What the reader answers, by name, and in which of its threads: the queries themselves are loaded there. */
+
+/** `slow` is what reads much of the file, whatever is asked: nothing else should wait behind it. */
+export const READ_LANES = {
+  overviewSlots: 'quick',
+  overviewPresent: 'quick',
+  keyWeek: 'quick',
+  requestLogs: 'quick',
+  requestLog: 'quick',
+  requestLogOptions: 'quick',
+  newRequests: 'quick',
+  report: 'slow',
+  reportCsv: 'slow',
+  recentCallers: 'slow',
+  auditLog: 'quick',
+  auditVerdict: 'slow',
+  tableSizes: 'slow',
+  integrity: 'slow',
+  accountTrend: 'quick',
+  accountSpend: 'quick',
+  accountHistory: 'quick',
+} as const

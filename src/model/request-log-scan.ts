@@ -50,9 +50,10 @@ export const newestScanned = ({ within, looksAt }: Plan): SQL =>
   sql`(SELECT * FROM ${requests} WHERE ${within ?? ALL}
     ORDER BY ${ORDER.older} LIMIT ${looksAt === 'neighbours' ? MAX_SCANNED : MAX_SCATTERED}) AS ${requests}`
 
-/** Of one answer; who falls behind further reads the list again. */
+/** Of one answer: as many as a watched list keeps, so that what is passed over in a crowd leaves no hole in it. */
 const MOST_NEW = 200
-const MOST_NEW_SCANNED = 5000
+/** Of some seconds, with filters that few fit: two thousand turns a second are all looked at. */
+const MOST_NEW_SCANNED = 20_000
 
 /** Of the rows of turns that ended after `after` (ms since epoch) those that ended last, by their start, newest first. */
 export const endedSince = (db: Db, query: LogQuery, sight: Sight, after: number): Cursor[] => {

@@ -152,6 +152,12 @@ test('of more that is new than one answer holds, what ended last is told', () =>
   expect([told[0], told.at(-2), told.at(-1)]).toEqual(['r000500', 'r000302', 'r000007'])
 })
 
+test('what few filters fit is found among the new of a crowded while', () => {
+  const { db, sqlite } = logOf(14_000)
+  sqlite.run("UPDATE requests SET status = 'error' WHERE started_at % 100 = 0")
+  expect(newRequests(db, LogQuery.parse({ status: 'failed' }), SIGHT, 0)).toHaveLength(140)
+})
+
 test('what is new is read in the order of its index, so that reading ends with the answer', () => {
   const { db, sqlite } = logOf(5)
   const steps = plansOf(sqlite, /total_ms/, () => newRequests(db, LogQuery.parse({ status: 'failed' }), SIGHT, 3))

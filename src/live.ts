@@ -117,6 +117,7 @@ export class LiveHub {
   stop(): void {
     this.#cancelTick?.()
     this.#cancelTick = null
+    this.#untold = 0
   }
 
   #start(): void {

@@ -165,7 +165,13 @@ describe('what is said', () => {
     expect(await each(100)).toBe(5)
     expect(await each(101)).toBe(6)
     expect(await each(1)).toBe(11)
+    app.bindings.live.ended(500)
     await stream.leave()
+    const later = await listen(app)
+    app.bindings.live.ended(1)
+    await app.clock.advance('1s')
+    expect(topicsOf(later)).toEqual(['logs'])
+    await later.leave()
   })
 
   test('readiness, when it changes', async () => {

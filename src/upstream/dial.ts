@@ -53,8 +53,11 @@ export const createDial = (
 ): Dial => {
   const bridges = new Map<string, Promise<SocksBridge>>()
   const bridgeTo = (proxy: string): Promise<SocksBridge> => {
-    const bridge = bridges.get(proxy) ?? newBridge(proxy, random.token(SECRET_BYTES))
+    const known = bridges.get(proxy)
+    if (known) return known
+    const bridge = newBridge(proxy, random.token(SECRET_BYTES))
     bridges.set(proxy, bridge)
+    bridge.catch(() => bridges.delete(proxy)) // what could not be loaded is tried again
     return bridge
   }
   const routeOf = memoized((origin) => {
@@ -89,7 +92,7 @@ export const createDial = (
     },
     check: (url) => void routeOf(url),
     close: () => {
-      for (const bridge of bridges.values()) void bridge.then((open) => open.close())
+      for (const bridge of bridges.values()) void bridge.then((open) => open.close()).catch(() => {}) // it never came to be
     },
   }
 }

@@ -51,6 +51,12 @@ export function buildCommand({ outfile, target }: BuildOptions): string[] {
 export async function build({ outfile, ...options }: BuildOptions): Promise<number> {
   mkdirSync(dirname(outfile), { recursive: true })
   const folder = mkdtempSync(join(dirname(outfile), 'build-'))
+  const remove = () => rmSync(folder, { recursive: true, force: true })
+  const stop = () => {
+    remove()
+    process.exit(1)
+  }
+  process.once('SIGINT', stop).once('SIGTERM', stop)
   try {
     const built = join(folder, 'sluice')
     const command = buildCommand({ ...options, outfile: built })
@@ -58,7 +64,8 @@ export async function build({ outfile, ...options }: BuildOptions): Promise<numb
     if (code === 0) renameSync(built, outfile)
     return code
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    process.off('SIGINT', stop).off('SIGTERM', stop)
+    remove()
   }
 }
 

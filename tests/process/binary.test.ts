@@ -29,6 +29,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
+test('nothing else is left of the build', () => {
+  expect(readdirSync(folder).sort()).toEqual(['data', 'hostile', 'scratch', 'sluice'])
+})
+
 test('it answers from a folder that wants to take it over', async () => {
   const response = await fetch(`${server.url}/health/live`)
   expect(response.status).toBe(200)

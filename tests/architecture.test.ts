@@ -100,7 +100,8 @@ const ANYWHERE = ['src/version', 'package']
 const LATE = [
   ...['views', 'src/dashboard', 'src/api-docs', 'src/cli/main'],
   ...['src/model/reads', 'src/model/reports', 'src/model/key-input', 'src/model/people-input', 'src/model/audit-log'],
-  ...['src/upstream/tunnel', 'src/upstream/socket', 'socks', 'ws', 'node:http', 'node:tls'],
+  ...['src/upstream/tunnel', 'src/upstream/tunnel-agent', 'src/upstream/socks-bridge', 'src/upstream/socket'],
+  ...['socks', 'ws', 'node:http', 'node:https', 'node:tls'],
 ]
 
 /** Packages a folder has no business with, by the start of their name. */
@@ -168,10 +169,20 @@ describe('imports go downward', () => {
 })
 
 describe('what waits for its first use', () => {
-  const atStart = loadedBy('src/serve.ts')
+  const atStart = new Set(['src/main.ts', 'src/run.ts', 'src/serve.ts'].flatMap((path) => [...loadedBy(path)]))
 
   test.each(LATE)('%s is not loaded with the service', (name) => {
     expect([...atStart].filter((one) => within(one, name))).toEqual([])
+  })
+
+  test('and each of them is there', () => {
+    const named = new Set(SOURCES.filter(isCode).flatMap((path) => [withoutExtension(path), ...importsOf(path)]))
+    expect(LATE.filter((name) => ![...named].some((one) => within(one, name)))).toEqual([])
+  })
+
+  test('a command does without the service', () => {
+    const loaded = loadedBy('src/cli/main.ts')
+    expect(['src/server', 'src/gateway', 'src/app', 'views'].filter((name) => loaded.has(name))).toEqual([])
   })
 
   test('what answers turns is', () => {
@@ -303,7 +314,7 @@ function importsOf(path: string, isLoadedAtOnce = (_kind: string) => true): stri
 
 /** Everything that is loaded with `path`, at any depth, what it imports later left out. */
 function loadedBy(path: string, known = new Set<string>()): Set<string> {
-  for (const name of importsOf(path, (kind) => kind === 'import-statement')) {
+  for (const name of importsOf(path, (kind) => kind !== 'dynamic-import')) {
     if (known.has(name)) continue
     known.add(name)
     const file = SOURCES.find((one) => isCode(one) && withoutExtension(one) === name)

@@ -1,4 +1,7 @@
-/** What the process does once it is set up: `serve`, or one of the commands, and only that is loaded. Every failure before listening is one sentence. */
+/**
+ * What the process does once it is set up: `serve`, or one of the commands, and only that is loaded. Every failure before
+ * listening is one sentence.
+ */
 import { withEnvFile } from './env.ts'
 import type { Outside } from './serve.ts'
 

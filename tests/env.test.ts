@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { z } from 'zod'
 import { ConfigError, readConfig, withEnvFile } from '../src/env.ts'
 
 const refusal = (work: () => unknown): string => {
@@ -14,6 +15,10 @@ const refusal = (work: () => unknown): string => {
   }
   throw new Error('nothing was refused')
 }
+
+test('schemas are walked, not compiled: what is made after this module heeds it', () => {
+  expect(z.config().jitless).toBeTrue()
+})
 
 test('a bad value is named with its variable', () => {
   expect(refusal(() => readConfig({ CODEX_LB_LOG_LEVEL: 'loud' }))).toContain(

@@ -1,4 +1,4 @@
-/** The audit log as it is read and forgotten: filters, pages, and purges that leave an anchor in the chain. */
+/** The audit log as it is read: filters and pages. */
 import { and, desc, eq, gte, like, lt, notLike, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../db/commit.ts'

@@ -1,4 +1,4 @@
-/** The reads that can take long, by name: everything the reader answers, in its worker or inline. */
+/** The queries behind the names of `read-lanes.ts`: everything the reader answers, in its threads. */
 import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accountHistory } from './account-events-read.ts'

@@ -1,4 +1,4 @@
-/** What a handshake ends with where there is no socket; apart from them, because they are loaded for the first of them. */
+/** What a refused handshake ends with; in a file of its own, so that who names it does not load sockets. */
 
 /** The service refused the handshake with an ordinary HTTP answer. */
 export class HandshakeRefused extends Error {

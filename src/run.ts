@@ -5,6 +5,10 @@
 import { withEnvFile } from './env.ts'
 import type { Outside } from './serve.ts'
 
+/** Not inside a `try`: what cannot be found there is left out of the executable without a word (measured). */
+const loadService = () => import('./serve.ts')
+const loadCommands = () => import('./cli/main.ts')
+
 export const run = async (argv: readonly string[], outside: Outside): Promise<void> => {
   const [word, ...rest] = argv
   if (word === 'serve' && rest.length > 0 && !rest.includes('--help')) {
@@ -13,10 +17,10 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
   }
   try {
     if (word === 'serve' && rest.length === 0) {
-      const { serve } = await import('./serve.ts')
+      const { serve } = await loadService()
       return await serve(outside)
     }
-    const { runCli } = await import('./cli/main.ts')
+    const { runCli } = await loadCommands()
     process.exitCode = await runCli(word === 'serve' ? ['help'] : argv, {
       environment: withEnvFile(outside.environment),
       stdout: (text) => void process.stdout.write(text),

@@ -180,6 +180,17 @@ describe('what waits for its first use', () => {
     expect(LATE.filter((name) => ![...named].some((one) => within(one, name)))).toEqual([])
   })
 
+  test('no late import stands in a `try`, where the bundler leaves out what it cannot find', () => {
+    expect(SOURCES.filter(isCode).filter((path) => importsInTry(read(path)).length > 0)).toEqual([])
+    const source = [
+      'const a = () => import("./b.ts")',
+      'try {',
+      '  const b = await import("./b.ts")',
+      '} catch {}',
+    ].join('\n')
+    expect(importsInTry(source)).toEqual([3])
+  })
+
   test('a command does without the service', () => {
     const loaded = loadedBy('src/cli/main.ts')
     expect(['src/server', 'src/gateway', 'src/app', 'views'].filter((name) => loaded.has(name))).toEqual([])
@@ -310,6 +321,21 @@ function importsOf(path: string, isLoadedAtOnce = (_kind: string) => true): stri
   return imports
     .filter(({ kind }) => isLoadedAtOnce(kind))
     .map((one) => (one.path.startsWith('.') ? withoutExtension(normalize(join(dirname(path), one.path))) : one.path))
+}
+
+/** Lines with a late import that a `try` encloses; it trusts the formatter's depths. */
+function importsInTry(source: string): number[] {
+  const lines = source.split('\n')
+  const depth = (line: string) => line.length - line.trimStart().length
+  return lines.flatMap((line, at) => {
+    let least = depth(line)
+    const opened = lines.slice(0, at).findLast((above) => {
+      const isOuter = above.trim() !== '' && depth(above) < least
+      if (isOuter) least = depth(above)
+      return isOuter && (least === 0 || /^\s*try \{$/.test(above))
+    })
+    return /\bimport\(/.test(line) && /^\s*try \{$/.test(opened ?? '') ? [at + 1] : []
+  })
 }
 
 /** Everything that is loaded with `path`, at any depth, what it imports later left out. */

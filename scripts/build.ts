@@ -51,23 +51,23 @@ export function buildCommand({ outfile, target }: BuildOptions): string[] {
 export async function build({ outfile, ...options }: BuildOptions): Promise<number> {
   mkdirSync(dirname(outfile), { recursive: true })
   const folder = mkdtempSync(join(dirname(outfile), 'build-'))
-  const remove = () => rmSync(folder, { recursive: true, force: true })
-  const stop = () => {
-    remove()
-    process.exit(1)
-  }
-  process.once('SIGINT', stop).once('SIGTERM', stop)
+  const built = join(folder, 'sluice')
+  const command = buildCommand({ ...options, outfile: built })
+  const child = Bun.spawn(command, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] })
+  const stop = () => child.kill('SIGKILL') // it would make the folder anew
+  for (const signal of SIGNALS) process.on(signal, stop)
   try {
-    const built = join(folder, 'sluice')
-    const command = buildCommand({ ...options, outfile: built })
-    const code = await Bun.spawn(command, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] }).exited
-    if (code === 0) renameSync(built, outfile)
+    const code = await child.exited
+    const suffix = existsSync(`${built}.exe`) ? '.exe' : ''
+    if (code === 0) renameSync(built + suffix, outfile + suffix)
     return code
   } finally {
-    process.off('SIGINT', stop).off('SIGTERM', stop)
-    remove()
+    for (const signal of SIGNALS) process.off(signal, stop)
+    rmSync(folder, { recursive: true, force: true })
   }
 }
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 if (import.meta.main) {
   const { values } = parseArgs({

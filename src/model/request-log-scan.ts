@@ -55,16 +55,15 @@ const MOST_NEW = 200
 /** Of some seconds, with filters that few fit: two thousand turns a second are all looked at. */
 const MOST_NEW_SCANNED = 20_000
 
-/** Of the rows of turns that ended after `after` (ms since epoch) those that ended last, by their start, newest first. */
+/** Rows of turns that ended after `after` (ms since epoch), by their start, newest first. What is sorted are ids, not rows. */
 export const endedSince = (db: Db, query: LogQuery, sight: Sight, after: number): Cursor[] => {
   const { within, where } = planOf(query, sight, { isRequestId: false })
-  const found = db.all<Cursor>(
+  return db.all<Cursor>(
     sql`SELECT id, "startedAt" FROM (
       SELECT id, started_at AS "startedAt", ${and(within, where) ?? ALL} AS fits FROM ${requests}
       WHERE started_at + total_ms > ${after} ORDER BY started_at + total_ms DESC LIMIT ${MOST_NEW_SCANNED})
-    WHERE fits LIMIT ${MOST_NEW}`,
+    WHERE fits ORDER BY "startedAt" DESC, id DESC LIMIT ${MOST_NEW}`,
   )
-  return found.toSorted((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1))
 }
 
 type Direction = 'older' | 'newer'

@@ -81,7 +81,7 @@ const totalOf = (found: number, end: number, count: () => number | null): number
 
 /**
  * The requests under the filters of `query` that ended after `after` (ms since epoch), newest first: rows come into the
- * log when a turn ends, so a long one comes in below shorter ones that began later. At most 200 at once, those that ended last.
+ * log when a turn ends, so a long one comes in below shorter ones that began later. At most 200 at once.
  */
 export const newRequests = (db: Db, query: LogQuery, sight: Sight, after: number): LogEntry[] =>
   entriesAt(db, endedSince(db, query, sight, after), sight)

@@ -144,12 +144,11 @@ test('what is new is bounded and filtered', () => {
   expect(since(0, { model: 'rare' }).map(({ id }) => id)).toEqual(['r000001'])
 })
 
-test('of more that is new than one answer holds, what ended last is told', () => {
+test('of more that is new than one answer holds, what began last is told, so that a list of them has no hole', () => {
   const { db, sqlite } = logOf(500)
   sqlite.run('UPDATE requests SET total_ms = 1000 WHERE id = ?', ['r000007'])
   const told = newRequests(db, LogQuery.parse({}), SIGHT, 0).map(({ id }) => id)
-  expect(told).toHaveLength(200)
-  expect([told[0], told.at(-2), told.at(-1)]).toEqual(['r000500', 'r000302', 'r000007'])
+  expect(told).toEqual(Array.from({ length: 200 }, (_, place) => `r000${500 - place}`))
 })
 
 test('what few filters fit is found among the new of a crowded while', () => {
@@ -158,9 +157,9 @@ test('what few filters fit is found among the new of a crowded while', () => {
   expect(newRequests(db, LogQuery.parse({ status: 'failed' }), SIGHT, 0)).toHaveLength(140)
 })
 
-test('what is new is read in the order of its index, so that reading ends with the answer', () => {
+test('what is new is found by its index, newest end first', () => {
   const { db, sqlite } = logOf(5)
   const steps = plansOf(sqlite, /total_ms/, () => newRequests(db, LogQuery.parse({ status: 'failed' }), SIGHT, 3))
   expect(steps).toContain('SEARCH requests USING INDEX requests_ended (<expr>>?)')
-  expect(steps.filter((step) => step.includes('TEMP B-TREE'))).toEqual([])
+  expect(steps.filter((step) => step.includes('TEMP B-TREE'))).toHaveLength(1) // of what fits, by its start
 })

@@ -10,10 +10,11 @@
   // What was refused until the person confirms; it runs again afterwards.
   let replay = null
   let replayed = null
+  // Not before the dialog has said that it closed: it is emptied then, and an answer may be faster.
   const confirmed = () => {
     const again = replay
+    dialog.addEventListener('close', () => again?.(), { once: true })
     dialog.close()
-    again?.()
   }
 
   const call = async (path, body = {}) => {

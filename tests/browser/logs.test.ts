@@ -194,6 +194,7 @@ test('without script: filters, one request, older pages, and the explanation', a
   await page.click('#log-rows tr:first-child .row-link')
   expect(await page.locator('#drawer h2').count()).toBe(1)
   await page.click('#drawer .request-close')
+  await page.waitForURL(at('/logs?limit=2'))
   expect(await page.locator('#drawer h2').count()).toBe(0)
   await page.goto(at('/logs/explain'))
   await page.fill('[name=model]', 'gpt-5.5')

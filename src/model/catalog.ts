@@ -22,7 +22,7 @@ export interface Listing {
 
 /** Versions of clients that were seen and are kept up to date, beside the pinned one. */
 const VERSIONS_KEPT = 8
-/** Anybody can make up versions: one that was never seen costs upstream calls at most this often. */
+/** Anybody can make up versions: one that was never fetched costs upstream calls at most this often. */
 const UNKNOWN_VERSION_EVERY_MS = 30_000
 
 const EVERYTHING: ModelPolicy = Object.freeze({ allowedModels: null, applyToCodexModel: false, enforcedModel: null })
@@ -35,8 +35,8 @@ export class Catalog {
   #offers = new Map<string, ReadonlySet<string>>()
   /** Most recently seen last. */
   #seen: string[] = []
-  /** Of a version never seen before: the last one, under way or over. */
-  #fetch: { version: string; at: number; done: Promise<void> } | null = null
+  /** The last ones that somebody waited for, under way or over: of our own version, and of one never seen before. */
+  readonly #fetches = new Map<'pinned' | 'new', { version: string; at: number; done: Promise<void> }>()
   /** A changed key is a new policy object, so nothing stale is found under it. */
   #listings = new WeakMap<ModelPolicy, Map<string, Listing>>()
 
@@ -81,19 +81,26 @@ export class Catalog {
     return [PINNED_CLIENT_VERSION, ...this.#seen]
   }
 
+  /** Nothing was ever fetched, or there were no accounts to fetch it for. */
+  get isEmpty(): boolean {
+    return this.#models.size === 0
+  }
+
   /**
-   * Runs `fetch` when the catalog of just this version was never fetched, joining one under way; one such fetch in 30 s,
-   * of whatever version. A version that has a catalog counts as seen. Never rejects: who asked is served the nearest one.
+   * Runs `fetch` when the catalog of just this version was never fetched, joining one under way; one such fetch in 30 s
+   * of the pinned version, and one of whatever other. A version that has a catalog counts as seen. Never rejects: who
+   * asked is served the nearest one.
    */
   async ensure(version: string, now: number, fetch: () => Promise<void>): Promise<void> {
     if (this.#models.has(version)) return this.noteClientVersion(version)
-    const last = this.#fetch
+    const slot = isSeenVersion(version) ? 'new' : 'pinned'
+    const last = this.#fetches.get(slot)
     if (last && now - last.at < UNKNOWN_VERSION_EVERY_MS) return last.version === version ? last.done : undefined
     const fetched = () => {
       if (this.#models.has(version)) this.noteClientVersion(version)
     }
     const done = fetch().then(fetched, () => {}) // reported where it failed
-    this.#fetch = { version, at: now, done }
+    this.#fetches.set(slot, { version, at: now, done })
     return done
   }
 

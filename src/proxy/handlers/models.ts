@@ -5,7 +5,7 @@ import { AppError } from '../../errors.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import type { Listing } from '../../model/catalog.ts'
-import { isClientVersion } from '../../model/client-version.ts'
+import { isClientVersion, PINNED_CLIENT_VERSION } from '../../model/client-version.ts'
 import { refreshCatalogs } from '../../upstream/models.ts'
 
 const gates = () => [clientKey('optional'), restricted('local')] as const
@@ -13,13 +13,16 @@ const gates = () => [clientKey('optional'), restricted('local')] as const
 export const nativeModels = createHandlers(...gates(), (c) => answerNative(c, c.req.query('client_version') ?? null))
 
 /** With `client_version` the asker is a native client whose base URL is ours. */
-export const publicModels = createHandlers(...gates(), (c) => {
+export const publicModels = createHandlers(...gates(), async (c) => {
   const version = c.req.query('client_version')
-  return version === undefined ? send(c, c.env.catalog.public(c.var.client.key)) : answerNative(c, version)
+  if (version !== undefined) return answerNative(c, version)
+  await untilKnown(c)
+  return send(c, c.env.catalog.public(c.var.client.key))
 })
 
 /** Throws `model_not_found`. */
-export const publicModel = createHandlers(...gates(), (c) => {
+export const publicModel = createHandlers(...gates(), async (c) => {
+  await untilKnown(c)
   const slug = c.req.param('id') ?? ''
   const model = c.env.catalog.find(slug, c.var.client.key)
   if (!model) throw new AppError('model_not_found', { message: `The model '${slug}' does not exist.`, param: 'model' })
@@ -29,11 +32,17 @@ export const publicModel = createHandlers(...gates(), (c) => {
 /** A version nobody asked for before is fetched now, for as long as its client will wait; else the nearest one serves. */
 const answerNative = async (c: Context<AppEnv>, asked: string | null): Promise<Response> => {
   const version = asked !== null && isClientVersion(asked) ? asked : null
-  if (version !== null) await atMost(c, PATIENCE_MS, fetchVersion(c, version))
+  if (version === null) await untilKnown(c)
+  else await atMost(c, PATIENCE_MS, fetchVersion(c, version))
   return send(c, c.env.catalog.native(version, c.var.client.key))
 }
 
 const PATIENCE_MS = 4000
+
+/** The first accounts are asked for their models at once: who comes before they have answered waits with us. */
+const untilKnown = async (c: Context<AppEnv>): Promise<void> => {
+  if (c.env.catalog.isEmpty) await atMost(c, PATIENCE_MS, fetchVersion(c, PINNED_CLIENT_VERSION))
+}
 
 const fetchVersion = (c: Context<AppEnv>, version: string): Promise<void> => {
   const { pool, catalog, plane, db, clock, log } = c.env

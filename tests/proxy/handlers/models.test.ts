@@ -113,6 +113,33 @@ describe('the public list', () => {
     expect(await json(await app.ask('GET /v1/models?client_version=0.169.0'))).toHaveProperty('models')
   })
 
+  test('is fetched for who comes before anything is known, once for all', async () => {
+    const app = testApp({ accounts: 1 })
+    const [list, same, one] = await Promise.all([
+      app.ask('GET /v1/models'),
+      app.ask(NATIVE),
+      app.ask('GET /v1/models/gpt-5.5'),
+      app.ask(`${NATIVE}?client_version=0.140.0`),
+    ])
+    expect((await json(list)).data.map(({ id }: { id: string }) => id)).toContain('gpt-6.1-sol')
+    expect((await json(same)).models.length).toBeGreaterThan(2)
+    expect(one.status).toBe(200)
+    expect(catalogRequests(app)).toHaveLength(2)
+  })
+
+  test('is empty where the upstream does not say in time, and then asks no more for a while', async () => {
+    const app = testApp({ accounts: 1 })
+    app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 60_000 })
+    const answer = app.ask('GET /v1/models')
+    await app.clock.advance('4s')
+    expect(await json(await answer)).toEqual({ object: 'list', data: [] })
+
+    const other = testApp({ accounts: 1 })
+    other.members[0]!.sim.always({ on: 'models', status: 500 })
+    for (let times = 0; times < 3; times++) expect((await other.ask('GET /v1/models')).status).toBe(200)
+    expect(catalogRequests(other)).toHaveLength(1)
+  })
+
   test('gives one model, or the envelope that says there is none', async () => {
     const app = await ready()
     expect(await json(await app.ask('GET /v1/models/gpt-5.5'))).toMatchObject({ id: 'gpt-5.5', object: 'model' })

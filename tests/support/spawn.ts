@@ -2,6 +2,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { freePort } from './free-port.ts'
 
 const ROOT = resolve(import.meta.dir, '../..')
 const FROM_SOURCE = [process.execPath, 'src/main.ts']
@@ -121,13 +122,6 @@ async function untilLive(url: string, child: Child): Promise<void> {
     await Bun.sleep(10)
   }
   throw new Error(`Nothing answered at ${url} within ${READY_TIMEOUT_MS} ms.`)
-}
-
-/** Asked from the system, so that a server can be started again on the port it had. */
-function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  listener.stop(true)
-  return listener.port
 }
 
 /** A developer's proxies, tokens and `CODEX_LB_*` never reach a test. */

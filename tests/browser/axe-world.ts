@@ -82,7 +82,8 @@ const startProxied = async (): Promise<RunningServer> => {
   })
   const headers = { 'remote-user': 'boss@example.test', accept: 'text/html' }
   const first = await fetch(`${server.url}/dashboard`, { headers })
-  if (!first.ok) throw new Error(`Whom the proxy announced first was answered ${first.status}: ${await first.text()}`)
+  if (!first.ok || first.redirected)
+    throw new Error(`Whom the proxy announced first got ${first.status} at ${first.url}: ${await first.text()}`)
   write(server.dataDir, (db) =>
     db.run(
       "INSERT INTO auth_providers (id, kind, label, created_at, updated_at) VALUES ('idp_trusted_header', 'trusted_header', 'Reverse proxy', 0, 0)",

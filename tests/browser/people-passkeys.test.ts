@@ -43,8 +43,8 @@ test('a passkey is added, signs in, confirms a change, and is removed', async ()
 
   await page.goto(`${url}/me`)
   await page.click('#passkeys summary')
-  await page.click('#passkeys >> text=Remove')
-  await page.waitForResponse((response) => response.url().includes('done=passkey_removed'))
+  const isRemoved = page.waitForResponse((response) => response.url().includes('done=passkey_removed'))
+  await Promise.all([isRemoved, page.click('#passkeys >> text=Remove')])
   await page.locator('#passkeys .row').waitFor({ state: 'detached' })
 })
 

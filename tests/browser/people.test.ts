@@ -197,15 +197,18 @@ describe('confirming a sensitive change', () => {
     await signIn(page, own.url, { username: 'admin' })
     await page.goto(`${own.url}/settings/access`)
     const row = page.locator('.person', { hasText: 'ada' })
+    const click = (label: string) =>
+      Promise.all([
+        page.waitForResponse((response) => response.url().includes('done=')),
+        row.locator(`button:text-is("${label}")`).click(),
+      ])
     const press = async (label: string) => {
       await row.locator('summary').click()
-      await row.locator(`button:text-is("${label}")`).click()
-      await page.waitForResponse((response) => response.url().includes('done='))
+      await click(label)
     }
     await row.locator('summary').click()
     await row.locator('select').selectOption({ label: 'Operator' })
-    await row.locator('button:text-is("Save")').click()
-    await page.waitForResponse((response) => response.url().includes('done=user_updated'))
+    await click('Save')
     await page.waitForSelector('.done')
     expect(await textOf(row.locator('.person-role'))).toBe('Operator')
     await page.reload()

@@ -101,7 +101,7 @@ export const uploadFromBrowser = createHandlers(measurer(), async (c) => {
   }
 })
 
-/** Throws `payload_too_large` as soon as it is, and what a body throws that takes longer than a minute. */
+/** What came within a minute. Throws `payload_too_large` as soon as it is. */
 const countBytes = async ({ req, env }: Context<AppEnv>): Promise<number> => {
   const reader = req.raw.body?.getReader()
   if (!reader) return 0

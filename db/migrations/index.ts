@@ -7,6 +7,7 @@ import dashboard from './0003_dashboard.sql' with { type: 'text' }
 import leftovers from './0004_leftovers.sql' with { type: 'text' }
 import accountTotals from './0005_account_totals.sql' with { type: 'text' }
 import requestSpans from './0006_request_spans.sql' with { type: 'text' }
+import hoursInOrder from './0007_hours_in_order.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -16,4 +17,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0004_leftovers', sql: leftovers },
   { name: '0005_account_totals', sql: accountTotals },
   { name: '0006_request_spans', sql: requestSpans },
+  { name: '0007_hours_in_order', sql: hoursInOrder },
 ]

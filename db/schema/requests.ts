@@ -93,7 +93,7 @@ const sums = () => ({
   unpriced: integer().notNull(),
 })
 
-/** Sums per hour; empty strings stand for "none" so that the key is never null. */
+/** Sums per hour; empty strings stand for "none" so that the key is never null. Without a row id: hours are read in one piece. */
 export const requestHours = sqliteTable(
   'request_hours',
   {
@@ -115,7 +115,7 @@ export const DIMENSIONS = ['all', 'account', 'key', 'model'] as const
 
 /**
  * Sums of whole days and longer, added up from `request_hours` by `model/request-spans.ts`, so that a report over years
- * reads thousands of rows and not a million. Without a row id: a span is read in one piece.
+ * reads thousands of rows and not a million. Without a row id, as the hours.
  */
 export const requestSpans = sqliteTable(
   'request_spans',

@@ -1,4 +1,5 @@
 /** Migrations run once, in order, whole or not at all, and a database that does not fit is refused. */
+import type { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { type Migration, migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
@@ -52,15 +53,27 @@ test('accounts that were there before have the sums of their hours', () => {
     [1, 'gone'],
     [1, ''],
   ] as const)
-    sqlite.run(
-      `INSERT INTO request_hours (hour, account_id, key_id, model, requests, errors, cancelled, input_tokens,
-      cached_input_tokens, output_tokens, cost_micros, unpriced) VALUES (?, ?, '', '', 2, 1, 0, 100, 40, 10, 7, 0)`,
-      [hour, account],
-    )
+    anHour(sqlite, hour, account)
   migrate(sqlite, MIGRATIONS, 2)
   expect(sqlite.query('SELECT * FROM account_totals').all()).toEqual([
     { account_id: 'a', requests: 4, input_tokens: 200, cached_input_tokens: 80, output_tokens: 20, cost_micros: 14 },
   ])
+})
+
+test('hours that were there before are there, and a report reads them in one piece', () => {
+  const sqlite = aDatabase()
+  const hours = () => sqlite.query('SELECT * FROM request_hours ORDER BY hour, account_id').all()
+  const before = MIGRATIONS.filter(({ name }) => name < '0007')
+  migrate(sqlite, before, 1)
+  for (const hour of [2, 1, 0]) for (const account of ['b', 'a']) anHour(sqlite, hour, account)
+  const kept = hours()
+  migrate(sqlite, MIGRATIONS, 2)
+  expect(kept).toHaveLength(6)
+  expect(hours()).toEqual(kept)
+  const plan = sqlite.query<{ detail: string }, []>(
+    "EXPLAIN QUERY PLAN SELECT * FROM request_hours WHERE hour >= 1 AND hour < 2 AND model = 'm'",
+  )
+  expect(plan.all().map(({ detail }) => detail)).toEqual(['SEARCH request_hours USING PRIMARY KEY (hour>? AND hour<?)'])
 })
 
 test('a database from the future and a gap in the past are refused', () => {
@@ -97,3 +110,10 @@ test('a migration that breaks a foreign key is rolled back', () => {
   expect(sqlite.query('SELECT * FROM b').all()).toEqual([])
   expect(sqlite.query('PRAGMA foreign_keys').get()).toEqual({ foreign_keys: 1 })
 })
+
+const anHour = (sqlite: Database, hour: number, account: string) =>
+  sqlite.run(
+    `INSERT INTO request_hours (hour, account_id, key_id, model, requests, errors, cancelled, input_tokens,
+    cached_input_tokens, output_tokens, cost_micros, unpriced) VALUES (?, ?, '', '', 2, 1, 0, 100, 40, 10, 7, 0)`,
+    [hour, account],
+  )

@@ -18,6 +18,9 @@ beforeAll(async () => {
 
 afterAll(() => browser?.[Symbol.asyncDispose]())
 
+/** Nothing is asked of anybody outside this machine. */
+const NO_UPSTREAM = { CODEX_LB_UPSTREAM_BASE_URL: 'http://127.0.0.1:1', CODEX_LB_AUTH_BASE_URL: 'http://127.0.0.1:1' }
+
 /** As under load: a dialog says that it closed in a task of its own, and answers may come before it. */
 const saysLateThatItClosed = (): void =>
   document.addEventListener(
@@ -31,7 +34,7 @@ const saysLateThatItClosed = (): void =>
   )
 
 test('an export asks for a confirmation, then shows the file; a deletion asks what becomes of the log', async () => {
-  const own = await startOwned()
+  const own = await startOwned({ env: NO_UPSTREAM })
   await using server = own.server
   const upstream = createUpstream()
   const path = join(server.dataDir, 'auth.json')
@@ -47,6 +50,8 @@ test('an export asks for a confirmation, then shows the file; a deletion asks wh
   }, own.server.output)
   await page.click('.account-link')
   await page.click('.tabs >> text=Credentials')
+  await page.waitForURL(/tab=credentials/)
+  await page.waitForLoadState()
   await page.evaluate(saysLateThatItClosed)
   forgetConfirmations(server)
   await page.click('text=Codex auth.json')
@@ -66,7 +71,7 @@ test('an export asks for a confirmation, then shows the file; a deletion asks wh
 })
 
 test('a viewer sees masked names, no evidence, no credentials, and why the buttons do nothing', async () => {
-  const own = await startOwned()
+  const own = await startOwned({ env: NO_UPSTREAM })
   await using server = own.server
   const upstream = createUpstream()
   const path = join(server.dataDir, 'auth.json')
@@ -91,6 +96,7 @@ test('a viewer sees masked names, no evidence, no credentials, and why the butto
   expect(await textsOf(page.locator('.account-link'))).toEqual(['a***@example.test'])
   expect(await page.locator('[name=accountIds], .bulk').count()).toBe(0)
   await page.click('.account-link')
+  await page.locator('.tabs a').first().waitFor()
   expect(await textsOf(page.locator('.tabs a'))).toEqual(['Usage', 'Routing', 'Events'])
   expect(await page.locator('.account-head button:not(:disabled)').count()).toBe(0)
   expect(await textOf(page.locator('.action-reasons'))).toBe('Your role can look at accounts but not change them.')

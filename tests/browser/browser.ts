@@ -25,6 +25,8 @@ export interface PageOptions extends ContextOptions {
   viewport?: { width: number; height: number }
   /** Time moves by `page.clock` only. */
   isClockHeld?: boolean
+  /** Until the page hears of changes, too. */
+  untilLive?: boolean
 }
 
 export interface Visit extends AsyncDisposable {
@@ -44,18 +46,31 @@ export const launchBrowser = async ({ flags = [] }: { flags?: string[] } = {}): 
   if (!executablePath) throw new Error('No Chromium on this machine; install chromium and run again.')
   const browser = await chromium.launch({ executablePath, args: [...FLAGS, ...flags] })
   return {
-    async visit(url, { viewport = DESKTOP, isClockHeld = false, ...options } = {}) {
+    async visit(url, { viewport = DESKTOP, isClockHeld = false, untilLive = false, ...options } = {}) {
       const context = await browser.newContext({ viewport, ...options })
       const page = await context.newPage()
       const problems = watch(page)
-      if (isClockHeld) await page.clock.install()
-      const response = await page.goto(url)
+      if (isClockHeld) await holdClock(page)
+      const load = () => page.goto(url)
+      const response = await (untilLive ? liveAfter(page, load) : load())
       if (response?.status() !== 200) throw new Error(`${url} answered ${response?.status()}.`)
       // A profile that is closed in the middle of a load may hang; it ends with the browser then.
       return { page, problems, [Symbol.asyncDispose]: () => Promise.race([context.close(), Bun.sleep(CLOSING_MS)]) }
     },
     [Symbol.asyncDispose]: () => browser.close(),
   }
+}
+
+const holdClock = async ({ clock }: Page): Promise<void> => {
+  const time = Date.now()
+  await clock.install({ time })
+  await clock.pauseAt(time + 1000)
+}
+
+/** What `load` gives, once the event stream of what it loaded has been answered. */
+export const liveAfter = async <T>(page: Page, load: () => Promise<T>): Promise<T> => {
+  const [loaded] = await Promise.all([load(), page.waitForResponse('**/api/events')])
+  return loaded
 }
 
 /** What a person reads: text that is hidden does not count, and lines are lines. */

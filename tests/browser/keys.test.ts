@@ -143,9 +143,8 @@ test('behind a proxy that ends TLS the address bar counts', async () => {
 })
 
 test('a key that somebody else makes comes into the list by itself', async () => {
-  await using visit = await browser.visit(`${world.url}/keys?q=elsewhere`)
+  await using visit = await browser.visit(`${world.url}/keys?q=elsewhere`, { untilLive: true })
   const { page } = visit
-  await page.waitForResponse('**/api/events')
   await page.getByText('No key matches').waitFor()
   await world.api('POST', '/api/api-keys/', { name: 'made elsewhere' })
   await page.getByText('made elsewhere').waitFor()
@@ -187,9 +186,11 @@ test('without script: sorted, searched, made and shown', async () => {
   await using visit = await browser.visit(`${world.url}/keys`, { javaScriptEnabled: false })
   const { page } = visit
   await page.click('.sort:has-text("Cost")')
+  await page.waitForURL(/sort=/)
   expect(await page.locator('th[aria-sort=descending]').count()).toBe(1)
   await page.fill('[name=q]', 'nightly')
   await page.press('[name=q]', 'Enter')
+  await page.waitForURL(/q=nightly/)
   expect(await page.locator('.key-name').count()).toBe(1)
   await page.goto(`${world.url}/keys/new`)
   await page.fill('[name=name]', 'plain')

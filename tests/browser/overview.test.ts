@@ -1,5 +1,5 @@
 /** The overview as a person sees it, and how it stays true while it is open: one stream for all tabs, and what stands in for it. */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -7,8 +7,20 @@ import { until } from '../clients/support/until.ts'
 import type { World } from '../clients/support/world.ts'
 import { spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
-import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import {
+  DESKTOP,
+  launchBrowser,
+  liveAfter,
+  overflows,
+  PHONE,
+  screenshot,
+  type TestBrowser,
+  textOf,
+  textsOf,
+} from './browser.ts'
 import { startPopulated } from './world.ts'
+
+setDefaultTimeout(30_000)
 
 let browser: TestBrowser
 let world: World
@@ -16,7 +28,7 @@ const dashboard = () => `${world.url}/dashboard`
 
 beforeAll(async () => {
   ;[browser, world] = await Promise.all([launchBrowser(), startPopulated()])
-}, 30_000)
+}, 60_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()
@@ -69,7 +81,7 @@ test('the commands of the first steps work as they stand, and the steps follow w
   const home = join(server.dataDir, 'home')
   mkdirSync(join(home, '.codex'), { recursive: true })
   writeFileSync(join(home, '.codex', 'auth.json'), upstream.addAccount({ email: 'ada@example.test' }).authJson())
-  await using visit = await browser.visit(`${server.url}/dashboard`)
+  await using visit = await browser.visit(`${server.url}/dashboard`, { untilLive: true })
   await visit.page.locator('.checklist-more summary').click()
   const [importing = '', creating = ''] = await textsOf(visit.page.locator('.command code'))
   // npm would install packages first where some have changed.
@@ -77,7 +89,6 @@ test('the commands of the first steps work as they stand, and the steps follow w
     const direct = command.replace('npm run sluice --', `${process.execPath} src/main.ts`)
     return Bun.spawnSync(['sh', '-c', direct], { env: { ...process.env, HOME: home } }).stdout.toString()
   }
-  await streamIsOpen(visit.page)
   expect(importing).toContain('npm run sluice -- accounts import')
   expect(run(importing)).toContain('ada@example.test')
   expect(run(creating)).toMatch(/^sk-clb-/)
@@ -89,7 +100,7 @@ test('the commands of the first steps work as they stand, and the steps follow w
   await visit.page.reload()
   expect(await visit.page.locator('.checklist').count()).toBe(0)
   await service.stop()
-}, 30_000)
+})
 
 describe('what it says', () => {
   test('health in one sentence, and what waits for somebody with the way to it', async () => {
@@ -113,13 +124,12 @@ describe('what it says', () => {
 
 describe('while it is open', () => {
   test('two tabs share one stream, and a paused account shows in both without a reload', async () => {
-    await using visit = await browser.visit(dashboard())
+    await using visit = await browser.visit(dashboard(), { untilLive: true })
     const streams: string[] = []
     visit.page.context().on('request', (request) => {
       if (request.url().endsWith('/api/events')) streams.push(request.url())
     })
-    await visit.page.reload()
-    await streamIsOpen(visit.page)
+    await liveAfter(visit.page, () => visit.page.reload())
     const other = await visit.page.context().newPage()
     await other.goto(dashboard())
     await other.waitForTimeout(1500)
@@ -136,12 +146,11 @@ describe('while it is open', () => {
     await row(other, 'grace').locator('.badge', { hasText: 'Active' }).waitFor()
     expect(streams).toHaveLength(2)
     expect(visit.problems).toEqual([])
-  }, 15_000)
+  })
 
   test('what somebody types into is left alone until it is done', async () => {
-    await using visit = await browser.visit(dashboard())
+    await using visit = await browser.visit(dashboard(), { untilLive: true })
     const { page } = visit
-    await streamIsOpen(page)
     await page.evaluate(() => {
       const form = document.createElement('form')
       form.id = 'typed'
@@ -185,12 +194,11 @@ describe('while it is open', () => {
 
   test('it says so when the service does not answer', async () => {
     await using server = await spawnServer()
-    await using visit = await browser.visit(`${server.url}/dashboard`)
-    await streamIsOpen(visit.page)
+    await using visit = await browser.visit(`${server.url}/dashboard`, { untilLive: true })
     expect(await visit.page.locator('.offline').isVisible()).toBe(false)
     await server.kill()
     await visit.page.locator('.offline').waitFor({ state: 'visible' })
-  }, 15_000)
+  })
 
   test('who is signed out elsewhere is led to sign in', async () => {
     await using server = await spawnServer()
@@ -199,11 +207,10 @@ describe('while it is open', () => {
     const fields = { password: 'correct horse battery' }
     const path = '/api/dashboard-auth/password/setup'
     expect(await page.evaluate(post, { path, fields })).toBeLessThan(300)
-    await page.goto(`${server.url}/dashboard`)
-    await streamIsOpen(page)
+    await liveAfter(page, () => page.goto(`${server.url}/dashboard`))
     await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
     await page.waitForURL('**/login*')
-  }, 15_000)
+  })
 
   test('the theme switch is remembered by the server', async () => {
     await using visit = await browser.visit(dashboard(), { colorScheme: 'light' })
@@ -271,10 +278,6 @@ describe('for everybody', () => {
 })
 
 const row = (page: Page, name: string) => page.locator('.strip-row', { hasText: name }).first()
-
-/** The page has a stream once the server's first message is there. */
-const streamIsOpen = (page: Page): Promise<unknown> =>
-  page.waitForFunction(() => performance.getEntriesByType('resource').length > 0).then(() => page.waitForTimeout(1200))
 
 const post = async ({ path, fields }: { path: string; fields: Record<string, string> }): Promise<number> =>
   (await fetch(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(fields) }))

@@ -233,7 +233,7 @@ test('a role is cloned from its own row, changed, and there; the form is gone th
   await row.locator('text=Clone the role').click()
   const form = page.locator('#form-clone-role')
   expect(await form.locator('[name=name]').inputValue()).toBe('Copy of Operator')
-  expect(await form.locator('[name=name]').evaluate((el) => el === document.activeElement)).toBe(true)
+  await form.locator('[name=name]:focus').waitFor()
   await form.locator('[name=name]').fill('Night shift')
   await form.locator('[value="accounts:write:all"]').uncheck()
   expect(await overflows(page)).toEqual([])

@@ -116,9 +116,10 @@ test('a search without script leads to the setting', async () => {
   await page.fill('[name=q]', 'silence')
   await page.press('[name=q]', 'Enter')
   await page.click('text=Silence between events')
-  expect(new URL(page.url()).hash).toBe('#setting-streamIdleTimeoutSeconds')
+  await page.waitForURL((url) => url.hash === '#setting-streamIdleTimeoutSeconds')
   await page.goto(`${owned.url}/settings/data`)
   await page.click('text=What each table takes')
+  await page.locator('tbody tr').first().waitFor()
   expect(await page.locator('tbody tr').count()).toBeGreaterThan(10)
 })
 
@@ -128,9 +129,9 @@ test('a backup is made from the page', async () => {
   await signIn(page, owned.url)
   await page.goto(`${owned.url}/settings/data`)
   await page.click('#form-backup button')
-  await page.waitForSelector('#backup-list li', { timeout: 10_000 })
+  await page.waitForSelector('#backup-list li')
   expect(await textOf(page.locator('#backup-list li'))).toMatch(/sluice-\d{8}-\d{6}-manual\.db/)
-}, 15_000)
+})
 
 const PAGES = [
   '/settings',

@@ -66,7 +66,7 @@ describe('clientIp', () => {
   test('a long hostile header is walked quickly', () => {
     const started = performance.now()
     expect(resolve(PROXY, { forwarded: `${'",'.repeat(20_000)}x` }).ip).toBeNull()
-    expect(performance.now() - started).toBeLessThan(200)
+    expect(performance.now() - started).toBeLessThan(2000)
   })
 })
 

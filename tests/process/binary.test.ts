@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from '../../scripts/build.ts'
+import { until } from '../clients/support/until.ts'
 import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-binary-'))
@@ -93,7 +94,7 @@ test('an administrator made from the shell signs in and is offered a passkey', a
     JSON.stringify({ name: 'Phone', response: credential }),
   )
   expect(await refused.json()).toMatchObject({ error: { code: 'invalid_passkey' } })
-  expect(server.output()).toContain('Unexpected registration response type')
+  await until(() => server.output().includes('Unexpected registration response type'), server.output)
 })
 
 test('an unusable folder for temporary files is left unused', () => {

@@ -17,7 +17,7 @@ test('draining with sockets', async () => {
   await using world = await startWorld({
     settings: ['proxyAccountStreamLimit=0'],
     limits: ['total_tokens:monthly:100m', 'requests:monthly:100m'],
-    env: { CODEX_LB_SHUTDOWN_DRAIN_SECONDS: '1' },
+    env: { CODEX_LB_SHUTDOWN_DRAIN_SECONDS: '3' },
   })
   const { sim, key, server, spawn } = world
   const open = (kind: string, url = server.url) =>
@@ -70,6 +70,6 @@ test('a client that does not answer the close keeps nobody waiting', async () =>
   deaf.pause()
   const began = performance.now()
   expect(await world.server.stop()).toBe(0)
-  expect(performance.now() - began).toBeLessThan(3000)
+  expect(performance.now() - began).toBeLessThan(8000)
   deaf.terminate()
 }, 30_000)

@@ -12,7 +12,7 @@ test('draining', async () => {
   await using world = await startWorld({
     settings: ['proxyAccountStreamLimit=0'],
     limits: ['total_tokens:monthly:100m', 'requests:monthly:100m'],
-    env: { CODEX_LB_SHUTDOWN_DRAIN_SECONDS: '1' },
+    env: { CODEX_LB_SHUTDOWN_DRAIN_SECONDS: '3' },
   })
   const { sim, key, server, spawn } = world
   const start = async (kind: string, count: number) => {
@@ -56,7 +56,7 @@ test('with nothing running it ends at once', async () => {
   await using world = await startWorld({ accounts: 0 })
   const began = performance.now()
   expect(await world.server.stop()).toBe(0)
-  expect(performance.now() - began).toBeLessThan(2000)
+  expect(performance.now() - began).toBeLessThan(8000)
 }, 30_000)
 
 test('a turn that waits for its token is told so, and the token that comes after it is kept', async () => {
@@ -68,8 +68,8 @@ test('a turn that waits for its token is told so, and the token that comes after
       method: 'POST',
       body: JSON.stringify(body),
     })
-  await tell('expire', {})
   await tell('faults', { next: { on: 'token', delayHeadersMs: 2500 } })
+  await tell('expire', {})
   const asked = askTurn(server.url, key)
   await untilAsked(sim, '/oauth/token')
   const stopping = server.stop()

@@ -10,6 +10,7 @@ test('a refusal under a foreign lock moves the turn on, and the block is not los
   const { sim, key, server } = world
   await eventsUntilEnd(await askTurn(server.url, key)) // everything is warm
   const other = new Database(join(server.dataDir, 'sluice.db'))
+  other.run('PRAGMA busy_timeout = 5000') // the service may be writing
   const statuses = () => other.query<{ status: string }, []>('SELECT status FROM accounts ORDER BY status').all()
   await limitOne(sim)
   other.run('BEGIN IMMEDIATE')
@@ -17,7 +18,7 @@ test('a refusal under a foreign lock moves the turn on, and the block is not los
   const response = await askTurn(server.url, key)
   expect(response.status).toBe(200)
   expect((await eventsUntilEnd(response)).at(-1)?.type).toBe('response.completed')
-  expect(performance.now() - began).toBeLessThan(2500)
+  expect(performance.now() - began).toBeLessThan(8000)
   expect(statuses()).toEqual([{ status: 'active' }, { status: 'active' }])
   const [{ accountId }] = (await (await fetch(`${server.url}/api/accounts`)).json()).accounts
   const change = { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"alias":"ada"}' }

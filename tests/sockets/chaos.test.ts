@@ -43,7 +43,7 @@ test(
         afterFirst ??= openDescriptors()
       }
       if (afterFirst !== null) expect((openDescriptors() ?? 0) - afterFirst).toBeLessThan(KEPT_DESCRIPTORS)
-      expect(tally.completed).toBeGreaterThan(KILLS) // there was load
+      expect(tally.completed).toBeGreaterThan(KILLS / 4) // there was load
       expect(tally.cut).toBeGreaterThan(0)
     })
   },

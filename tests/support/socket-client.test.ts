@@ -67,7 +67,7 @@ test('a turn ends with its terminal event or an error, and the next one starts a
 })
 
 test('a wait for an event takes those before it, and says what came when it does not', async () => {
-  const socket = await connectSocket(at('/'), { timeoutMs: 50 })
+  const socket = await connectSocket(at('/'), { timeoutMs: 500 })
   socket.send({ type: 'one' })
   socket.send('not json')
   socket.send(new Uint8Array([1]))
@@ -75,7 +75,7 @@ test('a wait for an event takes those before it, and says what came when it does
   expect(await socket.next(({ type }) => type === 'two')).toEqual({ type: 'two', size: 2 })
   expect(socket.events.map(({ type }) => type)).toEqual(['one', '(not JSON)', '(binary)', 'two'])
   expect(await messageOf(socket.next())).toBe(
-    'No such event came; 4 had arrived, the last {"type":"two","size":2} within 50 ms.',
+    'No such event came; 4 had arrived, the last {"type":"two","size":2} within 500 ms.',
   )
   expect(await messageOf(socket.closed)).toStartWith('The connection was not closed')
   socket.terminate()
@@ -92,7 +92,7 @@ test('a close is told with code and reason, to whoever waits too', async () => {
 })
 
 test('a paused socket reads nothing until it resumes, and can be closed', async () => {
-  const socket = await connectSocket(at('/'), { timeoutMs: 30 })
+  const socket = await connectSocket(at('/'), { timeoutMs: 500 })
   socket.pause()
   socket.send({ type: 'late' })
   expect(await messageOf(socket.next())).toStartWith('No such event came; nothing had arrived')

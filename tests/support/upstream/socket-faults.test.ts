@@ -148,19 +148,19 @@ describe('around the answer', () => {
 
   test('pings are answered, unless they are to be ignored', async () => {
     const account = anAccount()
-    const socket = await open(account, { timeoutMs: 100 })
+    const socket = await open(account, { timeoutMs: 500 })
     await socket.ping()
     account.next({ ignorePings: true })
     expect((await socket.turn(aCreate())).at(-1)?.type).toBe('response.completed')
-    expect(await socket.ping().catch((error: Error) => error.message)).toBe('The ping was not answered within 100 ms.')
+    expect(await socket.ping().catch((error: Error) => error.message)).toBe('The ping was not answered within 500 ms.')
   })
 
   test('a stalled reader takes nothing more, from a turn on or from the handshake', async () => {
-    const { account, socket } = await asked({ stopReading: true }, 50)
+    const { account, socket } = await asked({ stopReading: true }, 500)
     expect((await socket.next(({ type }) => type === 'response.completed')).type).toBe('response.completed')
     expect(await socket.turn(aCreate()).catch((error: Error) => error.message)).toStartWith('No such event came')
     account.next({ on: 'handshake', stopReading: true })
-    const second = await open(account, { timeoutMs: 50 })
+    const second = await open(account, { timeoutMs: 500 })
     expect(await second.turn(aCreate()).catch((error: Error) => error.message)).toStartWith('No such event came')
     expect(upstream.requests).toHaveLength(1)
     upstream.closeSockets(1012, 'restart')

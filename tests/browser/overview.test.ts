@@ -173,6 +173,37 @@ describe('while it is open', () => {
     await pausing('ada', 'reactivate')
   })
 
+  test('what somebody begins to type while it is asked for is left alone, too', async () => {
+    await using visit = await browser.visit(dashboard(), { untilLive: true })
+    const { page } = visit
+    const asked = Promise.withResolvers<void>()
+    const typed = Promise.withResolvers<void>()
+    await page.route('**/dashboard/accounts', async (route) => {
+      asked.resolve()
+      await typed.promise
+      await route.continue()
+    })
+    await pausing('ada', 'pause')
+    await asked.promise
+    await page.evaluate(() => {
+      const form = document.createElement('form')
+      form.id = 'typed'
+      form.innerHTML = '<input name="note"><button type="reset">Undo</button>'
+      document.querySelector('#overview-pool')?.prepend(form)
+    })
+    await page.locator('#typed input').pressSequentially('half a sen')
+    const answer = page.waitForResponse('**/dashboard/accounts')
+    typed.resolve()
+    await (await answer).finished()
+    await page.waitForFunction(() => !document.querySelector('.htmx-request'))
+    expect(await page.locator('#typed').count()).toBe(1)
+    expect(await page.locator('#typed input').inputValue()).toBe('half a sen')
+    await page.locator('#typed button').click()
+    await row(page, 'ada').locator('.badge', { hasText: 'Paused' }).waitFor()
+    expect(await page.locator('#typed').count()).toBe(0)
+    await pausing('ada', 'reactivate')
+  })
+
   test('where the stream does not arrive the page says so and asks every 30 seconds', async () => {
     await using visit = await browser.visit(`${world.url}/health`, { isClockHeld: true })
     const { page } = visit

@@ -31,6 +31,13 @@
     const how = { source: el, target: el, swap: 'outerMorph', push: 'false', select }
     await window.htmx.ajax('GET', el.dataset.liveSrc, how).finally(() => busy.delete(el))
   }
+  // Somebody may have begun while it was asked for: then it waits, too.
+  document.addEventListener('htmx:before:swap', (event) => {
+    const el = event.detail.ctx.sourceElement
+    if (!busy.has(el) || !isHeld(el)) return
+    event.preventDefault()
+    stale.add(el)
+  })
   const settle = () => {
     if (document.hidden) return
     for (const el of stale) {

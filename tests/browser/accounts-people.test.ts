@@ -33,6 +33,13 @@ const saysLateThatItClosed = (): void =>
     true,
   )
 
+/** As a part of the page that is renewed just then. */
+const closeAndSwapElsewhere = (): void => {
+  document.querySelector<HTMLElement>('dialog[open] [data-action=close]')?.click()
+  const detail = { ctx: { target: document.querySelector('main') } }
+  document.dispatchEvent(new CustomEvent('htmx:after:swap', { detail }))
+}
+
 test('an export asks for a confirmation, then shows the file; a deletion asks what becomes of the log', async () => {
   const own = await startOwned({ env: NO_UPSTREAM })
   await using server = own.server
@@ -61,7 +68,7 @@ test('an export asks for a confirmation, then shows the file; a deletion asks wh
   await screenshot(page, 'accounts-exported')
   const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Save as a file')])
   expect(download.suggestedFilename()).toBe('auth-ada-example.test.json')
-  await page.click('dialog[open] >> text=Close')
+  await page.evaluate(closeAndSwapElsewhere)
   await page.click('text=Delete…')
   await screenshot(page, 'accounts-delete')
   await page.click('dialog[open] >> text=Delete, keep the log')

@@ -107,8 +107,9 @@
       () => go(form.dataset.then),
     )
   })
-  // What was in the dialog is gone with it; the page behind may be out of date.
+  // What was in the dialog is gone with it, unless it was filled and opened anew since; the page behind may be out of date.
   dialog.addEventListener('close', () => {
+    if (dialog.open) return
     replay = null
     const isStale = dialog.querySelector('[data-reload]')
     dialog.replaceChildren()
@@ -136,10 +137,11 @@
     event.preventDefault()
     event.detail.issueRequest()
   })
-  on('htmx:after:swap', () => {
+  // While it closes it has its contents still, and other parts of the page may be swapped.
+  on('htmx:after:swap', ({ detail: { ctx } }) => {
     if (!dialog.hasChildNodes()) return
     dialog.ariaLabel = dialog.querySelector('h1, h2').textContent
-    if (!dialog.open) dialog.showModal()
+    if (!dialog.open && (ctx.target === dialog || ctx.target === '#dialog')) dialog.showModal()
   })
   if (window.PublicKeyCredential?.parseRequestOptionsFromJSON) root.classList.add('has-passkeys')
 })()

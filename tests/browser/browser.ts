@@ -15,6 +15,8 @@ const FLAGS = [
 ]
 
 const CLOSING_MS = 5000
+/** Less than a test has, so that a wait in vain says what for, and the browser lives on. */
+const WAITING_MS = 20_000
 
 export const DESKTOP = { width: 1280, height: 900 } as const
 export const PHONE = { width: 390, height: 844 } as const
@@ -49,6 +51,7 @@ export const launchBrowser = async ({ flags = [] }: { flags?: string[] } = {}): 
     async visit(url, { viewport = DESKTOP, isClockHeld = false, untilLive = false, ...options } = {}) {
       const context = await browser.newContext({ viewport, ...options })
       const page = await context.newPage()
+      page.setDefaultTimeout(WAITING_MS)
       const problems = watch(page)
       if (isClockHeld) await holdClock(page)
       const load = () => page.goto(url)

@@ -2,6 +2,7 @@
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { inLanes } from '../src/lib/lanes.ts'
 import { CHROMIUM, ensureProgram, findProgram } from './programs.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
@@ -13,8 +14,8 @@ const TEST_TIMEOUT_MS = 30_000
 
 /** Folders below `tests/` that are layers of their own; every other test is in `unit`. */
 const FOLDER_LAYERS = ['spec', 'process', 'browser', 'clients'] as const
-/** Layers of one stage run side by side: those that mostly wait leave each other the processor. */
-const STAGES = [['types', 'lint'], ['unit'], ['spec', 'process'], ['browser', 'clients']] as const
+/** Layers of one stage run side by side: two that are one process each, and those that mostly wait. */
+const STAGES = [['types', 'lint'], ['unit', 'spec'], ['process'], ['browser', 'clients']] as const
 type LayerName = (typeof STAGES)[number][number]
 
 /** Folders with a package of their own, so that `npm start` never installs a browser driver or a client. */
@@ -130,18 +131,18 @@ async function browserTests(): Promise<Report | string> {
   return process.env.CI === 'true' ? asOneTest(true, reason) : reason
 }
 
-/** The files of a layer, dealt out to as many runs side by side as `runs` says. */
-async function bunTest(layer: LayerName, runs = 1): Promise<Report | string> {
+/** The files of a layer in one run, or, where `lanes` says how many, one after another in each lane. */
+async function bunTest(layer: LayerName, lanes?: number): Promise<Report | string> {
   const files = testFiles(layer)
   if (files.length === 0) return 'it has no test file yet'
-  const hands = Array.from({ length: runs }, (_, n) => files.filter((_, index) => index % runs === n))
   const total: Report = { passed: 0, failed: 0, skipped: 0, output: '' }
-  const play = async (hand: string[]) => {
-    const { output, exitCode } = await command([process.execPath, 'test', `--timeout=${TEST_TIMEOUT_MS}`, ...hand])
+  const play = async (some: string[]) => {
+    const { output, exitCode } = await command([process.execPath, 'test', `--timeout=${TEST_TIMEOUT_MS}`, ...some])
     add(total, readCounts(output, exitCode))
     total.output += output
   }
-  await Promise.all(hands.filter((hand) => hand.length > 0).map(play))
+  if (lanes === undefined) await play(files)
+  else await inLanes(files, lanes, (file) => play([file]))
   return total
 }
 

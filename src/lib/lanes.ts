@@ -1,4 +1,4 @@
-/** Work on many accounts, a few at a time. */
+/** Work on many things, a few at a time. */
 
 /** Runs `work` on each item in order, `lanes` at once. Rejects with the first error; the other lanes end after their item. */
 export const inLanes = async <T>(

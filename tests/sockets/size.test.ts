@@ -49,7 +49,7 @@ describe('large frames', () => {
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
     const [holder, other] = [await open(service), await open(service)]
     holder.send(create('x'.repeat(10 * MIB)))
-    await until('the first under way', () => service.bindings.turns.size === 1)
+    await until('the first upstream, where it gets the silence', () => service.upstream.requests.length === 1)
     const events = await other.turn(create('x'.repeat(10 * MIB)))
     expect(refusalOf(events)).toEqual([503, 'busy'])
     expect(events[0]).toMatchObject({ headers: { 'retry-after': expect.any(String) } })

@@ -97,6 +97,8 @@ export class Catalog {
     const last = this.#fetches.get(slot)
     if (last && now - last.at < UNKNOWN_VERSION_EVERY_MS) return last.version === version ? last.done : undefined
     const fetched = () => {
+      // Whoever stored it first may be busy with other accounts still, and tells of it only then.
+      if (!this.#models.has(version)) this.reload()
       if (this.#models.has(version)) this.noteClientVersion(version)
     }
     const done = fetch().then(fetched, () => {}) // reported where it failed

@@ -32,16 +32,19 @@ export const publicModel = createHandlers(...gates(), async (c) => {
 /** A version nobody asked for before is fetched now, for as long as its client will wait; else the nearest one serves. */
 const answerNative = async (c: Context<AppEnv>, asked: string | null): Promise<Response> => {
   const version = asked !== null && isClientVersion(asked) ? asked : null
-  if (version === null) await untilKnown(c)
-  else await atMost(c, PATIENCE_MS, fetchVersion(c, version))
+  await untilKnown(c, version)
   return send(c, c.env.catalog.native(version, c.var.client.key))
 }
 
 const PATIENCE_MS = 4000
 
-/** The first accounts are asked for their models at once: who comes before they have answered waits with us. */
-const untilKnown = async (c: Context<AppEnv>): Promise<void> => {
-  if (c.env.catalog.isEmpty) await atMost(c, PATIENCE_MS, fetchVersion(c, PINNED_CLIENT_VERSION))
+/** Until `version` is known, if there is one, and anything at all: who comes before the first accounts have answered waits. */
+const untilKnown = (c: Context<AppEnv>, version: string | null = null): Promise<void> => {
+  const work = async () => {
+    if (version !== null) await fetchVersion(c, version)
+    if (c.env.catalog.isEmpty) await fetchVersion(c, PINNED_CLIENT_VERSION)
+  }
+  return atMost(c, PATIENCE_MS, work())
 }
 
 const fetchVersion = (c: Context<AppEnv>, version: string): Promise<void> => {

@@ -127,6 +127,27 @@ describe('the public list', () => {
     expect(catalogRequests(app)).toHaveLength(2)
   })
 
+  test('does not wait for an account that is slow, where another has answered the job', async () => {
+    const app = testApp({ accounts: 2 })
+    app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 10_000 })
+    const stop = new AbortController()
+    const job = fetchCatalogs(jobDeps(app), stop.signal)
+    const isStored = () => app.sqlite.query('SELECT 1 FROM account_catalogs').get() !== null
+    while (!isStored()) await Bun.sleep(1)
+    const asked = app.ask('GET /v1/models')
+    await app.clock.advance('4s')
+    expect((await json(await asked)).data.length).toBeGreaterThan(2)
+    stop.abort()
+    await job.catch(() => {})
+  })
+
+  test('is fetched for each of two clients of unknown versions', async () => {
+    const app = testApp({ accounts: 1 })
+    const ask = (version: string) => app.ask(`${NATIVE}?client_version=${version}`)
+    const answers = await Promise.all(['0.140.0', '0.141.0'].map(ask))
+    for (const answer of answers) expect((await json(answer)).models.length).toBeGreaterThan(1)
+  })
+
   test('is empty where the upstream does not say in time, and then asks no more for a while', async () => {
     const app = testApp({ accounts: 1 })
     app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 60_000 })

@@ -36,6 +36,7 @@
     const el = event.detail.ctx.sourceElement
     if (!busy.has(el) || !isHeld(el)) return
     event.preventDefault()
+    root.classList.remove('is-offline')
     stale.add(el)
   })
   const settle = () => {

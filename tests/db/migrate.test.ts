@@ -70,6 +70,15 @@ test('hours that were there before are there, and a report reads them in one pie
   migrate(sqlite, MIGRATIONS, 2)
   expect(kept).toHaveLength(6)
   expect(hours()).toEqual(kept)
+  const indexes = sqlite.query<{ name: string }, []>(
+    "SELECT name FROM pragma_index_list('request_hours') WHERE origin = 'c'",
+  )
+  expect(
+    indexes
+      .all()
+      .map(({ name }) => name)
+      .toSorted(),
+  ).toEqual(['request_hours_account', 'request_hours_key'])
   const plan = sqlite.query<{ detail: string }, []>(
     "EXPLAIN QUERY PLAN SELECT * FROM request_hours WHERE hour >= 1 AND hour < 2 AND model = 'm'",
   )

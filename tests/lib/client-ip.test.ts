@@ -65,7 +65,7 @@ describe('clientIp', () => {
 
   test('a long hostile header is walked quickly', () => {
     const started = performance.now()
-    expect(resolve(PROXY, { forwarded: `${'",'.repeat(20_000)}x` }).ip).toBeNull()
+    expect(resolve(PROXY, { forwarded: `${'",'.repeat(200_000)}x` }).ip).toBeNull()
     expect(performance.now() - started).toBeLessThan(2000)
   })
 })

@@ -122,7 +122,6 @@ const throughTheBrowser = async (who: Person): Promise<string[]> => {
   const [address = ''] = /http:\S+\/dashboard/.exec(README) ?? []
   await using visit = await browser.visit(who.here(address))
   const { page } = visit
-  page.setDefaultTimeout(20_000)
   const press = (name: string) => page.getByRole('button', { name }).click()
   const isDone = (step: string) => page.locator('.checklist > ol > .step-done', { hasText: step }).waitFor()
   const follow = (name: string) => page.getByRole('link', { name }).first().click()

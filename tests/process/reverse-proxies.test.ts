@@ -221,7 +221,6 @@ const useDashboard = async (name: Name): Promise<void> => {
   const options = { proxy: { server: network.tunnel }, ignoreHTTPSErrors: true }
   await using visit = await browser.visit(`${ORIGIN}/dashboard`, options)
   const { page, problems } = visit
-  page.setDefaultTimeout(20_000)
   await page.fill('[name=password]', PASSWORD)
   const stream = page.waitForResponse('**/api/events')
   await page.click('button[type=submit]')

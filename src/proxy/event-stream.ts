@@ -42,35 +42,50 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
     this.#lastSentAt = deps.clock.monotonic()
   }
 
+  /** What is there already leaves in one write with the headers: bytes that follow them cost several (measured). */
   start(controller: Controller): void {
     this.#controller = controller
     this.#deps.pulse.watch(this)
     this.#deps.controller.signal.addEventListener('abort', this)
+    if (!(this.#opening instanceof Promise)) this.#passFirst(this.#opening)
   }
 
-  /** Events that mean nothing to this client are passed over. */
+  #passFirst(flow: Flow): void {
+    try {
+      const events = flow.next()
+      if (!(events instanceof Promise)) this.#pass(flow, events)
+    } catch (err) {
+      this.#fail(flow, err)
+    }
+  }
+
   async pull(): Promise<void> {
-    const { contract } = this.#deps
     let flow: Flow | null = null
     this.#isPulling = true
     try {
       flow = await this.#opening
-      let bytes: Uint8Array | null = null
-      while (bytes === null) {
-        const events = await flow.next()
-        if (events !== null) bytes = contract.write(events, flow.meter)
-        if (events === null || flow.meter.terminal !== null) break
-      }
-      this.#send(bytes)
-      if (bytes === null || flow.meter.terminal !== null) this.#close()
+      while (!this.#pass(flow, await flow.next()));
     } catch (err) {
-      const error = AppError.from(err)
-      flow?.fail(error) // a fault of our own must not keep the account's slot
-      this.#send(contract.fail(error, flow?.meter ?? null))
-      this.#close()
+      this.#fail(flow, err)
     } finally {
       this.#isPulling = false
     }
+  }
+
+  /** False when the events mean nothing to this client, and more are wanted. */
+  #pass(flow: Flow, events: Awaited<ReturnType<Flow['next']>>): boolean {
+    const bytes = events && this.#deps.contract.write(events, flow.meter)
+    const isOver = events === null || flow.meter.terminal !== null
+    this.#send(bytes)
+    if (isOver) this.#close()
+    return isOver || bytes !== null
+  }
+
+  #fail(flow: Flow | null, cause: unknown): void {
+    const error = AppError.from(cause)
+    flow?.fail(error) // a fault of our own must not keep the account's slot
+    this.#send(this.#deps.contract.fail(error, flow?.meter ?? null))
+    this.#close()
   }
 
   cancel(): void {

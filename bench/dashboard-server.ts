@@ -1,8 +1,9 @@
 /** A server on a large folder and an Admin in front of it, whose every visit is timed by the server itself. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '../tests/support/free-port.ts'
 import { ADMIN, type BigFolder } from './dashboard-seed.ts'
-import { type Child, childEnv, freePort, waitForAnswer } from './processes.ts'
+import { type Child, childEnv, waitForAnswer } from './processes.ts'
 import { sluiceEnv } from './targets.ts'
 
 export interface Visit {

@@ -49,13 +49,6 @@ export async function runCommand(command: string[], env: Record<string, string>)
   return out
 }
 
-/** A port that was free a moment ago. */
-export function freePort(): number {
-  const probe = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  probe.stop(true)
-  return probe.port
-}
-
 /** Resident memory of a process in bytes. */
 export function rssBytes(pid: number): number {
   const line = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))

@@ -1,8 +1,9 @@
 /** Whether a wrong sign-in tells why it was wrong: bytes and times of an unknown user, a wrong password, a disabled account, none set. */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
+import { freePort } from '../tests/support/free-port.ts'
 import type { Lab } from './lab.ts'
-import { freePort, startServer, waitForAnswer } from './processes.ts'
+import { startServer, waitForAnswer } from './processes.ts'
 import { kolmogorovSmirnov, mean, percentile } from './stats.ts'
 import { type SluiceSeed, seedSluice } from './targets.ts'
 

@@ -25,6 +25,14 @@ const VERSIONS_KEPT = 8
 /** Anybody can make up versions: one that was never fetched costs upstream calls at most this often. */
 const UNKNOWN_VERSION_EVERY_MS = 30_000
 
+interface AwaitedFetch {
+  version: string
+  /** ms since epoch of the first question; none of `asked` is asked again within `UNKNOWN_VERSION_EVERY_MS` of it. */
+  at: number
+  asked: ReadonlySet<string>
+  done: Promise<unknown>
+}
+
 const EVERYTHING: ModelPolicy = Object.freeze({ allowedModels: null, applyToCodexModel: false, enforcedModel: null })
 
 export class Catalog {
@@ -36,7 +44,7 @@ export class Catalog {
   /** Most recently seen last. */
   #seen: string[] = []
   /** The last ones that somebody waited for, under way or over: of our own version, and of one never seen before. */
-  readonly #fetches = new Map<'pinned' | 'new', { version: string; at: number; done: Promise<void> }>()
+  readonly #fetches = new Map<'pinned' | 'new', AwaitedFetch>()
   /** A changed key is a new policy object, so nothing stale is found under it. */
   #listings = new WeakMap<ModelPolicy, Map<string, Listing>>()
 
@@ -88,22 +96,38 @@ export class Catalog {
 
   /**
    * Runs `fetch` when the catalog of just this version was never fetched, joining one under way; one such fetch in 30 s
-   * of the pinned version, and one of whatever other. A version that has a catalog counts as seen. Never rejects: who
-   * asked is served the nearest one.
+   * of the pinned version, and one of whatever other. Only while nothing at all is known, accounts that were not asked
+   * in these 30 s are asked at once: that others failed says nothing of them. A version that has a catalog counts as
+   * seen. Never rejects: who asked is served the nearest one.
    */
-  async ensure(version: string, now: number, fetch: () => Promise<void>): Promise<void> {
+  async ensure(
+    version: string,
+    { accountIds, now }: { accountIds: readonly string[]; now: number },
+    fetch: (accountIds: readonly string[]) => Promise<void>,
+  ): Promise<void> {
     if (this.#models.has(version)) return this.noteClientVersion(version)
     const slot = isSeenVersion(version) ? 'new' : 'pinned'
-    const last = this.#fetches.get(slot)
-    if (last && now - last.at < UNKNOWN_VERSION_EVERY_MS) return last.version === version ? last.done : undefined
+    const last = this.#lastFetch(slot, now)
+    const unasked = accountIds.filter((id) => !last?.asked.has(id))
+    if (last && (unasked.length === 0 || !this.isEmpty)) {
+      if (last.version === version) await last.done
+      return
+    }
     const fetched = () => {
       // Whoever stored it first may be busy with other accounts still, and tells of it only then.
       if (!this.#models.has(version)) this.reload()
       if (this.#models.has(version)) this.noteClientVersion(version)
     }
-    const done = fetch().then(fetched, () => {}) // reported where it failed
-    this.#fetches.set(slot, { version, at: now, done })
-    return done
+    const answered = fetch(unasked).then(fetched, () => {}) // reported where it failed
+    const done = Promise.all([last?.done, answered])
+    const asked = new Set([...(last?.asked ?? []), ...unasked])
+    this.#fetches.set(slot, { version, at: last?.at ?? now, asked, done })
+    await done
+  }
+
+  #lastFetch(slot: 'pinned' | 'new', now: number): AwaitedFetch | null {
+    const last = this.#fetches.get(slot)
+    return last && now - last.at < UNKNOWN_VERSION_EVERY_MS ? last : null
   }
 
   /**

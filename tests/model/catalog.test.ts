@@ -256,14 +256,35 @@ describe('client versions', () => {
       fetches++
       throw new Error('unreachable')
     }
-    await Promise.all([catalog.ensure('0.170.0', 0, fetch), catalog.ensure('0.170.0', 1, fetch)])
-    await catalog.ensure('0.170.0', 29_999, fetch)
-    await catalog.ensure('0.171.0', 29_999, fetch)
+    const ensure = (version: string, now: number, accountIds = ['acc_a']) =>
+      catalog.ensure(version, { accountIds, now }, fetch)
+    await Promise.all([ensure('0.170.0', 0), ensure('0.170.0', 1)])
+    await ensure('0.170.0', 29_999)
+    await ensure('0.171.0', 29_999, ['acc_a', 'acc_new'])
     expect(fetches).toBe(1)
-    await catalog.ensure('0.170.0', 30_000, fetch)
+    await ensure('0.170.0', 30_000)
     expect(fetches).toBe(2)
-    await catalog.ensure(PINNED_CLIENT_VERSION, 60_000, fetch)
+    await ensure(PINNED_CLIENT_VERSION, 60_000)
     expect(fetches).toBe(2)
+  })
+
+  test('while nothing is known, one that is slow or failed holds back only the accounts it asked', async () => {
+    const { catalog } = catalogWith(() => {})
+    const asked: (readonly string[])[] = []
+    const slow = Promise.withResolvers<void>()
+    const ensure = (now: number, accountIds: string[]) =>
+      catalog.ensure(PINNED_CLIENT_VERSION, { accountIds, now }, async (ids) => {
+        asked.push(ids)
+        if (ids.includes('acc_a')) await slow.promise
+      })
+    const all = [ensure(0, ['acc_a']), ensure(1, ['acc_a', 'acc_b']), ensure(2, ['acc_b', 'acc_a'])]
+    expect(asked).toEqual([['acc_a'], ['acc_b']])
+    slow.reject(new Error('unreachable'))
+    await Promise.all(all)
+    await ensure(29_999, ['acc_a', 'acc_b'])
+    expect(asked).toHaveLength(2)
+    await ensure(30_000, ['acc_a', 'acc_b'])
+    expect(asked.at(-1)).toEqual(['acc_a', 'acc_b'])
   })
 
   test('nearest: itself, else the newest before it, else the oldest after it', () => {

@@ -51,12 +51,13 @@ const fetchVersion = (c: Context<AppEnv>, version: string): Promise<void> => {
   const { pool, catalog, plane, db, clock, log } = c.env
   const inUse = pool.all().filter(({ state }) => IN_USE.includes(state.status))
   if (inUse.length === 0) return Promise.resolve()
-  // Plans decide what there is; the others are asked by the job that keeps catalogs fresh.
+  // Plans decide what there is; the others are asked by the job that keeps catalogs fresh. The newest of a plan comes last
+  // in the pool and speaks for it: one that came after others had failed was not asked yet.
   const accountIds = [...new Map(inUse.map(({ planType, id }) => [planType, id])).values()]
-  return catalog.ensure(version, clock.now(), () =>
+  return catalog.ensure(version, { accountIds, now: clock.now() }, (unasked) =>
     refreshCatalogs(
       { ...plane.upstream, credentials: plane.credentials, db, log },
-      { accountIds, versions: [version] },
+      { accountIds: unasked, versions: [version] },
     ),
   )
 }

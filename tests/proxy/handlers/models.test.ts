@@ -160,6 +160,46 @@ describe('the public list', () => {
     expect(catalogRequests(other)).toHaveLength(1)
   })
 
+  test.each([401, 500])(
+    'asks an account that came after another had answered %d, and not the other',
+    async (status) => {
+      const app = testApp({ accounts: 1 })
+      app.members[0]!.sim.always({ on: 'models', status })
+      expect((await json(await app.ask('GET /v1/models'))).data).toEqual([])
+      app.upstream.reset()
+      const { sim } = app.addAccount()
+      const { data } = await json(await app.ask('GET /v1/models'))
+      expect(data.length).toBeGreaterThan(2)
+      expect(catalogRequests(app).map(({ account }) => account)).toEqual([sim.chatgptAccountId])
+    },
+  )
+
+  test('waits for the account asked before, where the one that came since fails', async () => {
+    const app = testApp({ accounts: 1 })
+    app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 1000 })
+    const first = app.ask('GET /v1/models')
+    await app.clock.advance(0)
+    app.addAccount().sim.always({ on: 'models', status: 500 })
+    const second = app.ask('GET /v1/models')
+    await app.clock.advance('1s')
+    for (const answer of [first, second]) expect((await json(await answer)).data.length).toBeGreaterThan(2)
+    expect(catalogRequests(app)).toHaveLength(2)
+  })
+
+  test('asks each account once in a while, where those that come fail as well', async () => {
+    const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'pro' }] })
+    const fail = ({ sim }: (typeof app.members)[0]) => sim.always({ on: 'models', status: 500 })
+    app.members.forEach(fail)
+    for (let times = 0; times < 3; times++) await app.ask('GET /v1/models')
+    expect(catalogRequests(app)).toHaveLength(2)
+    fail(app.addAccount({ plan: 'plus' }))
+    await Promise.all([1, 2, 3].map(() => app.ask('GET /v1/models')))
+    expect(catalogRequests(app)).toHaveLength(3)
+    await app.clock.advance('30s')
+    for (let times = 0; times < 3; times++) await app.ask('GET /v1/models')
+    expect(catalogRequests(app)).toHaveLength(5)
+  })
+
   test('gives one model, or the envelope that says there is none', async () => {
     const app = await ready()
     expect(await json(await app.ask('GET /v1/models/gpt-5.5'))).toMatchObject({ id: 'gpt-5.5', object: 'model' })

@@ -3,7 +3,7 @@ import { AppError } from './errors.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import type { ReadArgs, ReadName } from './model/reads.ts'
-import type { FromWorker, ToWorker } from './reader-worker.ts'
+import type { Answer, FromWorker, ToWorker } from './reader-worker.ts'
 
 export interface LaneDeps {
   /** Of the database file, which must exist; the worker sees every commit made on it. */
@@ -13,9 +13,10 @@ export interface LaneDeps {
   newWorker: () => Worker
 }
 
-/** Of one read, from when it begins; and of its wait before that. */
+/** Of one read, from when it begins; of its wait for its turn; and of the start of a thread, before its first read begins. */
 export const DEADLINE_MS = 2000
 export const WAIT_MS = 10_000
+export const START_MS = 10_000
 /** Reads that wait, in all and of one caller. */
 export const MOST_WAITING = 64
 const MOST_WAITING_EACH = 16
@@ -83,10 +84,14 @@ export class ReaderLane {
     this.#turns.delete(call.who) // set() alone would keep the old place in the order
     this.#turns.set(call.who, ++this.#turn)
     if (this.#turns.size > MOST_WAITING) this.#turns.delete(this.#turns.keys().next().value ?? '')
-    call.cancelTimer()
-    call.cancelTimer = this.#deps.clock.after(DEADLINE_MS, () => this.#giveUp(call))
+    this.#limit(call, this.#worker ? DEADLINE_MS : START_MS)
     this.#worker ??= this.#startWorker()
     this.#worker.postMessage(call.message)
+  }
+
+  #limit(call: Call, ms: number): void {
+    call.cancelTimer()
+    call.cancelTimer = this.#deps.clock.after(ms, () => this.#giveUp(call, ms))
   }
 
   /** Whose last read still works in a thread that was given up, waits for its end. */
@@ -98,7 +103,10 @@ export class ReaderLane {
 
   #startWorker(): Worker {
     const worker = this.#deps.newWorker()
-    worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => this.#settle(worker, data))
+    worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => {
+      if ('kind' in data) this.#begin(worker)
+      else this.#settle(worker, data)
+    })
     worker.addEventListener('error', ({ message }) => this.#crashed(worker, message))
     worker.addEventListener('close', () => {
       if (this.#abandoned.delete(worker)) this.#next()
@@ -112,7 +120,12 @@ export class ReaderLane {
     this.#worker = null
   }
 
-  #settle(worker: Worker, answer: FromWorker): void {
+  /** How long a thread takes to start is not the fault of the read that waits for it. */
+  #begin(worker: Worker): void {
+    if (worker === this.#worker && this.#running) this.#limit(this.#running, DEADLINE_MS)
+  }
+
+  #settle(worker: Worker, answer: Answer): void {
     const call = this.#running
     if (worker !== this.#worker || call?.message.id !== answer.id) return
     this.#running = null
@@ -123,13 +136,13 @@ export class ReaderLane {
     this.#next()
   }
 
-  #giveUp(call: Call): void {
+  #giveUp(call: Call, afterMs: number): void {
     const { name } = call.message
-    this.#deps.log.warn('A read of the database took too long and was given up.', { name, afterMs: DEADLINE_MS })
+    this.#deps.log.warn('A read of the database took too long and was given up.', { name, afterMs })
     this.#running = null
     if (this.#worker) this.#abandoned.set(this.#worker, call.who)
     this.#endWorker()
-    refuse(call, new AppError('busy', { message: 'Reading this takes too long; narrow the filters.' }))
+    refuse(call, afterMs === DEADLINE_MS ? tooSlow() : new AppError('busy'))
     this.#next()
   }
 
@@ -144,6 +157,8 @@ const refuse = ({ cancelTimer, reject }: Call, error: AppError): void => {
   cancelTimer()
   reject(error)
 }
+
+const tooSlow = (): AppError => new AppError('busy', { message: 'Reading this takes too long; narrow the filters.' })
 
 const tooMany = (): AppError =>
   new AppError('busy', { message: 'Too much is being read at this moment; try again shortly.', retryAfterSeconds: 5 })

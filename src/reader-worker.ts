@@ -8,15 +8,18 @@ export type ToWorker =
   | { kind: 'open'; path: string }
   | { kind: 'call'; id: number; name: ReadName; args: ReadArgs<ReadName> }
 
-/** From the worker: one for each call, in their order. A refusal is an `AppError`, whose class does not cross threads. */
-export type FromWorker =
+/** From the worker: that it can read, once and first; then one `Answer` for each call, in their order. */
+export type FromWorker = { kind: 'ready' } | Answer
+
+/** A refusal is an `AppError`, whose class does not cross threads. */
+export type Answer =
   | { id: number; value: unknown }
   | { id: number; refusal: { code: Code; extra: ErrorExtra } }
   | { id: number; error: Error }
 
 const answering = (path: string) => {
   const { db } = readerDatabase(path)
-  return ({ id, name, args }: Extract<ToWorker, { kind: 'call' }>): FromWorker => {
+  return ({ id, name, args }: Extract<ToWorker, { kind: 'call' }>): Answer => {
     try {
       return { id, value: read(db, name, args) }
     } catch (error) {
@@ -30,6 +33,8 @@ const answering = (path: string) => {
 let answer: ReturnType<typeof answering> | null = null
 
 self.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
-  if (data.kind === 'open') answer = answering(data.path)
-  else if (answer) self.postMessage(answer(data))
+  if (data.kind === 'open') {
+    answer = answering(data.path)
+    self.postMessage({ kind: 'ready' } satisfies FromWorker)
+  } else if (answer) self.postMessage(answer(data))
 })

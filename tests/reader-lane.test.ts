@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { AppError } from '../src/errors.ts'
 import { createLog } from '../src/lib/log.ts'
 import { createReader, type Reader } from '../src/reader.ts'
-import { DEADLINE_MS, MOST_WAITING, WAIT_MS } from '../src/reader-lane.ts'
+import { DEADLINE_MS, MOST_WAITING, START_MS, WAIT_MS } from '../src/reader-lane.ts'
 import type { FromWorker, ToWorker } from '../src/reader-worker.ts'
 import { ManualClock } from './support/clock.ts'
 
@@ -20,6 +20,10 @@ class FakeWorker extends EventTarget {
     this.isTerminated = true
   }
 
+  ready(): void {
+    this.dispatchEvent(new MessageEvent<FromWorker>('message', { data: { kind: 'ready' } }))
+  }
+
   /** The query that was under way has ended. */
   close(): void {
     this.dispatchEvent(new Event('close'))
@@ -31,12 +35,15 @@ class FakeWorker extends EventTarget {
   }
 }
 
-const setUp = () => {
+/** A thread is ready at once, unless it waits for the test to say so. */
+const setUp = ({ startsLate = false } = {}) => {
   const clock = new ManualClock()
   const workers: FakeWorker[] = []
   const newWorker = () => {
-    workers.push(new FakeWorker())
-    return workers.at(-1) as unknown as Worker // as: what the lane uses of one
+    const worker = new FakeWorker()
+    workers.push(worker)
+    if (!startsLate) queueMicrotask(() => worker.ready())
+    return worker as unknown as Worker // as: what the lane uses of one
   }
   const log = createLog({ level: 'error', format: 'text', now: () => 0, write: () => {} })
   const reader = createReader({ path: '', clock, log, newWorker })
@@ -82,6 +89,40 @@ test('waiting is not working: the deadline of a read begins when it does', async
   workers[0]?.answer()
   expect(await Promise.all([first, second])).toEqual(['answered', 'answered'])
   await leave(reader, clock)
+})
+
+describe('the start of a thread', () => {
+  test('does not count against the read that waits for it, whose deadline begins after it', async () => {
+    const { reader, clock, workers, ask } = setUp({ startsLate: true })
+    const first = ask('ada', '1')
+    await clock.advance(START_MS - 1)
+    workers[0]?.ready()
+    await clock.advance(DEADLINE_MS - 1)
+    workers[0]?.answer()
+    expect(await first).toBe('answered')
+    await leave(reader, clock)
+  })
+
+  test('does not lengthen the deadline of the read that waited for it', async () => {
+    const { reader, clock, workers, ask } = setUp({ startsLate: true })
+    const slow = ask('ada', 'slow')
+    await clock.advance(1000)
+    workers[0]?.ready()
+    await clock.advance(DEADLINE_MS)
+    expect([await slow, workers[0]?.isTerminated]).toEqual(['busy', true])
+    await leave(reader, clock)
+  })
+
+  test('is waited for with a bound, and the next read starts another', async () => {
+    const { reader, clock, workers, ask } = setUp({ startsLate: true })
+    const first = ask('ada', '1')
+    await clock.advance(START_MS)
+    expect([await first, workers[0]?.isTerminated]).toEqual(['busy', true])
+    const second = ask('eve', '2')
+    workers[1]?.answer()
+    expect(await second).toBe('answered')
+    await leave(reader, clock)
+  })
 })
 
 test('nobody waits for ever', async () => {

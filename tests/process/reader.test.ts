@@ -13,6 +13,7 @@ import { ReportQuery } from '../../src/model/reports.ts'
 import { LogQuery } from '../../src/model/request-log-query.ts'
 import { createReader, type Reader } from '../../src/reader.ts'
 import { DEADLINE_MS } from '../../src/reader-lane.ts'
+import type { FromWorker } from '../../src/reader-worker.ts'
 import { ManualClock } from '../support/clock.ts'
 import { testDb } from '../support/db.ts'
 import { createInlineReader } from '../support/inline-reader.ts'
@@ -124,9 +125,12 @@ test('what is wrong with a question is told by the worker as it is inline', asyn
 
 test('after the deadline the call is refused, and those behind it and the next one are answered', async () => {
   const clock = new ManualClock()
-  const workers = [deafWorker, realWorker]
-  reader = createReader({ path, clock, log: log(), newWorker: () => (workers.shift() ?? deafWorker)() })
+  const deaf = deafWorker()
+  const isReady = new Promise((resolve) => deaf.addEventListener('message', resolve))
+  const workers = [deaf]
+  reader = createReader({ path, clock, log: log(), newWorker: () => workers.shift() ?? realWorker() })
   const slow = codeOf(reader.requestLogs(NEWEST, OPEN))
+  await isReady
   await clock.advance(1000)
   const behind = codeOf(reader.requestLogs(NEWEST, OPEN))
   await clock.advance(DEADLINE_MS - 1000)
@@ -136,7 +140,19 @@ test('after the deadline the call is refused, and those behind it and the next o
   expect(clock.pending).toBe(0)
 })
 
-const deafWorker = () => new Worker(URL.createObjectURL(new Blob([''], { type: 'text/javascript' })))
+test('the worker says once that it can read, before it answers', async () => {
+  const worker = realWorker()
+  const said: FromWorker[] = []
+  worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => said.push(data))
+  reader = createReader({ path, clock: systemClock, log: log(), newWorker: () => worker })
+  await reader.requestLogs(NEWEST, OPEN)
+  await reader.requestLogs(NEWEST, OPEN)
+  expect(said).toMatchObject([{ kind: 'ready' }, { id: 1 }, { id: 2 }])
+})
+
+/** Starts, and answers nothing; without a listener it would end by itself. */
+const deafWorker = () => new Worker(URL.createObjectURL(new Blob([DEAF], { type: 'text/javascript' })))
+const DEAF = 'self.onmessage = () => {}; self.postMessage({ kind: "ready" })'
 const realWorker = () => new Worker(new URL('../../src/reader-worker.ts', import.meta.url).href)
 
 test('a worker that cannot open the file refuses at once, and a later one may', async () => {

@@ -66,10 +66,14 @@ const estimated = (db: Db, usedBytes: number): TableSize[] => {
 const OVERHEAD_BYTES = 12
 const SAMPLED_ROWS = 300
 
-/** How long a row is on average, with its entries in the indexes. */
+/**
+ * How long a row is on average, with its entries in the indexes. The key of a table `WITHOUT ROWID` is listed as an index
+ * but is the table itself, so the schema does not have it; the other indexes of that table hold the columns of the key, too.
+ */
 const rowBytes = (db: Db, table: string): number => {
   const indexed = db.all<{ column: string | null }>(sql`
-    SELECT columns.name AS column FROM pragma_index_list(${table}) AS indexes, pragma_index_info(indexes.name) AS columns`)
+    SELECT columns.name AS column FROM pragma_index_list(${table}) AS indexes, pragma_index_xinfo(indexes.name) AS columns
+    WHERE indexes.name IN (SELECT name FROM sqlite_schema) AND columns.cid <> -1`) // -1: the row id
   const columns = db.all<{ column: string }>(sql`SELECT name AS column FROM pragma_table_info(${table})`)
   const lengths = [...columns, ...indexed].flatMap(({ column }) => (column === null ? [] : [lengthOf(column)]))
   const [sample] = db.all<{ bytes: number | null }>(sql`

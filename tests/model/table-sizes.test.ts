@@ -1,8 +1,9 @@
 /** What each table takes on the disk: counted in a small file, estimated in a large one. */
 import { expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
+import { requestHours, requestSpans } from '../../db/schema/requests.ts'
 import { append } from '../../src/model/audit.ts'
-import { fileSize, tableSizes } from '../../src/model/table-sizes.ts'
+import { fileSize, type TableSizes, tableSizes } from '../../src/model/table-sizes.ts'
 import { testDb } from '../support/db.ts'
 
 const filled = () => {
@@ -33,4 +34,36 @@ test('an estimate shares out the same bytes in about the same way', () => {
   const ratio = (estimate.tables[0]?.bytes ?? 0) / (bytes - freeBytes)
   expect(ratio).toBeGreaterThan(0.6)
   expect(estimate.tables.find(({ name }) => name === 'invites')).toEqual({ name: 'invites', rows: 0, bytes: 0 })
+})
+
+const SUMS = {
+  requests: 17,
+  errors: 1,
+  cancelled: 0,
+  inputTokens: 123_456,
+  cachedInputTokens: 100_000,
+  outputTokens: 4567,
+  costMicros: 98_765,
+  unpriced: 0,
+}
+
+test('an estimate counts the key of a table without row ids once, and as a part of each index', () => {
+  const { db } = testDb()
+  const [accountId, keyId, model] = ['acc_0123456789abcdef', 'key_0123456789abcdef', 'gpt-5.1-codex']
+  commit(db, (tx) => {
+    for (let n = 0; n < 4000; n++) {
+      const start = 1_767_225_600_000 + n * 3_600_000
+      tx.insert(requestHours)
+        .values({ hour: start, accountId, keyId, model, ...SUMS })
+        .run()
+      tx.insert(requestSpans)
+        .values({ spanHours: 24, dimension: 'key', start, id: keyId, activeHours: 14, ...SUMS })
+        .run()
+    }
+  })
+  const bytesOf = (table: string, { tables }: TableSizes) => tables.find(({ name }) => name === table)?.bytes ?? 0
+  const [counted, estimated] = [tableSizes(db), tableSizes(db, 0)].map(
+    (sizes) => bytesOf('request_hours', sizes) / bytesOf('request_spans', sizes),
+  )
+  expect((estimated ?? 0) / (counted ?? 0)).toBeWithin(0.8, 1.25)
 })

@@ -42,20 +42,26 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
     this.#lastSentAt = deps.clock.monotonic()
   }
 
-  /** What is there already leaves in one write with the headers: bytes that follow them cost several (measured). */
+  /**
+   * The runtime writes the last of the headers with the first bytes of the body, so there are always some: what has come by
+   * then, in one write with the headers, or a keepalive.
+   */
   start(controller: Controller): void {
     this.#controller = controller
     this.#deps.pulse.watch(this)
     this.#deps.controller.signal.addEventListener('abort', this)
-    if (!(this.#opening instanceof Promise)) this.#passFirst(this.#opening)
+    const isPassed = !(this.#opening instanceof Promise) && this.#passFirst(this.#opening)
+    if (!isPassed) this.#send(this.#deps.contract.keepalive)
   }
 
-  #passFirst(flow: Flow): void {
+  /** The first events of a flow are there without waiting. */
+  #passFirst(flow: Flow): boolean {
     try {
       const events = flow.next()
-      if (!(events instanceof Promise)) this.#pass(flow, events)
+      return !(events instanceof Promise) && this.#pass(flow, events)
     } catch (err) {
       this.#fail(flow, err)
+      return true
     }
   }
 
@@ -84,8 +90,11 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
   #fail(flow: Flow | null, cause: unknown): void {
     const error = AppError.from(cause)
     flow?.fail(error) // a fault of our own must not keep the account's slot
-    this.#send(this.#deps.contract.fail(error, flow?.meter ?? null))
-    this.#close()
+    try {
+      this.#send(this.#deps.contract.fail(error, flow?.meter ?? null))
+    } finally {
+      this.#close()
+    }
   }
 
   cancel(): void {

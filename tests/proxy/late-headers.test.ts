@@ -55,13 +55,13 @@ describe('an upstream that is silent for ten seconds', () => {
     [V1, ': keepalive\n\n'],
     [CHAT, ': keepalive\n\n'],
   ] as const)
-    test(`headers leave, and a keepalive every eight seconds: ${route}`, async () => {
+    test(`headers leave with a keepalive, and another follows every eight seconds: ${route}`, async () => {
       const app = slow(40_000)
       const seen = reading(await begin(app, route))
       await app.clock.advance('7s')
-      expect(seen.text).toBe('')
+      expect(seen.text).toBe(keepalive)
       await app.clock.advance('18s')
-      expect(seen.text).toBe(keepalive.repeat(3))
+      expect(seen.text).toBe(keepalive.repeat(4))
       await app.clock.advance('10s')
       expect(seen.isDone).toBe(true)
       expect(app.rows()).toHaveLength(1)

@@ -108,9 +108,10 @@ export class Catalog {
     if (this.#models.has(version)) return this.noteClientVersion(version)
     const slot = isSeenVersion(version) ? 'new' : 'pinned'
     const last = this.#lastFetch(slot, now)
+    if (last && last.version !== version) return
     const unasked = accountIds.filter((id) => !last?.asked.has(id))
     if (last && (unasked.length === 0 || !this.isEmpty)) {
-      if (last.version === version) await last.done
+      await last.done
       return
     }
     const fetched = () => {
@@ -119,7 +120,7 @@ export class Catalog {
       if (this.#models.has(version)) this.noteClientVersion(version)
     }
     const answered = fetch(unasked).then(fetched, () => {}) // reported where it failed
-    const done = Promise.all([last?.done, answered])
+    const done = answered.then(() => (this.#models.has(version) ? undefined : last?.done))
     const asked = new Set([...(last?.asked ?? []), ...unasked])
     this.#fetches.set(slot, { version, at: last?.at ?? now, asked, done })
     await done

@@ -116,16 +116,22 @@ async function killOnce(lab: Lab, target: RunningTarget): Promise<number> {
     count: KILLED_STREAMS,
     rampMs: 400,
     settleMs: 0,
-    durationMs: 2_500,
+    durationMs: 4_000,
   } as const
   const streams = lab.drive<StreamsResult>(job)
-  await Bun.sleep(1_500)
+  await untilOpen(lab, KILLED_STREAMS)
   process.kill(target.child.pid, 'SIGKILL')
   const { opened, broken } = await streams
   await target.child.stop()
   if (opened < KILLED_STREAMS || broken < KILLED_STREAMS)
     throw new Error(`${opened} streams open, ${broken} broken by the kill`)
   return total
+}
+
+/** At most as long as the driver holds them; what is missing then is told by its own count. */
+async function untilOpen(lab: Lab, streams: number): Promise<void> {
+  for (let tries = 0; tries < 60 && (await lab.upstream.stats()).openStreams < streams; tries++) await Bun.sleep(50)
+  await Bun.sleep(300) // for the first bytes to reach the driver, and for the 250 ms of the turns before
 }
 
 function checkDatabase(dataDir: string): void {

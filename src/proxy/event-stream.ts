@@ -2,6 +2,7 @@
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
+import type { SseEvent } from '../lib/sse.ts'
 import type { Contract } from './contracts.ts'
 import type { Flow } from './flow.ts'
 import type { Pulse, Watcher } from './pulse.ts'
@@ -50,15 +51,12 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
     this.#controller = controller
     this.#deps.pulse.watch(this)
     this.#deps.controller.signal.addEventListener('abort', this)
-    const isPassed = !(this.#opening instanceof Promise) && this.#passFirst(this.#opening)
-    if (!isPassed) this.#send(this.#deps.contract.keepalive)
+    if (this.#opening instanceof Promise || !this.#passFirst(this.#opening)) this.#send(this.#deps.contract.keepalive)
   }
 
-  /** The first events of a flow are there without waiting. */
   #passFirst(flow: Flow): boolean {
     try {
-      const events = flow.next()
-      return !(events instanceof Promise) && this.#pass(flow, events)
+      return this.#pass(flow, flow.first())
     } catch (err) {
       this.#fail(flow, err)
       return true
@@ -79,7 +77,7 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
   }
 
   /** False when the events mean nothing to this client, and more are wanted. */
-  #pass(flow: Flow, events: Awaited<ReturnType<Flow['next']>>): boolean {
+  #pass(flow: Flow, events: readonly SseEvent[] | null): boolean {
     const bytes = events && this.#deps.contract.write(events, flow.meter)
     const isOver = events === null || flow.meter.terminal !== null
     this.#send(bytes)

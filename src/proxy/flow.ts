@@ -71,19 +71,22 @@ export class Flow implements Watcher, EventListenerObject {
     this.fail(error)
   }
 
+  /** What `next` gives at first, which is there already: the events up to the commit point. */
+  first(): Events | null {
+    if (this.#end) return this.#afterEnd(this.#end)
+    const first = this.#first
+    this.#first = null
+    return first && this.#seen(first, true)
+  }
+
   /**
    * The next events; null after the terminal one. Events behind the terminal one are dropped. Throws, or rejects with, the
    * `AppError` of a stream that broke or ended without one; the turn is settled by then.
    */
   next(): Promise<Events | null> | Events | null {
-    if (this.#end) return this.#afterEnd(this.#end)
-    const first = this.#first
-    if (first === null) {
-      this.#askedAt = this.#plane.clock.monotonic()
-      return this.#fresh.stream.read().then(this.#onBatch, this.#onBreak)
-    }
-    this.#first = null
-    return this.#seen(first, true)
+    if (this.#end || this.#first !== null) return this.first()
+    this.#askedAt = this.#plane.clock.monotonic()
+    return this.#fresh.stream.read().then(this.#onBatch, this.#onBreak)
   }
 
   readonly #onBatch = (batch: Batch | null): Events | null => {

@@ -23,6 +23,26 @@ const MOST_WAITING_EACH = 16
 /** A query cannot be interrupted: a thread that is given up goes on until its query ends. */
 const MOST_ABANDONED = 3
 
+interface Limit {
+  ms: number
+  /** For the log, when the thread is given up. */
+  why: string
+  error: () => AppError
+}
+
+const READING: Limit = {
+  ms: DEADLINE_MS,
+  why: 'A read of the database took too long and was given up.',
+  error: () => new AppError('busy', { message: 'Reading this takes too long; narrow the filters.' }),
+}
+
+/** How long a thread takes to start is not the fault of the read that waits for it. */
+const STARTING: Limit = {
+  ms: START_MS,
+  why: 'A thread that reads the database did not start and was given up.',
+  error: () => new AppError('busy'),
+}
+
 interface Call {
   who: string
   message: Extract<ToWorker, { kind: 'call' }>
@@ -84,14 +104,14 @@ export class ReaderLane {
     this.#turns.delete(call.who) // set() alone would keep the old place in the order
     this.#turns.set(call.who, ++this.#turn)
     if (this.#turns.size > MOST_WAITING) this.#turns.delete(this.#turns.keys().next().value ?? '')
-    this.#limit(call, this.#worker ? DEADLINE_MS : START_MS)
+    this.#limit(call, this.#worker ? READING : STARTING)
     this.#worker ??= this.#startWorker()
     this.#worker.postMessage(call.message)
   }
 
-  #limit(call: Call, ms: number): void {
+  #limit(call: Call, limit: Limit): void {
     call.cancelTimer()
-    call.cancelTimer = this.#deps.clock.after(ms, () => this.#giveUp(call, ms))
+    call.cancelTimer = this.#deps.clock.after(limit.ms, () => this.#giveUp(call, limit))
   }
 
   /** Whose last read still works in a thread that was given up, waits for its end. */
@@ -110,6 +130,7 @@ export class ReaderLane {
     worker.addEventListener('error', ({ message }) => this.#crashed(worker, message))
     worker.addEventListener('close', () => {
       if (this.#abandoned.delete(worker)) this.#next()
+      else this.#crashed(worker, 'it closed')
     })
     worker.postMessage({ kind: 'open', path: this.#deps.path } satisfies ToWorker)
     return worker
@@ -120,9 +141,8 @@ export class ReaderLane {
     this.#worker = null
   }
 
-  /** How long a thread takes to start is not the fault of the read that waits for it. */
   #begin(worker: Worker): void {
-    if (worker === this.#worker && this.#running) this.#limit(this.#running, DEADLINE_MS)
+    if (worker === this.#worker && this.#running) this.#limit(this.#running, READING)
   }
 
   #settle(worker: Worker, answer: Answer): void {
@@ -136,13 +156,12 @@ export class ReaderLane {
     this.#next()
   }
 
-  #giveUp(call: Call, afterMs: number): void {
-    const { name } = call.message
-    this.#deps.log.warn('A read of the database took too long and was given up.', { name, afterMs })
+  #giveUp(call: Call, { ms, why, error }: Limit): void {
+    this.#deps.log.warn(why, { name: call.message.name, afterMs: ms })
     this.#running = null
     if (this.#worker) this.#abandoned.set(this.#worker, call.who)
     this.#endWorker()
-    refuse(call, afterMs === DEADLINE_MS ? tooSlow() : new AppError('busy'))
+    refuse(call, error())
     this.#next()
   }
 
@@ -157,8 +176,6 @@ const refuse = ({ cancelTimer, reject }: Call, error: AppError): void => {
   cancelTimer()
   reject(error)
 }
-
-const tooSlow = (): AppError => new AppError('busy', { message: 'Reading this takes too long; narrow the filters.' })
 
 const tooMany = (): AppError =>
   new AppError('busy', { message: 'Too much is being read at this moment; try again shortly.', retryAfterSeconds: 5 })

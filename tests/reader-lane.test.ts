@@ -125,6 +125,17 @@ describe('the start of a thread', () => {
   })
 })
 
+test('a thread that closes by itself ends its read at once, and holds nobody back', async () => {
+  const { reader, clock, workers, ask } = setUp()
+  const first = ask('ada', '1')
+  workers[0]?.close()
+  expect(await first).toBe('busy')
+  const second = ask('ada', '2')
+  workers[1]?.answer()
+  expect(await second).toBe('answered')
+  await leave(reader, clock)
+})
+
 test('nobody waits for ever', async () => {
   const { reader, clock, workers, ask } = setUp()
   const waits = Array.from({ length: 9 }, (_, n) => ask(`somebody ${n}`, 'x'))

@@ -5,16 +5,18 @@ export interface RawOptions {
   hangUp?: boolean
   /** How long to wait for the other side to close; what came until then is the answer. */
   waitMs?: number
+  /** Looked at with each read: what came is enough. */
+  until?: (answer: string) => boolean
 }
 
 /** Sends the pieces one after the other, each when the one before is out, and returns all that came back. */
 export const sendRaw = async (
   port: number,
   pieces: readonly (string | Uint8Array)[],
-  { hangUp = false, waitMs = 2000 }: RawOptions = {},
+  { hangUp = false, waitMs = 2000, until = () => false }: RawOptions = {},
 ): Promise<string> => {
   let answer = ''
-  const closed = Promise.withResolvers<void>()
+  const over = Promise.withResolvers<void>()
   let drained = Promise.withResolvers<void>()
   const socket = await Bun.connect({
     hostname: '127.0.0.1',
@@ -22,10 +24,11 @@ export const sendRaw = async (
     socket: {
       data: (_, bytes) => {
         answer += bytes.toString('latin1')
+        if (until(answer)) over.resolve()
       },
       drain: () => drained.resolve(),
-      close: () => closed.resolve(),
-      error: () => closed.resolve(),
+      close: () => over.resolve(),
+      error: () => over.resolve(),
     },
   })
   const write = async () => {
@@ -36,13 +39,13 @@ export const sendRaw = async (
         const written = socket.write(rest)
         if (written < 0) return
         rest = rest.subarray(written)
-        if (rest.length > 0) await Promise.race([drained.promise, closed.promise])
+        if (rest.length > 0) await Promise.race([drained.promise, over.promise])
       }
     }
     socket.flush()
     if (hangUp) socket.end()
   }
-  await Promise.race([write().then(() => closed.promise), closed.promise, Bun.sleep(waitMs)])
+  await Promise.race([write().then(() => over.promise), over.promise, Bun.sleep(waitMs)])
   socket.terminate()
   return answer
 }

@@ -287,6 +287,23 @@ describe('client versions', () => {
     expect(asked.at(-1)).toEqual(['acc_a', 'acc_b'])
   })
 
+  test('while nothing is known, one for another version neither runs nor takes the place of the one under way', async () => {
+    const { catalog } = catalogWith(() => {})
+    const asked: string[] = []
+    const slow = Promise.withResolvers<void>()
+    const ensure = (version: string, accountIds: string[]) =>
+      catalog.ensure(version, { accountIds, now: 0 }, async () => {
+        asked.push(version)
+        await slow.promise
+      })
+    const first = ensure('0.170.0', ['acc_a'])
+    await ensure('0.171.0', ['acc_a', 'acc_b'])
+    const joined = ensure('0.170.0', ['acc_a'])
+    slow.resolve()
+    await Promise.all([first, joined])
+    expect(asked).toEqual(['0.170.0'])
+  })
+
   test('nearest: itself, else the newest before it, else the oldest after it', () => {
     const known = ['0.140.0', '0.150.1', '0.169.0', '0.170.0-alpha.1', '0.170.0']
     expect(nearestVersion(known, '0.150.1')).toBe('0.150.1')

@@ -186,6 +186,22 @@ describe('the public list', () => {
     expect(catalogRequests(app)).toHaveLength(2)
   })
 
+  test('does not wait for an account asked before, where the one that came since has answered', async () => {
+    const app = testApp({ accounts: 1 })
+    app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 60_000 })
+    const first = app.ask('GET /v1/models')
+    await app.clock.advance(0)
+    app.addAccount()
+    let models = 0
+    const second = app.ask('GET /v1/models').then(async (answer) => {
+      models = (await json(answer)).data.length
+    })
+    await app.clock.advance('1s')
+    expect(models).toBeGreaterThan(2)
+    await app.clock.advance('4s')
+    await Promise.all([first, second])
+  })
+
   test('asks each account once in a while, where those that come fail as well', async () => {
     const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'pro' }] })
     const fail = ({ sim }: (typeof app.members)[0]) => sim.always({ on: 'models', status: 500 })

@@ -21,8 +21,8 @@ afterEach(async () => {
 })
 
 /** A pool of these two, the CLI with a key of it, and both accounts to make them fail. */
-async function setUp() {
-  const world = running.use(await startWorld({ accounts: [FIRST, SECOND], settings: STRATEGY }))
+async function setUp(settings: Record<string, string> = {}) {
+  const world = running.use(await startWorld({ accounts: [FIRST, SECOND], settings: { ...STRATEGY, ...settings } }))
   running.defer(() => expect(world.upstream.oddities).toEqual([]))
   const codex = running.use(installCodex({ baseUrl: `${world.url}/backend-api/codex`, auth: { key: world.key } }))
   const [first, second] = world.upstream.accounts
@@ -77,6 +77,14 @@ test.each([
   // What had arrived whole is kept by the client: only the account that encrypted it can take it back.
   expect(itemsOf(broken).map(({ type }) => type)).not.toContain('reasoning')
   expect(itemsOf(repeated).at(-1)).toMatchObject({ type: 'reasoning' })
+})
+
+test('a model that is silent for longer than the headers wait is heard like any other, behind the keepalive they leave with', async () => {
+  const { world, codex, first } = await setUp({ upstreamStreamTransport: 'http' })
+  first.next({ delayHeadersMs: 11_000 })
+  const run = await codex.exec('hello')
+  expect(run).toMatchObject({ exitCode: 0, complaints: [], text: 'Hello from first@example.test' })
+  expect(world.accountsUsed()).toEqual([FIRST.email])
 })
 
 test('an access token that expired is refreshed once and nobody notices', async () => {

@@ -17,8 +17,16 @@ export function repeatedMember(json: Uint8Array, paths: readonly string[]): stri
   return isPlain ? null : firstRepeated(bytes, new Set(paths))
 }
 
-/** The last name of a path, as it stands in JSON. */
-const nameIn = (path: string): Buffer => Buffer.from(`"${path.slice(path.indexOf('.') + 1)}"`)
+/** The last name of a path, as it stands in JSON. The few there are stay: making one costs as much as searching for it. */
+const nameIn = (path: string): Buffer => {
+  const known = NAMES.get(path)
+  if (known) return known
+  const name = Buffer.from(`"${path.slice(path.indexOf('.') + 1)}"`)
+  NAMES.set(path, name)
+  return name
+}
+
+const NAMES = new Map<string, Buffer>()
 
 /** At any depth. */
 function standsOnce(json: Buffer, quoted: Buffer): boolean {

@@ -57,7 +57,16 @@ export function rssBytes(pid: number): number {
 
 /** CPU time a process has used so far, user and system, in ms (10 ms steps: the kernel's clock tick). */
 export function cpuMs(pid: number): number {
-  const afterName = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1] ?? ''
+  return usedMs(`/proc/${pid}/stat`)
+}
+
+/** The same of its first thread alone, which runs the event loop. */
+export function mainThreadMs(pid: number): number {
+  return usedMs(`/proc/${pid}/task/${pid}/stat`)
+}
+
+function usedMs(statFile: string): number {
+  const afterName = readFileSync(statFile, 'utf8').split(') ')[1] ?? ''
   const fields = afterName.split(' ')
   return (Number(fields[11]) + Number(fields[12])) * 10
 }

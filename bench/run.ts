@@ -13,6 +13,7 @@ import { measureSignIn } from './sign-in.ts'
 import { measureIdleSessions, measureSocketCycles, measureSocketEvents, measureSocketTurns } from './sockets.ts'
 import { measureFirstByte, measurePhases, measureThroughput } from './speed.ts'
 import { makeWorkDir, type RunningTarget, removeWorkDir } from './targets.ts'
+import { measureWhere } from './where.ts'
 
 /** Run against four processes that stay up and take turns. */
 const SPEED: Record<string, (lab: Lab, targets: RunningTarget[]) => Promise<void>> = {
@@ -37,6 +38,7 @@ const ENDURANCE: Record<string, (lab: Lab) => Promise<void>> = {
   'socket-idle': measureIdleSessions,
   'socket-cycles': measureSocketCycles,
   'sign-in': measureSignIn,
+  where: measureWhere,
 }
 
 /** Run on a folder with a large log, which all of them share. */

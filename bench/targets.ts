@@ -38,8 +38,9 @@ export function direct(upstream: Child): RunningTarget {
   return { name: 'direct', url: upstream.url, apiKey: 'none', child: upstream }
 }
 
-export async function startFloor(upstream: Child): Promise<RunningTarget> {
+export async function startFloor(upstream: Child, env: Record<string, string> = {}): Promise<RunningTarget> {
   const child = await startHelper('bench/floor.ts', {
+    ...env,
     BENCH_UPSTREAM_URL: upstream.url,
     BUN_CONFIG_MAX_HTTP_REQUESTS: '16384',
   })

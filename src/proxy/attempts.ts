@@ -10,7 +10,7 @@ import type { Flow } from './flow.ts'
 import { penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
-import type { SelectionNeeds } from './select.ts'
+import { type SelectionNeeds, selectionError } from './select.ts'
 import { elapsedMs, type Turn } from './turn.ts'
 
 const MAX_ACCOUNTS = 3
@@ -26,6 +26,7 @@ interface Progress {
   /** Stay on this account: a transient retry, a renewed token, the owner of ciphertext. */
   stayOn: string | null
   dropReasoning: boolean
+  /** What failed last; a usage limit is for the pool to tell, which knows them all. */
   last: AppError | null
 }
 
@@ -61,13 +62,7 @@ const budgetMs = ({ kind, settings }: Turn): number =>
 const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<Lease> => {
   const { tried, stayOn, last } = progress
   const owner = ownerOf(plane, turn)
-  const needs = {
-    model: plane.pool.offers(turn.model) ? turn.model : null,
-    tried,
-    scope: turn.client.key?.scope ?? null,
-    owner: stayOn === null ? owner : { id: stayOn, hard: true },
-    restricted: turn.restricted,
-  }
+  const needs = { ...needsOf(plane, turn), tried, owner: stayOn === null ? owner : { id: stayOn, hard: true } }
   const began = plane.clock.monotonic()
   try {
     const lease = await plane.pool.lease(needs, turn.signal)
@@ -83,6 +78,13 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
     throw last && err.code !== 'usage_limit_reached' ? last : err
   }
 }
+
+/** Of every attempt of the turn. */
+const needsOf = ({ pool }: Plane, { model, client, restricted }: Turn) => ({
+  model: pool.offers(model) ? model : null,
+  scope: client.key?.scope ?? null,
+  restricted,
+})
 
 /** Why nobody was chosen, kept where an attempt would keep why its account was: the log answers for both. */
 const noteNobody = ({ pool, clock }: Plane, turn: Turn, { needs, err, began }: Nobody): void => {
@@ -130,7 +132,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   const { err, id, progress } = step
   const { verdict, penalty, error } = err.classified
   penalise(plane, id, { failure: err.failure, penalty })
-  progress.last = error
+  if (error.code !== 'usage_limit_reached') progress.last = error
   progress.stayOn = null
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop() // it must not meet the next attempt
   if (verdict !== 'give_up' && turn.chain !== null) {
@@ -143,7 +145,16 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   else if (verdict === 'same_account' && progress.sameAccountRetries < MAX_SAME_ACCOUNT_RETRIES) {
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.stayOn = id
-  } else if (!moveOn(progress, id)) throw error
+  } else if (!moveOn(progress, id)) throw error.code === 'usage_limit_reached' ? usedUp(plane, turn, progress) : error
+}
+
+/** As many accounts as may be tried are used up. Whether all are, and which is back first, the pool knows. */
+const usedUp = (plane: Plane, turn: Turn, { last }: Progress): AppError => {
+  const { pool, clock } = plane
+  const everybody = { ...needsOf(plane, turn), tried: new Set<string>(), owner: ownerOf(plane, turn), streamCap: 0 }
+  const selection = pool.explain(everybody)
+  if (selection.kind === 'none') return selectionError(selection.failure, clock.now())
+  return last ?? new AppError('no_accounts', { retryAfterSeconds: 1 })
 }
 
 /** One forced refresh per account and turn. A token refused right after it means the account must sign in again. */

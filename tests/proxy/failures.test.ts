@@ -407,3 +407,46 @@ test('no more than three accounts are asked', async () => {
   expect(new Set(app.attemptRows().map(({ accountId }) => accountId)).size).toBe(3)
   await expectNothingLeft(app)
 })
+
+describe('accounts that are used up', () => {
+  const HOUR_MS = 3_600_000
+  /** In the order in which they are asked, each used up for so many hours. */
+  const usedUp = (accounts: number, ...hours: number[]) => {
+    const app = testApp({ accounts, settings: { routingStrategy: 'sequential_drain' } })
+    const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    for (const [n, long] of hours.entries())
+      inOrder[n]!.sim.always(faults.usageLimit({ resetsAt: app.clock.now() + long * HOUR_MS }))
+    return { app, inOrder }
+  }
+  const errorOf = ({ text }: { text: string }) => JSON.parse(text).error
+
+  test('which are all there are: the turn that finds out says when the first is back', async () => {
+    const { app } = usedUp(3, 27, 1, 8)
+    for (let turn = 0; turn < 2; turn++) {
+      const answer = await answerOf(app, POST, { json: codexBody() })
+      expect(errorOf(answer)).toMatchObject({ type: 'usage_limit_reached', resets_at: app.clock.now() / 1000 + 3600 })
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '60'])
+    }
+    await expectNothingLeft(app)
+  })
+
+  test('three of four: the client is to come back at once, and finds the fourth', async () => {
+    const { app, inOrder } = usedUp(4, 1, 1, 1)
+    const answer = await answerOf(app, POST, { json: codexBody() })
+    expect([answer.status, errorOf(answer).code, answer.headers.get('retry-after')]).toEqual([503, 'no_accounts', '1'])
+    expect((await answerOf(app, POST, { json: codexBody() })).status).toBe(200)
+    expect(app.rows().at(-1)!.accountId).toBe(inOrder[3]!.id)
+    await expectNothingLeft(app)
+  })
+
+  test.each([0, 1])(
+    'beside one that only stumbled, as number %d: that is what the client is told',
+    async (stumbles) => {
+      const { app, inOrder } = usedUp(2, 100, 100)
+      inOrder[stumbles]!.sim.always(faults.serverError())
+      const answer = await answerOf(app, POST, { json: codexBody() })
+      expect([answer.status, errorOf(answer).code]).toEqual([500, 'server_error'])
+      await expectNothingLeft(app)
+    },
+  )
+})

@@ -10,7 +10,7 @@ import type { Flow } from './flow.ts'
 import { penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
-import { type SelectionNeeds, selectionError } from './select.ts'
+import { isMove, type SelectionNeeds, selectionError } from './select.ts'
 import { elapsedMs, type Turn } from './turn.ts'
 
 const MAX_ACCOUNTS = 3
@@ -26,6 +26,8 @@ interface Progress {
   /** Stay on this account: a transient retry, a renewed token, the owner of ciphertext. */
   stayOn: string | null
   dropReasoning: boolean
+  /** The account that could not read the ciphertext, left for its owner: where to go without any when that one cannot serve. */
+  unread: string | null
   /** What failed last; a usage limit is for the pool to tell, which knows them all. */
   last: AppError | null
 }
@@ -38,6 +40,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   refreshed: new Set(),
   stayOn: null,
   dropReasoning: false,
+  unread: null,
   last: null,
 })
 
@@ -67,12 +70,13 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
   try {
     const lease = await plane.pool.lease(needs, turn.signal)
     turn.log.accountId = lease.account.id
-    turn.log.moved = owner !== null && owner.id !== lease.account.id
+    turn.log.moved = isMove(owner, lease.account.id)
     turn.log.selectMs ??= elapsedMs(turn.arrivedAt, plane.clock.monotonic())
     return lease
   } catch (err) {
     if (!(err instanceof AppError) || turn.signal.aborted) throw err
     if (stayOn !== null && moveOn(progress, stayOn)) return leaseFor(plane, turn, progress)
+    if (goesBack(progress)) return leaseFor(plane, turn, progress)
     noteNobody(plane, turn, { needs, err, began })
     if (turn.chain !== null && err.code !== 'no_security_work_authorized_accounts') throw chainLost(err)
     throw last && err.code !== 'usage_limit_reached' ? last : err
@@ -179,11 +183,23 @@ const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step)
   if (owner !== null && owner !== id && !progress.tried.has(owner) && !isLastAccount) {
     progress.tried.add(id)
     progress.stayOn = owner
+    if (!turn.isAnchored) progress.unread = id
   } else if (!progress.dropReasoning && !turn.isAnchored) {
     progress.dropReasoning = true
     progress.stayOn = id
     plane.log.info('reasoning left out that the account cannot read', { request: turn.requestId, account: id })
   } else throw err.classified.error
+}
+
+/** Back to the account that could not read the ciphertext, without any of it. False when there is none. */
+const goesBack = (progress: Progress): boolean => {
+  const { unread } = progress
+  if (unread === null) return false
+  progress.unread = null
+  progress.tried.delete(unread)
+  progress.stayOn = unread
+  progress.dropReasoning = true
+  return true
 }
 
 /** 200 ms, doubling, ±10 %. */

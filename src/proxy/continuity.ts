@@ -27,10 +27,12 @@ export const marksOf = (input: unknown): InputMarks => {
   for (const item of input) {
     if (!isObject(item) || typeof item.encrypted_content !== 'string') continue
     marks.hasCiphertext = true
-    if (item.type === 'compaction' || item.type === 'context_compaction') marks.isAnchored = true
+    if (isCompaction(item)) marks.isAnchored = true
   }
   return marks
 }
+
+const isCompaction = ({ type }: JsonObject): boolean => type === 'compaction' || type === 'context_compaction'
 
 /** The account the turn should be on; hard when it cannot be read elsewhere. */
 export const ownerOf = (plane: Plane, turn: Turn): SelectionNeeds['owner'] => {
@@ -38,10 +40,14 @@ export const ownerOf = (plane: Plane, turn: Turn): SelectionNeeds['owner'] => {
   if (chained !== null) return { id: chained, hard: true }
   const issuer = issuerOf(plane, turn)
   const conversation = conversationOwner(plane, turn)?.accountId ?? null
+  if (turn.isAnchored) {
+    const id = anchorOwner(plane, turn) ?? conversation ?? issuer ?? recordedOwner(plane, turn)
+    return id === null ? null : { id, hard: true }
+  }
   // The state a handshake brought is of the turn before the socket: where the conversation has gone since, it is older.
-  const known = turn.transport === 'websocket' ? (conversation ?? issuer) : (issuer ?? conversation)
-  const id = known ?? recordedOwner(plane, turn)
-  return id === null ? null : { id, hard: turn.isAnchored }
+  const [first, heir] = turn.transport === 'websocket' ? [conversation, issuer] : [issuer, conversation]
+  const id = first ?? heir ?? recordedOwner(plane, turn)
+  return id === null ? null : { id, hard: false, heir: heir ?? undefined }
 }
 
 /** Within one turn of the client its follow-up requests carry the state of the account they began on. */
@@ -54,10 +60,15 @@ const conversationOwner = (plane: Plane, turn: Turn) =>
     : plane.affinity.get('conversation', turn.conversation, plane.clock.now(), maxAgeMs(turn))
 
 /** The recorded producer of the newest ciphertext in the input, or null. */
-export const recordedOwner = (plane: Plane, turn: Turn): string | null => {
+export const recordedOwner = (plane: Plane, turn: Turn): string | null => newestProducer(plane, turn, () => true)
+
+/** The recorded producer of the history that is one ciphertext: a sub-agent moves the conversation it shares, and not this. */
+const anchorOwner = (plane: Plane, turn: Turn): string | null => newestProducer(plane, turn, isCompaction)
+
+const newestProducer = (plane: Plane, turn: Turn, isMeant: (item: JsonObject) => boolean): string | null => {
   if (!turn.hasCiphertext || !turn.body) return null
   for (const item of inputOf(turn.body.json).reverse()) {
-    const owner = ciphertextOwner(plane, turn, item)
+    const owner = isMeant(item) ? ciphertextOwner(plane, turn, item) : null
     if (owner !== null) return owner
   }
   return null
@@ -129,7 +140,7 @@ export const rememberOwners = (
   const rows = ciphertexts.map((hash) => affinity.remember('ciphertext', hash, accountId, { now, mixed: false }))
   if (turn.conversation !== null) {
     const before = affinity.get('conversation', turn.conversation, now, maxAgeMs(turn))
-    const mixed = turn.hasCiphertext && ((before?.mixed ?? false) || turn.log.moved)
+    const mixed = (before?.mixed ?? false) || turn.log.moved // a turn without ciphertext may be a sub-agent's
     rows.push(affinity.remember('conversation', turn.conversation, accountId, { now, mixed }))
   }
   return rows.filter((row) => row !== null)

@@ -6,14 +6,21 @@ import { failureOf, type SelectionFailure } from './selection-error.ts'
 
 export { type SelectionFailure, selectionError } from './selection-error.ts'
 
+/** The account the conversation is on; a hard one is never left. */
+interface Owner {
+  id: string
+  hard: boolean
+  /** Where the conversation went when it left that account: next in line. */
+  heir?: string | undefined
+}
+
 export interface SelectionNeeds {
   model: string | null
   /** Accounts this request has already failed on. */
   tried: ReadonlySet<string>
   /** Accounts the API key may use; null = all. */
   scope: ReadonlySet<string> | null
-  /** The account the conversation is on; a hard owner is never left. */
-  owner: { id: string; hard: boolean } | null
+  owner: Owner | null
   /** Only accounts authorised for security work. */
   restricted: boolean
   /** Turns one account may carry at once, 0 = unlimited. */
@@ -82,9 +89,12 @@ export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, 
   }
   const ranked = choose(eligible, needs, ctx, verdicts)
   const best = ranked[0]?.id ?? eligible[0]!.id // eligible is not empty, and every pool drawn from it is ranked
-  const moved = needs.owner !== null && needs.owner.id !== best
-  return { kind: 'chosen', id: best, moved, considered: considered() }
+  return { kind: 'chosen', id: best, moved: isMove(needs.owner, best), considered: considered() }
 }
+
+/** Whether being served by `id` means that the conversation leaves those it belonged to. */
+export const isMove = (owner: Owner | null, id: string): boolean =>
+  owner !== null && owner.id !== id && owner.heir !== id
 
 type Verdict = Omit<Considered, 'id'>
 
@@ -178,12 +188,16 @@ const choose = (
   return ranked
 }
 
-/** The owner when the conversation should stay: always a hard one, a soft one unless it is over budget and another is not. */
+/** The owner, or its heir, when the conversation should stay: always a hard one, a soft one unless it is over budget and another is not. */
 const keptOwner = (eligible: readonly Candidate[], { owner }: SelectionNeeds, ctx: PolicyContext): Candidate | null => {
-  const kept = owner ? eligible.find(({ id }) => id === owner.id) : undefined
-  if (!kept || !owner) return null
-  if (owner.hard || bypassesTiers(ctx.strategy) || isUnderBudget(kept, ctx.now)) return kept
-  return eligible.some((other) => other !== kept && isUnderBudget(other, ctx.now)) ? null : kept
+  if (!owner) return null
+  const mayStay = (kept: Candidate) =>
+    owner.hard ||
+    bypassesTiers(ctx.strategy) ||
+    isUnderBudget(kept, ctx.now) ||
+    !eligible.some((other) => other !== kept && isUnderBudget(other, ctx.now))
+  const inLine = [owner.id, owner.heir].flatMap((name) => eligible.find(({ id }) => id === name) ?? [])
+  return inLine.find(mayStay) ?? null
 }
 
 const isUnderBudget = ({ usage }: Candidate, now: number): boolean => {

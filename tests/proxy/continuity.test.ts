@@ -241,6 +241,36 @@ describe('encrypted content', () => {
     expect(bodyFor(plane, turn as unknown as Turn, 'acc_1')).toBe(bytes) // as: no more of a turn is read
   })
 
+  test('of a conversation that a sub-agent without history has moved is left out where it cannot be read', async () => {
+    const app = setUp({ accounts: 2 })
+    const root = conversation(app)
+    await root.say('one')
+    const [owner] = servedBy(app)
+    app.members[owner!]!.sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
+    // It shares the session of its root, and moves both.
+    await answerOf(app, NATIVE, { json: codexBody('sub'), headers: { 'session-id': 'one' } })
+    expect((await root.say('two')).status).toBe(200)
+    expect(servedBy(app)).toEqual([owner!, 1 - owner!, 1 - owner!])
+    expect(app.attemptRows().filter(({ code }) => code === 'invalid_encrypted_content')).toEqual([])
+    await expectNothingLeft(app)
+  })
+
+  test('whose owner cannot serve goes back without reasoning to where it could not be read', async () => {
+    const app = setUp({ accounts: 2 })
+    const unnamed = conversation(app, {})
+    await unnamed.say('one')
+    const [owner] = servedBy(app)
+    app.prefer(app.members[1 - owner!]!.id)
+    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'two' } })
+    app.bindings.pool.apply(app.members[owner!]!.id, { kind: 'pause', at: app.clock.now() })
+    const input = [...unnamed.history, ...codexBody().input]
+    const answer = await answerOf(app, NATIVE, { json: { ...codexBody(), input }, headers: { 'session-id': 'two' } })
+    expect(answer.status).toBe(200)
+    expect(servedBy(app)[2]).toBe(1 - owner!)
+    expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual([])
+    await expectNothingLeft(app)
+  })
+
   test('that stays unreadable ends with the upstream’s own words', async () => {
     const app = setUp({ accounts: 2 })
     for (const { sim } of app.members) sim.always(faults.invalidEncryptedContent())
@@ -285,6 +315,20 @@ describe('a conversation whose history is inside a compaction item', () => {
     await expectNothingLeft(app)
   })
 
+  test('stays with the account that compacted it, where a sub-agent has moved the session they share', async () => {
+    const app = setUp({ accounts: 2 })
+    const { owner, goOn } = await compacted(app)
+    owner.sim.next(faults.rateLimited(5))
+    await answerOf(app, NATIVE, { json: codexBody('sub'), headers: { 'session-id': 'one' } })
+    const sibling = app.rows().at(-1)!.accountId!
+    expect(sibling).not.toBe(owner.id)
+    await app.clock.advance('1h')
+    app.bindings.pool.apply(sibling, { kind: 'pause', at: app.clock.now() })
+    expect((await goOn()).status).toBe(200)
+    expect(app.rows().at(-1)!.accountId).toBe(owner.id)
+    await expectNothingLeft(app)
+  })
+
   test('answers 503 when its owner is away', async () => {
     const app = setUp()
     const { owner, goOn } = await compacted(app)
@@ -314,6 +358,22 @@ describe('a conversation whose history is inside a compaction item', () => {
 })
 
 describe('turn state', () => {
+  test('of an account that cannot serve any more does not scatter the rest of the turn', async () => {
+    const app = setUp({ accounts: 4 })
+    const headers: Record<string, string> = { 'session-id': 'one' }
+    const talk = conversation(app, headers)
+    const first = await talk.say('one')
+    headers['x-codex-turn-state'] = first.headers.get('x-codex-turn-state')!
+    const [issuer] = servedBy(app)
+    app.members[issuer!]!.sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
+    for (let n = 0; n < 5; n++) await talk.say(`and ${n}`)
+    const [, ...after] = servedBy(app)
+    expect(new Set(after).size).toBe(1)
+    expect(app.rows().map(({ moved }) => moved)).toEqual([false, true, false, false, false, false])
+    expect(inputOf(lastBody(app)).filter(isReasoning)).toHaveLength(4)
+    await expectNothingLeft(app)
+  })
+
   test('goes back to the account that issued it, as it was', async () => {
     const app = setUp()
     const first = await answerOf(app, NATIVE, { json: codexBody() })

@@ -143,6 +143,8 @@ export interface ErrorExtra {
   status?: number
   /** Extra members of the OpenAI envelope: `plan_type`, `resets_at`. */
   envelope?: Record<string, unknown>
+  /** Another `error.type` than the table's, for a client that goes by it. */
+  type?: string
   /** An upstream error handed on as it came: its own code and type are kept. */
   upstream?: { code: string | null; type: string | null }
 }
@@ -186,7 +188,7 @@ export const openAiError = (err: AppError) => {
   const fixed: string | undefined = CODES[err.code][2]
   return {
     message: err.message,
-    type: err.extra.upstream?.type ?? fixed ?? typeOfStatus(err.status),
+    type: err.extra.upstream?.type ?? err.extra.type ?? fixed ?? typeOfStatus(err.status),
     code: err.extra.upstream?.code ?? err.code,
     param: err.extra.param ?? null,
     ...err.extra.envelope,

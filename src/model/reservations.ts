@@ -77,7 +77,8 @@ export const estimateTokens = (bodyBytes: number): Pick<Use, 'inputTokens' | 'ou
 
 /**
  * Admits a turn to every limit that counts its model, or to none: checking and holding are one synchronous step, so
- * settled plus reserved never exceeds the maximum here. Throws `rate_limit_exceeded` with the time until the reset.
+ * settled plus reserved never exceeds the maximum here. Throws `rate_limit_exceeded` with the time until the reset, and with
+ * `resets_at` when no turn that still runs can make room before it.
  */
 export const reserve = (policy: Limited, estimate: Estimate, now: number): Reservation => {
   if (policy.limits.length === 0) return NOTHING_HELD
@@ -141,11 +142,12 @@ const hasRoom = ({ settled, reserved, maxValue }: LiveLimit): boolean => settled
 
 const exceeded = (limit: LiveLimit, now: number): AppError => {
   const scope = limit.modelFilter === '' ? '' : ` for model ${limit.modelFilter}`
-  const resetsAt = new Date(limit.resetAt).toISOString()
-  return new AppError('rate_limit_exceeded', {
-    message: `API key ${limit.type} ${limit.window} limit exceeded${scope}. Usage resets at ${resetsAt}.`,
-    retryAfterSeconds: limit.settled < limit.maxValue ? BUSY_RETRY_SECONDS : Math.ceil((limit.resetAt - now) / 1000),
-  })
+  const message = `API key ${limit.type} ${limit.window} limit exceeded${scope}. Usage resets at ${new Date(limit.resetAt).toISOString()}.`
+  if (limit.settled < limit.maxValue)
+    return new AppError('rate_limit_exceeded', { message, retryAfterSeconds: BUSY_RETRY_SECONDS })
+  const seconds = Math.ceil((limit.resetAt - now) / 1000)
+  const envelope = { resets_at: Math.ceil(limit.resetAt / 1000), resets_in_seconds: seconds }
+  return new AppError('rate_limit_exceeded', { message, retryAfterSeconds: seconds, envelope })
 }
 
 /** The last turn before the limit is admitted with what is left. */

@@ -49,7 +49,7 @@ export const admit = (arrival: Arrival, admission: Admission): Turn => {
   const asked = orRefuse(arrival, admission, 'request', () => askedOf(arrival, admission))
   return orRefuse(arrival, admission, 'auth', () => {
     if (key) demandAllowed(key, asked, isNative)
-    const reservation = key && kind !== 'prewarm' ? reserved(key, asked) : NOTHING_RESERVED
+    const reservation = key && kind !== 'prewarm' ? reserved(key, asked, isNative) : NOTHING_RESERVED
     return newTurn(arrival, admission, { ...asked, reservation })
   })
 }
@@ -106,10 +106,22 @@ interface Asked {
 
 const NOTHING_RESERVED: Reservation = Object.freeze({ settle: () => [] })
 
-const reserved = (key: KeyPolicy, { model, serviceTier, tokens, now }: Asked & { model: string }): Reservation => {
+const reserved = (
+  key: KeyPolicy,
+  { model, serviceTier, tokens, now }: Asked & { model: string },
+  isNative: boolean,
+): Reservation => {
   const cost = costMicros({ ...tokens, cachedInputTokens: 0 }, model, serviceTier)
-  return reserve(key, { ...tokens, costMicros: cost, model }, now)
+  try {
+    return reserve(key, { ...tokens, costMicros: cost, model }, now)
+  } catch (err) {
+    throw isNative && err instanceof AppError && err.extra.envelope ? asUsageLimit(err) : err
+  }
 }
+
+/** At this type the native client stops and says why; else it waits without a word for as long as `Retry-After` says (client protocol §1). */
+const asUsageLimit = ({ code, extra }: AppError): AppError =>
+  new AppError(code, { ...extra, type: 'usage_limit_reached' })
 
 const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reservation: Reservation }): Turn => {
   const { env, client, requestId, arrivedAt, headers } = arrival

@@ -79,6 +79,21 @@ test.each([
   expect(itemsOf(repeated).at(-1)).toMatchObject({ type: 'reasoning' })
 })
 
+test.each([
+  ['over HTTP', false],
+  ['on a socket', true],
+])('a key whose weekly limit is used up is told at once, with its reset (%s)', async (_how, sockets) => {
+  const { world } = await setUp()
+  const limits = [{ limitType: 'requests', limitWindow: 'weekly', maxValue: 1 }]
+  const { key } = await world.api<{ key: string }>('POST', '/api/api-keys/', { name: 'one request', limits })
+  const codex = running.use(installCodex({ baseUrl: `${world.url}/backend-api/codex`, auth: { key }, sockets }))
+  expect(await codex.exec('hello')).toMatchObject({ exitCode: 0 })
+  const { exitCode, complaints } = await codex.exec('again')
+  expect(exitCode).toBe(1)
+  expect(complaints.join()).toContain('hit your usage limit')
+  expect(complaints.join()).not.toContain('Reconnecting')
+})
+
 test('a model that is silent for longer than the headers wait is heard like any other, behind the keepalive they leave with', async () => {
   const { world, codex, first } = await setUp({ upstreamStreamTransport: 'http' })
   first.next({ delayHeadersMs: 11_000 })

@@ -53,6 +53,26 @@ describe('a key limit', () => {
     await expectNothingLeft(app)
   })
 
+  test('that is used up stops the native client with its reset, and is an ordinary limit to others', async () => {
+    const { app, headers } = withLimit('requests', 1)
+    await answerOf(app, NATIVE, { json, headers })
+    const resets_at = app.bindings.keys.find(headers.authorization.slice(7))!.limits[0]!.resetAt / 1000
+    const expected = { [NATIVE]: 'usage_limit_reached', 'POST /v1/responses': 'rate_limit_error' }
+    for (const [route, type] of Object.entries(expected)) {
+      const { text } = await answerOf(app, route, { json, headers })
+      expect(JSON.parse(text).error).toMatchObject({ code: 'rate_limit_exceeded', type, resets_at })
+    }
+    expect(app.rows().at(-1)).toMatchObject({ httpStatus: 429, errorCode: 'rate_limit_exceeded' })
+  })
+
+  test('that running turns hold up is one that may end soon', async () => {
+    const { app, headers } = withLimit('requests', 1)
+    const first = answerOf(app, NATIVE, { json, headers })
+    const second = await answerOf(app, NATIVE, { json, headers })
+    expect([second.headers.get('retry-after'), JSON.parse(second.text).error.type]).toEqual(['5', 'rate_limit_error'])
+    await first
+  })
+
   const endings: Record<string, { fault: Fault; isCharged: boolean }> = {
     'refused upstream': { fault: faults.invalidValue(), isCharged: false },
     'broken off': { fault: { dropAfter: { events: 6, how: 'reset' } }, isCharged: true },

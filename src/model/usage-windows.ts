@@ -27,7 +27,7 @@ export interface UsageSnapshot {
   windows: UsageWindows
   credits: Credits | null
   planType: string | null
-  /** Quotas beside the account's own; absent where the report does not speak of them. */
+  /** Quotas beside the account's own; absent in reports that come with a turn, which do not speak of them. */
   additional?: readonly AdditionalQuota[]
 }
 
@@ -42,18 +42,17 @@ export interface AdditionalQuota {
 /** The furthest ahead a reset may lie; anything later is a defect or a misread unit. */
 export const MAX_RESET_AHEAD_MS = 366 * 86_400_000
 
-/** One snapshot out of two: the later report wins, and what it does not mention is kept from the earlier. */
+/**
+ * One snapshot out of two: the later report wins, and what it does not mention is kept from the earlier. Only a poll names
+ * every window there is: one it leaves out belonged to a former plan.
+ */
 export const mergeUsage = (older: UsageSnapshot | null, newer: UsageSnapshot): UsageSnapshot => {
   if (!older) return newer
   const [before, after] = older.at > newer.at ? [newer, older] : [older, newer]
   const additional = after.additional ?? before.additional
   return {
     at: after.at,
-    windows: {
-      fiveHour: after.windows.fiveHour ?? before.windows.fiveHour,
-      weekly: after.windows.weekly ?? before.windows.weekly,
-      monthly: after.windows.monthly ?? before.windows.monthly,
-    },
+    windows: after.additional ? after.windows : mergeWindows(before.windows, after.windows),
     credits: after.credits ?? before.credits,
     planType: after.planType ?? before.planType,
     ...(additional && { additional }),
@@ -96,6 +95,12 @@ export const hasUsableCredits = (credits: Credits | null): boolean =>
  */
 export const capacityCredits = (planType: string | null, window: 'fiveHour' | 'weekly' | 'monthly'): number =>
   (CAPACITY.get(planType?.trim().toLowerCase() ?? 'free') ?? FREE)[window]
+
+const mergeWindows = (before: UsageWindows, after: UsageWindows): UsageWindows => ({
+  fiveHour: after.fiveHour ?? before.fiveHour,
+  weekly: after.weekly ?? before.weekly,
+  monthly: after.monthly ?? before.monthly,
+})
 
 type Capacity = Record<keyof UsageWindows, number>
 

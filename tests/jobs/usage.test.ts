@@ -45,6 +45,19 @@ test('what comes back is known to the pool', async () => {
   expect(app.bindings.pool.get(id)?.usage?.windows.fiveHour).toEqual({ usedPercent: 30, windowMinutes: 300, resetAt })
 })
 
+test('the windows of a former plan leave with the next poll', async () => {
+  const app = testApp()
+  const deps = jobDeps(app)
+  const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+  const resetAt = app.clock.now() + 25 * 86_400_000
+  sim.setUsage({ primary: { usedPercent: 100, windowMinutes: 43_200, resetAt } })
+  await pollUsage(deps, never)
+  const fiveHour = { usedPercent: 0, windowMinutes: 300, resetAt: app.clock.now() + 3_600_000 }
+  sim.setUsage({ primary: fiveHour })
+  await beatFor(app, deps, 60_000)
+  expect(app.bindings.pool.get(id)?.usage?.windows).toEqual({ fiveHour, weekly: null, monthly: null })
+})
+
 test('paused accounts are left alone, and asked at once when they come back', async () => {
   const app = testApp()
   const deps = jobDeps(app)

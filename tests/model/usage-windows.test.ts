@@ -40,6 +40,15 @@ describe('merging', () => {
     const late = aSnapshot({ fiveHour: aWindow(5), weekly })
     expect(mergeUsage(fresh, late)).toEqual(aSnapshot({ fiveHour: aWindow(9), weekly }, { at: AT + 1 }))
   })
+
+  test('takes the windows of a poll as they are, and of anything in passing only those it names', () => {
+    const free = aSnapshot({ monthly: aWindow(100, 43_200) }, { additional: [] })
+    const polled = mergeUsage(free, aSnapshot({ fiveHour: aWindow(0), weekly }, { at: AT + 1, additional: [] }))
+    expect(polled.windows).toEqual({ fiveHour: aWindow(0), weekly, monthly: null })
+    const passing = mergeUsage(polled, aSnapshot({ fiveHour: aWindow(2) }, { at: AT + 2 }))
+    expect(passing.windows).toEqual({ fiveHour: aWindow(2), weekly, monthly: null })
+    expect(mergeUsage(passing, free).windows).toEqual(passing.windows)
+  })
 })
 
 test('quotas that a later report does not speak of stay, and go when it says there are none', () => {

@@ -30,8 +30,10 @@ export const openTurn = async (
   request: OpenRequest,
 ): Promise<Response> => {
   const url = upstream.baseUrl + request.path
-  const cancelCheck = upstream.clock.after(request.connectTimeoutMs, () => {
-    void upstream.dial.canConnect(url).then((can) => can || request.attempt.abort(new AppError('upstream_unreachable')))
+  let isOver = false // a check may still be under way when the headers come
+  const cancelCheck = upstream.clock.after(request.connectTimeoutMs, async () => {
+    const can = await upstream.dial.canConnect(url)
+    if (!can && !isOver) request.attempt.abort(new AppError('upstream_unreachable'))
   })
   try {
     return await upstream.dial.fetch(url, {
@@ -41,6 +43,7 @@ export const openTurn = async (
       signal: request.attempt.signal,
     })
   } finally {
+    isOver = true
     cancelCheck()
   }
 }

@@ -144,3 +144,28 @@ test('a failure after the commit in a JSON answer keeps its own status', async (
   expect(app.rows()[0]).toMatchObject({ status: 'error', httpStatus: 429, errorCode: 'rate_limit_exceeded' })
   await expectNothingLeft(app)
 })
+
+describe('a check of the connection that finds none', () => {
+  const checked = (silentMs: number) => {
+    const app = slow(silentMs, { dripMs: 500 }, 1)
+    app.wire.canConnect = async () => {
+      await app.clock.sleep(3000)
+      return false
+    }
+    return app
+  }
+
+  test('ends an attempt that still waits for its headers', async () => {
+    const app = checked(12_000)
+    await answerOf(app, NATIVE, { json: codexBody() })
+    expect(app.attemptRows()[0]).toMatchObject({ code: 'upstream_unreachable' })
+  })
+
+  test('ends no stream whose headers came while it was asked', async () => {
+    const app = checked(9000)
+    const { events } = await answerOf(app, NATIVE, { json: codexBody() })
+    expect(events.at(-1)?.type).toBe('response.completed')
+    expect(app.attemptRows()).toHaveLength(1)
+    await expectNothingLeft(app)
+  })
+})

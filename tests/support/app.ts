@@ -69,8 +69,11 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     ...environment,
   })
   const actor = { id: 'test', method: null, address: null, at: clock.now() }
-  /** Set by a test to look at a call that leaves, or to make it fail before it does. */
-  const wire: { before: ((url: string, init: RequestInit) => void) | null } = { before: null }
+  /** Set by a test to look at a call that leaves, or to make it fail before it does; and to say what a late answer's check finds. */
+  const wire: { before: ((url: string, init: RequestInit) => void) | null; canConnect: Dial['canConnect'] } = {
+    before: null,
+    canConnect: async () => true,
+  }
   const dial: Dial = {
     ...createDial(
       {},
@@ -80,7 +83,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
       }) as typeof fetch, // as: the dialler calls it with these two only
       { trustsSocketEnvironment: true, random },
     ),
-    canConnect: async () => true,
+    canConnect: (url) => wire.canConnect(url),
   }
   const build = (): Bindings =>
     buildBindings({

@@ -92,6 +92,45 @@ describe('a key limit', () => {
       await expectNothingLeft(app)
     })
 
+  const untold = { id: 'resp_1', object: 'response', status: 'completed', output: [] }
+  const { model, instructions, input } = json
+  const unstated: Record<string, { route: string; body: object; fault: Fault; outputTokens: number }> = {
+    'a stream': {
+      route: NATIVE,
+      body: json,
+      fault: {
+        status: 200,
+        headers: { 'content-type': 'text/event-stream' },
+        body: [
+          { type: 'response.created', response: { id: 'resp_1' } },
+          { type: 'response.output_text.delta', delta: 'x' },
+          { type: 'response.completed', response: { ...untold, usage: null } },
+        ]
+          .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+          .join(''),
+      },
+      outputTokens: 1,
+    },
+    'a document': {
+      route: `${NATIVE}/compact`,
+      body: { model, instructions, input },
+      fault: { on: 'compact', status: 200, body: { ...untold, object: 'response.compaction' } },
+      outputTokens: 0,
+    },
+  }
+  for (const [name, { route, body, fault, outputTokens }] of Object.entries(unstated))
+    test(`counts ${name} that completed without stating its usage, with its estimate`, async () => {
+      const { app, live, headers } = withLimit('requests', 2)
+      app.members[0]!.sim.always(fault)
+      const statuses: number[] = []
+      for (let turn = 0; turn < 3; turn++) statuses.push((await answerOf(app, route, { json: body, headers })).status)
+      expect(statuses).toEqual([200, 200, 429])
+      expect(live()).toEqual({ settled: 2, reserved: 0 })
+      const charged = { status: 'ok', inputTokens: JSON.stringify(body).length, outputTokens }
+      expect(app.rows()).toMatchObject([charged, charged, { status: 'error', inputTokens: null }])
+      await expectNothingLeft(app)
+    })
+
   test('is charged with input and what was seen of output when the client leaves', async () => {
     const { app, live, headers } = withLimit('total_tokens', 1_000_000)
     app.members[0]!.sim.next({ silence: { afterEvents: 11 } })

@@ -68,6 +68,7 @@ const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controll
   if (turn.chain !== null) throw new AppError('previous_response_not_found')
   if (turn.kind === 'prewarm') return prewarmed(plane, turn, credentials)
   turn.log.upstreamTransport = 'http'
+  turn.log.isSent = true
   const response = await openTurn(plane.upstream, credentials, {
     path: turn.path,
     headers: requestHeaders(turn),
@@ -106,6 +107,7 @@ const overSocket = (
   { bytes, controller, connection }: Load & { connection: Connection },
 ): Carried => {
   const { session } = turn
+  turn.log.isSent = true
   const { socket, accountId, accessToken } = connection
   const { signal } = controller
   const stream = socket.turn(asFrame(turn, bytes), (isClean) => {

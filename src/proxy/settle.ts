@@ -104,7 +104,8 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
  */
 const chargeable = (turn: Turn, { meter, status }: Outcome): TokenUsage | null => {
   if (meter?.usage) return meter.usage
-  const wasCutOff = status === 'cancelled' && turn.log.attempts.at(-1)?.outcome === 'cancelled'
+  const { isSent, attempts } = turn.log
+  const wasCutOff = status === 'cancelled' && isSent && attempts.at(-1)?.outcome === 'cancelled'
   const isWarmed = status === 'ok' && turn.kind === 'prewarm'
   if (isWarmed || !(meter || wasCutOff)) return null
   return {

@@ -95,6 +95,8 @@ interface TurnLog {
   accountId: string | null
   /** Of the attempt that was made last; null before the first. */
   upstreamTransport: Transport | null
+  /** Whether that attempt came so far that the upstream may have begun to work. */
+  isSent: boolean
   moved: boolean
   /** Milliseconds from arrival, three decimals. */
   admitMs: number | null
@@ -109,6 +111,7 @@ export const newTurnLog = (): TurnLog => ({
   attempts: [],
   accountId: null,
   upstreamTransport: null,
+  isSent: false,
   moved: false,
   admitMs: null,
   selectMs: null,

@@ -124,6 +124,22 @@ describe('a client that leaves', () => {
     await expectNothingLeft(app)
   })
 
+  test('while the token of its account is renewed, which costs nothing', async () => {
+    const app = testApp()
+    const { sim } = app.members[0]!
+    sim.expireAccessToken()
+    sim.always({ on: 'token', delayHeadersMs: 5000 })
+    await app.clock.advance('9d')
+    const client = new AbortController()
+    void app.ask(NATIVE, { json, signal: client.signal }).catch(() => {})
+    await app.clock.advance('1s')
+    client.abort()
+    await app.clock.advance('10s')
+    expect(app.upstream.requests.filter(({ path }) => path.includes('responses'))).toEqual([])
+    expect(app.rows()).toMatchObject([{ status: 'cancelled', phase: 'connect', inputTokens: null, costMicros: null }])
+    await expectNothingLeft(app)
+  })
+
   test('right after the terminal event has had its answer', async () => {
     const app = testApp()
     const client = new AbortController()

@@ -153,7 +153,7 @@ describe('an interrupt', () => {
     await expectNothingLeft(service)
   })
 
-  test('before the upstream has answered the handshake', async () => {
+  test('before the upstream has answered the handshake costs nothing', async () => {
     await using service = ground()
     service.members[0]?.sim.next({ on: 'handshake', delayHeadersMs: 60_000 })
     const socket = await open(service)
@@ -161,6 +161,7 @@ describe('an interrupt', () => {
     await until('the handshake under way', () => service.upstream.handshakes.length === 1)
     socket.send({ type: 'response.interrupt' })
     expect(typesOf([await socket.next()])).toEqual(['response.incomplete'])
+    expect(service.rows()).toMatchObject([{ status: 'cancelled', attempts: 1, inputTokens: null }])
     expectCompleted(await socket.turn(create()))
     await leave(service, socket)
     await expectNothingLeft(service)

@@ -17,6 +17,8 @@ export interface Served {
   left: AbortSignal
   /** Opens the turn; `attempt` unless the route has a way of its own. */
   open?: (plane: Plane, turn: Turn) => Promise<Flow>
+  /** Where a turn that ended well may still fail to make an answer: the answer, for which the settling then waits. */
+  answer?: () => Promise<unknown>
 }
 
 /** `sent.headers` is read at the end: headers that are out already say 200. Throws the `AppError` of a turn that failed before its commit point. */
@@ -40,13 +42,15 @@ class Life implements EventListenerObject {
   readonly #turn: Turn
   readonly #controller: AbortController
   readonly #left: AbortSignal
+  readonly #answer: Served['answer']
   readonly #sent: { headers: boolean }
 
-  constructor({ env, turn, controller, left }: Served, sent: { headers: boolean }) {
+  constructor({ env, turn, controller, left, answer }: Served, sent: { headers: boolean }) {
     this.#env = env
     this.#turn = turn
     this.#controller = controller
     this.#left = left
+    this.#answer = answer
     this.#sent = sent
     left.addEventListener('abort', this)
     if (left.aborted) this.handleEvent()
@@ -59,8 +63,17 @@ class Life implements EventListenerObject {
   }
 
   ended(end: FlowEnd, meter: Meter | null): void {
-    this.#env.turns.delete(this.#controller)
     this.#left.removeEventListener('abort', this) // the native client hangs up after the terminal event: that is no abort
+    if (end.status !== 'ok' || !this.#answer) this.#settle(end, meter)
+    else
+      this.#answer().then(
+        () => this.#settle(end, meter),
+        (err) => this.#settle({ status: 'error', error: AppError.from(err) }, meter),
+      )
+  }
+
+  #settle(end: FlowEnd, meter: Meter | null): void {
+    this.#env.turns.delete(this.#controller)
     settle(this.#env, this.#turn, { ...end, httpStatus: statusOf(end, this.#sent.headers), meter })
   }
 }

@@ -180,6 +180,18 @@ describe('compaction the long way, when the upstream route is gone', () => {
     expect((await answer).status).toBe(504)
     await expectNothingLeft(app)
   })
+
+  test('that brings no compaction is logged as the failure the client got, and charged', async () => {
+    const app = testApp()
+    app.members[0]!.sim.next(gone)
+    app.members[0]!.sim.next({ on: 'responses', manyEvents: { count: 2, bytes: 4 } })
+    const answer = await answerOf(app, COMPACT, { json: { model, instructions, input } })
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([502, 'upstream_error'])
+    expect(app.rows()).toMatchObject([
+      { status: 'error', httpStatus: 502, errorCode: 'upstream_error', inputTokens: expect.any(Number) },
+    ])
+    await expectNothingLeft(app)
+  })
 })
 
 describe('a body on the native route', () => {

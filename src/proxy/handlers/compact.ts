@@ -52,9 +52,10 @@ const compact = (isNative: boolean) => {
         return attempt(plane, longWay, { ...progress, last: null })
       }
     }
-    return answerWithJson({ ...served, open }, (response) =>
+    const answer: Promise<Response> = answerWithJson({ ...served, open, answer: () => answer }, (response) =>
       retained === null ? response : compactFromResponse(response, retained),
     )
+    return answer
   })
 }
 

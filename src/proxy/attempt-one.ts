@@ -54,8 +54,7 @@ export const attemptOn = async (plane: Plane, turn: Turn, options: AttemptOption
       record(plane, turn, options.lease, { began, outcome: 'cancelled', failure: null })
       throw turn.signal.reason
     }
-    const failed =
-      err instanceof AttemptFailed ? err : new AttemptFailed(failureFromThrown(err, 'headers'), clock.now())
+    const failed = err instanceof AttemptFailed ? err : new AttemptFailed(failureFromThrown(err), clock.now())
     record(plane, turn, options.lease, { began, outcome: 'failed', failure: failed.failure })
     throw failed
   } finally {

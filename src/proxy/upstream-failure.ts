@@ -71,26 +71,22 @@ export const statedError = (source: JsonObject): JsonObject => {
 }
 
 /**
- * A thrown error of fetch or of a socket. `where` is known only to the caller: a reset before the headers and one
- * in the middle of the body look alike.
+ * A thrown error of fetch or of a socket. Whether headers had come is known only to the caller: a reset before them and
+ * one in the middle of the body look alike. Where no connection stood, the error itself says so.
  */
-export const failureFromThrown = (err: unknown, where?: 'connect' | 'headers' | 'stream'): UpstreamFailure => {
-  const none = { type: null, resetsAt: null, retryAfterMs: null, body: err }
-  if (err instanceof AppError) {
-    return { ...none, where: where ?? 'headers', status: null, code: err.code, message: err.message }
-  }
+export const failureFromThrown = (err: unknown, caughtAt: 'headers' | 'stream' = 'headers'): UpstreamFailure => {
+  const none = { where: caughtAt, status: null, type: null, resetsAt: null, retryAfterMs: null, body: err }
+  if (err instanceof AppError) return { ...none, code: err.code, message: err.message }
   const name = err instanceof Error ? err.name : ''
   const code = codeOf(err)
-  if (name === 'TimeoutError' || code === 'ETIMEDOUT') {
-    const message = 'The upstream did not answer in time.'
-    return { ...none, where: where ?? 'headers', status: null, code: 'upstream_timeout', message }
+  if (name === 'TimeoutError' || code === 'ETIMEDOUT')
+    return { ...none, code: 'upstream_timeout', message: 'The upstream did not answer in time.' }
+  if (name === 'AbortError') return { ...none, code: 'aborted', message: 'The request was cancelled.' }
+  if (caughtAt === 'headers' && code !== null) {
+    if (isCertificateCode(code)) return { ...none, where: 'connect', code, message: SENTENCES.certificate }
+    if (DIAL_CODES.has(code)) return { ...none, where: 'connect', code, message: SENTENCES.connect }
   }
-  if (name === 'AbortError') {
-    return { ...none, where: where ?? 'headers', status: null, code: 'aborted', message: 'The request was cancelled.' }
-  }
-  const isDialling = code !== null && (DIAL_CODES.has(code) || isCertificateCode(code))
-  const stage = where ?? (isDialling ? 'connect' : 'headers')
-  return { ...none, where: stage, status: null, code, message: SENTENCES[stage] }
+  return { ...none, code, message: SENTENCES[caughtAt] }
 }
 
 /** Whether a thrown error's code means the other side's certificate, or TLS itself, was refused. */
@@ -113,6 +109,7 @@ export const parseTryAgain = (message: string): number | null => {
 
 const SENTENCES = {
   connect: 'The upstream could not be reached.',
+  certificate: 'The certificate of the upstream, or TLS itself, was refused.',
   headers: 'The connection to the upstream was lost before it answered.',
   stream: 'The upstream stream ended before the response was complete.',
 } as const

@@ -333,6 +333,21 @@ describe('thrown errors', () => {
     expect(failure.message).not.toContain('secret')
   })
 
+  test.each([
+    ['ConnectionRefused', 'headers', 'connect', 'The upstream could not be reached.'],
+    ['ENOTFOUND', 'headers', 'connect', 'The upstream could not be reached.'],
+    [
+      'DEPTH_ZERO_SELF_SIGNED_CERT',
+      'headers',
+      'connect',
+      'The certificate of the upstream, or TLS itself, was refused.',
+    ],
+    ['ECONNRESET', 'headers', 'headers', 'The connection to the upstream was lost before it answered.'],
+    ['EPROTO', 'stream', 'stream', 'The upstream stream ended before the response was complete.'],
+  ] as const)('%s of an attempt, caught at %p, says what happened', (code, caughtAt, where, message) => {
+    expect(failureFromThrown(thrown(code), caughtAt)).toMatchObject({ where, message })
+  })
+
   test('timeouts, aborts, our own errors and nonsense', () => {
     const timeout = new DOMException('The operation timed out.', 'TimeoutError')
     expect(judge(failureFromThrown(timeout))).toEqual(['same_account', 'transient', 504, 'upstream_timeout'])

@@ -177,10 +177,10 @@ const PHRASES: Record<SkipReason, string | null> = {
   deactivated: 'deactivated',
   model_not_supported: 'without this model',
   not_authorized: 'not authorised for this work',
+  policy_class: 'not the one account that the routing strategy names', // the other use of it always leaves somebody
   out_of_scope: null,
   not_owner: null,
   lower_tier: null,
-  policy_class: null,
 }
 
 const describeCauses = (causes: readonly Cause[], now: number): string => {

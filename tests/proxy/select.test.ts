@@ -125,6 +125,17 @@ describe('tiers and classes', () => {
     expect(chosen([anAccount('a'), anAccount('b', { state: limited(NOW + 9) })], {}, ctx)).toBe('none')
     expect(chosen([anAccount('a'), anAccount('b')], { owner: { id: 'a', hard: true } }, ctx)).toBe('a')
   })
+
+  test.each([
+    ['is gone', [anAccount('a')], {}, ''],
+    ['is not for the key', [anAccount('a'), anAccount('b')], { scope: new Set(['a']) }, ''],
+    ['is paused', [anAccount('a'), anAccount('b', { state: state('paused') })], {}, '1 paused; '],
+  ])('says so when the account it names %s', (_why, candidates, with_, first) => {
+    const error = refusal(candidates, with_, { strategy: 'single_account', singleAccountId: 'b' })
+    expect(error.message).toBe(
+      `No account can serve this request now. (${first}1 not the one account that the routing strategy names)`,
+    )
+  })
 })
 
 describe('owners', () => {

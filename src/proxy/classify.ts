@@ -88,9 +88,13 @@ const rateLimit = (failure: UpstreamFailure, at: number): AppError => {
     message: failure.message,
     upstream: { code: failure.code, type: failure.type },
     cause: failure.body,
-    retryAfterSeconds: Math.min(MAX_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(waitMs / 1000))),
+    retryAfterSeconds: boundedSeconds(waitMs),
   })
 }
+
+/** The native client waits however long it is told; another account, or this one, may serve long before. */
+const boundedSeconds = (waitMs: number): number =>
+  Math.min(MAX_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(waitMs / 1000)))
 
 const serverError = (failure: UpstreamFailure): AppError => {
   const isAtCapacity = OVERLOAD_CODES.has(failure.code ?? '') || AT_CAPACITY.test(failure.message)
@@ -100,7 +104,7 @@ const serverError = (failure: UpstreamFailure): AppError => {
     status: PASSED_SERVER_STATUSES.has(status) ? status : 502,
     upstream: { code: failure.code, type: failure.type },
     cause: failure.body,
-    ...(failure.retryAfterMs !== null && { retryAfterSeconds: Math.max(1, Math.ceil(failure.retryAfterMs / 1000)) }),
+    ...(failure.retryAfterMs !== null && { retryAfterSeconds: boundedSeconds(failure.retryAfterMs) }),
   })
 }
 

@@ -261,6 +261,15 @@ describe('retry hints', () => {
     expect(classify(failure, AT).error.extra.retryAfterSeconds).toBe(seconds)
   })
 
+  test.each([
+    [{ 'retry-after': '20' }, 20],
+    [{ 'retry-after': '86400' }, 300],
+    [{}, undefined],
+  ] as const)('of an overloaded upstream, %p', (headers, seconds) => {
+    const failure = response(503, { error: { code: 'slow_down', message: 'Slow down.' } }, headers)
+    expect(classify(failure, AT).error.extra.retryAfterSeconds).toBe(seconds)
+  })
+
   test('the message counts where no header speaks, also in events and frames', () => {
     const error = { code: 'rate_limit_exceeded', message: 'Rate limit reached for x. Please try again in 1.5s.' }
     expect(failed(error).retryAfterMs).toBe(1500)

@@ -21,11 +21,12 @@ export interface Answered extends Served {
 
 /** Answers with server-sent events. Throws the `AppError` of a turn that failed before any byte was due. */
 export const answerWithStream = async (served: Answered, contract: Contract): Promise<Response> => {
-  const { c, turn, controller } = served
+  const { c, controller } = served
   const { clock, pulse, server } = c.env
   const sent = { headers: false }
   const opening = begin(served, sent)
   const flow = await timed(served, inTime(opening, clock))
+  const headers = streamHeaders(served, flow)
   sent.headers = true
   const body = eventStream(flow ?? opening, {
     clock,
@@ -35,11 +36,7 @@ export const answerWithStream = async (served: Answered, contract: Contract): Pr
     request: c.req.raw,
     controller,
   })
-  const headers = answerHeaders(turn, flow)
-  headers['content-type'] = 'text/event-stream; charset=utf-8'
-  headers['cache-control'] = 'no-cache, no-transform'
-  headers['x-accel-buffering'] = 'no'
-  return new Response(body, { headers: withExtra(c, headers) })
+  return new Response(body, { headers })
 }
 
 /** Answers with one document made from the finished response; no header leaves before it. */
@@ -47,12 +44,11 @@ export const answerWithJson = async (
   served: Answered,
   toDocument: (response: JsonObject) => JsonObject,
 ): Promise<Response> => {
-  const { c, turn } = served
   const flow = await timed(served, begin(served, { headers: false }))
   const response = await collected(flow)
   if (flow.end?.error) throw flow.end.error
   const document = toDocument(response())
-  return Response.json(document, { headers: withExtra(c, answerHeaders(turn, flow)) })
+  return Response.json(document, { headers: answerHeaders(served, flow) })
 }
 
 /** A turn that fails says in its answer how long each phase took, as one that succeeds does. */
@@ -83,8 +79,25 @@ const inTime = (opening: Promise<Flow>, clock: Clock): Promise<Flow | null> =>
     opening.then(resolve, reject).finally(cancel)
   })
 
-const answerHeaders = (turn: Turn, flow: Flow | null): Record<string, string> => {
+/** Made before the stream that would be read to its end or cancelled: a fault in them must not keep the account's slot. */
+const streamHeaders = (served: Answered, flow: Flow | null): Headers => {
+  try {
+    return new Headers({
+      ...answerHeaders(served, flow),
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+    })
+  } catch (err) {
+    served.controller.abort(AppError.from(err))
+    throw err
+  }
+}
+
+const answerHeaders = ({ c, turn }: Answered, flow: Flow | null): Record<string, string> => {
   const headers: Record<string, string> = { 'server-timing': serverTiming(turn) }
+  const dropped = c.get('droppedFields')
+  if (dropped && dropped.length > 0) headers['x-sluice-dropped-fields'] = droppedFields(dropped)
   if (!flow) return headers
   const turnState = flow.headers.get('x-codex-turn-state')
   if (turnState !== null) headers['x-codex-turn-state'] = tagTurnState(flow.accountId, turnState)
@@ -93,11 +106,21 @@ const answerHeaders = (turn: Turn, flow: Flow | null): Record<string, string> =>
   return headers
 }
 
-/** Headers a handler has set before (`x-sluice-dropped-fields`) are kept. */
-const withExtra = (c: Context<AppEnv>, headers: Record<string, string>): Record<string, string> => {
-  const dropped = c.get('droppedFields')
-  if (dropped && dropped.length > 0) headers['x-sluice-dropped-fields'] = dropped.join(', ')
-  return headers
+const MAX_DROPPED_FIELDS = 32
+const MAX_FIELD_CHARS = 64
+/** All but visible ASCII, and what means something in the list or in the encoding. */
+const UNSAFE = /[^!-$&-+\--~]/gu
+
+/** Clients name members as they like: percent-encoded where a header could not say it, cut where it gets long. */
+const droppedFields = (names: readonly string[]): string => {
+  const named = names.slice(0, MAX_DROPPED_FIELDS).map((name) => {
+    const encoded = name
+      .slice(0, MAX_FIELD_CHARS + 1)
+      .toWellFormed()
+      .replace(UNSAFE, encodeURIComponent)
+    return encoded.length > MAX_FIELD_CHARS ? `${encoded.slice(0, MAX_FIELD_CHARS).replace(/%.?$/, '')}...` : encoded
+  })
+  return [...named, ...(names.length > MAX_DROPPED_FIELDS ? ['...'] : [])].join(', ')
 }
 
 /** The phases that are over when the headers leave, in ms with three decimals (W3C Server-Timing). */

@@ -1,5 +1,11 @@
 /** Every kind of upstream failure, before the commit point with and without another account, and after it. */
 import { describe, expect, test } from 'bun:test'
+import { Hono } from 'hono'
+import type { AppEnv } from '../../src/bindings.ts'
+import { answerWithStream } from '../../src/proxy/answer.ts'
+import { attempt } from '../../src/proxy/attempts.ts'
+import { publicContract } from '../../src/proxy/contracts.ts'
+import { admitTurn, readTurnBody } from '../../src/proxy/handlers/turn-route.ts'
 import { answerOf, codexBody, expectNothingLeft, isTerminal, testApp } from '../support/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 
@@ -449,4 +455,24 @@ describe('accounts that are used up', () => {
       await expectNothingLeft(app)
     },
   )
+})
+
+test('a fault of ours in the headers of a stream ends its turn', async () => {
+  const app = testApp()
+  const turns = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' } as const
+  const faulty = new Hono<AppEnv>().post('*', async (c) => {
+    c.set('client', { key: null, ip: null })
+    c.set('requestId', 'req_1')
+    c.set('arrivedAt', app.clock.monotonic())
+    const body = await readTurnBody(c, turns)
+    const served = admitTurn(c, { ...turns, route: '/v1/responses', body })
+    const headers = new Map([['x-reasoning-included', 'да']])
+    const open: typeof attempt = async (...args) => Object.assign(await attempt(...args), { headers })
+    return answerWithStream({ ...served, open }, publicContract({ createdAt: 0, hidesQuota: false }))
+  })
+  const sent = { method: 'POST', body: JSON.stringify(codexBody()) }
+  const answer = await faulty.request('/v1/responses', sent, { ...app.bindings, peer: null })
+  expect(answer.status).toBe(500)
+  expect(app.rows()).toMatchObject([{ status: 'error', httpStatus: 500, errorCode: 'internal_error' }])
+  await expectNothingLeft(app)
 })

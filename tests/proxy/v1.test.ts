@@ -57,6 +57,29 @@ describe('/v1/responses', () => {
     expect(Object.keys(lastBody(app))).not.toContain('temperature')
   })
 
+  test.each<[string, string]>([
+    ['ключ', '%D0%BA%D0%BB%D1%8E%D1%87'],
+    ['a\r\nset-cookie: b', 'a%0D%0Aset-cookie:%20b'],
+    ['a,b%', 'a%2Cb%25'],
+    ['\ud800', '%EF%BF%BD'],
+    ['x'.repeat(100), `${'x'.repeat(64)}...`],
+  ])('names %j so that a header can carry it', async (name, expected) => {
+    const app = testApp()
+    for (const stream of [true, false]) {
+      const answer = await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages, stream, [name]: 1 } })
+      expect([answer.status, answer.headers.get('x-sluice-dropped-fields')]).toEqual([200, expected])
+    }
+    await expectNothingLeft(app)
+  })
+
+  test('names 32 at most', async () => {
+    const app = testApp()
+    const many = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`x${n}`, 1]))
+    const answer = await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages, ...many } })
+    const names = answer.headers.get('x-sluice-dropped-fields')?.split(', ')
+    expect([names?.length, names?.at(-1)]).toEqual([33, '...'])
+  })
+
   test('refuses an earlier response id, here and on the native route', async () => {
     const app = testApp()
     for (const route of [V1, NATIVE, 'POST /v1/responses/compact']) {

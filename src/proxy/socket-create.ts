@@ -2,9 +2,10 @@
 import { capability } from '../auth/client-key.ts'
 import { AppError } from '../errors.ts'
 import { CAPABILITY_HEADER } from '../http/gates.ts'
-import { type JsonObject, objectOf } from '../lib/json.ts'
+import { type JsonObject, objectOf, objectsOf } from '../lib/json.ts'
 import type { KeyPolicy } from '../model/key-ring.ts'
 import type { CreateFrame } from './client-frames.ts'
+import { hasInstruction } from './formats/instructions.ts'
 import { normaliseResponses } from './formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from './key-policy.ts'
 import { demandShallow } from './nesting.ts'
@@ -12,10 +13,13 @@ import type { BodyHold, RawBody } from './raw-body.ts'
 import { cutMembers, spliceMembers } from './splice.ts'
 import type { TurnBody } from './turn.ts'
 
-/** What a prewarm said that was answered here and not upstream. */
-export interface Prewarm {
+/** What the last response leaves for a turn that continues it. */
+export interface Earlier {
   id: string
-  input: readonly unknown[]
+  /** What a prewarm said that was answered here and not upstream; null for what the upstream knows. */
+  input: readonly unknown[] | null
+  /** Its conversation holds developer messages. Not looked at where bodies leave as they came. */
+  isInstructed: boolean
 }
 
 export interface Create {
@@ -28,6 +32,8 @@ export interface Continued {
   body: TurnBody
   /** The earlier response, where an upstream connection has to know it. */
   chain: string | null
+  /** As `Earlier` has it. */
+  isInstructed: boolean
 }
 
 /** Whether the frame speaks of a capability at all: who has no key learns nothing about which there are. */
@@ -44,9 +50,9 @@ const capabilityNames = ({ client_metadata }: JsonObject): string[] =>
   Object.keys(objectOf(client_metadata)).filter((name) => name.toLowerCase() === CAPABILITY_HEADER)
 
 /** A native frame leaves as it came, but for what `enforcedMembers` and the rules of the upstream demand. */
-export const nativeBody = (create: Create, key: KeyPolicy | null, prewarm: Prewarm | null): Continued => {
+export const nativeBody = (create: Create, key: KeyPolicy | null, earlier: Earlier | null): Continued => {
   const { frame, bytes } = create
-  const follows = followedBy(frame, prewarm)
+  const follows = followedBy(frame, earlier)
   const members: JsonObject = {
     ...(frame.stream !== true && { stream: true }),
     ...(frame.store !== false && { store: false }),
@@ -58,39 +64,46 @@ export const nativeBody = (create: Create, key: KeyPolicy | null, prewarm: Prewa
   const kept = follows || frame.previous_response_id === null ? cutMembers(bytes, ['previous_response_id']) : bytes
   const written = Object.keys(members).length > 0 ? spliceMembers(kept, members) : kept
   const json = { ...frame, ...members, ...(follows && { previous_response_id: null }) }
-  return { body: { bytes: written, json, hold: create.hold }, chain: follows ? null : chainOf(frame) }
+  return {
+    body: { bytes: written, json, hold: create.hold },
+    chain: follows ? null : chainOf(frame),
+    isInstructed: false,
+  }
 }
 
 const encoder = new TextEncoder()
 
-/** A public frame is normalised as a public request is. */
-export const publicBody = (create: Create, key: KeyPolicy | null, prewarm: Prewarm | null): Continued => {
+/** A public frame is normalised as a public request is, but for system messages: `instructions` last for one turn, items go on. */
+export const publicBody = (create: Create, key: KeyPolicy | null, last: Earlier | null): Continued => {
   const { frame, bytes, hold } = create
   const { type, previous_response_id, generate, ...request } = frame
-  const follows = followedBy(frame, prewarm)
-  const chain = follows ? null : chainOf(frame)
+  const earlier = last && previous_response_id === last.id ? last : null
+  const chain = earlier?.input ? null : chainOf(frame)
   demandShallow(bytes)
-  const asked = { ...request, ...withoutOurMetadata(frame), ...(follows && { input: follows }) }
-  const { body } = normaliseResponses(asked)
+  const asked = { ...request, ...withoutOurMetadata(frame) }
+  const placing = { keepsSystem: true, isInstructed: earlier?.isInstructed ?? false }
+  const { body } = normaliseResponses(asked, placing)
+  const said = objectsOf(body.input)
   const json = {
     type,
     ...(chain !== null && { previous_response_id: chain }),
     ...(generate === false && { generate }),
     ...withKeyPolicy(body, key),
+    ...(earlier?.input && { input: [...earlier.input, ...said] }),
   }
   const written: RawBody['bytes'] = encoder.encode(JSON.stringify(json))
   hold.resize(written.length)
-  return { body: { bytes: written, json, hold }, chain }
+  return { body: { bytes: written, json, hold }, chain, isInstructed: placing.isInstructed || hasInstruction(said) }
 }
 
 const chainOf = ({ previous_response_id }: CreateFrame): string | null => previous_response_id || null
 
 /** The whole input of a turn that continues a prewarm of ours. Throws `invalid_request_error` when there is no list to join. */
-const followedBy = ({ previous_response_id, input }: CreateFrame, prewarm: Prewarm | null): unknown[] | null => {
-  if (!prewarm || previous_response_id !== prewarm.id) return null
+const followedBy = ({ previous_response_id, input }: CreateFrame, earlier: Earlier | null): unknown[] | null => {
+  if (!earlier?.input || previous_response_id !== earlier.id) return null
   if (!Array.isArray(input))
     throw new AppError('invalid_request_error', { message: 'input must be a list.', param: 'input' })
-  return [...prewarm.input, ...input]
+  return [...earlier.input, ...input]
 }
 
 const withoutOurMetadata = (frame: CreateFrame): JsonObject => {

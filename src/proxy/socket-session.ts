@@ -8,7 +8,7 @@ import { AppError } from '../errors.ts'
 import type { SocketPeer } from '../http/websocket.ts'
 import { parseFrame } from './client-frames.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
-import type { Create, Prewarm } from './socket-create.ts'
+import type { Create, Earlier } from './socket-create.ts'
 import { SocketTurn } from './socket-turn.ts'
 import { ClientGone } from './turn.ts'
 import { UpstreamSession } from './upstream-session.ts'
@@ -55,7 +55,7 @@ export class SocketSession implements SocketPeer {
   #waiting: Create | null = null
   #isRestricted: boolean
   /** Kept for the next turn. */
-  prewarm: Prewarm | null = null
+  earlier: Earlier | null = null
   #lastSentAt = 0
   #idleSince = 0
   /** While the client does not read: resolves when it does again. */

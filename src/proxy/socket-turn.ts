@@ -12,6 +12,7 @@ import {
   type Continued,
   type Create,
   demandsCapability,
+  type Earlier,
   mentionsCapability,
   nativeBody,
   publicBody,
@@ -57,7 +58,7 @@ export class SocketTurn {
   }
 
   async #serve(): Promise<void> {
-    const { turn, contract, prewarmInput } = this.#admitted(this.#create!) // it runs once
+    const { turn, contract, leaves } = this.#admitted(this.#create!) // it runs once
     this.#create = null
     const { env } = this.#session.handshake
     const sent = { headers: false }
@@ -76,7 +77,7 @@ export class SocketTurn {
       throw err
     }
     if (flow.meter.terminal === null) throw new ClientGone() // taken back
-    this.#remember(turn, flow, prewarmInput)
+    this.#remember(turn, flow, leaves)
   }
 
   /** Everything is asked again that was asked at the handshake. */
@@ -102,16 +103,20 @@ export class SocketTurn {
       signal: this.#controller.signal,
     } as const
     const made = orRefuse(arrival, admission, 'request', () => this.#made(create, client, arrivedAt))
-    const { body } = made
-    const turn = admit(arrival, { ...admission, ...made })
+    const { body, chain, isInstructed } = made
+    const turn = admit(arrival, { ...admission, body, chain })
     const keepsInput = turn.kind === 'prewarm' && bytes.length <= MAX_PREWARM_BYTES
-    return { turn, contract: this.#contract, prewarmInput: keepsInput ? listOf(body.json.input) : null }
+    return {
+      turn,
+      contract: this.#contract,
+      leaves: { input: keepsInput ? listOf(body.json.input) : null, isInstructed },
+    }
   }
 
   /** Throws what the makers do, and `previous_response_not_found`. */
   #made(create: Create, { key }: Client, now: number): Continued {
     demandSingle(create.bytes, create.frame)
-    const made = (this.#session.handshake.isNative ? nativeBody : publicBody)(create, key, this.#session.prewarm)
+    const made = (this.#session.handshake.isNative ? nativeBody : publicBody)(create, key, this.#session.earlier)
     if (made.chain !== null && !this.#canContinue(now))
       throw new AppError('previous_response_not_found', { param: 'previous_response_id' })
     return made
@@ -126,9 +131,9 @@ export class SocketTurn {
   }
 
   /** A prewarm that no upstream knows goes ahead of the turn that continues it. */
-  #remember({ log }: Turn, { meter }: Flow, input: readonly unknown[] | null): void {
-    const isOurs = input !== null && log.upstreamTransport === null && meter.responseId !== null
-    this.#session.prewarm = isOurs ? { id: meter.responseId!, input } : null // tested in the line before
+  #remember({ log }: Turn, { meter: { responseId: id } }: Flow, { input, isInstructed }: Admitted['leaves']): void {
+    const isOurs = log.upstreamTransport === null
+    this.#session.earlier = id === null ? null : { id, input: isOurs ? input : null, isInstructed }
   }
 
   /** Before the first event an error frame, which the client reads as a status; afterwards the terminal event. */
@@ -143,8 +148,8 @@ export class SocketTurn {
 interface Admitted {
   turn: Turn
   contract: FrameContract
-  /** What a prewarm said, small enough to be kept; null for other turns. */
-  prewarmInput: readonly unknown[] | null
+  /** Its `input` is that of a prewarm, small enough to be kept; null for other turns. */
+  leaves: Omit<Earlier, 'id'>
 }
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])

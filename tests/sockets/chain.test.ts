@@ -1,5 +1,6 @@
 /** Turns that go on from an earlier response: on the connection that knows it, after a prewarm, and where nobody knows it. */
 import { describe, expect, test } from 'bun:test'
+import { NEUTRAL_INSTRUCTIONS } from '../../src/proxy/formats/instructions.ts'
 import type { TestSocket } from '../support/socket-client.ts'
 import {
   create,
@@ -43,6 +44,39 @@ describe('on one connection', () => {
       second,
     ])
     expect(new Set(service.rows().map(({ accountId }) => accountId)).size).toBe(1)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('what a public client says as the system holds for the turns that go on from it', async () => {
+    await using service = ground()
+    const socket = await open(service, { path: PUBLIC })
+    const input = [
+      { role: 'system', content: 'You are a pirate.' },
+      { role: 'user', content: 'hi' },
+    ]
+    const first = await serve(socket, create('', { instructions: undefined, input }))
+    const second = await serve(socket, following(first, 'again', { instructions: undefined }))
+    await serve(socket, following(second, '', { instructions: undefined, input: 'and again' }))
+    const sent = service.upstream.requests.map(({ body }) => body as { instructions?: string; input: unknown[] }) // as: what was sent
+    const said = { role: 'developer', content: [{ type: 'input_text', text: 'You are a pirate.' }] }
+    expect(sent.map(({ instructions, input }) => [instructions, input.length])).toEqual([
+      [undefined, 2],
+      [undefined, 1],
+      [undefined, 1],
+    ])
+    expect(sent[0]?.input[0]).toEqual(said)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test.each([undefined, 'Be brief.'])('instructions, here %j, are those of their own turn', async (instructions) => {
+    await using service = ground()
+    const socket = await open(service, { path: PUBLIC })
+    const first = await serve(socket, create('one', { instructions }))
+    await serve(socket, following(first, 'two', { instructions: undefined }))
+    const sent = service.upstream.requests.map(({ body }) => (body as { instructions?: string }).instructions) // as above
+    expect(sent).toEqual([instructions ?? NEUTRAL_INSTRUCTIONS, NEUTRAL_INSTRUCTIONS])
     await leave(service, socket)
     await expectNothingLeft(service)
   })

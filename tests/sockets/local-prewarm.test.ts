@@ -73,3 +73,24 @@ test('of a public client that wrote its input as a text keeps that text', async 
   await leave(service, socket)
   await expectNothingLeft(service)
 })
+
+test('of a public client keeps what it said as the system, whatever way the next turn is written', async () => {
+  await using session = await local(PUBLIC)
+  const { service, socket } = session
+  const input = [{ role: 'system', content: 'You are a pirate.' }]
+  const go = [{ role: 'user', content: [{ type: 'input_text', text: 'go' }] }]
+  for (const next of [
+    { input: 'go' },
+    { input: go },
+    { input: undefined, messages: [{ role: 'user', content: 'go' }] },
+  ]) {
+    const warm = await socket.turn(prewarm({ instructions: undefined, input }))
+    expectCompleted(warm)
+    expectCompleted(await socket.turn(following(idOf(warm), '', { instructions: undefined, ...next })))
+    const said = { role: 'developer', content: [{ type: 'input_text', text: 'You are a pirate.' }] }
+    const sent = service.upstream.requests.at(-1)?.body as Record<string, unknown> // as: what was sent
+    expect([sent.instructions, sent.input]).toEqual([undefined, [said, ...go]])
+  }
+  await leave(service, socket)
+  await expectNothingLeft(service)
+})

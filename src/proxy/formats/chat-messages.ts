@@ -54,18 +54,17 @@ export function messageItems(message: unknown, at: string): JsonObject[] {
   return TRANSLATE[role](message, at)
 }
 
-/** The text of a system or developer message; other parts are refused, instructions are text. */
-export function instructionText(message: JsonObject, at: string): string {
-  return joinText(contentOf(message, at), `${at}.content`, '\n')
-}
-
 const isRole = (role: unknown): role is Role => typeof role === 'string' && Object.hasOwn(TRANSLATE, role)
 
 const contentOf = (message: JsonObject, at: string) => parseAt(Content, message.content, `${at}.content`)
 
-/** The upstream refuses the role `system` inside `input`; `developer` is the same rank under the newer name. */
+/**
+ * The upstream refuses the role `system` inside `input`; `developer` is the same rank under the newer name. Parts that are
+ * not text are refused: instructions are text.
+ */
 function instructionItem(message: JsonObject, at: string): JsonObject[] {
-  return [{ role: 'developer', content: [{ type: 'input_text', text: instructionText(message, at) }] }]
+  const text = joinText(contentOf(message, at), `${at}.content`, '\n')
+  return [{ role: 'developer', content: [{ type: 'input_text', text }] }]
 }
 
 function joinText(content: z.output<typeof Content>, at: string, separator: string): string {

@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectOf, textOf } from '../../lib/json.ts'
-import { instructionText, messageItems } from './chat-messages.ts'
+import { messageItems } from './chat-messages.ts'
 import { responsesFormat, responsesToolChoice, responsesTools } from './chat-tools.ts'
-import { instructionsFor } from './instructions.ts'
+import { type Conversation, placed } from './instructions.ts'
 import { invalid, parseAt } from './invalid-request.ts'
 import { ALIASES, checkParameters, foldAliases, refuseStateful } from './parameters.ts'
 import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
@@ -106,18 +106,17 @@ function translated(body: JsonObject, messages: unknown[], clientTools: unknown[
  */
 function conversation(body: JsonObject, messages: unknown[]): { instructions?: string; input: JsonObject[] } {
   const keepsSystem = formatType(body.response_format) === 'json_object'
-  const texts: string[] = []
-  const input = messages.flatMap((message, index) => {
-    const at = `messages[${index}]`
-    if (keepsSystem || !isInstruction(message)) return messageItems(message, at)
-    texts.push(instructionText(message, at))
-    return []
-  })
-  const instructions = instructionsFor(textOf(body.instructions), texts, input)
+  const said: Conversation = { items: [], system: new Set() }
+  for (const [index, message] of messages.entries()) {
+    const items = messageItems(message, `messages[${index}]`)
+    said.items.push(...items)
+    if (isInstruction(message)) for (const item of items) said.system.add(item)
+  }
+  const { instructions, input } = placed(textOf(body.instructions), said, { keepsSystem })
   return { ...(instructions !== undefined && { instructions }), input }
 }
 
-const isInstruction = (message: unknown): message is JsonObject =>
+const isInstruction = (message: unknown): boolean =>
   isObject(message) && (message.role === 'system' || message.role === 'developer')
 
 const formatType = (format: unknown) => (isObject(format) ? format.type : format)

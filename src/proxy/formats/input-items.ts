@@ -2,12 +2,10 @@
 
 import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import { messageItems } from './chat-messages.ts'
+import type { Conversation } from './instructions.ts'
 import { invalid } from './invalid-request.ts'
 
-export interface InputItems {
-  items: JsonObject[]
-  /** Texts of system messages, which the upstream accepts in `instructions` only. */
-  systemTexts: string[]
+export interface InputItems extends Conversation {
   /** A cache hint the upstream refuses was taken out of some content part. */
   hadCacheBreakpoint: boolean
 }
@@ -17,7 +15,7 @@ export interface InputItems {
  * `invalid_request_error` naming the item.
  */
 export function inputItems(body: JsonObject): InputItems {
-  const result: InputItems = { items: [], systemTexts: [], hadCacheBreakpoint: false }
+  const result: InputItems = { items: [], system: new Set(), hadCacheBreakpoint: false }
   const source = sourceOf(body)
   for (const [index, item] of clientItems(body).entries()) {
     const at = `${source}[${index}]`
@@ -68,17 +66,18 @@ const isChatMessage = (item: JsonObject) =>
     CHAT_ONLY.some((key) => key in item) ||
     objectsOf(item.content).some((part) => CHAT_PARTS.has(part.type)))
 
-/** Parts that are not text cannot move into `instructions`; they stay behind as the user's. */
-function addSystem(result: InputItems, item: JsonObject): void {
-  if (typeof item.content === 'string') {
-    result.systemTexts.push(item.content)
-    return
-  }
-  const parts = objectsOf(item.content)
+/** Parts that are not text cannot be instructions; they stay behind as the user's. */
+function addSystem({ items, system }: InputItems, item: JsonObject): void {
+  const parts = objectsOf(withParts(item).content)
   const isText = (part: JsonObject) => typeof part.text === 'string'
-  result.systemTexts.push(...parts.filter(isText).map((part) => textOf(part.text)))
+  const texts = parts.filter(isText).map(({ text }) => ({ type: 'input_text', text }))
   const rest = parts.filter((part) => !isText(part))
-  if (rest.length > 0) result.items.push({ role: 'user', content: rest })
+  const instruction = { role: 'developer', content: texts }
+  if (texts.length > 0) {
+    items.push(instruction)
+    system.add(instruction)
+  }
+  if (rest.length > 0) items.push({ role: 'user', content: rest })
 }
 
 /** Files of the public API live on another service, so an image by id cannot be resolved here. */

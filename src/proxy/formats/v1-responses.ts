@@ -3,7 +3,7 @@
 import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import { checkCompactionTrigger } from './compaction-trigger.ts'
 import { type InputItems, inputItems } from './input-items.ts'
-import { instructionsFor } from './instructions.ts'
+import { type Placing, placed } from './instructions.ts'
 import { invalid } from './invalid-request.ts'
 import { ALIASES, checkParameters, foldAliases, REFUSED_UPSTREAM, refuseStateful } from './parameters.ts'
 
@@ -15,18 +15,19 @@ export interface NormalisedRequest {
 
 /**
  * The request for the upstream: `store:false` and `stream:true`, a list of items, system messages moved into
- * `instructions`, aliases folded, refused parameters dropped (decisions §3, proxy surface §5.5). Members that stay
- * keep their order and, `tools` above all, are the client's own objects; `body` itself is not changed.
- * Throws `invalid_request_error`, `unsupported_parameter` or `previous_response_not_found`, each with `param`.
+ * `instructions` unless `placing` says otherwise, aliases folded, refused parameters dropped (decisions §3, proxy
+ * surface §5.5). Members that stay keep their order and, `tools` above all, are the client's own objects; `body`
+ * itself is not changed. Throws `invalid_request_error`, `unsupported_parameter` or `previous_response_not_found`,
+ * each with `param`.
  */
-export function normaliseResponses(body: JsonObject): NormalisedRequest {
+export function normaliseResponses(body: JsonObject, placing?: Placing): NormalisedRequest {
   checkParameters(body)
   refuseStateful(body)
   if (body.input == null && body.messages == null) throw invalid('input', "'input' is required.")
-  const input = inputItems(body)
-  checkCompactionTrigger(input.items)
-  const changed = changedMembers(body, input)
-  return { body: rebuilt(body, changed), dropped: droppedFrom(body, input) }
+  const said = inputItems(body)
+  checkCompactionTrigger(said.items)
+  const changed = changedMembers(body, placed(textOf(body.instructions), said, placing))
+  return { body: rebuilt(body, changed), dropped: droppedFrom(body, said) }
 }
 
 /** `tools` with the preview name of web search replaced; the same list when no tool needs it. */
@@ -41,10 +42,10 @@ const isPreviewSearch = (tool: unknown): tool is JsonObject =>
   isObject(tool) && textOf(tool.type).startsWith('web_search_preview')
 
 /** What the body will hold under these names; `undefined` takes a member out. */
-function changedMembers(body: JsonObject, input: InputItems): JsonObject {
+function changedMembers(body: JsonObject, { instructions, input }: ReturnType<typeof placed>): JsonObject {
   return {
-    instructions: instructionsFor(textOf(body.instructions), input.systemTexts, input.items),
-    input: sameItems(body.input, input.items) ? body.input : input.items,
+    instructions,
+    input: sameItems(body.input, input) ? body.input : input,
     ...foldAliases(body),
     ...(Array.isArray(body.tools) && { tools: currentTools(body.tools) }),
     ...(body.tool_choice != null && { tool_choice: currentTool(body.tool_choice) }),
@@ -70,10 +71,10 @@ const STATE = new Set(['messages', 'conversation', 'prompt', 'previous_response_
 const isLeftOut = (name: string) => REFUSED_UPSTREAM.has(name) || ALIASES.has(name) || STATE.has(name)
 
 /** A null asks for nothing, so leaving it out loses nothing; `store` counts only when storing was asked for. */
-function droppedFrom(body: JsonObject, input: InputItems): string[] {
+function droppedFrom(body: JsonObject, { hadCacheBreakpoint }: InputItems): string[] {
   const names = Object.keys(body).filter((name) => REFUSED_UPSTREAM.has(name) && body[name] != null)
   if (body.store === true) names.push('store')
-  if (input.hadCacheBreakpoint) names.push('prompt_cache_breakpoint')
+  if (hadCacheBreakpoint) names.push('prompt_cache_breakpoint')
   return names
 }
 

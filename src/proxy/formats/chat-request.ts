@@ -85,14 +85,17 @@ function responsesShaped({ messages: _, ...body }: JsonObject): NormalisedReques
 
 function translated(body: JsonObject, messages: unknown[], clientTools: unknown[] | undefined): NormalisedRequest {
   const tools = clientTools && responsesTools(clientTools)
+  const members = withFormat(foldAliases(body), body.response_format)
+  const { instructions, input } = placed(textOf(body.instructions), conversation(messages), { text: members.text })
   return {
     body: {
       model: body.model,
-      ...conversation(body, messages),
+      ...(instructions !== undefined && { instructions }),
+      input,
       ...(tools && tools.tools.length > 0 && { tools: tools.tools }),
       ...(body.tool_choice != null && { tool_choice: responsesToolChoice(body.tool_choice) }),
       ...Object.fromEntries(PASSED.filter((name) => body[name] != null).map((name) => [name, body[name]])),
-      ...withFormat(foldAliases(body), body.response_format),
+      ...members,
       store: false,
       stream: true,
     },
@@ -100,26 +103,19 @@ function translated(body: JsonObject, messages: unknown[], clientTools: unknown[
   }
 }
 
-/**
- * System and developer texts become instructions. JSON mode is the exception: the upstream wants the word "JSON" in
- * `input` there, and it usually stands in the system message.
- */
-function conversation(body: JsonObject, messages: unknown[]): { instructions?: string; input: JsonObject[] } {
-  const keepsSystem = formatType(body.response_format) === 'json_object'
+/** System and developer messages are instructions alike. */
+function conversation(messages: unknown[]): Conversation {
   const said: Conversation = { items: [], system: new Set() }
   for (const [index, message] of messages.entries()) {
     const items = messageItems(message, `messages[${index}]`)
     said.items.push(...items)
     if (isInstruction(message)) for (const item of items) said.system.add(item)
   }
-  const { instructions, input } = placed(textOf(body.instructions), said, { keepsSystem })
-  return { ...(instructions !== undefined && { instructions }), input }
+  return said
 }
 
 const isInstruction = (message: unknown): boolean =>
   isObject(message) && (message.role === 'system' || message.role === 'developer')
-
-const formatType = (format: unknown) => (isObject(format) ? format.type : format)
 
 function withFormat(members: JsonObject, format: unknown): JsonObject {
   if (format == null) return members

@@ -1,5 +1,5 @@
 /** Gives a request the instructions the upstream insists on, without inventing any where the client wrote some. */
-import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
+import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 
 /** Items among which system messages stand as developer messages: the same rank, under the name the upstream takes inside `input`. */
 export interface Conversation {
@@ -11,6 +11,8 @@ export interface Conversation {
 export interface Placing {
   /** System messages stay in `input`, where what continues the conversation finds them. */
   keepsSystem?: boolean
+  /** The `text` of the request. */
+  text?: unknown
   /** An earlier response it continues holds developer messages. */
   isInstructed?: boolean
 }
@@ -21,17 +23,18 @@ export const NEUTRAL_INSTRUCTIONS = 'You are a helpful assistant.'
 /**
  * The `instructions` to send, the client's own and then the texts of system messages, one per line, and the `input` without
  * what moved there. `undefined` means the developer messages are instruction enough, as the native client shows by sending
- * none.
+ * none. Nothing moves in JSON mode, where the upstream wants the word "JSON" in `input`, and where nothing would be left
+ * there, which the upstream refuses.
  */
 export function placed(
   own: string,
   { items, system }: Conversation,
-  { keepsSystem = false, isInstructed = false }: Placing = {},
+  { keepsSystem = false, text, isInstructed = false }: Placing,
 ): { instructions: string | undefined; input: JsonObject[] } {
-  const input = keepsSystem ? items : items.filter((item) => !system.has(item))
-  const texts = keepsSystem
-    ? []
-    : [...system].flatMap(({ content }) => objectsOf(content).map(({ text }) => textOf(text)))
+  const others = items.filter((item) => !system.has(item))
+  const keeps = keepsSystem || others.length === 0 || objectOf(objectOf(text).format).type === 'json_object'
+  const input = keeps ? items : others
+  const texts = keeps ? [] : [...system].flatMap(({ content }) => objectsOf(content).map((part) => textOf(part.text)))
   const joined = [own, ...texts].filter((text) => text !== '').join('\n')
   const isEnough = isInstructed || hasInstruction(input)
   return { instructions: joined || (isEnough ? undefined : NEUTRAL_INSTRUCTIONS), input }

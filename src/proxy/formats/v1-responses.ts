@@ -20,13 +20,13 @@ export interface NormalisedRequest {
  * itself is not changed. Throws `invalid_request_error`, `unsupported_parameter` or `previous_response_not_found`,
  * each with `param`.
  */
-export function normaliseResponses(body: JsonObject, placing?: Placing): NormalisedRequest {
+export function normaliseResponses(body: JsonObject, placing?: Omit<Placing, 'text'>): NormalisedRequest {
   checkParameters(body)
   refuseStateful(body)
   if (body.input == null && body.messages == null) throw invalid('input', "'input' is required.")
   const said = inputItems(body)
   checkCompactionTrigger(said.items)
-  const changed = changedMembers(body, placed(textOf(body.instructions), said, placing))
+  const changed = changedMembers(body, placed(textOf(body.instructions), said, { ...placing, text: body.text }))
   return { body: rebuilt(body, changed), dropped: droppedFrom(body, said) }
 }
 

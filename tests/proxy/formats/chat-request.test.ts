@@ -146,6 +146,14 @@ describe('messages', () => {
       content: [{ type: 'input_text', text: 'answer in JSON' }],
     })
     expect(body.text).toEqual({ format: { type: 'json_object' } })
+    const { response_format, ...same } = aChat({ messages, text: body.text, response_format: null })
+    expect(chatToResponses(same).body).toEqual(body)
+  })
+
+  test('a system message alone is the input', () => {
+    const { input, instructions } = said({ role: 'system', content: 'say hi' })
+    expect(input).toEqual([{ role: 'developer', content: [{ type: 'input_text', text: 'say hi' }] }])
+    expect(instructions).toBeUndefined()
   })
 })
 

@@ -96,6 +96,26 @@ describe('input', () => {
   })
 })
 
+describe('system messages stay, as developer messages,', () => {
+  const system = { role: 'system', content: 'Answer in JSON.' }
+  const developer = { role: 'developer', content: [{ type: 'input_text', text: 'Answer in JSON.' }] }
+  const asked = { text: { format: { type: 'json_object' } } }
+  test.each<[string, JsonObject, unknown[], unknown]>([
+    ['in JSON mode', { ...asked, input: [system, userText('hi')] }, [developer, userText('hi')], 'be brief'],
+    [
+      'with no instructions beside them',
+      { ...asked, input: [system], instructions: undefined },
+      [developer],
+      undefined,
+    ],
+    ['where nothing else would be left', { input: [system] }, [developer], 'be brief'],
+    ['in place of input', { input: undefined, messages: [{ ...system, name: 'x' }] }, [developer], 'be brief'],
+  ])('%s', (_, extra, input, instructions) => {
+    const body = normal(extra)
+    expect([body.input, body.instructions]).toEqual([input, instructions])
+  })
+})
+
 describe('instructions', () => {
   test.each<[string, JsonObject, unknown]>([
     ['as the client wrote them', { instructions: ' as is ' }, ' as is '],
@@ -106,7 +126,7 @@ describe('instructions', () => {
       { instructions: null, input: [{ role: 'developer', content: 'x' }] },
       undefined,
     ],
-    ['the system message alone', { instructions: null, input: [{ role: 'system', content: 's' }] }, 's'],
+    ['the system message', { instructions: null, input: [{ role: 'system', content: 's' }, userText('hi')] }, 's'],
   ])('%s', (_, extra, expected) => {
     const body = normal(extra)
     expect(body.instructions).toEqual(expected)

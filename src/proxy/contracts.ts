@@ -1,9 +1,10 @@
 /** What each kind of client is sent of a turn: the native one everything as it came, the public API its own subset, chat its own dialect. */
 import type { AppError } from '../errors.ts'
 import { isObject, objectOf } from '../lib/json.ts'
+import type { Random } from '../lib/random.ts'
 import { eventJson, frame, type SseEvent } from '../lib/sse.ts'
 import { type ChatStreamOptions, createChatStream } from './formats/chat-stream.ts'
-import { keepaliveComment, keepaliveEvent, responseFailedEvent } from './formats/failed-event.ts'
+import { keepaliveComment, keepaliveEvent, responseCreatedEvent, responseFailedEvent } from './formats/failed-event.ts'
 import { publicEvent } from './formats/public-events.ts'
 import type { ResponsesEvent } from './formats/responses-event.ts'
 import type { Meter } from './meter.ts'
@@ -23,6 +24,7 @@ export interface ContractOptions {
   createdAt: number
   /** The pool's own quota is none of this client's business. */
   hidesQuota: boolean
+  random: Random
 }
 
 /** The native client ignores an `error` event, and would wait for a terminal one (client protocol §1). */
@@ -50,8 +52,10 @@ export class NativeContract implements Contract {
   }
 }
 
-export const publicContract = ({ createdAt }: ContractOptions): Contract => {
+/** The helpers of SDKs take nothing before a `response.created`, and would tell of that and not of the failure. */
+export const publicContract = ({ createdAt, random }: ContractOptions): Contract => {
   const items: SseEvent[] = []
+  let isBegun = false
   return {
     write: (events, meter) => {
       const out: Uint8Array[] = []
@@ -60,9 +64,15 @@ export const publicContract = ({ createdAt }: ContractOptions): Contract => {
         const bytes = event.type === 'response.completed' ? refilled(event, items) : toPublic(event, meter, createdAt)
         if (bytes) out.push(bytes)
       }
+      isBegun ||= out.length > 0
       return out.length === 0 ? null : Buffer.concat(out)
     },
-    fail: (err, meter) => failedEvent(err, meter, createdAt),
+    fail: (err, meter) => {
+      if (isBegun) return failedEvent(err, meter, createdAt)
+      const responseId = meter?.responseId ?? random.id('resp')
+      const failed = responseFailedEvent(err, { responseId, sequenceNumber: 1, createdAt })
+      return Buffer.concat([responseCreatedEvent(responseId, createdAt), failed])
+    },
     keepalive: keepaliveComment,
   }
 }
@@ -116,7 +126,7 @@ const joined = (events: readonly SseEvent[]): Uint8Array | null => {
     : Buffer.concat(events.map(({ bytes }) => bytes))
 }
 
-const failedEvent = (err: AppError, meter: Meter | null, createdAt: number): Uint8Array =>
+export const failedEvent = (err: AppError, meter: Meter | null, createdAt: number): Uint8Array =>
   responseFailedEvent(err, {
     responseId: meter?.responseId ?? undefined,
     sequenceNumber: meter?.events ?? 0,

@@ -1,7 +1,7 @@
 /** What a client on a socket is sent of a turn: the same events as over HTTP, one text frame each. */
 import { type AppError, openAiError } from '../errors.ts'
 import { eventData, type SseEvent } from '../lib/sse.ts'
-import { type Contract, type ContractOptions, NativeContract, publicContract } from './contracts.ts'
+import { type Contract, type ContractOptions, failedEvent, NativeContract, publicContract } from './contracts.ts'
 import type { Meter } from './meter.ts'
 
 export interface FrameContract {
@@ -32,7 +32,7 @@ export const publicFrames = (options: ContractOptions): FrameContract => {
   const contract = publicContract(options)
   return {
     frames: (events, meter) => translated(contract, events, meter),
-    failed: (err, meter) => textOf(contract.fail(err, meter)),
+    failed: (err, meter) => textOf(failedEvent(err, meter, options.createdAt)),
     keepalive: null,
   }
 }

@@ -341,6 +341,13 @@ describe('errors are what the SDK knows them as', () => {
     expect(await failureOf(client.responses.retrieve('resp_1'))).toBeInstanceOf(NotFoundError)
   })
 
+  test('a failure after the headers and before any event: told by the stream helper', async () => {
+    for (const account of world.upstream.accounts) account.always({ delayHeadersMs: 5200, ...faults.forbidden() })
+    const response = await client.responses.stream({ model: MODEL, input: 'hello' }).finalResponse()
+    expect(response).toMatchObject({ status: 'failed', error: { code: 'upstream_error' }, output: [] })
+    expect(world.turns()).toHaveLength(2)
+  })
+
   test('an upstream that fails on every account: InternalServerError, of a stream too', async () => {
     for (const account of world.upstream.accounts) account.always(faults.serverError())
     const error = await failureOf(ask())

@@ -468,7 +468,10 @@ test('a fault of ours in the headers of a stream ends its turn', async () => {
     const served = admitTurn(c, { ...turns, route: '/v1/responses', body })
     const headers = new Map([['x-reasoning-included', 'да']])
     const open: typeof attempt = async (...args) => Object.assign(await attempt(...args), { headers })
-    return answerWithStream({ ...served, open }, publicContract({ createdAt: 0, hidesQuota: false }))
+    return answerWithStream(
+      { ...served, open },
+      publicContract({ createdAt: 0, hidesQuota: false, random: app.bindings.random }),
+    )
   })
   const sent = { method: 'POST', body: JSON.stringify(codexBody()) }
   const answer = await faulty.request('/v1/responses', sent, { ...app.bindings, peer: null })

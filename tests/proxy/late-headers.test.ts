@@ -80,20 +80,33 @@ describe('an upstream that is silent for ten seconds', () => {
     await expectNothingLeft(app)
   })
 
-  for (const route of [NATIVE, V1])
+  for (const [route, types] of [
+    [NATIVE, ['response.failed']],
+    [V1, ['response.created', 'response.failed']],
+  ] as const)
     test(`a failure that comes last is one response.failed: ${route}`, async () => {
       const app = slow(20_000, faults.usageLimit(), 1)
       const answer = await answerOf(app, route, { json: codexBody() }, 1000)
       expect(answer.status).toBe(200)
       const real = answer.events.filter(({ type }) => type !== 'codex.keepalive')
-      expect(real.map(({ type }) => type)).toEqual(['response.failed'])
-      expect(real[0]).toMatchObject({
+      expect(real.map(({ type }) => type)).toEqual([...types])
+      expect(real.map(({ sequence_number }) => sequence_number)).toEqual(Object.keys(types).map(Number))
+      expect(real.at(-1)).toMatchObject({
         response: { status: 'failed', error: { code: 'usage_limit_reached', type: 'usage_limit_reached' } },
       })
       expect(app.rows()).toHaveLength(1)
       expect(app.rows()[0]).toMatchObject({ status: 'error', httpStatus: 200, errorCode: 'usage_limit_reached' })
       await expectNothingLeft(app)
     })
+
+  test('the SDK is told of a response before it fails, without which its helper hides the reason', async () => {
+    const app = slow(20_000, faults.usageLimit(), 1)
+    const { events } = await answerOf(app, V1, { json: codexBody() }, 1000)
+    const [created, failed] = events.map(({ response }) => response as Record<string, unknown>) // as: both have one
+    expect(created).toMatchObject({ object: 'response', status: 'in_progress', output: [] })
+    expect(created?.id).toStartWith('resp_')
+    expect(failed?.id).toBe(created?.id)
+  })
 
   test('chat ends with one error line and no [DONE]', async () => {
     const app = slow(20_000, faults.forbidden(), 1)

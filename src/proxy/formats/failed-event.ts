@@ -1,4 +1,4 @@
-/** The event that ends a stream we could not finish, and the two ways to keep a silent one alive. */
+/** The event that ends a stream we could not finish, the one before it where nothing was sent, and two ways to keep a silent one alive. */
 import { type AppError, openAiError } from '../../errors.ts'
 import { frame } from '../../lib/sse.ts'
 import { encode } from './sse-bytes.ts'
@@ -25,6 +25,14 @@ export const responseFailedEvent = (err: AppError, opts: FailedEventOptions): Ui
       error: openAiError(err),
       incomplete_details: null,
     },
+  })
+
+/** SSE bytes of the `response.created` every public stream begins with (proxy surface §9.4). */
+export const responseCreatedEvent = (id: string, createdAt: number): Uint8Array =>
+  frame({
+    type: 'response.created',
+    sequence_number: 0,
+    response: { id, object: 'response', created_at: createdAt, status: 'in_progress', output: [] },
   })
 
 /** For `/v1` and chat, whose clients skip comments. */

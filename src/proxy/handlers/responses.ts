@@ -57,7 +57,8 @@ export const spliced = (raw: RawBody, members: JsonObject): RawBody => {
   return { bytes: spliceMembers(raw.bytes, members), json: { ...raw.json, ...members }, hold: raw.hold }
 }
 
-export const contractOptions = ({ clock, settings }: Bindings, { key }: Client): ContractOptions => ({
+export const contractOptions = ({ clock, settings, random }: Bindings, { key }: Client): ContractOptions => ({
   createdAt: Math.floor(clock.now() / 1000),
   hidesQuota: key !== null && settings.current().hideUpstreamQuotaFromApiKeys,
+  random,
 })

@@ -8,8 +8,8 @@ import type { CreateFrame } from './client-frames.ts'
 import { hasInstruction } from './formats/instructions.ts'
 import { normaliseResponses } from './formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from './key-policy.ts'
-import { demandShallow } from './nesting.ts'
-import type { BodyHold, RawBody } from './raw-body.ts'
+import type { BodyHold } from './raw-body.ts'
+import { rewritten } from './rewrite.ts'
 import { cutMembers, spliceMembers } from './splice.ts'
 import type { TurnBody } from './turn.ts'
 
@@ -71,15 +71,12 @@ export const nativeBody = (create: Create, key: KeyPolicy | null, earlier: Earli
   }
 }
 
-const encoder = new TextEncoder()
-
 /** A public frame is normalised as a public request is, but for system messages: `instructions` last for one turn, items go on. */
 export const publicBody = (create: Create, key: KeyPolicy | null, last: Earlier | null): Continued => {
   const { frame, bytes, hold } = create
   const { type, previous_response_id, generate, ...request } = frame
   const earlier = last && previous_response_id === last.id ? last : null
   const chain = earlier?.input ? null : chainOf(frame)
-  demandShallow(bytes)
   const asked = { ...request, ...withoutOurMetadata(frame) }
   const placing = { keepsSystem: true, isInstructed: earlier?.isInstructed ?? false }
   const { body } = normaliseResponses(asked, placing)
@@ -91,9 +88,8 @@ export const publicBody = (create: Create, key: KeyPolicy | null, last: Earlier 
     ...withKeyPolicy(body, key),
     ...(earlier?.input && { input: [...earlier.input, ...said] }),
   }
-  const written: RawBody['bytes'] = encoder.encode(JSON.stringify(json))
-  hold.resize(written.length)
-  return { body: { bytes: written, json, hold }, chain, isInstructed: placing.isInstructed || hasInstruction(said) }
+  const rewrite = rewritten({ bytes, json: frame, hold }, json)
+  return { body: rewrite, chain, isInstructed: placing.isInstructed || hasInstruction(said) }
 }
 
 const chainOf = ({ previous_response_id }: CreateFrame): string | null => previous_response_id || null

@@ -153,6 +153,34 @@ describe('/v1/chat/completions', () => {
   })
 })
 
+describe('tools', () => {
+  const schema =
+    '{"type": "object", "properties": {"b": {"minimum": -9223372036854775808}, "2": {"multipleOf": 1e-7}, "1": {}}}'
+  const flat = `{"type": "function", "name": "f", "parameters": ${schema}}`
+  const asked = (more: string) => `{"model": "gpt-5.5", ${more}, "store": false}`
+  const toolsSent = (app: TestApp) => app.upstream.requests.at(-1)!.bodyText.match(/"tools":(.*)}$/s)?.[1]
+
+  test.each(['POST /v1/responses', 'POST /v1/responses/compact'])('leave as they were written: %s', async (route) => {
+    const app = testApp()
+    const tools = `[${flat}, {"type": "web_search_preview"}]`
+    const answer = await answerOf(app, route, { body: asked(`"tools": [], "tools": ${tools}, "input": "hi"`) })
+    expect([answer.status, toolsSent(app)]).toEqual([200, `[${flat},{"type":"web_search"}]`])
+    await expectNothingLeft(app)
+  })
+
+  test('have the parameters that were written, in chat', async () => {
+    const app = testApp()
+    const nested = `{"type": "function", "function": {"parameters": ${schema}, "name": "f"}}`
+    const tools = `[{"type": "function", "function": {}}, ${nested}]`
+    const answer = await answerOf(app, CHAT, {
+      body: asked(`"tools": ${tools}, "messages": [{"role":"user","content":"hi"}]`),
+    })
+    const sent = `[{"type":"function","name":"f","strict":false,"parameters":${schema}}]`
+    expect([answer.status, toolsSent(app)]).toEqual([200, sent])
+    await expectNothingLeft(app)
+  })
+})
+
 describe('compaction', () => {
   const { model, instructions, input } = codexBody()
   for (const retired of [false, true])

@@ -90,6 +90,15 @@ describe('on one connection', () => {
     await leave(service, socket)
   })
 
+  test('tools of a public frame leave as they were written, where another spelling would say something else', async () => {
+    await using service = ground()
+    const socket = await open(service, { path: PUBLIC })
+    const tools = '[{"type": "function", "name": "f", "parameters": {"b": 9223372036854775807, "1": {}}}]'
+    expectCompleted(await socket.turn(JSON.stringify(create()).replace('{', `{"tools":${tools},`)))
+    expect(service.upstream.requests[0]?.bodyText).toEndWith(`,"tools":${tools}}`)
+    await leave(service, socket)
+  })
+
   test('a frame that names no earlier response by null is a turn of its own', async () => {
     await using service = ground()
     const socket = await open(service)

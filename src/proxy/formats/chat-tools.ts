@@ -8,7 +8,8 @@ const FunctionTool = z.object({
   function: z.object({
     name: z.string().nullish(),
     description: z.string().nullish(),
-    parameters: z.record(z.string(), z.unknown()).nullish(),
+    /** A copy would not be the client's own (`rewrite.ts`). */
+    parameters: z.custom<JsonObject>(isObject, 'expected an object').nullish(),
     strict: z.boolean().nullish(),
   }),
 })

@@ -5,7 +5,8 @@ import { chatFromResponse } from '../formats/chat-json.ts'
 import { chatToResponses } from '../formats/chat-request.ts'
 import { withKeyPolicy } from '../key-policy.ts'
 import { OTHER_BODY_BYTES } from '../raw-body.ts'
-import { admitTurn, prepared, readTurnBody, rewritten, type TurnKindOf, turnRoute } from './turn-route.ts'
+import { rewritten } from '../rewrite.ts'
+import { admitTurn, prepared, readTurnBody, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const CHAT: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }
 

@@ -11,17 +11,10 @@ import { normaliseResponses } from '../formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { Plane } from '../plane.ts'
 import type { RawBody } from '../raw-body.ts'
+import { rewritten } from '../rewrite.ts'
 import type { Turn } from '../turn.ts'
 import { spliced } from './responses.ts'
-import {
-  admitTurn,
-  prepared,
-  readTurnBody,
-  refusePreviousResponse,
-  rewritten,
-  type TurnKindOf,
-  turnRoute,
-} from './turn-route.ts'
+import { admitTurn, prepared, readTurnBody, refusePreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const compact = (isNative: boolean) => {
   const turns: TurnKindOf = {

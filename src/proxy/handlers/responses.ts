@@ -7,16 +7,9 @@ import { type ContractOptions, NativeContract, publicContract } from '../contrac
 import { normaliseResponses } from '../formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { RawBody } from '../raw-body.ts'
+import { rewritten } from '../rewrite.ts'
 import { spliceMembers } from '../splice.ts'
-import {
-  admitTurn,
-  prepared,
-  readTurnBody,
-  refusePreviousResponse,
-  rewritten,
-  type TurnKindOf,
-  turnRoute,
-} from './turn-route.ts'
+import { admitTurn, prepared, readTurnBody, refusePreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const PUBLIC: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }
 const NATIVE: TurnKindOf = { ...PUBLIC, isNative: true }

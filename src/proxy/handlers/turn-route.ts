@@ -9,7 +9,6 @@ import type { JsonObject } from '../../lib/json.ts'
 import { type Admission, admit, orRefuse } from '../admit.ts'
 import type { Answered } from '../answer.ts'
 import { IDLE_TIMEOUT_SECONDS } from '../event-stream.ts'
-import { demandShallow } from '../nesting.ts'
 import { BodyHold, type RawBody, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
 import { demandSingle } from '../single-members.ts'
 import { demandsCapability, mentionsCapability } from '../socket-create.ts'
@@ -126,14 +125,4 @@ export const admitTurn = (c: Context<AppEnv>, admission: Omit<Admission, 'signal
 export const refusePreviousResponse = (previous: unknown): void => {
   if (previous !== undefined && previous !== null)
     throw new AppError('previous_response_not_found', { param: 'previous_response_id' })
-}
-
-const encoder = new TextEncoder()
-
-/** A body that was translated: written anew, with the budget adjusted to its size. Throws `invalid_request_error`. */
-export const rewritten = ({ bytes: written, hold }: RawBody, json: Record<string, unknown>): RawBody => {
-  demandShallow(written)
-  const bytes = encoder.encode(JSON.stringify(json))
-  hold.resize(bytes.length)
-  return { bytes, json, hold }
 }

@@ -43,6 +43,7 @@ export const ALIASES: ReadonlySet<string> = new Set([...EFFORT_ALIASES, ...VERBO
 const INCLUDABLE: ReadonlySet<unknown> = new Set([
   'reasoning.encrypted_content',
   'web_search_call.action.sources',
+  'web_search_call.results',
   'code_interpreter_call.outputs',
   'computer_call_output.output.image_url',
   'file_search_call.results',

@@ -182,6 +182,11 @@ describe('parameters', () => {
     expect(rest).toEqual(expected)
   })
 
+  test('results of a web search may be included', () => {
+    const include = ['web_search_call.results']
+    expect(normal({ include }).include).toEqual(include)
+  })
+
   test('unknown members go through, order and identity kept', () => {
     const tools = [{ type: 'function', name: 'f', parameters: { type: 'object' } }]
     const sent = {

@@ -198,6 +198,15 @@ describe('compaction', () => {
       })
 })
 
+test('a compaction the long way names what it left out on both', async () => {
+  const app = testApp()
+  app.upstream.compactRetired = true
+  const json = { model: 'gpt-5.5', input: 'hi', temperature: 1, tools: [], text: { verbosity: 'low' } }
+  const answer = await answerOf(app, 'POST /v1/responses/compact', { json })
+  expect([answer.status, answer.headers.get('x-sluice-dropped-fields')]).toEqual([200, 'temperature, text, tools'])
+  await expectNothingLeft(app)
+})
+
 describe('compaction the long way, when the upstream route is gone', () => {
   const COMPACT = 'POST /backend-api/codex/responses/compact'
   const { model, instructions, input } = codexBody()

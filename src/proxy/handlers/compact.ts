@@ -40,6 +40,7 @@ const compact = (isNative: boolean) => {
         if (!isRouteGone(err) || !turn.body) throw err
         const request = compactToResponses(asked)
         retained = request.retained
+        c.set('droppedFields', [...(c.get('droppedFields') ?? []), ...request.dropped])
         const body = rewritten(turn.body, request.body)
         const longWay = { ...turn, body, path: '/codex/responses', accept: 'text/event-stream' }
         return attempt(plane, longWay, { ...progress, last: null })

@@ -1,5 +1,6 @@
 /** Turns one chat message into the Responses items that say the same. Request side only. */
 import { z } from 'zod'
+import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject } from '../../lib/json.ts'
 import { invalid, parseAt } from './invalid-request.ts'
 
@@ -120,6 +121,7 @@ function checkDataUrl(url: string, param: string): void {
 
 function assistantItems(message: JsonObject, at: string): JsonObject[] {
   const { content, refusal, tool_calls } = parseAt(AssistantMessage, message, at)
+  if (message.function_call != null && !tool_calls?.length) throw legacyCall(`${at}.function_call`)
   const parts = typeof content === 'string' ? textParts(content) : (content ?? []).map(assistantPart(`${at}.content`))
   if (refusal) parts.push({ type: 'refusal', refusal })
   const calls = (tool_calls ?? []).map((call) => ({
@@ -130,6 +132,10 @@ function assistantItems(message: JsonObject, at: string): JsonObject[] {
   }))
   return parts.length > 0 ? [{ role: 'assistant', content: parts }, ...calls] : calls
 }
+
+/** Left out, it would be a call that was never made; those of old have no id, which the upstream wants. */
+const legacyCall = (param: string): AppError =>
+  new AppError('unsupported_parameter', { param, message: "Send 'tool_calls' instead of 'function_call'." })
 
 const textParts = (text: string): JsonObject[] => (text === '' ? [] : [{ type: 'output_text', text }])
 

@@ -333,6 +333,11 @@ describe('refusals name the field', () => {
     ],
     ['two formats', { response_format: 'text', text: { format: { type: 'text' } } }, 'response_format'],
     ['legacy functions', { functions: [{ name: 'f' }] }, 'functions'],
+    [
+      'legacy call',
+      { messages: [hello, { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } }] },
+      'messages[1].function_call',
+    ],
     ['previous_response_id', { previous_response_id: 'r' }, 'previous_response_id'],
     ['stream', { stream: 1 }, 'stream'],
   ])('%s', (_, extra, param) => {

@@ -1,5 +1,5 @@
 /** The limits of API keys as rows: their windows, and how a new list of limits replaces the old one. */
-import { and, eq, gte, isNotNull, ne, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, gte, isNotNull, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'
 import { apiKeyLimits, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
 import { requests } from '../../db/schema/requests.ts'
@@ -94,7 +94,13 @@ const usedSince = (
     .select({ amount: USED[limitType] })
     .from(requests)
     .where(
-      and(eq(requests.keyId, keyId), gte(requests.startedAt, since), ne(requests.kind, 'warmup'), isCharged, isOfModel),
+      and(
+        eq(requests.keyId, keyId),
+        gte(requests.startedAt, since),
+        notInArray(requests.kind, ['prewarm', 'warmup']),
+        isCharged,
+        isOfModel,
+      ),
     )
     .get()
   return used?.amount ?? 0

@@ -194,6 +194,7 @@ describe('changing limits', () => {
     aRequestRow(db, { id: 'failed', startedAt: NOW - 1000, keyId: id, status: 'error' })
     aRequestRow(db, { id: 'too-old', startedAt: NOW - WINDOW_MS.daily - 1, ...use })
     aRequestRow(db, { id: 'stranger', startedAt: NOW - 1000, ...use, keyId: 'key_other' })
+    aRequestRow(db, { id: 'prewarm', startedAt: NOW - 1000, ...use, kind: 'prewarm' })
     const limit = (limitType: string, modelFilter?: string) => daily(999, { limitType, modelFilter })
     const { limits } = edit(db, id, {
       limits: [limit('requests'), limit('total_tokens', 'strong'), limit('cost_usd'), limit('credits')],

@@ -29,11 +29,11 @@ export interface JobDeps {
 }
 
 export interface Poll {
-  /** ms since epoch of the last question; null: never. */
+  /** When the last question was asked, by the clock that never goes back; null: never. */
   at: number | null
-  /** Not again before this. */
+  /** Not again before this, by the same clock. */
   holdUntil: number
-  /** When the block seen last was to end. */
+  /** When the block seen last was to end; ms since epoch. */
   blockEndsAt: number | null
   /** The last question failed: told once, not every minute. */
   isFailing: boolean

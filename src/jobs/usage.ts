@@ -15,6 +15,7 @@ const LANES = 4
 /** One beat. Those never asked, and those whose block ends, go first and all; of the rest a beat's share. */
 export const pollUsage = async (deps: JobDeps, signal: AbortSignal): Promise<void> => {
   const now = deps.clock.now()
+  const elapsed = deps.clock.monotonic()
   const inUse = deps.pool.all().filter(isInUse)
   forgetOthers(deps.polls, new Set(inUse.map(({ id }) => id)))
   const urgent: string[] = []
@@ -23,9 +24,9 @@ export const pollUsage = async (deps: JobDeps, signal: AbortSignal): Promise<voi
     const poll = pollOf(deps, id)
     const isOver = poll.blockEndsAt !== null && poll.blockEndsAt <= now
     poll.blockEndsAt = isBlocked(state) ? (state.until ?? state.nextCheckAt) : isOver ? poll.blockEndsAt : null
-    if (poll.holdUntil > now) continue
+    if (poll.holdUntil > elapsed) continue
     if (poll.at === null || isOver) urgent.push(id)
-    else if (now - poll.at >= USAGE_INTERVAL_MS) due.push({ id, at: poll.at })
+    else if (elapsed - poll.at >= USAGE_INTERVAL_MS) due.push({ id, at: poll.at })
   }
   due.sort((a, b) => a.at - b.at)
   const share = Math.ceil((inUse.length * USAGE_BEAT_MS) / USAGE_INTERVAL_MS)
@@ -37,7 +38,7 @@ export const pollUsage = async (deps: JobDeps, signal: AbortSignal): Promise<voi
 export const pollAccount = async (deps: JobDeps, id: string, signal?: AbortSignal): Promise<void> => {
   signal?.throwIfAborted()
   const poll = pollOf(deps, id)
-  poll.at = deps.clock.now()
+  poll.at = deps.clock.monotonic()
   poll.blockEndsAt = null
   try {
     deps.pool.observe(id, await fetchUsage(askDeps(deps), id, signal))
@@ -51,7 +52,7 @@ export const pollAccount = async (deps: JobDeps, id: string, signal?: AbortSigna
 const charge = ({ pool, clock, log }: JobDeps, { id, poll, err }: { id: string; poll: Poll; err: unknown }): void => {
   const verdict = judgeUsageFailure(err)
   if (verdict.kind === 'auth_failed') pool.apply(id, { ...verdict, at: clock.now() })
-  if (verdict.kind === 'hold') poll.holdUntil = clock.now() + HOLD_MS
+  if (verdict.kind === 'hold') poll.holdUntil = clock.monotonic() + HOLD_MS
   if (!poll.isFailing) log.warn('the usage of an account is not known', { account: id, err })
   poll.isFailing = true
 }

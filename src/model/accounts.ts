@@ -38,7 +38,7 @@ export const usageOf = (db: Db): Map<string, UsageSnapshot> =>
       .select()
       .from(accountUsage)
       .all()
-      .map((row) => [row.accountId, row.snapshot as UsageSnapshot]), // as: only `saveUsage` and the ledger write it
+      .map((row) => [row.accountId, row.snapshot as UsageSnapshot]), // as: only the ledger writes it
   )
 
 export interface ImportedRow extends AccountRow {

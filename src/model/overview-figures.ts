@@ -50,7 +50,7 @@ export class OverviewFigures {
   /** At most a minute old; who asks twice within seconds gets what the first time set going. Throws what the reader does. */
   async now(): Promise<Figures> {
     const known = this.#figures
-    const ageMs = known ? this.#deps.clock.now() - known.readAt : Number.POSITIVE_INFINITY
+    const ageMs = ageOf(known, this.#deps.clock.now())
     if (known && ageMs < MAX_AGE_MS) return known.value
     const reading = this.#refresh()
     if (!known || ageMs >= TOO_OLD_MS) return reading
@@ -77,7 +77,7 @@ export class OverviewFigures {
     const starts = Array.from({ length: KEPT }, (_, index) => last - (KEPT - 1 - index) * SLOT_MS)
     const stale = starts.filter((at) => this.#isStale(at, now))
     const [present] = await Promise.all([this.#readPresent(now), this.#readSlots(stale, now)])
-    for (const at of this.#reads.keys()) if (at < (starts[0] ?? 0)) this.#reads.delete(at)
+    for (const at of this.#reads.keys()) if (at < (starts[0] ?? 0) || at > last) this.#reads.delete(at)
     const slots = starts.flatMap((at) => this.#reads.get(at)?.slot ?? [])
     const value = { slots, present, tiles: tilesOf({ slots, present }) }
     this.#figures = { value, readAt: now }
@@ -97,17 +97,21 @@ export class OverviewFigures {
   }
 
   #freshPresent(now: number): Present | null {
-    return this.#present && now - this.#present.readAt < MAX_AGE_MS ? this.#present.value : null
+    return this.#present && ageOf(this.#present, now) < MAX_AGE_MS ? this.#present.value : null
   }
 
   #isStale(at: number, now: number): boolean {
     const read = this.#reads.get(at)
-    if (!read) return true
+    if (!read || read.readAt > now) return true
     const end = at + SLOT_MS
     if (read.readAt >= end + LATE_MS) return false
     return now - read.readAt >= (now < end ? MAX_AGE_MS : LATE_MAX_AGE_MS)
   }
 }
+
+/** What was read ahead of `now` was read by a clock that has been set back: nobody knows how old it is. */
+const ageOf = (read: { readAt: number } | null, now: number): number =>
+  read && read.readAt <= now ? now - read.readAt : Number.POSITIVE_INFINITY
 
 type Range = [from: number, to: number]
 

@@ -99,11 +99,11 @@ INSERT INTO affinity (kind, key_hash, account_id, mixed, used_at)
 SELECT $kind, $keyHash, $accountId, $mixed, $usedAt WHERE EXISTS (SELECT 1 FROM accounts WHERE id = $accountId)
 ON CONFLICT DO UPDATE SET account_id = excluded.account_id, mixed = excluded.mixed, used_at = excluded.used_at`
 
-/** A poll may have stored a later snapshot in the meantime. */
+/** The pool has merged what came before, and nobody else writes here. */
 const SAVE_USAGE = `
 INSERT INTO account_usage (account_id, at, snapshot)
 SELECT $accountId, $at, $snapshot WHERE EXISTS (SELECT 1 FROM accounts WHERE id = $accountId)
-ON CONFLICT DO UPDATE SET at = excluded.at, snapshot = excluded.snapshot WHERE excluded.at >= account_usage.at`
+ON CONFLICT DO UPDATE SET at = excluded.at, snapshot = excluded.snapshot`
 
 type Value = string | number | null
 type Parameters = Record<string, Value>

@@ -213,7 +213,7 @@ export class Pool {
   observe(id: string, snapshot: UsageSnapshot): void {
     const account = this.#accounts.get(id)
     if (!account) return
-    const usage = mergeUsage(account.usage, snapshot)
+    const usage = mergeUsage(beforeNow(account.usage, this.#deps.clock.now()), snapshot)
     account.usage = usage
     this.#deps.saveUsage(id, usage)
     if (snapshot.planType && snapshot.planType !== account.planType) this.#changePlan(account, snapshot.planType)
@@ -263,6 +263,10 @@ export class Pool {
     }
   }
 }
+
+/** One ahead of `now` is of a clock that was set back: older than every report to come. */
+const beforeNow = (usage: UsageSnapshot | null, now: number): UsageSnapshot | null =>
+  usage && usage.at > now ? { ...usage, at: 0 } : usage
 
 type FromRow = Pick<LiveAccount, 'row' | 'routingPolicy' | 'securityWorkAuthorized' | 'displayName'>
 type Seen = FromRow & Pick<LiveAccount, 'state' | 'planType'>

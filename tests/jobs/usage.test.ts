@@ -58,6 +58,16 @@ test('the windows of a former plan leave with the next poll', async () => {
   expect(app.bindings.pool.get(id)?.usage?.windows).toEqual({ fiveHour, weekly: null, monthly: null })
 })
 
+test('a clock that is set back keeps nobody from being asked', async () => {
+  const app = testApp({ accounts: 2 })
+  const deps = jobDeps(app)
+  app.members[0]!.sim.next({ on: 'usage', status: 403, body: { error: { message: 'Forbidden.' } } })
+  await pollUsage(deps, never)
+  app.clock.set(-86_400_000)
+  expect(await beatFor(app, deps, 60_000)).toHaveLength(1)
+  expect(await beatFor(app, deps, 300_000)).toContain(app.members[0]!.sim.chatgptAccountId)
+})
+
 test('paused accounts are left alone, and asked at once when they come back', async () => {
   const app = testApp()
   const deps = jobDeps(app)

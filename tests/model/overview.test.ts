@@ -167,6 +167,33 @@ describe('figures', () => {
     expect((await figures.now()).tiles.requests.value).toBe(1)
   })
 
+  test('what a clock that was ahead has read is read anew once it is set right', async () => {
+    const { add, clock, figures } = world()
+    clock.set(2 * HOUR)
+    await figures.now()
+    clock.set(-2 * HOUR)
+    add(NOW)
+    add(NOW - 70 * MINUTE)
+    expect((await figures.now()).tiles.requests.value).toBe(2)
+    clock.set(3 * HOUR)
+    await figures.now()
+    figures.forgetKeys()
+    clock.set(-3 * HOUR)
+    add(NOW - 20 * MINUTE)
+    expect((await figures.now()).tiles.requests.value).toBe(3)
+  })
+
+  test('a half hour that a clock ahead took for past is read when it comes', async () => {
+    const { add, clock, figures } = world()
+    clock.set(24 * HOUR)
+    await figures.now()
+    clock.set(-24 * HOUR)
+    await figures.now()
+    add(NOW + 2 * HOUR)
+    await clock.advance('25h')
+    expect((await figures.now()).tiles.requests.value).toBe(1)
+  })
+
   test('those who ask at the same time share one answer', async () => {
     const { asked, figures } = world()
     await Promise.all([figures.now(), figures.now(), figures.now()])

@@ -245,15 +245,6 @@ describe('rows and sums', () => {
     ])
   })
 
-  test('an older snapshot does not replace what a poll stored', () => {
-    const { db, ledger } = setUp()
-    ledger.usage('acc_a', aSnapshot(START + 9))
-    ledger.flush()
-    ledger.usage('acc_a', aSnapshot(START))
-    ledger.flush()
-    expect(db.select().from(accountUsage).get()?.at).toBe(START + 9)
-  })
-
   test('accounts and keys deleted meanwhile leave the rows and spoil nothing', () => {
     const { sqlite, db, ledger, key } = setUp()
     const use = { limitDeltas: [{ limitId: 'lim_key_a', keyId: 'key_a', delta: 5, resetAt: RESET_AT }] }

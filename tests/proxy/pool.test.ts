@@ -114,3 +114,22 @@ test('a pause by another process a moment ago outlasts what a turn finds out', a
   await app.clock.advance('1s')
   expect([row().status, state().status]).toEqual(['paused', 'paused'])
 })
+
+test('what was reported by a clock that was ahead gives way to the next report, also after a restart', () => {
+  const { app, id } = setUp()
+  const report = (usedPercent: number) => {
+    const at = app.clock.now()
+    const fiveHour = { usedPercent, windowMinutes: 300, resetAt: null }
+    const windows = { fiveHour, weekly: null, monthly: null }
+    app.bindings.pool.observe(id, { at, planType: null, credits: null, windows })
+  }
+  const used = () => app.bindings.pool.get(id)!.usage?.windows.fiveHour?.usedPercent
+  app.clock.set(86_400_000)
+  report(40)
+  app.bindings.ledger.flush()
+  app.clock.set(-86_400_000)
+  report(97)
+  expect(used()).toBe(97)
+  app.restart()
+  expect(used()).toBe(97)
+})

@@ -14,7 +14,7 @@ const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 export class ManualClock implements Clock {
   #elapsedMs = 0
-  readonly #startMs: number
+  #startMs: number
   /** Ascending by due time; timers due together keep the order in which they were set. */
   readonly #timers: Timer[] = []
 
@@ -33,6 +33,11 @@ export class ManualClock implements Clock {
 
   monotonic(): number {
     return this.#elapsedMs
+  }
+
+  /** Sets the wall clock forward, or back where `byMs` is negative, as people and NTP do: no time passes. */
+  set(byMs: number): void {
+    this.#startMs += byMs
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {

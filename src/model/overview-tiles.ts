@@ -69,12 +69,10 @@ const percent = (slots: readonly Slot[]): number | null => {
   return requests === 0 ? null : (sum(slots, (slot) => slot.errors) / requests) * 100
 }
 
-/** Each half hour has a sample of its own, which counts for as many turns as it stands for. */
+/** Each half hour has a sample of its own, which counts for as many turns as it stands for: those that had a first event. */
 export const quantile = (slots: readonly Slot[], share: number): number | null => {
   const weighted = slots
-    .flatMap(({ firstEventMs, requests }) =>
-      firstEventMs.map((ms) => ({ ms, weight: Math.max(1, requests / firstEventMs.length) })),
-    )
+    .flatMap(({ firstEventMs, begun }) => firstEventMs.map((ms) => ({ ms, weight: begun / firstEventMs.length })))
     .sort((a, b) => a.ms - b.ms)
   let left = share * weighted.reduce((total, { weight }) => total + weight, 0)
   for (const { ms, weight } of weighted) {

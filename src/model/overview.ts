@@ -21,7 +21,9 @@ export interface Slot {
   costMicros: number
   /** Conversations that had a turn in it. */
   conversations: number
-  /** Times to the first event, of some of its turns: a sample. */
+  /** Turns that came as far as a first event. */
+  begun: number
+  /** How long some of them took to it: a sample. */
   firstEventMs: readonly number[]
   /** Turns of each account that ended well or not; those a client left, or was asked to send in full, count as neither. */
   accounts: ReadonlyMap<string, { ok: number; errors: number }>
@@ -72,6 +74,7 @@ export const overviewSlots = (db: Db, from: number, to: number): Slot[] => {
       outputTokens: sum((row) => row.outputTokens),
       costMicros: sum((row) => row.costMicros),
       conversations: talks.get(at) ?? 0,
+      begun: sum((row) => row.begun),
       firstEventMs: rows.length === 0 ? [] : firstEvents(db, at),
       accounts: byAccount(rows),
       lastErrors: errors === 0 ? [] : lastErrors(db, at),
@@ -110,6 +113,7 @@ const outcomes = (db: Db, from: number, to: number) =>
       accountId: requests.accountId,
       status: requests.status,
       requests: count(),
+      begun: count(requests.firstEventMs),
       faults: total(sql`${faulty()}`),
       inputTokens: total(requests.inputTokens),
       cachedInputTokens: total(sql`min(${requests.cachedInputTokens}, ${requests.inputTokens})`),

@@ -77,6 +77,7 @@ describe('half hours', () => {
       outputTokens: 20,
       costMicros: 1000,
       conversations: 2,
+      begun: 1,
       firstEventMs: [500],
     })
     expect(first?.accounts).toEqual(new Map([['acc_1', { ok: 1, errors: 1 }]]))
@@ -127,6 +128,14 @@ describe('figures', () => {
     expect(tiles.errorRate.series.filter((value) => value !== null)).toHaveLength(4)
     expect(tiles.cachedPercent).toBe(40)
     expect(tiles.firstToken.value).toBe(500)
+  })
+
+  test('turns that were refused before a first event say nothing about when it comes', async () => {
+    const { add, figures } = world()
+    for (let turn = 0; turn < 9; turn++) add(NOW - 3 * HOUR, { firstEventMs: 1000 })
+    add(NOW - HOUR, { firstEventMs: 20_000 })
+    for (let turn = 0; turn < 50; turn++) add(NOW - HOUR, { status: 'error', firstEventMs: null })
+    expect((await figures.now()).tiles.firstToken.value).toBe(1000)
   })
 
   test('a steady stream shows no change, however far the running half hour is', async () => {
@@ -210,6 +219,7 @@ const slot = (over: Partial<Slot> = {}): Slot => ({
   outputTokens: 0,
   costMicros: 0,
   conversations: 0,
+  begun: 0,
   firstEventMs: [],
   accounts: new Map(),
   lastErrors: [],
@@ -217,8 +227,8 @@ const slot = (over: Partial<Slot> = {}): Slot => ({
 })
 
 test('a sample counts for as many turns as it stands for', () => {
-  const busy = slot({ requests: 900, firstEventMs: [100] })
-  const quiet = slot({ requests: 2, firstEventMs: [5000, 6000] })
+  const busy = slot({ requests: 900, begun: 900, firstEventMs: [100] })
+  const quiet = slot({ requests: 2, begun: 2, firstEventMs: [5000, 6000] })
   expect(quantile([busy, quiet], 0.5)).toBe(100)
   expect(quantile([quiet], 0.5)).toBe(5000)
   expect(quantile([slot()], 0.5)).toBeNull()

@@ -32,6 +32,7 @@ const slotsOf = (accounts: readonly AccountView[], errors: LogEntry[]): Slot[] =
     outputTokens: 50,
     costMicros: 10_000,
     conversations: 1,
+    begun: 1,
     firstEventMs: [920],
     accounts: new Map(accounts.map(({ accountId }) => [accountId, { ok: 4, errors: index % 2 }])),
     lastErrors: index === 95 ? errors : [],

@@ -27,14 +27,14 @@ export const scan = (db: Db, query: LogQuery, sight: Sight, wanted: number): Sca
   return { found, stoppedAt: found.length < wanted ? lastScanned(db, plan, direction) : null }
 }
 
-/** How many rows there are under `query`; null: more than `most`, or more have to be looked at than one page may. */
+/** How many rows there are under `query`, up to `most + 1`; null: more have to be looked at than one page may. */
 export const countRows = (db: Db, query: LogQuery, sight: Sight, most: number): number | null => {
   const plan = placedPlan(db, query, sight)
-  if (timeScanned(db, plan, 'older') !== null) return null
+  if (plan.where && timeScanned(db, plan, 'older') !== null) return null
   const [row] = db.all<{ count: number }>(
     sql`SELECT count(*) AS count FROM (SELECT 1 FROM ${scanned(plan, TIME.older)} WHERE fits LIMIT ${most + 1})`,
   )
-  return row && row.count <= most ? row.count : null
+  return row?.count ?? 0
 }
 
 export const directionOf = ({ cursor, newer }: LogQuery): Direction => (!cursor && newer ? 'newer' : 'older')

@@ -24,8 +24,9 @@ import { type Blinders, blindedRow } from './request-view.ts'
 export interface LogPage {
   /** Newest first. */
   requests: LogEntry[]
-  /** Of all pages, told with the first one; null: more than 10,000, or they were not all looked at. */
+  /** Of all pages, told with the first one; null: more than `moreThan`, or, without one, they were not all looked at. */
   total: number | null
+  moreThan: number | null
   /** Older rows follow, or may follow beyond `searchedTo`. */
   hasMore: boolean
   nextCursor: string | null
@@ -62,10 +63,12 @@ export const requestLogs = (db: Db, query: LogQuery, sight: Sight): LogPage => {
   const beyond = found.length > end ? (shown.at(-1) ?? null) : stoppedAt
   const places = isOlder ? shown : shown.toReversed()
   const next = isOlder ? beyond : (places.at(-1) ?? query.newer ?? null)
+  /** A page that is not full has all there are. */
+  const count = () => (found.length > end ? countRows(db, query, sight, MAX_COUNTED) : found.length)
   const previous = isFirst ? null : isOlder ? (places[0] ?? query.cursor ?? null) : beyond
   return {
     requests: entriesAt(db, places, sight),
-    total: isFirst && !stoppedAt ? totalOf(found.length, end, () => countRows(db, query, sight, MAX_COUNTED)) : null,
+    ...totalOf(isFirst && !stoppedAt ? count() : null),
     hasMore: next !== null,
     nextCursor: next && cursorOf(next),
     prevCursor: previous && cursorOf(previous),
@@ -73,11 +76,8 @@ export const requestLogs = (db: Db, query: LogQuery, sight: Sight): LogPage => {
   }
 }
 
-/** A page that is not full has all there are. */
-const totalOf = (found: number, end: number, count: () => number | null): number | null => {
-  if (found > end) return count()
-  return found <= MAX_COUNTED ? found : null
-}
+const totalOf = (count: number | null): Pick<LogPage, 'total' | 'moreThan'> =>
+  count !== null && count > MAX_COUNTED ? { total: null, moreThan: MAX_COUNTED } : { total: count, moreThan: null }
 
 /**
  * The requests under the filters of `query` that ended after `after` (ms since epoch), newest first: rows come into the

@@ -152,6 +152,16 @@ describe('pages', () => {
     expect((await logs(link(newest.links.newer))).requests.map(({ id }) => id)).toEqual(['late'])
   })
 
+  test('a count that is not known is not made up', async () => {
+    app.sqlite.run(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 50100)
+      INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms, user_agent)
+      SELECT printf('r%06d', n), 'r', ${app.clock.now()} - 60000 + n, '/', 'normal', 'http', 'ok', 200, 1, 1,
+        iif(n > 50040, 'rare/1', 'usual/1') FROM n`)
+    const counted = (html: string) => /<h2[^>]*>Requests.*?<\/span>/s.exec(html)?.[0]
+    expect(counted(await page('/logs?search=rare'))).toContain('>50 on this page<')
+    expect(counted(await page('/logs'))).toContain('>10,000+<')
+  })
+
   test('filters stay with the pages', async () => {
     for (let place = 0; place < 4; place++) add(`r${place}`, place, { model: place % 2 ? 'odd' : 'even' })
     const first = await logs('/logs?limit=1&model=odd')

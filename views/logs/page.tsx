@@ -55,10 +55,10 @@ export const LogsPage: FC<Logs> = (logs) => {
   )
 }
 
-const countOf = ({ total, requests, prevCursor, searchedTo }: Logs): string => {
+const countOf = ({ total, moreThan, requests }: Logs): string => {
   if (total !== null) return countText(total)
-  if (prevCursor !== null || searchedTo !== null) return requests.length === 0 ? '' : `${requests.length} on this page`
-  return '10 000+'
+  if (moreThan !== null) return `${countText(moreThan)}+`
+  return requests.length === 0 ? '' : `${requests.length} on this page`
 }
 
 const NewerLinks: FC<Logs> = ({ links }) =>

@@ -4,7 +4,8 @@ import type { WordsByRoute } from './words.ts'
 export const LOG_WORDS: WordsByRoute = {
   'GET /api/request-logs': {
     does: 'Requests through the proxy, the newest first.',
-    answer: '`{requests: [Entry], total, hasMore, nextCursor, …}`; `total` is null beyond 10,000.',
+    answer:
+      '`{requests: [Entry], total, moreThan, hasMore, nextCursor, …}`; `total` is null beyond 10,000, as `moreThan` then says, and where they were not all looked at.',
     throws: ['permission_required'],
   },
   'GET /api/request-logs/options': {

@@ -70,6 +70,15 @@ describe('a key that works', () => {
     expect(app.bindings.settings.current().apiKeyAuthEnabled).toBe(false)
   })
 
+  test('a second attempt on the same account is told as an attempt', async () => {
+    const app = open()
+    const { row } = app.key()
+    app.members[0]!.sim.next({ status: 500 })
+    const ask = { json: { model: 'gpt-5.5' }, headers: { accept: 'text/html' } }
+    const { text } = await answerOf(app, `POST /api/api-keys/${row.id}/test`, ask)
+    expect(text).toContain(' · 2 attempts')
+  })
+
   test('the enforced model is the one that is tried', async () => {
     const app = open()
     const { row } = app.key({ enforcedModel: 'gpt-6-luna' })

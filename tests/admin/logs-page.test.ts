@@ -120,6 +120,11 @@ describe('filters are the query string', () => {
     expect((await logs()).links.clear).toBeNull()
   })
 
+  test('attempts are told as such: they may all be of one account', async () => {
+    add('again', 0, { attempts: 3 })
+    expect(await page('/logs?search=client-again')).toContain('> · 3 attempts<')
+  })
+
   test('the form shows what is asked for', async () => {
     const html = await page(`/logs?accountId=${accountId}&status=failed&search=%22x%3Cy`)
     expect(html).toContain(`<option value="${accountId}" selected="">ada@example.test</option>`)

@@ -61,7 +61,7 @@ const Failed: FC<{ test: KeyTest; error: NonNullable<KeyTest['error']> }> = ({ t
       </code>
       {ADVICE[error.code] && ` · ${error.message}`}
       {test.account && ` · ${test.account}`}
-      {test.attempts > 1 && ` · ${test.attempts} accounts tried`}
+      {test.attempts > 1 && ` · ${test.attempts} attempts`}
     </span>
   </Finding>
 )
@@ -71,7 +71,7 @@ const factsOf = (test: KeyTest): string[] => [
   `done after ${durationText(test.totalMs)}`,
   ...(test.inputTokens === null ? [] : [`${test.inputTokens} tokens in, ${test.outputTokens ?? 0} out`]),
   ...(test.costUsd === null ? [] : [dollarText(test.costUsd)]),
-  ...(test.attempts > 1 ? [`${test.attempts} accounts tried`] : []),
+  ...(test.attempts > 1 ? [`${test.attempts} attempts`] : []),
 ]
 
 /** What to do, where the error alone does not say it. */

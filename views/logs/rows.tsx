@@ -107,7 +107,7 @@ export const Result: FC<{ request: LogEntry }> = ({ request }) => {
       <span>
         <b>{word}</b>
         {phase && ` ${phaseText(phase)}`}
-        {attempts > 1 && <span class="muted"> · {attempts} accounts tried</span>}
+        {attempts > 1 && <span class="muted"> · {attempts} attempts</span>}
         {request.errorCode && <code class="muted">{request.errorCode}</code>}
       </span>
     </span>

@@ -4,7 +4,18 @@ import type { BaseSQLiteDatabase } from 'drizzle-orm/sqlite-core'
 import { Signal } from '../src/lib/signal.ts'
 
 /** What a commit can announce; each is the source of a memory view. */
-export const TOPICS = ['accounts', 'keys', 'settings', 'firewall', 'affinity', 'catalog', 'people', 'sessions'] as const
+export const TOPICS = [
+  'accounts',
+  'keys',
+  'settings',
+  'firewall',
+  'affinity',
+  'catalog',
+  'people',
+  'sessions',
+  /** Rows of the request log that may still be shown were removed. */
+  'log',
+] as const
 export type Topic = (typeof TOPICS)[number]
 
 /** What drizzle's driver really is here: synchronous, and `run()` tells how many rows changed. */

@@ -131,6 +131,7 @@ export const buildBindings = (world: World): Bindings => {
   onChange(db, (topics) => views.changed(topics))
   onChange(db, (topics) => {
     if (topics.has('keys')) bindings.figures.forgetKeys()
+    if (topics.has('log')) bindings.figures.forgetLog()
     live.committed(topics)
   })
   return { ...bindings, views }

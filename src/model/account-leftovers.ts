@@ -1,6 +1,6 @@
 /** What a deleted account leaves behind goes a slice at a time and across restarts: in one commit it would hold the loop for seconds. */
 import { eq, inArray, like, sql } from 'drizzle-orm'
-import { commit, type Db, type Tx } from '../../db/commit.ts'
+import { commit, type Db, notice, type Tx } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
 import { facts } from '../../db/schema/system.ts'
 import { withShortLog } from '../../db/short-log.ts'
@@ -43,7 +43,10 @@ const clearAll = async ({ db, clock }: ClearingDeps, signal?: AbortSignal): Prom
   }
   for (const { name, accountId, deletedAt, withHistory } of deletedAccounts(db)) {
     await inSlices((tx) => disown(tx, accountId))
-    if (withHistory) await inSlices((tx) => forgetLog(tx, accountId))
+    if (withHistory) {
+      await inSlices((tx) => forgetLog(tx, accountId))
+      commit(db, (tx) => notice(tx, 'log'))
+    }
     if (clock.now() - deletedAt > LOOKED_FOR_MS) commit(db, (tx) => tx.delete(facts).where(eq(facts.name, name)).run())
   }
 }

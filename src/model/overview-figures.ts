@@ -64,6 +64,12 @@ export class OverviewFigures {
     this.#figures = null
   }
 
+  /** Rows of the log were removed, also of half hours that are over. */
+  forgetLog(): void {
+    this.#reads = new Map()
+    this.#figures = null
+  }
+
   #refresh(): Promise<Figures> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = null
@@ -72,22 +78,22 @@ export class OverviewFigures {
   }
 
   async #read(): Promise<Figures> {
+    const reads = this.#reads
     const now = this.#deps.clock.now()
     const last = now - (now % SLOT_MS)
     const starts = Array.from({ length: KEPT }, (_, index) => last - (KEPT - 1 - index) * SLOT_MS)
-    const stale = starts.filter((at) => this.#isStale(at, now))
-    const [present] = await Promise.all([this.#readPresent(now), this.#readSlots(stale, now)])
-    for (const at of this.#reads.keys()) if (at < (starts[0] ?? 0) || at > last) this.#reads.delete(at)
-    const slots = starts.flatMap((at) => this.#reads.get(at)?.slot ?? [])
+    const [present] = await Promise.all([this.#readPresent(now), this.#readSlots(reads, starts, now)])
+    for (const at of reads.keys()) if (at < (starts[0] ?? 0) || at > last) reads.delete(at)
+    const slots = starts.flatMap((at) => reads.get(at)?.slot ?? [])
     const value = { slots, present, tiles: tilesOf({ slots, present }) }
-    this.#figures = { value, readAt: now }
+    if (reads === this.#reads) this.#figures = { value, readAt: now }
     return value
   }
 
-  async #readSlots(starts: readonly number[], now: number): Promise<void> {
-    for (const [from, to] of rangesOf(starts))
-      for (const slot of await this.#deps.reader.overviewSlots(from, to))
-        this.#reads.set(slot.at, { slot, readAt: now })
+  async #readSlots(reads: Map<number, Read>, starts: readonly number[], now: number): Promise<void> {
+    const stale = starts.filter((at) => isStale(reads.get(at), at, now))
+    for (const [from, to] of rangesOf(stale))
+      for (const slot of await this.#deps.reader.overviewSlots(from, to)) reads.set(slot.at, { slot, readAt: now })
   }
 
   async #readPresent(now: number): Promise<Present> {
@@ -99,14 +105,13 @@ export class OverviewFigures {
   #freshPresent(now: number): Present | null {
     return this.#present && ageOf(this.#present, now) < MAX_AGE_MS ? this.#present.value : null
   }
+}
 
-  #isStale(at: number, now: number): boolean {
-    const read = this.#reads.get(at)
-    if (!read || read.readAt > now) return true
-    const end = at + SLOT_MS
-    if (read.readAt >= end + LATE_MS) return false
-    return now - read.readAt >= (now < end ? MAX_AGE_MS : LATE_MAX_AGE_MS)
-  }
+const isStale = (read: Read | undefined, at: number, now: number): boolean => {
+  if (!read || read.readAt > now) return true
+  const end = at + SLOT_MS
+  if (read.readAt >= end + LATE_MS) return false
+  return now - read.readAt >= (now < end ? MAX_AGE_MS : LATE_MAX_AGE_MS)
 }
 
 /** What was read ahead of `now` was read by a clock that has been set back: nobody knows how old it is. */

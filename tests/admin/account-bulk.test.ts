@@ -145,6 +145,22 @@ describe('deletion with its history', () => {
     expect(app.rows()).toEqual([])
   })
 
+  test('is gone from the overview, which keeps half hours that are over', async () => {
+    const { app, ids } = open(1)
+    app.members[0]!.sim.next({ status: 400, body: { error: { code: 'invalid_value', message: 'No.' } } })
+    await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+    app.bindings.ledger.flush()
+    await app.clock.advance('2h')
+    const shown = async () => {
+      const { tiles, slots } = await app.bindings.figures.now()
+      return [tiles.requests.value, slots.flatMap(({ lastErrors }) => lastErrors).length]
+    }
+    expect(await shown()).toEqual([1, 1])
+    await deleted(app, ids[0]!)
+    await app.clock.advance('1h')
+    expect(await shown()).toEqual([0, 0])
+  })
+
   test('takes along the turns that have ended and are not written yet', async () => {
     const { app, ids } = open(1)
     await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })

@@ -203,6 +203,17 @@ describe('figures', () => {
     expect((await figures.now()).tiles.requests.value).toBe(1)
   })
 
+  test('what is being read while rows of the log are removed is not kept', async () => {
+    const { db, add, asked, figures } = world()
+    add(NOW - 23 * HOUR)
+    const reading = figures.now()
+    while (asked.length < 7) await Promise.resolve()
+    commit(db, (tx) => void tx.delete(requests).run())
+    figures.forgetLog()
+    await reading
+    expect((await figures.now()).tiles.requests.value).toBe(0)
+  })
+
   test('those who ask at the same time share one answer', async () => {
     const { asked, figures } = world()
     await Promise.all([figures.now(), figures.now(), figures.now()])

@@ -146,13 +146,14 @@ const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY', 'NO_PROXY', 'WSS_PROX
 
 /** What `environment` sets of the variables that are read here, by the names a process is given them. */
 export const variablesSet = (environment: Environment): { name: string; value: string; isSecret: boolean }[] => {
-  const own = (Object.keys(VARIABLES) as Name[]).map(variableName) // as: the keys of this very table
   const secret = SECRET.map(variableName)
-  return [...own, ...PROXIES, ...PROXIES.map((name) => name.toLowerCase())].flatMap((name) => {
+  return [...ownNames(), ...PROXIES, ...PROXIES.map((name) => name.toLowerCase())].flatMap((name) => {
     const value = environment[name] ?? ''
     return value === '' ? [] : { name, value, isSecret: secret.includes(name) || withoutCredentials(value) !== value }
   })
 }
+
+const ownNames = () => (Object.keys(VARIABLES) as Name[]).map(variableName) // as: the keys of this very table
 
 const variableName = (name: Name) => (BARE.includes(name) ? name : PREFIX + name)
 
@@ -170,8 +171,10 @@ const withoutCredentials = (text: string): string => text.replace(/(?<=:\/\/).*@
 
 const defaultOf = (name: Name): string | undefined => (name === 'DATA_DIR' ? dataDirOf({}) : DEFAULTS[name])
 
-const unknownNames = (environment: Environment): string[] =>
-  Object.keys(environment).filter((key) => key.startsWith(PREFIX) && !(key.slice(PREFIX.length) in VARIABLES))
+const unknownNames = (environment: Environment): string[] => {
+  const known = ownNames()
+  return Object.keys(environment).filter((key) => key.startsWith(PREFIX) && !known.includes(key))
+}
 
 const demandConsistent = (config: Values) => {
   const { DASHBOARD_AUTH_MODE: mode, FIREWALL_TRUST_PROXY_HEADERS: trust } = config

@@ -20,6 +20,11 @@ test('schemas are walked, not compiled: what is made after this module heeds it'
   expect(z.config().jitless).toBeTrue()
 })
 
+test('a name that means nothing is told, also one that is read without the prefix', () => {
+  const { PORT, unknown } = readConfig({ CODEX_LB_PORT: '1', CODEX_LB_HOST: '::1', CODEX_LB_TYPO: 'x', HOST: '::1' })
+  expect([PORT, unknown]).toEqual([2455, ['CODEX_LB_PORT', 'CODEX_LB_HOST', 'CODEX_LB_TYPO']])
+})
+
 test('a bad value is named with its variable', () => {
   expect(refusal(() => readConfig({ CODEX_LB_LOG_LEVEL: 'loud' }))).toContain(
     'CODEX_LB_LOG_LEVEL="loud" cannot be used',

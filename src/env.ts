@@ -142,7 +142,7 @@ export const readConfig = (environment: Environment): Config => {
 }
 
 /** Names of proxies, which `upstream/dial.ts` looks up in upper and lower case. */
-const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY', 'NO_PROXY', 'WSS_PROXY', 'SOCKS_PROXY']
+const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY', 'NO_PROXY', 'WS_PROXY', 'WSS_PROXY', 'SOCKS_PROXY']
 
 /** What `environment` sets of the variables that are read here, by the names a process is given them. */
 export const variablesSet = (environment: Environment): { name: string; value: string; isSecret: boolean }[] => {

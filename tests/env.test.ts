@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { ConfigError, readConfig, withEnvFile } from '../src/env.ts'
+import { ConfigError, readConfig, variablesSet, withEnvFile } from '../src/env.ts'
 
 const refusal = (work: () => unknown): string => {
   try {
@@ -79,3 +79,11 @@ test('a .env that is there and cannot be read stops the start', () => {
     expect(refusal(() => withEnvFile({ CODEX_LB_DATA_DIR: dir }))).toContain(join(dir, '.env'))
   })
 })
+
+test.each(['HTTP', 'HTTPS', 'ALL', 'NO', 'WS', 'WSS', 'SOCKS'])(
+  'a unit takes %s_PROXY along in either case',
+  (kind) => {
+    for (const name of [`${kind}_PROXY`, `${kind}_PROXY`.toLowerCase()])
+      expect(variablesSet({ [name]: 'x' })).toEqual([{ name, value: 'x', isSecret: false }])
+  },
+)

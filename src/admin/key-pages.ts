@@ -33,13 +33,14 @@ export const showKeys = createHandlers(requires('api_keys:read'), query(KeysQuer
   const asked = c.req.valid('query')
   const all = listKeys(c.env.db).map((row) => toApiKey(row, now))
   const found = arrangeKeys(all, asked)
-  const skipped = (asked.page - 1) * PAGE_SIZE
+  const pages = Math.max(1, Math.ceil(found.length / PAGE_SIZE))
+  const page = Math.min(asked.page, pages)
   const props: KeysProps = {
     generatedAt: iso(now),
-    keys: found.slice(skipped, skipped + PAGE_SIZE).map((key) => ({ ...key, state: keyState(key) })),
+    keys: found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE).map((key) => ({ ...key, state: keyState(key) })),
     total: all.length,
-    pages: Math.max(1, Math.ceil(found.length / PAGE_SIZE)),
-    query: asked,
+    pages,
+    query: { ...asked, page },
     canWrite: mayWrite(c.var.principal.grants),
     done: said(c).done,
   }

@@ -179,6 +179,12 @@ describe('files', () => {
     expect(await response.json()).toEqual(await report(MARCH))
   })
 
+  test('JSON that is not to be saved is shown', async () => {
+    const saved = async (download: string) =>
+      (await app.ask(`GET /api/reports?${MARCH}&download=${download}`)).headers.has('content-disposition')
+    expect([await saved('false'), await saved('0'), await saved('1')]).toEqual([false, false, true])
+  })
+
   test('neither page nor files name accounts or keys to a viewer', async () => {
     const viewer = people(app).as('viewer')
     for (const path of [`/api/reports?${MARCH}&format=csv`, `/api/reports?${MARCH}`, `/reports?${MARCH}`]) {

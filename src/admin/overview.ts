@@ -125,7 +125,7 @@ const nowPart = async (c: Context<AppEnv>): Promise<NowPart> => {
     unwritten: ledger.pending,
     isDashboardOpen: env.DASHBOARD_AUTH_MODE === 'disabled',
     isKeyless: !settings.current().apiKeyAuthEnabled && env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS.length > 0,
-    lastBackupAt: holds(grants, 'ops:write') ? ((await c.env.ops.backups.list())[0]?.at ?? null) : undefined,
+    lastBackupAt: holds(grants, 'ops:write') ? await lastBackupAt(c) : undefined,
     now,
   }
   return {
@@ -140,6 +140,10 @@ const nowPart = async (c: Context<AppEnv>): Promise<NowPart> => {
     checklist: checklistOf(c, accounts.length > 0),
   }
 }
+
+/** One that is dated ahead does not count: a clock was wrong. */
+const lastBackupAt = async ({ env: { ops, clock } }: Context<AppEnv>): Promise<number | null> =>
+  (await ops.backups.list()).find(({ at }) => at <= clock.now())?.at ?? null
 
 const poolPart = async (c: Context<AppEnv>): Promise<PoolPart> => {
   const now = c.env.clock.now()

@@ -1,6 +1,6 @@
 /** `/metrics`, `/api/backups`, `/doctor`: who may see what, and that every series moves. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { auditLogs } from '../../db/schema/system.ts'
@@ -144,8 +144,9 @@ describe('backups', () => {
       writeFileSync(target, 'abc')
       return null
     },
+    accounts = 0,
   ) => {
-    const app = testApp({ accounts: 0 })
+    const app = testApp({ accounts })
     app.bindings.ops.backups = new Backups({ dir, clock: app.clock, write })
     return app
   }
@@ -162,6 +163,18 @@ describe('backups', () => {
       .from(auditLogs)
       .all()
       .map(({ event, target }) => `${event} ${target}`)
+
+  test('of a time to come do not silence that there is none', async () => {
+    const app = withFolder(undefined, 1)
+    const missing = async () =>
+      (await (await app.ask('GET /dashboard/now')).text()).includes('No backup has been taken')
+    const at = (year: number) => writeFileSync(join(dir, `backups/sluice-${year}0101-000000.db`), 'abc')
+    mkdirSync(join(dir, 'backups'))
+    at(2099)
+    expect(await missing()).toBe(true)
+    at(2026)
+    expect(await missing()).toBe(false)
+  })
 
   test('are made, listed and taken along, each with its row in the audit log', async () => {
     const app = withFolder()

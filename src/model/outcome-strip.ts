@@ -23,11 +23,11 @@ export const stripOf = (
 
 type Standing = Pick<AccountView, 'status' | 'since'>
 
-/** Before the first change that is known stood the opposite of what it changed to; without one, what stands now. */
+/** Before the first change that is known stood the opposite of what it changed to; a block that none tells of stands since it does. */
 const blockedIn = ({ status, since }: Standing, changes: readonly StateChange[]) => {
   const isActive = status === 'active'
   const started: StateChange = { at: since ?? Number.NEGATIVE_INFINITY, isActive }
-  const known = changes.length === 0 && !isActive ? [started] : changes
+  const known = !isActive && changes.at(-1)?.isActive !== false ? [...changes, started] : changes
   const first = known[0]
   const history = first ? [{ at: Number.NEGATIVE_INFINITY, isActive: !first.isActive }, ...known] : [started]
   const blocks = history.flatMap((change, index) =>

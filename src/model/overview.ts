@@ -191,6 +191,7 @@ const keyFacts = (db: Db): KeyFact[] => {
     }))
 }
 
+/** Of each account from the last before `since` on, which tells how it stood then. */
 const stateChanges = (db: Db, since: number): Present['stateChanges'] => {
   const newest = db
     .select({
@@ -203,10 +204,16 @@ const stateChanges = (db: Db, since: number): Present['stateChanges'] => {
     .orderBy(desc(accountEvents.id))
     .limit(EVENTS_SEEN)
     .all()
-    .filter(({ at, kind }) => kind === 'state' && at >= since)
+    .filter(({ kind }) => kind === 'state')
     .reverse()
   const groups = Map.groupBy(newest, ({ accountId }) => accountId)
   return new Map(
-    [...groups].map(([id, rows]) => [id, rows.map(({ at, result }) => ({ at, isActive: result === 'active' }))]),
+    [...groups].map(([id, rows]) => {
+      const standing = Math.max(
+        0,
+        rows.findLastIndex(({ at }) => at < since),
+      )
+      return [id, rows.slice(standing).map(({ at, result }) => ({ at, isActive: result === 'active' }))]
+    }),
   )
 }

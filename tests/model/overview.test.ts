@@ -1,7 +1,9 @@
 /** The sums of the overview: from log rows to half hours, tiles and strips, and how often the log is asked. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
+import { noteAccountEvent } from '../../src/model/account-events.ts'
 import { stripOf } from '../../src/model/outcome-strip.ts'
 import { overviewPresent, overviewSlots, type Present, type Slot } from '../../src/model/overview.ts'
 import { OverviewFigures } from '../../src/model/overview-figures.ts'
@@ -97,6 +99,35 @@ describe('half hours', () => {
     const [faulty] = overviewSlots(db, at, at + SLOT_MS)
     expect([faulty?.errors, faulty?.lastErrors.length]).toEqual([1, 1])
     expect(faulty?.accounts).toEqual(new Map([['acc_1', { ok: 0, errors: 1 }]]))
+  })
+
+  test('of the states of an account the last before the day is told, too, and none before that', () => {
+    const { db } = world()
+    commit(db, (tx) => {
+      tx.insert(accounts)
+        .values({
+          id: 'a',
+          email: 'a',
+          planType: 'plus',
+          lastRefreshAt: 0,
+          createdAt: 0,
+          accessTokenSealed: '',
+          refreshTokenSealed: '',
+          idTokenSealed: '',
+        })
+        .run()
+      for (const [hours, result] of [
+        [60, 'rate_limited'],
+        [50, 'active'],
+        [30, 'quota_exceeded'],
+        [1, 'paused'],
+      ] as const)
+        noteAccountEvent(tx, { accountId: 'a', at: NOW - hours * HOUR, kind: 'state', result, detail: null })
+    })
+    expect(overviewPresent(db, NOW).stateChanges.get('a')).toEqual([
+      { at: NOW - 30 * HOUR, isActive: false },
+      { at: NOW - HOUR, isActive: false },
+    ])
   })
 
   test('conversations of the last hour and of the one before', () => {
@@ -283,6 +314,25 @@ describe('the strip of an account', () => {
       ],
     ])
     expect(strip([], { stateChanges }).slice(0, 6)).toEqual(['idle', 'idle', 'blocked', 'blocked', 'idle', 'idle'])
+  })
+
+  test('is blocked through from one kind of block to the next', () => {
+    const stateChanges = new Map([
+      [
+        'a',
+        [
+          { at: START - SLOT_MS, isActive: false },
+          { at: START + 47 * SLOT_MS, isActive: false },
+        ],
+      ],
+    ])
+    expect(new Set(strip([], { stateChanges }, 'paused'))).toEqual(new Set(['blocked']))
+  })
+
+  test('is blocked now, whatever the last change that is known was', () => {
+    const stateChanges = new Map([['a', [{ at: START - SLOT_MS, isActive: true }]]])
+    const cells = strip([], { stateChanges }, 'paused', START + 46 * SLOT_MS)
+    expect(cells.slice(44)).toEqual(['idle', 'idle', 'blocked', 'blocked'])
   })
 
   test('was blocked before the first change that is known, when that ended it', () => {

@@ -46,9 +46,9 @@ export const tilesOf = ({ slots, present }: { slots: readonly Slot[]; present: P
   const input = sum(day, (slot) => slot.inputTokens)
   return {
     requests: tile((some) => sum(some, (slot) => slot.requests)),
-    tokens: tile((some) => sum(some, (slot) => slot.inputTokens + slot.outputTokens)),
+    tokens: tile(tokens),
     cachedPercent: input === 0 ? null : (sum(day, (slot) => slot.cachedInputTokens) / input) * 100,
-    cost: tile((some) => sum(some, (slot) => slot.costMicros)),
+    cost: tile(cost),
     errorRate: tile((some) => percent(some)),
     firstToken: tile((some) => quantile(some, 0.5)),
     firstTokenP95Ms: quantile(day, 0.95),
@@ -63,6 +63,14 @@ export const tilesOf = ({ slots, present }: { slots: readonly Slot[]; present: P
 
 const sum = (slots: readonly Slot[], of: (slot: Slot) => number): number =>
   slots.reduce((total, slot) => total + of(slot), 0)
+
+const tokens = (slots: readonly Slot[]): number => sum(slots, (slot) => slot.inputTokens + slot.outputTokens)
+
+/** Tokens that cost nothing are of models without a known price. */
+const cost = (slots: readonly Slot[]): number | null => {
+  const micros = sum(slots, (slot) => slot.costMicros)
+  return micros === 0 && tokens(slots) > 0 ? null : micros
+}
 
 const percent = (slots: readonly Slot[]): number | null => {
   const requests = sum(slots, (slot) => slot.requests)

@@ -112,6 +112,18 @@ describe('the list', () => {
     expect(html).toContain('<table class="figures">')
   })
 
+  test('turns without a known price are a dash, and not free', async () => {
+    const { app } = open()
+    const { row } = app.key()
+    useEveryHour(app, row.id)
+    app.sqlite.run('UPDATE request_hours SET cost_micros = 0, unpriced = requests')
+    app.sqlite.run('UPDATE api_keys SET request_count = 168, input_tokens = 1000')
+    expect(await page(app, '/keys')).toContain('cell-cost number">–<')
+    const html = await page(app, `/keys/${row.id}`)
+    expect(html).toContain('168 requests, –)')
+    expect(html).not.toContain('$0')
+  })
+
   test('its former address leads to it', async () => {
     const response = await open().app.ask('GET /apis')
     expect([response.status, response.headers.get('location')]).toEqual([301, '/keys'])

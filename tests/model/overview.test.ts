@@ -161,6 +161,18 @@ describe('figures', () => {
     expect(tiles.firstToken.value).toBe(500)
   })
 
+  test('tokens that cost nothing are without a known price, which is not zero', async () => {
+    const { add, figures } = world()
+    expect((await figures.now()).tiles.cost.value).toBe(0)
+    add(NOW - 3 * HOUR, { costMicros: null })
+    figures.forgetLog()
+    const { cost } = (await figures.now()).tiles
+    expect([cost.value, cost.series.filter((value) => value === null)]).toEqual([null, [null]])
+    add(NOW)
+    figures.forgetLog()
+    expect((await figures.now()).tiles.cost.value).toBe(1000)
+  })
+
   test('turns that were refused before a first event say nothing about when it comes', async () => {
     const { add, figures } = world()
     for (let turn = 0; turn < 9; turn++) add(NOW - 3 * HOUR, { firstEventMs: 1000 })

@@ -2,7 +2,7 @@
 import type { Child, FC } from 'hono/jsx'
 import type { KeyState } from '../../src/model/key-list.ts'
 import type { Titled } from '../titles.ts'
-import { dollarText, plural, shortCount } from '../ui/amounts.ts'
+import { plural, shortCount, tokenCost } from '../ui/amounts.ts'
 import { TextCard } from '../ui/card.tsx'
 import { Action, Outcome } from '../ui/form.tsx'
 import { Since, Until } from '../ui/time.tsx'
@@ -110,36 +110,45 @@ const Expires: FC<{ at: string; now: string }> = ({ at, now }) => (
   </span>
 )
 
-const Usage: FC<KeyProps> = ({ usage, trends, apiKey: { usageSummary: life } }) => (
-  <TextCard id="usage" title="Seven days">
-    {usage.totalRequests === 0 ? (
-      <p class="muted">
-        Not used in seven days.
-        {life.requestCount > 0 && ` Before that: ${requestsText(life.requestCount, life.totalCostUsd)}.`}
-      </p>
-    ) : (
-      <>
-        <p>
-          <b>{plural(usage.totalRequests, 'request')}</b> · <b>{shortCount(usage.totalTokens)}</b> tokens,{' '}
-          {shortCount(usage.cachedInputTokens)} of them cached · <b>{dollarText(usage.totalCostUsd)}</b>{' '}
-          <span class="muted">(in all its life {requestsText(life.requestCount, life.totalCostUsd)})</span>
+const Usage: FC<KeyProps> = ({ usage, trends, apiKey: { usageSummary: life } }) => {
+  const costText = (usd: number) => tokenCost(usd, usage.totalCostUsd === 0 ? usage.totalTokens : 0)
+  return (
+    <TextCard id="usage" title="Seven days">
+      {usage.totalRequests === 0 ? (
+        <p class="muted">
+          Not used in seven days.
+          {life.requestCount > 0 && ` Before that: ${requestsText(life)}.`}
         </p>
-        <div class="key-trends">
-          <Trend label="Tokens" points={trends.tokens} text={shortCount} />
-          <Trend label="Cost" points={trends.cost} text={dollarText} />
-        </div>
-        <Shares shares={usage.accountCosts} total={usage.totalCostUsd} />
-      </>
-    )}
-  </TextCard>
-)
+      ) : (
+        <>
+          <p>
+            <b>{plural(usage.totalRequests, 'request')}</b> · <b>{shortCount(usage.totalTokens)}</b> tokens,{' '}
+            {shortCount(usage.cachedInputTokens)} of them cached · <b>{costText(usage.totalCostUsd)}</b>{' '}
+            <span class="muted">(in all its life {requestsText(life)})</span>
+          </p>
+          <div class="key-trends">
+            <Trend label="Tokens" points={trends.tokens} text={shortCount} />
+            <Trend label="Cost" points={trends.cost} text={costText} />
+          </div>
+          <Shares shares={usage.accountCosts} total={usage.totalCostUsd} text={costText} />
+        </>
+      )}
+    </TextCard>
+  )
+}
 
-const requestsText = (count: number, usd: number): string =>
-  `${shortCount(count)} ${count === 1 ? 'request' : 'requests'}, ${dollarText(usd)}`
+const requestsText = ({ requestCount: count, totalCostUsd, totalTokens }: ApiKey['usageSummary']): string =>
+  `${shortCount(count)} ${count === 1 ? 'request' : 'requests'}, ${tokenCost(totalCostUsd, totalTokens)}`
 
 const MOST_SHARES = 8
 
-const Shares: FC<{ shares: KeyWeekUsage['accountCosts']; total: number }> = ({ shares, total }) => (
+interface SharesProps {
+  shares: KeyWeekUsage['accountCosts']
+  total: number
+  text: (usd: number) => string
+}
+
+const Shares: FC<SharesProps> = ({ shares, total, text }) => (
   <div>
     <h3 class="field-label">On which accounts</h3>
     <ul class="key-shares">
@@ -149,7 +158,7 @@ const Shares: FC<{ shares: KeyWeekUsage['accountCosts']; total: number }> = ({ s
             {isDeleted ? <span class="muted">a deleted account</span> : (email ?? accountId)}
           </span>
           <span class="muted">
-            {dollarText(costUsd)}
+            {text(costUsd)}
             {total > 0 && ` · ${Math.round((costUsd / total) * 100)} %`}
           </span>
         </li>

@@ -1,7 +1,7 @@
 /** All keys: whose they are, what they used, how full their limits are. Every column sorts, and the order is in the address. */
 import type { Child, FC } from 'hono/jsx'
 import type { KeySort, KeyState, KeysQuery } from '../../src/model/key-list.ts'
-import { countText, dollarText, shortCount } from '../ui/amounts.ts'
+import { countText, shortCount, tokenCost } from '../ui/amounts.ts'
 import { Badge } from '../ui/badge.tsx'
 import { Done } from '../ui/form.tsx'
 import { KeyIcon } from '../ui/icons.tsx'
@@ -160,7 +160,7 @@ const KeyRow: FC<{ listed: ListedKey; now: string }> = ({ listed: key, now }) =>
       </span>
     </Cell>
     <Cell name="cost" isNumber>
-      {dollarText(key.usageSummary.totalCostUsd)}
+      {tokenCost(key.usageSummary.totalCostUsd, key.usageSummary.totalTokens)}
     </Cell>
     <Cell name="limits">
       <LimitBars limits={key.limits} />

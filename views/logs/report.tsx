@@ -3,7 +3,7 @@ import type { Child, FC } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
 import type { Sums } from '../../src/model/report-sums.ts'
 import type { ReportDay, ReportShare } from '../../src/model/reports.ts'
-import { costText, countText, plural, shortCount } from '../ui/amounts.ts'
+import { costText, countText, plural, shortCount, tokenCost } from '../ui/amounts.ts'
 import { Bars } from '../ui/bars.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { ShareBar } from '../ui/meter.tsx'
@@ -56,11 +56,10 @@ const Range: FC<ReportView> = ({ startDate, endDate, timezone, asked, options, l
 const Summary: FC<ReportView> = ({ summary, comparison }) => {
   const { canCompare, previous } = comparison
   const change = (pick: (sums: Sums) => number) => (canCompare ? changeText(pick(summary), pick(previous)) : null)
-  const tokens = ({ inputTokens, outputTokens }: Sums) => inputTokens + outputTokens
   return (
     <dl class="report-tiles">
       <Tile name="Cost" change={change(({ costUsd }) => costUsd)}>
-        {costText(summary.costUsd)}
+        {costOf(summary)}
       </Tile>
       <Tile name="Requests" change={change(({ requests }) => requests)}>
         {countText(summary.requests)}
@@ -72,12 +71,16 @@ const Summary: FC<ReportView> = ({ summary, comparison }) => {
         {percentText(summary.errors, summary.requests)}
       </Tile>
       <Tile name="A day" note={plural(Math.round(summary.avgRequestsPerDay), 'request')}>
-        {costText(summary.avgCostPerDayUsd)}
+        {tokenCost(summary.avgCostPerDayUsd, tokens(summary), costText)}
       </Tile>
       <Tile name="Accounts used">{countText(summary.activeAccounts)}</Tile>
     </dl>
   )
 }
+
+const tokens = ({ inputTokens, outputTokens }: Sums): number => inputTokens + outputTokens
+
+const costOf = (sums: Sums): string => tokenCost(sums.costUsd, tokens(sums), costText)
 
 const Tile: FC<{ name: string; change?: string | null; note?: string | null; children?: Child }> = (tile) => (
   <div class="card report-tile">
@@ -99,10 +102,11 @@ const changeText = (now: number, before: number): string | null => {
   return percent === 0 ? 'as before' : `${percent > 0 ? '+' : '−'}${countText(Math.abs(percent))} % to the days before`
 }
 
-const Days: FC<ReportView> = ({ daily }) => {
+const Days: FC<ReportView> = ({ daily, summary }) => {
   const most = Math.max(...daily.map(({ costUsd }) => costUsd), 0)
+  const nothing = tokens(summary) > 0 ? 'no price is known' : 'nothing was used'
   return (
-    <TextCard id="days" title="Cost a day" count={most === 0 ? 'nothing was used' : `up to ${costText(most)}`}>
+    <TextCard id="days" title="Cost a day" count={most === 0 ? nothing : `up to ${costText(most)}`}>
       <figure>
         <Bars
           label={`Cost of each of ${daily.length} days; the table below has the same figures.`}
@@ -117,8 +121,7 @@ const Days: FC<ReportView> = ({ daily }) => {
   )
 }
 
-const dayText = ({ date, costUsd, requests }: ReportDay): string =>
-  `${date}: ${costText(costUsd)}, ${plural(requests, 'request')}`
+const dayText = (day: ReportDay): string => `${day.date}: ${costOf(day)}, ${plural(day.requests, 'request')}`
 
 const DayTable: FC<{ daily: readonly ReportDay[] }> = ({ daily }) => (
   <table class="figures">
@@ -127,7 +130,7 @@ const DayTable: FC<{ daily: readonly ReportDay[] }> = ({ daily }) => (
       {daily.toReversed().map((day) => (
         <tr>
           <th scope="row">{day.date}</th>
-          <td>{costText(day.costUsd)}</td>
+          <td>{costOf(day)}</td>
           <td>{countText(day.requests)}</td>
           <td>{countText(day.errors)}</td>
           <td>{shortCount(day.inputTokens)}</td>
@@ -167,8 +170,8 @@ const Shares: FC<SharesProps> = ({ id, title, shares, none, gone }) => (
                 <ShareBar percent={share.percentage} of="the requests" />
               </th>
               <td>
-                {costText(share.costUsd)}
-                {share.unpriced > 0 && (
+                {costOf(share)}
+                {share.unpriced > 0 && share.costUsd > 0 && (
                   <span class="muted" title={`${share.unpriced} requests without a known price`}>
                     {' '}
                     +
@@ -176,7 +179,7 @@ const Shares: FC<SharesProps> = ({ id, title, shares, none, gone }) => (
                 )}
               </td>
               <td>{countText(share.requests)}</td>
-              <td>{shortCount(share.inputTokens + share.outputTokens)}</td>
+              <td>{shortCount(tokens(share))}</td>
             </tr>
           ))}
         </tbody>

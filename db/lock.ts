@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-interface FolderLock {
+export interface FolderLock {
   release(): void
 }
 

@@ -24,6 +24,13 @@ export function migrate(sqlite: Database, migrations: readonly Migration[], now:
   )
 }
 
+/** Whether an earlier release has written this database: some of `migrations` are applied, and some are not. */
+export function isOutdated(sqlite: Database, migrations: readonly Migration[]): boolean {
+  if (!sqlite.query("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").get()) return false
+  const applied = appliedHashes(sqlite)
+  return applied.size > 0 && migrations.some(({ name }) => !applied.has(name))
+}
+
 /** Inside the lock it looks again at what is applied, so two processes starting together are safe. */
 function applyOnce(sqlite: Database, ordered: Migration[], migration: Migration, now: number): boolean {
   const apply = sqlite.transaction(() => {

@@ -1,13 +1,14 @@
 /** The command `serve`: everything is put together here, and lives until a signal ends it. */
+import { acquireFolderLock } from '../db/lock.ts'
 import { createPasswords } from './auth/passwords.ts'
-import { openFolder } from './cli/open-folder.ts'
+import { makePrivateFolder, openFolder } from './cli/open-folder.ts'
 import { type Config, readConfig, withEnvFile } from './env.ts'
 import { systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { systemRandom } from './lib/random.ts'
 import { typedCommand } from './ops/own-command.ts'
 import { createReader } from './reader.ts'
-import { type RunningServer, startServer } from './server.ts'
+import { type RunningServer, startServer, type World } from './server.ts'
 import { createDial } from './upstream/dial.ts'
 
 /** What only `main.ts` may reach for. */
@@ -38,8 +39,10 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
   })
   const socketUrl = config.UPSTREAM_BASE_URL.replace(/^http/, 'ws')
   for (const url of [config.UPSTREAM_BASE_URL, config.AUTH_BASE_URL, socketUrl]) dial.check(url)
-  const folder = openFolder(config, { clock: systemClock, random: systemRandom })
-  const server = startServer({
+  makePrivateFolder(config.DATA_DIR)
+  const lock = acquireFolderLock(config.DATA_DIR) // first: no database is changed, or replaced, under another server
+  const folder = openFolder(config, { clock: systemClock, random: systemRandom, isLocked: true })
+  const world: World = {
     config,
     folder,
     clock: systemClock,
@@ -50,23 +53,33 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
     reader: createReader({ path: folder.databasePath, clock: systemClock, log }),
     maxTurns,
     timeout,
-  })
+  }
+  const server = startServer(world, lock)
   survive(log)
   drainOnSignal(server, log)
-  greet(server, config)
+  if (config.LOG_FORMAT === 'json') log.info('listening', { url: server.url, accounts: accountsIn(server) })
+  else greet(server, config)
 }
 
-/** A fault in one request must not end the others; it is logged whole. */
+/** A fault in one request must not end the others; it is logged whole. A log that has no room is no fault, and no reason to log. */
 const survive = (log: Log): void => {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   process.on('unhandledRejection', (err) => log.error('an unhandled rejection', { err }))
   process.on('uncaughtException', (err) => log.error('an uncaught exception', { err }))
 }
 
+/** One stop may come as two signals: to the whole group, and again from whoever passes it on, as npm does. */
+const SAME_STOP_MS = 1000
+
 const drainOnSignal = (server: RunningServer, log: Log): void => {
-  let isDraining = false
+  let askedAt: number | null = null
   const drain = async (signal: string) => {
-    if (isDraining) process.exit(1) // asked twice: somebody is in a hurry
-    isDraining = true
+    const now = systemClock.monotonic()
+    if (askedAt !== null) {
+      if (now - askedAt > SAME_STOP_MS) process.exit(1) // asked twice: somebody is in a hurry
+      return
+    }
+    askedAt = now
     log.info('draining', { signal, turns: server.bindings.turns.size })
     await server.drain()
     process.exit(0)
@@ -75,8 +88,11 @@ const drainOnSignal = (server: RunningServer, log: Log): void => {
   process.on('SIGINT', () => void drain('SIGINT'))
 }
 
-const greet = ({ url, bindings }: RunningServer, config: Config): void => {
-  const accounts = bindings.pool.all().length
+const accountsIn = ({ bindings }: RunningServer): number => bindings.pool.all().length
+
+const greet = (server: RunningServer, config: Config): void => {
+  const { url, bindings } = server
+  const accounts = accountsIn(server)
   const command = typedCommand()
   const next =
     accounts === 0

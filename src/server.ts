@@ -1,6 +1,6 @@
 /** The running service: builds what requests can reach, keeps the memory views true to the database, listens, and drains. */
 import { announceAll, onChange } from '../db/commit.ts'
-import { acquireFolderLock } from '../db/lock.ts'
+import type { FolderLock } from '../db/lock.ts'
 import { type MemoryView, MemoryViews } from '../db/memory-views.ts'
 import { waitForLocksAtMost } from '../db/open.ts'
 import { watchDatabase } from '../db/watch.ts'
@@ -43,7 +43,7 @@ import type { OAuthContext } from './upstream/oauth.ts'
 import { SignIns } from './upstream/sign-ins.ts'
 
 /** What the outside gives: real in `main.ts`, made up in tests. */
-interface World {
+export interface World {
   config: Config
   folder: Folder
   clock: Clock
@@ -224,10 +224,9 @@ export interface RunningServer {
   drain(): Promise<void>
 }
 
-/** Listens. Throws `FolderLockedError` when another server works on the folder, and the system's error for a taken port. */
-export const startServer = (world: World): RunningServer => {
+/** Listens, on a folder whose `lock` it gives back at the end. Throws the system's error for a taken port. */
+export const startServer = (world: World, lock: FolderLock): RunningServer => {
   const { config, folder, clock, log } = world
-  const lock = acquireFolderLock(folder.dir)
   waitForLocksAtMost(folder.sqlite, BUSY_MS)
   const bindings = buildBindings(world)
   prepareBootstrapToken(bindings)

@@ -4,7 +4,8 @@ import { chmodSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { commit, type Db } from '../../db/commit.ts'
-import { migrate } from '../../db/migrate.ts'
+import { acquireFolderLock, type FolderLock, FolderLockedError } from '../../db/lock.ts'
+import { isOutdated, migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { openDatabase } from '../../db/open.ts'
 import { facts } from '../../db/schema/system.ts'
@@ -31,20 +32,33 @@ export class FolderError extends Error {
 
 const FINGERPRINT = 'encryption_key_fingerprint'
 
+interface OpenDeps {
+  clock: Clock
+  random: Random
+  /** The caller has the server's lock. */
+  isLocked?: boolean
+}
+
 /**
- * Opens the folder of `config`, made when missing and readable by its owner only (decisions §1). Does not take the
- * server's lock, so commands work beside a running server. Throws `FolderError`, and what `migrate` throws.
+ * Opens the folder of `config`, made when missing and readable by its owner only (decisions §1). Without the server's lock
+ * too, so commands work beside a running server, but for one of an earlier release: the schema does not change under it.
+ * Throws `FolderError`, and what `migrate` throws.
  */
 export const openFolder = (
   config: Pick<Config, 'DATA_DIR' | 'ENCRYPTION_KEY_FILE'>,
-  { clock, random }: { clock: Clock; random: Random },
+  { clock, random, isLocked = false }: OpenDeps,
 ): Folder => {
   const dir = config.DATA_DIR
   makePrivateFolder(dir)
   const databasePath = join(dir, 'sluice.db')
   const { sqlite, db } = openDatabase(databasePath)
   try {
-    migrate(sqlite, MIGRATIONS, clock.now())
+    const lock = !isLocked && isOutdated(sqlite, MIGRATIONS) ? lockToMigrate(dir) : null
+    try {
+      migrate(sqlite, MIGRATIONS, clock.now())
+    } finally {
+      lock?.release()
+    }
     const key = openKey(db, config.ENCRYPTION_KEY_FILE ?? join(dir, 'encryption.key'), random)
     return { dir, databasePath, db, sqlite, sealer: createSealer(key, random), close: () => sqlite.close() }
   } catch (err) {
@@ -53,7 +67,18 @@ export const openFolder = (
   }
 }
 
-const makePrivateFolder = (dir: string): void => {
+const lockToMigrate = (dir: string): FolderLock => {
+  try {
+    return acquireFolderLock(dir)
+  } catch (cause) {
+    if (!(cause instanceof FolderLockedError)) throw cause
+    throw new FolderError(`${cause.message} It is of an earlier release than this program: restart it first.`, {
+      cause,
+    })
+  }
+}
+
+export const makePrivateFolder = (dir: string): void => {
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
   } catch (cause) {

@@ -52,6 +52,23 @@ test('draining', async () => {
   expectBooksBalance(spawn.dataDir)
 }, 30_000)
 
+test('one stop that comes as two signals cuts nothing off; a later one does', async () => {
+  await using world = await startWorld({ env: { CODEX_LB_SHUTDOWN_DRAIN_SECONDS: '20' } })
+  const { sim, key, server } = world
+  await sim.answer(answers.bulk(50, 20, { dripMs: 20 }))
+  const events = eventsUntilEnd(await askTurn(server.url, key))
+  await sim.answer(answers.bulk(2000, 20, { dripMs: 20 }))
+  const long = eventsUntilEnd(await askTurn(server.url, key))
+  const stopping = server.stop()
+  await Bun.sleep(20)
+  process.kill(server.pid, 'SIGTERM')
+  expect((await events).at(-1)?.type).toBe('response.completed')
+  await Bun.sleep(1100)
+  process.kill(server.pid, 'SIGTERM')
+  expect(await stopping).toBe(1)
+  await long.catch(() => {}) // it is cut off
+}, 30_000)
+
 test('with nothing running it ends at once', async () => {
   await using world = await startWorld({ accounts: 0 })
   const began = performance.now()

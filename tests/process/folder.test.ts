@@ -1,0 +1,81 @@
+/** What a server starts with: a folder that is nobody else's, and a log that may have no room and holds one line an event. */
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, openSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { acquireFolderLock } from '../../db/lock.ts'
+import { migrate } from '../../db/migrate.ts'
+import { MIGRATIONS } from '../../db/migrations/index.ts'
+import { openDatabase } from '../../db/open.ts'
+import { freePort } from '../support/free-port.ts'
+import { runCommand, spawnServer } from '../support/spawn.ts'
+
+let dataDir: string
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'sluice-folder-'))
+})
+afterEach(() => rmSync(dataDir, { recursive: true }))
+
+/** As an earlier release has left it. */
+const older = () => {
+  const { sqlite } = openDatabase(join(dataDir, 'sluice.db'))
+  migrate(sqlite, MIGRATIONS.slice(0, -1), 1)
+  sqlite.close()
+}
+const applied = (): number => {
+  const sqlite = new Database(join(dataDir, 'sluice.db'), { readonly: true })
+  const [row] = sqlite.query<{ count: number }, []>('SELECT count(*) AS count FROM migrations').all()
+  sqlite.close()
+  return row!.count // a count is one row
+}
+
+test('nothing changes the schema under a running server of an earlier release', async () => {
+  older()
+  const { release } = acquireFolderLock(dataDir)
+  const env = { HOST: '127.0.0.1', PORT: String(freePort()) }
+  const second = await runCommand(['serve'], { dataDir, env })
+  expect([second.exitCode, second.stderr]).toEqual([1, expect.stringContaining('Another server')])
+  const list = await runCommand(['keys', 'list'], { dataDir })
+  expect([list.exitCode, list.stderr]).toEqual([1, expect.stringContaining('earlier release')])
+  expect(list.stderr).toContain('restart it first')
+  expect(applied()).toBe(MIGRATIONS.length - 1)
+  release()
+  expect((await runCommand(['keys', 'list'], { dataDir })).exitCode).toBe(0)
+  expect(applied()).toBe(MIGRATIONS.length)
+})
+
+test('a log that cannot be written stops neither requests nor the end', async () => {
+  const port = freePort()
+  const full = openSync('/dev/full', 'w')
+  const child = Bun.spawn([process.execPath, 'src/main.ts', 'serve'], {
+    env: { PATH: process.env.PATH ?? '', CODEX_LB_DATA_DIR: dataDir, HOST: '127.0.0.1', PORT: String(port) },
+    stdio: ['ignore', full, full],
+  })
+  try {
+    const live = () => fetch(`http://127.0.0.1:${port}/health/live`, { signal: AbortSignal.timeout(2000) })
+    let answer = await live().catch(() => null)
+    for (let n = 0; n < 100 && !answer?.ok; n++) {
+      await Bun.sleep(50)
+      answer = await live().catch(() => null) // it starts
+    }
+    expect(answer?.status).toBe(200)
+    for (let n = 0; n < 5; n++) expect((await live()).status).toBe(200)
+    child.kill('SIGTERM')
+    expect(await Promise.race([child.exited, Bun.sleep(5000)])).toBe(0)
+  } finally {
+    child.kill('SIGKILL')
+    await child.exited
+  }
+}, 30_000)
+
+test('a log of JSON has nothing else in it, from the first line on', async () => {
+  await using server = await spawnServer({ env: { CODEX_LB_LOG_FORMAT: 'json' } })
+  await server.stop()
+  const lines = server
+    .output()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect(lines).toContainEqual(expect.objectContaining({ message: 'listening', url: server.url, accounts: 0 }))
+})

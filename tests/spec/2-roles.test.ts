@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { PERMISSIONS } from '../../src/model/permissions.ts'
 import { getRole } from '../../src/model/roles.ts'
 import { testApp } from '../support/app.ts'
+import { fieldsOf } from '../support/form.ts'
 import { doneStatus, type Fields, HOWS, people, problem } from '../support/people.ts'
 
 const open = () => {
@@ -212,6 +213,24 @@ describe('§2 Custom roles', () => {
       'roles:manage:all',
     ])
     expect(await page('manager')).not.toContain('clone')
+  })
+
+  test('the form takes everything from it, and makes one that may nothing', async () => {
+    const { app, as, addRole } = open()
+    const id = addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
+    const admin = as('admin')
+    const page = await (await admin.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
+    const unticked = (form: string) => fieldsOf(page, form).filter(([name, value]) => name !== 'grants' || value === '')
+    const patched = await admin.ask(`PATCH /api/dashboard-roles/${id}`, {
+      body: new URLSearchParams(unticked(`form-role-${id}`)).toString(),
+      headers: FORM,
+    })
+    expect([patched.status, (await roleOf(patched)).grants]).toEqual([200, []])
+    const made = await admin.submit('POST /api/dashboard-roles', {
+      ...Object.fromEntries(unticked('form-new-role')),
+      name: 'Nobody',
+    })
+    expect([made.status, getRole(app.db, 'nobody').grants.size]).toEqual([303, 0])
   })
 
   test.each(HOWS)('it is deleted when nobody holds it (%s)', async (how) => {

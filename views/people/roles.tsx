@@ -139,6 +139,7 @@ interface RoleFormProps extends RolesProps {
   isFirst?: boolean
 }
 
+/** No permission ticked is said, too: a form leaves unchecked boxes out. */
 const RoleForm: FC<RoleFormProps> = ({ name, action, method, submit, role, permissions, held, isFirst }) => (
   <Form name={name} class="stack role-form" action={action} method={method}>
     <div class="row-form">
@@ -147,6 +148,7 @@ const RoleForm: FC<RoleFormProps> = ({ name, action, method, submit, role, permi
     </div>
     <fieldset class="permissions">
       <legend class="field-label">May</legend>
+      <input type="hidden" name="grants" value="" />
       {permissions.map((view) => (
         <PermissionCheck view={view} role={role} isHeld={held.includes(view.permission)} />
       ))}

@@ -106,6 +106,7 @@ export const CODES = {
   target_reset_credit_changed: [409, 'Requested reset credit is unavailable'],
   ip_exists: [409, 'That address is already on the list.'],
   turn_in_progress: [409, 'Two turns of this socket are under way already.'],
+  edit_conflict: [409, 'Somebody else changed this in the meantime; reload and try again.'],
   settings_conflict: [409, 'The settings changed in the meantime; reload and try again.'],
   // --- capacity
   rate_limit_exceeded: [429, 'A limit of this API key is used up.'],

@@ -5,8 +5,9 @@ import { identities, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import { type Actor, append } from './audit.ts'
 import { type Caller, demandDelegation, demandGrantable } from './delegation.ts'
+import { demandVersion } from './edit-version.ts'
 import { voidLinks } from './invites.ts'
-import { getPerson, hasPasskey, type Person, type UserRow } from './people.ts'
+import { getPerson, hasPasskey, type Person, personVersion, type UserRow } from './people.ts'
 import { setStanding } from './people-admins.ts'
 import { type PersonPatch, roleReference } from './people-input.ts'
 import { deactivateKeysOf } from './people-keys.ts'
@@ -17,11 +18,12 @@ import { vouchFor } from './waiting-accounts.ts'
 
 /**
  * Changes what `patch` names; a value the account has already is no change. Throws, in this order, `user_not_found`,
- * `role_not_found`, `self_modification_forbidden`, `invite_pending`, `role_not_assignable`, `insufficient_delegation`,
+ * `edit_conflict`, `role_not_found`, `self_modification_forbidden`, `invite_pending`, `role_not_assignable`, `insufficient_delegation`,
  * `last_admin_protected`, `credential_required`, `validation_error`, `username_taken`, `email_taken` (dashboard API §1.4).
  */
 export const editPerson = (tx: Tx, id: string, patch: PersonPatch, caller: Caller): Person => {
   const target = getPerson(tx, id)
+  demandVersion(patch.expectedVersion, personVersion(target.row))
   const standing = wantedStanding(tx, target, patch)
   demandNotSelf(caller, standing)
   if (standing.status !== undefined && target.row.status === 'invited') throw new AppError('invite_pending')

@@ -1,5 +1,6 @@
 /** What may be said about an account from outside: the bodies of adding one and of changing one. */
 import { z } from 'zod'
+import { ExpectedVersion } from './edit-version.ts'
 import { FreeUsername, Username } from './usernames.ts'
 
 export const DisplayName = z
@@ -76,5 +77,6 @@ export const PersonPatch = z.strictObject({
     .enum(['active', 'disabled'])
     .optional()
     .describe('Disabled, their sessions end and their keys are switched off; enabled again, the keys stay off.'),
+  expectedVersion: ExpectedVersion,
 })
 export type PersonPatch = z.output<typeof PersonPatch>

@@ -3,7 +3,7 @@ import { count } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
 import { DESCRIPTIONS, IMPLIES, OWN_SUPPORTED, PERMISSIONS, PRIVILEGED } from './permissions.ts'
-import { listRoles, type Role } from './roles.ts'
+import { listRoles, type Role, roleVersion } from './roles.ts'
 
 export type RoleView = ReturnType<typeof toRole>
 
@@ -33,14 +33,15 @@ const holdersOf = (db: Db): Map<string, number> =>
       .map(({ roleId, n }) => [roleId, n]),
   )
 
-const toRole = ({ id, slug, name, description, kind, isAssignable, grants }: Role, holders: Map<string, number>) => ({
-  id,
-  slug,
-  name,
-  description,
-  kind,
-  locked: kind === 'preset',
-  assignableToUsers: isAssignable,
-  grants: [...grants].map(([permission, scope]) => ({ permission, scope })),
-  usersCount: holders.get(id) ?? 0,
+const toRole = (role: Role, holders: Map<string, number>) => ({
+  id: role.id,
+  slug: role.slug,
+  name: role.name,
+  description: role.description,
+  kind: role.kind,
+  locked: role.kind === 'preset',
+  assignableToUsers: role.isAssignable,
+  grants: [...role.grants].map(([permission, scope]) => ({ permission, scope })),
+  usersCount: holders.get(role.id) ?? 0,
+  version: roleVersion(role),
 })

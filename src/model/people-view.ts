@@ -6,7 +6,7 @@ import { identities, invites, passkeys } from '../../db/schema/people.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { type InviteRow, voidReason } from './invite-standing.ts'
 import { type Link, listInvites, type OpenInvite } from './invites.ts'
-import { listPeople, type Person } from './people.ts'
+import { listPeople, type Person, personVersion } from './people.ts'
 import type { Role } from './roles.ts'
 import { RESERVED_USERNAME } from './usernames.ts'
 
@@ -88,6 +88,7 @@ const toUser = (db: Db, { row, role }: Person, facts: Facts) => {
     createdAt: iso(row.createdAt),
     lastLoginAt: isoOrNull(row.lastLoginAt),
     lastLoginMethod: row.lastLoginMethod,
+    version: personVersion(row),
     pendingInvite: invite
       ? {
           expiresAt: isoOrNull(invite.expiresAt),

@@ -3,6 +3,7 @@ import { and, asc, eq, isNotNull, isNull, or } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { identities, passkeys, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
+import { versionOf } from './edit-version.ts'
 import { findRole, listRoles, PRESET_ROLES, type Role } from './roles.ts'
 
 export type UserRow = typeof users.$inferSelect
@@ -35,6 +36,10 @@ export const getPerson = (db: Db, id: string): Person => {
   if (!person) throw new AppError('user_not_found')
   return person
 }
+
+/** Of what the form of an account can change. */
+export const personVersion = ({ username, displayName, email, roleId }: UserRow): string =>
+  versionOf([username, displayName, email, roleId])
 
 /** All of them, oldest first. */
 export const listPeople = (db: Db): Person[] => {

@@ -7,9 +7,10 @@ import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import { append } from './audit.ts'
 import { type Caller, demandDelegation } from './delegation.ts'
+import { demandVersion, ExpectedVersion } from './edit-version.ts'
 import { voidLinks } from './invites.ts'
 import { type Grants, grantProblem, isSubset, PERMISSIONS } from './permissions.ts'
-import { getRole, listRoles, type Role } from './roles.ts'
+import { getRole, listRoles, type Role, roleVersion } from './roles.ts'
 
 const Name = z.string().trim().min(1).max(64)
 const Description = z
@@ -48,7 +49,7 @@ export const NewRole = z.strictObject({
   description: Description.optional().describe('What it is for. Blank or null: nothing.'),
   grants: GrantList.describe('What it may do, each as an object or as a text like `accounts:read:all`.'),
 })
-export const RolePatch = NewRole.partial()
+export const RolePatch = NewRole.partial().extend({ expectedVersion: ExpectedVersion })
 export const RoleClone = NewRole.omit({ grants: true })
 export type NewRole = z.output<typeof NewRole>
 export type RolePatch = z.output<typeof RolePatch>
@@ -81,10 +82,11 @@ export const cloneRole = (tx: Tx, id: string, input: RoleClone, doing: Doing): R
 /**
  * What it takes from people is gone on their next request; links to accounts that would get other grants than they were
  * given out for are dead. Its slug stays when its name changes. Throws
- * `role_not_found`, `role_locked`, `insufficient_delegation`, `self_modification_forbidden`, `role_taken`.
+ * `role_not_found`, `role_locked`, `insufficient_delegation`, `edit_conflict`, `self_modification_forbidden`, `role_taken`.
  */
-export const editRole = (tx: Tx, id: string, patch: RolePatch, caller: Caller): Role => {
+export const editRole = (tx: Tx, id: string, { expectedVersion, ...patch }: RolePatch, caller: Caller): Role => {
   const before = customRole(tx, id, caller)
+  demandVersion(expectedVersion, roleVersion(before))
   const { name, description, grants } = patch
   if (grants) demandOthersRole(caller, before, grants)
   if (name !== undefined && name !== before.name) demandFreeName(tx, name, before.id)

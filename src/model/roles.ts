@@ -3,6 +3,7 @@ import { asc, eq } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { roleGrants, roles } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
+import { versionOf } from './edit-version.ts'
 import { type Grants, PERMISSIONS, type Permission, PRESETS, type PresetSlug, type Scope } from './permissions.ts'
 
 export interface Role {
@@ -49,6 +50,9 @@ export const findRole = (db: Db, id: string): Role | null => {
   const row = db.select().from(roles).where(eq(roles.id, id)).get()
   return row ? customRole(row, db.select().from(roleGrants).where(eq(roleGrants.roleId, id)).all()) : null
 }
+
+/** Of what an edit can change. */
+export const roleVersion = ({ name, description, grants }: Role): string => versionOf([name, description, ...grants])
 
 /** `reference` is a slug or an id (decisions §2). Throws `role_not_found`. */
 export const getRole = (db: Db, reference: string): Role => {

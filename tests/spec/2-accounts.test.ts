@@ -1,6 +1,8 @@
 /** Spec §2, dashboard account, and the list those see who manage people. */
 import { describe, expect, test } from 'bun:test'
+import { getPerson } from '../../src/model/people.ts'
 import { testApp } from '../support/app.ts'
+import { fieldsOf } from '../support/form.ts'
 import { doneStatus, type Fields, HOWS, PASSWORD, people, problem } from '../support/people.ts'
 
 const open = () => {
@@ -36,6 +38,7 @@ describe('§2 Dashboard account: the list', () => {
         createdAt: '2026-01-01T00:00:01.000Z',
         lastLoginAt: null,
         lastLoginMethod: null,
+        version: expect.any(String),
         pendingInvite: null,
       },
     ])
@@ -101,6 +104,25 @@ describe('§2 Dashboard account: display name, e-mail', () => {
     const response = await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { displayName: '', email: null } })
     expect(await response.json()).toMatchObject({ displayName: null, email: null, username: 'anna' })
     expect(audit()).toMatchObject([{ event: 'user_updated', details: { changed: ['displayName', 'email'] } }])
+  })
+
+  test('a form that was opened before somebody else’s change does not undo it', async () => {
+    const { app, as, add } = open()
+    const { id } = add({ role: 'operator' }).row
+    const admin = as('admin')
+    const page = async () => (await admin.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
+    const save = async (html: string) =>
+      problem(
+        await admin.ask(`PATCH /api/dashboard-users/${id}`, {
+          body: new URLSearchParams([...fieldsOf(html, `form-edit-${id}`), ['displayName', 'Anna']]).toString(),
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        }),
+      )
+    const stale = await page()
+    await as('admin').ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'viewer' } })
+    expect(await save(stale)).toEqual([409, 'edit_conflict'])
+    expect(await save(await page())).toEqual([200, null])
+    expect(getPerson(app.db, id)).toMatchObject({ row: { displayName: 'Anna' }, role: { slug: 'viewer' } })
   })
 
   test('a change of nothing is written down nowhere', async () => {

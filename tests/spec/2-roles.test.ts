@@ -233,6 +233,26 @@ describe('§2 Custom roles', () => {
     expect([made.status, getRole(app.db, 'nobody').grants.size]).toEqual([303, 0])
   })
 
+  test('a form that was opened before somebody else’s change does not undo it', async () => {
+    const { app, as, addRole, audit } = open()
+    const id = addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
+    const admin = as('admin')
+    const save = async (page: string) =>
+      problem(
+        await admin.ask(`PATCH /api/dashboard-roles/${id}`, {
+          body: new URLSearchParams([...fieldsOf(page, `form-role-${id}`), ['description', 'at night']]).toString(),
+          headers: FORM,
+        }),
+      )
+    const page = async () => (await admin.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
+    const stale = await page()
+    await as('admin').ask(`PATCH /api/dashboard-roles/${id}`, { json: { grants: ['accounts:read'] } })
+    expect(await save(stale)).toEqual([409, 'edit_conflict'])
+    expect(await save(await page())).toEqual([200, null])
+    expect(getRole(app.db, id)).toMatchObject({ description: 'at night', grants: new Map([['accounts:read', 'all']]) })
+    expect(audit().map(({ event }) => event)).toEqual(['role_updated', 'role_updated'])
+  })
+
   test.each(HOWS)('it is deleted when nobody holds it (%s)', async (how) => {
     const { as, add, addRole, audit } = open()
     const id = addRole('looker', { 'dashboard:read': 'all' })

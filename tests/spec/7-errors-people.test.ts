@@ -288,6 +288,11 @@ const PROVOCATIONS = {
     },
     status: 409,
   },
+  edit_conflict: {
+    ask: ({ as, addRole }) =>
+      as('admin').ask(`PATCH /api/dashboard-roles/${addRole('looker', {})}`, { json: { expectedVersion: 'older' } }),
+    status: 409,
+  },
   role_locked: { ask: ({ as }) => as('admin').ask('DELETE /api/dashboard-roles/role_viewer'), status: 409 },
   password_rate_limited: { ask: limited(LOGIN, { password: PASSWORD }), status: 429 },
   guest_password_rate_limited: {

@@ -159,6 +159,7 @@ const Manage: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: string }
 
 const EditForm: FC<{ user: ListedUser; roles: readonly RoleOption[] }> = ({ user, roles }) => (
   <Form name={`edit-${user.id}`} class="row-form" method="patch" action={`/api/dashboard-users/${user.id}`}>
+    <input type="hidden" name="expectedVersion" value={user.version} />
     <Field label="User name" name="username" value={user.username} maxlength={64} required />
     <Field label="Display name" name="displayName" value={user.displayName} maxlength={128} />
     <Field label="E-mail" name="email" type="email" value={user.email} maxlength={320} />
@@ -193,7 +194,7 @@ const InviteActions: FC<{ user: ListedUser; roles: readonly RoleOption[] }> = ({
           name={`confirm-${user.id}`}
           action={`/api/dashboard-users/${user.id}`}
           method="patch"
-          values={{ roleId: user.role.id }}
+          values={{ roleId: user.role.id, expectedVersion: user.version }}
           label={`Confirm as ${user.role.name}`}
         />
       )}

@@ -142,6 +142,7 @@ interface RoleFormProps extends RolesProps {
 /** No permission ticked is said, too: a form leaves unchecked boxes out. */
 const RoleForm: FC<RoleFormProps> = ({ name, action, method, submit, role, permissions, held, isFirst }) => (
   <Form name={name} class="stack role-form" action={action} method={method}>
+    {method === 'patch' && <input type="hidden" name="expectedVersion" value={role?.version} />}
     <div class="row-form">
       <Field label="Name" name="name" value={role?.name} maxlength={MAX_NAME} autofocus={isFirst} required />
       <Field label="What it is for" name="description" value={role?.description} maxlength={256} />

@@ -31,6 +31,7 @@ export const PEOPLE_WORDS: WordsByRoute = {
     answer: '`User`',
     throws: [
       ...REACHED,
+      'edit_conflict',
       'role_not_found',
       'self_modification_forbidden',
       'invite_pending',
@@ -85,7 +86,7 @@ export const PEOPLE_WORDS: WordsByRoute = {
   'GET /api/dashboard-roles': {
     does: 'All roles, built in and custom.',
     answer:
-      '`[Role]`: `{id, slug, name, description, kind, locked, assignableToUsers, grants: [{permission, scope}], usersCount}`',
+      '`[Role]`: `{id, slug, name, description, kind, locked, assignableToUsers, grants: [{permission, scope}], usersCount, version}`',
   },
   'GET /api/dashboard-roles/permissions': {
     does: 'The vocabulary of permissions.',
@@ -101,7 +102,7 @@ export const PEOPLE_WORDS: WordsByRoute = {
   'PATCH /api/dashboard-roles/:id': {
     does: 'Changes a custom role.',
     answer: '`Role`',
-    throws: [...ROLE, 'self_modification_forbidden', 'role_taken'],
+    throws: [...ROLE, 'edit_conflict', 'self_modification_forbidden', 'role_taken'],
     example: { name: 'Day shift' },
   },
   'DELETE /api/dashboard-roles/:id': {

@@ -1,5 +1,6 @@
 /** Refuses what a page of another site made the browser send: changes of the dashboard, and turns that need no key. */
 import type { Context } from 'hono'
+import { isOwnHost } from '../auth/own-host.ts'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { createMiddleware } from './handlers.ts'
@@ -16,9 +17,15 @@ export const crossSite = createMiddleware(async (c, next) => {
 
 /**
  * For a model client that was let in without a key: any page can post plain text to this machine without asking first, and
- * that is enough to spend a turn. Every method counts, because a socket begins with a GET. Throws
- * `cross_site_request_rejected`.
+ * that is enough to spend a turn. No cookie says whose page it is, so a name that it could give itself is not ours either.
+ * Throws `cross_site_request_rejected`.
  */
+export const refusePages = (c: Context<AppEnv>): void => {
+  refuseOtherSites(c)
+  if (isFromPage(c) && !isOwnHost(c) && !hasBearer(c)) throw rejection(c, FOREIGN_NAME)
+}
+
+/** Every method counts, because a socket begins with a GET. Throws `cross_site_request_rejected`. */
 export const refuseOtherSites = (c: Context<AppEnv>): void => {
   if (!isSameOrigin(c) && !hasBearer(c)) throw rejection(c)
 }
@@ -43,6 +50,10 @@ const isSameOrigin = (c: Context<AppEnv>): boolean => {
   return origin === undefined || ownOrigins(c).includes(origin.toLowerCase())
 }
 
+/** Not what the person typed into the address bar. */
+const isFromPage = (c: Context<AppEnv>): boolean =>
+  c.req.header('origin') !== undefined || c.req.header('sec-fetch-site') === 'same-origin'
+
 /** What we are called: by Host, by configuration, and by a trusted proxy that ends TLS. */
 const ownOrigins = (c: Context<AppEnv>): string[] => {
   const { host, protocol } = new URL(c.req.url)
@@ -59,11 +70,15 @@ export const forwardedOrigin = (c: Context<AppEnv>, host: string): string[] => {
   return protocol === 'https' || protocol === 'http' ? [`${protocol}://${name}`] : []
 }
 
-const rejection = (c: Context<AppEnv>): AppError =>
+const BEHIND_PROXY =
+  'The request came from another site and was refused. ' +
+  'Behind a reverse proxy, forward the Host header as the browser sent it, with its port.'
+const FOREIGN_NAME =
+  'The request came from a page under a name that may belong to anybody: send a key, set CODEX_LB_PUBLIC_URL, or use the address.'
+
+const rejection = (c: Context<AppEnv>, message = BEHIND_PROXY): AppError =>
   new AppError('cross_site_request_rejected', {
-    message:
-      'The request came from another site and was refused. ' +
-      'Behind a reverse proxy, forward the Host header as the browser sent it, with its port.',
+    message,
     details: {
       host: c.req.header('host') ?? null,
       origin: c.req.header('origin') ?? null,

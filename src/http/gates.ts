@@ -16,7 +16,7 @@ import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { AuditEvent } from '../model/audit.ts'
 import { holds, type Permission } from '../model/permissions.ts'
-import { refuseOtherSites } from './cross-site.ts'
+import { refusePages } from './cross-site.ts'
 import { demandPlainHost } from './host.ts'
 
 /** Who may pass. Every route has exactly one of these. */
@@ -146,7 +146,7 @@ export const clientKey = (need: KeyNeed) =>
       now: c.env.clock.now(),
       need,
     })
-    if (client.key === null) refuseOtherSites(c)
+    if (client.key === null) refusePages(c)
     c.set('client', client)
   })
 

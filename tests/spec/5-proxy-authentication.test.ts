@@ -223,6 +223,29 @@ describe('§5 proxy 6: a page of another site spends nothing', () => {
     for (const headers of FOREIGN) expect((await ask('GET /v1/models', { peer: REMOTE, headers })).status).toBe(403)
   })
 
+  test('nor under a name of its own that leads here', async () => {
+    const environment = { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' }
+    const { ask, upstream } = testApp({ accounts: 1, environment })
+    const json = { model: 'gpt-5.5', input: 'hello' }
+    const under = async (host: string, headers: Record<string, string>) =>
+      (await ask('POST /v1/responses', { json, peer: REMOTE, headers: { host, ...headers } })).status
+    const page = { origin: 'http://evil.example:2455', 'sec-fetch-site': 'same-origin' }
+    expect(await under('evil.example:2455', page)).toBe(403)
+    expect(await under('evil.example:2455', { origin: page.origin })).toBe(403)
+    expect(await under('evil.example:2455', { 'sec-fetch-site': 'same-origin' })).toBe(403)
+    expect(upstream.requests).toEqual([])
+    expect(await under('evil.example:2455', { ...page, authorization: 'Bearer x' })).toBe(200)
+    expect(await under('sluice.example:2455', {})).toBe(200)
+    for (const host of ['192.0.2.9:2455', 'nas:2455'])
+      expect([host, await under(host, { origin: `http://${host}`, 'sec-fetch-site': 'same-origin' })]).toEqual([
+        host,
+        200,
+      ])
+    const named = testApp({ environment: { ...environment, CODEX_LB_PUBLIC_URL: 'http://sluice.example:2455' } })
+    const headers = { host: 'sluice.example:2455', origin: 'http://sluice.example:2455' }
+    expect((await named.ask('GET /v1/models', { peer: REMOTE, headers })).status).toBe(200)
+  })
+
   test('a key, or any bearer, is nothing a page could attach: Origin does not matter', async () => {
     const keyed = testApp(KEY_AUTH)
     const authorization = `Bearer ${keyed.key().key}`

@@ -104,10 +104,11 @@ export const identityOf = (idToken: string): AccountIdentity | null => {
 /** Made once: it costs more than all it reads. */
 const Expiring = z.object({ exp: z.number() })
 
-/** ms at which a JWT expires, or null when it does not say. */
+/** ms at which a JWT expires, or null when it does not say, or names no date there is. */
 export const expiryOf = (jwt: string): number | null => {
   const claims = Expiring.safeParse(jwtClaims(jwt))
-  return claims.success ? claims.data.exp * 1000 : null
+  const at = new Date((claims.data?.exp ?? Number.NaN) * 1000).getTime()
+  return Number.isNaN(at) ? null : at
 }
 
 const jwtClaims = (jwt: string): unknown =>

@@ -95,6 +95,7 @@ test('a token says when it expires, in ms, or nothing', () => {
   expect(expiryOf(unsignedJwt({ exp: 1_800_000_000 }))).toBe(1_800_000_000_000)
   expect(expiryOf(unsignedJwt({}))).toBeNull()
   expect(expiryOf('opaque')).toBeNull()
+  for (const exp of [1.8e15, 1e300, -1e18]) expect([exp, expiryOf(unsignedJwt({ exp }))]).toEqual([exp, null])
 })
 
 const refusalOf = (text: string): AppError => {

@@ -41,15 +41,25 @@ export class DevicePolls {
   }
 
   async #poll(flow: FlowRow): Promise<void> {
-    const { log, granted, refused } = this.#deps
     const controller = new AbortController()
     this.#running.set(flow.id, controller)
     try {
-      await granted(flow, await this.#untilGranted(flow, controller.signal))
+      await this.#toItsEnd(flow, controller.signal)
     } catch (err) {
-      if (controller.signal.aborted) return
-      if (err instanceof SignInError) refused(flow, err.message)
-      else log.error('a sign-in could not be followed', { flow: flow.id, err })
+      // If the rows say that it still waits, the next look at them begins anew.
+      this.#running.delete(flow.id)
+      this.#deps.log.error('a sign-in could not be followed', { flow: flow.id, err })
+    }
+  }
+
+  async #toItsEnd(flow: FlowRow, signal: AbortSignal): Promise<void> {
+    const { granted, refused } = this.#deps
+    try {
+      await granted(flow, await this.#untilGranted(flow, signal))
+    } catch (err) {
+      if (signal.aborted) return
+      if (!(err instanceof SignInError)) throw err
+      refused(flow, err.message)
     }
   }
 

@@ -10,7 +10,7 @@ import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
 import { getAccount } from '../model/accounts.ts'
 import type { Actor } from '../model/audit.ts'
-import { identityOf } from '../model/auth-json.ts'
+import { type ImportedAccount, identityOf } from '../model/auth-json.ts'
 import {
   asOf,
   beginFlow,
@@ -36,6 +36,8 @@ import { requestDeviceCode, verificationUrl } from './oauth-device.ts'
 
 /** More than there are flows at once. */
 const MOST_HOMES = 32
+/** Before each try to store what a code gave. */
+const STORE_PAUSES_MS = [0, 250, 1000, 4000]
 
 export interface SignInsDeps {
   db: Db
@@ -223,17 +225,33 @@ export class SignIns {
   }
 
   async #exchange(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
-    const { db, oauth, sealer, random } = this.#deps
+    const { db, oauth } = this.#deps
     try {
       const tokens = await exchangeCode(oauth, grant)
       const identity = identityOf(tokens.idToken)
       if (identity === null) throw new SignInError('The identity service did not say who signed in.')
-      const doing = { sealer, random, actor: this.#actor(flow, address) }
-      commit(db, (tx) => completeFlow(tx, flow.id, { identity, tokens, lastRefreshAt: null }, doing))
+      await this.#store(flow, { identity, tokens, lastRefreshAt: null }, address)
     } catch (err) {
       if (!(err instanceof SignInError)) throw err
       commit(db, (tx) => failFlow(tx, flow, err.message, this.#actor(flow, address)))
     }
+  }
+
+  /** Several tries, because a code opens nothing twice. Throws `SignInError`, and at once what the rows refuse: `oauth_flow_not_found`. */
+  async #store(flow: FlowRow, imported: ImportedAccount, address: string | null): Promise<void> {
+    const { db, clock, log, sealer, random } = this.#deps
+    for (const pauseMs of STORE_PAUSES_MS) {
+      if (pauseMs > 0) await clock.sleep(pauseMs)
+      try {
+        const doing = { sealer, random, actor: this.#actor(flow, address) }
+        commit(db, (tx) => completeFlow(tx, flow.id, imported, doing))
+        return
+      } catch (err) {
+        if (err instanceof AppError) throw err
+        log.error('an account that was signed in could not be stored yet', { flow: flow.id, err })
+      }
+    }
+    throw new SignInError('The account could not be stored; the log says why. Mend that and begin again.')
   }
 
   #fail(flow: FlowRow, message: string, address: string | null): void {

@@ -127,6 +127,19 @@ describe('waiting', () => {
     expect((await status(flow.flowId)).status).toBe('success')
   })
 
+  test('goes on when the database does not take the account for a moment', async () => {
+    const { app, device, status, emails } = deviceWorld()
+    const flow = await device()
+    app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({ email: 'ada@example.test' }))
+    app.sqlite.run("CREATE TRIGGER full BEFORE INSERT ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    await app.clock.advance('6s')
+    expect([(await status(flow.flowId)).status, emails()]).toEqual(['pending', []])
+    app.sqlite.run('DROP TRIGGER full')
+    await app.clock.advance('5s')
+    expect([(await status(flow.flowId)).status, emails()]).toEqual(['success', ['ada@example.test']])
+    expect(app.clock.pending).toBe(0)
+  })
+
   test('complete says how it stands and asks no faster', async () => {
     const { app, admin, device, questions } = deviceWorld()
     const { flowId, deviceAuthId, userCode } = await device()
@@ -198,6 +211,32 @@ describe('ending', () => {
       errorMessage: 'The sign-in was refused on the other device.',
     })
     expect(questions()).toHaveLength(1)
+  })
+
+  test('a database that does not take the account at all ends it', async () => {
+    const { app, device, status, questions } = deviceWorld()
+    const flow = await device()
+    app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({}))
+    app.sqlite.run("CREATE TRIGGER full BEFORE INSERT ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    await app.clock.advance('30s')
+    expect(await status(flow.flowId)).toMatchObject({
+      status: 'error',
+      errorMessage: expect.stringContaining('begin again'),
+    })
+    expect([questions().length, app.clock.pending]).toEqual([1, 0])
+  })
+
+  test('one whose end could not be written is asked about again, once that is possible', async () => {
+    const { app, device, start, status, questions } = deviceWorld()
+    const flow = await device()
+    app.upstream.signIns.denyCode(flow.userCode ?? '')
+    app.sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON oauth_flows BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    await app.clock.advance('30s')
+    expect([(await status(flow.flowId)).status, questions().length]).toEqual(['pending', 1])
+    app.sqlite.run('DROP TRIGGER full')
+    await start()
+    await app.clock.advance('5s')
+    expect((await status(flow.flowId)).status).toBe('error')
   })
 
   test('with the time of the code it ends, and nobody is asked any more', async () => {

@@ -7,7 +7,7 @@ import { iso } from '../lib/iso.ts'
 import type { AuditRow } from './audit-chain.ts'
 import { Moment } from './request-log-query.ts'
 
-/** What a target is, by how its id begins; firewall entries are their own names. */
+/** What a target is, by how its id begins; firewall entries and backups are their own names. */
 const TARGET_PREFIXES = {
   user: 'usr_',
   role: 'role_',
@@ -16,6 +16,7 @@ const TARGET_PREFIXES = {
   session: 'ses_',
   account: 'acc_',
   api_key: 'key_',
+  backup: 'sluice-',
 } as const
 export const TARGET_TYPES = [...(Object.keys(TARGET_PREFIXES) as (keyof typeof TARGET_PREFIXES)[]), 'address'] as const // as: Object.keys forgets the literal types
 type TargetType = (typeof TARGET_TYPES)[number]

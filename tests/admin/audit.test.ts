@@ -97,6 +97,15 @@ test.each([
   expect(await actions(search)).toEqual(expected as string[])
 })
 
+test('a backup is a backup, and no address', async () => {
+  const { note, page, actions } = setUp()
+  note({ event: 'backup_created', target: 'sluice-20260101-000000-manual.db' })
+  note({ event: 'firewall_entry_added', target: '192.0.2.0/24' })
+  expect((await page()).items.map(({ target }) => target?.type)).toEqual(['address', 'backup'])
+  expect(await actions('?target_type=backup')).toEqual(['backup_created'])
+  expect(await actions('?target_type=address')).toEqual(['firewall_entry_added'])
+})
+
 test('pages neither repeat nor leave out a row, whatever arrives meanwhile', async () => {
   const { note, page } = setUp()
   for (let n = 0; n < 7; n++) note()

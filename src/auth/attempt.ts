@@ -5,7 +5,7 @@ import type { AppEnv } from '../bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { append } from '../model/audit.ts'
 import { budgetAddress } from './failure-budget.ts'
-import type { Principal } from './principal.ts'
+import { actorOf, type Principal } from './principal.ts'
 
 /** What says that the secret itself was wrong. Everything else gives the try back. */
 const WRONG: readonly Code[] = [
@@ -47,7 +47,9 @@ export const attempt = async <T>(c: Context<AppEnv>, tried: Attempt, check: () =
  */
 const recordFailure = (c: Context<AppEnv>, { method, target }: Attempt, reason: Code): void => {
   const principal = c.get('principal') as Principal | undefined // as: who signs in has passed no gate
-  const id = principal?.kind === 'account' ? principal.id : 'anonymous'
-  const actor = { id, method, address: c.var.clientIp, at: c.env.clock.now() }
+  const actor =
+    principal?.kind === 'account'
+      ? { ...actorOf(principal, c), method }
+      : { id: 'anonymous', method, address: c.var.clientIp, at: c.env.clock.now() }
   commit(c.env.db, (tx) => append(tx, actor, 'login_failed', { target, details: { method, reason } }))
 }

@@ -151,7 +151,8 @@ interface Confirmation {
   first?: (tx: Tx) => void
 }
 
-const actorFor = (c: Ctx, { row, role }: Person, method: string): Actor => ({
+/** As whom `person` appears in the audit log. */
+export const actorFor = (c: Ctx, { row, role }: Person, method: string): Actor => ({
   id: row.id,
   name: row.username,
   role: role.slug,

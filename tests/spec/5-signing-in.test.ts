@@ -311,7 +311,8 @@ describe('§5 Signing in 5: sessions are bound to the account', () => {
     expect(anna.cookie).toBeNull()
     anna.cookie = old
     expect((await anna.session()).authenticated).toBe(false)
-    expect(audit()).toMatchObject([{ event: 'logout', actor: anna.person.row.id }])
+    const { id, username } = anna.person.row
+    expect(audit()).toMatchObject([{ event: 'logout', actor: id, actorName: username, actorRole: 'admin' }])
   })
 
   test.each(HOWS)('logout-all ends every one of the account and no other (%s)', async (how) => {

@@ -37,9 +37,11 @@ describe('§6 Events', () => {
     await anna.ask(`POST ${AUTH}/step-up`, { json: { password: PASSWORD } })
     await anna.ask(`POST ${AUTH}/step-up`, { json: { password: PASSWORD } })
     expect(audit().map(({ event }) => event)).toEqual(['login_failed', 'step_up_verified', 'step_up_verified'])
+    const { id, username } = anna.person.row
+    expect(audit()[0]).toMatchObject({ actor: id, actorName: username, actorRole: 'admin', method: 'step_up' })
     expect(audit().at(-1)).toMatchObject({
-      actor: anna.person.row.id,
-      actorName: anna.person.row.username,
+      actor: id,
+      actorName: username,
       actorRole: 'admin',
       method: 'password',
       address: REMOTE,

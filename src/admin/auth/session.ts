@@ -5,11 +5,12 @@ import { actorOf } from '../../auth/principal.ts'
 import { resolve } from '../../auth/resolve.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { sessionView } from '../../auth/session-view.ts'
-import { dropSessionOfCookie } from '../../auth/sign-in.ts'
+import { actorFor, dropSessionOfCookie } from '../../auth/sign-in.ts'
 import { open } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'
 import { append } from '../../model/audit.ts'
+import { getPerson } from '../../model/people.ts'
 import { endSessionsOf } from '../../model/sessions.ts'
 
 export const showSession = createHandlers(open('says who is asking'), (c) => c.json(sessionView(c, resolve(c))))
@@ -21,8 +22,12 @@ export const logOut = createHandlers(open('ends the session of this browser', { 
   commit(db, (tx) => {
     const session = dropSessionOfCookie(c, tx)
     if (!session) return
-    const id = session.userId ?? 'guest'
-    append(tx, { id, method: session.method, address: c.var.clientIp, at }, 'logout', { target: session.userId })
+    const { userId, method } = session
+    const doer =
+      userId === null
+        ? { id: 'guest', method, address: c.var.clientIp, at }
+        : actorFor(c, getPerson(tx, userId), method)
+    append(tx, doer, 'logout', { target: userId })
   })
   clearSessionToken(c)
   return proceed(c, { status: 'ok' }, '/login?done=signed_out')

@@ -63,7 +63,7 @@ export const NewKey = z.strictObject({
   transportPolicyOverride: z
     .enum(['smart', 'always_http', 'always_websocket'])
     .nullish()
-    .describe('Stored; no effect yet.'),
+    .describe('For clients that come over HTTP, instead of the setting; `smart` and null leave it to that.'),
   usageSections: usageSections
     .optional()
     .describe('What `GET /v1/usage` shows of the pool: `upstream_limits`, `account_pool_usage`, comma separated.'),

@@ -50,6 +50,16 @@ describe('alone', () => {
     expect(facts).not.toContain(second.stdout.trim())
   })
 
+  test('none is made where nothing would take it', async () => {
+    for (const mode of ['trusted_header', 'disabled']) {
+      const env = { CODEX_LB_DASHBOARD_AUTH_MODE: mode, CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
+      const refused = await runCommand(['bootstrap-token', '--rotate'], { dataDir, env })
+      expect([mode, refused.exitCode, refused.stdout]).toEqual([mode, 1, ''])
+      expect(refused.stderr).toContain(`CODEX_LB_DASHBOARD_AUTH_MODE=${mode}`)
+      expect((await runCommand(['bootstrap-token'], { dataDir, env })).stdout).toContain('no bootstrap token is needed')
+    }
+  })
+
   test('the first administrator gets a password from standard input, the ownerless keys, and ends the token', async () => {
     await sluice('keys create --name laptop')
     const made = await sluice('user create-admin Admin', 'a long password\nrest\n')

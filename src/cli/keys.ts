@@ -1,4 +1,5 @@
 /** `sluice keys …`: API keys of model clients. A new key is shown once, here, and can never be shown again. */
+import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -72,11 +73,15 @@ const parseLimit = (text: string) => {
 
 const isOneOf = (values: readonly string[], text: string): boolean => values.includes(text)
 
+/** `Date.parse` alone takes nearly anything: `12` is December 2001. */
+const Expiry = z.union([z.iso.date(), z.iso.datetime({ offset: true })])
+
 /** A date alone means its first moment in UTC. */
 const parseTime = (text: string): string => {
-  const at = Date.parse(text)
-  if (Number.isNaN(at))
+  if (!Expiry.safeParse(text).success)
     throw new UsageError(`--expires ${text} is not a date; write 2027-01-31 or 2027-01-31T18:00:00Z.`)
+  const at = Date.parse(text)
+  if (at <= systemClock.now()) throw new UsageError(`--expires ${text} is over; the key would open nothing.`)
   return new Date(at).toISOString()
 }
 

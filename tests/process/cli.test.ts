@@ -104,6 +104,8 @@ describe('keys', () => {
     [['--name', 'x', '--limit', 'tokens:5h:1'], 'type:window:max'],
     [['--name', 'x', '--limit', 'requests:5h:-1'], 'type:window:max'],
     [['--name', 'x', '--expires', 'soon'], '--expires soon is not a date'],
+    [['--name', 'x', '--expires', '12'], '--expires 12 is not a date'],
+    [['--name', 'x', '--expires', '2001-12-01'], '--expires 2001-12-01 is over'],
     [['--name', ''], 'name'],
     [['--nmae', 'x'], "Unknown option '--nmae'"],
   ])('create %j is refused with a hint', async (args, hint) => {

@@ -87,16 +87,18 @@ export const cloneRole = (tx: Tx, id: string, input: RoleClone, doing: Doing): R
 export const editRole = (tx: Tx, id: string, { expectedVersion, ...patch }: RolePatch, caller: Caller): Role => {
   const before = customRole(tx, id, caller)
   demandVersion(expectedVersion, roleVersion(before))
-  const { name, description, grants } = patch
+  const { name, description } = patch
+  // A form carries them whether or not they were touched.
+  const grants = patch.grants && !isSame(patch.grants, before.grants) ? patch.grants : undefined
   if (grants) demandOthersRole(caller, before, grants)
   if (name !== undefined && name !== before.name) demandFreeName(tx, name, before.id)
   tx.update(roles).set({ name, description, updatedAt: caller.actor.at }).where(eq(roles.id, before.id)).run()
   if (grants) writeGrants(tx, before.id, grants)
-  const voidedLinks = grants && !isSame(grants, before.grants) ? voidLinks(tx, { roleId: before.id }) : 0
+  const voidedLinks = grants ? voidLinks(tx, { roleId: before.id }) : 0
   append(tx, caller.actor, 'role_updated', {
     target: before.id,
     details: {
-      changed: Object.keys(patch),
+      changed: Object.keys(patch).filter((field) => field !== 'grants' || grants),
       ...(grants && { from: Object.fromEntries(before.grants), to: Object.fromEntries(grants) }),
       ...(voidedLinks > 0 && { voidedLinks }),
     },

@@ -253,6 +253,28 @@ describe('§2 Custom roles', () => {
     expect(audit().map(({ event }) => event)).toEqual(['role_updated', 'role_updated'])
   })
 
+  test('who holds it renames it by its form, which carries grants that stay as they are', async () => {
+    const { app, as, addRole, audit } = open()
+    const id = addRole('editor', { 'users:manage': 'all', 'roles:manage': 'all', 'dashboard:read': 'all' })
+    const editor = as('editor')
+    const page = await (await editor.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
+    const fields = [...fieldsOf(page, `form-role-${id}`), ['name', 'Registrar']]
+    const save = async (sent: string[][]) =>
+      problem(
+        await editor.ask(`PATCH /api/dashboard-roles/${id}`, {
+          body: new URLSearchParams(sent).toString(),
+          headers: FORM,
+        }),
+      )
+    expect(await save(fields.filter(([, value]) => value !== 'dashboard:read:all'))).toEqual([
+      409,
+      'self_modification_forbidden',
+    ])
+    expect(await save(fields)).toEqual([200, null])
+    expect(getRole(app.db, id).name).toBe('Registrar')
+    expect(audit()).toMatchObject([{ event: 'role_updated', details: { changed: ['name', 'description'] } }])
+  })
+
   test.each(HOWS)('it is deleted when nobody holds it (%s)', async (how) => {
     const { as, add, addRole, audit } = open()
     const id = addRole('looker', { 'dashboard:read': 'all' })

@@ -107,7 +107,7 @@ const changeProfile = (tx: Tx, { row }: Person, patch: PersonPatch, { actor }: C
   const target = row.id
   const { username, displayName, email } = changed(row, patch)
   if (username !== undefined) demandFreeUsername(tx, username)
-  if (email && isEmailTaken(tx, email)) throw new AppError('email_taken', { param: 'email' })
+  if (email && email !== row.email && isEmailTaken(tx, email)) throw new AppError('email_taken', { param: 'email' })
   const profile = { username, displayName, email }
   const names = Object.entries(profile).flatMap(([name, value]) => (value === undefined ? [] : [name]))
   if (names.length === 0) return
@@ -121,8 +121,15 @@ const changeProfile = (tx: Tx, { row }: Person, patch: PersonPatch, { actor }: C
   if (others.length > 0) append(tx, actor, 'user_updated', { target, details: { changed: others } })
 }
 
-const changed = (row: UserRow, { username, displayName, email }: PersonPatch): Partial<UserRow> => ({
-  ...(username !== undefined && username !== row.username && { username }),
-  ...(displayName !== undefined && displayName !== row.displayName && { displayName }),
-  ...(email !== undefined && email !== row.email && { email }),
-})
+const changed = (row: UserRow, patch: PersonPatch): Partial<UserRow> => {
+  const { username, displayName, email } = patch
+  return {
+    ...(username !== undefined && username !== row.username && { username }),
+    ...(displayName !== undefined && displayName !== row.displayName && { displayName }),
+    ...(email !== undefined && (email !== row.email || isEntered(row, patch)) && { email }),
+  }
+}
+
+/** The address that the account wrote itself, named and nothing else: a form carries it without a thought of it. */
+const isEntered = ({ email, isEmailOwn }: UserRow, patch: PersonPatch): boolean =>
+  email !== null && isEmailOwn && Object.keys(patch).every((field) => field === 'email')

@@ -56,6 +56,21 @@ describe('§2 Identity provider', () => {
     expect((await announced('eve@example.com').session()).user?.username).toBe('eve')
   })
 
+  test('linkByEmail: an administrator enters such an address by sending it alone, and not by a form that carries it', async () => {
+    const { as, announced, setProvider, audit } = behindProxy()
+    const eve = as('viewer', { username: 'eve' })
+    const email = 'eve@example.com'
+    expect((await eve.ask('PATCH /api/dashboard-auth/me', { json: { email } })).status).toBe(200)
+    const admin = await setProvider({ linkByEmail: true, unknownIdentityRoleId: null })
+    const save = async (json: object) =>
+      (await admin.ask(`PATCH /api/dashboard-users/${eve.person.row.id}`, { json })).status
+    expect(await save({ email, displayName: 'Eve' })).toBe(200)
+    expect(await problem(await announced(email).ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
+    expect(await save({ email })).toBe(200)
+    expect(audit().at(-1)).toMatchObject({ event: 'user_updated', details: { changed: ['email'] } })
+    expect((await announced(email).session()).user?.username).toBe('eve')
+  })
+
   test('the form offers the role strangers get now, also to who could not give it', async () => {
     const { as, addRole } = behindProxy()
     addRole('guard', { 'security:write': 'all', 'users:manage': 'all' })

@@ -60,8 +60,9 @@ const isOnHttp = ({ clock }: Plane, { session }: Turn, { id, httpUntil }: LiveAc
 
 const overSocketIfPossible = async (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
   turn.log.upstreamTransport = 'websocket'
+  const frame = asFrame(turn, load.bytes) // throws, so before there is a connection to leave behind
   const connection = await connectionFor(plane, turn, load)
-  return connection ? overSocket(plane, turn, { ...load, connection }) : overHttp(plane, turn, load)
+  return connection ? overSocket(plane, turn, { ...load, frame, connection }) : overHttp(plane, turn, load)
 }
 
 const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controller }: Load): Promise<Carried> => {
@@ -104,13 +105,13 @@ const refusedBy = async (response: Response, { accessToken }: AccountCredentials
 const overSocket = (
   { pool }: Plane,
   turn: Turn,
-  { bytes, controller, connection }: Load & { connection: Connection },
+  { frame, controller, connection }: Load & { frame: Load['bytes']; connection: Connection },
 ): Carried => {
   const { session } = turn
   turn.log.isSent = true
   const { socket, accountId, accessToken } = connection
   const { signal } = controller
-  const stream = socket.turn(asFrame(turn, bytes), (isClean) => {
+  const stream = socket.turn(frame, (isClean) => {
     if (!isClean) return // it is down, or going down
     if (session && pool.isInUse(accountId)) session.keep(connection)
     else socket.close()

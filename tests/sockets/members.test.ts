@@ -44,6 +44,16 @@ describe('a native client of HTTP whose turn goes over an upstream socket', () =
     expect(service.rows()).toMatchObject([{ kind: 'normal', upstreamTransport: 'websocket', status: 'ok' }])
     await expectNothingLeft(service)
   })
+
+  test('is refused without leaving a connection behind where its body nests too deep to be made a frame', async () => {
+    await using service = ground({ settings: { upstreamStreamTransport: 'websocket' } })
+    const deep = `${'['.repeat(1500)}${']'.repeat(1500)}`
+    const body = `{"generate":true,"deep":${deep},${JSON.stringify(codexBody()).slice(1)}`
+    const response = await fetch(service.url + NATIVE, { method: 'POST', headers: HEADERS, body })
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('nested too deeply')])
+    expect(service.upstream.handshakes).toEqual([])
+    await expectNothingLeft(service)
+  })
 })
 
 describe('a capability that a frame asks for', () => {

@@ -1,4 +1,7 @@
-/** Which members of a JSON object are written more than once, told from its bytes: a parser keeps the last and says nothing. */
+/**
+ * Which members of a JSON object are written more than once, told from its bytes: a parser keeps the last and says nothing.
+ * And where one of them stands, without a tree of all.
+ */
 import { endOfString, QUOTE } from './json-depth.ts'
 
 const COLON = 0x3a
@@ -12,10 +15,31 @@ const SPELLING = [0x35, 0x36, 0x37]
  * stands in it once, as is usual, it costs a small part of the time of parsing.
  */
 export function repeatedMember(json: Uint8Array, paths: readonly string[]): string | null {
-  const bytes = json instanceof Buffer ? json : Buffer.from(json.buffer, json.byteOffset, json.byteLength)
-  const isPlain = !hasSpelledNames(bytes) && paths.every((path) => standsOnce(bytes, nameIn(path)))
+  const bytes = bufferOf(json)
+  const isPlain = !hasSpelledNames(bytes) && paths.every((path) => placesOf(bytes, nameIn(path)).length < 2)
   return isPlain ? null : firstRepeated(bytes, new Set(paths))
 }
+
+/**
+ * Where the value of the member `name` begins, which `json` has at its top; null where a search for the name does not tell,
+ * because it stands in other objects, too, or could be spelled otherwise.
+ */
+export function placeOfValue(json: Uint8Array, name: string): number | null {
+  const bytes = bufferOf(json)
+  const [at, other] = placesOf(bytes, nameIn(name))
+  if (at === undefined || other !== undefined || hasSpelledNames(bytes)) return null
+  return afterBlanks(bytes, afterBlanks(bytes, at + nameIn(name).length) + 1)
+}
+
+/** The index of the first byte from `at` on that is no white space. */
+export function afterBlanks(json: Uint8Array, at: number): number {
+  let index = at
+  while (isBlank(json[index])) index++
+  return index
+}
+
+const bufferOf = (json: Uint8Array): Buffer =>
+  json instanceof Buffer ? json : Buffer.from(json.buffer, json.byteOffset, json.byteLength)
 
 /** The last name of a path, as it stands in JSON. The few there are stay: making one costs as much as searching for it. */
 const nameIn = (path: string): Buffer => {
@@ -28,12 +52,12 @@ const nameIn = (path: string): Buffer => {
 
 const NAMES = new Map<string, Buffer>()
 
-/** At any depth. */
-function standsOnce(json: Buffer, quoted: Buffer): boolean {
-  let count = 0
-  for (let at = json.indexOf(quoted); at !== -1 && count < 2; at = json.indexOf(quoted, at + quoted.length))
-    if (isName(json, at + quoted.length - 1)) count++
-  return count < 2
+/** Where it is the name of a member, at any depth; the first two places. */
+function placesOf(json: Buffer, quoted: Buffer): number[] {
+  const places: number[] = []
+  for (let at = json.indexOf(quoted); at !== -1 && places.length < 2; at = json.indexOf(quoted, at + quoted.length))
+    if (isName(json, at + quoted.length - 1)) places.push(at)
+  return places
 }
 
 function hasSpelledNames(json: Buffer): boolean {
@@ -66,9 +90,7 @@ function firstRepeated(json: Buffer, paths: ReadonlySet<string>): string | null 
 
 /** Whether the string that ends with the quote at `end` is the name of a member: only then a colon follows. */
 function isName(json: Buffer, end: number): boolean {
-  let at = end + 1
-  while (isBlank(json[at])) at++
-  return json[at] === COLON
+  return json[afterBlanks(json, end + 1)] === COLON
 }
 
 const isBlank = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09

@@ -1,30 +1,38 @@
 /** One turn in its two written forms: the body of a POST and the `response.create` frame of a socket (client protocol §5). */
-import { type JsonObject, objectOf } from '../lib/json.ts'
-import { cutMembers, spliceMembers } from './splice.ts'
+import { isObject, type JsonObject, objectOf } from '../lib/json.ts'
+import { placeOfValue } from '../lib/json-members.ts'
+import { cutMembers, putFirst, spliceMembers } from './splice.ts'
 import type { Turn } from './turn.ts'
 
 const LITE_HEADER = 'x-openai-internal-codex-responses-lite'
 /** On a socket the marker travels in the frame, because one connection serves models of both kinds. */
 const LITE_METADATA = `ws_request_header_${LITE_HEADER.replaceAll('-', '_')}`
+const ONLY_IN_FRAMES = ['type', 'generate', 'previous_response_id']
 const SOCKETS_BETA = 'responses_websockets=2026-02-06'
 
 type Bytes = Uint8Array<ArrayBuffer>
 
 /** The body as a frame. One that came as a frame leaves as it came. */
-export const asFrame = (turn: Turn, bytes: Bytes): Bytes => {
+export const asFrame = (turn: Pick<Turn, 'transport' | 'headers' | 'body'>, bytes: Bytes): Bytes => {
   if (turn.transport === 'websocket') return bytes
-  const metadata = objectOf(turn.body?.json.client_metadata)
-  const isLite = turn.headers[LITE_HEADER] === 'true'
+  const json = turn.body?.json ?? {}
   // Over HTTP these say nothing; on a socket the upstream would take them at their word.
-  return spliceMembers(cutMembers(bytes, ['previous_response_id', 'generate']), {
-    type: 'response.create',
-    ...(isLite && { client_metadata: { ...metadata, [LITE_METADATA]: 'true' } }),
-  })
+  const own = ONLY_IN_FRAMES.some((name) => name in json) ? cutMembers(bytes, ONLY_IN_FRAMES) : bytes
+  const marked = turn.headers[LITE_HEADER] === 'true' ? markedLite(own, json) : own
+  return putFirst(marked, { type: 'response.create' })
+}
+
+const markedLite = (bytes: Bytes, { client_metadata: metadata }: JsonObject): Bytes => {
+  const mark = { [LITE_METADATA]: 'true' }
+  if (metadata === undefined) return putFirst(bytes, { client_metadata: mark })
+  const place = isObject(metadata) && !(LITE_METADATA in metadata) ? placeOfValue(bytes, 'client_metadata') : null
+  if (place !== null) return putFirst(bytes, mark, place)
+  return spliceMembers(bytes, { client_metadata: { ...objectOf(metadata), ...mark } })
 }
 
 /** The body of a POST: without what means something on a socket only. */
 export const asRequest = (turn: Turn, bytes: Bytes): Bytes =>
-  turn.transport === 'http' ? bytes : cutMembers(bytes, ['type', 'generate', 'previous_response_id'])
+  turn.transport === 'http' ? bytes : cutMembers(bytes, ONLY_IN_FRAMES)
 
 /** For a handshake: it speaks the protocol's version, and the frames say which of them are lite. */
 export const handshakeHeaders = ({ headers }: Turn): Record<string, string> => {

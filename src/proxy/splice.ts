@@ -1,5 +1,6 @@
 /** Changes single members of a JSON text at their place, or takes them out, leaving every other byte as the client wrote it. */
 import { type Node, parseTree } from 'jsonc-parser'
+import { afterBlanks } from '../lib/json-members.ts'
 import { demandShallow } from './nesting.ts'
 
 const utf8 = new TextDecoder()
@@ -35,6 +36,23 @@ export const cutMembers = (bytes: Uint8Array<ArrayBuffer>, names: readonly strin
   const kept = members.filter((member) => !names.includes(member.children?.[0]?.value))
   if (kept.length === members.length) return bytes
   return encoder.encode(`{${kept.map(({ offset, length }) => text.slice(offset, offset + length)).join(',')}}`)
+}
+
+const OPENING = 0x7b
+const CLOSING = 0x7d
+
+/**
+ * Puts members first in the object that begins at `at`, the whole one unless told, which has none of these. No tree is
+ * made of it, which takes some 20 ms a MiB.
+ */
+export const putFirst = (
+  bytes: Uint8Array<ArrayBuffer>,
+  members: Readonly<Record<string, unknown>>,
+  at = bytes.indexOf(OPENING),
+): Uint8Array<ArrayBuffer> => {
+  const comma = bytes[afterBlanks(bytes, at + 1)] === CLOSING ? '' : ','
+  const put = encoder.encode(JSON.stringify(members).slice(1, -1) + comma)
+  return Buffer.concat([bytes.subarray(0, at + 1), put, bytes.subarray(at + 1)])
 }
 
 interface Edit {

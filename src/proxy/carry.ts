@@ -22,7 +22,7 @@ interface Load {
 }
 
 interface Carried {
-  /** Of the answer, or of the handshake that led to it. */
+  /** Of the answer, or of the handshake that was made for it; none where the connection stood. */
   headers: Headers
   stream: UpstreamStream
   /** The token the upstream answers to: a kept connection may have been opened with an older one. */
@@ -61,8 +61,11 @@ const isOnHttp = ({ clock }: Plane, { session }: Turn, { id, httpUntil }: LiveAc
 const overSocketIfPossible = async (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
   turn.log.upstreamTransport = 'websocket'
   const frame = asFrame(turn, load.bytes) // throws, so before there is a connection to leave behind
-  const connection = await connectionFor(plane, turn, load)
-  return connection ? overSocket(plane, turn, { ...load, frame, connection }) : overHttp(plane, turn, load)
+  const kept = turn.session?.take(load.account.id, plane.clock.monotonic()) ?? null
+  const connection = kept ?? (await newConnection(plane, turn, load))
+  if (!connection) return overHttp(plane, turn, load)
+  const carried = overSocket(plane, turn, { ...load, frame, connection })
+  return { ...carried, headers: kept ? new Headers() : connection.socket.headers }
 }
 
 const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controller }: Load): Promise<Carried> => {
@@ -106,7 +109,7 @@ const overSocket = (
   { pool }: Plane,
   turn: Turn,
   { frame, controller, connection }: Load & { frame: Load['bytes']; connection: Connection },
-): Carried => {
+): Omit<Carried, 'headers'> => {
   const { session } = turn
   turn.log.isSent = true
   const { socket, accountId, accessToken } = connection
@@ -119,14 +122,12 @@ const overSocket = (
   const abort = () => stream.cancel(signal.reason)
   signal.addEventListener('abort', abort, { once: true }) // what fetch does by itself
   if (signal.aborted) abort()
-  return { headers: socket.headers, stream, accessToken }
+  return { stream, accessToken }
 }
 
-/** The session's connection, or a new one; null when the turn is to go by HTTP instead. */
-const connectionFor = async (plane: Plane, turn: Turn, load: Load): Promise<Connection | null> => {
+/** Null when the turn is to go by HTTP instead. */
+const newConnection = async (plane: Plane, turn: Turn, load: Load): Promise<Connection | null> => {
   const { account, credentials, controller } = load
-  const kept = turn.session?.take(account.id, plane.clock.monotonic())
-  if (kept) return kept
   if (turn.chain !== null) throw new AppError('previous_response_not_found')
   try {
     const socket = await connect(plane.upstream, credentials, {

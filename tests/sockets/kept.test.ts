@@ -103,6 +103,26 @@ describe('a token that is refused on the kept connection', () => {
   })
 })
 
+test('what a handshake said of usage is said once: turns on its connection do not say it again', async () => {
+  const usage = (usedPercent: number) => ({
+    primary: { usedPercent, windowMinutes: 300, resetAt: Date.now() + 3_600_000 },
+  })
+  await using service = ground({ accounts: [{ usage: usage(10) }] })
+  const [account] = service.bindings.pool.all()
+  const socket = await open(service)
+  const id = idOf(await socket.turn(create()))
+  expect(account?.usage?.windows.fiveHour?.usedPercent).toBe(10)
+  service.members[0]?.sim.setUsage(usage(97))
+  service.members[0]?.sim.next({ rateLimitsEvent: true })
+  const next = idOf(await socket.turn(following(id)))
+  account!.rateSeenAt = 0 // the same numbers are looked at again after a while
+  expectCompleted(await socket.turn(following(next)))
+  expect(account?.usage?.windows.fiveHour?.usedPercent).toBe(97)
+  expect(service.upstream.handshakes).toHaveLength(1)
+  await leave(service, socket)
+  await expectNothingLeft(service)
+})
+
 describe('a connection that the service calls too old', () => {
   const tooOld: Fault = {
     status: 400,

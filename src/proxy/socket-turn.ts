@@ -18,6 +18,7 @@ import {
   publicBody,
 } from './socket-create.ts'
 import type { SocketSession } from './socket-session.ts'
+import { MAX_FRAME_BYTES } from './transport.ts'
 import { ClientGone, type Turn } from './turn.ts'
 
 const RESPONSES_PATH = '/codex/responses'
@@ -89,6 +90,7 @@ export class SocketTurn {
     const client = this.#session.client({ isAsking: mentionsCapability(frame) })
     if (demandsCapability(frame)) this.#session.restrict()
     this.#contract = contract(client)
+    if (env.settings.current().upstreamStreamTransport === 'http') this.#session.upstream.drop() // no turn goes over it
     const arrival = { env, headers, client, requestId: env.random.id('req'), arrivedAt }
     const admission = {
       route,
@@ -117,7 +119,8 @@ export class SocketTurn {
   #made(create: Create, { key }: Client, now: number): Continued {
     demandSingle(create.bytes, create.frame)
     const made = (this.#session.handshake.isNative ? nativeBody : publicBody)(create, key, this.#session.earlier)
-    if (made.chain !== null && !this.#canContinue(now))
+    const isTooLarge = made.body.bytes.length > MAX_FRAME_BYTES
+    if (made.chain !== null && (isTooLarge || !this.#canContinue(now)))
       throw new AppError('previous_response_not_found', { param: 'previous_response_id' })
     return made
   }

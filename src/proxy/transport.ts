@@ -3,7 +3,7 @@ import { isObject, objectsOf } from '../lib/json.ts'
 import type { Transport, Turn } from './turn.ts'
 
 /** The service takes no frame above 16 MiB (client protocol §14); under `auto` there is room left for what we add. */
-const MAX_FRAME_BYTES = 16 * 1024 * 1024
+export const MAX_FRAME_BYTES = 16 * 1024 * 1024
 const MAX_AUTO_FRAME_BYTES = 14 * 1024 * 1024
 
 interface Circumstances {

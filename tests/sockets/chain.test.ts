@@ -201,8 +201,10 @@ describe('the earlier response is gone: said in-band, and everything sent again 
     const id = await serve(socket, create())
     service.change({ upstreamStreamTransport: 'http' })
     expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    await until('the connection closed, which is of no use now', () => service.upstream.openSockets === 0)
     await serve(socket, create())
     expect(service.upstream.requests.map(({ method }) => method)).toEqual(['WS', 'POST'])
+    expect(service.rows()).toMatchObject([{ status: 'ok' }, { status: 'ok' }]) // nobody was asked for the other
     await leave(service, socket)
     await expectNothingLeft(service)
   })

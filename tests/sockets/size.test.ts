@@ -35,6 +35,20 @@ describe('large frames', () => {
     await expectNothingLeft(service)
   }, 30_000)
 
+  test('above 16 MiB that goes on from a response is asked for in full at once: nobody is asked, nothing fails', async () => {
+    await using service = ground()
+    const socket = await open(service, { timeoutMs: 20_000 })
+    const id = idOf(await socket.turn(create()))
+    expect(refusalOf(await socket.turn(following(id, 'x'.repeat(17 * MIB))))).toEqual([
+      400,
+      'previous_response_not_found',
+    ])
+    expect(service.rows()).toMatchObject([{ status: 'ok' }])
+    expectCompleted(await socket.turn(following(id)))
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  }, 30_000)
+
   test('above 128 MiB closes with 1009', async () => {
     await using service = ground()
     const socket = await open(service, { timeoutMs: 20_000 })

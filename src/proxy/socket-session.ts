@@ -15,6 +15,9 @@ import { UpstreamSession } from './upstream-session.ts'
 
 /** Of a socket between turns (decisions §3 "Time limits"). */
 const IDLE_MS = 60 * 60_000
+/** The runtime keeps room for the largest frame of a connection until that ends (measured), and no budget counts it. */
+const LARGE_FRAME_BYTES = 4 * 1024 * 1024
+const IDLE_AFTER_LARGE_MS = 2 * 60_000
 const KEEPALIVE_MS = 8000
 /** A client that reads nothing for so long is given up. */
 const STALLED_MS = 30_000
@@ -58,6 +61,7 @@ export class SocketSession implements SocketPeer {
   earlier: Earlier | null = null
   #lastSentAt = 0
   #idleSince = 0
+  #idleMs = IDLE_MS
   /** While the client does not read: resolves when it does again. */
   #stalled: PromiseWithResolvers<void> | null = null
 
@@ -105,6 +109,7 @@ export class SocketSession implements SocketPeer {
 
   received(data: string | Buffer): void {
     try {
+      if (Buffer.byteLength(data) > LARGE_FRAME_BYTES) this.#noteLarge()
       if (typeof data !== 'string') throw new AppError('invalid_request_error', { message: 'Frames must be text.' })
       this.#read(data)
     } catch (err) {
@@ -115,6 +120,11 @@ export class SocketSession implements SocketPeer {
   failed(err: unknown): void {
     this.handshake.env.log.error('a socket failed', { err })
     this.#close('fault')
+  }
+
+  #noteLarge(): void {
+    this.#idleMs = IDLE_AFTER_LARGE_MS
+    this.#idleSince = this.handshake.env.clock.monotonic() // who was refused may come again
   }
 
   /** A large frame is not even taken apart where there is no room; small ones may take a turn back. Throws `busy`, and what `parseFrame` does. */
@@ -246,7 +256,7 @@ export class SocketSession implements SocketPeer {
 
   beat(now: number): void {
     if (!this.#turn) {
-      if (now - this.#idleSince >= IDLE_MS) this.#close('idle')
+      if (now - this.#idleSince >= this.#idleMs) this.#close('idle')
       return
     }
     if (now - this.#lastSentAt < KEEPALIVE_MS || this.#stalled) return

@@ -28,6 +28,33 @@ describe('an idle socket', () => {
     await over(app, socket)
   })
 
+  test('that ever sent a frame above 4 MiB is closed after 2 minutes: the runtime keeps room for such a frame', async () => {
+    const app = testApp()
+    const socket = pretendSocket(app)
+    socket.say(create('x'.repeat(5 * 1024 * 1024)))
+    await app.clock.advance('1s')
+    socket.say(create())
+    await app.clock.advance('1s')
+    expect(endsOf(typesOf(socket.frames))).toEqual(['response.completed', 'response.completed'])
+    await app.clock.advance('118s')
+    expect(socket.closed).toBeNull()
+    await app.clock.advance('3s')
+    expect(socket.closed).toEqual({ code: 1001, reason: 'Idle' })
+    await over(app, socket)
+  })
+
+  test('is not closed in the face of a client that sent one which was refused', async () => {
+    const app = testApp()
+    const socket = pretendSocket(app)
+    await app.clock.advance('10m')
+    socket.say({ type: 'unknown', text: 'x'.repeat(5 * 1024 * 1024) })
+    await app.clock.advance('1m')
+    expect([typesOf(socket.frames), socket.closed]).toEqual([['error'], null])
+    await app.clock.advance('61s')
+    expect(socket.closed?.code).toBe(1001)
+    await over(app, socket)
+  })
+
   test('is idle since its last turn ended, however long that took', async () => {
     const app = testApp({ settings: { firstEventTimeoutSeconds: 600, commitTimeoutSeconds: 600 } })
     const socket = pretendSocket(app)

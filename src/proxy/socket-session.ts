@@ -209,7 +209,6 @@ export class SocketSession implements SocketPeer {
   #push(texts: readonly string[]): { count: number; isFull: boolean } | null {
     const ws = this.#ws
     if (!ws) return null
-    this.#lastSentAt = this.handshake.env.clock.monotonic()
     const taken = { count: 0, isFull: false }
     ws.cork(() => {
       for (const text of texts) {
@@ -220,6 +219,7 @@ export class SocketSession implements SocketPeer {
         if (taken.isFull) return
       }
     })
+    if (taken.count > 0) this.#lastSentAt = this.handshake.env.clock.monotonic() // of a batch that is hidden nothing is
     taken.isFull &&= ws.getBufferedAmount() > 0
     return this.#ws ? taken : null
   }

@@ -106,6 +106,16 @@ describe('silence within a turn', () => {
     await over(app, socket)
   })
 
+  test('is silence for the client, too, where events come that are not for it', async () => {
+    const { app, socket, news } = await silent(false)
+    for (let seconds = 0; seconds < 20; seconds += 4) {
+      await app.clock.advance('4s')
+      socket.session.send([]) // what is left of such a batch
+    }
+    expect([news(), socket.pings]).toEqual([[], 2])
+    await over(app, socket)
+  })
+
   test('keepalives come before the first event, too', async () => {
     const app = testApp()
     app.members[0]?.sim.next({ delayHeadersMs: 30_000 })

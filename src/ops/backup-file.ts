@@ -8,6 +8,7 @@ import {
   fsyncSync,
   linkSync,
   openSync,
+  renameSync,
   rmSync,
   statfsSync,
   statSync,
@@ -25,6 +26,8 @@ interface BackupRequest {
   keyFile: string | null
   /** For tests: bytes that are free for the file at a path. */
   roomFor?: (path: string) => number
+  /** For tests: gives a file a second name. */
+  link?: typeof linkSync
 }
 
 interface BackupMade {
@@ -37,10 +40,12 @@ interface BackupMade {
  * `VACUUM INTO`: one read transaction, so that a running server goes on writing and the copy is of one moment. Both files
  * have mode 0600 from the start. Throws `BackupError`; what was begun is removed then.
  */
-export const makeBackup = ({ source, target, keyFile, roomFor = freeBytes }: BackupRequest): BackupMade => {
+export const makeBackup = (request: BackupRequest): BackupMade => {
+  const { source, target, keyFile, roomFor = freeBytes, link = linkSync } = request
   if (!existsSync(source)) throw new BackupError(`There is no database at ${source}.`)
   for (const path of keyFile === null ? [target] : [target, keyOf(target)])
     if (existsSync(path)) throw new BackupError(`${path} is there already; it is not overwritten.`)
+  if (!existsSync(dirname(target))) throw new BackupError(`There is no folder ${dirname(target)}; make it first.`)
   const partial = `${target}.partial`
   rmSync(partial, { force: true })
   demandRoom(source, roomFor(target))
@@ -49,8 +54,7 @@ export const makeBackup = ({ source, target, keyFile, roomFor = freeBytes }: Bac
     carryOver(source)
     flush(partial)
     demandWhole(partial)
-    // A link and not a rename: that would replace what somebody else put there meanwhile.
-    linkSync(partial, target)
+    giveName(partial, target, link)
     if (keyFile !== null) copyPrivately(keyFile, keyOf(target))
   } catch (cause) {
     throw cause instanceof BackupError ? cause : new BackupError(`The backup failed: ${messageOf(cause)}`, { cause })
@@ -78,6 +82,16 @@ const demandRoom = (source: string, free: number): void => {
 const freeBytes = (path: string): number => {
   const { bavail, bsize } = statfsSync(dirname(path))
   return bavail * bsize
+}
+
+/** By a link: a rename would replace what somebody else put there meanwhile. */
+const giveName = (partial: string, target: string, link: typeof linkSync): void => {
+  try {
+    link(partial, target)
+  } catch {
+    createPrivately(target) // vfat, exFAT and many shares have no links: this is what the rename replaces
+    renameSync(partial, target)
+  }
 }
 
 /** Where the key of a backup lies, when it was asked for. */

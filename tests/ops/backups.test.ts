@@ -149,6 +149,42 @@ describe('making one', () => {
     expect(() => copy()).toThrow('There is no database')
     expect(readdirSync(root)).toEqual(['data'])
   })
+
+  describe('where files have no second name', () => {
+    const onAShare = (meanwhile = () => {}) =>
+      makeBackup({
+        source: places().databasePath,
+        target: backup,
+        keyFile: null,
+        link: () => {
+          meanwhile()
+          throw Object.assign(new Error('EPERM: operation not permitted, link'), { code: 'EPERM' })
+        },
+      })
+
+    test('a copy is made all the same, as privately', () => {
+      const folder = open()
+      addAccount(folder, 'acc_a')
+      onAShare()
+      folder.close()
+      expect(idsIn(backup)).toEqual(['acc_a'])
+      expect(modeOf(backup)).toBe(0o600)
+      expect(existsSync(`${backup}.partial`)).toBe(false)
+    })
+
+    test('it replaces nothing that somebody else put there meanwhile', () => {
+      open().close()
+      expect(() => onAShare(() => writeFileSync(backup, 'mine'))).toThrow('The backup failed: EEXIST')
+      expect(readFileSync(backup, 'utf8')).toBe('mine')
+      expect(readdirSync(root).sort()).toEqual(['copy.db', 'data'])
+    })
+  })
+
+  test('a folder that is not there is named', () => {
+    open().close()
+    const request = { source: places().databasePath, target: join(root, 'nas', 'copy.db'), keyFile: null }
+    expect(() => makeBackup(request)).toThrow(`There is no folder ${join(root, 'nas')}; make it first.`)
+  })
 })
 
 describe('verifying', () => {

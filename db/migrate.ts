@@ -18,7 +18,7 @@ export function migrate(sqlite: Database, migrations: readonly Migration[], now:
   sqlite.run(
     'CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, hash TEXT NOT NULL, applied_at INTEGER NOT NULL)',
   )
-  const ordered = migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  const ordered = inOrder(migrations)
   return withoutForeignKeys(sqlite, () =>
     ordered.filter((migration) => applyOnce(sqlite, ordered, migration, now)).map(({ name }) => name),
   )
@@ -31,11 +31,21 @@ export function isOutdated(sqlite: Database, migrations: readonly Migration[]): 
   return applied.size > 0 && migrations.some(({ name }) => !applied.has(name))
 }
 
+/** Why `migrate` would refuse a database that was migrated before; null: it would not. Reads only. */
+export function schemaProblem(sqlite: Database, migrations: readonly Migration[]): string | null {
+  return problemOf(inOrder(migrations), appliedHashes(sqlite))
+}
+
+function inOrder(migrations: readonly Migration[]): Migration[] {
+  return migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+}
+
 /** Inside the lock it looks again at what is applied, so two processes starting together are safe. */
 function applyOnce(sqlite: Database, ordered: Migration[], migration: Migration, now: number): boolean {
   const apply = sqlite.transaction(() => {
     const applied = appliedHashes(sqlite)
-    check(ordered, applied)
+    const problem = problemOf(ordered, applied)
+    if (problem !== null) throw new Error(problem)
     if (applied.has(migration.name)) return false
     runStatements(sqlite, migration)
     sqlite.run('INSERT INTO migrations VALUES (?, ?, ?)', [migration.name, hashOf(migration), now])
@@ -49,19 +59,19 @@ function appliedHashes(sqlite: Database): Map<string, string> {
   return new Map(rows.map(({ name, hash }) => [name, hash]))
 }
 
-function check(ordered: Migration[], applied: Map<string, string>): void {
+function problemOf(ordered: Migration[], applied: Map<string, string>): string | null {
   const known = new Set(ordered.map(({ name }) => name))
   const unknown = [...applied.keys()].filter((name) => !known.has(name))
-  if (unknown.length > 0) {
-    throw new Error(`The database was written by a newer version (it has ${unknown.join(', ')}); update this program.`)
-  }
+  if (unknown.length > 0)
+    return `The database was written by a newer version (it has ${unknown.join(', ')}); update this program.`
   let isBehind = false
   for (const migration of ordered) {
     const hash = applied.get(migration.name)
     if (hash === undefined) isBehind = true
-    else if (hash !== hashOf(migration)) throw new Error(`Migration ${migration.name} was edited after it was applied.`)
-    else if (isBehind) throw new Error(`A migration is missing before ${migration.name}, which is already applied.`)
+    else if (hash !== hashOf(migration)) return `Migration ${migration.name} was edited after it was applied.`
+    else if (isBehind) return `A migration is missing before ${migration.name}, which is already applied.`
   }
+  return null
 }
 
 function runStatements(sqlite: Database, { name, sql }: Migration): void {

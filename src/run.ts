@@ -2,7 +2,9 @@
  * What the process does once it is set up: `serve`, or one of the commands, and only that is loaded. Every failure before
  * listening is one sentence.
  */
-import { withEnvFile } from './env.ts'
+import { ConfigError, readConfig, withEnvFile } from './env.ts'
+import { databaseTrouble } from './ops/database-trouble.ts'
+import { placesOf } from './ops/places.ts'
 import type { Outside } from './serve.ts'
 
 /** Not inside a `try`: what cannot be found there is left out of the executable without a word (measured). */
@@ -28,13 +30,18 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
       fetch: outside.fetch,
     })
   } catch (err) {
-    process.stderr.write(`sluice: ${explain(err)}\n`)
+    process.stderr.write(`sluice: ${explain(err, outside.environment)}\n`)
     process.exit(1)
   }
 }
 
-const explain = (err: unknown): string => {
-  if (err instanceof Error && 'code' in err && err.code === 'EADDRINUSE')
+/** Whatever is thrown behind `ConfigError` was thrown with an environment that can be read. */
+const explain = (err: unknown, environment: Outside['environment']): string => {
+  if (!(err instanceof Error)) return String(err)
+  if (err instanceof ConfigError) return err.message
+  const trouble = databaseTrouble(err, placesOf(readConfig(withEnvFile(environment))).databasePath)
+  if (trouble) return `${trouble.says} ${trouble.advice}`
+  if ('code' in err && err.code === 'EADDRINUSE')
     return 'the port is taken; set PORT to another one, or stop what listens there.'
-  return err instanceof Error ? err.message : String(err)
+  return err.message
 }

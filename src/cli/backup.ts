@@ -1,13 +1,12 @@
 /** `sluice backup`, `sluice backup verify`: a copy of the database that is safe to keep, and the proof that one is. */
 import { existsSync } from 'node:fs'
-import { setPriority } from 'node:os'
 import { resolve } from 'node:path'
 import { systemClock } from '../lib/clock.ts'
 import { keyOf, makeBackup } from '../ops/backup-file.ts'
 import { BackupError, type BackupVerdict, isRestorable, verifyBackup } from '../ops/backup-verify.ts'
 import { backupPath, makeBackupFolder } from '../ops/backups.ts'
 import { placesOf } from '../ops/places.ts'
-import { type Command, configOf, noArguments, onlyArgument, printJson, readArgs } from './command.ts'
+import { type Command, configOf, noArguments, onlyArgument, printJson, readArgs, yieldToTurns } from './command.ts'
 
 /** Beside a running server too. Does not migrate: the server that runs may be of another release. */
 const make: Command = async (args, io) => {
@@ -37,15 +36,6 @@ const withoutKey = (keyPath: string): string =>
 
 const withKey = (keyFile: string): string =>
   `The key is beside it (${keyFile}): whoever has both files has every account.\n`
-
-/** Reading the whole database through must not slow down who serves from it. */
-const yieldToTurns = (): void => {
-  try {
-    setPriority(10)
-  } catch {
-    // not allowed here: then at the usual priority
-  }
-}
 
 /** Exit code 1 when it could not be restored. A broken audit log is told beside. */
 const verify: Command = (args, io) => {

@@ -1,10 +1,11 @@
 /** What a command works with: where it writes, the environment it was given, and the data folder while it runs. */
+import { setPriority } from 'node:os'
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { type Config, readConfig } from '../env.ts'
 import { systemClock } from '../lib/clock.ts'
 import { systemRandom } from '../lib/random.ts'
 import type { Actor } from '../model/audit.ts'
-import { type Folder, openFolder } from './open-folder.ts'
+import { asFolderError, type Folder, openFolder } from './open-folder.ts'
 
 export interface CliIo {
   environment: Record<string, string | undefined>
@@ -27,12 +28,23 @@ export const withFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Prom
   const folder = openFolder(configOf(io), { clock: systemClock, random: systemRandom })
   try {
     return await run(folder)
+  } catch (err) {
+    throw asFolderError(err, folder.databasePath)
   } finally {
     folder.close()
   }
 }
 
 export const configOf = (io: CliIo): Config => readConfig(io.environment)
+
+/** Reading the whole database through must not slow down who serves from it. */
+export const yieldToTurns = (): void => {
+  try {
+    setPriority(10)
+  } catch {
+    // not allowed here: then at the usual priority
+  }
+}
 
 /** Who the audit log names. */
 export const cliActor = (): Actor => ({ id: 'cli', method: 'cli', address: null, at: systemClock.now() })

@@ -6,19 +6,21 @@ import { systemRandom } from '../lib/random.ts'
 import { fingerprintOf } from '../ops/backup-verify.ts'
 import { Backups } from '../ops/backups.ts'
 import type { Finding, Verdict } from '../ops/checks.ts'
+import { readThrough } from '../ops/database-check.ts'
 import { examine } from '../ops/doctor.ts'
 import type { FolderFacts } from '../ops/folder-checks.ts'
 import { type Places, placesOf } from '../ops/places.ts'
 import { DEFAULTS } from '../settings/schema.ts'
 import { readSettings } from '../settings/store.ts'
 import { createDial } from '../upstream/dial.ts'
-import { type Command, configOf, noArguments, printJson, readArgs } from './command.ts'
+import { type Command, configOf, noArguments, printJson, readArgs, yieldToTurns } from './command.ts'
 
 /** Exit code 1 when something is a problem. Nothing is made, migrated or changed. */
 export const doctor: Command = async (args, io) => {
   const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
   noArguments(positionals)
   const config = configOf(io)
+  yieldToTurns()
   const report = await examine({
     clock: systemClock,
     folder: () => folderFacts(placesOf(config)),
@@ -43,10 +45,21 @@ const folderFacts = (places: Places): FolderFacts => {
   return { ...places, ...storedFacts(places), backups: () => backups.list(), now: systemClock.now() }
 }
 
-/** Of a database that is there and can be read. */
-const storedFacts = ({ databasePath }: Places): Pick<FolderFacts, 'keyFingerprint' | 'backupIntervalHours'> => {
-  const nothing = { keyFingerprint: null, backupIntervalHours: DEFAULTS.backupIntervalHours }
-  if (!existsSync(databasePath)) return nothing
+type StoredFacts = Pick<FolderFacts, 'keyFingerprint' | 'backupIntervalHours' | 'databaseFinding'>
+
+const storedFacts = ({ databasePath }: Places): StoredFacts => {
+  const { backupIntervalHours } = DEFAULTS
+  if (!existsSync(databasePath)) return { keyFingerprint: null, backupIntervalHours, databaseFinding: null }
+  return {
+    keyFingerprint: undefined,
+    backupIntervalHours,
+    ...readableFacts(databasePath),
+    databaseFinding: readThrough(databasePath),
+  }
+}
+
+/** None of them where the database cannot be read; `readThrough` says why. */
+const readableFacts = (databasePath: string): Partial<StoredFacts> => {
   try {
     const { sqlite, db } = readerDatabase(databasePath)
     try {
@@ -55,7 +68,7 @@ const storedFacts = ({ databasePath }: Places): Pick<FolderFacts, 'keyFingerprin
       sqlite.close()
     }
   } catch {
-    return nothing // the check of the file itself says more
+    return {}
   }
 }
 

@@ -1,19 +1,20 @@
 /** Opens the data folder: the database brought up to date, and the key its secrets are sealed with, checked against it. */
 import type { Database } from 'bun:sqlite'
 import { chmodSync, existsSync, mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { commit, type Db } from '../../db/commit.ts'
 import { acquireFolderLock, type FolderLock, FolderLockedError } from '../../db/lock.ts'
 import { isOutdated, migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
-import { openDatabase } from '../../db/open.ts'
+import { type OpenedDatabase, openDatabase } from '../../db/open.ts'
 import { facts } from '../../db/schema/system.ts'
 import type { Config } from '../env.ts'
 import type { Clock } from '../lib/clock.ts'
 import { loadOrCreateKey } from '../lib/key-file.ts'
 import type { Random } from '../lib/random.ts'
 import { createSealer, fingerprint, type Sealer } from '../lib/seal.ts'
+import { databaseTrouble } from '../ops/database-trouble.ts'
+import { placesOf } from '../ops/places.ts'
 
 export interface Folder {
   dir: string
@@ -48,10 +49,9 @@ export const openFolder = (
   config: Pick<Config, 'DATA_DIR' | 'ENCRYPTION_KEY_FILE'>,
   { clock, random, isLocked = false }: OpenDeps,
 ): Folder => {
-  const dir = config.DATA_DIR
+  const { dir, databasePath, keyPath } = placesOf(config)
   makePrivateFolder(dir)
-  const databasePath = join(dir, 'sluice.db')
-  const { sqlite, db } = openDatabase(databasePath)
+  const { sqlite, db } = openFile(databasePath)
   try {
     const lock = !isLocked && isOutdated(sqlite, MIGRATIONS) ? lockToMigrate(dir) : null
     try {
@@ -59,11 +59,11 @@ export const openFolder = (
     } finally {
       lock?.release()
     }
-    const key = openKey(db, config.ENCRYPTION_KEY_FILE ?? join(dir, 'encryption.key'), random)
+    const key = openKey(db, keyPath, random)
     return { dir, databasePath, db, sqlite, sealer: createSealer(key, random), close: () => sqlite.close() }
   } catch (err) {
     sqlite.close()
-    throw err
+    throw asFolderError(err, databasePath)
   }
 }
 
@@ -78,6 +78,12 @@ const lockToMigrate = (dir: string): FolderLock => {
   }
 }
 
+/** A `FolderError` that says what to do where it is the database at `path` that failed; any other error as it is. */
+export const asFolderError = (err: unknown, path: string): unknown => {
+  const trouble = databaseTrouble(err, path)
+  return trouble ? new FolderError(`${trouble.says} ${trouble.advice}`, { cause: err }) : err
+}
+
 export const makePrivateFolder = (dir: string): void => {
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
@@ -88,6 +94,14 @@ export const makePrivateFolder = (dir: string): void => {
     chmodSync(dir, 0o700)
   } catch {
     // A volume that belongs to somebody else, as in a container run with --user; the files in it are 0600 all the same.
+  }
+}
+
+const openFile = (path: string): OpenedDatabase => {
+  try {
+    return openDatabase(path)
+  } catch (err) {
+    throw asFolderError(err, path)
   }
 }
 

@@ -18,7 +18,7 @@ interface DoctorDeps {
   upstream: UpstreamFacts
 }
 
-/** At most about five seconds, which is how long the upstream may take. Never rejects. */
+/** Behind `folder` at most about five seconds, which is how long the upstream may take. Never rejects. */
 export const examine = async ({ clock, folder, upstream }: DoctorDeps): Promise<Report> => {
   const at = clock.now()
   const findings = await runChecks([...folderChecks(folder()), ...upstreamChecks(upstream)])

@@ -9,8 +9,10 @@ export interface FolderFacts {
   dir: string
   databasePath: string
   keyPath: string
-  /** Of the key the database is sealed with; null: it holds no secret yet. */
-  keyFingerprint: string | null
+  /** Of the key the database is sealed with; null: it holds no secret yet; undefined: it could not be read. */
+  keyFingerprint: string | null | undefined
+  /** What reading the database through found; null: nothing, or it was not read, as by the server that works on it. */
+  databaseFinding: Found | null
   backups: () => Promise<Backup[]>
   /** 0: none are made by themselves. */
   backupIntervalHours: number
@@ -79,8 +81,9 @@ const checkSpace = async ({ dir, databasePath }: FolderFacts): Promise<Found> =>
 
 const LARGE_LOG_BYTES = 256 * MIB
 
-const checkDatabase = async ({ databasePath }: FolderFacts): Promise<Found> => {
+const checkDatabase = async ({ databasePath, databaseFinding }: FolderFacts): Promise<Found> => {
   const { mode, size } = await stat(databasePath)
+  if (databaseFinding !== null) return databaseFinding
   const log = await sizeOf(`${databasePath}-wal`)
   if ((mode & OTHERS) !== 0)
     return warning(`${databasePath} has mode ${octal(mode)}, so others can read it.`, `chmod 0600 ${databasePath}`)
@@ -102,13 +105,14 @@ const checkKey = async ({ keyPath, keyFingerprint }: FolderFacts): Promise<Found
           'Restore it from where you keep the copy, before the server stops.',
         )
   const { mode } = found
-  if (keyFingerprint !== null && fingerprint(readKey(keyPath)) !== keyFingerprint)
+  if (keyFingerprint && fingerprint(readKey(keyPath)) !== keyFingerprint)
     return problem(
       `${keyPath} is not the key this database was sealed with: the next start will fail.`,
       'Restore the file that belongs to it.',
     )
   if ((mode & OTHERS) !== 0)
     return warning(`${keyPath} had mode ${octal(mode)}, so others could read it.`, `chmod 0600 ${keyPath}`)
+  if (keyFingerprint === undefined) return unknown('Whether it fits cannot be said while the database cannot be read.')
   return fine('It fits the database, and only its owner can read it. Keep a copy somewhere else.')
 }
 

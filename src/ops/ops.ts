@@ -33,6 +33,7 @@ export const createOps = (deps: OpsDeps): Ops => {
   const folder = () => ({
     ...places,
     keyFingerprint: keyFingerprint(),
+    databaseFinding: null,
     backups: () => backups.list(),
     backupIntervalHours: settings().backupIntervalHours,
     now: clock.now(),

@@ -1,8 +1,11 @@
 /** Backups, restoring, the doctor and the service unit as commands, beside a server that runs and one that does not. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openDatabase } from '../../db/open.ts'
+import type { Finding } from '../../src/ops/checks.ts'
+import { freePort } from '../support/free-port.ts'
 import { runCommand, spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 
@@ -112,6 +115,62 @@ test('the doctor finds an upstream that is not there, and is content with one th
   expect(broken.stdout).toContain('PROBLEM  Upstream over HTTP: 127.0.0.1:1 cannot be reached')
   expect(broken.stdout).toContain('         -> ')
 }, 30_000)
+
+describe('a database that stops the start', () => {
+  const path = () => join(dataDir, 'sluice.db')
+  const overwrite = (from: number, bytes: Uint8Array) => {
+    const present = readFileSync(path())
+    writeFileSync(path(), Buffer.concat([present.subarray(0, from), bytes, present.subarray(from + bytes.length)]))
+  }
+  const damages = {
+    'is noise': () => writeFileSync(path(), Buffer.alloc(4096, 'noise')),
+    'has bad pages': () => overwrite(2 * 4096, Buffer.alloc(5 * 4096, 0xff)),
+    'is newer': () => {
+      const { sqlite } = openDatabase(path())
+      sqlite.run("INSERT INTO migrations VALUES ('9999_x', 'hash', 0)")
+      sqlite.close()
+    },
+  }
+
+  test.each([
+    ['is noise', 'is damaged: file is not a database.', 'sluice restore FILE', 'unknown'],
+    ['has bad pages', 'is damaged: ', 'sluice restore FILE', 'ok'],
+    ['is newer', 'newer version (it has 9999_x)', 'pdate this program', 'ok'],
+  ] as const)(
+    '%s: the doctor finds it, and both say what to do',
+    async (kind, says, todo, key) => {
+      await sluice(['keys', 'list'])
+      const { sqlite } = openDatabase(path())
+      sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
+      sqlite.close()
+      damages[kind]()
+
+      const { findings } = JSON.parse((await sluice(['doctor', '--json'])).stdout) as { findings: Finding[] }
+      const found = Object.fromEntries(findings.map((finding) => [finding.id, finding]))
+      expect(found.database).toMatchObject({
+        verdict: 'problem',
+        says: expect.stringContaining(says),
+        advice: expect.stringContaining(todo),
+      })
+      expect(found.key_file?.verdict).toBe(key)
+
+      for (const args of [['serve'], ['accounts', 'list']]) {
+        const { exitCode, stderr } = await sluice(args, { ...alone, PORT: String(freePort()) })
+        expect(exitCode).toBe(1)
+        expect(stderr).toContain(says)
+        expect(stderr).toContain(todo)
+      }
+    },
+    30_000,
+  )
+
+  test('a folder that is in its place is named by every command', async () => {
+    mkdirSync(path(), { recursive: true })
+    const { exitCode, stderr } = await sluice(['keys', 'list'])
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain(`sluice: ${path()} cannot be opened for writing: EISDIR`)
+  })
+})
 
 test('the doctor makes nothing where there is nothing', async () => {
   const { exitCode } = await sluice(['doctor'])

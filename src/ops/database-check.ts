@@ -1,0 +1,34 @@
+/** Reads a database through as the doctor does from a shell. Blocks; never call it in a server. */
+import type { Database } from 'bun:sqlite'
+import { schemaProblem } from '../../db/migrate.ts'
+import { MIGRATIONS } from '../../db/migrations/index.ts'
+import { readerDatabase } from '../../db/open.ts'
+import { type Found, problem, unknown } from './checks.ts'
+import { damaged, databaseTrouble } from './database-trouble.ts'
+
+/** What keeps a server from working on the database at `path`, which is there; null: nothing. Never throws. */
+export const readThrough = (path: string): Found | null => {
+  try {
+    const { sqlite } = readerDatabase(path)
+    try {
+      return damageOf(sqlite, path) ?? strangeSchema(sqlite)
+    } finally {
+      sqlite.close()
+    }
+  } catch (err) {
+    const trouble = databaseTrouble(err, path)
+    return trouble ? problem(trouble.says, trouble.advice) : unknown(`It could not be found out: ${err}`)
+  }
+}
+
+const damageOf = (sqlite: Database, path: string): Found | null => {
+  const finding = sqlite.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get()?.quick_check ?? 'ok'
+  if (finding === 'ok') return null
+  const { says, advice } = damaged(path, finding.replace(/^\*{3}.*\n/, '')) // it begins with a line that names no place
+  return problem(says, advice)
+}
+
+const strangeSchema = (sqlite: Database): Found | null => {
+  const wrong = schemaProblem(sqlite, MIGRATIONS)
+  return wrong === null ? null : problem(wrong, 'Update this program, or restore an older backup: sluice restore FILE')
+}

@@ -1,0 +1,60 @@
+/** Says why a database cannot be used, and what to do about it. */
+import { dirname, join } from 'node:path'
+
+interface Trouble {
+  says: string
+  advice: string
+}
+
+/** What `err` says of the database at `path`; null: it is about something else. */
+export const databaseTrouble = (err: unknown, path: string): Trouble | null => {
+  if (!(err instanceof Error)) return null
+  const trouble = TROUBLES[codeOf(err, path)]
+  return trouble ? trouble(path, err.message) : databaseTrouble(err.cause, path)
+}
+
+/** Of SQLite without what it adds, as in `SQLITE_IOERR_READ`; of the file system where it was this very file. */
+const codeOf = (err: Error, path: string): string => {
+  const { code, path: at } = err as NodeJS.ErrnoException // as: both are undefined where they are not there
+  const [sqlite] = /^SQLITE_[A-Z]+/.exec(String(code)) ?? []
+  return sqlite ?? (at === path ? String(code) : '')
+}
+
+export const damaged = (path: string, finding: string): Trouble => ({
+  says: `${path} is damaged: ${finding}.`,
+  advice:
+    'With no server running, put a backup in its place with "sluice restore FILE"; ' +
+    `those made by themselves are in ${join(dirname(path), 'backups')}.`,
+})
+
+const full = (path: string): Trouble => ({
+  says: `There is no room left for ${path}.`,
+  advice: `Make room on the disk of ${dirname(path)}.`,
+})
+
+const failing = (path: string, message: string): Trouble => ({
+  says: `${path} cannot be read or written: ${message}.`,
+  advice: 'The disk is full or fails; the log of the system says which.',
+})
+
+const closed = (path: string, message: string): Trouble => ({
+  says: `${path} cannot be opened for writing: ${message}.`,
+  advice: `Give ${dirname(path)} and all files in it to the user the server runs as, on a disk that is not mounted read-only.`,
+})
+
+const TROUBLES: Readonly<Record<string, (path: string, message: string) => Trouble>> = {
+  SQLITE_NOTADB: damaged,
+  SQLITE_CORRUPT: damaged,
+  SQLITE_FULL: full,
+  ENOSPC: full,
+  EDQUOT: full,
+  SQLITE_IOERR: failing,
+  EIO: failing,
+  SQLITE_CANTOPEN: closed,
+  SQLITE_PERM: closed,
+  SQLITE_READONLY: closed,
+  EACCES: closed,
+  EPERM: closed,
+  EROFS: closed,
+  EISDIR: closed,
+}

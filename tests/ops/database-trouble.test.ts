@@ -1,0 +1,34 @@
+/** What the errors of SQLite and of the file system mean for a database: each has its file and its advice. */
+import { expect, test } from 'bun:test'
+import { databaseTrouble } from '../../src/ops/database-trouble.ts'
+
+const PATH = '/data/sluice.db'
+const failed = (code: string, more: object = {}) => Object.assign(new Error('it failed'), { code, ...more })
+
+test.each([
+  ['SQLITE_NOTADB', 'is damaged', 'sluice restore FILE'],
+  ['SQLITE_CORRUPT_INDEX', 'is damaged', 'sluice restore FILE'],
+  ['SQLITE_FULL', 'no room', 'Make room'],
+  ['SQLITE_IOERR_SHMSIZE', 'cannot be read or written', 'full or fails'],
+  ['SQLITE_CANTOPEN', 'cannot be opened', 'to the user the server runs as'],
+  ['SQLITE_READONLY_DIRECTORY', 'cannot be opened', 'to the user the server runs as'],
+])('%s %s', (code, says, advice) => {
+  const trouble = databaseTrouble(failed(code), PATH)
+  expect(trouble?.says).toContain(PATH)
+  expect(trouble).toEqual({ says: expect.stringContaining(says), advice: expect.stringContaining(advice) })
+  expect(databaseTrouble(new Error('a migration failed', { cause: failed(code) }), PATH)).toEqual(trouble)
+})
+
+test.each([
+  ['EACCES', 'cannot be opened'],
+  ['EROFS', 'cannot be opened'],
+  ['ENOSPC', 'no room'],
+])('%s of the file itself, and of no other: %s', (code, says) => {
+  expect(databaseTrouble(failed(code, { path: PATH }), PATH)?.says).toContain(says)
+  expect(databaseTrouble(failed(code, { path: '/data/encryption.key' }), PATH)).toBeNull()
+})
+
+test('everything else is left as it is', () => {
+  for (const err of [failed('SQLITE_BUSY'), new TypeError('x is not a function'), 'a text'])
+    expect(databaseTrouble(err, PATH)).toBeNull()
+})

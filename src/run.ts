@@ -2,7 +2,8 @@
  * What the process does once it is set up: `serve`, or one of the commands, and only that is loaded. Every failure before
  * listening is one sentence.
  */
-import { ConfigError, readConfig, withEnvFile } from './env.ts'
+import { isIP } from 'node:net'
+import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
 import { databaseTrouble } from './ops/database-trouble.ts'
 import { placesOf } from './ops/places.ts'
 import type { Outside } from './serve.ts'
@@ -39,9 +40,19 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
 const explain = (err: unknown, environment: Outside['environment']): string => {
   if (!(err instanceof Error)) return String(err)
   if (err instanceof ConfigError) return err.message
-  const trouble = databaseTrouble(err, placesOf(readConfig(withEnvFile(environment))).databasePath)
-  if (trouble) return `${trouble.says} ${trouble.advice}`
-  if ('code' in err && err.code === 'EADDRINUSE')
-    return 'the port is taken; set PORT to another one, or stop what listens there.'
-  return err.message
+  const config = readConfig(withEnvFile(environment))
+  if ('syscall' in err && LISTENING.includes(err.syscall)) return explainListening(err, config)
+  const trouble = databaseTrouble(err, placesOf(config).databasePath)
+  return trouble ? `${trouble.says} ${trouble.advice}` : err.message
+}
+
+const LISTENING: readonly unknown[] = ['listen', 'getaddrinfo']
+
+/** What the runtime says of a name it does not know may be any code, also that of a taken port (measured). */
+const explainListening = (err: Error & { code?: unknown }, { HOST, PORT }: Config): string => {
+  const where = `port ${PORT} of ${HOST}`
+  if (isIP(HOST) === 0)
+    return `${where} cannot be listened on: the port is taken or not for this user, or the name is not known; set HOST or PORT.`
+  if (err.code === 'EADDRINUSE') return `${where} is taken; set PORT to another one, or stop what listens there.`
+  return `${where} cannot be listened on: ${err.message}; set HOST to an address of this machine, and PORT to one from 1024.`
 }

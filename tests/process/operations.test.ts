@@ -250,3 +250,28 @@ test('the unit starts a server from the folder it names', async () => {
 
 const linesOf = (unit: string) => (name: string) =>
   unit.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []))
+
+describe('where the server cannot listen', () => {
+  const serve = async (HOST: string, port: number) =>
+    (await sluice(['serve'], { ...alone, HOST, PORT: String(port) })).stderr
+
+  test('a taken port is named', async () => {
+    using taken = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
+    const port = taken.port ?? 0
+    expect(await serve('127.0.0.1', port)).toContain(`sluice: port ${port} of 127.0.0.1 is taken; set PORT`)
+  }, 30_000)
+
+  test('a name that nobody knows is not called a taken port', async () => {
+    const port = freePort()
+    const said = await serve('nosuch.invalid', port)
+    expect(said).toContain(`sluice: port ${port} of nosuch.invalid cannot be listened on`)
+    expect(said).toContain('set HOST or PORT')
+  }, 30_000)
+
+  test('nor is an address of another machine', async () => {
+    const port = freePort()
+    const said = await serve('203.0.113.7', port)
+    expect(said).toContain(`sluice: port ${port} of 203.0.113.7 cannot be listened on: EADDRNOTAVAIL`)
+    expect(said).toContain('set HOST to an address of this machine')
+  }, 30_000)
+})

@@ -149,7 +149,8 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   else if (verdict === 'same_account' && progress.sameAccountRetries < MAX_SAME_ACCOUNT_RETRIES) {
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.stayOn = id
-  } else if (!moveOn(progress, id)) throw error.code === 'usage_limit_reached' ? usedUp(plane, turn, progress) : error
+  } else if (!moveOn(progress, id) && !goesBack(progress))
+    throw error.code === 'usage_limit_reached' ? usedUp(plane, turn, progress) : error
 }
 
 /** As many accounts as may be tried are used up. Whether all are, and which is back first, the pool knows. */
@@ -158,7 +159,8 @@ const usedUp = (plane: Plane, turn: Turn, { last }: Progress): AppError => {
   const everybody = { ...needsOf(plane, turn), tried: new Set<string>(), owner: ownerOf(plane, turn), streamCap: 0 }
   const selection = pool.explain(everybody)
   if (selection.kind === 'none') return selectionError(selection.failure, clock.now())
-  return last ?? new AppError('no_accounts', { retryAfterSeconds: 1 })
+  const message = 'The accounts that were asked are used up; another may serve the next try.'
+  return last ?? new AppError('no_accounts', { message, retryAfterSeconds: 1 })
 }
 
 /** One forced refresh per account and turn. A token refused right after it means the account must sign in again. */

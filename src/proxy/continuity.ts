@@ -40,14 +40,12 @@ export const ownerOf = (plane: Plane, turn: Turn): SelectionNeeds['owner'] => {
   if (chained !== null) return { id: chained, hard: true }
   const issuer = issuerOf(plane, turn)
   const conversation = conversationOwner(plane, turn)?.accountId ?? null
-  if (turn.isAnchored) {
-    const id = anchorOwner(plane, turn) ?? conversation ?? issuer ?? recordedOwner(plane, turn)
-    return id === null ? null : { id, hard: true }
-  }
   // The state a handshake brought is of the turn before the socket: where the conversation has gone since, it is older.
-  const [first, heir] = turn.transport === 'websocket' ? [conversation, issuer] : [issuer, conversation]
-  const id = first ?? heir ?? recordedOwner(plane, turn)
-  return id === null ? null : { id, hard: false, heir: heir ?? undefined }
+  const isOlder = turn.transport === 'websocket'
+  const [first, second] = isOlder ? [conversation, issuer] : [issuer, conversation]
+  const anchor = turn.isAnchored ? anchorOwner(plane, turn) : null
+  const id = anchor ?? first ?? second ?? recordedOwner(plane, turn)
+  return id === null ? null : { id, hard: turn.isAnchored, heir: isOlder ? null : second }
 }
 
 /** Within one turn of the client its follow-up requests carry the state of the account they began on. */

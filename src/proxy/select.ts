@@ -11,7 +11,7 @@ interface Owner {
   id: string
   hard: boolean
   /** Where the conversation went when it left that account: next in line. */
-  heir?: string | undefined
+  heir?: string | null
 }
 
 export interface SelectionNeeds {

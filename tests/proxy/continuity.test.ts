@@ -271,6 +271,24 @@ describe('encrypted content', () => {
     await expectNothingLeft(app)
   })
 
+  test('goes back like that also where three accounts are the limit', async () => {
+    const app = setUp({ accounts: 4 })
+    const unnamed = conversation(app, {})
+    await unnamed.say('one')
+    const owner = app.members[servedBy(app)[0]!]!
+    const other = app.members.find(({ id }) => id !== owner.id)!
+    app.prefer(other.id)
+    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'two' } })
+    const home = app.rows()[1]!.accountId
+    for (const { id, sim } of app.members)
+      if (id !== home) sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
+    const input = [...unnamed.history, ...codexBody().input]
+    const answer = await answerOf(app, NATIVE, { json: { ...codexBody(), input }, headers: { 'session-id': 'two' } })
+    expect([answer.status, app.rows()[2]!.accountId]).toEqual([200, home])
+    expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual([])
+    await expectNothingLeft(app)
+  })
+
   test('that stays unreadable ends with the upstream’s own words', async () => {
     const app = setUp({ accounts: 2 })
     for (const { sim } of app.members) sim.always(faults.invalidEncryptedContent())

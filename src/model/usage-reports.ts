@@ -16,6 +16,7 @@ export const fromWhamUsage = (payload: unknown, at: number): UsageSnapshot | nul
   const reports = [
     ofSlot('primary', data.rate_limit?.primary_window),
     ofSlot('secondary', data.rate_limit?.secondary_window),
+    ofSlot('monthly', data.rate_limit?.monthly_window),
   ]
   const snapshot = snapshotOf(reports, data.credits, data.plan_type, at)
   return snapshot && { ...snapshot, additional: data.additional_rate_limits.map((quota) => additionalOf(quota, at)) }
@@ -103,7 +104,10 @@ const WindowReport = z
   .nullish()
   .catch(null)
 
-const LimitReport = z.object({ primary_window: WindowReport, secondary_window: WindowReport }).nullish().catch(null)
+const LimitReport = z
+  .object({ primary_window: WindowReport, secondary_window: WindowReport, monthly_window: WindowReport })
+  .nullish()
+  .catch(null)
 
 const QuotaName = z.string().trim().min(1).max(128)
 

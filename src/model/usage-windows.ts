@@ -43,8 +43,8 @@ export interface AdditionalQuota {
 export const MAX_RESET_AHEAD_MS = 366 * 86_400_000
 
 /**
- * One snapshot out of two: the later report wins, and what it does not mention is kept from the earlier. Only a poll names
- * every window there is: one it leaves out belonged to a former plan.
+ * One snapshot out of two: the later report wins, and what it does not mention is kept from the earlier. Only a poll that names
+ * any window names every one there is: what it leaves out belonged to a former plan.
  */
 export const mergeUsage = (older: UsageSnapshot | null, newer: UsageSnapshot): UsageSnapshot => {
   if (!older) return newer
@@ -52,7 +52,7 @@ export const mergeUsage = (older: UsageSnapshot | null, newer: UsageSnapshot): U
   const additional = after.additional ?? before.additional
   return {
     at: after.at,
-    windows: after.additional ? after.windows : mergeWindows(before.windows, after.windows),
+    windows: isWhole(after) ? after.windows : mergeWindows(before.windows, after.windows),
     credits: after.credits ?? before.credits,
     planType: after.planType ?? before.planType,
     ...(additional && { additional }),
@@ -95,6 +95,9 @@ export const hasUsableCredits = (credits: Credits | null): boolean =>
  */
 export const capacityCredits = (planType: string | null, window: 'fiveHour' | 'weekly' | 'monthly'): number =>
   (CAPACITY.get(planType?.trim().toLowerCase() ?? 'free') ?? FREE)[window]
+
+const isWhole = ({ additional, windows }: UsageSnapshot): boolean =>
+  additional !== undefined && Object.values(windows).some((window) => window !== null)
 
 const mergeWindows = (before: UsageWindows, after: UsageWindows): UsageWindows => ({
   fiveHour: after.fiveHour ?? before.fiveHour,

@@ -48,6 +48,10 @@ describe('the usage endpoint', () => {
   })
 
   test('a weekly or monthly window in the first slot is filed by its length', () => {
+    const slot = { used_percent: 7, limit_window_seconds: 2_592_000 }
+    expect(fromWhamUsage({ rate_limit: { monthly_window: slot } }, AT)?.windows.monthly).toMatchObject({
+      usedPercent: 7,
+    })
     const weekly = fromWhamUsage(body({ used_percent: 40, limit_window_seconds: 604_800 }), AT)
     expect(weekly?.windows).toMatchObject({ fiveHour: null, weekly: { usedPercent: 40 } })
     const monthly = fromWhamUsage(body({ used_percent: 41, limit_window_seconds: 2_592_000 }), AT)

@@ -49,6 +49,12 @@ describe('merging', () => {
     expect(passing.windows).toEqual({ fiveHour: aWindow(2), weekly, monthly: null })
     expect(mergeUsage(passing, free).windows).toEqual(passing.windows)
   })
+
+  test('keeps the windows there are where a poll names none', () => {
+    const known = aSnapshot({ monthly: aWindow(100, 43_200) })
+    const silent = aSnapshot({}, { at: AT + 1, additional: [] })
+    expect(mergeUsage(known, silent).windows).toEqual(known.windows)
+  })
 })
 
 test('quotas that a later report does not speak of stay, and go when it says there are none', () => {

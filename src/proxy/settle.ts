@@ -100,14 +100,13 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
 /**
  * What the turn is charged with: the usage the upstream stated, or, for one that ended without it or broke off while the
  * upstream worked on it, what was reserved for input and what was seen of output (decisions §3 "Cancelled turns",
- * "Accounting"). One the upstream refused or never got costs nothing.
+ * "Accounting"). One the upstream refused or never got costs nothing, nor does a prewarm.
  */
 const chargeable = (turn: Turn, { meter, status }: Outcome): TokenUsage | null => {
   if (meter?.usage) return meter.usage
   const { isSent, attempts } = turn.log
   const wasCutOff = status === 'cancelled' && isSent && attempts.at(-1)?.outcome === 'cancelled'
-  const isWarmed = status === 'ok' && turn.kind === 'prewarm'
-  if (isWarmed || !(meter || wasCutOff)) return null
+  if (turn.kind === 'prewarm' || !(meter || wasCutOff)) return null
   return {
     inputTokens: turn.estimate.inputTokens,
     cachedInputTokens: 0,

@@ -12,6 +12,7 @@ import {
   NATIVE,
   open,
   PUBLIC,
+  prewarm,
   refusalOf,
   typesOf,
   until,
@@ -163,6 +164,21 @@ describe('an interrupt', () => {
     expect(typesOf([await socket.next()])).toEqual(['response.incomplete'])
     expect(service.rows()).toMatchObject([{ status: 'cancelled', attempts: 1, inputTokens: null }])
     expectCompleted(await socket.turn(create()))
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('costs nothing where it takes back a prewarm', async () => {
+    await using service = ground()
+    service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
+    const socket = await open(service)
+    socket.send(prewarm())
+    await until('the prewarm upstream', () => service.upstream.requests.length === 1)
+    socket.send({ type: 'response.interrupt' })
+    await socket.next(({ type }) => type === 'response.incomplete')
+    expect(service.rows()).toMatchObject([
+      { kind: 'prewarm', status: 'cancelled', inputTokens: null, costMicros: null },
+    ])
     await leave(service, socket)
     await expectNothingLeft(service)
   })

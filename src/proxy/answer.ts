@@ -40,10 +40,15 @@ export const answerWithStream = async (served: Answered, contract: Contract): Pr
 }
 
 /** Answers with one document made from the finished response; no header leaves before it. */
-export const answerWithJson = async (
+export const answerWithJson = (
   served: Answered,
   toDocument: (response: JsonObject) => JsonObject,
 ): Promise<Response> => {
+  const answer: Promise<Response> = documentOf({ ...served, answer: () => answer }, toDocument)
+  return answer
+}
+
+const documentOf = async (served: Answered, toDocument: (response: JsonObject) => JsonObject): Promise<Response> => {
   const flow = await timed(served, begin(served, { headers: false }))
   const response = await collected(flow)
   if (flow.end?.error) throw flow.end.error

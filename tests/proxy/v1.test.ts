@@ -254,6 +254,23 @@ describe('compaction the long way, when the upstream route is gone', () => {
   })
 })
 
+test('a response that completed as failed is logged as the failure a chat client gets', async () => {
+  const app = testApp()
+  const events = [
+    { type: 'response.created', response: { id: 'resp_1' } },
+    { type: 'response.output_text.delta', delta: 'x' },
+    {
+      type: 'response.completed',
+      response: { id: 'resp_1', status: 'failed', output: [], error: { code: 'server_error', message: 'x' } },
+    },
+  ]
+  const body = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+  app.members[0]!.sim.next({ status: 200, headers: { 'content-type': 'text/event-stream' }, body })
+  const answer = await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages } })
+  expect([answer.status, app.rows()[0]]).toMatchObject([502, { status: 'error', httpStatus: 502 }])
+  await expectNothingLeft(app)
+})
+
 describe('a body on the native route', () => {
   const written = (more: string) =>
     `{ "model" : "gpt-5.5",\n\t"instructions":"Gr\\u00fc\\u00df 🙂",${more} "input": [ {"type":"message","role":"user","content":[{"text":"x","type":"input_text"}]} ] }\n`

@@ -46,10 +46,9 @@ const compact = (isNative: boolean) => {
         return attempt(plane, longWay, { ...progress, last: null })
       }
     }
-    const answer: Promise<Response> = answerWithJson({ ...served, open, answer: () => answer }, (response) =>
+    return answerWithJson({ ...served, open }, (response) =>
       retained === null ? response : compactFromResponse(response, retained),
     )
-    return answer
   })
 }
 

@@ -19,7 +19,7 @@ export const rewritten = (asked: RawBody, json: JsonObject): RawBody => {
 }
 
 /** Names that a parsed object moves to its front, and numbers that a double may not hold. */
-const LOSSY = /"(0|[1-9]\d*)":|\d{16}|\de\+/
+const LOSSY = /"(0|[1-9]\d*)":|\d[\d.]{15}|\de\+/
 
 /**
  * The text of `tools`, with what is the client's own in its own words: whole tools, or their parameters in chat. Null where

@@ -70,7 +70,7 @@ const isChatMessage = (item: JsonObject) =>
 function addSystem({ items, system }: InputItems, item: JsonObject): void {
   const parts = objectsOf(withParts(item).content)
   const isText = (part: JsonObject) => typeof part.text === 'string'
-  const texts = parts.filter(isText).map(({ text }) => ({ type: 'input_text', text }))
+  const texts = parts.filter((part) => textOf(part.text) !== '').map(({ text }) => ({ type: 'input_text', text }))
   const rest = parts.filter((part) => !isText(part))
   const instruction = { role: 'developer', content: texts }
   if (texts.length > 0) {

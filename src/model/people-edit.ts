@@ -132,4 +132,4 @@ const changed = (row: UserRow, patch: PersonPatch): Partial<UserRow> => {
 
 /** The address that the account wrote itself, named and nothing else: a form carries it without a thought of it. */
 const isEntered = ({ email, isEmailOwn }: UserRow, patch: PersonPatch): boolean =>
-  email !== null && isEmailOwn && Object.keys(patch).every((field) => field === 'email')
+  email !== null && isEmailOwn && Object.keys(patch).every((field) => field === 'email' || field === 'expectedVersion')

@@ -37,9 +37,9 @@ export const getPerson = (db: Db, id: string): Person => {
   return person
 }
 
-/** Of what the form of an account can change. */
-export const personVersion = ({ username, displayName, email, roleId }: UserRow): string =>
-  versionOf([username, displayName, email, roleId])
+/** Of what an edit of an account can change. */
+export const personVersion = ({ username, displayName, email, roleId, status }: UserRow): string =>
+  versionOf([username, displayName, email, roleId, status])
 
 /** All of them, oldest first. */
 export const listPeople = (db: Db): Person[] => {

@@ -84,21 +84,23 @@ export const cloneRole = (tx: Tx, id: string, input: RoleClone, doing: Doing): R
  * given out for are dead. Its slug stays when its name changes. Throws
  * `role_not_found`, `role_locked`, `insufficient_delegation`, `edit_conflict`, `self_modification_forbidden`, `role_taken`.
  */
-export const editRole = (tx: Tx, id: string, { expectedVersion, ...patch }: RolePatch, caller: Caller): Role => {
+export const editRole = (tx: Tx, id: string, patch: RolePatch, caller: Caller): Role => {
   const before = customRole(tx, id, caller)
-  demandVersion(expectedVersion, roleVersion(before))
-  const { name, description } = patch
-  // A form carries them whether or not they were touched.
-  const grants = patch.grants && !isSame(patch.grants, before.grants) ? patch.grants : undefined
+  demandVersion(patch.expectedVersion, roleVersion(before))
+  const { name, description, grants } = changedIn(patch, before)
+  const changed = Object.entries({ name, description, grants }).flatMap(([field, to]) =>
+    to === undefined ? [] : field,
+  )
+  if (changed.length === 0) return before
   if (grants) demandOthersRole(caller, before, grants)
-  if (name !== undefined && name !== before.name) demandFreeName(tx, name, before.id)
+  if (name !== undefined) demandFreeName(tx, name, before.id)
   tx.update(roles).set({ name, description, updatedAt: caller.actor.at }).where(eq(roles.id, before.id)).run()
   if (grants) writeGrants(tx, before.id, grants)
   const voidedLinks = grants ? voidLinks(tx, { roleId: before.id }) : 0
   append(tx, caller.actor, 'role_updated', {
     target: before.id,
     details: {
-      changed: Object.keys(patch).filter((field) => field !== 'grants' || grants),
+      changed,
       ...(grants && { from: Object.fromEntries(before.grants), to: Object.fromEntries(grants) }),
       ...(voidedLinks > 0 && { voidedLinks }),
     },
@@ -106,6 +108,13 @@ export const editRole = (tx: Tx, id: string, { expectedVersion, ...patch }: Role
   notice(tx, 'people')
   return getRole(tx, before.id)
 }
+
+/** A form carries every field, touched or not. */
+const changedIn = ({ name, description, grants }: RolePatch, before: Role): Omit<RolePatch, 'expectedVersion'> => ({
+  ...(name !== before.name && { name }),
+  ...(description !== before.description && { description }),
+  ...(grants && !isSame(grants, before.grants) && { grants }),
+})
 
 /**
  * One statement, so that nobody gets the role while it goes. Throws `role_not_found`, `role_locked`,

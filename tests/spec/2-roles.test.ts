@@ -272,7 +272,9 @@ describe('§2 Custom roles', () => {
     ])
     expect(await save(fields)).toEqual([200, null])
     expect(getRole(app.db, id).name).toBe('Registrar')
-    expect(audit()).toMatchObject([{ event: 'role_updated', details: { changed: ['name', 'description'] } }])
+    expect(audit()).toMatchObject([{ event: 'role_updated', details: { changed: ['name'] } }])
+    expect(await save(fields.filter(([name]) => name !== 'expectedVersion'))).toEqual([200, null])
+    expect(audit()).toHaveLength(1)
   })
 
   test.each(HOWS)('it is deleted when nobody holds it (%s)', async (how) => {

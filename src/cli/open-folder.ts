@@ -9,7 +9,7 @@ import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { type OpenedDatabase, openDatabase } from '../../db/open.ts'
 import { facts } from '../../db/schema/system.ts'
 import type { Config } from '../env.ts'
-import type { Clock } from '../lib/clock.ts'
+import { type Clock, standStill } from '../lib/clock.ts'
 import { loadOrCreateKey } from '../lib/key-file.ts'
 import type { Random } from '../lib/random.ts'
 import { createSealer, fingerprint, type Sealer } from '../lib/seal.ts'
@@ -53,7 +53,7 @@ export const openFolder = (
   makePrivateFolder(dir)
   const { sqlite, db } = openFile(databasePath)
   try {
-    const lock = !isLocked && isOutdated(sqlite, MIGRATIONS) ? lockToMigrate(dir) : null
+    const lock = isLocked ? null : lockToMigrate(sqlite, dir)
     try {
       migrate(sqlite, MIGRATIONS, clock.now())
     } finally {
@@ -67,15 +67,24 @@ export const openFolder = (
   }
 }
 
-const lockToMigrate = (dir: string): FolderLock => {
-  try {
-    return acquireFolderLock(dir)
-  } catch (cause) {
-    if (!(cause instanceof FolderLockedError)) throw cause
-    throw new FolderError(`${cause.message} It is of an earlier release than this program: restart it first.`, {
-      cause,
-    })
-  }
+/** Of commands that begin together one migrates, which takes a moment. */
+const LOCK_TRIES = 30
+const LOCK_PAUSE_MS = 100
+
+/** Null when there is nothing to migrate, or no more. Throws `FolderError` where a server keeps the lock. */
+const lockToMigrate = (sqlite: Database, dir: string): FolderLock | null => {
+  for (let tries = 1; isOutdated(sqlite, MIGRATIONS); tries++)
+    try {
+      return acquireFolderLock(dir)
+    } catch (cause) {
+      if (!(cause instanceof FolderLockedError)) throw cause
+      if (tries < LOCK_TRIES) standStill(LOCK_PAUSE_MS)
+      else
+        throw new FolderError(`${cause.message} It is of an earlier release than this program: restart it first.`, {
+          cause,
+        })
+    }
+  return null
 }
 
 /** A `FolderError` that says what to do where it is the database at `path` that failed; any other error as it is. */

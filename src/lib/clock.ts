@@ -44,6 +44,9 @@ function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
+/** Stops the whole process for `ms`: for commands, which have nothing else to do. */
+export const standStill = (ms: number): void => Bun.sleepSync(ms)
+
 function after(ms: number, run: () => void): () => void {
   return startTimer(ms, false, run)
 }

@@ -43,6 +43,13 @@ test('nothing changes the schema under a running server of an earlier release', 
   release()
   expect((await runCommand(['keys', 'list'], { dataDir })).exitCode).toBe(0)
   expect(applied()).toBe(MIGRATIONS.length)
+}, 20_000)
+
+test('commands that begin together bring a folder up to date, and none takes another for a server', async () => {
+  older()
+  const all = await Promise.all(Array.from({ length: 4 }, () => runCommand(['keys', 'list'], { dataDir })))
+  expect(all.map(({ exitCode, stderr }) => [exitCode, stderr])).toEqual(Array(4).fill([0, '']))
+  expect(applied()).toBe(MIGRATIONS.length)
 })
 
 test('a log that cannot be written stops neither requests nor the end', async () => {

@@ -38,15 +38,15 @@ export const clearLeftovers = (deps: ClearingDeps, signal?: AbortSignal): Promis
   withShortLog(deps.db, () => clearAll(deps, signal))
 
 const clearAll = async ({ db, clock }: ClearingDeps, signal?: AbortSignal): Promise<void> => {
-  const inSlices = async (forget: (tx: Tx) => number): Promise<void> => {
-    while (commit(db, forget) === SLICE) await clock.sleep(PAUSE_MS, signal)
+  const inSlices = async (forget: (tx: Tx) => number): Promise<boolean> => {
+    let slice = commit(db, forget)
+    const hasFound = slice > 0
+    for (; slice === SLICE; slice = commit(db, forget)) await clock.sleep(PAUSE_MS, signal)
+    return hasFound
   }
   for (const { name, accountId, deletedAt, withHistory } of deletedAccounts(db)) {
     await inSlices((tx) => disown(tx, accountId))
-    if (withHistory) {
-      await inSlices((tx) => forgetLog(tx, accountId))
-      commit(db, (tx) => notice(tx, 'log'))
-    }
+    if (withHistory && (await inSlices((tx) => forgetLog(tx, accountId)))) commit(db, (tx) => notice(tx, 'log'))
     if (clock.now() - deletedAt > LOOKED_FOR_MS) commit(db, (tx) => tx.delete(facts).where(eq(facts.name, name)).run())
   }
 }

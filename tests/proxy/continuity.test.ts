@@ -2,8 +2,10 @@
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import { sha256 } from '../../src/proxy/affinity.ts'
-import { bodyFor } from '../../src/proxy/continuity.ts'
+import { bodyFor, ownerOf } from '../../src/proxy/continuity.ts'
+import { isMove } from '../../src/proxy/select.ts'
 import type { Turn } from '../../src/proxy/turn.ts'
+import { accountTag } from '../../src/upstream/headers.ts'
 import {
   answerOf,
   codexBody,
@@ -39,6 +41,19 @@ const conversation = (app: TestApp, headers: Record<string, string> = { 'session
     return { ...answer, body }
   }
   return { history, say }
+}
+/** A named conversation on one account, whose client replays what another one produced for it without a name. */
+const replaying = async (app: TestApp) => {
+  const unnamed = conversation(app, {})
+  await unnamed.say('one')
+  const owner = app.members[servedBy(app)[0]!]!
+  const headers = { 'session-id': 'two' }
+  const home = app.members.find(({ id }) => id !== owner.id)!
+  app.prefer(home.id)
+  await answerOf(app, NATIVE, { json: codexBody(), headers })
+  expect(app.rows()[1]!.accountId).toBe(home.id)
+  const body = JSON.stringify({ ...codexBody(), input: [...unnamed.history, ...codexBody().input] })
+  return { owner, home, body, goOn: () => answerOf(app, NATIVE, { body, headers }) }
 }
 const isReasoning = ({ type }: Item) => type === 'reasoning'
 const inputOf = (bodyText: string): Item[] => JSON.parse(bodyText).input
@@ -185,18 +200,10 @@ describe('encrypted content', () => {
 
   test('sent to the wrong account goes once to its recorded owner', async () => {
     const app = setUp({ accounts: 2 })
-    const unnamed = conversation(app, {})
-    await unnamed.say('one')
-    const [owner] = servedBy(app)
-    app.prefer(app.members[1 - owner!]!.id)
-    // The session is on the other account; its client now replays what the owner produced.
-    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'two' } })
-    expect(servedBy(app)[1]).toBe(1 - owner!)
-    app.members[1 - owner!]!.sim.next(faults.invalidEncryptedContent())
-    const body = JSON.stringify({ ...codexBody(), input: [...unnamed.history, ...codexBody().input] })
-    const answer = await answerOf(app, NATIVE, { body, headers: { 'session-id': 'two' } })
-    expect(answer.status).toBe(200)
-    expect(servedBy(app)[2]).toBe(owner!)
+    const { owner, home, body, goOn } = await replaying(app)
+    home.sim.next(faults.invalidEncryptedContent())
+    expect((await goOn()).status).toBe(200)
+    expect(app.rows()[2]!.accountId).toBe(owner.id)
     expect(lastBody(app)).toBe(body)
     await expectNothingLeft(app)
   })
@@ -255,39 +262,28 @@ describe('encrypted content', () => {
     await expectNothingLeft(app)
   })
 
-  test('whose owner cannot serve goes back without reasoning to where it could not be read', async () => {
-    const app = setUp({ accounts: 2 })
-    const unnamed = conversation(app, {})
-    await unnamed.say('one')
-    const [owner] = servedBy(app)
-    app.prefer(app.members[1 - owner!]!.id)
-    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'two' } })
-    app.bindings.pool.apply(app.members[owner!]!.id, { kind: 'pause', at: app.clock.now() })
-    const input = [...unnamed.history, ...codexBody().input]
-    const answer = await answerOf(app, NATIVE, { json: { ...codexBody(), input }, headers: { 'session-id': 'two' } })
-    expect(answer.status).toBe(200)
-    expect(servedBy(app)[2]).toBe(1 - owner!)
-    expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual([])
-    await expectNothingLeft(app)
-  })
-
-  test('goes back like that also where three accounts are the limit', async () => {
-    const app = setUp({ accounts: 4 })
-    const unnamed = conversation(app, {})
-    await unnamed.say('one')
-    const owner = app.members[servedBy(app)[0]!]!
-    const other = app.members.find(({ id }) => id !== owner.id)!
-    app.prefer(other.id)
-    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'two' } })
-    const home = app.rows()[1]!.accountId
-    for (const { id, sim } of app.members)
-      if (id !== home) sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
-    const input = [...unnamed.history, ...codexBody().input]
-    const answer = await answerOf(app, NATIVE, { json: { ...codexBody(), input }, headers: { 'session-id': 'two' } })
-    expect([answer.status, app.rows()[2]!.accountId]).toEqual([200, home])
-    expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual([])
-    await expectNothingLeft(app)
-  })
+  const awayFrom: Record<string, (app: TestApp, home: string) => void> = {
+    'whose owner is paused': (app, home) => {
+      for (const { id } of app.members)
+        if (id !== home) app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
+    },
+    'of four accounts, where three are the limit and all others are used up': (app, home) => {
+      for (const { id, sim } of app.members)
+        if (id !== home) sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
+    },
+  }
+  test.each(Object.entries(awayFrom))(
+    '%s goes back without reasoning to where it could not be read',
+    async (_, strike) => {
+      const app = setUp({ accounts: 4 })
+      const { home, goOn } = await replaying(app)
+      strike(app, home.id)
+      expect((await goOn()).status).toBe(200)
+      expect(app.rows()[2]!.accountId).toBe(home.id)
+      expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual([])
+      await expectNothingLeft(app)
+    },
+  )
 
   test('that stays unreadable ends with the upstream’s own words', async () => {
     const app = setUp({ accounts: 2 })
@@ -372,6 +368,34 @@ describe('a conversation whose history is inside a compaction item', () => {
     expect(servedBy(app)).toEqual([owner!, owner!])
     expect(app.attemptRows()).toHaveLength(2)
     await expectNothingLeft(app)
+  })
+})
+
+describe('the issuer of a turn state, and where the conversation has gone', () => {
+  const owners = (known: Partial<Turn>) => {
+    const { plane, affinity, clock, settings, pool } = setUp({ accounts: 2 }).bindings
+    const [issuer, other] = pool.all().map(({ id }) => id) as [string, string]
+    affinity.remember('conversation', 'two', other, { now: clock.now(), mixed: false })
+    const body = { json: { input: [{ type: 'compaction', encrypted_content: 'enc.unknown' }] } }
+    const turn = { chain: null, turnStateOwner: accountTag(issuer), conversation: 'two', settings: settings.current() }
+    const asked = { ...turn, hasCiphertext: true, body, ...known } as unknown as Turn // as: no more of a turn is read
+    return { owner: ownerOf(plane, asked), issuer, other }
+  }
+
+  test('over HTTP the issuer is the one within this turn, and the other its heir', () => {
+    const { owner, issuer, other } = owners({ transport: 'http', isAnchored: false })
+    expect(owner).toEqual({ id: issuer, hard: false, heir: other })
+  })
+
+  test('on a socket the issuer is older, and going back to it would be a move', () => {
+    const { owner, issuer, other } = owners({ transport: 'websocket', isAnchored: false })
+    expect(owner).toEqual({ id: other, hard: false, heir: null })
+    expect(isMove(owner, issuer)).toBe(true)
+  })
+
+  test('a compacted history of unknown make goes by the issuer over HTTP: a sub-agent may have moved the session', () => {
+    const { owner, issuer } = owners({ transport: 'http', isAnchored: true })
+    expect(owner).toMatchObject({ id: issuer, hard: true })
   })
 })
 

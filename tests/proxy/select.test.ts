@@ -159,6 +159,17 @@ describe('owners', () => {
     expect(choose([other, own], hard)).toMatchObject({ id: 'own', moved: false })
   })
 
+  test('the heir is next in line, and going to it is no move', () => {
+    const line = { owner: { id: 'own', hard: false, heir: 'heir' } }
+    const [own, heir] = [anAccount('own', { usage: used(96, 0) }), anAccount('heir')]
+    expect(choose([other, own, heir], line)).toMatchObject({ id: 'heir', moved: false })
+    expect(choose([other, anAccount('own'), heir], line)).toMatchObject({ id: 'own', moved: false })
+    expect(choose([other, own, anAccount('heir', { usage: used(96, 0) })], line)).toMatchObject({
+      id: 'other',
+      moved: true,
+    })
+  })
+
   test('turns under way are no reason to move', () => {
     expect(chosen([other, anAccount('own', { inFlight: 30, usage: used(90, 90) })], soft)).toBe('own')
   })

@@ -168,6 +168,14 @@ describe('tools', () => {
     await expectNothingLeft(app)
   })
 
+  test('with a fraction that a double cuts short leave as they were written', async () => {
+    const app = testApp()
+    const tool = '{"type": "function", "name": "f", "parameters": {"minimum": 123456789012345.678}}'
+    await answerOf(app, V1, { body: asked(`"tools": [${tool}], "input": "hi"`) })
+    expect(toolsSent(app)).toBe(`[${tool}]`)
+    await expectNothingLeft(app)
+  })
+
   test('have the parameters that were written, in chat', async () => {
     const app = testApp()
     const nested = `{"type": "function", "function": {"parameters": ${schema}, "name": "f"}}`

@@ -126,6 +126,15 @@ describe('instructions', () => {
       { instructions: null, input: [{ role: 'developer', content: 'x' }] },
       undefined,
     ],
+    [
+      'neutral beside a system message that stays and says nothing',
+      {
+        instructions: '',
+        text: { format: { type: 'json_object' } },
+        input: [{ role: 'system', content: '' }, userText('hi')],
+      },
+      NEUTRAL_INSTRUCTIONS,
+    ],
     ['the system message', { instructions: null, input: [{ role: 'system', content: 's' }, userText('hi')] }, 's'],
   ])('%s', (_, extra, expected) => {
     const body = normal(extra)

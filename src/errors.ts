@@ -173,6 +173,12 @@ export class AppError extends Error {
   }
 }
 
+/** Members of an envelope that say when a limit is over. `resetsAt` and `now` in ms since epoch. */
+export const resetMembers = (resetsAt: number, now: number) => ({
+  resets_at: Math.ceil(resetsAt / 1000),
+  resets_in_seconds: Math.max(0, Math.ceil((resetsAt - now) / 1000)),
+})
+
 const typeOfStatus = (status: number): string =>
   status === 401
     ? 'authentication_error'

@@ -1,6 +1,6 @@
 /** Key limits while turns run: what a turn may use is held before it is dispatched and settled once when it ends. */
 import type { LimitType, LimitWindow } from '../../db/schema/keys.ts'
-import { AppError } from '../errors.ts'
+import { AppError, resetMembers } from '../errors.ts'
 import { resetAfter } from './key-limits.ts'
 
 /** A limit in memory. Amounts are requests, tokens, or micro-dollars, as the type says. */
@@ -145,9 +145,8 @@ const exceeded = (limit: LiveLimit, now: number): AppError => {
   const message = `API key ${limit.type} ${limit.window} limit exceeded${scope}. Usage resets at ${new Date(limit.resetAt).toISOString()}.`
   if (limit.settled < limit.maxValue)
     return new AppError('rate_limit_exceeded', { message, retryAfterSeconds: BUSY_RETRY_SECONDS })
-  const seconds = Math.ceil((limit.resetAt - now) / 1000)
-  const envelope = { resets_at: Math.ceil(limit.resetAt / 1000), resets_in_seconds: seconds }
-  return new AppError('rate_limit_exceeded', { message, retryAfterSeconds: seconds, envelope })
+  const envelope = resetMembers(limit.resetAt, now)
+  return new AppError('rate_limit_exceeded', { message, retryAfterSeconds: envelope.resets_in_seconds, envelope })
 }
 
 /** The last turn before the limit is admitted with what is left. */

@@ -1,5 +1,5 @@
 /** Judges every upstream failure: who is tried next, what the account is charged with, and what the client gets if this was the last attempt. */
-import { AppError, type ErrorExtra } from '../errors.ts'
+import { AppError, type ErrorExtra, resetMembers } from '../errors.ts'
 import { CHECK_INTERVAL_MS, PERMANENT_AUTH_CODES } from '../model/account-state.ts'
 import { isCertificateCode, type UpstreamFailure } from './upstream-failure.ts'
 
@@ -74,10 +74,7 @@ const usageLimit = (failure: UpstreamFailure, at: number): AppError =>
     cause: failure.body,
     envelope: {
       ...planOf(failure.body),
-      ...(failure.resetsAt !== null && {
-        resets_at: Math.ceil(failure.resetsAt / 1000),
-        resets_in_seconds: Math.max(0, Math.ceil((failure.resetsAt - at) / 1000)),
-      }),
+      ...(failure.resetsAt !== null && resetMembers(failure.resetsAt, at)),
     },
   })
 

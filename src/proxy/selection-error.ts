@@ -1,5 +1,5 @@
 /** What a failed selection tells the client: an honest status, the causes counted, and when to come back. */
-import { AppError } from '../errors.ts'
+import { AppError, resetMembers } from '../errors.ts'
 import { isBlocked, plausibleReset } from '../model/account-state.ts'
 import { isExhausted } from '../model/usage-windows.ts'
 import type { Candidate } from './policies.ts'
@@ -146,10 +146,7 @@ const exhaustedError = (failure: SelectionFailure, now: number, retryAfterSecond
     message: resetsAt === null ? `${subject}.` : `${subject}; it resets at ${clockTime(resetsAt, now)}.`,
     envelope: {
       plan_type: planType,
-      ...(resetsAt !== null && {
-        resets_at: Math.ceil(resetsAt / 1000),
-        resets_in_seconds: Math.ceil((resetsAt - now) / 1000),
-      }),
+      ...(resetsAt !== null && resetMembers(resetsAt, now)),
     },
     retryAfterSeconds,
   })

@@ -7,7 +7,7 @@ import type { AppEnv } from '../bindings.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { query } from '../http/params.ts'
+import { Flag, query } from '../http/params.ts'
 import { proceed } from '../http/reply.tsx'
 import { tokenHealth } from '../model/account-export.ts'
 import { type AccountSummary, masked, ROUTING_POLICIES, summarise } from '../model/account-summary.ts'
@@ -75,7 +75,7 @@ export const reactivateAccount = createHandlers(requires('accounts:write', { aud
 })
 
 const Deletion = z.object({
-  delete_history: z.enum(['true', 'false', '1', '0']).default('false').describe('Its request log goes, too.'),
+  delete_history: Flag.describe('Its request log goes, too.'),
 })
 
 /** Its log goes too with `delete_history`, behind the answer. */
@@ -83,8 +83,7 @@ export const deleteAccount = createHandlers(
   requires('accounts:write', { audit: 'account_deleted' }),
   query(Deletion),
   async (c) => {
-    const deleteHistory = ['true', '1'].includes(c.req.valid('query').delete_history)
-    await deleteEach(c, [idOf(c)], { deleteHistory })
+    await deleteEach(c, [idOf(c)], { deleteHistory: c.req.valid('query').delete_history })
     return proceed(c, { status: 'deleted' }, '/accounts?done=account_deleted')
   },
 )

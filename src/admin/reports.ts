@@ -7,7 +7,7 @@ import { demand } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { query } from '../http/params.ts'
+import { Flag, query } from '../http/params.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import type { CsvPage } from '../model/report-csv.ts'
@@ -18,7 +18,7 @@ import { blindersOf } from './requests.ts'
 
 const Asked = ReportQuery.extend({
   format: z.enum(['json', 'csv']).default('json').describe('`csv` has one line a day, model, account and key.'),
-  download: z.enum(['true', 'false', '1', '0']).default('false').describe('Saved as a file instead of shown.'),
+  download: Flag.describe('Saved as a file instead of shown.'),
 })
 
 /** `format=csv` has one line a day, model, account and key. Throws `validation_error`, and `permission_required` for keys. */
@@ -27,7 +27,7 @@ export const getReport = createHandlers(requires('dashboard:read'), query(Asked)
   demandKeys(c, asked)
   if (format === 'csv') return asFile(c, await csvOf(c, asked), format)
   const found = await readerOf(c).report(asked, blindersOf(c.var.principal), c.env.clock.now())
-  return ['true', '1'].includes(download) ? asFile(c, JSON.stringify(found, null, 2), format) : c.json(found)
+  return download ? asFile(c, JSON.stringify(found, null, 2), format) : c.json(found)
 })
 
 const TYPES = { csv: 'text/csv; charset=utf-8', json: 'application/json; charset=utf-8' } as const

@@ -1,7 +1,13 @@
 /** Checked path and query parameters, refused the way bodies are. */
 import { zValidator } from '@hono/zod-validator'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { carrying, invalid } from './body.ts'
+
+/** Of a query; false where it is left out. `z.coerce.boolean()` takes `false` for true. */
+export const Flag = z
+  .enum(['true', 'false', '1', '0'])
+  .default('false')
+  .transform((text) => text === 'true' || text === '1')
 
 /** The handler reads `c.req.valid('query')`. Throws `validation_error` with `details.fields`. */
 export const query = <S extends z.ZodObject>(schema: S) =>

@@ -1,4 +1,4 @@
-/** `bun run demo`: stand-in upstream, service, three accounts and a key, with client settings to paste, until it is stopped. */
+/** `npm run demo`: stand-in upstream, service, three accounts and a key, with client settings to paste, until it is stopped. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'

@@ -28,6 +28,11 @@ test('the first start installs production packages, the second installs nothing'
   expect(calls()).toEqual(['src/main.ts serve'])
 })
 
+test('the demo installs what it needs, as the start does', async () => {
+  await run(['demo', '--port', '0'])
+  expect(calls()).toEqual(['install --frozen-lockfile --production', 'scripts/demo.ts --port 0'])
+})
+
 test('a full install serves start too, but not the other way round', async () => {
   await run(['start'])
   calls()
@@ -93,7 +98,7 @@ test('without the pinned Bun and without npx the message says what to install', 
 test.each([[[]], [['deploy']], [['toString']]])('%j is answered with the usage', async (args) => {
   const { exitCode, stderr } = await run(args)
   expect(exitCode).toBe(1)
-  expect(stderr).toContain('Usage: node scripts/run.mjs start|sluice|test')
+  expect(stderr).toContain('Usage: node scripts/run.mjs start|sluice|demo|test')
 })
 
 test.each(['SIGTERM', 'SIGINT'] as const)('%s reaches the server, which ends in its own time', async (signal) => {

@@ -1,12 +1,11 @@
 /** `/api/accounts/import`: one or several `auth.json` files of the native client, at once or looked at first. */
 import type { Context } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
 import type { AppEnv } from '../bindings.ts'
 import { AppError } from '../errors.ts'
-import { body } from '../http/body.ts'
+import { atMost, body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
@@ -39,20 +38,13 @@ const MAX_FILE_BYTES = 64 * 1024
 const MAX_FILES = 1000
 const FIELD = 'auth_json'
 
-const atMost32MiB = bodyLimit({
-  maxSize: MAX_BYTES,
-  onError: () => {
-    throw new AppError('payload_too_large')
-  },
-})
-
 /**
  * Keeps the good files. One file is answered with its account, several with `{accounts, failures}`.
  * Throws `invalid_auth_json`, naming file and reason, when none is good.
  */
 export const importAccounts = createHandlers(
   requires('accounts:write', { audit: 'account_imported' }),
-  atMost32MiB,
+  atMost(MAX_BYTES),
   async (c) => {
     const uploaded = await uploads(c)
     c.var.passAgain(c)
@@ -100,7 +92,7 @@ export interface PreflightFile {
 }
 
 /** Says for each file what its import would do, and writes nothing. The files are held for a quarter of an hour. */
-export const preflightImport = createHandlers(requires('accounts:write'), atMost32MiB, async (c) => {
+export const preflightImport = createHandlers(requires('accounts:write'), atMost(MAX_BYTES), async (c) => {
   const { db, sealer, clock, importDrafts } = c.env
   const { files, failures } = await uploads(c)
   const entries = await judgeFiles(db, files, { sealer, clock, failures })

@@ -4,8 +4,12 @@ import { validator } from 'hono/validator'
 import type { z } from 'zod'
 import { AppError } from '../errors.ts'
 
-/** Of every body on the dashboard's side (decisions §2). */
-const MAX_BYTES = 32 * 1024 * 1024
+/** Twice what the longest form can say. */
+const MAX_BYTES = 1024 * 1024
+/** Of somebody the gate has not asked for: a passkey says most, some KB. No budget counts what people send to sign in with. */
+const MAX_BYTES_OF_ANYBODY = 64 * 1024
+/** Nobody reads on, and who sends a hundred thousand wrong fields gets no answer many times as long. */
+const MOST_FIELDS = 50
 
 /**
  * Parses the body as JSON or as a form; the handler reads `c.req.valid('json')` either way. No body at all is `{}`. A body can
@@ -26,7 +30,7 @@ export const body = <S extends z.ZodObject>(schema: S) => {
     return parse(schema, fromForm(schema, form))
   })
   const limited = (...[c, next]: Parameters<typeof validate>) =>
-    withinLimit(c, async () => {
+    (c.get('principal') ? withinLimit : withinLimitOfAnybody)(c, async () => {
       await validate(c, () => {
         c.get('passAgain')?.(c)
         return next()
@@ -46,13 +50,17 @@ export interface RouteInput {
 export const carrying = <M extends object>(middleware: M, input: RouteInput): M & { readonly input: RouteInput } =>
   Object.assign(middleware, { input: Object.freeze(input) })
 
-/** Refuses what is declared larger unread, and counts what is not declared. */
-const withinLimit = bodyLimit({
-  maxSize: MAX_BYTES,
-  onError: () => {
-    throw new AppError('payload_too_large')
-  },
-})
+/** Refuses what is declared larger unread, and counts what is not declared. Throws `payload_too_large`. */
+export const atMost = (maxBytes: number) =>
+  bodyLimit({
+    maxSize: maxBytes,
+    onError: () => {
+      throw new AppError('payload_too_large')
+    },
+  })
+
+const withinLimit = atMost(MAX_BYTES)
+const withinLimitOfAnybody = atMost(MAX_BYTES_OF_ANYBODY)
 
 /** `input` as the schema wants it. Throws `validation_error` with `details.fields`: path → messages. */
 export const parse = <S extends z.ZodType>(schema: S, input: unknown): z.output<S> => {
@@ -61,9 +69,10 @@ export const parse = <S extends z.ZodType>(schema: S, input: unknown): z.output<
   return parsed.data
 }
 
-/** What zod found, as `details.fields`; `param` is the first of them. */
+/** What zod found first, as `details.fields`; `param` is the first of them. */
 export const invalid = (error: z.core.$ZodError): AppError => {
-  const named = Map.groupBy(error.issues.flatMap(namedMessages), ([name]) => name)
+  const messages = error.issues.slice(0, MOST_FIELDS).flatMap(namedMessages)
+  const named = Map.groupBy(messages.slice(0, MOST_FIELDS), ([name]) => name)
   // From entries, because a body may name a field `__proto__`.
   const fields = Object.fromEntries([...named].map(([name, pairs]) => [name, pairs.map(([, message]) => message)]))
   return new AppError('validation_error', { param: Object.keys(fields)[0], details: { fields } })
@@ -82,7 +91,7 @@ const isJson = (type: string): boolean => /^application\/([\w.-]+\+)?json$/.test
 /** An unknown key is reported at the object that holds it; people look for it at the key. */
 const namedMessages = (issue: z.core.$ZodIssue): [name: string, message: string][] =>
   issue.code === 'unrecognized_keys'
-    ? issue.keys.map((key) => [[...issue.path, key].join('.'), 'is not a field of this request'])
+    ? issue.keys.slice(0, MOST_FIELDS).map((key) => [[...issue.path, key].join('.'), 'is not a field of this request'])
     : [[issue.path.join('.'), issue.message]]
 
 const coerce = (schema: z.core.$ZodType, value: unknown): unknown => {

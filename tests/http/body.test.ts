@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { body, fromForm } from '../../src/http/body.ts'
 import { open } from '../../src/http/gates.ts'
 import { params, query } from '../../src/http/params.ts'
+import { testApp } from '../support/app.ts'
 import { probe, problemOf } from './probe.ts'
 
 const Thing = z.strictObject({
@@ -62,16 +63,40 @@ test('a form that is cut off or empty is refused as one, not as a fault of ours'
   }
 })
 
-test('more than 32 MiB is refused, declared or counted', async () => {
-  const declared = { ...JSON_TYPE, 'content-length': String(33 * 1024 * 1024) }
-  const blanks = new Uint8Array(1024 * 1024).fill(0x20)
-  const counted = new ReadableStream({ pull: (controller) => controller.enqueue(blanks) })
+test('from somebody nobody asked for, more than 64 KiB are refused, declared or counted', async () => {
+  const declared = { ...JSON_TYPE, 'content-length': String(64 * 1024 + 1) }
+  const blanks = new Uint8Array(16 * 1024).fill(0x20)
+  let pulls = 0
+  const counted = new ReadableStream({
+    pull: (controller) => (++pulls > 8 ? controller.close() : controller.enqueue(blanks)),
+  })
   for (const init of [
     { body: '{}', headers: declared },
     { body: counted, headers: JSON_TYPE },
   ]) {
     const response = await ask('POST /api/thing', init)
     expect([response.status, (await problemOf(response)).code]).toEqual([413, 'payload_too_large'])
+  }
+})
+
+test('who is signed in may send 1 MiB', async () => {
+  const { ask: send } = testApp()
+  const names = (kib: number) => `{"name":"x","allowedModels":["${'y'.repeat(kib * 1024)}"]}`
+  const codes = [900, 1024].map(
+    async (kib) => (await problemOf(await send('POST /api/api-keys/', { body: names(kib) }))).code,
+  )
+  expect(await Promise.all(codes)).toEqual(['validation_error', 'payload_too_large'])
+})
+
+test('of very many wrong fields the first are named', async () => {
+  const names = Array.from({ length: 3000 }, (_, index) => `no${index}`)
+  const json = JSON.stringify({ name: 'x', ...Object.fromEntries(names.map((name) => [name, 0])) })
+  const form = new URLSearchParams([['name', 'x'], ...names.map((name): [string, string] => [name, '0'])])
+  const list = JSON.stringify({ name: 'x', tags: names.map(() => 0) })
+  for (const response of [await postJson(json), await ask('POST /api/thing', { body: form }), await postJson(list)]) {
+    expect(response.status).toBe(422)
+    const { fields } = (await problemOf(response)).details as { fields: Record<string, string[]> }
+    expect(Object.keys(fields)).toHaveLength(50)
   }
 })
 

@@ -36,7 +36,7 @@ export class FormDrafts {
   /** Returns its id; null: there is nothing to keep, or too much. */
   keep(draft: Omit<FormDraft, 'values'>, typed: Typed): string | null {
     const values = valuesOf(typed)
-    const chars = [...values].reduce((sum, [name, list]) => sum + name.length + list.join('').length, 0)
+    const chars = [...values].reduce((sum, [name, list]) => sum + name.length + list.join('&').length, 0)
     if (values.size === 0 || chars > MOST_CHARS) return null
     const id = this.#random.id('frm')
     this.#drafts.set(id, { ...draft, values, expiresAt: this.#clock.now() + TTL_MS })
@@ -59,7 +59,7 @@ const valuesOf = (typed: Typed): Map<string, string[]> => {
   const add = (name: string, value: unknown) => {
     if (SECRET.test(name)) return
     if (Array.isArray(value)) for (const one of value) add(name, one)
-    else if (typeof value === 'string') values.set(name, [...(values.get(name) ?? []), value])
+    else if (typeof value === 'string') values.getOrInsert(name, []).push(value)
     else if (isMembers(value)) for (const [inner, one] of Object.entries(value)) add(`${name}.${inner}`, one)
   }
   for (const [name, value] of Object.entries(typed)) add(name, value)

@@ -112,6 +112,23 @@ export const dropSessionOfCookie = (c: Ctx, tx: Tx): SessionRow | null => {
 }
 
 /**
+ * Runs `end`, which ends the person's sessions but the one it is given, in one commit. That one goes on with a new token: who
+ * copied the cookie of this browser is another browser. Returns what `end` does.
+ */
+export const endOthers = <T>(
+  c: Ctx,
+  { session }: AccountPrincipal,
+  end: (tx: Tx, exceptSession: string | null) => T,
+): T => {
+  const { ended, token } = commit(c.env.db, (tx) => ({
+    ended: end(tx, session?.id ?? null),
+    token: session && rotateSession(tx, c.env.random, session.id, {}),
+  }))
+  if (session && token !== null) writeSessionToken(c, token, session.expiresAt)
+  return ended
+}
+
+/**
  * Notes a confirmation (spec §5, step-up). Somebody the proxy announces has no session yet and gets one to hold it.
  * Returns until when it holds, in ms since epoch.
  */

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { onChange } from '../../db/commit.ts'
 import { testApp } from '../support/app.ts'
-import { type Browser, doneStatus, type Fields, HOWS, PASSWORD, people, problem } from '../support/people.ts'
+import { type Browser, doneStatus, type Fields, HOWS, PASSWORD, people, problem, TOTP_SECRET } from '../support/people.ts'
 
 const SETTINGS = 'GET /api/settings'
 const AUTH = '/api/dashboard-auth'
@@ -102,6 +102,20 @@ describe('§3 Dashboard account: what somebody does to their own', () => {
     const thief = browser('192.0.2.66')
     thief.cookie = mine.cookie
     expect((await mine.ask(`POST ${AUTH}/step-up`, { json: { password: PASSWORD } })).status).toBe(200)
+    expect([await isIn(mine), await isIn(thief)]).toEqual([true, false])
+  })
+
+  test.each([
+    ['changing the password', 'POST', 'password/change', { currentPassword: PASSWORD, newPassword: 'another long one' }],
+    ['setting up a second factor', 'POST', 'totp/setup/confirm', { secret: TOTP_SECRET, code: 'now' }],
+    ['signing every other browser out', 'DELETE', 'sessions', {}],
+  ])('%s signs out who copied the cookie of this browser, too', async (_, method, path, fields) => {
+    const { as, browser, code } = open()
+    const mine = as('operator')
+    const thief = browser('192.0.2.66')
+    thief.cookie = mine.cookie
+    const json = 'code' in fields ? { ...fields, code: code() } : fields
+    expect((await mine.ask(`${method} ${AUTH}/${path}`, { json })).status).toBe(200)
     expect([await isIn(mine), await isIn(thief)]).toEqual([true, false])
   })
 })

@@ -7,6 +7,7 @@ import { showBootstrapToken } from '../../auth/bootstrap.ts'
 import { demandManaged, demandOwnSession, ownAccount, settledAccount } from '../../auth/own-account.ts'
 import { type AccountPrincipal, actorOf } from '../../auth/principal.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
+import { endOthers } from '../../auth/sign-in.ts'
 import type { AppEnv } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
@@ -38,8 +39,7 @@ export const replacePassword = createHandlers(
     await attempt(c, { limited: 'password_rate_limited', method: 'password_change', target: row.id }, async () => {
       await demandPassword(c, row.passwordHash, currentPassword)
       const hash = await c.env.passwords.hash(newPassword)
-      const exceptSession = principal.session?.id ?? null
-      commit(c.env.db, (tx) => changePassword(tx, row, { hash, exceptSession, actor: doer }))
+      endOthers(c, principal, (tx, exceptSession) => changePassword(tx, row, { hash, exceptSession, actor: doer }))
     })
     return proceed(c, { status: 'ok' }, '/me?done=password_changed#password')
   },

@@ -3,6 +3,7 @@ import type { Context } from 'hono'
 import { commit } from '../../../db/commit.ts'
 import { actor, demandOwnAccount } from '../../auth/principal.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
+import { endOthers } from '../../auth/sign-in.ts'
 import type { AppEnv } from '../../bindings.ts'
 import { requires, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -37,10 +38,11 @@ export const endOwnSession = createHandlers(signedIn({ account: true, audit: 'se
 
 /** Every browser but this one. */
 export const endOtherSessions = createHandlers(signedIn({ account: true, audit: 'user_sessions_revoked' }), (c) => {
-  const { id } = demandOwnAccount(c.var.principal)
+  const principal = demandOwnAccount(c.var.principal)
+  const { id } = principal
   const who = actor(c)
-  const count = commit(c.env.db, (tx) => {
-    const ended = endSessionsOf(tx, id, currentId(c))
+  const count = endOthers(c, principal, (tx, exceptSession) => {
+    const ended = endSessionsOf(tx, id, exceptSession)
     append(tx, who, 'user_sessions_revoked', { target: id, details: { scope: 'others', count: ended } })
     return ended
   })

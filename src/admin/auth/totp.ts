@@ -7,7 +7,7 @@ import { demandManaged, demandOwnSession, ownAccount, settledAccount } from '../
 import { type AccountPrincipal, actorOf } from '../../auth/principal.ts'
 import { type Resolution, resolveHalf } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
-import { completeSession, confirm } from '../../auth/sign-in.ts'
+import { completeSession, confirm, endOthers } from '../../auth/sign-in.ts'
 import { offerTotp, stepOfCode, stepOfTheirCode, TOTP_SECRET } from '../../auth/totp.ts'
 import type { AppEnv } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
@@ -47,8 +47,9 @@ export const confirmTotpSetup = createHandlers(
     await attempt(c, { limited: 'totp_rate_limited', method: 'totp_setup', target: principal.id }, () => {
       const step = stepOfCode(secret, code, doer.at)
       if (step === null) throw new AppError('invalid_totp_code')
-      const exceptSession = principal.session?.id ?? null
-      commit(c.env.db, (tx) => enableTotp(tx, principal.id, { sealed, step, exceptSession, actor: doer }))
+      endOthers(c, principal, (tx, exceptSession) =>
+        enableTotp(tx, principal.id, { sealed, step, exceptSession, actor: doer }),
+      )
     })
     return proceed(c, { status: 'ok' }, returnPath(c))
   },

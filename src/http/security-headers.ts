@@ -27,5 +27,6 @@ export const securityHeaders = createMiddleware(async (c, next) => {
     headers.set('referrer-policy', 'same-origin')
   }
   // Pages answer JSON to who asks for it; only what is the same for everybody is kept.
-  if (!c.req.path.startsWith('/assets/')) headers.set('cache-control', isStream ? 'no-store, no-transform' : 'no-store')
+  if (!c.req.path.startsWith('/assets/') || !c.res.ok)
+    headers.set('cache-control', isStream ? 'no-store, no-transform' : 'no-store')
 })

@@ -94,8 +94,9 @@ test.each(Object.values(ASSETS))('%s is cached for ever, plain or compressed', a
   expect(new TextDecoder().decode(Bun.gunzipSync(await zipped.arrayBuffer()))).toBe(await plain.text())
 })
 
-test('an asset of another build is not found', async () => {
-  expect((await ask('GET /assets/app-000000000000.css')).status).toBe(404)
+test('an asset of another build is not found, and no cache keeps that', async () => {
+  const { status, headers } = await ask('GET /assets/app-000000000000.css')
+  expect([status, headers.get('cache-control')]).toEqual([404, 'no-store'])
 })
 
 test.each([0, 3, 100])('with %d accounts the first page stays small, with its style and scripts', async (accounts) => {

@@ -25,9 +25,9 @@ const NEEDS: Record<LiveTopic, Permission | null> = {
 const RETRY_MS = 2000
 /** Messages that a client may leave unread: about four minutes, then it has to come back. */
 const MAX_UNREAD = 64
-/** Streams at once: of all, of all guests, and of one person at one address, where all tabs of a browser share one. */
+/** Streams at once: of all, of one person, as whom all guests count, and of them at one address, where all tabs of a browser share one. */
 const MOST = 256
-const MOST_GUESTS = 64
+const MOST_OF_ONE = 64
 const MOST_EACH = 8
 /** As the server gives every connection; given back at the end, because the setting outlives the response. */
 const IDLE_SECONDS = 30
@@ -48,11 +48,11 @@ export const streamChanges = createHandlers(signedIn(), (c) => {
 })
 
 const claimsOf = (c: Context<AppEnv>): Claim[] => {
-  const { kind, id } = c.var.principal
+  const { id } = c.var.principal
   return [
     { of: 'live', most: MOST },
+    { of: `live ${id}`, most: MOST_OF_ONE },
     { of: `live ${id} ${c.var.clientIp}`, most: MOST_EACH },
-    ...(kind === 'guest' ? [{ of: 'live of guests', most: MOST_GUESTS }] : []),
   ]
 }
 

@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { sessions } from '../../db/schema/people.ts'
 import { LIVE_TOPICS } from '../../src/live.ts'
 import { endSessionsOf } from '../../src/model/sessions.ts'
-import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { type Ask, answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
 import { type Browser, people, problem, REMOTE } from '../support/people.ts'
 
 interface Told {
@@ -88,6 +88,20 @@ describe('who may listen', () => {
     const streams = await Promise.all(Array.from({ length: 64 }, (_, n) => listen(guest(n))))
     expect(await problem(await guest(99).ask('GET /api/events'))).toEqual([503, 'busy'])
     streams.push(await listen(people(app).as('viewer')))
+    for (const stream of streams) await stream.leave()
+    expect(app.clock.pending).toBe(0)
+  })
+
+  test('64 of one person, so that nobody with a network of addresses takes all there are', async () => {
+    const app = testApp()
+    const { as } = people(app)
+    const viewer = as('viewer')
+    const from = (n: number) => ({
+      ask: (route: string, ask?: Ask) => viewer.ask(route, { ...ask, peer: `2001:db8::${n}` }),
+    })
+    const streams = await Promise.all(Array.from({ length: 64 }, (_, n) => listen(from(n))))
+    expect(await problem(await from(99).ask('GET /api/events'))).toEqual([503, 'busy'])
+    streams.push(await listen(as('viewer')))
     for (const stream of streams) await stream.leave()
     expect(app.clock.pending).toBe(0)
   })

@@ -11,6 +11,9 @@ type Ctx = Context<AppEnv>
 type Answer = Response | Promise<Response>
 type AnswerPeople = (c: Ctx, err: AppError, requestId: string | null) => Answer
 
+/** SDKs that are told to wait do so without a word, one generation of them for a whole day; from here on they are to say so instead. */
+const LONG_WAIT_SECONDS = 60
+
 /** An `onError`: logs in full what is not one of ours, and shows only its request id. Model traffic gets OpenAI's envelope. */
 export const errorAnswer =
   (answerPeople: AnswerPeople) =>
@@ -28,7 +31,9 @@ export const errorAnswer =
     c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
     const { retryAfterSeconds } = err.extra
     if (retryAfterSeconds !== undefined) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterSeconds))))
-    return isModelPath(c.req.path) ? c.json({ error: openAiError(err) }) : answerPeople(c, err, requestId)
+    if (!isModelPath(c.req.path)) return answerPeople(c, err, requestId)
+    if (retryAfterSeconds !== undefined && retryAfterSeconds >= LONG_WAIT_SECONDS) c.header('X-Should-Retry', 'false')
+    return c.json({ error: openAiError(err) })
   }
 
 /** The envelope of the dashboard's API. */

@@ -432,6 +432,7 @@ describe('accounts that are used up', () => {
       const answer = await answerOf(app, POST, { json: codexBody() })
       expect(errorOf(answer)).toMatchObject({ type: 'usage_limit_reached', resets_at: app.clock.now() / 1000 + 3600 })
       expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '60'])
+      expect(answer.headers.get('x-should-retry')).toBe('false')
     }
     await expectNothingLeft(app)
   })
@@ -440,6 +441,7 @@ describe('accounts that are used up', () => {
     const { app, inOrder } = usedUp(4, 1, 1, 1)
     const answer = await answerOf(app, POST, { json: codexBody() })
     expect([answer.status, errorOf(answer).code, answer.headers.get('retry-after')]).toEqual([503, 'no_accounts', '1'])
+    expect(answer.headers.get('x-should-retry')).toBeNull()
     expect((await answerOf(app, POST, { json: codexBody() })).status).toBe(200)
     expect(app.rows().at(-1)!.accountId).toBe(inOrder[3]!.id)
     await expectNothingLeft(app)

@@ -6,7 +6,7 @@ import { type JsonObject, objectOf, objectsOf } from '../lib/json.ts'
 import type { KeyPolicy } from '../model/key-ring.ts'
 import type { CreateFrame } from './client-frames.ts'
 import { hasInstruction } from './formats/instructions.ts'
-import { normaliseResponses } from './formats/v1-responses.ts'
+import { normaliseResponses, withCiphertext } from './formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from './key-policy.ts'
 import type { BodyHold } from './raw-body.ts'
 import { rewritten } from './rewrite.ts'
@@ -85,7 +85,7 @@ export const publicBody = (create: Create, key: KeyPolicy | null, last: Earlier 
     type,
     ...(chain !== null && { previous_response_id: chain }),
     ...(generate === false && { generate }),
-    ...withKeyPolicy(body, key),
+    ...withKeyPolicy(withCiphertext(body), key),
     ...(earlier?.input && { input: [...earlier.input, ...said] }),
   }
   const rewrite = rewritten({ bytes, json: frame, hold }, json)

@@ -44,6 +44,26 @@ describe('/v1/responses', () => {
     await expectNothingLeft(app)
   })
 
+  test.each([{}, { include: [] }, { include: ['web_search_call.results'] }])(
+    'reasons in items that can be sent back, as SDKs do: %j',
+    async (asked) => {
+      const app = testApp()
+      app.upstream.script(() =>
+        answers.items([
+          { kind: 'reasoning', summary: 'hm' },
+          { kind: 'text', text: HELLO },
+        ]),
+      )
+      const ask = (...input: unknown[]) => answerOf(app, V1, { json: { model: 'gpt-5.5', input, ...asked } })
+      const { output } = JSON.parse((await ask(...messages)).text)
+      expect((await ask(...messages, ...output, ...messages)).status).toBe(200)
+      const { input, include } = lastBody(app)
+      expect(input[1]).toEqual({ ...output[0], encrypted_content: expect.any(String) })
+      expect(include).toEqual([...(asked.include ?? []), 'reasoning.encrypted_content'])
+      await expectNothingLeft(app)
+    },
+  )
+
   test('names what was left out', async () => {
     const app = testApp()
     const json = { model: 'gpt-5.5', input: 'hello', temperature: 0.2, user: 'me', max_output_tokens: 10 }

@@ -81,6 +81,15 @@ describe('on one connection', () => {
     await expectNothingLeft(service)
   })
 
+  test('a public frame asks for what its reasoning can be read from on another connection', async () => {
+    await using service = ground()
+    const socket = await open(service, { path: PUBLIC })
+    await serve(socket, create('one', { include: [] }))
+    expect(service.upstream.requests[0]?.body).toMatchObject({ include: ['reasoning.encrypted_content'] })
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
   test('a frame leaves as the client wrote it, byte for byte', async () => {
     await using service = ground()
     const socket = await open(service)

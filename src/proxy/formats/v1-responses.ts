@@ -30,6 +30,17 @@ export function normaliseResponses(body: JsonObject, placing?: Omit<Placing, 'te
   return { body: rebuilt(body, changed), dropped: droppedFrom(body, said) }
 }
 
+const CIPHERTEXT = 'reasoning.encrypted_content'
+
+/**
+ * The same, asking also for what reasoning can be read from again. Nothing is stored upstream: a client that sends the items of
+ * an answer back, as SDKs do, would else name reasoning that is found nowhere.
+ */
+export const withCiphertext = (body: JsonObject): JsonObject => {
+  const include: unknown[] = Array.isArray(body.include) ? body.include : []
+  return include.includes(CIPHERTEXT) ? body : { ...body, include: [...include, CIPHERTEXT] }
+}
+
 /** `tools` with the preview name of web search replaced; the same list when no tool needs it. */
 function currentTools(tools: unknown[]): unknown[] {
   return tools.some(isPreviewSearch) ? tools.map(currentTool) : tools

@@ -4,7 +4,7 @@ import type { Bindings } from '../../bindings.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { answerWithJson, answerWithStream } from '../answer.ts'
 import { type ContractOptions, NativeContract, publicContract } from '../contracts.ts'
-import { normaliseResponses } from '../formats/v1-responses.ts'
+import { normaliseResponses, withCiphertext } from '../formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { RawBody } from '../raw-body.ts'
 import { rewritten } from '../rewrite.ts'
@@ -30,7 +30,7 @@ export const publicResponses = turnRoute(async (c) => {
   const body = prepared(c, raw, PUBLIC, () => {
     const { body: normal, dropped } = normaliseResponses(raw.json)
     c.set('droppedFields', dropped)
-    return rewritten(raw, withKeyPolicy(normal, c.get('client').key))
+    return rewritten(raw, withKeyPolicy(withCiphertext(normal), c.get('client').key))
   })
   const served = admitTurn(c, { ...PUBLIC, route: c.req.path, passesDeltas: wantsStream, body })
   return wantsStream

@@ -1,5 +1,5 @@
 /** Turns an answer of the stand-in model into the event sequence of the real service (client-protocol §3.6). */
-import type { Answer, AnswerItem, Json, TokenUsage, Turn } from './script.ts'
+import { type Answer, type AnswerItem, type Json, type TokenUsage, type Turn, wantsCiphertext } from './script.ts'
 import type { Mint } from './tokens.ts'
 
 export type StreamEvent = { type: string } & Record<string, unknown>
@@ -187,10 +187,16 @@ function* messageEvents(
 
 function* reasoningEvents(frame: ResponseFrame, output_index: number, text: string): Generator<StreamEvent, Json> {
   const item_id = frame.mint('rs')
-  const encrypted_content = encryptedFor(frame.turn.account.chatgptAccountId, frame.mint)
   const place = { item_id, output_index, summary_index: 0 }
   const part = { type: 'summary_text', text }
-  const item = { type: 'reasoning', id: item_id, summary: [part], encrypted_content }
+  const item = {
+    type: 'reasoning',
+    id: item_id,
+    summary: [part],
+    ...(wantsCiphertext(frame.turn) && {
+      encrypted_content: encryptedFor(frame.turn.account.chatgptAccountId, frame.mint),
+    }),
+  }
   yield { type: 'response.output_item.added', output_index, item: { ...item, summary: [] } }
   yield { type: 'response.reasoning_summary_part.added', ...place, part: { ...part, text: '' } }
   yield { type: 'response.reasoning_summary_text.delta', ...place, delta: text }

@@ -109,6 +109,7 @@ function judgeInput(input: Json[], chatgptAccountId: string, history: Json[]): v
   const calls = new Set<unknown>(history.map(({ call_id }) => call_id))
   for (const [index, item] of input.entries()) {
     if (item.role === 'system') throw detail(400, 'System messages are not allowed')
+    judgeStored(item)
     if (item.encrypted_content != null) judgeEncrypted(item, chatgptAccountId)
     const type = String(item.type ?? 'message')
     if (type.endsWith('_call')) calls.add(item.call_id)
@@ -117,6 +118,18 @@ function judgeInput(input: Json[], chatgptAccountId: string, history: Json[]): v
       throw apiError(400, 'invalid_value', message, `input[${index}]`)
     }
   }
+}
+
+/** What only stands for an item is looked for where nothing was stored; reasoning stands for itself by its ciphertext alone. */
+function judgeStored({ type, id, encrypted_content }: Json): void {
+  if (type !== 'item_reference' && (type !== 'reasoning' || id == null || encrypted_content != null)) return
+  const message = `Item with id '${id}' not found. Items are not persisted when \`store\` is set to false.`
+  throw apiError(
+    404,
+    null,
+    `${message} Try again with \`store\` set to true, or remove this item from your input.`,
+    'input',
+  )
 }
 
 function judgeEncrypted(item: Json, chatgptAccountId: string): void {

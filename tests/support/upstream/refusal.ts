@@ -45,7 +45,7 @@ export function detail(status: number, text: string): Refusal {
 }
 
 /** `{"error": {…}}`, the shape of the model API behind it. */
-export function apiError(status: number, code: string, message: string, param: string | null = null): Refusal {
+export function apiError(status: number, code: string | null, message: string, param: string | null = null): Refusal {
   return new Refusal(status, { error: { message, type: 'invalid_request_error', code, param } })
 }
 

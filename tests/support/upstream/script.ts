@@ -68,7 +68,7 @@ export const answers = {
  */
 export function defaultAnswer(turn: Turn): Answer {
   if (turn.input.at(-1)?.type === 'compaction_trigger') return answers.compaction()
-  const reasoning: AnswerItem[] = wantsReasoning(turn) ? [{ kind: 'reasoning', summary: '**Thinking** it over' }] : []
+  const reasoning: AnswerItem[] = wantsCiphertext(turn) ? [{ kind: 'reasoning', summary: '**Thinking** it over' }] : []
   return { items: [...reasoning, mainItem(turn)] }
 }
 
@@ -81,7 +81,8 @@ function mainItem(turn: Turn): AnswerItem {
   return call ?? { kind: 'text', text: `Hello from ${turn.account.email}`, phase: 'final_answer' }
 }
 
-function wantsReasoning(turn: Turn): boolean {
+/** Whether the request asks for what its reasoning can be read from again. */
+export function wantsCiphertext(turn: Turn): boolean {
   return Array.isArray(turn.body.include) && turn.body.include.includes('reasoning.encrypted_content')
 }
 

@@ -1,5 +1,6 @@
 /** Turns the `input` of a `/v1` request, in any spelling its clients use, into the items the upstream takes. */
 
+import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import { messageItems } from './chat-messages.ts'
 import type { Conversation } from './instructions.ts'
@@ -12,7 +13,7 @@ export interface InputItems extends Conversation {
 
 /**
  * Items in the client's order; those that need no change are the client's own objects. Throws
- * `invalid_request_error` naming the item.
+ * `invalid_request_error` or `unsupported_parameter` naming the item.
  */
 export function inputItems(body: JsonObject): InputItems {
   const result: InputItems = { items: [], system: new Set(), hadCacheBreakpoint: false }
@@ -51,10 +52,19 @@ const sourceOf = (body: JsonObject) => (body.input == null && body.messages != n
 const isMessage = (item: JsonObject) => typeof item.role === 'string' && (item.type == null || item.type === 'message')
 
 function addItem(result: InputItems, item: JsonObject, at: string): void {
+  if (item.type === 'item_reference') throw unstored(at)
   if (!isMessage(item)) result.items.push(item)
   else if (item.role === 'system') addSystem(result, item)
   else result.items.push(withoutBreakpoints(result, checked(withParts(item), at)))
 }
+
+/** The upstream would say that it is not found, and to try again with `store`, which is switched off here. */
+const unstored = (param: string): AppError =>
+  new AppError('unsupported_parameter', {
+    param,
+    message:
+      "'item_reference' is not supported: nothing is stored between requests. Send the item itself, as SDKs do with store: false.",
+  })
 
 /** Replayed chat history: tool results and calls have a spelling of their own there, and extras of other vendors. */
 const CHAT_ONLY = ['tool_calls', 'reasoning_content', 'reasoning_details', 'function_call', 'refusal'] as const

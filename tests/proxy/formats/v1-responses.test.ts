@@ -251,6 +251,12 @@ describe('refusals name the field', () => {
     ['two inputs', { messages: [] }, 'invalid_request_error', 'messages'],
     ['input of another type', { input: 7 }, 'invalid_request_error', 'input'],
     ['an item that is no object', { input: [userText('a'), 'b'] }, 'invalid_request_error', 'input[1]'],
+    [
+      'a reference to an item',
+      { input: [userText('a'), { type: 'item_reference', id: 'msg_1' }] },
+      'unsupported_parameter',
+      'input[1]',
+    ],
     ['instructions', { instructions: ['x'] }, 'invalid_request_error', 'instructions'],
     ['include', { include: ['reasoning.encrypted_content', 'secrets'] }, 'invalid_request_error', 'include'],
     ['truncation', { truncation: 'middle' }, 'invalid_request_error', 'truncation'],

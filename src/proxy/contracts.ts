@@ -52,8 +52,11 @@ export class NativeContract implements Contract {
   }
 }
 
-/** The helpers of SDKs take nothing before a `response.created`, and would tell of that and not of the failure. */
-export const publicContract = ({ createdAt, random }: ContractOptions): Contract => {
+/**
+ * The helpers of SDKs take nothing before a `response.created`, and would tell of that and not of the failure; some want
+ * the `model` in it.
+ */
+export const publicContract = ({ createdAt, random }: ContractOptions, model: string | null): Contract => {
   const items: SseEvent[] = []
   let isBegun = false
   return {
@@ -71,7 +74,7 @@ export const publicContract = ({ createdAt, random }: ContractOptions): Contract
       if (isBegun) return failedEvent(err, meter, createdAt)
       const responseId = meter?.responseId ?? random.id('resp')
       const failed = responseFailedEvent(err, { responseId, sequenceNumber: 1, createdAt })
-      return Buffer.concat([responseCreatedEvent(responseId, createdAt), failed])
+      return Buffer.concat([responseCreatedEvent({ id: responseId, model, createdAt }), failed])
     },
     keepalive: keepaliveComment,
   }

@@ -29,7 +29,7 @@ export const nativeFrames = (options: ContractOptions): FrameContract => {
 }
 
 export const publicFrames = (options: ContractOptions): FrameContract => {
-  const contract = publicContract(options)
+  const contract = publicContract(options, null)
   return {
     frames: (events, meter) => translated(contract, events, meter),
     failed: (err, meter) => textOf(failedEvent(err, meter, options.createdAt)),

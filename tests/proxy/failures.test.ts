@@ -472,7 +472,7 @@ test('a fault of ours in the headers of a stream ends its turn', async () => {
     const open: typeof attempt = async (...args) => Object.assign(await attempt(...args), { headers })
     return answerWithStream(
       { ...served, open },
-      publicContract({ createdAt: 0, hidesQuota: false, random: app.bindings.random }),
+      publicContract({ createdAt: 0, hidesQuota: false, random: app.bindings.random }, 'gpt-5.5'),
     )
   })
   const sent = { method: 'POST', body: JSON.stringify(codexBody()) }

@@ -103,7 +103,7 @@ describe('an upstream that is silent for ten seconds', () => {
     const app = slow(20_000, faults.usageLimit(), 1)
     const { events } = await answerOf(app, V1, { json: codexBody() }, 1000)
     const [created, failed] = events.map(({ response }) => response as Record<string, unknown>) // as: both have one
-    expect(created).toMatchObject({ object: 'response', status: 'in_progress', output: [] })
+    expect(created).toMatchObject({ object: 'response', status: 'in_progress', model: 'gpt-5.5', output: [] })
     expect(created?.id).toStartWith('resp_')
     expect(failed?.id).toBe(created?.id)
   })

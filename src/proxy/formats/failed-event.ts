@@ -28,12 +28,20 @@ export const responseFailedEvent = (err: AppError, opts: FailedEventOptions): Ui
   })
 
 /** SSE bytes of the `response.created` every public stream begins with (proxy surface §9.4). */
-export const responseCreatedEvent = (id: string, createdAt: number): Uint8Array =>
+export const responseCreatedEvent = ({ id, model, createdAt }: BegunResponse): Uint8Array =>
   frame({
     type: 'response.created',
     sequence_number: 0,
-    response: { id, object: 'response', created_at: createdAt, status: 'in_progress', output: [] },
+    response: { id, object: 'response', created_at: createdAt, status: 'in_progress', model, output: [] },
   })
+
+interface BegunResponse {
+  id: string
+  /** As the client asked for it. */
+  model: string | null
+  /** Whole seconds since epoch. */
+  createdAt: number
+}
 
 /** For `/v1` and chat, whose clients skip comments. */
 export const keepaliveComment: Uint8Array = encode(': keepalive\n\n')

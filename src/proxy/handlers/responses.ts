@@ -34,7 +34,7 @@ export const publicResponses = turnRoute(async (c) => {
   })
   const served = admitTurn(c, { ...PUBLIC, route: c.req.path, passesDeltas: wantsStream, body })
   return wantsStream
-    ? answerWithStream(served, publicContract(contractOptions(c.env, c.get('client'))))
+    ? answerWithStream(served, publicContract(contractOptions(c.env, c.get('client')), served.turn.model))
     : answerWithJson(served, (response) => response)
 })
 

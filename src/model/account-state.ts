@@ -85,7 +85,7 @@ export const nextState = (state: AccountState, event: AccountEvent): AccountStat
   switch (event.kind) {
     case 'rate_limited':
     case 'quota_exceeded':
-      return block(state, event)
+      return block(tick(state, event.at), event) // an earlier block that is over must not depend on a timer having run
     case 'usage':
       return observe(state, event)
     case 'checked':

@@ -1,6 +1,6 @@
 /** What a failed selection tells the client: an honest status, the causes counted, and when to come back. */
 import { AppError, resetMembers } from '../errors.ts'
-import { isBlocked, plausibleReset } from '../model/account-state.ts'
+import { isBlocked, nextState, plausibleReset } from '../model/account-state.ts'
 import { isExhausted } from '../model/usage-windows.ts'
 import type { Candidate } from './policies.ts'
 import type { Considered, SelectionNeeds, SkipReason } from './select.ts'
@@ -123,7 +123,8 @@ interface Reset {
 }
 
 /** The account's exhaustion when there is evidence for it; a passing rate limit is none. */
-const exhaustionOf = ({ state, usage, planType }: Candidate, now: number): Reset | null => {
+const exhaustionOf = ({ state: last, usage, planType }: Candidate, now: number): Reset | null => {
+  const state = nextState(last, { kind: 'tick', at: now })
   if (!isBlocked(state)) return null
   const seen = isExhausted(usage, now)
   const isUsedUp = state.status === 'quota_exceeded' || state.cause === 'usage_limit_reached' || seen.exhausted

@@ -91,6 +91,15 @@ describe('a block', () => {
     expect(run([{ kind: 'succeeded', at: AT + 5 }], unknown)).toBe(unknown)
   })
 
+  test('that is over is not gone on with, also while no timer has ended it', () => {
+    const over = run([limited(AT, AT + MINUTE)])
+    const [later, next] = [AT + MINUTE + 1, AT + 5 * MINUTE]
+    expect(run([limited(later, next)], over)).toEqual(run([limited(later, next)]))
+    expect(run([limited(later)], over)).toEqual(run([limited(later)]))
+    const second = run([limited(later)], run([limited(AT)]))
+    expect(second).toMatchObject({ since: later, nextCheckAt: later + 2 * MINUTE, attempts: 2 })
+  })
+
   test('is beaten by usage with room seen later, and only then', () => {
     const blocked = run([{ ...limited(AT, AT + 3 * 86_400_000), kind: 'quota_exceeded' } as AccountEvent])
     expect(run([{ kind: 'usage', at: AT + 2, snapshot: usage(20, AT) }], blocked)).toBe(blocked)

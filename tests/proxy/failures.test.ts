@@ -447,6 +447,16 @@ describe('accounts that are used up', () => {
     await expectNothingLeft(app)
   })
 
+  test('and back, as long as no timer has run: what it stumbles over is what the client is told', async () => {
+    const { app, inOrder } = usedUp(1, 1)
+    await answerOf(app, POST, { json: codexBody() })
+    await app.clock.advance('1h')
+    inOrder[0]!.sim.always(faults.serverError())
+    const answer = await answerOf(app, POST, { json: codexBody() })
+    expect([answer.status, errorOf(answer).code]).toEqual([500, 'server_error'])
+    await expectNothingLeft(app)
+  })
+
   test.each([0, 1])(
     'beside one that only stumbled, as number %d: that is what the client is told',
     async (stumbles) => {

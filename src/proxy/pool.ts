@@ -238,6 +238,7 @@ export class Pool {
   tick(): void {
     const at = this.#deps.clock.now()
     for (const account of this.all()) {
+      if (account.lastSelectedAt > at) account.lastSelectedAt = 0 // the clock was set back
       this.apply(account.id, { kind: 'tick', at })
       this.#observeHealth(account, at)
     }

@@ -28,7 +28,7 @@ interface Held {
   tokens: AccountTokens
   /** ms from which the token is renewed before use. */
   staleAt: number
-  /** No further try before this after a passing failure. */
+  /** No further try before this after a passing failure; by the clock that never goes back. */
   notBefore: number
   /** What a waiting turn gets; set until the exchange has ended, also when it has been given up waiting for. */
   refreshing: Promise<AccountCredentials> | null
@@ -94,8 +94,7 @@ export class Credentials {
     const held = this.#get(accountId)
     if (held.refreshing) return held.refreshing
     if (held.tokens.accessToken !== rejected) return Promise.resolve(credentialsOf(held))
-    const now = this.#deps.clock.now()
-    if (now < held.notBefore)
+    if (this.#deps.clock.monotonic() < held.notBefore)
       return Promise.reject(failed(new RefreshError('The last refresh failed a moment ago.', null)))
     held.refreshing = this.#atMostPatience(this.#track(accountId, held))
     return held.refreshing
@@ -146,7 +145,7 @@ export class Credentials {
         : credentialsOf(this.#get(accountId))
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause
-      held.notBefore = clock.now() + FAILURE_COOLDOWN_MS
+      held.notBefore = clock.monotonic() + FAILURE_COOLDOWN_MS
       log.warn('a token refresh failed', { account: accountId, why: cause.message })
       this.#noteFailure(held, cause)
       if (cause.code !== null) onPermanentFailure(accountId, cause.code, cause.message)
@@ -185,7 +184,8 @@ export class Credentials {
 
   /** Accounts whose token is due, for the job that keeps idle ones alive. */
   due(now: number): string[] {
-    return [...this.#held].filter(([, held]) => now >= held.staleAt && now >= held.notBefore).map(([id]) => id)
+    const elapsed = this.#deps.clock.monotonic()
+    return [...this.#held].filter(([, held]) => now >= held.staleAt && elapsed >= held.notBefore).map(([id]) => id)
   }
 
   #get(accountId: string): Held {

@@ -7,6 +7,7 @@ import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '.
 import { faults } from '../support/upstream/faults.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
+const DAY_MS = 86_400_000
 
 const setUp = () => {
   const app = testApp({ accounts: 2 })
@@ -124,12 +125,41 @@ test('what was reported by a clock that was ahead gives way to the next report, 
     app.bindings.pool.observe(id, { at, planType: null, credits: null, windows })
   }
   const used = () => app.bindings.pool.get(id)!.usage?.windows.fiveHour?.usedPercent
-  app.clock.set(86_400_000)
+  app.clock.set(DAY_MS)
   report(40)
   app.bindings.ledger.flush()
-  app.clock.set(-86_400_000)
+  app.clock.set(-DAY_MS)
   report(97)
   expect(used()).toBe(97)
   app.restart()
   expect(used()).toBe(97)
+})
+
+describe('a clock that is set back', () => {
+  test('leaves nobody cooling down until it has caught up', async () => {
+    const app = testApp()
+    const [only] = app.members
+    only!.sim.always(faults.serverError())
+    await answerOf(app, NATIVE, { json: codexBody() })
+    only!.sim.always(null)
+    app.clock.set(-DAY_MS)
+    app.bindings.pool.tick()
+    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(200)
+  })
+
+  test('lets turns go around as before', async () => {
+    const app = testApp({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
+    const serve = async (turns: number) => {
+      for (let turn = 0; turn < turns; turn++) {
+        await answerOf(app, NATIVE, { json: codexBody() })
+        await app.clock.advance('1s')
+      }
+    }
+    await serve(5)
+    app.clock.set(-DAY_MS)
+    app.bindings.pool.tick()
+    await serve(6)
+    const turns = Map.groupBy(app.rows().slice(-6), ({ accountId }) => accountId)
+    expect([...turns.values()].map(({ length }) => length)).toEqual([2, 2, 2])
+  })
 })

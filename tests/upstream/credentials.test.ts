@@ -163,6 +163,17 @@ describe('a refresh that fails in passing', () => {
     expect(credentials.due(clock.now())).toEqual([])
   })
 
+  test('is tried again within seconds, also by a clock that is set back meanwhile', async () => {
+    const { credentials, id, clock, sim, refreshes } = poolOfOne()
+    const rejected = sim.accessToken
+    sim.next({ on: 'token', status: 503, body: {} })
+    await rejection(credentials.refresh(id, rejected))
+    clock.set(-DAY_MS)
+    await clock.advance('5s')
+    expect((await credentials.refresh(id, rejected)).accessToken).toBe(sim.accessToken)
+    expect(refreshes()).toBe(2)
+  })
+
   test('keeps nobody longer than 8 s; an answer that comes later is taken all the same', async () => {
     const { credentials, id, sim, clock, refreshes, stored, failures } = poolOfOne()
     const rejected = sim.accessToken

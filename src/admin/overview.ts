@@ -72,6 +72,8 @@ export interface PoolPart {
 export interface PoolAccount
   extends Pick<AccountView, 'accountId' | 'displayName' | 'planType' | 'status' | 'eligible' | 'why' | 'inFlight'> {
   until: string | null
+  /** When a block without a known end is tried again. */
+  nextCheckAt: string | null
   /** Percent used; null: not reported. */
   used: { fiveHour: number | null; weekly: number | null; monthly: number | null }
   /** 48 half hours, oldest first. */
@@ -200,6 +202,7 @@ const poolAccount = (account: AccountView, figures: Figures): PoolAccount => ({
   why: account.why,
   inFlight: account.inFlight,
   until: isoOrNull(account.until),
+  nextCheckAt: isoOrNull(account.nextCheckAt),
   used: {
     fiveHour: account.windows.fiveHour?.usedPercent ?? null,
     weekly: account.windows.weekly?.usedPercent ?? null,

@@ -76,12 +76,12 @@ const list = listing({
     return listAccounts(db).map((row) => facts(row, usage.get(row.id) ?? null))
   },
   headings: ['ID', 'ACCOUNT', 'PLAN', 'STATUS', 'UNTIL', '5H', 'WEEK', 'MONTH'],
-  cells: ({ accountId, displayName: name, planType, status, until, usedPercent }) => [
+  cells: ({ accountId, displayName: name, planType, status, until, nextCheckAt, usedPercent }) => [
     accountId,
     name,
     planType,
     status,
-    shortTime(until === null ? null : Date.parse(until)),
+    shortTime(timeOf(until ?? nextCheckAt)),
     percent(usedPercent.fiveHour),
     percent(usedPercent.weekly),
     percent(usedPercent.monthly),
@@ -105,7 +105,8 @@ const facts = (row: AccountRow, usage: UsageSnapshot | null) => {
     status,
     cause,
     evidence,
-    until: isoOrNull(until ?? nextCheckAt),
+    until: isoOrNull(until),
+    nextCheckAt: isoOrNull(nextCheckAt),
     usedPercent: {
       fiveHour: used(usage?.windows.fiveHour),
       weekly: used(usage?.windows.weekly),
@@ -114,6 +115,8 @@ const facts = (row: AccountRow, usage: UsageSnapshot | null) => {
     lastRefreshAt: isoOrNull(row.lastRefreshAt),
   }
 }
+
+const timeOf = (text: string | null): number | null => (text === null ? null : Date.parse(text))
 
 const percent = (used: number | null): string => (used === null ? '-' : `${Math.round(used)}%`)
 

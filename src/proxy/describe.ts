@@ -60,7 +60,7 @@ const describe = (
     cause: state.cause,
     evidence: state.evidence,
     since: state.since,
-    until: state.until ?? (eligible ? null : (verdict?.until ?? null)),
+    until: state.until ?? (eligible || state.nextCheckAt !== null ? null : (verdict?.until ?? null)),
     nextCheckAt: state.nextCheckAt,
     windows: windowsAt(usage?.windows ?? null, now),
     inFlight: account.inFlight,

@@ -196,6 +196,20 @@ describe('the list', () => {
     ])
   })
 
+  test('tells a block without a known end by its next check, on its page, too', async () => {
+    const app = anApp({ accounts: 1 })
+    const { id } = app.members[0]!
+    const at = app.clock.now()
+    const refusal = { at, evidence: '429 rate_limit_exceeded', resetAt: null, retryAfterMs: null }
+    app.bindings.pool.apply(id, { kind: 'rate_limited', ...refusal })
+    const nextCheckAt = new Date(at + 60_000).toISOString()
+    expect(await list(app)).toMatchObject([{ status: 'rate_limited', state: { until: null, nextCheckAt } }])
+    const pageOf = async (path: string) => (await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
+    expect(await pageOf(`/accounts/${id}`)).toContain('no end is known; it is tried again')
+    for (const path of ['/accounts', '/dashboard']) expect(await pageOf(path)).toContain('next check')
+    expect((await pageOf('/dashboard')).match(/next check/g)).toHaveLength(2)
+  })
+
   test('never holds a token', async () => {
     const app = anApp({ accounts: 1 })
     const text = JSON.stringify(await list(app))

@@ -1,4 +1,5 @@
 /** The command line as people and containers run it: real processes on a data folder, alone and beside a server. */
+import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -60,6 +61,18 @@ describe('accounts', () => {
     expect(stdout.split('\n')[1]).toMatch(/^acc_\w+ +ada@example\.test +pro +active/)
     expect((await sluice('accounts', 'remove', accountId)).exitCode).toBe(0)
     expect((await json('accounts', 'list')).accounts).toEqual([])
+  })
+
+  test('whose block has no known end are listed with their next check', async () => {
+    await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'))
+    const nextCheckAt = Date.now() + 600_000
+    const db = new Database(join(dataDir, 'sluice.db'))
+    db.run("UPDATE accounts SET status = 'rate_limited', cause = 'rate_limited', next_check_at = ?", [nextCheckAt])
+    db.close()
+    const time = new Date(nextCheckAt).toISOString()
+    const [account] = (await json('accounts', 'list')).accounts
+    expect(account).toMatchObject({ status: 'rate_limited', until: null, nextCheckAt: time })
+    expect((await sluice('accounts', 'list')).stdout).toContain(`rate_limited  ${time.slice(0, 16).replace('T', ' ')}`)
   })
 
   test('that are not there, or could be several, are refused', async () => {

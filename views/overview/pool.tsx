@@ -102,19 +102,7 @@ const StripRow: FC<{ account: PoolAccount; now: string }> = ({ account, now }) =
     <span class="strip-state">
       <StateBadge status={account.status} />
       <span class="muted">
-        {account.eligible ? (
-          account.inFlight > 0 ? (
-            `${account.inFlight} in flight`
-          ) : (
-            'eligible'
-          )
-        ) : account.until ? (
-          <>
-            back <Until at={account.until} now={now} />
-          </>
-        ) : (
-          'not eligible'
-        )}
+        <Standing account={account} now={now} />
       </span>
     </span>
     <span class="strip-bars">
@@ -123,6 +111,18 @@ const StripRow: FC<{ account: PoolAccount; now: string }> = ({ account, now }) =
     <OutcomeStrip strip={account.strip} label={`Last 24 hours: ${inWords(account.strip)}`} />
   </li>
 )
+
+const Standing: FC<{ account: PoolAccount; now: string }> = ({ account, now }) => {
+  const { eligible, inFlight, until, nextCheckAt } = account
+  if (eligible) return <>{inFlight > 0 ? `${inFlight} in flight` : 'eligible'}</>
+  const comesBack = until ?? nextCheckAt
+  if (!comesBack) return <>not eligible</>
+  return (
+    <>
+      {until ? 'back' : 'next check'} <Until at={comesBack} now={now} />
+    </>
+  )
+}
 
 const UsedBars: FC<Pick<PoolAccount, 'used'>> = ({ used: { fiveHour, weekly, monthly } }) => {
   const bars = [

@@ -33,7 +33,7 @@ export interface AccountView {
   until: number | null
   /** When a block without a known end is tried again. */
   nextCheckAt: number | null
-  /** Used percent as of now: a window whose reset has passed stands at 0. */
+  /** As of now: a window whose reset has passed stands at 0, and names no reset. */
   windows: UsageWindows
   /** Turns under way. */
   inFlight: number

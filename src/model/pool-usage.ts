@@ -1,6 +1,6 @@
 /** What is left in a pool of accounts together: one weighted window of each length. */
 import type { AccountStatus } from './account-state.ts'
-import { capacityCredits, type UsageSnapshot, type UsageWindows, usedNow } from './usage-windows.ts'
+import { capacityCredits, nextReset, type UsageSnapshot, type UsageWindows, usedNow } from './usage-windows.ts'
 
 export interface PooledAccount {
   id: string
@@ -58,11 +58,10 @@ const shareOf = ({ planType, usage }: PooledAccount, length: keyof UsageWindows,
   const usedPercent = usedNow(window, now)
   const capacity = capacityCredits(planType, length)
   if (usedPercent === null || capacity === 0 || isMonthly !== (length === 'monthly')) return null
-  const resetAt = window?.resetAt ?? 0
   return {
     capacityCredits: capacity,
     usedCredits: (capacity * usedPercent) / 100,
-    resetAt: resetAt > now ? resetAt : null,
+    resetAt: nextReset(window, now),
   }
 }
 

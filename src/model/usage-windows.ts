@@ -65,6 +65,10 @@ export const usedNow = (window: UsageWindow | null, now: number): number | null 
   return window.resetAt !== null && window.resetAt <= now ? 0 : window.usedPercent
 }
 
+/** When the window resets (ms); null: unknown, or it did and nobody has told of the next one. */
+export const nextReset = (window: UsageWindow | null, now: number): number | null =>
+  window?.resetAt && window.resetAt > now ? window.resetAt : null
+
 /**
  * Whether the account has nothing left, and when the last of its full windows resets (ms, null when unknown).
  * Credits pay for a full weekly or monthly window, never for a full five-hour one.

@@ -1,7 +1,7 @@
 /** The accounts as people are shown them: whether each would be chosen now, and if not, why, in a sentence. */
 import { type AccountStatus, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
-import { type UsageWindow, type UsageWindows, usedNow } from '../model/usage-windows.ts'
+import { nextReset, type UsageWindow, type UsageWindows, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { LiveAccount, Pool } from './pool.ts'
 import type { Considered, SelectionNeeds, SkipReason } from './select.ts'
@@ -105,4 +105,4 @@ const windowsAt = (windows: UsageWindows | null, now: number): UsageWindows => (
 })
 
 const windowAt = (window: UsageWindow | null, now: number): UsageWindow | null =>
-  window && { ...window, usedPercent: usedNow(window, now) ?? window.usedPercent }
+  window && { ...window, usedPercent: usedNow(window, now) ?? window.usedPercent, resetAt: nextReset(window, now) }

@@ -2,7 +2,7 @@
 import type { RoutingPolicy } from '../../db/schema/accounts.ts'
 import type { Health } from '../model/account-health.ts'
 import type { AccountState } from '../model/account-state.ts'
-import { capacityCredits, isExhausted, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
+import { capacityCredits, isExhausted, nextReset, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 
 export type { RoutingPolicy }
@@ -113,7 +113,7 @@ const measure = (candidate: Candidate, ctx: PolicyContext): Measured => {
   const longUsed = usedNow(long, ctx.now) ?? shortUsed
   const pressure = ctx.inFlightPenaltyPercent * candidate.inFlight
   const capacity = capacityCredits(planType, 'weekly')
-  const longResetAt = long?.resetAt && long.resetAt > ctx.now ? long.resetAt : null
+  const longResetAt = nextReset(long, ctx.now)
   return {
     id: candidate.id,
     shortUsed,

@@ -173,6 +173,20 @@ describe('the list', () => {
     ])
   })
 
+  test('names no reset that is over, on no page either', async () => {
+    const app = anApp({ accounts: 1 })
+    const { id } = app.members[0]!
+    const at = app.clock.now()
+    const weekly = { usedPercent: 90, windowMinutes: 10_080, resetAt: at + 60_000 }
+    const windows = { fiveHour: null, weekly, monthly: null }
+    app.bindings.pool.observe(id, { at, planType: 'plus', credits: null, windows })
+    app.bindings.pool.apply(id, { kind: 'pause', at })
+    await app.clock.advance('3d')
+    expect(await list(app)).toMatchObject([{ usage: { secondaryRemainingPercent: 100 }, resetAtSecondary: null }])
+    const page = await app.ask(`GET /accounts/${id}`, { headers: { accept: 'text/html' } })
+    expect(await page.text()).not.toContain(' · resets ')
+  })
+
   test('tells why an account is out, and until when', async () => {
     const app = anApp({ accounts: 2 })
     const [first, second] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]

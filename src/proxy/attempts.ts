@@ -146,11 +146,20 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline) throw error
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
   else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) progress.stayOn = id
-  else if (verdict === 'same_account' && progress.sameAccountRetries < MAX_SAME_ACCOUNT_RETRIES) {
+  else if (staysHere(plane, turn, step) && progress.sameAccountRetries < MAX_SAME_ACCOUNT_RETRIES) {
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.stayOn = id
   } else if (!moveOn(progress, id) && !goesBack(progress))
     throw error.code === 'usage_limit_reached' ? usedUp(plane, turn, progress) : error
+}
+
+const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
+  const { verdict } = err.classified
+  const tried = new Set([...progress.tried, id])
+  if (verdict !== 'slow_account' || tried.size >= MAX_ACCOUNTS) return verdict === 'same_account'
+  const streamCap = turn.settings.proxyAccountStreamLimit
+  const others = plane.pool.explain({ ...needsOf(plane, turn), tried, owner: ownerOf(plane, turn), streamCap })
+  return others.kind !== 'chosen'
 }
 
 /** As many accounts as may be tried are used up. Whether all are, and which is back first, the pool knows. */

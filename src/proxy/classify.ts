@@ -14,6 +14,8 @@ export {
 type Verdict =
   /** Again on this account, then on another; the caller counts. */
   | 'same_account'
+  /** There may be time for one more attempt only: another account, and this one again where there is none. */
+  | 'slow_account'
   | 'other_account'
   /** Refresh the token once and try again, then another account. */
   | 'refresh'
@@ -143,7 +145,7 @@ const OUTCOMES: Record<Kind, Outcome> = {
   // Its state was changed where the refresh failed.
   signed_out: { verdict: 'other_account', penalty: null, error: authFailed },
   transient: { verdict: 'same_account', penalty: 'transient', error: serverError },
-  timeout: { verdict: 'same_account', penalty: 'transient', error: timedOut },
+  timeout: { verdict: 'slow_account', penalty: 'transient', error: timedOut },
   // The network and the age of a connection are not the account's fault.
   network: { verdict: 'same_account', penalty: null, error: unreachable },
   reconnect: { verdict: 'same_account', penalty: null, error: serverError },

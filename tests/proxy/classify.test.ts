@@ -359,7 +359,7 @@ describe('thrown errors', () => {
 
   test('timeouts, aborts, our own errors and nonsense', () => {
     const timeout = new DOMException('The operation timed out.', 'TimeoutError')
-    expect(judge(failureFromThrown(timeout))).toEqual(['same_account', 'transient', 504, 'upstream_timeout'])
+    expect(judge(failureFromThrown(timeout))).toEqual(['slow_account', 'transient', 504, 'upstream_timeout'])
     expect(judge(failureFromThrown(new DOMException('x', 'AbortError')))[0]).toBe('give_up')
     expect(judge(failureFromThrown(new AppError('stream_incomplete')))[0]).toBe('same_account')
     expect(judge(failureFromThrown('what'))).toEqual(['same_account', null, 502, 'upstream_unreachable'])

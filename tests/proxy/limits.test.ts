@@ -284,6 +284,20 @@ describe('time limits', () => {
     await expectNothingLeft(app)
   })
 
+  test('no first event where another account is there: it has the time that is left', async () => {
+    const app = testApp({ accounts: 2 })
+    const [slow, other] = app.members
+    app.prefer(slow!.id)
+    slow!.sim.always({ delayHeadersMs: 1_000_000 })
+    const answer = await answerOf(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
+    expect(answer.status).toBe(200)
+    expect(app.attemptRows().map(({ accountId, code }) => [accountId, code])).toEqual([
+      [slow!.id, 'upstream_timeout'],
+      [other!.id, null],
+    ])
+    await expectNothingLeft(app)
+  })
+
   test('silence after created counts as no first event', async () => {
     const app = testApp({ settings: { firstEventTimeoutSeconds: 20 } })
     app.members[0]!.sim.next({ silence: { afterEvents: 2 } })

@@ -61,7 +61,7 @@ export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(p
 const budgetMs = ({ kind, settings }: Turn): number =>
   (kind === 'compaction' ? settings.compactTimeoutSeconds : settings.commitTimeoutSeconds) * 1000
 
-/** When nobody is left, the client gets what the last attempt failed with, unless the pool knows better: a usage limit. */
+/** When nobody is left, the client gets what the last attempt failed with, unless the pool knows better. */
 const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<Lease> => {
   const { tried, stayOn, last } = progress
   const owner = ownerOf(plane, turn)
@@ -79,9 +79,12 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
     if (goesBack(progress)) return leaseFor(plane, turn, progress)
     noteNobody(plane, turn, { needs, err, began })
     if (turn.chain !== null && err.code !== 'no_security_work_authorized_accounts') throw chainLost(err)
-    throw last && err.code !== 'usage_limit_reached' ? last : err
+    throw last && !POOL_KNOWS.has(err.code) ? last : err
   }
 }
+
+/** What it says of all accounts: that every one is used up, or that some are only busy. */
+const POOL_KNOWS: ReadonlySet<string> = new Set(['usage_limit_reached', 'account_stream_cap'])
 
 /** Of every attempt of the turn. */
 const needsOf = ({ pool }: Plane, { model, client, restricted }: Turn) => ({

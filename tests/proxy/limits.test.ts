@@ -179,6 +179,22 @@ describe('slots of an account', () => {
     await expectNothingLeft(app)
   })
 
+  test.each([
+    ['asks for a long wait', faults.rateLimited(3600)],
+    ['has no such model', faults.modelNotFound('gpt-5.5')],
+  ])('the wait ends so, too, where another account %s', async (_, fault) => {
+    const app = testApp({ accounts: 2, settings: { proxyAccountStreamLimit: 1 } })
+    const [busy, other] = app.members
+    app.prefer(busy!.id)
+    const first = await holding(app)
+    other!.sim.always(fault)
+    const answer = await answerOf(app, NATIVE, { json })
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([429, 'account_stream_cap'])
+    expect(answer.headers.get('retry-after')).toBe('5')
+    await first.end()
+    await expectNothingLeft(app)
+  })
+
   test('the wait ends in 429 after five seconds, the account is not blamed', async () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)

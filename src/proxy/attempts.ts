@@ -153,7 +153,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.stayOn = id
   } else if (!moveOn(progress, id) && !goesBack(progress))
-    throw error.code === 'usage_limit_reached' ? usedUp(plane, turn, progress) : error
+    throw OF_ONE.has(error.code) ? limited(plane, turn, step) : error
 }
 
 const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
@@ -165,14 +165,20 @@ const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boole
   return others.kind !== 'chosen'
 }
 
-/** As many accounts as may be tried are used up. Whether all are, and which is back first, the pool knows. */
-const usedUp = (plane: Plane, turn: Turn, { last }: Progress): AppError => {
+/** Limits of single accounts, which say nothing of the others. */
+const OF_ONE: ReadonlySet<string> = new Set(['usage_limit_reached', 'rate_limit_exceeded'])
+
+/** As many accounts as may be tried are limited. Whether all are, and which is back first, the pool knows. */
+const limited = (plane: Plane, turn: Turn, { err, progress: { last } }: Step): AppError => {
   const { pool, clock } = plane
+  const { error } = err.classified
   const everybody = { ...needsOf(plane, turn), tried: new Set<string>(), owner: ownerOf(plane, turn), streamCap: 0 }
   const selection = pool.explain(everybody)
-  if (selection.kind === 'none') return selectionError(selection.failure, clock.now())
+  if (selection.kind === 'none')
+    return error.code === 'usage_limit_reached' ? selectionError(selection.failure, clock.now()) : error
   const message = 'The accounts that were asked are used up; another may serve the next try.'
-  return last ?? new AppError('no_accounts', { message, retryAfterSeconds: 1 })
+  const { code, extra } = last ?? new AppError('no_accounts', { message })
+  return new AppError(code, { ...extra, retryAfterSeconds: 1 })
 }
 
 /** One forced refresh per account and turn. A token refused right after it means the account must sign in again. */

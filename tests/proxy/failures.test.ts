@@ -469,6 +469,18 @@ describe('accounts that are used up', () => {
   )
 })
 
+test('three of four that ask for a long wait: the client is to come back at once, and finds the fourth', async () => {
+  const app = testApp({ accounts: 4, settings: { routingStrategy: 'sequential_drain' } })
+  const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  for (const { sim } of inOrder.slice(0, 3)) sim.always(faults.rateLimited(300))
+  const answer = await answerOf(app, POST, { json: codexBody() })
+  const { code } = JSON.parse(answer.text).error
+  expect([answer.status, code, answer.headers.get('retry-after')]).toEqual([429, 'rate_limit_exceeded', '1'])
+  expect((await answerOf(app, POST, { json: codexBody() })).status).toBe(200)
+  expect(app.rows().at(-1)!.accountId).toBe(inOrder[3]!.id)
+  await expectNothingLeft(app)
+})
+
 test('a fault of ours in the headers of a stream ends its turn', async () => {
   const app = testApp()
   const turns = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' } as const

@@ -7,7 +7,7 @@ export const TOKENS_INTERVAL_MS = 3_600_000
 export const renewTokens = async (deps: JobDeps, signal: AbortSignal): Promise<void> => {
   const { credentials } = askDeps(deps)
   const status = new Map(deps.pool.all().map(({ id, state }) => [id, state.status]))
-  for (const id of deps.credentials.due(deps.clock.now())) {
+  for (const id of deps.credentials.due()) {
     signal.throwIfAborted()
     if (!BEYOND_REPAIR.includes(status.get(id) ?? '')) await Promise.resolve(credentials.fresh(id)).catch(() => {})
   }

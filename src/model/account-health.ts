@@ -68,9 +68,7 @@ const succeed = (health: Health, at: number): Health => {
   return successes >= RECOVERY_SUCCESSES ? enter(cleared, 'healthy', at) : cleared
 }
 
-const observe = (seen: Health, event: Extract<HealthEvent, { kind: 'observe' }>): Health => {
-  // Times to come are of a clock that was set back: to wait for them could take days.
-  const health = Math.max(seen.enteredAt, seen.lastErrorAt ?? 0) > event.at ? HEALTHY : seen
+const observe = (health: Health, event: Extract<HealthEvent, { kind: 'observe' }>): Health => {
   const isStrained =
     (event.fiveHourUsed ?? 0) >= DRAIN_FIVE_HOUR_PERCENT ||
     (event.weeklyUsed ?? 0) >= DRAIN_WEEKLY_PERCENT ||

@@ -98,7 +98,7 @@ export class Catalog {
    * Runs `fetch` when the catalog of just this version was never fetched, joining one under way; one such fetch in 30 s
    * of the pinned version, and one of whatever other. Only while nothing at all is known, accounts that were not asked
    * in these 30 s are asked at once: that others failed says nothing of them. A version that has a catalog counts as
-   * seen. Never rejects: who asked is served the nearest one.
+   * seen. Never rejects: who asked is served the nearest one. `now` is of the clock that never goes back.
    */
   async ensure(
     version: string,

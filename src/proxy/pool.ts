@@ -67,6 +67,8 @@ export class Pool {
   #accounts = new Map<string, LiveAccount>()
   /** Turns that wait for a slot, first come first served. */
   readonly #waiting = new Set<() => void>()
+  /** ms since epoch */
+  #lastTickAt = 0
 
   constructor(deps: PoolDeps) {
     this.#deps = deps
@@ -238,10 +240,11 @@ export class Pool {
   tick(): void {
     const at = this.#deps.clock.now()
     for (const account of this.all()) {
-      if (account.lastSelectedAt > at) account.lastSelectedAt = 0 // the clock was set back
+      if (at < this.#lastTickAt) Object.assign(account, UNTIMED) // set back: these would hold until it has caught up
       this.apply(account.id, { kind: 'tick', at })
       this.#observeHealth(account, at)
     }
+    this.#lastTickAt = at
     this.#wake()
   }
 
@@ -279,16 +282,16 @@ const fromRow = (row: AccountRow): FromRow => ({
   displayName: displayName(row),
 })
 
+/** What is known of an account by the time at which it happened, in memory only, before anything has. */
+const UNTIMED = { health: HEALTHY satisfies Health, lastSelectedAt: 0, rateSeenAt: 0, httpUntil: 0 }
+
 const newAccount = (id: string, { seen, usage }: { seen: Seen; usage: UsageSnapshot | null }): LiveAccount => ({
   id,
   ...seen,
+  ...UNTIMED,
   tag: accountTag(id),
-  health: HEALTHY satisfies Health,
   usage,
   inFlight: 0,
-  lastSelectedAt: 0,
   models: null,
   ratePrint: '',
-  rateSeenAt: 0,
-  httpUntil: 0,
 })

@@ -28,7 +28,7 @@ interface Held {
   tokens: AccountTokens
   /** ms from which the token is renewed before use. */
   staleAt: number
-  /** No further try before this after a passing failure; by the clock that never goes back. */
+  /** No further try before this after a passing failure, by the clock that never goes back. */
   notBefore: number
   /** What a waiting turn gets; set until the exchange has ended, also when it has been given up waiting for. */
   refreshing: Promise<AccountCredentials> | null
@@ -183,8 +183,9 @@ export class Credentials {
   }
 
   /** Accounts whose token is due, for the job that keeps idle ones alive. */
-  due(now: number): string[] {
-    const elapsed = this.#deps.clock.monotonic()
+  due(): string[] {
+    const { clock } = this.#deps
+    const [now, elapsed] = [clock.now(), clock.monotonic()]
     return [...this.#held].filter(([, held]) => now >= held.staleAt && elapsed >= held.notBefore).map(([id]) => id)
   }
 

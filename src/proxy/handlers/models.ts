@@ -54,7 +54,7 @@ const fetchVersion = (c: Context<AppEnv>, version: string): Promise<void> => {
   // Plans decide what there is; the others are asked by the job that keeps catalogs fresh. The newest of a plan comes last
   // in the pool and speaks for it: one that came after others had failed was not asked yet.
   const accountIds = [...new Map(inUse.map(({ planType, id }) => [planType, id])).values()]
-  return catalog.ensure(version, { accountIds, now: clock.now() }, (unasked) =>
+  return catalog.ensure(version, { accountIds, now: clock.monotonic() }, (unasked) =>
     refreshCatalogs(
       { ...plane.upstream, credentials: plane.credentials, db, log },
       { accountIds: unasked, versions: [version] },

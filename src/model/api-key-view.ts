@@ -45,12 +45,15 @@ export const toApiKey = (row: StoredKey, now: number) => ({
   pooledCapacityCreditsPrimary: null,
 })
 
-const toLimit = (limit: LimitRow, now: number) => ({
-  id: limit.id,
-  limitType: limit.limitType,
-  limitWindow: limit.limitWindow,
-  maxValue: limit.maxValue,
-  currentValue: limit.resetAt <= now ? 0 : limit.currentValue,
-  modelFilter: limit.modelFilter || null,
-  resetAt: iso(resetAfter(now, limit.resetAt, limit.limitWindow)),
-})
+const toLimit = (limit: LimitRow, now: number) => {
+  const resetAt = resetAfter(now, limit.resetAt, limit.limitWindow)
+  return {
+    id: limit.id,
+    limitType: limit.limitType,
+    limitWindow: limit.limitWindow,
+    maxValue: limit.maxValue,
+    currentValue: resetAt === limit.resetAt ? limit.currentValue : 0,
+    modelFilter: limit.modelFilter || null,
+    resetAt: iso(resetAt),
+  }
+}

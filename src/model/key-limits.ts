@@ -26,10 +26,14 @@ export const WINDOW_MS: Readonly<Record<LimitWindow, number>> = {
   monthly: 30 * DAY_MS,
 }
 
-/** When the window running at `now` ends (ms): whole periods after `resetAt`, where that has passed. */
+/**
+ * When the window running at `now` ends (ms): whole periods from `resetAt`, where that has passed, or lies so far ahead that only
+ * a clock that was wrong can have put it there. Clocks that are set back a little move nothing.
+ */
 export const resetAfter = (now: number, resetAt: number, window: LimitWindow): number => {
   const periodMs = WINDOW_MS[window]
-  return resetAt > now ? resetAt : resetAt + (Math.floor((now - resetAt) / periodMs) + 1) * periodMs
+  const isRunning = resetAt > now && resetAt <= now + 2 * periodMs
+  return isRunning ? resetAt : resetAt + (Math.floor((now - resetAt) / periodMs) + 1) * periodMs
 }
 
 /**

@@ -85,15 +85,11 @@ const policyOf = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
 
 const setOf = (values: readonly string[] | null): ReadonlySet<string> | null => (values ? new Set(values) : null)
 
-/** The row's window may be older than memory's, where nothing has been settled since it ended; then memory is right. */
+/** The row's window may be another than memory's, where nothing has been settled since that began; then memory is right. */
 const refreshed = (live: LiveLimit | undefined, row: LimitRow): LiveLimit => {
   if (!live) return liveLimit(row)
   live.maxValue = row.maxValue
-  if (row.resetAt > live.resetAt) live.reserved = 0
-  if (row.resetAt >= live.resetAt) {
-    live.settled = row.currentValue
-    live.resetAt = row.resetAt
-  }
+  if (row.resetAt === live.resetAt) live.settled = row.currentValue
   return live
 }
 

@@ -39,6 +39,8 @@ export interface LimitDelta {
   delta: number
   /** End of the window in which the turn was admitted (ms). */
   resetAt: number
+  /** End of the window that ran when it ended (ms); a row that ends later was written by a clock that was ahead. */
+  latest: number
 }
 
 export interface Reservation {
@@ -57,16 +59,16 @@ const UNPRICED_MICROS_PER_TOKEN = 2_000_000 / 16_384
 const BUSY_RETRY_SECONDS = 5
 
 /**
- * Applies one `LimitDelta` (parameters `$limitId`, `$delta`, `$resetAt`). A later window starts over; a turn that ends
- * after its window adds nothing to the one that followed.
+ * Applies one `LimitDelta` (parameters `$limitId`, `$delta`, `$resetAt`, `$latest`). A later window starts over; a turn that
+ * ends after its window adds nothing to the one that followed.
  */
 export const deltaStatement = `
 UPDATE api_key_limits SET
   current_value = CASE
     WHEN reset_at = $resetAt THEN current_value + $delta
-    WHEN reset_at < $resetAt THEN $delta
+    WHEN reset_at < $resetAt OR reset_at > $latest THEN $delta
     ELSE current_value END,
-  reset_at = max(reset_at, $resetAt)
+  reset_at = CASE WHEN reset_at > $latest THEN $resetAt ELSE max(reset_at, $resetAt) END
 WHERE id = $limitId`
 
 /** One byte counts as one token, and no body as more than 8,192: what is beyond shows when the turn settles. */
@@ -91,17 +93,17 @@ export const reserve = (policy: Limited, estimate: Estimate, now: number): Reser
 
 /** What `reserve` would throw for a turn of `model` at `now`, or null. Holds nothing, and leaves every window as it is. */
 export const refusalByLimit = (policy: Limited, model: string | null, now: number): AppError | null => {
-  const full = limitsFor(policy, model).find((limit) => limit.resetAt > now && !hasRoom(limit))
+  const full = limitsFor(policy, model).find((limit) => windowEnd(limit, now) === limit.resetAt && !hasRoom(limit))
   return full ? exceeded(full, now) : null
 }
 
-/** Moves the limit into the window that runs at `now`, where its own has ended. */
+/** Moves the limit into the window that runs at `now`, where that is not its own. */
 export const rollOver = (limit: LiveLimit, now: number): void => {
-  if (limit.resetAt > now) return
-  limit.resetAt = resetAfter(now, limit.resetAt, limit.window)
-  limit.settled = 0
-  limit.reserved = 0
+  const resetAt = windowEnd(limit, now)
+  if (resetAt !== limit.resetAt) Object.assign(limit, { resetAt, settled: 0, reserved: 0 })
 }
+
+const windowEnd = ({ resetAt, window }: LiveLimit, now: number): number => resetAfter(now, resetAt, window)
 
 interface Limited {
   limits: readonly LiveLimit[]
@@ -176,5 +178,8 @@ const settleOne = ({ limit, amount, resetAt }: Hold, actual: Use | null): LimitD
     limit.reserved -= amount
     limit.settled += delta
   }
-  return delta > 0 ? [{ limitId: limit.id, keyId: limit.keyId, delta, resetAt }] : []
+  const isMisdated = resetAt > limit.resetAt // admitted by a clock that was ahead
+  return delta > 0 && !isMisdated
+    ? [{ limitId: limit.id, keyId: limit.keyId, delta, resetAt, latest: limit.resetAt }]
+    : []
 }

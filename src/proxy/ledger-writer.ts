@@ -221,9 +221,9 @@ const addTokens = (sum: Tokens, row: LedgerEntry['row']): void => {
 /** The deltas of one limit and window are one; their order does not matter to `deltaStatement`. */
 const limitSums = (entries: readonly LedgerEntry[]): Iterable<Omit<LimitDelta, 'keyId'>> => {
   const sums = new Map<string, Omit<LimitDelta, 'keyId'>>()
-  for (const { limitId, delta, resetAt } of entries.flatMap((entry) => entry.limitDeltas)) {
-    const name = `${limitId}\0${resetAt}`
-    sums.set(name, { limitId, delta: delta + (sums.get(name)?.delta ?? 0), resetAt })
+  for (const { keyId: _, delta, ...place } of entries.flatMap((entry) => entry.limitDeltas)) {
+    const name = `${place.limitId}\0${place.resetAt}`
+    sums.set(name, { ...place, delta: delta + (sums.get(name)?.delta ?? 0) })
   }
   return sums.values()
 }

@@ -232,6 +232,8 @@ describe('changing limits', () => {
     spend(db, row.id, 42)
     const later = toApiKey(getKey(db, row.id), NOW + 1.5 * WINDOW_MS.daily).limits[0]
     expect(later).toMatchObject({ currentValue: 0, resetAt: '2026-01-03T00:00:00.000Z' })
+    const longBefore = toApiKey(getKey(db, row.id), NOW - 365 * WINDOW_MS.daily).limits[0]
+    expect(longBefore).toMatchObject({ currentValue: 0, resetAt: '2025-01-02T00:00:00.000Z' })
   })
 })
 

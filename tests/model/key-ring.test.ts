@@ -23,7 +23,7 @@ const open = (input: Record<string, unknown> = { limits }) => {
   const { row, key } = aKey(db, input, { at: NOW })
   const ring = new KeyRing(db)
   const flush = (deltas: readonly LimitDelta[]) => {
-    for (const { limitId, delta, resetAt } of deltas) sqlite.query(deltaStatement).run({ limitId, delta, resetAt })
+    for (const { keyId: _, ...delta } of deltas) sqlite.query(deltaStatement).run(delta)
   }
   return { db, sqlite, id: row.id, hash: row.keyHash, key, ring, flush, policy: () => ring.find(key)! }
 }
@@ -117,6 +117,17 @@ describe('a reload while turns run', () => {
     flush(running.settle(estimate))
     ring.reload()
     expect(counters(policy())).toEqual([[15, 0]])
+  })
+
+  test('does not bring back a window of a clock that was ahead', () => {
+    const { ring, policy, flush } = open()
+    flush(reserve(policy(), estimate, NOW + 365 * WINDOW_MS.daily).settle(estimate))
+    const running = reserve(policy(), estimate, NOW)
+    ring.reload()
+    expect(counters(policy())).toEqual([[0, 15]])
+    flush(running.settle(estimate))
+    ring.reload()
+    expect(policy().limits[0]).toMatchObject({ settled: 15, reserved: 0, resetAt: NOW + WINDOW_MS.daily })
   })
 
   test('a limit that was taken away is settled nowhere', () => {

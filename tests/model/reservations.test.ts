@@ -181,7 +181,9 @@ describe('settlement', () => {
     const limit = aLimit()
     const reservation = reserve({ limits: [limit] }, anEstimate(), NOW)
     const used = { inputTokens: 300, outputTokens: 20, costMicros: 1 }
-    expect(reservation.settle(used)).toEqual([{ limitId: 'lim_1', keyId: 'key_1', delta: 320, resetAt: limit.resetAt }])
+    expect(reservation.settle(used)).toEqual([
+      { limitId: 'lim_1', keyId: 'key_1', delta: 320, resetAt: limit.resetAt, latest: limit.resetAt },
+    ])
     expect(reservation.settle(used)).toEqual([])
     expect(reservation.settle(null)).toEqual([])
     expect(limit).toMatchObject({ reserved: 0, settled: 320 })
@@ -208,6 +210,28 @@ describe('windows', () => {
     expect(limit.resetAt).toBe(NOW + 2 * WINDOW_MS.daily)
   })
 
+  test('a window that a clock put a year ahead gives way to the one that runs', () => {
+    const limit = aLimit({ settled: 1000, resetAt: NOW + 365.25 * WINDOW_MS.daily })
+    const running = reserve({ limits: [limit] }, anEstimate(), NOW)
+    const resetAt = NOW + 0.25 * WINDOW_MS.daily
+    expect(limit).toMatchObject({ settled: 0, reserved: 150, resetAt })
+    expect(running.settle(anEstimate())).toMatchObject([{ delta: 150, resetAt, latest: resetAt }])
+  })
+
+  test('a clock that is set back a little leaves the window as it is', () => {
+    const limit = aLimit({ settled: 1000 })
+    expect(refusal(() => reserve({ limits: [limit] }, anEstimate(), NOW - 3_600_000)).code).toBe('rate_limit_exceeded')
+    expect(limit.resetAt).toBe(NOW + WINDOW_MS.daily)
+  })
+
+  test('a turn that was admitted by a clock that was ahead is charged to no window', () => {
+    const limit = aLimit()
+    const ahead = reserve({ limits: [limit] }, anEstimate(), NOW + 365 * WINDOW_MS.daily)
+    reserve({ limits: [limit] }, anEstimate(), NOW)
+    expect(ahead.settle(anEstimate())).toEqual([])
+    expect(limit).toMatchObject({ settled: 0, reserved: 150, resetAt: NOW + WINDOW_MS.daily })
+  })
+
   test('a turn that outlives its window is charged to the window it was admitted in', () => {
     const limit = aLimit()
     const firstEnd = limit.resetAt
@@ -219,7 +243,7 @@ describe('windows', () => {
 })
 
 describe('the statement of the ledger', () => {
-  const apply = (stored: { current: number; resetAt: number }, delta: number, resetAt: number) => {
+  const apply = (stored: { current: number; resetAt: number }, delta: number, resetAt: number, latest = 200) => {
     const { sqlite } = testDb()
     sqlite.run(`INSERT INTO api_keys (id, name, key_hash, key_prefix, created_at) VALUES ('key_1', 'k', 'h', 'p', 0)`)
     sqlite.run(
@@ -227,7 +251,7 @@ describe('the statement of the ledger', () => {
        VALUES ('lim_1', 'key_1', 'requests', 'daily', 9, ?, ?)`,
       [stored.current, stored.resetAt],
     )
-    sqlite.query(deltaStatement).run({ limitId: 'lim_1', delta, resetAt })
+    sqlite.query(deltaStatement).run({ limitId: 'lim_1', delta, resetAt, latest })
     return sqlite.query('SELECT current_value AS current, reset_at AS resetAt FROM api_key_limits').get()
   }
 
@@ -241,6 +265,10 @@ describe('the statement of the ledger', () => {
 
   test('leaves the present window alone when a turn of an earlier one ends', () => {
     expect(apply({ current: 5, resetAt: 200 }, 2, 100)).toEqual({ current: 5, resetAt: 200 })
+  })
+
+  test('starts over where a clock that was ahead has written the row', () => {
+    expect(apply({ current: 5, resetAt: 900 }, 2, 100, 100)).toEqual({ current: 2, resetAt: 100 })
   })
 })
 

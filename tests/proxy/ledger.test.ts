@@ -130,7 +130,7 @@ describe('rows and sums', () => {
   test('the counters of keys, accounts, limits and hours are the sums of the rows', () => {
     const { db, ledger } = setUp()
     const use = (keyId: string, delta: number) => ({
-      limitDeltas: [{ limitId: `lim_${keyId}`, keyId, delta, resetAt: RESET_AT }],
+      limitDeltas: [{ limitId: `lim_${keyId}`, keyId, delta, resetAt: RESET_AT, latest: RESET_AT }],
     })
     for (let i = 0; i < 250; i++) {
       const keyId = i % 3 === 0 ? 'key_b' : 'key_a'
@@ -215,9 +215,11 @@ describe('rows and sums', () => {
 
   test('a limit whose window moved on starts over, and a late turn of the old window does not count in the new one', () => {
     const { db, ledger } = setUp()
-    const delta = (amount: number, resetAt: number) =>
-      anEntry({}, { limitDeltas: [{ limitId: 'lim_key_a', keyId: 'key_a', delta: amount, resetAt }] })
-    for (const entry of [delta(5, RESET_AT), delta(3, RESET_AT + HOUR_MS), delta(100, RESET_AT)]) ledger.record(entry)
+    const next = RESET_AT + HOUR_MS
+    const delta = (amount: number, resetAt: number, latest: number) =>
+      anEntry({}, { limitDeltas: [{ limitId: 'lim_key_a', keyId: 'key_a', delta: amount, resetAt, latest }] })
+    for (const entry of [delta(5, RESET_AT, RESET_AT), delta(3, next, next), delta(100, RESET_AT, next)])
+      ledger.record(entry)
     ledger.flush()
     expect(
       db
@@ -247,7 +249,9 @@ describe('rows and sums', () => {
 
   test('accounts and keys deleted meanwhile leave the rows and spoil nothing', () => {
     const { sqlite, db, ledger, key } = setUp()
-    const use = { limitDeltas: [{ limitId: 'lim_key_a', keyId: 'key_a', delta: 5, resetAt: RESET_AT }] }
+    const use = {
+      limitDeltas: [{ limitId: 'lim_key_a', keyId: 'key_a', delta: 5, resetAt: RESET_AT, latest: RESET_AT }],
+    }
     ledger.record(
       anEntry(
         {},

@@ -17,6 +17,8 @@ const NATIVE = 'POST /backend-api/codex/responses'
 const json = codexBody()
 type LimitType = 'requests' | 'total_tokens' | 'output_tokens'
 
+const YEAR_MS = 365 * 86_400_000
+
 const withLimit = (limitType: LimitType, maxValue: number, options: TestOptions = {}) => {
   const app = testApp({ ...options, settings: { apiKeyAuthEnabled: true, ...options.settings } })
   const limits = [{ limitType, limitWindow: 'daily' as const, maxValue, modelFilter: '' }]
@@ -65,6 +67,19 @@ describe('a key limit', () => {
       expect(refused.headers.get('x-should-retry')).toBe('false')
     }
     expect(app.rows().at(-1)).toMatchObject({ httpStatus: 429, errorCode: 'rate_limit_exceeded' })
+  })
+
+  test('that was used up while the clock was a year ahead is open again once it is set right, also after a restart', async () => {
+    const { app, headers } = withLimit('requests', 1)
+    const status = async () => (await answerOf(app, NATIVE, { json, headers })).status
+    app.clock.set(YEAR_MS)
+    expect([await status(), await status()]).toEqual([200, 429])
+    app.clock.set(-YEAR_MS)
+    app.restart()
+    expect([await status(), await status()]).toEqual([200, 429])
+    app.restart()
+    expect(await status()).toBe(429)
+    await expectNothingLeft(app)
   })
 
   test('that running turns hold up is one that may end soon', async () => {

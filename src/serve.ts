@@ -94,10 +94,12 @@ const greet = (server: RunningServer, config: Config): void => {
   const { url, bindings } = server
   const accounts = accountsIn(server)
   const command = typedCommand()
+  // "All addresses" is none to open: a browser that calls it so is not on this machine for us.
+  const dashboard = `${url.replace(/^http:\/\/(0\.0\.0\.0|\[::\])(?=:|$)/, 'http://127.0.0.1')}/dashboard`
   const next =
     accounts === 0
-      ? `Next: import an account with "${command} accounts import ~/.codex/auth.json", or open ${url}/dashboard for all steps.`
-      : `${accounts} account${accounts === 1 ? '' : 's'} in the pool. Dashboard: ${url}/dashboard`
+      ? `Next: import an account with "${command} accounts import ~/.codex/auth.json", or open ${dashboard} for all steps.`
+      : `${accounts} account${accounts === 1 ? '' : 's'} in the pool. Dashboard: ${dashboard}`
   const remote =
     config.HOST === '127.0.0.1' || bindings.settings.current().apiKeyAuthEnabled
       ? ''

@@ -8,7 +8,8 @@ const TIMEOUT_MS = 3000
 export const healthcheck: Command = async (args, io) => {
   noArguments(readArgs(args, {}).positionals)
   const { HOST, PORT } = configOf(io)
-  const answer = await ask(['0.0.0.0', '::', 'localhost'].includes(HOST) ? '127.0.0.1' : HOST, PORT)
+  const host = HOST.replace(/^\[(.*)\]$/, '$1') // an IPv6 address may be written as in a URL
+  const answer = await ask(['0.0.0.0', '::', 'localhost'].includes(host) ? '127.0.0.1' : host, PORT)
   if (answer !== 200) io.stderr(`sluice: not ready (${answer})\n`)
   return answer === 200 ? 0 : 1
 }

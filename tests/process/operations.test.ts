@@ -1,7 +1,7 @@
 /** Backups, restoring, the doctor and the service unit as commands, beside a server that runs and one that does not. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
 import type { Finding } from '../../src/ops/checks.ts'
@@ -250,6 +250,23 @@ test('the unit starts a server from the folder it names', async () => {
 
 const linesOf = (unit: string) => (name: string) =>
   unit.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []))
+
+describe('a server on all addresses', () => {
+  const hasIpv6 = Object.values(networkInterfaces())
+    .flat()
+    .some((one) => one?.family === 'IPv6')
+
+  test.each(['0.0.0.0', ...(hasIpv6 ? ['::', '[::]'] : [])])(
+    '%s: is healthy, and names a page that opens',
+    async (HOST) => {
+      await using server = await spawnServer({ dataDir, env: { ...alone, HOST } })
+      expect(await runCommand(['healthcheck'], { env: server.env })).toMatchObject({ exitCode: 0, stderr: '' })
+      const [, dashboard = ''] = /open (\S+) for all steps/.exec(server.output()) ?? []
+      expect((await fetch(dashboard)).status).toBe(200)
+    },
+    30_000,
+  )
+})
 
 describe('where the server cannot listen', () => {
   const serve = async (HOST: string, port: number) =>

@@ -44,11 +44,12 @@ export interface Restored {
  * signed out. Throws `FolderLockedError` while a server works on the folder, and `BackupError`.
  */
 export const restoreBackup = (request: RestoreRequest): Restored => {
-  const { file, dir, databasePath, keyPath, actor } = request
+  const { file, dir, databasePath, keyPath } = request
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   const lock = acquireFolderLock(dir)
-  const incoming = join(dir, `restore-${actor.at}.partial`)
+  const incoming = join(dir, 'restore.partial')
   try {
+    removePartial(incoming) // of one that was killed
     const chosenKey = existsSync(keyOf(file)) ? keyOf(file) : keyPath
     demandRestorable(verifyBackup(file, chosenKey), keyPath)
     copyDatabase(file, incoming) // not its bytes: the newest commits may lie in a log beside it
@@ -61,12 +62,15 @@ export const restoreBackup = (request: RestoreRequest): Restored => {
     flush(dir)
     return { verdict, ...prepared, aside }
   } finally {
-    for (const suffix of SUFFIXES) rmSync(incoming + suffix, { force: true })
+    removePartial(incoming)
     lock.release()
   }
 }
 
-const SUFFIXES = ['', '-wal', '-shm'] as const
+/** With what SQLite puts beside it. */
+const removePartial = (path: string): void => {
+  for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(path + suffix, { force: true })
+}
 
 const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {
   if (isRestorable(verdict)) return

@@ -257,6 +257,14 @@ describe('restoring', () => {
     expect(readdirSync(dir).filter((name) => name.includes('partial'))).toEqual([])
   })
 
+  test('removes the copy that another one left behind, which was killed', () => {
+    backedUp()
+    for (const name of ['restore.partial', 'restore.partial-journal']) writeFileSync(join(dir, name), 'half a database')
+    restore()
+    expect(idsIn(places().databasePath)).toEqual(['acc_a'])
+    expect(readdirSync(dir).filter((name) => name.includes('partial'))).toEqual([])
+  })
+
   test('takes along what lies in the log beside the file, as after a power cut', () => {
     const folder = open()
     addAccount(folder, 'acc_a')

@@ -47,21 +47,26 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
     if (existsSync(path)) throw new BackupError(`${path} is there already; it is not overwritten.`)
   if (!existsSync(dirname(target))) throw new BackupError(`There is no folder ${dirname(target)}; make it first.`)
   const partial = `${target}.partial`
-  rmSync(partial, { force: true })
+  removePartial(partial)
   demandRoom(source, roomFor(target))
   try {
     vacuumInto(source, partial)
     carryOver(source)
     flush(partial)
     demandWhole(partial)
+    if (keyFile !== null) copyPrivately(keyFile, keyOf(partial))
     giveName(partial, target, link)
-    if (keyFile !== null) copyPrivately(keyFile, keyOf(target))
+    if (keyFile !== null) giveName(keyOf(partial), keyOf(target), link)
   } catch (cause) {
     throw cause instanceof BackupError ? cause : new BackupError(`The backup failed: ${messageOf(cause)}`, { cause })
   } finally {
-    rmSync(partial, { force: true })
+    removePartial(partial)
   }
   return { file: target, bytes: statSync(target).size, keyFile: keyFile === null ? null : keyOf(target) }
+}
+
+const removePartial = (partial: string): void => {
+  for (const path of [partial, `${partial}-journal`, keyOf(partial)]) rmSync(path, { force: true })
 }
 
 const MIB = 1024 * 1024

@@ -141,7 +141,7 @@ const LEFTOVER_MS = 3_600_000
 /** Of backups whose process was ended in the middle; a younger one may still be written by a command. */
 const removeLeftovers = async (folder: string, now: number): Promise<void> => {
   const partial = (await readdir(folder)).filter(
-    (name) => NAME.test(name.replace(/\.partial$/, '')) && !NAME.test(name),
+    (name) => NAME.test(name.replace(/\.partial(\.key|-journal)?$/, '')) && !NAME.test(name),
   )
   for (const path of partial.map((name) => join(folder, name))) {
     const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: now }))

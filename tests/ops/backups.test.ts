@@ -150,6 +150,14 @@ describe('making one', () => {
     expect(readdirSync(root)).toEqual(['data'])
   })
 
+  test('leaves neither the copy nor an empty key where the key cannot be taken along', () => {
+    open().close()
+    const noKey = join(root, 'a folder')
+    mkdirSync(noKey)
+    expect(() => makeBackup({ source: places().databasePath, target: backup, keyFile: noKey })).toThrow('backup failed')
+    expect(readdirSync(root).sort()).toEqual(['a folder', 'data'])
+  })
+
   describe('where files have no second name', () => {
     const onAShare = (meanwhile = () => {}) =>
       makeBackup({

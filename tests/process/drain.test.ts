@@ -69,6 +69,17 @@ test('one stop that comes as two signals cuts nothing off; a later one does', as
   await long.catch(() => {}) // it is cut off
 }, 30_000)
 
+test('closing the terminal it was started in is a stop, too', async () => {
+  await using world = await startWorld({ accounts: 0 })
+  await world.server.stop()
+  const said: Uint8Array[] = []
+  const terminal = { data: (_: unknown, bytes: Uint8Array) => void said.push(bytes) }
+  const child = Bun.spawn([process.execPath, 'src/main.ts', 'serve'], { env: world.server.env, terminal })
+  while (!Buffer.concat(said).includes('listening')) await Bun.sleep(10)
+  child.terminal?.close()
+  expect([await child.exited, child.signalCode]).toEqual([0, null])
+}, 30_000)
+
 test('with nothing running it ends at once', async () => {
   await using world = await startWorld({ accounts: 0 })
   const began = performance.now()

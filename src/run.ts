@@ -26,14 +26,32 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
     const { runCli } = await loadCommands()
     process.exitCode = await runCli(word === 'serve' ? ['help'] : argv, {
       environment: withEnvFile(outside.environment),
-      stdout: (text) => void process.stdout.write(text),
-      stderr: (text) => void process.stderr.write(text),
+      stdout: writerTo(process.stdout),
+      stderr: writerTo(process.stderr),
       fetch: outside.fetch,
     })
   } catch (err) {
     process.stderr.write(`sluice: ${explain(err, outside.environment)}\n`)
     process.exit(1)
   }
+}
+
+/** Names were typed by somebody, who must not get at the terminal through them: control characters are left out. */
+const writerTo = (stream: NodeJS.WriteStream) => {
+  stream.on('error', giveUp)
+  return (text: string): void => {
+    try {
+      stream.write(text.replace(/(?!\n)\p{Cc}/gu, ''))
+    } catch (err) {
+      giveUp(err as NodeJS.ErrnoException) // as: a stream throws what it would emit
+    }
+  }
+}
+
+/** A reader that has gone has read enough, as `head` has; otherwise what was to be shown is lost. */
+const giveUp = ({ code, message }: NodeJS.ErrnoException): never => {
+  if (code !== 'EPIPE') process.stderr.write(`sluice: The output could not be written: ${message}\n`)
+  process.exit(1)
 }
 
 /** Whatever is thrown behind `ConfigError` was thrown with an environment that can be read. */

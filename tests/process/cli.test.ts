@@ -153,6 +153,28 @@ test.each([
   expect(existsSync(dataDir)).toBe(false)
 })
 
+describe('output', () => {
+  const shell = (line: string) =>
+    runCommand([], { dataDir, command: ['sh', '-c', `${process.execPath} src/main.ts ${line}`] })
+
+  test('that cannot be written is told in a sentence, and fails', async () => {
+    const { exitCode, stderr } = await shell('keys create --name laptop > /dev/full')
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('sluice: The output could not be written: ENOSPC')
+    expect(stderr).not.toContain('    at ')
+  })
+
+  test('that nobody reads to the end is no reason for a message', async () => {
+    expect((await shell('settings get | true')).stderr).toBe('')
+  })
+
+  test('leaves out the control characters of names that somebody typed', async () => {
+    await sluice('keys', 'create', '--name', 'a\x1b]0;b\x07')
+    const [{ id }] = await json('keys', 'list')
+    expect((await sluice('keys', 'revoke', id)).stdout).toBe(`Revoked "a]0;b" (${id})\n`)
+  })
+})
+
 test('help and version open nothing', async () => {
   expect((await sluice('help')).stdout).toContain('Usage: sluice')
   expect((await sluice('accounts', '--help')).exitCode).toBe(0)

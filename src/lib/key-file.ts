@@ -1,5 +1,5 @@
 /** The encryption key on disk: made once, readable by its owner only. */
-import { chmodSync, closeSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
+import { chmodSync, closeSync, fsyncSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs'
 import type { Random } from './random.ts'
 
 /**
@@ -27,6 +27,9 @@ function create(path: string, random: Random): Uint8Array | null {
     writeSync(file, `${Buffer.from(key).toString('base64url')}\n`)
     fsyncSync(file)
     return key
+  } catch (cause) {
+    rmSync(path) // half a key would be refused by every start to come
+    throw new Error(`The encryption key file ${path} could not be written: ${(cause as Error).message}`, { cause }) // as: node:fs throws nothing else
   } finally {
     closeSync(file)
   }

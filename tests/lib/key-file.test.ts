@@ -43,6 +43,13 @@ test.each(['', 'short', '!'.repeat(43), 'A'.repeat(44), `${'A'.repeat(42)}=`])(
   },
 )
 
+test('a key that cannot be written whole leaves no file, so that the next try makes one', () => {
+  const path = aPath()
+  const failing = { ...systemRandom, bytes: () => null as never } // as: what is written of it throws, as a full disk does
+  expect(() => loadOrCreateKey(path, failing)).toThrow('could not be written')
+  expect(loadOrCreateKey(path, systemRandom)).toHaveLength(32)
+})
+
 test('a folder that is missing is named', () => {
   expect(() => loadOrCreateKey(join(aPath(), 'no', 'key'), systemRandom)).toThrow('could not be created')
 })

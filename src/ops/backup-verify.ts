@@ -1,10 +1,10 @@
 /** Proves that a backup can be restored: whole file, known schema, the right key, an unbroken audit log. Reads only. */
 import type { Database } from 'bun:sqlite'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { eq } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
-import { readerDatabase } from '../../db/open.ts'
+import { type OpenedDatabase, readerDatabase } from '../../db/open.ts'
 import { facts } from '../../db/schema/system.ts'
 import { readKey } from '../lib/key-file.ts'
 import { fingerprint } from '../lib/seal.ts'
@@ -39,8 +39,8 @@ export const isRestorable = ({ damage, schema, key }: BackupVerdict): boolean =>
 
 /** `keyFile` is tried on it. Throws `BackupError` when it is no database of ours at all. */
 export const verifyBackup = (file: string, keyFile: string): BackupVerdict => {
-  if (!existsSync(file)) throw new BackupError(`There is no file ${file}.`)
-  const { sqlite, db } = readerDatabase(file)
+  if (!statSync(file, { throwIfNoEntry: false })?.isFile()) throw new BackupError(`There is no file ${file}.`)
+  const { sqlite, db } = opened(file)
   try {
     const schema = schemaAge(sqlite, file)
     const damage = integrityFindings(sqlite)
@@ -55,12 +55,22 @@ export const verifyBackup = (file: string, keyFile: string): BackupVerdict => {
       ...sizesOf(sqlite),
     }
   } catch (cause) {
-    if (cause instanceof BackupError) throw cause
-    throw new BackupError(`${file} cannot be read: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    throw cause instanceof BackupError ? cause : unreadable(file, cause)
   } finally {
     sqlite.close()
   }
 }
+
+const opened = (file: string): OpenedDatabase => {
+  try {
+    return readerDatabase(file)
+  } catch (cause) {
+    throw unreadable(file, cause)
+  }
+}
+
+const unreadable = (file: string, cause: unknown): BackupError =>
+  new BackupError(`${file} cannot be read: ${cause instanceof Error ? cause.message : cause}`, { cause })
 
 /** `PRAGMA integrity_check`, which reads every page. */
 export const integrityFindings = (sqlite: Database): string[] =>

@@ -22,6 +22,9 @@ const url = z
   .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
   .transform((text) => text.replace(/\/+$/, ''))
 
+/** What is asked for is written behind it. */
+const baseUrl = url.refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
+
 /** A comma list or a JSON array. */
 const cidrs = z.string().transform((text, context): Cidr[] => {
   return partsOf(text)
@@ -48,7 +51,13 @@ const jsonOf = (text: string): unknown => {
   }
 }
 
-const port = z.coerce.number().int().min(0).max(65_535)
+/** `Number` alone takes blanks for 0, which as a port is any, and `0x10` for 16. */
+const number = z
+  .string()
+  .trim()
+  .regex(/^\d+(\.\d+)?$/, 'must be a number')
+  .transform(Number)
+const port = number.pipe(z.number().int().max(65_535))
 const secret = z.string().min(16, 'must be at least 16 characters')
 
 /** Name without prefix → schema. Bare names are listed in `BARE`. */
@@ -57,9 +66,9 @@ const VARIABLES = {
   HOST: z.string().min(1),
   DATA_DIR: z.string().min(1),
   ENCRYPTION_KEY_FILE: z.string().min(1).optional(),
-  UPSTREAM_BASE_URL: url,
-  AUTH_BASE_URL: url,
-  REALTIME_BASE_URL: url,
+  UPSTREAM_BASE_URL: baseUrl,
+  AUTH_BASE_URL: baseUrl,
+  REALTIME_BASE_URL: baseUrl,
   OAUTH_CALLBACK_HOST: z.string().min(1),
   OAUTH_CALLBACK_PORT: port,
   UPSTREAM_WEBSOCKET_TRUST_ENV: bool,
@@ -73,7 +82,7 @@ const VARIABLES = {
   METRICS_TOKEN: secret.optional(),
   LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']),
   LOG_FORMAT: z.enum(['text', 'json']),
-  SHUTDOWN_DRAIN_SECONDS: z.coerce.number().min(0).max(3600),
+  SHUTDOWN_DRAIN_SECONDS: number.pipe(z.number().max(3600)),
 } as const
 type Name = keyof typeof VARIABLES
 const BARE: readonly Name[] = ['PORT', 'HOST']

@@ -31,6 +31,24 @@ test('a bad value is named with its variable', () => {
   )
 })
 
+test.each([
+  ['PORT', ' '],
+  ['PORT', '0x10'],
+  ['PORT', '-1'],
+  ['PORT', '65536'],
+  ['CODEX_LB_SHUTDOWN_DRAIN_SECONDS', ' '],
+  ['CODEX_LB_SHUTDOWN_DRAIN_SECONDS', '1e3'],
+  ['CODEX_LB_UPSTREAM_BASE_URL', 'https://upstream.test/api?key=1'],
+  ['CODEX_LB_AUTH_BASE_URL', 'https://auth.test/#top'],
+])('%s=%j is refused, not taken for something else', (name, value) => {
+  expect(refusal(() => readConfig({ [name]: value }))).toStartWith(`${name}="${value}" cannot be used: `)
+})
+
+test('blanks around a number are none of it', () => {
+  const config = readConfig({ PORT: ' 2456 ', CODEX_LB_SHUTDOWN_DRAIN_SECONDS: '0.5' })
+  expect([config.PORT, config.SHUTDOWN_DRAIN_SECONDS]).toEqual([2456, 0.5])
+})
+
 test('a bad secret is named without its value', () => {
   const message = refusal(() => readConfig({ CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'hunter2' }))
   expect(message).toContain('CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN')

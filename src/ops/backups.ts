@@ -87,10 +87,11 @@ export class Backups {
   async #make(kind: BackupKind, signal?: AbortSignal): Promise<Backup> {
     const { dir, clock, write } = this.#deps
     if (kind === 'manual') await this.#demandPause()
-    await makeBackupFolder(dir)
-    await removeLeftovers(join(dir, FOLDER), clock.now())
     const target = backupPath(dir, clock.now(), kind)
-    const problem = await write(target, signal)
+    const problem = await makeReady(dir, clock.now()).then(
+      () => write(target, signal),
+      (err: Error) => err.message,
+    )
     if (problem !== null) throw new AppError('internal_error', { message: `No backup was made: ${spoken(problem)}` })
     const made = (await this.list()).find(({ name }) => target.endsWith(name))
     if (!made) throw new AppError('internal_error', { message: 'No backup was made: the file is not there.' })
@@ -126,6 +127,11 @@ export class Backups {
     if (!known) throw new AppError('not_found', { message: 'There is no such backup.' })
     return join(this.#deps.dir, FOLDER, known.name)
   }
+}
+
+const makeReady = async (dir: string, now: number): Promise<void> => {
+  await makeBackupFolder(dir)
+  await removeLeftovers(join(dir, FOLDER), now)
 }
 
 /** What a command says on stderr, as the end of a sentence. */

@@ -485,6 +485,13 @@ describe('the folder of backups', () => {
     expect(failing.backups.make('scheduled')).rejects.toThrow('No backup was made: the disk is full.')
   })
 
+  test('says why there is no folder for it', async () => {
+    const { backups } = setUp(writing)
+    mkdirSync(dir)
+    writeFileSync(join(dir, 'backups'), '')
+    expect(backups.make('scheduled')).rejects.toThrow('No backup was made: EEXIST')
+  })
+
   test('what an interrupted one left behind goes with the next, unless it is being written', async () => {
     const { clock, backups } = setUp(writing)
     const [old, young] = [

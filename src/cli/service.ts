@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import { variablesSet, withEnvFile } from '../env.ts'
 import { ownCommand, ownFolder } from '../ops/own-command.ts'
+import { placesOf } from '../ops/places.ts'
 import { type CliIo, type Command, configOf, dispatch, noArguments, readArgs } from './command.ts'
 
 const print: Command = (args, io) => {
@@ -26,7 +27,7 @@ interface Service {
   warnings: readonly string[]
   /** Seconds it may take to finish running turns. */
   drainSeconds: number
-  /** Whose home the folder or the program lies in; null: in none, so that the service can be a user of its own. */
+  /** Whose home the folder, its key or the program lies in; null: in none, so that the service can be a user of its own. */
   homeOf: string | null
 }
 
@@ -34,7 +35,7 @@ const serviceOf = (io: CliIo): Service => {
   const config = configOf(io)
   const dataDir = resolve(config.DATA_DIR)
   const command = [...ownCommand().map((part) => resolve(part)), 'serve']
-  const inHome = [dataDir, ...command].find(isInHome)
+  const inHome = [dataDir, resolve(placesOf(config).keyPath), ...command].find(isInHome)
   const user = inHome === undefined ? null : userOf(io)
   const { environment, warnings } = environmentOf(io, { dataDir, host: config.HOST, port: config.PORT })
   return {
@@ -151,9 +152,11 @@ WantedBy=multi-user.target
 `
 
 const ownUser = (dataDir: string): string => `# It runs as a user of its own; make one, and give it the folder:
-#   useradd --system --home-dir ${dataDir} --shell /usr/sbin/nologin sluice
-#   install -d -o sluice -m 0700 ${dataDir}
+#   useradd --system --home-dir ${shellWord(dataDir)} --shell /usr/sbin/nologin sluice
+#   install -d -o sluice -m 0700 ${shellWord(dataDir)}
 `
+
+const shellWord = (word: string): string => (/^[\w./:=@%-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)
 
 /** Quoted where the syntax needs it; a `%` begins a specifier (systemd.syntax(7), systemd.unit(5)). */
 const systemdWord = (word: string): string => {

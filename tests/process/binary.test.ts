@@ -97,6 +97,16 @@ test('an administrator made from the shell signs in and is offered a passkey', a
   await until(() => server.output().includes('Unexpected registration response type'), server.output)
 })
 
+test('its unit makes a user for a folder with any name, and lets a key be read that lies in a home', async () => {
+  const printed = async (env: Record<string, string>) =>
+    (await runCommand(['service', 'print'], { command: [binary], cwd: hostile, env })).stdout
+  const unit = await printed({ CODEX_LB_DATA_DIR: "/srv/ada's data" })
+  expect(unit).toContain(`install -d -o sluice -m 0700 '/srv/ada'\\''s data'\n`)
+  expect(unit).toContain('\nProtectHome=true\n')
+  const apart = { CODEX_LB_DATA_DIR: '/srv/sluice', CODEX_LB_ENCRYPTION_KEY_FILE: '/home/ada/sluice.key' }
+  expect(await printed(apart)).toContain('\nProtectHome=false\n')
+})
+
 test('an unusable folder for temporary files is left unused', () => {
   expect(isMounted ? readdirSync(scratch) : []).toEqual([])
 })

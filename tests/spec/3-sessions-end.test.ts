@@ -2,7 +2,16 @@
 import { describe, expect, test } from 'bun:test'
 import { onChange } from '../../db/commit.ts'
 import { testApp } from '../support/app.ts'
-import { type Browser, doneStatus, type Fields, HOWS, PASSWORD, people, problem, TOTP_SECRET } from '../support/people.ts'
+import {
+  type Browser,
+  doneStatus,
+  type Fields,
+  HOWS,
+  PASSWORD,
+  people,
+  problem,
+  TOTP_SECRET,
+} from '../support/people.ts'
 
 const SETTINGS = 'GET /api/settings'
 const AUTH = '/api/dashboard-auth'
@@ -106,7 +115,12 @@ describe('§3 Dashboard account: what somebody does to their own', () => {
   })
 
   test.each([
-    ['changing the password', 'POST', 'password/change', { currentPassword: PASSWORD, newPassword: 'another long one' }],
+    [
+      'changing the password',
+      'POST',
+      'password/change',
+      { currentPassword: PASSWORD, newPassword: 'another long one' },
+    ],
     ['setting up a second factor', 'POST', 'totp/setup/confirm', { secret: TOTP_SECRET, code: 'now' }],
     ['signing every other browser out', 'DELETE', 'sessions', {}],
   ])('%s signs out who copied the cookie of this browser, too', async (_, method, path, fields) => {

@@ -1,11 +1,20 @@
 /** The few line icons of the dashboard: 16 units square, drawn in the colour of the text, hidden from screen readers. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 
-const Line: FC<PropsWithChildren<{ class?: string }>> = ({ children, class: name }) => (
-  <svg class={name ? `icon ${name}` : 'icon'} viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+const Line: FC<PropsWithChildren> = ({ children }) => (
+  <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
     {children}
   </svg>
 )
+
+/** Of one stroke or several, without anything round or filled. */
+const icon =
+  (path: string): FC =>
+  () => (
+    <Line>
+      <path d={path} />
+    </Line>
+  )
 
 /** The mark: a gate half raised over moving water. */
 export const Mark: FC = () => (
@@ -19,17 +28,8 @@ export const Mark: FC = () => (
   </svg>
 )
 
-export const GaugeIcon: FC = () => (
-  <Line>
-    <path d="M2 11.5a6 6 0 1 1 12 0M8 11.5l2.6-3.6" />
-  </Line>
-)
-
-export const CheckIcon: FC = () => (
-  <Line>
-    <path d="m3.5 8.5 3 3 6-7" />
-  </Line>
-)
+export const GaugeIcon = icon('M2 11.5a6 6 0 1 1 12 0M8 11.5l2.6-3.6')
+export const CheckIcon = icon('m3.5 8.5 3 3 6-7')
 
 export const ClockIcon: FC = () => (
   <Line>
@@ -38,23 +38,9 @@ export const ClockIcon: FC = () => (
   </Line>
 )
 
-export const CrossIcon: FC = () => (
-  <Line>
-    <path d="m4.5 4.5 7 7M11.5 4.5l-7 7" />
-  </Line>
-)
-
-export const LeaveIcon: FC = () => (
-  <Line>
-    <path d="M9.5 3.5H4v9h5.5M7.5 8H14m-2.5-2.5L14 8l-2.5 2.5" />
-  </Line>
-)
-
-export const WarningIcon: FC = () => (
-  <Line>
-    <path d="M8 2.5 14.25 13H1.75zM8 6.5v3M8 11.4v.1" />
-  </Line>
-)
+export const CrossIcon = icon('m4.5 4.5 7 7M11.5 4.5l-7 7')
+export const LeaveIcon = icon('M9.5 3.5H4v9h5.5M7.5 8H14m-2.5-2.5L14 8l-2.5 2.5')
+export const WarningIcon = icon('M8 2.5 14.25 13H1.75zM8 6.5v3M8 11.4v.1')
 
 export const ThemeIcon: FC = () => (
   <Line>
@@ -63,11 +49,7 @@ export const ThemeIcon: FC = () => (
   </Line>
 )
 
-export const CopyIcon: FC = () => (
-  <Line>
-    <path d="M5.5 5.5h7v7h-7zM3.5 10.5v-7h7" />
-  </Line>
-)
+export const CopyIcon = icon('M5.5 5.5h7v7h-7zM3.5 10.5v-7h7')
 
 export const GearIcon: FC = () => (
   <Line>
@@ -92,30 +74,12 @@ export const PersonIcon: FC = () => (
 )
 
 /** The accounts: several, one behind the other. */
-export const StackIcon: FC = () => (
-  <Line>
-    <path d="m8 2.25 6 3-6 3-6-3zM2 8.25l6 3 6-3M2 11.25l6 3 6-3" />
-  </Line>
-)
+export const StackIcon = icon('m8 2.25 6 3-6 3-6-3zM2 8.25l6 3 6-3M2 11.25l6 3 6-3')
 
 /** The log: one line after another. */
-export const ListIcon: FC = () => (
-  <Line>
-    <path d="M2.5 4h.01M2.5 8h.01M2.5 12h.01M5.5 4h8M5.5 8h8M5.5 12h8" />
-  </Line>
-)
-
-export const ChartIcon: FC = () => (
-  <Line>
-    <path d="M2.5 13.5h11M4.5 11V8M8 11V3.5M11.5 11V6" />
-  </Line>
-)
-
-export const PulseIcon: FC = () => (
-  <Line>
-    <path d="M1.75 8.5h3L6.5 4l3 8.5 1.75-4h3" />
-  </Line>
-)
+export const ListIcon = icon('M2.5 4h.01M2.5 8h.01M2.5 12h.01M5.5 4h8M5.5 8h8M5.5 12h8')
+export const ChartIcon = icon('M2.5 13.5h11M4.5 11V8M8 11V3.5M11.5 11V6')
+export const PulseIcon = icon('M1.75 8.5h3L6.5 4l3 8.5 1.75-4h3')
 
 export const HelpIcon: FC = () => (
   <Line>

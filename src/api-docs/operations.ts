@@ -52,11 +52,7 @@ type JsonOf = typeof jsonSchemaOf
 /** Many routes take the same, and making it into a JSON Schema takes most of the time there is. */
 const once = (make: JsonOf): JsonOf => {
   const made = new Map<z.ZodObject, JsonSchema>()
-  return (schema) => {
-    const json = made.get(schema) ?? make(schema)
-    made.set(schema, json)
-    return json
-  }
+  return (schema) => made.getOrInsertComputed(schema, make)
 }
 
 const nameOf = ({ method, path }: RouteRow): string => `${method} ${path}`

@@ -24,11 +24,7 @@ type App = Pick<Hono<AppEnv>, 'routes'>
 
 /** One row for each method and path that ends in a handler, in the order of the app; plain middleware is left out. */
 export const routeTable = (app: App): RouteRow[] => {
-  const groups = new Map<string, App['routes']>()
-  for (const route of app.routes) {
-    const key = `${route.method} ${route.path}`
-    groups.set(key, [...(groups.get(key) ?? []), route])
-  }
+  const groups = Map.groupBy(app.routes, ({ method, path }) => `${method} ${path}`)
   return [...groups.values()].filter((group) => group.some(isEndpoint)).map(rowOf)
 }
 

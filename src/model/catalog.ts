@@ -59,10 +59,10 @@ export class Catalog {
     const offers = new Map<string, Set<string>>()
     const parsed = new Map<string, ModelEntry[]>()
     for (const { accountId, clientVersion } of catalogKeys(this.#db)) {
-      const union = getOrSet(models, clientVersion, () => new Map<string, ModelEntry>())
-      const offered = getOrSet(offers, accountId, () => new Set<string>())
+      const union = models.getOrInsertComputed(clientVersion, () => new Map())
+      const offered = offers.getOrInsertComputed(accountId, () => new Set())
       const text = catalogText(this.#db, accountId, clientVersion)
-      for (const entry of getOrSet(parsed, text, () => parseCatalog(text))) {
+      for (const entry of parsed.getOrInsertComputed(text, parseCatalog)) {
         offered.add(entry.slug)
         if (!union.has(entry.slug)) union.set(entry.slug, entry)
       }
@@ -178,8 +178,8 @@ export class Catalog {
 
   #listing(policy: ModelPolicy | null, name: string, build: (rules: ModelPolicy) => unknown): Listing {
     const rules = policy ?? EVERYTHING
-    const known = getOrSet(this.#listings, rules, () => new Map<string, Listing>())
-    return getOrSet(known, name, () => encode(build(rules)))
+    const known = this.#listings.getOrInsertComputed(rules, () => new Map())
+    return known.getOrInsertComputed(name, () => encode(build(rules)))
   }
 }
 
@@ -252,16 +252,4 @@ const nativeView = (entries: readonly ModelEntry[], policy: ModelPolicy): ModelE
 const encode = (document: unknown): Listing => {
   const bytes = new TextEncoder().encode(JSON.stringify(document))
   return { bytes, etag: `"${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}"` }
-}
-
-const getOrSet = <K, V>(
-  map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
-  key: K,
-  make: () => V,
-): V => {
-  const known = map.get(key)
-  if (known !== undefined) return known
-  const made = make()
-  map.set(key, made)
-  return made
 }

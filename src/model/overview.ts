@@ -129,10 +129,9 @@ const byAccount = (rows: readonly Outcome[]): Slot['accounts'] => {
   const found = new Map<string, { ok: number; errors: number }>()
   for (const { accountId, status, requests: turns, faults } of rows) {
     if (accountId === null || (status !== 'ok' && faults === 0)) continue
-    const sum = found.get(accountId) ?? { ok: 0, errors: 0 }
+    const sum = found.getOrInsertComputed(accountId, () => ({ ok: 0, errors: 0 }))
     if (status === 'ok') sum.ok += turns
     sum.errors += faults
-    found.set(accountId, sum)
   }
   return found
 }

@@ -19,7 +19,7 @@ const DAYS_AT_ONCE = 31
 
 /** `days` follow one another; `narrowing` is a condition on rows of `request_hours`. */
 export const useOfSome = (db: Db, days: readonly Span[], narrowing: SQL): Use => {
-  const sums = days.map(() => ({ ...NOTHING }))
+  const sums = days.map(nothing)
   const accounts = days.map(() => new Set<string>())
   const by = { account: new Map<string, Sums>(), key: new Map<string, Sums>(), model: new Map<string, Sums>() }
   for (let first = 0; first < days.length; first += DAYS_AT_ONCE) {
@@ -30,7 +30,8 @@ export const useOfSome = (db: Db, days: readonly Span[], narrowing: SQL): Use =>
       if (place === undefined) continue
       addTo(sums[place]!, row) // of a day there is
       if (row.account !== '') accounts[place]!.add(row.account)
-      for (const dimension of ['account', 'key', 'model'] as const) addTo(sumAt(by[dimension], row[dimension]), row)
+      for (const dimension of ['account', 'key', 'model'] as const)
+        addTo(by[dimension].getOrInsertComputed(row[dimension], nothing), row)
     }
   }
   return {
@@ -63,12 +64,6 @@ const sumOf = (db: Db, span: Span, narrowing: SQL): Sums =>
 
 const within = ({ from, to }: Span, narrowing: SQL): SQL => sql`hour >= ${from} AND hour < ${to} AND ${narrowing}`
 
-const sumAt = (sums: Map<string, Sums>, id: string): Sums => {
-  const known = sums.get(id)
-  if (known) return known
-  const sum = { ...NOTHING }
-  sums.set(id, sum)
-  return sum
-}
+const nothing = (): Sums => ({ ...NOTHING })
 
 const sharesIn = (sums: ReadonlyMap<string, Sums>): Shares => [...sums].map(([id, sum]) => ({ id, ...sum }))

@@ -80,15 +80,11 @@ export class TurnCounts {
   }
 
   #countResult({ route, transport, status, phase, errorCode }: Row): void {
-    const kind = `${transport} ${route}`
-    const results = this.#results.get(kind) ?? { ok: 0, error: 0, cancelled: 0 }
-    results[status]++
-    this.#results.set(kind, results)
+    this.#results.getOrInsertComputed(`${transport} ${route}`, () => ({ ok: 0, error: 0, cancelled: 0 }))[status]++
     if (status !== 'error') return
-    const codes = this.#errors.get(phase ?? OTHER) ?? new Map<string, number>()
+    const codes = this.#errors.getOrInsertComputed(phase ?? OTHER, () => new Map())
     const code = errorCode != null && Object.hasOwn(CODES, errorCode) ? errorCode : 'upstream'
     codes.set(code, (codes.get(code) ?? 0) + 1)
-    this.#errors.set(phase ?? OTHER, codes)
   }
 
   #modelLabel(model: string | null): string {

@@ -76,9 +76,7 @@ export class StateWriter {
   }
 
   #of(accountId: string): Pending {
-    const pending = this.#pending.get(accountId) ?? { events: [], planType: null }
-    this.#pending.set(accountId, pending)
-    return pending
+    return this.#pending.getOrInsertComputed(accountId, () => ({ events: [], planType: null }))
   }
 
   #arm(): void {

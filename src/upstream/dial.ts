@@ -52,14 +52,12 @@ export const createDial = (
   { trustsSocketEnvironment, random }: DialOptions,
 ): Dial => {
   const bridges = new Map<string, Promise<SocksBridge>>()
-  const bridgeTo = (proxy: string): Promise<SocksBridge> => {
-    const known = bridges.get(proxy)
-    if (known) return known
-    const bridge = newBridge(proxy, random.token(SECRET_BYTES))
-    bridges.set(proxy, bridge)
-    bridge.catch(() => bridges.delete(proxy)) // what could not be loaded is tried again
-    return bridge
-  }
+  const bridgeTo = (proxy: string): Promise<SocksBridge> =>
+    bridges.getOrInsertComputed(proxy, () => {
+      const bridge = newBridge(proxy, random.token(SECRET_BYTES))
+      bridge.catch(() => bridges.delete(proxy)) // what could not be loaded is tried again
+      return bridge
+    })
   const routeOf = memoized((origin) => {
     if (!trustsSocketEnvironment && origin.startsWith('ws')) return DIRECT
     const choice = chooseProxy(origin, environment)
@@ -108,12 +106,7 @@ const newBridge = async (proxy: string, secret: string): Promise<SocksBridge> =>
 /** There are two or three origins, and one is asked for with every turn. */
 const memoized = (resolve: (origin: string) => Route): ((url: string) => Route) => {
   const known = new Map<string, Route>()
-  return (url) => {
-    const origin = originOf(url)
-    const route = known.get(origin) ?? resolve(origin)
-    known.set(origin, route)
-    return route
-  }
+  return (url) => known.getOrInsertComputed(originOf(url), resolve)
 }
 
 const originOf = (url: string): string => {

@@ -95,18 +95,13 @@ class ResponseCollector implements Collector {
     const partial = this.#partial(event.output_index ?? event.item_id ?? 0)
     if (partial.isDone) return
     const index = Number(event.content_index ?? event.summary_index ?? 0)
-    const text = partial.texts.get(`${kind}:${index}`) ?? { kind, index, pieces: [] }
+    const text = partial.texts.getOrInsertComputed(`${kind}:${index}`, () => ({ kind, index, pieces: [] }))
     if (event.type.endsWith('.done')) text.pieces = [textOf(event[full])]
     else text.pieces.push(textOf(event.delta))
-    partial.texts.set(`${kind}:${index}`, text)
   }
 
   #partial(key: unknown): PartialItem {
-    const known = this.#items.get(key)
-    if (known) return known
-    const fresh: PartialItem = { item: {}, isDone: false, texts: new Map() }
-    this.#items.set(key, fresh)
-    return fresh
+    return this.#items.getOrInsertComputed(key, () => ({ item: {}, isDone: false, texts: new Map() }))
   }
 }
 

@@ -128,52 +128,36 @@ const inserter = <T extends Table>(sqlite: Database, table: T) => {
   }
 }
 
-interface KeySum {
-  keyId: string
-  requests: number
-  inputTokens: number
-  cachedInputTokens: number
-  outputTokens: number
-  costMicros: number
-  lastUsedAt: number
-}
-
-const keySums = (entries: readonly LedgerEntry[]): Iterable<KeySum> => {
-  const sums = new Map<string, KeySum>()
+const keySums = (entries: readonly LedgerEntry[]) => {
+  const sums = new Map<string, Sum & { keyId: string; lastUsedAt: number }>()
   for (const { row } of entries) {
-    if (!row.keyId) continue
-    const sum = sums.get(row.keyId) ?? { keyId: row.keyId, requests: 0, ...NO_TOKENS, lastUsedAt: 0 }
-    sum.requests++
-    addTokens(sum, row)
+    const { keyId } = row
+    if (!keyId) continue
+    const sum = sums.getOrInsertComputed(keyId, () => ({ keyId, ...NOTHING, lastUsedAt: 0 }))
+    add(sum, row)
     sum.lastUsedAt = Math.max(sum.lastUsedAt, row.startedAt)
-    sums.set(row.keyId, sum)
   }
   return sums.values()
 }
 
-interface AccountSum extends Tokens {
-  accountId: string
-  requests: number
-}
-
-const accountSums = (entries: readonly LedgerEntry[]): Iterable<AccountSum> => {
-  const sums = new Map<string, AccountSum>()
+const accountSums = (entries: readonly LedgerEntry[]) => {
+  const sums = new Map<string, Sum & { accountId: string }>()
   for (const { row } of entries) {
-    if (!row.accountId) continue
-    const sum = sums.get(row.accountId) ?? { accountId: row.accountId, requests: 0, ...NO_TOKENS }
-    sum.requests++
-    addTokens(sum, row)
-    sums.set(row.accountId, sum)
+    const { accountId } = row
+    if (accountId)
+      add(
+        sums.getOrInsertComputed(accountId, () => ({ accountId, ...NOTHING })),
+        row,
+      )
   }
   return sums.values()
 }
 
-interface HourSum extends Tokens {
+interface HourSum extends Sum {
   hour: number
   accountId: string
   keyId: string
   model: string
-  requests: number
   errors: number
   cancelled: number
   /** Turns whose tokens are known and whose price is not: they are missing from the cost. */
@@ -191,27 +175,20 @@ const hourSums = (entries: readonly LedgerEntry[]): readonly HourSum[] => {
       model: hourModel ?? '',
     }
     const name = `${place.hour}\0${place.accountId}\0${place.keyId}\0${place.model}`
-    const sum = sums.get(name) ?? { ...place, requests: 0, errors: 0, cancelled: 0, ...NO_TOKENS, unpriced: 0 }
-    sum.requests++
+    const sum = sums.getOrInsertComputed(name, () => ({ ...place, ...NOTHING, errors: 0, cancelled: 0, unpriced: 0 }))
+    add(sum, row)
     if (isFault(row)) sum.errors++
     if (status === 'cancelled') sum.cancelled++
     if ((inputTokens ?? null) !== null && (costMicros ?? null) === null) sum.unpriced++
-    addTokens(sum, row)
-    sums.set(name, sum)
   }
   return [...sums.values()]
 }
 
-interface Tokens {
-  inputTokens: number
-  cachedInputTokens: number
-  outputTokens: number
-  costMicros: number
-}
+const NOTHING = Object.freeze({ requests: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costMicros: 0 })
+type Sum = { -readonly [Name in keyof typeof NOTHING]: number }
 
-const NO_TOKENS: Tokens = Object.freeze({ inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costMicros: 0 })
-
-const addTokens = (sum: Tokens, row: LedgerEntry['row']): void => {
+const add = (sum: Sum, row: LedgerEntry['row']): void => {
+  sum.requests++
   sum.inputTokens += row.inputTokens ?? 0
   sum.cachedInputTokens += row.cachedInputTokens ?? 0
   sum.outputTokens += row.outputTokens ?? 0

@@ -1,6 +1,6 @@
 /** Confirming a sensitive change: the same few fields in a dialog over the form, and on a page of their own. */
 import type { FC } from 'hono/jsx'
-import { Submit } from './ui/button.tsx'
+import { ButtonLink, Submit } from './ui/button.tsx'
 import { Entrance, PasskeyButton, withReturn } from './ui/entrance.tsx'
 import { CodeField, Field, Form, Problem } from './ui/form.tsx'
 
@@ -55,7 +55,7 @@ export const Confirm: FC<ConfirmProps> = ({ methods, username, returnTo, problem
 }
 
 const Cancel: FC<{ returnTo: string }> = ({ returnTo }) => (
-  <a class="button button-plain" href={returnTo} data-action="close">
+  <ButtonLink href={returnTo} data-action="close">
     Cancel
-  </a>
+  </ButtonLink>
 )

@@ -1,5 +1,6 @@
 /** What a person sees when something was refused or went wrong: as a page, and as a line in the page they are on. */
 import type { FC } from 'hono/jsx'
+import { ButtonLink } from './ui/button.tsx'
 import { WarningIcon } from './ui/icons.tsx'
 
 export interface ErrorProps {
@@ -41,9 +42,9 @@ export const ErrorPage: FC<ErrorProps> & { title: typeof titleOf } = (props) => 
       )}
     </p>
     <p>
-      <a class="button" href="/dashboard">
+      <ButtonLink isMain href="/dashboard">
         {props.code === 'proxy_auth_required' ? 'Try again' : 'Back to the overview'}
-      </a>
+      </ButtonLink>
     </p>
   </section>
 )

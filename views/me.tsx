@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import { PasskeysCard, type PasskeysProps } from './me/passkeys.tsx'
 import { type Session, SessionsCard } from './me/sessions.tsx'
-import { Submit } from './ui/button.tsx'
+import { ButtonLink, Submit } from './ui/button.tsx'
 import { TextCard } from './ui/card.tsx'
 import { CodeField, Field, Form, NeedsScript, NewPassword, Outcome } from './ui/form.tsx'
 
@@ -113,9 +113,7 @@ const TwoFactor: FC<MeProps> = ({ hasTotp }) => (
     ) : (
       <p class="split">
         <span class="muted">A code from an authenticator app besides the password.</span>
-        <a class="button button-plain" href="/me/two-factor?return=%2Fme">
-          Set up
-        </a>
+        <ButtonLink href="/me/two-factor?return=%2Fme">Set up</ButtonLink>
       </p>
     )}
   </TextCard>

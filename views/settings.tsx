@@ -5,7 +5,7 @@ import { type ListedUser, PeopleList } from './people/list.tsx'
 import { NoAccount } from './people/page.tsx'
 import { SettingsFrame } from './settings/frame.tsx'
 import { SettingsCard, SettingsPart } from './settings/section.tsx'
-import { Submit } from './ui/button.tsx'
+import { ButtonLink, Submit } from './ui/button.tsx'
 import { Card } from './ui/card.tsx'
 import { Action, Field, Form, NeedsScript, Outcome } from './ui/form.tsx'
 
@@ -64,9 +64,7 @@ const OwnAccess: FC<SettingsProps> = ({ me, authMode }) => {
         <p>
           You are <strong>{username}</strong> ({roleName}). <span class="muted">{ways.join(' · ')}</span>
         </p>
-        <a class="button button-plain" href="/me">
-          My account
-        </a>
+        <ButtonLink href="/me">My account</ButtonLink>
       </div>
     )
   }
@@ -80,9 +78,9 @@ const OwnAccess: FC<SettingsProps> = ({ me, authMode }) => {
       <p>
         No password is set. <span class="muted">Whoever uses this machine may do everything; others are kept out.</span>
       </p>
-      <a class="button" href="/setup?return=%2Fsettings">
+      <ButtonLink isMain href="/setup?return=%2Fsettings">
         Set a password
-      </a>
+      </ButtonLink>
     </div>
   )
 }

@@ -2,7 +2,7 @@
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import { type Grants, holds, type Permission } from '../src/model/permissions.ts'
 import { titleOf } from './titles.ts'
-import { IconButton } from './ui/button.tsx'
+import { IconButton, Submit } from './ui/button.tsx'
 import {
   ChartIcon,
   GaugeIcon,
@@ -158,9 +158,7 @@ const Shortcuts: FC<{ visitor: Visitor }> = ({ visitor }) => (
         <dd>Close, or leave a field</dd>
       </dl>
       <form method="dialog">
-        <button class="button button-plain" type="submit">
-          Close
-        </button>
+        <Submit isPlain>Close</Submit>
       </form>
     </div>
   </dialog>

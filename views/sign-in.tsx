@@ -1,6 +1,6 @@
 /** The ways in: a password or a passkey, the second factor, the first password, and why somebody is not let in. */
 import type { FC } from 'hono/jsx'
-import { Submit } from './ui/button.tsx'
+import { ButtonLink, Submit } from './ui/button.tsx'
 import { Entrance, Logout, PasskeyButton, withReturn } from './ui/entrance.tsx'
 import { CodeField, Done, Field, Form, NewPassword } from './ui/form.tsx'
 
@@ -59,9 +59,9 @@ const GuestCard: FC<GuestProps> = ({ guests, returnTo, problem }) => (
     <h2>Just looking?</h2>
     <p class="muted">Guests see the overview with names masked, and can change nothing.</p>
     {guests === 'welcome' ? (
-      <a class="button button-plain wide" href={returnTo}>
+      <ButtonLink isWide href={returnTo}>
         Look around as a guest
-      </a>
+      </ButtonLink>
     ) : (
       <Form
         name="guest"
@@ -171,14 +171,10 @@ export const PendingPage: FC<PendingProps> = ({ reason, subject, hasLocalLogin, 
         : 'An administrator has to add this name first. Ask one, then try again.'}
     </p>
     <div class="actions">
-      <a class="button" href={returnTo}>
+      <ButtonLink isMain href={returnTo}>
         Try again
-      </a>
-      {hasLocalLogin && (
-        <a class="button button-plain" href={withReturn('/login', returnTo)}>
-          Sign in with a password
-        </a>
-      )}
+      </ButtonLink>
+      {hasLocalLogin && <ButtonLink href={withReturn('/login', returnTo)}>Sign in with a password</ButtonLink>}
     </div>
   </Entrance>
 )

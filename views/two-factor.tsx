@@ -1,6 +1,6 @@
 /** Setting up the second factor: a picture to scan, the same as text, and a code that proves it worked. */
 import type { FC } from 'hono/jsx'
-import { Submit } from './ui/button.tsx'
+import { ButtonLink, Submit } from './ui/button.tsx'
 import { Entrance, Logout, withReturn } from './ui/entrance.tsx'
 import { CodeField, Form } from './ui/form.tsx'
 
@@ -43,11 +43,7 @@ export const TwoFactorPage: FC<TwoFactorProps> = (props) => {
         <CodeField autofocus label="Code" />
         <div class="actions">
           <Submit>Switch it on</Submit>
-          {!isRequired && (
-            <a class="button button-plain" href={returnTo}>
-              Cancel
-            </a>
-          )}
+          {!isRequired && <ButtonLink href={returnTo}>Cancel</ButtonLink>}
         </div>
       </Form>
       {isRequired && <Logout label="Sign out" />}

@@ -1,6 +1,6 @@
 /** The credentials of an account, shown once in the dialog of the page: to copy, or to save as the file programs expect. */
 import type { FC } from 'hono/jsx'
-import { Command } from '../ui/button.tsx'
+import { ButtonLink, Command } from '../ui/button.tsx'
 
 interface ExportedProps {
   filename: string
@@ -13,9 +13,9 @@ export const ExportedPage: FC<ExportedProps> = ({ filename, text }) => (
     <p class="muted">Keep it as you would keep a password. This was written to the audit log.</p>
     <Command text={text} class="exported" isLong />
     <div class="actions">
-      <a class="button" href={`data:application/json,${encodeURIComponent(text)}`} download={filename} autofocus>
+      <ButtonLink isMain href={`data:application/json,${encodeURIComponent(text)}`} download={filename} autofocus>
         Save as a file
-      </a>
+      </ButtonLink>
       <button class="button button-plain" type="button" data-action="close">
         Close
       </button>

@@ -3,7 +3,7 @@ import type { Child, FC } from 'hono/jsx'
 import type { AccountAction, OfferedAction } from '../../src/model/account-actions.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
 import { StateBadge } from '../ui/badge.tsx'
-import { Refused } from '../ui/button.tsx'
+import { ButtonLink, Refused } from '../ui/button.tsx'
 import { Action } from '../ui/form.tsx'
 import { live } from '../ui/live.tsx'
 import { Since, Until } from '../ui/time.tsx'
@@ -182,11 +182,7 @@ const ActionButton: FC<{ account: WireAccount } & OfferedAction> = ({ account, a
     case 'pause':
       return <Action name="pause" action={`${path}/pause`} label={label} />
     case 'reauthenticate':
-      return (
-        <a class="button button-plain" href={`/accounts/new/browser?account=${encodeURIComponent(accountId)}`}>
-          {label}
-        </a>
-      )
+      return <ButtonLink href={`/accounts/new/browser?account=${encodeURIComponent(accountId)}`}>{label}</ButtonLink>
     case 'delete':
       return <Delete account={account} label={label} />
   }

@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import type { AccountQuery } from '../../src/model/account-filter.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
-import { Refused } from '../ui/button.tsx'
+import { ButtonLink, Refused } from '../ui/button.tsx'
 import { Outcome } from '../ui/form.tsx'
 import { LivePart, live } from '../ui/live.tsx'
 import { NumberedPager } from '../ui/pager.tsx'
@@ -72,9 +72,9 @@ const countText = ({ found, total, accounts }: AccountsProps): string => {
 
 const AddAccount: FC<{ mayWrite: boolean }> = ({ mayWrite }) =>
   mayWrite ? (
-    <a class="button" href="/accounts/new">
+    <ButtonLink isMain href="/accounts/new">
       Add account
-    </a>
+    </ButtonLink>
   ) : (
     <Refused label="Add account" why="Your role can look at accounts but not add them." isMain />
   )
@@ -89,9 +89,7 @@ const Empty: FC<{ mayWrite: boolean }> = ({ mayWrite }) => (
 const NothingFound: FC = () => (
   <div class="empty">
     <p>No account matches.</p>
-    <a class="button button-plain" href="/accounts">
-      Clear filters
-    </a>
+    <ButtonLink href="/accounts">Clear filters</ButtonLink>
   </div>
 )
 

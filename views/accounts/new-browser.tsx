@@ -1,6 +1,7 @@
 /** Signing in with the browser: open the page of the service, come back by itself, or paste the address one ended on. */
 import type { FC } from 'hono/jsx'
 import type { SignInValue } from '../../src/admin/sign-in-value.ts'
+import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Field } from '../ui/form.tsx'
 import { Begin, Cancel, Ended, Frame, Leave, type SignInProps, StepForm, titleOf, Waiting } from './new-frame.tsx'
 
@@ -22,10 +23,10 @@ const Intro: FC<Omit<SignInProps, 'flow'>> = ({ target, problem }) => (
 const Pending: FC<{ flow: SignInValue; problem: string | null }> = ({ flow, problem }) => (
   <Frame title={titleOf(flow.target, 'Sign in with this browser')}>
     <div class="actions">
-      <a class="button" href={flow.authorizationUrl ?? ''} target="_blank" rel="noopener noreferrer">
+      <ButtonLink isMain href={flow.authorizationUrl ?? ''} target="_blank" rel="noopener noreferrer">
         Open the sign-in page
-      </a>
-      <Leave label="Close" isPlain />
+      </ButtonLink>
+      <Leave label="Close" />
       <Cancel flow={flow} />
     </div>
     <Waiting flow={flow} text="Waiting for you to come back." />
@@ -59,9 +60,7 @@ const Paste: FC<{ flow: SignInValue; problem: string | null }> = ({ flow, proble
           required
         />
         <div class="actions">
-          <button class="button button-plain" type="submit">
-            Finish the sign-in
-          </button>
+          <Submit isPlain>Finish the sign-in</Submit>
         </div>
       </StepForm>
     </details>

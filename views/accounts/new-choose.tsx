@@ -43,7 +43,7 @@ export const NewAccount: FC<{ target: KnownAccount | null }> = ({ target }) => (
       ))}
     </ul>
     <div class="actions">
-      <Leave label="Cancel" isPlain />
+      <Leave label="Cancel" />
     </div>
   </Frame>
 )

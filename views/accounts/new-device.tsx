@@ -40,7 +40,7 @@ const Pending: FC<{ flow: SignInValue }> = ({ flow }) => (
     <p class="muted">Type it only on that page, and give it to nobody: whoever enters it adds their account here.</p>
     <Waiting flow={flow} text="Waiting for the code to be used." />
     <div class="actions">
-      <Leave label="Close" isPlain />
+      <Leave label="Close" />
       <Cancel flow={flow} />
     </div>
   </Frame>

@@ -1,6 +1,7 @@
 /** What the pages that add an account have in common: the region that is swapped, its form, and how a sign-in ends. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { KnownAccount, SignInValue } from '../../src/admin/sign-in-value.ts'
+import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Problem } from '../ui/form.tsx'
 import { CheckIcon } from '../ui/icons.tsx'
 import { Until } from '../ui/time.tsx'
@@ -84,25 +85,23 @@ export const Begin: FC<PropsWithChildren<BeginProps>> = ({ method, label, target
 )
 
 export const Back: FC<{ target: KnownAccount | null }> = ({ target }) => (
-  <a class="button button-plain" href={withQuery('/accounts/new', { account: target?.accountId })}>
-    Another way
-  </a>
+  <ButtonLink href={withQuery('/accounts/new', { account: target?.accountId })}>Another way</ButtonLink>
 )
 
 /** Leaves the dialog, or goes to the accounts. */
-export const Leave: FC<{ label: string; to?: string; isPlain?: boolean }> = ({ label, to = '/accounts', isPlain }) => (
-  <a class={isPlain ? 'button button-plain' : 'button'} href={to} data-action="close">
+export const Leave: FC<{ label: string; to?: string; isMain?: boolean }> = ({ label, to = '/accounts', isMain }) => (
+  <ButtonLink isMain={isMain} href={to} data-action="close">
     {label}
-  </a>
+  </ButtonLink>
 )
 
 /** Ends the sign-in itself; who only leaves the page lets it wait. */
 export const Cancel: FC<{ flow: SignInValue }> = ({ flow }) => (
   <StepForm name="cancel" action="/api/oauth/cancel">
     <input type="hidden" name="flowId" value={flow.flowId} />
-    <button class="button button-plain" type="submit">
+    <Submit isPlain>
       Cancel<span class="sr"> the sign-in</span>
-    </button>
+    </Submit>
   </StepForm>
 )
 
@@ -130,9 +129,7 @@ export const Waiting: FC<{ flow: SignInValue; text: string }> = ({ flow, text })
         </span>
       </p>
       <noscript>
-        <a class="button button-plain" href={withQuery(path, { flow: flow.flowId })}>
-          See whether it worked
-        </a>
+        <ButtonLink href={withQuery(path, { flow: flow.flowId })}>See whether it worked</ButtonLink>
       </noscript>
     </>
   )
@@ -156,12 +153,8 @@ const Succeeded: FC<{ flow: SignInValue }> = ({ flow: { account, target, isPause
       </span>
     </p>
     <div class="actions">
-      <Leave label="Done" to={account ? accountPath(account.accountId) : undefined} />
-      {!target && (
-        <a class="button button-plain" href="/accounts/new">
-          Add another
-        </a>
-      )}
+      <Leave label="Done" isMain to={account ? accountPath(account.accountId) : undefined} />
+      {!target && <ButtonLink href="/accounts/new">Add another</ButtonLink>}
     </div>
   </Frame>
 )
@@ -173,7 +166,7 @@ const Cancelled: FC<{ flow: SignInValue }> = ({ flow: { method, target } }) => (
       more.
     </p>
     <Begin method={method} label="Begin again" target={target} problem={null}>
-      <Leave label="Close" isPlain />
+      <Leave label="Close" />
     </Begin>
   </Frame>
 )

@@ -3,6 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { ImportValue, PreflightFile } from '../../src/admin/account-import.ts'
 import type { Verdict } from '../../src/model/import-preflight.ts'
 import { Badge, type Tone } from '../ui/badge.tsx'
+import { ButtonLink, Submit } from '../ui/button.tsx'
 import { CheckIcon } from '../ui/icons.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { accountPath } from './links.ts'
@@ -37,9 +38,7 @@ const Choose: FC<Omit<ImportProps, 'draft'>> = ({ problem }) => (
         <span class="hint">Drop them here, or choose them.</span>
       </label>
       <div class="actions">
-        <button class="button" type="submit">
-          Look at them
-        </button>
+        <Submit>Look at them</Submit>
         <Back target={null} />
       </div>
     </StepForm>
@@ -66,15 +65,11 @@ const Preflight: FC<{ draft: ImportValue; problem: string | null }> = ({ draft, 
           ))}
         </ul>
         <div class="actions">
-          {useful > 0 && (
-            <button class="button" type="submit">
-              Import the chosen
-            </button>
-          )}
+          {useful > 0 && <Submit>Import the chosen</Submit>}
           <a class={useful > 0 ? 'button button-plain' : 'button'} href="/accounts/new/import">
             Other files
           </a>
-          <Leave label="Cancel" isPlain />
+          <Leave label="Cancel" />
         </div>
       </StepForm>
       {useful > 0 && (
@@ -136,10 +131,8 @@ const Imported: FC<{ accounts: NonNullable<ImportValue['accounts']> }> = ({ acco
     </ul>
     <p class="muted">Their usage and models are being fetched.</p>
     <div class="actions">
-      <Leave label="Done" />
-      <a class="button button-plain" href="/accounts/new">
-        Add another
-      </a>
+      <Leave label="Done" isMain />
+      <ButtonLink href="/accounts/new">Add another</ButtonLink>
     </div>
   </Frame>
 )

@@ -3,6 +3,7 @@ import type { Child, FC } from 'hono/jsx'
 import type { KeyState } from '../../src/model/key-list.ts'
 import type { Titled } from '../titles.ts'
 import { plural, shortCount, tokenCost } from '../ui/amounts.ts'
+import { ButtonLink } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
 import { Action, Outcome } from '../ui/form.tsx'
 import { Since, Until } from '../ui/time.tsx'
@@ -203,9 +204,7 @@ const Actions: FC<{ apiKey: ApiKey }> = ({ apiKey: { id, name, isActive, limits 
   return (
     <section class="card card-body key-actions" aria-label="More">
       <div class="key-action">
-        <a class="button button-plain" href={`/keys/${id}/edit`}>
-          Edit
-        </a>
+        <ButtonLink href={`/keys/${id}/edit`}>Edit</ButtonLink>
         <Hint text="Name, models, expiry, limits and routing." />
       </div>
       <Action

@@ -3,6 +3,7 @@ import type { Child, FC } from 'hono/jsx'
 import type { KeySort, KeyState, KeysQuery } from '../../src/model/key-list.ts'
 import { countText, shortCount, tokenCost } from '../ui/amounts.ts'
 import { Badge } from '../ui/badge.tsx'
+import { ButtonLink } from '../ui/button.tsx'
 import { Done } from '../ui/form.tsx'
 import { KeyIcon } from '../ui/icons.tsx'
 import { LivePart, live } from '../ui/live.tsx'
@@ -73,17 +74,15 @@ const keysLink = ({ q, sort, dir }: KeysQuery, change: Partial<KeysQuery>): stri
 const NothingFound: FC<{ text: string }> = ({ text }) => (
   <div class="empty">
     <h2>No key matches “{text}”</h2>
-    <a class="button button-plain" href="/keys">
-      Clear the search
-    </a>
+    <ButtonLink href="/keys">Clear the search</ButtonLink>
   </div>
 )
 
 const NewKeyLink: FC<{ canWrite: boolean }> = ({ canWrite }) =>
   canWrite ? (
-    <a class="button" href="/keys/new">
+    <ButtonLink isMain href="/keys/new">
       New key
-    </a>
+    </ButtonLink>
   ) : (
     <span class="muted small">Your role can look at keys, not change them.</span>
   )

@@ -1,7 +1,7 @@
 /** Making and editing a key, and the one time it is shown: beside everything that can be pasted, and a test. */
 import type { FC } from 'hono/jsx'
 import type { Titled } from '../titles.ts'
-import { Command, Submit } from '../ui/button.tsx'
+import { ButtonLink, Command, Submit } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
 import { Form, NeedsScript } from '../ui/form.tsx'
 import { Connect, type ConnectProps } from './connect.tsx'
@@ -54,9 +54,7 @@ const FORM = 'card-body stack'
 const Ending: FC<{ label: string; back: string }> = ({ label, back }) => (
   <div class="actions">
     <Submit>{label}</Submit>
-    <a class="button button-plain" href={back}>
-      Cancel
-    </a>
+    <ButtonLink href={back}>Cancel</ButtonLink>
   </div>
 )
 
@@ -83,9 +81,9 @@ export const shownKeyAt =
         </p>
         <Command text={key} class="command-key" />
         <div class="actions">
-          <a class="button" href={`/keys/${id}`}>
+          <ButtonLink isMain href={`/keys/${id}`}>
             I have saved it
-          </a>
+          </ButtonLink>
         </div>
       </section>
       <TextCard id="connect" title="Connect a client">

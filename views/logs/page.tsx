@@ -2,6 +2,7 @@
 import type { FC } from 'hono/jsx'
 import type { Logs } from '../../src/admin/logs-page.ts'
 import { countText } from '../ui/amounts.ts'
+import { ButtonLink } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { momentText } from '../ui/time.tsx'
 import { Filters } from './filters.tsx'
@@ -76,9 +77,9 @@ const OlderLinks: FC<Logs> = ({ links, requests, searchedTo }) => {
   return (
     <nav class="pager" aria-label="Pages">
       {searchedTo !== null && <span class="muted">Looked through back to {momentText(searchedTo)} UTC.</span>}
-      <a class="button button-plain" href={links.older} rel="next">
+      <ButtonLink href={links.older} rel="next">
         {searchedTo === null ? 'Older' : 'Search older'}
-      </a>
+      </ButtonLink>
     </nav>
   )
 }
@@ -89,18 +90,14 @@ const Nothing: FC<Logs> = ({ links, searchedTo, prevCursor }) => (
     {links.clear ? (
       <>
         <p>{searchedTo ? 'Nothing matches so far.' : 'No request matches these filters.'}</p>
-        <a class="button button-plain" href={links.clear}>
-          Clear filters
-        </a>
+        <ButtonLink href={links.clear}>Clear filters</ButtonLink>
       </>
     ) : prevCursor ? (
       <p>There is nothing further this way.</p>
     ) : (
       <>
         <p>No requests yet. They appear here as soon as a client asks for something.</p>
-        <a class="button button-plain" href="/dashboard">
-          Connect a client
-        </a>
+        <ButtonLink href="/dashboard">Connect a client</ButtonLink>
       </>
     )}
   </div>

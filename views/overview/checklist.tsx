@@ -1,7 +1,7 @@
 /** The way to the first answer, for an install that has not given one yet. */
 import type { FC } from 'hono/jsx'
 import type { Checklist } from '../../src/admin/overview.ts'
-import { IconButton } from '../ui/button.tsx'
+import { ButtonLink, IconButton } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { CrossIcon } from '../ui/icons.tsx'
 import { FirstSteps, Step } from './first-steps.tsx'
@@ -23,9 +23,9 @@ export const FirstChecklist: FC<Checklist> = (list) => {
           <Step n={index + 1} title={step.title} isDone={step.isDone}>
             <p class="muted">{step.text}</p>
             <p>
-              <a class={step === next ? 'button' : 'button button-plain'} href={step.href}>
+              <ButtonLink isMain={step === next} href={step.href}>
                 {step.label}
-              </a>
+              </ButtonLink>
             </p>
           </Step>
         ))}

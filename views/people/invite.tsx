@@ -1,6 +1,6 @@
 /** Adding somebody: the form, and the link that is shown once. */
 import type { FC } from 'hono/jsx'
-import { Command, Submit } from '../ui/button.tsx'
+import { ButtonLink, Command, Submit } from '../ui/button.tsx'
 import { Entrance } from '../ui/entrance.tsx'
 import { Check, Field, Form } from '../ui/form.tsx'
 import { type RoleOption, RoleSelect } from './list.tsx'
@@ -74,9 +74,9 @@ const WaitsCard: FC = () => (
 /** The list behind the dialog is out of date by now. */
 const Leave: FC = () => (
   <div class="actions" data-reload>
-    <a class="button" href="/settings/access" data-action="close">
+    <ButtonLink isMain href="/settings/access" data-action="close">
       Done
-    </a>
+    </ButtonLink>
   </div>
 )
 

@@ -1,6 +1,7 @@
 /** The roles: what the built-in ones may, and an editor for those of one's own. */
 import type { FC } from 'hono/jsx'
 import type { permissionViews, RoleView } from '../../src/model/people-roles-view.ts'
+import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Action, Field, Form } from '../ui/form.tsx'
 
@@ -122,9 +123,7 @@ const RoleEditor: FC<RolesProps & { role: RoleView }> = ({ role, ...props }) => 
 )
 
 const CloneLink: FC<{ role: RoleView }> = ({ role }) => (
-  <a class="button button-plain" href={`/settings/access?clone=${role.id}`}>
-    Clone the role
-  </a>
+  <ButtonLink href={`/settings/access?clone=${role.id}`}>Clone the role</ButtonLink>
 )
 
 const MAX_NAME = 64
@@ -155,9 +154,7 @@ const RoleForm: FC<RoleFormProps> = ({ name, action, method, submit, role, permi
       ))}
     </fieldset>
     <div class="actions">
-      <button class="button" type="submit">
-        {submit}
-      </button>
+      <Submit>{submit}</Submit>
     </div>
   </Form>
 )

@@ -3,6 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { Data } from '../../src/admin/settings-pages.ts'
 import type { TableSizes } from '../../src/model/table-sizes.ts'
 import { countText } from '../ui/amounts.ts'
+import { ButtonLink } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Action, NeedsScript, Outcome } from '../ui/form.tsx'
 import { TableHead } from '../ui/table.tsx'
@@ -48,9 +49,9 @@ const Backups: FC<Data & { backups: NonNullable<Data['backups']> }> = ({ backups
               </span>
             </span>
             {download === 'ready' && (
-              <a class="button button-plain" href={`/api/backups/${name}`} download>
+              <ButtonLink href={`/api/backups/${name}`} download>
                 Download
-              </a>
+              </ButtonLink>
             )}
           </li>
         ))}
@@ -63,9 +64,7 @@ const Backups: FC<Data & { backups: NonNullable<Data['backups']> }> = ({ backups
       </p>
       <div class="actions">
         {download === 'confirm' && backups.length > 0 && (
-          <a class="button button-plain" href="/confirm?return=%2Fsettings%2Fdata%23backup-list">
-            Confirm to download
-          </a>
+          <ButtonLink href="/confirm?return=%2Fsettings%2Fdata%23backup-list">Confirm to download</ButtonLink>
         )}
         <Action name="backup" action="/api/backups" label="Back up now" />
       </div>

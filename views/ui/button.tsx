@@ -1,17 +1,23 @@
-/** Buttons: one that sends its form, and small ones without words for the page's script. */
-import type { FC, PropsWithChildren } from 'hono/jsx'
+/** Buttons: one that sends its form, links that look like one, and small ones without words for the page's script. */
+import type { FC, JSX, PropsWithChildren } from 'hono/jsx'
 import { CopyIcon } from './icons.tsx'
 
-interface SubmitProps {
+interface Look {
   isPlain?: boolean
   isRisky?: boolean
   isWide?: boolean
 }
 
-export const Submit: FC<PropsWithChildren<SubmitProps>> = ({ children, ...look }) => (
+export const Submit: FC<PropsWithChildren<Look>> = ({ children, ...look }) => (
   <button class={buttonClass(look)} type="submit">
     {children}
   </button>
+)
+
+type LinkProps = JSX.IntrinsicElements['a'] & { isMain?: boolean; isWide?: boolean }
+
+export const ButtonLink: FC<LinkProps> = ({ isMain = false, isWide, ...link }) => (
+  <a class={buttonClass({ isPlain: !isMain, isWide })} {...link} />
 )
 
 /** What would do something, and may not: the reason is told. */
@@ -22,7 +28,7 @@ export const Refused: FC<{ label: string; why: string; isMain?: boolean }> = ({ 
 )
 
 /** What is risky is plain, too: nothing invites to it. */
-const buttonClass = ({ isPlain, isRisky, isWide }: SubmitProps): string =>
+const buttonClass = ({ isPlain, isRisky, isWide }: Look): string =>
   ['button', (isPlain || isRisky) && 'button-plain', isRisky && 'button-risky', isWide && 'wide']
     .filter(Boolean)
     .join(' ')

@@ -1,5 +1,6 @@
 /** Choosing one of a few: the options, as a field of a form, and as a filter that may be left open. */
 import type { FC } from 'hono/jsx'
+import { ButtonLink, Submit } from './button.tsx'
 
 export type Option = readonly [value: string, label: string]
 
@@ -76,13 +77,7 @@ export const TimeFilter: FC<{ label: string; name: string; at: string | null }> 
 /** Sends the filters; `clear` is the same page without them. */
 export const FilterActions: FC<{ label: string; clear?: string | null }> = ({ label, clear = null }) => (
   <div class="filter-actions">
-    <button class="button" type="submit">
-      {label}
-    </button>
-    {clear && (
-      <a class="button button-plain" href={clear}>
-        Clear
-      </a>
-    )}
+    <Submit>{label}</Submit>
+    {clear && <ButtonLink href={clear}>Clear</ButtonLink>}
   </div>
 )

@@ -10,6 +10,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { proceed } from '../http/reply.tsx'
 import { noteAccountEvent } from '../model/account-events.ts'
+import { isInUse } from '../model/account-state.ts'
 import { append } from '../model/audit.ts'
 import { probe } from '../upstream/probe.ts'
 import { fetchUsage } from '../upstream/usage.ts'
@@ -17,7 +18,6 @@ import { fromTo, standing } from './account-standing.ts'
 import { back } from './back.ts'
 
 const DEFAULT_MODEL = 'gpt-5.5'
-const PROBABLE: readonly string[] = ['active', 'rate_limited', 'quota_exceeded']
 
 const Probe = z.strictObject({
   model: z.string().trim().min(1).max(200).optional().describe('Absent: one that the account offers.'),
@@ -31,7 +31,7 @@ export const probeAccount = createHandlers(
     const { pool, plane, clock, db } = c.env
     const id = c.req.param('id') ?? ''
     const before = standing(c, id)
-    if (!PROBABLE.includes(before.status)) throw new AppError('account_not_probable')
+    if (!isInUse(before)) throw new AppError('account_not_probable')
     const deps = { ...plane.upstream, credentials: plane.credentials }
     const { status, ok } = await probe(deps, id, modelFor(c, id, c.req.valid('json').model))
     pool.apply(id, { kind: 'checked', at: clock.now(), ok })

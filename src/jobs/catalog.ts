@@ -1,13 +1,18 @@
 /** Keeps the model catalog of every account fresh, for each version of the native client that is in use. */
 import { commit } from '../../db/commit.ts'
+import { isInUse } from '../model/account-state.ts'
 import { dropOldCatalogs } from '../model/catalog.ts'
 import { refreshCatalogs } from '../upstream/models.ts'
-import { askDeps, isInUse, type JobDeps } from './context.ts'
+import { askDeps, type JobDeps } from './context.ts'
 
 export const CATALOG_INTERVAL_MS = 300_000
 
 export const fetchCatalogs = async (deps: JobDeps, signal: AbortSignal): Promise<void> => {
-  await fetchCatalogsOf(deps, deps.pool.all().filter(isInUse), signal)
+  await fetchCatalogsOf(
+    deps,
+    deps.pool.all().filter(({ state }) => isInUse(state)),
+    signal,
+  )
   commit(deps.db, (tx) => dropOldCatalogs(tx, deps.catalog.versions()))
 }
 

@@ -41,11 +41,6 @@ export interface Poll {
 
 export const newPoll = (): Poll => ({ at: null, holdUntil: 0, blockEndsAt: null, isFailing: false })
 
-/** Paused, deactivated and signed-out accounts are left alone; blocked ones are not. */
-export const isInUse = ({ state }: { state: AccountState }): boolean => IN_USE.includes(state.status)
-
-const IN_USE: readonly AccountState['status'][] = ['active', 'rate_limited', 'quota_exceeded']
-
 export const askDeps = ({ upstream, credentials }: Pick<JobDeps, 'upstream' | 'credentials'>): AskDeps => ({
   ...upstream,
   credentials,

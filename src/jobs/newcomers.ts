@@ -1,8 +1,9 @@
 /** Greets accounts that are new to this process: their usage and models are asked for at once, not within minutes. */
 
 import { inLanes } from '../lib/lanes.ts'
+import { isInUse } from '../model/account-state.ts'
 import { fetchCatalogsOf } from './catalog.ts'
-import { isInUse, type JobDeps } from './context.ts'
+import type { JobDeps } from './context.ts'
 import { pollAccount } from './usage.ts'
 
 const LANES = 4
@@ -29,4 +30,4 @@ export const greetNewcomers = async (deps: JobDeps, met: Set<string>, signal: Ab
 }
 
 export const newcomers = ({ pool }: Pick<JobDeps, 'pool'>, met: ReadonlySet<string>): string[] =>
-  pool.all().flatMap((account) => (isInUse(account) && !met.has(account.id) ? [account.id] : []))
+  pool.all().flatMap((account) => (isInUse(account.state) && !met.has(account.id) ? [account.id] : []))

@@ -3,9 +3,10 @@ import { inLanes } from '../lib/lanes.ts'
 import type { Random } from '../lib/random.ts'
 import type { Work } from '../lib/schedule.ts'
 import type { AccountState } from '../model/account-state.ts'
+import { isInUse } from '../model/account-state.ts'
 import type { ResetCredits } from '../model/reset-credits.ts'
 import { fetchResetCredits } from '../upstream/reset-credits.ts'
-import { askDeps, isInUse, type JobDeps } from './context.ts'
+import { askDeps, type JobDeps } from './context.ts'
 
 export const RESET_CREDITS_INTERVAL_MS = 60_000
 const LANES = 4
@@ -33,7 +34,9 @@ export const pollResetCredits = async (
   failing: Set<string>,
   signal: AbortSignal,
 ): Promise<void> => {
-  const ids = deps.pool.all().flatMap((account) => (isInUse(account) && account.row.chatgptAccountId ? account.id : []))
+  const ids = deps.pool
+    .all()
+    .flatMap((account) => (isInUse(account.state) && account.row.chatgptAccountId ? account.id : []))
   const asked = new Set(ids)
   deps.resetCredits.keepOnly(asked)
   for (const id of failing) if (!asked.has(id)) failing.delete(id)

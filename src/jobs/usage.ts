@@ -1,9 +1,9 @@
 /** Asks each account's usage every minute, spread over the minute, and at once when a block should be over. */
 
 import { inLanes } from '../lib/lanes.ts'
-import { isBlocked } from '../model/account-state.ts'
+import { isBlocked, isInUse } from '../model/account-state.ts'
 import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'
-import { askDeps, isInUse, type JobDeps, newPoll, type Poll } from './context.ts'
+import { askDeps, type JobDeps, newPoll, type Poll } from './context.ts'
 
 /** How often to look who is due; each account is asked once an interval. */
 export const USAGE_BEAT_MS = 5000
@@ -16,7 +16,7 @@ const LANES = 4
 export const pollUsage = async (deps: JobDeps, signal: AbortSignal): Promise<void> => {
   const now = deps.clock.now()
   const elapsed = deps.clock.monotonic()
-  const inUse = deps.pool.all().filter(isInUse)
+  const inUse = deps.pool.all().filter(({ state }) => isInUse(state))
   forgetOthers(deps.polls, new Set(inUse.map(({ id }) => id)))
   const urgent: string[] = []
   const due: { id: string; at: number }[] = []

@@ -107,8 +107,11 @@ export const nextState = (state: AccountState, event: AccountEvent): AccountStat
 }
 
 /** Whether the account is out of use for a time only. */
-export const isBlocked = (state: AccountState): boolean =>
+export const isBlocked = (state: Pick<AccountState, 'status'>): boolean =>
   state.status === 'rate_limited' || state.status === 'quota_exceeded'
+
+/** Paused, deactivated and signed-out accounts are left alone; blocked ones are not. */
+export const isInUse = (state: Pick<AccountState, 'status'>): boolean => state.status === 'active' || isBlocked(state)
 
 /** `resetAt` when it can be believed: finite, ahead of `at`, at most 366 days ahead. */
 export const plausibleReset = (resetAt: number | null, at: number): number | null =>

@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { HEALTHY, type Health, type HealthEvent, nextHealth } from '../model/account-health.ts'
-import { type AccountEvent, isBlocked, nextState } from '../model/account-state.ts'
+import { type AccountEvent, isInUse, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
 import { type AccountRow, displayName, listAccounts, usageOf } from '../model/accounts.ts'
 import { mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
@@ -95,7 +95,7 @@ export class Pool {
   /** Whether a connection of the account may stay signed in: it is neither gone nor set aside. */
   isInUse(id: string): boolean {
     const state = this.#accounts.get(id)?.state
-    return state !== undefined && (state.status === 'active' || isBlocked(state))
+    return state !== undefined && isInUse(state)
   }
 
   all(): LiveAccount[] {

@@ -3,7 +3,7 @@
  * sent. What was redeemed is remembered for a day in memory; the upstream knows the request ids, too.
  */
 import { AppError } from '../errors.ts'
-import type { AccountEvent, AccountState } from '../model/account-state.ts'
+import { type AccountEvent, type AccountState, isInUse } from '../model/account-state.ts'
 import { type Redemption, type ResetCredit, type ResetCredits, redeemable } from '../model/reset-credits.ts'
 import type { UsageSnapshot } from '../model/usage-windows.ts'
 import type { AskDeps } from './ask.ts'
@@ -52,12 +52,10 @@ export const redeem = async (deps: RedeemDeps, wish: RedeemWish): Promise<Redemp
   }
 }
 
-const APPLICABLE: readonly AccountState['status'][] = ['active', 'rate_limited', 'quota_exceeded']
-
 const demandApplicable = ({ pool }: RedeemDeps, accountId: string): void => {
   const account = pool.get(accountId)
   if (!account) throw new AppError('account_not_found')
-  if (!APPLICABLE.includes(account.state.status) || account.row.chatgptAccountId === null)
+  if (!isInUse(account.state) || account.row.chatgptAccountId === null)
     throw new AppError('account_not_reset_credit_applicable')
 }
 

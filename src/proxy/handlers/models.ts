@@ -4,6 +4,7 @@ import type { AppEnv } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import { isInUse } from '../../model/account-state.ts'
 import type { Listing } from '../../model/catalog.ts'
 import { isClientVersion, PINNED_CLIENT_VERSION } from '../../model/client-version.ts'
 import { refreshCatalogs } from '../../upstream/models.ts'
@@ -49,7 +50,7 @@ const untilKnown = (c: Context<AppEnv>, version: string | null = null): Promise<
 
 const fetchVersion = (c: Context<AppEnv>, version: string): Promise<void> => {
   const { pool, catalog, plane, db, clock, log } = c.env
-  const inUse = pool.all().filter(({ state }) => IN_USE.includes(state.status))
+  const inUse = pool.all().filter(({ state }) => isInUse(state))
   if (inUse.length === 0) return Promise.resolve()
   // Plans decide what there is; the others are asked by the job that keeps catalogs fresh. The newest of a plan comes last
   // in the pool and speaks for it: one that came after others had failed was not asked yet.
@@ -61,8 +62,6 @@ const fetchVersion = (c: Context<AppEnv>, version: string): Promise<void> => {
     ),
   )
 }
-
-const IN_USE: readonly string[] = ['active', 'rate_limited', 'quota_exceeded']
 
 const atMost = (c: Context<AppEnv>, ms: number, work: Promise<void>): Promise<void> => {
   const { promise: late, resolve } = Promise.withResolvers<void>()

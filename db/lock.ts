@@ -50,7 +50,8 @@ function openLock(path: string, locked: () => Error): Database {
   }
 }
 
-function isBusy(error: unknown): boolean {
+/** Whether somebody else holds the database or its lock. */
+export function isBusy(error: unknown): boolean {
   return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
 }
 

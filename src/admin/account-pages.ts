@@ -10,7 +10,7 @@ import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/params.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
-import { offeredActions } from '../model/account-actions.ts'
+import { offeredActions, READ_ONLY } from '../model/account-actions.ts'
 import { maskedHistory } from '../model/account-events-read.ts'
 import { tokenHealth } from '../model/account-export.ts'
 import { AccountQuery, filterAccounts } from '../model/account-filter.ts'
@@ -142,8 +142,6 @@ const creditsIn = (view: AccountView, length: keyof UsageWindows) => {
   const capacity = capacityCredits(view.planType, length)
   return left === null || capacity === 0 ? null : { left, capacity }
 }
-
-const READ_ONLY = 'Your role can look at accounts but not change them.'
 
 /** `available`: null until the service was asked. */
 const resetRefusal = (c: Ctx, { status }: AccountView, available: number | null): string | null => {

@@ -1,4 +1,5 @@
 /** The command line: everything but `serve`. It works on the database directly, also beside a running server. */
+import { isBusy } from '../../db/lock.ts'
 import { ConfigError } from '../env.ts'
 import { AppError } from '../errors.ts'
 import { VERSION } from '../version.ts'
@@ -71,6 +72,3 @@ const explain = (err: unknown): string => {
 /** One line a field that was refused. */
 const fieldsOf = ({ extra }: AppError): string[] =>
   Object.entries(extra.details?.fields ?? {}).map(([name, messages]) => `${name}: ${[messages].flat().join(' ')}`)
-
-const isBusy = (err: unknown): boolean =>
-  err instanceof Error && 'code' in err && String(err.code).startsWith('SQLITE_BUSY')

@@ -1,5 +1,4 @@
 /** Asks each account's usage every minute, spread over the minute, and at once when a block should be over. */
-
 import { inLanes } from '../lib/lanes.ts'
 import { isBlocked, isInUse } from '../model/account-state.ts'
 import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'

@@ -10,7 +10,7 @@ export interface OfferedAction {
   refusal: string | null
 }
 
-const READ_ONLY = 'Your role can look at accounts but not change them.'
+export const READ_ONLY = 'Your role can look at accounts but not change them.'
 
 /** In the order of their use for this state: what most likely helps comes first. The routes refuse the same. */
 export const offeredActions = (status: AccountStatus, mayWrite: boolean): OfferedAction[] =>

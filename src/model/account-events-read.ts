@@ -3,14 +3,13 @@ import { and, desc, eq, lt } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 import { iso } from '../lib/iso.ts'
-
-type AccountHistoryKind = (typeof accountEvents.$inferSelect)['kind']
+import type { AccountEventKind } from './account-events.ts'
 
 export interface AccountHistoryEntry {
   id: number
   /** ISO 8601 */
   at: string
-  kind: AccountHistoryKind
+  kind: AccountEventKind
   result: string
   /** null: there is none, or it is not for the visitor. */
   detail: string | null

@@ -3,7 +3,7 @@ import { asc, lte, sql } from 'drizzle-orm'
 import type { Tx } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 
-type AccountEventKind = (typeof accountEvents.$inferSelect)['kind']
+export type AccountEventKind = (typeof accountEvents.$inferSelect)['kind']
 
 interface AccountEventNote {
   accountId: string

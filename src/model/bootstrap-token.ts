@@ -9,8 +9,7 @@ import { type Actor, append } from './audit.ts'
 const NAME = 'bootstrap_token_hash'
 const BYTES = 32
 
-export const hasBootstrapToken = (db: Db): boolean =>
-  db.select({ name: facts.name }).from(facts).where(eq(facts.name, NAME)).get() !== undefined
+export const hasBootstrapToken = (db: Db): boolean => storedHash(db) !== undefined
 
 /** Makes a new one; the old one, if any, dies. The token stands here once, to be shown, and is not stored. */
 export const rotateBootstrapToken = (tx: Tx, { random, actor }: { random: Random; actor: Actor }): string => {
@@ -34,12 +33,10 @@ export const spendBootstrapToken = (tx: Tx, token: string): boolean =>
     .run().changes > 0
 
 /** For a look before anything expensive; only `spendBootstrapToken` decides. */
-export const isBootstrapToken = (db: Db, token: string): boolean =>
-  db
-    .select({ name: facts.name })
-    .from(facts)
-    .where(and(eq(facts.name, NAME), eq(facts.value, hash(token))))
-    .get() !== undefined
+export const isBootstrapToken = (db: Db, token: string): boolean => storedHash(db) === hash(token)
+
+const storedHash = (db: Db): string | undefined =>
+  db.select({ value: facts.value }).from(facts).where(eq(facts.name, NAME)).get()?.value
 
 /** Nobody needs it once there is a password. */
 export const dropBootstrapToken = (tx: Tx): void => {

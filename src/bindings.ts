@@ -111,7 +111,7 @@ interface Variables {
   client: Client
   principal: Principal
   /** Asks the access gate again, and throws as it does: the body took its time, and who asks may be gone since. */
-  passAgain: (c: Context<AppEnv>) => void
+  passAgain: (c: Ctx) => void
   /** What a form sent, once it was read. */
   typed: Typed
   /** Request members that were left out, named in `x-sluice-dropped-fields`. */
@@ -119,3 +119,6 @@ interface Variables {
 }
 
 export type AppEnv = { Bindings: Bindings; Variables: Variables }
+
+/** What a handler is given. */
+export type Ctx = Context<AppEnv>

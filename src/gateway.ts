@@ -1,6 +1,6 @@
 /** What is there from the first moment: model traffic and probes. A machine that nobody looks at needs nothing else. */
-import { type Context, Hono } from 'hono'
-import type { AppEnv } from './bindings.ts'
+import { Hono } from 'hono'
+import type { AppEnv, Ctx } from './bindings.ts'
 import { AppError } from './errors.ts'
 import { mountGateway } from './gateway-routes.ts'
 import { logAnswer } from './http/access-log.ts'
@@ -38,7 +38,7 @@ const arrival = createMiddleware(async (c, next) => {
   logAnswer(c)
 })
 
-const notFound = (c: Context<AppEnv>): Response | Promise<Response> => {
+const notFound = (c: Ctx): Response | Promise<Response> => {
   try {
     demandPlainHost(c)
     throw new AppError('not_found')

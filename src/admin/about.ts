@@ -1,8 +1,7 @@
 /** `/settings/about`: which build this is, what the environment says, and whose work it stands on. */
-import type { Context } from 'hono'
 import { dependencies } from '../../package.json'
 import { AboutPage } from '../../views/settings/about.tsx'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import type { Config } from '../env.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -49,7 +48,7 @@ interface Component {
 /** What the environment says holds paths and addresses: it is for those who run the service. */
 export const showAbout = createHandlers(requires('dashboard:read'), (c) => reply(c, aboutOf(c), AboutPage))
 
-const aboutOf = (c: Context<AppEnv>): About => {
+const aboutOf = (c: Ctx): About => {
   const { env, clock, lifecycle } = c.env
   const mayRun = holds(c.var.principal.grants, 'ops:write')
   return {

@@ -1,9 +1,8 @@
 /** `/api/accounts/{pause,reactivate,delete}`: the same change to many accounts, a few a commit, each with its own audit row. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit, type Tx } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
@@ -68,12 +67,7 @@ const doneOf = ({ changed, refused }: Outcome, done: string): string => {
 
 type Change = (tx: Tx, id: string, who: Actor) => unknown
 
-const toEach = async (
-  c: Context<AppEnv>,
-  accountIds: readonly string[],
-  change: Change,
-  atOnce?: number,
-): Promise<Outcome> => {
+const toEach = async (c: Ctx, accountIds: readonly string[], change: Change, atOnce?: number): Promise<Outcome> => {
   const who = actor(c)
   const outcome: Outcome = { changed: [], refused: [] }
   const tries = await inSlices(
@@ -95,7 +89,7 @@ const DELETED_AT_ONCE = 2
 
 /** Also of one account alone. What they leave behind goes behind the answer. */
 export const deleteEach = async (
-  c: Context<AppEnv>,
+  c: Ctx,
   accountIds: readonly string[],
   { deleteHistory: withHistory }: { deleteHistory: boolean },
 ): Promise<Outcome> => {
@@ -111,7 +105,7 @@ export const deleteEach = async (
 }
 
 /** Whoever waited for the commit of the deletion gets the loop first. */
-const clearBehind = async ({ env }: Context<AppEnv>): Promise<void> => {
+const clearBehind = async ({ env }: Ctx): Promise<void> => {
   await env.clock.sleep(0)
   await clearLeftovers(env)
 }

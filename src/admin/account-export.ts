@@ -1,10 +1,9 @@
 /** `/api/accounts/:id/export…`: the credentials of one account, after a confirmation, for use in another program. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { ExportedPage } from '../../views/accounts/exported.tsx'
 import { actor } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -56,7 +55,7 @@ export const exportOpencode = createHandlers(exporting(), (c) => {
   return c.json({ filename: fileNameFor(row, 'opencode'), account, authJson: textOf(row, tokens, 'opencode') })
 })
 
-const taken = (c: Context<AppEnv>, format: ExportFormat): { row: AccountRow; tokens: AccountTokens } => {
+const taken = (c: Ctx, format: ExportFormat): { row: AccountRow; tokens: AccountTokens } => {
   const { db, sealer } = c.env
   const who = actor(c)
   return commit(db, (tx) => {

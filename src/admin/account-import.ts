@@ -1,9 +1,8 @@
 /** `/api/accounts/import`: one or several `auth.json` files of the native client, at once or looked at first. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { atMost, body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
@@ -29,8 +28,6 @@ import {
   type Verdict,
 } from '../model/import-preflight.ts'
 import { goOnImporting } from './pages/new-account-reply.tsx'
-
-type Ctx = Context<AppEnv>
 
 const MAX_BYTES = 32 * 1024 * 1024
 /** Many times what the native client writes. */

@@ -1,9 +1,8 @@
 /** `/accounts`, `/accounts/:id`, and the trend behind the latter: what is known of the accounts, as far as the visitor may see it. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { AccountPage, type AccountProps, type Tab, type TabName } from '../../views/accounts/detail.tsx'
 import { AccountsPage, type AccountsProps } from '../../views/accounts/list.tsx'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -25,8 +24,6 @@ import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
 import { said } from './pages/said.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
-
-type Ctx = Context<AppEnv>
 
 /** Masked first and filtered afterwards: what somebody is not shown, they cannot search for. */
 export const showAccounts = createHandlers(requires('accounts:read'), query(AccountQuery), (c) => {

@@ -1,9 +1,8 @@
 /** `POST /api/accounts/:id/probe`: one small real turn, and the usage right after it. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
@@ -61,7 +60,7 @@ const probeNote = (status: number, ok: boolean) => ({
 })
 
 /** One that the account offers, unless the operator says which. */
-const modelFor = (c: Context<AppEnv>, id: string, wanted: string | undefined): string => {
+const modelFor = (c: Ctx, id: string, wanted: string | undefined): string => {
   if (wanted !== undefined) return wanted
   const offered = c.env.catalog.modelsOf(id)
   return offered && !offered.has(DEFAULT_MODEL) ? ([...offered][0] ?? DEFAULT_MODEL) : DEFAULT_MODEL

@@ -1,6 +1,5 @@
 /** How an account stands at this moment, for answers that tell before from after. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { AccountStatus } from '../model/account-state.ts'
 import { usedNow } from '../model/usage-windows.ts'
@@ -14,7 +13,7 @@ interface Standing {
 }
 
 /** Throws `account_not_found`. */
-export const standing = (c: Context<AppEnv>, id: string): Standing => {
+export const standing = (c: Ctx, id: string): Standing => {
   const account = c.env.pool.get(id)
   if (!account) throw new AppError('account_not_found')
   const now = c.env.clock.now()

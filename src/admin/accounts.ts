@@ -1,9 +1,8 @@
 /** `/api/accounts`: the upstream accounts, taken in, looked at, set aside and removed. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit, type Sync, type Tx } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -31,8 +30,6 @@ import { back } from './back.ts'
 export { deleteAccounts, pauseAccounts, reactivateAccounts } from './account-bulk.ts'
 export { importAccounts } from './account-import.ts'
 export { probeAccount } from './account-probe.ts'
-
-type Ctx = Context<AppEnv>
 
 /** `{accounts}`: each with what is known, whether it would be chosen now, and why not. */
 export const listAccounts = createHandlers(requires('dashboard:read'), (c) => {

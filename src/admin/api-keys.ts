@@ -1,9 +1,8 @@
 /** `/api/api-keys/`: the keys of model clients. */
-import type { Context } from 'hono'
 import { commit } from '../../db/commit.ts'
 import { shownKeyAt } from '../../views/keys/new.tsx'
 import { actor, demand } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { proceed, reply } from '../http/reply.tsx'
@@ -48,14 +47,14 @@ export const deleteApiKey = createHandlers(writes({ audit: 'api_key_deleted' }),
 })
 
 /** A key of one's own needs no more than the gate; giving it to others, or to nobody, needs `api_keys:assign`. */
-const doingOf = (c: Context<AppEnv>) => ({
+const doingOf = (c: Ctx) => ({
   actor: actor(c),
   random: c.env.random,
   demandAssign: () => demand(c.var.principal, 'api_keys:assign'),
 })
 
 /** The one answer with the key itself in it; a browser is shown everything to paste beside it. */
-const show = (c: Context<AppEnv>, { row, key }: IssuedKey, { now, isRenewed }: { now: number; isRenewed: boolean }) => {
+const show = (c: Ctx, { row, key }: IssuedKey, { now, isRenewed }: { now: number; isRenewed: boolean }) => {
   const shown: ShownKey = { ...toApiKey(row, now), key }
   return reply(
     c,

@@ -1,8 +1,7 @@
 /** `/audit`: the audit log as a page, with its filters in the URL and one line about whether it is whole. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { AuditLogPage } from '../../views/settings/audit.tsx'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/params.ts'
@@ -73,13 +72,13 @@ export const showAuditLog = createHandlers(requires('audit:read'), query(PageQue
 /** Gone through for every page; takes the reader about four milliseconds. */
 const CHECKED_ROWS = 1000
 
-const chainOf = async (c: Context<AppEnv>, isAsked: boolean): Promise<Chain> => {
+const chainOf = async (c: Ctx, isAsked: boolean): Promise<Chain> => {
   const rows = readHead(c.env.db)?.count ?? 0
   return isAsked || rows <= CHECKED_ROWS ? readerOf(c).auditVerdict() : { isWhole: null, rows }
 }
 
 /** Those who act without an account come first. */
-const actors = (c: Context<AppEnv>): Audit['options']['people'] => [
+const actors = (c: Ctx): Audit['options']['people'] => [
   ...['bootstrap', 'cli', 'system', 'guest', 'disabled'].map((id) => ({ id, name: id })),
   ...listPeople(c.env.db).map(({ row }) => ({ id: row.id, name: row.username })),
 ]
@@ -96,7 +95,7 @@ const filtersOf = (asked: AuditQuery): Filters => ({
 
 const FILTERS = ['action', 'actor_user_id', 'target_type', 'target_id', 'severity', 'reason', 'since', 'until']
 
-const linksOf = (c: Context<AppEnv>, { nextCursor }: AuditPage): Audit['links'] => {
+const linksOf = (c: Ctx, { nextCursor }: AuditPage): Audit['links'] => {
   const here = [...new URL(c.req.url).searchParams].filter(([, value]) => value !== '')
   const link = (dropped: readonly string[], added: Record<string, string> = {}) => {
     const kept = here.filter(([name]) => !dropped.includes(name) && name !== 'verify')

@@ -1,10 +1,9 @@
 /** Where a browser goes on after a change to accounts: the page its form is on, with its filters, and what was done. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { pageOf } from '../http/return-path.ts'
 
 /** `done` names a sentence of `views/words.ts`. */
-export const back = (c: Context<AppEnv>, done: string): string => {
+export const back = (c: Ctx, done: string): string => {
   const page = pageOf(c)
   page?.searchParams.set('done', done)
   return page ? page.pathname + page.search : `/accounts?done=${done}`

@@ -1,10 +1,9 @@
 /** `/api/backups`: which there are, making one, and taking one along. */
 import { basename } from 'node:path'
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor, demand, type Principal } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -20,7 +19,7 @@ export const mayDownload = ({ grants }: Principal): boolean =>
   PERMISSIONS.every((permission) => holds(grants, permission))
 
 /** What the settings page shows beside retention: the newest first. */
-export const backupsOf = async (c: Context<AppEnv>) => {
+export const backupsOf = async (c: Ctx) => {
   const { backupIntervalHours, backupKeep } = c.env.settings.current()
   const backups = (await c.env.ops.backups.list()).map(toView)
   return { backups, backupIntervalHours, backupKeep }

@@ -1,13 +1,13 @@
 /** `/docs` and `/api/openapi.json`: the API of this service, made of its own route table when somebody first asks. */
 import { gzipSync } from 'node:zlib'
-import type { Context, Hono } from 'hono'
+import type { Hono } from 'hono'
 import { raw } from 'hono/html'
 import { z } from 'zod'
 import { DocsPage } from '../../views/docs/page.tsx'
 import { openApi } from '../api-docs/openapi.ts'
 import { type Operation, operationsOf } from '../api-docs/operations.ts'
 import { ALL_ERRORS, findIn, SHARED_ERRORS, type ShownGroup, shownGroups } from '../api-docs/shown.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { AppEnv, Ctx } from '../bindings.ts'
 import { signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/params.ts'
@@ -92,7 +92,7 @@ const documentOf = (operations: readonly Operation[]): Document => {
 
 type Address = Pick<Docs, 'baseUrl' | 'isGuess'>
 
-const addressOf = (c: Context<AppEnv>): Address => ({
+const addressOf = (c: Ctx): Address => ({
   baseUrl: originForLinks(c),
   isGuess: publicOrigin(c) === null,
 })

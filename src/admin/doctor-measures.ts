@@ -1,7 +1,6 @@
 /** `/doctor/stream`, `/doctor/socket`, `/doctor/upload`: what a browser measures of whatever stands between it and us. */
-import type { Context } from 'hono'
 import { z } from 'zod'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { refuseOtherSites } from '../http/cross-site.ts'
 import { requires } from '../http/gates.ts'
@@ -38,7 +37,7 @@ export const streamForBrowser = createHandlers(measurer(), query(Pace), (c) => {
 })
 
 /** Returns the way out, which may be taken more than once. Throws `busy`. */
-const takeSeat = (c: Context<AppEnv>): (() => void) => {
+const takeSeat = (c: Ctx): (() => void) => {
   const leave = c.env.seats.take([
     { of: 'measure', most: MOST },
     { of: `measure ${c.var.principal.id} ${c.var.clientIp}`, most: MOST_EACH },
@@ -102,7 +101,7 @@ export const uploadFromBrowser = createHandlers(measurer(), async (c) => {
 })
 
 /** What came within a minute. Throws `payload_too_large` as soon as it is. */
-const countBytes = async ({ req, env }: Context<AppEnv>): Promise<number> => {
+const countBytes = async ({ req, env }: Ctx): Promise<number> => {
   const reader = req.raw.body?.getReader()
   if (!reader) return 0
   const stop = env.clock.after(UPLOAD_MS, () => void reader.cancel().catch(() => {}))

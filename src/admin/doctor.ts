@@ -1,7 +1,6 @@
 /** `/doctor`: what is wrong and what to do. */
-import type { Context } from 'hono'
 import { DoctorPage } from '../../views/doctor.tsx'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { reply } from '../http/reply.tsx'
@@ -41,7 +40,7 @@ const countsOf = (findings: readonly Finding[]): Record<Verdict, number> => {
   return counts
 }
 
-const seenRequest = (c: Context<AppEnv>) => {
+const seenRequest = (c: Ctx) => {
   const { FIREWALL_TRUST_PROXY_HEADERS, FIREWALL_TRUSTED_PROXY_CIDRS, PUBLIC_URL } = c.env.env
   return {
     peer: c.var.peer,

@@ -1,9 +1,8 @@
 /** `/api/explain`: which account a request with this model and key would get now, and why not the others. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { ExplainPage } from '../../views/logs/explain.tsx'
 import { demand } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -51,7 +50,7 @@ export const showExplain = createHandlers(requires('accounts:read'), query(Expla
   return reply(c, view, ExplainPage)
 })
 
-const explanationOf = (c: Context<AppEnv>, { model, key }: z.output<typeof ExplainQuery>): Explanation => {
+const explanationOf = (c: Ctx, { model, key }: z.output<typeof ExplainQuery>): Explanation => {
   const { pool, settings, clock } = c.env
   const { hidesAccounts } = blindersOf(c.var.principal)
   const names = pool
@@ -66,7 +65,7 @@ const explanationOf = (c: Context<AppEnv>, { model, key }: z.output<typeof Expla
   })
 }
 
-const keyOf = (c: Context<AppEnv>, id: string): KeyPolicy => {
+const keyOf = (c: Ctx, id: string): KeyPolicy => {
   demand(c.var.principal, 'api_keys:read')
   const hash = keyHashOf(c.env.db, id)
   const policy = hash === null ? null : c.env.keys.byHash(hash)

@@ -1,9 +1,8 @@
 /** `/api/firewall/ips`: the addresses that may call the proxy routes. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -17,7 +16,7 @@ const NewEntry = z.strictObject({ ipAddress: z.string().max(100).describe('An ad
 export const showFirewall = createHandlers(requires('dashboard:read'), (c) => c.json(firewallOf(c)))
 
 /** Client addresses are shown to those who run the service; others learn whether there is a list. */
-export const firewallOf = (c: Context<AppEnv>) => {
+export const firewallOf = (c: Ctx) => {
   const entries = listEntries(c.env.db).map(toEntry)
   const mode: 'allow_all' | 'allowlist_active' = entries.length === 0 ? 'allow_all' : 'allowlist_active'
   return { mode, entries: holds(c.var.principal.grants, 'ops:write') ? entries : [] }

@@ -1,7 +1,7 @@
 /** The forms about API keys: flat fields as a page can send them, turned into the bodies of the JSON routes. */
-import type { Context, Next } from 'hono'
+import type { Next } from 'hono'
 import { z } from 'zod'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { body, carrying, parse } from '../http/body.ts'
 import { iso } from '../lib/iso.ts'
 
@@ -53,7 +53,7 @@ type KeyForm = z.output<typeof KeyForm>
 export const keyBody = <S extends z.ZodObject>(schema: S) => {
   const asJson = body(schema)
   const asForm = body(KeyForm)
-  const either = (c: Context<AppEnv>, next: Next) => {
+  const either = (c: Ctx, next: Next) => {
     if (!/form/.test(c.req.header('content-type') ?? '')) return asJson(c as never, next) // as: the same context
     return asForm(c as never, async () => {
       const form: KeyForm = c.req.valid('json' as never) // as: put there a moment ago

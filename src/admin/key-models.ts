@@ -1,6 +1,5 @@
 /** The models of the live catalog, as the pages about keys offer them. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { objectOf, objectsOf, parseJson, textOf } from '../lib/json.ts'
 import type { ModelPolicy } from '../model/catalog.ts'
 
@@ -11,7 +10,7 @@ interface ModelChoice {
 }
 
 /** What a client with this policy is told by `GET /v1/models`, in the same order; null: without any limit. */
-export const listedModels = (c: Context<AppEnv>, policy: ModelPolicy | null): ModelChoice[] => {
+export const listedModels = (c: Ctx, policy: ModelPolicy | null): ModelChoice[] => {
   const { bytes } = c.env.catalog.public(policy)
   const { data } = objectOf(parseJson(new TextDecoder().decode(bytes)))
   return objectsOf(data).map((entry) => ({ id: textOf(entry.id), name: textOf(entry.id) }))

@@ -1,10 +1,9 @@
 /** `/keys`: the pages about API keys, each one value that a JSON client can have as well. */
-import type { Context } from 'hono'
 import { KeyPage, type KeyProps } from '../../views/keys/detail.tsx'
 import type { KeyChoices } from '../../views/keys/form.tsx'
 import { KeysPage, type KeysProps } from '../../views/keys/list.tsx'
 import { EditKeyPage, type EditKeyProps, NewKeyPage, type NewKeyProps } from '../../views/keys/new.tsx'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { open, requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/params.ts'
@@ -22,8 +21,6 @@ import { listedModels } from './key-models.ts'
 import { weekOf } from './key-week.ts'
 import { said } from './pages/said.ts'
 import { blindersOf } from './requests.ts'
-
-type Ctx = Context<AppEnv>
 
 /** More would make a page heavier than it may be. */
 const PAGE_SIZE = 20

@@ -1,10 +1,9 @@
 /** `POST /api/api-keys/:id/test`: one small turn through a key, by the route its clients use, and what became of it. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { KeyTestResult } from '../../views/keys/test.tsx'
 import { actor } from '../auth/principal.ts'
-import type { AppEnv, Bindings } from '../bindings.ts'
+import type { Bindings, Ctx } from '../bindings.ts'
 import { body } from '../http/body.ts'
 import { writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -69,7 +68,7 @@ export const testApiKey = (serve: Serve) =>
     return reply(c, await testKey(c, serve, row, c.req.valid('json').model), KeyTestResult)
   })
 
-const testKey = async (c: Context<AppEnv>, serve: Serve, row: StoredKey, asked?: string): Promise<KeyTest> => {
+const testKey = async (c: Ctx, serve: Serve, row: StoredKey, asked?: string): Promise<KeyTest> => {
   const { clock, random, ledger, db, settings, keys } = c.env
   const policy = keys.byHash(row.keyHash)
   const model = asked ?? row.enforcedModel ?? listedModels(c, policy)[0]?.id ?? null
@@ -111,7 +110,7 @@ const NOTHING: Omit<KeyTest, 'keyId' | 'requestId' | 'isKeyRequired'> = {
   error: { status: 503, code: 'no_accounts', message: 'No model is known yet: add an account first.' },
 }
 
-const shownName = (c: Context<AppEnv>, name: string | null): string | null =>
+const shownName = (c: Ctx, name: string | null): string | null =>
   name !== null && blindersOf(c.var.principal).hidesAccounts ? maskEmails(name) : name
 
 type Heard = Pick<KeyTest, 'firstTokenMs' | 'totalMs' | 'text' | 'error'>
@@ -123,7 +122,7 @@ interface Sending {
 }
 
 /** Sends the turn and listens to the end, or to the deadline. */
-const send = async (c: Context<AppEnv>, serve: Serve, sending: Sending): Promise<Heard> => {
+const send = async (c: Ctx, serve: Serve, sending: Sending): Promise<Heard> => {
   const { clock } = c.env
   const controller = new AbortController()
   const startedAt = clock.monotonic()
@@ -150,7 +149,7 @@ const PASSED_ON = ['host', 'forwarded', 'x-forwarded-for', 'x-forwarded-host', '
  * The key itself is known to its owner only, so a ticket stands for it: a word that this one request is let in with, as
  * the key. Keys count here even where none are required yet.
  */
-const turnRequest = (c: Context<AppEnv>, { policy, model, requestId }: Sending, signal: AbortSignal) => {
+const turnRequest = (c: Ctx, { policy, model, requestId }: Sending, signal: AbortSignal) => {
   const { server: _, ...bindings } = c.env
   const ticket = c.env.random.token(24)
   const settings = { ...c.env.settings.current(), apiKeyAuthEnabled: true }

@@ -1,6 +1,5 @@
 /** `/api/api-keys/:id/trends` and `…/usage-7d`: seven days of one key. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { maskEmails } from '../model/account-summary.ts'
@@ -22,7 +21,7 @@ export const showKeyUsage7d = createHandlers(requires('api_keys:read'), async (c
 })
 
 /** With the accounts masked for those who do not work with them. */
-export const weekOf = async (c: Context<AppEnv>, keyId: string): Promise<KeyWeek> => {
+export const weekOf = async (c: Ctx, keyId: string): Promise<KeyWeek> => {
   const week = await readerOf(c).keyWeek(keyId, c.env.clock.now())
   if (!blindersOf(c.var.principal).hidesAccounts) return week
   const masked = week.accounts.map((share) => ({

@@ -1,7 +1,6 @@
 /** `/api/events`: what changed, to everybody who is signed in, as far as they may know that it exists. */
-import type { Context } from 'hono'
 import { resolve } from '../auth/resolve.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -47,7 +46,7 @@ export const streamChanges = createHandlers(signedIn(), (c) => {
   })
 })
 
-const claimsOf = (c: Context<AppEnv>): Claim[] => {
+const claimsOf = (c: Ctx): Claim[] => {
   const { id } = c.var.principal
   return [
     { of: 'live', most: MOST },
@@ -56,7 +55,7 @@ const claimsOf = (c: Context<AppEnv>): Claim[] => {
   ]
 }
 
-const changesFor = (c: Context<AppEnv>, giveBack: () => void): ReadableStream<Uint8Array> => {
+const changesFor = (c: Ctx, giveBack: () => void): ReadableStream<Uint8Array> => {
   const { live } = c.env
   const who = c.var.principal.id
   let grants = c.var.principal.grants
@@ -106,7 +105,7 @@ const isFor = (topic: LiveTopic, grants: Grants): boolean => {
 }
 
 /** A browser that lost the stream says which message it saw last; a new page has seen everything. */
-const missed = (c: Context<AppEnv>, grants: Grants): Change => {
+const missed = (c: Ctx, grants: Grants): Change => {
   const { live } = c.env
   const seen = c.req.header('last-event-id')
   const topics = seen === undefined ? [] : live.since(seen)
@@ -114,7 +113,7 @@ const missed = (c: Context<AppEnv>, grants: Grants): Change => {
 }
 
 /** What `who` may do by now; null when the session is over, or somebody else's. */
-const grantsNow = (c: Context<AppEnv>, who: string): Grants | null => {
+const grantsNow = (c: Ctx, who: string): Grants | null => {
   const resolution = resolve(c)
   if (resolution.kind !== 'principal' || resolution.mustEnroll) return null
   return resolution.principal.id === who ? resolution.principal.grants : null

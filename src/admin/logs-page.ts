@@ -1,9 +1,8 @@
 /** `/logs`: the request log as a page with filters in its URL, one request of it, and what is new for a live tail. */
-import type { Context } from 'hono'
 import { LogsPage } from '../../views/logs/page.tsx'
 import { RequestPage } from '../../views/logs/request.tsx'
 import { NewRows } from '../../views/logs/rows.tsx'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/params.ts'
@@ -114,7 +113,7 @@ export const tailLogs = createHandlers(requires('dashboard:read'), query(TailQue
   return reply(c, tail, NewRows)
 })
 
-const logsOf = async (c: Context<AppEnv>, asked: LogPageQuery): Promise<Logs> => {
+const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
   demandSight(c, asked)
   const now = c.env.clock.now()
   const sight = sightOf(c)
@@ -153,7 +152,7 @@ const filtersOf = (asked: LogPageQuery): Omit<LogFilterValues, 'further'> => ({
 const SINGLE_FIELDS = ['accountId', 'apiKeyId', 'model', 'status', 'code']
 const WITHOUT_FIELD = ['reasoningEffort', 'modelOption']
 
-const furtherOf = (c: Context<AppEnv>): LogFilterValues['further'] => {
+const furtherOf = (c: Ctx): LogFilterValues['further'] => {
   const { searchParams } = new URL(c.req.url)
   const { hidesKeys } = blindersOf(c.var.principal)
   const valuesOf = (name: string) => searchParams.getAll(name).filter((value) => value !== '')
@@ -169,7 +168,7 @@ const furtherOf = (c: Context<AppEnv>): LogFilterValues['further'] => {
 }
 
 /** From what is there now and not from the log, which would have to be read through for it. */
-export const optionsOf = (c: Context<AppEnv>): Logs['options'] => {
+export const optionsOf = (c: Ctx): Logs['options'] => {
   const { hidesAccounts, hidesKeys } = blindersOf(c.var.principal)
   const accounts = c.env.pool.all()
   const byName = (a: Choice, b: Choice) => a.name.localeCompare(b.name)
@@ -187,7 +186,7 @@ const PLACES = ['cursor', 'newer', 'open', 'after'] as const
 /** Parameters that stay when the filters go. */
 const LOOKS = ['columns', 'limit'] as const
 
-const linksOf = (c: Context<AppEnv>, { asked, page, now }: { asked: LogPageQuery; page: LogPage; now: number }) => {
+const linksOf = (c: Ctx, { asked, page, now }: { asked: LogPageQuery; page: LogPage; now: number }) => {
   const newest = linkFrom(c, PLACES)
   const clear = linkFrom(c, [...PLACES, ...FILTERS])
   return {
@@ -205,16 +204,10 @@ const FILTERS = Object.keys(LogPageQuery.shape).filter((name) => !([...PLACES, .
 /** Rows of turns that ended this long ago are on the disk: the ledger writes ten times a second. */
 const SETTLED_MS = 2000
 
-const tailLink = (c: Context<AppEnv>, now: number): string =>
-  linkFrom(c, PLACES, { after: iso(now - SETTLED_MS) }, '/logs/tail')
+const tailLink = (c: Ctx, now: number): string => linkFrom(c, PLACES, { after: iso(now - SETTLED_MS) }, '/logs/tail')
 
 /** The page as it was asked for, without `dropped` and what is empty, and with `added`. */
-const linkFrom = (
-  c: Context<AppEnv>,
-  dropped: readonly string[],
-  added: Record<string, string> = {},
-  path = '/logs',
-): string => {
+const linkFrom = (c: Ctx, dropped: readonly string[], added: Record<string, string> = {}, path = '/logs'): string => {
   const asked = [...new URL(c.req.url).searchParams].filter(([name, value]) => value !== '' && !dropped.includes(name))
   const params = new URLSearchParams([...asked, ...Object.entries(added)]).toString()
   return params === '' ? path : `${path}?${params}`

@@ -1,9 +1,8 @@
 /** `GET /metrics`: what Prometheus scrapes, for this machine and for who has the token. */
 import { timingSafeEqual } from 'node:crypto'
-import type { Context } from 'hono'
 import { isLocal } from '../auth/caller.ts'
 import { budgetAddress } from '../auth/failure-budget.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { open } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -19,7 +18,7 @@ export const showMetrics = createHandlers(open('metrics: this machine, or METRIC
   return c.body(exposition(families(c)), 200, { 'content-type': CONTENT_TYPE, 'cache-control': 'no-store' })
 })
 
-const hasToken = (c: Context<AppEnv>): boolean => {
+const hasToken = (c: Ctx): boolean => {
   const { METRICS_TOKEN } = c.env.env
   const [, given] = /^bearer\s+(\S+)$/i.exec(c.req.header('authorization') ?? '') ?? []
   if (METRICS_TOKEN === undefined || given === undefined) return false
@@ -30,7 +29,7 @@ const hasToken = (c: Context<AppEnv>): boolean => {
   return isRight
 }
 
-const families = ({ env }: Context<AppEnv>): Family[] => {
+const families = ({ env }: Ctx): Family[] => {
   const { pool, ledger, bodies, turns, sockets, ops, clock, lifecycle, server } = env
   const elapsed = clock.monotonic()
   ops.turns.keepAccounts(new Set(pool.all().map(({ id }) => id)))

@@ -1,11 +1,10 @@
 /** `/dashboard`: how the service is, what waits for somebody, what is left, and what the last day was like. */
-import type { Context } from 'hono'
 import { getCookie } from 'hono/cookie'
 import { OverviewFiguresPart } from '../../views/overview/figures.tsx'
 import { OverviewNow } from '../../views/overview/now.tsx'
 import { OverviewPoolPart } from '../../views/overview/pool.tsx'
 import { OverviewPage } from '../../views/overview.tsx'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import type { Config } from '../env.ts'
 import { open, requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -114,7 +113,7 @@ export const showFigures = createHandlers(requires('dashboard:read'), async (c) 
 /** `/` leads to the dashboard; who may see it is decided there. */
 export const goToDashboard = createHandlers(open('redirect to the dashboard'), (c) => c.redirect('/dashboard'))
 
-const nowPart = async (c: Context<AppEnv>): Promise<NowPart> => {
+const nowPart = async (c: Ctx): Promise<NowPart> => {
   const { clock, lifecycle, ledger, settings, env } = c.env
   const now = clock.now()
   const { grants } = c.var.principal
@@ -143,12 +142,12 @@ const nowPart = async (c: Context<AppEnv>): Promise<NowPart> => {
   }
 }
 
-const lastBackupAt = async ({ env: { ops } }: Context<AppEnv>): Promise<number | null> => {
+const lastBackupAt = async ({ env: { ops } }: Ctx): Promise<number | null> => {
   await ops.backups.list() // it looks
   return ops.backups.newestAt
 }
 
-const poolPart = async (c: Context<AppEnv>): Promise<PoolPart> => {
+const poolPart = async (c: Ctx): Promise<PoolPart> => {
   const now = c.env.clock.now()
   const accounts = visibleAccounts(c)
   const figures = await c.env.figures.now()
@@ -164,7 +163,7 @@ const poolPart = async (c: Context<AppEnv>): Promise<PoolPart> => {
   }
 }
 
-const figuresPart = async (c: Context<AppEnv>): Promise<FiguresPart> => {
+const figuresPart = async (c: Ctx): Promise<FiguresPart> => {
   const figures = await c.env.figures.now()
   const blinders = blindersOf(c.var.principal)
   const errors = figures.slots
@@ -179,7 +178,7 @@ const figuresPart = async (c: Context<AppEnv>): Promise<FiguresPart> => {
   }
 }
 
-const visibleAccounts = (c: Context<AppEnv>): AccountView[] => {
+const visibleAccounts = (c: Ctx): AccountView[] => {
   const accounts = c.env.pool.describe()
   return blindersOf(c.var.principal).hidesAccounts ? accounts.map(maskedView) : accounts
 }
@@ -218,7 +217,7 @@ const commandFor = ({ DATA_DIR, raw }: Config): string =>
 /** Of the script; who puts the list away means it. */
 const PUT_AWAY = 'checklist'
 
-const checklistOf = (c: Context<AppEnv>, hasAccount: boolean): Checklist | null => {
+const checklistOf = (c: Ctx, hasAccount: boolean): Checklist | null => {
   if (!mayWrite(c.var.principal.grants) || getCookie(c, PUT_AWAY) === 'off') return null
   const isStandard = c.env.env.DASHBOARD_AUTH_MODE === 'standard'
   const password = !isStandard ? 'elsewhere' : hasPasswordAccount(c.env.db) ? 'done' : 'open'

@@ -1,6 +1,5 @@
 /** The reader in the name of who asks: callers take turns, all guests together as one. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import type { Answers } from '../reader.ts'
 
-export const readerOf = (c: Context<AppEnv>): Answers => c.env.reader.for(c.var.principal.id)
+export const readerOf = (c: Ctx): Answers => c.env.reader.for(c.var.principal.id)

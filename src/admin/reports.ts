@@ -1,10 +1,9 @@
 /** `/reports` and `/api/reports`: what was used by day, model, account and key, as a page, JSON or CSV. */
-import type { Context } from 'hono'
 import { getCookie } from 'hono/cookie'
 import { z } from 'zod'
 import { ReportPage } from '../../views/logs/report.tsx'
 import { demand } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { Flag, query } from '../http/params.ts'
@@ -32,14 +31,14 @@ export const getReport = createHandlers(requires('dashboard:read'), query(Asked)
 
 const TYPES = { csv: 'text/csv; charset=utf-8', json: 'application/json; charset=utf-8' } as const
 
-const asFile = (c: Context<AppEnv>, content: string | ReadableStream<Uint8Array>, format: keyof typeof TYPES) =>
+const asFile = (c: Ctx, content: string | ReadableStream<Uint8Array>, format: keyof typeof TYPES) =>
   c.body(content, 200, {
     'content-type': TYPES[format],
     'content-disposition': `attachment; filename="sluice-report-${iso(c.env.clock.now()).slice(0, 10)}.${format}"`,
   })
 
 /** Read and sent piece by piece, as fast as it is taken. What is wrong with the question is thrown before the first. */
-const csvOf = async (c: Context<AppEnv>, asked: ReportQuery): Promise<ReadableStream<Uint8Array>> => {
+const csvOf = async (c: Ctx, asked: ReportQuery): Promise<ReadableStream<Uint8Array>> => {
   const reader = readerOf(c)
   const { clock, log } = c.env
   const now = clock.now()
@@ -88,17 +87,17 @@ export const showReports = createHandlers(requires('dashboard:read'), query(Repo
   return reply(c, view, ReportPage)
 })
 
-const demandKeys = (c: Context<AppEnv>, { api_key_id: keys }: ReportQuery): void => {
+const demandKeys = (c: Ctx, { api_key_id: keys }: ReportQuery): void => {
   if (keys.length > 0) demand(c.var.principal, 'api_keys:read')
 }
 
 /** The zone of the browser, which its script has put there, where the address names none. */
-const zoneOf = (c: Context<AppEnv>): { timezone?: string } => {
+const zoneOf = (c: Ctx): { timezone?: string } => {
   const zone = getCookie(c, 'zone')
   return c.req.query('timezone') || !zone ? {} : { timezone: zone }
 }
 
-const fileLink = (c: Context<AppEnv>, { timezone }: Report, format: 'csv' | 'json'): string => {
+const fileLink = (c: Ctx, { timezone }: Report, format: 'csv' | 'json'): string => {
   const { searchParams } = new URL(c.req.url)
   const asked = [...searchParams].filter(([name, value]) => value !== '' && name !== 'timezone')
   const file = [...asked, ['timezone', timezone], ['format', format], ['download', 'true']]

@@ -1,7 +1,6 @@
 /** `/api/request-logs`: what was asked through the proxy, and what became of it. */
-import type { Context } from 'hono'
 import { demand, type Principal } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -37,13 +36,13 @@ export const showRequest = createHandlers(requires('dashboard:read'), async (c) 
 )
 
 /** The request with row id `id`, as the caller may see it. Throws `not_found`. */
-export const requestOf = async (c: Context<AppEnv>, id: string): Promise<LogDetail> => {
+export const requestOf = async (c: Ctx, id: string): Promise<LogDetail> => {
   const found = await readerOf(c).requestLog(id, sightOf(c))
   if (!found) throw new AppError('not_found', { message: 'There is no such request in the log.' })
   return found
 }
 
-export const sightOf = (c: Context<AppEnv>): Sight => ({
+export const sightOf = (c: Ctx): Sight => ({
   sensitive: holds(c.var.principal.grants, 'conversations:read'),
   ...blindersOf(c.var.principal),
 })
@@ -52,7 +51,7 @@ export const sightOf = (c: Context<AppEnv>): Sight => ({
  * What is not shown is not filtered by either: asking for one conversation is looking into it, and asking for one key is
  * learning of it. Throws `permission_required`.
  */
-export const demandSight = (c: Context<AppEnv>, asked: Pick<LogFilters, 'conversation_id' | 'apiKeyId'>): void => {
+export const demandSight = (c: Ctx, asked: Pick<LogFilters, 'conversation_id' | 'apiKeyId'>): void => {
   if (asked.conversation_id !== undefined) demand(c.var.principal, 'conversations:read')
   if (asked.apiKeyId.length > 0) demand(c.var.principal, 'api_keys:read')
 }

@@ -1,9 +1,8 @@
 /** `/api/accounts/:id/…reset-credits`: what resets the limits of an account at once, listed and redeemed, in both spellings of the API. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
@@ -15,8 +14,6 @@ import { type Redemption, resetCreditsView } from '../model/reset-credits.ts'
 import { redeem } from '../upstream/redeem.ts'
 import { fromTo, standing } from './account-standing.ts'
 import { back } from './back.ts'
-
-type Ctx = Context<AppEnv>
 
 /** `{accountId, rateLimitResetCredits:{availableCount}}`, as last reported. */
 export const countResetCredits = createHandlers(requires('dashboard:read'), (c) => {

@@ -1,13 +1,10 @@
 /** What stands around every settings page: the tabs its visitor may open, and how much differs from the defaults. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { maskEmails } from '../model/account-summary.ts'
 import { holds, mayWrite, type Permission } from '../model/permissions.ts'
 import { fieldsOf, type SettingField } from '../settings/fields.ts'
 import { SECTIONS, type Section } from '../settings/schema.ts'
 import { blindersOf } from './requests.ts'
-
-type Ctx = Context<AppEnv>
 
 interface Tab {
   id: string

@@ -1,12 +1,11 @@
 /** `/settings/…`: routing, network, data, and a search over all of them; each saves by `PATCH /api/settings`, a section at a time. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { DataPage, Sizes, SizesPage } from '../../views/settings/data.tsx'
 import { NetworkPage } from '../../views/settings/network.tsx'
 import { RoutingPage } from '../../views/settings/routing.tsx'
 import { SearchPage } from '../../views/settings/search.tsx'
 import { isLocal } from '../auth/caller.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/params.ts'
@@ -32,8 +31,6 @@ import {
   type TabId,
   tabsFor,
 } from './settings-frame.ts'
-
-type Ctx = Context<AppEnv>
 
 /** Of every settings page. */
 interface Page {

@@ -1,9 +1,8 @@
 /** `/api/settings`: the settings in force, and changing some of them with an audit row in the same commit. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit, type Tx } from '../../db/commit.ts'
 import { actor, demand, demandStepUp, demandWrite, type Principal } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires, writes } from '../http/gates.ts'
@@ -52,16 +51,16 @@ export const changeSettings = createHandlers(
 )
 
 /** The page the form is on, at the section that was saved, which its address names. */
-const backToSection = (c: Context<AppEnv>): string => {
+const backToSection = (c: Ctx): string => {
   const path = pageOf(c)?.pathname ?? '/settings'
   const section = sectionOf(c)
   return section ? `${path}?done=settings_updated&section=${section}#${section}` : `${path}?done=settings_updated`
 }
 
-const sectionOf = (c: Context<AppEnv>) => SECTIONS.find((name) => name === c.req.query('section'))
+const sectionOf = (c: Ctx) => SECTIONS.find((name) => name === c.req.query('section'))
 
 /** Besides the settings, how many a two-factor requirement would send to enrollment (spec §2); null to who cannot set one. */
-const settingsOf = (c: Context<AppEnv>) => {
+const settingsOf = (c: Ctx) => {
   const { db, settings } = c.env
   const mayRequire = holds(c.var.principal.grants, 'security:write')
   return {
@@ -74,7 +73,7 @@ const settingsOf = (c: Context<AppEnv>) => {
 }
 
 /** Reads, demands and writes in one commit: what another process stored a moment ago is seen, and is the `from` of the row. */
-const change = (c: Context<AppEnv>, patch: Partial<Settings>, expectedVersion: number | undefined): void => {
+const change = (c: Ctx, patch: Partial<Settings>, expectedVersion: number | undefined): void => {
   const who = actor(c)
   commit(c.env.db, (tx) => {
     const before = readSettings(tx).values

@@ -1,12 +1,9 @@
 /** A sign-in to the upstream as it is shown: what to do next, how long there is, and what came of it. */
-import type { Context } from 'hono'
 import { isLocal } from '../auth/caller.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { iso } from '../lib/iso.ts'
 import { displayName, getAccount } from '../model/accounts.ts'
 import { type FlowRow, wasCancelled } from '../model/oauth-flows.ts'
-
-type Ctx = Context<AppEnv>
 
 export interface KnownAccount {
   accountId: string

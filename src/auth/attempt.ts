@@ -1,7 +1,6 @@
 /** One try at a secret: taken from the client's budget before anything is looked at, and written down when it was wrong. */
-import type { Context } from 'hono'
 import { commit } from '../../db/commit.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { append } from '../model/audit.ts'
 import { budgetAddress } from './failure-budget.ts'
@@ -28,7 +27,7 @@ interface Attempt {
  * Runs `check`, which throws when the secret was wrong. Of many at once only as many run as the budget has (spec §8).
  * Throws `limited`, and what `check` does.
  */
-export const attempt = async <T>(c: Context<AppEnv>, tried: Attempt, check: () => T | Promise<T>): Promise<T> => {
+export const attempt = async <T>(c: Ctx, tried: Attempt, check: () => T | Promise<T>): Promise<T> => {
   const giveBack = c.env.failures.take(budgetAddress(c), tried.limited)
   try {
     const value = await check()
@@ -45,7 +44,7 @@ export const attempt = async <T>(c: Context<AppEnv>, tried: Attempt, check: () =
  * Never what was typed: people type passwords where names belong. Whose secret it is did not do it, unless they are signed
  * in as themselves.
  */
-const recordFailure = (c: Context<AppEnv>, { method, target }: Attempt, reason: Code): void => {
+const recordFailure = (c: Ctx, { method, target }: Attempt, reason: Code): void => {
   const principal = c.get('principal') as Principal | undefined // as: who signs in has passed no gate
   const actor =
     principal?.kind === 'account'

@@ -1,7 +1,6 @@
 /** The bootstrap token at work: made when an install has no password, shown in the log, asked for from another machine. */
-import type { Context } from 'hono'
 import { commit, type Tx } from '../../db/commit.ts'
-import type { AppEnv, Bindings } from '../bindings.ts'
+import type { Bindings, Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import {
   dropBootstrapToken,
@@ -50,14 +49,14 @@ export const showBootstrapToken = ({ log }: Pick<Reached, 'log'>, token: string)
   )
 
 /** Not on this machine, while nobody has an account: then whoever is there is the administrator anyway (spec §5). */
-export const asksBootstrapToken = (c: Context<AppEnv>): boolean => !isLocal(c) || !isEmptyInstall(c.env.db)
+export const asksBootstrapToken = (c: Ctx): boolean => !isLocal(c) || !isEmptyInstall(c.env.db)
 
 /**
  * Whether this request may set the first password: somebody on this machine of an empty install, and who has the token.
  * Returns what uses the token up, for the commit that stores the password. Throws `bootstrap_required` without a token,
  * `bootstrap_unavailable` when there is none to give, `invalid_bootstrap_token`, `password_rate_limited`.
  */
-export const demandBootstrap = async (c: Context<AppEnv>, token: string | undefined): Promise<(tx: Tx) => void> => {
+export const demandBootstrap = async (c: Ctx, token: string | undefined): Promise<(tx: Tx) => void> => {
   const { db } = c.env
   if (!asksBootstrapToken(c)) return dropBootstrapToken
   if (!hasBootstrapToken(db)) throw new AppError('bootstrap_unavailable')

@@ -1,11 +1,10 @@
 /** From where a request comes, as far as it matters for what it may do. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import type { Cidr } from '../lib/cidr.ts'
 import { isLocalRequest } from '../lib/client-ip.ts'
 
 /** Whether somebody on this machine is calling. Looks at every header, so it is told only to who asks. */
-export const isLocal = (c: Context<AppEnv>): boolean =>
+export const isLocal = (c: Ctx): boolean =>
   isLocalRequest({
     peer: c.get('peer'),
     headers: c.req.raw.headers,
@@ -14,5 +13,5 @@ export const isLocal = (c: Context<AppEnv>): boolean =>
   })
 
 /** Ranges whose forwarded headers are believed; null when none are. */
-export const trustOf = ({ env: { env } }: Context<AppEnv>): readonly Cidr[] | null =>
+export const trustOf = ({ env: { env } }: Ctx): readonly Cidr[] | null =>
   env.FIREWALL_TRUST_PROXY_HEADERS ? env.FIREWALL_TRUSTED_PROXY_CIDRS : null

@@ -1,6 +1,5 @@
 /** How often a client may be wrong about a secret: eight times a minute, over all routes that check one (spec §8). */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { normaliseIp } from '../lib/cidr.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -72,7 +71,7 @@ export class FailureBudget {
  * Whose tries are counted: the client, and where headers do not agree on one the peer that handed the request on, so that
  * nobody who confuses one proxy uses up the tries of everybody else who cannot be told.
  */
-export const budgetAddress = ({ var: { clientIp, peer } }: Context<AppEnv>): string | null => clientIp ?? peer
+export const budgetAddress = ({ var: { clientIp, peer } }: Ctx): string | null => clientIp ?? peer
 
 /** One person has a whole /64 of IPv6 addresses, and all clients that cannot be told apart are one. */
 const clientOf = (ip: string | null): string => {

@@ -1,14 +1,11 @@
 /** People whom a reverse proxy announces by a header: found, taken in, or refused (spec §5, trusted-header mode). */
-import type { Context } from 'hono'
 import { commit } from '../../db/commit.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { admitIdentity, isAdmissible, isSightingDue, MAX_SUBJECT, noteSighting } from '../model/admit-identity.ts'
 import { append } from '../model/audit.ts'
 import { findByIdentity, type Person } from '../model/people.ts'
 import { budgetAddress } from './failure-budget.ts'
-
-type Ctx = Context<AppEnv>
 
 /** The name the proxy gives, trimmed and in lower case; null without one, and from anybody who is not a trusted proxy. */
 export const proxySubject = (c: Ctx): string | null =>

@@ -1,12 +1,11 @@
 /** Notes that a session was used, for the list a person looks through for browsers that are not theirs. */
-import type { Context } from 'hono'
 import { commit } from '../../db/commit.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { isTouchDue, touchSession } from '../model/sessions.ts'
 import type { Principal } from './principal.ts'
 
 /** At most one write a minute and session. A database that is busy makes the list older, and no request fail. */
-export const noteSeen = (c: Context<AppEnv>, principal: Principal): void => {
+export const noteSeen = (c: Ctx, principal: Principal): void => {
   const session = 'session' in principal ? principal.session : null
   if (session === null) return
   const { db, clock, log } = c.env

@@ -1,11 +1,8 @@
 /** The account that asks about itself: its profile, its password, its second factor. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { type AccountPrincipal, demandOwnAccount } from './principal.ts'
 import { resolve } from './resolve.ts'
-
-type Ctx = Context<AppEnv>
 
 /**
  * Who asks, also while they are held at the enrollment gate (spec §3). Throws the 401 of the case, `totp_required`, and

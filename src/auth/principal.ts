@@ -1,6 +1,5 @@
 /** Who is asking the dashboard, what they may do there, and the name they act under in the audit log. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Actor } from '../model/audit.ts'
 import type { Person } from '../model/people.ts'
@@ -70,9 +69,9 @@ export const demandOwnAccount = (principal: Principal): AccountPrincipal => {
 }
 
 /** How this request signs the audit log. */
-export const actor = (c: Context<AppEnv>): Actor => actorOf(c.var.principal, c)
+export const actor = (c: Ctx): Actor => actorOf(c.var.principal, c)
 
-export const actorOf = (principal: Principal, c: Context<AppEnv>): Actor => ({
+export const actorOf = (principal: Principal, c: Ctx): Actor => ({
   id: principal.id,
   name: principal.kind === 'account' ? principal.person.row.username : null,
   role: principal.kind === 'account' ? principal.person.role.slug : null,

@@ -1,6 +1,5 @@
 /** Turns a request into a principal, the one way there is: what may be done and what the session says both come from here. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { guestPasswordHash } from '../model/guest.ts'
 import { findPerson, hasPasskey, hasPasswordAccount, isEmptyInstall, type Person } from '../model/people.ts'
@@ -12,8 +11,6 @@ import { identify, proxySubject, recordRefusal } from './identity.ts'
 import { isOwnHost } from './own-host.ts'
 import { type AccountPrincipal, BOOTSTRAP, type Principal, type StepUpMethod, UNGUARDED } from './principal.ts'
 import { readSessionToken } from './session-cookie.ts'
-
-type Ctx = Context<AppEnv>
 
 export type Resolution =
   | { kind: 'principal'; principal: Principal; mustEnroll: boolean }

@@ -1,11 +1,8 @@
 /** The cookie that names a session: 32 random bytes, out of the reach of scripts and of other sites (decisions §4). */
-import type { Context } from 'hono'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 
 const NAME = 'sluice_session'
-
-type Ctx = Context<AppEnv>
 
 export const readSessionToken = (c: Ctx): string | null =>
   getCookie(c, NAME, 'host') ?? (isHttps(c) ? null : (getCookie(c, NAME) ?? null))

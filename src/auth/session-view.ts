@@ -1,6 +1,5 @@
 /** The session response: what the resolver found out about a request, in the words of the interface (dashboard API §1.1). */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { iso } from '../lib/iso.ts'
 import { getProvider } from '../model/auth-providers.ts'
 import { hasBootstrapToken } from '../model/bootstrap-token.ts'
@@ -15,8 +14,6 @@ import { asksBootstrapToken } from './bootstrap.ts'
 import { hasOwnSession } from './own-account.ts'
 import type { Principal } from './principal.ts'
 import type { Resolution } from './resolve.ts'
-
-type Ctx = Context<AppEnv>
 
 export const sessionView = (c: Ctx, resolution: Resolution) => {
   const principal = resolution.kind === 'principal' && !resolution.mustEnroll ? resolution.principal : null

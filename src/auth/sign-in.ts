@@ -1,9 +1,8 @@
 /** Opens, completes and confirms the session of this browser: a row, its cookie and the audit row, in one commit. */
 import { eq } from 'drizzle-orm'
-import type { Context } from 'hono'
 import { commit, notice, type Tx } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { type Actor, type AuditEvent, append } from '../model/audit.ts'
 import { guestPasswordHash } from '../model/guest.ts'
@@ -24,8 +23,6 @@ import { readSessionToken, writeSessionToken } from './session-cookie.ts'
 
 /** For finding the phone; a password alone must not stay good for guessing codes. */
 const HALF_SESSION_MS = 10 * 60_000
-
-type Ctx = Context<AppEnv>
 
 interface SignIn {
   person: Person

@@ -1,7 +1,6 @@
 /** One line per request: what was asked, what was answered, how long it took. No secrets, no query values. */
-import type { Context } from 'hono'
 import { matchedRoutes } from 'hono/route'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import type { Level } from '../lib/log.ts'
 import { createMiddleware } from './handlers.ts'
 import { isModelPath } from './model-path.ts'
@@ -14,7 +13,7 @@ export const accessLog = createMiddleware(async (c, next) => {
   logAnswer(c)
 })
 
-export const logAnswer = (c: Context<AppEnv>): void => {
+export const logAnswer = (c: Ctx): void => {
   const level = levelOf(c)
   if (!c.env.log.writes(level)) return
   c.env.log[level]('request', {
@@ -28,7 +27,7 @@ export const logAnswer = (c: Context<AppEnv>): void => {
 }
 
 /** Probes say nothing while they are well, and every model turn has its row in the request log. */
-const levelOf = (c: Context<AppEnv>): Level => {
+const levelOf = (c: Ctx): Level => {
   if (c.res.status >= 500) return 'warn'
   return isModelPath(c.req.path) || IS_PROBE.test(c.req.path) ? 'debug' : 'info'
 }
@@ -39,7 +38,7 @@ const IS_PROBE = /^\/health(\/|$)/
 const LONG_WORD = /[\w%-]{20,}/g
 
 /** The pattern of the route, because a path can hold a secret (an invite); where no route knows it, the short words of the path. */
-export const loggedPath = (c: Context<AppEnv>): string => {
+export const loggedPath = (c: Ctx): string => {
   const route = matchedRoutes(c).find(({ handler }) => handler.length < 2)
   return route?.path ?? c.req.path.replace(LONG_WORD, '…').slice(0, MAX_PATH_CHARS)
 }

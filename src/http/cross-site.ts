@@ -1,7 +1,6 @@
 /** Refuses what a page of another site made the browser send: changes of the dashboard, and turns that need no key. */
-import type { Context } from 'hono'
 import { isOwnHost } from '../auth/own-host.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { createMiddleware } from './handlers.ts'
 
@@ -20,30 +19,30 @@ export const crossSite = createMiddleware(async (c, next) => {
  * that is enough to spend a turn. No cookie says whose page it is, so a name that it could give itself is not ours either.
  * Throws `cross_site_request_rejected`.
  */
-export const refusePages = (c: Context<AppEnv>): void => {
+export const refusePages = (c: Ctx): void => {
   refuseOtherSites(c)
   if (isFromPage(c) && !isOwnHost(c) && !hasBearer(c)) throw rejection(c, FOREIGN_NAME)
 }
 
 /** Every method counts, because a socket begins with a GET. Throws `cross_site_request_rejected`. */
-export const refuseOtherSites = (c: Context<AppEnv>): void => {
+export const refuseOtherSites = (c: Ctx): void => {
   if (!isSameOrigin(c) && !hasBearer(c)) throw rejection(c)
 }
 
-const isCovered = (c: Context<AppEnv>): boolean =>
+const isCovered = (c: Ctx): boolean =>
   !SAFE_METHODS.has(c.req.method) &&
   c.req.path.startsWith('/api/') &&
   !BEARER_ROUTES.some((prefix) => c.req.path.startsWith(prefix)) &&
   !hasBearer(c)
 
 /** A page of another site cannot attach one: the browser would ask us first, and nothing here says yes. */
-const hasBearer = (c: Context<AppEnv>): boolean => /^bearer\s+\S/i.test(c.req.header('authorization') ?? '')
+const hasBearer = (c: Ctx): boolean => /^bearer\s+\S/i.test(c.req.header('authorization') ?? '')
 
 /**
  * Both must agree: `Sec-Fetch-Site`, the browser's own verdict, and an `Origin` that is ours. A client that sends neither
  * is not a browser.
  */
-const isSameOrigin = (c: Context<AppEnv>): boolean => {
+const isSameOrigin = (c: Ctx): boolean => {
   const verdict = c.req.header('sec-fetch-site')
   if (verdict !== undefined && verdict !== 'same-origin' && verdict !== 'none') return false
   const origin = c.req.header('origin')
@@ -51,11 +50,11 @@ const isSameOrigin = (c: Context<AppEnv>): boolean => {
 }
 
 /** Not what the person typed into the address bar. */
-const isFromPage = (c: Context<AppEnv>): boolean =>
+const isFromPage = (c: Ctx): boolean =>
   c.req.header('origin') !== undefined || c.req.header('sec-fetch-site') === 'same-origin'
 
 /** What we are called: by Host, by configuration, and by a trusted proxy that ends TLS. */
-const ownOrigins = (c: Context<AppEnv>): string[] => {
+const ownOrigins = (c: Ctx): string[] => {
   const { host, protocol } = new URL(c.req.url)
   const served = host === '' ? [] : [`${protocol}//${host}`]
   const { PUBLIC_URL } = c.env.env
@@ -63,7 +62,7 @@ const ownOrigins = (c: Context<AppEnv>): string[] => {
 }
 
 /** Nothing when the peer is not trusted. Of several hops the header is a list, which no origin equals. */
-export const forwardedOrigin = (c: Context<AppEnv>, host: string): string[] => {
+export const forwardedOrigin = (c: Ctx, host: string): string[] => {
   if (!c.var.viaProxy) return []
   const protocol = c.req.header('x-forwarded-proto')?.toLowerCase()
   const name = c.req.header('x-forwarded-host')?.toLowerCase() ?? host
@@ -76,7 +75,7 @@ const BEHIND_PROXY =
 const FOREIGN_NAME =
   'The request came from a page under a name that may belong to anybody: send a key, set CODEX_LB_PUBLIC_URL, or use the address.'
 
-const rejection = (c: Context<AppEnv>, message = BEHIND_PROXY): AppError =>
+const rejection = (c: Ctx, message = BEHIND_PROXY): AppError =>
   new AppError('cross_site_request_rejected', {
     message,
     details: {

@@ -1,13 +1,11 @@
 /** What an error becomes on the wire: the only reader of `AppError`. How people see it is for `render-error.tsx`. */
-import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError, openAiError } from '../errors.ts'
 import { loggedPath } from './access-log.ts'
 import { isModelPath } from './model-path.ts'
 
-type Ctx = Context<AppEnv>
 type Answer = Response | Promise<Response>
 type AnswerPeople = (c: Ctx, err: AppError, requestId: string | null) => Answer
 

@@ -1,11 +1,10 @@
 /** Puts what was typed back into the form of a page: for browsers without script, where a refusal is a new page. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import type { FormDraft } from './form-drafts.ts'
 import { createMiddleware } from './handlers.ts'
 
 /** The draft that `?draft=` names, when it is the caller's own. */
-export const draftFor = (c: Context<AppEnv>): FormDraft | null =>
+export const draftFor = (c: Ctx): FormDraft | null =>
   c.req.query('draft') === undefined ? null : c.env.formDrafts.get(c.req.query('draft'), c.get('principal')?.id)
 
 /** Around every page: without a draft in its address it leaves the page alone. */

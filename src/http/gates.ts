@@ -1,5 +1,5 @@
 /** The gates of a route: middleware that enforces a rule and carries it as data, so the route table is printed from code. */
-import type { Context, MiddlewareHandler } from 'hono'
+import type { MiddlewareHandler } from 'hono'
 import { isLocal } from '../auth/caller.ts'
 import { authenticateClient, capability } from '../auth/client-key.ts'
 import { noteSeen } from '../auth/last-seen.ts'
@@ -12,7 +12,7 @@ import {
   type Principal,
 } from '../auth/principal.ts'
 import { resolvePrincipal } from '../auth/resolve.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { AppEnv, Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { AuditEvent } from '../model/audit.ts'
 import { holds, type Permission } from '../model/permissions.ts'
@@ -51,7 +51,7 @@ export interface CapabilityRule {
 export type Rule = AccessRule | CapabilityRule
 export type Gate<R extends Rule = Rule> = MiddlewareHandler<AppEnv> & {
   readonly rule: R
-  readonly pass: (c: Context<AppEnv>) => void
+  readonly pass: (c: Ctx) => void
 }
 
 /** `optional`: as key authentication is set; `always`: a valid key, whatever is set. */
@@ -61,8 +61,6 @@ export type KeyNeed = 'optional' | 'always'
 export type Restriction = 'refuse' | 'narrow' | 'local'
 
 export const CAPABILITY_HEADER = 'x-codex-lb-required-capability'
-
-type Ctx = Context<AppEnv>
 
 /**
  * Dashboard principals that hold `permission`, or else the one named in `or`; with `account` those who are somebody, with

@@ -1,6 +1,5 @@
 /** Refuses a Host that is not a plain name or address, or that came twice, before anything is routed or built from it. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { createMiddleware } from './handlers.ts'
 
@@ -11,7 +10,7 @@ const HOST = /^[A-Za-z0-9.\-[\]:]+$/
  * Throws `bad_host`. Bun gives a request whose Host it cannot use, or that has none, a URL without an origin, which the
  * router would read from the wrong place.
  */
-export const demandPlainHost = ({ req }: Context<AppEnv>): void => {
+export const demandPlainHost = ({ req }: Ctx): void => {
   const host = req.header('host')
   if ((host !== undefined && !HOST.test(host)) || !URL.canParse(req.url)) throw new AppError('bad_host')
 }

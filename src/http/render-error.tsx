@@ -1,18 +1,15 @@
 /** Shows an error in the form its caller can read, mounted as `onError` and `notFound`. */
-import type { Context } from 'hono'
 import { Confirm } from '../../views/confirm.tsx'
 import { ErrorAlert, ErrorPage, type ErrorProps } from '../../views/error.tsx'
 import { Problem } from '../../views/ui/form.tsx'
 import { fieldText, problemText } from '../../views/words.ts'
 import type { Principal } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { errorAnswer, messageOf, problemJson } from './error-answer.ts'
 import type { Typed } from './form-drafts.ts'
 import { representation } from './reply.tsx'
 import { pageOf, withReturn } from './return-path.ts'
-
-type Ctx = Context<AppEnv>
 
 /** Answers with the envelope of the surface, or a page that leads on. */
 export const renderError = errorAnswer((c, err, requestId) => renderForDashboard(c, err, requestId))

@@ -6,7 +6,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Shell, type Visitor } from '../../views/shell.tsx'
 import type { Titled } from '../../views/titles.ts'
 import type { Principal } from '../auth/principal.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { AppEnv, Ctx } from '../bindings.ts'
 import { VERSION } from '../version.ts'
 import { ASSETS } from './assets.ts'
 import { pageOf } from './return-path.ts'
@@ -52,7 +52,7 @@ export const shell = jsxRenderer<AppEnv>(
 
 /** Ends a handler that has something to show. The view is given exactly the value a JSON client would get, never more. */
 export const reply = <T extends object>(
-  c: Context<AppEnv>,
+  c: Ctx,
   value: T,
   View: Titled<T>,
   status: ContentfulStatusCode = 200,
@@ -67,7 +67,7 @@ export const reply = <T extends object>(
  * every other client gets the value, and 204 for null. htmx renews the page in place when `then` is the page it is on.
  */
 export const proceed = (
-  c: Context<AppEnv>,
+  c: Ctx,
   value: object | null,
   then: string,
   status: ContentfulStatusCode = 200,
@@ -84,7 +84,7 @@ export const proceed = (
 }
 
 /** Sends htmx to a page of ours. A page of the same path is fetched and morphed, so that what is open there stays open. */
-const goOn = (c: Context<AppEnv>, then: string): Response => {
+const goOn = (c: Ctx, then: string): Response => {
   const [path = then] = then.split('#')
   if (pageOf(c)?.pathname === path.split('?')[0])
     c.header('HX-Location', JSON.stringify({ path, target: '#main', swap: 'innerMorph', push: 'false' }))
@@ -92,7 +92,7 @@ const goOn = (c: Context<AppEnv>, then: string): Response => {
   return c.body(null, 200)
 }
 
-const visitorOf = (c: Context<AppEnv>): Visitor | null => {
+const visitorOf = (c: Ctx): Visitor | null => {
   const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
   if (!principal) return null
   const { kind, grants } = principal

@@ -1,7 +1,6 @@
 /** What every request knows about itself before anything else happens: its id, when it came, and from where. */
-import type { Context } from 'hono'
 import { trustOf } from '../auth/caller.ts'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { clientIp } from '../lib/client-ip.ts'
 import { createMiddleware } from './handlers.ts'
 
@@ -16,7 +15,7 @@ export const requestContext = createMiddleware(async (c, next) => {
 })
 
 /** What `requestContext` does before everything else. */
-export const noteArrival = (c: Context<AppEnv>): void => {
+export const noteArrival = (c: Ctx): void => {
   c.set('arrivedAt', c.env.clock.monotonic())
   c.set('requestId', requestIdOf(c))
   const peer = peerOf(c)
@@ -27,19 +26,19 @@ export const noteArrival = (c: Context<AppEnv>): void => {
 }
 
 /** And last of all: headers set before the handler are lost when it returns a Response of its own (a stream does). */
-export const tellRequestId = (c: Context<AppEnv>): void => c.res.headers.set('x-request-id', c.get('requestId'))
+export const tellRequestId = (c: Ctx): void => c.res.headers.set('x-request-id', c.get('requestId'))
 
 /**
  * The socket's remote address, before trusted proxies are considered; null on a Unix socket. Who listens on loopback has
  * no other peers, and asking the socket costs 20 µs a request (measured).
  */
-const peerOf = (c: Context<AppEnv>): string | null => {
+const peerOf = (c: Ctx): string | null => {
   const { peer, server, env } = c.env
   if (peer !== undefined) return peer
   return env.HOST === '127.0.0.1' ? env.HOST : (server?.requestIP(c.req.raw)?.address ?? null)
 }
 
-const requestIdOf = (c: Context<AppEnv>): string => {
+const requestIdOf = (c: Ctx): string => {
   const given = c.req.header('x-request-id') ?? c.req.header('request-id')
   return given !== undefined && SANE_ID.test(given) ? given : c.env.random.orderedId('req', c.env.clock.now())
 }

@@ -1,6 +1,5 @@
 /** Serves an admitted turn: streamed or as one document, with its headers, its phases, and its one settling. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { JsonObject } from '../lib/json.ts'
@@ -16,7 +15,7 @@ import type { Turn } from './turn.ts'
 const EARLY_HEADERS_MS = 10_000
 
 export interface Answered extends Served {
-  c: Context<AppEnv>
+  c: Ctx
 }
 
 /** Answers with server-sent events. Throws the `AppError` of a turn that failed before any byte was due. */

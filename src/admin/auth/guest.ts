@@ -1,5 +1,4 @@
 /** `/api/dashboard-auth/guest`: coming in without an account, and what the administrator decides about it. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
@@ -7,7 +6,7 @@ import { actor } from '../../auth/principal.ts'
 import { guestOf, type Resolution, resolve } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { admitGuest } from '../../auth/sign-in.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open, requires } from '../../http/gates.ts'
@@ -43,7 +42,7 @@ export const logInAsGuest = createHandlers(
   },
 )
 
-const checkAndAdmit = (c: Context<AppEnv>, hash: string, password: string): Promise<Resolution> =>
+const checkAndAdmit = (c: Ctx, hash: string, password: string): Promise<Resolution> =>
   attempt(c, { limited: 'guest_password_rate_limited', method: 'guest', target: null }, async () => {
     if (!(await c.env.passwords.verify(password, hash))) throw new AppError('invalid_credentials')
     return guestOf(admitGuest(c, hash))

@@ -1,5 +1,4 @@
 /** `/api/dashboard-auth/password/login`: a name and a password become a session, or a session that waits for a code. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import type { Tx } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
@@ -7,7 +6,7 @@ import { demandManaged } from '../../auth/own-account.ts'
 import type { Resolution } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { signIn } from '../../auth/sign-in.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open } from '../../http/gates.ts'
@@ -38,7 +37,7 @@ export const logIn = createHandlers(open('signing in', { audit: 'login_success' 
 })
 
 /** The account meant; null for a name nobody has. */
-const wanted = ({ env: { db } }: Context<AppEnv>, username: string): UserRow | null => {
+const wanted = ({ env: { db } }: Ctx, username: string): UserRow | null => {
   if (!hasPasswordAccount(db)) throw new AppError('password_not_configured')
   const name = username.trim().toLowerCase()
   if (name !== '') return findLogin(db, name)
@@ -48,7 +47,7 @@ const wanted = ({ env: { db } }: Context<AppEnv>, username: string): UserRow | n
 }
 
 /** The hash is worked through whoever is meant, and what it was checked against must still be so when the session is made. */
-const checkAndSignIn = async (c: Context<AppEnv>, row: UserRow | null, password: string): Promise<Resolution> => {
+const checkAndSignIn = async (c: Ctx, row: UserRow | null, password: string): Promise<Resolution> => {
   const hash = row?.status === 'active' ? row.passwordHash : null
   const isRight = await c.env.passwords.verify(password, hash)
   if (!row || !isRight) throw new AppError('invalid_credentials')

@@ -1,5 +1,4 @@
 /** `/api/dashboard-auth/passkeys`: registering, naming and removing them, signing in and confirming with one (decisions §4). */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit, type Tx } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
@@ -18,7 +17,7 @@ import {
   RegistrationResponse,
   registrationOptions,
 } from '../../auth/webauthn.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open, signedIn } from '../../http/gates.ts'
@@ -41,8 +40,6 @@ import {
 import { getPerson } from '../../model/people.ts'
 import { STEP_UP_MS } from '../../model/sessions.ts'
 import { demandRelyingParty, passkeySupport } from './relying-party.ts'
-
-type Ctx = Context<AppEnv>
 
 const Name = z.string().trim().min(1, 'must not be empty').max(64).describe('What its owner calls it.')
 const Naming = z.strictObject({ name: Name })

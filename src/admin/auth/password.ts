@@ -1,5 +1,4 @@
 /** `/api/dashboard-auth/password`: changing one's own, and doing without again. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
@@ -8,7 +7,7 @@ import { demandManaged, demandOwnSession, ownAccount, settledAccount } from '../
 import { type AccountPrincipal, actorOf } from '../../auth/principal.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { endOthers } from '../../auth/sign-in.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open } from '../../http/gates.ts'
@@ -18,8 +17,6 @@ import { rotateBootstrapToken } from '../../model/bootstrap-token.ts'
 import { changePassword, GivenPassword, NewPassword, removeOnlyAccount } from '../../model/credentials.ts'
 import { hasPasswordAccount } from '../../model/people.ts'
 import { writeSettings } from '../../settings/store.ts'
-
-type Ctx = Context<AppEnv>
 
 const Change = z.strictObject({ currentPassword: GivenPassword, newPassword: NewPassword })
 const Removal = z.strictObject({ password: GivenPassword })

@@ -1,7 +1,6 @@
 /** The name passkeys belong to, and why there is none: browsers want a name, not an address, and https outside this machine. */
-import type { Context } from 'hono'
 import type { RelyingParty } from '../../auth/webauthn.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { publicOrigin } from '../../http/public-origin.ts'
 import { normaliseIp } from '../../lib/cidr.ts'
@@ -21,7 +20,7 @@ const NO_NAME =
 const NO_TLS = 'Browsers allow passkeys over https only.'
 
 /** Whether passkeys work under the address this request came by. */
-export const passkeySupport = (c: Context<AppEnv>): PasskeySupport => {
+export const passkeySupport = (c: Ctx): PasskeySupport => {
   const asked = new URL(c.req.url)
   const origin = publicOrigin(c)
   if (isAddress((origin ?? asked).hostname))
@@ -33,7 +32,7 @@ export const passkeySupport = (c: Context<AppEnv>): PasskeySupport => {
 }
 
 /** Throws `passkeys_unavailable` with the reason where they cannot be used. */
-export const demandRelyingParty = (c: Context<AppEnv>): RelyingParty => {
+export const demandRelyingParty = (c: Ctx): RelyingParty => {
   const { rp, reason, link } = passkeySupport(c)
   if (rp) return rp
   throw new AppError('passkeys_unavailable', {

@@ -1,10 +1,9 @@
 /** `/api/dashboard-auth/sessions` and `/api/dashboard-users/:id/sessions`: the browsers somebody is signed in with. */
-import type { Context } from 'hono'
 import { commit } from '../../../db/commit.ts'
 import { actor, demandOwnAccount } from '../../auth/principal.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { endOthers } from '../../auth/sign-in.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { requires, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'
@@ -13,8 +12,6 @@ import { callerNow, demandDelegation } from '../../model/delegation.ts'
 import { getPerson } from '../../model/people.ts'
 import { endOneSession, sessionList } from '../../model/session-list.ts'
 import { endSessionsOf } from '../../model/sessions.ts'
-
-type Ctx = Context<AppEnv>
 
 export const listOwnSessions = createHandlers(signedIn({ account: true }), (c) => c.json(ownSessions(c)))
 

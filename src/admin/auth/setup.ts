@@ -1,5 +1,4 @@
 /** `/api/dashboard-auth/password/setup`: the first password, and the account that has it. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { demandBootstrap } from '../../auth/bootstrap.ts'
@@ -9,7 +8,7 @@ import { actorOf, demand, demandOwnAccount, demandStepUp, type Principal } from 
 import { type Resolution, resolve, resolvePrincipal } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { signIn } from '../../auth/sign-in.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open } from '../../http/gates.ts'
@@ -20,8 +19,6 @@ import { createPasswordAdmin, NewPassword } from '../../model/credentials.ts'
 import { demandGrantable } from '../../model/delegation.ts'
 import { hasPasswordAccount } from '../../model/people.ts'
 import { ADMIN_ROLE_ID, getRole } from '../../model/roles.ts'
-
-type Ctx = Context<AppEnv>
 
 const Setup = z.strictObject({
   password: NewPassword,

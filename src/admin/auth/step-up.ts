@@ -1,12 +1,11 @@
 /** `/api/dashboard-auth/step-up`: showing once more that it is you, before a sensitive change. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { attempt } from '../../auth/attempt.ts'
 import { settledAccount } from '../../auth/own-account.ts'
 import type { AccountPrincipal } from '../../auth/principal.ts'
 import { confirm } from '../../auth/sign-in.ts'
 import { stepOfTheirCode } from '../../auth/totp.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open } from '../../http/gates.ts'
@@ -16,8 +15,6 @@ import { returnPath } from '../../http/return-path.ts'
 import { iso } from '../../lib/iso.ts'
 import { GivenPassword, isUnchanged, spendTotpStep } from '../../model/credentials.ts'
 import { STEP_UP_MS } from '../../model/sessions.ts'
-
-type Ctx = Context<AppEnv>
 
 /** What the account holds of the two; a passkey confirms by routes of its own. */
 const Factors = z.strictObject({

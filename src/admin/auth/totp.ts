@@ -1,5 +1,4 @@
 /** `/api/dashboard-auth/totp`: setting up an authenticator, showing its code at sign-in, and doing without again. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
@@ -9,7 +8,7 @@ import { type Resolution, resolveHalf } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { completeSession, confirm, endOthers } from '../../auth/sign-in.ts'
 import { offerTotp, stepOfCode, stepOfTheirCode, TOTP_SECRET } from '../../auth/totp.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open } from '../../http/gates.ts'
@@ -18,8 +17,6 @@ import { proceed } from '../../http/reply.tsx'
 import { returnPath } from '../../http/return-path.ts'
 import { demandTotpStep, disableTotp, enableTotp, totpContext } from '../../model/credentials.ts'
 import { hasPasskey, type UserRow } from '../../model/people.ts'
-
-type Ctx = Context<AppEnv>
 
 /** Whatever is typed; what is no code is a wrong one. */
 const Code = z.string().max(64).describe('Six digits of the authenticator.')

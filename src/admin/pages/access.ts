@@ -1,11 +1,10 @@
 /** `/settings`, `/settings/access`: who may do what here, as far as the visitor may know and change it. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import type { AccessProps } from '../../../views/people/page.tsx'
 import { AccessTab } from '../../../views/settings/access.tsx'
 import { type SecurityProps, SettingsPage, type SettingsProps } from '../../../views/settings.tsx'
 import type { AccountPrincipal, Principal } from '../../auth/principal.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { requires, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { query } from '../../http/params.ts'
@@ -24,8 +23,6 @@ import { purgeInvites } from '../people/invites.ts'
 import { proxyProvider } from '../people/providers.ts'
 import { frameOf, settingsOfTab } from '../settings-frame.ts'
 import { said } from './said.ts'
-
-type Ctx = Context<AppEnv>
 
 /** On the settings page; the rest is a page of its own. */
 const FIRST = 5

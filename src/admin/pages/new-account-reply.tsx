@@ -1,16 +1,13 @@
 /** How a step of adding an account is answered: JSON, the same dialog again, or a page that can be reloaded and shared. */
-import type { Context } from 'hono'
 import type { FC } from 'hono/jsx'
 import { NewBrowser } from '../../../views/accounts/new-browser.tsx'
 import { NewDevice } from '../../../views/accounts/new-device.tsx'
 import { NewImport } from '../../../views/accounts/new-import.tsx'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { representation } from '../../http/reply.tsx'
 import { pageOf } from '../../http/return-path.ts'
 import type { ImportValue } from '../account-import.ts'
 import type { SignInValue } from '../sign-in-value.ts'
-
-type Ctx = Context<AppEnv>
 
 const HERE = '/accounts/new'
 

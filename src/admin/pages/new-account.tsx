@@ -1,11 +1,10 @@
 /** `/accounts/new`: the ways to add an account, each a page of its own and, with script, a dialog over the page one is on. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { NewBrowser } from '../../../views/accounts/new-browser.tsx'
 import { NewAccount } from '../../../views/accounts/new-choose.tsx'
 import { NewDevice } from '../../../views/accounts/new-device.tsx'
 import { NewImport } from '../../../views/accounts/new-import.tsx'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -14,8 +13,6 @@ import { reply } from '../../http/reply.tsx'
 import { draftValue } from '../account-import.ts'
 import { type SignInValue, signInValue, targetAccount } from '../sign-in-value.ts'
 import { said } from './said.ts'
-
-type Ctx = Context<AppEnv>
 
 const id = z.string().max(128).optional()
 const Asked = z.object({ flow: id, account: id, draft: id, waiting: id })

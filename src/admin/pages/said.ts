@@ -1,7 +1,7 @@
 /** What a page says about the last attempt: names in its query, turned into our own words. */
 import type { Context } from 'hono'
 import { doneText, problemText, undoneText } from '../../../views/words.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { CODES, type Code } from '../../errors.ts'
 import { draftFor } from '../../http/fill-form.ts'
 
@@ -13,7 +13,7 @@ interface Said {
 }
 
 /** Reads `problem`, `field`, `wait`, `done`, and what was said of the form of `draft`. A code or event nobody knows says nothing. */
-export const said = (c: Context<AppEnv>): Said => {
+export const said = (c: Ctx): Said => {
   const code = c.req.query('problem') ?? null
   const done = c.req.query('done')
   const problem = draftFor(c)?.problem ?? (code === null ? undoneText(done) : problemOf(c, code))

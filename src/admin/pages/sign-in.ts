@@ -1,11 +1,10 @@
 /** `/login`, `/totp`, `/setup`, `/auth/pending`, `/confirm`: the pages on the way in; each sends on whoever is past it. */
-import type { Context } from 'hono'
 import { Confirm } from '../../../views/confirm.tsx'
 import { LoginPage, PendingPage, SetupPage, TotpPage } from '../../../views/sign-in.tsx'
 import { asksBootstrapToken } from '../../auth/bootstrap.ts'
 import { hasOwnSession } from '../../auth/own-account.ts'
 import { resolve, resolveHalf } from '../../auth/resolve.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { open, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -15,8 +14,6 @@ import { guestPasswordHash } from '../../model/guest.ts'
 import { isAnyPasskey } from '../../model/passkeys.ts'
 import { hasPasswordAccount, passwordHolders } from '../../model/people.ts'
 import { said } from './said.ts'
-
-type Ctx = Context<AppEnv>
 
 /** An install without a password or passkey has nothing to sign in with: its first page is the setup. */
 export const showLogin = createHandlers(open('the way in'), (c) => {

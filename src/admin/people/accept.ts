@@ -1,12 +1,11 @@
 /** `/api/dashboard-auth/invite`: for whoever holds a link, to look at what it offers and to take it. */
-import type { Context } from 'hono'
 import { z } from 'zod'
 import { budgetAddress } from '../../auth/failure-budget.ts'
 import { demandManaged } from '../../auth/own-account.ts'
 import { resolve } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { signIn } from '../../auth/sign-in.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open } from '../../http/gates.ts'
@@ -18,8 +17,6 @@ import type { Person } from '../../model/people.ts'
 import { DisplayName } from '../../model/people-input.ts'
 import { invitationView } from '../../model/people-view.ts'
 import { Username } from '../../model/usernames.ts'
-
-type Ctx = Context<AppEnv>
 
 const MAX_TOKEN = 256
 

@@ -1,8 +1,7 @@
 /** `/api/dashboard-users`, where accounts are added: links that are shown once, and accounts that wait for the proxy. */
-import type { Context } from 'hono'
 import { commit } from '../../../db/commit.ts'
 import { invitedAt, newLinkAt } from '../../../views/people/invite.tsx'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -41,7 +40,7 @@ export const revokeInvitation = createHandlers(managing('users:manage', 'invite_
   return proceed(c, null, peopleAfter('invite_revoked'))
 })
 
-export const purgeInvites = (c: Context<AppEnv>): void => {
+export const purgeInvites = (c: Ctx): void => {
   const { db, clock } = c.env
   const now = clock.now()
   if (hasExpiredInvites(db, now)) commit(db, (tx) => dropExpiredInvites(tx, now))

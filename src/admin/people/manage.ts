@@ -1,14 +1,11 @@
 /** What every handler about people does: one commit, in which the caller is read again. */
-import type { Context } from 'hono'
 import { commit, type Sync, type Tx } from '../../../db/commit.ts'
 import { actor } from '../../auth/principal.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { requires } from '../../http/gates.ts'
 import type { AuditEvent } from '../../model/audit.ts'
 import { type Caller, callerNow } from '../../model/delegation.ts'
 import type { Permission } from '../../model/permissions.ts'
-
-type Ctx = Context<AppEnv>
 
 /** The gate of a change about people: an account that holds `permission` and confirmed lately (spec §5, step-up 1). */
 export const managing = (permission: Permission, audit: AuditEvent) =>

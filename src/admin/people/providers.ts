@@ -1,7 +1,6 @@
 /** `/api/auth-providers`: the ways to sign in, and what becomes of people the reverse proxy announces first. */
-import type { Context } from 'hono'
 import { z } from 'zod'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -37,10 +36,10 @@ export const editAuthProvider = createHandlers(managing('security:write', 'provi
 })
 
 /** The reverse proxy's, as the list has it. */
-export const proxyProvider = (c: Context<AppEnv>) => toProvider(c, getProvider(c.env.db))
+export const proxyProvider = (c: Ctx) => toProvider(c, getProvider(c.env.db))
 
 /** `active`: the authentication mode lets people in this way. */
-const toProvider = (c: Context<AppEnv>, row: ProviderRow) => {
+const toProvider = (c: Ctx, row: ProviderRow) => {
   const { DASHBOARD_AUTH_MODE: mode, DASHBOARD_AUTH_PROXY_HEADER: identityHeader } = c.env.env
   const isProxy = row.kind === 'trusted_header'
   return {

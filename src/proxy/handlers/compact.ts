@@ -1,6 +1,5 @@
 /** `POST …/responses/compact`: the upstream's own compact route, or, where that is gone, a Responses turn with a compaction trigger. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { answerWithJson } from '../answer.ts'
@@ -53,7 +52,7 @@ const compact = (isNative: boolean) => {
 }
 
 /** The upstream's compact route answers at once and stores nothing, so it knows neither `stream` nor `store` (client protocol §6). */
-const translated = (c: Context<AppEnv>, raw: RawBody): RawBody => {
+const translated = (c: Ctx, raw: RawBody): RawBody => {
   const { body, dropped } = normaliseResponses(raw.json)
   c.set('droppedFields', dropped)
   const { stream: _stream, store: _store, ...unary } = withKeyPolicy(body, c.get('client').key)

@@ -1,6 +1,5 @@
 /** The model catalog: `GET /backend-api/codex/models` for native clients, `GET /v1/models` and `…/:id` for OpenAI SDKs. */
-import type { Context } from 'hono'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -31,7 +30,7 @@ export const publicModel = createHandlers(...gates(), async (c) => {
 })
 
 /** A version nobody asked for before is fetched now, for as long as its client will wait; else the nearest one serves. */
-const answerNative = async (c: Context<AppEnv>, asked: string | null): Promise<Response> => {
+const answerNative = async (c: Ctx, asked: string | null): Promise<Response> => {
   const version = asked !== null && isClientVersion(asked) ? asked : null
   await untilKnown(c, version)
   return send(c, c.env.catalog.native(version, c.var.client.key))
@@ -40,7 +39,7 @@ const answerNative = async (c: Context<AppEnv>, asked: string | null): Promise<R
 const PATIENCE_MS = 4000
 
 /** Until `version` is known, if there is one, and anything at all: who comes before the first accounts have answered waits. */
-const untilKnown = (c: Context<AppEnv>, version: string | null = null): Promise<void> => {
+const untilKnown = (c: Ctx, version: string | null = null): Promise<void> => {
   const work = async () => {
     if (version !== null) await fetchVersion(c, version)
     if (c.env.catalog.isEmpty) await fetchVersion(c, PINNED_CLIENT_VERSION)
@@ -48,7 +47,7 @@ const untilKnown = (c: Context<AppEnv>, version: string | null = null): Promise<
   return atMost(c, PATIENCE_MS, work())
 }
 
-const fetchVersion = (c: Context<AppEnv>, version: string): Promise<void> => {
+const fetchVersion = (c: Ctx, version: string): Promise<void> => {
   const { pool, catalog, plane, db, clock, log } = c.env
   const inUse = pool.all().filter(({ state }) => isInUse(state))
   if (inUse.length === 0) return Promise.resolve()
@@ -63,12 +62,12 @@ const fetchVersion = (c: Context<AppEnv>, version: string): Promise<void> => {
   )
 }
 
-const atMost = (c: Context<AppEnv>, ms: number, work: Promise<void>): Promise<void> => {
+const atMost = (c: Ctx, ms: number, work: Promise<void>): Promise<void> => {
   const { promise: late, resolve } = Promise.withResolvers<void>()
   const cancel = c.env.clock.after(ms, resolve)
   return Promise.race([work, late]).finally(cancel)
 }
 
 /** Never a 304: native clients send no `If-None-Match` and compare the tag themselves (client protocol §7). */
-const send = (c: Context<AppEnv>, { bytes, etag }: Listing): Response =>
+const send = (c: Ctx, { bytes, etag }: Listing): Response =>
   c.body(bytes, 200, { 'content-type': 'application/json', etag })

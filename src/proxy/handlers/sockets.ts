@@ -1,7 +1,6 @@
 /** The WebSocket side of the Responses routes: the gates run at the handshake, so a refusal is an ordinary HTTP answer. */
-import type { Context } from 'hono'
 import { isLocal } from '../../auth/caller.ts'
-import type { AppEnv } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { CAPABILITY_HEADER, clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -29,15 +28,12 @@ const openSocket = (isNative: boolean) =>
   })
 
 /** 426 is the one answer after which the native client goes on over HTTP at once and without a word (client protocol §1.15). */
-const demandSockets = ({ env }: Context<AppEnv>, canFallBack: boolean): void => {
+const demandSockets = ({ env }: Ctx, canFallBack: boolean): void => {
   if (canFallBack && env.settings.current().upstreamStreamTransport === 'http') throw new AppError('upgrade_required')
 }
 
 /** Copied, because the request is gone after the upgrade. */
-const handshakeOf = (
-  c: Context<AppEnv>,
-  { isNative, isRestricted }: Pick<Handshake, 'isNative' | 'isRestricted'>,
-): Handshake => {
+const handshakeOf = (c: Ctx, { isNative, isRestricted }: Pick<Handshake, 'isNative' | 'isRestricted'>): Handshake => {
   const { env, req } = c
   const { clientIp, peer } = c.var
   const isHere = isLocal(c)

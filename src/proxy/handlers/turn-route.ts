@@ -1,7 +1,6 @@
 /** What every model route does before its own work: refuse while draining, read the body, lift the idle limit, build the turn. */
-import type { Context } from 'hono'
 import { demandKey } from '../../auth/client-key.ts'
-import type { AppEnv, Bindings } from '../../bindings.ts'
+import type { Bindings, Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { behind, clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -14,7 +13,7 @@ import { demandSingle } from '../single-members.ts'
 import { demandsCapability, mentionsCapability } from '../socket-create.ts'
 import { type Arrival, elapsedMs } from '../turn.ts'
 
-type Serve = (c: Context<AppEnv>) => Promise<Response>
+type Serve = (c: Ctx) => Promise<Response>
 
 /** A route that serves turns: the client's key first, then what it may not ask for here. */
 export const turnRoute = (serve: Serve) =>
@@ -51,11 +50,7 @@ export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept'
  * The body, and with it the end of the server's idle limit: a model may think for minutes, but a client that stops in the
  * middle of its upload is cut off.
  */
-export const readTurnBody = async (
-  c: Context<AppEnv>,
-  turns: TurnKindOf,
-  maxBytes = RESPONSES_BODY_BYTES,
-): Promise<RawBody> => {
+export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONSES_BODY_BYTES): Promise<RawBody> => {
   const { req, env } = c
   const limits = { budget: env.bodies, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
   const body = await readBody(req.raw, limits).catch((err: unknown) => refuseUnread(c, turns, err))
@@ -71,7 +66,7 @@ export const readTurnBody = async (
 }
 
 /** Nobody misses a row of a client that has left; one for each request there was no room for would be work at the worst time. */
-const refuseUnread = (c: Context<AppEnv>, turns: TurnKindOf, err: unknown): never => {
+const refuseUnread = (c: Ctx, turns: TurnKindOf, err: unknown): never => {
   if (c.req.raw.signal.aborted || AppError.from(err).status >= 500) throw err
   const nothing = { bytes: new Uint8Array(), json: {}, hold: new BodyHold(c.env.bodies) }
   return prepared(c, nothing, turns, () => {
@@ -80,12 +75,12 @@ const refuseUnread = (c: Context<AppEnv>, turns: TurnKindOf, err: unknown): neve
 }
 
 /** Runs what makes the body of a turn; gives the memory back and leaves a row in the log when that throws. */
-export const prepared = <T>(c: Context<AppEnv>, raw: RawBody, turns: TurnKindOf, work: () => T): T => {
+export const prepared = <T>(c: Ctx, raw: RawBody, turns: TurnKindOf, work: () => T): T => {
   const admission = { ...turns, route: c.req.path, body: raw, signal: c.req.raw.signal }
   return orRefuse(arrivalOf(c), admission, 'request', work)
 }
 
-const arrivalOf = (c: Context<AppEnv>): Arrival => ({
+const arrivalOf = (c: Ctx): Arrival => ({
   env: c.env,
   headers: c.req.raw.headers,
   client: c.get('client'),
@@ -98,7 +93,7 @@ const arrivalOf = (c: Context<AppEnv>): Arrival => ({
  * would leave that pool unnoticed (spec §1 Restricted 5). Throws `invalid_api_key`, `unsupported_required_capability`,
  * `required_capability_transport_unsupported`.
  */
-const demandOrdinary = (json: JsonObject, { req, env }: Context<AppEnv>): void => {
+const demandOrdinary = (json: JsonObject, { req, env }: Ctx): void => {
   if (!mentionsCapability(json)) return
   // Where keys are optional the gate has not looked at the one that was sent.
   demandKey({ authorization: req.header('authorization') ?? null, keys: env.keys, now: env.clock.now() })
@@ -107,7 +102,7 @@ const demandOrdinary = (json: JsonObject, { req, env }: Context<AppEnv>): void =
 }
 
 /** Admits, or gives the body back and throws. */
-export const admitTurn = (c: Context<AppEnv>, admission: Omit<Admission, 'signal'>): Answered => {
+export const admitTurn = (c: Ctx, admission: Omit<Admission, 'signal'>): Answered => {
   const controller = new AbortController()
   const { env, req } = c
   try {

@@ -12,8 +12,6 @@ export interface Log {
   debug(message: string, fields?: Fields): void
   /** Whether lines of `level` are written at all; one that is not need not be put together. */
   writes(level: Level): boolean
-  /** A log that adds `fields` to every line; later ones of the same name win. */
-  child(fields: Fields): Log
 }
 
 export interface LogOptions {
@@ -27,22 +25,15 @@ export interface LogOptions {
 }
 
 /** Fields that are undefined are left out; an Error is written with its stack and causes. Never throws. */
-export function createLog(options: LogOptions, context: Fields = {}): Log {
+export function createLog(options: LogOptions): Log {
   const line = options.format === 'json' ? jsonLine : textLine
   const writes = (level: Level) => LEVELS.indexOf(level) <= LEVELS.indexOf(options.level)
   const at = (level: Level) =>
     writes(level)
-      ? (message: string, fields?: Fields) =>
-          options.write(line(new Date(options.now()).toISOString(), level, message, { ...context, ...fields }))
+      ? (message: string, fields: Fields = {}) =>
+          options.write(line(new Date(options.now()).toISOString(), level, message, fields))
       : () => {}
-  return {
-    error: at('error'),
-    warn: at('warn'),
-    info: at('info'),
-    debug: at('debug'),
-    writes,
-    child: (fields) => createLog(options, { ...context, ...fields }),
-  }
+  return { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), writes }
 }
 
 /** The names of a line itself; a field called the same gets a `_` in front. */

@@ -12,15 +12,6 @@ interface JobOptions {
   runAtStart?: boolean
 }
 
-interface JobStatus {
-  name: string
-  /** When the last run began, milliseconds since epoch; null before the first. */
-  lastRunAt: number | null
-  /** Message of the last run if it failed, null if it succeeded. */
-  lastError: string | null
-  running: boolean
-}
-
 interface ScheduleContext {
   clock: Clock
   random: Random
@@ -32,8 +23,6 @@ interface Job {
   everyMs: number
   work: Work
   options: JobOptions
-  lastRunAt: number | null
-  lastError: string | null
   run: Promise<void> | null
   cancelTimer: () => void
 }
@@ -51,7 +40,7 @@ export class Schedule {
   /** Adds a job; the pause between the end of a run and the next is `everyMs`. Throws when the name is taken. */
   add(name: string, everyMs: number, work: Work, options: JobOptions = {}): void {
     if (this.#jobs.has(name)) throw new Error(`There is already a job called ${name}.`)
-    const job = { name, everyMs, work, options, lastRunAt: null, lastError: null, run: null, cancelTimer: () => {} }
+    const job = { name, everyMs, work, options, run: null, cancelTimer: () => {} }
     this.#jobs.set(name, job)
     if (this.#started) this.#begin(job)
   }
@@ -69,20 +58,11 @@ export class Schedule {
     await Promise.all([...this.#jobs.values()].map((job) => job.run))
   }
 
-  /** Runs a job now, or joins its present run. Resolves at its end also when it failed; see `status`. */
+  /** Runs a job now, or joins its present run. Resolves at its end also when it failed. */
   async runNow(name: string): Promise<void> {
     const job = this.#jobs.get(name)
     if (!job) throw new Error(`There is no job called ${name}.`)
     await this.#run(job)
-  }
-
-  status(): JobStatus[] {
-    return [...this.#jobs.values()].map(({ name, lastRunAt, lastError, run }) => ({
-      name,
-      lastRunAt,
-      lastError,
-      running: run !== null,
-    }))
   }
 
   #begin(job: Job): void {
@@ -112,14 +92,10 @@ export class Schedule {
 
   async #attempt(job: Job): Promise<void> {
     const { signal } = this.#stop
-    job.lastRunAt = this.#context.clock.now()
     try {
       await job.work(signal)
-      job.lastError = null
     } catch (error) {
-      if (signal.aborted) return
-      job.lastError = error instanceof Error ? error.message : String(error)
-      this.#context.onError(job.name, error)
+      if (!signal.aborted) this.#context.onError(job.name, error)
     }
   }
 }

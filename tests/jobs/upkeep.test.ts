@@ -25,7 +25,6 @@ const noLog: Log = {
   info() {},
   debug() {},
   writes: () => false,
-  child: () => noLog,
 }
 
 const withAccounts = (...ids: string[]) => {

@@ -37,12 +37,6 @@ test('levels above the limit are not written', () => {
   expect(lines).toHaveLength(2)
 })
 
-test('a child adds its fields; later ones win', () => {
-  const { log, lines } = aLog('json')
-  log.child({ id: 'a', job: 'x' }).child({ job: 'y' }).info('done', { id: 'b' })
-  expect(JSON.parse(lines[0]!)).toMatchObject({ id: 'b', job: 'y' })
-})
-
 test.each(['text', 'json'] as const)('no value breaks or drives the %s line', (format) => {
   const { log, lines } = aLog(format)
   const hostile = 'a\nFAKE\r\u2028\u2029\u0085\u001b[31m\u009b31m\u007f"'

@@ -39,10 +39,9 @@ test('a run that takes long is not overlapped; the pause counts from its end', a
   schedule.start()
   await clock.advance(1000)
   expect(starts).toEqual([100, 450, 800])
-  expect(schedule.status()).toEqual([{ name: 'long', lastRunAt: 800, lastError: null, running: true }])
 })
 
-test('a failure is reported, kept in the status, and the job goes on', async () => {
+test('a failure is reported, and the job goes on', async () => {
   const { clock, errors, schedule } = aSchedule()
   let runs = 0
   schedule.add('bad', 100, () => {
@@ -53,9 +52,8 @@ test('a failure is reported, kept in the status, and the job goes on', async () 
   schedule.start()
   await clock.advance(200)
   expect(errors).toEqual(['bad: Error: sync', 'bad: Error: async'])
-  expect(schedule.status()[0]?.lastError).toBe('async')
   await clock.advance(100)
-  expect(schedule.status()[0]?.lastError).toBeNull()
+  expect([runs, errors.length]).toEqual([3, 2])
 })
 
 test('runNow joins the present run and works before start', async () => {

@@ -59,7 +59,6 @@ const listeningLog = () => {
     info: at('info'),
     debug: at('debug'),
     writes: () => true,
-    child: () => log,
   }
   return { log, lines }
 }

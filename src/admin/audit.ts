@@ -1,7 +1,7 @@
 /** `/api/audit-logs`: who changed what, when and from where. */
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { query } from '../http/params.ts'
+import { query } from '../http/query.ts'
 import { AuditQuery } from '../model/audit-log.ts'
 import { readerOf } from './reader-of.ts'
 

@@ -10,8 +10,8 @@ import { ALL_ERRORS, findIn, SHARED_ERRORS, type ShownGroup, shownGroups } from 
 import type { AppEnv, Ctx } from '../bindings.ts'
 import { signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { query } from '../http/params.ts'
 import { originForLinks, publicOrigin } from '../http/public-origin.ts'
+import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { routeTable } from '../http/route-table.ts'
 

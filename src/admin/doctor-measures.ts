@@ -5,7 +5,7 @@ import { AppError } from '../errors.ts'
 import { refuseOtherSites } from '../http/cross-site.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { query } from '../http/params.ts'
+import { query } from '../http/query.ts'
 import type { Clock } from '../lib/clock.ts'
 import { EchoSession } from '../ops/echo-session.ts'
 

@@ -42,7 +42,7 @@ export const body = <S extends z.ZodObject>(schema: S) => {
 
 /** What a route reads, and where: data on the middleware that checks it, as gates carry their rule. */
 export interface RouteInput {
-  in: 'body' | 'query' | 'param'
+  in: 'body' | 'query'
   schema: z.ZodObject
 }
 

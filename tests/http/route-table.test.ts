@@ -6,7 +6,7 @@ import type { AppEnv } from '../../src/bindings.ts'
 import { body } from '../../src/http/body.ts'
 import { clientKey, open, requires, restricted, writes } from '../../src/http/gates.ts'
 import { createHandlers } from '../../src/http/handlers.ts'
-import { query } from '../../src/http/params.ts'
+import { query } from '../../src/http/query.ts'
 import { demandOneAccessGate, formatRoutes, routeTable } from '../../src/http/route-table.ts'
 import { notBuilt } from '../../src/proxy/handlers/not-built.ts'
 

@@ -1,4 +1,4 @@
-/** Checked path and query parameters, refused the way bodies are. */
+/** Checked query parameters, refused the way bodies are. */
 import { zValidator } from '@hono/zod-validator'
 import { z } from 'zod'
 import { carrying, invalid } from './body.ts'
@@ -16,13 +16,4 @@ export const query = <S extends z.ZodObject>(schema: S) =>
       if (!result.success) throw invalid(result.error)
     }),
     { in: 'query', schema },
-  )
-
-/** The handler reads `c.req.valid('param')`. Throws `validation_error` with `details.fields`. */
-export const params = <S extends z.ZodObject>(schema: S) =>
-  carrying(
-    zValidator('param', schema, (result) => {
-      if (!result.success) throw invalid(result.error)
-    }),
-    { in: 'param', schema },
   )

@@ -8,7 +8,7 @@ import { begin, type Served } from './begin.ts'
 import { type Contract, parsed } from './contracts.ts'
 import { eventStream } from './event-stream.ts'
 import type { Flow } from './flow.ts'
-import { createCollector } from './formats/collect.ts'
+import { ResponseCollector } from './formats/collect.ts'
 import type { Turn } from './turn.ts'
 
 /** Reverse proxies have a limit before headers where the native client has none, so they go out early then. */
@@ -64,7 +64,7 @@ const timed = <T>({ c, turn }: Answered, opening: Promise<T>): Promise<T> =>
 
 /** Reads to the end; the result is what the events make, or throws what they report. */
 const collected = async (flow: Flow): Promise<() => JsonObject> => {
-  const collector = createCollector()
+  const collector = new ResponseCollector()
   try {
     for (let events = await flow.next(); events !== null; events = await flow.next())
       for (const { type, bytes } of events)

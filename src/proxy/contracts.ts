@@ -3,7 +3,7 @@ import type { AppError } from '../errors.ts'
 import { isObject, objectOf } from '../lib/json.ts'
 import type { Random } from '../lib/random.ts'
 import { eventJson, frame, type SseEvent } from '../lib/sse.ts'
-import { type ChatStreamOptions, createChatStream } from './formats/chat-stream.ts'
+import { ChatStream, type ChatStreamOptions } from './formats/chat-stream.ts'
 import { keepaliveComment, keepaliveEvent, responseCreatedEvent, responseFailedEvent } from './formats/failed-event.ts'
 import { publicEvent } from './formats/public-events.ts'
 import type { ResponsesEvent } from './formats/responses-event.ts'
@@ -81,7 +81,7 @@ export const publicContract = ({ createdAt, random }: ContractOptions, model: st
 }
 
 export const chatContract = (options: ChatStreamOptions): Contract => {
-  const chat = createChatStream(options)
+  const chat = new ChatStream(options)
   return {
     write: (events) => {
       const out: Uint8Array[] = []

@@ -16,24 +16,7 @@ export interface ChatStreamOptions {
   includeUsage: boolean
 }
 
-/**
- * Chunks for one answer (proxy surface §14.2). A stream that succeeds ends with a finish chunk, the usage chunk if
- * wanted, and `[DONE]`; one that fails ends with a single `{"error":…}` and no `[DONE]` (decisions §3).
- */
-export interface ChatStream {
-  /** Whether events of this type say anything in chat; all others need not even be parsed. */
-  needs(type: string): boolean
-  /** Bytes of the chunks this event causes, or null. A failure event ends the stream with its error. */
-  push(event: ResponsesEvent): Uint8Array | null
-  /** Bytes that end the stream with `err`; none when it has ended already. */
-  fail(err: AppError): Uint8Array
-  /** Nothing may be sent any more. */
-  readonly hasEnded: boolean
-}
-
-export const createChatStream = (opts: ChatStreamOptions): ChatStream => new ChunkWriter(opts)
-
-type Handler = (writer: ChunkWriter, event: ResponsesEvent) => string
+type Handler = (writer: ChatStream, event: ResponsesEvent) => string
 
 const HANDLERS: Record<string, Handler> = {
   'response.output_text.delta': (writer, event) => writer.text('content', event, textOf(event.delta)),
@@ -50,7 +33,11 @@ const HANDLERS: Record<string, Handler> = {
   error: (writer, event) => writer.failure(upstreamFailure(event)),
 }
 
-class ChunkWriter implements ChatStream {
+/**
+ * Chunks for one answer (proxy surface §14.2). A stream that succeeds ends with a finish chunk, the usage chunk if
+ * wanted, and `[DONE]`; one that fails ends with a single `{"error":…}` and no `[DONE]` (decisions §3).
+ */
+export class ChatStream {
   readonly #head: string
   readonly #tail: string
   readonly #includeUsage: boolean
@@ -67,20 +54,19 @@ class ChunkWriter implements ChatStream {
     this.#includeUsage = includeUsage
   }
 
-  get hasEnded(): boolean {
-    return this.#hasEnded
-  }
-
+  /** Whether events of this type say anything in chat; all others need not even be parsed. */
   needs(type: string): boolean {
     return Object.hasOwn(HANDLERS, type)
   }
 
+  /** Bytes of the chunks this event causes, or null. A failure event ends the stream with its error. */
   push(event: ResponsesEvent): Uint8Array | null {
     if (this.#hasEnded || !this.needs(event.type)) return null
     const text = HANDLERS[event.type]!(this, event)
     return text === '' ? null : encode(text)
   }
 
+  /** Bytes that end the stream with `err`; none when it has ended already. */
   fail(err: AppError): Uint8Array {
     return encode(this.#hasEnded ? '' : this.failure(err))
   }

@@ -4,18 +4,6 @@ import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { isTerminal } from '../../upstream/terminal.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
 
-/** Bounded memory is the caller's matter: everything pushed may be kept until `result`. */
-interface Collector {
-  /** Whether events of this type matter; all others need not even be parsed. */
-  needs(type: string): boolean
-  push(event: ResponsesEvent): void
-  /**
-   * The response object of the terminal event, its `output` refilled when the upstream left it empty (proxy surface
-   * §9.4). Throws `upstream_error` after a failure event, `stream_incomplete` when no terminal event came.
-   */
-  result(): JsonObject
-}
-
 interface PartialItem {
   /** From `output_item.added`; what the deltas add to. */
   item: JsonObject
@@ -44,12 +32,12 @@ const TEXT_EVENTS: Record<string, { kind: TextKind; full: string }> = {
 
 const ITEM: ReadonlySet<string> = new Set(['response.output_item.added', 'response.output_item.done'])
 
-export const createCollector = (): Collector => new ResponseCollector()
-
-class ResponseCollector implements Collector {
+/** Bounded memory is the caller's matter: everything pushed may be kept until `result`. */
+export class ResponseCollector {
   readonly #items = new Map<unknown, PartialItem>()
   #terminal: ResponsesEvent | null = null
 
+  /** Whether events of this type matter; all others need not even be parsed. */
   needs(type: string): boolean {
     return isTerminal(type) || ITEM.has(type) || textEvent(type) !== undefined
   }
@@ -61,6 +49,10 @@ class ResponseCollector implements Collector {
     else if (textEvent(event.type)) this.#text(event)
   }
 
+  /**
+   * The response object of the terminal event, its `output` refilled when the upstream left it empty (proxy surface
+   * §9.4). Throws `upstream_error` after a failure event, `stream_incomplete` when no terminal event came.
+   */
   result(): JsonObject {
     if (!this.#terminal) throw new AppError('stream_incomplete')
     if (this.#terminal.type === 'error' || this.#terminal.type === 'response.failed') {

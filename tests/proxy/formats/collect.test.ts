@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { JsonObject } from '../../../src/lib/json.ts'
 import { chatFromResponse } from '../../../src/proxy/formats/chat-json.ts'
-import { createCollector } from '../../../src/proxy/formats/collect.ts'
+import { ResponseCollector } from '../../../src/proxy/formats/collect.ts'
 import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
 import {
   aCall,
@@ -16,7 +16,7 @@ import {
 } from './streams.ts'
 
 const collect = (events: ResponsesEvent[]): JsonObject => {
-  const collector = createCollector()
+  const collector = new ResponseCollector()
   for (const event of events) if (collector.needs(event.type)) collector.push(event)
   return collector.result()
 }

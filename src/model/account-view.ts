@@ -1,47 +1,32 @@
 /** An upstream account as people are shown it: what is known about it, and, apart from that, whether it would be chosen now. */
 import { iso, isoOrNull } from '../lib/iso.ts'
 import type { SkipReason } from '../proxy/select.ts'
-import type { AccountStatus } from './account-state.ts'
+import type { AccountState } from './account-state.ts'
+import type { AccountRow } from './accounts.ts'
 import type { Credits, UsageWindow, UsageWindows } from './usage-windows.ts'
 
 /** `draining`: asked last, to finish soon; `probing`: coming back, one request at a time. */
 type AccountTier = 'healthy' | 'draining' | 'probing'
 
+type Stored = 'email' | 'alias' | 'planType' | 'routingPolicy' | 'securityWorkAuthorized' | 'lastRefreshAt'
+
 /** All times are ms since epoch. */
-export interface AccountView {
+export interface AccountView extends Pick<AccountRow, Stored>, Omit<AccountState, 'attempts'> {
   accountId: string
-  email: string
-  /** Chosen by the operator; null: none. */
-  alias: string | null
   /** The alias, or else the e-mail address. */
   displayName: string
-  planType: string
-  routingPolicy: 'normal' | 'burn_first' | 'preserve'
-  status: AccountStatus
   /** Would be chosen for an ordinary turn at this moment. */
   eligible: boolean
   /** Why not, as a short sentence without the times, which stand in `until` and `nextCheckAt`; null when eligible. */
   why: string | null
   /** The same as the word of whoever chooses. */
   skipped: SkipReason | null
-  /** The upstream's error code behind the state. */
-  cause: string | null
-  /** What was seen, fit for an operator's eyes. */
-  evidence: string | null
-  since: number | null
-  /** When the block ends by itself. */
-  until: number | null
-  /** When a block without a known end is tried again. */
-  nextCheckAt: number | null
   /** As of now: a window whose reset has passed stands at 0, and names no reset. */
   windows: UsageWindows
   /** Turns under way. */
   inFlight: number
   tier: AccountTier
   credits: Credits | null
-  securityWorkAuthorized: boolean
-  /** When its tokens were last renewed. */
-  lastRefreshAt: number
   /** When its usage was last reported; null: never. */
   usageAt: number | null
 }

@@ -1,7 +1,7 @@
 /** Upstream accounts as rows: import, tokens, state, and the small edits an operator makes. Every change is one commit with its audit row. */
 import { and, eq, isNull } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
-import { accounts, accountUsage, type RoutingPolicy } from '../../db/schema/accounts.ts'
+import { accounts, accountUsage } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
@@ -189,20 +189,19 @@ export const openTokens = (sealer: Sealer, row: AccountRow): AccountTokens => ({
   idToken: sealer.open(row.idTokenSealed, `accounts.id_token.${row.id}`),
 })
 
+interface Rotated {
+  id: string
+  previousSealed: string
+  tokens: AccountTokens
+  sealer: Sealer
+  at: number
+}
+
 /**
  * Stores rotated tokens. Must be committed before the new access token is used: the old refresh token is dead.
  * Returns false when the account was deleted or re-imported meanwhile: those newer tokens stand.
  */
-export const storeTokens = (
-  tx: Tx,
-  {
-    id,
-    previousSealed,
-    tokens,
-    sealer,
-    at,
-  }: { id: string; previousSealed: string; tokens: AccountTokens; sealer: Sealer; at: number },
-): boolean => {
+export const storeTokens = (tx: Tx, { id, previousSealed, tokens, sealer, at }: Rotated): boolean => {
   const stored = tx
     .update(accounts)
     .set({ ...sealTokens(sealer, id, tokens), lastRefreshAt: at })
@@ -236,11 +235,7 @@ const transition = (tx: Tx, id: string, actor: Actor, kind: 'pause' | 'reactivat
   return state
 }
 
-export interface AccountEdit {
-  alias?: string | null
-  routingPolicy?: RoutingPolicy
-  securityWorkAuthorized?: boolean
-}
+export type AccountEdit = Partial<Pick<AccountRow, 'alias' | 'routingPolicy' | 'securityWorkAuthorized'>>
 
 export const editAccount = (tx: Tx, id: string, edit: AccountEdit, actor: Actor): AccountRow => {
   getAccount(tx, id)

@@ -167,15 +167,7 @@ const wantedLimits = (input: Partial<NewKey>, present: readonly LimitInput[]): L
   return weeklyTokenLimit ? [...others, { ...LEGACY_WEEKLY, maxValue: weeklyTokenLimit }] : others
 }
 
-interface Policy {
-  allowedModels?: readonly string[] | null
-  enforcedModel?: string | null
-  enforcedReasoningEffort?: string | null
-  allowedReasoningEfforts?: readonly string[] | null
-  assignedAccountIds?: readonly string[] | null
-}
-
-const demandValid = (db: Db, policy: Policy): void => {
+const demandValid = (db: Db, policy: Partial<KeyRow>): void => {
   const { allowedModels, enforcedModel } = policy
   if (allowedModels?.length && enforcedModel && !allowedModels.includes(enforcedModel))
     throw invalid({ enforcedModel: ['The enforced model is not among the allowed models.'] })

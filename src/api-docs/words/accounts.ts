@@ -1,19 +1,14 @@
 /** Words for upstream accounts: adding, looking at, changing and removing them. */
 import type { Words, WordsByRoute } from './words.ts'
 
-const UPSTREAM: readonly ['upstream_error', 'upstream_unreachable', 'upstream_timeout'] = [
-  'upstream_error',
-  'upstream_unreachable',
-  'upstream_timeout',
-]
+const UPSTREAM = ['upstream_error', 'upstream_unreachable', 'upstream_timeout'] as const
 const FILES = [
   'auth_json',
   '`auth.json` files of the native client, or zip archives of them; 32 MiB together.',
 ] as const
 const BULK_EXAMPLE = { accountIds: ['acc_…'] }
 const EXPORT: Words['throws'] = ['account_not_found']
-const CONSUME: readonly ['target_reset_credit_changed', 'reset_credit_redeem_in_progress', 'busy', ...typeof UPSTREAM] =
-  ['target_reset_credit_changed', 'reset_credit_redeem_in_progress', 'busy', ...UPSTREAM]
+const CONSUME = ['target_reset_credit_changed', 'reset_credit_redeem_in_progress', 'busy', ...UPSTREAM] as const
 
 export const ACCOUNT_WORDS: WordsByRoute = {
   'GET /api/accounts': {

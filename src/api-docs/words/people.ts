@@ -2,7 +2,7 @@
 import type { Words, WordsByRoute } from './words.ts'
 
 const OK = '`{status: "ok"}`'
-const REACHED: readonly ['user_not_found', 'insufficient_delegation'] = ['user_not_found', 'insufficient_delegation']
+const REACHED = ['user_not_found', 'insufficient_delegation'] as const
 const ROLE: Words['throws'] = ['role_not_found', 'role_locked', 'insufficient_delegation']
 
 export const PEOPLE_WORDS: WordsByRoute = {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { z } from 'zod'
 import { type Cidr, parseCidr } from './lib/cidr.ts'
+import { type Environment, PROXY_VARIABLES, withoutLogin } from './lib/env-proxy.ts'
 
 /**
  * On import, because a schema looks at it when it is made. Else each would compile a parser of its own at its first use: half a
@@ -121,8 +122,6 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-type Environment = Record<string, string | undefined>
-
 /** Where the data folder is; asked before anything else, because its `.env` adds to the environment. */
 const dataDirOf = (environment: Environment): string => environment[`${PREFIX}DATA_DIR`] || join(homedir(), '.sluice')
 
@@ -150,15 +149,12 @@ export const readConfig = (environment: Environment): Config => {
   return Object.freeze(config)
 }
 
-/** Names of proxies, which `upstream/dial.ts` looks up in upper and lower case. */
-const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY', 'NO_PROXY', 'WS_PROXY', 'WSS_PROXY', 'SOCKS_PROXY']
-
 /** What `environment` sets of the variables that are read here, by the names a process is given them. */
 export const variablesSet = (environment: Environment): { name: string; value: string; isSecret: boolean }[] => {
   const secret = SECRET.map(variableName)
-  return [...ownNames(), ...PROXIES, ...PROXIES.map((name) => name.toLowerCase())].flatMap((name) => {
+  return [...ownNames(), ...PROXY_VARIABLES.map((name) => name.toUpperCase()), ...PROXY_VARIABLES].flatMap((name) => {
     const value = environment[name] ?? ''
-    return value === '' ? [] : { name, value, isSecret: secret.includes(name) || withoutCredentials(value) !== value }
+    return value === '' ? [] : { name, value, isSecret: secret.includes(name) || withoutLogin(value) !== value }
   })
 }
 
@@ -172,11 +168,9 @@ const readOne = (environment: Environment, name: Name): unknown => {
   const text = given === undefined || given === '' ? defaultOf(name) : given
   const parsed = VARIABLES[name].safeParse(text)
   if (parsed.success) return parsed.data
-  const shown = SECRET.includes(name) ? variable : `${variable}="${withoutCredentials(text ?? '')}"`
+  const shown = SECRET.includes(name) ? variable : `${variable}="${withoutLogin(text ?? '')}"`
   throw new ConfigError(`${shown} cannot be used: ${parsed.error.issues[0]?.message ?? 'not valid'}.`)
 }
-
-const withoutCredentials = (text: string): string => text.replace(/(?<=:\/\/).*@/, '***@')
 
 const defaultOf = (name: Name): string | undefined => (name === 'DATA_DIR' ? dataDirOf({}) : DEFAULTS[name])
 

@@ -4,6 +4,7 @@ import { createPasswords } from './auth/passwords.ts'
 import { makePrivateFolder, openFolder } from './cli/open-folder.ts'
 import { type Config, readConfig, withEnvFile } from './env.ts'
 import { systemClock } from './lib/clock.ts'
+import type { Environment } from './lib/env-proxy.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { systemRandom } from './lib/random.ts'
 import { typedCommand } from './ops/own-command.ts'
@@ -20,8 +21,6 @@ export interface Outside {
   /** Turns served at once. */
   maxTurns: number
 }
-
-type Environment = Record<string, string | undefined>
 
 /** Returns when it listens. Throws `ConfigError`, `EgressError`, `FolderError`, `FolderLockedError`, and what listening throws. */
 export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside): Promise<void> => {

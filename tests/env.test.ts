@@ -105,3 +105,7 @@ test.each(['HTTP', 'HTTPS', 'ALL', 'NO', 'WS', 'WSS', 'SOCKS'])(
       expect(variablesSet({ [name]: 'x' })).toEqual([{ name, value: 'x', isSecret: false }])
   },
 )
+
+test.each(['http://me:pw@proxy.test:3128', 'me:pw@proxy.test:3128'])('a proxy with a login is secret: %s', (value) => {
+  expect(variablesSet({ HTTPS_PROXY: value })).toEqual([{ name: 'HTTPS_PROXY', value, isSecret: true }])
+})

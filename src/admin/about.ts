@@ -7,6 +7,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { reply } from '../http/reply.tsx'
 import { type Cidr, formatCidr } from '../lib/cidr.ts'
+import { PROXY_VARIABLES, withoutLogin } from '../lib/env-proxy.ts'
 import { iso } from '../lib/iso.ts'
 import { holds } from '../model/permissions.ts'
 import { VERSION } from '../version.ts'
@@ -63,22 +64,12 @@ const aboutOf = (c: Ctx): About => {
 }
 
 const PREFIX = 'CODEX_LB_'
-/** Outbound proxies, which other programs read, too; lower case counts first. */
-export const EGRESS_NAMES = [
-  'https_proxy',
-  'http_proxy',
-  'wss_proxy',
-  'ws_proxy',
-  'socks_proxy',
-  'all_proxy',
-  'no_proxy',
-]
 
 /** Every variable that is read, with what it comes to. Secrets and passwords in URLs are left out. */
 export const variablesOf = (config: Config): Variable[] => {
   const { raw, unknown: _, ...values } = config
   const own = Object.entries(values).map(([name, value]) => ownVariable(name, value, raw))
-  return [...own, ...EGRESS_NAMES.flatMap((name) => egressVariable(name, raw))]
+  return [...own, ...PROXY_VARIABLES.flatMap((name) => egressVariable(name, raw))]
 }
 
 /** Two are read without the prefix (decisions §1). */
@@ -102,9 +93,6 @@ const textOf = (value: unknown): string | null => {
   if (Array.isArray(value)) return (value as Cidr[]).map(formatCidr).join(', ') // as: the only lists in there
   return withoutLogin(String(value))
 }
-
-/** A name and a password stand before the last `@` of the authority, with or without a scheme. */
-const withoutLogin = (text: string): string => text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?[^/\s]*@/i, '$1***@')
 
 /** Package → its licence (SPDX). What a release is built from is listed with it. */
 const LICENCES: Readonly<Record<keyof typeof dependencies, string>> = {

@@ -10,11 +10,11 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
 import { reply, representation } from '../http/reply.tsx'
-import { chooseProxy } from '../lib/env-proxy.ts'
+import { chooseProxy, PROXY_VARIABLES } from '../lib/env-proxy.ts'
 import { iso } from '../lib/iso.ts'
 import { holds, type Permission } from '../model/permissions.ts'
 import { type FileSize, fileSize, type TableSizes } from '../model/table-sizes.ts'
-import { EGRESS_NAMES, type Variable, variablesOf } from './about.ts'
+import { type Variable, variablesOf } from './about.ts'
 import { backupsOf, mayDownload } from './backups.ts'
 import { firewallOf } from './firewall.ts'
 import { said } from './pages/said.ts'
@@ -114,7 +114,7 @@ const PROXY_NAMES = [
 ]
 
 const isEgress = ({ name }: Variable): boolean =>
-  EGRESS_NAMES.includes(name.toLowerCase()) || name === 'CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV'
+  PROXY_VARIABLES.includes(name.toLowerCase()) || name === 'CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV'
 
 const targetsOf = ({ env: { env } }: Ctx): EgressTarget[] => {
   const urls = [env.UPSTREAM_BASE_URL, env.AUTH_BASE_URL, env.REALTIME_BASE_URL]

@@ -12,6 +12,21 @@ type ProxyChoice =
 
 export type Environment = Record<string, string | undefined>
 
+/** What other programs read, too: in upper case as well, and lower case counts first. */
+export const PROXY_VARIABLES = [
+  'https_proxy',
+  'http_proxy',
+  'wss_proxy',
+  'ws_proxy',
+  'socks_proxy',
+  'all_proxy',
+  'no_proxy',
+]
+
+/** A name and a password stand before the last `@`, with or without a scheme. */
+export const withoutLogin = (text: string): string =>
+  text.replace(/^(?:([a-z][a-z0-9+.-]*:\/\/).*|[^/\s]*)@/i, '$1***@')
+
 /**
  * The choice for an `http:`, `https:`, `ws:` or `wss:` URL. Variables count in lower case first, then upper; an empty one
  * is not set. Throws a TypeError when `target` is not such a URL.

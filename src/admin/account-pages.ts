@@ -13,6 +13,7 @@ import { offeredActions, READ_ONLY } from '../model/account-actions.ts'
 import { maskedHistory } from '../model/account-events-read.ts'
 import { tokenHealth } from '../model/account-export.ts'
 import { AccountQuery, filterAccounts } from '../model/account-filter.ts'
+import { isInUse } from '../model/account-state.ts'
 import { ACCOUNT_STATUSES, maskedView, remainingCredits } from '../model/account-summary.ts'
 import { HOUR_MS, TREND_HOURS, trendPoints, withPresent } from '../model/account-trends.ts'
 import { type AccountView, wireAccount } from '../model/account-view.ts'
@@ -143,8 +144,7 @@ const creditsIn = (view: AccountView, length: keyof UsageWindows) => {
 /** `available`: null until the service was asked. */
 const resetRefusal = (c: Ctx, { status }: AccountView, available: number | null): string | null => {
   if (!mayWrite(c)) return READ_ONLY
-  if (status === 'paused' || status === 'reauth_required' || status === 'deactivated')
-    return 'Not while the account is out of use.'
+  if (!isInUse({ status })) return 'Not while the account is out of use.'
   if (available === null) return 'Not known yet: the service has not been asked, or has not answered.'
   return available === 0 ? 'The service has granted none that could be used.' : null
 }

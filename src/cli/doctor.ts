@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { readerDatabase } from '../../db/open.ts'
 import { systemClock } from '../lib/clock.ts'
+import { iso } from '../lib/iso.ts'
 import { systemRandom } from '../lib/random.ts'
 import { fingerprintOf } from '../ops/backup-verify.ts'
 import { Backups } from '../ops/backups.ts'
@@ -34,7 +35,7 @@ export const doctor: Command = async (args, io) => {
       authBaseUrl: config.AUTH_BASE_URL,
     },
   })
-  if (values.json) printJson(io, { ...report, at: new Date(report.at).toISOString() })
+  if (values.json) printJson(io, { ...report, at: iso(report.at) })
   else io.stdout(report.findings.map(lineOf).join(''))
   return report.verdict === 'problem' ? 1 : 0
 }

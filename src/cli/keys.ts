@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
 import { systemClock } from '../lib/clock.ts'
+import { iso } from '../lib/iso.ts'
 import { systemRandom } from '../lib/random.ts'
 import { type ApiKey, toApiKey } from '../model/api-key-view.ts'
 import { createKey, listKeys, type StoredKey, updateKey } from '../model/api-keys.ts'
@@ -82,7 +83,7 @@ const parseTime = (text: string): string => {
     throw new UsageError(`--expires ${text} is not a date; write 2027-01-31 or 2027-01-31T18:00:00Z.`)
   const at = Date.parse(text)
   if (at <= systemClock.now()) throw new UsageError(`--expires ${text} is over; the key would open nothing.`)
-  return new Date(at).toISOString()
+  return iso(at)
 }
 
 const list = listing({

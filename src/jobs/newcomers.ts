@@ -1,5 +1,4 @@
 /** Greets accounts that are new to this process: their usage and models are asked for at once, not within minutes. */
-
 import { inLanes } from '../lib/lanes.ts'
 import { isInUse } from '../model/account-state.ts'
 import { fetchCatalogsOf } from './catalog.ts'

@@ -1,4 +1,5 @@
 /** What a model client is told about its own key: use, limits, and what is left in the pool behind it (`GET /v1/usage`). */
+import { iso, isoOrNull } from '../lib/iso.ts'
 import type { StoredKey } from './api-keys.ts'
 import type { UsageSection } from './key-input.ts'
 import type { KeyPolicy } from './key-ring.ts'
@@ -44,7 +45,7 @@ const ownLimit = (limit: LiveLimit, now: number) => {
     current_value: limit.settled,
     remaining_value: Math.max(0, limit.maxValue - limit.settled),
     model_filter: limit.modelFilter || null,
-    reset_at: new Date(limit.resetAt).toISOString(),
+    reset_at: iso(limit.resetAt),
     source: 'api_key_limit',
   } as const
 }
@@ -58,7 +59,7 @@ const aggregateLimit = ({ window, capacityCredits, usedCredits, resetAt }: PoolW
     current_value: current,
     remaining_value: capacityCredits - current,
     model_filter: null,
-    reset_at: resetAt === null ? null : new Date(resetAt).toISOString(),
+    reset_at: isoOrNull(resetAt),
     source: 'aggregate',
   } as const
 }

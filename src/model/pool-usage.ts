@@ -1,11 +1,11 @@
 /** What is left in a pool of accounts together: one weighted window of each length. */
-import type { AccountStatus } from './account-state.ts'
+import { type AccountState, isInUse } from './account-state.ts'
 import { capacityCredits, nextReset, type UsageSnapshot, type UsageWindows, usedNow } from './usage-windows.ts'
 
 export interface PooledAccount {
   id: string
   planType: string
-  state: { status: AccountStatus }
+  state: Pick<AccountState, 'status'>
   usage: UsageSnapshot | null
 }
 
@@ -32,7 +32,7 @@ export const poolWindows = (
   scope: ReadonlySet<string> | null,
   now: number,
 ): PoolWindow[] => {
-  const inPool = accounts.filter(({ id, state }) => (scope?.has(id) ?? true) && !OUT_OF_POOL.includes(state.status))
+  const inPool = accounts.filter(({ id, state }) => (scope?.has(id) ?? true) && isInUse(state))
   return LENGTHS.flatMap(([length, window]) => {
     const shares = inPool.flatMap((account) => shareOf(account, length, now) ?? [])
     return shares.length === 0 ? [] : { window, ...together(shares) }
@@ -43,13 +43,7 @@ export const poolWindows = (
 export const remainingPercent = (window: PoolWindow | undefined): number | null =>
   window ? Math.round((1 - window.usedCredits / window.capacityCredits) * 10_000) / 100 : null
 
-const OUT_OF_POOL: readonly AccountStatus[] = ['paused', 'reauth_required', 'deactivated']
-
-interface Share {
-  capacityCredits: number
-  usedCredits: number
-  resetAt: number | null
-}
+type Share = Omit<PoolWindow, 'window'>
 
 /** An account on a monthly allowance has no other: its shorter windows are echoes of it. */
 const shareOf = ({ planType, usage }: PooledAccount, length: keyof UsageWindows, now: number): Share | null => {

@@ -1,6 +1,7 @@
 /** Key limits while turns run: what a turn may use is held before it is dispatched and settled once when it ends. */
 import type { LimitType, LimitWindow } from '../../db/schema/keys.ts'
 import { AppError, resetMembers } from '../errors.ts'
+import { iso } from '../lib/iso.ts'
 import { resetAfter } from './key-limits.ts'
 
 /** A limit in memory. Amounts are requests, tokens, or micro-dollars, as the type says. */
@@ -144,7 +145,7 @@ const hasRoom = ({ settled, reserved, maxValue }: LiveLimit): boolean => settled
 
 const exceeded = (limit: LiveLimit, now: number): AppError => {
   const scope = limit.modelFilter === '' ? '' : ` for model ${limit.modelFilter}`
-  const message = `API key ${limit.type} ${limit.window} limit exceeded${scope}. Usage resets at ${new Date(limit.resetAt).toISOString()}.`
+  const message = `API key ${limit.type} ${limit.window} limit exceeded${scope}. Usage resets at ${iso(limit.resetAt)}.`
   if (limit.settled < limit.maxValue)
     return new AppError('rate_limit_exceeded', { message, retryAfterSeconds: BUSY_RETRY_SECONDS })
   const envelope = resetMembers(limit.resetAt, now)

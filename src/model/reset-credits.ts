@@ -74,7 +74,7 @@ export class ResetCredits {
         account_id: account.id,
         email: account.row.email,
         redeem_id: credit.id,
-        expiredAt: credit.expiresAt === null ? null : new Date(credit.expiresAt).toISOString(),
+        expiredAt: isoOrNull(credit.expiresAt),
       }))
   }
 }

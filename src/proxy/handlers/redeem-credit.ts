@@ -5,6 +5,7 @@ import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import { isoOrNull } from '../../lib/iso.ts'
 import { recordRedemption } from '../../model/redemption-record.ts'
 import { redeem } from '../../upstream/redeem.ts'
 
@@ -29,6 +30,6 @@ export const redeemCredit = createHandlers(clientKey('always'), restricted('refu
   const { code, windowsReset, redeemedAt } = redemption
   const who = { id: key.id, name: key.name, method: 'api_key', address: c.var.clientIp, at: clock.now() }
   commit(db, (tx) => recordRedemption(tx, who, { ...redemption, accountId, requestId }))
-  const redeemed_at = redeemedAt === null ? null : new Date(redeemedAt).toISOString()
+  const redeemed_at = isoOrNull(redeemedAt)
   return c.json({ code, windows_reset: windowsReset, redeemed_at })
 })

@@ -102,5 +102,5 @@ const withAccounts = (c: Ctx, field: SettingField): SettingField => {
     .all()
     .map(({ id, displayName }) => ({ value: id, label: hidesAccounts ? maskEmails(displayName) : displayName }))
     .toSorted((a, b) => a.label.localeCompare(b.label))
-  return { ...field, control: { kind: 'choice', choices, isOptional: true } }
+  return { ...field, control: { kind: 'choice', choices } }
 }

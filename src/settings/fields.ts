@@ -2,13 +2,12 @@
 import { z } from 'zod'
 import { DEFAULTS, SETTING_NAMES, type Section, type SettingName, Settings } from './schema.ts'
 
+/** A text is a choice whose page knows what there is to choose. */
 type Control =
   | { kind: 'switch' }
-  /** `isOptional`: none of them is a choice, too, and is sent as nothing. */
-  | { kind: 'choice'; choices: readonly Choice[]; isOptional: boolean }
+  | { kind: 'choice'; choices: readonly Choice[] }
   /** Both bounds are included, but for a `min` of 0 of a number that is not whole. */
   | { kind: 'number'; min: number; max: number; isWhole: boolean }
-  | { kind: 'text'; maxLength: number; isOptional: boolean }
 
 interface Choice {
   value: string
@@ -52,8 +51,6 @@ const Described = z.looseObject({
   minimum: z.number().optional(),
   exclusiveMinimum: z.number().optional(),
   maximum: z.number().optional(),
-  maxLength: z.number().optional(),
-  anyOf: z.array(z.looseObject({ type: z.string(), maxLength: z.number().optional() })).optional(),
 })
 type Described = z.output<typeof Described>
 
@@ -64,18 +61,14 @@ const describe = (name: SettingName): Omit<SettingField, 'value' | 'default' | '
 }
 
 const controlOf = (described: Described): Control => {
-  const isOptional = described.anyOf?.some(({ type }) => type === 'null') ?? false
-  const inner = described.anyOf?.find(({ type }) => type !== 'null') ?? described
-  if (described.enum)
-    return { kind: 'choice', choices: described.enum.map((value) => ({ value, label: null })), isOptional }
-  switch (inner.type) {
+  switch (described.type) {
     case 'boolean':
       return { kind: 'switch' }
     case 'integer':
     case 'number':
-      return { kind: 'number', ...boundsOf(described), isWhole: inner.type === 'integer' }
+      return { kind: 'number', ...boundsOf(described), isWhole: described.type === 'integer' }
     default:
-      return { kind: 'text', maxLength: inner.maxLength ?? 255, isOptional }
+      return { kind: 'choice', choices: (described.enum ?? []).map((value) => ({ value, label: null })) }
   }
 }
 

@@ -139,18 +139,6 @@ const Input: FC<ShownField> = (field) => {
           {unit && <span class="unit">{unit}</span>}
         </span>
       )
-    case 'text':
-      return (
-        <input
-          {...common}
-          type="text"
-          value={value === null ? '' : String(value)}
-          maxlength={control.maxLength}
-          autocapitalize="none"
-          spellcheck={false}
-          required={!control.isOptional}
-        />
-      )
   }
 }
 

@@ -4,7 +4,7 @@ import type { Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { requestHours } from '../../db/schema/requests.ts'
 import { iso } from '../lib/iso.ts'
-import { total } from './sums.ts'
+import { HOUR_SUMS } from './sums.ts'
 
 const HOUR_MS = 3_600_000
 const WEEK_HOURS = 168
@@ -36,7 +36,7 @@ interface AccountShare {
 export const keyWeek = (db: Db, keyId: string, now: number): KeyWeek => {
   const from = Math.floor(now / HOUR_MS) * HOUR_MS - (WEEK_HOURS - 1) * HOUR_MS
   const rows = db
-    .select({ hour: requestHours.hour, ...SUMS })
+    .select({ hour: requestHours.hour, ...HOUR_SUMS })
     .from(requestHours)
     .where(and(gte(requestHours.hour, from), eq(requestHours.keyId, keyId)))
     .groupBy(requestHours.hour)
@@ -88,15 +88,6 @@ export const keyUsage7d = (keyId: string, { totals, accounts: shares }: KeyWeek)
 
 const timeOf = ({ from }: KeyWeek, index: number): string => iso(from + index * HOUR_MS)
 
-const SUMS = {
-  requests: total(requestHours.requests),
-  errors: total(requestHours.errors),
-  inputTokens: total(requestHours.inputTokens),
-  cachedInputTokens: total(requestHours.cachedInputTokens),
-  outputTokens: total(requestHours.outputTokens),
-  costMicros: total(requestHours.costMicros),
-}
-
 const tokensOf = (row: { inputTokens: number; outputTokens: number }): number => row.inputTokens + row.outputTokens
 
 const sharesOf = (db: Db, keyId: string, from: number): AccountShare[] =>
@@ -105,12 +96,12 @@ const sharesOf = (db: Db, keyId: string, from: number): AccountShare[] =>
       accountId: requestHours.accountId,
       email: accounts.email,
       alias: accounts.alias,
-      requests: SUMS.requests,
-      costMicros: SUMS.costMicros,
+      requests: HOUR_SUMS.requests,
+      costMicros: HOUR_SUMS.costMicros,
     })
     .from(requestHours)
     .leftJoin(accounts, eq(accounts.id, requestHours.accountId))
     .where(and(gte(requestHours.hour, from), eq(requestHours.keyId, keyId), ne(requestHours.accountId, '')))
     .groupBy(requestHours.accountId)
-    .orderBy(desc(SUMS.costMicros), requestHours.accountId)
+    .orderBy(desc(HOUR_SUMS.costMicros), requestHours.accountId)
     .all()

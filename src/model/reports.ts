@@ -11,7 +11,7 @@ import { useOfSome } from './report-narrowed.ts'
 import { addTo, NOTHING, type Shares, type Sums, type Use } from './report-sums.ts'
 import { useOfAll } from './report-whole.ts'
 import { type Blinders, blindedRow } from './request-view.ts'
-import { total } from './sums.ts'
+import { HOUR_SUMS } from './sums.ts'
 
 const MAX_DAYS = 730
 const DAY_MS = 86_400_000
@@ -173,16 +173,8 @@ const whereOf = ({ account_id: accountIds, api_key_id: keyIds, model }: ReportQu
     model.length > 0 ? inArray(requestHours.model, model) : undefined,
   )
 
-const SUMS = {
-  requests: total(requestHours.requests),
-  errors: total(requestHours.errors),
-  cancelled: total(requestHours.cancelled),
-  inputTokens: total(requestHours.inputTokens),
-  cachedInputTokens: total(requestHours.cachedInputTokens),
-  outputTokens: total(requestHours.outputTokens),
-  costUsd: sql<number>`${total(requestHours.costMicros)} / 1e6`,
-  unpriced: total(requestHours.unpriced),
-}
+const { costMicros, ...COUNTED } = HOUR_SUMS
+const SUMS = { ...COUNTED, costUsd: sql<number>`${costMicros} / 1e6` }
 
 interface Group extends Sums {
   accountId: string
@@ -192,16 +184,12 @@ interface Group extends Sums {
 
 interface GroupPage {
   /** All keys are one group. */
-  hidesKeys?: boolean
-  after?: LinePlace['after']
-  limit?: number
+  hidesKeys: boolean
+  after: LinePlace['after']
+  limit: number
 }
 
-const groupsOf = (
-  db: Db,
-  where: SQL | undefined,
-  { hidesKeys = false, after = null, limit = -1 }: GroupPage = {},
-): Group[] => {
+const groupsOf = (db: Db, where: SQL | undefined, { hidesKeys, after, limit }: GroupPage): Group[] => {
   const { accountId, model } = requestHours
   const keyId = hidesKeys ? sql<string>`''` : requestHours.keyId
   const isBehind =

@@ -129,6 +129,18 @@ describe('live', () => {
     expect(visit.problems).toEqual([])
   })
 
+  test('goes on after a proxy said that the service is away', async () => {
+    await using visit = await browser.visit(at('/logs'))
+    const { page } = visit
+    await page.route('**/logs/tail?*', (route) => route.fulfill({ status: 502, body: 'Bad Gateway' }))
+    const refused = page.waitForResponse('**/logs/tail?*')
+    const before = await start(page)
+    await refused
+    await page.unroute('**/logs/tail?*')
+    await takeTurn(world)
+    await page.waitForFunction((count) => document.querySelectorAll('#log-rows tr').length > count, before.length)
+  })
+
   test('an empty filter fills', async () => {
     await using visit = await browser.visit(
       at(`/logs?since=${new Date(Date.now() + 100).toISOString().slice(0, 19)}Z&status=ok`),

@@ -231,6 +231,24 @@ describe('while it is open', () => {
     await visit.page.locator('.offline').waitFor({ state: 'visible' })
   })
 
+  test('what a reverse proxy says while the service is away takes nothing off the page', async () => {
+    await using visit = await browser.visit(dashboard(), { untilLive: true })
+    const { page } = visit
+    const title = await page.title()
+    const away = { status: 502, contentType: 'text/html', body: '<title>502 Bad Gateway</title><h1>Bad Gateway</h1>' }
+    await page.route('**/dashboard/*', (route) => route.fulfill(away))
+    await pausing('grace', 'pause')
+    await page.locator('.offline').waitFor({ state: 'visible' })
+    expect(await textOf(row(page, 'grace').locator('.badge'))).toBe('Active')
+    expect(await page.title()).toBe(title)
+    await page.unroute('**/dashboard/*')
+    await pausing('grace', 'reactivate')
+    await pausing('grace', 'pause')
+    await row(page, 'grace').locator('.badge', { hasText: 'Paused' }).waitFor()
+    await page.locator('.offline').waitFor({ state: 'hidden' })
+    await pausing('grace', 'reactivate')
+  })
+
   test('who is signed out elsewhere is led to sign in', async () => {
     await using server = await spawnServer()
     await using visit = await browser.visit(`${server.url}/setup`)

@@ -96,6 +96,13 @@
   })
 
   on('htmx:error', () => root.classList.add('is-offline'))
+  // Our errors say where they go. Others are a proxy's, in the place of a server that is away.
+  on('htmx:before:response', (event) => {
+    const { response, hx } = event.detail.ctx
+    if (response.raw.ok || hx.retarget || hx.redirect) return
+    event.preventDefault()
+    root.classList.add('is-offline')
+  })
   const tidy = () => {
     for (const el of all('.asked-first')) el.remove()
   }

@@ -124,8 +124,8 @@
     try {
       const answer = await fetch(next, { headers: { 'hx-request': 'true', accept: 'text/html' } })
       if (answer.ok) take(await answer.text())
-      else stop(answer.status === 401 ? 'You are signed out.' : 'The live view stopped.')
-    } catch {} // the server is away; asked again with the next beat
+      else if (answer.status < 500) stop(answer.status === 401 ? 'You are signed out.' : 'The live view stopped.')
+    } catch {} // the server is away, as with a 502; asked again with the next beat
     isAsking = false
   }
   const stop = (why) => {

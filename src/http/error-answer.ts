@@ -26,7 +26,7 @@ export const errorAnswer =
         err: thrown,
       })
     c.status(err.status as ContentfulStatusCode) // as: every status of the table carries a body
-    c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
+    c.header('Vary', 'Accept, HX-Request')
     const { retryAfterSeconds } = err.extra
     if (retryAfterSeconds !== undefined) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterSeconds))))
     if (!isModelPath(c.req.path)) return answerPeople(c, err, requestId)

@@ -21,7 +21,7 @@ declare module 'hono' {
 /** htmx gets a fragment, a browser a page, every other client JSON. Opening an /api URL by hand shows JSON. */
 export const representation = (c: Context): 'json' | 'fragment' | 'page' => {
   const { method, path } = c.req
-  if (c.req.header('hx-request') === 'true' && c.req.header('hx-request-type') !== 'full') return 'fragment'
+  if (c.req.header('hx-request') === 'true') return 'fragment'
   if (method === 'GET' && path.startsWith('/api/')) return 'json'
   return c.req.header('accept')?.includes('text/html') ? 'page' : 'json'
 }
@@ -57,7 +57,7 @@ export const reply = <T extends object>(
   View: Titled<T>,
   status: ContentfulStatusCode = 200,
 ): Response | Promise<Response> => {
-  c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
+  c.header('Vary', 'Accept, HX-Request')
   c.status(status)
   return representation(c) === 'json' ? c.json(value) : c.render(<View {...value} />, { title: View.title?.(value) })
 }
@@ -72,7 +72,7 @@ export const proceed = (
   then: string,
   status: ContentfulStatusCode = 200,
 ): Response | Promise<Response> => {
-  c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
+  c.header('Vary', 'Accept, HX-Request')
   switch (representation(c)) {
     case 'page':
       return c.redirect(then, 303)

@@ -326,6 +326,14 @@ test('what is ticked is deleted after a question, and gone from the list without
   expect(visit.problems).toEqual([])
 })
 
+test('the page of an account that somebody else deletes says so, and stays', async () => {
+  const id = await idOf('edsger')
+  await using visit = await browser.visit(`${world.url}/accounts/${id}`, { untilLive: true })
+  await world.api('DELETE', `/api/accounts/${id}`)
+  await visit.page.locator('#flash', { hasText: 'There is no such account.' }).waitFor()
+  expect(await visit.page.locator('#account-title').isVisible()).toBe(true)
+})
+
 const names = (page: Page): Promise<string[]> => textsOf(page.locator('.account-link'))
 
 const row = (page: Page, name: string) => page.locator('.accounts tbody tr', { hasText: name })

@@ -249,17 +249,20 @@ describe('while it is open', () => {
     await pausing('grace', 'reactivate')
   })
 
-  test('who is signed out elsewhere is led to sign in', async () => {
-    await using server = await spawnServer()
-    await using visit = await browser.visit(`${server.url}/setup`)
-    const { page } = visit
-    const fields = { password: 'correct horse battery' }
-    const path = '/api/dashboard-auth/password/setup'
-    expect(await page.evaluate(post, { path, fields })).toBeLessThan(300)
-    await liveAfter(page, () => page.goto(`${server.url}/dashboard`))
-    await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
-    await page.waitForURL('**/login*')
-  })
+  test.each(['/dashboard', '/accounts', '/keys'])(
+    'who is signed out elsewhere is led from %s to sign in',
+    async (path) => {
+      await using server = await spawnServer()
+      await using visit = await browser.visit(`${server.url}/setup`)
+      const { page } = visit
+      const fields = { password: 'correct horse battery' }
+      const setUp = { path: '/api/dashboard-auth/password/setup', fields }
+      expect(await page.evaluate(post, setUp)).toBeLessThan(300)
+      await liveAfter(page, () => page.goto(server.url + path))
+      await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
+      await page.waitForURL('**/login*')
+    },
+  )
 
   test('the theme switch is remembered by the server', async () => {
     await using visit = await browser.visit(dashboard(), { colorScheme: 'light' })

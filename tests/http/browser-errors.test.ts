@@ -6,7 +6,7 @@ import { createHandlers } from '../../src/http/handlers.ts'
 import { probe } from './probe.ts'
 
 const HTML = { accept: 'text/html' }
-const HTMX = { ...HTML, 'hx-request': 'true', 'hx-request-type': 'partial' }
+const HTMX = { ...HTML, 'hx-request': 'true' }
 const at = (path: string) => `http://localhost:2455${path}`
 
 const refusing = (code: Code, extra?: ErrorExtra) =>

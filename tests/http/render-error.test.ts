@@ -11,7 +11,7 @@ const failing = (error: unknown) =>
       })
   })
 const HTML = { accept: 'text/html,*/*' }
-const HTMX = { 'hx-request': 'true', 'hx-request-type': 'partial', ...HTML }
+const HTMX = { 'hx-request': 'true', ...HTML }
 
 test.each(['/v1/x', '/backend-api/codex/x'])(
   '%s answers in the OpenAI envelope, whatever the client accepts',

@@ -79,10 +79,7 @@ test('htmx gets a fragment, a browser a page, everybody else JSON; an API addres
   expect(await kind('/kind')).toBe('json')
   expect(await kind('/kind', { accept: 'text/html' })).toBe('page')
   expect(await kind('/api/kind', { accept: 'text/html' })).toBe('json')
-  expect(await kind('/kind', { 'hx-request': 'true', 'hx-request-type': 'partial', accept: 'text/html' })).toBe(
-    'fragment',
-  )
-  expect(await kind('/kind', { 'hx-request': 'true', 'hx-request-type': 'full', accept: 'text/html' })).toBe('page')
+  expect(await kind('/kind', { 'hx-request': 'true', accept: 'text/html' })).toBe('fragment')
 })
 
 test.each(Object.values(ASSETS))('%s is cached for ever, plain or compressed', async (path) => {

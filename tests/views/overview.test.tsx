@@ -240,7 +240,7 @@ test('no page needs more than its policy allows: no inline script, style or hand
 
 test('each part renews itself at its own address', async () => {
   const { ask } = scene({ accounts: [anAccount()] })
-  const headers = { 'hx-request': 'true', 'hx-request-type': 'partial' }
+  const headers = { 'hx-request': 'true' }
   const whole = await page({ accounts: [anAccount()] })
   for (const [path, id] of [
     ['/dashboard/now', 'overview-now'],

@@ -96,10 +96,12 @@
   })
 
   on('htmx:error', () => root.classList.add('is-offline'))
-  // Our errors say where they go. Others are a proxy's, in the place of a server that is away.
+  // Our errors say where they go, and go there whole. Others are a proxy's, in the place of a server that is away.
   on('htmx:before:response', (event) => {
-    const { response, hx } = event.detail.ctx
-    if (response.raw.ok || hx.retarget || hx.redirect) return
+    const { ctx } = event.detail
+    if (ctx.response.raw.ok) return
+    ctx.select = null
+    if (ctx.hx.retarget || ctx.hx.redirect) return
     event.preventDefault()
     root.classList.add('is-offline')
   })

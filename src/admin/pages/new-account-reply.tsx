@@ -37,7 +37,7 @@ const goOn = <T extends object>(
   { value, path, view }: { value: object; path: string; view: T },
   View: FC<T>,
 ): Response | Promise<Response> => {
-  c.header('Vary', 'Accept, HX-Request, HX-Request-Type')
+  c.header('Vary', 'Accept, HX-Request')
   if (isDialog(c)) return c.render(<View {...view} />)
   switch (representation(c)) {
     case 'page':

@@ -1,7 +1,18 @@
 /** Keys as a person meets them: made in three fields, shown once, pasted, tested, changed and taken away. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { World } from '../clients/support/world.ts'
-import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { spawnServer } from '../support/spawn.ts'
+import {
+  DESKTOP,
+  launchBrowser,
+  liveAfter,
+  overflows,
+  PHONE,
+  screenshot,
+  type TestBrowser,
+  textOf,
+  textsOf,
+} from './browser.ts'
 import { faultyProxy } from './faulty-proxy.ts'
 import { startPopulated } from './world.ts'
 
@@ -151,6 +162,26 @@ test('a key that somebody else makes comes into the list by itself', async () =>
   await world.api('DELETE', `/api/api-keys/${await idOf('made elsewhere')}`)
   await page.getByText('No key matches').waitFor()
   expect(visit.problems).toEqual([])
+})
+
+test('a page without keys shows the first one, and says again that there is none after the last', async () => {
+  await using server = await spawnServer()
+  await using visit = await browser.visit(`${server.url}/keys`, { untilLive: true })
+  const { page } = visit
+  const ask = (method: string, path: string, body = {}) =>
+    page.evaluate(
+      async ([verb, to, text]) => {
+        const headers = { 'content-type': 'application/json' }
+        const answer = await fetch(`/api/api-keys/${to}`, { method: verb, headers, body: text })
+        return answer.status === 204 ? null : answer.json()
+      },
+      [method, path, JSON.stringify(body)],
+    )
+  const { id } = await ask('POST', '', { name: 'the first' })
+  await page.locator('#key-list', { hasText: 'the first' }).waitFor()
+  await liveAfter(page, () => page.reload())
+  await ask('DELETE', id)
+  await page.getByText('No keys yet').waitFor()
 })
 
 test('changing, switching off, a new secret, and the end', async () => {

@@ -44,7 +44,7 @@ export const AccountsPage: FC<AccountsProps> = (props) => {
       </header>
       <Outcome done={done} problem={problem} />
       {total === 0 ? (
-        <Empty mayWrite={mayWrite} />
+        <Empty mayWrite={mayWrite} src={src} />
       ) : (
         <section class="card" aria-label="Accounts">
           <Filters {...props} />
@@ -79,8 +79,8 @@ const AddAccount: FC<{ mayWrite: boolean }> = ({ mayWrite }) =>
     <Refused label="Add account" why="Your role can look at accounts but not add them." isMain />
   )
 
-const Empty: FC<{ mayWrite: boolean }> = ({ mayWrite }) => (
-  <section class="card empty">
+const Empty: FC<{ mayWrite: boolean; src: string }> = ({ mayWrite, src }) => (
+  <section class="card empty" {...live({ id: 'accounts-none', topics: ['accounts'], src })}>
     <p>No accounts yet. An account is what turns are served with: sign in to one, or bring its file.</p>
     <AddAccount mayWrite={mayWrite} />
   </section>

@@ -31,16 +31,23 @@
     const how = { source: el, target: el, swap: 'outerMorph', push: 'false', select }
     await window.htmx.ajax('GET', el.dataset.liveSrc, how).finally(() => busy.delete(el))
   }
+  // A part its page does not have any more: the first of a list came, or the last one went.
+  let lost = null
   // Somebody may have begun while it was asked for: then it waits, too.
   document.addEventListener('htmx:before:swap', (event) => {
-    const el = event.detail.ctx.sourceElement
-    if (!busy.has(el) || !isHeld(el)) return
+    const { ctx, tasks } = event.detail
+    const el = ctx.sourceElement
+    if (!busy.has(el)) return
+    const isLost = !tasks[0]?.fragment.hasChildNodes()
+    if (!isLost && !isHeld(el)) return
     event.preventDefault()
     root.classList.remove('is-offline')
-    stale.add(el)
+    if (isLost) lost = el
+    else stale.add(el)
   })
   const settle = () => {
     if (document.hidden) return
+    if (lost?.isConnected && !isHeld(document.body)) location.reload()
     for (const el of stale) {
       if (!el.isConnected) stale.delete(el)
       else if (!busy.has(el) && !isHeld(el)) renew(el)

@@ -44,7 +44,7 @@ export const KeysPage: FC<KeysProps> = ({ generatedAt, keys, total, pages, query
       </header>
       <Done text={done} />
       {total === 0 ? (
-        <section class="card empty">
+        <section class="card empty" {...live({ id: 'keys-none', topics: ['keys'], src })}>
           <KeyIcon />
           <h2>No keys yet</h2>
           <p>A key lets one client in, with its own limits and its own account of what it used.</p>

@@ -43,6 +43,7 @@ const KeyForm = z.object({
   ownerUserId: choice,
   isActive: z.boolean().optional(),
   resetUsage: z.boolean().optional(),
+  expectedVersion: z.string().optional(),
 })
 type KeyForm = z.output<typeof KeyForm>
 

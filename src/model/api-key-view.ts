@@ -1,6 +1,6 @@
 /** An API key as dashboard clients see it: camelCase, ISO times, never a hash. */
 import { iso, isoOrNull } from '../lib/iso.ts'
-import type { StoredKey } from './api-keys.ts'
+import { keyVersion, type StoredKey } from './api-keys.ts'
 import { type LimitRow, resetAfter } from './key-limits.ts'
 
 export type ApiKey = ReturnType<typeof toApiKey>
@@ -10,6 +10,7 @@ export type ShownKey = ApiKey & { key: string }
 /** The wire shape at `now` (ms): a limit whose window has passed shows zero and its next reset. */
 export const toApiKey = (row: StoredKey, now: number) => ({
   id: row.id,
+  version: keyVersion(row),
   name: row.name,
   keyPrefix: row.keyPrefix,
   isActive: row.isActive,

@@ -7,6 +7,7 @@ import { users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
+import { demandVersion, versionOf } from './edit-version.ts'
 import type { KeyPatch, LimitInput, NewKey } from './key-input.ts'
 import { LIMIT_ORDER, type LimitRow, limitIdentity, limitsOf, replaceLimits, zeroLimits } from './key-limits.ts'
 import { findPerson, type UserRow } from './people.ts'
@@ -65,6 +66,26 @@ export const getKey = (db: Db, id: string): StoredKey => {
   return { ...row.key, owner: row.owner, limits: limitsOf(db, id) }
 }
 
+/** Of what can be set, not of what was used. */
+export const keyVersion = (row: StoredKey): string =>
+  versionOf([
+    row.name,
+    row.isActive,
+    row.ownerUserId,
+    row.expiresAt,
+    row.allowedModels,
+    row.applyToCodexModel,
+    row.enforcedModel,
+    row.enforcedReasoningEffort,
+    row.allowedReasoningEfforts,
+    row.enforcedServiceTier,
+    row.trafficClass,
+    row.transportPolicyOverride,
+    row.usageSections,
+    row.assignedAccountIds,
+    row.limits.map((limit) => [limitIdentity(limit), limit.maxValue]),
+  ])
+
 const OWNER = { id: users.id, username: users.username, status: users.status }
 
 /**
@@ -88,11 +109,13 @@ export const createKey = (tx: Tx, input: NewKey, { actor, random, demandAssign }
 }
 
 /**
- * Changes what `patch` names. Limits that stay keep their use. Throws `not_found`, what `demandAssign` does when the key
- * gets another owner, and `validation_error` also when a key whose owner is disabled is switched on from here.
+ * Changes what `patch` names. Limits that stay keep their use. Throws `not_found`, `edit_conflict`, what `demandAssign` does
+ * when the key gets another owner, and `validation_error` also when a key whose owner is disabled is switched on from here.
  */
-export const updateKey = (tx: Tx, id: string, patch: KeyPatch, { actor, random, demandAssign }: Doing): StoredKey => {
+export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, demandAssign }: Doing): StoredKey => {
+  const { expectedVersion, ...patch } = input
   const before = getKey(tx, id)
+  demandVersion(expectedVersion, keyVersion(before))
   const { ownerUserId } = patch
   if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId) demandOwner(tx, ownerUserId, demandAssign)
   const columns = { ...columnsOf(patch), ...activation(before, patch) }

@@ -1,6 +1,7 @@
 /** What may be said about an API key from outside: the fields of a new key and of a change to one. */
 import { z } from 'zod'
 import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
+import { ExpectedVersion } from './edit-version.ts'
 import { limitIdentity } from './key-limits.ts'
 
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max', 'ultra'] as const
@@ -98,6 +99,7 @@ export type NewKey = z.output<typeof NewKey>
 export const KeyPatch = NewKey.partial().extend({
   isActive: z.boolean().optional().describe('Off, it is refused from the next request on.'),
   resetUsage: z.boolean().optional().describe('Sets the use of every limit back to zero.'),
+  expectedVersion: ExpectedVersion,
 })
 export type KeyPatch = z.output<typeof KeyPatch>
 

@@ -309,6 +309,24 @@ describe('the forms', () => {
     expect(await onlyKey(admin)).toEqual(before)
   })
 
+  test('a form that was opened before somebody else’s change does not undo it', async () => {
+    const { app, as } = open()
+    const { row } = app.key({ allowedModels: ['gpt-5.5', 'gpt-5.4'] })
+    const anna = as('admin')
+    const opened = async () => fieldsOf(await page(anna, `/keys/${row.id}/edit`), 'form-key')
+    const save = async (fields: [string, string][]) =>
+      problem(await anna.ask(`PATCH /api/api-keys/${row.id}`, form([...fields, ['name', 'renamed']])))
+    const before = await opened()
+    const limits = [{ limitType: 'requests', limitWindow: '5h', maxValue: 3 }]
+    await as('admin').ask(`PATCH /api/api-keys/${row.id}`, { json: { allowedModels: ['gpt-5.4'] } })
+    expect(await save(before)).toEqual([409, 'edit_conflict'])
+    const narrowed = await opened()
+    await as('admin').ask(`PATCH /api/api-keys/${row.id}`, { json: { limits } })
+    expect(await save(narrowed)).toEqual([409, 'edit_conflict'])
+    expect(await save(await opened())).toEqual([200, null])
+    expect(await onlyKey(anna)).toMatchObject({ name: 'renamed', allowedModels: ['gpt-5.4'], limits })
+  })
+
   test('who may not see accounts keeps the choice of them, too', async () => {
     const { app, as, addRole } = open()
     addRole('clerk', { ...READ, 'accounts:write': 'all', 'api_keys:write': 'all', 'ops:write': 'all' })

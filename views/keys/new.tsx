@@ -32,7 +32,7 @@ export interface EditKeyProps extends NewKeyProps {
   apiKey: ApiKey
 }
 
-export const EditKeyPage: Titled<EditKeyProps> = ({ choices, problem, apiKey: { id, name }, apiKey }) => (
+export const EditKeyPage: Titled<EditKeyProps> = ({ choices, problem, apiKey: { id, name, version }, apiKey }) => (
   <div class="page page-narrow">
     <header class="page-head">
       <h1>Edit {name}</h1>
@@ -40,6 +40,7 @@ export const EditKeyPage: Titled<EditKeyProps> = ({ choices, problem, apiKey: { 
     <NeedsScript />
     <section class="card">
       <Form name="key" class={FORM} method="patch" action={`/api/api-keys/${id}`} problem={problem}>
+        <input type="hidden" name="expectedVersion" value={version} />
         <KeyFields choices={choices} apiKey={apiKey} />
         <Ending label="Save" back={`/keys/${id}`} />
       </Form>

@@ -12,7 +12,7 @@ export const KEY_WORDS: WordsByRoute = {
   'PATCH /api/api-keys/:id': {
     does: 'Changes what is named of a key.',
     answer: '`Key`',
-    throws: ['not_found', 'permission_required'],
+    throws: ['not_found', 'edit_conflict', 'permission_required'],
     example: { isActive: false },
   },
   'POST /api/api-keys/:id/regenerate': {

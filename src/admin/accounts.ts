@@ -21,6 +21,7 @@ import {
 } from '../model/accounts.ts'
 import { additionalQuotas } from '../model/additional-quotas.ts'
 import type { Actor } from '../model/audit.ts'
+import { ExpectedVersion } from '../model/edit-version.ts'
 import { holds } from '../model/permissions.ts'
 import { resetCreditsView } from '../model/reset-credits.ts'
 import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
@@ -102,6 +103,7 @@ const Patch = z.strictObject({
   securityWorkAuthorized: z.boolean().optional().describe('Belongs to the restricted pool.'),
   alias: AliasText.optional(),
   routingPolicy: PolicyName.optional(),
+  expectedVersion: ExpectedVersion,
 })
 
 export const editAccount = createHandlers(

@@ -4,7 +4,7 @@ export { ACCOUNT_STATUSES, ROUTING_POLICIES } from '../../db/schema/accounts.ts'
 import { isoOrNull } from '../lib/iso.ts'
 import type { TokenHealth } from './account-export.ts'
 import type { AccountUse } from './account-totals.ts'
-import type { AccountView } from './account-view.ts'
+import { type AccountView, accountVersion } from './account-view.ts'
 import type { AccountRow } from './accounts.ts'
 import type { additionalQuotas } from './additional-quotas.ts'
 import type { ResetCreditsView } from './reset-credits.ts'
@@ -19,6 +19,7 @@ export const summarise = (view: AccountView, row: AccountRow, surroundings: Surr
   const left = (length: keyof UsageWindows) => remainingCredits(view, length)
   return {
     accountId: view.accountId,
+    version: accountVersion(view),
     chatgptAccountId: row.chatgptAccountId,
     email: view.email,
     alias: view.alias,

@@ -3,6 +3,7 @@ import { iso, isoOrNull } from '../lib/iso.ts'
 import type { SkipReason } from '../proxy/select.ts'
 import type { AccountState } from './account-state.ts'
 import type { AccountRow } from './accounts.ts'
+import { versionOf } from './edit-version.ts'
 import type { Credits, UsageWindow, UsageWindows } from './usage-windows.ts'
 
 /** `draining`: asked last, to finish soon; `probing`: coming back, one request at a time. */
@@ -40,14 +41,24 @@ export interface WireAccount
   windows: Record<keyof UsageWindows, WireWindow | null>
   lastRefreshAt: string
   usageAt: string | null
+  version: string
 }
 
 export interface WireWindow extends Omit<UsageWindow, 'resetAt'> {
   resetAt: string | null
 }
 
+/** Of what people decide about it. */
+export const accountVersion = ({
+  alias,
+  routingPolicy,
+  securityWorkAuthorized,
+}: Pick<AccountView, 'alias' | 'routingPolicy' | 'securityWorkAuthorized'>): string =>
+  versionOf([alias, routingPolicy, securityWorkAuthorized])
+
 export const wireAccount = (account: AccountView): WireAccount => ({
   ...account,
+  version: accountVersion(account),
   since: isoOrNull(account.since),
   until: isoOrNull(account.until),
   nextCheckAt: isoOrNull(account.nextCheckAt),

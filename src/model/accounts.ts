@@ -8,8 +8,10 @@ import type { Sealer } from '../lib/seal.ts'
 import { noteAccountEvent } from './account-events.ts'
 import { noteDeleted } from './account-leftovers.ts'
 import { type AccountState, nextState } from './account-state.ts'
+import { accountVersion } from './account-view.ts'
 import { type Actor, type AuditEvent, append } from './audit.ts'
 import type { AccountIdentity, AccountTokens, ImportedAccount } from './auth-json.ts'
+import { demandVersion } from './edit-version.ts'
 import type { UsageSnapshot } from './usage-windows.ts'
 
 export type AccountRow = typeof accounts.$inferSelect
@@ -235,10 +237,14 @@ const transition = (tx: Tx, id: string, actor: Actor, kind: 'pause' | 'reactivat
   return state
 }
 
-export type AccountEdit = Partial<Pick<AccountRow, 'alias' | 'routingPolicy' | 'securityWorkAuthorized'>>
+export type AccountEdit = Partial<Pick<AccountRow, 'alias' | 'routingPolicy' | 'securityWorkAuthorized'>> & {
+  expectedVersion?: string
+}
 
-export const editAccount = (tx: Tx, id: string, edit: AccountEdit, actor: Actor): AccountRow => {
-  getAccount(tx, id)
+/** Throws `account_not_found`, `edit_conflict`. */
+export const editAccount = (tx: Tx, id: string, input: AccountEdit, actor: Actor): AccountRow => {
+  const { expectedVersion, ...edit } = input
+  demandVersion(expectedVersion, accountVersion(getAccount(tx, id)))
   if (Object.keys(edit).length > 0) tx.update(accounts).set(edit).where(eq(accounts.id, id)).run()
   append(tx, actor, 'account_updated', { target: id, details: { ...edit } })
   notice(tx, 'accounts')

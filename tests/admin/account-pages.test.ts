@@ -6,6 +6,7 @@ import { requestHours } from '../../db/schema/requests.ts'
 import type { AccountProps } from '../../views/accounts/detail.tsx'
 import type { AccountsProps } from '../../views/accounts/list.tsx'
 import { type TestOptions, testApp } from '../support/app.ts'
+import { fieldsOf } from '../support/form.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 
 const HOUR_MS = 3_600_000
@@ -276,6 +277,24 @@ test('one form changes alias, policy and pool', async () => {
     routingPolicy: 'preserve',
     securityWorkAuthorized: true,
   })
+})
+
+test('the form of an account that was opened before somebody else’s change does not undo it', async () => {
+  const { app, as, ada } = open()
+  const operator = as('operator')
+  await operator.ask(`PATCH /api/accounts/${ada}`, { json: { securityWorkAuthorized: true } })
+  const opened = async () => {
+    const page = await (await operator.ask(`GET /accounts/${ada}?tab=routing`, html)).text()
+    return Object.fromEntries(fieldsOf(page, 'form-routing'))
+  }
+  const save = (fields: Record<string, string>) =>
+    operator.send('form', `PATCH /api/accounts/${ada}`, { ...fields, alias: 'Work' })
+  const before = await opened()
+  await as('admin').ask(`PATCH /api/accounts/${ada}`, { json: { securityWorkAuthorized: false } })
+  await save(before)
+  expect(app.bindings.pool.get(ada)).toMatchObject({ securityWorkAuthorized: false, displayName: 'ada@example.test' })
+  await save(await opened())
+  expect(app.bindings.pool.get(ada)).toMatchObject({ securityWorkAuthorized: false, displayName: 'Work' })
 })
 
 const event = (app: ReturnType<typeof testApp>, accountId: string, detailText: string) =>

@@ -33,6 +33,7 @@ export const RoutingTab: FC<RoutingProps & { account: WireAccount }> = (props) =
 const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, refusal }) => (
   <Form name="routing" class="stack" method="patch" action={`/api/accounts/${encodeURIComponent(account.accountId)}`}>
     <fieldset class="stack" disabled={refusal !== null}>
+      <input type="hidden" name="expectedVersion" value={account.version} />
       <Field
         label="Alias"
         name="alias"

@@ -37,7 +37,7 @@ export const ACCOUNT_WORDS: WordsByRoute = {
   'PATCH /api/accounts/:id': {
     does: 'Changes what people decide about an account.',
     answer: '`{status: "updated"}`',
-    throws: ['account_not_found'],
+    throws: ['account_not_found', 'edit_conflict'],
     example: { securityWorkAuthorized: true },
   },
   'PUT /api/accounts/:id/alias': {

@@ -82,6 +82,10 @@ export const textOf = (locator: Locator): Promise<string> => locator.innerText()
 
 export const textsOf = async (locator: Locator): Promise<string[]> => Promise.all((await locator.all()).map(textOf))
 
+/** Until nothing stands in this field any more. */
+export const emptied = (page: Page, field: string) =>
+  page.waitForFunction((path) => document.querySelector<HTMLInputElement>(path)?.value === '', field)
+
 /**
  * Where the page is wider than the window: its own width, or the elements that stick out and are not in a part that
  * scrolls or cuts off by itself. Empty when nothing does.

@@ -2,7 +2,17 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { spawnServer } from '../support/spawn.ts'
-import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import {
+  DESKTOP,
+  emptied,
+  launchBrowser,
+  overflows,
+  PHONE,
+  screenshot,
+  type TestBrowser,
+  textOf,
+  textsOf,
+} from './browser.ts'
 import {
   codeFor,
   forgetConfirmations,
@@ -219,6 +229,27 @@ describe('confirming a sensitive change', () => {
     await row.waitFor({ state: 'detached' })
     expect(problems).toEqual([])
   })
+})
+
+test('a password that was changed is not left in the form, nor a role that was made', async () => {
+  const own = await startOwned()
+  await using _server = own.server
+  await using visit = await browser.visit(`${own.url}/login`)
+  const { page } = visit
+  await signIn(page, own.url)
+  await page.goto(`${own.url}/me`)
+  await page.fill('[name=currentPassword]', PASSWORD)
+  await page.fill('[name=newPassword]', OTHER_PASSWORD)
+  await page.click('#form-password button')
+  await page.locator('.done', { hasText: 'password was changed' }).waitFor()
+  await emptied(page, '[name=currentPassword]')
+  await emptied(page, '[name=newPassword]')
+  await page.goto(`${own.url}/settings/access`)
+  await page.click('text=New role')
+  await page.fill('#form-new-role [name=name]', 'Night shift')
+  await page.click('#form-new-role [type=submit]')
+  await page.locator('.role', { hasText: 'Night shift' }).waitFor()
+  await emptied(page, '#form-new-role [name=name]')
 })
 
 test('a role is cloned from its own row, changed, and there; the form is gone then', async () => {

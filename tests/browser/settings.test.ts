@@ -1,7 +1,17 @@
 /** The settings pages as a person uses them: saved a section at a time, confirmed where it matters, at a desk and on a phone. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import {
+  DESKTOP,
+  emptied,
+  launchBrowser,
+  overflows,
+  PHONE,
+  screenshot,
+  type TestBrowser,
+  textOf,
+  textsOf,
+} from './browser.ts'
 import { forgetConfirmations, type Owned, PASSWORD, send, signIn, startOwned } from './people-world.ts'
 
 let browser: TestBrowser
@@ -100,6 +110,7 @@ test('the firewall: an address is added, refused twice, and removed', async () =
   await add('198.51.100.0/24')
   await page.waitForSelector('#firewall .rows code')
   expect(await textsOf(page.locator('#firewall .rows code'))).toEqual(['198.51.100.0/24'])
+  await emptied(page, '[name=ipAddress]')
   await add('198.51.100.7/24')
   await page.waitForSelector('#form-firewall .problem-line')
   expect(await textOf(page.locator('#form-firewall .problem-line'))).toContain('already on the list')

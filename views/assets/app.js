@@ -96,9 +96,12 @@
   })
 
   on('htmx:error', () => root.classList.add('is-offline'))
+  // What was saved stands on the page that is fetched then, and not in the form any more.
+  let saved = null
   // Our errors say where they go, and go there whole. Others are a proxy's, in the place of a server that is away.
   on('htmx:before:response', (event) => {
     const { ctx } = event.detail
+    if (ctx.hx.location) saved = ctx.sourceElement
     if (ctx.response.raw.ok) return
     ctx.select = null
     if (ctx.hx.retarget || ctx.hx.redirect) return
@@ -110,6 +113,8 @@
   }
   on('htmx:after:swap', () => {
     root.classList.remove('is-offline')
+    saved?.reset?.()
+    saved = null
     tidy()
     tick()
   })

@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core'
 import { until } from '../clients/support/until.ts'
 import type { World } from '../clients/support/world.ts'
 import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { narrowProblems } from './narrow.ts'
 import { startPopulated } from './world.ts'
 
 setDefaultTimeout(30_000)
@@ -216,6 +217,24 @@ test('alias and policy are saved in one form', async () => {
   await page.click('#form-routing button')
   await page.waitForFunction(() => document.querySelector('h1')?.textContent === 'alan@example.test')
   expect(visit.problems).toEqual([])
+})
+
+test('names without a place to break are whole on a phone, and spans of time stay together', async () => {
+  const id = await idOf('edsger')
+  await using visit = await browser.visit(`${world.url}/accounts`, { viewport: PHONE })
+  const { page } = visit
+  const broken = await page
+    .locator('time')
+    .evaluateAll((times) => times.filter((el) => el.getClientRects().length > 1).map((el) => el.textContent))
+  expect(broken).toEqual([])
+  await world.api('PATCH', `/api/accounts/${id}`, { alias: 'edsger_'.repeat(12) })
+  await world.api('PATCH', '/api/settings', { routingStrategy: 'single_account', singleAccountId: id })
+  await page.goto(`${world.url}/accounts/${id}`)
+  expect(await narrowProblems(page)).toEqual([])
+  await page.goto(`${world.url}/logs/explain?model=gpt-5.5`)
+  expect(await narrowProblems(page)).toEqual([])
+  await world.api('PATCH', `/api/accounts/${id}`, { alias: null })
+  await world.api('PATCH', '/api/settings', { routingStrategy: 'capacity_weighted', singleAccountId: null })
 })
 
 describe('the cards', () => {

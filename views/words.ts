@@ -59,7 +59,9 @@ const fieldName = (name: string): string => {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
-const spaced = (camelCase: string): string => camelCase.replace(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
+/** Of a name in camelCase, or in snake_case. */
+const spaced = (name: string): string =>
+  name.replaceAll('_', ' ').replace(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
 
 const DONE: Readonly<Record<string, string>> = {
   password_changed: 'Your password was changed. Your other browsers were signed out.',

@@ -196,6 +196,13 @@ describe('files', () => {
   })
 })
 
+test('days in the wrong order are said to be so in words', async () => {
+  const path = '/reports?start_date=2026-01-09&end_date=2026-01-02'
+  const page = await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })
+  expect(page.status).toBe(422)
+  expect(await page.text()).toContain('End date: comes before the first day.')
+})
+
 test('the page says in words and figures what the JSON says', async () => {
   add('2026-03-28T10:00Z')
   const html = await (await app.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })).text()

@@ -207,6 +207,7 @@ test('the page says in words and figures what the JSON says', async () => {
   add('2026-03-28T10:00Z')
   const html = await (await app.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })).text()
   expect(html).toContain('2026-03-28: $1.000, 1 request')
+  expect(html).toContain('0.3 requests</dd>')
   expect(html).toContain('Download CSV')
   expect(html).not.toContain('style=')
 })

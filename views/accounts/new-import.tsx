@@ -129,7 +129,7 @@ const Imported: FC<{ accounts: NonNullable<ImportValue['accounts']> }> = ({ acco
         </li>
       ))}
     </ul>
-    <p class="muted">Their usage and models are being fetched.</p>
+    <p class="muted">{accounts.length === 1 ? 'Its' : 'Their'} usage and models are being fetched.</p>
     <div class="actions">
       <Leave label="Done" isMain />
       <ButtonLink href="/accounts/new">Add another</ButtonLink>

@@ -1,5 +1,6 @@
 /** The fields of a key: name, models and expiry in sight, everything else folded. One form makes a key and changes it. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
+import { plural } from '../ui/amounts.ts'
 import { Check, Field } from '../ui/form.tsx'
 import { keeping, type Option, optionsOf, plainOptions, Select } from '../ui/select.tsx'
 import { LimitRows } from './form-limits.tsx'
@@ -76,7 +77,7 @@ const limitFacts = (apiKey: ApiKey | null): string => {
 
 const routingFacts = (apiKey: ApiKey | null): string =>
   [
-    apiKey?.assignedAccountIds ? `${apiKey.assignedAccountIds.length} accounts` : 'every account',
+    apiKey?.assignedAccountIds ? plural(apiKey.assignedAccountIds.length, 'account') : 'every account',
     ...(apiKey?.enforcedModel ? [`always ${apiKey.enforcedModel}`] : []),
   ].join(' · ')
 

@@ -70,13 +70,16 @@ const Summary: FC<ReportView> = ({ summary, comparison }) => {
       <Tile name="Failed" note={`${countText(summary.cancelled)} left by the client`}>
         {percentText(summary.errors, summary.requests)}
       </Tile>
-      <Tile name="A day" note={plural(Math.round(summary.avgRequestsPerDay), 'request')}>
+      <Tile name="A day" note={plural(fewDigits(summary.avgRequestsPerDay), 'request')}>
         {tokenCost(summary.avgCostPerDayUsd, tokens(summary), costText)}
       </Tile>
       <Tile name="Accounts used">{countText(summary.activeAccounts)}</Tile>
     </dl>
   )
 }
+
+/** Of a few, the tenths count: some are not none. */
+const fewDigits = (mean: number): number => Number(mean.toFixed(mean < 10 ? 1 : 0))
 
 const tokens = ({ inputTokens, outputTokens }: Sums): number => inputTokens + outputTokens
 

@@ -99,7 +99,7 @@ export const nextState = (state: AccountState, event: AccountEvent): AccountStat
     case 'reactivate':
       return reactivate(state)
     case 'reauthenticated':
-      return state === ACTIVE ? state : ACTIVE
+      return ACTIVE
     case 'succeeded':
       // A turn that was under way when the block began says nothing about the block.
       return state.status === 'active' && state.attempts > 0 ? ACTIVE : state
@@ -113,11 +113,9 @@ export const isBlocked = (state: Pick<AccountState, 'status'>): boolean =>
 /** Paused, deactivated and signed-out accounts are left alone; blocked ones are not. */
 export const isInUse = (state: Pick<AccountState, 'status'>): boolean => state.status === 'active' || isBlocked(state)
 
-/** `resetAt` when it can be believed: finite, ahead of `at`, at most 366 days ahead. */
+/** `resetAt` when it can be believed: ahead of `at`, at most 366 days ahead. */
 export const plausibleReset = (resetAt: number | null, at: number): number | null =>
-  resetAt !== null && Number.isFinite(resetAt) && resetAt > at && resetAt <= at + MAX_RESET_AHEAD_MS
-    ? Math.ceil(resetAt)
-    : null
+  resetAt !== null && resetAt > at && resetAt <= at + MAX_RESET_AHEAD_MS ? Math.ceil(resetAt) : null
 
 const block = (
   state: AccountState,
@@ -138,7 +136,7 @@ const block = (
     since: state.status === event.kind ? (state.since ?? event.at) : event.at,
     until,
     nextCheckAt: until === null ? event.at + checkDelayMs(state.attempts) : null,
-    attempts: wasBlocked || until !== null ? state.attempts : state.attempts + 1,
+    attempts: until === null ? state.attempts + 1 : state.attempts,
   }
 }
 
@@ -177,8 +175,7 @@ const tick = (state: AccountState, at: number): AccountState => {
 }
 
 /** Half open: one more refusal without a date continues the back-off where it stood. */
-const reopen = (state: AccountState): AccountState =>
-  state.attempts === 0 ? ACTIVE : { ...ACTIVE, attempts: state.attempts }
+const reopen = ({ attempts }: AccountState): AccountState => ({ ...ACTIVE, attempts })
 
 const checkDelayMs = (attempts: number): number =>
   Math.min(MAX_CHECK_DELAY_MS, CHECK_INTERVAL_MS * 2 ** Math.min(attempts, 10))

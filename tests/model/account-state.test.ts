@@ -85,6 +85,7 @@ describe('a block', () => {
   test('is not shortened or counted twice by turns that were in flight', () => {
     const blocked = run([limited(AT, AT + 10 * MINUTE)])
     expect(run([limited(AT + 5), limited(AT + 6, null, 1000)], blocked)).toBe(blocked)
+    expect(run([{ ...limited(AT + 7, AT + 10 * MINUTE), cause: 'another' } as AccountEvent], blocked)).toBe(blocked)
     expect(run([limited(AT + 7, AT + 20 * MINUTE)], blocked)).toMatchObject({ since: AT, until: AT + 20 * MINUTE })
     const unknown = run([limited(AT)])
     expect(run([limited(AT + 5)], unknown)).toBe(unknown)
@@ -100,6 +101,16 @@ describe('a block', () => {
     expect(second).toMatchObject({ since: later, nextCheckAt: later + 2 * MINUTE, attempts: 2 })
   })
 
+  test('of another kind begins when it was seen', () => {
+    const longer = { ...limited(AT + 5, AT + 20 * MINUTE), kind: 'quota_exceeded' } as AccountEvent
+    expect(run([limited(AT, AT + MINUTE), longer])).toMatchObject({ status: 'quota_exceeded', since: AT + 5 })
+  })
+
+  test('after a served turn starts its checks over', () => {
+    const served = run([limited(AT), { kind: 'tick', at: AT + MINUTE }, { kind: 'succeeded', at: AT + MINUTE }])
+    expect(run([limited(AT + 2 * MINUTE)], served)).toMatchObject({ nextCheckAt: AT + 3 * MINUTE, attempts: 1 })
+  })
+
   test('is beaten by usage with room seen later, and only then', () => {
     const blocked = run([{ ...limited(AT, AT + 3 * 86_400_000), kind: 'quota_exceeded' } as AccountEvent])
     expect(run([{ kind: 'usage', at: AT + 2, snapshot: usage(20, AT) }], blocked)).toBe(blocked)
@@ -108,10 +119,20 @@ describe('a block', () => {
     expect(run([{ kind: 'usage', at: AT + 2, snapshot: empty }], blocked)).toBe(blocked)
   })
 
+  test.each(['fiveHour', 'weekly', 'monthly'] as const)(
+    'is beaten by room in a plan that has a %s window only',
+    (name) => {
+      const window = { usedPercent: 20, windowMinutes: 300, resetAt: null }
+      const snapshot = { ...usage(0, AT + 1), windows: { fiveHour: null, weekly: null, monthly: null, [name]: window } }
+      expect(run([limited(AT), { kind: 'usage', at: AT + 2, snapshot }])).toEqual(ACTIVE)
+    },
+  )
+
   test('takes its end from usage that is still full', () => {
     const blocked = run([limited(AT)])
     const full = run([{ kind: 'usage', at: AT + 1, snapshot: usage(100, AT + 1, AT + 7 * MINUTE) }], blocked)
     expect(full).toMatchObject({ status: 'rate_limited', until: AT + 7 * MINUTE, nextCheckAt: null, since: AT })
+    expect(run([{ kind: 'usage', at: AT + 2, snapshot: usage(100, AT + 2, null) }], full)).toBe(full)
   })
 
   test('ends with a probe that was served; one that was not waits longer', () => {
@@ -145,6 +166,12 @@ describe('sign-in failures', () => {
     }
   })
 
+  test('leave an account deactivated that also lost its tokens', () => {
+    const gone = run([{ kind: 'auth_failed', at: AT, code: 'account_deleted', evidence: 'x' }])
+    expect(gone.evidence).toBe('x')
+    expect(run([{ kind: 'auth_failed', at: AT + 1, code: 'token_expired', evidence: 'y' }], gone)).toBe(gone)
+  })
+
   test('are not turned into a block by late answers', () => {
     const state = run([{ kind: 'auth_failed', at: AT, code: 'account_deleted', evidence: 'x' }])
     const late: AccountEvent[] = [limited(AT + 1), { kind: 'succeeded', at: AT + 2 }, { kind: 'tick', at: AT + 3 }]
@@ -172,6 +199,13 @@ describe('operators', () => {
   test.each(transitions)('%s: pause → %s, reactivate → %s', (status, paused, reactivated) => {
     expect(attempt(status, 'pause')).toBe(paused)
     expect(attempt(status, 'reactivate')).toBe(reactivated)
+  })
+
+  test('who ask for what is so already change nothing', () => {
+    const paused = run([{ kind: 'pause', at: AT }])
+    expect(run([{ kind: 'pause', at: AT + 1 }], paused)).toBe(paused)
+    const halfOpen = { ...ACTIVE, attempts: 2 }
+    expect(run([{ kind: 'reactivate', at: AT }], halfOpen)).toBe(halfOpen)
   })
 })
 

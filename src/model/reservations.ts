@@ -84,7 +84,6 @@ export const estimateTokens = (bodyBytes: number): Pick<Use, 'inputTokens' | 'ou
  * `resets_at` when no turn that still runs can make room before it.
  */
 export const reserve = (policy: Limited, estimate: Estimate, now: number): Reservation => {
-  if (policy.limits.length === 0) return NOTHING_HELD
   const limits = limitsFor(policy, estimate.model)
   if (limits.length === 0) return NOTHING_HELD
   for (const limit of limits) demandRoom(limit, now)

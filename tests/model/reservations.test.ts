@@ -123,7 +123,9 @@ describe('admission', () => {
   test('a limit filled by running turns asks to come back soon', () => {
     const limit = aLimit({ type: 'requests', maxValue: 1 })
     reserve({ limits: [limit] }, anEstimate(), NOW)
-    expect(refusal(() => reserve({ limits: [limit] }, anEstimate(), NOW)).extra.retryAfterSeconds).toBe(5)
+    const error = refusal(() => reserve({ limits: [limit] }, anEstimate(), NOW))
+    expect(error.extra.retryAfterSeconds).toBe(5)
+    expect(error.message).toStartWith('API key requests daily limit exceeded. ')
   })
 
   test('a refusal by one limit holds nothing on the others', () => {

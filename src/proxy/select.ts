@@ -64,9 +64,8 @@ export type Selection =
   | { kind: 'wait'; considered: Considered[] }
   | { kind: 'none'; failure: SelectionFailure; considered: Considered[] }
 
-/** Above these an account's conversations move to one that is below (percent used, without pressure). */
-const STICKY_SHORT_PERCENT = 95
-const STICKY_LONG_PERCENT = 100
+/** From here on in its five-hour window an account's conversations move to one that is below (percent used, without pressure). */
+const STICKY_PERCENT = 95
 /** A probing account not asked for this long gets one turn ahead of the healthy ones. */
 const PROBE_AFTER_MS = 60_000
 
@@ -145,7 +144,7 @@ const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolea
 const lastResort = (
   candidates: readonly Candidate[],
   needs: SelectionNeeds,
-  verdicts: Map<string, Verdict>,
+  verdicts: ReadonlyMap<string, Verdict>,
 ): Candidate[] => {
   const reasonOf = ({ id }: Candidate) => verdicts.get(id)?.skipped
   const cooling = candidates.filter((candidate) => reasonOf(candidate) === 'cooling_down')
@@ -153,9 +152,7 @@ const lastResort = (
   if (cooling.length === 0 || (cooling.length === 1 && !blocked)) return []
   const due = (c: Candidate) => c.health.backoffUntil ?? 0
   const first = cooling.filter((c) => !isAtCap(c, needs)).sort((a, b) => due(a) - due(b) || (a.id < b.id ? -1 : 1))[0]
-  if (!first) return []
-  verdicts.set(first.id, UNRANKED)
-  return [first]
+  return first ? [first] : []
 }
 
 /** Narrows the eligible to owner, tier and class, ranks what is left, and writes the reasons into `verdicts`. */
@@ -188,25 +185,20 @@ const choose = (
   return ranked
 }
 
-/** The owner, or its heir, when the conversation should stay: always a hard one, a soft one unless it is over budget and another is not. */
+/** The owner, or its heir, when the conversation should stay: unless it is over budget and another may be asked that is not. */
 const keptOwner = (eligible: readonly Candidate[], { owner }: SelectionNeeds, ctx: PolicyContext): Candidate | null => {
   if (!owner) return null
   const mayStay = (kept: Candidate) =>
-    owner.hard ||
     bypassesTiers(ctx.strategy) ||
     isUnderBudget(kept, ctx.now) ||
-    !eligible.some((other) => other !== kept && isUnderBudget(other, ctx.now))
+    !eligible.some((other) => isUnderBudget(other, ctx.now))
   const inLine = [owner.id, owner.heir].flatMap((name) => eligible.find(({ id }) => id === name) ?? [])
   return inLine.find(mayStay) ?? null
 }
 
 const isUnderBudget = ({ usage }: Candidate, now: number): boolean => {
   if (!usage) return true
-  const { fiveHour, weekly, monthly } = usage.windows
-  return (
-    (usedNow(fiveHour, now) ?? 0) < STICKY_SHORT_PERCENT &&
-    ((usedNow(weekly ?? monthly, now) ?? 0) < STICKY_LONG_PERCENT || !isExhausted(usage, now).exhausted)
-  )
+  return (usedNow(usage.windows.fiveHour, now) ?? 0) < STICKY_PERCENT && !isExhausted(usage, now).exhausted
 }
 
 const bestTier = (pool: readonly Candidate[], now: number): readonly Candidate[] => {

@@ -81,7 +81,8 @@ describe('eligibility', () => {
     const soon = anAccount('soon', { health: health({ backoffUntil: NOW + 1 }) })
     const later = anAccount('later', { health: health({ backoffUntil: NOW + 2 }) })
     expect(chosen([later, soon])).toBe('soon')
-    expect(chosen([later, anAccount('x', { state: limited(NOW + 9) })])).toBe('later')
+    for (const status of ['rate_limited', 'quota_exceeded'] as const)
+      expect(chosen([later, anAccount('x', { state: { ...limited(NOW + 9), status } })])).toBe('later')
     expect(chosen([soon])).toBe('none')
     expect(chosen([soon, later], { tried: new Set(['soon', 'later']) })).toBe('none')
   })
@@ -101,9 +102,11 @@ describe('tiers and classes', () => {
 
   test('a probing account not asked for a minute gets one turn first', () => {
     const due = { ...probing, lastSelectedAt: NOW - 60_000 }
-    const longer = { ...probing, id: 'longer', lastSelectedAt: NOW - 60_001 }
+    const waiting = { ...probing, id: 'waiting', lastSelectedAt: NOW - 60_001 }
     expect(chosen([due, healthy])).toBe('probing')
-    expect(chosen([due, longer, healthy])).toBe('longer')
+    expect(chosen([due, waiting, healthy])).toBe('waiting')
+    const never = [anAccount('b', { ...waiting, id: 'b' }), anAccount('a', { ...waiting, id: 'a' })]
+    expect(reasons([...never, healthy])).toEqual({ b: 'lower_tier', a: null, healthy: 'lower_tier' })
   })
 
   test('burn_first before normal before preserve, inside the tier', () => {
@@ -124,6 +127,7 @@ describe('tiers and classes', () => {
     expect(chosen([anAccount('a'), anAccount('b')], {}, ctx)).toBe('b')
     expect(chosen([anAccount('a'), anAccount('b', { state: limited(NOW + 9) })], {}, ctx)).toBe('none')
     expect(chosen([anAccount('a'), anAccount('b')], { owner: { id: 'a', hard: true } }, ctx)).toBe('a')
+    expect(chosen([anAccount('a')], {}, { ...ctx, strategy: 'usage_weighted' })).toBe('a')
   })
 
   test.each([
@@ -157,6 +161,13 @@ describe('owners', () => {
     expect(choose([other, own], soft)).toMatchObject({ id: 'other', moved: true })
     expect(choose([anAccount('other', { usage: used(96, 0) }), own], soft)).toMatchObject({ id: 'own', moved: false })
     expect(choose([other, own], hard)).toMatchObject({ id: 'own', moved: false })
+  })
+
+  test('and stays where credits pay for the full week, or the strategy empties one account after the other', () => {
+    const full = used(0, 100)
+    const paid = anAccount('own', { usage: { ...full, credits: { hasCredits: true, unlimited: false, balance: 5 } } })
+    expect(chosen([other, paid], soft)).toBe('own')
+    expect(chosen([other, anAccount('own', { usage: full })], soft, { strategy: 'sequential_drain' })).toBe('own')
   })
 
   test('the heir is next in line, and going to it is no move', () => {

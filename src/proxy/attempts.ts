@@ -79,9 +79,13 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
     if (goesBack(progress)) return leaseFor(plane, turn, progress)
     noteNobody(plane, turn, { needs, err, began })
     if (turn.chain !== null && err.code !== 'no_security_work_authorized_accounts') throw chainLost(err)
-    throw last && !POOL_KNOWS.has(err.code) ? last : err
+    throw rather(last, err)
   }
 }
+
+/** What failed last says more than that nobody is left, unless the pool knows better. */
+const rather = (last: AppError | null, nobody: AppError): AppError =>
+  last && !POOL_KNOWS.has(nobody.code) ? last : nobody
 
 /** What it says of all accounts: that every one is used up, or that some are only busy. */
 const POOL_KNOWS: ReadonlySet<string> = new Set(['usage_limit_reached', 'account_stream_cap'])
@@ -152,8 +156,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   else if (staysHere(plane, turn, step) && progress.sameAccountRetries < MAX_SAME_ACCOUNT_RETRIES) {
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.stayOn = id
-  } else if (!moveOn(progress, id) && !goesBack(progress))
-    throw OF_ONE.has(error.code) ? limited(plane, turn, step) : error
+  } else if (!moveOn(progress, id) && !goesBack(progress)) throw enough(plane, turn, step)
 }
 
 const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
@@ -168,14 +171,14 @@ const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boole
 /** Limits of single accounts, which say nothing of the others. */
 const OF_ONE: ReadonlySet<string> = new Set(['usage_limit_reached', 'rate_limit_exceeded'])
 
-/** As many accounts as may be tried are limited. Whether all are, and which is back first, the pool knows. */
-const limited = (plane: Plane, turn: Turn, { err, progress: { last } }: Step): AppError => {
+/** As many accounts as may be tried have failed. Whether all there are are used up, and which is back first, the pool knows. */
+const enough = (plane: Plane, turn: Turn, { err, progress: { last } }: Step): AppError => {
   const { pool, clock } = plane
   const { error } = err.classified
   const everybody = { ...needsOf(plane, turn), tried: new Set<string>(), owner: ownerOf(plane, turn), streamCap: 0 }
   const selection = pool.explain(everybody)
-  if (selection.kind === 'none')
-    return error.code === 'usage_limit_reached' ? selectionError(selection.failure, clock.now()) : error
+  if (selection.kind === 'none') return rather(last, selectionError(selection.failure, clock.now()))
+  if (!OF_ONE.has(error.code)) return error
   const message = 'The accounts that were asked are used up; another may serve the next try.'
   const { code, extra } = last ?? new AppError('no_accounts', { message })
   return new AppError(code, { ...extra, retryAfterSeconds: 1 })

@@ -437,6 +437,18 @@ describe('accounts that are used up', () => {
     await expectNothingLeft(app)
   })
 
+  test.each([2, 3])('beside one of %d that turns out to be gone: they count, and it does not', async (accounts) => {
+    const { app, inOrder } = usedUp(accounts, ...[27, 8].slice(3 - accounts))
+    inOrder.at(-1)!.sim.always(faults.deactivatedWorkspace())
+    const answer = await answerOf(app, POST, { json: codexBody() })
+    expect(errorOf(answer)).toMatchObject({
+      type: 'usage_limit_reached',
+      resets_at: app.clock.now() / 1000 + 8 * 3600,
+    })
+    expect(app.attemptRows()).toHaveLength(accounts)
+    await expectNothingLeft(app)
+  })
+
   test('three of four: the client is to come back at once, and finds the fourth', async () => {
     const { app, inOrder } = usedUp(4, 1, 1, 1)
     const answer = await answerOf(app, POST, { json: codexBody() })

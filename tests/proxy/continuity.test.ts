@@ -182,8 +182,8 @@ describe('encrypted content', () => {
     await expectNothingLeft(app)
   })
 
-  test('nobody is known to own is tried, then left out once', async () => {
-    const app = setUp({ accounts: 1 })
+  test('nobody is known to own is tried, then left out once on the same account', async () => {
+    const app = setUp({ accounts: 2 })
     const json = {
       ...codexBody(),
       input: [
@@ -193,7 +193,9 @@ describe('encrypted content', () => {
     }
     const answer = await answerOf(app, NATIVE, { json })
     expect(answer.status).toBe(200)
-    expect(app.attemptRows().map(({ code }) => code)).toEqual(['invalid_encrypted_content', null])
+    const asked = app.attemptRows()
+    expect(asked.map(({ code }) => code)).toEqual(['invalid_encrypted_content', null])
+    expect(asked[1]!.accountId).toBe(asked[0]!.accountId)
     expect(inputOf(lastBody(app))).toEqual(codexBody().input)
     await expectNothingLeft(app)
   })
@@ -281,9 +283,26 @@ describe('encrypted content', () => {
       expect((await goOn()).status).toBe(200)
       expect(app.rows()[2]!.accountId).toBe(home.id)
       expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual([])
+      expect(app.attemptRows().filter(({ code }) => code === 'invalid_encrypted_content')).toHaveLength(1)
       await expectNothingLeft(app)
     },
   )
+
+  test('whose owner failed before is left out where it could not be read, and nobody else is asked', async () => {
+    const app = setUp({ accounts: 3 })
+    const { owner, home, goOn } = await replaying(app)
+    app.prefer(owner.id)
+    app.bindings.affinity.remember('conversation', app.rows()[1]!.conversationHash!, owner.id, {
+      now: app.clock.now(),
+      mixed: false,
+    })
+    owner.sim.always(faults.forbidden())
+    home.sim.next(faults.invalidEncryptedContent())
+    expect((await goOn()).status).toBe(200)
+    const asked = app.attemptRows().slice(2)
+    expect(asked.map(({ accountId }) => accountId)).toEqual([owner.id, home.id, home.id])
+    await expectNothingLeft(app)
+  })
 
   test('that stays unreadable ends with the upstream’s own words', async () => {
     const app = setUp({ accounts: 2 })

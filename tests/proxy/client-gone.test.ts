@@ -30,6 +30,21 @@ describe('a client that leaves', () => {
     expect(app.rows()[0]).toMatchObject({ httpStatus: 499, phase: 'connect', outputTokens: 0 })
   })
 
+  test('while it waits for a slot', async () => {
+    const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
+    app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
+    const reader = (await app.ask(NATIVE, { json })).body!.getReader()
+    const client = new AbortController()
+    void app.ask(NATIVE, { json, signal: client.signal }).catch(() => {})
+    await app.clock.advance('2s')
+    client.abort()
+    await app.clock.advance(0)
+    expect(app.rows()).toMatchObject([{ status: 'cancelled', httpStatus: 499, phase: 'select', attempts: 0 }])
+    expect(app.failedSelections()).toEqual([])
+    await reader.cancel()
+    await expectNothingLeft(app)
+  })
+
   test('while the first events are held back', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ silence: { afterEvents: 2 } })

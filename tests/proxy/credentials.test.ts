@@ -27,6 +27,15 @@ const setUp = (options: TestOptions = {}) => {
 const servedBy = (app: TestApp) =>
   app.attemptRows().map(({ accountId }) => app.members.findIndex(({ id }) => id === accountId))
 
+test('a token refused upstream is renewed on the account whose turn it is, whoever comes next', async () => {
+  const app = testApp({ accounts: 2, settings: { routingStrategy: 'round_robin' } })
+  for (const { sim } of app.members) sim.expireAccessToken()
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  const [first, second] = servedBy(app)
+  expect(second).toBe(first!)
+  await expectNothingLeft(app)
+})
+
 test('a token refused upstream is renewed once, and the same account serves', async () => {
   const { app, first } = setUp()
   first.sim.expireAccessToken()

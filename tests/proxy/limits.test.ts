@@ -302,7 +302,7 @@ describe('bodies in flight', () => {
 
 describe('time limits', () => {
   test('no first event: once more on the account, then an honest end inside 180 s', async () => {
-    const app = testApp()
+    const app = testApp({ settings: { compactTimeoutSeconds: 30 } })
     app.members[0]!.sim.always({ delayHeadersMs: 1_000_000 })
     const startedAt = app.clock.now()
     const answer = await answerOf(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
@@ -411,6 +411,18 @@ describe('draining', () => {
       expect(answer.headers.get('retry-after')).toBe('5')
     }
     expect(app.bindings.pool.all()[0]!.health.errors).toBe(0)
+    await expectNothingLeft(app)
+  })
+
+  test('is no selection that found nobody, for a turn that waits for a slot', async () => {
+    const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
+    const first = await holding(app)
+    const waiting = answerOf(app, NATIVE, { json })
+    await app.clock.advance(0)
+    drain(app)
+    expect((await waiting).status).toBe(503)
+    expect(app.failedSelections()).toEqual([])
+    await first.end()
     await expectNothingLeft(app)
   })
 })

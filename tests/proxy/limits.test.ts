@@ -178,7 +178,23 @@ describe('slots of an account', () => {
     await app.clock.advance('3s')
     expect(app.upstream.requests).toHaveLength(1)
     await first.end()
+    await app.clock.advance(0)
+    expect(app.upstream.requests).toHaveLength(2) // at once, not when the wait is over
     expect((await second).status).toBe(200)
+    await expectNothingLeft(app)
+  })
+
+  test('a turn that waits is served at once by an account that is added', async () => {
+    const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
+    const first = await holding(app)
+    const second = answerOf(app, NATIVE, { json })
+    await app.clock.advance('3s')
+    const { id } = app.addAccount()
+    await app.clock.advance(0)
+    expect((await second).status).toBe(200)
+    expect(app.rows()[0]!.accountId).toBe(id)
+    expect(app.clock.monotonic()).toBeLessThan(4000)
+    await first.end()
     await expectNothingLeft(app)
   })
 
@@ -234,6 +250,11 @@ describe('slots of an account', () => {
     expect(turnedAway.status).toBe(429)
     await first.end()
     expect((await waiting).status).toBe(200)
+    const next = await holding(app)
+    const last = answerOf(app, NATIVE, { json }) // who was served stands in it no more
+    await app.clock.advance(0)
+    await next.end()
+    expect((await last).status).toBe(200)
     await expectNothingLeft(app)
   })
 

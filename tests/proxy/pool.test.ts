@@ -108,6 +108,60 @@ describe('a state that cannot be stored', () => {
   })
 })
 
+describe('an account', () => {
+  const report = (app: TestApp, usedPercent: number) => {
+    const fiveHour = { usedPercent, windowMinutes: 300, resetAt: app.clock.now() + 60_000 }
+    return { at: app.clock.now(), planType: null, credits: null, windows: { fiveHour, weekly: null, monthly: null } }
+  }
+
+  test('drains while its usage is reported high, and probes when the window is over', async () => {
+    const { app, id } = setUp()
+    const { pool } = app.bindings
+    pool.observe(id, report(app, 86))
+    expect(pool.get(id)!.health.tier).toBe('draining')
+    await app.clock.advance('61s')
+    pool.tick()
+    expect(pool.get(id)!.health.tier).toBe('probing')
+  })
+
+  test('that is not there any more takes nothing in', () => {
+    const { app } = setUp()
+    const { pool } = app.bindings
+    pool.apply('gone', { kind: 'rate_limited', ...refusal(app) })
+    pool.health('gone', { kind: 'error', at: app.clock.now() })
+    pool.observe('gone', report(app, 1))
+    expect([pool.get('gone'), pool.isInUse('gone'), pool.all().length]).toEqual([null, false, 2])
+  })
+
+  test('keeps its connections while it is blocked, and not when it is set aside', () => {
+    const { app, id } = setUp()
+    const { pool } = app.bindings
+    const isInUse = [pool.isInUse(id)]
+    pool.apply(id, { kind: 'rate_limited', ...refusal(app) })
+    isInUse.push(pool.isInUse(id))
+    pool.apply(id, { kind: 'pause', at: app.clock.now() })
+    expect([...isInUse, pool.isInUse(id)]).toEqual([true, true, false])
+  })
+
+  test('has its slot back once, however often the lease is released', async () => {
+    const { app, id } = setUp()
+    const { pool } = app.bindings
+    const needs = { model: null, tried: new Set<string>(), scope: null, owner: null, restricted: false }
+    const lease = await pool.lease(needs, new AbortController().signal)
+    expect(pool.get(id)!.inFlight).toBe(1)
+    lease.release()
+    lease.release()
+    expect(pool.get(id)!.inFlight).toBe(0)
+  })
+
+  test('offers what it is known to, others or not', () => {
+    const { app, id } = setUp()
+    const { pool } = app.bindings
+    pool.get(id)!.models = new Set(['m'])
+    expect([pool.offers('m'), pool.offers('n'), pool.offers(null)]).toEqual([true, false, false])
+  })
+})
+
 test('a pause by another process a moment ago outlasts what a turn finds out', async () => {
   const { app, id, row, state } = setUp()
   app.sqlite.run("UPDATE accounts SET status = 'paused', cause = 'paused' WHERE id = ?", [id])

@@ -101,6 +101,11 @@ describe('a block', () => {
     expect(second).toMatchObject({ since: later, nextCheckAt: later + 2 * MINUTE, attempts: 2 })
   })
 
+  test('may last as long as a reset is believed, which is 366 days', () => {
+    const until = AT + 366 * 86_400_000
+    expect(run([limited(AT, until)])).toMatchObject({ until })
+  })
+
   test('of another kind begins when it was seen', () => {
     const longer = { ...limited(AT + 5, AT + 20 * MINUTE), kind: 'quota_exceeded' } as AccountEvent
     expect(run([limited(AT, AT + MINUTE), longer])).toMatchObject({ status: 'quota_exceeded', since: AT + 5 })

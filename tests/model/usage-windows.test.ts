@@ -35,6 +35,10 @@ describe('merging', () => {
     expect(mergeUsage(null, newer)).toBe(newer)
   })
 
+  test('takes the second of two reports of one moment', () => {
+    expect(mergeUsage(aSnapshot({ weekly }), aSnapshot({ weekly: aWindow(71) })).windows.weekly?.usedPercent).toBe(71)
+  })
+
   test('does not let a late report of earlier numbers win', () => {
     const fresh = aSnapshot({ fiveHour: aWindow(9) }, { at: AT + 1 })
     const late = aSnapshot({ fiveHour: aWindow(5), weekly })
@@ -48,6 +52,8 @@ describe('merging', () => {
     const passing = mergeUsage(polled, aSnapshot({ fiveHour: aWindow(2) }, { at: AT + 2 }))
     expect(passing.windows).toEqual({ fiveHour: aWindow(2), weekly, monthly: null })
     expect(mergeUsage(passing, free).windows).toEqual(passing.windows)
+    const weeklyOnly = mergeUsage(passing, aSnapshot({ weekly: aWindow(71, 10_080) }, { at: AT + 3 }))
+    expect(weeklyOnly.windows).toEqual({ fiveHour: aWindow(2), weekly: aWindow(71, 10_080), monthly: null })
   })
 
   test('keeps the windows there are where a poll names none', () => {
@@ -71,13 +77,16 @@ describe('exhaustion', () => {
     expect(isExhausted(snapshot, AT)).toEqual({ exhausted: true, resetAt: AT + 500_000 })
     expect(isExhausted(snapshot, AT + 500_000)).toEqual({ exhausted: false, resetAt: null })
     expect(isExhausted(null, AT).exhausted).toBe(false)
+    expect(isExhausted(aSnapshot({ fiveHour: aWindow(99.9) }), AT).exhausted).toBe(false)
   })
 
   test('of a long window is lifted by credits, of the five hours it is not', () => {
-    const credits = { hasCredits: false, unlimited: false, balance: 3 }
-    expect(isExhausted(aSnapshot({ weekly: aWindow(100, 10_080) }, { credits }), AT).exhausted).toBe(false)
-    expect(isExhausted(aSnapshot({ fiveHour: aWindow(100) }, { credits }), AT).exhausted).toBe(true)
     const none = { hasCredits: false, unlimited: false, balance: 0 }
+    for (const some of [{ balance: 3 }, { hasCredits: true }, { unlimited: true, balance: null }]) {
+      const credits = { ...none, ...some }
+      expect(isExhausted(aSnapshot({ weekly: aWindow(100, 10_080) }, { credits }), AT).exhausted).toBe(false)
+      expect(isExhausted(aSnapshot({ fiveHour: aWindow(100) }, { credits }), AT).exhausted).toBe(true)
+    }
     expect(isExhausted(aSnapshot({ weekly: aWindow(100, 10_080) }, { credits: none }), AT).exhausted).toBe(true)
   })
 
@@ -94,6 +103,10 @@ test.each([
   ['Pro', 1_500, 50_400, 0],
   ['prolite', 1_125, 37_800, 0],
   ['k12', 225, 7_560, 0],
+  ['team', 225, 7_560, 0],
+  ['business', 225, 7_560, 0],
+  ['edu', 225, 7_560, 0],
+  ['education', 225, 7_560, 0],
   ['enterprise', 1_500, 50_400, 0],
   ['guest', 0, 1_134, 1_134],
   ['something new', 0, 1_134, 1_134],

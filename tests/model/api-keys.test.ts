@@ -76,6 +76,17 @@ describe('a new key', () => {
     ])
   })
 
+  test.each([
+    ['5h', 5],
+    ['daily', 24],
+    ['7d', 168],
+    ['weekly', 168],
+    ['monthly', 720],
+  ])('a window called %s ends after %p hours', (limitWindow, hours) => {
+    const { limits } = aKey(testDb().db, { limits: [daily(1, { limitWindow })] }, { at: NOW }).row
+    expect(limits.map(({ resetAt }) => (resetAt - NOW) / 3_600_000)).toEqual([hours])
+  })
+
   test('never shows its hash', () => {
     const { db } = testDb()
     const { row } = aKey(db)
@@ -177,6 +188,18 @@ describe('changing limits', () => {
     ])
   })
 
+  test('a limit of another model is another limit', () => {
+    const { db } = testDb()
+    const strong = daily(100, { modelFilter: 'strong' })
+    const { row } = aKey(db, { limits: [strong] }, { at: NOW })
+    spend(db, row.id, 42)
+    const { limits } = edit(db, row.id, { limits: [daily(100), strong] }, NOW + 1000)
+    expect(limits.map(({ modelFilter, currentValue }) => [modelFilter, currentValue])).toEqual([
+      ['', 0],
+      ['strong', 42],
+    ])
+  })
+
   test('a patch without limits leaves them alone', () => {
     const { db } = testDb()
     const { row } = aKey(db, { limits: [daily(100)] })
@@ -195,6 +218,7 @@ describe('changing limits', () => {
     aRequestRow(db, { id: 'too-old', startedAt: NOW - WINDOW_MS.daily - 1, ...use })
     aRequestRow(db, { id: 'stranger', startedAt: NOW - 1000, ...use, keyId: 'key_other' })
     aRequestRow(db, { id: 'prewarm', startedAt: NOW - 1000, ...use, kind: 'prewarm' })
+    aRequestRow(db, { id: 'warmup', startedAt: NOW - 1000, ...use, kind: 'warmup' })
     const limit = (limitType: string, modelFilter?: string) => daily(999, { limitType, modelFilter })
     const { limits } = edit(db, id, {
       limits: [limit('requests'), limit('total_tokens', 'strong'), limit('cost_usd'), limit('credits')],

@@ -1,6 +1,7 @@
 /** A client that leaves: the upstream is let go at once, the turn is logged once, and no account is blamed. */
 import { describe, expect, test } from 'bun:test'
 import { codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { faults } from '../support/upstream/faults.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
 const V1 = 'POST /v1/responses'
@@ -43,6 +44,17 @@ describe('a client that leaves', () => {
     expect(app.failedSelections()).toEqual([])
     await reader.cancel()
     await expectNothingLeft(app)
+  })
+
+  test('while it waits for another try, after one that was refused', async () => {
+    const app = testApp()
+    app.members[0]!.sim.always(faults.serverError())
+    const client = new AbortController()
+    void app.ask(NATIVE, { json, signal: client.signal }).catch(() => {})
+    await app.clock.advance(100)
+    client.abort()
+    await expectNothingLeft(app)
+    expect(app.rows()).toMatchObject([{ status: 'cancelled', attempts: 1, inputTokens: null }])
   })
 
   test('while the first events are held back', async () => {

@@ -143,7 +143,7 @@ export class SseScanner {
       if (byte === CR && buffer[i + 1] === LF) i++
       lineStart = i + 1
       if (!isBlank) continue
-      if (i + 1 > start) events.push(this.#eventAt(buffer, start, i + 1))
+      events.push(this.#eventAt(buffer, start, i + 1))
       start = i + 1
     }
     return start

@@ -91,6 +91,8 @@ describe('an event', () => {
     expect(only('data: {"type":"a.b","x":1}\n\n')[0]?.type).toBe('a.b')
     expect(only('event: zzz\ndata: {"x":{"type":"no"},"type":"a.b"}\n\n')[0]?.type).toBe('a.b')
     expect(only('data: {"x":1,\ndata: "type":"a.b"}\n\n')[0]?.type).toBe('a.b')
+    expect(only('event: zzz\rdata: {"type":"a.b"}\r\r')[0]?.type).toBe('a.b')
+    expect(only('event: zzz\r\ndata: {"type":"a.b"}\r\n\r\n')[0]?.type).toBe('a.b')
     expect(only(': hello\n\n')[0]?.type).toBeNull()
     expect(only('data: [DONE]\n\n')[0]?.type).toBeNull()
     expect(only('data: {"type":"cut of\n\n')[0]?.type).toBeNull()
@@ -125,6 +127,8 @@ test('a run joins only events of its own type, also when a type is not the first
   const delta = (name: string) => `data: {"type":"response.${name}.delta","delta":"x"}\n\n`
   const odd = 'data: {"delta":"x","type":"response.c.delta"}\n\n'
   const text = delta('a') + delta('a') + odd + delta('a') + delta('b') + delta('b')
-  const seen = scanner.push(new TextEncoder().encode(text)).map(({ type, count }) => `${type} ${count}`)
+  const events = scanner.push(new TextEncoder().encode(text))
+  expect(events[0]?.data).toBe('{"type":"response.a.delta","delta":"x"}')
+  const seen = events.map(({ type, count }) => `${type} ${count}`)
   expect(seen).toEqual(['response.a.delta 2', 'response.c.delta 1', 'response.a.delta 1', 'response.b.delta 2'])
 })

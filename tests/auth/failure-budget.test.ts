@@ -1,0 +1,104 @@
+/** Eight tries a minute and client: which tries count, for whom, and when the next one is. */
+import { describe, expect, test } from 'bun:test'
+import { FailureBudget } from '../../src/auth/failure-budget.ts'
+import { AppError } from '../../src/errors.ts'
+
+const setUp = () => {
+  let now = 5000
+  const budget = new FailureBudget({ monotonic: () => now })
+  /** Seconds until the next try where this one is refused, else what gives it back. */
+  const take = (ip: string | null = '192.0.2.1') => {
+    try {
+      return budget.take(ip, 'password_rate_limited')
+    } catch (err) {
+      if (err instanceof AppError && err.status === 429) return err.extra.retryAfterSeconds
+      throw err
+    }
+  }
+  const wait = (ms: number) => {
+    now += ms
+  }
+  const useUp = (ip: string | null = '192.0.2.1') => {
+    for (let n = 0; n < 8; n++) expect(take(ip)).toBeFunction()
+  }
+  return { budget, take, wait, useUp }
+}
+
+describe('tries', () => {
+  test('come back one by one, a minute after each was taken', () => {
+    const { take, wait, useUp } = setUp()
+    take()
+    wait(30_000)
+    for (let n = 0; n < 7; n++) take()
+    expect(take()).toBe(30)
+    wait(28_001)
+    expect(take()).toBe(2)
+    wait(1998)
+    expect(take()).toBe(1)
+    wait(1)
+    expect(take()).toBeFunction()
+    expect(take()).toBe(30)
+    wait(60_000)
+    useUp()
+  })
+
+  test('that were right are given back, and no other with them', () => {
+    const { take, wait, useUp } = setUp()
+    take()
+    wait(10)
+    const giveBack = take() as () => void // as: there is room
+    wait(10)
+    for (let n = 0; n < 6; n++) take()
+    giveBack()
+    giveBack() // gone is gone
+    expect(take()).toBeFunction()
+    expect(take()).toBe(60)
+    wait(60_000)
+    giveBack()
+    useUp()
+    expect(take()).toBeNumber()
+  })
+
+  test('that are only counted end at the same number, without a refusal', () => {
+    const { budget, take, wait } = setUp()
+    expect(Array.from({ length: 10 }, () => budget.spend('192.0.2.1'))).toEqual([...Array(8).fill(true), false, false])
+    expect(take()).toBe(60)
+    wait(60_000)
+    expect(budget.spend('192.0.2.1')).toBe(true)
+  })
+})
+
+describe('a client', () => {
+  const shares = (one: string | null, other: string | null) => {
+    const { take, useUp } = setUp()
+    useUp(one)
+    return typeof take(other) === 'number'
+  }
+
+  test.each([
+    ['192.0.2.1', '192.0.2.2', false],
+    ['192.0.2.1', '::ffff:192.0.2.1', true],
+    ['2001:db8::1', '2001:db8::ffff:0:0:1', true],
+    ['2001:db8:0:0:1::', '2001:db8::2', true],
+    ['2001:db8:0:1::1', '2001:db8:0:2::1', false],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::', true],
+    ['1:2:3:4:5:6:7:8', '::4:5:6:7:8', false],
+    ['::4:5:6:7:8', '::9:5:6:7:8', false],
+    ['::1', '::2', true],
+    ['::1', '1::1', false],
+    [null, null, true],
+    [null, '192.0.2.1', false],
+  ])('%p and %p are one: %p', (one, other, isOne) => {
+    expect(shares(one, other)).toBe(isOne)
+  })
+
+  test('is forgotten when ten thousand others were wrong since', () => {
+    const { take, useUp } = setUp()
+    take('198.51.100.2')
+    useUp('198.51.100.1')
+    for (let n = 1; n < 8; n++) take('198.51.100.2')
+    for (let n = 0; n < 9_999; n++) take(`10.0.${n >> 8}.${n & 255}`)
+    expect(take('198.51.100.2')).toBeNumber()
+    expect(take('198.51.100.1')).toBeFunction()
+  })
+})

@@ -58,6 +58,12 @@ describe('tiers', () => {
     expect(broken).toMatchObject({ tier: 'probing', successes: 0 })
   })
 
+  test('the minute of rest counts from when draining began, and not less', () => {
+    const draining = run([observe(AT, 90), observe(AT + 30_000, 90)])
+    expect(run([observe(AT + 59_999)], draining)).toBe(draining)
+    expect(run([observe(AT + 60_000)], draining).tier).toBe('probing')
+  })
+
   test('an allowance still nearly used up keeps draining, and takes a probing account back', () => {
     const draining = nextHealth(HEALTHY, observe(AT, 90))
     expect(nextHealth(draining, observe(AT + 120_000, 90)).tier).toBe('draining')

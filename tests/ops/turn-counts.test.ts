@@ -44,7 +44,11 @@ test('one turn is counted under its result, account, key and model', () => {
     'sluice_requests_total{route="/v1/responses",transport="http",status="cancelled"} 1',
     'sluice_account_requests_total{account="acc_a",status="ok"} 1',
     'sluice_account_requests_total{account="none",status="cancelled"} 1',
+    'sluice_key_tokens_total{key="key_a",type="input"} 10',
     'sluice_key_tokens_total{key="key_a",type="cached_input"} 4',
+    'sluice_account_tokens_total{account="acc_a",type="output"} 5',
+    'sluice_model_tokens_total{model="gpt-5.5",type="input"} 20',
+    'sluice_model_tokens_total{model="gpt-5.5",type="output"} 10',
     'sluice_model_tokens_total{model="gpt-5.5",type="reasoning"} 4',
     'sluice_model_cost_usd_total{model="gpt-5.5"} 3',
     'sluice_first_event_seconds_count 1',
@@ -53,6 +57,7 @@ test('one turn is counted under its result, account, key and model', () => {
     'sluice_request_duration_seconds_sum 6',
   ])
     expect(lines).toContain(line)
+  expect(lines.filter((line) => line.startsWith('sluice_errors_total'))).toEqual([])
 })
 
 test('errors are told by phase, in our words or as the upstream’s', () => {
@@ -66,16 +71,22 @@ test('errors are told by phase, in our words or as the upstream’s', () => {
 test('a made-up model is "other", and so is every key beyond the thousandth', () => {
   const { counts, text } = setUp()
   for (let i = 0; i < 3; i++) counts.count(aRow({ model: `made-up-${i}` }))
+  counts.count(aRow({ model: null }))
+  expect(text()).toContain('sluice_model_requests_total{model="none",status="ok"} 1')
   expect(text()).toContain('sluice_model_requests_total{model="other",status="ok"} 3')
   for (let i = 0; i < 1100; i++) counts.count(aRow({ keyId: `key_${i}` }))
   expect(text().filter((line) => line.startsWith('sluice_key_cost_usd_total'))).toHaveLength(1001)
+  counts.count(aRow({ keyId: 'key_7' }))
+  expect(text()).toContain('sluice_key_requests_total{key="key_7",status="ok"} 2')
 })
 
 test('the series of an account end with it', () => {
   const { counts, text } = setUp()
   counts.count(aRow())
   counts.count(aRow({ accountId: 'acc_b' }))
+  counts.count(aRow({ accountId: null }))
   counts.keepAccounts(new Set(['acc_b']))
   expect(text().filter((line) => line.includes('acc_a'))).toEqual([])
-  expect(text()).toContain('sluice_account_requests_total{account="acc_b",status="ok"} 1')
+  for (const left of ['acc_b', 'none'])
+    expect(text()).toContain(`sluice_account_requests_total{account="${left}",status="ok"} 1`)
 })

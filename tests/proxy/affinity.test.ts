@@ -1,7 +1,7 @@
 /** Who owns what outlives changes of the database that have nothing to do with it. */
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { announceAll } from '../../db/commit.ts'
-import { AffinityMap } from '../../src/proxy/affinity.ts'
+import { AffinityMap, conversationHash } from '../../src/proxy/affinity.ts'
 import { testApp } from '../support/app.ts'
 import { testDb } from '../support/db.ts'
 
@@ -43,4 +43,52 @@ test('each kind has its own share of memory, the latest first', () => {
   expect(affinity.get('ciphertext', 'c6', 1000, HOUR_MS)).toBeNull()
   affinity.remember('ciphertext', 'new', 'acc', { now: 2000, mixed: false })
   expect(affinity.get('ciphertext', 'c7', 1000, HOUR_MS)).toBeNull() // the oldest made room
+})
+
+describe('an owner', () => {
+  const NOW = 1_000_000
+  const remember = (
+    affinity: AffinityMap,
+    key: string,
+    more: { account?: string; now?: number; mixed?: boolean } = {},
+  ) =>
+    affinity.remember('conversation', key, more.account ?? 'acc', { now: more.now ?? NOW, mixed: more.mixed ?? false })
+
+  test('is written again when it changes, or a minute later', () => {
+    const affinity = new AffinityMap()
+    expect(remember(affinity, 'a')).toMatchObject({ kind: 'conversation', keyHash: 'a', accountId: 'acc', usedAt: NOW })
+    expect(remember(affinity, 'a', { now: NOW + 59_999 })).toBeNull()
+    expect(remember(affinity, 'a', { now: NOW + 60_000 })).toMatchObject({ usedAt: NOW + 60_000 })
+    expect(remember(affinity, 'a', { now: NOW + 60_001, mixed: true })).toMatchObject({ mixed: true })
+    expect(remember(affinity, 'a', { now: NOW + 60_002, mixed: true, account: 'b' })).toMatchObject({ accountId: 'b' })
+  })
+
+  test('is one for as long as the setting says', () => {
+    const affinity = new AffinityMap()
+    remember(affinity, 'a')
+    expect(affinity.get('conversation', 'a', NOW + HOUR_MS, HOUR_MS)).not.toBeNull()
+    expect(affinity.get('conversation', 'a', NOW + HOUR_MS + 1, HOUR_MS)).toBeNull()
+  })
+
+  test('makes room for others when it is the one used longest ago', () => {
+    const affinity = new AffinityMap(2)
+    remember(affinity, 'a')
+    remember(affinity, 'b')
+    remember(affinity, 'a', { now: NOW + HOUR_MS })
+    remember(affinity, 'c', { now: NOW + HOUR_MS })
+    const known = ['a', 'b', 'c'].filter((key) => affinity.get('conversation', key, NOW, HOUR_MS) !== null)
+    expect(known).toEqual(['a', 'c'])
+  })
+})
+
+test('a conversation is named by its headers in their order, then by the cache key, and by nothing empty', () => {
+  const named = (headers: Record<string, string>, cacheKey: unknown = null, keyId: string | null = null) =>
+    conversationHash(new Headers(headers), cacheKey, keyId)
+  const one = named({}, 'one')
+  expect([named({}), named({}, ''), named({}, 7), named({ 'session-id': '' }, '')]).toEqual([null, null, null, null])
+  for (const name of ['session-id', 'session_id', 'x-codex-session-id', 'conversation_id', 'x-codex-conversation-id'])
+    expect(named({ [name]: 'one', 'thread-id': 'two' }, 'three')).toBe(one)
+  for (const name of ['thread-id', 'x-session-affinity', 'x-session-id'])
+    expect(named({ [name]: 'one' }, 'two')).toBe(one)
+  expect(named({}, 'one', 'key_a')).not.toBe(one)
 })

@@ -140,9 +140,7 @@ export class Credentials {
       const tokens = await refreshTokens(oauth, held.tokens)
       const isStored = await this.#store(held, tokens)
       if (!isStored) log.warn('an account changed while its token was refreshed', { account: accountId })
-      return isStored
-        ? { ...credentialsOf(held), accessToken: tokens.accessToken }
-        : credentialsOf(this.#get(accountId))
+      return credentialsOf(this.#get(accountId)) // read again with the commit that stored them
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause
       held.notBefore = clock.monotonic() + FAILURE_COOLDOWN_MS

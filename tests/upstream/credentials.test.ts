@@ -116,6 +116,8 @@ describe('a refused token', () => {
     sqlite.run('UPDATE accounts SET refresh_token_sealed = ?', [imported])
     await refreshing
     expect(stored().refreshToken).toBe('imported-refresh')
+    const renewals = sqlite.query("SELECT count(*) AS n FROM account_events WHERE result = 'renewed'").get()
+    expect(renewals).toEqual({ n: 0 })
   })
 })
 
@@ -130,6 +132,13 @@ describe('a refresh for which there is no hope', () => {
       expect(failures).toEqual([{ id, code }])
     },
   )
+
+  test('leaves no due token in use', async () => {
+    const { credentials, id, sim, clock } = poolOfOne()
+    await clock.advance(8 * DAY_MS)
+    sim.revoke('refresh_token_expired')
+    expect(await rejection(Promise.resolve(credentials.fresh(id)))).toMatchObject({ code: 'upstream_auth_failed' })
+  })
 
   test('a spent refresh token is one', async () => {
     const { credentials, id, sim, failures } = poolOfOne()

@@ -382,6 +382,7 @@ describe('time limits', () => {
     for (let part = await reader.read(); !part.done; part = await reader.read())
       text += new TextDecoder().decode(part.value)
     expect(text).toContain('"type":"response.completed"')
+    expect(text).not.toContain('keepalive') // nothing is heaped up for who does not read
     expect(app.rows()[0]).toMatchObject({ status: 'ok' })
     await expectNothingLeft(app)
   })

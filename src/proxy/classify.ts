@@ -222,7 +222,8 @@ const SENTENCES: readonly Sentence[] = [
 
 const AT_CAPACITY = /^selected model is at capacity/i
 const OVERLOAD_CODES: ReadonlySet<string> = new Set(['server_is_overloaded', 'overloaded_error', 'slow_down'])
-const PASSED_SERVER_STATUSES: ReadonlySet<number> = new Set([500, 502, 503, 504, 529])
+/** Any other is a 502. */
+const PASSED_SERVER_STATUSES: ReadonlySet<number> = new Set([500, 503, 504, 529])
 const MAX_RETRY_AFTER_SECONDS = 300
 
 const kindOf = (failure: UpstreamFailure): Kind => {

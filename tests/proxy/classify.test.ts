@@ -175,6 +175,22 @@ describe('statuses', () => {
     )
   })
 
+  test('codes are known however they are spelt, and a sentence beside a strange one', () => {
+    expect(judge(response(429, error('USAGE_LIMIT_REACHED')))[3]).toBe('USAGE_LIMIT_REACHED')
+    expect(judge(response(400, error('USAGE_LIMIT_REACHED')))[0]).toBe('other_account')
+    expect(classify(response(403, error('ACCOUNT_SUSPENDED')), AT).penalty).toEqual({
+      kind: 'auth_failed',
+      code: 'account_suspended',
+    })
+    expect(classify(response(403, error('x', 'Your account has been deactivated.')), AT).penalty).toEqual({
+      kind: 'auth_failed',
+      code: 'account_deactivated',
+    })
+    expect(judge(response(404, error(null, model)))[0]).toBe('other_account')
+    for (const code of ['overloaded_error', 'server_is_overloaded', 'slow_down'])
+      expect(judge(failed({ code, message: 'Sorry.' }))[2]).toBe(503)
+  })
+
   test('an error of the request keeps its code, type, param and message', () => {
     const upstream = {
       message: 'Invalid value: bad.',

@@ -130,6 +130,12 @@ describe('isLocalRequest', () => {
     expect(local('192.168.1.5', { 'x-forwarded-for': '127.0.0.1' })).toBe(false)
     expect(local(PROXY, { 'x-forwarded-for': '127.0.0.1', 'x-real-ip': '127.0.0.1' })).toBe(true)
     expect(local(PROXY, { 'x-forwarded-for': '127.0.0.1', 'x-real-ip': '127.0.0.2' })).toBe(false)
+    for (const name of ['x-real-ip', 'x-client-ip', 'true-client-ip', 'cf-connecting-ip'])
+      expect([name, local(PROXY, { [name]: '127.0.0.1' }), local(PROXY, { [name]: '192.0.2.1' })]).toEqual([
+        name,
+        true,
+        false,
+      ])
     expect(local(PROXY, { 'x-forwarded-for': '127.0.0.1', forwarded: 'for=203.0.113.9' })).toBe(false)
     expect(local(PROXY, { 'x-forwarded-for': '127.0.0.1, 203.0.113.9' })).toBe(false)
     expect(local(PROXY, { 'cf-connecting-ip': 'nonsense' })).toBe(false)

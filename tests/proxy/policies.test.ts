@@ -129,13 +129,24 @@ describe('one choice', () => {
 
   test('fill_first takes the fullest, sequential_drain the smallest plan, reset_drain the earliest reset', () => {
     const accounts = [
-      anAccount('pro', { planType: 'pro', usage: used(30, 5, 1) }),
-      anAccount('plus', { usage: used(60, 5, 4) }),
-      anAccount('free', { planType: 'free', usage: used(5, 5, 4) }),
+      anAccount('a-pro', { planType: 'pro', usage: used(30, 5, 1) }),
+      anAccount('b-plus', { usage: used(60, 5, 4) }),
+      anAccount('c-free', { planType: 'free', usage: used(5, 5, 4) }),
     ]
-    expect(order('fill_first', accounts, { preferEarlierReset: false })).toEqual(['plus', 'pro', 'free'])
-    expect(order('sequential_drain', accounts)).toEqual(['free', 'plus', 'pro'])
-    expect(order('reset_drain', accounts)).toEqual(['pro', 'free', 'plus'])
+    expect(order('fill_first', accounts, { preferEarlierReset: false })).toEqual(['b-plus', 'a-pro', 'c-free'])
+    expect(order('sequential_drain', accounts)).toEqual(['c-free', 'b-plus', 'a-pro'])
+    expect(order('reset_drain', accounts)).toEqual(['a-pro', 'c-free', 'b-plus'])
+  })
+
+  test('equal accounts: fill_first takes the fuller week, reset_drain the emptier one, then the first by id', () => {
+    const accounts = [
+      anAccount('c', { usage: used(30, 5) }),
+      anAccount('b', { usage: used(30, 9) }),
+      anAccount('a', { usage: used(30, 5) }),
+    ]
+    expect(order('fill_first', accounts)).toEqual(['b', 'a', 'c'])
+    expect(order('reset_drain', accounts)).toEqual(['a', 'c', 'b'])
+    expect(order('sequential_drain', accounts)).toEqual(['a', 'b', 'c'])
   })
 
   test('single_account takes only the one configured, else the first by id', () => {

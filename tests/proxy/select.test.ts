@@ -209,11 +209,14 @@ describe('owners', () => {
 
 describe('failures', () => {
   test('a pool used up by evidence is a 429 with the earliest true reset', () => {
-    const error = refusal([
+    const pool = [
       anAccount('a', { state: limited(NOW + 2 * DAY_MS), planType: 'pro' }),
       anAccount('b', { state: { ...limited(NOW + 90_500), status: 'quota_exceeded' }, planType: 'team' }),
       anAccount('c', { state: state('paused') }),
-    ])
+    ]
+    const error = refusal(pool)
+    expect(openAiError(refusal(pool.toReversed()))).toEqual(openAiError(error))
+    expect(refusal(pool.slice(0, 1)).message).toEndWith('it resets at 2026-11-22 14:20:00 UTC.')
     expect(error.status).toBe(429)
     expect<unknown>(openAiError(error)).toEqual({
       message: 'All accounts have reached their usage limit; it resets at 14:21:31 UTC.',
@@ -231,6 +234,12 @@ describe('failures', () => {
     expect(openAiError(error)).toMatchObject({ code: 'usage_limit_reached', plan_type: 'plus' })
     expect(openAiError(error)).not.toHaveProperty('resets_at')
     expect(error.extra.retryAfterSeconds).toBe(30)
+    expect(error.message).toBe('All accounts have reached their usage limit.')
+  })
+
+  test('one that is used up beside one that is held for a moment is no used-up pool', () => {
+    const held = anAccount('b', { state: limited(NOW + 2000, 'rate_limit_exceeded') })
+    expect(refusal([anAccount('a', { state: limited(NOW + DAY_MS) }), held]).status).toBe(503)
   })
 
   test('anything mixed is a 503 that counts the causes and says when to come back', () => {
@@ -270,6 +279,9 @@ describe('failures', () => {
     const model = refusal([anAccount('a', { models: new Set() })], { model: 'gpt-x' })
     expect(model).toMatchObject({ code: 'no_accounts', status: 503 })
     expect(model.message).toStartWith("No account offers the model 'gpt-x'.")
+    const scope = new Set(['a'])
+    const scoped = refusal([anAccount('a', { models: new Set() }), anAccount('b')], { model: 'gpt-x', scope })
+    expect(scoped.message).toStartWith("No account offers the model 'gpt-x'.")
     const restricted = { restricted: true }
     expect(refusal([anAccount('a')], restricted).code).toBe('no_security_work_authorized_accounts')
     const spent = anAccount('a', { securityWorkAuthorized: true, state: limited(NOW + 9) })

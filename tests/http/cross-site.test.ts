@@ -59,6 +59,7 @@ test('reads, bearer routes and everything outside /api/ are left alone', async (
   expect(await status('GET /api/x', foreign)).toBe(200)
   for (const path of ['/api/fleet/x', '/api/codex/x', '/v1/x', '/other'])
     expect(await status(`POST ${path}`, foreign)).toBe(200)
+  expect(await status('POST /api/x/api/fleet/x', foreign)).toBe(403)
 })
 
 test('the public address of the service counts as its own origin', async () => {
@@ -75,6 +76,7 @@ test('what a trusted proxy says it served counts as its own origin, and of nobod
     (await trusting.ask('POST /api/x', { headers: { origin, ...headers }, peer })).status
   const told = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'sluice.example' }
   expect(await behind(told)).toBe(200)
+  expect(await behind({ 'x-forwarded-proto': 'HTTPS', 'x-forwarded-host': 'Sluice.Example' })).toBe(200)
   expect(await behind({ 'x-forwarded-proto': 'https', origin: 'https://localhost:2455' })).toBe(200)
   expect(await behind({ ...told, 'x-forwarded-proto': 'http' })).toBe(403)
   expect(await behind({ ...told, 'x-forwarded-host': 'evil.example' })).toBe(403)

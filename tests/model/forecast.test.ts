@@ -31,6 +31,15 @@ test('what resets in time carries the others', () => {
   expect(together).toBeGreaterThan(alone)
 })
 
+test('an account that resets gives back what it has used by then, and the rest goes on at the same pace', () => {
+  // 10 and 60 an hour: 95 − 35 are left at the reset, which gives back 45 + 17.5, and 122.5 last for 1.75 hours.
+  const soon = share({ used: 45, resetAt: NOW + 0.5 * HOUR })
+  const late = share({ used: 60, resetAt: NOW + 4 * HOUR })
+  const { pacePercent, usedUpAt } = forecast([late, soon], NOW)
+  expect(usedUpAt).toBe(NOW + 2.25 * HOUR)
+  expect(pacePercent).toBeCloseTo(55, 10)
+})
+
 test('nothing left is used up now, nothing used lasts, and without a reset nothing is said', () => {
   expect(forecast([share({ used: 100 })], NOW).usedUpAt).toBe(NOW)
   expect(forecast([share({ used: 0 })], NOW).usedUpAt).toBeNull()

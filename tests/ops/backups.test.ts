@@ -212,6 +212,18 @@ describe('verifying', () => {
     expect(isRestorable(verify())).toBe(false)
   })
 
+  test('one of a newer version is known as such, and like a damaged one not restorable', () => {
+    backedUp()
+    const good = verify()
+    const { sqlite } = openDatabase(backup)
+    sqlite.run("INSERT INTO migrations VALUES ('9999_future', 'x', 0)")
+    sqlite.run('PRAGMA journal_mode = DELETE')
+    sqlite.close()
+    expect(verify().schema).toBe('newer')
+    expect(isRestorable(verify())).toBe(false)
+    expect(isRestorable({ ...good, damage: ['a page is unreadable'] })).toBe(false)
+  })
+
   test('damage is found', () => {
     backedUp()
     const bytes = readFileSync(backup)

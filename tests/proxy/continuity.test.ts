@@ -250,6 +250,16 @@ describe('encrypted content', () => {
     expect(bodyFor(plane, turn as unknown as Turn, 'acc_1')).toBe(bytes) // as: no more of a turn is read
   })
 
+  test('is not cut out of a body that is nested beyond measure', () => {
+    const { plane, affinity, clock, settings } = setUp().bindings
+    affinity.remember('ciphertext', sha256('enc.other'), 'acc_2', { now: clock.now(), mixed: false })
+    const text = `{"input":[{"type":"reasoning","encrypted_content":"enc.other"},${'['.repeat(2000)}${']'.repeat(2000)}]}`
+    const body = { bytes: new TextEncoder().encode(text), json: JSON.parse(text) }
+    const turn = { hasCiphertext: true, conversation: null, body, settings: settings.current() }
+    const cut = () => bodyFor(plane, turn as unknown as Turn, 'acc_1') // as: no more of a turn is read
+    expect(cut).toThrow('The request body is nested too deeply.')
+  })
+
   test('of a conversation that a sub-agent without history has moved is left out where it cannot be read', async () => {
     const app = setUp({ accounts: 2 })
     const root = conversation(app)

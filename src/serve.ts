@@ -85,8 +85,9 @@ const drainOnSignal = (server: RunningServer, log: Log): void => {
   }
   process.on('SIGTERM', () => void drain('SIGTERM'))
   process.on('SIGINT', () => void drain('SIGINT'))
-  // Its terminal was closed. Where it has none, as under nohup, the signal means what it meant to who started it.
-  if (process.stdin.isTTY) process.on('SIGHUP', () => void drain('SIGHUP'))
+  // Its terminal was closed. Where it has none, as under nohup (of which BSD's leaves it the terminal to read from), the signal
+  // means what it meant to who started it.
+  if (process.stdin.isTTY && process.stderr.isTTY) process.on('SIGHUP', () => void drain('SIGHUP'))
 }
 
 const accountsIn = ({ bindings }: RunningServer): number => bindings.pool.all().length

@@ -1,5 +1,7 @@
 /** SIGTERM with running streams: new work is turned away, what can finish does, what cannot is told so, and the books are whole. */
 import { expect, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { spawnServer } from '../support/spawn.ts'
 import { answers } from '../support/upstream/script.ts'
 import { expectBooksBalance, loggedRequests } from './books.ts'
@@ -78,6 +80,21 @@ test('closing the terminal it was started in is a stop, too', async () => {
   while (!Buffer.concat(said).includes('listening')) await Bun.sleep(10)
   child.terminal?.close()
   expect([await child.exited, child.signalCode]).toEqual([0, null])
+}, 30_000)
+
+test('under a nohup that leaves it the terminal to read from, as that of BSD, it is none', async () => {
+  await using world = await startWorld({ accounts: 0 })
+  const { env, url, dataDir } = world.server
+  await world.server.stop()
+  const log = join(dataDir, 'nohup.out')
+  const nohup = `trap '' HUP; exec "${process.execPath}" src/main.ts serve > "${log}" 2>&1`
+  const child = Bun.spawn(['sh', '-c', nohup], { env, terminal: {} })
+  while (!(existsSync(log) && readFileSync(log, 'utf8').includes('listening'))) await Bun.sleep(10)
+  child.kill('SIGHUP')
+  expect((await fetch(`${url}/health/ready`)).status).toBe(200)
+  child.kill('SIGTERM')
+  expect(await child.exited).toBe(0)
+  expect(readFileSync(log, 'utf8')).toContain('draining signal=SIGTERM')
 }, 30_000)
 
 test('with nothing running it ends at once', async () => {

@@ -88,16 +88,19 @@ interface Surroundings {
 }
 
 /** For principals without `accounts:write`: enough to tell accounts apart, nothing to address them by. */
-export const masked = (summary: AccountSummary): AccountSummary => ({
-  ...summary,
-  ...maskedNames(summary),
-  chatgptAccountId: null,
-  workspaceId: null,
-  workspaceLabel: null,
-  state: { ...summary.state, evidence: null },
-  deactivationReason: null,
-  auth: null,
-})
+export const masked = (summary: AccountSummary): AccountSummary => {
+  const shown = { ...summary, ...maskedNames(summary) }
+  return {
+    ...shown,
+    version: accountVersion(shown), // of what is hidden it would prove a guess
+    chatgptAccountId: null,
+    workspaceId: null,
+    workspaceLabel: null,
+    state: { ...summary.state, evidence: null },
+    deactivationReason: null,
+    auth: null,
+  }
+}
 
 /** The same of an account as the pages show it. */
 export const maskedView = (view: AccountView): AccountView => ({ ...view, ...maskedNames(view), evidence: null })

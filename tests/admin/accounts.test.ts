@@ -309,6 +309,23 @@ describe('the list', () => {
     const seenBy = async (role: string) => (await body(as(role).ask('GET /api/accounts'))).body.accounts[0].auth
     expect([await seenBy('viewer'), (await seenBy('operator')).access.state]).toEqual([null, 'valid'])
   })
+
+  test('gives those who read masked names no version by which to prove a guess of one', async () => {
+    const app = anApp({ accounts: 1 })
+    const { as } = people(app)
+    const path = `PATCH /api/accounts/${app.members[0]!.id}`
+    const versionFor = async (role: string, alias: string) => {
+      await as('operator').ask(path, { json: { alias } })
+      return (await body(as(role).ask('GET /api/accounts'))).body.accounts[0].version
+    }
+    for (const [role, isTold] of [
+      ['viewer', false],
+      ['operator', true],
+    ] as const) {
+      const [one, other] = [await versionFor(role, 'grace@example.test'), await versionFor(role, 'gwen@example.test')]
+      expect([role, one !== other]).toEqual([role, isTold])
+    }
+  })
 })
 
 describe('whether it would be chosen', () => {

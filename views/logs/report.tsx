@@ -78,8 +78,8 @@ const Summary: FC<ReportView> = ({ summary, comparison }) => {
   )
 }
 
-/** Of a few, the tenths count: some are not none. */
-const fewDigits = (mean: number): number => Number(mean.toFixed(mean < 10 ? 1 : 0))
+/** Of a few, what is behind the point counts: some are not none. */
+const fewDigits = (mean: number): number => Number(mean < 1 ? mean.toPrecision(1) : mean.toFixed(mean < 10 ? 1 : 0))
 
 const tokens = ({ inputTokens, outputTokens }: Sums): number => inputTokens + outputTokens
 

@@ -66,9 +66,9 @@ const Preflight: FC<{ draft: ImportValue; problem: string | null }> = ({ draft, 
         </ul>
         <div class="actions">
           {useful > 0 && <Submit>Import the chosen</Submit>}
-          <a class={useful > 0 ? 'button button-plain' : 'button'} href="/accounts/new/import">
+          <ButtonLink isMain={useful === 0} href="/accounts/new/import">
             Other files
-          </a>
+          </ButtonLink>
           <Leave label="Cancel" />
         </div>
       </StepForm>

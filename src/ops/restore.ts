@@ -1,7 +1,7 @@
 /** Puts a backup in the place of the present database: checked, brought up to date, and what it replaces kept aside. */
 import type { Database } from 'bun:sqlite'
 import { chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { and, eq, lt } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { acquireFolderLock } from '../../db/lock.ts'
@@ -46,8 +46,10 @@ export interface Restored {
 export const restoreBackup = (request: RestoreRequest): Restored => {
   const { file, dir, databasePath, keyPath } = request
   mkdirSync(dir, { recursive: true, mode: 0o700 })
-  const lock = acquireFolderLock(dir)
   const incoming = join(dir, 'restore.partial')
+  if (resolve(file) === resolve(incoming))
+    throw new BackupError(`${file} is the copy of an interrupted restore, whole or not; restore the backup itself.`)
+  const lock = acquireFolderLock(dir)
   try {
     removePartial(incoming) // of one that was killed
     const chosenKey = existsSync(keyOf(file)) ? keyOf(file) : keyPath

@@ -291,6 +291,14 @@ describe('restoring', () => {
     expect(readdirSync(dir).filter((name) => name.includes('partial'))).toEqual([])
   })
 
+  test('does not take that copy for a backup, nor remove what it was told to restore', () => {
+    backedUp()
+    const file = join(dir, 'restore.partial')
+    copyFileSync(backup, file)
+    expect(() => restoreBackup({ file, ...places(), actor })).toThrow('restore the backup itself')
+    expect(existsSync(file)).toBe(true)
+  })
+
   test('takes along what lies in the log beside the file, as after a power cut', () => {
     const folder = open()
     addAccount(folder, 'acc_a')

@@ -79,7 +79,7 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
     if (goesBack(progress)) return leaseFor(plane, turn, progress)
     noteNobody(plane, turn, { needs, err, began })
     if (turn.chain !== null && err.code !== 'no_security_work_authorized_accounts') throw chainLost(err)
-    throw rather(last, err)
+    throw stayOn === null ? rather(last, err) : enough(plane, turn, { error: last ?? err, last }) // it was asked of one only
   }
 }
 
@@ -156,7 +156,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   else if (staysHere(plane, turn, step) && progress.sameAccountRetries < MAX_SAME_ACCOUNT_RETRIES) {
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.stayOn = id
-  } else if (!moveOn(progress, id) && !goesBack(progress)) throw enough(plane, turn, step)
+  } else if (!moveOn(progress, id) && !goesBack(progress)) throw enough(plane, turn, { error, last: progress.last })
 }
 
 const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
@@ -172,9 +172,8 @@ const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boole
 const OF_ONE: ReadonlySet<string> = new Set(['usage_limit_reached', 'rate_limit_exceeded'])
 
 /** As many accounts as may be tried have failed. Whether all there are are used up, and which is back first, the pool knows. */
-const enough = (plane: Plane, turn: Turn, { err, progress: { last } }: Step): AppError => {
+const enough = (plane: Plane, turn: Turn, { error, last }: { error: AppError; last: AppError | null }): AppError => {
   const { pool, clock } = plane
-  const { error } = err.classified
   const everybody = { ...needsOf(plane, turn), tried: new Set<string>(), owner: ownerOf(plane, turn), streamCap: 0 }
   const selection = pool.explain(everybody)
   if (selection.kind === 'none') return rather(last, selectionError(selection.failure, clock.now()))

@@ -493,6 +493,36 @@ test('three of four that ask for a long wait: the client is to come back at once
   await expectNothingLeft(app)
 })
 
+test.each(['is used up', 'has no slot left'])(
+  'the third of four %s before it is asked once more: the turn is told what failed, and nothing of all accounts',
+  async (how) => {
+    const settings = { routingStrategy: 'sequential_drain', proxyAccountStreamLimit: 1 } as const
+    const app = testApp({ accounts: 4, settings })
+    const [one, two, third] = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    for (const { sim } of [one!, two!]) sim.always(faults.forbidden())
+    third!.sim.always(faults.serverError())
+    const turn = answerOf(app, POST, { json: codexBody() })
+    await app.clock.advance(50)
+    const { pool, clock } = app.bindings
+    const owner = { id: third!.id, hard: true }
+    const needs = { model: null, tried: new Set<string>(), scope: null, owner, restricted: false }
+    const taken = await pool.lease(needs, new AbortController().signal)
+    const until = clock.now() + 3_600_000
+    if (how === 'is used up')
+      pool.apply(third!.id, {
+        kind: 'quota_exceeded',
+        at: clock.now(),
+        evidence: 'x',
+        resetAt: until,
+        retryAfterMs: null,
+      })
+    const answer = await turn
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([500, 'server_error'])
+    taken.release()
+    await expectNothingLeft(app)
+  },
+)
+
 test('a fault of ours in the headers of a stream ends its turn', async () => {
   const app = testApp()
   const turns = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' } as const

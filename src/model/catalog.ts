@@ -27,7 +27,7 @@ const UNKNOWN_VERSION_EVERY_MS = 30_000
 
 interface AwaitedFetch {
   version: string
-  /** ms since epoch of the first question; none of `asked` is asked again within `UNKNOWN_VERSION_EVERY_MS` of it. */
+  /** When the first question was asked, by the clock that never goes back; none of `asked` is asked again within `UNKNOWN_VERSION_EVERY_MS` of it. */
   at: number
   asked: ReadonlySet<string>
   done: Promise<unknown>

@@ -178,8 +178,8 @@ const enough = (plane: Plane, turn: Turn, { error, last }: { error: AppError; la
   const selection = pool.explain(everybody)
   if (selection.kind === 'none') return rather(last, selectionError(selection.failure, clock.now()))
   if (!OF_ONE.has(error.code)) return error
-  const message = 'The accounts that were asked are used up; another may serve the next try.'
-  const { code, extra } = last ?? new AppError('no_accounts', { message })
+  const message = 'The accounts that were asked cannot serve now; another may serve the next try.'
+  const { code, extra } = error.code === 'usage_limit_reached' ? new AppError('no_accounts', { message }) : error
   return new AppError(code, { ...extra, retryAfterSeconds: 1 })
 }
 

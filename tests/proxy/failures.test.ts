@@ -493,6 +493,17 @@ test('three of four that ask for a long wait: the client is to come back at once
   await expectNothingLeft(app)
 })
 
+test('two used-up accounts behind one without the model: a fourth can serve, so there is such a model', async () => {
+  const app = testApp({ accounts: 4, settings: { routingStrategy: 'sequential_drain' } })
+  const [without, ...others] = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  without!.sim.always(faults.modelNotFound('gpt-5.5'))
+  for (const { sim } of others.slice(0, 2)) sim.always(faults.usageLimit())
+  const answer = await answerOf(app, POST, { json: codexBody() })
+  const { code } = JSON.parse(answer.text).error
+  expect([answer.status, code, answer.headers.get('retry-after')]).toEqual([503, 'no_accounts', '1'])
+  await expectNothingLeft(app)
+})
+
 test.each(['is used up', 'has no slot left'])(
   'the third of four %s before it is asked once more: the turn is told what failed, and nothing of all accounts',
   async (how) => {

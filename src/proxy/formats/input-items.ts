@@ -52,11 +52,15 @@ const sourceOf = (body: JsonObject) => (body.input == null && body.messages != n
 const isMessage = (item: JsonObject) => typeof item.role === 'string' && (item.type == null || item.type === 'message')
 
 function addItem(result: InputItems, item: JsonObject, at: string): void {
-  if (item.type === 'item_reference') throw unstored(at)
+  if (isReference(item)) throw unstored(at)
   if (!isMessage(item)) result.items.push(item)
   else if (item.role === 'system') addSystem(result, item)
   else result.items.push(withoutBreakpoints(result, checked(withParts(item), at)))
 }
+
+/** The type may be left out; nothing else has neither that nor a role. */
+const isReference = ({ type, role, id }: JsonObject) =>
+  type === 'item_reference' || (type == null && role == null && id != null)
 
 /** The upstream would say that it is not found, and to try again with `store`, which is switched off here. */
 const unstored = (param: string): AppError =>

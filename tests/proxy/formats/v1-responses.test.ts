@@ -257,6 +257,7 @@ describe('refusals name the field', () => {
       'unsupported_parameter',
       'input[1]',
     ],
+    ['a reference without a type', { input: [{ id: 'msg_1' }] }, 'unsupported_parameter', 'input[0]'],
     ['instructions', { instructions: ['x'] }, 'invalid_request_error', 'instructions'],
     ['include', { include: ['reasoning.encrypted_content', 'secrets'] }, 'invalid_request_error', 'include'],
     ['truncation', { truncation: 'middle' }, 'invalid_request_error', 'truncation'],

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { announceAll } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
+import { absorbRateHeaders } from '../../src/proxy/rate-headers.ts'
 import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 
@@ -204,6 +205,20 @@ describe('a clock that is set back by hours', () => {
     app.bindings.pool.tick()
     expect(await status()).toBe(200)
     await expectNothingLeft(app)
+  })
+
+  test('keeps no account on HTTP for as long, nor to the usage that it told of then', () => {
+    const { app, id } = setUp()
+    const { plane, pool } = app.bindings
+    const account = pool.get(id)!
+    const told = new Headers({ 'x-codex-primary-used-percent': '40', 'x-codex-primary-window-minutes': '300' })
+    absorbRateHeaders(plane, id, told)
+    account.httpUntil = app.clock.now() + 600_000
+    pool.tick()
+    app.clock.set(-HOURS_MS)
+    pool.tick()
+    absorbRateHeaders(plane, id, told)
+    expect([account.httpUntil > app.clock.now(), account.usage?.at]).toEqual([false, app.clock.now()])
   })
 
   test('leaves turns spread over the accounts', async () => {

@@ -116,6 +116,7 @@ export const CODES = {
   continuity_owner_unavailable: [503, 'The account that owns this conversation is not available now.'],
   busy: [503, 'The proxy is busy; try again shortly.'],
   draining: [503, 'The proxy is shutting down.'],
+  database_unavailable: [503, 'The database cannot be read or written; the log of the service says why.'],
   // --- upstream
   upstream_error: [502, 'The upstream answered with an error.'],
   upstream_unreachable: [502, 'The upstream could not be reached.'],

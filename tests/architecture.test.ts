@@ -24,6 +24,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/http': [
     'src/auth',
     'src/model/permissions',
+    'src/ops/database-trouble',
+    'src/ops/places',
     'src/errors',
     'src/lib',
     'views/shell',

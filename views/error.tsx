@@ -13,6 +13,7 @@ export interface ErrorProps {
 }
 
 const TITLES: Readonly<Record<string, string>> = {
+  database_unavailable: 'The database does not work now',
   not_found: 'There is nothing here',
   invite_not_found: 'This link does not work any more',
   proxy_auth_required: 'Come in through your reverse proxy',

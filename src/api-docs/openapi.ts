@@ -176,7 +176,7 @@ const ERROR_SCHEMAS = {
   },
 } as const
 
-const ANY_OTHER = 'Any other error, in the same form: `bad_host`, `internal_error`.'
+const ANY_OTHER = 'Any other error, in the same form: `bad_host`, `database_unavailable`, `internal_error`.'
 const ERROR_RESPONSES = {
   dashboard: {
     description: ANY_OTHER,

@@ -1,8 +1,12 @@
 /** What an error becomes on the wire: the only reader of `AppError`. How people see it is for `render-error.tsx`. */
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { Principal } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
-import { AppError, openAiError } from '../errors.ts'
+import { AppError, type Code, openAiError } from '../errors.ts'
+import { holds } from '../model/permissions.ts'
+import { databaseTrouble } from '../ops/database-trouble.ts'
+import { placesOf } from '../ops/places.ts'
 import { loggedPath } from './access-log.ts'
 import { isModelPath } from './model-path.ts'
 
@@ -12,13 +16,15 @@ type AnswerPeople = (c: Ctx, err: AppError, requestId: string | null) => Answer
 /** SDKs that are told to wait do so without a word, one generation of them for a whole day; from here on they are to say so instead. */
 const LONG_WAIT_SECONDS = 60
 
+const OUR_FAULTS: readonly Code[] = ['internal_error', 'database_unavailable']
+
 /** An `onError`: logs in full what is not one of ours, and shows only its request id. Model traffic gets OpenAI's envelope. */
 export const errorAnswer =
   (answerPeople: AnswerPeople) =>
   (thrown: unknown, c: Ctx): Answer => {
-    const err = hasLeft(thrown, c) ? new AppError('invalid_request_error', { cause: thrown }) : asAppError(thrown)
+    const err = hasLeft(thrown, c) ? new AppError('invalid_request_error', { cause: thrown }) : asAppError(thrown, c)
     const requestId = (c.get('requestId') as string | undefined) ?? null // as: an error can come before the id is set
-    if (err.code === 'internal_error')
+    if (OUR_FAULTS.includes(err.code))
       c.env.log.error('a request failed', {
         request: requestId,
         method: c.req.method,
@@ -53,10 +59,20 @@ const hasLeft = (thrown: unknown, c: Ctx): boolean =>
   thrown instanceof Error && thrown.name === 'AbortError' && c.req.raw.signal.aborted
 
 /** Hono's own refusals arrive as `HTTPException`: a body that is no JSON or no form, and limits of its middleware. */
-const asAppError = (thrown: unknown): AppError => {
-  if (!(thrown instanceof HTTPException)) return AppError.from(thrown)
+const asAppError = (thrown: unknown, c: Ctx): AppError => {
+  if (!(thrown instanceof HTTPException)) return databaseError(thrown, c) ?? AppError.from(thrown)
   if (thrown.status === 404) return new AppError('not_found', { cause: thrown })
   if (thrown.status === 413) return new AppError('payload_too_large', { cause: thrown })
   if (thrown.status !== 400) return AppError.from(thrown)
   return new AppError(thrown.message.includes('JSON') ? 'malformed_json' : 'invalid_request_error', { cause: thrown })
+}
+
+/** A full or failing disk, in words that help, and with its paths, for those who may read them at the doctor's. */
+const databaseError = (thrown: unknown, c: Ctx): AppError | null => {
+  const isRaw = !(thrown instanceof AppError)
+  const trouble = isRaw ? databaseTrouble(thrown, placesOf(c.env.env).databasePath) : null
+  if (trouble === null) return null
+  const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
+  const message = principal && holds(principal.grants, 'security:write') && `${trouble.says} ${trouble.advice}`
+  return new AppError('database_unavailable', { ...(message && { message }), cause: thrown })
 }

@@ -99,7 +99,8 @@ const here = (c: Ctx): string => {
 
 /** Only names go along, never a text: a link must not be able to put words into our pages. */
 const formOf = (c: Ctx, err: AppError, draft: string | null): string | null => {
-  if (c.req.method === 'GET' || err.status >= 500 || err.code === 'cross_site_request_rejected') return null
+  const isOver = err.status >= 500 && err.code !== 'database_unavailable' // pages are there without a write
+  if (c.req.method === 'GET' || isOver || err.code === 'cross_site_request_rejected') return null
   const page = pageOf(c)
   if (page === null) return null
   page.searchParams.set('problem', err.code)

@@ -36,6 +36,8 @@ const TYPED: [string, string][] = [
   ['applyToCodexModel', 'true'],
 ]
 
+const STORABLE = TYPED.map(([name, value]): [string, string] => [name, name === 'limits.0.amount' ? '2' : value])
+
 describe('a refused form', () => {
   test('is there again as it was typed, says what is wrong, and marks the field', async () => {
     const operator = open().as('operator')
@@ -45,6 +47,28 @@ describe('a refused form', () => {
     const fields = fieldsOf(html, 'form-key')
     for (const pair of TYPED) expect(fields).toContainEqual(pair)
     expect(html).toContain('Limits 1 max value: ')
+  })
+
+  test('is there again when the database could not be written, with what an administrator can do about it', async () => {
+    const { app, as } = open()
+    const [admin, operator] = [as('admin'), as('operator')]
+    app.sqlite.run('PRAGMA query_only = ON')
+    const place = await refuse(admin, 'POST /api/api-keys/', '/keys/new', STORABLE)
+    expect(place).toStartWith('/keys/new?problem=database_unavailable&draft=frm_')
+    const html = await page(admin, place)
+    for (const pair of STORABLE) expect(fieldsOf(html, 'form-key')).toContainEqual(pair)
+    expect(html).toContain('on a disk that is not mounted read-only')
+    const json = { name: 'x' }
+    const refused = [
+      await admin.ask('POST /api/api-keys/', { json }),
+      await operator.ask('POST /api/api-keys/', { json }),
+    ]
+    expect(refused.map(({ status }) => status)).toEqual([503, 503])
+    const [told, untold] = await Promise.all(refused.map((response) => response.text()))
+    expect(told).toContain('sluice.db cannot be opened for writing')
+    expect(untold).toContain('The database cannot be read or written; the log of the service says why.')
+    app.sqlite.run('PRAGMA query_only = OFF')
+    expect((await admin.ask('POST /api/api-keys/', { json })).status).toBe(200)
   })
 
   test('marks the field that was refused', async () => {

@@ -34,6 +34,7 @@ export const probe = (mount: (app: Hono<AppEnv>) => void, over: Record<string, u
   const log = { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), writes: () => true }
   const env = {
     raw: {},
+    DATA_DIR: '/data',
     PORT: 2455,
     DASHBOARD_AUTH_MODE: 'standard',
     FIREWALL_TRUST_PROXY_HEADERS: false,

@@ -84,6 +84,21 @@ test('an unknown error is logged in full and shown as its request id only', asyn
   expect(lines).toMatchObject([{ level: 'error', fields: { request: 'abc-1', err: secret } }])
 })
 
+test.each(['/v1/x', '/api/x', '/page'])(
+  'a disk that is full is no fault of %s, and its path nobody’s there',
+  async (path) => {
+    const full = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
+    const { ask, lines } = failing(full)
+    const response = await ask(`POST ${path}`)
+    expect(response.status).toBe(503)
+    expect(await problemOf(response)).toMatchObject({
+      code: 'database_unavailable',
+      message: 'The database cannot be read or written; the log of the service says why.',
+    })
+    expect(lines).toMatchObject([{ level: 'error', fields: { err: full } }])
+  },
+)
+
 test('an expected refusal is not logged as an error', async () => {
   const { ask, lines } = failing(new AppError('account_not_found'))
   await ask('GET /api/x')

@@ -318,6 +318,14 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     status: 502,
   },
   stream_incomplete: { ask: faulty({ dropAfter: { events: 1, how: 'fin' } }), path: '/v1', status: 502 },
+  database_unavailable: {
+    ask: (app) => {
+      app.sqlite.run('PRAGMA query_only = ON')
+      return app.ask('PATCH /api/settings', { json: { capacityWaitSeconds: 7 } })
+    },
+    path: '/api/settings',
+    status: 503,
+  },
   internal_error: {
     ask: (app) => {
       app.bindings.pool.lease = () => Promise.reject(new Error('a fault of ours'))

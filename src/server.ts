@@ -165,6 +165,7 @@ const credentialsOf = ({ folder: { db, sealer }, clock, log }: World, oauth: OAu
 const opsOf = ({ config, folder, clock, dial }: World, { settings, pool }: Pick<Bindings, 'settings' | 'pool'>): Ops =>
   createOps({
     config,
+    database: folder,
     keyFingerprint: () => fingerprintOf(folder.db),
     clock,
     dial,

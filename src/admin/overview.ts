@@ -114,7 +114,7 @@ export const showFigures = createHandlers(requires('dashboard:read'), async (c) 
 export const goToDashboard = createHandlers(open('redirect to the dashboard'), (c) => c.redirect('/dashboard'))
 
 const nowPart = async (c: Ctx): Promise<NowPart> => {
-  const { clock, lifecycle, ledger, settings, env } = c.env
+  const { clock, lifecycle, ledger, ops, settings, env } = c.env
   const now = clock.now()
   const { grants } = c.var.principal
   const accounts = visibleAccounts(c)
@@ -123,6 +123,7 @@ const nowPart = async (c: Ctx): Promise<NowPart> => {
     accounts: holds(grants, 'accounts:read') ? accounts : [],
     keys: figures.present.keys,
     isLedgerHealthy: ledger.healthy,
+    isDatabaseLost: ops.lostDatabase() !== null,
     unwritten: ledger.pending,
     isDashboardOpen: env.DASHBOARD_AUTH_MODE === 'disabled',
     isKeyless: !settings.current().apiKeyAuthEnabled && env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS.length > 0,

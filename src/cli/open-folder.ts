@@ -1,6 +1,6 @@
 /** Opens the data folder: the database brought up to date, and the key its secrets are sealed with, checked against it. */
 import type { Database } from 'bun:sqlite'
-import { chmodSync, existsSync, mkdirSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, fstatSync, mkdirSync, openSync } from 'node:fs'
 import { eq } from 'drizzle-orm'
 import { commit, type Db } from '../../db/commit.ts'
 import { acquireFolderLock, type FolderLock, FolderLockedError } from '../../db/lock.ts'
@@ -23,6 +23,8 @@ export interface Folder {
   /** The connection itself: for watching it, and for the ledger's prepared statements. */
   sqlite: Database
   sealer: Sealer
+  /** False once the database file was removed or replaced: what is written from then on ends with this process. */
+  isNamed(): boolean
   close(): void
 }
 
@@ -60,11 +62,21 @@ export const openFolder = (
       lock?.release()
     }
     const key = openKey(db, keyPath, random)
-    return { dir, databasePath, db, sqlite, sealer: createSealer(key, random), close: () => sqlite.close() }
+    return { dir, databasePath, db, sqlite, sealer: createSealer(key, random), ...holdFile(databasePath, sqlite) }
   } catch (err) {
     sqlite.close()
     throw asFolderError(err, databasePath)
   }
+}
+
+/** By its number of names: inode numbers would tell of a replaced file, too, but change by themselves on FUSE. */
+const holdFile = (path: string, sqlite: Database): Pick<Folder, 'isNamed' | 'close'> => {
+  const file = openSync(path, 'r')
+  const close = () => {
+    sqlite.close()
+    closeSync(file) // last: closing any descriptor of the file gives up the locks SQLite has on it
+  }
+  return { isNamed: () => fstatSync(file).nlink > 0, close }
 }
 
 /** Of commands that begin together one migrates, which takes a moment. */

@@ -4,6 +4,7 @@ import type { Schedule } from '../lib/schedule.ts'
 import { BACKUPS_BEAT_MS, type BackupJobDeps, backUp } from './backups.ts'
 import { CATALOG_INTERVAL_MS, fetchCatalogs } from './catalog.ts'
 import type { JobDeps } from './context.ts'
+import { DATABASE_FILE_INTERVAL_MS, type DatabaseFileDeps, databaseFileJob } from './database-file.ts'
 import { greetNewcomers, newcomers } from './newcomers.ts'
 import { OVERVIEW_INTERVAL_MS, type OverviewDeps, readAhead } from './overview.ts'
 import { RESET_CREDITS_INTERVAL_MS, type ResetCreditsDeps, resetCreditsJob } from './reset-credits.ts'
@@ -19,7 +20,10 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   Pick<RetentionDeps, 'settings'> &
   Pick<BackupJobDeps, 'settings'> &
   Pick<OverviewDeps, 'figures'> &
-  SamplesDeps & { ops: Pick<BackupJobDeps, 'backups'> } & Pick<ResetCreditsDeps, 'pool' | 'resetCredits' | 'random'> & {
+  SamplesDeps & { ops: Pick<BackupJobDeps, 'backups'> & DatabaseFileDeps['ops'] } & Pick<
+    ResetCreditsDeps,
+    'pool' | 'resetCredits' | 'random'
+  > & {
     plane: Pick<JobDeps, 'upstream' | 'credentials'>
   }
 
@@ -50,6 +54,7 @@ export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => 
   schedule.add('overview', OVERVIEW_INTERVAL_MS, () => readAhead({ db, clock, figures }), { runAtStart: true })
   const { backups } = ops
   schedule.add('backups', BACKUPS_BEAT_MS, (signal) => backUp({ backups, settings, clock, log }, signal))
+  schedule.add('database file', DATABASE_FILE_INTERVAL_MS, databaseFileJob({ ops, log }))
   onChange(db, (topics) => {
     if (topics.has('accounts') && newcomers(deps, met).length > 0) void schedule.runNow('newcomers')
   })

@@ -19,6 +19,8 @@ export interface Facts {
   accounts: readonly AccountView[]
   keys: readonly KeyFact[]
   isLedgerHealthy: boolean
+  /** Its file was removed or replaced. */
+  isDatabaseLost: boolean
   /** Ended turns that are in memory only. */
   unwritten: number
   isDashboardOpen: boolean
@@ -41,6 +43,7 @@ const BACKUP_IS_OLD_MS = 7 * DAY_MS
 export const attention = (facts: Facts, grants: Grants): Attention[] => {
   const offer = actionsFor(grants)
   const items = [
+    ...database(facts, offer),
     ...ledger(facts, offer),
     ...exposure(facts, offer),
     ...shorten(signIns(facts, offer), 'accounts need a new sign-in', '/accounts'),
@@ -71,6 +74,18 @@ const shorten = (items: Attention[], what: string, href: string): Attention[] =>
   }
   return [...items.slice(0, MOST_OF_A_KIND), more]
 }
+
+const database = ({ isDatabaseLost }: Facts, offer: Offer): Attention[] =>
+  isDatabaseLost
+    ? [
+        {
+          id: 'database',
+          tone: 'bad',
+          text: 'The database file was removed or replaced; without a backup, what changes is lost when the server stops',
+          action: offer('ops:write', 'Back up now', '/settings/data'),
+        },
+      ]
+    : []
 
 const ledger = ({ isLedgerHealthy, unwritten }: Facts, offer: Offer): Attention[] =>
   isLedgerHealthy

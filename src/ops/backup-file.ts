@@ -65,6 +65,24 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
   return { file: target, bytes: statSync(target).size, keyFile: keyFile === null ? null : keyOf(target) }
 }
 
+/**
+ * From the connection of a server whose database file lost its name: no other process can read it any more. Blocks all
+ * streams, which is better than to lose everything. Throws what SQLite does; null, like what is written in a child.
+ */
+export const rescue = (sqlite: Database, target: string): null => {
+  const partial = `${target}.partial`
+  try {
+    createPrivately(partial)
+    sqlite.run('VACUUM INTO ?', [partial])
+    flush(partial)
+    demandWhole(partial)
+    giveName(partial, target, linkSync)
+    return null
+  } finally {
+    removePartial(partial)
+  }
+}
+
 const removePartial = (partial: string): void => {
   for (const path of [partial, `${partial}-journal`, keyOf(partial)]) rmSync(path, { force: true })
 }

@@ -1,7 +1,7 @@
 /** Says why a database cannot be used, and what to do about it. */
 import { dirname, join } from 'node:path'
 
-interface Trouble {
+export interface Trouble {
   says: string
   advice: string
 }
@@ -25,6 +25,13 @@ export const damaged = (path: string, finding: string): Trouble => ({
   advice:
     'With no server running, put a backup in its place with "sluice restore FILE"; ' +
     `those made by themselves are in ${join(dirname(path), 'backups')}.`,
+})
+
+export const lost = (path: string): Trouble => ({
+  says: `${path} was removed or replaced while the server works on it: all that changes is lost when it stops.`,
+  advice:
+    'Before it stops, make a backup under Settings, Data, which still has everything; then stop it, and put the backup ' +
+    'in place with "sluice restore FILE".',
 })
 
 const full = (path: string): Trouble => ({

@@ -11,7 +11,7 @@ export interface FolderFacts {
   keyPath: string
   /** Of the key the database is sealed with; null: it holds no secret yet; undefined: it could not be read. */
   keyFingerprint: string | null | undefined
-  /** What reading the database through found; null: nothing, or it was not read, as by the server that works on it. */
+  /** What reading the database through found, or the server that works on it; null: nothing. */
   databaseFinding: Found | null
   backups: () => Promise<Backup[]>
   /** 0: none are made by themselves. */
@@ -82,8 +82,8 @@ const checkSpace = async ({ dir, databasePath }: FolderFacts): Promise<Found> =>
 const LARGE_LOG_BYTES = 256 * MIB
 
 const checkDatabase = async ({ databasePath, databaseFinding }: FolderFacts): Promise<Found> => {
-  const { mode, size } = await stat(databasePath)
   if (databaseFinding !== null) return databaseFinding
+  const { mode, size } = await stat(databasePath)
   const log = await sizeOf(`${databasePath}-wal`)
   if ((mode & OTHERS) !== 0)
     return warning(`${databasePath} has mode ${octal(mode)}, so others can read it.`, `chmod 0600 ${databasePath}`)

@@ -1,9 +1,13 @@
 /** What the running server keeps about itself: counts of turns, the lag of its loop, its backups, and its doctor. */
+import type { Database } from 'bun:sqlite'
 import type { Config } from '../env.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { Dial } from '../upstream/dial.ts'
+import { rescue } from './backup-file.ts'
 import { Backups, writeInChild } from './backups.ts'
+import { problem } from './checks.ts'
+import { lost, type Trouble } from './database-trouble.ts'
 import { Doctor } from './doctor.ts'
 import { LoopLag } from './loop-lag.ts'
 import { placesOf } from './places.ts'
@@ -14,10 +18,14 @@ export interface Ops {
   loopLag: LoopLag
   backups: Backups
   doctor: Doctor
+  /** What to do where the database file was removed or replaced; null: it has its name. */
+  lostDatabase: () => Trouble | null
 }
 
 interface OpsDeps {
   config: Config
+  /** What the server works on. */
+  database: { sqlite: Database; isNamed: () => boolean }
   keyFingerprint: () => string | null
   clock: Clock
   dial: Dial
@@ -27,13 +35,21 @@ interface OpsDeps {
 
 /** Nothing is started or touched yet. */
 export const createOps = (deps: OpsDeps): Ops => {
-  const { config, keyFingerprint, clock, dial, settings } = deps
+  const { config, database, keyFingerprint, clock, dial, settings } = deps
   const places = placesOf(config)
-  const backups = new Backups({ dir: places.dir, clock, write: writeInChild(config.raw) })
+  const writeNamed = writeInChild(config.raw)
+  const write: typeof writeNamed = async (target, signal) =>
+    database.isNamed() ? writeNamed(target, signal) : rescue(database.sqlite, target)
+  const backups = new Backups({ dir: places.dir, clock, write })
+  const lostDatabase = () => (database.isNamed() ? null : lost(places.databasePath))
+  const databaseFinding = () => {
+    const trouble = lostDatabase()
+    return trouble && problem(trouble.says, trouble.advice)
+  }
   const folder = () => ({
     ...places,
     keyFingerprint: keyFingerprint(),
-    databaseFinding: null,
+    databaseFinding: databaseFinding(),
     backups: () => backups.list(),
     backupIntervalHours: settings().backupIntervalHours,
     now: clock.now(),
@@ -44,5 +60,6 @@ export const createOps = (deps: OpsDeps): Ops => {
     loopLag: new LoopLag(clock),
     backups,
     doctor: new Doctor({ clock, folder, upstream }),
+    lostDatabase,
   }
 }

@@ -47,6 +47,18 @@ test('an account that is added later is greeted at once, and only once', async (
   await schedule.stop()
 })
 
+test('a database file that is removed is told of once', async () => {
+  const { schedule, clock, lines, file } = scheduled(0)
+  schedule.start()
+  const told = async (isNamed: boolean) => {
+    file.isNamed = isNamed
+    await clock.advance('2m')
+    return lines.filter((line) => line.includes('ERROR')).length
+  }
+  expect([await told(true), await told(false), await told(false)]).toEqual([0, 1, 1])
+  await schedule.stop()
+})
+
 test('a block ends with its time', async () => {
   const { schedule, clock, bindings, members } = scheduled(1)
   schedule.start()

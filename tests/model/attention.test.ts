@@ -11,6 +11,7 @@ const facts = (over: Partial<Facts> = {}): Facts => ({
   accounts: [anAccount()],
   keys: [],
   isLedgerHealthy: true,
+  isDatabaseLost: false,
   unwritten: 0,
   isDashboardOpen: false,
   isKeyless: false,
@@ -85,6 +86,12 @@ test('the ledger comes before everything that still works', () => {
   const items = said({ isLedgerHealthy: false, unwritten: 7, keys: [aKey()], lastBackupAt: null })
   expect(items[0]?.[0]).toBe('The request log cannot be written; 7 ended turns are kept in memory')
   expect(items.map(([text]) => text)).toContain('No backup has been taken yet')
+})
+
+test('a database file that is gone comes first, with the backup that saves it', () => {
+  const text = 'The database file was removed or replaced; without a backup, what changes is lost when the server stops'
+  expect(said({ isDatabaseLost: true, isLedgerHealthy: false })[0]).toEqual([text, '/settings/data'])
+  expect(said({ isDatabaseLost: true }, 'viewer')).toEqual([[text, null]])
 })
 
 test('backups: none yet, an old one, or not for this reader', () => {

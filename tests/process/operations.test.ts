@@ -1,6 +1,16 @@
 /** Backups, restoring, the doctor and the service unit as commands, beside a server that runs and one that does not. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
@@ -54,6 +64,44 @@ test('a backup of a running server is verified, refused while it runs, and resto
   await using server = await spawnServer({ dataDir, env: alone })
   expect(await keyNames(server.url)).toEqual(['before'])
 }, 30_000)
+
+test.each([
+  ['removed', (path: string) => rmSync(path)],
+  ['replaced', (path: string) => renameSync(join(root, 'other.db'), path)],
+])(
+  'a database file that is %s under the server is a problem, and a backup saves what it holds',
+  async (_, lose) => {
+    writeFileSync(join(root, 'other.db'), 'another file')
+    const post = { method: 'POST', headers: { 'content-type': 'application/json' } }
+    let name = ''
+    {
+      await using server = await spawnServer({ dataDir, env: alone })
+      const { url } = server
+      const create = (key: string) => fetch(`${url}/api/api-keys/`, { ...post, body: JSON.stringify({ name: key }) })
+      const found = async () => {
+        const { findings } = (await (await fetch(`${url}/api/doctor`)).json()) as { findings: Finding[] }
+        return findings.find(({ id }) => id === 'database')
+      }
+      await create('before')
+      await fetch(`${url}/dashboard`) // the thread it reads with opens the file by its name
+      lose(join(dataDir, 'sluice.db'))
+      await create('after')
+      expect(await found()).toMatchObject({ verdict: 'problem', advice: expect.stringContaining('sluice restore') })
+      expect(await (await fetch(`${url}/dashboard`)).text()).toContain('The database file was removed or replaced')
+      expect((await fetch(`${url}/health/ready`)).status).toBe(200)
+      expect((await fetch(`${url}/settings/data`, { headers: { accept: 'text/html' } })).status).toBe(200)
+      const made = await fetch(`${url}/api/backups`, { ...post, body: '{}' })
+      expect(made.status).toBe(201)
+      name = ((await made.json()) as { name: string }).name
+      expect(statSync(join(dataDir, 'backups', name)).mode & 0o777).toBe(0o600)
+      await server.stop()
+    }
+    expect((await sluice(['restore', join(dataDir, 'backups', name)])).exitCode).toBe(0)
+    await using server = await spawnServer({ dataDir, env: alone })
+    expect((await keyNames(server.url)).toSorted()).toEqual(['after', 'before'])
+  },
+  30_000,
+)
 
 test('without --out it goes into the folder; the page makes one in a process of its own; metrics know it', async () => {
   await using server = await spawnServer({ dataDir, env: alone })

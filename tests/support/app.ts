@@ -85,10 +85,12 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     ),
     canConnect: (url) => wire.canConnect(url),
   }
+  /** Set by a test: the database file was removed. */
+  const file = { isNamed: true }
   const build = (): Bindings =>
     buildBindings({
       config,
-      folder: { dir: '', databasePath: '', db, sqlite, sealer, close: () => {} },
+      folder: { dir: '', databasePath: '', db, sqlite, sealer, isNamed: () => file.isNamed, close: () => {} },
       clock,
       random,
       log,
@@ -138,6 +140,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     },
     db,
     sqlite,
+    file,
     lines,
     members,
     addAccount,

@@ -53,7 +53,7 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
   const build = () =>
     buildBindings({
       config,
-      folder: { dir: '', databasePath: '', db, sqlite, sealer, close: () => {} },
+      folder: { dir: '', databasePath: '', db, sqlite, sealer, isNamed: () => true, close: () => {} },
       clock,
       random,
       log,

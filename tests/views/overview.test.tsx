@@ -62,7 +62,7 @@ const scene = (what: Scene = {}) => {
       settings: { current: () => ({ apiKeyAuthEnabled: false, guestAccessEnabled: guests }) },
       lifecycle: { draining },
       ledger: { healthy: ledgerHealthy, pending: 0 },
-      ops: { backups: { list: async () => backups, newestAt: backups[0]?.at ?? null } },
+      ops: { backups: { list: async () => backups, newestAt: backups[0]?.at ?? null }, lostDatabase: () => null },
     },
   )
 }

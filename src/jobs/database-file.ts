@@ -1,0 +1,21 @@
+/** Tells that the database file was removed or replaced: nothing fails, and nothing that changes is kept. */
+import type { Log } from '../lib/log.ts'
+import type { Ops } from '../ops/ops.ts'
+
+export const DATABASE_FILE_INTERVAL_MS = 60_000
+
+export interface DatabaseFileDeps {
+  ops: Pick<Ops, 'lostDatabase'>
+  log: Log
+}
+
+/** Once: a file that has no name gets none again. */
+export const databaseFileJob = ({ ops, log }: DatabaseFileDeps) => {
+  let isTold = false
+  return async (): Promise<void> => {
+    const lost = isTold ? null : ops.lostDatabase()
+    if (lost === null) return
+    isTold = true
+    log.error(`${lost.says} ${lost.advice}`)
+  }
+}

@@ -1,47 +1,34 @@
 /** Reads a password where nobody looks on: typed without an echo, or from standard input. Never from the command line. */
+import { createInterface } from 'node:readline'
+import { Writable } from 'node:stream'
 import { AppError } from '../errors.ts'
 import type { CliIo } from './command.ts'
 
 /** From a terminal it is asked for twice; else it is the first line of standard input. Throws `validation_error`. */
 export const readNewPassword = async (io: CliIo): Promise<string> => {
   if (!process.stdin.isTTY) return firstLine(await Bun.stdin.text())
-  const password = await typed(io, 'New password: ')
-  if ((await typed(io, 'Once more: ')) !== password)
-    throw new AppError('validation_error', { message: 'The two were not the same.' })
-  return password
+  const keys = createInterface({ input: process.stdin, output: silence(), terminal: true, historySize: 0 })
+  const lines = keys[Symbol.asyncIterator]() // what is pasted at once waits in it for the next question
+  try {
+    const password = await typed(io, lines, 'New password: ')
+    if ((await typed(io, lines, 'Once more: ')) !== password)
+      throw new AppError('validation_error', { message: 'The two were not the same.' })
+    return password
+  } finally {
+    keys.close()
+  }
 }
 
 const firstLine = (text: string): string => text.split(/\r?\n/, 1)[0] ?? ''
 
-const ENTER = ['\r', '\n', '\x04']
-const INTERRUPT = '\x03'
-const ERASE = ['\x7f', '\b']
+/** Where the keys would be shown. */
+const silence = () => new Writable({ write: (_chunk, _encoding, done) => done() })
 
-/** In raw mode the terminal shows nothing, and sends every key as it is pressed. */
-const typed = (io: CliIo, prompt: string): Promise<string> => {
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const { stdin } = process
-  const keys: string[] = []
-  const finish = (end: () => void) => {
-    stdin.off('data', read)
-    stdin.setRawMode(false)
-    stdin.pause()
-    io.stderr('\n')
-    end()
-  }
-  const read = (chunk: Buffer | string) => {
-    for (const key of chunk.toString()) {
-      if (ENTER.includes(key)) return finish(() => resolve(keys.join('')))
-      if (key === INTERRUPT)
-        return finish(() => reject(new AppError('validation_error', { message: 'Nothing was changed.' })))
-      if (ERASE.includes(key)) keys.pop()
-      else keys.push(key)
-    }
-  }
+/** Without a line: Ctrl-C, or Ctrl-D at its beginning. */
+const typed = async (io: CliIo, lines: AsyncIterator<string>, prompt: string): Promise<string> => {
   io.stderr(prompt)
-  stdin.setEncoding('utf8')
-  stdin.setRawMode(true)
-  stdin.on('data', read)
-  stdin.resume()
-  return promise
+  const { value, done } = await lines.next()
+  io.stderr('\n')
+  if (done) throw new AppError('validation_error', { message: 'Nothing was changed.' })
+  return value
 }

@@ -24,8 +24,8 @@ const read = <T>(run: (sqlite: Database) => T): T => {
     sqlite.close()
   }
 }
-const userRow = (username: string) => {
-  const { sqlite, db } = openDatabase(path)
+const userRow = (username: string, at = path) => {
+  const { sqlite, db } = openDatabase(at)
   const row = db
     .select()
     .from(users)
@@ -106,6 +106,53 @@ describe('alone', () => {
     const again = await sluice('user reset-totp anna')
     expect([again.exitCode, again.stderr]).toEqual([1, 'sluice: "anna" has no second factor.\n'])
     expect((await sluice('user reset-totp nobody')).stderr).toContain('There is no account "nobody"')
+  })
+})
+
+describe('at a terminal', () => {
+  const atTerminal = join(folder, 'terminal')
+  /** Sends all `keys` at once when it is asked for the first time. Returns what the terminal showed. */
+  const type = async (username: string, keys: string) => {
+    let shown = ''
+    const child = Bun.spawn([process.execPath, 'src/main.ts', 'user', 'create-admin', username], {
+      env: { PATH: process.env.PATH ?? '', HOME: folder, CODEX_LB_DATA_DIR: atTerminal },
+      timeout: 10_000,
+      killSignal: 'SIGKILL',
+      terminal: {
+        data: (terminal, bytes) => {
+          const isFirst = !shown.includes('New password: ')
+          shown += Buffer.from(bytes).toString()
+          if (isFirst && shown.includes('New password: ')) terminal.write(keys)
+        },
+      },
+    })
+    const exitCode = await child.exited
+    child.terminal?.close()
+    return { exitCode, shown }
+  }
+
+  test.each([
+    ['anna', 'both lines at once', 'a long password\ra long password\r'],
+    ['bert', 'Ctrl-U begins anew', 'mistyped\x15a long password\ra long password\r'],
+    ['cleo', 'Ctrl-W takes the word before', 'a long word\x17password\ra long password\r'],
+    ['dora', 'keys that write nothing', '\x1b[Aa long\x1b[15~ \x1b[C\x1bOPpassword\r\x1b[Aa long password\r'],
+    ['emil', 'a paste in brackets', '\x1b[200~a long password\x1b[201~\ra long password\x7fd\r'],
+  ])('%s: %s', async (username, _, keys) => {
+    const { exitCode, shown } = await type(username, keys)
+    expect([exitCode, shown]).toEqual([0, expect.stringContaining('Created the administrator')])
+    const { passwordHash = null } = userRow(username, join(atTerminal, 'sluice.db')) ?? {}
+    expect(await (await createPasswords()).verify('a long password', passwordHash)).toBe(true)
+    expect(shown).not.toContain('long')
+  })
+
+  test.each([
+    ['Ctrl-C', 'a long\x03', 'Nothing was changed.'],
+    ['Ctrl-D', '\x04', 'Nothing was changed.'],
+    ['another second line', 'a long password\rb long password\r', 'The two were not the same.'],
+    ['the first line again by an arrow', 'a long password\r\x1b[A\r', 'The two were not the same.'],
+  ])('%s changes nothing', async (_, keys, says) => {
+    const { exitCode, shown } = await type('zoe', keys)
+    expect([exitCode, shown]).toEqual([1, expect.stringContaining(says)])
   })
 })
 

@@ -150,7 +150,7 @@ const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withK
   const files = [databasePath, ...(withKey ? [keyPath] : [])].filter((path) => existsSync(path))
   if (files.length === 0) return null
   const stamp = new Date(actor.at).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
-  const aside = join(dir, `before-restore-${stamp}`)
+  const aside = freeName(join(dir, `before-restore-${stamp}`))
   mkdirSync(aside, { mode: 0o700 })
   writeLogInto(databasePath)
   for (const path of files) linkOrCopy(path, join(aside, basename(path)))
@@ -159,6 +159,13 @@ const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withK
     if (existsSync(databasePath + suffix))
       renameSync(databasePath + suffix, join(aside, basename(databasePath) + suffix))
   return aside
+}
+
+/** Two restores can begin in one second; nobody else makes such folders while the lock is held. */
+const freeName = (path: string): string => {
+  let name = path
+  for (let n = 2; existsSync(name); n++) name = `${path}-${n}`
+  return name
 }
 
 /** The last connection to close takes the write-ahead log with it; of a damaged database the log is kept as it is. */

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { acquireFolderLock, FolderLockedError } from '../../db/lock.ts'
@@ -364,6 +364,16 @@ describe('restoring', () => {
     expect(readFileSync(places().keyPath, 'utf8')).toBe(key)
     expect(modeOf(places().keyPath)).toBe(0o600)
     expect(idsIn(places().databasePath)).toEqual(['acc_a'])
+  })
+
+  test('again within the same second keeps both that were there', () => {
+    backedUp()
+    const folder = open()
+    addAccount(folder, 'acc_later')
+    folder.close()
+    const asides = [restore(), restore(), restore()].map(({ aside }) => aside ?? '')
+    expect(asides.map((aside) => basename(aside).replace(/^before-restore-\d{8}-\d{6}/, ''))).toEqual(['', '-2', '-3'])
+    expect(asides.map((aside) => idsIn(join(aside, 'sluice.db')).length)).toEqual([2, 1, 1])
   })
 
   test('a key that is replaced goes aside with its database', () => {

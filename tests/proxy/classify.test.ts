@@ -280,10 +280,21 @@ describe('retry hints', () => {
   test.each([
     [{ 'retry-after': '20' }, 20],
     [{ 'retry-after': '86400' }, 300],
-    [{}, undefined],
+    [{}, 5],
   ] as const)('of an overloaded upstream, %p', (headers, seconds) => {
     const failure = response(503, { error: { code: 'slow_down', message: 'Slow down.' } }, headers)
     expect(classify(failure, AT).error.extra.retryAfterSeconds).toBe(seconds)
+  })
+
+  test('an overloaded upstream is to be left alone for a while, whatever says that it is', () => {
+    const seconds = (failure: UpstreamFailure) => classify(failure, AT).error.extra.retryAfterSeconds
+    const error = { code: 'server_is_overloaded', message: 'Overloaded.' }
+    expect(seconds(response(503, '<html>'))).toBe(5)
+    expect(seconds(failed(error))).toBe(5)
+    expect(seconds(failed({ message: 'Selected model is at capacity. Try again in 20s.' }))).toBe(20)
+    expect(seconds(event({ type: 'error', status: 503, error }))).toBe(5)
+    expect(seconds(event({ type: 'error', status: 503, error, headers: { 'retry-after': 9 } }))).toBe(9)
+    expect(seconds(response(502, { error }))).toBeUndefined()
   })
 
   test('the message counts where no header speaks, also in events and frames', () => {

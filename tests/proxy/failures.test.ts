@@ -295,7 +295,7 @@ describe('before the commit point, no other account', () => {
         expect(row).toMatchObject({ status: 'error', httpStatus: status, errorCode: code, attempts: one.asked })
         expect<string[]>(['connect', 'first_event']).toContain(row.phase!)
         if (one.retryAfter) expect(answer.headers.get('retry-after')).toBe(one.retryAfter)
-        if (status === 429) expect(answer.headers.get('retry-after')).not.toBeNull()
+        if (status === 429 || status === 503) expect(answer.headers.get('retry-after')).not.toBeNull()
       }
       expectCharged(setting, one)
       await expectNothingLeft(app)

@@ -10,7 +10,8 @@ import type { Flow } from './flow.ts'
 import { penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
-import { isMove, type SelectionNeeds, selectionError } from './select.ts'
+import { isMove, type SelectionNeeds } from './select.ts'
+import { LONGEST_WAIT_SECONDS, selectionError } from './selection-error.ts'
 import { elapsedMs, type Turn } from './turn.ts'
 
 const MAX_ACCOUNTS = 3
@@ -83,9 +84,14 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
   }
 }
 
-/** What failed last says more than that nobody is left, unless the pool knows better. */
-const rather = (last: AppError | null, nobody: AppError): AppError =>
-  last && !POOL_KNOWS.has(nobody.code) ? last : nobody
+/** What failed last says more than that nobody is left, unless the pool knows better, or of an account that is back sooner. */
+const rather = (last: AppError | null, nobody: AppError): AppError => {
+  if (!last || POOL_KNOWS.has(nobody.code)) return nobody
+  const { retryAfterSeconds = 0 } = last.extra
+  const back = nobody.extra.retryAfterSeconds ?? LONGEST_WAIT_SECONDS
+  const isSooner = back < LONGEST_WAIT_SECONDS && back < retryAfterSeconds
+  return isSooner ? new AppError(last.code, { ...last.extra, retryAfterSeconds: back }) : last
+}
 
 /** What it says of all accounts: that every one is used up, or that some are only busy. */
 const POOL_KNOWS: ReadonlySet<string> = new Set(['usage_limit_reached', 'account_stream_cap'])

@@ -25,6 +25,9 @@ export interface SelectionFailure {
   ownerOnly: boolean
 }
 
+/** Also where nobody knows when an account is back. */
+export const LONGEST_WAIT_SECONDS = 60
+
 /** Reasons that wait for a person or another request, not for time: such accounts were no candidates for this one. */
 const NOT_CANDIDATES: ReadonlySet<SkipReason> = new Set([
   'out_of_scope',
@@ -200,7 +203,7 @@ const clockTime = (at: number, now: number): string => {
 }
 
 const retryAfter = (nextAt: number | null, now: number): number =>
-  nextAt === null ? 60 : Math.min(60, Math.max(1, Math.ceil((nextAt - now) / 1000)))
+  nextAt === null ? LONGEST_WAIT_SECONDS : Math.min(LONGEST_WAIT_SECONDS, Math.max(1, Math.ceil((nextAt - now) / 1000)))
 
 const minKnown = (times: readonly (number | null)[]): number | null =>
   times.reduce((least, time) => (time === null || (least !== null && least <= time) ? least : time), null)

@@ -534,6 +534,21 @@ test.each(['is used up', 'has no slot left'])(
   },
 )
 
+test.each([
+  [[300], '300'],
+  [[20, 300], '20'],
+  [[300, 20], '20'],
+  [[300, 280], '280'],
+])('accounts that ask for %p s: the client waits for the first that is back', async (waits, retryAfter) => {
+  const app = testApp({ accounts: waits.length, settings: { routingStrategy: 'sequential_drain' } })
+  const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  for (const [n, seconds] of waits.entries()) inOrder[n]!.sim.always(faults.rateLimited(seconds))
+  const answer = await answerOf(app, POST, { json: codexBody() })
+  const { code } = JSON.parse(answer.text).error
+  expect([answer.status, code, answer.headers.get('retry-after')]).toEqual([429, 'rate_limit_exceeded', retryAfter])
+  await expectNothingLeft(app)
+})
+
 test('a fault of ours in the headers of a stream ends its turn', async () => {
   const app = testApp()
   const turns = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' } as const

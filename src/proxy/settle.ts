@@ -15,7 +15,7 @@ interface SettleDeps {
   clock: Clock
   affinity: AffinityMap
   ledger: Ledger
-  pool: Pick<Pool, 'offers'>
+  pool: Pick<Pool, 'offers' | 'get'>
 }
 
 interface Outcome extends FlowEnd {
@@ -90,8 +90,9 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
     // A made-up name must not grow the sums: the upstream has taken it, or somebody offers it.
     hourModel: meter !== null || pool.offers(turn.model) ? turn.model : null,
     limitDeltas: turn.reservation.settle(use),
+    // One that was removed while it served owns nothing: nobody could ever go back to it.
     affinity:
-      meter !== null && log.accountId !== null && !isOurs
+      meter !== null && log.accountId !== null && !isOurs && pool.get(log.accountId)
         ? rememberOwners(affinity, turn, { accountId: log.accountId, ciphertexts: meter.ciphertexts, now })
         : [],
   })

@@ -1,6 +1,8 @@
 /** A conversation stays with the account that can read it, across turns and restarts, and moves only when it must. */
 import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
 import { AppError } from '../../src/errors.ts'
+import { deleteAccount } from '../../src/model/accounts.ts'
 import { sha256 } from '../../src/proxy/affinity.ts'
 import { bodyFor, ownerOf } from '../../src/proxy/continuity.ts'
 import { isMove } from '../../src/proxy/select.ts'
@@ -10,10 +12,12 @@ import {
   answerOf,
   codexBody,
   expectNothingLeft,
+  parseEvents,
   type StreamEvent,
   type TestApp,
   type TestOptions,
   testApp,
+  whileTimePasses,
 } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 
@@ -379,6 +383,28 @@ describe('a conversation whose history is inside a compaction item', () => {
     const answer = await goOn()
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([503, 'continuity_owner_unavailable'])
     expect(Number(answer.headers.get('retry-after'))).toBeWithin(1, 61)
+    await expectNothingLeft(app)
+  })
+
+  test('made by an account that was removed in the middle of it has no owner', async () => {
+    const app = setUp({ accounts: 2 })
+    const [gone, other] = app.members as [TestApp['members'][0], TestApp['members'][0]]
+    app.prefer(gone.id)
+    gone.sim.next({ dripMs: 1_000 })
+    const headers = { 'session-id': 'one' }
+    const json = { ...codexBody(), input: [...codexBody().input, { type: 'compaction_trigger' }] }
+    const running = await whileTimePasses(app, app.ask(NATIVE, { json, headers }))
+    const actor = { id: 'test', method: null, address: null, at: 0 }
+    commit(app.db, (tx) => deleteAccount(tx, gone.id, actor))
+    app.bindings.pool.reload()
+    app.bindings.affinity.keepOnly(new Set([other.id]))
+    const output = outputOf(parseEvents(await whileTimePasses(app, running.text())))
+    expect(output.map(({ type }) => type)).toContain('compaction')
+    expect(app.bindings.affinity.counts()).toEqual({ conversation: 0, ciphertext: 0 })
+    other.sim.next(faults.invalidEncryptedContent())
+    const input = [...output, ...codexBody('go on').input]
+    const answer = await answerOf(app, NATIVE, { json: { ...codexBody(), input }, headers })
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'invalid_encrypted_content'])
     await expectNothingLeft(app)
   })
 

@@ -160,6 +160,60 @@ describe('chat completions', () => {
     })
   })
 
+  describe('of a custom tool', () => {
+    const PATCH = { name: 'patch', input: '*** Begin Patch\n"a" 1' }
+    const format = { type: 'grammar' as const, grammar: { syntax: 'lark' as const, definition: 'start: /.+/s' } }
+    const custom = [{ type: 'custom' as const, custom: { name: 'patch', description: 'Edits files.', format } }]
+    const flat = { type: 'custom', name: 'patch', description: 'Edits files.' }
+    const flatFormat = { type: 'grammar', ...format.grammar }
+    const patches = () =>
+      world.upstream.script((turn: Turn) => {
+        const output = turn.input.findLast(({ type }) => type === 'custom_tool_call_output')
+        return output ? answers.text(`It is ${output.output}.`) : answers.toolCall(PATCH, { deltaChars: 4 })
+      })
+    const called = {
+      finish_reason: 'tool_calls',
+      message: { content: null, tool_calls: [{ type: 'custom', custom: PATCH }] },
+    }
+
+    test('a call, and its output', async () => {
+      patches()
+      const tool_choice = { type: 'custom' as const, custom: { name: 'patch' } }
+      const asked = await client.chat.completions.create({ model: MODEL, messages, tools: custom, tool_choice })
+      expect(asked.choices[0]).toMatchObject(called)
+      expect(bodySent()).toMatchObject({
+        tools: [{ ...flat, format: flatFormat }],
+        tool_choice: { type: 'custom', name: 'patch' },
+      })
+      const { message } = asked.choices[0]!
+      const tool_call_id = message.tool_calls?.[0]?.id ?? ''
+      const told = await client.chat.completions.create({
+        model: MODEL,
+        tools: custom,
+        messages: [...messages, message, { role: 'tool', tool_call_id, content: 'patched' }],
+      })
+      expect(told.choices[0]?.message.content).toBe('It is patched.')
+    })
+
+    test('a call in a stream, that the helper puts together', async () => {
+      patches()
+      const stream = client.chat.completions.stream({ model: MODEL, messages, tools: custom })
+      expect((await stream.finalChatCompletion()).choices[0]).toMatchObject(called)
+    })
+
+    test.each([false, true])('a call for a Responses-shaped body, streamed: %p', async (stream) => {
+      patches()
+      const body = { model: MODEL, input: 'hello', tools: [{ ...flat, format: flatFormat }], stream }
+      const asked = body as unknown as OpenAI.ChatCompletionCreateParams // as: what Cursor sends, and the SDK has no type for
+      const answer = await client.chat.completions.create(asked)
+      const choices = Symbol.asyncIterator in answer ? (await collect(answer)).flatMap((chunk) => chunk.choices) : []
+      const calls = choices.flatMap(({ delta }) => delta.tool_calls ?? [])
+      const inputs = calls.map((call) => (call as { custom?: { input: string } }).custom?.input) // as: the SDK types no custom deltas
+      if (!(Symbol.asyncIterator in answer)) expect(answer.choices[0]).toMatchObject(called)
+      else expect([inputs.join(''), choices.at(-1)?.finish_reason]).toEqual([PATCH.input, 'tool_calls'])
+    })
+  })
+
   test('pass a schema on as the format of the text', async () => {
     says('{"city":"Ghent"}')
     const json_schema = { name: 'place', schema: WEATHER_SCHEMA, strict: true }

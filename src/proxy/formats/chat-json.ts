@@ -1,5 +1,6 @@
 /** Turns a finished Responses object into the JSON answer of Chat Completions. */
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { callKind, chatCall } from './call-kinds.ts'
 import { upstreamFailure } from './responses-event.ts'
 
 interface ChatJsonOptions {
@@ -19,7 +20,7 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
   const source = objectOf(response)
   if (source.status === 'failed') throw upstreamFailure(source)
   const output = objectsOf(source.output)
-  const toolCalls = output.filter((item) => item.type === 'function_call').map(toolCall)
+  const toolCalls = output.flatMap(toolCall)
   const text = joined(output, 'output_text', 'text')
   const refusal = joined(output, 'refusal', 'refusal')
   const usage = chatUsage(source.usage)
@@ -76,8 +77,7 @@ const joined = (output: JsonObject[], type: string, member: string): string =>
     .map((part) => textOf(part[member]))
     .join('')
 
-const toolCall = (item: JsonObject) => ({
-  id: item.call_id,
-  type: 'function',
-  function: { name: item.name, arguments: textOf(item.arguments) },
-})
+const toolCall = (item: JsonObject): JsonObject[] => {
+  const kind = callKind(item)
+  return kind ? [chatCall(kind, item, textOf(item[kind.text]))] : []
+}

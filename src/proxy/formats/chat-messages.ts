@@ -22,11 +22,17 @@ const FilePart = z.object({
   }),
   mime_type: z.string().nullish(),
 })
-const ToolCall = z.object({
+const FunctionCall = z.object({
   id: z.string().min(1),
   type: z.literal('function').nullish(),
   function: z.object({ name: z.string().min(1), arguments: z.string() }),
 })
+const CustomCall = z.object({
+  id: z.string().min(1),
+  type: z.literal('custom'),
+  custom: z.object({ name: z.string().min(1), input: z.string() }),
+})
+const ToolCall = z.discriminatedUnion('type', [FunctionCall, CustomCall])
 const AssistantMessage = z.object({
   content: Content.nullish(),
   refusal: z.string().nullish(),
@@ -124,12 +130,11 @@ function assistantItems(message: JsonObject, at: string): JsonObject[] {
   if (message.function_call != null && !tool_calls?.length) throw legacyCall(`${at}.function_call`)
   const parts = typeof content === 'string' ? textParts(content) : (content ?? []).map(assistantPart(`${at}.content`))
   if (refusal) parts.push({ type: 'refusal', refusal })
-  const calls = (tool_calls ?? []).map((call) => ({
-    type: 'function_call',
-    call_id: call.id,
-    name: call.function.name,
-    arguments: call.function.arguments,
-  }))
+  const calls = (tool_calls ?? []).map((call) =>
+    call.type === 'custom'
+      ? { type: 'custom_tool_call', call_id: call.id, ...call.custom }
+      : { type: 'function_call', call_id: call.id, ...call.function },
+  )
   return parts.length > 0 ? [{ role: 'assistant', content: parts }, ...calls] : calls
 }
 

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectOf, textOf } from '../../lib/json.ts'
+import { withOutputKinds } from './call-kinds.ts'
 import { messageItems } from './chat-messages.ts'
 import { responsesFormat, responsesToolChoice, responsesTools } from './chat-tools.ts'
 import { type Conversation, placed } from './instructions.ts'
@@ -111,7 +112,7 @@ function conversation(messages: unknown[]): Conversation {
     said.items.push(...items)
     if (isInstruction(message)) for (const item of items) said.system.add(item)
   }
-  return said
+  return { ...said, items: withOutputKinds(said.items) }
 }
 
 const isInstruction = (message: unknown): boolean =>

@@ -25,8 +25,10 @@ const HANDLERS: Record<string, Handler> = {
   'response.refusal.done': (writer, event) => writer.rest('refusal', event, textOf(event.refusal)),
   'response.output_item.added': (writer, event) => writer.callItem(event, objectOf(event.item), false),
   'response.output_item.done': (writer, event) => writer.item(event, objectOf(event.item)),
-  'response.function_call_arguments.delta': (writer, event) => writer.argumentsDelta(event),
-  'response.function_call_arguments.done': (writer, event) => writer.argumentsDone(event),
+  'response.function_call_arguments.delta': (writer, event) => writer.callDelta(event),
+  'response.function_call_arguments.done': (writer, event) => writer.callDone(event, textOf(event.arguments)),
+  'response.custom_tool_call_input.delta': (writer, event) => writer.callDelta(event),
+  'response.custom_tool_call_input.done': (writer, event) => writer.callDone(event, textOf(event.input)),
   'response.completed': (writer, event) => writer.finish(objectOf(event.response)),
   'response.incomplete': (writer, event) => writer.finish(objectOf(event.response)),
   'response.failed': (writer, event) => writer.failure(upstreamFailure(event)),
@@ -84,8 +86,7 @@ export class ChatStream {
   }
 
   item(event: JsonObject, item: JsonObject): string {
-    if (item.type === 'function_call') return this.callItem(event, item, true)
-    if (item.type !== 'message') return ''
+    if (item.type !== 'message') return this.callItem(event, item, true)
     return objectsOf(item.content)
       .map((part, content_index) => {
         const at = { output_index: event.output_index, content_index }
@@ -96,15 +97,15 @@ export class ChatStream {
   }
 
   callItem(event: JsonObject, item: JsonObject, isDone: boolean): string {
-    return item.type === 'function_call' ? this.#call(this.#calls.item(event, item, isDone)) : ''
+    return this.#call(this.#calls.item(event, item, isDone))
   }
 
-  argumentsDelta(event: JsonObject): string {
-    return this.#call(this.#calls.argumentsDelta(event, textOf(event.delta)))
+  callDelta(event: JsonObject): string {
+    return this.#call(this.#calls.textDelta(event, textOf(event.delta)))
   }
 
-  argumentsDone(event: JsonObject): string {
-    return this.#call(this.#calls.argumentsDone(event, textOf(event.arguments)))
+  callDone(event: JsonObject, full: string): string {
+    return this.#call(this.#calls.textDone(event, full))
   }
 
   finish(response: JsonObject): string {
@@ -134,7 +135,7 @@ export class ChatStream {
     const hasText = this.#sent.size > 0
     return output
       .map((item, output_index) => {
-        if (item.type === 'function_call') return this.callItem({}, item, true)
+        if (item.type !== 'message') return this.callItem({}, item, true)
         return hasText ? '' : this.item({ output_index }, item)
       })
       .join('')

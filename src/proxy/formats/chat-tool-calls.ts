@@ -1,13 +1,20 @@
-/** Follows the function calls of one stream and gives each its chat index; says what is new about a call. */
+/** Follows the tool calls of one stream and gives each its chat index; says what is new about a call. */
 import { type JsonObject, textOf } from '../../lib/json.ts'
+import { type CallKind, callKind, chatCall } from './call-kinds.ts'
 
 interface Call {
-  /** Position among the calls of the answer; null until its name is known and the client was told. */
-  index: number | null
-  /** Arguments that came before the name. */
+  /** What the client was told; null until its name is known. */
+  told: Told | null
+  /** What came of its text before the name. */
   early: string
-  /** Characters of the arguments the client has. */
+  /** Characters of its text the client has. */
   sent: number
+}
+
+interface Told {
+  /** Position among the calls of the answer. */
+  index: number
+  kind: CallKind
 }
 
 /** Each method returns the `tool_calls[]` delta to send, or null when the client has it all. */
@@ -21,45 +28,42 @@ export class ChatToolCalls {
     return this.#count
   }
 
-  /** A call item began or, with `isDone`, is complete: then its arguments are the whole truth. */
+  /** An item began or, with `isDone`, is complete: then its text is the whole truth. Null also for items that call no tool. */
   item(event: JsonObject, item: JsonObject, isDone: boolean): JsonObject | null {
+    const kind = callKind(item)
+    if (!kind) return null
     const call = this.#find({ output_index: event.output_index, item_id: item.id, call_id: item.call_id })
-    if (call.index === null) return this.#announce(call, item)
-    return isDone ? this.#append(call, textOf(item.arguments).slice(call.sent)) : null
+    if (!call.told) return this.#announce(call, item, kind)
+    return isDone ? this.#append(call, call.told, textOf(item[kind.text]).slice(call.sent)) : null
   }
 
-  argumentsDelta(event: JsonObject, delta: string): JsonObject | null {
+  textDelta(event: JsonObject, delta: string): JsonObject | null {
     const call = this.#find(event)
-    if (call.index !== null) return this.#append(call, delta)
+    if (call.told) return this.#append(call, call.told, delta)
     call.early += delta
     return null
   }
 
-  argumentsDone(event: JsonObject, full: string): JsonObject | null {
+  textDone(event: JsonObject, full: string): JsonObject | null {
     const call = this.#find(event)
-    if (call.index !== null) return this.#append(call, full.slice(call.sent))
+    if (call.told) return this.#append(call, call.told, full.slice(call.sent))
     call.early = full
     return null
   }
 
-  /** Id and name are said once, with all the arguments known by then. */
-  #announce(call: Call, item: JsonObject): JsonObject {
-    const known = [call.early, textOf(item.arguments)].reduce((a, b) => (b.length > a.length ? b : a))
-    call.index = this.#count++
+  /** Id and name are said once, with all the text known by then. */
+  #announce(call: Call, item: JsonObject, kind: CallKind): JsonObject {
+    const known = [call.early, textOf(item[kind.text])].reduce((a, b) => (b.length > a.length ? b : a))
+    call.told = { index: this.#count++, kind }
     call.sent = known.length
     call.early = ''
-    return {
-      index: call.index,
-      id: item.call_id ?? item.id,
-      type: 'function',
-      function: { name: item.name, arguments: known },
-    }
+    return { index: call.told.index, ...chatCall(kind, item, known) }
   }
 
-  #append(call: Call, more: string): JsonObject | null {
+  #append(call: Call, { index, kind }: Told, more: string): JsonObject | null {
     if (more === '') return null
     call.sent += more.length
-    return { index: call.index, function: { arguments: more } }
+    return { index, [kind.type]: { [kind.text]: more } }
   }
 
   #find(event: JsonObject): Call {
@@ -67,7 +71,7 @@ export class ChatToolCalls {
       .filter((key) => event[key] != null)
       .map((key) => `${key}:${event[key]}`)
     const call = names.map((name) => this.#byName.get(name)).find((known) => known) ?? {
-      index: null,
+      told: null,
       early: '',
       sent: 0,
     }

@@ -13,7 +13,18 @@ const FunctionTool = z.object({
     strict: z.boolean().nullish(),
   }),
 })
-const FunctionChoice = z.object({ function: z.object({ name: z.string().min(1) }) })
+const Grammar = z.object({
+  type: z.literal('grammar'),
+  grammar: z.object({ definition: z.string(), syntax: z.string() }),
+})
+const CustomTool = z.object({
+  custom: z.object({
+    name: z.string().nullish(),
+    description: z.string().nullish(),
+    format: z.discriminatedUnion('type', [z.object({ type: z.literal('text') }), Grammar]).nullish(),
+  }),
+})
+const Named = z.object({ name: z.string().min(1) })
 const AllowedTools = z.object({
   allowed_tools: z.object({ mode: z.enum(['auto', 'required']), tools: z.array(z.looseObject({ type: z.string() })) }),
 })
@@ -27,7 +38,7 @@ const JsonSchemaFormat = z.object({
 })
 
 /**
- * Flat tools. A function without a name cannot be called and is left out; `dropped` names it. Throws
+ * Flat tools. One without a name cannot be called and is left out; `dropped` names it. Throws
  * `invalid_request_error` with the index the client used, for hosted tools too, which chat cannot show the results of.
  */
 export function responsesTools(tools: unknown[]): { tools: JsonObject[]; dropped: string[] } {
@@ -43,12 +54,9 @@ export function responsesTools(tools: unknown[]): { tools: JsonObject[]; dropped
 /** `tool_choice` without the nesting of chat; words pass. */
 export function responsesToolChoice(choice: unknown): unknown {
   if (!isObject(choice)) return choice
-  if (choice.type === 'function') return flatChoice(choice, 'tool_choice')
-  if (choice.type !== 'allowed_tools') return currentTool(choice)
+  if (choice.type !== 'allowed_tools') return flatChoice(choice, 'tool_choice')
   const { mode, tools } = parseAt(AllowedTools, choice, 'tool_choice').allowed_tools
-  const flat = tools.map((tool, index) =>
-    tool.type === 'function' ? flatChoice(tool, `tool_choice.allowed_tools.tools[${index}]`) : currentTool(tool),
-  )
+  const flat = tools.map((tool, index) => flatChoice(tool, `tool_choice.allowed_tools.tools[${index}]`))
   return { type: 'allowed_tools', mode, tools: flat }
 }
 
@@ -66,6 +74,7 @@ export function responsesFormat(format: unknown): JsonObject {
 function flatTool(tool: unknown, at: string): JsonObject | null {
   const type = isObject(tool) ? tool.type : undefined
   if (type === 'web_search' || String(type).startsWith('web_search_preview')) return currentTool(tool) as JsonObject // an object: it has a type
+  if (type === 'custom') return customTool(parseAt(CustomTool, tool, at).custom)
   if (type !== 'function') throw invalid(`${at}.type`, `Tools of type '${String(type)}' are not supported over chat.`)
   const { name, strict, ...rest } = parseAt(FunctionTool, tool, at).function
   if (!name) return null
@@ -73,10 +82,17 @@ function flatTool(tool: unknown, at: string): JsonObject | null {
   return { type, name, ...withoutNulls(rest), strict: strict ?? false }
 }
 
-const flatChoice = (choice: unknown, at: string) => ({
-  type: 'function',
-  name: parseAt(FunctionChoice, choice, at).function.name,
-})
+function customTool({ name, description, format }: z.output<typeof CustomTool>['custom']): JsonObject | null {
+  if (!name) return null
+  const flat = format?.type === 'grammar' ? { type: format.type, ...format.grammar } : format
+  return { type: 'custom', name, ...withoutNulls({ description, format: flat }) }
+}
+
+const flatChoice = (choice: JsonObject, at: string): unknown => {
+  const { type } = choice
+  if (type !== 'function' && type !== 'custom') return currentTool(choice)
+  return { type, name: parseAt(Named, choice[type], `${at}.${type}`).name }
+}
 
 const withoutNulls = (value: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(value).filter(([, member]) => member != null))

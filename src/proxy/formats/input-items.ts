@@ -2,6 +2,7 @@
 
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
+import { withOutputKinds } from './call-kinds.ts'
 import { messageItems } from './chat-messages.ts'
 import type { Conversation } from './instructions.ts'
 import { invalid } from './invalid-request.ts'
@@ -25,7 +26,7 @@ export function inputItems(body: JsonObject): InputItems {
     if (isChat) result.items.push(...messageItems(item, at))
     else addItem(result, item, at)
   }
-  return result
+  return { ...result, items: withOutputKinds(result.items) }
 }
 
 /** The client's own list: `input` as text or list, or `messages` in its place. */

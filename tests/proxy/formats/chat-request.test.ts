@@ -15,6 +15,8 @@ const call = (id: string, name: string, args: unknown) => ({
   function: { name, arguments: args },
 })
 
+const customCall = (id: string, input: unknown) => ({ id, type: 'custom', custom: { name: 'patch', input } })
+
 const refusal = (body: JsonObject): AppError => {
   try {
     chatToResponses(body)
@@ -105,6 +107,20 @@ describe('messages', () => {
       [{ type: 'function_call_output', call_id: 'c1', output: '7' }],
     ],
     [
+      'calls of both kinds, and results of the kind of their call',
+      [
+        { role: 'assistant', tool_calls: [call('c1', 'f', '{}'), customCall('c2', '*** Begin')] },
+        { role: 'tool', tool_call_id: 'c2', content: 'done' },
+        { role: 'tool', tool_call_id: 'c1', content: '7' },
+      ],
+      [
+        { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' },
+        { type: 'custom_tool_call', call_id: 'c2', name: 'patch', input: '*** Begin' },
+        { type: 'custom_tool_call_output', call_id: 'c2', output: 'done' },
+        { type: 'function_call_output', call_id: 'c1', output: '7' },
+      ],
+    ],
+    [
       'tool result in parts, under another name of the id',
       [
         {
@@ -179,16 +195,65 @@ describe('other fields', () => {
       { tool_choice: { type: 'function', function: { name: 'f' } } },
       { tool_choice: { type: 'function', name: 'f' } },
     ],
+    [
+      'choice of a custom tool',
+      { tool_choice: { type: 'custom', custom: { name: 'patch' } } },
+      { tool_choice: { type: 'custom', name: 'patch' } },
+    ],
+    [
+      'custom tools, with a grammar, with none and bare',
+      {
+        tools: [
+          {
+            type: 'custom',
+            custom: {
+              name: 'patch',
+              description: 'd',
+              format: { type: 'grammar', grammar: { syntax: 'lark', definition: 'start: "x"' } },
+            },
+          },
+          { type: 'custom', custom: { name: 'say', format: { type: 'text' } } },
+          { type: 'custom', custom: { name: 'do' } },
+        ],
+      },
+      {
+        tools: [
+          {
+            type: 'custom',
+            name: 'patch',
+            description: 'd',
+            format: { type: 'grammar', syntax: 'lark', definition: 'start: "x"' },
+          },
+          { type: 'custom', name: 'say', format: { type: 'text' } },
+          { type: 'custom', name: 'do' },
+        ],
+      },
+    ],
     ['choice in a word', { tool_choice: 'required' }, { tool_choice: 'required' }],
     [
       'choice among tools',
       {
         tool_choice: {
           type: 'allowed_tools',
-          allowed_tools: { mode: 'auto', tools: [{ type: 'function', function: { name: 'f' } }] },
+          allowed_tools: {
+            mode: 'auto',
+            tools: [
+              { type: 'function', function: { name: 'f' } },
+              { type: 'custom', custom: { name: 'patch' } },
+            ],
+          },
         },
       },
-      { tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'f' }] } },
+      {
+        tool_choice: {
+          type: 'allowed_tools',
+          mode: 'auto',
+          tools: [
+            { type: 'function', name: 'f' },
+            { type: 'custom', name: 'patch' },
+          ],
+        },
+      },
     ],
     [
       'function tool; strict is said, because its default differs',
@@ -225,14 +290,15 @@ describe('other fields', () => {
     expect(dropped).toEqual([])
   })
 
-  test('a function without a name is dropped and named by its index', () => {
+  test('a tool without a name is dropped and named by its index', () => {
     const tools = [
       { type: 'function', function: { name: 'f' } },
       { type: 'function', function: {} },
+      { type: 'custom', custom: {} },
     ]
     const { body, dropped } = chatToResponses(aChat({ tools }))
     expect(body.tools).toHaveLength(1)
-    expect(dropped).toEqual(['tools[1]'])
+    expect(dropped).toEqual(['tools[1]', 'tools[2]'])
   })
 
   test.each<[JsonObject, JsonObject]>([
@@ -265,6 +331,21 @@ describe('other fields', () => {
     expect(dropped).toEqual(['top_p'])
     expect(chat).toEqual({ stream: true, includeUsage: true, model: 'm' })
   })
+})
+
+test('results in a Responses-shaped body are of the kind of their call, however it is spelt', () => {
+  const items = [
+    { type: 'custom_tool_call', call_id: 'c1', name: 'patch', input: 'x' },
+    { role: 'tool', tool_call_id: 'c1', content: 'done' },
+    { role: 'assistant', content: null, tool_calls: [customCall('c2', 'y')] },
+    { role: 'tool', tool_call_id: 'c2', content: 'again' },
+  ]
+  expect(chatToResponses({ model: 'm', input: items }).body.input).toEqual([
+    items[0],
+    { type: 'custom_tool_call_output', call_id: 'c1', output: 'done' },
+    { type: 'custom_tool_call', call_id: 'c2', name: 'patch', input: 'y' },
+    { type: 'custom_tool_call_output', call_id: 'c2', output: 'again' },
+  ])
 })
 
 describe('refusals name the field', () => {
@@ -310,6 +391,17 @@ describe('refusals name the field', () => {
       { messages: [{ role: 'assistant', tool_calls: [call('c', 'f', {})] }] },
       'messages[0].tool_calls[0].function.arguments',
     ],
+    [
+      'custom call with object input',
+      { messages: [{ role: 'assistant', tool_calls: [customCall('c', {})] }] },
+      'messages[0].tool_calls[0].custom.input',
+    ],
+    [
+      'grammar',
+      { tools: [{ type: 'custom', custom: { name: 'p', format: { type: 'grammar', grammar: 'x' } } }] },
+      'tools[0].custom.format.grammar',
+    ],
+    ['custom choice', { tool_choice: { type: 'custom' } }, 'tool_choice.custom'],
     ['tool result of null', { messages: [{ role: 'tool', tool_call_id: 'c', content: null }] }, 'messages[0].content'],
     [
       'tool result with an image',

@@ -11,7 +11,13 @@ interface Delta {
   role?: string
   content?: string | null
   refusal?: string
-  tool_calls?: { index: number; id?: string; type?: string; function: { name?: string; arguments: string } }[]
+  tool_calls?: {
+    index: number
+    id?: string
+    type?: string
+    function: { name?: string; arguments: string }
+    custom?: { name?: string; input: string }
+  }[]
 }
 interface Chunk {
   choices: { index: number; delta: Delta; finish_reason: string | null }[]
@@ -129,6 +135,15 @@ describe('text', () => {
   })
 })
 
+/** The same calls, of custom tools. */
+const asCustom = (events: ResponsesEvent[]): ResponsesEvent[] =>
+  JSON.parse(
+    JSON.stringify(events)
+      .replaceAll('function_call_arguments', 'custom_tool_call_input')
+      .replaceAll('"function_call"', '"custom_tool_call"')
+      .replaceAll('"arguments":', '"input":'),
+  )
+
 describe('tool calls', () => {
   test('parallel calls keep their indexes although their events interleave', () => {
     const [one, two] = [callEvents(1, '{"a"', ':1}'), callEvents(2, '{"b":', '2}')]
@@ -188,6 +203,27 @@ describe('tool calls', () => {
     const text = run(events)
     expect(assembledCalls(text)).toEqual([{ id: 'call_1', name: 'tool_1', arguments: '{"a":1}' }])
     expect(finish(text)).toEqual(['tool_calls'])
+    const custom = run(asCustom(events))
+    const sent = deltas(custom).flatMap((delta) => delta.tool_calls ?? [])
+    expect(sent[0]).toMatchObject({ index: 0, id: 'call_1', type: 'custom', custom: { name: 'tool_1' } })
+    expect(sent.map((delta) => delta.custom?.input).join('')).toBe('{"a":1}')
+    expect(sent.filter((delta) => delta.function)).toEqual([])
+    expect(finish(custom)).toEqual(['tool_calls'])
+  })
+
+  test('of both kinds stand beside each other', () => {
+    const [one, two] = [callEvents(1, '{"a"', ':1}'), asCustom(callEvents(2, 'any ', 'text'))]
+    const sent = deltas(run([...one.flatMap((event, i) => [event, two[i]!]), completed()])).flatMap(
+      (delta) => delta.tool_calls ?? [],
+    )
+    expect<unknown>(sent).toEqual([
+      { index: 0, id: 'call_1', type: 'function', function: { name: 'tool_1', arguments: '' } },
+      { index: 1, id: 'call_2', type: 'custom', custom: { name: 'tool_2', input: '' } },
+      { index: 0, function: { arguments: '{"a"' } },
+      { index: 1, custom: { input: 'any ' } },
+      { index: 0, function: { arguments: ':1}' } },
+      { index: 1, custom: { input: 'text' } },
+    ])
   })
 
   test('a call id is trusted before an output index', () => {

@@ -145,6 +145,16 @@ describe('chat answer', () => {
     ['refusal', { output: [refused] }, { content: null, refusal: 'no' }, 'stop'],
     ['nothing', {}, { content: '', refusal: null }, 'stop'],
     [
+      'a call of a custom tool',
+      { output: [{ type: 'custom_tool_call', call_id: 'c', name: 'patch', input: 'any text' }] },
+      {
+        content: null,
+        refusal: null,
+        tool_calls: [{ id: 'c', type: 'custom', custom: { name: 'patch', input: 'any text' } }],
+      },
+      'tool_calls',
+    ],
+    [
       'cut short',
       { output: [aMessage('a')], incomplete_details: { reason: 'max_output_tokens' } },
       { content: 'a', refusal: null },

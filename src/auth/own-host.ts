@@ -1,4 +1,4 @@
-/** Under which names the dashboard may be opened where authentication is off, and pages may ask models without a key (spec §5): none that another site can take. */
+/** Under which names the dashboard may be opened where authentication is off or with the proxy, and pages may ask models without a key (spec §5): none that another site can take. */
 import type { Ctx } from '../bindings.ts'
 import { normaliseIp } from '../lib/cidr.ts'
 

@@ -20,13 +20,16 @@ export type Resolution =
 
 /** Who is asking. The order is that of the interface: mode, proxy identity, cookie, empty install, guest (§5). */
 export const resolve = (c: Ctx): Resolution => {
-  const { DASHBOARD_AUTH_MODE: mode } = c.env.env
-  if (mode === 'disabled') return isOwnHost(c) ? principal(UNGUARDED) : nobody(foreignHost())
+  const { DASHBOARD_AUTH_MODE: mode, PUBLIC_URL } = c.env.env
+  if (mode === 'disabled')
+    return isOwnHost(c) ? principal(UNGUARDED) : nobody(new AppError('bad_host', { message: OPEN }))
   const cookie = fromCookie(c)
   const local = isMereConfirmation(cookie) ? null : cookie
   if (mode === 'standard') return local ?? withoutCookie(c)
   const subject = proxySubject(c)
   if (subject === null) return local ?? fallback(c)
+  // A page that lets its own name lead here writes the header itself, from a browser on the proxy's machine.
+  if (PUBLIC_URL && !isOwnHost(c)) return local ?? nobody(new AppError('bad_host', { message: ANNOUNCED }))
   const identified = identify(c, subject)
   if (identified instanceof AppError) return (isGuest(local) ? null : local) ?? refused(c, subject, identified)
   return resolveAccount(c, identified, { method: 'trusted_header', session: confirmationOf(cookie, identified) })
@@ -55,10 +58,9 @@ export const resolvePrincipal = (c: Ctx): Principal => {
 const principal = (who: Principal): Resolution => ({ kind: 'principal', principal: who, mustEnroll: false })
 const nobody = (error: AppError): Resolution => ({ kind: 'nobody', error })
 
-const foreignHost = (): AppError =>
-  new AppError('bad_host', {
-    message: 'Authentication is off, and this name may belong to anybody: set CODEX_LB_PUBLIC_URL, or use the address.',
-  })
+const OPEN = 'Authentication is off, and this name may belong to anybody: set CODEX_LB_PUBLIC_URL, or use the address.'
+const ANNOUNCED =
+  'The proxy names you under a Host that may belong to anybody: let it forward the Host of CODEX_LB_PUBLIC_URL, or send the address.'
 
 const refused = (c: Ctx, subject: string, error: AppError): Resolution => {
   recordRefusal(c, subject, error)

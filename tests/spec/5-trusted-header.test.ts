@@ -46,6 +46,45 @@ describe('§5 Trusted-header 1: without the header nobody comes in', () => {
   })
 })
 
+describe('§5 Trusted-header: under a name that another site could let lead here', () => {
+  const PUBLIC = { CODEX_LB_PUBLIC_URL: 'https://sluice.example' }
+  const named = async (headers: Record<string, string>, environment: Record<string, string> = PUBLIC) => {
+    const { announced, names } = behindProxy(environment)
+    const response = await announced('anna').ask(SETTINGS, { headers })
+    return [response.status, response.ok ? null : (await problem(response))[1], names().length]
+  }
+
+  test.each<Record<string, string>>([
+    { host: 'evil.example' },
+    { host: 'evil.example:2455', 'x-forwarded-host': 'sluice.example' },
+    { host: '127.0.0.1.evil.example', 'x-forwarded-for': '127.0.0.1' },
+  ])('the header counts for nothing, and makes nobody an account: %j', async (headers) => {
+    expect(await named(headers)).toEqual([400, 'bad_host', 0])
+  })
+
+  test.each<Record<string, string>>([
+    { host: 'sluice.example' },
+    { host: 'sluice.example:8443', 'x-forwarded-for': REMOTE },
+    // nginx, unless told otherwise, sends the address it was given.
+    { host: '127.0.0.1:2455', 'x-forwarded-host': 'sluice.example', 'x-forwarded-proto': 'https' },
+    { host: '[::1]:2455', 'x-forwarded-host': 'sluice.example' },
+    { host: 'sluice:2455', 'x-forwarded-host': 'sluice.example' },
+  ])('the public name, addresses and names of one part work: %j', async (headers) => {
+    expect(await named(headers)).toEqual([200, null, 1])
+  })
+
+  test('a browser that is signed in here keeps working', async () => {
+    const { as, announced } = behindProxy(PUBLIC)
+    const both = announced('anna')
+    both.cookie = as('admin').cookie
+    expect((await both.ask(SETTINGS, { headers: { host: 'evil.example' } })).status).toBe(200)
+  })
+
+  test('where nobody has said which name is ours, any works', async () => {
+    expect(await named({ host: 'sluice.example' }, {})).toEqual([200, null, 1])
+  })
+})
+
 describe('§5 Trusted-header 2: each new value makes an account of its own', () => {
   test('with a name from the value, linked, and both events recorded', async () => {
     const { announced, names, audit } = behindProxy()

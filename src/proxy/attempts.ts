@@ -148,7 +148,7 @@ interface Step {
 const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> => {
   const { err, id, progress } = step
   const { verdict, penalty, error } = err.classified
-  penalise(plane, id, { failure: err.failure, penalty })
+  penalise(plane, id, { failure: err.failure, penalty: wasCutShort(plane, step) ? null : penalty })
   if (error.code !== 'usage_limit_reached') progress.last = error
   progress.stayOn = null
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop() // it must not meet the next attempt
@@ -164,6 +164,10 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
     progress.stayOn = id
   } else if (!moveOn(progress, id) && !goesBack(progress)) throw enough(plane, turn, { error, last: progress.last })
 }
+
+/** Others took the time of the turn: not to answer in what was left of it says nothing of this account. */
+const wasCutShort = ({ clock }: Plane, { err, progress }: Step): boolean =>
+  err.classified.verdict === 'slow_account' && progress.tried.size > 0 && clock.monotonic() >= progress.deadline
 
 const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict } = err.classified

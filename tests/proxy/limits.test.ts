@@ -350,6 +350,18 @@ describe('time limits', () => {
     await expectNothingLeft(app)
   })
 
+  test('who had only the time that another account left is not charged for being slow', async () => {
+    const app = testApp({ accounts: 2, settings: { firstEventTimeoutSeconds: 170 } })
+    const [slow, other] = app.members
+    app.prefer(slow!.id)
+    for (const { sim } of app.members) sim.always({ delayHeadersMs: 1_000_000 })
+    const answer = await answerOf(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
+    expect(answer.status).toBe(504)
+    const errors = ({ id }: { id: string }) => app.bindings.pool.get(id)!.health.errors
+    expect([errors(slow!), errors(other!)]).toEqual([1, 0])
+    await expectNothingLeft(app)
+  })
+
   test('silence after created counts as no first event', async () => {
     const app = testApp({ settings: { firstEventTimeoutSeconds: 20 } })
     app.members[0]!.sim.next({ silence: { afterEvents: 2 } })

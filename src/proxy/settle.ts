@@ -35,8 +35,6 @@ export const statusOf = ({ status, error }: FlowEnd, hasHeaders: boolean): numbe
 }
 
 export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn, outcome: Outcome): void => {
-  if (turn.log.isSettled) return
-  turn.log.isSettled = true
   releaseRequest(turn)
   const { log } = turn
   const now = clock.now()
@@ -49,6 +47,7 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
   // A prewarm that was answered here has asked nobody, whatever account stood by.
   const isOurs = outcome.status === 'ok' && log.upstreamTransport === null
   const attempts = isOurs ? [] : log.attempts
+  const accountId = isOurs ? null : log.accountId
   const asked = attempts.filter(({ accountId }) => accountId !== null).length
   ledger.record({
     row: {
@@ -60,7 +59,7 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
       transport: turn.transport,
       upstreamTransport: log.upstreamTransport,
       keyId: turn.client.key?.id ?? null,
-      accountId: isOurs ? null : log.accountId,
+      accountId,
       model: turn.model,
       reasoningEffort: turn.reasoningEffort,
       serviceTier,
@@ -92,8 +91,8 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
     limitDeltas: turn.reservation.settle(use),
     // One that was removed while it served owns nothing: nobody could ever go back to it.
     affinity:
-      meter !== null && log.accountId !== null && !isOurs && pool.get(log.accountId)
-        ? rememberOwners(affinity, turn, { accountId: log.accountId, ciphertexts: meter.ciphertexts, now })
+      meter !== null && accountId !== null && pool.get(accountId)
+        ? rememberOwners(affinity, turn, { accountId, ciphertexts: meter.ciphertexts, now })
         : [],
   })
 }

@@ -103,7 +103,6 @@ interface TurnLog {
   selectMs: number | null
   connectMs: number | null
   firstEventMs: number | null
-  isSettled: boolean
 }
 
 export const newTurnLog = (): TurnLog => ({
@@ -117,7 +116,6 @@ export const newTurnLog = (): TurnLog => ({
   selectMs: null,
   connectMs: null,
   firstEventMs: null,
-  isSettled: false,
 })
 
 /** Milliseconds between two monotonic readings, three decimals. */

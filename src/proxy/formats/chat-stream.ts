@@ -23,7 +23,7 @@ const HANDLERS: Record<string, Handler> = {
   'response.output_text.done': (writer, event) => writer.rest('content', event, textOf(event.text)),
   'response.refusal.delta': (writer, event) => writer.text('refusal', event, textOf(event.delta)),
   'response.refusal.done': (writer, event) => writer.rest('refusal', event, textOf(event.refusal)),
-  'response.output_item.added': (writer, event) => writer.callItem(event, objectOf(event.item), false),
+  'response.output_item.added': (writer, event) => writer.callItem(event, objectOf(event.item)),
   'response.output_item.done': (writer, event) => writer.item(event, objectOf(event.item)),
   'response.function_call_arguments.delta': (writer, event) => writer.callDelta(event),
   'response.function_call_arguments.done': (writer, event) => writer.callDone(event, textOf(event.arguments)),
@@ -86,7 +86,7 @@ export class ChatStream {
   }
 
   item(event: JsonObject, item: JsonObject): string {
-    if (item.type !== 'message') return this.callItem(event, item, true)
+    if (item.type !== 'message') return this.callItem(event, item)
     return objectsOf(item.content)
       .map((part, content_index) => {
         const at = { output_index: event.output_index, content_index }
@@ -96,8 +96,8 @@ export class ChatStream {
       .join('')
   }
 
-  callItem(event: JsonObject, item: JsonObject, isDone: boolean): string {
-    return this.#call(this.#calls.item(event, item, isDone))
+  callItem(event: JsonObject, item: JsonObject): string {
+    return this.#call(this.#calls.item(event, item))
   }
 
   callDelta(event: JsonObject): string {
@@ -135,7 +135,7 @@ export class ChatStream {
     const hasText = this.#sent.size > 0
     return output
       .map((item, output_index) => {
-        if (item.type !== 'message') return this.callItem({}, item, true)
+        if (item.type !== 'message') return this.callItem({}, item)
         return hasText ? '' : this.item({ output_index }, item)
       })
       .join('')
@@ -148,9 +148,7 @@ export class ChatStream {
   #delta(delta: JsonObject): string {
     const isFirst = !this.#hasRole
     this.#hasRole = true
-    return this.#chunk(
-      isFirst ? { role: 'assistant', ...('content' in delta ? {} : { content: null }), ...delta } : delta,
-    )
+    return this.#chunk(isFirst ? { role: 'assistant', content: null, ...delta } : delta)
   }
 
   #chunk(delta: JsonObject, finish_reason: string | null = null): string {

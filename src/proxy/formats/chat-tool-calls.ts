@@ -28,13 +28,13 @@ export class ChatToolCalls {
     return this.#count
   }
 
-  /** An item began or, with `isDone`, is complete: then its text is the whole truth. Null also for items that call no tool. */
-  item(event: JsonObject, item: JsonObject, isDone: boolean): JsonObject | null {
+  /** An item began, without its text, or is complete: then that is the whole truth. Null also for items that call no tool. */
+  item(event: JsonObject, item: JsonObject): JsonObject | null {
     const kind = callKind(item)
     if (!kind) return null
     const call = this.#find({ output_index: event.output_index, item_id: item.id, call_id: item.call_id })
     if (!call.told) return this.#announce(call, item, kind)
-    return isDone ? this.#append(call, call.told, textOf(item[kind.text]).slice(call.sent)) : null
+    return this.#append(call, call.told, textOf(item[kind.text]).slice(call.sent))
   }
 
   textDelta(event: JsonObject, delta: string): JsonObject | null {

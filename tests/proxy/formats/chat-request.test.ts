@@ -46,8 +46,13 @@ describe('messages', () => {
       user({ type: 'input_image', image_url: 'https://a.test/i', detail: 'low' }),
     ],
     [
-      'image as data URL',
-      [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } }] }],
+      'image as data URL, without a detail',
+      [
+        {
+          role: 'user',
+          content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA', detail: null } }],
+        },
+      ],
       user({ type: 'input_image', image_url: 'data:image/png;base64,AA' }),
     ],
     [
@@ -79,6 +84,11 @@ describe('messages', () => {
         { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' },
         { type: 'function_call', call_id: 'c2', name: 'g', arguments: '[]' },
       ],
+    ],
+    [
+      'assistant calls beside an empty text',
+      [{ role: 'assistant', content: '', tool_calls: [call('c1', 'look_up', '{}')] }],
+      [{ type: 'function_call', call_id: 'c1', name: 'look_up', arguments: '{}' }],
     ],
     [
       'assistant parts',
@@ -379,6 +389,11 @@ describe('refusals name the field', () => {
     ],
     ['image too large', part({ type: 'image_url', image_url: { url: big } }), 'messages[1].content[1].image_url.url'],
     ['file too large', part({ type: 'file', file: { file_data: big } }), 'messages[1].content[1].file.file_data'],
+    [
+      'data in the URL of a file',
+      part({ type: 'file', file: { file_url: big } }),
+      'messages[1].content[1].file.file_url',
+    ],
     ['file by id', part({ type: 'file', file: { file_id: 'file_1' } }), 'messages[1].content[1].file.file_id'],
     ['file of nothing', part({ type: 'file', file: {} }), 'messages[1].content[1].file'],
     [

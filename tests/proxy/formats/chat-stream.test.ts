@@ -97,7 +97,14 @@ describe('text', () => {
       'only the finished item',
       [{ type: 'response.output_item.done', output_index: 0, item: aMessage('Hello') }, completed()],
     ],
-    ['only the finished response', [completed({ output: [{ type: 'reasoning' }, aMessage('Hello')] })]],
+    [
+      'only the finished response, whose thoughts are no answer',
+      [
+        completed({
+          output: [{ type: 'reasoning', content: [{ type: 'reasoning_text', text: 'hm' }] }, aMessage('Hello')],
+        }),
+      ],
+    ],
     [
       'deltas only',
       [{ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'Hello' }, completed()],
@@ -194,6 +201,10 @@ describe('tool calls', () => {
         { type: 'response.function_call_arguments.delta', item_id: 'zz', output_index: 1, delta: '{"a":1}' },
         completed(),
       ],
+    ],
+    [
+      'a response that holds what was cut off',
+      [...callEvents(1, '{"a"', ':1}').slice(0, 2), completed({ output: [aCall(1, '{"a":1}')] })],
     ],
     [
       'a response that repeats it elsewhere',
@@ -318,6 +329,9 @@ describe('the end', () => {
     ).toEqual(['stream_incomplete'])
     expect(textOf(stream.fail(new AppError('internal_error')))).toBe('')
     expect(stream.push(completed())).toBeNull()
+    const finished = aStream()
+    run([completed()], finished)
+    expect(textOf(finished.fail(new AppError('internal_error')))).toBe('')
   })
 
   test('only events that say something in chat are needed', () => {

@@ -14,7 +14,6 @@ interface PartialItem {
 
 interface Text {
   kind: TextKind
-  index: number
   pieces: string[]
 }
 
@@ -77,7 +76,7 @@ export class ResponseCollector {
     if (partial.isDone) return
     partial.item = item
     // A message may be declared done without the content its deltas brought.
-    const isHollow = item.type === 'message' && objectsOf(item.content).length === 0 && partial.texts.size > 0
+    const isHollow = item.type === 'message' && objectsOf(item.content).length === 0
     partial.isDone = isDone && !isHollow
     if (partial.isDone) partial.texts.clear()
   }
@@ -86,8 +85,8 @@ export class ResponseCollector {
     const { kind, full } = textEvent(event.type)!
     const partial = this.#partial(event.output_index ?? event.item_id ?? 0)
     if (partial.isDone) return
-    const index = Number(event.content_index ?? event.summary_index ?? 0)
-    const text = partial.texts.getOrInsertComputed(`${kind}:${index}`, () => ({ kind, index, pieces: [] }))
+    const index = event.content_index ?? event.summary_index ?? 0
+    const text = partial.texts.getOrInsertComputed(`${kind}:${index}`, () => ({ kind, pieces: [] }))
     if (event.type.endsWith('.done')) text.pieces = [textOf(event[full])]
     else text.pieces.push(textOf(event.delta))
   }
@@ -104,13 +103,12 @@ const textEvent = (type: string) => {
 
 /** An item whose `done` never came, with what its deltas said. */
 function assembled({ item, texts }: PartialItem): JsonObject {
-  const ordered = [...texts.values()].sort((a, b) => a.index - b.index)
-  const said = (...kinds: TextKind[]) => ordered.filter(({ kind }) => kinds.includes(kind))
+  const said = (...kinds: TextKind[]) => [...texts.values()].filter(({ kind }) => kinds.includes(kind))
   const call = said('arguments', 'input')[0]
   if (call) return { ...item, [call.kind]: call.pieces.join('') }
   const content = said('output_text', 'refusal', 'reasoning_text').map(contentPart)
   const summary = said('summary_text').map(({ pieces }) => ({ type: 'summary_text', text: pieces.join('') }))
-  const isReasoning = item.type === 'reasoning' || said('summary_text', 'reasoning_text').length > 0
+  const isReasoning = said('summary_text', 'reasoning_text').length > 0
   const unannounced = isReasoning ? { type: 'reasoning' } : { type: 'message', role: 'assistant' }
   return {
     ...(item.type == null && unannounced),

@@ -4,7 +4,6 @@ import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import { checkCompactionTrigger } from './compaction-trigger.ts'
 import { type InputItems, inputItems } from './input-items.ts'
 import { type Placing, placed } from './instructions.ts'
-import { invalid } from './invalid-request.ts'
 import { ALIASES, checkParameters, foldAliases, REFUSED_UPSTREAM, refuseStateful } from './parameters.ts'
 
 export interface NormalisedRequest {
@@ -23,7 +22,6 @@ export interface NormalisedRequest {
 export function normaliseResponses(body: JsonObject, placing?: Omit<Placing, 'text'>): NormalisedRequest {
   checkParameters(body)
   refuseStateful(body)
-  if (body.input == null && body.messages == null) throw invalid('input', "'input' is required.")
   const said = inputItems(body)
   checkCompactionTrigger(said.items)
   const changed = changedMembers(body, placed(textOf(body.instructions), said, { ...placing, text: body.text }))
@@ -59,7 +57,7 @@ function changedMembers(body: JsonObject, { instructions, input }: ReturnType<ty
     input: sameItems(body.input, input) ? body.input : input,
     ...foldAliases(body),
     ...(Array.isArray(body.tools) && { tools: currentTools(body.tools) }),
-    ...(body.tool_choice != null && { tool_choice: currentTool(body.tool_choice) }),
+    tool_choice: currentTool(body.tool_choice),
     store: false,
     stream: true,
   }

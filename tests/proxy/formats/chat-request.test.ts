@@ -275,7 +275,7 @@ describe('other fields', () => {
       { tools: [{ type: 'web_search_preview' }, { type: 'web_search' }] },
       { tools: [{ type: 'web_search' }, { type: 'web_search' }] },
     ],
-    ['nothing', { n: 1, modalities: ['text'] }, {}],
+    ['nothing', { n: 1, modalities: ['text'], tools: [] }, {}],
   ])('%s', (_, extra, expected) => {
     const { body, dropped } = chatToResponses(aChat(extra))
     const { model, input, instructions, store, stream, ...rest } = body
@@ -298,6 +298,11 @@ describe('other fields', () => {
       aChat({ stop: null, store: false, stream: true, stream_options: { include_usage: true } }),
     )
     expect(dropped).toEqual([])
+  })
+
+  test('what pads the stream, and a list of no functions, are dropped and named', () => {
+    const { dropped } = chatToResponses(aChat({ stream_options: { include_obfuscation: true }, functions: [] }))
+    expect(dropped).toEqual(['stream_options.include_obfuscation', 'functions'])
   })
 
   test('a tool without a name is dropped and named by its index', () => {

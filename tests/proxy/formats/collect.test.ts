@@ -58,6 +58,20 @@ describe('a collected response', () => {
       ],
       { ...aMessage(''), content: [{ type: 'output_text', text: 'Hello', annotations: [] }] },
     ],
+    [
+      'a finished message, which holds more than its deltas',
+      [
+        ...messageEvents(0, 'Hel', 'lo').slice(0, 4),
+        { type: 'response.output_item.done', output_index: 0, item: { ...aMessage('Hello'), note: 1 } },
+        { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: ' again' },
+      ],
+      { ...aMessage('Hello'), note: 1 },
+    ],
+    [
+      'a finished call of which a delta was lost',
+      [...callEvents(0, '{"a"', ':1}').slice(0, 2), ...callEvents(0, '{"a":1}').slice(3)],
+      aCall(0, '{"a":1}'),
+    ],
     ['argument deltas', callEvents(0, '{"a"', ':1}').slice(0, 3), aCall(0, '{"a":1}')],
     [
       'a refusal',
@@ -70,12 +84,23 @@ describe('a collected response', () => {
       { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'hm' }] },
     ],
     [
+      'thoughts that nobody announced',
+      [{ type: 'response.reasoning_text.delta', output_index: 0, content_index: 0, delta: 'hm' }],
+      { type: 'reasoning', content: [{ type: 'reasoning_text', text: 'hm' }] },
+    ],
+    [
       'an item of another type that only began',
       [{ type: 'response.output_item.added', output_index: 0, item: { type: 'web_search_call', id: 'ws_1' } }],
       { type: 'web_search_call', id: 'ws_1' },
     ],
   ])('is complete from %s', (_, events, item) => {
     expect(collect([...events, completed()]).output).toEqual([item])
+  })
+
+  test('puts items that name no place behind those that do, in their order', () => {
+    const done = (item: JsonObject, place: JsonObject) => ({ type: 'response.output_item.done', item, ...place })
+    const events = [done(aCall(3, ''), {}), done(aCall(4, ''), {}), done(aCall(2, ''), { output_index: 1 })]
+    expect(collect([...events, completed()]).output).toEqual([aCall(2, ''), aCall(3, ''), aCall(4, '')])
   })
 
   test('of an incomplete answer keeps its reason', () => {

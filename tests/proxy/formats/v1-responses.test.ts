@@ -4,7 +4,7 @@ import { AppError } from '../../../src/errors.ts'
 import type { JsonObject } from '../../../src/lib/json.ts'
 import { NEUTRAL_INSTRUCTIONS } from '../../../src/proxy/formats/instructions.ts'
 import { REFUSED_UPSTREAM } from '../../../src/proxy/formats/parameters.ts'
-import { normaliseResponses } from '../../../src/proxy/formats/v1-responses.ts'
+import { normaliseResponses, withCiphertext } from '../../../src/proxy/formats/v1-responses.ts'
 
 const aRequest = (extra: JsonObject = {}): JsonObject => ({
   model: 'gpt-5.5',
@@ -39,6 +39,21 @@ describe('input', () => {
       'input_text of an assistant',
       { input: [{ type: 'message', role: 'assistant', content: [{ type: 'input_text', text: 'yes' }] }] },
       [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'yes' }] }],
+    ],
+    [
+      'a text part beside an image',
+      {
+        input: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: 'hi' },
+              { type: 'input_image', image_url: 'data:,' },
+            ],
+          },
+        ],
+      },
+      [{ role: 'user', content: [...userText('hi').content, { type: 'input_image', image_url: 'data:,' }] }],
     ],
     ['developer messages stay', { input: [developer] }, [developer]],
     [
@@ -168,8 +183,10 @@ describe('parameters', () => {
 
   test('a cache breakpoint in a part is taken out and named', () => {
     const part = { type: 'input_text', text: 'hi', prompt_cache_breakpoint: { mode: 'explicit' } }
-    const { body, dropped } = normaliseResponses(aRequest({ input: [{ role: 'user', content: [part] }] }))
-    expect(body.input).toEqual([userText('hi')])
+    const { body, dropped } = normaliseResponses(
+      aRequest({ input: [{ role: 'user', content: [part, ...userText('ho').content] }] }),
+    )
+    expect(body.input).toEqual([{ role: 'user', content: [...userText('hi').content, ...userText('ho').content] }])
     expect(dropped).toEqual(['prompt_cache_breakpoint'])
   })
 
@@ -180,6 +197,10 @@ describe('parameters', () => {
     [{ thinking: { type: 'enabled', budget_tokens: 9 } }, { reasoning: { effort: 'medium' } }],
     [{ enable_thinking: true }, { reasoning: { effort: 'medium' } }],
     [{ enable_thinking: false }, {}],
+    [{ thinking: { enabled: true } }, { reasoning: { effort: 'medium' } }],
+    [{ thinking: 'enabled' }, { reasoning: { effort: 'medium' } }],
+    [{ thinking: 'disabled' }, {}],
+    [{ thinking: 'low' }, { reasoning: { effort: 'low' } }],
     [
       { verbosity: 'low', text: { format: { type: 'text' } } },
       { text: { format: { type: 'text' }, verbosity: 'low' } },
@@ -191,6 +212,13 @@ describe('parameters', () => {
     expect(rest).toEqual(expected)
   })
 
+  test('reasoning to be sent back is asked for once', () => {
+    const asking = { include: ['web_search_call.results', 'reasoning.encrypted_content'] }
+    expect(withCiphertext(asking)).toBe(asking)
+    expect(withCiphertext({ include: asking.include.slice(0, 1) })).toEqual(asking)
+    expect(withCiphertext({})).toEqual({ include: ['reasoning.encrypted_content'] })
+  })
+
   test('results of a web search may be included', () => {
     const include = ['web_search_call.results']
     expect(normal({ include }).include).toEqual(include)
@@ -200,6 +228,7 @@ describe('parameters', () => {
     const tools = [{ type: 'function', name: 'f', parameters: { type: 'object' } }]
     const sent = {
       tools,
+      reasoning: { summary: 'auto' },
       stream: true,
       future: { a: 1 },
       model: 'm',
@@ -210,6 +239,7 @@ describe('parameters', () => {
     const { body, dropped } = normaliseResponses(sent)
     expect(JSON.stringify(body)).toBe(JSON.stringify(sent))
     expect(body.tools).toBe(tools)
+    expect(body.reasoning).toBe(sent.reasoning)
     expect(body.input).toBe(sent.input)
     expect(dropped).toEqual([])
   })
@@ -260,6 +290,8 @@ describe('refusals name the field', () => {
     ['a reference without a type', { input: [{ id: 'msg_1' }] }, 'unsupported_parameter', 'input[0]'],
     ['instructions', { instructions: ['x'] }, 'invalid_request_error', 'instructions'],
     ['include', { include: ['reasoning.encrypted_content', 'secrets'] }, 'invalid_request_error', 'include'],
+    ['include, the first of them', { include: ['secrets'] }, 'invalid_request_error', 'include'],
+    ['include that is no list', { include: 'reasoning.encrypted_content' }, 'invalid_request_error', 'include'],
     ['truncation', { truncation: 'middle' }, 'invalid_request_error', 'truncation'],
     ['stream', { stream: 'yes' }, 'invalid_request_error', 'stream'],
     ['tools', { tools: {} }, 'invalid_request_error', 'tools'],

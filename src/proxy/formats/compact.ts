@@ -74,7 +74,7 @@ function retainedMessages(body: JsonObject): JsonObject[] {
   return clientItems(body)
     .filter(isObject)
     .filter((item) => RETAINED_ROLES.has(item.role) && (item.type == null || item.type === 'message'))
-    .map((item) => withParts(item.type == null ? { ...item, type: 'message' } : item))
+    .map((item) => withParts({ ...item, type: 'message' }))
 }
 
 const present = (source: JsonObject, ...names: string[]): JsonObject =>

@@ -239,6 +239,16 @@ describe('other fields', () => {
         ],
       },
     ],
+    [
+      'choice of the web search',
+      { tool_choice: { type: 'web_search_preview' } },
+      { tool_choice: { type: 'web_search' } },
+    ],
+    [
+      'function tool with nulls',
+      { tools: [{ type: 'function', function: { name: 'f', description: null, parameters: null } }] },
+      { tools: [{ type: 'function', name: 'f', strict: false }] },
+    ],
     ['choice in a word', { tool_choice: 'required' }, { tool_choice: 'required' }],
     [
       'choice among tools',
@@ -250,6 +260,7 @@ describe('other fields', () => {
             tools: [
               { type: 'function', function: { name: 'f' } },
               { type: 'custom', custom: { name: 'patch' } },
+              { type: 'web_search_preview' },
             ],
           },
         },
@@ -258,10 +269,7 @@ describe('other fields', () => {
         tool_choice: {
           type: 'allowed_tools',
           mode: 'auto',
-          tools: [
-            { type: 'function', name: 'f' },
-            { type: 'custom', name: 'patch' },
-          ],
+          tools: [{ type: 'function', name: 'f' }, { type: 'custom', name: 'patch' }, { type: 'web_search' }],
         },
       },
     ],

@@ -198,7 +198,8 @@ describe('chat answer', () => {
   })
 
   test('without usage has none, and a failed response is thrown', () => {
-    expect('usage' in chat(aResponse({ usage: null }))).toBe(false)
+    for (const usage of [null, { input_tokens: 1 }, { output_tokens: 1 }])
+      expect('usage' in chat(aResponse({ usage }))).toBe(false)
     expect(() => chat({ status: 'failed', error: { code: 'x', message: 'y' } })).toThrow(
       expect.objectContaining({ code: 'upstream_error', message: 'y' }),
     )

@@ -97,11 +97,11 @@ describe('reply', () => {
     })
   })
 
-  test('keeps only an id the client can replay', () => {
+  test('keeps only an id the client can replay, and no member that says nothing', () => {
     const output = [{ ...item, id: 'rs_1', status: 'completed', extra: 1 }]
-    expect(compactFromResponse(aResponse({ output }), []).output).toEqual([
-      { type: 'compaction', encrypted_content: 'secret', status: 'completed' },
-    ])
+    const reply = compactFromResponse(aResponse({ output, usage: null }), [])
+    expect(reply.output).toEqual([{ type: 'compaction', encrypted_content: 'secret', status: 'completed' }])
+    expect(reply).not.toHaveProperty('usage')
   })
 
   test.each([

@@ -27,10 +27,8 @@ const HALF_SESSION_MS = 10 * 60_000
 interface SignIn {
   person: Person
   method: SignInMethod
-  /** False while the second factor is still to come. */
+  /** False while the second factor is still to come; else every factor was shown, which counts as a confirmation (spec §3, step-up). */
   isComplete: boolean
-  /** Whether every factor the person holds was shown: that counts as a confirmation (spec §3, step-up). */
-  isConfirmed: boolean
   /** `login_success` unless another event tells what happened. */
   event?: AuditEvent
   /** Runs first in the same commit; what it throws undoes everything. */
@@ -41,16 +39,16 @@ interface SignIn {
  * Signs the person in on this browser, which is signed out of what it was signed in to. Returns who asks from now on: the
  * request itself still carries no cookie.
  */
-export const signIn = (c: Ctx, { person, method, isComplete, isConfirmed, event, first }: SignIn): Resolution => {
+export const signIn = (c: Ctx, { person, method, isComplete, event = 'login_success', first }: SignIn): Resolution => {
   const { db, random } = c.env
   const draft = { ...draftSession(c, isComplete), userId: person.row.id, method, isComplete }
   const { row, token } = commit(db, (tx) => {
     first?.(tx)
     dropSessionOfCookie(c, tx)
-    const made = createSession(tx, random, { ...draft, isConfirmed: isComplete && isConfirmed })
-    if (isComplete) noteSignIn(tx, person, draft)
-    if (isComplete || event)
-      append(tx, actorFor(c, person, method), event ?? 'login_success', { target: person.row.id, details: { method } })
+    const made = createSession(tx, random, { ...draft, isConfirmed: isComplete })
+    if (!isComplete) return made
+    noteSignIn(tx, person, draft)
+    append(tx, actorFor(c, person, method), event, { target: person.row.id, details: { method } })
     return made
   })
   writeSessionToken(c, token, row.expiresAt)

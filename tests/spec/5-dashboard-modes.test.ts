@@ -260,7 +260,7 @@ describe.each(HOWS)('§2 Guest: coming in without an account (%s)', (how) => {
   const SET = `POST ${AUTH}/guest/password`
 
   test('with the password all guests share', async () => {
-    const { as, browser } = open({ settings: { guestAccessEnabled: true } })
+    const { app, as, browser } = open({ settings: { guestAccessEnabled: true } })
     const anna = as('admin')
     expect((await anna.send(how, SET, { password: 'for all guests' })).status).toBe(how === 'json' ? 200 : 303)
     const guest = browser(REMOTE)
@@ -274,6 +274,8 @@ describe.each(HOWS)('§2 Guest: coming in without an account (%s)', (how) => {
       permissions: ['read', 'accounts:read:all', 'dashboard:read:all'],
     })
     expect((await guest.ask('GET /api/settings')).status).toBe(200)
+    await app.clock.advance('1h')
+    expect((await guest.session()).authenticated).toBe(true)
   })
 })
 

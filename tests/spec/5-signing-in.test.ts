@@ -302,6 +302,15 @@ describe('§5 Signing in 5: sessions are bound to the account', () => {
     expect((await here.session()).authenticated).toBe(false)
   })
 
+  test('the accounts table says when, and with what, somebody signed in last', async () => {
+    const { app, add, browser } = open()
+    add({ username: 'admin', role: 'admin' })
+    const here = browser(REMOTE)
+    await here.ask(LOGIN, { json: { password: PASSWORD } })
+    const [shown] = (await (await here.ask('GET /api/dashboard-users')).json()) as unknown[] // as: what the list is
+    expect(shown).toMatchObject({ lastLoginAt: new Date(app.clock.now()).toISOString(), lastLoginMethod: 'password' })
+  })
+
   test.each(HOWS)('logout ends this one, and the cookie cannot be used again (%s)', async (how) => {
     const { as, audit } = open()
     const anna = as('admin', { peer: REMOTE })

@@ -56,7 +56,6 @@ const checkAndSignIn = async (c: Ctx, row: UserRow | null, password: string): Pr
     person: personOf(c.env.db, row),
     method: 'password',
     isComplete: !hasSecondFactor,
-    isConfirmed: !hasSecondFactor,
     first: (tx) => demandUnchanged(tx, row),
   })
 }

@@ -124,7 +124,7 @@ export const finishPasskeySignIn = createHandlers(
       const person = getPerson(c.env.db, passkey.userId)
       if (person.row.status !== 'active') throw new AppError('invalid_passkey')
       const first = (tx: Tx) => use(c, tx, 'sign_in', { passkey, challenge, counter })
-      return signIn(c, { person, method: 'passkey', isComplete: true, isConfirmed: true, first })
+      return signIn(c, { person, method: 'passkey', isComplete: true, first })
     })
     return c.json(sessionView(c, resolution))
   },

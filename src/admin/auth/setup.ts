@@ -55,7 +55,7 @@ const setUpHere = async (c: Ctx, password: string, bootstrapToken: string | unde
     spendToken(tx)
     return createPasswordAdmin(tx, { id: random.id('usr'), hash, actor })
   })
-  return signIn(c, { person, method: 'password', isComplete: true, isConfirmed: true })
+  return signIn(c, { person, method: 'password', isComplete: true })
 }
 
 /** The account to fall back on; whoever makes it stays who the proxy says they are (spec §5 Trusted-header 6). */

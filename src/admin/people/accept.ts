@@ -52,7 +52,6 @@ export const acceptInvitation = createHandlers(
       person: named(invitation.person, username),
       method: 'invite',
       isComplete: true,
-      isConfirmed: true,
       event: 'invite_accepted',
       first: (tx) => acceptInvite(tx, { ...profile, token, username, passwordHash, now }),
     })

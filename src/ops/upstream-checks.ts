@@ -34,8 +34,8 @@ const TIMEOUT_MS = 5000
 
 interface Timed {
   status: number
-  /** The Date header as ms since epoch; null: none, or one that cannot be read. */
-  date: number | null
+  /** The Date header as ms since epoch; NaN: none, or one that cannot be read. */
+  date: number
   /** Our wall clock half-way between question and answer. */
   middle: number
   tookMs: number
@@ -51,7 +51,7 @@ const timed = async ({ dial, clock }: UpstreamFacts, url: string): Promise<Timed
     const tookMs = clock.monotonic() - start
     await response.body?.cancel()
     const date = Date.parse(response.headers.get('date') ?? '')
-    return { status: response.status, date: Number.isNaN(date) ? null : date, middle: began + tookMs / 2, tookMs }
+    return { status: response.status, date, middle: began + tookMs / 2, tookMs }
   } finally {
     cancel()
   }

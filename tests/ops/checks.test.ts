@@ -70,6 +70,7 @@ describe('the data folder', () => {
       'ok',
     ])
     expect(backup?.says).toContain('1 h ago')
+    expect(database?.says).toBe('1 MiB, with a write-ahead log of 0 MiB.')
   })
 
   test('is told when a backup is dated in the future: no clock may be trusted then', async () => {
@@ -99,13 +100,21 @@ describe('the data folder', () => {
     expect((await examine()).key_file?.verdict).toBe('unknown')
   })
 
+  test('a key is not called right while the database cannot be read', async () => {
+    expect((await examine({ keyFingerprint: undefined })).key_file?.verdict).toBe('unknown')
+  })
+
   test.each([
-    ['overdue', { now: 58 * HOUR_MS }, 'problem'],
-    ['none yet', { backups: async () => [] }, 'warning'],
-    ['none, and switched off', { backups: async () => [], backupIntervalHours: 0 }, 'warning'],
-    ['by hand only', { backupIntervalHours: 0 }, 'unknown'],
-  ] as const)('backups: %s', async (_, facts, verdict) => {
-    expect((await examine(facts)).backup?.verdict).toBe(verdict)
+    ['overdue', { now: 58 * HOUR_MS }, 'problem', '2 days old'],
+    ['just made', { now: 9.5 * HOUR_MS }, 'ok', '30 min ago'],
+    ['made yesterday', { now: 50 * HOUR_MS }, 'ok', '41 h ago'],
+    ['none yet', { backups: async () => [] }, 'warning', 'None was made yet'],
+    ['none, and switched off', { backups: async () => [], backupIntervalHours: 0 }, 'warning', 'There is none'],
+    ['by hand only', { backupIntervalHours: 0 }, 'unknown', '1 h ago'],
+  ] as const)('backups: %s', async (_, facts, verdict, words) => {
+    const { backup } = await examine(facts)
+    expect(backup?.verdict).toBe(verdict)
+    expect(backup?.says).toContain(words)
   })
 })
 
@@ -146,7 +155,12 @@ describe('the upstream', () => {
       verdict: 'problem',
       says: 'api.test cannot be reached: getaddrinfo ENOTFOUND.',
     })
-    expect(clock?.verdict).toBe('unknown')
+    expect(clock).toMatchObject({ verdict: 'unknown', says: 'Nothing was there to compare it with.' })
+  })
+
+  test('an answer without a date says nothing about the clock', async () => {
+    const { upstream_http, clock } = await examine(async () => new Response(''))
+    expect([upstream_http?.verdict, clock?.verdict]).toEqual(['ok', 'unknown'])
   })
 
   test('one that does not answer is given up', async () => {
@@ -168,6 +182,21 @@ describe('the upstream', () => {
     })
     await server.stop(true)
     expect((await check(`http://127.0.0.1:${server.port}`)).upstream_websocket?.verdict).toBe('warning')
+  })
+
+  test('a handshake that is taken without a token is fine, too', async () => {
+    const server = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: (request, taking) => (taking.upgrade(request) ? undefined : new Response('', { status: 400 })),
+      websocket: { message: () => {} },
+    })
+    const baseUrl = `http://127.0.0.1:${server.port}`
+    const dial = { fetch: dated(0), socketAgent: async () => undefined }
+    const checks = upstreamChecks({ dial, clock: new ManualClock(), baseUrl, authBaseUrl: baseUrl })
+    const { upstream_websocket } = await byId(checks.filter(({ id }) => id === 'upstream_websocket'))
+    await server.stop(true)
+    expect(upstream_websocket).toMatchObject({ verdict: 'ok', says: expect.stringContaining('(101)') })
   })
 
   test('is told who is asking', async () => {

@@ -61,6 +61,27 @@ describe.each([
   })
 })
 
+test('what a key enforces is put into no body that is nested beyond measure', async () => {
+  const { app, send } = withKey({ enforcedReasoningEffort: 'low' })
+  const input = JSON.parse(`${'['.repeat(2000)}${']'.repeat(2000)}`)
+  const answer = await send(NATIVE, codexBody('hello', { input }))
+  expect([answer.status, errorOf(answer).message]).toEqual([400, 'The request body is nested too deeply.'])
+  expect(app.upstream.requests).toEqual([])
+})
+
+test('what a key enforces replaces what a public turn asks for', async () => {
+  const { app, send } = withKey({ enforcedModel: 'gpt-5.5', enforcedServiceTier: 'default' })
+  await send('POST /v1/responses', codexBody('hello', { model: 'gpt-6-luna', service_tier: 'auto' }))
+  expect(sent(app)[0].model).toBe('gpt-5.5')
+  expect(sent(app)[0]).not.toHaveProperty('service_tier')
+  const flex = withKey({ enforcedServiceTier: 'flex' })
+  await flex.send('POST /v1/responses', codexBody('hello'))
+  expect(sent(flex.app)[0].service_tier).toBe('flex')
+  const free = withKey({})
+  await free.send('POST /v1/responses', codexBody('hello', { service_tier: 'flex' }))
+  expect(sent(free.app)[0].service_tier).toBe('flex')
+})
+
 describe('what a body says twice, of which the upstream may read the other one', () => {
   const TWICE: [param: string, first: string][] = [
     ['model', '"model":"gpt-5.4"'],

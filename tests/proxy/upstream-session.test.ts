@@ -1,0 +1,39 @@
+/** The upstream socket that is kept for a client: for one account, for one turn at a time, and not past the client's own end. */
+import { expect, test } from 'bun:test'
+import { type Connection, UpstreamSession } from '../../src/proxy/upstream-session.ts'
+
+const connectionTo = (accountId: string) => {
+  const socket = {
+    isOpen: true,
+    openedAt: 0,
+    close: () => {
+      socket.isOpen = false
+    },
+  }
+  return { socket, accountId, accessToken: 'at' } as unknown as Connection // as: no more of a socket is asked
+}
+
+test('what leads to another account is closed when a turn goes elsewhere', () => {
+  const session = new UpstreamSession()
+  const connection = connectionTo('acc_1')
+  session.keep(connection)
+  expect(session.take('acc_2', 1)).toBeNull()
+  expect([connection.socket.isOpen, session.accountAt(1)]).toEqual([false, null])
+})
+
+test('what a turn has taken is not closed before it is given back', () => {
+  const session = new UpstreamSession()
+  const connection = connectionTo('acc_1')
+  session.keep(connection)
+  expect(session.take('acc_1', 1)).toBe(connection)
+  session.keepOnly(() => false)
+  expect(connection.socket.isOpen).toBe(true)
+})
+
+test('what is given back after the client has left is closed', () => {
+  const session = new UpstreamSession()
+  const connection = connectionTo('acc_1')
+  session.end()
+  session.keep(connection)
+  expect([connection.socket.isOpen, session.accountAt(1)]).toEqual([false, null])
+})

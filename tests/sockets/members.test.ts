@@ -56,6 +56,14 @@ describe('a native client of HTTP whose turn goes over an upstream socket', () =
   })
 })
 
+test('a native frame that asks to be stored is not', async () => {
+  await using service = ground()
+  const socket = await open(service)
+  expectCompleted(await socket.turn(create('hello', { store: true, stream: false })))
+  expect(service.upstream.requests[0]?.body).toMatchObject({ store: false, stream: true })
+  await leave(service, socket)
+})
+
 describe('a capability that a frame asks for', () => {
   const NAMES = ['x-codex-lb-required-capability', 'X-Codex-LB-Required-Capability', 'X-CODEX-LB-REQUIRED-CAPABILITY']
   const asking = (name: string, value = 'trusted_cyber') =>

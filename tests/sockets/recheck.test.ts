@@ -185,4 +185,5 @@ test('what a key enforces is put into native frames, and into public ones', asyn
     await leave(service, socket)
   }
   for (const { body } of service.upstream.requests) expect(body).toMatchObject({ reasoning: { effort: 'high' } })
+  expect(service.rows().map(({ reasoningEffort }) => reasoningEffort)).toEqual(['high', 'high'])
 })

@@ -62,6 +62,20 @@ describe('§1.10 the setting', () => {
     await expectNothingLeft(service)
   })
 
+  test.each([
+    ['always_http', 'websocket', 'http'],
+    ['always_websocket', 'http', 'websocket'],
+  ] as const)('a key decides for its clients of HTTP alone: %s', async (transportPolicyOverride, setting, carried) => {
+    await using service = ground({ settings: { apiKeyAuthEnabled: true, upstreamStreamTransport: setting } })
+    const authorization = `Bearer ${service.key({ transportPolicyOverride }).key}`
+    expect(await transportOf(service, { headers: { ...JSON_HEADERS, authorization } })).toBe(carried)
+    const socket = await open(service, { path: PUBLIC, headers: { authorization } })
+    expectCompleted(await socket.turn(create()))
+    expect(service.rows().at(-1)?.upstreamTransport).toBe(setting)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
   test.each(['UPSTREAM_STREAM_TRANSPORT', 'CODEX_LB_UPSTREAM_STREAM_TRANSPORT', 'upstreamStreamTransport'])(
     'no environment variable sets it: %s',
     async (name) => {

@@ -121,8 +121,7 @@ export class Flow implements Watcher, EventListenerObject {
 
   #broken(failure: UpstreamFailure): never {
     this.#penalise(failure)
-    const now = this.#plane.clock.now()
-    const error = failure === endedEarly ? new AppError('stream_incomplete') : classify(failure, now).error
+    const { error } = classify(failure, this.#plane.clock.now())
     this.fail(error)
     throw error
   }
@@ -173,7 +172,6 @@ export class Flow implements Watcher, EventListenerObject {
   }
 
   #finish(end: FlowEnd): void {
-    if (this.#end) return
     this.#end = end
     this.#plane.pulse.unwatch(this)
     this.#turn.signal.removeEventListener('abort', this)

@@ -177,6 +177,7 @@ describe('§4 POST invite/accept', () => {
     const { browser, accept } = await withLink({ role: 'admin' })
     const anna = browser(REMOTE)
     await accept({}, anna)
+    expect(await anna.session()).toMatchObject({ authMethod: 'password' })
     expect((await anna.ask('POST /api/dashboard-users', { json: { username: 'berta', role: 'viewer' } })).status).toBe(
       201,
     )

@@ -23,6 +23,14 @@ const tokenIn = (lines: readonly string[]): string | null =>
 const count = (app: ReturnType<typeof testApp>, table: string) =>
   (app.sqlite.query(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n
 
+test('§5 the token is not asked for on this machine, nor behind a proxy', async () => {
+  expect(await open().browser().session()).toMatchObject({ bootstrapRequired: false })
+  const behind = open({
+    environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' },
+  })
+  expect(await behind.browser(REMOTE).session()).toMatchObject({ bootstrapRequired: false })
+})
+
 describe.each(HOWS)('§5 the first password from another machine (%s)', (how) => {
   test('needs the token of the log, makes the account admin and signs in', async () => {
     const { browser, token, audit } = open()

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { acquireFolderLock, FolderLockedError } from '../../db/lock.ts'
@@ -107,6 +107,16 @@ describe('making one', () => {
     expect(idsIn(backup)).toEqual(['acc_a'])
     expect(modeOf(backup)).toBe(0o600)
     expect(existsSync(keyOf(backup))).toBe(false)
+  })
+
+  test('removes the copy that another one left behind, which was killed', () => {
+    const folder = open()
+    addAccount(folder, 'acc_a')
+    folder.close()
+    for (const name of [`${backup}.partial`, keyOf(`${backup}.partial`)]) writeFileSync(name, 'half a backup')
+    copy(places().keyPath)
+    expect(idsIn(backup)).toEqual(['acc_a'])
+    expect(readdirSync(dirname(backup)).filter((name) => name.includes('partial'))).toEqual([])
   })
 
   test('carries over what a server wrote meanwhile, so that no commit of the server has to', () => {

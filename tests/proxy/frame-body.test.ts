@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { isObject, type JsonObject } from '../../src/lib/json.ts'
-import { asFrame } from '../../src/proxy/frame-body.ts'
+import { asFrame, handshakeHeaders, requestHeaders } from '../../src/proxy/frame-body.ts'
 import { BodyBudget, BodyHold } from '../../src/proxy/raw-body.ts'
+import type { Turn } from '../../src/proxy/turn.ts'
 import { holds } from '../support/property.ts'
 
 const MARK = 'ws_request_header_x_openai_internal_codex_responses_lite'
@@ -99,5 +100,25 @@ describe('whatever a body is made of', () => {
         expect(framed(text)).toBe(`${text.slice(0, at)}"type":"response.create"${comma}${text.slice(at)}`)
       }),
     )
+  })
+})
+
+describe('the betas a client asks for', () => {
+  const headersOf = (beta: string, transport: 'http' | 'websocket' = 'websocket') =>
+    ({ headers: { 'openai-beta': beta }, transport, body: null }) as unknown as Turn // as: no more of a turn is read
+  const SOCKETS = 'responses_websockets=2026-02-06'
+
+  test.each([
+    ['', SOCKETS],
+    ['responses=experimental', SOCKETS],
+    ['responses_websockets=2025-01-01, a=1', `a=1, ${SOCKETS}`],
+  ])('go with a handshake, of which this service chooses the version: %j', (beta, expected) => {
+    expect(handshakeHeaders(headersOf(beta))['openai-beta']).toBe(expected)
+  })
+
+  test('go with a POST without those of sockets, and leave no empty header', () => {
+    expect(requestHeaders(headersOf(`a=1,${SOCKETS}`))).toEqual({ 'openai-beta': 'a=1' })
+    expect(requestHeaders(headersOf(SOCKETS))).toEqual({})
+    expect(requestHeaders(headersOf(SOCKETS, 'http'))).toEqual({ 'openai-beta': SOCKETS })
   })
 })

@@ -1,7 +1,7 @@
 /** Shows an error in the form its caller can read, mounted as `onError` and `notFound`. */
 import { Confirm } from '../../views/confirm.tsx'
 import { ErrorAlert, ErrorPage, type ErrorProps } from '../../views/error.tsx'
-import { Problem } from '../../views/ui/form.tsx'
+import { Problem, SignedOut } from '../../views/ui/form.tsx'
 import { fieldText, problemText } from '../../views/words.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
@@ -45,15 +45,20 @@ const asPage = (c: Ctx, err: AppError, shown: ErrorProps): Response | Promise<Re
 const asFragment = (c: Ctx, err: AppError, shown: ErrorProps): Response | Promise<Response> => {
   const next = err.code === 'username_required' ? formOf(c, err, null) : placeFor(c, err)
   if (err.code === 'step_up_required') return openConfirm(c, err)
-  if (next !== null) {
+  const form = SOURCE_FORM.exec(c.req.header('hx-source') ?? '')?.[1]
+  if (next !== null && !(form && isLeftOpen(c, next))) {
     c.header('HX-Redirect', next)
     return c.body(null)
   }
-  const form = SOURCE_FORM.exec(c.req.header('hx-source') ?? '')?.[1]
   c.header('HX-Retarget', form ? `#${form}-problem` : '#flash')
   c.header('HX-Reswap', 'innerHTML')
-  return c.html(form ? <Problem text={shown.message} /> : <ErrorAlert {...shown} />)
+  if (!form) return c.html(<ErrorAlert {...shown} />)
+  return c.html(next === null ? <Problem text={shown.message} /> : <SignedOut />)
 }
+
+/** Whose session ended in the middle of a form signs in beside it, and nothing typed is lost; on the way in there is nothing to lose. */
+const isLeftOpen = (c: Ctx, next: string): boolean =>
+  next.startsWith('/login') && !Object.values(PLACES).includes(pageOf(c)?.pathname ?? '')
 
 /** Our forms have names that begin like this, and a place of the same name for what was wrong. */
 const SOURCE_FORM = /^form#(form-[\w-]+)$/

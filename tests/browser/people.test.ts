@@ -231,6 +231,28 @@ describe('confirming a sensitive change', () => {
   })
 })
 
+test('a form that is sent after the session ended keeps what was typed, and is sent again after a sign-in elsewhere', async () => {
+  const own = await startOwned()
+  await using _server = own.server
+  await using visit = await browser.visit(`${own.url}/login`)
+  const { page } = visit
+  await signIn(page, own.url)
+  await page.goto(`${own.url}/keys/new`)
+  await page.fill('[name=name]', 'typed for long')
+  const elsewhere = await page.context().newPage()
+  await elsewhere.goto(`${own.url}/dashboard`)
+  await elsewhere.click('.menu-button')
+  await Promise.all([elsewhere.waitForURL(/\/login/), elsewhere.click('text=Sign out')])
+  await page.click('text=Create the key')
+  expect(await textOf(page.locator('#form-key .problem-line'))).toContain('You are signed out.')
+  expect([new URL(page.url()).pathname, await page.inputValue('[name=name]')]).toEqual(['/keys/new', 'typed for long'])
+  const [entrance] = await Promise.all([page.waitForEvent('popup'), page.click('text=Sign in in another tab')])
+  await signIn(entrance, own.url)
+  await page.click('text=Create the key')
+  await page.locator('.command-key code').waitFor()
+  expect(await page.content()).toContain('typed for long')
+})
+
 test('a password that was changed is not left in the form, nor a role that was made', async () => {
   const own = await startOwned()
   await using _server = own.server

@@ -61,6 +61,31 @@ test('a form in htmx is told beside its button; what is no form of ours, above t
     expect((await source(name)).headers.get('hx-retarget')).toBe('#flash')
 })
 
+test.each([
+  ['authentication_required', {}],
+  ['proxy_auth_required', { details: { fallback: true } }],
+] as const)(
+  '%s: a form that htmx sends stays as it is, with the way to sign in beside its button',
+  async (code, extra) => {
+    const { ask } = refusing(code, extra)
+    const from = (source: string, page: string) =>
+      ask('POST /api/change', { headers: { ...HTMX, 'hx-source': source, 'hx-current-url': at(page) } })
+    const inForm = await from('form#form-key', '/keys/new')
+    expect([inForm.status, inForm.headers.get('hx-redirect')]).toEqual([401, null])
+    expect([inForm.headers.get('hx-retarget'), inForm.headers.get('hx-reswap')]).toEqual([
+      '#form-key-problem',
+      'innerHTML',
+    ])
+    expect(await inForm.text()).toMatch(
+      /You are signed out\. <a href="\/login" target="_blank" rel="noopener">Sign in in another tab<\/a>, then send this again\./,
+    )
+    expect((await from('button#pause', '/keys/new')).headers.get('hx-redirect')).toBe('/login?return=%2Fkeys%2Fnew')
+    expect((await from('form#form-totp', '/totp?return=%2Fkeys%2Fnew')).headers.get('hx-redirect')).toBe(
+      '/login?return=%2Fkeys%2Fnew',
+    )
+  },
+)
+
 test('a confirmation opens over the form, or is a page that leads back', async () => {
   const { ask } = refusing('step_up_required', { details: { methods: ['password', 'totp'] } })
   const dialog = await ask('POST /api/change', { headers: { ...HTMX, 'hx-current-url': at('/settings/access') } })

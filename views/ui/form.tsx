@@ -72,11 +72,24 @@ export const Action: FC<PropsWithChildren<ActionProps>> = ({ label, values = {},
 )
 
 /** The line below a form that says what was wrong. */
-export const Problem: FC<{ text: string }> = ({ text }) => (
+export const Problem: FC<PropsWithChildren<{ text: string }>> = ({ text, children }) => (
   <p class="problem-line">
     <WarningIcon />
-    <span>{text}</span>
+    <span>
+      {text}
+      {children}
+    </span>
   </p>
+)
+
+/** The form stays as it is: the cookie of the other tab is this one's, too. */
+export const SignedOut: FC = () => (
+  <Problem text="You are signed out. ">
+    <a href="/login" target="_blank" rel="noopener">
+      Sign in in another tab
+    </a>
+    , then send this again.
+  </Problem>
 )
 
 interface FieldProps {

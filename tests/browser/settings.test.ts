@@ -81,6 +81,27 @@ describe('saving', () => {
     expect(await settings(owned)).toMatchObject({ requestLogRetentionDays: 7 })
   })
 
+  test('what is typed into another section stays when somebody else changed it meanwhile, and is refused', async () => {
+    await using visit = await browser.visit(`${owned.url}/login`)
+    const { page } = visit
+    await signIn(page, owned.url)
+    await page.goto(`${owned.url}/settings/routing`)
+    await page.fill('[name=capacityWaitSeconds]', '9')
+    await page.fill('[name=connectTimeoutSeconds]', '12')
+    await send(owned.url, 'PATCH', '/api/settings', { capacityWaitSeconds: 13 }, owned.cookie)
+    await page.check('[name=routingStrategy][value=capacity_weighted]')
+    await page.click('#form-routing [type=submit]')
+    await saved(page, 'routing')
+    expect(await page.inputValue('[name=capacityWaitSeconds]')).toBe('9')
+    expect(await page.inputValue('[name=connectTimeoutSeconds]')).toBe('12')
+    await page.click('#form-limits [type=submit]')
+    expect(await textOf(page.locator('#form-limits .problem-line'))).toContain('changed in the meantime')
+    expect(await settings(owned)).toMatchObject({ capacityWaitSeconds: 13 })
+    await page.click('#form-timeouts [type=submit]')
+    await saved(page, 'timeouts')
+    expect(await settings(owned)).toMatchObject({ connectTimeoutSeconds: 12 })
+  })
+
   test('a security setting asks who it is, and is saved then', async () => {
     await using visit = await browser.visit(`${owned.url}/login`)
     const { page } = visit

@@ -98,6 +98,22 @@
   on('htmx:error', () => root.classList.add('is-offline'))
   // What was saved stands on the page that is fetched then, and not in the form any more.
   let saved = null
+  // A form that somebody has typed into stays, with the version it was made from, when others changed what it shows: sent,
+  // it is refused as a conflict.
+  const filled = (form) => {
+    const fields = new FormData(form)
+    fields.delete('expectedVersion')
+    return `${new URLSearchParams(fields)}`
+  }
+  window.htmx.registerExtension('typed', {
+    htmx_before_morph_node(form, { newNode }) {
+      if (form === saved || !(form instanceof HTMLFormElement)) return true
+      const untouched = form.cloneNode(true)
+      untouched.reset()
+      const was = filled(untouched)
+      return filled(form) === was || filled(newNode) === was
+    },
+  })
   // Our errors say where they go, and go there whole. Others are a proxy's, in the place of a server that is away.
   on('htmx:before:response', (event) => {
     const { ctx } = event.detail

@@ -264,6 +264,24 @@ describe('while it is open', () => {
     },
   )
 
+  test('an error in a part goes away with the next good answer of that part', async () => {
+    await using visit = await browser.visit(dashboard(), { untilLive: true })
+    const { page } = visit
+    await page.route('**/dashboard/accounts', (route) =>
+      route.fulfill({
+        status: 503,
+        contentType: 'text/html',
+        headers: { 'hx-retarget': '#flash', 'hx-reswap': 'innerHTML' },
+        body: '<p class="alert">Too busy.</p>',
+      }),
+    )
+    await pausing('ada', 'pause')
+    await page.locator('#flash .alert').waitFor()
+    await page.unroute('**/dashboard/accounts')
+    await pausing('ada', 'reactivate')
+    await page.locator('#flash .alert').waitFor({ state: 'detached' })
+  })
+
   test('the theme switch is remembered by the server', async () => {
     await using visit = await browser.visit(dashboard(), { colorScheme: 'light' })
     const { page, problems } = visit

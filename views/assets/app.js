@@ -114,11 +114,17 @@
       return filled(form) === was || filled(newNode) === was
     },
   })
+  // Whose error stands above the page: it goes with the next good answer to the same.
+  let complaining = null
   // Our errors say where they go, and go there whole. Others are a proxy's, in the place of a server that is away.
   on('htmx:before:response', (event) => {
     const { ctx } = event.detail
     if (ctx.hx.location) saved = ctx.sourceElement
-    if (ctx.response.raw.ok) return
+    if (ctx.response.raw.ok) {
+      if (ctx.sourceElement === complaining) find('#flash').replaceChildren()
+      return
+    }
+    if (ctx.hx.retarget === '#flash') complaining = ctx.sourceElement
     ctx.select = null
     if (ctx.hx.retarget || ctx.hx.redirect) return
     event.preventDefault()

@@ -43,14 +43,27 @@ export const ErrorPage: FC<ErrorProps> & { title: typeof titleOf } = (props) => 
       )}
     </p>
     <p>
-      <ButtonLink isMain href="/dashboard">
-        {props.code === 'proxy_auth_required' ? 'Try again' : 'Back to the overview'}
-      </ButtonLink>
+      <WayOn {...props} />
     </p>
   </section>
 )
 
 ErrorPage.title = titleOf
+
+const WAYS: Readonly<Record<string, [label: string, href: string]>> = {
+  proxy_auth_required: ['Try again', '/dashboard'],
+  import_not_found: ['Choose the files again', '/accounts/new/import'],
+  oauth_flow_not_found: ['Add an account', '/accounts/new'],
+}
+
+const WayOn: FC<ErrorProps> = ({ code }) => {
+  const [label, href] = WAYS[code] ?? ['Back to the overview', '/dashboard']
+  return (
+    <ButtonLink isMain href={href}>
+      {label}
+    </ButtonLink>
+  )
+}
 
 /** Almost always a reverse proxy that rewrites Host: the one line that mends it, for those in use. */
 const HostLost: FC<NonNullable<ErrorProps['arrived']>> = ({ host, origin }) => (

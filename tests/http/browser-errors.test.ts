@@ -43,6 +43,15 @@ test('a proxy that says nothing is an explanation, and where somebody has a pass
   expect(open.headers.get('location')).toBe('/login?return=%2Freports')
 })
 
+test.each([
+  ['import_not_found', '/accounts/new/import'],
+  ['oauth_flow_not_found', '/accounts/new'],
+  ['account_not_found', '/dashboard'],
+] as const)('%s leads from its page to where one begins anew', async (code, way) => {
+  const html = await (await refusing(code).ask('GET /reports', { headers: HTML })).text()
+  expect(/<section class="problem">.*?href="([^"]+)"/s.exec(html)?.[1]).toBe(way)
+})
+
 test('a form without script comes back to its page, which is told the name of the problem only', async () => {
   const { ask } = refusing('password_rate_limited', { retryAfterSeconds: 41.2, message: 'never in a URL', param: 'x' })
   const headers = { ...HTML, referer: at('/me?done=profile_updated') }

@@ -67,9 +67,9 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
 
 /**
  * From the connection of a server whose database file lost its name: no other process can read it any more. Blocks all
- * streams, which is better than to lose everything. Throws what SQLite does; null, like what is written in a child.
+ * streams, which is better than to lose everything. Like what a child writes: null, or why it failed.
  */
-export const rescue = (sqlite: Database, target: string): null => {
+export const rescue = (sqlite: Database, target: string): string | null => {
   const partial = `${target}.partial`
   try {
     createPrivately(partial)
@@ -78,6 +78,8 @@ export const rescue = (sqlite: Database, target: string): null => {
     demandWhole(partial)
     giveName(partial, target, linkSync)
     return null
+  } catch (err) {
+    return messageOf(err)
   } finally {
     removePartial(partial)
   }

@@ -23,7 +23,7 @@ export interface Folder {
   /** The connection itself: for watching it, and for the ledger's prepared statements. */
   sqlite: Database
   sealer: Sealer
-  /** False once the database file was removed or replaced: what is written from then on ends with this process. */
+  /** False once the database file was removed, replaced or moved away: what is written from then on ends with this process. */
   isNamed(): boolean
   close(): void
 }
@@ -69,14 +69,14 @@ export const openFolder = (
   }
 }
 
-/** By its number of names: inode numbers would tell of a replaced file, too, but change by themselves on FUSE. */
+/** By its number of names, and whether its own leads anywhere: inode numbers would tell of every other file, too, but change by themselves on FUSE. */
 const holdFile = (path: string, sqlite: Database): Pick<Folder, 'isNamed' | 'close'> => {
   const file = openSync(path, 'r')
   const close = () => {
     sqlite.close()
     closeSync(file) // last: closing any descriptor of the file gives up the locks SQLite has on it
   }
-  return { isNamed: () => fstatSync(file).nlink > 0, close }
+  return { isNamed: () => fstatSync(file).nlink > 0 && existsSync(path), close }
 }
 
 /** Of commands that begin together one migrates, which takes a moment. */

@@ -9,7 +9,7 @@ export interface DatabaseFileDeps {
   log: Log
 }
 
-/** Once: a file that has no name gets none again. */
+/** Once: a file that was removed gets no name again, and one that was moved was told of. */
 export const databaseFileJob = ({ ops, log }: DatabaseFileDeps) => {
   let isTold = false
   return async (): Promise<void> => {

@@ -68,6 +68,7 @@ test('a backup of a running server is verified, refused while it runs, and resto
 test.each([
   ['removed', (path: string) => rmSync(path)],
   ['replaced', (path: string) => renameSync(join(root, 'other.db'), path)],
+  ['moved away', (path: string) => renameSync(path, join(root, 'moved.db'))],
 ])(
   'a database file that is %s under the server is a problem, and a backup saves what it holds',
   async (_, lose) => {

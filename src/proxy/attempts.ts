@@ -159,7 +159,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline) throw error
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
   else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) progress.stayOn = id
-  else if (staysHere(plane, turn, step) && progress.sameAccountRetries < MAX_SAME_ACCOUNT_RETRIES) {
+  else if (staysHere(plane, turn, step)) {
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.stayOn = id
   } else if (!moveOn(progress, id) && !goesBack(progress)) throw enough(plane, turn, { error, last: progress.last })
@@ -169,10 +169,13 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
 const wasCutShort = ({ clock }: Plane, { err, progress }: Step): boolean =>
   err.classified.verdict === 'slow_account' && progress.tried.size > 0 && clock.monotonic() >= progress.deadline
 
+/** Whether the same account is asked once more; a slow one only where no other can be. */
 const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict } = err.classified
+  if (progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES) return false
+  if (verdict !== 'slow_account') return verdict === 'same_account'
   const tried = new Set([...progress.tried, id])
-  if (verdict !== 'slow_account' || tried.size >= MAX_ACCOUNTS) return verdict === 'same_account'
+  if (tried.size >= MAX_ACCOUNTS) return false
   const streamCap = turn.settings.proxyAccountStreamLimit
   const others = plane.pool.explain({ ...needsOf(plane, turn), tried, owner: ownerOf(plane, turn), streamCap })
   return others.kind !== 'chosen'

@@ -1,7 +1,7 @@
 /** An API key as dashboard clients see it: camelCase, ISO times, never a hash. */
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { keyVersion, type StoredKey } from './api-keys.ts'
-import { type LimitRow, resetAfter } from './key-limits.ts'
+import { isRunning, type LimitRow, resetAfter } from './key-limits.ts'
 
 export type ApiKey = ReturnType<typeof toApiKey>
 /** The answer to making or renewing a key: the only place where the key itself stands. */
@@ -47,14 +47,14 @@ export const toApiKey = (row: StoredKey, now: number) => ({
 })
 
 const toLimit = (limit: LimitRow, now: number) => {
-  const resetAt = resetAfter(now, limit.resetAt, limit.limitWindow)
+  const { resetAt, limitWindow } = limit
   return {
     id: limit.id,
     limitType: limit.limitType,
-    limitWindow: limit.limitWindow,
+    limitWindow,
     maxValue: limit.maxValue,
-    currentValue: resetAt === limit.resetAt ? limit.currentValue : 0,
+    currentValue: isRunning(now, resetAt, limitWindow) ? limit.currentValue : 0,
     modelFilter: limit.modelFilter || null,
-    resetAt: iso(resetAt),
+    resetAt: iso(resetAfter(now, resetAt, limitWindow)),
   }
 }

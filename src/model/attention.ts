@@ -1,6 +1,6 @@
 /** What waits for a person: each with the one thing that can be done about it, for those who may do it. */
 import type { AccountView } from './account-view.ts'
-import { resetAfter } from './key-limits.ts'
+import { isRunning } from './key-limits.ts'
 import type { KeyFact } from './overview.ts'
 import { type Grants, holds, type Permission } from './permissions.ts'
 
@@ -161,7 +161,7 @@ const WINDOWS: Record<KeyFact['limits'][number]['window'], string> = {
 /** The fullest limit of each key stands for all of them. */
 const keyLimits = ({ keys, now }: Facts, offer: Offer): Attention[] =>
   keys.flatMap(({ id, name, isActive, limits }) => {
-    const running = limits.filter(({ resetAt, window, max }) => resetAfter(now, resetAt, window) === resetAt && max > 0)
+    const running = limits.filter(({ resetAt, window, max }) => isRunning(now, resetAt, window) && max > 0)
     const fullest = running.toSorted((a, b) => b.used / b.max - a.used / a.max)[0]
     if (!isActive || !fullest || fullest.used / fullest.max < NEAR) return []
     const percent = Math.floor((fullest.used / fullest.max) * 100)

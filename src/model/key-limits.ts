@@ -27,13 +27,17 @@ export const WINDOW_MS: Readonly<Record<LimitWindow, number>> = {
 }
 
 /**
- * When the window running at `now` ends (ms): whole periods from `resetAt`, where that has passed, or lies so far ahead that only
- * a clock that was wrong can have put it there. Clocks that are set back a little move nothing.
+ * Whether the window that ends at `resetAt` (ms) is the one that runs at `now`. One that ends too far ahead was put there by a
+ * clock that was wrong; clocks that are set back a little move nothing.
  */
+export const isRunning = (now: number, resetAt: number, window: LimitWindow): boolean =>
+  resetAt > now && resetAt <= now + 2 * WINDOW_MS[window]
+
+/** When the window running at `now` ends (ms), in whole periods from the stored `resetAt`. */
 export const resetAfter = (now: number, resetAt: number, window: LimitWindow): number => {
+  if (isRunning(now, resetAt, window)) return resetAt
   const periodMs = WINDOW_MS[window]
-  const isRunning = resetAt > now && resetAt <= now + 2 * periodMs
-  return isRunning ? resetAt : resetAt + (Math.floor((now - resetAt) / periodMs) + 1) * periodMs
+  return resetAt + (Math.floor((now - resetAt) / periodMs) + 1) * periodMs
 }
 
 /**

@@ -2,7 +2,7 @@
 import type { LimitType, LimitWindow } from '../../db/schema/keys.ts'
 import { AppError, resetMembers } from '../errors.ts'
 import { iso } from '../lib/iso.ts'
-import { resetAfter } from './key-limits.ts'
+import { isRunning, resetAfter } from './key-limits.ts'
 
 /** A limit in memory. Amounts are requests, tokens, or micro-dollars, as the type says. */
 export interface LiveLimit {
@@ -93,17 +93,15 @@ export const reserve = (policy: Limited, estimate: Estimate, now: number): Reser
 
 /** What `reserve` would throw for a turn of `model` at `now`, or null. Holds nothing, and leaves every window as it is. */
 export const refusalByLimit = (policy: Limited, model: string | null, now: number): AppError | null => {
-  const full = limitsFor(policy, model).find((limit) => windowEnd(limit, now) === limit.resetAt && !hasRoom(limit))
+  const full = limitsFor(policy, model).find((limit) => isRunning(now, limit.resetAt, limit.window) && !hasRoom(limit))
   return full ? exceeded(full, now) : null
 }
 
 /** Moves the limit into the window that runs at `now`, where that is not its own. */
 export const rollOver = (limit: LiveLimit, now: number): void => {
-  const resetAt = windowEnd(limit, now)
-  if (resetAt !== limit.resetAt) Object.assign(limit, { resetAt, settled: 0, reserved: 0 })
+  if (isRunning(now, limit.resetAt, limit.window)) return
+  Object.assign(limit, { resetAt: resetAfter(now, limit.resetAt, limit.window), settled: 0, reserved: 0 })
 }
-
-const windowEnd = ({ resetAt, window }: LiveLimit, now: number): number => resetAfter(now, resetAt, window)
 
 interface Limited {
   limits: readonly LiveLimit[]

@@ -71,8 +71,8 @@ export const parse = <S extends z.ZodType>(schema: S, input: unknown): z.output<
 
 /** What zod found first, as `details.fields`; `param` is the first of them. */
 export const invalid = (error: z.core.$ZodError): AppError => {
-  const messages = error.issues.slice(0, MOST_FIELDS).flatMap(namedMessages)
-  const named = Map.groupBy(messages.slice(0, MOST_FIELDS), ([name]) => name)
+  const messages = error.issues.values().flatMap(namedMessages).take(MOST_FIELDS)
+  const named = Map.groupBy(messages, ([name]) => name)
   // From entries, because a body may name a field `__proto__`.
   const fields = Object.fromEntries([...named].map(([name, pairs]) => [name, pairs.map(([, message]) => message)]))
   return new AppError('validation_error', { param: Object.keys(fields)[0], details: { fields } })
@@ -89,10 +89,10 @@ const mediaType = (header: string | undefined): string => header?.split(';')[0]?
 const isJson = (type: string): boolean => /^application\/([\w.-]+\+)?json$/.test(type)
 
 /** An unknown key is reported at the object that holds it; people look for it at the key. */
-const namedMessages = (issue: z.core.$ZodIssue): [name: string, message: string][] =>
-  issue.code === 'unrecognized_keys'
-    ? issue.keys.slice(0, MOST_FIELDS).map((key) => [[...issue.path, key].join('.'), 'is not a field of this request'])
-    : [[issue.path.join('.'), issue.message]]
+function* namedMessages({ path, message, ...issue }: z.core.$ZodIssue): Generator<[name: string, message: string]> {
+  if (issue.code !== 'unrecognized_keys') yield [path.join('.'), message]
+  else for (const key of issue.keys) yield [[...path, key].join('.'), 'is not a field of this request']
+}
 
 const coerce = (schema: z.core.$ZodType, value: unknown): unknown => {
   const { def } = (schema as z.core.$ZodTypes)._zod // as: the union of zod's own kinds, told apart by `type`

@@ -36,7 +36,7 @@ export const errorAnswer =
     const { retryAfterSeconds } = err.extra
     if (retryAfterSeconds !== undefined) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterSeconds))))
     if (!isModelPath(c.req.path)) return answerPeople(c, err, requestId)
-    if (retryAfterSeconds !== undefined && retryAfterSeconds >= LONG_WAIT_SECONDS) c.header('X-Should-Retry', 'false')
+    if ((retryAfterSeconds ?? 0) >= LONG_WAIT_SECONDS) c.header('X-Should-Retry', 'false')
     return c.json({ error: openAiError(err) })
   }
 

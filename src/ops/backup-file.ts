@@ -52,7 +52,6 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
   try {
     vacuumInto(source, partial)
     carryOver(source)
-    flush(partial)
     demandWhole(partial)
     if (keyFile !== null) copyPrivately(keyFile, keyOf(partial))
     giveName(partial, target, link)
@@ -74,7 +73,6 @@ export const rescue = (sqlite: Database, target: string): string | null => {
   try {
     createPrivately(partial)
     sqlite.run('VACUUM INTO ?', [partial])
-    flush(partial)
     demandWhole(partial)
     giveName(partial, target, linkSync)
     return null
@@ -85,8 +83,10 @@ export const rescue = (sqlite: Database, target: string): string | null => {
   }
 }
 
-const removePartial = (partial: string): void => {
-  for (const path of [partial, `${partial}-journal`, keyOf(partial)]) rmSync(path, { force: true })
+/** A copy that was begun, with the key beside it and what SQLite puts there. */
+export const removePartial = (partial: string): void => {
+  for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(partial + suffix, { force: true })
+  rmSync(keyOf(partial), { force: true })
 }
 
 const MIB = 1024 * 1024
@@ -178,7 +178,9 @@ const carryOver = (source: string): void => {
 /** SQLite takes an empty file for its target. */
 const createPrivately = (path: string): void => closeSync(openSync(path, 'wx', 0o600))
 
+/** Of what was just written: that it is there to stay, and sound. */
 const demandWhole = (path: string): void => {
+  flush(path)
   const { sqlite } = readerDatabase(path)
   try {
     const [finding] = integrityFindings(sqlite)

@@ -11,7 +11,7 @@ import { type OpenedDatabase, openDatabase, readerDatabase } from '../../db/open
 import { accounts } from '../../db/schema/accounts.ts'
 import { sessions } from '../../db/schema/people.ts'
 import { type Actor, append } from '../model/audit.ts'
-import { copyDatabase, copyPrivately, flush, keyOf } from './backup-file.ts'
+import { copyDatabase, copyPrivately, flush, keyOf, removePartial } from './backup-file.ts'
 import { BackupError, type BackupVerdict, fingerprintOf, isRestorable, verifyBackup } from './backup-verify.ts'
 import { type Revived, revivedBy } from './revived.ts'
 
@@ -67,11 +67,6 @@ export const restoreBackup = (request: RestoreRequest): Restored => {
     removePartial(incoming)
     lock.release()
   }
-}
-
-/** With what SQLite puts beside it. */
-const removePartial = (path: string): void => {
-  for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(path + suffix, { force: true })
 }
 
 const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {

@@ -81,7 +81,7 @@ const list = listing({
     name,
     planType,
     status,
-    shortTime(timeOf(until ?? nextCheckAt)),
+    nextCheckAt === null ? shortTime(timeOf(until)) : `check ${shortTime(timeOf(nextCheckAt))}`,
     percent(usedPercent.fiveHour),
     percent(usedPercent.weekly),
     percent(usedPercent.monthly),

@@ -72,7 +72,9 @@ describe('accounts', () => {
     const time = new Date(nextCheckAt).toISOString()
     const [account] = (await json('accounts', 'list')).accounts
     expect(account).toMatchObject({ status: 'rate_limited', until: null, nextCheckAt: time })
-    expect((await sluice('accounts', 'list')).stdout).toContain(`rate_limited  ${time.slice(0, 16).replace('T', ' ')}`)
+    expect((await sluice('accounts', 'list')).stdout).toContain(
+      `rate_limited  check ${time.slice(0, 16).replace('T', ' ')}`,
+    )
   })
 
   test('that are not there, or could be several, are refused', async () => {

@@ -297,6 +297,18 @@ describe('while it is open', () => {
 })
 
 describe('for everybody', () => {
+  test('on paper the dark theme is light, too, and what cannot be pressed is gone', async () => {
+    await using visit = await browser.visit(dashboard(), { colorScheme: 'dark' })
+    const { page } = visit
+    const pressable = page.locator('.nav a:visible, button:visible')
+    expect(await brightness(page)).toBe('dark')
+    expect(await pressable.count()).toBeGreaterThan(0)
+    await page.emulateMedia({ media: 'print' })
+    expect(await brightness(page)).toBe('light')
+    expect(await pressable.count()).toBe(0)
+    expect(await textOf(page.locator('.health'))).toMatch(/^Serving/)
+  })
+
   test('without script the page says the same', async () => {
     await using scripted = await browser.visit(dashboard())
     await using plain = await browser.visit(dashboard(), { javaScriptEnabled: false })

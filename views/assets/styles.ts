@@ -16,6 +16,7 @@ import messages from './messages.css' with { type: 'text' }
 import newAccount from './new-account.css' with { type: 'text' }
 import overview from './overview.css' with { type: 'text' }
 import people from './people.css' with { type: 'text' }
+import print from './print.css' with { type: 'text' }
 import reports from './reports.css' with { type: 'text' }
 import request from './request.css' with { type: 'text' }
 import settings from './settings.css' with { type: 'text' }
@@ -41,4 +42,4 @@ const PAGES = [
   docs,
 ]
 
-export const STYLES = [...SHARED, ...PAGES, forcedColors].join('\n')
+export const STYLES = [...SHARED, ...PAGES, forcedColors, print].join('\n')

@@ -47,7 +47,7 @@ interface Call {
   who: string
   message: Extract<ToWorker, { kind: 'call' }>
   resolve: (value: unknown) => void
-  reject: (error: AppError) => void
+  reject: (error: Error) => void
   cancelTimer: () => void
 }
 
@@ -151,7 +151,7 @@ export class ReaderLane {
     this.#running = null
     call.cancelTimer()
     if ('refusal' in answer) call.reject(new AppError(answer.refusal.code, answer.refusal.extra))
-    else if ('error' in answer) call.reject(new AppError('internal_error', { cause: answer.error }))
+    else if ('error' in answer) call.reject(Object.assign(answer.error, { code: answer.code }))
     else call.resolve(answer.value)
     this.#next()
   }

@@ -11,11 +11,11 @@ export type ToWorker =
 /** From the worker: that it can read, once and first; then one `Answer` for each call, in their order. */
 export type FromWorker = { kind: 'ready' } | Answer
 
-/** A refusal is an `AppError`, whose class does not cross threads. */
+/** A refusal is an `AppError`, whose class does not cross threads; neither does the `code` of what SQLite throws. */
 export type Answer =
   | { id: number; value: unknown }
   | { id: number; refusal: { code: Code; extra: ErrorExtra } }
-  | { id: number; error: Error }
+  | { id: number; error: Error; code: unknown }
 
 const answering = (path: string) => {
   const { db } = readerDatabase(path)
@@ -25,9 +25,16 @@ const answering = (path: string) => {
     } catch (error) {
       if (error instanceof AppError)
         return { id, refusal: { code: error.code, extra: { ...error.extra, cause: undefined } } }
-      return { id, error: error instanceof Error ? error : new Error(String(error)) }
+      const thrown = thrownBySqlite(error)
+      return { id, error: thrown, code: 'code' in thrown ? thrown.code : null }
     }
   }
+}
+
+/** Drizzle wraps it. */
+const thrownBySqlite = (error: unknown): Error => {
+  if (!(error instanceof Error)) return new Error(String(error))
+  return error.cause === undefined ? error : thrownBySqlite(error.cause)
 }
 
 let answer: ReturnType<typeof answering> | null = null

@@ -1,6 +1,6 @@
 /** The reader's worker on a real file: what it sees, what it refuses, and how it comes back after a deadline. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { commit } from '../../db/commit.ts'
@@ -11,6 +11,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { ReportQuery } from '../../src/model/reports.ts'
 import { LogQuery } from '../../src/model/request-log-query.ts'
+import { databaseTrouble } from '../../src/ops/database-trouble.ts'
 import { createReader, type Reader } from '../../src/reader.ts'
 import { DEADLINE_MS } from '../../src/reader-lane.ts'
 import type { FromWorker } from '../../src/reader-worker.ts'
@@ -103,10 +104,25 @@ test('the inline reader answers the same', async () => {
 test('a failing query is an error of its call alone', async () => {
   reader = createReader({ path, clock: systemClock, log: log() })
   writer.sqlite.run('ALTER TABLE requests RENAME TO away')
-  expect(await codeOf(reader.requestLogs(NEWEST, OPEN))).toBe('internal_error')
+  expect(await codeOf(reader.requestLogs(NEWEST, OPEN))).toBe('SQLITE_ERROR')
   writer.sqlite.run('ALTER TABLE away RENAME TO requests')
   expect(await codeOf(reader.requestLogs(NEWEST, OPEN))).toBe('answered')
 })
+
+test('a damaged database is told as one', async () => {
+  addRow('one')
+  writer.sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  const [page] = writer.sqlite.query<{ at: number; bytes: number }, []>(WHERE_REQUESTS_ARE).all()
+  const file = openSync(path, 'r+')
+  writeSync(file, new Uint8Array(page?.bytes ?? 0).fill(0xff), 0, page?.bytes, page?.at)
+  closeSync(file)
+  reader = createReader({ path, clock: systemClock, log: log() })
+  const err: unknown = await reader.requestLogs(NEWEST, OPEN).catch((thrown: unknown) => thrown)
+  expect(databaseTrouble(err, path)?.says).toBe(`${path} is damaged: database disk image is malformed.`)
+})
+
+const WHERE_REQUESTS_ARE = `
+SELECT (rootpage - 1) * page_size AS at, page_size AS bytes FROM sqlite_schema, pragma_page_size WHERE name = 'requests'`
 
 test('what is wrong with a question is told by the worker as it is inline', async () => {
   reader = createReader({ path, clock: systemClock, log: log() })

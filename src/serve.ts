@@ -1,6 +1,7 @@
 /** The command `serve`: everything is put together here, and lives until a signal ends it. */
 import { acquireFolderLock } from '../db/lock.ts'
 import { createPasswords } from './auth/passwords.ts'
+import type { World } from './build-bindings.ts'
 import { makePrivateFolder, openFolder } from './cli/open-folder.ts'
 import { type Config, readConfig, withEnvFile } from './env.ts'
 import { systemClock } from './lib/clock.ts'
@@ -9,7 +10,7 @@ import { createLog, type Log } from './lib/log.ts'
 import { systemRandom } from './lib/random.ts'
 import { typedCommand } from './ops/own-command.ts'
 import { createReader } from './reader.ts'
-import { type RunningServer, startServer, type World } from './server.ts'
+import { type RunningServer, startServer } from './server.ts'
 import { createDial } from './upstream/dial.ts'
 
 /** What only `main.ts` may reach for. */

@@ -91,6 +91,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/main': EVERYTHING,
   'src/run': EVERYTHING,
   'src/serve': EVERYTHING,
+  'src/build-bindings': EVERYTHING,
   'src/server': EVERYTHING,
   views: ['src/model/permissions', 'src/settings/schema'],
 }

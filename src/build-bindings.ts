@@ -1,0 +1,207 @@
+/** Builds what requests can reach, and keeps the memory views true to the database. */
+import { onChange } from '../db/commit.ts'
+import { type MemoryView, MemoryViews } from '../db/memory-views.ts'
+import { FailureBudget } from './auth/failure-budget.ts'
+import type { Passwords } from './auth/passwords.ts'
+import type { Bindings } from './bindings.ts'
+import type { Folder } from './cli/open-folder.ts'
+import type { Config } from './env.ts'
+import { FormDrafts } from './http/form-drafts.ts'
+import type { Clock } from './lib/clock.ts'
+import type { Log } from './lib/log.ts'
+import type { Random } from './lib/random.ts'
+import { Seats } from './lib/seats.ts'
+import { LiveHub } from './live.ts'
+import { Catalog } from './model/catalog.ts'
+import { Firewall } from './model/firewall.ts'
+import { ImportDrafts } from './model/import-preflight.ts'
+import { KeyRing } from './model/key-ring.ts'
+import { OverviewFigures } from './model/overview-figures.ts'
+import { ResetCredits } from './model/reset-credits.ts'
+import { fingerprintOf } from './ops/backup-verify.ts'
+import { createOps, type Ops } from './ops/ops.ts'
+import { AffinityMap } from './proxy/affinity.ts'
+import { Ledger, type Written } from './proxy/ledger.ts'
+import { Pool } from './proxy/pool.ts'
+import { Pulse } from './proxy/pulse.ts'
+import { BodyBudget } from './proxy/raw-body.ts'
+import type { Reader } from './reader.ts'
+import { SettingsCache } from './settings/cache.ts'
+import { Credentials } from './upstream/credentials.ts'
+import type { Dial } from './upstream/dial.ts'
+import type { OAuthContext } from './upstream/oauth.ts'
+import { SignIns } from './upstream/sign-ins.ts'
+
+/** What the outside gives: real in `main.ts`, made up in tests. */
+export interface World {
+  config: Config
+  folder: Folder
+  clock: Clock
+  random: Random
+  log: Log
+  passwords: Passwords
+  dial: Dial
+  reader: Reader
+  /** Turns served at once. */
+  maxTurns: number
+  timeout: (ms: number) => AbortSignal
+}
+
+/** Builds the bindings and wires every memory view to the commits that change it. Nothing listens or ticks yet. */
+export const buildBindings = (world: World): Bindings => {
+  const { config, folder, clock, random, log, dial } = world
+  const { db, sqlite, sealer } = folder
+  const onListenerError = (err: unknown) => log.error('a listener failed', { err })
+  const settings = new SettingsCache(db, onListenerError)
+  const lifecycle = { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns }
+  const live = new LiveHub({ clock, health: () => `${lifecycle.draining} ${ledger.healthy}` })
+  const ledger = new Ledger({
+    sqlite,
+    db,
+    clock,
+    log,
+    onRecord: (entry) => ops.turns.count(entry),
+    onWritten: tellOfLedger(live),
+  })
+  const catalog = new Catalog(db)
+  const pool = poolOf(world, { settings, catalog, ledger })
+  const oauth = { dial, authBaseUrl: config.AUTH_BASE_URL, timeout: world.timeout }
+  const ops = opsOf(world, { settings, pool })
+  const credentials = credentialsOf(world, oauth, pool)
+  const affinity = new AffinityMap()
+  affinity.load(db)
+  affinity.keepOnly(idsOf(pool))
+  const pulse = new Pulse(clock)
+  const upstream = { dial, clock, baseUrl: config.UPSTREAM_BASE_URL }
+  const bindings: Omit<Bindings, 'views'> = {
+    db,
+    reader: world.reader,
+    settings,
+    keys: new KeyRing(db),
+    firewall: new Firewall(db),
+    catalog,
+    pool,
+    resetCredits: new ResetCredits(),
+    signIns: signInsOf(world, oauth),
+    importDrafts: new ImportDrafts(clock, random),
+    formDrafts: new FormDrafts(clock, random),
+    affinity,
+    ledger,
+    plane: {
+      pool,
+      affinity,
+      credentials,
+      upstream,
+      prefersSockets: (model) => catalog.prefersWebsockets(model),
+      pulse,
+      clock,
+      random: () => random.float(),
+      log,
+    },
+    turns: new Set(),
+    sockets: new Set(),
+    pulse,
+    bodies: new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024),
+    sealer,
+    passwords: world.passwords,
+    failures: new FailureBudget(clock),
+    refusals: new FailureBudget(clock),
+    passkeyStarts: new FailureBudget(clock, PASSKEY_STARTS),
+    clock,
+    random,
+    log,
+    env: config,
+    lifecycle,
+    ops,
+    live,
+    seats: new Seats(),
+    figures: new OverviewFigures({ reader: world.reader, clock }),
+  }
+  const views = new MemoryViews(viewsOf(bindings), { clock, log })
+  onChange(db, (topics) => views.changed(topics))
+  onChange(db, (topics) => {
+    if (topics.has('keys')) bindings.figures.forgetKeys()
+    if (topics.has('log')) bindings.figures.forgetLog()
+    live.committed(topics)
+  })
+  return { ...bindings, views }
+}
+
+const poolOf = (
+  { folder: { db }, clock, log, random }: World,
+  { settings, catalog, ledger }: Pick<Bindings, 'settings' | 'catalog' | 'ledger'>,
+): Pool =>
+  new Pool({
+    db,
+    clock,
+    log,
+    random: () => random.float(),
+    settings: () => settings.current(),
+    modelsOf: (id) => catalog.modelsOf(id),
+    saveUsage: (id, snapshot) => ledger.usage(id, snapshot),
+  })
+
+const credentialsOf = ({ folder: { db, sealer }, clock, log }: World, oauth: OAuthContext, pool: Pool): Credentials =>
+  new Credentials({
+    db,
+    sealer,
+    clock,
+    log,
+    oauth,
+    onPermanentFailure: (id, code, evidence) =>
+      pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
+  })
+
+const opsOf = ({ config, folder, clock, dial }: World, { settings, pool }: Pick<Bindings, 'settings' | 'pool'>): Ops =>
+  createOps({
+    config,
+    database: folder,
+    keyFingerprint: () => fingerprintOf(folder.db),
+    clock,
+    dial,
+    settings: () => settings.current(),
+    isKnownModel: (model) => pool.offers(model),
+  })
+
+const signInsOf = ({ config, folder: { db, sealer }, clock, random, log }: World, oauth: OAuthContext): SignIns => {
+  const callback = { host: config.OAUTH_CALLBACK_HOST, port: config.OAUTH_CALLBACK_PORT }
+  return new SignIns({ db, sealer, clock, random, log, oauth, callback })
+}
+
+const tellOfLedger =
+  (live: LiveHub) =>
+  ({ turns, usages }: Written): void => {
+    if (turns > 0) live.ended(turns)
+    if (usages > 0) live.note('usage')
+  }
+
+/** The ledger is written before the keys are read: their rows lack what it holds. While it cannot be, memory is right. */
+const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
+  const { settings, keys, firewall, catalog, pool, affinity, ledger, plane, sockets } = bindings
+  const hasWrittenLedger = () => {
+    ledger.flush()
+    return ledger.healthy
+  }
+  const views: MemoryView[] = [
+    { name: 'settings', topics: ['settings'], reload: () => settings.reload() },
+    { name: 'keys', topics: ['keys'], canReload: hasWrittenLedger, reload: () => keys.reload() },
+    { name: 'firewall', topics: ['firewall'], reload: () => firewall.reload() },
+    { name: 'catalog', topics: ['catalog'], reload: () => catalog.reload() },
+    { name: 'credentials', topics: ['accounts'], reload: () => plane.credentials.reload() },
+    { name: 'pool', topics: ['accounts', 'catalog'], reload: () => pool.reload() },
+    {
+      name: 'sockets',
+      topics: ['accounts'],
+      reload: () => {
+        for (const { upstream } of sockets) upstream.keepOnly((id) => pool.isInUse(id))
+      },
+    },
+    { name: 'affinity', topics: ['accounts', 'affinity'], reload: () => affinity.keepOnly(idsOf(pool)) },
+  ]
+  return views
+}
+
+const idsOf = (pool: Pool): ReadonlySet<string> => new Set(pool.all().map(({ id }) => id))
+
+/** A minute and client; of all that wait there is room for a thousand. */
+const PASSKEY_STARTS = 30

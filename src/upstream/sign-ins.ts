@@ -2,20 +2,14 @@
  * The sign-ins that add or renew an account: begun by somebody on the dashboard, ended by a callback, a pasted address or a
  * polled device. A code is exchanged once, whoever brings it how often; what the rows say decides what waits and listens.
  */
-import { commit, type Db } from '../../db/commit.ts'
+import { commit } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
-import type { Clock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
-import type { Random } from '../lib/random.ts'
-import type { Sealer } from '../lib/seal.ts'
 import { getAccount } from '../model/accounts.ts'
 import type { Actor } from '../model/audit.ts'
-import { type ImportedAccount, identityOf } from '../model/auth-json.ts'
 import {
   asOf,
   beginFlow,
   cancelFlow,
-  completeFlow,
   expireFlows,
   type FlowRow,
   failFlow,
@@ -26,26 +20,17 @@ import {
   type NewFlow,
   pendingFlows,
 } from '../model/oauth-flows.ts'
-import { findPerson } from '../model/people.ts'
 import { type CallbackAnswer, CallbackListener } from './callback-listener.ts'
+import { actorOf, CodeExchanges, type CodeExchangesDeps } from './code-exchanges.ts'
 import { DevicePolls } from './device-polls.ts'
 import { browserSecretOf, type FlowBase, newBrowserFlow, newDeviceFlow } from './flow-secrets.ts'
-import { type CodeGrant, exchangeCode, type OAuthContext, SignInError } from './oauth.ts'
 import { authorizationUrl, callbackUrl, readCallback } from './oauth-browser.ts'
 import { requestDeviceCode, verificationUrl } from './oauth-device.ts'
 
 /** More than there are flows at once. */
 const MOST_HOMES = 32
-/** Before each try to store what a code gave. */
-const STORE_PAUSES_MS = [0, 250, 1000, 4000]
 
-export interface SignInsDeps {
-  db: Db
-  sealer: Sealer
-  clock: Clock
-  random: Random
-  log: Log
-  oauth: OAuthContext
+export interface SignInsDeps extends CodeExchangesDeps {
   callback: { host: string; port: number }
 }
 
@@ -68,7 +53,7 @@ export class SignIns {
   readonly #deps: SignInsDeps
   readonly #listener: CallbackListener
   readonly #polls: DevicePolls
-  readonly #exchanges = new Map<string, Promise<void>>()
+  readonly #exchanges: CodeExchanges
   /** Where the browser of a flow goes back to; forgotten with the process. */
   readonly #homes = new Map<string, string>()
   #cancelExpiry = () => {}
@@ -76,6 +61,7 @@ export class SignIns {
 
   constructor(deps: SignInsDeps) {
     this.#deps = deps
+    this.#exchanges = new CodeExchanges({ ...deps, onEnd: () => this.follow() })
     this.#listener = new CallbackListener({
       ...deps.callback,
       clock: deps.clock,
@@ -84,7 +70,7 @@ export class SignIns {
     })
     this.#polls = new DevicePolls({
       ...deps,
-      granted: (flow, grant) => this.#exchangeOnce(flow, grant, null),
+      granted: (flow, grant) => this.#exchanges.once(flow, grant, null),
       refused: (flow, message) => this.#fail(flow, message, null),
     })
   }
@@ -106,7 +92,7 @@ export class SignIns {
     const flow = await this.#newFlow({ id: random.id('flow'), method, accountId })
     const at = clock.now()
     const row = commit(db, (tx) => {
-      expireFlows(tx, at, [...this.#exchanges.keys()])
+      expireFlows(tx, at, this.#exchanges.ids)
       return beginFlow(tx, flow, { ...actor, at })
     })
     this.#homes.set(row.id, home)
@@ -130,7 +116,7 @@ export class SignIns {
   }
 
   #asOfNow(row: FlowRow): FlowRow {
-    return this.#exchanges.has(row.id) ? row : asOf(row, this.#deps.clock.now())
+    return this.#exchanges.of(row.id) ? row : asOf(row, this.#deps.clock.now())
   }
 
   offerOf(flow: FlowRow): Offer {
@@ -160,18 +146,17 @@ export class SignIns {
     const isOther = from.flowId !== null && from.flowId !== flow.id
     if (isOther || (from.who !== null && from.who !== flow.createdBy))
       throw new AppError('invalid_callback', { param: 'callbackUrl' })
-    const isOver = asOf(flow, clock.now()).status !== 'pending' && !this.#exchanges.has(flow.id)
+    const isOver = asOf(flow, clock.now()).status !== 'pending' && !this.#exchanges.of(flow.id)
     if (!isOver) await this.#end(flow, said, from.address)
     return this.#asOfNow(getFlow(db, flow.id))
   }
 
   async #end(flow: FlowRow, said: NonNullable<ReturnType<typeof readCallback>>, address: string | null): Promise<void> {
     if (said.kind === 'refused') {
-      const running = this.#exchanges.get(flow.id)
-      return running ?? this.#fail(flow, refusalText(said.error), address)
+      return this.#exchanges.of(flow.id) ?? this.#fail(flow, refusalText(said.error), address)
     }
     const { verifier } = browserSecretOf(flow, this.#deps.sealer)
-    return this.#exchangeOnce(flow, { code: said.code, verifier, redirectUri: this.callbackUrl }, address)
+    return this.#exchanges.once(flow, { code: said.code, verifier, redirectUri: this.callbackUrl }, address)
   }
 
   /**
@@ -192,8 +177,8 @@ export class SignIns {
     if (this.#isStopped) return
     const { db, clock } = this.#deps
     const now = clock.now()
-    if (pendingFlows(db).some(({ id, expiresAt }) => expiresAt <= now && !this.#exchanges.has(id)))
-      commit(db, (tx) => expireFlows(tx, now, [...this.#exchanges.keys()]))
+    if (pendingFlows(db).some(({ id, expiresAt }) => expiresAt <= now && !this.#exchanges.of(id)))
+      commit(db, (tx) => expireFlows(tx, now, this.#exchanges.ids))
     const pending = pendingFlows(db)
     this.#polls.follow(pending.filter(({ method }) => method === 'device'))
     if (pending.some(({ method }) => method === 'browser')) this.#listener.open()
@@ -208,70 +193,13 @@ export class SignIns {
     this.#isStopped = true
     this.#cancelExpiry()
     this.#polls.follow([])
-    await Promise.allSettled(this.#exchanges.values())
+    await this.#exchanges.settled()
     this.#listener.close()
   }
 
-  /** The first one counts; the others wait for what comes of it. */
-  #exchangeOnce(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
-    const running = this.#exchanges.get(flow.id)
-    if (running) return running
-    const exchange = this.#exchange(flow, grant, address).finally(() => {
-      this.#exchanges.delete(flow.id)
-      this.follow()
-    })
-    this.#exchanges.set(flow.id, exchange)
-    return exchange
-  }
-
-  async #exchange(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
-    const { db, oauth } = this.#deps
-    try {
-      const tokens = await exchangeCode(oauth, grant)
-      const identity = identityOf(tokens.idToken)
-      if (identity === null) throw new SignInError('The identity service did not say who signed in.')
-      await this.#store(flow, { identity, tokens, lastRefreshAt: null }, address)
-    } catch (err) {
-      if (!(err instanceof SignInError)) throw err
-      commit(db, (tx) => failFlow(tx, flow, err.message, this.#actor(flow, address)))
-    }
-  }
-
-  /** Several tries, because a code opens nothing twice. Throws `SignInError`, and at once what the rows refuse: `oauth_flow_not_found`. */
-  async #store(flow: FlowRow, imported: ImportedAccount, address: string | null): Promise<void> {
-    const { db, clock, log, sealer, random } = this.#deps
-    for (const pauseMs of STORE_PAUSES_MS) {
-      if (pauseMs > 0) await clock.sleep(pauseMs)
-      try {
-        const doing = { sealer, random, actor: this.#actor(flow, address) }
-        commit(db, (tx) => completeFlow(tx, flow.id, imported, doing))
-        return
-      } catch (err) {
-        if (err instanceof AppError) throw err
-        log.error('an account that was signed in could not be stored yet', { flow: flow.id, err })
-      }
-    }
-    throw new SignInError('The account could not be stored; the log says why. Mend that and begin again.')
-  }
-
   #fail(flow: FlowRow, message: string, address: string | null): void {
-    const who = this.#actor(flow, address)
-    commit(this.#deps.db, (tx) => failFlow(tx, flow, message, who))
+    commit(this.#deps.db, (tx) => failFlow(tx, flow, message, actorOf(this.#deps, flow, address)))
     this.follow()
-  }
-
-  /** A callback comes without a session: what is done is signed by whoever began. */
-  #actor({ createdBy }: FlowRow, address: string | null): Actor {
-    const { db, clock } = this.#deps
-    const person = findPerson(db, createdBy)
-    return {
-      id: createdBy,
-      name: person?.row.username ?? null,
-      role: person?.role.slug ?? null,
-      method: 'oauth',
-      address,
-      at: clock.now(),
-    }
   }
 
   async #answer(url: string, address: string | null): Promise<CallbackAnswer> {

@@ -1,0 +1,108 @@
+/** Codes of sign-ins turned into accounts: each is exchanged once, and what it gave is stored if that can be done at all. */
+import { commit, type Db } from '../../db/commit.ts'
+import { AppError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { Random } from '../lib/random.ts'
+import type { Sealer } from '../lib/seal.ts'
+import type { Actor } from '../model/audit.ts'
+import { type ImportedAccount, identityOf } from '../model/auth-json.ts'
+import { completeFlow, type FlowRow, failFlow } from '../model/oauth-flows.ts'
+import { findPerson } from '../model/people.ts'
+import { type CodeGrant, exchangeCode, type OAuthContext, SignInError } from './oauth.ts'
+
+/** Before each try to store what a code gave. */
+const STORE_PAUSES_MS = [0, 250, 1000, 4000]
+
+export interface CodeExchangesDeps {
+  db: Db
+  sealer: Sealer
+  clock: Clock
+  random: Random
+  log: Log
+  oauth: OAuthContext
+}
+
+export class CodeExchanges {
+  readonly #deps: CodeExchangesDeps & { onEnd: () => void }
+  /** By the id of the flow. */
+  readonly #running = new Map<string, Promise<void>>()
+
+  constructor(deps: CodeExchangesDeps & { onEnd: () => void }) {
+    this.#deps = deps
+  }
+
+  /** Ids of the flows whose code is being exchanged. */
+  get ids(): string[] {
+    return [...this.#running.keys()]
+  }
+
+  /** Of one that is under way, its end. */
+  of(id: string): Promise<void> | undefined {
+    return this.#running.get(id)
+  }
+
+  /** The first one counts; the others wait for what comes of it. */
+  once(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
+    const running = this.#running.get(flow.id)
+    if (running) return running
+    const exchange = this.#exchange(flow, grant, address).finally(() => {
+      this.#running.delete(flow.id)
+      this.#deps.onEnd()
+    })
+    this.#running.set(flow.id, exchange)
+    return exchange
+  }
+
+  async #exchange(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
+    const { db, oauth } = this.#deps
+    try {
+      const tokens = await exchangeCode(oauth, grant)
+      const identity = identityOf(tokens.idToken)
+      if (identity === null) throw new SignInError('The identity service did not say who signed in.')
+      await this.#store(flow, { identity, tokens, lastRefreshAt: null }, address)
+    } catch (err) {
+      if (!(err instanceof SignInError)) throw err
+      commit(db, (tx) => failFlow(tx, flow, err.message, actorOf(this.#deps, flow, address)))
+    }
+  }
+
+  /** Several tries, because a code opens nothing twice. Throws `SignInError`, and at once what the rows refuse: `oauth_flow_not_found`. */
+  async #store(flow: FlowRow, imported: ImportedAccount, address: string | null): Promise<void> {
+    const { db, clock, log, sealer, random } = this.#deps
+    for (const pauseMs of STORE_PAUSES_MS) {
+      if (pauseMs > 0) await clock.sleep(pauseMs)
+      try {
+        const doing = { sealer, random, actor: actorOf(this.#deps, flow, address) }
+        commit(db, (tx) => completeFlow(tx, flow.id, imported, doing))
+        return
+      } catch (err) {
+        if (err instanceof AppError) throw err
+        log.error('an account that was signed in could not be stored yet', { flow: flow.id, err })
+      }
+    }
+    throw new SignInError('The account could not be stored; the log says why. Mend that and begin again.')
+  }
+
+  /** When all that are under way have ended, well or not. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#running.values())
+  }
+}
+
+/** A callback comes without a session: what is done is signed by whoever began. */
+export const actorOf = (
+  { db, clock }: Pick<CodeExchangesDeps, 'db' | 'clock'>,
+  { createdBy }: FlowRow,
+  address: string | null,
+): Actor => {
+  const person = findPerson(db, createdBy)
+  return {
+    id: createdBy,
+    name: person?.row.username ?? null,
+    role: person?.role.slug ?? null,
+    method: 'oauth',
+    address,
+    at: clock.now(),
+  }
+}

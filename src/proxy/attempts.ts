@@ -5,14 +5,15 @@
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
 import { AttemptFailed, attemptOn } from './attempt-one.ts'
-import { ownerOf, recordedOwner } from './continuity.ts'
+import { recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'
+import { moreTelling, noteNobody, triedEnough } from './nobody-left.ts'
 import { penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
-import { isMove, type SelectionNeeds } from './select.ts'
-import { LONGEST_WAIT_SECONDS, selectionError } from './selection-error.ts'
+import { isMove } from './select.ts'
 import { elapsedMs, type Turn } from './turn.ts'
+import { needsOf } from './turn-needs.ts'
 
 const MAX_ACCOUNTS = 3
 const MAX_SAME_ACCOUNT_RETRIES = 2
@@ -65,13 +66,13 @@ const budgetMs = ({ kind, settings }: Turn): number =>
 /** When nobody is left, the client gets what the last attempt failed with, unless the pool knows better. */
 const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<Lease> => {
   const { tried, stayOn, last } = progress
-  const owner = ownerOf(plane, turn)
-  const needs = { ...needsOf(plane, turn), tried, owner: stayOn === null ? owner : { id: stayOn, hard: true } }
+  const asked = needsOf(plane, turn, tried)
+  const needs = stayOn === null ? asked : { ...asked, owner: { id: stayOn, hard: true } }
   const began = plane.clock.monotonic()
   try {
     const lease = await plane.pool.lease(needs, turn.signal)
     turn.log.accountId = lease.account.id
-    turn.log.moved = isMove(owner, lease.account.id)
+    turn.log.moved = isMove(asked.owner, lease.account.id)
     turn.log.selectMs ??= elapsedMs(turn.arrivedAt, plane.clock.monotonic())
     return lease
   } catch (err) {
@@ -80,49 +81,8 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
     if (goesBack(progress)) return leaseFor(plane, turn, progress)
     noteNobody(plane, turn, { needs, err, began })
     if (turn.chain !== null && err.code !== 'no_security_work_authorized_accounts') throw chainLost(err)
-    throw stayOn === null ? rather(last, err) : enough(plane, turn, { error: last ?? err, last }) // it was asked of one only
+    throw stayOn === null ? moreTelling(last, err) : triedEnough(plane, turn, { error: last ?? err, last }) // it was asked of one only
   }
-}
-
-/** What failed last says more than that nobody is left, unless the pool knows better, or of an account that is back sooner. */
-const rather = (last: AppError | null, nobody: AppError): AppError => {
-  if (!last || POOL_KNOWS.has(nobody.code)) return nobody
-  const { retryAfterSeconds = 0 } = last.extra
-  const back = nobody.extra.retryAfterSeconds ?? LONGEST_WAIT_SECONDS
-  const isSooner = back < LONGEST_WAIT_SECONDS && back < retryAfterSeconds
-  return isSooner ? new AppError(last.code, { ...last.extra, retryAfterSeconds: back }) : last
-}
-
-/** What it says of all accounts: that every one is used up, or that some are only busy. */
-const POOL_KNOWS: ReadonlySet<string> = new Set(['usage_limit_reached', 'account_stream_cap'])
-
-/** Of every attempt of the turn. */
-const needsOf = ({ pool }: Plane, { model, client, restricted }: Turn) => ({
-  model: pool.offers(model) ? model : null,
-  scope: client.key?.scope ?? null,
-  restricted,
-})
-
-/** Why nobody was chosen, kept where an attempt would keep why its account was: the log answers for both. */
-const noteNobody = ({ pool, clock }: Plane, turn: Turn, { needs, err, began }: Nobody): void => {
-  const durationMs = elapsedMs(began, clock.monotonic())
-  turn.log.attempts.push({
-    n: turn.log.attempts.length + 1,
-    accountId: null,
-    startedAt: Math.round(clock.now() - durationMs),
-    durationMs,
-    outcome: 'failed',
-    upstreamStatus: null,
-    code: err.code,
-    message: err.message,
-    considered: pool.explain({ ...needs, streamCap: turn.settings.proxyAccountStreamLimit }).considered,
-  })
-}
-
-interface Nobody {
-  needs: Omit<SelectionNeeds, 'streamCap'>
-  err: AppError
-  began: number
 }
 
 /** Gives up staying on an account that cannot be had any more. False when no other may be tried. */
@@ -162,7 +122,8 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   else if (staysHere(plane, turn, step)) {
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.stayOn = id
-  } else if (!moveOn(progress, id) && !goesBack(progress)) throw enough(plane, turn, { error, last: progress.last })
+  } else if (!moveOn(progress, id) && !goesBack(progress))
+    throw triedEnough(plane, turn, { error, last: progress.last })
 }
 
 /** Others took the time of the turn: not to answer in what was left of it says nothing of this account. */
@@ -175,25 +136,7 @@ const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boole
   if (progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES) return false
   if (verdict !== 'slow_account') return verdict === 'same_account'
   const tried = new Set([...progress.tried, id])
-  if (tried.size >= MAX_ACCOUNTS) return false
-  const streamCap = turn.settings.proxyAccountStreamLimit
-  const others = plane.pool.explain({ ...needsOf(plane, turn), tried, owner: ownerOf(plane, turn), streamCap })
-  return others.kind !== 'chosen'
-}
-
-/** Limits of single accounts, which say nothing of the others. */
-const OF_ONE: ReadonlySet<string> = new Set(['usage_limit_reached', 'rate_limit_exceeded'])
-
-/** As many accounts as may be tried have failed. Whether all there are are used up, and which is back first, the pool knows. */
-const enough = (plane: Plane, turn: Turn, { error, last }: { error: AppError; last: AppError | null }): AppError => {
-  const { pool, clock } = plane
-  const everybody = { ...needsOf(plane, turn), tried: new Set<string>(), owner: ownerOf(plane, turn), streamCap: 0 }
-  const selection = pool.explain(everybody)
-  if (selection.kind === 'none') return rather(last, selectionError(selection.failure, clock.now()))
-  if (!OF_ONE.has(error.code)) return error
-  const message = 'The accounts that were asked cannot serve now; another may serve the next try.'
-  const { code, extra } = error.code === 'usage_limit_reached' ? new AppError('no_accounts', { message }) : error
-  return new AppError(code, { ...extra, retryAfterSeconds: 1 })
+  return tried.size < MAX_ACCOUNTS && plane.pool.explain(needsOf(plane, turn, tried)).kind !== 'chosen'
 }
 
 /** One forced refresh per account and turn. A token refused right after it means the account must sign in again. */

@@ -1,0 +1,59 @@
+/** What a turn is told, and what the log keeps, when no account is left to serve it. */
+import { AppError } from '../errors.ts'
+import type { Plane } from './plane.ts'
+import type { SelectionNeeds } from './select.ts'
+import { LONGEST_WAIT_SECONDS, selectionError } from './selection-error.ts'
+import { elapsedMs, type Turn } from './turn.ts'
+import { needsOf } from './turn-needs.ts'
+
+/** What failed last says more than that nobody is left, unless the pool knows better, or of an account that is back sooner. */
+export const moreTelling = (last: AppError | null, nobody: AppError): AppError => {
+  if (!last || POOL_KNOWS.has(nobody.code)) return nobody
+  const { retryAfterSeconds = 0 } = last.extra
+  const back = nobody.extra.retryAfterSeconds ?? LONGEST_WAIT_SECONDS
+  const isSooner = back < LONGEST_WAIT_SECONDS && back < retryAfterSeconds
+  return isSooner ? new AppError(last.code, { ...last.extra, retryAfterSeconds: back }) : last
+}
+
+/** What it says of all accounts: that every one is used up, or that some are only busy. */
+const POOL_KNOWS: ReadonlySet<string> = new Set(['usage_limit_reached', 'account_stream_cap'])
+
+/** Limits of single accounts, which say nothing of the others. */
+const OF_ONE: ReadonlySet<string> = new Set(['usage_limit_reached', 'rate_limit_exceeded'])
+
+/** As many accounts as may be tried have failed. Whether all there are are used up, and which is back first, the pool knows. */
+export const triedEnough = (
+  plane: Plane,
+  turn: Turn,
+  { error, last }: { error: AppError; last: AppError | null },
+): AppError => {
+  const { pool, clock } = plane
+  const selection = pool.explain({ ...needsOf(plane, turn, new Set()), streamCap: 0 })
+  if (selection.kind === 'none') return moreTelling(last, selectionError(selection.failure, clock.now()))
+  if (!OF_ONE.has(error.code)) return error
+  const message = 'The accounts that were asked cannot serve now; another may serve the next try.'
+  const { code, extra } = error.code === 'usage_limit_reached' ? new AppError('no_accounts', { message }) : error
+  return new AppError(code, { ...extra, retryAfterSeconds: 1 })
+}
+
+/** Why nobody was chosen, kept where an attempt would keep why its account was: the log answers for both. */
+export const noteNobody = ({ pool, clock }: Plane, turn: Turn, { needs, err, began }: Nobody): void => {
+  const durationMs = elapsedMs(began, clock.monotonic())
+  turn.log.attempts.push({
+    n: turn.log.attempts.length + 1,
+    accountId: null,
+    startedAt: Math.round(clock.now() - durationMs),
+    durationMs,
+    outcome: 'failed',
+    upstreamStatus: null,
+    code: err.code,
+    message: err.message,
+    considered: pool.explain(needs).considered,
+  })
+}
+
+interface Nobody {
+  needs: SelectionNeeds
+  err: AppError
+  began: number
+}

@@ -1,0 +1,15 @@
+/** What a turn asks of whoever chooses its account. */
+import { ownerOf } from './continuity.ts'
+import type { Plane } from './plane.ts'
+import type { SelectionNeeds } from './select.ts'
+import type { Turn } from './turn.ts'
+
+/** `tried`: ids of the accounts it was on already. */
+export const needsOf = (plane: Plane, turn: Turn, tried: ReadonlySet<string>): SelectionNeeds => ({
+  model: plane.pool.offers(turn.model) ? turn.model : null,
+  scope: turn.client.key?.scope ?? null,
+  restricted: turn.restricted,
+  tried,
+  owner: ownerOf(plane, turn),
+  streamCap: turn.settings.proxyAccountStreamLimit,
+})

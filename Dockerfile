@@ -11,8 +11,8 @@ COPY views views
 RUN bun run build --outfile dist/sluice
 
 FROM debian:12-slim
-# Writable by whichever user `--user` names; a new volume takes this mode over.
-RUN install -d -m 1777 /data
+# A new volume takes this over: writable by whichever user `--user` names, and closed at the first start where that is the default one.
+RUN install -d -o 65532 -g 65532 -m 1777 /data
 COPY --from=build /source/dist/sluice /usr/local/bin/sluice
 ENV HOST=0.0.0.0 CODEX_LB_DATA_DIR=/data HOME=/data
 USER 65532:65532

@@ -51,7 +51,7 @@ describe('the final stage', () => {
     expect(valuesOf(final, 'USER')).toEqual(['65532:65532'])
     expect(valuesOf(final, 'VOLUME')).toEqual(['/data'])
     expect(valuesOf(final, 'ENV').join(' ')).toContain('HOST=0.0.0.0 CODEX_LB_DATA_DIR=/data')
-    expect(valuesOf(final, 'RUN')).toEqual(['install -d -m 1777 /data'])
+    expect(valuesOf(final, 'RUN')).toEqual(['install -d -o 65532 -g 65532 -m 1777 /data'])
   })
 
   test('serves by default, says whether it is well, and takes other commands', () => {

@@ -40,7 +40,7 @@ const NETWORK = new Map([
 ])
 
 const checkFolder = async ({ dir }: FolderFacts): Promise<Found> => {
-  const { mode } = await stat(dir)
+  const { mode, uid } = await stat(dir)
   const isWritable = await access(dir, constants.W_OK).then(
     () => true,
     () => false,
@@ -56,7 +56,9 @@ const checkFolder = async ({ dir }: FolderFacts): Promise<Found> => {
   if ((mode & OTHERS) !== 0)
     return warning(
       `${dir} has mode ${octal(mode)}, so other users of this machine can look into it.`,
-      `chmod 0700 ${dir}`,
+      uid === process.getuid?.()
+        ? `chmod 0700 ${dir}`
+        : `As root: chown ${process.getuid?.()} ${dir} && chmod 0700 ${dir}`,
     )
   return fine(`${dir} can be written and is closed to other users.`)
 }

@@ -1,6 +1,6 @@
 /** The doctor's checks, each made to find something. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseCidr } from '../../src/lib/cidr.ts'
@@ -91,6 +91,13 @@ describe('the data folder', () => {
     const { data_folder, database } = await examine()
     expect(data_folder).toMatchObject({ verdict: 'warning', advice: `chmod 0700 ${dir}` })
     expect(database).toMatchObject({ verdict: 'warning' })
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('one that belongs to somebody else is mended by root', async () => {
+    chmodSync(dir, 0o755)
+    chownSync(dir, 65_532, 65_532)
+    const { data_folder } = await examine()
+    expect(data_folder?.advice).toBe(`As root: chown 0 ${dir} && chmod 0700 ${dir}`)
   })
 
   test('a key that is gone, or another one, is found before the next start finds it', async () => {

@@ -14,8 +14,12 @@ const TEST_TIMEOUT_MS = 30_000
 
 /** Folders below `tests/` that are layers of their own; every other test is in `unit`. */
 const FOLDER_LAYERS = ['spec', 'process', 'browser', 'clients'] as const
-/** Layers of one stage run side by side: those that mostly wait leave each other the processor. */
-const STAGES = [['types', 'lint'], ['unit'], ['spec', 'process'], ['browser', 'clients']] as const
+/** Layers of one stage run side by side: those that mostly wait leave the processor to the others. */
+const STAGES = [
+  ['types', 'lint'],
+  ['unit', 'spec', 'process'],
+  ['browser', 'clients'],
+] as const
 type LayerName = (typeof STAGES)[number][number]
 
 /** Folders with a package of their own, so that `npm start` never installs a browser driver or a client. */

@@ -7,6 +7,7 @@ import type { Ctx } from '../bindings.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
 import { reply, representation } from '../http/reply.tsx'
 import {
   codexAuthJson,
@@ -59,7 +60,7 @@ const taken = (c: Ctx, format: ExportFormat): { row: AccountRow; tokens: Account
   const { db, sealer } = c.env
   const who = actor(c)
   return commit(db, (tx) => {
-    const row = getAccount(tx, c.req.param('id') ?? '')
+    const row = getAccount(tx, idOf(c))
     append(tx, who, 'account_exported', { target: row.id, details: { format } })
     return { row, tokens: openTokens(sealer, row) }
   })

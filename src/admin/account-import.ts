@@ -7,6 +7,7 @@ import { AppError } from '../errors.ts'
 import { atMost, body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { inSlices } from '../lib/slices.ts'
 import { isZip, readZip, type ZipBudget, ZipError } from '../lib/zip.ts'
@@ -112,7 +113,7 @@ export const importChosen = createHandlers(
   requires('accounts:write', { audit: 'account_imported' }),
   body(Choice),
   async (c) => {
-    const draft = draftOf(c, c.req.param('id') ?? '')
+    const draft = draftOf(c, idOf(c))
     if (draft.outcome === null) {
       const accounts = chosen(draft, c.req.valid('json').files)
       await c.env.importDrafts.finish(draft, async () => (await keep(c, accounts)).map(outcomeOf))

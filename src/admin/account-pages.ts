@@ -6,6 +6,7 @@ import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
@@ -185,7 +186,7 @@ const viewsFor = (c: Ctx): AccountView[] => {
 
 /** Throws `account_not_found`. */
 const viewOf = (c: Ctx): AccountView => {
-  const view = viewsFor(c).find(({ accountId }) => accountId === c.req.param('id'))
+  const view = viewsFor(c).find(({ accountId }) => accountId === idOf(c))
   if (!view) throw new AppError('account_not_found')
   return view
 }

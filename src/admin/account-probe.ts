@@ -7,6 +7,7 @@ import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
 import { proceed } from '../http/reply.tsx'
 import { noteAccountEvent } from '../model/account-events.ts'
 import { isInUse } from '../model/account-state.ts'
@@ -28,7 +29,7 @@ export const probeAccount = createHandlers(
   body(Probe),
   async (c) => {
     const { pool, plane, clock, db } = c.env
-    const id = c.req.param('id') ?? ''
+    const id = idOf(c)
     const before = standing(c, id)
     if (!isInUse(before)) throw new AppError('account_not_probable')
     const deps = { ...plane.upstream, credentials: plane.credentials }

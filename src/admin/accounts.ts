@@ -6,6 +6,7 @@ import type { Ctx } from '../bindings.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
 import { Flag, query } from '../http/query.ts'
 import { proceed } from '../http/reply.tsx'
 import { tokenHealth } from '../model/account-export.ts'
@@ -139,5 +140,3 @@ const write = <T>(c: Ctx, apply: (tx: Tx, id: string, who: Actor) => Sync<T>): T
   const who = actor(c)
   return commit<T>(c.env.db, (tx) => apply(tx, idOf(c), who))
 }
-
-const idOf = (c: Ctx): string => c.req.param('id') ?? ''

@@ -5,6 +5,7 @@ import { actor, demand } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
 import { proceed, reply } from '../http/reply.tsx'
 import { type ShownKey, toApiKey } from '../model/api-key-view.ts'
 import { createKey, deleteKey, type IssuedKey, listKeys, regenerateKey, updateKey } from '../model/api-keys.ts'
@@ -28,7 +29,7 @@ export const createApiKey = createHandlers(writes({ audit: 'api_key_created' }),
 
 export const editApiKey = createHandlers(writes({ audit: 'api_key_updated' }), keyBody(KeyPatch), (c) => {
   const doing = doingOf(c)
-  const row = commit(c.env.db, (tx) => updateKey(tx, c.req.param('id') ?? '', c.req.valid('json'), doing))
+  const row = commit(c.env.db, (tx) => updateKey(tx, idOf(c), c.req.valid('json'), doing))
   return proceed(c, toApiKey(row, doing.actor.at), `/keys/${row.id}?done=api_key_updated`)
 })
 
@@ -36,13 +37,13 @@ export const regenerateApiKey = createHandlers(writes({ audit: 'api_key_regenera
   const doing = { actor: actor(c), random: c.env.random }
   return show(
     c,
-    commit(c.env.db, (tx) => regenerateKey(tx, c.req.param('id') ?? '', doing)),
+    commit(c.env.db, (tx) => regenerateKey(tx, idOf(c), doing)),
     { now: doing.actor.at, isRenewed: true },
   )
 })
 
 export const deleteApiKey = createHandlers(writes({ audit: 'api_key_deleted' }), (c) => {
-  commit(c.env.db, (tx) => deleteKey(tx, c.req.param('id') ?? '', actor(c)))
+  commit(c.env.db, (tx) => deleteKey(tx, idOf(c), actor(c)))
   return proceed(c, null, '/keys?done=api_key_deleted')
 })
 

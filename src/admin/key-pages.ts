@@ -6,6 +6,7 @@ import { EditKeyPage, type EditKeyProps, NewKeyPage, type NewKeyProps } from '..
 import type { Ctx } from '../bindings.ts'
 import { open, requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
 import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
@@ -55,7 +56,7 @@ export const showNewKey = createHandlers(writes(), (c) => {
 /** Throws `not_found`. */
 export const showKey = createHandlers(requires('api_keys:read'), async (c) => {
   const { db, clock } = c.env
-  const row = getKey(db, c.req.param('id') ?? '')
+  const row = getKey(db, idOf(c))
   const now = clock.now()
   const week = await weekOf(c, row.id)
   const apiKey = toApiKey(row, now)
@@ -76,7 +77,7 @@ export const showKey = createHandlers(requires('api_keys:read'), async (c) => {
 
 /** Throws `not_found`. */
 export const showEditKey = createHandlers(writes(), (c) => {
-  const row = getKey(c.env.db, c.req.param('id') ?? '')
+  const row = getKey(c.env.db, idOf(c))
   const props: EditKeyProps = {
     apiKey: toApiKey(row, c.env.clock.now()),
     choices: choicesFor(c),

@@ -7,6 +7,7 @@ import type { Bindings, Ctx } from '../bindings.ts'
 import { body } from '../http/body.ts'
 import { writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
 import { reply } from '../http/reply.tsx'
 import { isObject, objectOf, textOf } from '../lib/json.ts'
 import { eventJson, SseScanner } from '../lib/sse.ts'
@@ -60,7 +61,7 @@ export const testApiKey = (serve: Serve) =>
   createHandlers(writes({ audit: 'api_key_tested' }), body(TestInput), async (c) => {
     const who = actor(c)
     const row = commit(c.env.db, (tx) => {
-      const key = getKey(tx, c.req.param('id') ?? '')
+      const key = getKey(tx, idOf(c))
       append(tx, who, 'api_key_tested', { target: key.id, details: { name: key.name } })
       return key
     })

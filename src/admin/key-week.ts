@@ -2,6 +2,7 @@
 import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
 import { maskEmails } from '../model/account-summary.ts'
 import { getKey } from '../model/api-keys.ts'
 import { type KeyWeek, keyTrends, keyUsage7d } from '../model/key-trends.ts'
@@ -10,13 +11,13 @@ import { blindersOf } from './requests.ts'
 
 /** Throws `not_found`. */
 export const showKeyTrends = createHandlers(requires('api_keys:read'), async (c) => {
-  const { id } = getKey(c.env.db, c.req.param('id') ?? '')
+  const { id } = getKey(c.env.db, idOf(c))
   return c.json(keyTrends(id, await weekOf(c, id)))
 })
 
 /** Throws `not_found`. */
 export const showKeyUsage7d = createHandlers(requires('api_keys:read'), async (c) => {
-  const { id } = getKey(c.env.db, c.req.param('id') ?? '')
+  const { id } = getKey(c.env.db, idOf(c))
   return c.json(keyUsage7d(id, await weekOf(c, id)))
 })
 

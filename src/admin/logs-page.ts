@@ -5,6 +5,7 @@ import { NewRows } from '../../views/logs/rows.tsx'
 import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
@@ -81,7 +82,7 @@ export interface RequestView extends LogDetail {
 
 /** `GET /logs/:id`: a page of its own, or what goes into the drawer. */
 export const showRequestPage = createHandlers(requires('dashboard:read'), async (c) => {
-  const found = await requestOf(c, c.req.param('id') ?? '')
+  const found = await requestOf(c, idOf(c))
   const view = { ...found, generatedAt: iso(c.env.clock.now()), isSensitive: sightOf(c).sensitive }
   return reply(c, view satisfies RequestView, RequestPage)
 })

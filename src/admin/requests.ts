@@ -4,6 +4,7 @@ import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { holds } from '../model/permissions.ts'
 import { PRICES_VERSION } from '../model/pricing.ts'
@@ -31,9 +32,7 @@ export const listRequestOptions = createHandlers(requires('dashboard:read'), que
   return c.json({ ...options, ...(hidesKeys && { apiKeys: [] }), pricesVersion: PRICES_VERSION })
 })
 
-export const showRequest = createHandlers(requires('dashboard:read'), async (c) =>
-  c.json(await requestOf(c, c.req.param('id') ?? '')),
-)
+export const showRequest = createHandlers(requires('dashboard:read'), async (c) => c.json(await requestOf(c, idOf(c))))
 
 /** The request with row id `id`, as the caller may see it. Throws `not_found`. */
 export const requestOf = async (c: Ctx, id: string): Promise<LogDetail> => {

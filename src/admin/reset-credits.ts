@@ -7,6 +7,7 @@ import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
 import { proceed } from '../http/reply.tsx'
 import { isoOrNull } from '../lib/iso.ts'
 import { recordRedemption } from '../model/redemption-record.ts'
@@ -17,13 +18,13 @@ import { back } from './back.ts'
 
 /** `{accountId, rateLimitResetCredits:{availableCount}}`, as last reported. */
 export const countResetCredits = createHandlers(requires('dashboard:read'), (c) => {
-  const accountId = idOf(c)
+  const accountId = knownId(c)
   return c.json({ accountId, rateLimitResetCredits: { availableCount: viewOf(c)?.availableCount ?? 0 } })
 })
 
 /** null until the upstream was asked. */
 export const listAccountResetCredits = createHandlers(requires('dashboard:read'), (c) => {
-  idOf(c)
+  knownId(c)
   return c.json(viewOf(c))
 })
 
@@ -43,7 +44,7 @@ const consuming = () => requires('accounts:write', { audit: 'reset_credit_redeem
 
 /** Answers with the standing before and after. */
 export const consumeUsageResetCredit = createHandlers(consuming(), body(Consumption), async (c) => {
-  const accountId = idOf(c)
+  const accountId = knownId(c)
   const before = standing(c, accountId)
   const { code, windowsReset, usageWritten } = await consume(c, c.req.valid('json')).catch(inFirstFamily)
   return c.json({
@@ -75,7 +76,7 @@ export const consumeRateLimitResetCredit = createHandlers(consuming(), body(Cons
 /** The audit row is written when the upstream has answered: before that nobody knows what became of the credit. */
 const consume = async (c: Ctx, { redeemRequestId, creditId }: z.output<typeof Consumption>): Promise<Redemption> => {
   const { plane, pool, resetCredits, random, db, clock } = c.env
-  const accountId = idOf(c)
+  const accountId = knownId(c)
   const requestId = redeemRequestId ?? random.id('rdm')
   const who = actor(c)
   const deps = { ...plane.upstream, credentials: plane.credentials, pool, resetCredits }
@@ -86,13 +87,13 @@ const consume = async (c: Ctx, { redeemRequestId, creditId }: z.output<typeof Co
 }
 
 const viewOf = (c: Ctx) => {
-  const credits = c.env.resetCredits.of(idOf(c))
+  const credits = c.env.resetCredits.of(knownId(c))
   return credits && resetCreditsView(credits, c.env.clock.now())
 }
 
 /** Throws `account_not_found`. */
-const idOf = (c: Ctx): string => {
-  const id = c.req.param('id') ?? ''
+const knownId = (c: Ctx): string => {
+  const id = idOf(c)
   if (!c.env.pool.get(id)) throw new AppError('account_not_found')
   return id
 }

@@ -22,6 +22,7 @@ import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import { idOf } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { iso } from '../../lib/iso.ts'
 import {
@@ -84,14 +85,14 @@ export const finishRegistration = createHandlers(
 export const editPasskey = createHandlers(signedIn({ account: true, audit: 'passkey_renamed' }), body(Naming), (c) => {
   const { name } = c.req.valid('json')
   const change = { userId: self(c).id, name, actor: actor(c) }
-  const row = commit(c.env.db, (tx) => renamePasskey(tx, c.req.param('id') ?? '', change))
+  const row = commit(c.env.db, (tx) => renamePasskey(tx, idOf(c), change))
   return proceed(c, toPasskey(row), '/me?done=passkey_renamed#passkeys')
 })
 
 export const deletePasskey = createHandlers(
   signedIn({ account: true, stepUp: true, audit: 'passkey_removed' }),
   (c) => {
-    commit(c.env.db, (tx) => removePasskey(tx, c.req.param('id') ?? '', { userId: self(c).id, actor: actor(c) }))
+    commit(c.env.db, (tx) => removePasskey(tx, idOf(c), { userId: self(c).id, actor: actor(c) }))
     return proceed(c, null, '/me?done=passkey_removed#passkeys')
   },
 )

@@ -6,6 +6,7 @@ import { endOthers } from '../../auth/sign-in.ts'
 import type { Ctx } from '../../bindings.ts'
 import { requires, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import { idOf } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { append } from '../../model/audit.ts'
 import { callerNow, demandDelegation } from '../../model/delegation.ts'
@@ -26,7 +27,7 @@ export const sessionsOf = (c: Ctx, userId: string) =>
 /** Ending the one that asks is signing out. */
 export const endOwnSession = createHandlers(signedIn({ account: true, audit: 'session_ended' }), (c) => {
   const userId = demandOwnAccount(c.var.principal).id
-  const id = c.req.param('id') ?? ''
+  const id = idOf(c)
   const wasCurrent = id === currentId(c)
   commit(c.env.db, (tx) => endOneSession(tx, id, { userId, actor: actor(c) }))
   if (wasCurrent) clearSessionToken(c)
@@ -48,7 +49,7 @@ export const endOtherSessions = createHandlers(signedIn({ account: true, audit: 
 
 /** Of any account; looking asks for no confirmation. Throws `user_not_found`. */
 export const listSessionsOf = createHandlers(requires('users:manage', { account: true }), (c) => {
-  const { row } = getPerson(c.env.db, c.req.param('id') ?? '')
+  const { row } = getPerson(c.env.db, idOf(c))
   return c.json(sessionsOf(c, row.id))
 })
 

@@ -5,13 +5,14 @@ import type { Ctx } from '../../bindings.ts'
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import { idOf } from '../../http/path-id.ts'
 import { originForLinks } from '../../http/public-origin.ts'
 import { proceed, reply } from '../../http/reply.tsx'
 import { dropExpiredInvites, hasExpiredInvites } from '../../model/expired-invites.ts'
 import { invitePerson, resendInvite, revokeInvite } from '../../model/invites.ts'
 import { NewPerson } from '../../model/people-input.ts'
 import { linkView, listInviteViews, userView } from '../../model/people-view.ts'
-import { idOf, manage, managing, peopleAfter } from './manage.ts'
+import { manage, managing, peopleAfter } from './manage.ts'
 
 /** Answers with the link's token, once; an account that waits for an identity has none. */
 export const inviteUser = createHandlers(managing('users:manage', 'user_invited'), body(NewPerson), (c) => {

@@ -19,5 +19,3 @@ export const manage = <T>(c: Ctx, permission: Permission, apply: (tx: Tx, caller
 
 /** Where a browser goes on after a change about people; the page says what was done. */
 export const peopleAfter = (event: AuditEvent): string => `/settings/access?done=${event}`
-
-export const idOf = (c: Ctx): string => c.req.param('id') ?? ''

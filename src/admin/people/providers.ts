@@ -4,10 +4,11 @@ import type { Ctx } from '../../bindings.ts'
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import { idOf } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { isoOrNull } from '../../lib/iso.ts'
 import { getProvider, listProviders, type ProviderRow, updateProvider } from '../../model/auth-providers.ts'
-import { idOf, manage, managing, peopleAfter } from './manage.ts'
+import { manage, managing, peopleAfter } from './manage.ts'
 
 const Patch = z.strictObject({
   label: z.string().trim().min(1).max(128).optional().describe('What people call it.'),

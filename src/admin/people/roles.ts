@@ -2,10 +2,11 @@
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import { idOf } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { listRoleViews, permissionViews, roleView } from '../../model/people-roles-view.ts'
 import { cloneRole, createRole, deleteRole, editRole, NewRole, RoleClone, RolePatch } from '../../model/role-edit.ts'
-import { idOf, manage, managing, peopleAfter } from './manage.ts'
+import { manage, managing, peopleAfter } from './manage.ts'
 
 /** For giving roles to people, and for editing them. */
 const readsRoles = requires('users:manage', { or: 'roles:manage' })

@@ -2,13 +2,14 @@
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import { idOf } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { editPerson } from '../../model/people-edit.ts'
 import { PersonPatch } from '../../model/people-input.ts'
 import { deletePerson, resetTotp, restoreKeys, revokeSessions } from '../../model/people-removal.ts'
 import { listUsers, userView } from '../../model/people-view.ts'
 import { purgeInvites } from './invites.ts'
-import { idOf, manage, managing, peopleAfter } from './manage.ts'
+import { manage, managing, peopleAfter } from './manage.ts'
 
 export const listDashboardUsers = createHandlers(requires('users:manage'), (c) => {
   purgeInvites(c)

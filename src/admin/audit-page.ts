@@ -4,6 +4,7 @@ import { AuditLogPage } from '../../views/settings/audit.tsx'
 import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { linkFrom } from '../http/link-from.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
@@ -96,13 +97,9 @@ const filtersOf = (asked: AuditQuery): Filters => ({
 const FILTERS = ['action', 'actor_user_id', 'target_type', 'target_id', 'severity', 'reason', 'since', 'until']
 
 const linksOf = (c: Ctx, { nextCursor }: AuditPage): Audit['links'] => {
-  const here = [...new URL(c.req.url).searchParams].filter(([, value]) => value !== '')
-  const link = (dropped: readonly string[], added: Record<string, string> = {}) => {
-    const kept = here.filter(([name]) => !dropped.includes(name) && name !== 'verify')
-    const params = new URLSearchParams([...kept, ...Object.entries(added)]).toString()
-    return params === '' ? '/audit' : `/audit?${params}`
-  }
-  const has = (names: readonly string[]) => here.some(([name]) => names.includes(name))
+  const link = (drop: readonly string[], add: Record<string, string> = {}) =>
+    linkFrom(c, '/audit', { drop: [...drop, 'verify'], add })
+  const has = (names: readonly string[]) => names.some((name) => c.req.query(name))
   return {
     older: nextCursor && link(['cursor'], { cursor: nextCursor }),
     newest: has(['cursor']) ? link(['cursor']) : null,

@@ -5,6 +5,7 @@ import { NewRows } from '../../views/logs/rows.tsx'
 import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { linkFrom } from '../http/link-from.ts'
 import { idOf } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
@@ -109,7 +110,7 @@ export const tailLogs = createHandlers(requires('dashboard:read'), query(TailQue
     requests: await readerOf(c).newRequests(toLogQuery(asked, now), sightOf(c), after),
     columns: asked.columns,
     next: tailLink(c, now),
-    here: linkFrom(c, PLACES),
+    here: linkFrom(c, '/logs', { drop: PLACES }),
   }
   return reply(c, tail, NewRows)
 })
@@ -188,12 +189,12 @@ const PLACES = ['cursor', 'newer', 'open', 'after'] as const
 const LOOKS = ['columns', 'limit'] as const
 
 const linksOf = (c: Ctx, { asked, page, now }: { asked: LogPageQuery; page: LogPage; now: number }) => {
-  const newest = linkFrom(c, PLACES)
-  const clear = linkFrom(c, [...PLACES, ...FILTERS])
+  const newest = linkFrom(c, '/logs', { drop: PLACES })
+  const clear = linkFrom(c, '/logs', { drop: [...PLACES, ...FILTERS] })
   return {
-    here: linkFrom(c, ['open', 'after']),
-    older: page.nextCursor && linkFrom(c, PLACES, { cursor: page.nextCursor }),
-    newer: page.prevCursor && linkFrom(c, PLACES, { newer: page.prevCursor }),
+    here: linkFrom(c, '/logs', { drop: ['open', 'after'] }),
+    older: page.nextCursor && linkFrom(c, '/logs', { drop: PLACES, add: { cursor: page.nextCursor } }),
+    newer: page.prevCursor && linkFrom(c, '/logs', { drop: PLACES, add: { newer: page.prevCursor } }),
     newest,
     clear: clear === newest ? null : clear,
     tail: asked.cursor || asked.newer || asked.until !== undefined ? null : tailLink(c, now),
@@ -205,11 +206,5 @@ const FILTERS = Object.keys(LogPageQuery.shape).filter((name) => !([...PLACES, .
 /** Rows of turns that ended this long ago are on the disk: the ledger writes ten times a second. */
 const SETTLED_MS = 2000
 
-const tailLink = (c: Ctx, now: number): string => linkFrom(c, PLACES, { after: iso(now - SETTLED_MS) }, '/logs/tail')
-
-/** The page as it was asked for, without `dropped` and what is empty, and with `added`. */
-const linkFrom = (c: Ctx, dropped: readonly string[], added: Record<string, string> = {}, path = '/logs'): string => {
-  const asked = [...new URL(c.req.url).searchParams].filter(([name, value]) => value !== '' && !dropped.includes(name))
-  const params = new URLSearchParams([...asked, ...Object.entries(added)]).toString()
-  return params === '' ? path : `${path}?${params}`
-}
+const tailLink = (c: Ctx, now: number): string =>
+  linkFrom(c, '/logs/tail', { drop: PLACES, add: { after: iso(now - SETTLED_MS) } })

@@ -6,6 +6,7 @@ import { demand } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { linkFrom } from '../http/link-from.ts'
 import { Flag, query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
@@ -97,9 +98,5 @@ const zoneOf = (c: Ctx): { timezone?: string } => {
   return c.req.query('timezone') || !zone ? {} : { timezone: zone }
 }
 
-const fileLink = (c: Ctx, { timezone }: Report, format: 'csv' | 'json'): string => {
-  const { searchParams } = new URL(c.req.url)
-  const asked = [...searchParams].filter(([name, value]) => value !== '' && name !== 'timezone')
-  const file = [...asked, ['timezone', timezone], ['format', format], ['download', 'true']]
-  return `/api/reports?${new URLSearchParams(file)}`
-}
+const fileLink = (c: Ctx, { timezone }: Report, format: 'csv' | 'json'): string =>
+  linkFrom(c, '/api/reports', { drop: ['timezone'], add: { timezone, format, download: 'true' } })

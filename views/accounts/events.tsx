@@ -5,7 +5,8 @@ import type { WireAccount } from '../../src/model/account-view.ts'
 import { Card } from '../ui/card.tsx'
 import { AgePager } from '../ui/pager.tsx'
 import { Since } from '../ui/time.tsx'
-import { accountPath, withQuery } from './links.ts'
+import { withQuery } from '../ui/with-query.ts'
+import { accountPath } from './links.ts'
 
 export interface EventsProps extends AccountHistoryPage {
   /** The page begins after this event; null: with the newest. */

@@ -3,8 +3,8 @@ import type { FC } from 'hono/jsx'
 import type { AccountStatus } from '../../src/model/account-state.ts'
 import { stateLabel } from '../ui/badge.tsx'
 import { type Option, Options } from '../ui/select.tsx'
+import { listLink } from './links.ts'
 import type { AccountsProps } from './list.tsx'
-import { listLink } from './list-link.ts'
 import { planName } from './standing.tsx'
 
 export const Filters: FC<AccountsProps> = ({ query, plans, states }) => (

@@ -1,14 +1,21 @@
 /** The addresses of the account pages: every view, filter and tab has one, and what is the default is left out of it. */
+import type { AccountQuery } from '../../src/model/account-filter.ts'
+import { withQuery } from '../ui/with-query.ts'
 
 export const accountPath = (accountId: string): string => `/accounts/${encodeURIComponent(accountId)}`
 
-/** `path` with those of `values` that say something. */
-export const withQuery = (
-  path: string,
-  values: Readonly<Record<string, string | number | null | undefined>>,
-): string => {
-  const said = Object.entries(values).flatMap(([name, value]) =>
-    value === null || value === undefined || value === '' ? [] : [[name, String(value)]],
-  )
-  return said.length === 0 ? path : `${path}?${new URLSearchParams(said)}`
+/** The account list with some of its query changed; a change of what is listed goes back to the first page. */
+export const listLink = (query: AccountQuery, change: Partial<AccountQuery>): string => {
+  const { q, state, eligible, plan, sort, order, view, per, page } = { ...query, page: 1, ...change }
+  return withQuery('/accounts', {
+    q,
+    state,
+    eligible,
+    plan,
+    sort: sort === 'name' ? null : sort,
+    order: order === 'asc' ? null : order,
+    view: view === 'table' ? null : view,
+    per: per === 25 ? null : per,
+    page: page === 1 ? null : page,
+  })
 }

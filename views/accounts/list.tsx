@@ -9,7 +9,7 @@ import { NumberedPager } from '../ui/pager.tsx'
 import { BulkBar } from './bulk.tsx'
 import { AccountCards } from './cards.tsx'
 import { Filters } from './filters.tsx'
-import { listLink } from './list-link.ts'
+import { listLink } from './links.ts'
 import { AccountTable } from './table.tsx'
 
 export interface AccountsProps {

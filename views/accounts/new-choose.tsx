@@ -1,7 +1,7 @@
 /** The ways to add an account, or to sign one in again, with what each is good for. */
 import type { FC } from 'hono/jsx'
 import type { KnownAccount } from '../../src/admin/sign-in-value.ts'
-import { withQuery } from './links.ts'
+import { withQuery } from '../ui/with-query.ts'
 import { Frame, Leave, titleOf } from './new-frame.tsx'
 
 interface Way {

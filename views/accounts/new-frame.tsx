@@ -5,7 +5,8 @@ import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Problem } from '../ui/form.tsx'
 import { CheckIcon } from '../ui/icons.tsx'
 import { Until } from '../ui/time.tsx'
-import { accountPath, withQuery } from './links.ts'
+import { withQuery } from '../ui/with-query.ts'
+import { accountPath } from './links.ts'
 
 const REGION = 'new-account'
 

@@ -6,9 +6,8 @@ import { StateBadge } from '../ui/badge.tsx'
 import { leftPercent, toneOf } from '../ui/meter.tsx'
 import { SortHeading } from '../ui/table.tsx'
 import { untilText } from '../ui/time.tsx'
-import { accountPath } from './links.ts'
+import { accountPath, listLink } from './links.ts'
 import type { AccountsProps } from './list.tsx'
-import { listLink } from './list-link.ts'
 import { addressOf, Eligibility, factsOf } from './standing.tsx'
 
 export const AccountTable: FC<AccountsProps> = ({ accounts, query, mayWrite, now }) => (

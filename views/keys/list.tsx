@@ -10,6 +10,7 @@ import { LivePart, live } from '../ui/live.tsx'
 import { NumberedPager } from '../ui/pager.tsx'
 import { SortHeading } from '../ui/table.tsx'
 import { Since, Until } from '../ui/time.tsx'
+import { withQuery } from '../ui/with-query.ts'
 import { LimitBars } from './limits.tsx'
 import { type ApiKey, STATES } from './words.ts'
 
@@ -66,10 +67,8 @@ export const KeysPage: FC<KeysProps> = ({ generatedAt, keys, total, pages, query
 }
 
 /** The list with some of its query changed. */
-const keysLink = ({ q, sort, dir }: KeysQuery, change: Partial<KeysQuery>): string => {
-  const said = Object.entries({ q, sort, dir, ...change }).filter(([, value]) => value !== '')
-  return `/keys?${new URLSearchParams(said.map(([name, value]) => [name, String(value)]))}`
-}
+const keysLink = ({ q, sort, dir }: KeysQuery, change: Partial<KeysQuery>): string =>
+  withQuery('/keys', { q, sort, dir, ...change })
 
 const NothingFound: FC<{ text: string }> = ({ text }) => (
   <div class="empty">

@@ -1,0 +1,12 @@
+/** Addresses with a query. */
+
+/** `path` with those of `values` that say something. */
+export const withQuery = (
+  path: string,
+  values: Readonly<Record<string, string | number | null | undefined>>,
+): string => {
+  const said = Object.entries(values).flatMap(([name, value]) =>
+    value === null || value === undefined || value === '' ? [] : [[name, String(value)]],
+  )
+  return said.length === 0 ? path : `${path}?${new URLSearchParams(said)}`
+}

@@ -21,7 +21,7 @@ import { type AccountView, wireAccount } from '../model/account-view.ts'
 import { type AccountRow, getAccount, openTokens } from '../model/accounts.ts'
 import { holds } from '../model/permissions.ts'
 import { resetCreditsView } from '../model/reset-credits.ts'
-import { capacityCredits, type UsageWindows } from '../model/usage-windows.ts'
+import { capacityCredits, perWindow, type WindowLength } from '../model/usage-windows.ts'
 import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
 import { said } from './pages/said.ts'
 import { readerOf } from './reader-of.ts'
@@ -123,11 +123,7 @@ const usageOf = async (c: Ctx, view: AccountView): Promise<Tab> => {
   const resets = credits && resetCreditsView(credits, now)
   return {
     tab: 'usage',
-    credits: {
-      fiveHour: creditsIn(view, 'fiveHour'),
-      weekly: creditsIn(view, 'weekly'),
-      monthly: creditsIn(view, 'monthly'),
-    },
+    credits: perWindow((length) => creditsIn(view, length)),
     trend: withPresent(trend, view.windows, view.usageAt),
     spend: { ...spend, byKey: blindersOf(c.var.principal).hidesKeys ? null : spend.byKey },
     resetCredits: resets,
@@ -136,7 +132,7 @@ const usageOf = async (c: Ctx, view: AccountView): Promise<Tab> => {
   }
 }
 
-const creditsIn = (view: AccountView, length: keyof UsageWindows) => {
+const creditsIn = (view: AccountView, length: WindowLength) => {
   const left = remainingCredits(view, length)
   const capacity = capacityCredits(view.planType, length)
   return left === null || capacity === 0 ? null : { left, capacity }

@@ -59,7 +59,7 @@ const eventsOf = ({ displayName: account, until, nextCheckAt, status, windows }:
   if (until !== null) return [{ at: until, account, event: 'back' }]
   if (nextCheckAt !== null) return [{ at: nextCheckAt, account, event: 'check' }]
   if (status !== 'active') return []
-  return [windows.fiveHour, windows.weekly, windows.monthly].flatMap((window): Event[] =>
+  return Object.values(windows).flatMap((window): Event[] =>
     window?.resetAt && window.usedPercent > 0 ? [{ at: window.resetAt, account, event: 'reset' }] : [],
   )
 }

@@ -24,6 +24,7 @@ import { holds, mayWrite } from '../model/permissions.ts'
 import { type PoolMeter, poolMeters } from '../model/pool-meters.ts'
 import type { LogEntry } from '../model/request-log-entry.ts'
 import { blindedRow } from '../model/request-view.ts'
+import { perWindow, type WindowLength } from '../model/usage-windows.ts'
 import { typedCommand } from '../ops/own-command.ts'
 import { type Health, healthOf } from './overview-health.ts'
 import { blindersOf } from './requests.ts'
@@ -74,7 +75,7 @@ export interface PoolAccount
   /** When a block without a known end is tried again. */
   nextCheckAt: string | null
   /** Percent used; null: not reported. */
-  used: { fiveHour: number | null; weekly: number | null; monthly: number | null }
+  used: Record<WindowLength, number | null>
   /** 48 half hours, oldest first. */
   strip: Outcome[]
 }
@@ -189,7 +190,7 @@ const mostPressing = (accounts: readonly AccountView[]): readonly AccountView[] 
   if (accounts.length <= SHOWN_AT_MOST) return accounts
   const weight = ({ status, eligible, windows }: AccountView): number =>
     (status === 'reauth_required' || status === 'deactivated' ? 1000 : eligible ? 0 : 500) +
-    Math.max(windows.fiveHour?.usedPercent ?? 0, windows.weekly?.usedPercent ?? 0, windows.monthly?.usedPercent ?? 0)
+    Math.max(...Object.values(windows).map((window) => window?.usedPercent ?? 0))
   return accounts.toSorted((a, b) => weight(b) - weight(a)).slice(0, SHOWN_OF_MANY)
 }
 
@@ -203,11 +204,7 @@ const poolAccount = (account: AccountView, figures: Figures): PoolAccount => ({
   inFlight: account.inFlight,
   until: isoOrNull(account.until),
   nextCheckAt: isoOrNull(account.nextCheckAt),
-  used: {
-    fiveHour: account.windows.fiveHour?.usedPercent ?? null,
-    weekly: account.windows.weekly?.usedPercent ?? null,
-    monthly: account.windows.monthly?.usedPercent ?? null,
-  },
+  used: perWindow((length) => account.windows[length]?.usedPercent ?? null),
   strip: stripOf(account, figures),
 })
 

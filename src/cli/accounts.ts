@@ -1,5 +1,4 @@
 /** `sluice accounts …`: upstream accounts, written straight to the database. */
-
 import { readFile } from 'node:fs/promises'
 import { commit, type Tx } from '../../db/commit.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -25,7 +24,7 @@ import {
   usageOf,
 } from '../model/accounts.ts'
 import type { Actor } from '../model/audit.ts'
-import { type UsageSnapshot, type UsageWindow, usedNow } from '../model/usage-windows.ts'
+import { perWindow, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import { type Command, cliActor, dispatch, printJson, readArgs, UsageError, withFolder } from './command.ts'
 import { aboutOne } from './find.ts'
 import { listing } from './listing.ts'
@@ -94,7 +93,6 @@ const list = listing({
 const facts = (row: AccountRow, usage: UsageSnapshot | null) => {
   const now = systemClock.now()
   const { status, cause, evidence, until, nextCheckAt } = nextState(stateOf(row), { kind: 'tick', at: now })
-  const used = (window: UsageWindow | null | undefined) => usedNow(window ?? null, now)
   return {
     accountId: row.id,
     email: row.email,
@@ -107,11 +105,7 @@ const facts = (row: AccountRow, usage: UsageSnapshot | null) => {
     evidence,
     until: isoOrNull(until),
     nextCheckAt: isoOrNull(nextCheckAt),
-    usedPercent: {
-      fiveHour: used(usage?.windows.fiveHour),
-      weekly: used(usage?.windows.weekly),
-      monthly: used(usage?.windows.monthly),
-    },
+    usedPercent: perWindow((length) => usedNow(usage?.windows[length] ?? null, now)),
     lastRefreshAt: isoOrNull(row.lastRefreshAt),
   }
 }

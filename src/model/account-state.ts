@@ -1,7 +1,7 @@
 /** The life of an upstream account as one pure function: what an event makes of a state, and why an account is out of use. */
 import type { AccountStatus } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
-import { hasUsableCredits, isExhausted, MAX_RESET_AHEAD_MS, type UsageSnapshot } from './usage-windows.ts'
+import { hasAnyWindow, hasUsableCredits, isExhausted, MAX_RESET_AHEAD_MS, type UsageSnapshot } from './usage-windows.ts'
 
 export type { AccountStatus }
 
@@ -151,8 +151,7 @@ const observe = (state: AccountState, { at, snapshot }: Extract<AccountEvent, { 
   return until === null || until === state.until ? state : { ...state, until, nextCheckAt: null }
 }
 
-const hasEvidence = ({ windows, credits }: UsageSnapshot): boolean =>
-  windows.fiveHour !== null || windows.weekly !== null || windows.monthly !== null || hasUsableCredits(credits)
+const hasEvidence = ({ windows, credits }: UsageSnapshot): boolean => hasAnyWindow(windows) || hasUsableCredits(credits)
 
 const check = (state: AccountState, { at, ok }: Extract<AccountEvent, { kind: 'checked' }>): AccountState => {
   if (!isBlocked(state)) return state

@@ -8,7 +8,7 @@ import { type AccountView, accountVersion } from './account-view.ts'
 import type { AccountRow } from './accounts.ts'
 import type { additionalQuotas } from './additional-quotas.ts'
 import type { ResetCreditsView } from './reset-credits.ts'
-import { capacityCredits, type UsageWindow, type UsageWindows } from './usage-windows.ts'
+import { capacityCredits, type UsageWindow, type WindowLength } from './usage-windows.ts'
 
 export type AccountSummary = ReturnType<typeof summarise>
 
@@ -16,7 +16,7 @@ export type AccountSummary = ReturnType<typeof summarise>
 export const summarise = (view: AccountView, row: AccountRow, surroundings: Surroundings) => {
   const { isEmailDuplicate, resetCredits, use, additional, tokens } = surroundings
   const { fiveHour, weekly, monthly } = view.windows
-  const left = (length: keyof UsageWindows) => remainingCredits(view, length)
+  const left = (length: WindowLength) => remainingCredits(view, length)
   return {
     accountId: view.accountId,
     version: accountVersion(view),
@@ -119,7 +119,7 @@ const remaining = (window: UsageWindow | null): number | null => window && 100 -
 /** Credits left in a window; null without a report of it. */
 export const remainingCredits = (
   { planType, windows }: Pick<AccountView, 'planType' | 'windows'>,
-  length: keyof UsageWindows,
+  length: WindowLength,
 ): number | null => {
   const percent = remaining(windows[length])
   return percent === null ? null : (capacityCredits(planType, length) * percent) / 100

@@ -5,18 +5,15 @@ import { usageSamples } from '../../db/schema/history.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { requestHours } from '../../db/schema/requests.ts'
 import { iso } from '../lib/iso.ts'
-import type { UsageWindow, UsageWindows } from './usage-windows.ts'
+import { perWindow, type UsageWindow, type UsageWindows, type WindowLength } from './usage-windows.ts'
 
 export const HOUR_MS = 3_600_000
 export const TREND_HOURS = 168
 
 /** Percent used at the last sample of each hour, oldest first; null: the hour has no sample, which is a gap and not zero. */
-export interface Trend {
+export interface Trend extends Record<WindowLength, (number | null)[]> {
   /** Start of the first hour, ms since epoch. */
   from: number
-  fiveHour: (number | null)[]
-  weekly: (number | null)[]
-  monthly: (number | null)[]
 }
 
 /** 168 hours up to and including that of `now`. */
@@ -28,22 +25,19 @@ export const accountTrend = (db: Db, accountId: string, now: number): Trend => {
     .where(and(eq(usageSamples.accountId, accountId), gte(usageSamples.hour, from)))
     .all()
   const byHour = new Map(rows.map((row) => [row.hour, row]))
-  const series = (name: 'fiveHourUsed' | 'weeklyUsed' | 'monthlyUsed') =>
-    Array.from({ length: TREND_HOURS }, (_, index) => byHour.get(from + index * HOUR_MS)?.[name] ?? null)
-  return { from, fiveHour: series('fiveHourUsed'), weekly: series('weeklyUsed'), monthly: series('monthlyUsed') }
+  const series = (window: WindowLength) =>
+    Array.from({ length: TREND_HOURS }, (_, index) => byHour.get(from + index * HOUR_MS)?.[`${window}Used`] ?? null)
+  return { from, ...perWindow(series) }
 }
 
 /** The hour of `now` ends with what is known right now, if it was reported in this hour (`usageAt`, ms) and not before. */
 export const withPresent = (trend: Trend, windows: UsageWindows, usageAt: number | null): Trend => {
   if (usageAt === null || usageAt < trend.from + (TREND_HOURS - 1) * HOUR_MS) return trend
-  const ended = (series: (number | null)[], window: UsageWindow | null) =>
-    window === null ? series : [...series.slice(0, -1), window.usedPercent]
-  return {
-    from: trend.from,
-    fiveHour: ended(trend.fiveHour, windows.fiveHour),
-    weekly: ended(trend.weekly, windows.weekly),
-    monthly: ended(trend.monthly, windows.monthly),
+  const ended = (length: WindowLength) => {
+    const window = windows[length]
+    return window === null ? trend[length] : [...trend[length].slice(0, -1), window.usedPercent]
   }
+  return { from: trend.from, ...perWindow(ended) }
 }
 
 interface Point {

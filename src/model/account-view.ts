@@ -4,7 +4,7 @@ import type { SkipReason } from '../proxy/select.ts'
 import type { AccountState } from './account-state.ts'
 import type { AccountRow } from './accounts.ts'
 import { versionOf } from './edit-version.ts'
-import type { Credits, UsageWindow, UsageWindows } from './usage-windows.ts'
+import { type Credits, perWindow, type UsageWindow, type UsageWindows, type WindowLength } from './usage-windows.ts'
 
 /** `draining`: asked last, to finish soon; `probing`: coming back, one request at a time. */
 type AccountTier = 'healthy' | 'draining' | 'probing'
@@ -38,7 +38,7 @@ export interface WireAccount
   since: string | null
   until: string | null
   nextCheckAt: string | null
-  windows: Record<keyof UsageWindows, WireWindow | null>
+  windows: Record<WindowLength, WireWindow | null>
   lastRefreshAt: string
   usageAt: string | null
   version: string
@@ -64,11 +64,7 @@ export const wireAccount = (account: AccountView): WireAccount => ({
   nextCheckAt: isoOrNull(account.nextCheckAt),
   lastRefreshAt: iso(account.lastRefreshAt),
   usageAt: isoOrNull(account.usageAt),
-  windows: {
-    fiveHour: wireWindow(account.windows.fiveHour),
-    weekly: wireWindow(account.windows.weekly),
-    monthly: wireWindow(account.windows.monthly),
-  },
+  windows: perWindow((length) => wireWindow(account.windows[length])),
 })
 
 const wireWindow = (window: UsageWindow | null): WireWindow | null =>

@@ -2,7 +2,7 @@
 import type { AccountView } from './account-view.ts'
 import { forecast, type Share } from './forecast.ts'
 import { type PooledAccount, type PoolWindow, poolWindows } from './pool-usage.ts'
-import { capacityCredits, type UsageWindows } from './usage-windows.ts'
+import { capacityCredits, type WindowLength } from './usage-windows.ts'
 
 export interface PoolMeter {
   window: PoolWindow['window']
@@ -17,7 +17,7 @@ export interface PoolMeter {
   usedUpAt: number | null
 }
 
-const LENGTHS: Record<PoolWindow['window'], keyof UsageWindows> = {
+const LENGTHS: Record<PoolWindow['window'], WindowLength> = {
   '5h': 'fiveHour',
   '7d': 'weekly',
   monthly: 'monthly',
@@ -50,7 +50,7 @@ const pooled = ({ accountId, planType, status, windows, credits, usageAt }: Acco
   usage: { at: usageAt ?? 0, windows, credits, planType },
 })
 
-const shareOf = ({ planType, windows }: AccountView, length: keyof UsageWindows): Share => {
+const shareOf = ({ planType, windows }: AccountView, length: WindowLength): Share => {
   const capacity = capacityCredits(planType, length)
   const window = windows[length]
   return {

@@ -1,6 +1,6 @@
 /** What is left in a pool of accounts together: one weighted window of each length. */
 import { type AccountState, isInUse } from './account-state.ts'
-import { capacityCredits, nextReset, type UsageSnapshot, type UsageWindows, usedNow } from './usage-windows.ts'
+import { capacityCredits, nextReset, type UsageSnapshot, usedNow, type WindowLength } from './usage-windows.ts'
 
 export interface PooledAccount {
   id: string
@@ -21,7 +21,7 @@ const LENGTHS = [
   ['fiveHour', '5h'],
   ['weekly', '7d'],
   ['monthly', 'monthly'],
-] as const satisfies readonly (readonly [keyof UsageWindows, PoolWindow['window']])[]
+] as const satisfies readonly (readonly [WindowLength, PoolWindow['window']])[]
 
 /**
  * The windows of the accounts in `scope` (null: all) that a person has not to bring back first, weighted by the
@@ -46,7 +46,7 @@ export const remainingPercent = (window: PoolWindow | undefined): number | null 
 type Share = Omit<PoolWindow, 'window'>
 
 /** An account on a monthly allowance has no other: its shorter windows are echoes of it. */
-const shareOf = ({ planType, usage }: PooledAccount, length: keyof UsageWindows, now: number): Share | null => {
+const shareOf = ({ planType, usage }: PooledAccount, length: WindowLength, now: number): Share | null => {
   const isMonthly = Boolean(usage?.windows.monthly) && capacityCredits(planType, 'monthly') > 0
   const window = usage?.windows[length] ?? null
   const usedPercent = usedNow(window, now)

@@ -3,10 +3,12 @@ import { z } from 'zod'
 import {
   type AdditionalQuota,
   type Credits,
+  hasAnyWindow,
   MAX_RESET_AHEAD_MS,
   type UsageSnapshot,
   type UsageWindow,
   type UsageWindows,
+  type WindowLength,
 } from './usage-windows.ts'
 
 /** Reads the body of `GET /wham/usage`; null when it reports neither a window, nor credits, nor a plan. */
@@ -187,7 +189,7 @@ const snapshotOf = (
     const rival = windows[kind]
     if (!rival || (window.resetAt ?? 0) > (rival.resetAt ?? 0)) windows[kind] = window
   }
-  const isEmpty = !windows.fiveHour && !windows.weekly && !windows.monthly && !credits && !planType
+  const isEmpty = !hasAnyWindow(windows) && !credits && !planType
   return isEmpty ? null : { at, windows, credits, planType }
 }
 
@@ -222,5 +224,5 @@ const guessMinutes = (slot: Slot, resetAt: number | null, at: number): number =>
   )
 }
 
-const kindOf = (minutes: number): keyof UsageWindows =>
+const kindOf = (minutes: number): WindowLength =>
   minutes <= DAY_MINUTES ? 'fiveHour' : minutes <= 14 * DAY_MINUTES ? 'weekly' : 'monthly'

@@ -14,6 +14,7 @@ export interface UsageWindows {
   weekly: UsageWindow | null
   monthly: UsageWindow | null
 }
+export type WindowLength = keyof UsageWindows
 
 export interface Credits {
   hasCredits: boolean
@@ -52,12 +53,22 @@ export const mergeUsage = (older: UsageSnapshot | null, newer: UsageSnapshot): U
   const additional = after.additional ?? before.additional
   return {
     at: after.at,
-    windows: isWhole(after) ? after.windows : mergeWindows(before.windows, after.windows),
+    windows: isWhole(after) ? after.windows : perWindow((length) => after.windows[length] ?? before.windows[length]),
     credits: after.credits ?? before.credits,
     planType: after.planType ?? before.planType,
     ...(additional && { additional }),
   }
 }
+
+/** What `of` says of each of the three. */
+export const perWindow = <T>(of: (length: WindowLength) => T): Record<WindowLength, T> => ({
+  fiveHour: of('fiveHour'),
+  weekly: of('weekly'),
+  monthly: of('monthly'),
+})
+
+/** Whether any of the three was reported. */
+export const hasAnyWindow = (windows: UsageWindows): boolean => Object.values(windows).some((window) => window !== null)
 
 /** Percent used at `now`; a window whose reset has passed counts as 0, an unknown window is null. */
 export const usedNow = (window: UsageWindow | null, now: number): number | null => {
@@ -97,19 +108,12 @@ export const hasUsableCredits = (credits: Credits | null): boolean =>
  * Size of a plan's allowance in credits, comparable between plans; 0 where the plan has no such window.
  * A plan not listed counts as the smallest, so an unknown name can neither attract nor lose all traffic.
  */
-export const capacityCredits = (planType: string | null, window: 'fiveHour' | 'weekly' | 'monthly'): number =>
+export const capacityCredits = (planType: string | null, window: WindowLength): number =>
   (CAPACITY.get(planType?.trim().toLowerCase() ?? 'free') ?? FREE)[window]
 
-const isWhole = ({ additional, windows }: UsageSnapshot): boolean =>
-  additional !== undefined && Object.values(windows).some((window) => window !== null)
+const isWhole = ({ additional, windows }: UsageSnapshot): boolean => additional !== undefined && hasAnyWindow(windows)
 
-const mergeWindows = (before: UsageWindows, after: UsageWindows): UsageWindows => ({
-  fiveHour: after.fiveHour ?? before.fiveHour,
-  weekly: after.weekly ?? before.weekly,
-  monthly: after.monthly ?? before.monthly,
-})
-
-type Capacity = Record<keyof UsageWindows, number>
+type Capacity = Record<WindowLength, number>
 
 const HAS_ROOM: { exhausted: boolean; resetAt: number | null } = Object.freeze({ exhausted: false, resetAt: null })
 

@@ -1,7 +1,7 @@
 /** The accounts as people are shown them: whether each would be chosen now, and if not, why, in a sentence. */
 import { type AccountStatus, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
-import { nextReset, type UsageWindow, type UsageWindows, usedNow } from '../model/usage-windows.ts'
+import { nextReset, perWindow, type UsageWindow, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { LiveAccount, Pool } from './pool.ts'
 import type { Considered, SelectionNeeds, SkipReason } from './select.ts'
@@ -62,7 +62,7 @@ const describe = (
     since: state.since,
     until: state.until ?? (eligible || state.nextCheckAt !== null ? null : (verdict?.until ?? null)),
     nextCheckAt: state.nextCheckAt,
-    windows: windowsAt(usage?.windows ?? null, now),
+    windows: perWindow((length) => windowAt(usage?.windows[length] ?? null, now)),
     inFlight: account.inFlight,
     tier: health.tier,
     credits: usage?.credits ?? null,
@@ -97,12 +97,6 @@ const sentenceFor = (
   if (status === 'rate_limited' && cause === 'usage_limit_reached') return 'Usage limit reached'
   return SENTENCES[skipped]
 }
-
-const windowsAt = (windows: UsageWindows | null, now: number): UsageWindows => ({
-  fiveHour: windowAt(windows?.fiveHour ?? null, now),
-  weekly: windowAt(windows?.weekly ?? null, now),
-  monthly: windowAt(windows?.monthly ?? null, now),
-})
 
 const windowAt = (window: UsageWindow | null, now: number): UsageWindow | null =>
   window && { ...window, usedPercent: usedNow(window, now) ?? window.usedPercent, resetAt: nextReset(window, now) }

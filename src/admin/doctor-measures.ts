@@ -7,6 +7,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
 import type { Clock } from '../lib/clock.ts'
+import { encodeUtf8 } from '../lib/utf8.ts'
 import { EchoSession } from '../ops/echo-session.ts'
 
 /** Who sees the page of the doctor in full, and who makes keys and tests them. */
@@ -54,7 +55,7 @@ const eventsApart = (clock: Clock, pausesMs: readonly number[], leave: () => voi
       const pauseMs = pausesMs[sent] ?? 0
       if (pauseMs > 0) await clock.sleep(pauseMs, reader.signal)
       const isLast = ++sent === pausesMs.length
-      controller.enqueue(new TextEncoder().encode(`data: ${isLast ? 'end' : sent}\n\n`))
+      controller.enqueue(encodeUtf8(`data: ${isLast ? 'end' : sent}\n\n`))
       if (!isLast) return
       leave()
       controller.close()

@@ -5,6 +5,7 @@ import { AppError } from '../errors.ts'
 import { signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import type { Claim } from '../lib/seats.ts'
+import { encodeUtf8 } from '../lib/utf8.ts'
 import type { Change, LiveTopic } from '../live.ts'
 import { type Grants, holds, type Permission } from '../model/permissions.ts'
 
@@ -72,13 +73,13 @@ const changesFor = (c: Ctx, giveBack: () => void): ReadableStream<Uint8Array> =>
     }
     const send = (text: string) => {
       if ((controller.desiredSize ?? 0) < -MAX_UNREAD) end()
-      else controller.enqueue(ENCODER.encode(text))
+      else controller.enqueue(encodeUtf8(text))
     }
     const check = () => {
       const now = grantsNow(c, who)
       if (now) grants = now
       else {
-        controller.enqueue(ENCODER.encode(BYE))
+        controller.enqueue(encodeUtf8(BYE))
         end()
       }
     }
@@ -92,7 +93,6 @@ const changesFor = (c: Ctx, giveBack: () => void): ReadableStream<Uint8Array> =>
   return new ReadableStream({ start, cancel: leave })
 }
 
-const ENCODER = new TextEncoder()
 const BEAT = 'event: beat\ndata: .\n\n'
 const BYE = 'event: bye\ndata: .\n\n'
 

@@ -10,6 +10,7 @@ import { linkFrom } from '../http/link-from.ts'
 import { Flag, query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
+import { encodeUtf8 } from '../lib/utf8.ts'
 import type { CsvPage } from '../model/report-csv.ts'
 import { type LinePlace, type Report, ReportQuery } from '../model/reports.ts'
 import { type Logs, optionsOf } from './logs-page.ts'
@@ -45,13 +46,12 @@ const csvOf = async (c: Ctx, asked: ReportQuery): Promise<ReadableStream<Uint8Ar
   const now = clock.now()
   const pageAt = (place: LinePlace | null, before: number) =>
     reader.reportCsv(asked, blindersOf(c.var.principal), { now, place, before })
-  const encoder = new TextEncoder()
   let page: CsvPage | null = await pageAt(null, 0)
   let sent = 0
   return new ReadableStream({
     async pull(controller) {
       if (!page) return controller.close()
-      controller.enqueue(encoder.encode(page.text))
+      controller.enqueue(encodeUtf8(page.text))
       sent += page.lines
       const { next } = page
       page =

@@ -7,6 +7,7 @@ import type {
 } from '@simplewebauthn/server'
 import { z } from 'zod'
 import { parseJson } from '../lib/json.ts'
+import { encodeUtf8 } from '../lib/utf8.ts'
 import { CHALLENGE_MS, type PasskeyRow } from '../model/passkeys.ts'
 
 /** Whom passkeys are made for: a host name, and the origin the browser must be at. */
@@ -78,7 +79,7 @@ export const registrationOptions = async (
   return generateRegistrationOptions({
     rpName: NAME,
     rpID: rp.id,
-    userID: new TextEncoder().encode(user.id),
+    userID: encodeUtf8(user.id),
     userName: user.username,
     userDisplayName: user.displayName ?? user.username,
     challenge: bytesOf(challenge),

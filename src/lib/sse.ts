@@ -3,6 +3,7 @@
  * Lines end at CR, LF or CRLF and nowhere else (WHATWG HTML §9.2.6); U+2028 and U+2029 are ordinary text.
  */
 import { isObject, parseJson } from './json.ts'
+import { decodeUtf8, encodeUtf8 } from './utf8.ts'
 
 /** One complete event with its closing blank line, a view into the chunk it came in. */
 export interface SseEvent {
@@ -220,8 +221,7 @@ const nextLine = (bytes: Uint8Array, at: number, end: number): number => {
 
 /** The payload text: every `data` line joined by a newline; null when the event has none. */
 export const eventData = (bytes: Uint8Array): string | null => {
-  const lines = new TextDecoder()
-    .decode(bytes)
+  const lines = decodeUtf8(bytes)
     .split(/\r\n|\r|\n/)
     .filter((line) => line.startsWith('data:'))
     .map((line) => line.slice(line[5] === ' ' ? 6 : 5))
@@ -236,6 +236,4 @@ export const eventJson = (bytes: Uint8Array): unknown => {
 
 /** Frames one event the way the service does: `event:` line, one `data:` line, a blank line. */
 export const frame = (event: { type: string } & Record<string, unknown>): Uint8Array =>
-  encoder.encode(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
-
-const encoder = new TextEncoder()
+  encodeUtf8(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)

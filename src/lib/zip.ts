@@ -1,6 +1,7 @@
 /** Reads the text files of a ZIP archive that lies in memory: stored and deflated ones, bounded in number and size. */
 import { promisify } from 'node:util'
 import { inflateRaw } from 'node:zlib'
+import { decodeUtf8 } from './utf8.ts'
 
 interface ZipFile {
   /** With its folders. */
@@ -44,7 +45,7 @@ export const readZip = async (bytes: Uint8Array, { budget, bytes: maxBytes, want
     budget.bytes -= maxBytes // of one that cannot be read the work was done all the same
     const unpacked = await unpack(bytes, entry, maxBytes)
     budget.bytes += maxBytes - unpacked.length
-    read.push({ name: entry.name, text: textOf(unpacked) })
+    read.push({ name: entry.name, text: decodeUtf8(unpacked) })
   }
   return read
 }
@@ -89,7 +90,7 @@ const directoryOf = (bytes: Uint8Array): Entry[] => {
     const nameBytes = view.getUint16(at + 28, true)
     const start = at + DIRECTORY_ENTRY_BYTES
     const entry = {
-      name: textOf(bytes.subarray(start, start + nameBytes)),
+      name: decodeUtf8(bytes.subarray(start, start + nameBytes)),
       flags: view.getUint16(at + 8, true),
       method: view.getUint16(at + 10, true),
       packedBytes: view.getUint32(at + 20, true),
@@ -133,5 +134,3 @@ const demand = (isSound: boolean): void => {
 
 const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView =>
   new DataView(buffer, byteOffset, byteLength)
-
-const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { and, asc, desc, eq, notInArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accountCatalogs, accounts } from '../../db/schema/accounts.ts'
+import { encodeUtf8 } from '../lib/utf8.ts'
 import { complete, isListed, type ModelEntry, type PublicModel, toPublicModel } from './catalog-entry.ts'
 import { isClientVersion, nearestVersion, PINNED_CLIENT_VERSION } from './client-version.ts'
 import type { KeyPolicy } from './key-ring.ts'
@@ -250,6 +251,6 @@ const nativeView = (entries: readonly ModelEntry[], policy: ModelPolicy): ModelE
 }
 
 const encode = (document: unknown): Listing => {
-  const bytes = new TextEncoder().encode(JSON.stringify(document))
+  const bytes = encodeUtf8(JSON.stringify(document))
   return { bytes, etag: `"${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}"` }
 }

@@ -4,6 +4,7 @@
  */
 import { type Node, parseTree } from 'jsonc-parser'
 import { isObject, type JsonObject } from '../lib/json.ts'
+import { decodeUtf8, encodeUtf8 } from '../lib/utf8.ts'
 import type { AffinityMap } from './affinity.ts'
 import { sha256 } from './affinity.ts'
 import { demandShallow } from './nesting.ts'
@@ -99,9 +100,6 @@ const maxAgeMs = ({ settings }: Turn): number => settings.conversationAffinityMa
 
 const inputOf = (json: JsonObject): JsonObject[] => (Array.isArray(json.input) ? json.input.filter(isObject) : [])
 
-const utf8 = new TextDecoder()
-const encoder = new TextEncoder()
-
 /**
  * Cuts matching `reasoning` items out of `input`; every other byte stays as the client wrote it. Which ones is read off
  * the parsed body: finding their places in the text of 17 MB takes a second (measured).
@@ -114,14 +112,14 @@ const dropReasoning = (
   const isCut = input.map((item) => isObject(item) && item.type === 'reasoning' && isUnreadable(item))
   if (!isCut.includes(true)) return bytes
   demandShallow(bytes)
-  const text = utf8.decode(bytes)
+  const text = decodeUtf8(bytes)
   const items = inputNodes(parseTree(text))
   const kept = items.filter((_, index) => !isCut[index])
   if (kept.length === items.length) return bytes
   const first = items[0]!
   const last = items.at(-1)! // kept is shorter, so there are items
   const list = kept.map((node) => text.slice(node.offset, node.offset + node.length)).join(',')
-  return encoder.encode(text.slice(0, first.offset) + list + text.slice(last.offset + last.length))
+  return encodeUtf8(text.slice(0, first.offset) + list + text.slice(last.offset + last.length))
 }
 
 const inputNodes = (root: Node | undefined): Node[] => {

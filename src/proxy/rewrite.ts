@@ -1,11 +1,9 @@
 /** Writes the body of a translated request anew, but for tools that would say something else then. */
 import { type Node, parseTree } from 'jsonc-parser'
 import { isObject, type JsonObject, objectOf } from '../lib/json.ts'
+import { decodeUtf8, encodeUtf8 } from '../lib/utf8.ts'
 import { demandShallow } from './nesting.ts'
 import type { RawBody } from './raw-body.ts'
-
-const encoder = new TextEncoder()
-const utf8 = new TextDecoder()
 
 /** `json` as the body, in place of what the client wrote, with the budget adjusted to its size. Throws `invalid_request_error`. */
 export const rewritten = (asked: RawBody, json: JsonObject): RawBody => {
@@ -13,7 +11,7 @@ export const rewritten = (asked: RawBody, json: JsonObject): RawBody => {
   demandShallow(written)
   const tools = ownTools(asked, json.tools)
   const text = JSON.stringify(tools === null ? json : { ...json, tools: undefined })
-  const bytes = encoder.encode(tools === null ? text : `${text.slice(0, -1)},"tools":${tools}}`)
+  const bytes = encodeUtf8(tools === null ? text : `${text.slice(0, -1)},"tools":${tools}}`)
   hold.resize(bytes.length)
   return { bytes, json, hold }
 }
@@ -27,7 +25,7 @@ const LOSSY = /"(0|[1-9]\d*)":|\d[\d.]{15}|\de\+/
  */
 const ownTools = ({ bytes, json }: RawBody, tools: unknown): string | null => {
   if (!Array.isArray(tools) || !LOSSY.test(JSON.stringify(tools))) return null
-  const text = utf8.decode(bytes)
+  const text = decodeUtf8(bytes)
   const own = ownNodes(memberOf(parseTree(text), 'tools'), json.tools)
   const textOf = ({ offset, length }: Node) => text.slice(offset, offset + length)
   const texts = tools.map((tool: unknown) => {

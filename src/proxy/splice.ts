@@ -1,10 +1,8 @@
 /** Changes single members of a JSON text at their place, or takes them out, leaving every other byte as the client wrote it. */
 import { type Node, parseTree } from 'jsonc-parser'
 import { afterBlanks } from '../lib/json-members.ts'
+import { decodeUtf8, encodeUtf8 } from '../lib/utf8.ts'
 import { demandShallow } from './nesting.ts'
-
-const utf8 = new TextDecoder()
-const encoder = new TextEncoder()
 
 /**
  * Sets top-level members of a JSON object; new ones are put first. The caller has parsed `bytes` as an object before.
@@ -15,14 +13,14 @@ export const spliceMembers = (
   members: Readonly<Record<string, unknown>>,
 ): Uint8Array<ArrayBuffer> => {
   demandShallow(bytes)
-  const text = utf8.decode(bytes)
+  const text = decodeUtf8(bytes)
   const root = parseTree(text)
   if (root?.type !== 'object') throw new TypeError('only an object has members')
   const edits = Object.entries(members).map(([name, value]) => editOf(root, name, JSON.stringify(value)))
   edits.sort((a, b) => b.offset - a.offset)
   let spliced = text
   for (const { offset, length, put } of edits) spliced = spliced.slice(0, offset) + put + spliced.slice(offset + length)
-  return encoder.encode(spliced)
+  return encodeUtf8(spliced)
 }
 
 /**
@@ -31,11 +29,11 @@ export const spliceMembers = (
  */
 export const cutMembers = (bytes: Uint8Array<ArrayBuffer>, names: readonly string[]): Uint8Array<ArrayBuffer> => {
   demandShallow(bytes)
-  const text = utf8.decode(bytes)
+  const text = decodeUtf8(bytes)
   const members = parseTree(text)?.children ?? []
   const kept = members.filter((member) => !names.includes(member.children?.[0]?.value))
   if (kept.length === members.length) return bytes
-  return encoder.encode(`{${kept.map(({ offset, length }) => text.slice(offset, offset + length)).join(',')}}`)
+  return encodeUtf8(`{${kept.map(({ offset, length }) => text.slice(offset, offset + length)).join(',')}}`)
 }
 
 const OPENING = 0x7b
@@ -51,7 +49,7 @@ export const putFirst = (
   at = bytes.indexOf(OPENING),
 ): Uint8Array<ArrayBuffer> => {
   const comma = bytes[afterBlanks(bytes, at + 1)] === CLOSING ? '' : ','
-  const put = encoder.encode(JSON.stringify(members).slice(1, -1) + comma)
+  const put = encodeUtf8(JSON.stringify(members).slice(1, -1) + comma)
   return Buffer.concat([bytes.subarray(0, at + 1), put, bytes.subarray(at + 1)])
 }
 

@@ -1,10 +1,11 @@
 /** Turns the events of a Responses stream into the chunks of a Chat Completions stream, one pass, nothing held back. */
 import { type AppError, openAiError } from '../../errors.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { encodeUtf8 } from '../../lib/utf8.ts'
 import { chatUsage, finishReason } from './chat-json.ts'
 import { ChatToolCalls } from './chat-tool-calls.ts'
+import { dataFrame, jsonLine } from './data-frame.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
-import { dataFrame, encode, jsonLine } from './sse-bytes.ts'
 
 export interface ChatStreamOptions {
   /** `chatcmpl-…`. */
@@ -65,12 +66,12 @@ export class ChatStream {
   push(event: ResponsesEvent): Uint8Array | null {
     if (this.#hasEnded || !this.needs(event.type)) return null
     const text = HANDLERS[event.type]!(this, event)
-    return text === '' ? null : encode(text)
+    return text === '' ? null : encodeUtf8(text)
   }
 
   /** Bytes that end the stream with `err`; none when it has ended already. */
   fail(err: AppError): Uint8Array {
-    return encode(this.#hasEnded ? '' : this.failure(err))
+    return encodeUtf8(this.#hasEnded ? '' : this.failure(err))
   }
 
   text(field: 'content' | 'refusal', event: JsonObject, delta: string): string {

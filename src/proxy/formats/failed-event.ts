@@ -1,7 +1,7 @@
 /** The event that ends a stream we could not finish, the one before it where nothing was sent, and two ways to keep a silent one alive. */
 import { type AppError, openAiError } from '../../errors.ts'
 import { frame } from '../../lib/sse.ts'
-import { encode } from './sse-bytes.ts'
+import { encodeUtf8 } from '../../lib/utf8.ts'
 
 export interface FailedEventOptions {
   /** The id the client already saw in `response.created`. */
@@ -44,7 +44,7 @@ interface BegunResponse {
 }
 
 /** For `/v1` and chat, whose clients skip comments. */
-export const keepaliveComment: Uint8Array = encode(': keepalive\n\n')
+export const keepaliveComment: Uint8Array = encodeUtf8(': keepalive\n\n')
 
 /** For the native route: its client's idle timer counts events with data only, never comments. */
 export const keepaliveEvent: Uint8Array = frame({ type: 'codex.keepalive' })

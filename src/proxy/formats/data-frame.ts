@@ -1,10 +1,5 @@
 /** Writes the event-less `data:` lines of chat streams; everything with a `type` is framed by `lib/sse.ts`. */
 
-const encoder = new TextEncoder()
-
-/** UTF-8 bytes of text that is already framed. */
-export const encode = (text: string): Uint8Array => encoder.encode(text)
-
 /**
  * One JSON value on one line. U+0085, U+2028 and U+2029 are escaped, because the line readers of some
  * client libraries break there although the event stream format does not.

@@ -5,6 +5,7 @@ import type { WireAccount } from '../../src/model/account-view.ts'
 import { Badge, type Tone } from '../ui/badge.tsx'
 import { Refused } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
+import { Fact } from '../ui/fact.tsx'
 import { Action } from '../ui/form.tsx'
 import { Since, Until } from '../ui/time.tsx'
 
@@ -30,28 +31,24 @@ export const CredentialsTab: FC<Props> = (props) => (
 const Health: FC<Props> = ({ account, tokens, chatgptAccountId, addedAt, now }) => (
   <Card id="tokens" title="Tokens">
     <dl class="answers">
-      <dt>Last renewed</dt>
-      <dd>
+      <Fact name="Last renewed">
         <Since at={tokens.lastRefreshAt} now={now} />
-      </dd>
-      <dt>Renewed next</dt>
-      <dd>
+      </Fact>
+      <Fact name="Renewed next">
         <NextRefresh account={account} tokens={tokens} now={now} />
-      </dd>
-      <dt>Access token</dt>
-      <dd>
+      </Fact>
+      <Fact name="Access token">
         <TokenState token={tokens.access} now={now} />
-      </dd>
-      <dt>Refresh token</dt>
-      <dd>
+      </Fact>
+      <Fact name="Refresh token">
         <TokenState token={tokens.refresh} now={now} />
-      </dd>
-      <dt>Added</dt>
-      <dd>
+      </Fact>
+      <Fact name="Added">
         <Since at={addedAt} now={now} />
-      </dd>
-      <dt>Account id</dt>
-      <dd>{chatgptAccountId ? <code>{chatgptAccountId}</code> : <span class="muted">none</span>}</dd>
+      </Fact>
+      <Fact name="Account id">
+        {chatgptAccountId ? <code>{chatgptAccountId}</code> : <span class="muted">none</span>}
+      </Fact>
     </dl>
   </Card>
 )

@@ -4,6 +4,7 @@ import type { AccountAction, OfferedAction } from '../../src/model/account-actio
 import type { WireAccount } from '../../src/model/account-view.ts'
 import { StateBadge } from '../ui/badge.tsx'
 import { ButtonLink, Refused } from '../ui/button.tsx'
+import { Fact } from '../ui/fact.tsx'
 import { Action } from '../ui/form.tsx'
 import { live } from '../ui/live.tsx'
 import { Since, Until } from '../ui/time.tsx'
@@ -24,16 +25,14 @@ export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, may
       </div>
       <dl class="two-facts">
         <div>
-          <dt>State</dt>
-          <dd>
+          <Fact name="State">
             <StateBadge status={account.status} />
-          </dd>
+          </Fact>
         </div>
         <div>
-          <dt>Eligible now?</dt>
-          <dd>
+          <Fact name="Eligible now?">
             <Eligibility account={account} now={now} />
-          </dd>
+          </Fact>
         </div>
       </dl>
     </div>
@@ -60,8 +59,7 @@ type AnswersProps = Pick<AccountProps, 'account' | 'actions' | 'mayWrite' | 'now
 
 const FiveAnswers: FC<AnswersProps> = ({ account, actions, mayWrite, now }) => (
   <dl class="answers">
-    <dt>What</dt>
-    <dd>
+    <Fact name="What">
       {whatText(account)}
       {account.cause && account.cause !== account.status && (
         <>
@@ -69,19 +67,17 @@ const FiveAnswers: FC<AnswersProps> = ({ account, actions, mayWrite, now }) => (
           <code>{account.cause}</code>
         </>
       )}
-    </dd>
-    <dt>Since</dt>
-    <dd>{account.since ? <Since at={account.since} now={now} /> : 'just now; nothing was written down'}</dd>
-    <dt>On what evidence</dt>
-    <dd>{evidenceText(account, mayWrite)}</dd>
-    <dt>Until</dt>
-    <dd>
+    </Fact>
+    <Fact name="Since">
+      {account.since ? <Since at={account.since} now={now} /> : 'just now; nothing was written down'}
+    </Fact>
+    <Fact name="On what evidence">{evidenceText(account, mayWrite)}</Fact>
+    <Fact name="Until">
       <UntilWhen account={account} now={now} />
-    </dd>
-    <dt>What you can do</dt>
-    <dd>
+    </Fact>
+    <Fact name="What you can do">
       <Actions account={account} actions={actions} />
-    </dd>
+    </Fact>
   </dl>
 )
 

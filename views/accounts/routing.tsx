@@ -3,6 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { WireAccount } from '../../src/model/account-view.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
+import { Fact } from '../ui/fact.tsx'
 import { Check, Field, Form } from '../ui/form.tsx'
 
 export interface RoutingProps {
@@ -74,19 +75,15 @@ const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, ref
 const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({ account, strategy, streamLimit, models }) => (
   <Card id="circumstances" title="What else decides">
     <dl class="answers">
-      <dt>Strategy</dt>
-      <dd>
+      <Fact name="Strategy">
         {strategy.replaceAll('_', ' ')} <span class="muted">· for all accounts</span>
-      </dd>
-      <dt>Turns at once</dt>
-      <dd>
+      </Fact>
+      <Fact name="Turns at once">
         {account.inFlight} now, {streamLimit === 0 ? 'without a limit' : `at most ${streamLimit}`}{' '}
         <span class="muted">· for each account</span>
-      </dd>
-      <dt>Health</dt>
-      <dd>{TIERS[account.tier]}</dd>
-      <dt>Models</dt>
-      <dd>
+      </Fact>
+      <Fact name="Health">{TIERS[account.tier]}</Fact>
+      <Fact name="Models">
         {models === null ? (
           <span class="muted">not known yet</span>
         ) : models.length === 0 ? (
@@ -100,7 +97,7 @@ const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({ account, s
             ))}
           </ul>
         )}
-      </dd>
+      </Fact>
     </dl>
   </Card>
 )

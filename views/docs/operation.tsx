@@ -3,6 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { Field } from '../../src/api-docs/fields.ts'
 import type { ShownOperation } from '../../src/api-docs/shown.ts'
 import { Command } from '../ui/button.tsx'
+import { Fact } from '../ui/fact.tsx'
 import { Codes, Text } from './text.tsx'
 
 interface OperationProps {
@@ -55,43 +56,30 @@ const CAPABILITIES = {
 
 const Facts: FC<ShownOperation> = ({ who, answer, status, document, auditEvent, capability, kinds, refusals }) => (
   <dl class="docs-facts">
-    <dt>Who may</dt>
-    <dd>
+    <Fact name="Who may">
       <Text text={who} />
       {capability && ` ${CAPABILITIES[capability]}`}
-    </dd>
+    </Fact>
     {document !== null && (
-      <>
-        <dt>Takes</dt>
-        <dd>
-          <Text text={document} />
-        </dd>
-      </>
+      <Fact name="Takes">
+        <Text text={document} />
+      </Fact>
     )}
     {(answer !== null || status !== null) && (
-      <>
-        <dt>Answers</dt>
-        <dd>
-          {status !== null && <b>{status} </b>}
-          {answer !== null && <Text text={answer} />}
-        </dd>
-      </>
+      <Fact name="Answers">
+        {status !== null && <b>{status} </b>}
+        {answer !== null && <Text text={answer} />}
+      </Fact>
     )}
     {auditEvent !== null && (
-      <>
-        <dt>Writes down</dt>
-        <dd>
-          <code>{auditEvent}</code>
-        </dd>
-      </>
+      <Fact name="Writes down">
+        <code>{auditEvent}</code>
+      </Fact>
     )}
     {(kinds.length > 0 || refusals.length > 0) && (
-      <>
-        <dt>Refuses</dt>
-        <dd>
-          <Refusals refusals={refusals} kinds={kinds} />
-        </dd>
-      </>
+      <Fact name="Refuses">
+        <Refusals refusals={refusals} kinds={kinds} />
+      </Fact>
     )}
   </dl>
 )

@@ -24,7 +24,6 @@ export const openApi = (operations: readonly Operation[]) => {
     },
   }
 }
-export type OpenApi = ReturnType<typeof openApi>
 
 const ABOUT = [
   'Generated from the route table and the schemas of the running service.',

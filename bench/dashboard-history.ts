@@ -5,7 +5,7 @@ import { toSnakeCase } from 'drizzle-orm/casing'
 import { attempts, requestHours, requests } from '../db/schema/requests.ts'
 import { type Random, seededRandom } from '../src/lib/random.ts'
 
-export interface HistoryPlan {
+interface HistoryPlan {
   /** The end of the history, ms since epoch. */
   now: number
   accountIds: readonly string[]

@@ -42,7 +42,7 @@ const useOnce = async (server: DashboardServer): Promise<void> => {
 }
 
 /** Each has had its first message when this resolves. Returns what closes them all. */
-export async function openStreams({ url, cookie }: DashboardServer, count: number): Promise<() => void> {
+async function openStreams({ url, cookie }: DashboardServer, count: number): Promise<() => void> {
   const stop = new AbortController()
   const open = async (n: number) => {
     const headers = { cookie, accept: 'text/event-stream', 'x-forwarded-for': `10.9.0.${1 + Math.floor(n / EACH)}` }

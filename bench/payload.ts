@@ -8,8 +8,8 @@ export const BENCH_MODEL = 'gpt-5.5'
 export const RESPONSES_PATH = '/backend-api/codex/responses'
 
 /** Size of one ordinary event on the wire, frame included, and how many make one answer. */
-export const EVENT_BYTES = 230
-export const EVENTS_PER_ANSWER = 100
+const EVENT_BYTES = 230
+const EVENTS_PER_ANSWER = 100
 
 /** Of an answer on a socket in one write: its head, two deltas, its tail. */
 export const SHORT_ANSWER_EVENTS = 10

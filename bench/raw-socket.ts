@@ -3,7 +3,7 @@ import type { Socket } from 'bun'
 import { FrameReader, frameBytes, OPCODE } from './frames.ts'
 
 /** Called with each text frame; the bytes are valid during the call only. */
-export type OnText = (payload: Buffer, socket: RawSocket) => void
+type OnText = (payload: Buffer, socket: RawSocket) => void
 
 export class RawSocket {
   onText: OnText = () => {}

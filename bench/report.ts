@@ -1,6 +1,6 @@
 /** Prints measurements as small tables and verdicts as PASS or FAIL lines, and remembers the verdicts. */
 
-export type Verdict = { name: string; isPass: boolean; measured: string; target: string }
+type Verdict = { name: string; isPass: boolean; measured: string; target: string }
 
 export type Report = {
   heading: (text: string) => void

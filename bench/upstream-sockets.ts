@@ -5,7 +5,7 @@ import { answerEvents, SHORT_ANSWER_EVENTS, STAMP_DIGITS, STAMP_KEY } from './pa
 import type { UpstreamMode } from './upstream.ts'
 
 /** What a session needs of its connection. */
-export type Wire = { send: (bytes: Uint8Array) => void; drop: () => void; end: () => void }
+type Wire = { send: (bytes: Uint8Array) => void; drop: () => void; end: () => void }
 
 export type SocketSession = { push: (bytes: Buffer) => void; closed: () => void }
 

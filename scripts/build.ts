@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util'
 const ROOT = resolve(import.meta.dir, '..')
 const WORKER = 'src/reader-worker.ts'
 
-export interface BuildOptions {
+interface BuildOptions {
   /** Where the executable goes. */
   outfile: string
   /** A `bun build` target such as `bun-linux-arm64`; this machine's own when absent. Others are downloaded. */

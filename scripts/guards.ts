@@ -28,7 +28,7 @@ export function faultsOf(path: string, text: string): string[] {
  * Faults of every file git knows or would add. Minified and binary files are left out.
  * Throws when `root` is not a git checkout, because then nothing was checked.
  */
-export async function repositoryFaults(root: string): Promise<string[]> {
+async function repositoryFaults(root: string): Promise<string[]> {
   const git = Bun.spawnSync(['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root })
   if (git.exitCode !== 0) throw new Error(`The guards need a git checkout: ${git.stderr.toString().trim()}`)
   const paths = git.stdout

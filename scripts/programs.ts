@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-export interface Program {
+interface Program {
   /** What it may be called, the likeliest first. */
   names: readonly string[]
   /** Debian's packages of it, the one to fetch first. */

@@ -25,7 +25,7 @@ type LayerName = (typeof STAGES)[number][number]
 /** Folders with a package of their own, so that `npm start` never installs a browser driver or a client. */
 const PACKAGES = ['tests/browser', 'tests/clients']
 
-export interface Counts {
+interface Counts {
   passed: number
   failed: number
   skipped: number

@@ -1,6 +1,6 @@
 /** The parts the routes are shown in, by how their paths begin. */
 
-export interface Group {
+interface Group {
   id: string
   title: string
   /** A sentence for those who look for something. */

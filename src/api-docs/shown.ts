@@ -16,7 +16,7 @@ export interface ShownGroup {
   planned: Name[]
 }
 
-export interface Name {
+interface Name {
   method: string
   path: string
 }
@@ -42,7 +42,7 @@ export interface ShownOperation {
   curl: string | null
 }
 
-export interface Found {
+interface Found {
   total: number
   /** Of the operations. */
   ids: ReadonlySet<string>
@@ -132,7 +132,7 @@ const textOf = ({ names, does, answer, who, auditEvent, path, query, body, refus
     ...refusals.flatMap(({ codes }) => codes),
   ].join(' ')
 
-export interface SharedErrors {
+interface SharedErrors {
   id: Kind
   title: string
   refusals: Refusal[]

@@ -5,7 +5,7 @@ import { addUpHours, HOUR_MS } from '../model/request-spans.ts'
 
 export const SUMS_INTERVAL_MS = 600_000
 
-export interface SumsDeps {
+interface SumsDeps {
   db: Db
   clock: Clock
 }

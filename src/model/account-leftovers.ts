@@ -6,7 +6,7 @@ import { facts } from '../../db/schema/system.ts'
 import { withShortLog } from '../../db/short-log.ts'
 import type { Clock } from '../lib/clock.ts'
 
-export interface ClearingDeps {
+interface ClearingDeps {
   db: Db
   clock: Clock
 }

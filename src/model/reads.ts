@@ -33,7 +33,7 @@ const atOneMoment =
     }
   }
 
-export const READS = {
+const READS = {
   overviewSlots,
   overviewPresent,
   keyWeek,

@@ -14,7 +14,7 @@ export interface Backup {
 }
 
 /** Made by itself, or because somebody asked: these do not count among those that are kept of the others. */
-export type BackupKind = 'scheduled' | 'manual'
+type BackupKind = 'scheduled' | 'manual'
 
 interface BackupsDeps {
   /** The data folder. */

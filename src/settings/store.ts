@@ -28,7 +28,7 @@ export const readSettings = (db: Db): StoredSettings & { ignored: string[] } => 
   return { values: Object.freeze(Settings.parse(values)), version: readVersion(db), ignored }
 }
 
-export interface Writing {
+interface Writing {
   /** ms since epoch */
   now: number
   /** The version the patch was made from. */

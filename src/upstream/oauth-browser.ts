@@ -44,10 +44,10 @@ export const authorizationUrl = (
   return `${authBaseUrl}/oauth/authorize?${query}`
 }
 
-export const challengeOf = (verifier: string): string => createHash('sha256').update(verifier).digest('base64url')
+const challengeOf = (verifier: string): string => createHash('sha256').update(verifier).digest('base64url')
 
 /** What a callback says: the code, or that there will be none. */
-export type Callback = { state: string } & ({ kind: 'code'; code: string } | { kind: 'refused'; error: string })
+type Callback = { state: string } & ({ kind: 'code'; code: string } | { kind: 'refused'; error: string })
 
 /**
  * Reads the address a browser was sent to, or what somebody has copied of it: the whole, or from the path or the query on.

@@ -74,7 +74,7 @@ const expiryOf = (offer: z.output<typeof Offer>, now: number): number => {
 
 export const verificationUrl = (authBaseUrl: string): string => authBaseUrl + VERIFICATION_PATH
 
-export type DeviceAnswer = { kind: 'pending' } | { kind: 'slow-down' } | { kind: 'granted'; grant: CodeGrant }
+type DeviceAnswer = { kind: 'pending' } | { kind: 'slow-down' } | { kind: 'granted'; grant: CodeGrant }
 
 const Approved = z.object({ authorization_code: z.string().min(1), code_verifier: z.string().min(1) })
 

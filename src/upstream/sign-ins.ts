@@ -30,11 +30,11 @@ import { requestDeviceCode, verificationUrl } from './oauth-device.ts'
 /** More than there are flows at once. */
 const MOST_HOMES = 32
 
-export interface SignInsDeps extends CodeExchangesDeps {
+interface SignInsDeps extends CodeExchangesDeps {
   callback: { host: string; port: number }
 }
 
-export interface Beginning {
+interface Beginning {
   method: FlowRow['method']
   /** To be signed in again; null: whoever signs in is added. */
   accountId: string | null
@@ -44,7 +44,7 @@ export interface Beginning {
 }
 
 /** What the person needs who signs in; null where the flow has ended or is of the other kind. */
-export interface Offer {
+interface Offer {
   authorizationUrl: string | null
   verificationUrl: string | null
 }

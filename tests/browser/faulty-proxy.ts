@@ -1,6 +1,6 @@
 /** A small reverse proxy that knows no upgrades and does wrong what it is told to, for what pages say of it. */
 
-export interface ProxyFaults {
+interface ProxyFaults {
   /** Hands an answer on when it is complete. */
   buffers?: boolean
   /** Larger bodies are refused as nginx refuses them, with 413 and a page of HTML. */
@@ -15,7 +15,7 @@ export interface ProxyFaults {
   guards?: readonly string[]
 }
 
-export interface FaultyProxy extends AsyncDisposable {
+interface FaultyProxy extends AsyncDisposable {
   /** Origin without a trailing slash. */
   url: string
 }

@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { join } from 'node:path'
 
-export interface LoggedRequest {
+interface LoggedRequest {
   requestId: string
   status: 'ok' | 'error' | 'cancelled'
   errorCode: string | null

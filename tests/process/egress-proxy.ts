@@ -8,7 +8,7 @@ export const PASSWORD = 'p@ss:word'
 /** Only the proxy knows where it is, so nothing that reaches it can have gone direct. */
 export const HIDDEN_HOST = 'hidden-upstream.test'
 
-export interface EgressProxy extends AsyncDisposable {
+interface EgressProxy extends AsyncDisposable {
   /** With the credentials in it. */
   url: string
   /** `CONNECT host:port` and `POST http://host/path`, in the order of arrival. */

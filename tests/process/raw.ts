@@ -1,6 +1,6 @@
 /** Bytes on a TCP connection, as no client library would send them. */
 
-export interface RawOptions {
+interface RawOptions {
   /** Ends our side after the last byte, as a client that dies does. */
   hangUp?: boolean
   /** How long to wait for the other side to close; what came until then is the answer. */

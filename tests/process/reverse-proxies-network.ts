@@ -15,7 +15,7 @@ export interface Network extends AsyncDisposable {
   socket(path: string, headers: Record<string, string>): Promise<ClientSocket>
 }
 
-export interface ClientSocket {
+interface ClientSocket {
   send(frame: object): void
   /** The next frame, parsed. Throws when the socket ends instead. */
   next(): Promise<{ type: string; [field: string]: unknown }>

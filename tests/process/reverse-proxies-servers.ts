@@ -14,7 +14,7 @@ export interface ProxyServer extends AsyncDisposable {
   port: number
 }
 
-export interface Behind {
+interface Behind {
   /** Where Sluice listens, on 127.0.0.1. */
   port: number
   /** Where whoever signs people in listens. */

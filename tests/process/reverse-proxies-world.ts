@@ -18,7 +18,7 @@ export interface World extends AsyncDisposable {
   key: string
 }
 
-export interface WorldOptions {
+interface WorldOptions {
   /** Of the document; the variables under them are set as they stand. */
   headings: readonly string[]
   /** E-mail addresses. */
@@ -84,7 +84,7 @@ const command = async (args: string[], options: CommandOptions): Promise<string>
 }
 
 /** Stands before every event but the first of an answer that drips. */
-export interface Gate {
+interface Gate {
   sleep: Sleep
   /** From now on the first `passing` events of those go by, and every further one waits for `next`. */
   shut(passing: number): void

@@ -12,7 +12,7 @@ export interface SocksProxy extends AsyncDisposable {
   refused: number
 }
 
-export interface SocksProxyOptions {
+interface SocksProxyOptions {
   /** Tunnels end behind TLS. */
   tls?: { key: string; cert: string }
   /** Asks nobody who they are. */

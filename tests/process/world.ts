@@ -17,7 +17,7 @@ export interface SimProcess extends AsyncDisposable {
   look<T>(what: 'requests' | 'oddities' | 'stats'): Promise<T>
 }
 
-export interface WorldOptions {
+interface WorldOptions {
   accounts?: number
   /** `name=value`, as `settings set` takes them. */
   settings?: string[]
@@ -68,7 +68,7 @@ export const startWorld = async ({
   }
 }
 
-export interface AskedTurn {
+interface AskedTurn {
   requestId?: string
   /** Text of the user's message. */
   text?: string

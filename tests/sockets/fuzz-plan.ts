@@ -137,7 +137,7 @@ const makeGarbage = (random: Random): string | Uint8Array =>
   ])(random)
 
 /** Hangs are rare, because each costs a second. */
-export const makeFault = (random: Random): Fault => {
+const makeFault = (random: Random): Fault => {
   if (random() < 0.01) return { silence: { afterEvents: upTo(random, 8) } }
   const afterEvents = upTo(random, 8)
   return pick<Fault>(random, [

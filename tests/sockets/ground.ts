@@ -20,7 +20,7 @@ export const ground = (options: LiveOptions = {}): Ground => {
   return Object.assign(service, { [Symbol.asyncDispose]: () => service.stop() })
 }
 
-export interface Socketed {
+interface Socketed {
   path?: string
   headers?: Record<string, string>
   timeoutMs?: number

@@ -1,7 +1,7 @@
 /** Reads error answers and holds them against the two envelopes: OpenAI's on model routes, the dashboard's elsewhere. */
 import { expect } from 'bun:test'
 
-export interface Problem {
+interface Problem {
   code: string
   message: string
   type?: string

@@ -1,5 +1,4 @@
 /** The whole service in process: real routes, real SQLite in memory, the stand-in upstream, a clock that stands still. */
-
 import { expect } from 'bun:test'
 import { eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
@@ -224,7 +223,7 @@ export const whileTimePasses = async <T>(
   return settled
 }
 
-export interface Answer {
+interface Answer {
   status: number
   headers: Headers
   text: string

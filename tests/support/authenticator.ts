@@ -27,7 +27,7 @@ interface Credential {
   counter: number
 }
 
-export const LOCALHOST = 'http://localhost:2455'
+const LOCALHOST = 'http://localhost:2455'
 
 const USER_PRESENT = 0x01
 const USER_VERIFIED = 0x04

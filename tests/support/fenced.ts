@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 
-export interface Fenced {
+interface Fenced {
   /** The heading it stands under. */
   heading: string
   /** Of the opening fence; empty when it names none. */
@@ -11,7 +11,7 @@ export interface Fenced {
 }
 
 /** All blocks of a file of this repository, in order. */
-export const fencedIn = (path: string): Fenced[] => {
+const fencedIn = (path: string): Fenced[] => {
   const blocks: Fenced[] = []
   let heading = ''
   let open: Fenced | null = null

@@ -21,7 +21,7 @@ export const REMOTE = '192.0.2.7'
 const PASSWORD_HASH = await (await createPasswords()).hash(PASSWORD)
 const COOKIE = 'sluice_session'
 
-export interface NewPerson {
+interface NewPerson {
   username?: string
   /** Slug or id. */
   role?: string
@@ -58,7 +58,7 @@ export type How = 'json' | 'form'
 export const HOWS: readonly How[] = ['json', 'form']
 
 /** The members that tests look at most; the rest is there, too. */
-export interface Session {
+interface Session {
   authenticated: boolean
   permissions: string[]
   role: string

@@ -6,7 +6,7 @@ export type SocketEvent = { type: string; [field: string]: unknown }
 type Frame = Record<string, unknown> | string | Uint8Array
 export type Closed = { code: number; reason: string }
 
-export type SocketOptions = {
+type SocketOptions = {
   headers?: Record<string, string>
   protocols?: string[]
   /** For the handshake, and for every wait afterwards. */

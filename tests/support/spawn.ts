@@ -37,7 +37,7 @@ export interface RunningServer extends AsyncDisposable {
   kill(): Promise<void>
 }
 
-export interface CommandResult {
+interface CommandResult {
   exitCode: number
   stdout: string
   stderr: string

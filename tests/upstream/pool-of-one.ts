@@ -12,7 +12,7 @@ import { testDb } from '../support/db.ts'
 import type { AccountOptions } from '../support/upstream/accounts.ts'
 import { createUpstream, type Upstream } from '../support/upstream/app.ts'
 
-export const ORIGIN = 'http://upstream.test'
+const ORIGIN = 'http://upstream.test'
 
 /** `over.fetch` stands between the code and the upstream. */
 export const poolOfOne = (

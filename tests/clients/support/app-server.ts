@@ -25,7 +25,7 @@ export interface AppServer extends AsyncDisposable {
   stderr(): string
 }
 
-export type AppServerProcess = Bun.Subprocess<'pipe', 'pipe', 'pipe'>
+type AppServerProcess = Bun.Subprocess<'pipe', 'pipe', 'pipe'>
 
 interface Message {
   id?: number

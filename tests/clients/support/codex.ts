@@ -28,7 +28,7 @@ export interface CodexOptions {
 }
 
 /** One line of `codex exec --json`; the fields depend on the type. */
-export interface CodexEvent {
+interface CodexEvent {
   type: string
   thread_id?: string
   message?: string
@@ -37,7 +37,7 @@ export interface CodexEvent {
   usage?: { input_tokens: number; output_tokens: number }
 }
 
-export interface CodexRun {
+interface CodexRun {
   exitCode: number
   events: CodexEvent[]
   /** Every agent message, one per line. */

@@ -2,7 +2,7 @@
 import { connect, createServer, type Socket } from 'node:net'
 
 /** One TCP connection of a client. */
-export interface Visit {
+interface Visit {
   /** `GET /path` of the first request on it. */
   request: string
   isUpgrade: boolean

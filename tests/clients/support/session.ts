@@ -7,14 +7,14 @@ import type { AppServer, Thread, TurnSeen } from './app-server.ts'
 import { type Codex, type CodexOptions, installCodex } from './codex.ts'
 import { itemsOf, startWorld, type World, type WorldOptions } from './world.ts'
 
-export interface Session extends AsyncDisposable {
+interface Session extends AsyncDisposable {
   world: World
   codex: Codex
   editor: AppServer
   thread: Thread
 }
 
-export interface SessionOptions extends WorldOptions, Pick<CodexOptions, 'model' | 'compactsRemotely'> {
+interface SessionOptions extends WorldOptions, Pick<CodexOptions, 'model' | 'compactsRemotely'> {
   /** Run before the conversation begins: the CLI prewarms it at once, without waiting for a word. */
   before?: (world: World) => void
 }
@@ -89,7 +89,7 @@ export async function talk(
 }
 
 /** One model request as the stand-in got it. */
-export interface Create {
+interface Create {
   /** Of the upstream socket, from 1; `null` for a POST. */
   connection: number | null
   account: string

@@ -1,6 +1,6 @@
 /** Where a client ends up that calls anything but its provider: a server and proxy that has nothing and takes note. */
 
-export interface Trap {
+interface Trap {
   url: string
   /** `CONNECT host:443` for an attempt to leave this machine, `GET /path` for a call to the hosted service. */
   calls: readonly string[]

@@ -2,7 +2,7 @@
 import type { JsonObject } from '../../../src/lib/json.ts'
 import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
 
-export const USAGE = {
+const USAGE = {
   input_tokens: 24,
   input_tokens_details: { cached_tokens: 7 },
   output_tokens: 58,

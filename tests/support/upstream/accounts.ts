@@ -14,7 +14,7 @@ export type Usage = {
 }
 
 /** Times are ms since epoch; the wire has ISO 8601. */
-export type ResetCredit = {
+type ResetCredit = {
   id: string
   /** `available` unless told. */
   status?: string

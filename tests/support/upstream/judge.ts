@@ -36,7 +36,7 @@ const COMPACT_PARAMETERS = new Set([
 
 const CREATE_PARAMETERS = new Set([...RESPONSES_PARAMETERS, 'type', 'generate'])
 
-export type Judged = Omit<Turn, 'body'> & { body: unknown }
+type Judged = Omit<Turn, 'body'> & { body: unknown }
 
 /** Checks the body of `POST /codex/responses` over HTTP; throws a `Refusal`. */
 export function judgeResponses(request: Omit<Judged, 'model' | 'input'>): Turn {

@@ -1,7 +1,7 @@
 /** The model catalog of the stand-in upstream, which differs by plan and by client version. */
 import type { Account, Plan } from './accounts.ts'
 
-export type ModelEntry = { slug: string; use_responses_lite: boolean } & Record<string, unknown>
+type ModelEntry = { slug: string; use_responses_lite: boolean } & Record<string, unknown>
 
 type Model = { slug: string; name: string; lite: boolean; minimalVersion: string; plans?: Plan[]; hidden?: boolean }
 
@@ -42,7 +42,7 @@ export function etagOf(entries: ModelEntry[]): string {
 }
 
 /** Numeric comparison of dotted versions; a suffix such as `-alpha.1` is ignored. */
-export function isAtLeast(version: string, minimum: string): boolean {
+function isAtLeast(version: string, minimum: string): boolean {
   const parts = (text: string) => (text.split('-')[0] ?? '').split('.').map((part) => Number(part) || 0)
   const [left, right] = [parts(version), parts(minimum)]
   for (let index = 0; index < 3; index += 1) {

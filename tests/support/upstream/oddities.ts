@@ -27,7 +27,7 @@ const FORBIDDEN_PREFIXES = ['x-forwarded-', 'cf-', 'x-codex-lb-', 'x-stainless-'
 const CLIENT_KEY = 'sk-clb-'
 
 /** `stream` asks for SSE, `handshake` for an upgrade to a socket. */
-export type RequestKind = 'plain' | 'stream' | 'handshake'
+type RequestKind = 'plain' | 'stream' | 'handshake'
 
 /** One sentence per problem; empty when the headers are clean. */
 export function headerOddities(where: string, headers: Record<string, string>, kind: RequestKind): string[] {

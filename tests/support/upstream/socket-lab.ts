@@ -6,9 +6,9 @@ import { type Event, handshakeOf } from './client.ts'
 
 export const SOCKET_PATH = '/backend-api/codex/responses'
 
-export type OpenOptions = { headers?: Record<string, string>; protocols?: string[]; timeoutMs?: number }
+type OpenOptions = { headers?: Record<string, string>; protocols?: string[]; timeoutMs?: number }
 
-export type SocketLab = {
+type SocketLab = {
   upstream: Upstream
   url: string
   anAccount: () => Account

@@ -7,9 +7,9 @@ import { resetError } from './refusal.ts'
 export type Sleep = (ms: number, signal?: AbortSignal) => Promise<void>
 
 /** `finished`: taken up to its planned end; `aborted`: the reader left; `severed`: broken on purpose. */
-export type StreamEnd = 'finished' | 'aborted' | 'severed'
+type StreamEnd = 'finished' | 'aborted' | 'severed'
 
-export type StreamOptions = {
+type StreamOptions = {
   /** Aborts when the caller goes away; the body then fails with the reason, as a real one does. */
   signal: AbortSignal
   sleep: Sleep

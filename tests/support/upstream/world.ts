@@ -26,7 +26,7 @@ export type World = {
 }
 
 /** Whoever waits for an answer: it may leave, and the record then says so. */
-export type Caller = { signal: AbortSignal; record: { aborted: boolean } }
+type Caller = { signal: AbortSignal; record: { aborted: boolean } }
 
 /** Plays the part of a fault that comes before or instead of an answer; throws `Refusal` or `ConnectionReset`. */
 export async function strike(fault: Fault | null, world: World, caller: Caller): Promise<void> {

@@ -1,6 +1,7 @@
 /** Tells open dashboards what has changed, in words and without content: at most one message a second. */
 import type { Topic } from '../db/commit.ts'
 import type { Clock } from './lib/clock.ts'
+import { MINUTE_MS } from './lib/durations.ts'
 
 /**
  * `usage`: numbers of accounts moved; `logs`: turns have ended; `minute`: the figures of another minute are complete;
@@ -31,7 +32,6 @@ interface LiveDeps {
 
 const TICK_MS = 1000
 const TICKS_A_BEAT = 8
-const MINUTE_MS = 60_000
 /** Seconds between two messages of a topic; numbers that move with every turn are worth less than a change. */
 const EVERY_SECONDS: Partial<Record<LiveTopic, number>> = { usage: 5 }
 /** Of more turns than this nobody reads the lines, and fetching them takes time from the turns. */

@@ -3,9 +3,9 @@ import type { Next } from 'hono'
 import { z } from 'zod'
 import type { Ctx } from '../bindings.ts'
 import { body, carrying, parse } from '../http/body.ts'
+import { DAY_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
 
-const DAY_MS = 86_400_000
 const MICROS = 1_000_000
 
 /** As many limits as a form can show; a key with more is changed by JSON. */

@@ -10,6 +10,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
 import { reply, representation } from '../http/reply.tsx'
+import { DAY_MS } from '../lib/durations.ts'
 import { chooseProxy, PROXY_VARIABLES } from '../lib/env-proxy.ts'
 import { iso } from '../lib/iso.ts'
 import { holds, type Permission } from '../model/permissions.ts'
@@ -94,7 +95,6 @@ export const showNetwork = createHandlers(requires('dashboard:read'), async (c) 
   return reply(c, value, NetworkPage)
 })
 
-const DAY_MS = 86_400_000
 const MOST_CALLERS = 12
 
 /** Without them the page is still there. */

@@ -4,6 +4,7 @@ import { commit, notice, type Tx } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import { MINUTE_MS } from '../lib/durations.ts'
 import { type Actor, type AuditEvent, append } from '../model/audit.ts'
 import { guestPasswordHash } from '../model/guest.ts'
 import { findPerson, type Person } from '../model/people.ts'
@@ -22,7 +23,7 @@ import { type Resolution, resolveAccount } from './resolve.ts'
 import { readSessionToken, writeSessionToken } from './session-cookie.ts'
 
 /** For finding the phone; a password alone must not stay good for guessing codes. */
-const HALF_SESSION_MS = 10 * 60_000
+const HALF_SESSION_MS = 10 * MINUTE_MS
 
 interface SignIn {
   person: Person

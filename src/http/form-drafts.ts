@@ -1,5 +1,6 @@
 /** What somebody typed into a form that was refused, until the page is there again. In memory only, never a secret or a file. */
 import type { Clock } from '../lib/clock.ts'
+import { MINUTE_MS } from '../lib/durations.ts'
 import type { Random } from '../lib/random.ts'
 
 /** What a form sent, as it came: a field that is repeated is a list. */
@@ -17,7 +18,7 @@ export interface FormDraft {
   problem: string
 }
 
-const TTL_MS = 10 * 60_000
+const TTL_MS = 10 * MINUTE_MS
 /** Of all people together; the oldest go first. */
 const MOST_DRAFTS = 100
 const MOST_CHARS = 16_384

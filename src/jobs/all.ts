@@ -1,5 +1,6 @@
 /** Every periodic job by its name and period. */
 import { onChange } from '../../db/commit.ts'
+import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import type { Schedule } from '../lib/schedule.ts'
 import { BACKUPS_BEAT_MS, type BackupJobDeps, backUp } from './backups.ts'
 import { CATALOG_INTERVAL_MS, fetchCatalogs } from './catalog.ts'
@@ -26,9 +27,6 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   > & {
     plane: Pick<JobDeps, 'upstream' | 'credentials'>
   }
-
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
 
 /**
  * Names all jobs. An account that comes into use, by whatever door, is greeted as soon as the commit is announced; so the

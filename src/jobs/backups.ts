@@ -1,5 +1,6 @@
 /** Makes a backup when the newest is older than the settings say, and removes those beyond the number to keep. */
 import type { Clock } from '../lib/clock.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 import type { Log } from '../lib/log.ts'
 import type { Backup } from '../ops/backups.ts'
 import type { Settings } from '../settings/schema.ts'
@@ -17,8 +18,6 @@ export interface BackupJobDeps {
   clock: Clock
   log: Log
 }
-
-const HOUR_MS = 3_600_000
 
 /**
  * The age counts, not when the process started: restarts neither skip one nor make one more. One of a time to come has none,

@@ -3,6 +3,7 @@ import { gte } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
 import type { Clock } from '../lib/clock.ts'
+import { DAY_MS } from '../lib/durations.ts'
 
 /** What came in since is read when somebody asks: that of five minutes is read quickly. */
 export const OVERVIEW_INTERVAL_MS = 300_000
@@ -15,7 +16,7 @@ export interface OverviewDeps {
 
 /** Of the two days that are summed up. Fewer are read in some 30 ms, and are not worth the memory of a thread that reads. */
 const MANY = 5000
-const SUMMED_MS = 2 * 86_400_000
+const SUMMED_MS = 2 * DAY_MS
 
 export const readAhead = async ({ db, clock, figures }: OverviewDeps): Promise<void> => {
   const recent = gte(requests.startedAt, clock.now() - SUMMED_MS)

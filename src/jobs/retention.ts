@@ -5,6 +5,7 @@ import { affinity } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
 import { withShortLog } from '../../db/short-log.ts'
 import type { Clock } from '../lib/clock.ts'
+import { DAY_MS } from '../lib/durations.ts'
 import { purgeAccountEvents } from '../model/account-events.ts'
 import { clearLeftovers } from '../model/account-leftovers.ts'
 import { purgeAuditLog } from '../model/audit-purge.ts'
@@ -27,7 +28,6 @@ const SLICE = 500
 /** Of turns: a row of each lies in eight indexes. */
 const TURNS = 100
 const PAUSE_MS = 50
-const DAY_MS = 86_400_000
 /** What the trends of an account show, and a week more. */
 const SAMPLE_DAYS = 35
 /** Turns whose selection is explained, besides all that failed. */

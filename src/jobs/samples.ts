@@ -2,6 +2,7 @@
 import { sql } from 'drizzle-orm'
 import { commit, type Db } from '../../db/commit.ts'
 import { usageSamples } from '../../db/schema/history.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 import { type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 
 /** Usage is asked for each minute; what is seen in the last minutes of an hour may be missing from it. */
@@ -11,8 +12,6 @@ export interface SamplesDeps {
   db: Db
   pool: { all(): { readonly id: string; usage: UsageSnapshot | null }[] }
 }
-
-const HOUR_MS = 3_600_000
 
 type Sample = typeof usageSamples.$inferInsert
 

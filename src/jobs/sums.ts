@@ -1,7 +1,8 @@
 /** Adds up the hours that are over to days and longer, a slice at a time, so that no request waits for it. */
 import { commit, type Db } from '../../db/commit.ts'
 import type { Clock } from '../lib/clock.ts'
-import { addUpHours, HOUR_MS } from '../model/request-spans.ts'
+import { HOUR_MS } from '../lib/durations.ts'
+import { addUpHours } from '../model/request-spans.ts'
 
 export const SUMS_INTERVAL_MS = 600_000
 

@@ -1,7 +1,8 @@
 /** Renews the tokens of idle accounts before they are too old to be renewed; busy ones renew theirs on the way. */
+import { HOUR_MS } from '../lib/durations.ts'
 import { askDeps, type JobDeps } from './context.ts'
 
-export const TOKENS_INTERVAL_MS = 3_600_000
+export const TOKENS_INTERVAL_MS = HOUR_MS
 
 /** One after the other: nobody waits. A failure is logged, and charged to its account, where it happens. */
 export const renewTokens = async (deps: JobDeps, signal: AbortSignal): Promise<void> => {

@@ -5,6 +5,7 @@ import { requests } from '../../db/schema/requests.ts'
 import { facts } from '../../db/schema/system.ts'
 import { withShortLog } from '../../db/short-log.ts'
 import type { Clock } from '../lib/clock.ts'
+import { DAY_MS } from '../lib/durations.ts'
 
 interface ClearingDeps {
   db: Db
@@ -16,7 +17,7 @@ const SLICE = 50
 const PAUSE_MS = 20
 const FACT = 'deleted_account:'
 /** A turn that ran while its account was deleted is logged when it ends, so it is looked for that long. */
-const LOOKED_FOR_MS = 86_400_000
+const LOOKED_FOR_MS = DAY_MS
 
 /** Belongs into the commit that deletes the account; `at` is ms since epoch. From then on `clearLeftovers` sees to the rest. */
 export const noteDeleted = (

@@ -1,6 +1,7 @@
 /** The life of an upstream account as one pure function: what an event makes of a state, and why an account is out of use. */
 import type { AccountStatus } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
+import { MINUTE_MS } from '../lib/durations.ts'
 import { hasAnyWindow, hasUsableCredits, isExhausted, MAX_RESET_AHEAD_MS, type UsageSnapshot } from './usage-windows.ts'
 
 export type { AccountStatus }
@@ -48,7 +49,7 @@ export type AccountEvent =
 /** An account is never blocked longer than this past its reset. */
 export const CHECK_INTERVAL_MS = 60_000
 
-const MAX_CHECK_DELAY_MS = 30 * 60_000
+const MAX_CHECK_DELAY_MS = 30 * MINUTE_MS
 
 export const ACTIVE: AccountState = Object.freeze({
   status: 'active',

@@ -4,10 +4,10 @@ import type { Db } from '../../db/commit.ts'
 import { usageSamples } from '../../db/schema/history.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { requestHours } from '../../db/schema/requests.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
 import { perWindow, type UsageWindow, type UsageWindows, type WindowLength } from './usage-windows.ts'
 
-export const HOUR_MS = 3_600_000
 export const TREND_HOURS = 168
 
 /** Percent used at the last sample of each hour, oldest first; null: the hour has no sample, which is a gap and not zero. */

@@ -2,6 +2,7 @@
 import { and, eq, ne } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { identities, users } from '../../db/schema/people.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
 import { getProvider } from './auth-providers.ts'
@@ -19,7 +20,7 @@ interface Arrival {
 /** Longer ones are nobody's name. */
 export const MAX_SUBJECT = 512
 /** When somebody was last here is written at most this often. */
-const SEEN_MS = 60 * 60_000
+const SEEN_MS = HOUR_MS
 
 /** Whether anybody is taken in under this name at all: if not, a stranger costs no commit. */
 export const isAdmissible = (db: Db, subject: string): boolean => {

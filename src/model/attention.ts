@@ -1,4 +1,5 @@
 /** What waits for a person: each with the one thing that can be done about it, for those who may do it. */
+import { DAY_MS } from '../lib/durations.ts'
 import type { AccountView } from './account-view.ts'
 import { isRunning } from './key-limits.ts'
 import type { KeyFact } from './overview.ts'
@@ -35,7 +36,6 @@ export interface Facts {
 /** Of one kind; more are told as a number. */
 const MOST_OF_A_KIND = 3
 const NEAR = 0.9
-const DAY_MS = 86_400_000
 const EXPIRES_SOON_MS = 7 * DAY_MS
 const BACKUP_IS_OLD_MS = 7 * DAY_MS
 

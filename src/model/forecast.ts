@@ -1,4 +1,5 @@
 /** How long a pool of allowances lasts at the pace seen so far: what people want to know of a bar is when it is full. */
+import { MINUTE_MS } from '../lib/durations.ts'
 
 /** One account's share of a pooled window, in credits. */
 export interface Share {
@@ -17,7 +18,7 @@ interface Forecast {
 }
 
 /** A window that has just begun says little about pace. */
-const MIN_ELAPSED_MS = 15 * 60_000
+const MIN_ELAPSED_MS = 15 * MINUTE_MS
 
 /**
  * Walks forward from reset to reset: the pool shrinks at the pace of all windows together, and an account that resets

@@ -2,6 +2,7 @@
 import type { Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
+import { MINUTE_MS } from '../lib/durations.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
 import { inSlices } from '../lib/slices.ts'
@@ -105,7 +106,7 @@ export interface Draft {
   outcome: readonly ImportOutcome[] | null
 }
 
-const TTL_MS = 15 * 60_000
+const TTL_MS = 15 * MINUTE_MS
 /** Of one owner. Tokens in memory are secrets in memory: no more than these, the oldest go first. */
 const MOST_DRAFTS = 8
 

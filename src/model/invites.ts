@@ -3,6 +3,7 @@ import { and, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { invites, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
+import { DAY_MS } from '../lib/durations.ts'
 import type { Random } from '../lib/random.ts'
 import { append } from './audit.ts'
 import { type Caller, demandDelegation, demandGrantable } from './delegation.ts'
@@ -22,7 +23,7 @@ interface Invitation {
 }
 
 /** A link is good for a day (spec §8). */
-const INVITE_MS = 24 * 3_600_000
+const INVITE_MS = DAY_MS
 const TOKEN_BYTES = 32
 
 /** The token stands here once, for the link; stored is its hash. */

@@ -3,6 +3,7 @@ import { and, eq, gte, isNotNull, notInArray, or, type SQL, sql } from 'drizzle-
 import type { Db, Tx } from '../../db/commit.ts'
 import { apiKeyLimits, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
 import { requests } from '../../db/schema/requests.ts'
+import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
 import type { Random } from '../lib/random.ts'
 import type { LimitInput } from './key-input.ts'
 import { total } from './sums.ts'
@@ -14,9 +15,6 @@ export const limitIdentity = (limit: Omit<LimitInput, 'maxValue'>): string =>
   [limit.limitType, limit.limitWindow, limit.modelFilter].join(' ')
 
 export const LIMIT_ORDER = [apiKeyLimits.limitType, apiKeyLimits.limitWindow, apiKeyLimits.modelFilter] as const
-
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 
 export const WINDOW_MS: Readonly<Record<LimitWindow, number>> = {
   '5h': 5 * HOUR_MS,

@@ -3,10 +3,10 @@ import { and, desc, eq, gte, ne } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { requestHours } from '../../db/schema/requests.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
 import { HOUR_SUMS } from './sums.ts'
 
-const HOUR_MS = 3_600_000
 const WEEK_HOURS = 168
 
 /** Every hour has a value: one in which the key was not used counts zero. */

@@ -1,5 +1,6 @@
 /** Keeps the sums of the overview: half hours that are over are read once, the running one every few seconds. */
 import type { Clock } from '../lib/clock.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 import type { Present, Slot } from './overview.ts'
 import { SLOT_MS, SLOTS_A_DAY } from './overview-slots.ts'
 import { type Tiles, tilesOf } from './overview-tiles.ts'
@@ -27,7 +28,7 @@ const MAX_AGE_MS = 5000
 /** Nobody is shown older ones. */
 const TOO_OLD_MS = 60_000
 /** A turn is logged when it ends, in the half hour in which it began; few take longer than this. */
-const LATE_MS = 3_600_000
+const LATE_MS = HOUR_MS
 const LATE_MAX_AGE_MS = 60_000
 
 interface Read {

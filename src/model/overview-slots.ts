@@ -1,4 +1,5 @@
 /** How the overview divides a day. */
+import { DAY_MS, MINUTE_MS } from '../lib/durations.ts'
 
-export const SLOT_MS = 30 * 60_000
-export const SLOTS_A_DAY = (24 * 3_600_000) / SLOT_MS
+export const SLOT_MS = 30 * MINUTE_MS
+export const SLOTS_A_DAY = DAY_MS / SLOT_MS

@@ -4,6 +4,7 @@ import type { Db } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 import { apiKeyLimits, apiKeys, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
 import { requestHours, requests } from '../../db/schema/requests.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 import { SLOT_MS } from './overview-slots.ts'
 import { type LogEntry, NEWEST_FIRST, selectJoined, toEntry } from './request-log-entry.ts'
 import { total } from './sums.ts'
@@ -52,7 +53,6 @@ export interface KeyFact {
 /** Enough for a median that holds and a 95th percentile that tells; more would only be read longer. */
 const SAMPLE = 100
 const ERRORS_KEPT = 5
-const HOUR_MS = 3_600_000
 /** State changes looked at; older ones are further back than a day in any pool that works. */
 const EVENTS_SEEN = 5000
 

@@ -3,6 +3,7 @@ import { and, asc, count, desc, eq, gt, isNull, lt, lte, or, sql } from 'drizzle
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { challenges, identities, passkeys, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
+import { MINUTE_MS } from '../lib/durations.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
@@ -11,7 +12,7 @@ export type PasskeyRow = typeof passkeys.$inferSelect
 export type ChallengePurpose = (typeof challenges.$inferSelect)['purpose']
 
 /** How long the authenticator has to answer. */
-export const CHALLENGE_MS = 5 * 60_000
+export const CHALLENGE_MS = 5 * MINUTE_MS
 const CHALLENGE_BYTES = 32
 /** Anybody can ask for one; the oldest make room. */
 const MAX_SIGN_IN_CHALLENGES = 1000

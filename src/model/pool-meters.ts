@@ -1,4 +1,5 @@
 /** The allowances of all accounts together, as bars: what is used, how far the time is, and when it is used up at this pace. */
+import { MINUTE_MS } from '../lib/durations.ts'
 import type { AccountView } from './account-view.ts'
 import { forecast, type Share } from './forecast.ts'
 import { type PooledAccount, type PoolWindow, poolWindows } from './pool-usage.ts'
@@ -22,7 +23,6 @@ const LENGTHS: Record<PoolWindow['window'], WindowLength> = {
   '7d': 'weekly',
   monthly: 'monthly',
 }
-const MINUTE_MS = 60_000
 
 /** One for each length that an account reports. Accounts that are paused, deactivated or must sign in are no part of the pool. */
 export const poolMeters = (accounts: readonly AccountView[], now: number): PoolMeter[] =>

@@ -1,5 +1,6 @@
 /** Which redemptions of reset credits are under way and which were made: so that a request sent twice redeems once. Memory only. */
 import { AppError } from '../errors.ts'
+import { DAY_MS } from '../lib/durations.ts'
 
 interface Known<Result> {
   creditId: string
@@ -14,7 +15,7 @@ interface Named {
   requestId: string
 }
 
-const REMEMBERED_MS = 24 * 3_600_000
+const REMEMBERED_MS = DAY_MS
 /** A bound for memory; the upstream still knows those that fall out. */
 const MOST = 1000
 

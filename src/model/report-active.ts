@@ -1,10 +1,9 @@
 /** How many accounts served on each of the days of a report. */
 import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
+import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
 import { type Span, spansOf } from './report-sums.ts'
-import { DAY_HOURS, HOUR_MS } from './request-spans.ts'
-
-const DAY_MS = DAY_HOURS * HOUR_MS
+import { DAY_HOURS } from './request-spans.ts'
 
 /** Of each of `days`, which follow one another, in their order. Hours before `upTo` (ms) are read from sums of days. */
 export const activeAccounts = (db: Db, days: readonly Span[], upTo: number): number[] => {

@@ -1,4 +1,5 @@
 /** Calendar days as people in a time zone have them, in milliseconds since epoch. */
+import { DAY_MS } from '../lib/durations.ts'
 
 export interface Day {
   /** YYYY-MM-DD */
@@ -7,8 +8,6 @@ export interface Day {
   from: number
   to: number
 }
-
-const DAY_MS = 86_400_000
 
 export const isZone = (zone: string): boolean => {
   try {

@@ -1,6 +1,7 @@
 /** What was used under a condition that no longer sums are kept for: every hour is read, once. */
 import { type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 import {
   addTo,
   NOTHING,
@@ -12,7 +13,6 @@ import {
   TOTALS,
   type Use,
 } from './report-sums.ts'
-import { HOUR_MS } from './request-spans.ts'
 
 /** Held in memory at once. */
 const DAYS_AT_ONCE = 31

@@ -1,6 +1,7 @@
 /** What everybody used, from the longest sums that are kept of it, and from single hours for the rest. */
 import { type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 import { activeAccounts } from './report-active.ts'
 import {
   addTo,
@@ -13,7 +14,7 @@ import {
   TOTALS,
   type Use,
 } from './report-sums.ts'
-import { addedUpTo, DAY_HOURS, type Dimension, HOUR_MS, ID_OF, LONG_HOURS } from './request-spans.ts'
+import { addedUpTo, DAY_HOURS, type Dimension, ID_OF, LONG_HOURS } from './request-spans.ts'
 
 /** `days` follow one another. */
 export const useOfAll = (db: Db, days: readonly Span[]): Use => {

@@ -6,6 +6,7 @@ import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { requestHours } from '../../db/schema/requests.ts'
 import { AppError } from '../errors.ts'
+import { DAY_MS } from '../lib/durations.ts'
 import { type Day, daysBetween, isZone, localDate } from './report-days.ts'
 import { useOfSome } from './report-narrowed.ts'
 import { addTo, NOTHING, type Shares, type Sums, type Use } from './report-sums.ts'
@@ -14,7 +15,6 @@ import { type Blinders, blindedRow } from './request-view.ts'
 import { HOUR_SUMS } from './sums.ts'
 
 const MAX_DAYS = 730
-const DAY_MS = 86_400_000
 /** Days shown when nobody names any. */
 const USUAL_DAYS = 7
 

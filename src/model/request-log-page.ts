@@ -1,5 +1,6 @@
 /** What the page of the log may be asked for beyond the list: a range by name, columns, an open request. */
 import { z } from 'zod'
+import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
 import { LogQuery } from './request-log-query.ts'
 
 /** Columns beside the seven that are always there. */
@@ -8,10 +9,10 @@ export type MoreColumn = (typeof MORE_COLUMNS)[number]
 
 /** The length of each, in ms. */
 const RANGES = {
-  '1h': 3_600_000,
-  '24h': 86_400_000,
-  '7d': 7 * 86_400_000,
-  '30d': 30 * 86_400_000,
+  '1h': HOUR_MS,
+  '24h': DAY_MS,
+  '7d': 7 * DAY_MS,
+  '30d': 30 * DAY_MS,
 } as const
 export type RangeName = keyof typeof RANGES
 

@@ -4,11 +4,11 @@ import { eq, sql } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'
 import type { DIMENSIONS, requestHours } from '../../db/schema/requests.ts'
 import { facts } from '../../db/schema/system.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 
 export type Dimension = (typeof DIMENSIONS)[number]
 export type HourSum = typeof requestHours.$inferInsert
 
-export const HOUR_MS = 3_600_000
 /** A day, and as many days as make the sums of a year a dozen. */
 export const DAY_HOURS = 24
 export const LONG_HOURS = 32 * DAY_HOURS

@@ -3,13 +3,14 @@ import { createHash } from 'node:crypto'
 import { and, desc, eq, gt, isNull, lte, ne, type SQL } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { sessions } from '../../db/schema/people.ts'
+import { MINUTE_MS } from '../lib/durations.ts'
 import type { Random } from '../lib/random.ts'
 
 export type SessionRow = typeof sessions.$inferSelect
 export type SignInMethod = SessionRow['method']
 
 /** A confirmation holds for five minutes (spec §8). */
-export const STEP_UP_MS = 5 * 60_000
+export const STEP_UP_MS = 5 * MINUTE_MS
 /** Last seen is written at most this often. */
 const TOUCH_MS = 60_000
 const TOKEN_BYTES = 32

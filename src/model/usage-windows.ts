@@ -1,4 +1,5 @@
 /** How much of its allowance an account has used, in windows told apart by length, and whether there is room. */
+import { DAY_MS } from '../lib/durations.ts'
 
 export interface UsageWindow {
   /** 0…100, as last reported; ask {@link usedNow} before believing it. */
@@ -41,7 +42,7 @@ export interface AdditionalQuota {
 }
 
 /** The furthest ahead a reset may lie; anything later is a defect or a misread unit. */
-export const MAX_RESET_AHEAD_MS = 366 * 86_400_000
+export const MAX_RESET_AHEAD_MS = 366 * DAY_MS
 
 /**
  * One snapshot out of two: the later report wins, and what it does not mention is kept from the earlier. Only a poll that names

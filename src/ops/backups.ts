@@ -3,6 +3,7 @@ import { chmod, mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 import { runOwnCommand } from './own-command.ts'
 
 export interface Backup {
@@ -142,7 +143,7 @@ const nothingThere = (err: NodeJS.ErrnoException): string[] => {
   throw err
 }
 
-const LEFTOVER_MS = 3_600_000
+const LEFTOVER_MS = HOUR_MS
 
 /** Of backups whose process was ended in the middle; a younger one may still be written by a command. */
 const removeLeftovers = async (folder: string, now: number): Promise<void> => {

@@ -1,5 +1,6 @@
 /** What can be wrong with the data folder: who may read it, where it lies, how much room is left, its key, its backups. */
 import { access, constants, stat, statfs } from 'node:fs/promises'
+import { HOUR_MS } from '../lib/durations.ts'
 import { readKey } from '../lib/key-file.ts'
 import { fingerprint } from '../lib/seal.ts'
 import type { Backup } from './backups.ts'
@@ -117,8 +118,6 @@ const checkKey = async ({ keyPath, keyFingerprint }: FolderFacts): Promise<Found
   if (keyFingerprint === undefined) return unknown('Whether it fits cannot be said while the database cannot be read.')
   return fine('It fits the database, and only its owner can read it. Keep a copy somewhere else.')
 }
-
-const HOUR_MS = 3_600_000
 
 const checkBackups = async ({ backups, backupIntervalHours, now }: FolderFacts): Promise<Found> => {
   const made = await backups()

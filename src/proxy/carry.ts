@@ -1,5 +1,6 @@
 /** Carries one attempt to the upstream, over the transport that fits it, up to the point where the upstream has taken it. */
 import { AppError } from '../errors.ts'
+import { MINUTE_MS } from '../lib/durations.ts'
 import { HandshakeRefused } from '../upstream/handshake-refused.ts'
 import type { AccountCredentials } from '../upstream/headers.ts'
 import { connect, openTurn, socketUrl } from '../upstream/open.ts'
@@ -149,7 +150,7 @@ const newConnection = async (plane: Plane, turn: Turn, load: Load): Promise<Conn
 
 /** What a service, or something on the way to it, says that lets no sockets through; 426 is the service's own word for it. */
 const NO_SOCKETS_HERE: ReadonlySet<number> = new Set([403, 404, 405, 426, 501])
-const ON_HTTP_MS = 10 * 60_000
+const ON_HTTP_MS = 10 * MINUTE_MS
 
 /** A proxy for sockets alone that is down: what cannot pass it must not go around it (spec §1.11). */
 const wouldBypassProxy = ({ upstream: { dial, baseUrl } }: Plane, { path }: Turn): boolean =>

@@ -3,6 +3,7 @@
  * reasoning the new account cannot read is left out, as a splice in the text the client wrote (decisions §3).
  */
 import { type Node, parseTree } from 'jsonc-parser'
+import { DAY_MS } from '../lib/durations.ts'
 import { isObject, type JsonObject } from '../lib/json.ts'
 import { decodeUtf8, encodeUtf8 } from '../lib/utf8.ts'
 import type { AffinityMap } from './affinity.ts'
@@ -11,8 +12,6 @@ import { demandShallow } from './nesting.ts'
 import type { Plane } from './plane.ts'
 import type { SelectionNeeds } from './select.ts'
 import type { Turn, TurnBody } from './turn.ts'
-
-const DAY_MS = 86_400_000
 
 /** What the input of a turn says about who may serve it. */
 interface InputMarks {

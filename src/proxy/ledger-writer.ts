@@ -3,6 +3,7 @@ import type { Database, Statement } from 'bun:sqlite'
 import { getTableColumns, getTableName, type Table } from 'drizzle-orm'
 import { toSnakeCase } from 'drizzle-orm/casing'
 import { attempts, requests } from '../../db/schema/requests.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 import { lateHours } from '../model/request-spans.ts'
 import { deltaStatement, type LimitDelta } from '../model/reservations.ts'
 import { isFault } from '../model/turn-fault.ts'
@@ -24,8 +25,6 @@ export interface LedgerWriter {
   /** Must run inside a transaction. Rows that hang on a deleted account or key are left out. */
   write(entries: readonly LedgerEntry[], usage: ReadonlyMap<string, UsageSnapshot>): void
 }
-
-const HOUR_MS = 3_600_000
 
 /** Prepares the statements on `sqlite`, whose schema must be in place. */
 export const ledgerWriter = (sqlite: Database): LedgerWriter => {

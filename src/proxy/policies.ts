@@ -1,5 +1,6 @@
 /** The selection strategies: pure orderings of accounts that may all serve, by what is left, what is in flight, and a seeded random. */
 import type { RoutingPolicy } from '../../db/schema/accounts.ts'
+import { DAY_MS } from '../lib/durations.ts'
 import type { Health } from '../model/account-health.ts'
 import type { AccountState } from '../model/account-state.ts'
 import { capacityCredits, isExhausted, nextReset, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
@@ -99,7 +100,6 @@ interface Measured {
 
 type Ordering = (measured: Measured[], ctx: PolicyContext) => Measured[]
 
-const DAY_MS = 86_400_000
 const UNKNOWN_RESET_DAYS = 10_000
 const UNKNOWN_RESET_SECONDS = 7 * 86_400
 const MIN_RESET_SECONDS = 300

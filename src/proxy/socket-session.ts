@@ -6,6 +6,7 @@ import { authenticateClient, type Client, type Knock } from '../auth/client-key.
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { SocketPeer } from '../http/websocket.ts'
+import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import { parseFrame } from './client-frames.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
 import type { Create, Earlier } from './socket-create.ts'
@@ -14,10 +15,10 @@ import { ClientGone } from './turn.ts'
 import { UpstreamSession } from './upstream-session.ts'
 
 /** Of a socket between turns (decisions §3 "Time limits"). */
-const IDLE_MS = 60 * 60_000
+const IDLE_MS = HOUR_MS
 /** The runtime keeps room for the largest frame of a connection until that ends (measured), and no budget counts it. */
 const LARGE_FRAME_BYTES = 4 * 1024 * 1024
-const IDLE_AFTER_LARGE_MS = 2 * 60_000
+const IDLE_AFTER_LARGE_MS = 2 * MINUTE_MS
 const KEEPALIVE_MS = 8000
 /** A client that reads nothing for so long is given up. */
 const STALLED_MS = 30_000

@@ -1,8 +1,9 @@
 /** The upstream socket of one downstream socket: kept between its turns, as long as it may serve the next. */
+import { MINUTE_MS } from '../lib/durations.ts'
 import type { UpstreamSocket } from '../upstream/socket.ts'
 
 /** The service closes a connection after 60 minutes, in the middle of a turn if need be (client protocol §14). */
-const MAX_AGE_MS = 55 * 60_000
+const MAX_AGE_MS = 55 * MINUTE_MS
 
 /** A connection and who stands behind it: the service judges the token at the handshake and never again. */
 export interface Connection {

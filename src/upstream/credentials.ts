@@ -6,6 +6,7 @@
 import { commit, type Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
+import { DAY_MS } from '../lib/durations.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/seal.ts'
 import { noteAccountEvent } from '../model/account-events.ts'
@@ -15,7 +16,7 @@ import type { AccountCredentials } from './headers.ts'
 import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'
 
 /** Tokens of this age are renewed though they have not expired. */
-export const REFRESH_AFTER_MS = 8 * 86_400_000
+export const REFRESH_AFTER_MS = 8 * DAY_MS
 const FAILURE_COOLDOWN_MS = 5000
 /** How long anybody waits for a token. */
 const PATIENCE_MS = 8000

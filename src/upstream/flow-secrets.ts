@@ -1,4 +1,5 @@
 /** What only we know of a sign-in: made when it begins, sealed into its row, and opened to ask for it and to end it. */
+import { MINUTE_MS } from '../lib/durations.ts'
 import { parseJson } from '../lib/json.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
@@ -6,7 +7,7 @@ import { type FlowRow, flowContext, type NewFlow, stateHashOf } from '../model/o
 import { type BrowserSecret, newBrowserSecret } from './oauth-browser.ts'
 import type { DeviceCode } from './oauth-device.ts'
 
-const BROWSER_TTL_MS = 15 * 60_000
+const BROWSER_TTL_MS = 15 * MINUTE_MS
 
 export type FlowBase = Pick<NewFlow, 'id' | 'method' | 'accountId'>
 

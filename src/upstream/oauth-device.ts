@@ -1,6 +1,7 @@
 /** Signing in with a code that is typed in on another device: asking for one, and asking whether it was used. */
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
+import { HOUR_MS } from '../lib/durations.ts'
 import { parseJson } from '../lib/json.ts'
 import { USER_AGENT } from './headers.ts'
 import {
@@ -18,7 +19,7 @@ const TOKEN_PATH = '/api/accounts/deviceauth/token'
 const REDIRECT_PATH = '/deviceauth/callback'
 const VERIFICATION_PATH = '/codex/device'
 const DEFAULT_TTL_MS = 900_000
-const LONGEST_TTL_MS = 3_600_000
+const LONGEST_TTL_MS = HOUR_MS
 /** The service has been seen to state none, and 0 (proxy surface §6.3). */
 const SHORTEST_INTERVAL_SECONDS = 5
 const LONGEST_INTERVAL_SECONDS = 60

@@ -185,45 +185,47 @@ const AccountMenu: FC<{ visitor: Visitor }> = ({ visitor }) => {
         </a>
       )
     case 'account':
-      return (
-        <details class="menu">
-          <summary class="menu-button">
-            <PersonIcon />
-            <span class="menu-name">{visitor.name}</span>
-          </summary>
-          <div class="menu-body">
-            <p class="menu-who">
-              <strong>{visitor.name}</strong>
-              <span class="muted">{visitor.role}</span>
-            </p>
-            <a class="menu-item" href="/me">
-              <PersonIcon /> My account
-            </a>
-            {holds(visitor.grants, 'dashboard:read') && (
-              <a class="menu-item" href="/reports">
-                <ChartIcon /> Reports
-              </a>
-            )}
-            {holds(visitor.grants, 'dashboard:read') && (
-              <a class="menu-item" href="/doctor">
-                <PulseIcon /> Health check
-              </a>
-            )}
-            <button class="menu-item needs-script" type="button" data-action="shortcuts">
-              <HelpIcon /> Keyboard shortcuts
-            </button>
-            {visitor.hasSession && (
-              <form method="post" action="/api/dashboard-auth/logout">
-                <button class="menu-item" type="submit">
-                  <LeaveIcon /> Sign out
-                </button>
-              </form>
-            )}
-          </div>
-        </details>
-      )
+      return <OwnMenu {...visitor} />
   }
 }
+
+const OwnMenu: FC<Extract<Visitor, { kind: 'account' }>> = ({ name, role, grants, hasSession }) => (
+  <details class="menu">
+    <summary class="menu-button">
+      <PersonIcon />
+      <span class="menu-name">{name}</span>
+    </summary>
+    <div class="menu-body">
+      <p class="menu-who">
+        <strong>{name}</strong>
+        <span class="muted">{role}</span>
+      </p>
+      <a class="menu-item" href="/me">
+        <PersonIcon /> My account
+      </a>
+      {holds(grants, 'dashboard:read') && (
+        <>
+          <a class="menu-item" href="/reports">
+            <ChartIcon /> Reports
+          </a>
+          <a class="menu-item" href="/doctor">
+            <PulseIcon /> Health check
+          </a>
+        </>
+      )}
+      <button class="menu-item needs-script" type="button" data-action="shortcuts">
+        <HelpIcon /> Keyboard shortcuts
+      </button>
+      {hasSession && (
+        <form method="post" action="/api/dashboard-auth/logout">
+          <button class="menu-item" type="submit">
+            <LeaveIcon /> Sign out
+          </button>
+        </form>
+      )}
+    </div>
+  </details>
+)
 
 const FAVICON = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke-linecap="round" stroke-linejoin="round" stroke-width="2.2"><path stroke="#7b8a92" d="M4 3v18M20 3v18"/><path stroke="#0e7f93" d="M7.5 4.5h9v6h-9zM6.5 15c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7M6.5 19c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7"/></svg>',

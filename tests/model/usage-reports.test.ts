@@ -1,22 +1,9 @@
 /** Reading the upstream's usage reports, in each of their forms. */
 import { describe, expect, test } from 'bun:test'
 import { fromRateEvent, fromRateHeaders, fromWhamUsage } from '../../src/model/usage-reports.ts'
-import type { UsageSnapshot, UsageWindow } from '../../src/model/usage-windows.ts'
+import { AT, aSnapshot, aWindow } from './usage.ts'
 
-const AT = Date.UTC(2026, 10, 20, 12)
 const seconds = (ms: number) => ms / 1000
-const aWindow = (usedPercent: number, windowMinutes = 300, resetAt: number | null = AT + 60_000): UsageWindow => ({
-  usedPercent,
-  windowMinutes,
-  resetAt,
-})
-const aSnapshot = (windows: Partial<UsageSnapshot['windows']>, rest: Partial<UsageSnapshot> = {}): UsageSnapshot => ({
-  at: AT,
-  windows: { fiveHour: null, weekly: null, monthly: null, ...windows },
-  credits: null,
-  planType: null,
-  ...rest,
-})
 
 describe('the usage endpoint', () => {
   const body = (primary: unknown, secondary: unknown = null) => ({

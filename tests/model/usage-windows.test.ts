@@ -1,27 +1,7 @@
 /** Windows of usage: one out of two reports, and telling whether there is room. */
 import { describe, expect, test } from 'bun:test'
-import {
-  capacityCredits,
-  isExhausted,
-  mergeUsage,
-  type UsageSnapshot,
-  type UsageWindow,
-  usedNow,
-} from '../../src/model/usage-windows.ts'
-
-const AT = Date.UTC(2026, 10, 20, 12)
-const aWindow = (usedPercent: number, windowMinutes = 300, resetAt: number | null = AT + 60_000): UsageWindow => ({
-  usedPercent,
-  windowMinutes,
-  resetAt,
-})
-const aSnapshot = (windows: Partial<UsageSnapshot['windows']>, rest: Partial<UsageSnapshot> = {}): UsageSnapshot => ({
-  at: AT,
-  windows: { fiveHour: null, weekly: null, monthly: null, ...windows },
-  credits: null,
-  planType: null,
-  ...rest,
-})
+import { capacityCredits, isExhausted, mergeUsage, usedNow } from '../../src/model/usage-windows.ts'
+import { AT, aSnapshot, aWindow } from './usage.ts'
 
 describe('merging', () => {
   const weekly = aWindow(70, 10_080)

@@ -1,0 +1,27 @@
+/** Usage as the tests of it say it. */
+import type { UsageSnapshot, UsageWindow } from '../../src/model/usage-windows.ts'
+
+export const AT = Date.UTC(2026, 10, 20, 12)
+
+/** One of five hours, full again in a minute, where nothing else is said. */
+export const aWindow = (
+  usedPercent: number,
+  windowMinutes = 300,
+  resetAt: number | null = AT + 60_000,
+): UsageWindow => ({
+  usedPercent,
+  windowMinutes,
+  resetAt,
+})
+
+/** Without any window but `windows`. */
+export const aSnapshot = (
+  windows: Partial<UsageSnapshot['windows']>,
+  rest: Partial<UsageSnapshot> = {},
+): UsageSnapshot => ({
+  at: AT,
+  windows: { fiveHour: null, weekly: null, monthly: null, ...windows },
+  credits: null,
+  planType: null,
+  ...rest,
+})

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { until } from '../clients/support/until.ts'
 import type { World } from '../clients/support/world.ts'
-import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { LOOKS, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
 import { narrowProblems } from './narrow.ts'
 import { startPopulated } from './world.ts'
 
@@ -25,13 +25,6 @@ afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()
   await world?.[Symbol.asyncDispose]()
 })
-
-const LOOKS = [
-  { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
-  { name: 'desk-dark', viewport: DESKTOP, colorScheme: 'dark' },
-  { name: 'phone-light', viewport: PHONE, colorScheme: 'light' },
-  { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
-] as const
 
 describe.each(LOOKS)('$name', ({ name, ...options }) => {
   test('every page fits, and the browser has nothing to complain about', async () => {

@@ -20,6 +20,13 @@ const WAITING_MS = 20_000
 
 export const DESKTOP = { width: 1280, height: 900 } as const
 export const PHONE = { width: 390, height: 844 } as const
+/** What a page is looked at as. */
+export const LOOKS = [
+  { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
+  { name: 'desk-dark', viewport: DESKTOP, colorScheme: 'dark' },
+  { name: 'phone-light', viewport: PHONE, colorScheme: 'light' },
+  { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
+] as const
 
 type ContextOptions = Pick<BrowserContextOptions, 'colorScheme' | 'javaScriptEnabled' | 'proxy' | 'ignoreHTTPSErrors'>
 

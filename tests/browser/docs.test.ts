@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { type RunningServer, spawnServer } from '../support/spawn.ts'
-import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf } from './browser.ts'
+import { LOOKS, launchBrowser, overflows, screenshot, type TestBrowser, textOf } from './browser.ts'
 
 let browser: TestBrowser
 let server: RunningServer
@@ -18,13 +18,6 @@ afterAll(async () => {
 
 const routes = (page: Page) => page.locator('#operations summary:visible')
 const pausing = (page: Page) => page.locator('.docs-op', { has: page.locator('#postApiAccountsIdPause') })
-
-const LOOKS = [
-  { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
-  { name: 'desk-dark', viewport: DESKTOP, colorScheme: 'dark' },
-  { name: 'phone-light', viewport: PHONE, colorScheme: 'light' },
-  { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
-] as const
 
 describe.each(LOOKS)('$name', ({ name, ...options }) => {
   test('everything fits, folded and unfolded', async () => {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
-import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf } from './browser.ts'
+import { LOOKS, launchBrowser, overflows, screenshot, type TestBrowser, textOf } from './browser.ts'
 import { faultyProxy } from './faulty-proxy.ts'
 
 let browser: TestBrowser
@@ -23,13 +23,6 @@ afterAll(async () => {
 
 const findingOf = (page: Page, title: string) =>
   page.locator('.finding', { has: page.getByRole('heading', { name: title, exact: true }) })
-
-const LOOKS = [
-  { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
-  { name: 'desk-dark', viewport: DESKTOP, colorScheme: 'dark' },
-  { name: 'phone-light', viewport: PHONE, colorScheme: 'light' },
-  { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
-] as const
 
 describe.each(LOOKS)('$name', ({ name, ...options }) => {
   test('all is measured, and what is wrong says what to do', async () => {

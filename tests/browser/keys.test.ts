@@ -2,17 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { World } from '../clients/support/world.ts'
 import { spawnServer } from '../support/spawn.ts'
-import {
-  DESKTOP,
-  launchBrowser,
-  liveAfter,
-  overflows,
-  PHONE,
-  screenshot,
-  type TestBrowser,
-  textOf,
-  textsOf,
-} from './browser.ts'
+import { LOOKS, launchBrowser, liveAfter, overflows, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
 import { faultyProxy } from './faulty-proxy.ts'
 import { startPopulated } from './world.ts'
 
@@ -42,13 +32,6 @@ const idOf = async (name: string): Promise<string> => {
   const keys = await world.api<{ id: string; name: string }[]>('GET', '/api/api-keys/')
   return keys.find((key) => key.name === name)?.id ?? ''
 }
-
-const LOOKS = [
-  { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
-  { name: 'desk-dark', viewport: DESKTOP, colorScheme: 'dark' },
-  { name: 'phone-light', viewport: PHONE, colorScheme: 'light' },
-  { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
-] as const
 
 describe.each(LOOKS)('$name', ({ name, ...options }) => {
   test('every page fits, and the browser has nothing to complain about', async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
-import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { LOOKS, launchBrowser, overflows, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
 import { startPopulated, takeTurn } from './world.ts'
 
 setDefaultTimeout(30_000)
@@ -27,11 +27,8 @@ const failedId = async (): Promise<string> => {
   return requests[0]?.id ?? 'none'
 }
 
-const LOOKS = [
-  { name: 'desk, light', viewport: DESKTOP, colorScheme: 'light' },
-  { name: 'desk, dark', viewport: DESKTOP, colorScheme: 'dark' },
-  { name: 'phone, light', viewport: PHONE, colorScheme: 'light' },
-  { name: 'phone, dark', viewport: PHONE, colorScheme: 'dark' },
+const EVERY_LOOK = [
+  ...LOOKS,
   { name: 'narrowest', viewport: { width: 360, height: 740 }, colorScheme: 'light' },
 ] as const
 
@@ -45,13 +42,13 @@ const PAGES: Record<string, () => string | Promise<string>> = {
   reports: () => '/reports',
 }
 
-describe.each(LOOKS)('$name', ({ name, ...options }) => {
+describe.each(EVERY_LOOK)('$name', ({ name, ...options }) => {
   test.each(Object.keys(PAGES))('%s fits, and the browser has nothing to complain about', async (title) => {
     await using visit = await browser.visit(at((await PAGES[title]?.()) ?? ''), options)
     await visit.page.waitForLoadState('load')
     expect(visit.problems).toEqual([])
     expect(await overflows(visit.page)).toEqual([])
-    await screenshot(visit.page, `${title}-${name.replace(', ', '-')}`)
+    await screenshot(visit.page, `${title}-${name}`)
   })
 })
 

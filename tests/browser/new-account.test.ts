@@ -8,7 +8,7 @@ import { freePort } from '../support/free-port.ts'
 import { type RunningServer, spawnServer } from '../support/spawn.ts'
 import { createUpstream, type Upstream } from '../support/upstream/app.ts'
 import { zipOf } from '../support/zip.ts'
-import { DESKTOP, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { LOOKS, launchBrowser, overflows, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
 
 setDefaultTimeout(30_000)
 
@@ -252,21 +252,14 @@ test('a taken port is said, and an account to be signed in again is named', asyn
   await other.stop(true)
 })
 
-describe.each([
-  { name: 'desk, light', viewport: DESKTOP, colorScheme: 'light' },
-  { name: 'desk, dark', viewport: DESKTOP, colorScheme: 'dark' },
-  { name: 'phone, light', viewport: PHONE, colorScheme: 'light' },
-  { name: 'phone, dark', viewport: PHONE, colorScheme: 'dark' },
-] as const)('$name', ({ name, ...options }) => {
-  const file = name.replace(', ', '-')
-
+describe.each(LOOKS)('$name', ({ name, ...options }) => {
   test('every page fits', async () => {
     await using server = await start()
     await using visit = await browser.visit(`${server.url}/accounts/new`, options)
     const { page } = visit
     const look = async (shown: string) => {
       expect([shown, await overflows(page)]).toEqual([shown, []])
-      await screenshot(page, `new-${shown}-${file}`)
+      await screenshot(page, `new-${shown}-${name}`)
     }
     await look('choose')
     await page.goto(`${server.url}/accounts/new/browser`)

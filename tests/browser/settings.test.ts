@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import {
-  DESKTOP,
   emptied,
+  LOOKS,
   launchBrowser,
   overflows,
   PHONE,
@@ -177,10 +177,7 @@ const PAGES = [
 ]
 
 describe.each([
-  { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
-  { name: 'desk-dark', viewport: DESKTOP, colorScheme: 'dark' },
-  { name: 'phone-light', viewport: PHONE, colorScheme: 'light' },
-  { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
+  ...LOOKS,
   { name: 'narrow', viewport: { width: 360, height: 740 }, colorScheme: 'light' },
   { name: 'tablet', viewport: { width: 820, height: 1100 }, colorScheme: 'light' },
 ] as const)('$name', ({ name, ...options }) => {

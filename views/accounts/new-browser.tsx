@@ -3,7 +3,8 @@ import type { FC } from 'hono/jsx'
 import type { SignInValue } from '../../src/admin/sign-in-value.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Field } from '../ui/form.tsx'
-import { Begin, Cancel, Ended, Frame, Leave, type SignInProps, StepForm, titleOf, Waiting } from './new-frame.tsx'
+import { Ended } from './new-ended.tsx'
+import { Begin, Cancel, Frame, Leave, type SignInProps, StepForm, titleOf, Waiting } from './new-frame.tsx'
 
 export const NewBrowser: FC<SignInProps> = ({ flow, target, problem }) => {
   if (flow === null) return <Intro {...{ target, problem }} />

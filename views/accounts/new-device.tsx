@@ -2,7 +2,8 @@
 import type { FC } from 'hono/jsx'
 import type { SignInValue } from '../../src/admin/sign-in-value.ts'
 import { CopyButton } from '../ui/button.tsx'
-import { Begin, Cancel, Ended, Frame, Leave, type SignInProps, titleOf, Waiting } from './new-frame.tsx'
+import { Ended } from './new-ended.tsx'
+import { Begin, Cancel, Frame, Leave, type SignInProps, titleOf, Waiting } from './new-frame.tsx'
 
 export const NewDevice: FC<SignInProps> = ({ flow, target, problem }) => {
   if (flow === null) return <Intro {...{ target, problem }} />

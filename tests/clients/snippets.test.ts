@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { codexConfig, KEY_FROM_SHELL, snippets } from '../../views/keys/snippets.ts'
+import { textsUnder } from '../support/fenced.ts'
 import { installCodex } from './support/codex.ts'
 import { startWorld, type World } from './support/world.ts'
 
@@ -102,6 +103,7 @@ test('OpenCode is given a JSON document with the address, the key and the model'
   const config: unknown = JSON.parse(textsOf('opencode')[0] ?? '')
   expect(config).toMatchObject({
     model: 'openai/gpt-5.5',
+    small_model: 'openai/gpt-5.5',
     provider: { openai: { options: { baseURL: `${world.url}/v1`, apiKey: world.key }, models: { 'gpt-5.5': {} } } },
   })
 })
@@ -114,4 +116,7 @@ test('docs/clients.md says the same', async () => {
   const texts = said.flat().flatMap(({ text }) => (text.includes('install openai') ? [] : [text]))
   expect(texts.filter((text) => !manual.includes(text))).toEqual([])
   expect(manual).toContain(codexConfig(baseUrl, KEY_FROM_SHELL))
+  const [openCode = ''] = all.find(({ id }) => id === 'opencode')?.parts.map(({ text }) => text) ?? []
+  const [inManual = ''] = textsUnder('docs/clients.md', 'OpenCode', 'json')
+  expect(JSON.parse(inManual)).toEqual(JSON.parse(openCode))
 })

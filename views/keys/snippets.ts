@@ -123,11 +123,13 @@ const javascriptProgram = ({ baseUrl, key, model }: Connection): string =>
     'console.log(response.output_text)',
   ].join('\n')
 
+/** `small_model` writes the titles of conversations; left to itself the client takes one of its own list that no pool has. */
 const openCodeConfig = ({ baseUrl, key, model }: Connection): string => {
   const options = { baseURL: `${baseUrl}/v1`, apiKey: key }
   const config = {
     $schema: 'https://opencode.ai/config.json',
     model: `openai/${model}`,
+    small_model: `openai/${model}`,
     provider: { openai: { options, models: { [model]: {} } } },
   }
   return JSON.stringify(config, null, 2)

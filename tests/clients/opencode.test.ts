@@ -1,0 +1,101 @@
+/** The real OpenCode through the service, with the configuration that the dashboard prints and nothing besides. */
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { join } from 'node:path'
+import { snippets } from '../../views/keys/snippets.ts'
+import { faults } from '../support/upstream/faults.ts'
+import { answers, isJson, type Turn, textOf } from '../support/upstream/script.ts'
+import { hasOpenCode, installOpenCode, type OpenCode, type OpenCodeServer } from './support/opencode.ts'
+import { FIRST, SECOND, TWO_ACCOUNTS } from './support/session.ts'
+import { until } from './support/until.ts'
+import { itemsOf, startWorld, type World } from './support/world.ts'
+
+setDefaultTimeout(90_000)
+
+const IN_AN_HOUR_MS = Math.ceil(Date.now() / 1000) * 1000 + 3_600_000
+
+const canRun = hasOpenCode()
+if (!canRun) console.log('note: OpenCode is NOT TRIED: there is no build of it for this machine')
+
+describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
+  let world: World
+  let opencode: OpenCode
+  let server: OpenCodeServer
+
+  beforeAll(async () => {
+    world = await startWorld(TWO_ACCOUNTS)
+    opencode = installOpenCode()
+    server = await opencode.serve()
+  })
+
+  afterAll(async () => {
+    await server?.[Symbol.asyncDispose]()
+    opencode?.[Symbol.dispose]()
+    await world?.[Symbol.asyncDispose]()
+  })
+
+  afterEach(() => {
+    const seen = [...world.upstream.oddities]
+    world.upstream.reset()
+    expect(seen).toEqual([])
+  })
+
+  const configFor = ({ key = world.key, model = 'gpt-5.5' } = {}): string => {
+    const all = snippets({ baseUrl: world.url, key, model, isOnlyModel: false })
+    return all.find(({ id }) => id === 'opencode')?.parts[0]?.text ?? ''
+  }
+
+  const startSession = (asked: { key?: string; model?: string } = {}) =>
+    server.startSession(opencode.folder(configFor(asked)))
+
+  /** Of every request that reached the upstream, once each. */
+  const modelsAsked = () => [...new Set(world.turns().map(({ body }) => (isJson(body) ? body.model : null)))]
+
+  test('reads a file, answers, and goes on with the conversation', async () => {
+    const folder = opencode.folder(configFor(), { 'poem.txt': 'Roses are red.\n' })
+    const arguments_ = JSON.stringify({ filePath: join(folder, 'poem.txt') })
+    world.upstream.script((turn: Turn) => {
+      const offers = Array.isArray(turn.body.tools) && turn.body.tools.some((tool) => tool.name === 'read')
+      const isAnswered = turn.input.some(({ type }) => type === 'function_call_output')
+      return offers && !isAnswered ? answers.toolCall({ name: 'read', arguments: arguments_ }, { deltaChars: 4 }) : null
+    })
+    const first = await opencode.run(folder, 'What is in poem.txt?')
+    expect(first).toMatchObject({ exitCode: 0, complaints: [], tools: [{ name: 'read' }] })
+    expect(first.text).toMatch(/^The tool said: [\s\S]*Roses are red\./)
+
+    const second = await opencode.run(folder, '--continue', 'And who are you?')
+    expect(second).toEqual({ exitCode: 0, complaints: [], tools: [], text: `Hello from ${FIRST.email}` })
+    const said = itemsOf(world.turns().at(-1)).filter(({ role }) => role === 'user')
+    expect(said.map(({ content }) => textOf(content).replaceAll('"', '').trim())).toEqual([
+      'What is in poem.txt?',
+      'And who are you?',
+    ])
+  })
+
+  test.each(['gpt-5.5', 'gpt-6.1-sol'])('keeps to %s, also for the title of a conversation', async (model) => {
+    const session = await startSession({ model })
+    const hello = { text: `Hello from ${FIRST.email}`, complaint: null }
+    expect([await session.say('hello'), await session.say('and again')]).toEqual([hello, hello])
+    await until(async () => (await session.title()) === hello.text, world.output)
+    expect(modelsAsked()).toEqual([model])
+  })
+
+  test('hears nothing of an account that is used up', async () => {
+    world.upstream.accounts[0]?.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS }))
+    const session = await startSession()
+    expect(await session.say('hello')).toEqual({ text: `Hello from ${SECOND.email}`, complaint: null })
+  })
+
+  test('is told that a key is wrong', async () => {
+    const session = await startSession({ key: 'sk-clb-wrong' })
+    expect(await session.say('hello')).toEqual({ text: '', complaint: 'Invalid API key' })
+  })
+
+  // The last one: from here on the pool knows that it is used up.
+  test('says of a pool that is used up when it is back, and asks again in a minute', async () => {
+    for (const account of world.upstream.accounts) account.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS }))
+    const session = await startSession()
+    const { message, next } = await session.sayUntilItWaits('hello')
+    expect(message).toMatch(/^All accounts have reached their usage limit; it resets at \d\d:\d\d:\d\d UTC\.$/)
+    expect((next - Date.now()) / 1000).toBeWithin(45, 61)
+  })
+})

@@ -19,17 +19,20 @@ if (!canRun) console.log('note: OpenCode is NOT TRIED: there is no build of it f
 describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
   let world: World
   let opencode: OpenCode
+  let signedIn: OpenCode
   let server: OpenCodeServer
 
   beforeAll(async () => {
     world = await startWorld(TWO_ACCOUNTS)
     opencode = installOpenCode()
-    server = await opencode.serve()
+    signedIn = installOpenCode({ isSignedIn: true })
+    server = await signedIn.serve()
   })
 
   afterAll(async () => {
     await server?.[Symbol.asyncDispose]()
     opencode?.[Symbol.dispose]()
+    signedIn?.[Symbol.dispose]()
     await world?.[Symbol.asyncDispose]()
   })
 
@@ -45,7 +48,7 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
   }
 
   const startSession = (asked: { key?: string; model?: string } = {}) =>
-    server.startSession(opencode.folder(configFor(asked)))
+    server.startSession(signedIn.folder(configFor(asked)))
 
   /** Of every request that reached the upstream, once each. */
   const modelsAsked = () => [...new Set(world.turns().map(({ body }) => (isJson(body) ? body.model : null)))]
@@ -71,13 +74,17 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
     ])
   })
 
-  test.each(['gpt-5.5', 'gpt-6.1-sol'])('keeps to %s, also for the title of a conversation', async (model) => {
-    const session = await startSession({ model })
-    const hello = { text: `Hello from ${FIRST.email}`, complaint: null }
-    expect([await session.say('hello'), await session.say('and again')]).toEqual([hello, hello])
-    await until(async () => (await session.title()) === hello.text, world.output)
-    expect(modelsAsked()).toEqual([model])
-  })
+  test.each(['gpt-5.5', 'gpt-6.1-sol'])(
+    'keeps to the service and to %s, although signed in, and for titles',
+    async (model) => {
+      const session = await startSession({ model })
+      const hello = { text: `Hello from ${FIRST.email}`, complaint: null }
+      expect([await session.say('hello'), await session.say('and again')]).toEqual([hello, hello])
+      await until(async () => (await session.title()) === hello.text, world.output)
+      expect(modelsAsked()).toEqual([model])
+      expect(signedIn.sideCalls.filter((call) => call.includes('chatgpt.com'))).toEqual([])
+    },
+  )
 
   test('hears nothing of an account that is used up', async () => {
     world.upstream.accounts[0]?.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS }))

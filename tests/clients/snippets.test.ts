@@ -102,9 +102,9 @@ test('the Python program is one, and says the same address and key', () => {
 test('OpenCode is given a JSON document with the address, the key and the model', () => {
   const config: unknown = JSON.parse(textsOf('opencode')[0] ?? '')
   expect(config).toMatchObject({
-    model: 'openai/gpt-5.5',
-    small_model: 'openai/gpt-5.5',
-    provider: { openai: { options: { baseURL: `${world.url}/v1`, apiKey: world.key }, models: { 'gpt-5.5': {} } } },
+    model: 'sluice/gpt-5.5',
+    small_model: 'sluice/gpt-5.5',
+    provider: { sluice: { options: { baseURL: `${world.url}/v1`, apiKey: world.key }, models: { 'gpt-5.5': {} } } },
   })
 })
 

@@ -123,16 +123,32 @@ const javascriptProgram = ({ baseUrl, key, model }: Connection): string =>
     'console.log(response.output_text)',
   ].join('\n')
 
-/** `small_model` writes the titles of conversations; left to itself the client takes one of its own list that no pool has. */
+/**
+ * A provider of its own: under the name `openai` the client takes every turn of somebody who signed in to ChatGPT with it
+ * straight there. `small_model` writes the titles of conversations.
+ */
 const openCodeConfig = ({ baseUrl, key, model }: Connection): string => {
-  const options = { baseURL: `${baseUrl}/v1`, apiKey: key }
+  const sluice = {
+    npm: '@ai-sdk/openai',
+    name: 'Sluice',
+    options: { baseURL: `${baseUrl}/v1`, apiKey: key },
+    models: { [model]: OPENCODE_MODEL },
+  }
   const config = {
     $schema: 'https://opencode.ai/config.json',
-    model: `openai/${model}`,
-    small_model: `openai/${model}`,
-    provider: { openai: { options, models: { [model]: {} } } },
+    model: `sluice/${model}`,
+    small_model: `sluice/${model}`,
+    provider: { sluice },
   }
   return JSON.stringify(config, null, 2)
+}
+
+/** What the client would have to guess: without the limit, the budget of the service's models, it compacts too late. */
+const OPENCODE_MODEL = {
+  attachment: true,
+  reasoning: true,
+  limit: { context: 272_000, output: 128_000 },
+  modalities: { input: ['text', 'image', 'pdf'], output: ['text'] },
 }
 
 const curlCommand = ({ baseUrl, key, model }: Connection): string =>

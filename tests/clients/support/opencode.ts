@@ -51,14 +51,18 @@ export interface OpenCode extends Disposable {
   /** `opencode run` in a folder; throws after 60 s. */
   run(folder: string, ...args: string[]): Promise<OpenCodeRun>
   serve(): Promise<OpenCodeServer>
+  /** Attempts to leave this machine: `CONNECT host:443`. */
+  readonly sideCalls: readonly string[]
 }
 
 /** Whether there is a build of it for this machine. */
 export const hasOpenCode = (): boolean => existsSync(PROGRAM)
 
-export function installOpenCode(): OpenCode {
+/** In an empty home, or in that of somebody who signed in to ChatGPT with it before. */
+export function installOpenCode({ isSignedIn = false } = {}): OpenCode {
   const home = mkdtempSync(join(tmpdir(), 'opencode-home-'))
   const trap = startTrap()
+  if (isSignedIn) signIn(home)
   const env = environment(home, trap.url)
   let folders = 0
   return {
@@ -71,11 +75,20 @@ export function installOpenCode(): OpenCode {
     },
     run: (folder, ...args) => run(folder, env, args),
     serve: () => serve(home, env),
+    sideCalls: trap.calls,
     [Symbol.dispose]() {
       trap.stop()
       rmSync(home, { recursive: true, force: true })
     },
   }
+}
+
+/** What `opencode auth login` leaves behind. */
+function signIn(home: string): void {
+  const folder = join(home, '.local/share/opencode')
+  mkdirSync(folder, { recursive: true })
+  const login = { type: 'oauth', refresh: 'r', access: 'a', expires: Date.now() + 3_600_000, accountId: 'somebody' }
+  writeFileSync(join(folder, 'auth.json'), JSON.stringify({ openai: login }))
 }
 
 /** Nothing of the caller's but PATH is inherited, and every way out of this machine leads into the trap. */

@@ -4,6 +4,7 @@
  */
 import { isIP } from 'node:net'
 import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
+import { withoutControls } from './lib/controls.ts'
 import { databaseTrouble } from './ops/database-trouble.ts'
 import { placesOf } from './ops/places.ts'
 import type { Outside } from './serve.ts'
@@ -36,12 +37,12 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
   }
 }
 
-/** Names were typed by somebody, who must not get at the terminal through them: control characters are left out. */
+/** Names were typed by somebody, who must not get at the terminal, or at the order of a line, through them. */
 const writerTo = (stream: NodeJS.WriteStream) => {
   stream.on('error', giveUp)
   return (text: string): void => {
     try {
-      stream.write(text.replace(/(?!\n)\p{Cc}/gu, ''))
+      stream.write(text.split('\n').map(withoutControls).join('\n'))
     } catch (err) {
       giveUp(err as NodeJS.ErrnoException) // as: a stream throws what it would emit
     }

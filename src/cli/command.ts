@@ -3,6 +3,7 @@ import { setPriority } from 'node:os'
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { type Config, readConfig } from '../env.ts'
 import { systemClock } from '../lib/clock.ts'
+import { escapeControls } from '../lib/controls.ts'
 import { systemRandom } from '../lib/random.ts'
 import type { Actor } from '../model/audit.ts'
 import { asFolderError, type Folder, openFolder } from './open-folder.ts'
@@ -74,7 +75,9 @@ export const noArguments = (positionals: readonly string[]): void => {
   if (positionals.length > 0) throw new UsageError(`"${positionals[0]}" is not expected here.`)
 }
 
-export const printJson = (io: CliIo, value: unknown): void => io.stdout(`${JSON.stringify(value, null, 2)}\n`)
+/** Its own line breaks are all that is left as it is: the output leaves out what else drives a terminal. */
+export const printJson = (io: CliIo, value: unknown): void =>
+  io.stdout(`${JSON.stringify(value, null, 2).split('\n').map(escapeControls).join('\n')}\n`)
 
 /** Looks the next word up among the sub-commands of `name`. */
 export const dispatch =

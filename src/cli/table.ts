@@ -1,8 +1,9 @@
 /** Lists for people: columns as wide as their widest cell, two spaces apart. */
+import { withoutControls } from '../lib/controls.ts'
 
 /** One line a row under the headings, each ended by a line break. Control characters of stored names are left out. */
 export const table = (headings: readonly string[], rows: readonly (readonly string[])[]): string => {
-  const lines = [headings, ...rows].map((row) => row.map(plain))
+  const lines = [headings, ...rows].map((row) => row.map(withoutControls))
   const widths = headings.map((_, column) => Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ''))))
   return lines
     .map(
@@ -20,5 +21,3 @@ export const shortTime = (ms: number | null): string =>
   ms === null ? '-' : new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
 
 const pad = (cell: string, width: number): string => cell + ' '.repeat(width - Bun.stringWidth(cell))
-
-const plain = (cell: string): string => cell.replace(/\p{Cc}/gu, '')

@@ -1,4 +1,5 @@
 /** One line per event, as text for people or JSON for machines. Secrets are the caller's duty: never pass one. */
+import { escapeControls } from './controls.ts'
 
 const LEVELS = ['error', 'warn', 'info', 'debug'] as const
 export type Level = (typeof LEVELS)[number]
@@ -78,9 +79,4 @@ function describe(error: Error, causesLeft: number): Fields {
   const base = { name: error.name, message: error.message, ...code, stack: error.stack }
   if (error.cause === undefined || causesLeft === 0) return base
   return { ...base, cause: error.cause instanceof Error ? describe(error.cause, causesLeft - 1) : error.cause }
-}
-
-/** Line breaks forge lines, and C1 controls and ESC drive terminals; JSON leaves some of them as they are. */
-function escapeControls(text: string): string {
-  return text.replace(/[\p{Cc}\u2028\u2029]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

@@ -39,10 +39,10 @@ test('levels above the limit are not written', () => {
 
 test.each(['text', 'json'] as const)('no value breaks or drives the %s line', (format) => {
   const { log, lines } = aLog(format)
-  const hostile = 'a\nFAKE\r\u2028\u2029\u0085\u001b[31m\u009b31m\u007f"'
+  const hostile = 'a\nFAKE\r\u2028\u2029\u0085\u001b[31m\u009b31m\u007f\u202e\u2066"'
   log.error(hostile, { value: hostile, [hostile]: 1, nested: { list: [hostile] } })
   expect(lines).toHaveLength(1)
-  expect(lines[0]).not.toMatch(/[\p{Cc}\u2028\u2029]/u)
+  expect(lines[0]).not.toMatch(/[\p{Cc}\p{Bidi_C}\u2028\u2029]/u)
   if (format === 'json') expect(JSON.parse(lines[0]!)).toMatchObject({ message: hostile, value: hostile })
 })
 

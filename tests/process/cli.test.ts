@@ -175,6 +175,18 @@ describe('output', () => {
     const [{ id }] = await json('keys', 'list')
     expect((await sluice('keys', 'revoke', id)).stdout).toBe(`Revoked "a]0;b" (${id})\n`)
   })
+
+  test('leaves out what in a name turns the order of a line round, and escapes it in JSON', async () => {
+    await sluice('keys', 'create', '--name', 'a\u202eb\u2066c')
+    const listed = await sluice('keys', 'list')
+    expect(listed.stdout).toContain('abc')
+    expect(listed.stdout).not.toMatch(/\p{Bidi_C}/u)
+    const { stdout } = await sluice('keys', 'list', '--json')
+    expect(stdout).toContain('a\\u202eb\\u2066c')
+    expect(JSON.parse(stdout)).toMatchObject([{ name: 'a\u202eb\u2066c' }])
+    const [{ id }] = JSON.parse(stdout)
+    expect((await sluice('keys', 'revoke', id)).stdout).toBe(`Revoked "abc" (${id})\n`)
+  })
 })
 
 test('help and version open nothing', async () => {

@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
-import { atMost, body } from '../http/body.ts'
+import { atMost, body, readForm } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
@@ -174,7 +174,7 @@ interface Uploads {
 
 /** The files of the form, archives unpacked. Throws `invalid_auth_json`. */
 const uploads = async (c: Ctx): Promise<Uploads> => {
-  const form = await c.req.parseBody({ all: true }).catch((cause: unknown) => {
+  const form = await readForm(c).catch((cause: unknown) => {
     if (cause instanceof AppError) throw cause
     throw new AppError('invalid_auth_json', { message: 'The upload is not a valid multipart form.', cause })
   })

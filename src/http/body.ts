@@ -1,4 +1,5 @@
 /** The beginning of a handler with a body: one schema for a JSON document and for the form that edits it. */
+import type { Context } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { validator } from 'hono/validator'
 import type { z } from 'zod'
@@ -10,6 +11,8 @@ const MAX_BYTES = 1024 * 1024
 const MAX_BYTES_OF_ANYBODY = 64 * 1024
 /** Nobody reads on, and who sends a hundred thousand wrong fields gets no answer many times as long. */
 const MOST_FIELDS = 50
+/** More than the longest form has. To take hundreds of thousands apart keeps every stream waiting. */
+const MOST_FORM_FIELDS = 4000
 
 /**
  * Parses the body as JSON or as a form; the handler reads `c.req.valid('json')` either way. No body at all is `{}`. A body can
@@ -23,7 +26,8 @@ export const body = <S extends z.ZodObject>(schema: S) => {
     // The validator reads JSON types only and hands on `{}` for the rest: that must not pass for an empty document.
     if (!isForm && !isJson(type) && (await c.req.text()) !== '') throw new AppError('unsupported_media_type')
     if (!isForm) return parse(schema, json)
-    const form = await c.req.parseBody({ all: true, dot: true }).catch((cause: unknown) => {
+    const form = await readForm(c, { dot: true }).catch((cause: unknown) => {
+      if (cause instanceof AppError) throw cause
       throw new AppError('validation_error', { message: 'The form could not be read.', cause })
     })
     c.set('typed', form)
@@ -39,6 +43,25 @@ export const body = <S extends z.ZodObject>(schema: S) => {
   // as: an answer is in the context by then, not in what a middleware returns
   return carrying(limited as typeof validate, { in: 'body', schema })
 }
+
+/**
+ * The fields of a form, where there are few enough of them. The parts of a multipart form are long, so that the limit in
+ * bytes lets few through. Throws `payload_too_large`, and whatever the parser does.
+ */
+export const readForm = async ({ req }: Context, options: { dot?: boolean } = {}) => {
+  if (mediaType(req.header('content-type')) === 'application/x-www-form-urlencoded')
+    demandFewFields(await req.arrayBuffer()) // Hono keeps it for the parser
+  return req.parseBody({ all: true, ...options })
+}
+
+const demandFewFields = (bytes: ArrayBuffer): void => {
+  let fields = 1
+  for (const byte of new Uint8Array(bytes)) if (byte === AMPERSAND) fields++
+  if (fields > MOST_FORM_FIELDS)
+    throw new AppError('payload_too_large', { message: `A form has at most ${MOST_FORM_FIELDS} fields.` })
+}
+
+const AMPERSAND = 0x26
 
 /** What a route reads, and where: data on the middleware that checks it, as gates carry their rule. */
 export interface RouteInput {

@@ -183,6 +183,14 @@ describe('looking', () => {
     const response = await admin.ask('POST /api/accounts/import/preflight', { body: 'x', headers })
     expect(await problem(response)).toEqual([413, 'payload_too_large'])
   })
+
+  test('a form has no more fields than any other may have', async () => {
+    const { admin } = open()
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    const send = (body: string) => admin.ask('POST /api/accounts/import/preflight', { body, headers })
+    expect(await problem(await send(`auth_json=x${'&a'.repeat(4000)}`))).toEqual([413, 'payload_too_large'])
+    expect((await send(`auth_json=x${'&a'.repeat(3999)}`)).status).toBe(200)
+  })
 })
 
 describe('choosing', () => {

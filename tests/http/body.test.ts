@@ -97,6 +97,15 @@ test('of very many wrong fields the first are named', async () => {
   }
 })
 
+test('a form of more fields than any of ours has is refused before it is taken apart', async () => {
+  const odd = (count: number) => Array.from({ length: count }, (_, index) => `no${index}=`).join('&')
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  const answers = [4000, 4001].map((count) => ask('POST /api/thing', { body: odd(count), headers }))
+  const refused = await Promise.all(answers.map(async (answer) => problemOf(await answer)))
+  expect(refused.map(({ code }) => code)).toEqual(['validation_error', 'payload_too_large'])
+  expect(refused[1]?.message).toBe('A form has at most 4000 fields.')
+})
+
 test('a field called __proto__ is refused by name', async () => {
   const response = await postJson('{"name":"x","__proto__":{"isOn":true}}')
   expect(response.status).toBe(422)

@@ -262,6 +262,26 @@ describe('choosing', () => {
   })
 })
 
+describe('the page', () => {
+  const pageOf = async ({ admin, look }: ReturnType<typeof open>, files: Record<string, string>): Promise<string> => {
+    const { preflightId } = await look(files)
+    const answer = await admin.ask(`GET /accounts/new/import?draft=${preflightId}`, {
+      headers: { accept: 'text/html' },
+    })
+    return answer.text()
+  }
+
+  test('of several files counts what would become of them, of one it says so beside it', async () => {
+    const world = open(1)
+    const stored = world.app.members[0]!.sim.authJson()
+    const [eve, bob] = ['eve', 'bob'].map((name) => world.app.upstream.addAccount({ email: `${name}@example.test` }))
+    const files = { 'a.json': stored, 'b.json': eve!.authJson(), 'c.json': bob!.authJson(), 'd.json': '{' }
+    expect(await pageOf(world, files)).toContain('4 files: 2 to import, 1 that would change nothing, 1 broken.')
+    expect(await pageOf(world, { 'a.json': '{', 'b.json': '{' })).toContain('2 files: 2 broken.')
+    expect(await pageOf(world, { 'b.json': eve!.authJson() })).not.toContain('1 to import')
+  })
+})
+
 describe('without script', () => {
   test('the pages lead from the files to the accounts', async () => {
     const { app, admin, emails } = open()

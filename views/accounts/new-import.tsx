@@ -59,6 +59,7 @@ const Preflight: FC<{ draft: ImportValue; problem: string | null }> = ({ draft, 
   return (
     <Frame title={useful === 0 ? 'Nothing to import' : 'What the import would do'} isWide>
       <StepForm name="chosen" action={`/api/accounts/import/preflight/${preflightId}`} problem={problem}>
+        {files.length > 1 && <p>{countsOf(files)}</p>}
         <ul class="preflight">
           {files.map((file) => (
             <FileRow file={file} now={generatedAt} />
@@ -79,6 +80,19 @@ const Preflight: FC<{ draft: ImportValue; problem: string | null }> = ({ draft, 
       )}
     </Frame>
   )
+}
+
+/** The list can be a thousand rows long, and the broken ones stand at its end. */
+const countsOf = (files: readonly PreflightFile[]): string => {
+  const useful = files.filter(({ isWorthwhile }) => isWorthwhile).length
+  const broken = files.filter(({ verdict }) => verdict === 'broken').length
+  const counts: [count: number, what: string][] = [
+    [useful, 'to import'],
+    [files.length - useful - broken, 'that would change nothing'],
+    [broken, 'broken'],
+  ]
+  const told = counts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`)
+  return `${files.length} files: ${told.join(', ')}.`
 }
 
 const FileRow: FC<{ file: PreflightFile; now: string }> = ({ file, now }) => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { until } from '../clients/support/until.ts'
 import { runCommand } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
-import { launchBrowser, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { launchBrowser, liveAfter, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
 import { forgetConfirmations, PASSWORD, send, signIn, startOwned } from './people-world.ts'
 
 setDefaultTimeout(30_000)
@@ -110,4 +110,33 @@ test('a viewer sees masked names, no evidence, no credentials, and why the butto
   expect(await page.content()).not.toContain('ada@')
   await screenshot(page, 'accounts-viewer')
   expect(visit.problems).toEqual([])
+})
+
+test('what is typed beside a live part stays when the session ends elsewhere, until it is given up', async () => {
+  const own = await startOwned({ env: NO_UPSTREAM })
+  await using server = own.server
+  const path = join(server.dataDir, 'auth.json')
+  writeFileSync(path, createUpstream().addAccount({ email: 'ada@example.test' }).authJson())
+  await runCommand(['accounts', 'import', path], { dataDir: server.dataDir })
+  await using visit = await browser.visit(`${own.url}/login`)
+  const { page } = visit
+  await signIn(page, own.url)
+  await until(async () => {
+    await page.goto(`${own.url}/accounts`)
+    return (await page.locator('.account-link').count()) === 1
+  }, own.server.output)
+  const account = new URL((await page.locator('.account-link').getAttribute('href')) ?? '', own.url)
+  account.searchParams.set('tab', 'routing')
+  await liveAfter(page, () => page.goto(account.href))
+  await page.fill('[name=alias]', 'typed for long')
+  await page.locator('h1').click()
+  const asked = page.waitForResponse((response) => response.status() === 401 && response.url().includes('/accounts/'))
+  await page.evaluate(() => fetch('/api/dashboard-auth/logout-all', { method: 'POST' }))
+  await asked
+  await page.locator('.unlive').waitFor()
+  expect(await page.inputValue('[name=alias]')).toBe('typed for long')
+  expect(await page.locator('.offline').isVisible()).toBe(false)
+  await page.evaluate(() => document.querySelector<HTMLFormElement>('form[data-edited]')?.reset())
+  await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
+  await page.waitForURL('**/login*')
 })

@@ -31,6 +31,13 @@
     const how = { source: el, target: el, swap: 'outerMorph', push: 'false', select }
     await window.htmx.ajax('GET', el.dataset.liveSrc, how).finally(() => busy.delete(el))
   }
+  // The session ended. Whoever is in the middle of something is told by what they send; the next asking may lead to the sign-in.
+  document.addEventListener('htmx:before:response', (event) => {
+    const { ctx } = event.detail
+    if (!ctx.hx.redirect || !busy.has(ctx.sourceElement) || !isHeld(document.body)) return
+    event.preventDefault()
+    root.classList.remove('is-offline')
+  })
   // A part its page does not have any more: the first of a list came, or the last one went.
   let lost = null
   // Somebody may have begun while it was asked for: then it waits, too.

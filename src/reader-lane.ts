@@ -83,11 +83,15 @@ export class ReaderLane {
 
   /** What is under way, and what waits, fails with `busy`. */
   stop(): void {
+    this.#end(new AppError('busy'))
+  }
+
+  #end(error: Error): void {
     this.#endWorker()
     const calls = [...(this.#running ? [this.#running] : []), ...this.#waiting]
     this.#running = null
     this.#waiting = []
-    for (const call of calls) refuse(call, new AppError('busy'))
+    for (const call of calls) refuse(call, error)
   }
 
   #leave(call: Call): void {
@@ -124,8 +128,9 @@ export class ReaderLane {
   #startWorker(): Worker {
     const worker = this.#deps.newWorker()
     worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => {
-      if ('kind' in data) this.#begin(worker)
-      else this.#settle(worker, data)
+      if (!('kind' in data)) this.#settle(worker, data)
+      else if (data.kind === 'ready') this.#begin(worker)
+      else this.#crashed(worker, data.error.message, Object.assign(data.error, { code: data.code }))
     })
     worker.addEventListener('error', ({ message }) => this.#crashed(worker, message))
     worker.addEventListener('close', () => {
@@ -165,14 +170,14 @@ export class ReaderLane {
     this.#next()
   }
 
-  #crashed(worker: Worker, reason: string): void {
+  #crashed(worker: Worker, reason: string, error: Error = new AppError('busy')): void {
     if (worker !== this.#worker) return
     this.#deps.log.error('The reader of the database ended unexpectedly.', { reason })
-    this.stop()
+    this.#end(error)
   }
 }
 
-const refuse = ({ cancelTimer, reject }: Call, error: AppError): void => {
+const refuse = ({ cancelTimer, reject }: Call, error: Error): void => {
   cancelTimer()
   reject(error)
 }

@@ -8,14 +8,20 @@ export type ToWorker =
   | { kind: 'open'; path: string }
   | { kind: 'call'; id: number; name: ReadName; args: ReadArgs<ReadName> }
 
-/** From the worker: that it can read, once and first; then one `Answer` for each call, in their order. */
-export type FromWorker = { kind: 'ready' } | Answer
+/** From the worker: that it can read, or why not, once and first; then one `Answer` for each call, in their order. */
+export type FromWorker = { kind: 'ready' } | ({ kind: 'unopened' } & Failure) | Answer
 
-/** A refusal is an `AppError`, whose class does not cross threads; neither does the `code` of what SQLite throws. */
+/** What SQLite threw: its `code` does not cross threads with it. */
+interface Failure {
+  error: Error
+  code: unknown
+}
+
+/** A refusal is an `AppError`, whose class does not cross threads. */
 export type Answer =
   | { id: number; value: unknown }
   | { id: number; refusal: { code: Code; extra: ErrorExtra } }
-  | { id: number; error: Error; code: unknown }
+  | ({ id: number } & Failure)
 
 const answering = (path: string) => {
   const { db } = readerDatabase(path)
@@ -25,10 +31,14 @@ const answering = (path: string) => {
     } catch (error) {
       if (error instanceof AppError)
         return { id, refusal: { code: error.code, extra: { ...error.extra, cause: undefined } } }
-      const thrown = thrownBySqlite(error)
-      return { id, error: thrown, code: 'code' in thrown ? thrown.code : null }
+      return { id, ...failureOf(error) }
     }
   }
+}
+
+const failureOf = (thrown: unknown): Failure => {
+  const error = thrownBySqlite(thrown)
+  return { error, code: 'code' in error ? error.code : null }
 }
 
 /** Drizzle wraps it. */
@@ -39,9 +49,17 @@ const thrownBySqlite = (error: unknown): Error => {
 
 let answer: ReturnType<typeof answering> | null = null
 
+const opened = (path: string): FromWorker => {
+  try {
+    answer = answering(path)
+    return { kind: 'ready' }
+  } catch (error) {
+    return { kind: 'unopened', ...failureOf(error) }
+  }
+}
+
 self.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
   if (data.kind === 'open') {
-    answer = answering(data.path)
-    self.postMessage({ kind: 'ready' } satisfies FromWorker)
+    self.postMessage(opened(data.path))
   } else if (answer) self.postMessage(answer(data))
 })

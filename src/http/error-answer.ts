@@ -70,8 +70,9 @@ const asAppError = (thrown: unknown, c: Ctx): AppError => {
 /** A full or failing disk, in words that help, and with its paths, for those who may read them at the doctor's. */
 const databaseError = (thrown: unknown, c: Ctx): AppError | null => {
   const isRaw = !(thrown instanceof AppError)
-  const trouble = isRaw ? databaseTrouble(thrown, placesOf(c.env.env).databasePath) : null
-  if (trouble === null) return null
+  const known = isRaw ? databaseTrouble(thrown, placesOf(c.env.env).databasePath) : null
+  if (known === null) return null
+  const trouble = c.env.ops.lostDatabase() ?? known // a file of another name is not damaged, and not closed to us
   const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
   const message = principal && holds(principal.grants, 'security:write') && `${trouble.says} ${trouble.advice}`
   return new AppError('database_unavailable', { ...(message && { message }), cause: thrown })

@@ -41,7 +41,8 @@ export const probe = (mount: (app: Hono<AppEnv>) => void, over: Record<string, u
     FIREWALL_TRUSTED_PROXY_CIDRS: [],
     PROXY_UNAUTHENTICATED_CLIENT_CIDRS: [],
   }
-  const bindings = { clock: new ManualClock(), random: seededRandom(1), log, env, ...over }
+  const ops = { lostDatabase: () => null }
+  const bindings = { clock: new ManualClock(), random: seededRandom(1), log, env, ops, ...over }
   const app = new Hono<AppEnv>({ getPath: routedPath })
   app.onError(renderError)
   app.notFound(renderNotFound)

@@ -104,6 +104,16 @@ test.each([
   30_000,
 )
 
+test('pages that read from a database file that is gone say so, and what to do', async () => {
+  await using server = await spawnServer({ dataDir, env: alone })
+  rmSync(join(dataDir, 'sluice.db'))
+  for (const path of ['/dashboard', '/logs']) {
+    const answer = await fetch(server.url + path, { headers: { accept: 'text/html' } })
+    expect([path, answer.status]).toEqual([path, 503])
+    expect(await answer.text()).toMatch(/was removed or replaced while the server works on it.*make a backup/s)
+  }
+})
+
 test('without --out it goes into the folder; the page makes one in a process of its own; metrics know it', async () => {
   await using server = await spawnServer({ dataDir, env: alone })
   const made = await sluice(['backup', '--json', '--with-key'])

@@ -98,7 +98,7 @@ const boundedSeconds = (waitMs: number): number =>
 const serverError = (failure: UpstreamFailure): AppError => {
   const isAtCapacity = OVERLOAD_CODES.has(failure.code ?? '') || AT_CAPACITY.test(failure.message)
   const status = failure.status ?? (isAtCapacity ? 503 : 502)
-  const waitMs = failure.retryAfterMs ?? (status === 503 ? OVERLOADED_MS : null)
+  const waitMs = failure.retryAfterMs ?? (OVERLOADED_STATUSES.has(status) ? OVERLOADED_MS : null)
   return new AppError('upstream_error', {
     message: failure.message,
     status: PASSED_SERVER_STATUSES.has(status) ? status : 502,
@@ -226,7 +226,8 @@ const OVERLOAD_CODES: ReadonlySet<string> = new Set(['server_is_overloaded', 'ov
 /** Any other is a 502. */
 const PASSED_SERVER_STATUSES: ReadonlySet<number> = new Set([500, 503, 504, 529])
 const MAX_RETRY_AFTER_SECONDS = 300
-/** Of a 503 that names no wait: without one the native client asks thirty times in a row (client protocol §10). */
+const OVERLOADED_STATUSES: ReadonlySet<number> = new Set([503, 529])
+/** Of one of these that names no wait: without one the native client asks thirty times in a row (client protocol §10). */
 const OVERLOADED_MS = 5_000
 
 const kindOf = (failure: UpstreamFailure): Kind => {

@@ -290,6 +290,8 @@ describe('retry hints', () => {
     const seconds = (failure: UpstreamFailure) => classify(failure, AT).error.extra.retryAfterSeconds
     const error = { code: 'server_is_overloaded', message: 'Overloaded.' }
     expect(seconds(response(503, '<html>'))).toBe(5)
+    expect(seconds(response(529, ''))).toBe(5)
+    expect(seconds(response(500, ''))).toBeUndefined()
     expect(seconds(failed(error))).toBe(5)
     expect(seconds(failed({ message: 'Selected model is at capacity. Try again in 20s.' }))).toBe(20)
     expect(seconds(event({ type: 'error', status: 503, error }))).toBe(5)

@@ -43,17 +43,19 @@ const untilKnown = (c: Ctx, version: string | null = null): Promise<void> => {
   const work = async () => {
     if (version !== null) await fetchVersion(c, version)
     if (c.env.catalog.isEmpty) await fetchVersion(c, PINNED_CLIENT_VERSION)
+    if (c.env.catalog.isEmpty) await fetchVersion(c, PINNED_CLIENT_VERSION, 'oldest')
   }
   return atMost(c, PATIENCE_MS, work())
 }
 
-const fetchVersion = (c: Ctx, version: string): Promise<void> => {
+/** Plans decide what there is, so one account speaks for each; the others are asked by the job that keeps catalogs fresh. */
+const fetchVersion = (c: Ctx, version: string, speaker: 'newest' | 'oldest' = 'newest'): Promise<void> => {
   const { pool, catalog, plane, db, clock, log } = c.env
   const inUse = pool.all().filter(({ state }) => isInUse(state))
   if (inUse.length === 0) return Promise.resolve()
-  // Plans decide what there is; the others are asked by the job that keeps catalogs fresh. The newest of a plan comes last
-  // in the pool and speaks for it: one that came after others had failed was not asked yet.
-  const accountIds = [...new Map(inUse.map(({ planType, id }) => [planType, id])).values()]
+  // The newest of a plan comes last in the pool: one that came after others had failed was not asked yet.
+  const ordered = speaker === 'newest' ? inUse : inUse.toReversed()
+  const accountIds = [...new Map(ordered.map(({ planType, id }) => [planType, id])).values()]
   return catalog.ensure(version, { accountIds, now: clock.monotonic() }, (unasked) =>
     refreshCatalogs(
       { ...plane.upstream, credentials: plane.credentials, db, log },

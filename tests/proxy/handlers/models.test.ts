@@ -174,6 +174,19 @@ describe('the public list', () => {
     },
   )
 
+  test.each([NATIVE, `${NATIVE}?client_version=0.140.0`, 'GET /v1/models'])(
+    '%s asks another account of a plan whose newest fails, while nothing is known',
+    async (route) => {
+      const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }] })
+      const [, newest] = app.members
+      newest!.sim.always({ on: 'models', status: 500 })
+      const answers = await Promise.all([app.ask(route), app.ask(route)])
+      for (const answer of answers) expect((await json(answer)).data.length).toBeGreaterThan(0)
+      const asked = catalogRequests(app).filter(({ account }) => account !== newest!.sim.chatgptAccountId)
+      expect(asked).toHaveLength(1)
+    },
+  )
+
   test('waits for the account asked before, where the one that came since fails', async () => {
     const app = testApp({ accounts: 1 })
     app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 1000 })
@@ -213,7 +226,7 @@ describe('the public list', () => {
     expect(catalogRequests(app)).toHaveLength(3)
     await app.clock.advance('30s')
     for (let times = 0; times < 3; times++) await app.ask('GET /v1/models')
-    expect(catalogRequests(app)).toHaveLength(5)
+    expect(catalogRequests(app)).toHaveLength(6)
   })
 
   test('gives one model, or the envelope that says there is none', async () => {

@@ -7,14 +7,14 @@ interface Call {
   told: Told | null
   /** What came of its text before the name. */
   early: string
-  /** Characters of its text the client has. */
-  sent: number
 }
 
 interface Told {
   /** Position among the calls of the answer. */
   index: number
   kind: CallKind
+  /** Characters of its text the client has. */
+  sent: number
 }
 
 /** Each method returns the `tool_calls[]` delta to send, or null when the client has it all. */
@@ -34,19 +34,19 @@ export class ChatToolCalls {
     if (!kind) return null
     const call = this.#find({ output_index: event.output_index, item_id: item.id, call_id: item.call_id })
     if (!call.told) return this.#announce(call, item, kind)
-    return this.#append(call, call.told, textOf(item[kind.text]).slice(call.sent))
+    return this.#append(call.told, textOf(item[kind.text]).slice(call.told.sent))
   }
 
   textDelta(event: JsonObject, delta: string): JsonObject | null {
     const call = this.#find(event)
-    if (call.told) return this.#append(call, call.told, delta)
+    if (call.told) return this.#append(call.told, delta)
     call.early += delta
     return null
   }
 
   textDone(event: JsonObject, full: string): JsonObject | null {
     const call = this.#find(event)
-    if (call.told) return this.#append(call, call.told, full.slice(call.sent))
+    if (call.told) return this.#append(call.told, full.slice(call.told.sent))
     call.early = full
     return null
   }
@@ -54,27 +54,21 @@ export class ChatToolCalls {
   /** Id and name are said once, with all the text known by then. */
   #announce(call: Call, item: JsonObject, kind: CallKind): JsonObject {
     const known = [call.early, textOf(item[kind.text])].reduce((a, b) => (b.length > a.length ? b : a))
-    call.told = { index: this.#count++, kind }
-    call.sent = known.length
-    call.early = ''
+    call.told = { index: this.#count++, kind, sent: known.length }
     return { index: call.told.index, ...chatCall(kind, item, known) }
   }
 
-  #append(call: Call, { index, kind }: Told, more: string): JsonObject | null {
+  #append(told: Told, more: string): JsonObject | null {
     if (more === '') return null
-    call.sent += more.length
-    return { index, [kind.type]: { [kind.text]: more } }
+    told.sent += more.length
+    return { index: told.index, [told.kind.type]: { [told.kind.text]: more } }
   }
 
   #find(event: JsonObject): Call {
     const names = (['call_id', 'item_id', 'output_index'] as const)
       .filter((key) => event[key] != null)
       .map((key) => `${key}:${event[key]}`)
-    const call = names.map((name) => this.#byName.get(name)).find((known) => known) ?? {
-      told: null,
-      early: '',
-      sent: 0,
-    }
+    const call = names.map((name) => this.#byName.get(name)).find((known) => known) ?? { told: null, early: '' }
     for (const name of names) this.#byName.set(name, call)
     return call
   }

@@ -18,7 +18,7 @@ export const responseFailedEvent = (err: AppError, opts: FailedEventOptions): Ui
     type: 'response.failed',
     sequence_number: opts.sequenceNumber ?? 0,
     response: {
-      ...(opts.responseId !== undefined && { id: opts.responseId }),
+      id: opts.responseId,
       object: 'response',
       created_at: opts.createdAt,
       status: 'failed',

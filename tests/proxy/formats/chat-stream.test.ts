@@ -195,6 +195,23 @@ describe('tool calls', () => {
     ],
     ['deltas before the item', [...callEvents(1, '{"a"', ':1}').slice(1), completed()]],
     [
+      'deltas before the item and after',
+      (([begun, one, two]) => [one!, begun!, two!, completed()])(callEvents(1, '{"a"', ':1}')),
+    ],
+    [
+      'deltas around the item, and the whole at its end',
+      (([begun, one, ...rest]) => [one!, begun!, ...rest, completed()])(callEvents(1, '{"a"', ':1}')),
+    ],
+    ['the end of its text before the item', [callEvents(1, '{"a":1}')[2]!, callEvents(1)[0]!, completed()]],
+    [
+      'an item that ends under another id and index',
+      [
+        ...callEvents(1, '{"a"', ':1}').slice(0, 2),
+        { type: 'response.output_item.done', output_index: 9, item: { ...aCall(1, '{"a":1}'), id: 'fc_9' } },
+        completed(),
+      ],
+    ],
+    [
       'item ids that change',
       [
         callEvents(1)[0]!,

@@ -40,7 +40,7 @@ export const attemptOn = async (plane: Plane, turn: Turn, options: AttemptOption
   const controller = new AbortController()
   const began: Began = { at: clock.now(), monotonic: clock.monotonic() }
   const onAbort = () => controller.abort(turn.signal.reason)
-  turn.signal.addEventListener('abort', onAbort, { once: true })
+  turn.signal.addEventListener('abort', onAbort)
   const limit = Math.max(0, Math.min(firstEventMs(turn), options.deadline - began.monotonic))
   const cancelLimit = clock.after(limit, () => controller.abort(new AppError('upstream_timeout')))
   try {

@@ -22,6 +22,16 @@ describe('a turn that goes well', () => {
     expect(upstream.oddities).toEqual([])
   })
 
+  test.each([true, false])('tells a key of the quota of its account unless that is hidden: %p', async (isHidden) => {
+    const { ask, key, members } = testApp({
+      settings: { apiKeyAuthEnabled: true, hideUpstreamQuotaFromApiKeys: isHidden },
+    })
+    members[0]?.sim.next({ rateLimitsEvent: true })
+    const response = await ask(POST, { json: codexBody(), headers: { authorization: `Bearer ${key().key}` } })
+    const types = typesOf(await eventsOf(response))
+    expect([types.includes('codex.rate_limits'), types.at(-1)]).toEqual([!isHidden, 'response.completed'])
+  })
+
   test('sends the body byte for byte', async () => {
     const { ask, upstream } = testApp()
     const text = `  ${JSON.stringify(codexBody(), null, 3)}\n`

@@ -25,7 +25,7 @@ const MIB = 1024 * 1024
 describe('an error in one piece with what came before it', () => {
   for (const hidesQuota of [false, true])
     test(`ends the turn and not the socket, quota ${hidesQuota ? 'hidden' : 'shown'}`, async () => {
-      await using service = ground({ settings: { hideUpstreamQuotaFromApiKeys: hidesQuota } })
+      await using service = ground({ settings: { hideUpstreamQuotaFromApiKeys: hidesQuota, apiKeyAuthEnabled: true } })
       const socket = await open(service, { headers: { authorization: `Bearer ${service.key().key}` } })
       service.change({ upstreamStreamTransport: 'http' })
       service.members[0]?.sim.next({
@@ -37,7 +37,10 @@ describe('an error in one piece with what came before it', () => {
       expect(endsOf(typesOf(events))).toEqual(['response.failed'])
       expect(typesOf(events)).toContain('response.output_text.delta')
       expect(typesOf(events)).not.toContain('(not JSON)')
-      expectCompleted(await socket.turn(create('again')))
+      service.members[0]?.sim.next({ rateLimitsEvent: true })
+      const whole = await socket.turn(create('again'))
+      expectCompleted(whole)
+      expect(typesOf(whole).includes('codex.rate_limits')).toBe(!hidesQuota)
       expect(service.rows().map(({ status }) => status)).toEqual(['error', 'ok'])
       await leave(service, socket)
       await expectNothingLeft(service)

@@ -375,6 +375,49 @@ describe('time', () => {
     expect(app.bindings.pool.all()).toEqual([])
   })
 
+  test('a code that is being exchanged when the time ends still counts, whatever else is begun', async () => {
+    const { app, start, approve, paste, emails } = signInWorld()
+    const flow = await start()
+    await app.clock.advance(14 * MINUTE_MS)
+    const url = approve(flow, app.upstream.addAccount({ email: 'ada@example.test' }))
+    let other: ReturnType<typeof start> | null = null
+    app.wire.before = () => {
+      app.clock.set(MINUTE_MS)
+      other ??= start()
+    }
+    expect((await paste(url)).status).toBe('success')
+    expect(other).not.toBeNull()
+    expect(emails()).toEqual(['ada@example.test'])
+  })
+
+  test('an address whose end could not be written can be brought again', async () => {
+    const { app, start, approve, admin, paste } = signInWorld()
+    const url = approve(await start(), app.upstream.addAccount({}))
+    app.wire.before = () => {
+      throw new TypeError('fetch failed')
+    }
+    app.sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON oauth_flows BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    const failed = await admin.ask('POST /api/oauth/manual-callback', { json: { callbackUrl: url } })
+    expect(failed.status).toBeGreaterThanOrEqual(500)
+    app.wire.before = null
+    app.sqlite.run('DROP TRIGGER full')
+    expect((await paste(url)).status).toBe('success')
+  })
+
+  test('nothing listens or waits any more after a stop, also one in the midst of an exchange', async () => {
+    const { app, start, approve, paste, emails } = signInWorld()
+    const [flow] = [await start(), await start()]
+    const url = approve(flow, app.upstream.addAccount({ email: 'ada@example.test' }))
+    let stopped: Promise<void> | null = null
+    app.wire.before = () => {
+      stopped = app.bindings.signIns.stop()
+    }
+    await paste(url)
+    await stopped
+    expect(emails()).toEqual(['ada@example.test'])
+    expect([app.bindings.signIns.isListening, app.clock.pending]).toEqual([false, 0])
+  })
+
   test('of those that ended the last sixteen are remembered', async () => {
     const { app, start, status, paste, admin } = signInWorld()
     const ids: string[] = []

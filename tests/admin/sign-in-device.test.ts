@@ -103,6 +103,18 @@ describe('waiting', () => {
     expect(app.upstream.oddities).toEqual([])
   })
 
+  test('asks as slowly as is stated, whoever else begins a sign-in meanwhile', async () => {
+    const { app, device, start, questions } = deviceWorld()
+    app.upstream.signIns.device.interval = '8'
+    await device()
+    await app.clock.advance('5s')
+    await start()
+    await app.clock.advance(2999)
+    expect(questions()).toHaveLength(0)
+    await app.clock.advance(1)
+    expect(questions()).toHaveLength(1)
+  })
+
   test('goes on when the service cannot be reached for a while', async () => {
     const { app, device, status } = deviceWorld()
     const flow = await device()
@@ -132,10 +144,10 @@ describe('waiting', () => {
     const flow = await device()
     app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({ email: 'ada@example.test' }))
     app.sqlite.run("CREATE TRIGGER full BEFORE INSERT ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
-    await app.clock.advance('6s')
+    await app.clock.advance('10s')
     expect([(await status(flow.flowId)).status, emails()]).toEqual(['pending', []])
     app.sqlite.run('DROP TRIGGER full')
-    await app.clock.advance('5s')
+    await app.clock.advance('1s')
     expect([(await status(flow.flowId)).status, emails()]).toEqual(['success', ['ada@example.test']])
     expect(app.clock.pending).toBe(0)
   })
@@ -236,6 +248,18 @@ describe('ending', () => {
     app.sqlite.run('DROP TRIGGER full')
     await start()
     await app.clock.advance('5s')
+    expect((await status(flow.flowId)).status).toBe('error')
+  })
+
+  test('one whose account and end could not be written waits until its time is over', async () => {
+    const { app, device, status } = deviceWorld()
+    const flow = await device()
+    app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({}))
+    app.sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON oauth_flows BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    await app.clock.advance('30s')
+    expect((await status(flow.flowId)).status).toBe('pending')
+    app.sqlite.run('DROP TRIGGER full')
+    await app.clock.advance('15m')
     expect((await status(flow.flowId)).status).toBe('error')
   })
 

@@ -1,5 +1,5 @@
 /** The port of sign-ins answers whatever a browser, or anything else, sends to it, and prints no code. */
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/lib/log.ts'
 import { CallbackListener } from '../../src/upstream/callback-listener.ts'
 import { ManualClock } from '../support/clock.ts'
@@ -28,4 +28,55 @@ test.each(['[', 'a b', 'x"><script>', ''])('a Host header %p is a bad request, n
   expect(await promise).toMatch(/^HTTP\/1\.1 (400|200) /)
   expect(lines).toEqual([])
   listener.close()
+})
+
+describe('listening', () => {
+  const aListener = () => {
+    const clock = new ManualClock()
+    const log = createLog({ level: 'debug', format: 'text', now: () => 0, write: () => {} })
+    const port = freePort()
+    const answer = async () => ({ status: 200, title: 'Taken', text: '' })
+    return { listener: new CallbackListener({ host: '127.0.0.1', port, clock, log, answer }), clock, port }
+  }
+
+  test('goes on for a moment after nobody is awaited, however often that is said', async () => {
+    const { listener, clock } = aListener()
+    listener.open()
+    listener.closeSoon()
+    await clock.advance(2000)
+    listener.closeSoon()
+    expect(listener.isOpen).toBe(true)
+    await clock.advance(1000)
+    expect([listener.isOpen, clock.pending]).toEqual([false, 0])
+  })
+
+  test('somebody who is awaited again keeps it open', async () => {
+    const { listener, clock } = aListener()
+    listener.open()
+    listener.closeSoon()
+    listener.closeSoon()
+    listener.open()
+    listener.closeIfUnused()
+    await clock.advance('1m')
+    expect(listener.isOpen).toBe(true)
+    listener.closeSoon()
+    await clock.advance('1m')
+    expect(listener.isOpen).toBe(false)
+  })
+
+  test('it is closed at once, however many were awaited', async () => {
+    const { listener, port } = aListener()
+    listener.open()
+    listener.open()
+    listener.close()
+    await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow()
+  })
+
+  test('it is reached at its own address only', async () => {
+    const { listener, port } = aListener()
+    listener.open()
+    await expect(fetch(`http://127.0.0.1:${port}/`)).resolves.toMatchObject({ status: 404 })
+    await expect(Bun.connect({ hostname: '127.0.0.2', port, socket: { data: () => {} } })).rejects.toThrow()
+    listener.close()
+  })
 })

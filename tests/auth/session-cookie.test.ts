@@ -1,0 +1,41 @@
+/** The cookie of a session: on https it takes a name and a flag that keep everybody else from writing or reading it. */
+import { expect, test } from 'bun:test'
+import { testApp } from '../support/app.ts'
+import { PASSWORD, people } from '../support/people.ts'
+
+const LOGIN = 'POST /api/dashboard-auth/password/login'
+const ME = 'GET /api/dashboard-auth/me'
+const SECURE = /^__Host-sluice_session=([\w-]{43}); Max-Age=\d+; Path=\/; HttpOnly; Secure; SameSite=Lax$/
+
+/** A service that believes a proxy at 10.0.0.1, and what a browser sends through it. */
+const behindTls = () => {
+  const environment = {
+    CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+    CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.1/32',
+  }
+  const app = testApp({ accounts: 0, environment })
+  people(app).add({ username: 'anna', role: 'admin' })
+  const json = { username: 'anna', password: PASSWORD }
+  const headers = { host: 'sluice.test', 'x-forwarded-for': '192.0.2.7', 'x-forwarded-proto': 'HTTPS' }
+  return { ...app, headers, json }
+}
+
+test('through a proxy with TLS it is for this host and for https only', async () => {
+  const { ask, headers, json } = behindTls()
+  const peer = '10.0.0.1'
+  const set = (await ask(LOGIN, { json, headers, peer })).headers.getSetCookie()[0] ?? ''
+  expect(set).toMatch(SECURE)
+  const token = SECURE.exec(set)?.[1]
+  const meAs = async (name: string) =>
+    (await ask(ME, { headers: { ...headers, cookie: `${name}=${token}` }, peer })).status
+  expect([await meAs('__Host-sluice_session'), await meAs('sluice_session')]).toEqual([200, 401])
+  const cookie = `__Host-sluice_session=${token}`
+  const gone = await ask('POST /api/dashboard-auth/logout', { headers: { ...headers, cookie }, peer })
+  expect(gone.headers.getSetCookie()[0]).toBe('__Host-sluice_session=; Max-Age=0; Path=/; Secure')
+})
+
+test('who is no trusted proxy does not make it one of https', async () => {
+  const { ask, headers, json } = behindTls()
+  const set = (await ask(LOGIN, { json, headers, peer: '192.0.2.7' })).headers.getSetCookie()[0]
+  expect(set).toMatch(/^sluice_session=[\w-]{43}; Max-Age=\d+; Path=\/; HttpOnly; SameSite=Lax$/)
+})

@@ -94,13 +94,17 @@ describe('usage samples', () => {
   const START = Date.UTC(2026, 0, 1)
   const seen = (at: number, used: number): UsageSnapshot => ({
     at,
-    windows: { fiveHour: { usedPercent: used, windowMinutes: 300, resetAt: null }, weekly: null, monthly: null },
+    windows: {
+      fiveHour: { usedPercent: used, windowMinutes: 300, resetAt: null },
+      weekly: { usedPercent: used + 1, windowMinutes: 10_080, resetAt: at + 1 },
+      monthly: { usedPercent: used + 2, windowMinutes: 43_200, resetAt: null },
+    },
     credits: null,
     planType: null,
   })
 
   test('the last of each hour stays, in the hour it was seen in; what nobody saw is a gap', () => {
-    const { db } = withAccounts('a', 'b')
+    const { db, sqlite } = withAccounts('a', 'b')
     const a: { id: string; usage: UsageSnapshot | null } = { id: 'a', usage: null }
     const deps = { db, pool: { all: () => [a, { id: 'b', usage: null }, { id: 'gone', usage: seen(START, 1) }] } }
     const written = new Map<string, number>()
@@ -112,13 +116,21 @@ describe('usage samples', () => {
     ] as const) {
       a.usage = seen(START + minutes * 60_000, used)
       sampleUsage(deps, written)
+      const before = sqlite.query('SELECT total_changes() AS n').get()
       sampleUsage(deps, written)
+      expect(sqlite.query('SELECT total_changes() AS n').get()).toEqual(before)
     }
     expect(db.select().from(usageSamples).all()).toEqual([
-      { accountId: 'a', hour: START, fiveHourUsed: 20, weeklyUsed: null, monthlyUsed: null },
-      { accountId: 'a', hour: START + HOUR_MS, fiveHourUsed: 30, weeklyUsed: null, monthlyUsed: null },
-      { accountId: 'a', hour: START + 3 * HOUR_MS, fiveHourUsed: 40, weeklyUsed: null, monthlyUsed: null },
+      { accountId: 'a', hour: START, fiveHourUsed: 20, weeklyUsed: 21, monthlyUsed: 22 },
+      { accountId: 'a', hour: START + HOUR_MS, fiveHourUsed: 30, weeklyUsed: 31, monthlyUsed: 32 },
+      { accountId: 'a', hour: START + 3 * HOUR_MS, fiveHourUsed: 40, weeklyUsed: 41, monthlyUsed: 42 },
     ])
+  })
+
+  test('of accounts that are all gone nothing is kept', () => {
+    const { db } = withAccounts()
+    sampleUsage({ db, pool: { all: () => [{ id: 'gone', usage: seen(START, 1) }] } }, new Map())
+    expect(db.select().from(usageSamples).all()).toEqual([])
   })
 })
 

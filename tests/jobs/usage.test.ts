@@ -36,6 +36,15 @@ test('every account is asked at once, then once a minute, and never all together
   expect(perBeat.length).toBe(2)
 })
 
+test('of those who wait, who has waited longest is asked first', async () => {
+  const app = testApp({ accounts: 2 })
+  const deps = jobDeps(app)
+  await pollUsage(deps, never)
+  await app.clock.advance('3m')
+  deps.polls.get(app.members[0]!.id)!.at = 60_000
+  expect(await beatFor(app, deps, USAGE_BEAT_MS)).toEqual([app.members[1]!.sim.chatgptAccountId])
+})
+
 test('what comes back is known to the pool', async () => {
   const app = testApp()
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
@@ -103,10 +112,9 @@ describe('a blocked account', () => {
     const resetAt = app.clock.now() + 67_000
     sim.setUsage({ primary: { usedPercent: 100, windowMinutes: 300, resetAt } })
     await pollUsage(deps, never)
-    await beatFor(app, deps, 60_000)
-    const before = pollsOf(app).length
-    await beatFor(app, deps, 10_000)
-    expect(pollsOf(app).length).toBe(before + 1)
+    expect(await beatFor(app, deps, 60_000)).toHaveLength(1)
+    expect(await beatFor(app, deps, 10_000)).toHaveLength(1)
+    expect(await beatFor(app, deps, 55_000)).toEqual([])
   })
 })
 
@@ -142,6 +150,17 @@ describe('a refusal', () => {
     await pollUsage(deps, never)
     await beatFor(app, deps, 180_000)
     expect(app.lines.filter((line) => line.includes('usage of an account'))).toHaveLength(1)
+  })
+
+  test('that comes again after an answer is told again', async () => {
+    const app = testApp()
+    const deps = jobDeps(app)
+    const [{ sim }] = app.members as [(typeof app.members)[0]]
+    for (const fails of [true, false, true]) {
+      if (fails) sim.next({ on: 'usage', status: 400 })
+      await beatFor(app, deps, 60_000)
+    }
+    expect(app.lines.filter((line) => line.includes('usage of an account'))).toHaveLength(2)
   })
 })
 

@@ -375,6 +375,19 @@ describe('time', () => {
     expect(app.bindings.pool.all()).toEqual([])
   })
 
+  test('it is over at once where the clock was set forward, and what had ended before stays as it was', async () => {
+    const { app, start, status, approve, paste, tokenCalls } = signInWorld()
+    const [done, flow] = [await start(), await start()]
+    const url = approve(flow, app.upstream.addAccount({}))
+    await paste(approve(done, app.upstream.addAccount({})))
+    app.clock.set(15 * MINUTE_MS)
+    const ended = { status: 'error', errorMessage: 'The sign-in was not finished in time. Begin a new one.' }
+    expect(await status(flow.flowId)).toMatchObject({ ...ended, flowId: flow.flowId, authorizationUrl: null })
+    expect(await paste(url)).toMatchObject(ended)
+    expect((await status(done.flowId)).status).toBe('success')
+    expect(tokenCalls()).toHaveLength(1)
+  })
+
   test('a code that is being exchanged when the time ends still counts, whatever else is begun', async () => {
     const { app, start, approve, paste, emails } = signInWorld()
     const flow = await start()

@@ -236,6 +236,18 @@ describe('Decisions §4 Passkeys: signing in', () => {
     })
   })
 
+  test('each opens the account it was registered for', async () => {
+    const { anna, crowd, device } = await registered()
+    const ben = crowd.as('viewer', { username: 'ben' })
+    const other = new Authenticator()
+    expect((await register(ben, other)).status).toBe(201)
+    for (const [held, { person }] of [
+      [other, ben],
+      [device, anna],
+    ] as const)
+      expect(await (await use(crowd.browser(), held, 'sign-in')).json()).toMatchObject({ user: { id: person.row.id } })
+  })
+
   test('the code of an authenticator is not asked for beside it', async () => {
     const { crowd, device } = setUp()
     const anna = crowd.as('viewer', { hasTotp: true })

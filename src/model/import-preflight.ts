@@ -64,15 +64,13 @@ const brokenEntry = (file: string, message: string): PreflightEntry => {
   return { id: '', file, verdict: 'broken', reason: `The file ${why}.`, account: null, existing: null }
 }
 
-const seatsOf = (entries: readonly PreflightEntry[]): Iterable<PreflightEntry[]> => {
-  const readable = entries.filter(({ account }) => account !== null)
-  return Map.groupBy(readable, ({ account }) => seatOf(account?.identity)).values()
-}
+const seatsOf = (entries: readonly PreflightEntry[]): Iterable<PreflightEntry[]> =>
+  Map.groupBy(entries, ({ account }) => seatOf(account?.identity)).values()
 
 const seatOf = (identity: AccountIdentity | undefined): string =>
   JSON.stringify([identity?.email, identity?.chatgptAccountId, identity?.chatgptUserId])
 
-/** Of several files of one seat all but the newest, of equals the last, are left out. */
+/** Of several files of one seat all but the newest, of equals the last, are left out. Broken ones stay broken. */
 const outdo = (rivals: readonly PreflightEntry[]): void => {
   if (rivals.length < 2) return
   const at = ({ account }: PreflightEntry) => account?.lastRefreshAt ?? Number.NEGATIVE_INFINITY

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { ImportValue } from '../../src/admin/account-import.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { people, problem, type Somebody } from '../support/people.ts'
+import { AUTH_CLAIM, unsignedJwt } from '../support/upstream/tokens.ts'
 import { type Packed, zipOf } from '../support/zip.ts'
 
 const open = (accounts = 0) => {
@@ -85,6 +86,7 @@ describe('looking', () => {
       lastRefreshAt: '2026-01-01T00:00:00.000Z',
       existing: null,
     })
+    expect(seen.files[2]?.reason).toBeNull()
     expect(seen.files[2]?.existing).toEqual({ accountId: eve!.id, displayName: eve!.sim.email })
     expect(seen.files.slice(3).map(({ reason }) => reason)).toEqual([
       'The file is not JSON.',
@@ -118,6 +120,25 @@ describe('looking', () => {
       ['april.json', 'older'],
     ])
     expect(seen.files[0]?.reason).toBe('june.json is of the same account and at least as new.')
+  })
+
+  test('another address, workspace or user is an account of its own', async () => {
+    const { app, look } = open()
+    const json = JSON.parse(app.upstream.addAccount().authJson())
+    const seat = (email: string, workspace: string, user: string) => {
+      const auth = { chatgpt_account_id: workspace, chatgpt_user_id: user }
+      return JSON.stringify({
+        ...json,
+        tokens: { ...json.tokens, id_token: unsignedJwt({ email, [AUTH_CLAIM]: auth }) },
+      })
+    }
+    const seen = await look({
+      'ada.json': seat('ada@example.test', 'one', 'u1'),
+      'workspace.json': seat('ada@example.test', 'two', 'u1'),
+      'user.json': seat('ada@example.test', 'one', 'u2'),
+      'eve.json': seat('eve@example.test', 'one', 'u1'),
+    })
+    expect(seen.files.map(({ verdict }) => verdict)).toEqual(['new', 'new', 'new', 'new'])
   })
 
   test('a ZIP is looked into, shadows and other files left out', async () => {

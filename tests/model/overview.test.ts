@@ -257,6 +257,15 @@ describe('figures', () => {
     expect((await figures.now()).tiles.requests.value).toBe(0)
   })
 
+  test('whoever has changed a key is shown what is now, at once', async () => {
+    const { add, figures } = world()
+    await figures.now()
+    add(NOW)
+    expect((await figures.now()).present.conversations.now).toBe(0)
+    figures.forgetKeys()
+    expect((await figures.now()).present.conversations.now).toBe(1)
+  })
+
   test('those who ask at the same time share one answer', async () => {
     const { asked, figures } = world()
     await Promise.all([figures.now(), figures.now(), figures.now()])

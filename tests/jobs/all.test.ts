@@ -102,6 +102,15 @@ test('catalogs are fetched for every version that was seen, and dropped with it'
   expect(versions()).not.toContain('0.140.0')
 })
 
+test('a renewal that fails keeps no other from being tried', async () => {
+  const app = testApp({ accounts: 2 })
+  const before = app.members.map(({ sim }) => sim.accessToken)
+  await app.clock.advance('20d')
+  app.members[0]!.sim.next({ on: 'token', status: 401, body: { error: 'invalid_grant' } })
+  await renewTokens(jobDeps(app), never)
+  expect(app.members.filter(({ sim }, n) => sim.accessToken !== before[n])).toHaveLength(1)
+})
+
 test('tokens of idle accounts are renewed when due; hopeless ones are left alone', async () => {
   const app = testApp({ accounts: 2 })
   const [kept, lost] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]

@@ -44,24 +44,23 @@ export const body = <S extends z.ZodObject>(schema: S) => {
   return carrying(limited as typeof validate, { in: 'body', schema })
 }
 
-/**
- * The fields of a form, where there are few enough of them. The parts of a multipart form are long, so that the limit in
- * bytes lets few through. Throws `payload_too_large`, and whatever the parser does.
- */
+/** The fields of a form, where there are few enough of them. Throws `payload_too_large`, and whatever the parser does. */
 export const readForm = async ({ req }: Context, options: { dot?: boolean } = {}) => {
-  if (mediaType(req.header('content-type')) === 'application/x-www-form-urlencoded')
-    demandFewFields(await req.arrayBuffer()) // Hono keeps it for the parser
+  const type = req.header('content-type') ?? ''
+  const bytes = Buffer.from(await req.arrayBuffer()) // Hono keeps it for the parser
+  const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(type) ?? []
+  const isMultipart = mediaType(type) === 'multipart/form-data'
+  const fields = isMultipart ? countOf(bytes, `--${quoted ?? plain}`) - 1 : countOf(bytes, '&') + 1
+  if (fields > MOST_FORM_FIELDS)
+    throw new AppError('payload_too_large', { message: `A form has at most ${MOST_FORM_FIELDS} fields.` })
   return req.parseBody({ all: true, ...options })
 }
 
-const demandFewFields = (bytes: ArrayBuffer): void => {
-  let fields = 1
-  for (const byte of new Uint8Array(bytes)) if (byte === AMPERSAND) fields++
-  if (fields > MOST_FORM_FIELDS)
-    throw new AppError('payload_too_large', { message: `A form has at most ${MOST_FORM_FIELDS} fields.` })
+const countOf = (bytes: Buffer, separator: string): number => {
+  let count = 0
+  for (let at = bytes.indexOf(separator); at !== -1; at = bytes.indexOf(separator, at + separator.length)) count++
+  return count
 }
-
-const AMPERSAND = 0x26
 
 /** What a route reads, and where: data on the middleware that checks it, as gates carry their rule. */
 export interface RouteInput {

@@ -104,6 +104,16 @@ test('a form of more fields than any of ours has is refused before it is taken a
   const refused = await Promise.all(answers.map(async (answer) => problemOf(await answer)))
   expect(refused.map(({ code }) => code)).toEqual(['validation_error', 'payload_too_large'])
   expect(refused[1]?.message).toBe('A form has at most 4000 fields.')
+  const { ask: send } = testApp()
+  const part = '--b\r\ncontent-disposition: form-data; name="no"\r\n\r\n\r\n'
+  const multipart = { 'content-type': 'multipart/form-data; boundary=b' }
+  for (const [count, code] of [
+    [4000, 'validation_error'],
+    [4001, 'payload_too_large'],
+  ] as const) {
+    const answer = await send('POST /api/api-keys/', { body: `${part.repeat(count)}--b--\r\n`, headers: multipart })
+    expect((await problemOf(answer)).code).toBe(code)
+  }
 })
 
 test('a field called __proto__ is refused by name', async () => {

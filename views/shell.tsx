@@ -101,6 +101,13 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
         <p class="offline" role="status">
           No answer from Sluice; this page shows what was last known.
         </p>
+        <p class="signed-out" role="status">
+          You are signed out, and what you typed is still here.{' '}
+          <a href="/login" target="_blank" rel="noopener">
+            Sign in in another tab
+          </a>
+          , then send it.
+        </p>
         <p class="unlive" role="status">
           Live updates do not arrive here, so this page asks every 30 seconds.
           {visitor && holds(visitor.grants, 'dashboard:read') && <a href="/doctor">Why?</a>}

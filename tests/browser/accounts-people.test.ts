@@ -112,7 +112,7 @@ test('a viewer sees masked names, no evidence, no credentials, and why the butto
   expect(visit.problems).toEqual([])
 })
 
-test('what is typed beside a live part stays when the session ends elsewhere, until it is given up', async () => {
+test('what is typed beside a live part stays when the session ends elsewhere; a field that is merely at hand leads away', async () => {
   const own = await startOwned({ env: NO_UPSTREAM })
   await using server = own.server
   const path = join(server.dataDir, 'auth.json')
@@ -133,10 +133,12 @@ test('what is typed beside a live part stays when the session ends elsewhere, un
   const asked = page.waitForResponse((response) => response.status() === 401 && response.url().includes('/accounts/'))
   await page.evaluate(() => fetch('/api/dashboard-auth/logout-all', { method: 'POST' }))
   await asked
-  await page.locator('.unlive').waitFor()
+  await page.locator('.signed-out').waitFor()
+  expect(await page.locator('.unlive').isVisible()).toBe(false)
   expect(await page.inputValue('[name=alias]')).toBe('typed for long')
   expect(await page.locator('.offline').isVisible()).toBe(false)
   await page.evaluate(() => document.querySelector<HTMLFormElement>('form[data-edited]')?.reset())
+  await page.focus('[name=alias]')
   await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
   await page.waitForURL('**/login*')
 })

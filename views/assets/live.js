@@ -31,12 +31,13 @@
     const how = { source: el, target: el, swap: 'outerMorph', push: 'false', select }
     await window.htmx.ajax('GET', el.dataset.liveSrc, how).finally(() => busy.delete(el))
   }
-  // The session ended. Whoever is in the middle of something is told by what they send; the next asking may lead to the sign-in.
+  // The session ended: what was typed stays. Without anything typed, the answer leads to the sign-in.
   document.addEventListener('htmx:before:response', (event) => {
     const { ctx } = event.detail
-    if (!ctx.hx.redirect || !busy.has(ctx.sourceElement) || !isHeld(document.body)) return
+    if (!ctx.hx.redirect || !busy.has(ctx.sourceElement) || !document.querySelector('[data-edited]')) return
     event.preventDefault()
     root.classList.remove('is-offline')
+    root.classList.add('is-signed-out')
   })
   // A part its page does not have any more: the first of a list came, or the last one went.
   let lost = null
@@ -91,7 +92,7 @@
       source.addEventListener(kind, ({ data }) => {
         heardAt = Date.now()
         poll(false)
-        root.classList.remove('is-offline')
+        root.classList.remove('is-offline', 'is-signed-out')
         run(data.split(' ').filter(Boolean))
       })
     const pass = (topics) => {

@@ -246,7 +246,10 @@ test('a form that is sent after the session ended keeps what was typed, and is s
   await page.click('text=Create the key')
   expect(await textOf(page.locator('#form-key .problem-line'))).toContain('You are signed out.')
   expect([new URL(page.url()).pathname, await page.inputValue('[name=name]')]).toEqual(['/keys/new', 'typed for long'])
-  const [entrance] = await Promise.all([page.waitForEvent('popup'), page.click('text=Sign in in another tab')])
+  const [entrance] = await Promise.all([
+    page.waitForEvent('popup'),
+    page.click('#form-key >> text=Sign in in another tab'),
+  ])
   await signIn(entrance, own.url)
   await page.click('text=Create the key')
   await page.locator('.command-key code').waitFor()

@@ -539,7 +539,6 @@ test.each([
   [[20, 300], '20'],
   [[300, 20], '20'],
   [[300, 280], '280'],
-  [[280, 300], '280'],
 ])('accounts that ask for %p s: the client waits for the first that is back', async (waits, retryAfter) => {
   const app = testApp({ accounts: waits.length, settings: { routingStrategy: 'sequential_drain' } })
   const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))

@@ -44,21 +44,28 @@ export const body = <S extends z.ZodObject>(schema: S) => {
   return carrying(limited as typeof validate, { in: 'body', schema })
 }
 
-/** The fields of a form, where there are few enough of them. Throws `payload_too_large`, and whatever the parser does. */
+/** The fields of a form, where there are few enough of them. Throws `payload_too_large`, and for what is no form some other error. */
 export const readForm = async ({ req }: Context, options: { dot?: boolean } = {}) => {
-  const type = req.header('content-type') ?? ''
   const bytes = Buffer.from(await req.arrayBuffer()) // Hono keeps it for the parser
-  const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(type) ?? []
-  const isMultipart = mediaType(type) === 'multipart/form-data'
-  const fields = isMultipart ? countOf(bytes, `--${quoted ?? plain}`) - 1 : countOf(bytes, '&') + 1
-  if (fields > MOST_FORM_FIELDS)
+  if (fieldsIn(bytes, req.header('content-type') ?? '') > MOST_FORM_FIELDS)
     throw new AppError('payload_too_large', { message: `A form has at most ${MOST_FORM_FIELDS} fields.` })
   return req.parseBody({ all: true, ...options })
 }
 
+/** Of several boundaries the parser might take another one than we. */
+const fieldsIn = (bytes: Buffer, type: string): number => {
+  if (mediaType(type) !== 'multipart/form-data') return countOf(bytes, '&') + 1
+  const boundaries = [...type.matchAll(/boundary=(?:"([^"]+)"|([^\s;"]+))/gi)]
+  const parts = Math.max(0, ...boundaries.map(([, quoted, plain]) => countOf(bytes, `--${quoted ?? plain}`)))
+  if (boundaries.length !== 1 || parts === 0) throw new Error('A multipart form without its one boundary.')
+  return parts - 1
+}
+
+/** Not beyond what matters. */
 const countOf = (bytes: Buffer, separator: string): number => {
   let count = 0
-  for (let at = bytes.indexOf(separator); at !== -1; at = bytes.indexOf(separator, at + separator.length)) count++
+  for (let at = bytes.indexOf(separator); at !== -1 && count < MOST_FORM_FIELDS + 2; count++)
+    at = bytes.indexOf(separator, at + separator.length)
   return count
 }
 

@@ -114,6 +114,9 @@ test('a form of more fields than any of ours has is refused before it is taken a
     const answer = await send('POST /api/api-keys/', { body: `${part.repeat(count)}--b--\r\n`, headers: multipart })
     expect((await problemOf(answer)).code).toBe(code)
   }
+  const twice = { 'content-type': 'multipart/form-data; xboundary=z; boundary=b' }
+  const answer = await send('POST /api/api-keys/', { body: `${part.repeat(4001)}--b--\r\n`, headers: twice })
+  expect((await problemOf(answer)).message).toBe('The form could not be read.')
 })
 
 test('a field called __proto__ is refused by name', async () => {

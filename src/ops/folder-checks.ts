@@ -40,8 +40,9 @@ const NETWORK = new Map([
   [0x517b, 'SMB'],
 ])
 
-const checkFolder = async ({ dir }: FolderFacts): Promise<Found> => {
+const checkFolder = async ({ dir, databasePath }: FolderFacts): Promise<Found> => {
   const { mode, uid } = await stat(dir)
+  const { uid: owner } = await stat(databasePath).catch(() => ({ uid })) // the server made it
   const isWritable = await access(dir, constants.W_OK).then(
     () => true,
     () => false,
@@ -57,9 +58,7 @@ const checkFolder = async ({ dir }: FolderFacts): Promise<Found> => {
   if ((mode & OTHERS) !== 0)
     return warning(
       `${dir} has mode ${octal(mode)}, so other users of this machine can look into it.`,
-      uid === process.getuid?.()
-        ? `chmod 0700 ${dir}`
-        : `As root: chown ${process.getuid?.()} ${dir} && chmod 0700 ${dir}`,
+      uid === owner ? `chmod 0700 ${dir}` : `As root: chown ${owner} ${dir} && chmod 0700 ${dir}`,
     )
   return fine(`${dir} can be written and is closed to other users.`)
 }

@@ -172,7 +172,7 @@ export class ReaderLane {
 
   #crashed(worker: Worker, reason: string, error: Error = new AppError('busy')): void {
     if (worker !== this.#worker) return
-    this.#deps.log.error('The reader of the database ended unexpectedly.', { reason })
+    this.#deps.log.error('The thread that reads the database ended.', { reason })
     this.#end(error)
   }
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { until } from '../clients/support/until.ts'
 import { runCommand } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
-import { launchBrowser, liveAfter, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { arrivedAt, launchBrowser, liveAfter, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
 import { forgetConfirmations, PASSWORD, send, signIn, startOwned } from './people-world.ts'
 
 setDefaultTimeout(30_000)
@@ -140,5 +140,5 @@ test('what is typed beside a live part stays when the session ends elsewhere; a 
   await page.evaluate(() => document.querySelector<HTMLFormElement>('form[data-edited]')?.reset())
   await page.focus('[name=alias]')
   await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
-  await page.waitForURL('**/login*')
+  await arrivedAt(page, '/login')
 })

@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
 import { CHROMIUM, findProgram } from '../../scripts/programs.ts'
+import { until } from '../clients/support/until.ts'
 
 const FLAGS = [
   '--no-sandbox',
@@ -82,6 +83,13 @@ export const liveAfter = async <T>(page: Page, load: () => Promise<T>): Promise<
   const [loaded] = await Promise.all([load(), page.waitForResponse('**/api/events')])
   return loaded
 }
+
+/** Until the page is at `pathname`, by however many ways it is led there: several at once end each other's loading. */
+export const arrivedAt = (page: Page, pathname: string): Promise<void> =>
+  until(
+    () => new URL(page.url()).pathname === pathname,
+    () => page.url(),
+  )
 
 /** What a person reads: text that is hidden does not count, and lines are lines. */
 // biome-ignore lint/performance/useDomNodeTextContent: the reason stands above

@@ -7,7 +7,17 @@ import { until } from '../clients/support/until.ts'
 import type { World } from '../clients/support/world.ts'
 import { spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
-import { LOOKS, launchBrowser, liveAfter, overflows, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import {
+  arrivedAt,
+  LOOKS,
+  launchBrowser,
+  liveAfter,
+  overflows,
+  screenshot,
+  type TestBrowser,
+  textOf,
+  textsOf,
+} from './browser.ts'
 import { startPopulated } from './world.ts'
 
 setDefaultTimeout(30_000)
@@ -245,7 +255,7 @@ describe('while it is open', () => {
       expect(await page.evaluate(post, setUp)).toBeLessThan(300)
       await liveAfter(page, () => page.goto(server.url + path))
       await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
-      await page.waitForURL('**/login*')
+      await arrivedAt(page, '/login')
     },
   )
 

@@ -2,11 +2,12 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Page } from 'playwright-core'
 import { until } from '../clients/support/until.ts'
 import { runCommand } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import { arrivedAt, launchBrowser, liveAfter, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
-import { forgetConfirmations, PASSWORD, send, signIn, startOwned } from './people-world.ts'
+import { forgetConfirmations, type Owned, PASSWORD, send, signIn, startOwned } from './people-world.ts'
 
 setDefaultTimeout(30_000)
 
@@ -40,21 +41,25 @@ const closeAndSwapElsewhere = (): void => {
   document.dispatchEvent(new CustomEvent('htmx:after:swap', { detail }))
 }
 
+/** Signs in, and shows the list with the one account that was imported on the machine itself. */
+const openAccounts = async (page: Page, { url, server }: Owned): Promise<void> => {
+  const path = join(server.dataDir, 'auth.json')
+  writeFileSync(path, createUpstream().addAccount({ email: 'ada@example.test' }).authJson())
+  const imported = await runCommand(['accounts', 'import', path], { dataDir: server.dataDir })
+  expect(imported.exitCode).toBe(0)
+  await signIn(page, url)
+  await until(async () => {
+    await page.goto(`${url}/accounts`)
+    return (await page.locator('.account-link').count()) === 1
+  }, server.output)
+}
+
 test('an export asks for a confirmation, then shows the file; a deletion asks what becomes of the log', async () => {
   const own = await startOwned({ env: NO_UPSTREAM })
   await using server = own.server
-  const upstream = createUpstream()
-  const path = join(server.dataDir, 'auth.json')
-  writeFileSync(path, upstream.addAccount({ email: 'ada@example.test' }).authJson())
-  const imported = await runCommand(['accounts', 'import', path], { dataDir: server.dataDir })
-  expect(imported.exitCode).toBe(0)
   await using visit = await browser.visit(`${own.url}/login`)
   const { page } = visit
-  await signIn(page, own.url)
-  await until(async () => {
-    await page.goto(`${own.url}/accounts`)
-    return (await page.locator('.account-link').count()) === 1
-  }, own.server.output)
+  await openAccounts(page, own)
   await page.click('.account-link')
   await page.click('.tabs >> text=Credentials')
   await page.waitForURL(/tab=credentials/)
@@ -114,17 +119,10 @@ test('a viewer sees masked names, no evidence, no credentials, and why the butto
 
 test('what is typed beside a live part stays when the session ends elsewhere; a field that is merely at hand leads away', async () => {
   const own = await startOwned({ env: NO_UPSTREAM })
-  await using server = own.server
-  const path = join(server.dataDir, 'auth.json')
-  writeFileSync(path, createUpstream().addAccount({ email: 'ada@example.test' }).authJson())
-  await runCommand(['accounts', 'import', path], { dataDir: server.dataDir })
+  await using _server = own.server
   await using visit = await browser.visit(`${own.url}/login`)
   const { page } = visit
-  await signIn(page, own.url)
-  await until(async () => {
-    await page.goto(`${own.url}/accounts`)
-    return (await page.locator('.account-link').count()) === 1
-  }, own.server.output)
+  await openAccounts(page, own)
   const account = new URL((await page.locator('.account-link').getAttribute('href')) ?? '', own.url)
   account.searchParams.set('tab', 'routing')
   await liveAfter(page, () => page.goto(account.href))

@@ -79,6 +79,8 @@ export interface Bindings {
   refusals: FailureBudget
   /** Passkey sign-ins that were begun: each leaves a challenge. */
   passkeyStarts: FailureBudget
+  /** What people changed about themselves, by person and event: each leaves an audit row. */
+  ownChanges: FailureBudget
   clock: Clock
   random: Random
   log: Log

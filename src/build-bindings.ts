@@ -107,6 +107,7 @@ export const buildBindings = (world: World): Bindings => {
     failures: new FailureBudget(clock),
     refusals: new FailureBudget(clock),
     passkeyStarts: new FailureBudget(clock, PASSKEY_STARTS),
+    ownChanges: new FailureBudget(clock, OWN_CHANGES),
     clock,
     random,
     log,
@@ -205,3 +206,5 @@ const idsOf = (pool: Pool): ReadonlySet<string> => new Set(pool.all().map(({ id 
 
 /** A minute and client; of all that wait there is room for a thousand. */
 const PASSKEY_STARTS = 30
+/** A minute, person and event: nobody works faster by hand. */
+const OWN_CHANGES = 30

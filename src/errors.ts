@@ -85,6 +85,7 @@ export const CODES = {
   totp_rate_limited: [429, 'Too many wrong attempts; wait a moment.'],
   step_up_rate_limited: [429, 'Too many wrong attempts; wait a moment.'],
   invite_rate_limited: [429, 'Too many attempts; wait a moment.'],
+  own_account_rate_limited: [429, 'Too many changes of your own account; wait a moment.'],
   // --- resources
   user_not_found: [404, 'There is no such account.'],
   role_not_found: [404, 'There is no such role.'],

@@ -1,7 +1,7 @@
 /** `GET /metrics`: what Prometheus scrapes, for this machine and for who has the token. */
 import { timingSafeEqual } from 'node:crypto'
 import { isLocal } from '../auth/caller.ts'
-import { budgetAddress } from '../auth/failure-budget.ts'
+import { budgetClient } from '../auth/failure-budget.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { open } from '../http/gates.ts'
@@ -22,7 +22,7 @@ const hasToken = (c: Ctx): boolean => {
   const { METRICS_TOKEN } = c.env.env
   const [, given] = /^bearer\s+(\S+)$/i.exec(c.req.header('authorization') ?? '') ?? []
   if (METRICS_TOKEN === undefined || given === undefined) return false
-  const giveBack = c.env.failures.take(budgetAddress(c), 'password_rate_limited')
+  const giveBack = c.env.failures.take(budgetClient(c), 'password_rate_limited')
   const [a, b] = [Buffer.from(given), Buffer.from(METRICS_TOKEN)]
   const isRight = a.length === b.length && timingSafeEqual(a, b)
   if (isRight) giveBack()

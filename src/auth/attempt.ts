@@ -3,7 +3,7 @@ import { commit } from '../../db/commit.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { append } from '../model/audit.ts'
-import { budgetAddress } from './failure-budget.ts'
+import { budgetClient } from './failure-budget.ts'
 import { actorOf, type Principal } from './principal.ts'
 
 /** What says that the secret itself was wrong. Everything else gives the try back. */
@@ -28,7 +28,7 @@ interface Attempt {
  * Throws `limited`, and what `check` does.
  */
 export const attempt = async <T>(c: Ctx, tried: Attempt, check: () => T | Promise<T>): Promise<T> => {
-  const giveBack = c.env.failures.take(budgetAddress(c), tried.limited)
+  const giveBack = c.env.failures.take(budgetClient(c), tried.limited)
   try {
     const value = await check()
     giveBack()

@@ -1,4 +1,4 @@
-/** How often a client may be wrong about a secret: eight times a minute, over all routes that check one (spec §8). */
+/** How often a minute somebody may do something: be wrong about a secret eight times, over all routes that check one (spec §8). */
 import type { Ctx } from '../bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { normaliseIp } from '../lib/cidr.ts'
@@ -19,15 +19,14 @@ export class FailureBudget {
   /** Client → when its tries were taken, oldest first. */
   readonly #tries = new Map<string, number[]>()
 
-  /** `tries` a minute and client. */
+  /** `tries` a minute, of each client or whoever is named. */
   constructor(clock: Pick<Clock, 'monotonic'>, tries = TRIES) {
     this.#clock = clock
     this.#limit = tries
   }
 
   /** Returns what gives this try back. Throws `code`, a 429 with the time until the next try. */
-  take(clientIp: string | null, code: Code): () => void {
-    const client = clientOf(clientIp)
+  take(client: string, code: Code): () => void {
     const now = this.#clock.monotonic()
     const recent = this.#recent(client, now)
     const oldest = recent[0]
@@ -39,8 +38,7 @@ export class FailureBudget {
   }
 
   /** For what is counted without being refused: takes a try that is not given back. False: there was none left. */
-  spend(clientIp: string | null): boolean {
-    const client = clientOf(clientIp)
+  spend(client: string): boolean {
     const now = this.#clock.monotonic()
     const recent = this.#recent(client, now)
     if (recent.length >= this.#limit) return false
@@ -71,10 +69,10 @@ export class FailureBudget {
  * Whose tries are counted: the client, and where headers do not agree on one the peer that handed the request on, so that
  * nobody who confuses one proxy uses up the tries of everybody else who cannot be told.
  */
-export const budgetAddress = ({ var: { clientIp, peer } }: Ctx): string | null => clientIp ?? peer
+export const budgetClient = ({ var: { clientIp, peer } }: Ctx): string => clientOf(clientIp ?? peer)
 
 /** One person has a whole /64 of IPv6 addresses, and all clients that cannot be told apart are one. */
-const clientOf = (ip: string | null): string => {
+export const clientOf = (ip: string | null): string => {
   const address = ip === null ? null : normaliseIp(ip)
   if (address === null) return 'unknown'
   return address.includes(':') ? expanded(address).slice(0, 4).join(':') : address

@@ -5,7 +5,7 @@ import { AppError } from '../errors.ts'
 import { admitIdentity, isAdmissible, isSightingDue, MAX_SUBJECT, noteSighting } from '../model/admit-identity.ts'
 import { append } from '../model/audit.ts'
 import { findByIdentity, type Person } from '../model/people.ts'
-import { budgetAddress } from './failure-budget.ts'
+import { budgetClient } from './failure-budget.ts'
 
 /** The name the proxy gives, trimmed and in lower case; null without one, and from anybody who is not a trusted proxy. */
 export const proxySubject = (c: Ctx): string | null =>
@@ -29,7 +29,7 @@ export const identify = (c: Ctx, subject: string): Person | AppError => {
  */
 export const recordRefusal = (c: Ctx, subject: string, { code }: AppError): void => {
   const { db, clock, refusals } = c.env
-  if (!refusals.spend(budgetAddress(c))) return
+  if (!refusals.spend(budgetClient(c))) return
   const target = findByIdentity(db, subject)?.row.id ?? null
   const reason = code === 'account_disabled' ? code : 'unknown_identity'
   const actor = { id: 'anonymous', method: 'trusted_header', address: c.var.clientIp, at: clock.now() }

@@ -1,6 +1,7 @@
 /** The account that asks about itself: its profile, its password, its second factor. */
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import type { AuditEvent } from '../model/audit.ts'
 import { type AccountPrincipal, demandOwnAccount } from './principal.ts'
 import { resolve } from './resolve.ts'
 
@@ -15,6 +16,14 @@ export const settledAccount = (c: Ctx): AccountPrincipal => {
   const { principal, mustEnroll } = accountOf(c)
   if (mustEnroll) throw new AppError('totp_enrollment_required')
   return principal
+}
+
+/**
+ * Counts a change of theirs that leaves an audit row. Each event by itself: who has a copy of somebody's cookie must not keep
+ * them from changing the password by using up what there is. Throws `own_account_rate_limited`.
+ */
+export const countOwnChange = (c: Ctx, { id }: AccountPrincipal, event: AuditEvent): void => {
+  c.env.ownChanges.take(`${id} ${event}`, 'own_account_rate_limited')
 }
 
 /** Whether this person has signed in here themselves; behind a proxy, besides being announced by it. */

@@ -18,6 +18,7 @@ import {
   type SignInMethod,
   STEP_UP_MS,
 } from '../model/sessions.ts'
+import { countOwnChange } from './own-account.ts'
 import type { AccountPrincipal } from './principal.ts'
 import { type Resolution, resolveAccount } from './resolve.ts'
 import { readSessionToken, writeSessionToken } from './session-cookie.ts'
@@ -126,10 +127,11 @@ export const endOthers = <T>(
 
 /**
  * Notes a confirmation (spec §5, step-up). Somebody the proxy announces has no session yet and gets one to hold it.
- * Returns until when it holds, in ms since epoch.
+ * Returns until when it holds, in ms since epoch. Throws `own_account_rate_limited`.
  */
 export const confirm = (c: Ctx, principal: AccountPrincipal, { methods, first }: Confirmation): number => {
   const { db, random, clock } = c.env
+  countOwnChange(c, principal, 'step_up_verified')
   const now = clock.now()
   const confirmedUntil = now + STEP_UP_MS
   const { token, expiresAt } = commit(db, (tx) => {

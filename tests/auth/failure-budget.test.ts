@@ -1,6 +1,6 @@
 /** Eight tries a minute and client: which tries count, for whom, and when the next one is. */
 import { describe, expect, test } from 'bun:test'
-import { FailureBudget } from '../../src/auth/failure-budget.ts'
+import { clientOf, FailureBudget } from '../../src/auth/failure-budget.ts'
 import { AppError } from '../../src/errors.ts'
 
 const setUp = () => {
@@ -9,7 +9,7 @@ const setUp = () => {
   /** Seconds until the next try where this one is refused, else what gives it back. */
   const take = (ip: string | null = '192.0.2.1') => {
     try {
-      return budget.take(ip, 'password_rate_limited')
+      return budget.take(clientOf(ip), 'password_rate_limited')
     } catch (err) {
       if (err instanceof AppError && err.status === 429) return err.extra.retryAfterSeconds
       throw err

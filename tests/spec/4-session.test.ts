@@ -1,7 +1,9 @@
 /** Spec §2 and §4, the session response and one's own account: every member, for everybody who can ask. */
 import { describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { passkeys } from '../../db/schema/people.ts'
 import { testApp } from '../support/app.ts'
-import { HOWS, people, problem, REMOTE } from '../support/people.ts'
+import { HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
 
 const AUTH = '/api/dashboard-auth'
 
@@ -139,4 +141,63 @@ describe('§4 GET and PATCH me', () => {
     for (const json of [{ role: 'admin' }, { username: 'other' }, { email: 'no address' }])
       expect(await problem(await anna.ask(`PATCH ${AUTH}/me`, { json }))).toEqual([422, 'validation_error'])
   })
+})
+
+describe('§4 Changes of one’s own account', () => {
+  const NAME: [route: string, json: (n: number) => object] = [
+    `PATCH ${AUTH}/me`,
+    (n) => ({ displayName: `Anna ${n % 2}` }),
+  ]
+  const CHANGES: (typeof NAME)[] = [
+    NAME,
+    [`PATCH ${AUTH}/passkeys/pky_1`, (n) => ({ name: `Phone ${n % 2}` })],
+    [`POST ${AUTH}/step-up`, () => ({ password: PASSWORD })],
+    [`POST ${AUTH}/password/change`, () => ({ currentPassword: PASSWORD, newPassword: PASSWORD })],
+  ]
+
+  test.each(CHANGES)('%s: thirty a minute and person are made and written down', async (route, json) => {
+    const { app, as, audit } = open()
+    const [anna, berta] = [as('viewer'), as('viewer')]
+    addPasskey(app, anna.person.row.id)
+    const change = (who: typeof anna, n: number) => who.ask(route, { json: json(n) })
+    for (let n = 0; n < 30; n++) expect((await change(anna, n)).status).toBe(200)
+    const refused = await change(anna, 30)
+    expect(refused.headers.get('retry-after')).toBe('60')
+    expect(await problem(refused)).toEqual([429, 'own_account_rate_limited'])
+    expect(audit()).toHaveLength(30)
+    expect((await change(berta, 0)).status).toBe(route.includes('pky_1') ? 404 : 200)
+    await app.clock.advance(60_000)
+    expect((await change(anna, 31)).status).toBe(200)
+  })
+
+  test('of one kind use up none of another: who copied the cookie locks nobody out', async () => {
+    const { as } = open()
+    const anna = as('viewer')
+    const [route, json] = NAME
+    for (let n = 0; n <= 30; n++) await anna.ask(route, { json: json(n) })
+    const change = { currentPassword: PASSWORD, newPassword: `${PASSWORD}!` }
+    expect((await anna.ask(`POST ${AUTH}/password/change`, { json: change })).status).toBe(200)
+  })
+
+  test('that end no session are none', async () => {
+    const { as, browser, audit } = open({
+      environment: {
+        CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header',
+        CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+        CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
+      },
+    })
+    expect(await (await as('viewer').ask(`DELETE ${AUTH}/sessions`)).json()).toEqual({ ended: 0 })
+    const headers = { 'remote-user': 'anna', 'x-forwarded-for': '192.0.2.7' }
+    expect((await browser('10.0.0.1').ask(`POST ${AUTH}/logout-all`, { headers })).status).toBe(200)
+    expect(audit().map(({ event }) => event)).not.toContain('user_sessions_revoked')
+  })
+
+  const addPasskey = ({ db, clock }: ReturnType<typeof testApp>, userId: string) =>
+    commit(db, (tx) => {
+      const key = { credentialId: 'one', publicKey: '', counter: 0, transports: [] }
+      tx.insert(passkeys)
+        .values({ ...key, id: 'pky_1', userId, name: 'Phone', createdAt: clock.now() })
+        .run()
+    })
 })

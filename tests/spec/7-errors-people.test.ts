@@ -306,6 +306,14 @@ const PROVOCATIONS = {
   totp_rate_limited: { ask: limited(`POST ${AUTH}/totp/disable`, { code: '123456' }), status: 429 },
   step_up_rate_limited: { ask: limited(`POST ${AUTH}/step-up`, { password: PASSWORD }), status: 429 },
   invite_rate_limited: { ask: limited(`GET ${AUTH}/invite/guess`, {}), status: 429 },
+  own_account_rate_limited: {
+    ask: async ({ as }) => {
+      const anna = as('viewer')
+      for (let n = 0; n < 30; n++) await patch(anna, `${AUTH}/me`, { displayName: `Anna ${n % 2}` })
+      return patch(anna, `${AUTH}/me`, { displayName: 'Anna' })
+    },
+    status: 429,
+  },
   user_not_found: { ask: ({ as }) => as('admin').ask(`DELETE ${USERS}/usr_unknown`), status: 404 },
   role_not_found: { ask: ({ as }) => post(as('admin'), USERS, { ...NEWCOMER, role: 'emperor' }), status: 404 },
   provider_not_found: {

@@ -1,7 +1,7 @@
 /** `/api/dashboard-auth/me`: one's own account, however one signed in. */
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
-import { ownAccount } from '../../auth/own-account.ts'
+import { countOwnChange, ownAccount } from '../../auth/own-account.ts'
 import { type AccountPrincipal, actorOf } from '../../auth/principal.ts'
 import { methodName } from '../../auth/session-view.ts'
 import { body } from '../../http/body.ts'
@@ -20,13 +20,14 @@ export const showMe = createHandlers(open('the account that asks, also at the en
   c.json(toMe(ownAccount(c))),
 )
 
-/** Throws `email_taken`, and as above. */
+/** Throws `email_taken`, `own_account_rate_limited`, and as above. */
 export const editMe = createHandlers(
   open('the account that asks, also at the enrollment gate', { audit: 'profile_updated' }),
   body(Profile),
   (c) => {
     const principal = ownAccount(c)
     const doer = actorOf(principal, c)
+    countOwnChange(c, principal, 'profile_updated')
     commit(c.env.db, (tx) => updateProfile(tx, principal.id, c.req.valid('json'), doer))
     return proceed(c, toMe({ ...principal, person: getPerson(c.env.db, principal.id) }), '/me?done=profile_updated')
   },

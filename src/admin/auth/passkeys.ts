@@ -2,8 +2,8 @@
 import { z } from 'zod'
 import { commit, type Tx } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
-import { budgetAddress } from '../../auth/failure-budget.ts'
-import { demandManaged } from '../../auth/own-account.ts'
+import { budgetClient } from '../../auth/failure-budget.ts'
+import { countOwnChange, demandManaged } from '../../auth/own-account.ts'
 import { type AccountPrincipal, actor, demandOwnAccount } from '../../auth/principal.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { confirm, signIn } from '../../auth/sign-in.ts'
@@ -76,6 +76,7 @@ export const finishRegistration = createHandlers(
     const made = demandProof(c, await proveRegistration(rp, response, challenge))
     const row = commit(c.env.db, (tx) => {
       spend(c, tx, 'register', challenge)
+      countOwnChange(c, self(c), 'passkey_added')
       return addPasskey(tx, { ...made, name, userId: self(c).id }, { random: c.env.random, actor: actor(c) })
     })
     return c.json(toPasskey(row), 201)
@@ -85,6 +86,7 @@ export const finishRegistration = createHandlers(
 export const editPasskey = createHandlers(signedIn({ account: true, audit: 'passkey_renamed' }), body(Naming), (c) => {
   const { name } = c.req.valid('json')
   const change = { userId: self(c).id, name, actor: actor(c) }
+  countOwnChange(c, self(c), 'passkey_renamed')
   const row = commit(c.env.db, (tx) => renamePasskey(tx, idOf(c), change))
   return proceed(c, toPasskey(row), '/me?done=passkey_renamed#passkeys')
 })
@@ -104,7 +106,7 @@ export const deletePasskey = createHandlers(
 export const startPasskeySignIn = createHandlers(open('signs in'), async (c) => {
   demandManaged(c)
   const rp = demandRelyingParty(c)
-  c.env.passkeyStarts.take(budgetAddress(c), 'password_rate_limited')
+  c.env.passkeyStarts.take(budgetClient(c), 'password_rate_limited')
   return c.json(await assertionOptions(rp, { challenge: newChallenge(c, 'sign_in'), allowed: [] }))
 })
 

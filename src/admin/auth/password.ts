@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
 import { showBootstrapToken } from '../../auth/bootstrap.ts'
-import { demandManaged, demandOwnSession, ownAccount, settledAccount } from '../../auth/own-account.ts'
+import { countOwnChange, demandManaged, demandOwnSession, ownAccount, settledAccount } from '../../auth/own-account.ts'
 import { type AccountPrincipal, actorOf } from '../../auth/principal.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { endOthers } from '../../auth/sign-in.ts'
@@ -23,7 +23,7 @@ const Removal = z.strictObject({ password: GivenPassword })
 
 /**
  * This browser stays signed in, all others are not. Throws `password_management_disabled`, `password_not_configured`,
- * `invalid_credentials`, `password_rate_limited` and the 401 of the case.
+ * `invalid_credentials`, `password_rate_limited`, `own_account_rate_limited` and the 401 of the case.
  */
 export const replacePassword = createHandlers(
   open('the account that asks, also at the enrollment gate', { audit: 'password_changed' }),
@@ -35,6 +35,7 @@ export const replacePassword = createHandlers(
     const doer = actorOf(principal, c)
     await attempt(c, { limited: 'password_rate_limited', method: 'password_change', target: row.id }, async () => {
       await demandPassword(c, row.passwordHash, currentPassword)
+      countOwnChange(c, principal, 'password_changed')
       const hash = await c.env.passwords.hash(newPassword)
       endOthers(c, principal, (tx, exceptSession) => changePassword(tx, row, { hash, exceptSession, actor: doer }))
     })

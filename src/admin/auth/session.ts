@@ -41,7 +41,8 @@ export const logOutEverywhere = createHandlers(
     const doer = actorOf(principal, c)
     commit(c.env.db, (tx) => {
       const count = endSessionsOf(tx, principal.id)
-      append(tx, doer, 'user_sessions_revoked', { target: principal.id, details: { scope: 'self', count } })
+      if (count > 0)
+        append(tx, doer, 'user_sessions_revoked', { target: principal.id, details: { scope: 'self', count } })
     })
     clearSessionToken(c)
     return proceed(c, { status: 'ok' }, '/login?done=signed_out_everywhere')

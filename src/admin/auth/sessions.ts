@@ -34,14 +34,14 @@ export const endOwnSession = createHandlers(signedIn({ account: true, audit: 'se
   return proceed(c, null, wasCurrent ? '/login' : '/me?done=session_ended#sessions')
 })
 
-/** Every browser but this one. */
+/** Every browser but this one. Where there is no other, nothing was done that the audit log could tell. */
 export const endOtherSessions = createHandlers(signedIn({ account: true, audit: 'user_sessions_revoked' }), (c) => {
   const principal = demandOwnAccount(c.var.principal)
   const { id } = principal
   const who = actor(c)
   const count = endOthers(c, principal, (tx, exceptSession) => {
     const ended = endSessionsOf(tx, id, exceptSession)
-    append(tx, who, 'user_sessions_revoked', { target: id, details: { scope: 'others', count: ended } })
+    if (ended > 0) append(tx, who, 'user_sessions_revoked', { target: id, details: { scope: 'others', count: ended } })
     return ended
   })
   return proceed(c, { ended: count }, '/me?done=sessions_ended#sessions')

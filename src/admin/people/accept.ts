@@ -1,6 +1,6 @@
 /** `/api/dashboard-auth/invite`: for whoever holds a link, to look at what it offers and to take it. */
 import { z } from 'zod'
-import { budgetAddress } from '../../auth/failure-budget.ts'
+import { budgetClient } from '../../auth/failure-budget.ts'
 import { demandManaged } from '../../auth/own-account.ts'
 import { resolve } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
@@ -62,7 +62,7 @@ export const acceptInvitation = createHandlers(
 /** A wrong token costs the client a try, so that nobody looks for a right one (spec §8). */
 export const openInvitation = (c: Ctx, token: string): OpenInvite => {
   const { failures, db, clock } = c.env
-  const giveBack = failures.take(budgetAddress(c), 'invite_rate_limited')
+  const giveBack = failures.take(budgetClient(c), 'invite_rate_limited')
   const invitation = lookUpInvite(db, token.slice(0, MAX_TOKEN), clock.now())
   giveBack()
   return invitation

@@ -172,7 +172,7 @@ interface Uploads {
   failures: ImportFailure[]
 }
 
-/** The files of the form, archives unpacked. Throws `invalid_auth_json`. */
+/** The files of the form, archives unpacked. Throws `invalid_auth_json`, and what reading a form does. */
 const uploads = async (c: Ctx): Promise<Uploads> => {
   const form = await readForm(c).catch((cause: unknown) => {
     if (cause instanceof AppError) throw cause

@@ -34,7 +34,13 @@ export const KINDS = {
   site: { title: 'Another site', codes: ['cross_site_request_rejected'] },
   body: {
     title: 'Body',
-    codes: ['validation_error', 'malformed_json', 'unsupported_media_type', 'payload_too_large'],
+    codes: [
+      'validation_error',
+      'malformed_json',
+      'unsupported_media_type',
+      'payload_too_large',
+      'invalid_request_error',
+    ],
   },
   query: { title: 'Parameters', codes: ['validation_error'] },
   turn: {

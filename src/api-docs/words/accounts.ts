@@ -19,13 +19,13 @@ export const ACCOUNT_WORDS: WordsByRoute = {
     does: 'Adds accounts from files, or renews their tokens.',
     answer:
       'Of one file `{accountId, email, workspaceId, workspaceLabel, seatType, planType, status, tokensKept}`, `tokensKept` when the stored tokens stay, being at least as new as the file’s; of several `{accounts, failures: [{file, message}]}`.',
-    throws: ['invalid_auth_json', 'payload_too_large'],
+    throws: ['invalid_auth_json', 'invalid_request_error', 'payload_too_large'],
     files: FILES,
   },
   'POST /api/accounts/import/preflight': {
     does: 'Says what an import of the files would do, and holds them for a quarter of an hour.',
     answer: '`{preflightId, expiresAt, generatedAt, files: [{id, file, verdict, reason, isWorthwhile, …}], accounts}`',
-    throws: ['invalid_auth_json', 'payload_too_large'],
+    throws: ['invalid_auth_json', 'invalid_request_error', 'payload_too_large'],
     files: FILES,
   },
   'POST /api/accounts/import/preflight/:id': {

@@ -106,6 +106,14 @@ const CASES: Record<string, Case> = {
     state: 'quota_exceeded',
   },
   '500': { fault: faults.serverError(), alone: [500, 'server_error'], asked: 3, goesElsewhere: true, errors: 3 },
+  '504 with Retry-After': {
+    fault: { status: 504, headers: { 'retry-after': '7' }, body: {} },
+    alone: [504, 'upstream_error'],
+    asked: 3,
+    goesElsewhere: true,
+    errors: 3,
+    retryAfter: '7',
+  },
   '502 with a page': {
     fault: faults.badGatewayHtml(),
     alone: [502, 'upstream_error'],

@@ -11,6 +11,7 @@ import { type AccountState, nextState } from './account-state.ts'
 import { accountVersion } from './account-view.ts'
 import { type Actor, type AuditEvent, append } from './audit.ts'
 import type { AccountIdentity, AccountTokens, ImportedAccount } from './auth-json.ts'
+import { changesOf } from './changes-of.ts'
 import { demandVersion } from './edit-version.ts'
 import type { UsageSnapshot } from './usage-windows.ts'
 
@@ -241,12 +242,15 @@ export type AccountEdit = Partial<Pick<AccountRow, 'alias' | 'routingPolicy' | '
   expectedVersion?: string
 }
 
-/** Throws `account_not_found`, `edit_conflict`. */
+/** What it has already is no change. Throws `account_not_found`, `edit_conflict`. */
 export const editAccount = (tx: Tx, id: string, input: AccountEdit, actor: Actor): AccountRow => {
   const { expectedVersion, ...edit } = input
-  demandVersion(expectedVersion, accountVersion(getAccount(tx, id)))
-  if (Object.keys(edit).length > 0) tx.update(accounts).set(edit).where(eq(accounts.id, id)).run()
-  append(tx, actor, 'account_updated', { target: id, details: { ...edit } })
+  const before = getAccount(tx, id)
+  demandVersion(expectedVersion, accountVersion(before))
+  const change = changesOf(before, edit)
+  if (Object.keys(change).length === 0) return before
+  tx.update(accounts).set(change).where(eq(accounts.id, id)).run()
+  append(tx, actor, 'account_updated', { target: id, details: change })
   notice(tx, 'accounts')
   return getAccount(tx, id)
 }

@@ -7,6 +7,7 @@ import { users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
+import { changesOf } from './changes-of.ts'
 import { demandVersion, versionOf } from './edit-version.ts'
 import type { KeyPatch, LimitInput, NewKey } from './key-input.ts'
 import { LIMIT_ORDER, type LimitRow, limitIdentity, limitsOf, replaceLimits, zeroLimits } from './key-limits.ts'
@@ -67,24 +68,25 @@ export const getKey = (db: Db, id: string): StoredKey => {
 }
 
 /** Of what can be set, not of what was used. */
-export const keyVersion = (row: StoredKey): string =>
-  versionOf([
-    row.name,
-    row.isActive,
-    row.ownerUserId,
-    row.expiresAt,
-    row.allowedModels,
-    row.applyToCodexModel,
-    row.enforcedModel,
-    row.enforcedReasoningEffort,
-    row.allowedReasoningEfforts,
-    row.enforcedServiceTier,
-    row.trafficClass,
-    row.transportPolicyOverride,
-    row.usageSections,
-    row.assignedAccountIds,
-    row.limits.map((limit) => [limitIdentity(limit), limit.maxValue]),
-  ])
+export const keyVersion = (row: StoredKey): string => versionOf(Object.values(settable(row)))
+
+const settable = (row: StoredKey) => ({
+  name: row.name,
+  isActive: [row.isActive, row.deactivatedReason],
+  ownerUserId: row.ownerUserId,
+  expiresAt: row.expiresAt,
+  allowedModels: row.allowedModels,
+  applyToCodexModel: row.applyToCodexModel,
+  enforcedModel: row.enforcedModel,
+  enforcedReasoningEffort: row.enforcedReasoningEffort,
+  allowedReasoningEfforts: row.allowedReasoningEfforts,
+  enforcedServiceTier: row.enforcedServiceTier,
+  trafficClass: row.trafficClass,
+  transportPolicyOverride: row.transportPolicyOverride,
+  usageSections: row.usageSections,
+  assignedAccountIds: row.assignedAccountIds,
+  limits: row.limits.map((limit) => [limitIdentity(limit), limit.maxValue]),
+})
 
 const OWNER = { id: users.id, username: users.username, status: users.status }
 
@@ -109,7 +111,7 @@ export const createKey = (tx: Tx, input: NewKey, { actor, random, demandAssign }
 }
 
 /**
- * Changes what `patch` names. Limits that stay keep their use. Throws `not_found`, `edit_conflict`, what `demandAssign` does
+ * Changes what `patch` names; what it has already is no change. Limits that stay keep their use. Throws `not_found`, `edit_conflict`, what `demandAssign` does
  * when the key gets another owner, and `validation_error` also when a key whose owner is disabled is switched on from here.
  */
 export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, demandAssign }: Doing): StoredKey => {
@@ -125,9 +127,13 @@ export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, 
   const limits = wantedLimits(patch, before.limits)
   if (limits) replaceLimits(tx, id, limits, { random, now: actor.at })
   if (patch.resetUsage) zeroLimits(tx, id)
-  append(tx, actor, 'api_key_updated', { target: id, details: { changed: Object.keys(patch) } })
+  const after = getKey(tx, id)
+  const changed = Object.keys(changesOf(settable(before), settable(after)))
+  if (patch.resetUsage) changed.push('resetUsage')
+  if (changed.length === 0) return after
+  append(tx, actor, 'api_key_updated', { target: id, details: { changed } })
   notice(tx, 'keys')
-  return getKey(tx, id)
+  return after
 }
 
 /** A new secret for the same key, with its policy and its use; the old one is dead at once. Throws `not_found`. */

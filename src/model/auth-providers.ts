@@ -4,6 +4,7 @@ import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { authProviders } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import { append } from './audit.ts'
+import { changesOf } from './changes-of.ts'
 import { type Caller, demandGrantable } from './delegation.ts'
 import { ADMIN_ROLE_ID, getRole } from './roles.ts'
 
@@ -53,17 +54,18 @@ export const getProvider = (db: Db, id = PROXY_PROVIDER_ID): ProviderRow => {
 type ProviderPatch = Partial<Pick<ProviderRow, 'label' | 'unknownIdentityRoleId' | 'linkByEmail' | 'idpMfaEnforced'>>
 
 /**
- * Holds for identities that arrive from now on. `unknownIdentityRoleId` is a slug or an id, null: refuse strangers.
+ * Holds for identities that arrive from now on; what stands already is no change. `unknownIdentityRoleId` is a slug or an id, null: refuse strangers.
  * Throws `provider_not_found`, `role_not_found`, `role_not_assignable`, `insufficient_delegation`, `validation_error`.
  */
 export const updateProvider = (tx: Tx, id: string, patch: ProviderPatch, caller: Caller): ProviderRow => {
   const before = getProvider(tx, id)
   const { actor } = caller
   demandFitting(before, patch)
-  const change = { ...patch, ...roleChange(tx, before, patch, caller) }
+  const change = changesOf(before, { ...patch, ...roleChange(tx, before, patch, caller) })
+  if (Object.keys(change).length === 0) return before
   const row = { ...before, ...change, createdAt: before.createdAt || actor.at, updatedAt: actor.at }
   tx.insert(authProviders).values(row).onConflictDoUpdate({ target: authProviders.id, set: row }).run()
-  append(tx, actor, 'provider_updated', { target: row.id, details: { changed: Object.keys(patch), to: change } })
+  append(tx, actor, 'provider_updated', { target: row.id, details: { changed: Object.keys(change), to: change } })
   notice(tx, 'people')
   return row
 }

@@ -1,5 +1,6 @@
 /** `/api/accounts`: taking accounts in, seeing what they can do and why not, changing and removing them. */
 import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { auditLogs } from '../../db/schema/system.ts'
 import { describeAccounts } from '../../src/proxy/describe.ts'
 import { codexBody, type TestApp, type TestOptions, testApp } from '../support/app.ts'
@@ -367,7 +368,6 @@ describe('changes', () => {
     ['POST', '/pause', undefined, { status: 'paused' }, 'account_paused'],
     ['POST', '/reactivate', undefined, { status: 'reactivated' }, 'account_reactivated'],
     ['PUT', '/alias', { alias: '  Work ' }, { alias: 'Work' }, 'account_updated'],
-    ['PUT', '/alias', { alias: '' }, { alias: null }, 'account_updated'],
     ['PUT', '/routing-policy', { routingPolicy: 'burn_first' }, { routingPolicy: 'burn_first' }, 'account_updated'],
     ['PATCH', '', { securityWorkAuthorized: true }, { status: 'updated' }, 'account_updated'],
     ['DELETE', '', undefined, { status: 'deleted' }, 'account_deleted'],
@@ -393,6 +393,17 @@ describe('changes', () => {
     const app = anApp({ accounts: 1 })
     const refused = await body(app.ask(`${method} /api/accounts/${app.members[0]!.id}${path}`, { json }))
     expect(refused).toMatchObject({ status: 422, body: { error: { code: 'validation_error' } } })
+  })
+
+  test('are written down as what they changed, however much the form carries', async () => {
+    const app = anApp({ accounts: 1 })
+    const url = `/api/accounts/${app.members[0]!.id}`
+    const form = { alias: 'Work', routingPolicy: 'normal', securityWorkAuthorized: false }
+    for (const json of [{}, form, form, { ...form, alias: ' ' }, { alias: null }])
+      expect((await app.ask(`PATCH ${url}`, { json })).status).toBe(200)
+    expect(await body(app.ask(`PUT ${url}/alias`, { json: { alias: '' } }))).toMatchObject({ body: { alias: null } })
+    const rows = app.db.select().from(auditLogs).where(eq(auditLogs.event, 'account_updated')).all()
+    expect(rows.map(({ details }) => details)).toEqual([{ alias: 'Work' }, { alias: null }])
   })
 
   test('are felt by the pool at once', async () => {

@@ -1,6 +1,7 @@
 /** API keys as rows: what is stored, what may be said about a key, and how its limits change. */
 import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { eq } from 'drizzle-orm'
 import { commit, type Db, onChange } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
 import { auditLogs } from '../../db/schema/system.ts'
@@ -343,4 +344,19 @@ test('every change is audited without the secret, and announced', () => {
   expect(JSON.stringify(log)).not.toContain(key.slice(15))
   expect(JSON.stringify(log)).not.toContain(renewed.key.slice(15))
   expect(announced).toEqual([['keys'], ['keys'], ['keys'], ['keys']])
+})
+
+test('an edit is written down as what it changed, however much the form carries', () => {
+  const { db } = testDb()
+  const limits = [{ limitType: 'total_tokens', limitWindow: 'weekly', maxValue: 5 }]
+  const { id } = aKey(db, { allowedModels: ['gpt-5.5'], limits }).row
+  const form = { name: 'laptop', isActive: true, allowedModels: ['gpt-5.5'], limits, enforcedServiceTier: null }
+  for (const patch of [{}, form, { resetUsage: false }, { weeklyTokenLimit: 5 }]) edit(db, id, patch)
+  edit(db, id, { ...form, enforcedServiceTier: 'fast', resetUsage: true })
+  edit(db, id, { ...form, enforcedServiceTier: 'priority', limits: [{ ...limits[0], maxValue: 6 }] })
+  const edits = db.select().from(auditLogs).where(eq(auditLogs.event, 'api_key_updated')).all()
+  expect(edits.map(({ details }) => details)).toEqual([
+    { changed: ['enforcedServiceTier', 'resetUsage'] },
+    { changed: ['limits'] },
+  ])
 })

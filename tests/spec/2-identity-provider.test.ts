@@ -95,6 +95,17 @@ describe('§2 Identity provider', () => {
     ])
   })
 
+  test('a form that carries what stands is written down as what it changed', async () => {
+    const { as, audit } = behindProxy()
+    const admin = as('admin')
+    const form = { label: 'Reverse proxy', unknownIdentityRoleId: 'admin', linkByEmail: false, idpMfaEnforced: false }
+    for (const json of [form, { ...form, unknownIdentityRoleId: null }, { ...form, unknownIdentityRoleId: null }])
+      expect((await admin.ask('PATCH /api/auth-providers/idp_trusted_header', { json })).status).toBe(200)
+    expect(audit().map(({ details }) => details)).toEqual([
+      { changed: ['unknownIdentityRoleId'], to: { unknownIdentityRoleId: null } },
+    ])
+  })
+
   test.each<[string, string, Record<string, unknown>, [number, string]]>([
     ['an unknown provider', 'idp_saml', {}, [404, 'provider_not_found']],
     ['an unknown role', 'idp_trusted_header', { unknownIdentityRoleId: 'nobody' }, [404, 'role_not_found']],

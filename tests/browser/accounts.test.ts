@@ -105,6 +105,15 @@ describe('the list', () => {
     expect(visit.problems).toEqual([])
   })
 
+  test.each(['table', 'cards'])('on paper nothing is there to be ticked (%s)', async (view) => {
+    await using visit = await browser.visit(`${world.url}/accounts?view=${view}`)
+    const { page } = visit
+    await page.check('[aria-label="Select grace@example.test"]')
+    await page.emulateMedia({ media: 'print' })
+    expect(await page.locator('[type=checkbox]:visible, .bulk:visible').count()).toBe(0)
+    expect(await names(page)).toHaveLength(7)
+  })
+
   test('without script everything that is a question or a plain change works', async () => {
     await using visit = await browser.visit(`${world.url}/accounts?q=tony`, { javaScriptEnabled: false })
     const { page } = visit

@@ -40,6 +40,20 @@ const settings = async ({ url, cookie }: Owned): Promise<Record<string, unknown>
 
 const saved = (page: Page, section: string) => page.waitForSelector(`#${section} .done`)
 
+test('on paper a switch is the word for how it stands', async () => {
+  await using visit = await browser.visit(`${owned.url}/login`)
+  const { page } = visit
+  await signIn(page, owned.url)
+  await page.goto(`${owned.url}/settings/routing`)
+  await page.emulateMedia({ media: 'print' })
+  const first = page.locator('.switch').first()
+  const word = () => first.evaluate((el) => getComputedStyle(el, '::before').content)
+  await first.setChecked(true)
+  expect(await word()).toBe('"on"')
+  await first.setChecked(false)
+  expect(await word()).toBe('"off"')
+})
+
 describe('saving', () => {
   test('a section is saved in place, and what is typed into another stays', async () => {
     await using visit = await browser.visit(`${owned.url}/login`)

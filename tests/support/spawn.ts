@@ -19,6 +19,8 @@ export interface SpawnOptions {
   env?: Record<string, string>
   /** What a command finds on its standard input; nothing unless told. */
   stdin?: string
+  /** How long a command may take; 20 s unless told. */
+  timeoutMs?: number
 }
 
 export interface RunningServer extends AsyncDisposable {
@@ -64,13 +66,13 @@ export async function spawnServer(options: SpawnOptions = {}): Promise<RunningSe
   return server
 }
 
-/** Runs one command to its end, by default `sluice <args>` from source; never throws for a non-zero exit code. */
+/** Runs one command to its end, by default `sluice <args>` from source. Throws when it does not end in time, never for an exit code. */
 export async function runCommand(args: string[], options: SpawnOptions = {}): Promise<CommandResult> {
   const child = Bun.spawn([...(options.command ?? FROM_SOURCE), ...args], {
     cwd: options.cwd ?? ROOT,
     env: bareEnv({ ...(options.dataDir ? { CODEX_LB_DATA_DIR: options.dataDir } : {}), ...options.env }),
     stdio: [options.stdin === undefined ? 'ignore' : new Blob([options.stdin]), 'pipe', 'pipe'],
-    timeout: READY_TIMEOUT_MS,
+    timeout: options.timeoutMs ?? READY_TIMEOUT_MS,
     killSignal: 'SIGKILL',
   })
   const [stdout, stderr, exitCode] = await Promise.all([
@@ -78,6 +80,7 @@ export async function runCommand(args: string[], options: SpawnOptions = {}): Pr
     new Response(child.stderr).text(),
     child.exited,
   ])
+  if (child.signalCode === 'SIGKILL') throw new Error(`${args.join(' ')} did not end.\n${stdout}${stderr}`)
   return { exitCode, stdout, stderr }
 }
 

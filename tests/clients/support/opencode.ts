@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { runCommand } from '../../support/spawn.ts'
 import { startTrap } from './trap.ts'
 import { until } from './until.ts'
 
@@ -114,19 +115,9 @@ interface RunEvent {
 }
 
 async function run(folder: string, env: Record<string, string>, args: string[]): Promise<OpenCodeRun> {
-  const child = Bun.spawn([PROGRAM, 'run', '--format', 'json', ...args], {
-    cwd: folder,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: DEADLINE_MS,
-    killSignal: 'SIGKILL',
-  })
-  const [stdout, stderr, exitCode] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  if (child.signalCode === 'SIGKILL') throw new Error(`opencode run did not end.\n${stdout}${stderr}`)
+  const told = ['run', '--format', 'json', ...args]
+  const options = { command: [PROGRAM], cwd: folder, env, timeoutMs: DEADLINE_MS }
+  const { exitCode, stdout } = await runCommand(told, options)
   const events = stdout.split('\n').flatMap((line): RunEvent[] => (line.startsWith('{') ? [JSON.parse(line)] : []))
   return {
     exitCode,

@@ -1,7 +1,7 @@
 /** The session response: what the resolver found out about a request, in the words of the interface (dashboard API §1.1). */
 import type { Ctx } from '../bindings.ts'
 import { iso } from '../lib/iso.ts'
-import { getProvider } from '../model/auth-providers.ts'
+import { activeProviders } from '../model/auth-providers.ts'
 import { hasBootstrapToken } from '../model/bootstrap-token.ts'
 import { grantableRoles } from '../model/delegation.ts'
 import { guestPasswordHash } from '../model/guest.ts'
@@ -88,20 +88,15 @@ const userView = ({ row: { id, username, displayName }, role }: Person) => ({
 /** Hints for the sign-in page; they name nobody. The interface writes one name in two ways, clients read either. */
 const loginView = ({ env: { db, env } }: Ctx, resolution: Resolution) => {
   const usernameField = passwordHolders(db).length === 1 ? ('hidden' as const) : ('shown' as const)
-  const isBehindProxy = env.DASHBOARD_AUTH_MODE === 'trusted_header'
-  const provider = (kind: 'password' | 'trusted_header', label: string) => ({
-    kind,
-    providerKey: 'default',
-    label,
-    loginUrl: null,
-  })
   return {
     usernameField,
     username_field: usernameField,
-    providers: [
-      ...(env.DASHBOARD_AUTH_MODE !== 'disabled' ? [provider('password', 'Password')] : []),
-      ...(isBehindProxy ? [provider('trusted_header', getProvider(db).label)] : []),
-    ],
+    providers: activeProviders(db, env.DASHBOARD_AUTH_MODE).map(({ kind, label }) => ({
+      kind,
+      providerKey: 'default',
+      label,
+      loginUrl: null,
+    })),
     pendingIdentity:
       resolution.kind === 'nobody' &&
       (resolution.error.code === 'identity_not_provisioned' || resolution.error.code === 'account_disabled'),
@@ -128,6 +123,6 @@ const accessSummary = ({ env: { db, env } }: Ctx) => {
     pendingInvites: count('invited'),
     nonAdminUsers: people.filter(({ roleId }) => roleId !== ADMIN_ROLE_ID).length,
     customRoles: listRoles(db).filter(({ kind }) => kind === 'custom').length,
-    providersEnabled: ['password', ...(env.DASHBOARD_AUTH_MODE === 'trusted_header' ? ['trusted_header'] : [])],
+    providersEnabled: activeProviders(db, env.DASHBOARD_AUTH_MODE).map(({ kind }) => kind),
   }
 }

@@ -2,6 +2,7 @@
 import { eq } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { authProviders } from '../../db/schema/people.ts'
+import type { Config } from '../env.ts'
 import { AppError } from '../errors.ts'
 import { append } from './audit.ts'
 import { changesOf } from './changes-of.ts'
@@ -43,6 +44,13 @@ export const listProviders = (db: Db): ProviderRow[] => {
   return DEFAULTS.map((row) => stored.get(row.id) ?? row)
 }
 
+/** The authentication mode lets people in this way. */
+export const isActive = ({ kind }: ProviderRow, mode: AuthMode): boolean =>
+  kind === 'trusted_header' ? mode === 'trusted_header' : mode !== 'disabled'
+
+export const activeProviders = (db: Db, mode: AuthMode): ProviderRow[] =>
+  listProviders(db).filter((row) => isActive(row, mode))
+
 /** The reverse proxy's, or the one of this id. Throws `provider_not_found`. */
 export const getProvider = (db: Db, id = PROXY_PROVIDER_ID): ProviderRow => {
   const provider =
@@ -50,6 +58,8 @@ export const getProvider = (db: Db, id = PROXY_PROVIDER_ID): ProviderRow => {
   if (!provider) throw new AppError('provider_not_found')
   return provider
 }
+
+type AuthMode = Config['DASHBOARD_AUTH_MODE']
 
 type ProviderPatch = Partial<Pick<ProviderRow, 'label' | 'unknownIdentityRoleId' | 'linkByEmail' | 'idpMfaEnforced'>>
 

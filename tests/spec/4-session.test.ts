@@ -4,6 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { passkeys } from '../../db/schema/people.ts'
 import { testApp } from '../support/app.ts'
 import { HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
+import { behindProxy } from '../support/proxied.ts'
 
 const AUTH = '/api/dashboard-auth'
 
@@ -67,6 +68,25 @@ describe('§2 Session response', () => {
       },
       assignableRoleIds: ['role_admin', 'role_operator', 'role_viewer', expect.stringMatching(/^role_/)],
     })
+  })
+
+  test('calls the ways to sign in as they are called', async () => {
+    const { as } = behindProxy()
+    const admin = as('admin')
+    for (const [id, label] of [
+      ['idp_password', 'Local password'],
+      ['idp_trusted_header', 'Authelia'],
+    ])
+      expect((await admin.ask(`PATCH /api/auth-providers/${id}`, { json: { label } })).status).toBe(200)
+    const { login, accessSummary } = await admin.session()
+    expect(login).toMatchObject({ providers: [{ label: 'Local password' }, { label: 'Authelia' }] })
+    expect(accessSummary).toMatchObject({ providersEnabled: ['password', 'trusted_header'] })
+  })
+
+  test('knows of no way to sign in with authentication off', async () => {
+    const { browser } = open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
+    const { login, accessSummary } = await browser().session()
+    expect([login, accessSummary]).toMatchObject([{ providers: [] }, { providersEnabled: [] }])
   })
 
   test('carries the coarse words first, then every grant', async () => {

@@ -7,7 +7,7 @@ import { createHandlers } from '../../http/handlers.ts'
 import { idOf } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { isoOrNull } from '../../lib/iso.ts'
-import { getProvider, listProviders, type ProviderRow, updateProvider } from '../../model/auth-providers.ts'
+import { getProvider, isActive, listProviders, type ProviderRow, updateProvider } from '../../model/auth-providers.ts'
 import { manage, managing, peopleAfter } from './manage.ts'
 
 const Patch = z.strictObject({
@@ -39,7 +39,6 @@ export const editAuthProvider = createHandlers(managing('security:write', 'provi
 /** The reverse proxy's, as the list has it. */
 export const proxyProvider = (c: Ctx) => toProvider(c, getProvider(c.env.db))
 
-/** `active`: the authentication mode lets people in this way. */
 const toProvider = (c: Ctx, row: ProviderRow) => {
   const { DASHBOARD_AUTH_MODE: mode, DASHBOARD_AUTH_PROXY_HEADER: identityHeader } = c.env.env
   const isProxy = row.kind === 'trusted_header'
@@ -49,7 +48,7 @@ const toProvider = (c: Ctx, row: ProviderRow) => {
     providerKey: 'default',
     label: row.label,
     enabled: true,
-    active: isProxy ? mode === 'trusted_header' : mode !== 'disabled',
+    active: isActive(row, mode),
     unknownIdentityRoleId: row.unknownIdentityRoleId,
     noMatchRoleId: null,
     linkByEmail: row.linkByEmail,

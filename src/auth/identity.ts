@@ -2,14 +2,17 @@
 import { commit } from '../../db/commit.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import { headerText } from '../lib/utf8.ts'
 import { admitIdentity, isAdmissible, isSightingDue, MAX_SUBJECT, noteSighting } from '../model/admit-identity.ts'
 import { append } from '../model/audit.ts'
 import { findByIdentity, type Person } from '../model/people.ts'
 import { budgetClient } from './failure-budget.ts'
 
 /** The name the proxy gives, trimmed and in lower case; null without one, and from anybody who is not a trusted proxy. */
-export const proxySubject = (c: Ctx): string | null =>
-  c.var.viaProxy ? c.req.header(c.env.env.DASHBOARD_AUTH_PROXY_HEADER)?.trim().toLowerCase() || null : null
+export const proxySubject = (c: Ctx): string | null => {
+  const value = c.var.viaProxy ? c.req.header(c.env.env.DASHBOARD_AUTH_PROXY_HEADER) : undefined
+  return headerText(value ?? '').trim().toLowerCase() || null
+}
 
 /** The account behind the name, made on first sight where the provider takes strangers in; else why not. */
 export const identify = (c: Ctx, subject: string): Person | AppError => {

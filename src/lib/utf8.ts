@@ -5,5 +5,11 @@ export const encodeUtf8 = (text: string): Uint8Array<ArrayBuffer> => encoder.enc
 /** Without a byte order mark; what is no UTF-8 becomes U+FFFD. */
 export const decodeUtf8 = (bytes: Uint8Array): string => decoder.decode(bytes)
 
+/** The value of a header, which comes as one character a byte, as the UTF-8 that it is; as it came where it is none. */
+export const headerText = (value: string): string => {
+  const text = decodeUtf8(Buffer.from(value, 'latin1'))
+  return text.includes('\uFFFD') ? value : text
+}
+
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()

@@ -116,6 +116,19 @@ describe('§5 Trusted-header 2: each new value makes an account of its own', () 
     expect(names().toSorted()).toEqual(['anna.x', 'anna.x-2', 'anna.x-3'])
   })
 
+  test('a name in UTF-8 is that name, in either case, and whoever waits for it', async () => {
+    const { app, as, announced } = behindProxy()
+    const sent = (name: string) => announced(Buffer.from(name).toString('latin1'))
+    const expectedIdentity = { provider: 'trusted_header', subject: 'Žofie' }
+    const json = { username: 'zofie', role: 'viewer', ssoOnly: true, expectedIdentity }
+    expect((await as('admin').ask('POST /api/dashboard-users', { json })).status).toBe(201)
+    for (const name of ['ŽOFIE', 'žofie', 'JÜRGEN', 'jürgen']) await sent(name).ask(SETTINGS)
+    await announced('j\xfcrgen').ask(SETTINGS) // Latin-1 itself
+    const known = app.db.select().from(identities).all()
+    expect(known.map(({ subject }) => subject).toSorted()).toEqual(['jürgen', 'žofie'])
+    expect((await sent('Žofie').session()).user?.username).toBe('zofie')
+  })
+
   test('50 first requests at once make one account', async () => {
     const { announced, names, audit } = behindProxy()
     const answers = await Promise.all(Array.from({ length: 50 }, () => announced('anna').ask(SETTINGS)))

@@ -19,6 +19,7 @@ import type { NewKey } from '../../src/model/key-input.ts'
 import type { Settings } from '../../src/settings/schema.ts'
 import { writeSettings } from '../../src/settings/store.ts'
 import { createDial, type Dial } from '../../src/upstream/dial.ts'
+import '../../src/proxy/formats/chat-request.ts' // is loaded in real time, for which the manual clock does not wait
 import { ManualClock } from './clock.ts'
 import { testDb } from './db.ts'
 import { createInlineReader } from './inline-reader.ts'

@@ -2,7 +2,6 @@
 import { answerWithJson, answerWithStream } from '../answer.ts'
 import { chatContract } from '../contracts.ts'
 import { chatFromResponse } from '../formats/chat-json.ts'
-import { chatToResponses } from '../formats/chat-request.ts'
 import { withKeyPolicy } from '../key-policy.ts'
 import { OTHER_BODY_BYTES } from '../raw-body.ts'
 import { rewritten } from '../rewrite.ts'
@@ -11,6 +10,7 @@ import { admitTurn, prepared, readTurnBody, type TurnKindOf, turnRoute } from '.
 const CHAT: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }
 
 export const chatCompletions = turnRoute(async (c) => {
+  const { chatToResponses } = await import('../formats/chat-request.ts') // its schemas are a megabyte
   const raw = await readTurnBody(c, CHAT, OTHER_BODY_BYTES)
   const { body, chat } = prepared(c, raw, CHAT, () => {
     const request = chatToResponses(raw.json)

@@ -7,7 +7,7 @@ import { untilAborted } from '../lib/until-aborted.ts'
 import { AttemptFailed, attemptOn } from './attempt-one.ts'
 import { recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'
-import { moreTelling, noteNobody, triedEnough } from './nobody-left.ts'
+import { moreTelling, noteNobody, triedEnough, withSooner } from './nobody-left.ts'
 import { penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
@@ -30,8 +30,10 @@ interface Progress {
   dropReasoning: boolean
   /** The account that could not read the ciphertext, left for its owner: where to go without any when that one cannot serve. */
   unread: string | null
-  /** What failed last; a usage limit is for the pool to tell, which knows them all. */
+  /** What failed last, with the shortest wait; a usage limit is for the pool to tell, which knows them all. */
   last: AppError | null
+  /** Account → the seconds it asked for last. */
+  waits: Map<string, number>
 }
 
 /** Where every turn begins. One that is asked for in two ways hands it on, so that both share its limits. */
@@ -44,6 +46,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   dropReasoning: false,
   unread: null,
   last: null,
+  waits: new Map(),
 })
 
 /** Serves the turn up to its commit point. Throws the `AppError` the client is to get, or the turn's abort reason. */
@@ -109,7 +112,8 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   const { err, id, progress } = step
   const { verdict, penalty, error } = err.classified
   penalise(plane, id, { failure: err.failure, penalty: wasCutShort(plane, step) ? null : penalty })
-  if (error.code !== 'usage_limit_reached') progress.last = error
+  progress.waits.set(id, error.extra.retryAfterSeconds ?? Number.POSITIVE_INFINITY)
+  if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
   progress.stayOn = null
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop() // it must not meet the next attempt
   if (verdict !== 'give_up' && turn.chain !== null) {

@@ -9,11 +9,15 @@ import { needsOf } from './turn-needs.ts'
 /** What failed last says more than that nobody is left, unless the pool knows better, or of an account that is back sooner. */
 export const moreTelling = (last: AppError | null, nobody: AppError): AppError => {
   if (!last || POOL_KNOWS.has(nobody.code)) return nobody
-  const { retryAfterSeconds = 0 } = last.extra
   const back = nobody.extra.retryAfterSeconds ?? LONGEST_WAIT_SECONDS
-  const isSooner = back < LONGEST_WAIT_SECONDS && back < retryAfterSeconds
-  return isSooner ? new AppError(last.code, { ...last.extra, retryAfterSeconds: back }) : last
+  return back < LONGEST_WAIT_SECONDS ? withSooner(last, back) : last
 }
+
+/** The error with another wait where it states a longer one. */
+export const withSooner = (error: AppError, seconds: number): AppError =>
+  seconds < (error.extra.retryAfterSeconds ?? 0)
+    ? new AppError(error.code, { ...error.extra, retryAfterSeconds: seconds })
+    : error
 
 /** What it says of all accounts: that every one is used up, or that some are only busy. */
 const POOL_KNOWS: ReadonlySet<string> = new Set(['usage_limit_reached', 'account_stream_cap'])

@@ -547,6 +547,8 @@ test.each([
   [[20, 300], '20'],
   [[300, 20], '20'],
   [[300, 280], '280'],
+  [[280, 300], '280'],
+  [[280, 20, 300], '20'],
 ])('accounts that ask for %p s: the client waits for the first that is back', async (waits, retryAfter) => {
   const app = testApp({ accounts: waits.length, settings: { routingStrategy: 'sequential_drain' } })
   const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
@@ -554,6 +556,17 @@ test.each([
   const answer = await answerOf(app, POST, { json: codexBody() })
   const { code } = JSON.parse(answer.text).error
   expect([answer.status, code, answer.headers.get('retry-after')]).toEqual([429, 'rate_limit_exceeded', retryAfter])
+  await expectNothingLeft(app)
+})
+
+test('what an account asked for first does not count beside what it asks for now', async () => {
+  const app = testApp()
+  const { sim } = app.members[0]!
+  sim.next(faults.slowDown(100))
+  sim.always(faults.rateLimited(280))
+  const answer = await answerOf(app, POST, { json: codexBody() })
+  expect(app.attemptRows().map(({ upstreamStatus }) => upstreamStatus)).toEqual([503, 429])
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '280'])
   await expectNothingLeft(app)
 })
 

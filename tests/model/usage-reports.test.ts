@@ -43,6 +43,20 @@ describe('the usage endpoint', () => {
     expect(weekly?.windows).toMatchObject({ fiveHour: null, weekly: { usedPercent: 40 } })
     const monthly = fromWhamUsage(body({ used_percent: 41, limit_window_seconds: 2_592_000 }), AT)
     expect(monthly?.windows).toMatchObject({ fiveHour: null, weekly: null, monthly: { usedPercent: 41 } })
+    const headers = { 'x-codex-primary-used-percent': '42', 'x-codex-primary-window-minutes': '10080' }
+    expect(fromRateHeaders(new Headers(headers), AT)?.windows).toMatchObject({ fiveHour: null, weekly: {} })
+    const event = { type: 'codex.rate_limits', rate_limits: { primary: { used_percent: 43, window_minutes: 10_080 } } }
+    expect(fromRateEvent(event, AT)?.windows).toMatchObject({ fiveHour: null, weekly: {} })
+  })
+
+  test.each([[2], [1]])('of two windows of one length the one that resets later counts (%p)', (first) => {
+    const window = (days: number) => ({
+      used_percent: days,
+      limit_window_seconds: 2_592_000,
+      reset_at: seconds(AT) + days * 86_400,
+    })
+    const limit = { secondary_window: window(first), monthly_window: window(3 - first) }
+    expect(fromWhamUsage({ rate_limit: limit }, AT)?.windows.monthly).toMatchObject({ usedPercent: 2 })
   })
 
   test('a window without a length is at least as long as its reset is far', () => {
@@ -67,13 +81,29 @@ describe('the usage endpoint', () => {
     },
   )
 
-  test('an impossible reset is unknown, the window stays', () => {
-    const snapshot = fromWhamUsage(body({ used_percent: 50, limit_window_seconds: 18_000, reset_at: AT }), AT)
+  test.each([
+    ['in milliseconds', { reset_at: AT }],
+    ['after too long', { reset_after_seconds: AT }],
+    ['none', { reset_at: 0, reset_after_seconds: 0 }],
+  ])('an impossible reset is unknown, the window stays: %s', (_, reset) => {
+    const snapshot = fromWhamUsage(body({ used_percent: 50, limit_window_seconds: 18_000, ...reset }), AT)
     expect(snapshot?.windows.fiveHour).toEqual({ usedPercent: 50, windowMinutes: 300, resetAt: null })
   })
 
   test.each([[null], ['text'], [{}], [[]], [{ rate_limit: null }]])('%p says nothing', (payload) => {
     expect(fromWhamUsage(payload, AT)).toBeNull()
+  })
+
+  test('of a body that is wrong in places the rest is read', () => {
+    const wrong = { rate_limit: { primary_window: 'x', secondary_window: { used_percent: 1 } }, credits: 'x' }
+    expect(fromWhamUsage({ ...wrong, plan_type: 5 }, AT)).toMatchObject({
+      windows: { fiveHour: null, weekly: { usedPercent: 1 } },
+      credits: null,
+      planType: null,
+    })
+    expect(fromWhamUsage({ rate_limit: 'x', credits: { balance: '3' } }, AT)).toMatchObject({
+      credits: { hasCredits: false, unlimited: false, balance: 3 },
+    })
   })
 
   test('a body with nothing but a plan is still read', () => {
@@ -135,7 +165,7 @@ describe('rate headers', () => {
       'x-codex-secondary-window-minutes': '10080',
       'x-codex-secondary-reset-after-seconds': '400000',
       'x-codex-credits-has-credits': 'True',
-      'x-codex-credits-unlimited': '0',
+      'x-codex-credits-unlimited': '1',
       'x-codex-credits-balance': '7.5',
       'x-codex-plan-type': 'plus',
     })
@@ -146,14 +176,20 @@ describe('rate headers', () => {
         weekly: { usedPercent: 30.5, windowMinutes: 10_080, resetAt: AT + 400_000_000 },
         monthly: null,
       },
-      credits: { hasCredits: true, unlimited: false, balance: 7.5 },
+      credits: { hasCredits: true, unlimited: true, balance: 7.5 },
       planType: 'plus',
     })
   })
 
   test('absent or all zero, they say nothing', () => {
     expect(fromRateHeaders(new Headers(), AT)).toBeNull()
-    expect(fromRateHeaders(new Headers({ 'x-codex-primary-used-percent': '0' }), AT)).toBeNull()
+    const zeroes = { 'x-codex-secondary-used-percent': '0', 'x-codex-secondary-window-minutes': '0' }
+    expect(fromRateHeaders(new Headers(zeroes), AT)).toBeNull()
+  })
+
+  test.each([['0'], ['']])('a length of "%s" is that of the slot', (minutes) => {
+    const headers = { 'x-codex-primary-used-percent': '40', 'x-codex-primary-window-minutes': minutes }
+    expect(fromRateHeaders(new Headers(headers), AT)?.windows.fiveHour).toEqual(aWindow(40, 300, null))
   })
 })
 
@@ -166,11 +202,17 @@ describe('rate events', () => {
 
   test('of the account itself are read', () => {
     expect(fromRateEvent(event({}), AT)?.windows.fiveHour).toEqual(aWindow(10, 300, AT + 5000))
-    expect(fromRateEvent(event({ limit_id: 'codex', limit_name: null }), AT)).not.toBeNull()
+    const own = { limit_id: 'Codex', limit_name: null, plan_type: 'plus', credits: { unlimited: true } }
+    expect(fromRateEvent(event(own), AT)).toMatchObject({
+      credits: { hasCredits: false, unlimited: true, balance: null },
+      planType: 'plus',
+    })
   })
 
-  test.each([[{ limit_id: 'codex_spark' }], [{ limit_name: 'other' }], [{ type: 'response.created' }]])(
-    'with %p are not about the account',
-    (extra) => expect(fromRateEvent(event(extra), AT)).toBeNull(),
-  )
+  test.each([
+    [{ limit_id: 'codex_spark' }],
+    [{ limit_name: 'other' }],
+    [{ metered_limit_name: 'other' }],
+    [{ type: 'response.created' }],
+  ])('with %p are not about the account', (extra) => expect(fromRateEvent(event(extra), AT)).toBeNull())
 })

@@ -12,6 +12,7 @@ import { EVENTS } from '../model/audit.ts'
 import { readHead } from '../model/audit-chain.ts'
 import { type AuditPage, AuditQuery, TARGET_TYPES } from '../model/audit-log.ts'
 import type { AuditVerdict } from '../model/audit-verify.ts'
+import { filled } from '../model/form-query.ts'
 import { listPeople } from '../model/people.ts'
 import { readerOf } from './reader-of.ts'
 import { type Frame, frameOf } from './settings-frame.ts'
@@ -38,8 +39,6 @@ interface Filters {
   since: string
   until: string
 }
-
-const filled = <T extends z.ZodType>(item: T) => z.preprocess((value) => (value === '' ? undefined : value), item)
 
 /** The query of the list, on shorter pages; a form sends what is not filled in, too. */
 const PageQuery = AuditQuery.extend({

@@ -7,6 +7,7 @@ import { apiKeys } from '../../db/schema/keys.ts'
 import { requestHours } from '../../db/schema/requests.ts'
 import { AppError } from '../errors.ts'
 import { DAY_MS } from '../lib/durations.ts'
+import { filled, many } from './form-query.ts'
 import { type Day, daysBetween, isZone, localDate } from './report-days.ts'
 import { useOfSome } from './report-narrowed.ts'
 import { addTo, NOTHING, type Shares, type Sums, type Use } from './report-sums.ts'
@@ -18,19 +19,17 @@ const MAX_DAYS = 730
 /** Days shown when nobody names any. */
 const USUAL_DAYS = 7
 
-const many = z
-  .preprocess((value) => [value ?? []].flat().filter((one) => one !== ''), z.array(z.string().max(255)).max(200))
-  .default([])
-const date = z.preprocess((value) => (value === '' ? undefined : value), z.iso.date().optional())
+const ids = many(z.string().max(255))
+const date = filled(z.iso.date())
 
 /** The query string (dashboard API §1.16). Both days are included; a zone nobody knows is UTC. */
 export const ReportQuery = z.object({
   start_date: date.describe('YYYY-MM-DD, included. Absent: a week up to the last day.'),
   end_date: date.describe('YYYY-MM-DD, included. Absent: today.'),
   timezone: z.string().max(64).default('UTC').describe('IANA name of the zone whose days are counted.'),
-  account_id: many.describe('Served by one of these accounts.'),
-  api_key_id: many.describe('Made with one of these keys, by id.'),
-  model: many.describe('For one of these models.'),
+  account_id: ids.describe('Served by one of these accounts.'),
+  api_key_id: ids.describe('Made with one of these keys, by id.'),
+  model: ids.describe('For one of these models.'),
 })
 export type ReportQuery = z.output<typeof ReportQuery>
 

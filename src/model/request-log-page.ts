@@ -1,6 +1,7 @@
 /** What the page of the log may be asked for beyond the list: a range by name, columns, an open request. */
 import { z } from 'zod'
 import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
+import { filled } from './form-query.ts'
 import { LogQuery } from './request-log-query.ts'
 
 /** Columns beside the seven that are always there. */
@@ -20,7 +21,7 @@ const RANGE_NAMES = Object.keys(RANGES) as RangeName[] // as: Object.keys forget
 
 /** The first of several is what a form of single choices sends; what a link made up is refused like everywhere. */
 export const LogPageQuery = LogQuery.omit({ offset: true }).extend({
-  range: z.preprocess((value) => (value === '' ? undefined : value), z.enum(RANGE_NAMES).optional()),
+  range: filled(z.enum(RANGE_NAMES)),
   columns: z.preprocess((value) => [value ?? []].flat(), z.array(z.enum(MORE_COLUMNS)).max(MORE_COLUMNS.length)),
   open: z.string().max(100).optional(),
 })

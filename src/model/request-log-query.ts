@@ -1,16 +1,10 @@
 /** What may be asked of the request log: the query string of its routes. */
 import { z } from 'zod'
+import { filled, many } from './form-query.ts'
 
 /** How a turn ended, as the log shows it: `rate_limit` and `quota` are errors told apart by their code. */
 export const LOG_STATUSES = ['ok', 'cancelled', 'rate_limit', 'quota', 'error'] as const
 export type LogStatus = (typeof LOG_STATUSES)[number]
-
-/** A parameter that is given once is a text, and one that is repeated a list. A form sends what is not filled in, too. */
-const many = <T extends z.ZodType>(item: T) =>
-  z.preprocess((value) => [value ?? []].flat().filter((one) => one !== ''), z.array(item).max(200)).default([])
-
-const filled = <T extends z.ZodType>(item: T) =>
-  z.preprocess((value) => (value === '' ? undefined : value), item.optional())
 
 /** ISO 8601; without a zone it is UTC. */
 export const Moment = z.iso

@@ -99,6 +99,22 @@ test('a full page is counted, unless more would have to be looked at than a page
   expect(find({ since: new Date(30_000).toISOString(), limit: 5 }).total).toBeNull()
 })
 
+test.each([
+  [{ conversation_id: 'talk', apiKeyId: 'key' }, 'requests_conversation'],
+  [{ apiKeyId: 'key', accountId: 'acc_1' }, 'requests_key'],
+  [{ accountId: 'acc_1', model: 'usual' }, 'requests_account'],
+  [{ model: 'usual', reasoningEffort: 'high' }, 'requests_model'],
+  [{ model: ['usual', 'rare'] }, 'requests_started'],
+  [{ reasoningEffort: 'high' }, 'requests_started'],
+  [{ modelOption: 'usual:::high' }, 'requests_started'],
+  [{ status: ['ok', 'failed'] }, 'requests_started'],
+  [{ search: 'usual' }, 'requests_started'],
+])('%o is led by %s', (asked, index) => {
+  const { find, sqlite } = logOf(10)
+  const steps = plansOf(sqlite, /AS fits/, () => find(asked)).filter((step) => /^(SCAN|SEARCH) requests /.test(step))
+  expect(steps).toEqual([expect.stringContaining(` ${index}`)])
+})
+
 describe('the rows of the table are left alone', () => {
   test.each([
     { status: 'failed' },

@@ -108,7 +108,9 @@ describe('filters', () => {
     [{ status: ['rate_limit', 'cancelled'] }, '34'],
     [{ status: ['all', 'ok'] }, '1234567'],
     [{ status: 'error', model: 'strong' }, ''],
-    [{ search: 'CLIENT-3' }, '3'],
+    [{ code: ['upstream_error', 'insufficient_quota '] }, '56'],
+    [{ status: '', code: '', model: '', conversation_id: '', since: '', cursor: '' }, '1234567'],
+    [{ search: ' CLIENT-3 ' }, '3'],
     [{ search: 'main seat' }, '1'],
     [{ search: 'acc_b@example' }, '2'],
     [{ search: 'laptop' }, '1'],
@@ -156,7 +158,11 @@ describe('filters', () => {
     { status: 'fine' },
     { since: 'yesterday' },
     { cursor: 'bm9uc2Vuc2U' },
+    { limit: '1.5' },
     { offset: '-1' },
+    { offset: '1.5' },
+    { offset: '10001' },
+    { model: Array.from({ length: 201 }, () => 'x') },
   ])('%j is refused', (asked) => {
     expect(LogQuery.safeParse(asked).success).toBe(false)
   })

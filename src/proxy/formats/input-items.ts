@@ -39,9 +39,8 @@ export function clientItems(body: JsonObject): unknown[] {
   return list
 }
 
-/** One message with its content as a list of parts; anything else comes back as it is. */
+/** A message with its content as a list of parts. */
 export function withParts(item: JsonObject): JsonObject {
-  if (!isMessage(item)) return item
   const type = item.role === 'assistant' ? 'output_text' : 'input_text'
   if (typeof item.content === 'string') return { ...item, content: [{ type, text: item.content }] }
   if (!Array.isArray(item.content) || !item.content.some((part) => needsPartType(part, type))) return item
@@ -54,9 +53,13 @@ const isMessage = (item: JsonObject) => typeof item.role === 'string' && (item.t
 
 function addItem(result: InputItems, item: JsonObject, at: string): void {
   if (isReference(item)) throw unstored(at)
-  if (!isMessage(item)) result.items.push(item)
-  else if (item.role === 'system') addSystem(result, item)
-  else result.items.push(withoutBreakpoints(result, checked(withParts(item), at)))
+  if (isMessage(item)) addMessage(result, withoutBreakpoints(result, checked(withParts(item), at)))
+  else result.items.push(item)
+}
+
+function addMessage(result: InputItems, message: JsonObject): void {
+  if (message.role === 'system') addSystem(result, message)
+  else result.items.push(message)
 }
 
 /** The type may be left out; nothing else has neither that nor a role. */
@@ -83,7 +86,7 @@ const isChatMessage = (item: JsonObject) =>
 
 /** Parts that are not text cannot be instructions; they stay behind as the user's. */
 function addSystem({ items, system }: InputItems, item: JsonObject): void {
-  const parts = objectsOf(withParts(item).content)
+  const parts = objectsOf(item.content)
   const isText = (part: JsonObject) => typeof part.text === 'string'
   const texts = parts.filter((part) => textOf(part.text) !== '').map(({ text }) => ({ type: 'input_text', text }))
   const rest = parts.filter((part) => !isText(part))

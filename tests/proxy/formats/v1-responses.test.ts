@@ -190,6 +190,20 @@ describe('parameters', () => {
     expect(dropped).toEqual(['prompt_cache_breakpoint'])
   })
 
+  test('so is one in a system message, in its text and in what stays of it', () => {
+    const part = (type: string, more: JsonObject) => ({ type, ...more, prompt_cache_breakpoint: { mode: 'explicit' } })
+    const text = part('input_text', { text: 'one' })
+    const image = part('input_image', { image_url: 'data:,' })
+    for (const [content, left] of [
+      [[text], []],
+      [[text, image], [{ role: 'user', content: [{ type: 'input_image', image_url: 'data:,' }] }]],
+    ] as const) {
+      const { body, dropped } = normaliseResponses(aRequest({ input: [{ role: 'system', content }, userText('hi')] }))
+      expect(body).toMatchObject({ instructions: 'be brief\none', input: [...left, userText('hi')] })
+      expect(dropped).toEqual(['prompt_cache_breakpoint'])
+    }
+  })
+
   test.each<[JsonObject, JsonObject]>([
     [{ reasoning_effort: 'low' }, { reasoning: { effort: 'low' } }],
     [{ reasoningEffort: 'high', reasoning: { summary: 'auto' } }, { reasoning: { summary: 'auto', effort: 'high' } }],
@@ -297,6 +311,12 @@ describe('refusals name the field', () => {
     ['tools', { tools: {} }, 'invalid_request_error', 'tools'],
     ['reasoning', { reasoning: 'low' }, 'invalid_request_error', 'reasoning'],
     ['image by id', image({ file_id: 'file_1' }), 'invalid_request_error', 'input[1].content[0]'],
+    [
+      'image by id in a system message',
+      { input: [{ role: 'system', content: [{ type: 'input_image', file_id: 'file_1' }] }, userText('a')] },
+      'invalid_request_error',
+      'input[0].content[0]',
+    ],
     ['image of another service', image({ image_url: 'sediment://x' }), 'invalid_request_error', 'input[1].content[0]'],
     ['trigger not last', { input: [{ type: 'compaction_trigger' }, userText('a')] }, 'invalid_request_error', 'input'],
   ])('%s', (_, extra, code, param) => {

@@ -71,7 +71,6 @@ export function chatUsage(usage: unknown): JsonObject | null {
 
 const joined = (output: JsonObject[], type: string, member: string): string =>
   output
-    .filter((item) => item.type === 'message')
     .flatMap((item) => objectsOf(item.content))
     .filter((part) => part.type === type)
     .map((part) => textOf(part[member]))

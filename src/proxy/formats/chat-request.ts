@@ -23,7 +23,7 @@ interface ChatRequest extends NormalisedRequest {
 }
 
 const Options = z.object({
-  model: z.string().min(1),
+  model: z.string(),
   stream: z.boolean().nullish(),
   stream_options: z
     .object({ include_usage: z.boolean().nullish(), include_obfuscation: z.boolean().nullish() })

@@ -20,14 +20,14 @@ interface Text {
 type TextKind = 'output_text' | 'refusal' | 'arguments' | 'input' | 'summary_text' | 'reasoning_text'
 
 /** Event name stem → what its `.delta` and `.done` carry, and which member of `.done` holds the full text. */
-const TEXT_EVENTS: Record<string, { kind: TextKind; full: string }> = {
-  'response.output_text': { kind: 'output_text', full: 'text' },
-  'response.refusal': { kind: 'refusal', full: 'refusal' },
-  'response.function_call_arguments': { kind: 'arguments', full: 'arguments' },
-  'response.custom_tool_call_input': { kind: 'input', full: 'input' },
-  'response.reasoning_summary_text': { kind: 'summary_text', full: 'text' },
-  'response.reasoning_text': { kind: 'reasoning_text', full: 'text' },
-}
+const TEXT_EVENTS: ReadonlyMap<string, { kind: TextKind; full: string }> = new Map([
+  ['response.output_text', { kind: 'output_text', full: 'text' }],
+  ['response.refusal', { kind: 'refusal', full: 'refusal' }],
+  ['response.function_call_arguments', { kind: 'arguments', full: 'arguments' }],
+  ['response.custom_tool_call_input', { kind: 'input', full: 'input' }],
+  ['response.reasoning_summary_text', { kind: 'summary_text', full: 'text' }],
+  ['response.reasoning_text', { kind: 'reasoning_text', full: 'text' }],
+])
 
 const ITEM: ReadonlySet<string> = new Set(['response.output_item.added', 'response.output_item.done'])
 
@@ -41,11 +41,11 @@ export class ResponseCollector {
     return isTerminal(type) || ITEM.has(type) || textEvent(type) !== undefined
   }
 
+  /** Takes an event that is needed. */
   push(event: ResponsesEvent): void {
-    if (this.#terminal) return
     if (isTerminal(event.type)) this.#terminal = event
     else if (ITEM.has(event.type)) this.#item(event, event.type.endsWith('.done'))
-    else if (textEvent(event.type)) this.#text(event)
+    else this.#text(event)
   }
 
   /**
@@ -73,7 +73,6 @@ export class ResponseCollector {
   #item(event: ResponsesEvent, isDone: boolean): void {
     const item = objectOf(event.item)
     const partial = this.#partial(event.output_index ?? item.id ?? this.#items.size + 0.5)
-    if (partial.isDone) return
     partial.item = item
     // A message may be declared done without the content its deltas brought.
     const isHollow = item.type === 'message' && objectsOf(item.content).length === 0
@@ -84,7 +83,6 @@ export class ResponseCollector {
   #text(event: ResponsesEvent): void {
     const { kind, full } = textEvent(event.type)!
     const partial = this.#partial(event.output_index ?? event.item_id ?? 0)
-    if (partial.isDone) return
     const index = event.content_index ?? event.summary_index ?? 0
     const text = partial.texts.getOrInsertComputed(`${kind}:${index}`, () => ({ kind, pieces: [] }))
     if (event.type.endsWith('.done')) text.pieces = [textOf(event[full])]
@@ -96,10 +94,7 @@ export class ResponseCollector {
   }
 }
 
-const textEvent = (type: string) => {
-  const stem = type.replace(/\.(delta|done)$/, '')
-  return stem === type || !Object.hasOwn(TEXT_EVENTS, stem) ? undefined : TEXT_EVENTS[stem]
-}
+const textEvent = (type: string) => TEXT_EVENTS.get(type.replace(/\.(delta|done)$/, ''))
 
 /** An item whose `done` never came, with what its deltas said. */
 function assembled({ item, texts }: PartialItem): JsonObject {

@@ -66,9 +66,32 @@ describe('messages', () => {
       user({ type: 'input_file', filename: 'a.pdf', file_url: 'data:application/pdf;base64,AA' }),
     ],
     [
+      'file data whose type stands beside the file, or which is a URL already',
+      [
+        {
+          role: 'user',
+          content: [
+            { type: 'file', file: { file_data: 'AA' }, mime_type: 'text/plain' },
+            { type: 'file', file: { file_data: 'AA' } },
+            { type: 'file', file: { file_data: 'data:text/css;base64,AA' } },
+          ],
+        },
+      ],
+      user(
+        { type: 'input_file', file_url: 'data:text/plain;base64,AA' },
+        { type: 'input_file', file_url: 'data:application/octet-stream;base64,AA' },
+        { type: 'input_file', file_url: 'data:text/css;base64,AA' },
+      ),
+    ],
+    [
       'file by URL',
       [{ role: 'user', content: [{ type: 'file', file: { file_url: 'https://a.test/f' } }] }],
       user({ type: 'input_file', file_url: 'https://a.test/f' }),
+    ],
+    [
+      'assistant text',
+      [{ role: 'assistant', content: 'so' }],
+      [{ role: 'assistant', content: [{ type: 'output_text', text: 'so' }] }],
     ],
     [
       'assistant text, refusal and calls, in this order',
@@ -193,6 +216,11 @@ describe('other fields', () => {
       { response_format: format, verbosity: 'low' },
       { text: { verbosity: 'low', format: { type: 'json_schema', name: 'out', schema, strict: true } } },
     ],
+    [
+      'json_schema with a description and nulls',
+      { response_format: { ...format, json_schema: { name: 'out', description: 'd', schema: null, strict: null } } },
+      { text: { format: { type: 'json_schema', name: 'out', description: 'd' } } },
+    ],
     ['effort', { reasoning_effort: 'none' }, { reasoning: { effort: 'none' } }],
     ['thinking', { thinking: { type: 'enabled' } }, { reasoning: { effort: 'medium' } }],
     [
@@ -279,11 +307,16 @@ describe('other fields', () => {
       { tools: [{ type: 'function', name: 'f', description: 'd', parameters: schema, strict: false }] },
     ],
     [
+      'strict function tool',
+      { tools: [{ type: 'function', function: { name: 'f', strict: true } }] },
+      { tools: [{ type: 'function', name: 'f', strict: true }] },
+    ],
+    [
       'web search',
       { tools: [{ type: 'web_search_preview' }, { type: 'web_search' }] },
       { tools: [{ type: 'web_search' }, { type: 'web_search' }] },
     ],
-    ['nothing', { n: 1, modalities: ['text'], tools: [] }, {}],
+    ['nothing', { n: 1, modalities: ['text'], tools: [], service_tier: null }, {}],
   ])('%s', (_, extra, expected) => {
     const { body, dropped } = chatToResponses(aChat(extra))
     const { model, input, instructions, store, stream, ...rest } = body
@@ -378,6 +411,9 @@ describe('refusals name the field', () => {
   const big = `data:image/png;base64,${'A'.repeat(MAX_DATA_URL_BYTES)}`
   test.each<[string, JsonObject, string]>([
     ['no model', { model: undefined }, 'model'],
+    ['an empty model', { model: '' }, 'model'],
+    ['what cannot be included', { include: ['secrets'] }, 'include'],
+    ['parallel_tool_calls', { parallel_tool_calls: 'no' }, 'parallel_tool_calls'],
     ['no messages', { messages: undefined }, 'messages'],
     ['empty messages', { messages: [] }, 'messages'],
     ['messages and input', { input: 'x' }, 'input'],
@@ -414,6 +450,16 @@ describe('refusals name the field', () => {
       { messages: [{ role: 'assistant', tool_calls: [{ function: { name: 'f', arguments: '' } }] }] },
       'messages[0].tool_calls[0].id',
     ],
+    ...[call('', 'f', '{}'), customCall('', 'x')].map((one): [string, JsonObject, string] => [
+      `${one.type} call with an empty id`,
+      { messages: [{ role: 'assistant', tool_calls: [one] }] },
+      'messages[0].tool_calls[0].id',
+    ]),
+    [
+      'call of nothing',
+      { messages: [{ role: 'assistant', tool_calls: [call('c', '', '{}')] }] },
+      'messages[0].tool_calls[0].function.name',
+    ],
     [
       'call with object arguments',
       { messages: [{ role: 'assistant', tool_calls: [call('c', 'f', {})] }] },
@@ -436,6 +482,11 @@ describe('refusals name the field', () => {
       { messages: [{ role: 'tool', tool_call_id: 'c', content: [{ type: 'image_url' }] }] },
       'messages[0].content[0]',
     ],
+    [
+      'tool result of an empty id',
+      { messages: [{ role: 'tool', tool_call_id: '', content: 'x' }] },
+      'messages[0].tool_call_id',
+    ],
     ['tool result of no call', { messages: [{ role: 'tool', content: 'x' }] }, 'messages[0].tool_call_id'],
     ['hosted tool', { tools: [{ type: 'web_search' }, { type: 'file_search' }] }, 'tools[1].type'],
     [
@@ -444,6 +495,7 @@ describe('refusals name the field', () => {
       'tools[0].function.parameters',
     ],
     ['choice', { tool_choice: { type: 'function' } }, 'tool_choice.function'],
+    ['choice of nothing', { tool_choice: { type: 'function', function: { name: '' } } }, 'tool_choice.function.name'],
     ['format', { response_format: 'yaml' }, 'response_format'],
     ['schema missing', { response_format: { type: 'json_schema' } }, 'response_format.json_schema'],
     [

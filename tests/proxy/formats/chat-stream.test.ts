@@ -110,6 +110,14 @@ describe('text', () => {
       [{ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'Hello' }, completed()],
     ],
     [
+      'deltas that name no place',
+      [
+        { type: 'response.output_text.delta', delta: 'Hel' },
+        { type: 'response.output_item.done', output_index: 0, item: aMessage('Hello') },
+        completed(),
+      ],
+    ],
+    [
       'a response whose places are not the output indexes',
       [...messageEvents(3, 'Hel', 'lo'), completed({ output: [aMessage('Hello')] })],
     ],
@@ -119,6 +127,26 @@ describe('text', () => {
         .map((delta) => delta.content ?? '')
         .join(''),
     ).toBe('Hello')
+  })
+
+  test('each part of each message is completed for itself', () => {
+    const delta = (output_index: number, content_index: number, text: string) => ({
+      type: 'response.output_text.delta',
+      output_index,
+      content_index,
+      delta: text,
+    })
+    const done = (output_index: number, ...texts: string[]) => ({
+      type: 'response.output_item.done',
+      output_index,
+      item: { type: 'message', content: texts.map((text) => ({ type: 'output_text', text })) },
+    })
+    const text = run([delta(0, 0, 'a'), delta(0, 1, 'bc'), delta(1, 0, 'def'), done(0, 'ax', 'bcy'), done(1, 'defz')])
+    expect(deltas(text).map(({ content }) => content)).toEqual(['a', 'bc', 'def', 'x', 'y', 'z'])
+  })
+
+  test('an event that says nothing new has no chunk', () => {
+    expect(aStream().push({ type: 'response.output_text.delta', output_index: 0, delta: '' })).toBeNull()
   })
 
   test('line separators inside the text cannot end a line', () => {
@@ -139,6 +167,10 @@ describe('text', () => {
     ])
     expect(deltas(text)).toEqual([{ role: 'assistant', content: null, refusal: 'I can' }, { refusal: 'not' }, {}])
     expect(finish(text)).toEqual(['stop'])
+    const item = { type: 'message', content: [{ type: 'refusal', refusal: 'no' }] }
+    expect(deltas(run([{ type: 'response.output_item.done', output_index: 0, item }]))).toEqual([
+      { role: 'assistant', content: null, refusal: 'no' },
+    ])
   })
 })
 
@@ -237,6 +269,13 @@ describe('tool calls', () => {
     expect(sent.map((delta) => delta.custom?.input).join('')).toBe('{"a":1}')
     expect(sent.filter((delta) => delta.function)).toEqual([])
     expect(finish(custom)).toEqual(['tool_calls'])
+  })
+
+  test('that only the finished response holds are told beside a text that was', () => {
+    const output = [aMessage('a'), aCall(1, '{}')]
+    const text = run([...messageEvents(0, 'a'), completed({ output })])
+    expect(assembledCalls(text)).toEqual([{ id: 'call_1', name: 'tool_1', arguments: '{}' }])
+    expect(deltas(text).filter(({ content }) => content)).toHaveLength(1)
   })
 
   test('of both kinds stand beside each other', () => {

@@ -170,6 +170,12 @@ describe('chat answer', () => {
     ['refusal', { output: [refused] }, { content: null, refusal: 'no' }, 'stop'],
     ['nothing', {}, { content: '', refusal: null }, 'stop'],
     [
+      'thoughts beside text',
+      { output: [{ type: 'reasoning', content: [{ type: 'reasoning_text', text: 'hm' }] }, aMessage('a')] },
+      { content: 'a', refusal: null },
+      'stop',
+    ],
+    [
       'a call of a custom tool',
       { output: [{ type: 'custom_tool_call', call_id: 'c', name: 'patch', input: 'any text' }] },
       {
@@ -195,6 +201,16 @@ describe('chat answer', () => {
     expect(chat(aResponse(extra)).choices).toEqual([
       { index: 0, message: { role: 'assistant', ...message } as object, logprobs: null, finish_reason },
     ])
+  })
+
+  test('counts that the upstream leaves out are added up, or none', () => {
+    expect(chat(aResponse({ usage: { input_tokens: 3, output_tokens: 4 } })).usage).toEqual({
+      prompt_tokens: 3,
+      completion_tokens: 4,
+      total_tokens: 7,
+      prompt_tokens_details: { cached_tokens: 0 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    })
   })
 
   test('without usage has none, and a failed response is thrown', () => {

@@ -23,7 +23,7 @@ describe('public events', () => {
   })
 
   test('error becomes response.failed with the upstream’s own words', () => {
-    const parse = () => ({ type: 'error', code: 'server_error', message: 'Sorry.', param: null })
+    const parse = () => ({ type: 'error', code: 'server_error', message: 'Sorry.', param: 'input' })
     const bytes = publicEvent(
       { type: 'error', bytes: new Uint8Array(1), parse },
       { createdAt: 9, responseId: 'resp_1', sequenceNumber: 4 },
@@ -38,7 +38,7 @@ describe('public events', () => {
         object: 'response',
         created_at: 9,
         status: 'failed',
-        error: { message: 'Sorry.', type: 'server_error', code: 'server_error', param: null },
+        error: { message: 'Sorry.', type: 'server_error', code: 'server_error', param: 'input' },
         incomplete_details: null,
       },
     })

@@ -214,6 +214,7 @@ describe('parameters', () => {
     [{ thinking: { enabled: true } }, { reasoning: { effort: 'medium' } }],
     [{ thinking: 'enabled' }, { reasoning: { effort: 'medium' } }],
     [{ thinking: 'disabled' }, {}],
+    [{ thinking: { type: 'disabled' } }, {}],
     [{ thinking: 'low' }, { reasoning: { effort: 'low' } }],
     [
       { verbosity: 'low', text: { format: { type: 'text' } } },

@@ -10,9 +10,8 @@ import { budgetClient } from './failure-budget.ts'
 
 /** The name the proxy gives, trimmed and in lower case; null without one, and from anybody who is not a trusted proxy. */
 export const proxySubject = (c: Ctx): string | null => {
-  const value = c.var.viaProxy ? c.req.header(c.env.env.DASHBOARD_AUTH_PROXY_HEADER) : undefined
-  const name = headerText(value ?? '').trim().toLowerCase()
-  return name || null
+  const value = (c.var.viaProxy && c.req.header(c.env.env.DASHBOARD_AUTH_PROXY_HEADER)) || ''
+  return headerText(value).trim().toLowerCase() || null
 }
 
 /** The account behind the name, made on first sight where the provider takes strangers in; else why not. */

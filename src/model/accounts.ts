@@ -9,6 +9,7 @@ import { noteAccountEvent } from './account-events.ts'
 import { noteDeleted } from './account-leftovers.ts'
 import { type AccountState, nextState } from './account-state.ts'
 import { accountVersion } from './account-view.ts'
+import { unassignAccount } from './api-keys.ts'
 import { type Actor, type AuditEvent, append } from './audit.ts'
 import type { AccountIdentity, AccountTokens, ImportedAccount } from './auth-json.ts'
 import { changesOf } from './changes-of.ts'
@@ -255,10 +256,11 @@ export const editAccount = (tx: Tx, id: string, input: AccountEdit, actor: Actor
   return getAccount(tx, id)
 }
 
-/** Its log rows stay, with the id of an account that no longer is, unless they are to go `withHistory`. */
+/** Keys lose it. Its log rows stay, with the id of an account that no longer is, unless they are to go `withHistory`. */
 export const deleteAccount = (tx: Tx, id: string, actor: Actor, { withHistory = false } = {}): void => {
   const { email } = getAccount(tx, id)
   tx.delete(accounts).where(eq(accounts.id, id)).run()
+  unassignAccount(tx, id)
   noteDeleted(tx, id, { at: actor.at, withHistory })
   append(tx, actor, 'account_deleted', { target: id, details: { email } })
   notice(tx, 'accounts')

@@ -1,5 +1,5 @@
 /** API keys as rows: making, changing, renewing and deleting them, each in one commit with its audit row. */
-import { asc, eq, inArray } from 'drizzle-orm'
+import { asc, eq, inArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeyLimits, apiKeys } from '../../db/schema/keys.ts'
@@ -152,6 +152,18 @@ export const deleteKey = (tx: Tx, id: string, actor: Actor): void => {
   tx.delete(apiKeys).where(eq(apiKeys.id, id)).run()
   append(tx, actor, 'api_key_deleted', { target: id, details: { name } })
   notice(tx, 'keys')
+}
+
+/** Belongs into the commit that deletes the account. Who could use no other has none left. */
+export const unassignAccount = (tx: Tx, accountId: string): void => {
+  const others = sql`SELECT json_group_array(value) FROM json_each(${apiKeys.assignedAccountIds}) WHERE value <> ${accountId}`
+  const isAssigned = sql`${accountId} IN (SELECT value FROM json_each(${apiKeys.assignedAccountIds}))`
+  const { changes } = tx
+    .update(apiKeys)
+    .set({ assignedAccountIds: sql`(${others})` })
+    .where(isAssigned)
+    .run()
+  if (changes > 0) notice(tx, 'keys')
 }
 
 const newSecret = (random: Random) => {

@@ -311,6 +311,25 @@ describe('the forms', () => {
     expect(await onlyKey(admin)).toEqual(before)
   })
 
+  test('a key loses the account that is deleted, and its form can be saved as it stands', async () => {
+    const { app, as } = open()
+    const admin = as('admin')
+    const [gone, left] = [app.members[0]!.id, app.addAccount().id]
+    const { row } = app.key({ assignedAccountIds: [gone, left] })
+    const alone = app.key({ assignedAccountIds: [gone] })
+    const free = app.key()
+    expect((await admin.ask(`DELETE /api/accounts/${gone}`)).status).toBe(200)
+    for (const { id } of [row, alone.row, free.row]) {
+      const fields = fieldsOf(await page(admin, `/keys/${id}/edit`), 'form-key')
+      expect((await admin.ask(`PATCH /api/api-keys/${id}`, form(fields))).status).toBe(200)
+    }
+    const keys = (await (await admin.ask('GET /api/api-keys/')).json()) as ApiKey[]
+    const idsOf = (id: string) => keys.find((key) => key.id === id)?.assignedAccountIds
+    expect([row, alone.row, free.row].map(({ id }) => idsOf(id))).toEqual([[left], [], null])
+    const turn = { json: codexBody(), headers: bearer(alone.key) }
+    expect((await app.ask('POST /backend-api/codex/responses', turn)).status).toBe(503)
+  })
+
   test('a form that was opened before somebody else’s change does not undo it', async () => {
     const { app, as } = open()
     const { row } = app.key({ allowedModels: ['gpt-5.5', 'gpt-5.4'] })

@@ -1,6 +1,6 @@
 /** Opens the data folder: the database brought up to date, and the key its secrets are sealed with, checked against it. */
 import type { Database } from 'bun:sqlite'
-import { chmodSync, closeSync, existsSync, fstatSync, mkdirSync, openSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, fstatSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { eq } from 'drizzle-orm'
 import { commit, type Db } from '../../db/commit.ts'
 import { acquireFolderLock, type FolderLock, FolderLockedError } from '../../db/lock.ts'
@@ -69,14 +69,21 @@ export const openFolder = (
   }
 }
 
-/** By its number of names, and whether its own leads anywhere: inode numbers would tell of every other file, too, but change by themselves on FUSE. */
+/**
+ * By its number of names, and whether its own leads to a file made at the same moment: inode numbers would tell the same, but
+ * change by themselves on FUSE. Where a file system keeps no such moment it is 0, which nothing differs from.
+ */
 const holdFile = (path: string, sqlite: Database): Pick<Folder, 'isNamed' | 'close'> => {
   const file = openSync(path, 'r')
   const close = () => {
     sqlite.close()
     closeSync(file) // last: closing any descriptor of the file gives up the locks SQLite has on it
   }
-  return { isNamed: () => fstatSync(file).nlink > 0 && existsSync(path), close }
+  const isNamed = () => {
+    const { nlink, birthtimeMs } = fstatSync(file)
+    return nlink > 0 && existsSync(path) && statSync(path).birthtimeMs === birthtimeMs
+  }
+  return { isNamed, close }
 }
 
 /** Of commands that begin together one migrates, which takes a moment. */

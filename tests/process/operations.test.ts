@@ -1,6 +1,7 @@
 /** Backups, restoring, the doctor and the service unit as commands, beside a server that runs and one that does not. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -69,6 +70,13 @@ test.each([
   ['removed', (path: string) => rmSync(path)],
   ['replaced', (path: string) => renameSync(join(root, 'other.db'), path)],
   ['moved away', (path: string) => renameSync(path, join(root, 'moved.db'))],
+  [
+    'moved away and replaced by a copy',
+    (path: string) => {
+      renameSync(path, join(root, 'moved.db'))
+      copyFileSync(join(root, 'moved.db'), path)
+    },
+  ],
 ])(
   'a database file that is %s under the server is a problem, and a backup saves what it holds',
   async (_, lose) => {

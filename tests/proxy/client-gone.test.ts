@@ -181,6 +181,20 @@ describe('a client that leaves', () => {
     expect(app.upstream.requests[0]).toMatchObject({ aborted: false, finished: true })
   })
 
+  test('with the whole answer before it leaves the upstream the time to end it', async () => {
+    const app = testApp()
+    const { sim } = app.members[0]!
+    const atOnce = { manyEvents: { count: 1, bytes: 1, perChunk: 100 } }
+    sim.next(atOnce)
+    await (await app.ask(NATIVE, { json })).text()
+    sim.next({ ...atOnce, silence: { afterEvents: app.upstream.requests[0]!.eventsSent } })
+    await (await app.ask(NATIVE, { json })).body!.cancel()
+    await app.clock.advance(1000)
+    expect(app.upstream.openStreams).toBe(1)
+    await app.clock.advance(100)
+    await expectNothingLeft(app)
+  })
+
   test('a failure that follows is not logged a second time', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ dripMs: 1000 })

@@ -140,6 +140,13 @@ const CASES: Record<string, Case> = {
     asked: 1,
     goesElsewhere: false,
   },
+  'an error event on a connection that stays open': {
+    fault: { errorEvent: { code: 'server_error', message: 'It failed.' }, silence: { afterEvents: 2 } },
+    alone: [502, 'server_error'],
+    asked: 3,
+    goesElsewhere: true,
+    errors: 3,
+  },
   'an error event': {
     fault: { errorEvent: { code: 'server_error', message: 'It failed.' } },
     alone: [502, 'server_error'],

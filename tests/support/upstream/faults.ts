@@ -42,7 +42,7 @@ export type Fault = {
   manyEvents?: { count: number; bytes: number; perChunk?: number }
   /** Write garbage between two events. */
   malformedChunk?: { afterEvents: number; text?: string }
-  /** Say nothing more, for ever, and keep the connection open. */
+  /** Say nothing more, for ever, and keep the connection open: between two events, or behind the last, also that of `errorEvent`. */
   silence?: { afterEvents: number }
   /** `fin` ends the body cleanly but early, a socket with close 1000; `reset` breaks the connection. */
   dropAfter?: { events: number; how: 'fin' | 'reset' }

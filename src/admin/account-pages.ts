@@ -53,10 +53,12 @@ export const showAccounts = createHandlers(requires('accounts:read'), query(Acco
 
 /** 7 days, hourly, as percent left. Throws `account_not_found`. */
 export const showAccountTrends = createHandlers(requires('dashboard:read'), async (c) => {
-  const { accountId, windows } = viewOf(c)
-  const trend = await readerOf(c).accountTrend(accountId, c.env.clock.now())
-  return c.json({ accountId, ...trendPoints(trend, windows.weekly) })
+  const view = viewOf(c)
+  return c.json({ accountId: view.accountId, ...trendPoints(await trendOf(c, view), view.windows.weekly) })
 })
+
+const trendOf = async (c: Ctx, { accountId, windows, usageAt }: AccountView) =>
+  withPresent(await readerOf(c).accountTrend(accountId, c.env.clock.now()), windows, usageAt)
 
 const TABS = ['usage', 'routing', 'events', 'credentials'] as const satisfies readonly TabName[]
 
@@ -113,19 +115,15 @@ const contentOf = async (c: Ctx, { tab, before, view, row }: Shown): Promise<Tab
 
 const usageOf = async (c: Ctx, view: AccountView): Promise<Tab> => {
   const { clock, resetCredits, random } = c.env
-  const reader = readerOf(c)
   const now = clock.now()
   const since = Math.floor(now / HOUR_MS) * HOUR_MS - (TREND_HOURS - 1) * HOUR_MS
-  const [trend, spend] = await Promise.all([
-    reader.accountTrend(view.accountId, now),
-    reader.accountSpend(view.accountId, since),
-  ])
+  const [trend, spend] = await Promise.all([trendOf(c, view), readerOf(c).accountSpend(view.accountId, since)])
   const credits = resetCredits.of(view.accountId)
   const resets = credits && resetCreditsView(credits, now)
   return {
     tab: 'usage',
     credits: perWindow((length) => creditsIn(view, length)),
-    trend: withPresent(trend, view.windows, view.usageAt),
+    trend,
     spend: { ...spend, byKey: blindersOf(c.var.principal).hidesKeys ? null : spend.byKey },
     resetCredits: resets,
     resetRefusal: resetRefusal(c, view, resets?.availableCount ?? null),

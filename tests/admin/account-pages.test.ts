@@ -234,6 +234,16 @@ describe('the last seven days', () => {
     ])
   })
 
+  test('end with the present hour once something was reported in it', async () => {
+    const { app, as, ada } = open()
+    const at = app.clock.now()
+    const fiveHour = { usedPercent: 25, windowMinutes: 300, resetAt: at + HOUR_MS }
+    const windows = { fiveHour, weekly: null, monthly: null }
+    app.bindings.pool.observe(ada, { at, planType: null, credits: null, windows })
+    const trends = await (await as('viewer').ask(`GET /api/accounts/${ada}/trends`)).json()
+    expect(trends).toMatchObject({ primary: [{ t: new Date(at).toISOString(), v: 75 }], secondary: [] })
+  })
+
   test('say what the account was spent on, and nothing of other accounts or older hours', async () => {
     const { app, as, ada, grace } = open()
     const hour = app.clock.now()

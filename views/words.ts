@@ -44,7 +44,8 @@ const PROBLEMS: Readonly<Record<string, string>> = {
 
 /** One or two sentences; null for a code nobody knows. `fallback` is the message of the error itself. */
 export const problemText = ({ code, field, waitSeconds }: Problem, fallback: string | null): string | null => {
-  if (code.endsWith('_rate_limited')) return `Too many wrong attempts. Try again in ${waitSeconds ?? 60} seconds.`
+  const tooMany = code === 'own_account_rate_limited' ? 'changes of your own account' : 'wrong attempts'
+  if (code.endsWith('_rate_limited')) return `Too many ${tooMany}. Try again in ${waitSeconds ?? 60} seconds.`
   return PROBLEMS[`${code}:${field}`] ?? PROBLEMS[code] ?? fallback
 }
 

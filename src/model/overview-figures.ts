@@ -40,7 +40,6 @@ interface Read {
 export class OverviewFigures {
   readonly #deps: FiguresDeps
   #reads = new Map<number, Read>()
-  #present: { value: Present; readAt: number } | null = null
   #figures: { value: Figures; readAt: number } | null = null
   #reading: Promise<Figures> | null = null
 
@@ -61,7 +60,6 @@ export class OverviewFigures {
 
   /** Keys were changed by somebody, who wants to see it. */
   forgetKeys(): void {
-    this.#present = null
     this.#figures = null
   }
 
@@ -83,7 +81,7 @@ export class OverviewFigures {
     const now = this.#deps.clock.now()
     const last = now - (now % SLOT_MS)
     const starts = Array.from({ length: KEPT }, (_, index) => last - (KEPT - 1 - index) * SLOT_MS)
-    const [present] = await Promise.all([this.#readPresent(now), this.#readSlots(reads, starts, now)])
+    const [present] = await Promise.all([this.#deps.reader.overviewPresent(now), this.#readSlots(reads, starts, now)])
     for (const at of reads.keys()) if (at < (starts[0] ?? 0) || at > last) reads.delete(at)
     const slots = starts.flatMap((at) => reads.get(at)?.slot ?? [])
     const value = { slots, present, tiles: tilesOf({ slots, present }) }
@@ -95,16 +93,6 @@ export class OverviewFigures {
     const stale = starts.filter((at) => isStale(reads.get(at), at, now))
     for (const [from, to] of rangesOf(stale))
       for (const slot of await this.#deps.reader.overviewSlots(from, to)) reads.set(slot.at, { slot, readAt: now })
-  }
-
-  async #readPresent(now: number): Promise<Present> {
-    const value = this.#freshPresent(now) ?? (await this.#deps.reader.overviewPresent(now))
-    if (value !== this.#present?.value) this.#present = { value, readAt: now }
-    return value
-  }
-
-  #freshPresent(now: number): Present | null {
-    return this.#present && ageOf(this.#present, now) < MAX_AGE_MS ? this.#present.value : null
   }
 }
 

@@ -35,7 +35,7 @@ const SLOTS_AN_HOUR = SLOTS_A_DAY / 24
 export const tilesOf = ({ slots, present }: { slots: readonly Slot[]; present: Present }): Tiles => {
   const day = slots.slice(-SLOTS_A_DAY)
   const ended = day.slice(0, -1)
-  const before = slots.slice(-2 * SLOTS_A_DAY, -SLOTS_A_DAY - 1)
+  const before = slots.slice(0, -SLOTS_A_DAY - 1)
   const hours = Array.from({ length: 24 }, (_, hour) => day.slice(hour * SLOTS_AN_HOUR, (hour + 1) * SLOTS_AN_HOUR))
   const tile = (of: (slots: readonly Slot[]) => number | null): Tile => ({
     value: of(day),

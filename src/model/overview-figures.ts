@@ -53,40 +53,43 @@ export class OverviewFigures {
     const ageMs = ageOf(known, this.#deps.clock.now())
     if (known && ageMs < MAX_AGE_MS) return known.value
     const reading = this.#refresh()
-    if (!known || ageMs >= TOO_OLD_MS) return reading
-    reading.catch(() => {}) // who asks once these are too old is told
-    return known.value
+    return known && ageMs < TOO_OLD_MS ? known.value : reading
   }
 
   /** Keys were changed by somebody, who wants to see it. */
   forgetKeys(): void {
     this.#figures = null
+    this.#reading = null
   }
 
   /** Rows of the log were removed, also of half hours that are over. */
   forgetLog(): void {
     this.#reads = new Map()
-    this.#figures = null
+    this.forgetKeys()
   }
 
   #refresh(): Promise<Figures> {
-    this.#reading ??= this.#read().finally(() => {
+    if (this.#reading) return this.#reading
+    const now = this.#deps.clock.now()
+    const reading = this.#read(now)
+    this.#reading = reading
+    const end = (value: Figures | null) => {
+      if (this.#reading !== reading) return // it may have been under way when something changed
       this.#reading = null
-    })
-    return this.#reading
+      if (value) this.#figures = { value, readAt: now }
+    }
+    reading.then(end, () => end(null)) // who asks once the known ones are too old is told
+    return reading
   }
 
-  async #read(): Promise<Figures> {
+  async #read(now: number): Promise<Figures> {
     const reads = this.#reads
-    const now = this.#deps.clock.now()
     const last = now - (now % SLOT_MS)
     const starts = Array.from({ length: KEPT }, (_, index) => last - (KEPT - 1 - index) * SLOT_MS)
     const [present] = await Promise.all([this.#deps.reader.overviewPresent(now), this.#readSlots(reads, starts, now)])
     for (const at of reads.keys()) if (at < (starts[0] ?? 0) || at > last) reads.delete(at)
     const slots = starts.flatMap((at) => reads.get(at)?.slot ?? [])
-    const value = { slots, present, tiles: tilesOf({ slots, present }) }
-    if (reads === this.#reads) this.#figures = { value, readAt: now }
-    return value
+    return { slots, present, tiles: tilesOf({ slots, present }) }
   }
 
   async #readSlots(reads: Map<number, Read>, starts: readonly number[], now: number): Promise<void> {

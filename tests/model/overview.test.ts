@@ -266,6 +266,17 @@ describe('figures', () => {
     expect((await figures.now()).present.conversations.now).toBe(1)
   })
 
+  test('so is whoever asks while it was being read, and so are those who ask next', async () => {
+    const { add, figures } = world()
+    const reading = figures.now()
+    add(NOW)
+    figures.forgetKeys()
+    const shown = await figures.now()
+    await reading
+    const conversations = [shown, await figures.now()].map(({ present }) => present.conversations.now)
+    expect(conversations).toEqual([1, 1])
+  })
+
   test('those who ask at the same time share one answer', async () => {
     const { asked, figures } = world()
     await Promise.all([figures.now(), figures.now(), figures.now()])

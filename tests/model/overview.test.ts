@@ -2,16 +2,19 @@
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
-import { requests } from '../../db/schema/requests.ts'
+import { apiKeyLimits } from '../../db/schema/keys.ts'
+import { requestHours, requests } from '../../db/schema/requests.ts'
 import { noteAccountEvent } from '../../src/model/account-events.ts'
 import { stripOf } from '../../src/model/outcome-strip.ts'
-import { overviewPresent, overviewSlots, type Present, type Slot } from '../../src/model/overview.ts'
+import { firstSteps, overviewPresent, overviewSlots, type Present, type Slot } from '../../src/model/overview.ts'
 import { OverviewFigures } from '../../src/model/overview-figures.ts'
 import { SLOT_MS } from '../../src/model/overview-slots.ts'
 import { quantile } from '../../src/model/overview-tiles.ts'
 import { ManualClock } from '../support/clock.ts'
 import { testDb } from '../support/db.ts'
 import { createInlineReader } from '../support/inline-reader.ts'
+import { aKey } from '../support/keys.ts'
+import { plansOf } from '../support/query-plans.ts'
 
 type Row = typeof requests.$inferInsert
 const MINUTE = 60_000
@@ -19,7 +22,7 @@ const HOUR = 60 * MINUTE
 const NOW = Date.UTC(2026, 0, 3, 12, 10)
 
 const world = () => {
-  const { db } = testDb()
+  const { db, sqlite } = testDb()
   const ids = { next: 0 }
   const add = (startedAt: number, over: Partial<Row> = {}) => {
     const id = `req_${ids.next++}`
@@ -48,6 +51,7 @@ const world = () => {
   }
   const clock = new ManualClock(NOW)
   const asked: string[] = []
+  const fault = { message: '' }
   const inline = createInlineReader(db)
   const figures = new OverviewFigures({
     clock,
@@ -56,10 +60,11 @@ const world = () => {
         asked.push(`${(to - from) / SLOT_MS}`)
         return inline.overviewSlots(from, to)
       },
-      overviewPresent: (now) => inline.overviewPresent(now),
+      overviewPresent: (now) =>
+        fault.message ? Promise.reject(new Error(fault.message)) : inline.overviewPresent(now),
     },
   })
-  return { db, add, clock, asked, figures }
+  return { db, sqlite, add, clock, asked, fault, figures }
 }
 
 describe('half hours', () => {
@@ -84,7 +89,7 @@ describe('half hours', () => {
     })
     expect(first?.accounts).toEqual(new Map([['acc_1', { ok: 1, errors: 1 }]]))
     expect(first?.lastErrors.map(({ id }) => id)).toEqual(['req_1'])
-    expect([second?.requests, second?.accounts.size]).toEqual([1, 0])
+    expect([second?.requests, second?.conversations, second?.accounts.size]).toEqual([1, 1, 0])
     expect(third).toMatchObject({ requests: 0, conversations: 0, firstEventMs: [], lastErrors: [] })
   })
 
@@ -99,6 +104,27 @@ describe('half hours', () => {
     const [faulty] = overviewSlots(db, at, at + SLOT_MS)
     expect([faulty?.errors, faulty?.lastErrors.length]).toEqual([1, 1])
     expect(faulty?.accounts).toEqual(new Map([['acc_1', { ok: 0, errors: 1 }]]))
+  })
+
+  test('keep of many turns and errors the newest, and of these nothing that few may see', () => {
+    const { db, add } = world()
+    const at = NOW - (NOW % SLOT_MS)
+    for (let n = 0; n < 101; n++) add(at + n, { firstEventMs: n })
+    for (let n = 0; n < 6; n++) add(at + n, { status: 'error', firstEventMs: null, clientIp: '192.0.2.7' })
+    const [slot] = overviewSlots(db, at, at + SLOT_MS)
+    expect(slot?.firstEventMs).toEqual(Array.from({ length: 100 }, (_, n) => 100 - n))
+    expect(slot?.lastErrors.map(({ id }) => id)).toEqual(['req_106', 'req_105', 'req_104', 'req_103', 'req_102'])
+    expect(slot?.lastErrors[0]).toMatchObject({ clientIp: null, conversationId: null })
+  })
+
+  test('are found by their start, whatever else is in the log', () => {
+    const { db, sqlite, add } = world()
+    const at = NOW - (NOW % SLOT_MS)
+    add(at, { status: 'error' })
+    const steps = plansOf(sqlite, /"requests"/, () => overviewSlots(db, at, at + SLOT_MS))
+    const found = steps.filter((step) => / requests /.test(step))
+    expect(found).toHaveLength(4)
+    expect(found.filter((step) => !step.includes('(started_at>? AND started_at<?'))).toEqual([])
   })
 
   test('of the states of an account the last before the day is told, too, and none before that', () => {
@@ -130,6 +156,36 @@ describe('half hours', () => {
     ])
   })
 
+  test('keys are told of with what is left of their limits', () => {
+    const { db } = world()
+    const { row } = aKey(db, { limits: [{ limitType: 'requests', limitWindow: 'daily', maxValue: 9 }] }, { at: NOW })
+    commit(db, (tx) => void tx.update(apiKeyLimits).set({ currentValue: 4 }).run())
+    aKey(db, { name: 'free' }, { seed: 2 })
+    expect(overviewPresent(db, NOW).keys.find(({ id }) => id === row.id)).toEqual({
+      id: row.id,
+      name: 'laptop',
+      isActive: true,
+      expiresAt: null,
+      limits: [{ type: 'requests', window: 'daily', used: 4, max: 9, resetAt: NOW + 24 * HOUR }],
+    })
+  })
+
+  test('a turn that failed or was left is no answer', () => {
+    const { db } = world()
+    const sums = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costMicros: 0, unpriced: 0 }
+    const add = (hour: number, requests: number) =>
+      commit(db, (tx) => {
+        const ids = { accountId: '', keyId: '', model: '' }
+        tx.insert(requestHours)
+          .values({ ...ids, ...sums, hour, requests, errors: 2, cancelled: 1 })
+          .run()
+      })
+    add(0, 3)
+    expect(firstSteps(db)).toEqual({ hasKey: false, hasAnswered: false })
+    add(HOUR, 4)
+    expect(firstSteps(db)).toEqual({ hasKey: false, hasAnswered: true })
+  })
+
   test('conversations of the last hour and of the one before', () => {
     const { db, add } = world()
     for (const [minutes, conversationHash] of [
@@ -154,11 +210,19 @@ describe('figures', () => {
     const { tiles } = await figures.now()
     expect([tiles.requests.value, tiles.requests.before]).toEqual([4, 1])
     expect(tiles.requests.series.reduce<number>((sum, value) => sum + (value ?? 0), 0)).toBe(4)
+    expect(tiles.tokens).toMatchObject({ value: 440, before: 110 })
     expect(tiles.cost).toMatchObject({ value: 4000, before: 500 })
     expect(tiles.errorRate).toMatchObject({ value: 25, before: 0 })
     expect(tiles.errorRate.series.filter((value) => value !== null)).toHaveLength(4)
     expect(tiles.cachedPercent).toBe(40)
     expect(tiles.firstToken.value).toBe(500)
+    expect(tiles.conversations.series).toHaveLength(24)
+    expect(tiles.conversations.series.slice(-5)).toEqual([1, 1, 1, 1, 0])
+  })
+
+  test('a share of nothing is none', async () => {
+    const { tiles } = await world().figures.now()
+    expect([tiles.cachedPercent, tiles.errorRate.value, tiles.firstToken.value]).toEqual([null, null, null])
   })
 
   test('tokens that cost nothing are without a known price, which is not zero', async () => {
@@ -206,7 +270,9 @@ describe('figures', () => {
     expect(asked).toEqual(['1'])
     add(NOW)
     await clock.advance('60s')
+    asked.length = 0
     expect((await figures.now()).tiles.requests.value).toBe(2)
+    expect(asked, 'with the hour before, whose turns may have ended since').toEqual(['3'])
   })
 
   test('a turn that took long is counted in the half hour in which it began', async () => {
@@ -277,6 +343,18 @@ describe('figures', () => {
     expect(conversations).toEqual([1, 1])
   })
 
+  test('a reading that fails is told of once what is known is too old', async () => {
+    const { clock, figures, fault } = world()
+    await figures.now()
+    fault.message = 'busy'
+    await clock.advance('30s')
+    expect((await figures.now()).slots).toHaveLength(96)
+    await clock.advance('31s')
+    await expect(figures.now()).rejects.toThrow('busy')
+    fault.message = ''
+    expect((await figures.now()).slots).toHaveLength(96)
+  })
+
   test('those who ask at the same time share one answer', async () => {
     const { asked, figures } = world()
     await Promise.all([figures.now(), figures.now(), figures.now()])
@@ -304,7 +382,10 @@ test('a sample counts for as many turns as it stands for', () => {
   const busy = slot({ requests: 900, begun: 900, firstEventMs: [100] })
   const quiet = slot({ requests: 2, begun: 2, firstEventMs: [5000, 6000] })
   expect(quantile([busy, quiet], 0.5)).toBe(100)
+  expect(quantile([quiet, busy], 0.5)).toBe(100)
   expect(quantile([quiet], 0.5)).toBe(5000)
+  const slow = slot({ begun: 200, firstEventMs: [5000] })
+  expect(quantile([slot({ begun: 100, firstEventMs: [10, 10, 10, 10] }), slow], 0.5)).toBe(5000)
   expect(quantile([slot()], 0.5)).toBeNull()
 })
 

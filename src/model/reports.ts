@@ -142,7 +142,7 @@ const lineOf = (
   date,
   model,
   account: named({ name: names.accounts.get(accountId) ?? accountId }, blinders).name ?? '',
-  key: blinders.hidesKeys ? '' : (names.keys.get(keyId) ?? keyId),
+  key: names.keys.get(keyId) ?? keyId,
 })
 
 interface Range {

@@ -58,6 +58,7 @@ describe('days', () => {
       ['2026-03-30', 8],
     ])
     expect(berlin.summary).toMatchObject({ requests: 15, costUsd: 4, avgRequestsPerDay: 5, activeAccounts: 1 })
+    expect(berlin.summary.avgCostPerDayUsd).toBeCloseTo(4 / 3)
     const utc = await report(`${MARCH}&timezone=Nowhere/Land`)
     expect([utc.timezone, utc.daily.map(({ requests }) => requests)]).toEqual(['UTC', [2, 12, 16]])
   })
@@ -72,6 +73,14 @@ describe('days', () => {
     for (const zone of ['Nowhere/Land', '%22', 'x'.repeat(100)]) expect(await page('', zone)).toContain('days in UTC')
   })
 
+  test.each([
+    ['start_date=2026-03-28&end_date=2026-03-28', 1],
+    ['start_date=2024-01-01&end_date=2025-12-30', 730],
+    ['start_date=&end_date=', 7],
+  ])('%s has %d', async (query, days) => {
+    expect((await report(query)).daily).toHaveLength(days)
+  })
+
   test('without a range, the last seven', async () => {
     const { daily, endDate } = await report('')
     expect([daily.length, endDate]).toEqual([7, new Date(app.clock.now()).toISOString().slice(0, 10)])
@@ -79,7 +88,7 @@ describe('days', () => {
 
   test.each([
     'start_date=2026-03-30&end_date=2026-03-28',
-    'start_date=2020-01-01&end_date=2026-01-01',
+    'start_date=2024-01-01&end_date=2025-12-31',
     'start_date=yesterday',
   ])('%s is refused', async (query) => {
     expect(await problem(await app.ask(`GET /api/reports?${query}`))).toEqual([422, 'validation_error'])
@@ -120,11 +129,23 @@ test('the days before are compared, when something was used in them', async () =
   expect((await report(MARCH)).comparison).toMatchObject({ canCompare: true, previous: { requests: 5 } })
 })
 
-test('filters narrow everything', async () => {
+test('filters narrow everything, each by itself, and what is left empty does not', async () => {
   add('2026-03-28T10:00Z')
-  add('2026-03-28T10:00Z', { model: 'gpt-5.4', requests: 7 })
-  const { summary, daily, byModel } = await report(`${MARCH}&model=gpt-5.4&account_id=${accountId}&api_key_id=${keyId}`)
-  expect([summary.requests, daily[0]?.requests, byModel.length]).toEqual([7, 7, 1])
+  add('2026-03-28T10:00Z', { model: 'gpt-5.4', requests: 2 })
+  add('2026-03-28T10:00Z', { accountId: 'acc_b', requests: 4 })
+  add('2026-03-28T10:00Z', { keyId: 'key_b', requests: 8 })
+  for (const [query, requests] of [
+    ['model=gpt-5.4', 2],
+    ['account_id=acc_b', 4],
+    ['api_key_id=key_b', 8],
+    [`account_id=${accountId}&account_id=acc_b&api_key_id=${keyId}&model=gpt-5.5`, 5],
+    ['account_id=acc_b&api_key_id=key_b', 0],
+    ['account_id=&api_key_id=&model=', 15],
+  ] as const) {
+    const { summary, daily, byModel } = await report(`${MARCH}&${query}`)
+    const byModels = byModel.reduce((sum, share) => sum + share.requests, 0)
+    expect([query, summary.requests, daily[0]?.requests, byModels]).toEqual([query, requests, requests, requests])
+  }
 })
 
 describe('files', () => {

@@ -1,6 +1,6 @@
 /** The catalog: whole entries for every client version, lists as the key may see them, and what each account offers. */
 import { describe, expect, test } from 'bun:test'
-import { commit, type Db } from '../../db/commit.ts'
+import { commit, type Db, onChange } from '../../db/commit.ts'
 import { Catalog, dropOldCatalogs, type Listing, type ModelPolicy, saveCatalog } from '../../src/model/catalog.ts'
 import { complete, type ModelEntry } from '../../src/model/catalog-entry.ts'
 import { isClientVersion, nearestVersion, PINNED_CLIENT_VERSION } from '../../src/model/client-version.ts'
@@ -110,6 +110,15 @@ describe('the native list', () => {
     const { models, data } = read(catalog.native(null))
     expect(models).toMatchObject([{ slug: 'shared', description: 'new' }, { slug: 'only-a' }])
     expect(data).toMatchObject([{ id: 'shared' }, { id: 'only-a' }])
+  })
+
+  test('is in the order of priority and then of names, and whole where the upstream was not', () => {
+    const { catalog } = catalogWith((db) =>
+      put(db, 'acc_a', [{ slug: 'bare' }, entry('b'), entry('a'), entry('first', { priority: 0 })]),
+    )
+    expect(slugs(catalog.native(null))).toEqual(['first', 'a', 'b', 'bare'])
+    expect(ids(catalog.public())).toEqual(['first', 'a', 'b', 'bare'])
+    expect(read(catalog.native(null)).models.at(-1)).toMatchObject({ display_name: 'bare', visibility: 'list' })
   })
 
   test('is that of the version asked for, or of the nearest one known', () => {
@@ -245,8 +254,19 @@ describe('client versions', () => {
       put(db, 'acc_a', [entry('one')])
     })
     expect(catalog.versions()).toEqual([PINNED_CLIENT_VERSION, '0.140.0'])
-    commit(db, (tx) => dropOldCatalogs(tx, [PINNED_CLIENT_VERSION]))
+    const heard: string[] = []
+    onChange(db, (topics) => heard.push(...topics))
+    for (let times = 0; times < 2; times++) commit(db, (tx) => dropOldCatalogs(tx, [PINNED_CLIENT_VERSION]))
+    expect(heard).toEqual(['catalog'])
     expect(new Catalog(db).versions()).toEqual([PINNED_CLIENT_VERSION])
+  })
+
+  test('after a restart are the eight that were fetched last, in that order', () => {
+    const minors = [9, 1, 2, 3, 4, 5, 6, 7, 8]
+    const { catalog } = catalogWith((db) => {
+      for (const [at, minor] of minors.entries()) put(db, 'acc_a', [entry('one')], { version: `0.${minor}.0`, at })
+    })
+    expect(catalog.versions()).toEqual([PINNED_CLIENT_VERSION, ...minors.slice(1).map((minor) => `0.${minor}.0`)])
   })
 
   test('a new one is fetched once, by whoever comes first, and not again at once when it failed', async () => {

@@ -2,9 +2,12 @@
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import type { FiguresPart, NowPart, Overview, PoolPart } from '../../src/admin/overview.ts'
+import { healthOf } from '../../src/admin/overview-health.ts'
+import type { AccountView } from '../../src/model/account-view.ts'
 import { importAccount } from '../../src/model/accounts.ts'
 import { parseAuthJson } from '../../src/model/auth-json.ts'
 import { answerOf, codexBody, testApp } from '../support/app.ts'
+import { aRequestRow } from '../support/keys.ts'
 import { type Browser, people, problem, REMOTE } from '../support/people.ts'
 
 const read = async <T>(browser: Pick<Browser, 'ask'>, path: string): Promise<T> =>
@@ -50,6 +53,13 @@ describe('who sees what', () => {
       expect(await problem(await as('member').ask(`GET ${path}`))).toEqual([403, 'permission_required'])
     addRole('auditor', { 'dashboard:read': 'all' })
     const auditor = as('auditor')
+    const lost = { kind: 'auth_failed', at: app.clock.now(), code: 'token_invalidated', evidence: 'x' } as const
+    app.bindings.pool.apply(app.members[0]?.id ?? '', lost)
+    app.file.isNamed = false
+    const matters = async (who: Browser) =>
+      (await read<NowPart>(who, '/dashboard/now')).attention.map(({ id }) => id.replace(/acc_.*/, ''))
+    expect(await matters(as('admin'))).toEqual(['database', 'sign-in-', 'backup'])
+    expect(await matters(auditor)).toEqual(['database'])
     expect((await read<Overview>(auditor, '/dashboard')).pool).toBeNull()
     expect(await problem(await auditor.ask('GET /dashboard/accounts'))).toEqual([403, 'permission_required'])
   })
@@ -81,6 +91,65 @@ test('a turn is in the tiles, in the strip and, when it failed, among the last e
   const { accounts } = await read<PoolPart>(app, '/dashboard/accounts')
   expect(accounts[0]?.strip.at(-1)).toBe('ok')
   expect(accounts[0]?.strip).toHaveLength(48)
+})
+
+test('of many errors the newest five of the day are shown, from whichever half hour', async () => {
+  const app = testApp()
+  const now = app.clock.now()
+  for (const hours of [30, 9, 1, 2, 3, 8, 4])
+    aRequestRow(app.db, { id: `h${hours}`, keyId: null, startedAt: now - hours * 3_600_000, status: 'error' })
+  const ids = async () => (await read<FiguresPart>(app, '/dashboard/figures')).errors.map(({ id }) => id)
+  expect(await ids()).toEqual(['h1', 'h2', 'h3', 'h4', 'h8'])
+  app.sqlite.run("DELETE FROM requests WHERE id NOT IN ('h30', 'h9')")
+  app.bindings.figures.forgetLog()
+  expect(await ids()).toEqual(['h9'])
+})
+
+test('of many accounts those are shown that somebody must see to, that cannot be asked, and the fullest', async () => {
+  const app = testApp({ accounts: Array.from({ length: 17 }, () => ({ plan: 'plus' as const })) })
+  const at = app.clock.now()
+  const ids = app.members.map(({ id }) => id)
+  for (const [n, id] of ids.entries()) {
+    const window = { usedPercent: n, windowMinutes: 300, resetAt: at + 3_600_000 }
+    const windows = { fiveHour: window, weekly: null, monthly: null }
+    app.bindings.pool.observe(id, { at, planType: 'plus', credits: null, windows })
+  }
+  const blocked = { kind: 'rate_limited', at, evidence: 'seen', resetAt: at + 60_000, retryAfterMs: null } as const
+  app.bindings.pool.apply(ids[4] ?? '', blocked)
+  app.bindings.pool.apply(ids[3] ?? '', { kind: 'auth_failed', at, code: 'invalid_grant', evidence: 'x' })
+  const { accounts, total } = await read<PoolPart>(app, '/dashboard/accounts')
+  const places = accounts.map(({ accountId }) => ids.indexOf(accountId))
+  expect([total, places]).toEqual([17, [3, 4, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7]])
+})
+
+describe('what happens next', () => {
+  const NOW = 1000
+  const used = (usedPercent: number, resetAt: number | null) => ({
+    windows: { fiveHour: { usedPercent, windowMinutes: 300, resetAt }, weekly: null, monthly: null },
+  })
+  const next = (...accounts: Partial<AccountView>[]) =>
+    healthOf(
+      accounts.map((over, n) => {
+        const usual = { displayName: `${n}`, status: 'active', until: null, nextCheckAt: null, ...used(0, null) }
+        return { ...usual, ...over } as AccountView // as: of an account nothing else is looked at
+      }),
+      { now: NOW, isDraining: false, isLedgerHealthy: true, firstEventMs: null },
+    ).next
+
+  test.each<[string, Partial<AccountView>, string | undefined]>([
+    ['a reset of what was used', used(1, NOW + 1), 'reset'],
+    ['no reset of what was not', used(0, NOW + 1), undefined],
+    ['no reset that is over', used(1, NOW), undefined],
+    ['the end of a block, and not the reset behind it', { until: NOW + 5, ...used(9, NOW + 1) }, 'back'],
+    ['a check, where the end is not known', { nextCheckAt: NOW + 5, ...used(9, NOW + 1) }, 'check'],
+    ['nothing, of one that is paused', { status: 'paused', ...used(1, NOW + 1) }, undefined],
+  ])('is %s', (_, account, event) => {
+    expect(next(account)?.event).toBe(event as 'reset' | undefined)
+  })
+
+  test('is the first of all', () => {
+    expect(next({ until: NOW + 9 }, used(1, NOW + 5), used(1, null))).toMatchObject({ account: '1', event: 'reset' })
+  })
 })
 
 test('the first steps follow a key and its first answer at once', async () => {

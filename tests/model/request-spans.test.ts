@@ -138,6 +138,15 @@ test('what is not added up yet is left to the hours by the ledger', () => {
   expect(countRows(sqlite)).toBe(0)
 })
 
+test('a clock that was set back adds no hour twice', () => {
+  const { db, sqlite } = testDb()
+  add(db, [hourSum(START)])
+  addAll(db, NOW)
+  const rows = countRows(sqlite)
+  expect(commit(db, (tx) => addUpHours(tx, { before: START, rows: 10 }))).toBe(false)
+  expect([addedUpTo(db), countRows(sqlite), rows]).toEqual([NOW, rows, 8])
+})
+
 const countRows = (sqlite: Database): number =>
   sqlite.query<{ n: number }, []>('SELECT count(*) AS n FROM request_spans').get()?.n ?? 0
 

@@ -1,5 +1,5 @@
 /** Forgets what is older than the settings say, a slice at a time, so that no request waits for it. */
-import { asc, inArray, lt, sql } from 'drizzle-orm'
+import { inArray, lt, sql } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
@@ -80,13 +80,8 @@ const forgetExpired = (tx: Tx, now: number): void => {
 
 /** Their attempts go with them. Returns how many were forgotten. */
 const forgetRequests = (tx: Tx, { before, limit }: { before: number; limit: number }): number => {
-  const oldest = tx
-    .select({ id: requests.id })
-    .from(requests)
-    .where(lt(requests.startedAt, before))
-    .orderBy(asc(requests.startedAt))
-    .limit(limit)
-  return tx.delete(requests).where(inArray(requests.id, oldest)).run().changes
+  const old = tx.select({ id: requests.id }).from(requests).where(lt(requests.startedAt, before)).limit(limit)
+  return tx.delete(requests).where(inArray(requests.id, old)).run().changes
 }
 
 /** An hour's worth, since this runs each hour; by account, which is how they are indexed. */
@@ -100,6 +95,6 @@ const forgetOwners = (tx: Tx, before: number): number =>
     .delete(affinity)
     .where(
       sql`(${affinity.kind}, ${affinity.keyHash}) IN (
-        SELECT kind, key_hash FROM affinity WHERE used_at < ${before} ORDER BY used_at LIMIT ${SLICE})`,
+        SELECT kind, key_hash FROM affinity WHERE used_at < ${before} LIMIT ${SLICE})`,
     )
     .run().changes

@@ -4,6 +4,7 @@ import { eq } from 'drizzle-orm'
 import { users } from '../../db/schema/people.ts'
 import { testApp } from '../support/app.ts'
 import { type Browser, doneStatus, type Fields, HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
+import { forgetOld } from '../support/retention.ts'
 
 const PROXY = { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
 const ACCEPT = 'POST /api/dashboard-auth/invite/accept'
@@ -110,6 +111,17 @@ describe('§4 GET invite: what the link tells', () => {
       ])
     }
     expect((await accept()).status).toBe(200)
+  })
+
+  test('what nobody took in a day is forgotten by the hourly job, with the name it kept', async () => {
+    const { app, id } = await withLink()
+    const isThere = () => app.db.select().from(users).where(eq(users.id, id)).get() !== undefined
+    await app.clock.advance('23h')
+    await forgetOld(app)
+    expect(isThere()).toBe(true)
+    await app.clock.advance('1h')
+    await forgetOld(app)
+    expect(isThere()).toBe(false)
   })
 
   test('expired, used, revoked, replaced and made up links answer the same bytes', async () => {

@@ -109,6 +109,7 @@ test.each([
   [{ modelOption: 'usual:::high' }, 'requests_started'],
   [{ status: ['ok', 'failed'] }, 'requests_started'],
   [{ search: 'usual' }, 'requests_started'],
+  [{ search: 'req-of-the-client-000001', model: 'usual' }, 'requests_request'],
 ])('%o is led by %s', (asked, index) => {
   const { find, sqlite } = logOf(10)
   const steps = plansOf(sqlite, /AS fits/, () => find(asked)).filter((step) => /^(SCAN|SEARCH) requests /.test(step))

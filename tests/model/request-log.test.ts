@@ -1,6 +1,6 @@
 /** The request log: each filter, pages that stay whole while rows arrive, what is hidden, and what is forgotten. */
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { eq } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { commit, type Db } from '../../db/commit.ts'
 import { accounts, affinity } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
@@ -134,6 +134,18 @@ describe('filters', () => {
     expect(requestLog(db, '1', ALL)?.conversationId).toBe('talk')
   })
 
+  test('accounts, their errors and keys are not searched for those who may not know them', () => {
+    const hidden = (search: string, sight: object) => ids({ search }, { ...ALL, ...sight })
+    for (const search of ['main seat', '100 percent']) {
+      expect(hidden(search, { hidesKeys: true })).toHaveLength(1)
+      expect(hidden(search, { hidesAccounts: true })).toEqual([])
+    }
+    for (const search of ['laptop', 'key_a']) {
+      expect(hidden(search, { hidesAccounts: true })).toEqual(['1'])
+      expect(hidden(search, { hidesKeys: true })).toEqual([])
+    }
+  })
+
   test('the options are what occurs under the filters', () => {
     expect(requestLogOptions(db, LogFilters.parse({}))).toEqual({
       accountIds: ['acc_a', 'acc_b'],
@@ -194,8 +206,12 @@ describe('pages', () => {
   })
 
   test('counting stops beyond ten thousand', () => {
-    const rows = Array.from({ length: 10_001 }, (_, i) => aRow(`r${i}`, i === 0 ? { model: 'rare' } : {}))
-    for (let at = 0; at < rows.length; at += 900) add(...rows.slice(at, at + 900))
+    add(aRow('r0', { model: 'rare' }))
+    commit(db, (tx) => {
+      tx.run(sql`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 10000)
+        INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms)
+        SELECT 'r' || n, 'r', ${START}, '/', 'normal', 'http', 'ok', 200, 1, 1 FROM n`)
+    })
     expect(requestLogs(db, LogQuery.parse({}), ALL)).toMatchObject({ total: null, moreThan: 10_000 })
     commit(db, (tx) => void tx.delete(requests).where(eq(requests.model, 'rare')).run())
     expect(requestLogs(db, LogQuery.parse({}), ALL)).toMatchObject({ total: 10_000, moreThan: null })

@@ -366,7 +366,6 @@ describe('whether it would be chosen', () => {
 describe('changes', () => {
   test.each([
     ['POST', '/pause', undefined, { status: 'paused' }, 'account_paused'],
-    ['POST', '/reactivate', undefined, { status: 'reactivated' }, 'account_reactivated'],
     ['PUT', '/alias', { alias: '  Work ' }, { alias: 'Work' }, 'account_updated'],
     ['PUT', '/routing-policy', { routingPolicy: 'burn_first' }, { routingPolicy: 'burn_first' }, 'account_updated'],
     ['PATCH', '', { securityWorkAuthorized: true }, { status: 'updated' }, 'account_updated'],
@@ -393,6 +392,24 @@ describe('changes', () => {
     const app = anApp({ accounts: 1 })
     const refused = await body(app.ask(`${method} /api/accounts/${app.members[0]!.id}${path}`, { json }))
     expect(refused).toMatchObject({ status: 422, body: { error: { code: 'validation_error' } } })
+  })
+
+  test('of state that stands already leave nothing behind, nor an account that was never out of use', async () => {
+    const app = anApp({ accounts: 1 })
+    const url = `/api/accounts/${app.members[0]!.id}`
+    const strip = async () => {
+      const overview = await app.ask('GET /dashboard', { headers: { accept: 'application/json' } })
+      return JSON.stringify(await overview.json())
+    }
+    expect(await body(app.ask(`POST ${url}/reactivate`))).toMatchObject({
+      status: 200,
+      body: { status: 'reactivated' },
+    })
+    expect(app.events()).toEqual([])
+    expect(await strip()).not.toContain('blocked"')
+    for (const verb of ['pause', 'pause', 'reactivate', 'reactivate'])
+      expect((await app.ask(`POST ${url}/${verb}`)).status).toBe(200)
+    expect(app.events()).toEqual(['account_paused', 'account_reactivated'])
   })
 
   test('are written down as what they changed, however much the form carries', async () => {

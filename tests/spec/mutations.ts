@@ -6,6 +6,7 @@ import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { oauthFlows } from '../../db/schema/history.ts'
 import { identities, invites, passkeys, sessions } from '../../db/schema/people.ts'
+import { pauseAccount } from '../../src/model/accounts.ts'
 import { parseAuthJson } from '../../src/model/auth-json.ts'
 import { addEntry } from '../../src/model/firewall.ts'
 import { setGuestPassword } from '../../src/model/guest.ts'
@@ -44,7 +45,10 @@ const BEHIND_PROXY = {
 export type World = ReturnType<typeof buildWorld>
 
 /** The house before each request that may change it: something of everything that can be changed. */
-export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}, kind: WorldKind = 'plain') => {
+export const buildWorld = (
+  { hasTotp = false, isPaused }: Pick<Mutation, 'hasTotp' | 'isPaused'> = {},
+  kind: WorldKind = 'plain',
+) => {
   const app = testApp({
     settings: { guestAccessEnabled: true, apiKeyAuthEnabled: true, totpRequiredOnLogin: kind === 'strict' },
     environment: { CODEX_LB_PUBLIC_URL: ORIGIN, ...(kind === 'proxied' && BEHIND_PROXY) },
@@ -54,6 +58,8 @@ export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}, 
   const { random, sealer } = bindings
   const now = clock.now()
   const actor = { id: 'test', method: null, address: null, at: now }
+  const accountId = app.members[0]?.id ?? ''
+  if (isPaused) commit(db, (tx) => pauseAccount(tx, accountId, actor))
   for (const [slug, grants] of Object.entries(CUSTOM)) crowd.addRole(slug, grants)
   const target = crowd.add({ role: 'plain', hasTotp: true }).row
   const inviter = crowd.add({ username: 'inviter', role: 'admin' }).row
@@ -148,7 +154,7 @@ export const buildWorld = ({ hasTotp = false }: Pick<Mutation, 'hasTotp'> = {}, 
     },
     key: app.key(),
     roleId: crowd.addRole('spare', {}),
-    accountId: app.members[0]?.id ?? '',
+    accountId,
     targetId: target.id,
     targetSession,
     invitedId: invited.id,
@@ -198,6 +204,8 @@ export interface Mutation {
   open?: 'anybody' | 'account' | 'stranger'
   /** Accounts have a second factor. */
   hasTotp?: boolean
+  /** The upstream account is set aside. */
+  isPaused?: true
   /** The body touches what the route asks more for. */
   isSensitive?: true
   /** How it ends for those who pass, where no plain body can succeed. */
@@ -273,12 +281,12 @@ export const MUTATIONS: Record<string, Mutation> = {
     fields: () => ({ files: '0' }),
   },
   'POST /api/accounts/pause': chosen,
-  'POST /api/accounts/reactivate': chosen,
+  'POST /api/accounts/reactivate': { ...chosen, isPaused: true },
   'POST /api/accounts/delete': chosen,
   'PATCH /api/accounts/:id': { ...account, fields: () => ({ securityWorkAuthorized: true }) },
   'DELETE /api/accounts/:id': account,
   'POST /api/accounts/:id/pause': account,
-  'POST /api/accounts/:id/reactivate': account,
+  'POST /api/accounts/:id/reactivate': { ...account, isPaused: true },
   'POST /api/accounts/:id/probe': account,
   'POST /api/accounts/:id/export/auth': account,
   'POST /api/accounts/:id/export': account,

@@ -7,7 +7,7 @@ import { logAnswer } from './http/access-log.ts'
 import { errorAnswer, problemJson } from './http/error-answer.ts'
 import { createMiddleware } from './http/handlers.ts'
 import { headOnly } from './http/head.ts'
-import { demandPlainHost, plainHost } from './http/host.ts'
+import { demandPlainHost, plainHostOrNone } from './http/host.ts'
 import { noteArrival, tellRequestId } from './http/request-context.ts'
 import { demandOneAccessGate } from './http/route-table.ts'
 import { routedPath } from './http/routed-path.ts'
@@ -21,7 +21,7 @@ const createGateway = (): Hono<AppEnv> => {
   app.onError(renderError)
   app.notFound(notFound)
   app.use(arrival)
-  app.use('/health/*', headOnly, securityHeaders, plainHost)
+  app.use('/health/*', headOnly, securityHeaders, plainHostOrNone)
   mountGateway(app)
   demandOneAccessGate(app)
   return app

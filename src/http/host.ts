@@ -19,3 +19,9 @@ export const plainHost = createMiddleware((c, next) => {
   demandPlainHost(c)
   return next()
 })
+
+/** For probes: a load balancer may ask by HTTP/1.0, which needs no Host (RFC 1945), and nothing is built from it there. */
+export const plainHostOrNone = createMiddleware((c, next) => {
+  if (c.req.header('host') !== undefined) demandPlainHost(c)
+  return next()
+})

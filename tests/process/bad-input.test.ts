@@ -89,6 +89,16 @@ describe('Host', () => {
     if (status !== 200) expect([status, errorOf(answer).code]).toEqual([400, 'bad_host'])
     await expectWell()
   })
+
+  test.each(['/health', '/health/live', '/health/ready', '/health/startup'])(
+    'none at %s, as load balancers ask',
+    async (path) => {
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await send([`${method} ${path} HTTP/1.0\r\n\r\n`])
+        expect(statusesOf(answer)).toEqual([200])
+      }
+    },
+  )
 })
 
 describe('bodies', () => {

@@ -125,6 +125,7 @@ const nowPart = async (c: Ctx): Promise<NowPart> => {
     keys: figures.present.keys,
     isLedgerHealthy: ledger.healthy,
     isDatabaseLost: ops.lostDatabase() !== null,
+    isChosenAccountGone: isChosenAccountGone(c),
     unwritten: ledger.pending,
     isDashboardOpen: env.DASHBOARD_AUTH_MODE === 'disabled',
     isKeyless: !settings.current().apiKeyAuthEnabled && env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS.length > 0,
@@ -142,6 +143,11 @@ const nowPart = async (c: Ctx): Promise<NowPart> => {
     attention: attention(facts, grants),
     checklist: checklistOf(c, accounts.length > 0),
   }
+}
+
+const isChosenAccountGone = ({ env: { settings, pool } }: Ctx): boolean => {
+  const { routingStrategy, singleAccountId } = settings.current()
+  return routingStrategy === 'single_account' && singleAccountId !== null && !pool.get(singleAccountId)
 }
 
 const lastBackupAt = async ({ env: { ops } }: Ctx): Promise<number | null> => {

@@ -22,6 +22,8 @@ export interface Facts {
   isLedgerHealthy: boolean
   /** Its file was removed or replaced. */
   isDatabaseLost: boolean
+  /** The strategy “Single account” names one that was deleted. */
+  isChosenAccountGone: boolean
   /** Ended turns that are in memory only. */
   unwritten: number
   isDashboardOpen: boolean
@@ -45,6 +47,7 @@ export const attention = (facts: Facts, grants: Grants): Attention[] => {
   const items = [
     ...database(facts, offer),
     ...ledger(facts, offer),
+    ...strategy(facts, offer),
     ...exposure(facts, offer),
     ...shorten(signIns(facts, offer), 'accounts need a new sign-in', '/accounts'),
     ...shorten(deactivated(facts, offer), 'accounts were deactivated', '/accounts'),
@@ -98,6 +101,18 @@ const ledger = ({ isLedgerHealthy, unwritten }: Facts, offer: Offer): Attention[
           action: offer('security:write', 'Check', '/doctor'),
         },
       ]
+
+const strategy = ({ isChosenAccountGone }: Facts, offer: Offer): Attention[] =>
+  isChosenAccountGone
+    ? [
+        {
+          id: 'strategy',
+          tone: 'bad',
+          text: 'No turn is served: the one account that the routing strategy names was deleted',
+          action: offer('accounts:write', 'Choose another', '/settings/routing'),
+        },
+      ]
+    : []
 
 const exposure = ({ isDashboardOpen, isKeyless }: Facts, offer: Offer): Attention[] => [
   ...(isDashboardOpen

@@ -1,6 +1,7 @@
 /** Settings as rows: only what differs from its default is stored, and each change raises one version number. */
 import { eq, inArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
 import { facts, settings } from '../../db/schema/system.ts'
 import { AppError } from '../errors.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from './schema.ts'
@@ -48,6 +49,7 @@ export const writeSettings = (tx: Tx, patch: Partial<Settings>, writing: Writing
   const after = Settings.parse({ ...before.values, ...patch })
   demandConsistent(after)
   const changed = SETTING_NAMES.filter((name) => after[name] !== before.values[name])
+  if (changed.includes('singleAccountId')) demandAccount(tx, after.singleAccountId)
   for (const key of changed) storeOne(tx, key, after[key], now)
   if (changed.length > 0) {
     for (const name of [VERSION, ...changed.map(versionName)])
@@ -95,6 +97,15 @@ const demandConsistent = (values: Settings) => {
     throw new AppError('validation_error', {
       message: 'The single-account strategy needs singleAccountId.',
       details: { fields: { singleAccountId: ['is needed by the single_account strategy'] } },
+    })
+}
+
+const demandAccount = (tx: Tx, id: string | null): void => {
+  const isThere = id === null || tx.select().from(accounts).where(eq(accounts.id, id)).get()
+  if (!isThere)
+    throw new AppError('validation_error', {
+      message: `There is no account "${id}".`,
+      details: { fields: { singleAccountId: ['is not an account'] } },
     })
 }
 

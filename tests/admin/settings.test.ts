@@ -5,6 +5,7 @@ import { changeSettings, getSettings } from '../../src/admin/settings.ts'
 import { demand, demandWrite, type Principal } from '../../src/auth/principal.ts'
 import { PRESETS } from '../../src/model/permissions.ts'
 import { DEFAULTS } from '../../src/settings/schema.ts'
+import { testApp } from '../support/app.ts'
 import { fewRoutes } from '../support/few-routes.ts'
 
 const open = () =>
@@ -91,6 +92,18 @@ test('the whole has to make sense, not only each field', async () => {
   const { status, body } = await patch(app, { routingStrategy: 'single_account' })
   expect([status, Object.keys(body.error.details.fields)]).toEqual([422, ['singleAccountId']])
   expect(audit(app)).toEqual([])
+})
+
+test('the one account that serves must be there when it is chosen, and may go later', async () => {
+  const app = testApp()
+  const { id } = app.members[0]!
+  const set = async (json: unknown) => (await app.ask('PATCH /api/settings', { json })).status
+  expect(await set({ routingStrategy: 'single_account', singleAccountId: 'acc_nobody' })).toBe(422)
+  expect(await set({ routingStrategy: 'single_account', singleAccountId: id })).toBe(200)
+  expect((await app.ask(`DELETE /api/accounts/${id}`)).status).toBe(200)
+  expect(await set({ capacityWaitSeconds: 3 })).toBe(200)
+  const page = await (await app.ask('GET /dashboard')).text()
+  expect(page).toContain('the one account that the routing strategy names was deleted')
 })
 
 test('a passwordless local install may change a security setting and is never asked to confirm', async () => {

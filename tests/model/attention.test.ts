@@ -12,6 +12,7 @@ const facts = (over: Partial<Facts> = {}): Facts => ({
   keys: [],
   isLedgerHealthy: true,
   isDatabaseLost: false,
+  isChosenAccountGone: false,
   unwritten: 0,
   isDashboardOpen: false,
   isKeyless: false,
@@ -99,6 +100,12 @@ test('backups: none yet, an old one, or not for this reader', () => {
   expect(said({ lastBackupAt: NOW - 9 * DAY })).toEqual([['The last backup is 9 days old', '/settings/data']])
   expect(said({ lastBackupAt: undefined })).toEqual([])
   expect(said({ lastBackupAt: null, accounts: [] })).toEqual([])
+})
+
+test('a strategy that names an account that was deleted', () => {
+  const text = 'No turn is served: the one account that the routing strategy names was deleted'
+  expect(said({ isChosenAccountGone: true })).toEqual([[text, '/settings/routing']])
+  expect(said({ isChosenAccountGone: true }, 'viewer')).toEqual([[text, null]])
 })
 
 test('doors that stand open', () => {

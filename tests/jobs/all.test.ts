@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { scheduleJobs } from '../../src/jobs/all.ts'
 import { fetchCatalogs } from '../../src/jobs/catalog.ts'
+import { greetNewcomers } from '../../src/jobs/newcomers.ts'
 import { renewTokens } from '../../src/jobs/tokens.ts'
 import { Schedule } from '../../src/lib/schedule.ts'
 import { testApp } from '../support/app.ts'
@@ -45,6 +46,20 @@ test('an account that is added later is greeted at once, and only once', async (
   expect(bindings.catalog.modelsOf(id)?.has('gpt-5.5')).toBe(true)
   expect(asked('/backend-api/wham/usage')).toBe(1)
   await schedule.stop()
+})
+
+test('an account that appears while others are greeted is greeted with them, one that is not in use is not', async () => {
+  const app = testApp({ accounts: 2 })
+  const [kept, lost] = app.members.map(({ id }) => id)
+  const at = app.clock.now()
+  app.bindings.pool.apply(lost ?? '', { kind: 'auth_failed', at, code: 'invalid_grant', evidence: 'seen' })
+  const met = new Set<string>()
+  const greeting = greetNewcomers(jobDeps(app), met, never)
+  const { id } = app.addAccount()
+  await greeting
+  expect([...met]).toEqual([kept ?? '', id])
+  expect(app.bindings.pool.get(id)?.usage).not.toBeNull()
+  expect(app.upstream.requests.filter(({ account }) => account === app.members[1]?.sim.chatgptAccountId)).toEqual([])
 })
 
 test('a database file that is removed is told of once', async () => {

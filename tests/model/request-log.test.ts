@@ -233,18 +233,22 @@ describe('one request', () => {
         connectMs: 5.125,
         firstEventMs: 80,
         phase: 'finish',
-        attempts: 2,
+        attempts: 3,
+        moved: true,
       }),
     )
     commit(db, (tx) => {
       const attempt = { requestRowId: '1', startedAt: START, durationMs: 3 }
       const considered = [
         { id: 'acc_a', score: 0.5, skipped: null, until: null },
-        { id: 'acc_b', skipped: 'paused', until: START },
+        { id: 'acc_b', skipped: 'tried', until: START },
         7,
       ]
       tx.insert(attempts)
         .values({ ...attempt, n: 2, accountId: 'acc_a', outcome: 'ok', upstreamStatus: 200 })
+        .run()
+      tx.insert(attempts)
+        .values({ ...attempt, n: 3, outcome: 'failed', code: 'no_accounts' })
         .run()
       tx.insert(attempts)
         .values({
@@ -268,7 +272,8 @@ describe('one request', () => {
       failurePhase: null,
       upstreamStatusCode: 200,
       upstreamErrorCode: null,
-      attemptCount: 2,
+      attemptCount: 3,
+      movedAccount: true,
       latencyMs: 10.5,
       phases: { admitMs: 0.1, selectMs: 0.25, connectMs: 5.125, firstEventMs: 80, totalMs: 10.5 },
       attempts: [
@@ -277,12 +282,20 @@ describe('one request', () => {
           accountId: 'acc_gone',
           accountName: null,
           code: 'usage_limit_reached',
+          isExplained: true,
           considered: [
-            { accountId: 'acc_a', score: 0.5, skipped: null, until: null },
-            { accountId: 'acc_b', score: null, skipped: 'paused', until: '2026-01-10T00:00:00.000Z' },
+            { accountName: 'Main seat', score: 0.5, skipped: null, reason: null, until: null },
+            {
+              accountId: 'acc_b',
+              score: null,
+              skipped: 'tried',
+              reason: 'had already failed for this request',
+              until: '2026-01-10T00:00:00.000Z',
+            },
           ],
         },
-        { n: 2, accountName: 'Main seat', considered: [] },
+        { n: 2, accountName: 'Main seat', isExplained: false, considered: [] },
+        { n: 3, accountName: null },
       ],
     })
     expect(requestLog(db, '2', ALL)).toBeNull()
@@ -291,6 +304,16 @@ describe('one request', () => {
   test('where a turn failed is told, and unknown tokens are not zero', () => {
     add(aRow('1', { status: 'error', phase: 'connect', errorCode: 'upstream_unreachable' }))
     expect(requestLog(db, '1', ALL)).toMatchObject({ failurePhase: 'connect', tokens: null, costUsd: null })
+    add(aRow('2', { inputTokens: 5 }), aRow('3', { outputTokens: 7 }))
+    expect(requestLog(db, '2', ALL)).toMatchObject({ tokens: 5, cachedInputTokens: null, outputTokens: null })
+    expect(requestLog(db, '3', ALL)).toMatchObject({ tokens: 7, inputTokens: null })
+  })
+
+  test('what cannot be is not told: more from the cache than went in, thoughts without an output', () => {
+    add(aRow('1', { inputTokens: 5, cachedInputTokens: 9, reasoningTokens: 3 }), aRow('2', { cachedInputTokens: 9 }))
+    expect(requestLog(db, '1', ALL)).toMatchObject({ tokens: 8, cachedInputTokens: 5, outputTokens: 3 })
+    expect(requestLog(db, '1', ALL)?.outputTokensRaw).toBeNull()
+    expect(requestLog(db, '2', ALL)?.cachedInputTokens).toBe(0)
   })
 
   test('a page names account and key, and survives their deletion', () => {

@@ -293,26 +293,38 @@ describe('the tail', () => {
 })
 
 describe('what a viewer and a guest are not told', () => {
-  beforeEach(() =>
-    add('one', 5, { status: 'error', errorCode: 'upstream_error', errorMessage: 'ada@example.test was refused' }),
-  )
+  beforeEach(() => {
+    add('one', 5, { status: 'error', errorCode: 'upstream_error', errorMessage: 'ada@example.test was refused' })
+    const considered = [{ id: accountId, score: 1, skipped: null, until: null }]
+    const attempt = { requestRowId: 'one', n: 1, startedAt: now - 5000, durationMs: 59, outcome: 'failed' } as const
+    commit(
+      app.db,
+      (tx) =>
+        void tx
+          .insert(attempts)
+          .values({ ...attempt, considered })
+          .run(),
+    )
+  })
 
   const everything = async (who: Asking, path: string) =>
     (await page(path, who)) + (await (await who.ask(`GET ${path}`)).text())
 
   test.each(['viewer', 'guest'])('%s: names, keys, addresses, conversations', async (role) => {
     const { as, guest } = people(app)
-    as('admin')
+    const admin = as('admin')
     const who = role === 'guest' ? guest('192.0.2.9') : as(role)
     for (const path of [
       '/logs?open=one&columns=address&columns=tool',
       '/logs/one',
       '/logs?search=secret',
       '/reports',
+      '/api/request-logs/options',
     ]) {
       const text = await everything(who, path)
       expect(text).not.toMatch(/ada@example|Laptop|192\.0\.2\.7|secret\)|"talk"/)
     }
+    expect(await everything(admin, '/api/request-logs/options')).toContain('Laptop')
     expect(await page('/logs/one', who)).toContain('a***@example.test')
     expect(await everything(who, '/logs/one')).not.toContain('was refused') // the upstream's words, the code stays
     expect(await everything(who, '/logs/one')).toContain('upstream_error')

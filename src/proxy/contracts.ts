@@ -5,6 +5,7 @@ import type { Random } from '../lib/random.ts'
 import { eventJson, frame, type SseEvent } from '../lib/sse.ts'
 import { ChatStream, type ChatStreamOptions } from './formats/chat-stream.ts'
 import { keepaliveComment, keepaliveEvent, responseCreatedEvent, responseFailedEvent } from './formats/failed-event.ts'
+import { withoutForeignHeaders } from './formats/foreign-headers.ts'
 import { publicEvent } from './formats/public-events.ts'
 import type { ResponsesEvent } from './formats/responses-event.ts'
 import type { Meter } from './meter.ts'
@@ -42,7 +43,7 @@ export class NativeContract implements Contract {
   write(events: readonly SseEvent[], meter: Meter): Uint8Array | null {
     const { createdAt, hidesQuota } = this.#options
     const shown = hidesQuota ? events.filter(({ type }) => type !== 'codex.rate_limits') : events
-    if (meter.terminal !== 'error') return joined(shown)
+    if (meter.terminal !== 'error') return relayed(shown)
     const out = shown.flatMap((event) => toPublic(event, meter, createdAt) ?? [])
     return out.length === 0 ? null : Buffer.concat(out)
   }
@@ -62,7 +63,7 @@ export const publicContract = ({ createdAt, random }: ContractOptions, model: st
   return {
     write: (events, meter) => {
       const out: Uint8Array[] = []
-      for (const event of events) {
+      for (const event of events.map(withoutForeignHeaders)) {
         if (event.type === 'response.output_item.done') items.push(event)
         const bytes = event.type === 'response.completed' ? refilled(event, items) : toPublic(event, meter, createdAt)
         if (bytes) out.push(bytes)
@@ -116,6 +117,11 @@ const refilled = (event: SseEvent, items: readonly SseEvent[]): Uint8Array => {
   return frame({ ...completed, type: 'response.completed', response: { ...response, output } })
 }
 
+const relayed = (events: readonly SseEvent[]): Uint8Array | null => {
+  const told = events.map(withoutForeignHeaders)
+  return told.every((event, i) => event === events[i]) ? joined(events) : concatenated(told)
+}
+
 /** Events of one chunk lie next to each other: then they leave as the one piece of memory they came in. */
 const joined = (events: readonly SseEvent[]): Uint8Array | null => {
   if (events.length <= 1) return events[0]?.bytes ?? null
@@ -126,8 +132,10 @@ const joined = (events: readonly SseEvent[]): Uint8Array | null => {
   for (const event of events) total += event.length
   return first.buffer === last.buffer && length === total
     ? new Uint8Array(first.buffer, first.byteOffset, length)
-    : Buffer.concat(events.map(({ bytes }) => bytes))
+    : concatenated(events)
 }
+
+const concatenated = (events: readonly SseEvent[]): Uint8Array => Buffer.concat(events.map(({ bytes }) => bytes))
 
 export const failedEvent = (err: AppError, meter: Meter | null, createdAt: number): Uint8Array =>
   responseFailedEvent(err, {

@@ -2,6 +2,7 @@
 import { type AppError, openAiError } from '../errors.ts'
 import { eventData, type SseEvent } from '../lib/sse.ts'
 import { type Contract, type ContractOptions, failedEvent, NativeContract, publicContract } from './contracts.ts'
+import { withoutForeignHeaders } from './formats/foreign-headers.ts'
 import type { Meter } from './meter.ts'
 
 export interface FrameContract {
@@ -22,7 +23,7 @@ export const nativeFrames = (options: ContractOptions): FrameContract => {
     frames: (events, meter) =>
       meter.terminal === 'error' || options.hidesQuota
         ? translated(contract, events, meter)
-        : events.flatMap(({ type, data }) => (type === null || data === null ? [] : [data])),
+        : events.map(withoutForeignHeaders).flatMap(({ type, data }) => (type === null || data === null ? [] : [data])),
     failed: (err, meter) => textOf(contract.fail(err, meter)),
     keepalive: KEEPALIVE,
   }

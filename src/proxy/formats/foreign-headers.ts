@@ -1,0 +1,29 @@
+/** Takes out of an event the headers of the upstream's own answer that a native client would take for those of this service. */
+import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
+import { eventJson, type SseEvent } from '../../lib/sse.ts'
+import { FrameEvent } from '../../upstream/frame-event.ts'
+
+/**
+ * Another model than it asked for is told to its user as high-risk activity, another tag than that of our catalog has it
+ * fetched again after every response (client protocol §1).
+ */
+const FOREIGN: ReadonlySet<string> = new Set(['openai-model', 'x-openai-model', 'x-models-etag'])
+const KEY = Buffer.from('"headers"')
+
+/** The same object where there are none, which is told without taking it apart. */
+export const withoutForeignHeaders = (event: SseEvent): SseEvent => {
+  if (event.type === null || event.type.endsWith('.delta')) return event
+  const { buffer, byteOffset, length } = event.bytes
+  if (!Buffer.from(buffer, byteOffset, length).includes(KEY)) return event
+  const said = eventJson(event.bytes)
+  if (!isObject(said)) return event
+  const response = isObject(said.response) ? cleaned(said.response) : said.response
+  const told = cleaned(response === said.response ? said : { ...said, response })
+  return told === said ? event : new FrameEvent(JSON.stringify(told))
+}
+
+const cleaned = (source: JsonObject): JsonObject => {
+  const all = Object.entries(objectOf(source.headers))
+  const kept = all.filter(([name]) => !FOREIGN.has(name.toLowerCase()))
+  return kept.length === all.length ? source : { ...source, headers: Object.fromEntries(kept) }
+}

@@ -1,0 +1,50 @@
+/** Headers of the upstream's own answer that travel inside events: a native client takes them for those of this service. */
+import { expect, test } from 'bun:test'
+import { codexBody, parseEvents, type StreamEvent } from '../support/app.ts'
+import { create, type Ground, ground, leave, NATIVE, open, PUBLIC } from './ground.ts'
+
+const overHttp = async ({ url }: Ground, path: string): Promise<StreamEvent[]> =>
+  parseEvents(await (await fetch(url + path, { method: 'POST', body: JSON.stringify(codexBody('hi', STREAM)) })).text())
+
+const STREAM = { stream: true }
+
+const overSocket = async (service: Ground, path: string): Promise<StreamEvent[]> => {
+  const socket = await open(service, { path })
+  const events = await socket.turn(create())
+  await leave(service, socket)
+  return events
+}
+
+/** What the upstream says in between, and what is left of it. */
+const SAID: [said: StreamEvent, told: StreamEvent][] = [
+  [
+    { type: 'response.metadata', mark: 1, headers: { 'openai-model': 'm', 'x-openai-model': ['m'] } },
+    { type: 'response.metadata', mark: 1, headers: {} },
+  ],
+  [
+    { type: 'response.in_progress', mark: 2, response: { headers: { 'OpenAI-Model': 'm', 'x-kept': '1' } } },
+    { type: 'response.in_progress', mark: 2, response: { headers: { 'x-kept': '1' } } },
+  ],
+  [
+    { type: 'response.metadata', mark: 3, headers: { 'x-models-etag': '"theirs"', 'x-kept': 'ö' } },
+    { type: 'response.metadata', mark: 3, headers: { 'x-kept': 'ö' } },
+  ],
+]
+
+test.each([
+  ['a native client over HTTP', 'http', overHttp, NATIVE],
+  ['a native client over HTTP whose turns go over a socket', 'websocket', overHttp, NATIVE],
+  ['a native client on a socket', 'websocket', overSocket, NATIVE],
+  ['a client of /v1 over HTTP', 'http', overHttp, PUBLIC],
+  ['a client of /v1 on a socket', 'websocket', overSocket, PUBLIC],
+] as const)('%s is not told the model and the catalog of the upstream', async (_who, transport, ask, path) => {
+  await using service = ground({ settings: { upstreamStreamTransport: transport } })
+  for (const [said, told] of SAID) {
+    const text = JSON.stringify(said)
+    const isFrame = transport === 'websocket'
+    service.members[0]?.sim.next({ malformedChunk: { afterEvents: 3, text: isFrame ? text : `data: ${text}\n\n` } })
+    const events = await ask(service, path)
+    expect(events.filter(({ mark }) => mark !== undefined)).toEqual([told])
+    expect(events.at(-1)?.type).toBe('response.completed')
+  }
+})

@@ -28,6 +28,7 @@ export const chatCall = ({ type, text: member }: CallKind, item: JsonObject, tex
 /** Chat answers both kinds alike; here an output is of the kind of its call. */
 export const withOutputKinds = (items: JsonObject[]): JsonObject[] => {
   const custom = new Set(items.filter(({ type }) => type === 'custom_tool_call').map(({ call_id }) => call_id))
+  if (custom.size === 0) return items
   return items.map((item) =>
     item.type === 'function_call_output' && custom.has(item.call_id)
       ? { ...item, type: 'custom_tool_call_output' }

@@ -52,7 +52,7 @@ export const showAccounts = createHandlers(requires('accounts:read'), query(Acco
 })
 
 /** 7 days, hourly, as percent left. Throws `account_not_found`. */
-export const showAccountTrends = createHandlers(requires('dashboard:read'), async (c) => {
+export const showAccountTrends = createHandlers(requires('dashboard:read', { and: 'accounts:read' }), async (c) => {
   const view = viewOf(c)
   return c.json({ accountId: view.accountId, ...trendPoints(await trendOf(c, view), view.windows.weekly) })
 })

@@ -34,7 +34,7 @@ export { importAccounts } from './account-import.ts'
 export { probeAccount } from './account-probe.ts'
 
 /** `{accounts}`: each with what is known, whether it would be chosen now, and why not. */
-export const listAccounts = createHandlers(requires('dashboard:read'), (c) => {
+export const listAccounts = createHandlers(requires('dashboard:read', { and: 'accounts:read' }), (c) => {
   const mayWrite = holds(c.var.principal.grants, 'accounts:write')
   const accounts = summariesOf(c, { withTokens: mayWrite })
   return c.json({ accounts: mayWrite ? accounts : accounts.map(masked) })

@@ -17,13 +17,13 @@ import { fromTo, standing } from './account-standing.ts'
 import { back } from './back.ts'
 
 /** `{accountId, rateLimitResetCredits:{availableCount}}`, as last reported. */
-export const countResetCredits = createHandlers(requires('dashboard:read'), (c) => {
+export const countResetCredits = createHandlers(requires('dashboard:read', { and: 'accounts:read' }), (c) => {
   const accountId = knownId(c)
   return c.json({ accountId, rateLimitResetCredits: { availableCount: viewOf(c)?.availableCount ?? 0 } })
 })
 
 /** null until the upstream was asked. */
-export const listAccountResetCredits = createHandlers(requires('dashboard:read'), (c) => {
+export const listAccountResetCredits = createHandlers(requires('dashboard:read', { and: 'accounts:read' }), (c) => {
   knownId(c)
   return c.json(viewOf(c))
 })

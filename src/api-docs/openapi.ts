@@ -128,7 +128,7 @@ const securityOf = ({ access }: Operation): object[] => {
     case 'client-key':
       return [{ clientKey: [] }, ...(access.key === 'optional' ? [{}] : [])]
     case 'permission':
-      return [access.permission, access.or ?? []].flat().map((permission) => ({ session: [permission] }))
+      return [access.permission, access.or ?? []].flat().map((one) => ({ session: [one, access.and ?? []].flat() }))
     case 'writes':
     case 'signed-in':
       return [{ session: [] }]

@@ -39,8 +39,8 @@ export const whoMayShort = ({ access, words }: Pick<Operation, 'access' | 'words
 
 type Permitted = Extract<AccessRule, { access: 'permission' }>
 
-const permissionsOf = ({ permission, or }: Permitted): string =>
-  or ? `\`${permission}\` or \`${or}\`` : `\`${permission}\``
+const permissionsOf = ({ permission, or, and }: Permitted): string =>
+  `\`${permission}\`${or ? ` or \`${or}\`` : ''}${and ? ` and \`${and}\`` : ''}`
 
 const conditions = ({ stepUp, account }: { stepUp: boolean; account?: boolean }): string =>
   [account ? ' and has an account' : '', stepUp ? ', confirmed within five minutes' : ''].join('')

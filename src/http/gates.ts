@@ -25,6 +25,7 @@ export type AccessRule =
       access: 'permission'
       permission: Permission
       or?: Permission
+      and?: Permission
       stepUp: boolean
       account?: true
       audit?: AuditEvent
@@ -63,16 +64,17 @@ export type Restriction = 'refuse' | 'narrow' | 'local'
 export const CAPABILITY_HEADER = 'x-codex-lb-required-capability'
 
 /**
- * Dashboard principals that hold `permission`, or else the one named in `or`; with `account` those who are somebody, with
+ * Dashboard principals that hold `permission`, or else the one named in `or`, and the one in `and`, too; with `account` those who are somebody, with
  * `stepUp` those who confirmed lately. `audit` names the event a mutation records. Throws what `resolvePrincipal` does, `permission_required`,
  * `admin_account_required`, `step_up_required`, `step_up_unavailable`.
  */
-export const requires = (permission: Permission, { or, stepUp = false, account = false, audit }: Needs = {}) =>
+export const requires = (permission: Permission, { or, and, stepUp = false, account = false, audit }: Needs = {}) =>
   gate(
     {
       access: 'permission',
       permission,
       ...(or && { or }),
+      ...(and && { and }),
       stepUp,
       ...(account && { account }),
       ...(audit && { audit }),
@@ -80,6 +82,7 @@ export const requires = (permission: Permission, { or, stepUp = false, account =
     (c) => {
       const principal = enter(c)
       if (!or || !holds(principal.grants, or)) demand(principal, permission)
+      if (and) demand(principal, and)
       if (account) demandAccount(principal)
       if (stepUp) demandStepUp(principal, c.env.clock.now())
     },
@@ -87,6 +90,7 @@ export const requires = (permission: Permission, { or, stepUp = false, account =
 
 interface Needs extends SignedInNeeds {
   or?: Permission
+  and?: Permission
 }
 
 /**

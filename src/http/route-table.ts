@@ -106,7 +106,10 @@ const accessName = (rule: AccessRule): string =>
 
 const demandsOf = (rule: AccessRule | undefined): [permission: string, stepUp: string] => {
   if (rule?.access === 'permission')
-    return [rule.or ? `${rule.permission} or ${rule.or}` : rule.permission, rule.stepUp ? 'yes' : '-']
+    return [
+      `${rule.permission}${rule.or ? ` or ${rule.or}` : ''}${rule.and ? ` and ${rule.and}` : ''}`,
+      rule.stepUp ? 'yes' : '-',
+    ]
   if (rule?.access === 'signed-in') return ['-', rule.stepUp ? 'yes' : '-']
   if (rule?.access === 'writes' && rule.sometimes)
     return [`${rule.sometimes.permission} instead (${rule.sometimes.when})`, 'then']

@@ -11,7 +11,8 @@ export function parseAt<S extends z.ZodType>(schema: S, value: unknown, at = '')
   const result = schema.safeParse(value)
   if (result.success) return result.data
   const issue = result.error.issues[0]!
-  const param = issue.path.reduce<string>((path, key) => {
+  const unknown = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : []
+  const param = [...issue.path, ...unknown].reduce<string>((path, key) => {
     if (typeof key === 'number') return `${path}[${key}]`
     return path ? `${path}.${String(key)}` : String(key)
   }, at)

@@ -1,27 +1,26 @@
 /** `POST /v1/reset-credit`: a client redeems a reset credit of an account its key may use. */
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
-import { body } from '../../http/body.ts'
+import { carrying } from '../../http/body.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { isoOrNull } from '../../lib/iso.ts'
 import { recordRedemption } from '../../model/redemption-record.ts'
 import { redeem } from '../../upstream/redeem.ts'
+import { parseAt } from '../formats/invalid-request.ts'
+import { OTHER_BODY_BYTES, readBody } from '../raw-body.ts'
 
 const Wish = z.strictObject({
   account_id: z.string().trim().min(1).max(255).describe('As listed.'),
   redeem_id: z.string().trim().min(1).max(255).describe('As listed.'),
 })
 
-/**
- * `{code, windows_reset, redeemed_at}` (proxy-surface §3.9). An account that does not exist is outside the pool, too: a
- * key learns nothing about others. Throws `account_outside_pool`, and what `redeem` throws.
- */
-export const redeemCredit = createHandlers(clientKey('always'), restricted('refuse'), body(Wish), async (c) => {
+const redeemWished = async (c: Ctx): Promise<Response> => {
   const { db, pool, plane, resetCredits, random, clock } = c.env
   const { key } = c.var.client
-  const { account_id: accountId, redeem_id: creditId } = c.req.valid('json')
+  const { account_id: accountId, redeem_id: creditId } = await wishOf(c)
   if (!key) throw new AppError('invalid_api_key')
   if (!pool.get(accountId) || !(key.scope?.has(accountId) ?? true)) throw new AppError('account_outside_pool')
   const deps = { ...plane.upstream, credentials: plane.credentials, pool, resetCredits }
@@ -32,4 +31,23 @@ export const redeemCredit = createHandlers(clientKey('always'), restricted('refu
   commit(db, (tx) => recordRedemption(tx, who, { ...redemption, accountId, requestId }))
   const redeemed_at = isoOrNull(redeemedAt)
   return c.json({ code, windows_reset: windowsReset, redeemed_at })
-})
+}
+
+/** A body can be sent slowly, so the gate is asked once more when it is there. */
+const wishOf = async (c: Ctx): Promise<z.output<typeof Wish>> => {
+  const limits = { budget: c.env.bodies, maxBytes: OTHER_BODY_BYTES, tooLargeStatus: 413 } as const
+  const { json, hold } = await readBody(c.req.raw, limits)
+  hold.release()
+  c.get('passAgain')(c)
+  return parseAt(Wish, json)
+}
+
+/**
+ * `{code, windows_reset, redeemed_at}` (proxy-surface §3.9). An account that does not exist is outside the pool, too: a
+ * key learns nothing about others. Throws `account_outside_pool`, and what `readBody`, `parseAt` and `redeem` throw.
+ */
+export const redeemCredit = createHandlers(
+  clientKey('always'),
+  restricted('refuse'),
+  carrying(redeemWished, { in: 'body', schema: Wish }),
+)

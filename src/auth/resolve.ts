@@ -2,7 +2,7 @@
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { guestPasswordHash } from '../model/guest.ts'
-import { findPerson, hasPasskey, hasPasswordAccount, isEmptyInstall, type Person } from '../model/people.ts'
+import { findPerson, hasPasskey, isEmptyInstall, type Person, passwordHolders } from '../model/people.ts'
 import { isAdminLevel, PRESETS } from '../model/permissions.ts'
 import { findSession, type SessionRow, type SignInMethod } from '../model/sessions.ts'
 import type { Settings } from '../settings/schema.ts'
@@ -138,7 +138,7 @@ const guest = (session: SessionRow | null): Principal => ({
 
 /** Behind a proxy nobody comes in unannounced, unless by a password of ours (spec §5 Trusted-header 1). */
 const fallback = (c: Ctx): Resolution =>
-  nobody(new AppError('proxy_auth_required', { details: { fallback: hasPasswordAccount(c.env.db) } }))
+  nobody(new AppError('proxy_auth_required', { details: { fallback: passwordHolders(c.env.db).length > 0 } }))
 
 const withoutCookie = (c: Ctx): Resolution => {
   const { db, settings } = c.env

@@ -27,6 +27,23 @@ describe('§5 Trusted-header 5: who is refused', () => {
     expect(await problem(await anna.ask(SETTINGS))).toEqual([401, 'account_disabled'])
   })
 
+  test.each(['active', 'disabled'] as const)(
+    'a password here is offered while its account is not: %s',
+    async (status) => {
+      const { app, add, announced, browser } = behindProxy()
+      await announced('anna').session()
+      app.sqlite.run("UPDATE users SET status = 'disabled'")
+      add({ username: 'admin', role: 'admin', status })
+      const headers = { accept: 'text/html' }
+      const unannounced = await browser().ask('GET /dashboard', { headers })
+      expect([unannounced.status, unannounced.headers.get('location')]).toEqual(
+        status === 'active' ? [303, '/login'] : [401, null],
+      )
+      const pending = await (await announced('anna').ask('GET /auth/pending', { headers })).text()
+      expect(pending.includes('Sign in with a password')).toBe(status === 'active')
+    },
+  )
+
   test('a browser that is signed in here keeps working, and nothing was refused', async () => {
     const { announced, setProvider, audit } = behindProxy()
     const admin = await setProvider({ unknownIdentityRoleId: null })

@@ -81,7 +81,7 @@ export const showPending = createHandlers(open('refused identities'), (c) => {
     {
       reason: code === 'account_disabled' ? ('disabled' as const) : ('unknown' as const),
       subject: String(extra.details?.subject ?? ''),
-      hasLocalLogin: hasPasswordAccount(c.env.db),
+      hasLocalLogin: passwordHolders(c.env.db).length > 0,
       returnTo,
     },
     PendingPage,

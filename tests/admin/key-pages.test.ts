@@ -58,6 +58,14 @@ const onlyKey = async (app: Pick<TestApp, 'ask'>): Promise<ApiKey> => {
 }
 
 describe('the list', () => {
+  test('a limit says how much of what is used, as the overview does, also beyond its end', async () => {
+    const { app } = open()
+    app.key({ limits: [{ limitType: 'cost_usd', limitWindow: 'weekly', maxValue: 25_000_000, modelFilter: '' }] })
+    app.sqlite.run('UPDATE api_key_limits SET current_value = 25499000')
+    expect(await page(app, '/keys')).toContain('<b>101 %</b> of $25.00 a week')
+    expect(await page(app, '/dashboard')).toContain('is at 101 % of its weekly cost')
+  })
+
   test('sorts by any column and finds by name, prefix and owner', async () => {
     const { app, as } = open()
     const anna = as('admin', { username: 'anna' })

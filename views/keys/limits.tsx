@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import { Bar } from '../ui/meter.tsx'
 import { Until } from '../ui/time.tsx'
-import { type ApiKey, amountText, limitName, percentOf } from './words.ts'
+import { type ApiKey, amountText, boundText, limitName, percentOf } from './words.ts'
 
 type Limit = ApiKey['limits'][number]
 
@@ -17,7 +17,7 @@ export const LimitBars: FC<{ limits: readonly Limit[] }> = ({ limits }) => {
         <span class="key-limit">
           <Bar label={limitName(limit)} used={percentOf(limit)} />
           <span class="small muted">
-            <b>{Math.round(percentOf(limit))} %</b> of {limitName(limit)}
+            <b>{Math.floor(percentOf(limit))} %</b> of {boundText(limit)}
           </span>
         </span>
       ))}

@@ -33,11 +33,19 @@ export const WINDOW_NAMES: Record<Limit['limitWindow'], string> = {
 }
 
 /** "tokens a week", "dollars a day for gpt-5.5". */
-export const limitName = ({ limitType, limitWindow, modelFilter }: Limit): string =>
-  `${LIMIT_TYPE_NAMES[limitType]} ${WINDOW_NAMES[limitWindow]}${modelFilter ? ` for ${modelFilter}` : ''}`
+export const limitName = (limit: Limit): string => `${LIMIT_TYPE_NAMES[limit.limitType]} ${inWindow(limit)}`
 
-/** How much is used, in percent, not above 100. */
-export const percentOf = ({ currentValue, maxValue }: Limit): number => Math.min(100, (currentValue / maxValue) * 100)
+/** How much is used, in percent; above 100 when the last turn took more than was left. */
+export const percentOf = ({ currentValue, maxValue }: Limit): number => (currentValue / maxValue) * 100
+
+/** "$25.00 a week", "50 M tokens in 30 days for gpt-5.5". */
+export const boundText = (limit: Limit): string => {
+  const amount = amountText(limit.limitType, limit.maxValue)
+  return `${amount} ${limit.limitType === 'cost_usd' ? inWindow(limit) : limitName(limit)}`
+}
+
+const inWindow = ({ limitWindow, modelFilter }: Pick<Limit, 'limitWindow' | 'modelFilter'>): string =>
+  `${WINDOW_NAMES[limitWindow]}${modelFilter ? ` for ${modelFilter}` : ''}`
 
 /** "$12.50" for micro-dollars, "3.1 M" for everything that is counted. */
 export const amountText = (type: Limit['limitType'], value: number): string =>

@@ -66,6 +66,7 @@ export const showKey = createHandlers(requires('api_keys:read'), async (c) => {
     apiKey,
     state: keyState(apiKey),
     usage: keyUsage7d(row.id, week),
+    shares: week.accounts,
     trends: { cost, tokens },
     connection: connectionFor(c, row),
     accountNames: namesOf(c, row.assignedAccountIds ?? []),

@@ -23,7 +23,7 @@ export interface KeyWeek {
   accounts: AccountShare[]
 }
 
-interface AccountShare {
+export interface AccountShare {
   accountId: string
   /** null: the account was deleted. */
   email: string | null

@@ -215,6 +215,16 @@ describe('seven days', () => {
     ])
   })
 
+  test('accounts are called by their alias on the page, as everywhere else', async () => {
+    const { app } = open()
+    const { row, key } = app.key()
+    await take(app, key)
+    await app.ask(`PUT /api/accounts/${app.members[0]!.id}/alias`, { json: { alias: 'desk of Ada' } })
+    const html = await page(app, `/keys/${row.id}`)
+    expect(html).toContain('<span class="key-share">desk of Ada</span>')
+    expect(html).not.toContain('ada@example.test')
+  })
+
   test('what is older than a week is over, and other keys do not count', async () => {
     const { app } = open()
     const { row, key } = app.key()

@@ -1,6 +1,7 @@
 /** One key: what it used in seven days, how full its limits are, what it may do, and everything that can be done about it. */
 import type { Child, FC } from 'hono/jsx'
 import type { KeyState } from '../../src/model/key-list.ts'
+import type { AccountShare } from '../../src/model/key-trends.ts'
 import type { Titled } from '../titles.ts'
 import { plural, shortCount, tokenCost } from '../ui/amounts.ts'
 import { ButtonLink } from '../ui/button.tsx'
@@ -22,6 +23,7 @@ export interface KeyProps {
   apiKey: ApiKey
   state: KeyState
   usage: KeyWeekUsage
+  shares: readonly AccountShare[]
   trends: { cost: TrendPoint[]; tokens: TrendPoint[] }
   connection: Omit<ConnectProps, 'apiKey'>
   /** Names of the accounts it is confined to. */
@@ -36,7 +38,6 @@ interface KeyWeekUsage {
   totalCostUsd: number
   totalRequests: number
   cachedInputTokens: number
-  accountCosts: readonly { accountId: string; email: string | null; costUsd: number; isDeleted: boolean }[]
 }
 
 const WHY_NOT = 'Your role can look at keys, not use or change them.'
@@ -111,7 +112,7 @@ const Expires: FC<{ at: string; now: string }> = ({ at, now }) => (
   </span>
 )
 
-const Usage: FC<KeyProps> = ({ usage, trends, apiKey: { usageSummary: life } }) => {
+const Usage: FC<KeyProps> = ({ usage, shares, trends, apiKey: { usageSummary: life } }) => {
   const costText = (usd: number) => tokenCost(usd, usage.totalCostUsd === 0 ? usage.totalTokens : 0)
   return (
     <TextCard id="usage" title="Seven days">
@@ -131,7 +132,7 @@ const Usage: FC<KeyProps> = ({ usage, trends, apiKey: { usageSummary: life } }) 
             <Trend label="Tokens" points={trends.tokens} text={shortCount} />
             <Trend label="Cost" points={trends.cost} text={costText} />
           </div>
-          <Shares shares={usage.accountCosts} total={usage.totalCostUsd} text={costText} />
+          <Shares shares={shares} total={usage.totalCostUsd} text={costText} />
         </>
       )}
     </TextCard>
@@ -144,7 +145,7 @@ const requestsText = ({ requestCount: count, totalCostUsd, totalTokens }: ApiKey
 const MOST_SHARES = 8
 
 interface SharesProps {
-  shares: KeyWeekUsage['accountCosts']
+  shares: readonly AccountShare[]
   total: number
   text: (usd: number) => string
 }
@@ -153,14 +154,12 @@ const Shares: FC<SharesProps> = ({ shares, total, text }) => (
   <div>
     <h3 class="field-label">On which accounts</h3>
     <ul class="key-shares">
-      {shares.slice(0, MOST_SHARES).map(({ accountId, email, costUsd, isDeleted }) => (
+      {shares.slice(0, MOST_SHARES).map(({ alias, email, costMicros }) => (
         <li>
-          <span class="key-share">
-            {isDeleted ? <span class="muted">a deleted account</span> : (email ?? accountId)}
-          </span>
+          <span class="key-share">{alias ?? email ?? <span class="muted">a deleted account</span>}</span>
           <span class="muted">
-            {text(costUsd)}
-            {total > 0 && ` · ${Math.round((costUsd / total) * 100)} %`}
+            {text(costMicros / 1e6)}
+            {total > 0 && ` · ${Math.round(costMicros / 1e4 / total)} %`}
           </span>
         </li>
       ))}

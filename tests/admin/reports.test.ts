@@ -227,7 +227,7 @@ test('days in the wrong order are said to be so in words', async () => {
 test('the page says in words and figures what the JSON says', async () => {
   add('2026-03-28T10:00Z')
   const html = await (await app.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })).text()
-  expect(html).toContain('2026-03-28: $1.000, 1 request')
+  expect(html).toContain('2026-03-28: $1.00, 1 request')
   expect(html).toContain('0.3 requests</dd>')
   const year = 'start_date=2026-01-01&end_date=2026-12-31&timezone=UTC'
   const long = await (await app.ask(`GET /reports?${year}`, { headers: { accept: 'text/html' } })).text()

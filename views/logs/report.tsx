@@ -3,7 +3,7 @@ import type { Child, FC } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
 import type { Sums } from '../../src/model/report-sums.ts'
 import type { ReportDay, ReportShare } from '../../src/model/reports.ts'
-import { costText, countText, plural, shortCount, tokenCost } from '../ui/amounts.ts'
+import { countText, dollarText, plural, shortCount, tokenCost } from '../ui/amounts.ts'
 import { Bars } from '../ui/bars.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { ShareBar } from '../ui/meter.tsx'
@@ -23,7 +23,11 @@ export const ReportPage: FC<ReportView> = (report) => (
       {report.byKey && <Shares id="keys" title="By key" shares={report.byKey} none="no key" gone="a deleted key" />}
       <Shares id="accounts" title="By account" shares={report.byAccount} none="no account" gone="a deleted account" />
     </div>
-    <p class="small muted">From hourly sums, which are kept for ever. {momentText(report.generatedAt)} UTC.</p>
+    <p class="small muted">
+      Costs are estimates at list prices.
+      {report.summary.unpriced > 0 && ' Beside a + some requests have no known price and count as nothing.'} From hourly
+      sums, which are kept for ever, as of {momentText(report.generatedAt)} UTC.
+    </p>
   </div>
 )
 
@@ -58,7 +62,7 @@ const Summary: FC<ReportView> = ({ summary, comparison }) => {
   const change = (pick: (sums: Sums) => number) => (canCompare ? changeText(pick(summary), pick(previous)) : null)
   return (
     <dl class="report-tiles">
-      <Tile name="Cost" change={change(({ costUsd }) => costUsd)}>
+      <Tile name="Cost" change={change(({ costUsd }) => costUsd)} note={unpricedText(summary)}>
         {costOf(summary)}
       </Tile>
       <Tile name="Requests" change={change(({ requests }) => requests)}>
@@ -71,7 +75,7 @@ const Summary: FC<ReportView> = ({ summary, comparison }) => {
         {percentText(summary.errors, summary.requests)}
       </Tile>
       <Tile name="A day" note={plural(fewDigits(summary.avgRequestsPerDay), 'request')}>
-        {tokenCost(summary.avgCostPerDayUsd, tokens(summary), costText)}
+        {tokenCost(summary.avgCostPerDayUsd, tokens(summary))}
       </Tile>
       <Tile name="Accounts used">{countText(summary.activeAccounts)}</Tile>
     </dl>
@@ -83,7 +87,7 @@ const fewDigits = (mean: number): number => Number(mean < 1 ? mean.toPrecision(1
 
 const tokens = ({ inputTokens, outputTokens }: Sums): number => inputTokens + outputTokens
 
-const costOf = (sums: Sums): string => tokenCost(sums.costUsd, tokens(sums), costText)
+const costOf = (sums: Sums): string => tokenCost(sums.costUsd, tokens(sums))
 
 const Tile: FC<{ name: string; change?: string | null; note?: string | null; children?: Child }> = (tile) => (
   <div class="card report-tile">
@@ -92,6 +96,9 @@ const Tile: FC<{ name: string; change?: string | null; note?: string | null; chi
     {(tile.change ?? tile.note) && <dd class="small muted">{[tile.change, tile.note].filter(Boolean).join(' · ')}</dd>}
   </div>
 )
+
+const unpricedText = ({ unpriced }: Sums): string | null =>
+  unpriced === 0 ? null : `${plural(unpriced, 'request')} without a known price`
 
 const cachedText = ({ inputTokens, cachedInputTokens }: Sums): string | null =>
   inputTokens === 0 ? null : `${percentText(cachedInputTokens, inputTokens)} of input cached`
@@ -102,14 +109,16 @@ const percentText = (part: number, whole: number): string =>
 const changeText = (now: number, before: number): string | null => {
   if (before === 0) return null
   const percent = Math.round((now / before - 1) * 100)
-  return percent === 0 ? 'as before' : `${percent > 0 ? '+' : '−'}${countText(Math.abs(percent))} % to the days before`
+  return percent === 0
+    ? 'as before'
+    : `${countText(Math.abs(percent))} % ${percent > 0 ? 'more' : 'less'} than the days before`
 }
 
 const Days: FC<ReportView> = ({ daily, summary }) => {
   const most = Math.max(...daily.map(({ costUsd }) => costUsd), 0)
   const nothing = tokens(summary) > 0 ? 'no price is known' : 'nothing was used'
   return (
-    <TextCard id="days" title="Cost a day" count={most === 0 ? nothing : `up to ${costText(most)}`}>
+    <TextCard id="days" title="Cost a day" count={most === 0 ? nothing : `up to ${dollarText(most)}`}>
       <figure>
         <Bars
           label={`Cost of each of ${daily.length} days; the table below has the same figures.`}
@@ -175,7 +184,7 @@ const Shares: FC<SharesProps> = ({ id, title, shares, none, gone }) => (
               <td>
                 {costOf(share)}
                 {share.unpriced > 0 && share.costUsd > 0 && (
-                  <span class="muted" title={`${share.unpriced} requests without a known price`}>
+                  <span class="muted" title={unpricedText(share) ?? undefined}>
                     {' '}
                     +
                   </span>

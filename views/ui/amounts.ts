@@ -24,9 +24,8 @@ export const costText = (usd: number): string => {
 export const dollarText = (usd: number): string =>
   usd < 0.1 ? costText(usd) : `$${usd.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`
 
-/** What so many tokens cost, as `text` says it: for nothing only models without a known price have any, and that is not zero. */
-export const tokenCost = (usd: number, tokens: number, text: (usd: number) => string = dollarText): string =>
-  usd === 0 && tokens > 0 ? '–' : text(usd)
+/** What so many tokens cost: for nothing only models without a known price have any, and that is not zero. */
+export const tokenCost = (usd: number, tokens: number): string => (usd === 0 && tokens > 0 ? '–' : dollarText(usd))
 
 /** "3 requests", "1 request". */
 export const plural = (count: number, one: string, many = `${one}s`): string =>

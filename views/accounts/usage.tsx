@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { AccountSpend, Spend, Trend } from '../../src/model/account-trends.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
 import type { ResetCreditsView } from '../../src/model/reset-credits.ts'
-import { costText, countText, plural } from '../ui/amounts.ts'
+import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Meter, ShareBar } from '../ui/meter.tsx'
 import { TableHead } from '../ui/table.tsx'
@@ -90,7 +90,7 @@ const whole = (credits: number): string => countText(Math.round(credits))
 
 const totalText = ({ requests, costMicros, unpriced }: Spend): string => {
   const gap = unpriced > 0 ? `, ${countText(unpriced)} without a known price` : ''
-  return requests === 0 ? 'nothing' : `${plural(requests, 'request')} · ${costText(costMicros / 1e6)}${gap}`
+  return requests === 0 ? 'nothing' : `${plural(requests, 'request')} · ${dollarText(costMicros / 1e6)}${gap}`
 }
 
 const SpendTables: FC<Pick<UsageProps, 'spend'>> = ({ spend: { byModel, byKey, total } }) =>
@@ -121,8 +121,8 @@ const SpendTable: FC<SpendProps> = ({ title, rows, total, nobody }) => (
             <ShareBar {...shareOf(row, total)} />
           </th>
           <td title={row.errors > 0 ? `${countText(row.errors)} failed` : undefined}>{countText(row.requests)}</td>
-          <td>{countText(row.tokens)}</td>
-          <td>{row.unpriced === row.requests ? '–' : costText(row.costMicros / 1e6)}</td>
+          <td>{shortCount(row.tokens)}</td>
+          <td>{row.unpriced === row.requests ? '–' : dollarText(row.costMicros / 1e6)}</td>
         </tr>
       ))}
     </tbody>

@@ -114,7 +114,8 @@ const Seen: FC<Network> = ({ seen }) =>
 const Egress: FC<NonNullable<Network['egress']>> = ({ targets, variables }) => (
   <TextCard id="egress" title="Outbound proxy">
     <p class="form-intro">
-      How calls leave this machine. The environment sets this; a proxy that cannot be used is never passed by.
+      How calls leave this machine. The environment sets this; where a proxy cannot be used, calls fail rather than go
+      around it.
     </p>
     <ul class="bullets">
       {targets.map((target) => (

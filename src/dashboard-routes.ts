@@ -1,7 +1,7 @@
 /** THE TABLE of what is for people: every method, path and gate, the JSON API and the pages. Beside it, `gateway-routes.ts`. */
 import type { Hono } from 'hono'
 import { showAbout } from './admin/about.ts'
-import { exportAuth, exportNative, exportOpencode } from './admin/account-export.ts'
+import { exportAuth } from './admin/account-export.ts'
 import { importChosen, preflightImport } from './admin/account-import.ts'
 import { showAccount, showAccounts, showAccountTrends } from './admin/account-pages.ts'
 import {
@@ -266,8 +266,6 @@ const mountAccountPages = (app: Hono<AppEnv>): void => {
   app.post('/api/accounts/delete', ...deleteAccounts)
   app.get('/api/accounts/:id/trends', ...showAccountTrends)
   app.post('/api/accounts/:id/export/auth', ...exportAuth)
-  app.post('/api/accounts/:id/export', ...exportNative)
-  app.post('/api/accounts/:id/export/opencode-auth', ...exportOpencode)
   app.get('/api/accounts/:id/usage-reset-credits', ...countResetCredits)
   app.post('/api/accounts/:id/usage-reset-credits/consume', ...consumeUsageResetCredit)
   app.get('/api/accounts/:id/rate-limit-reset-credits', ...listAccountResetCredits)

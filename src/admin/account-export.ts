@@ -1,4 +1,4 @@
-/** `/api/accounts/:id/export…`: the credentials of one account, after a confirmation, for use in another program. */
+/** `/api/accounts/:id/export/auth`: the credentials of one account, after a confirmation, for use in another program. */
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { ExportedPage } from '../../views/accounts/exported.tsx'
@@ -21,40 +21,27 @@ import { type AccountRow, getAccount, openTokens } from '../model/accounts.ts'
 import { append } from '../model/audit.ts'
 import type { AccountTokens } from '../model/auth-json.ts'
 
-const exporting = () => requires('accounts:export', { stepUp: true, audit: 'account_exported' })
-
 const Format = z.strictObject({
   format: z.enum(EXPORT_FORMATS).default('codex').describe('Of the file for a browser; other clients get all at once.'),
 })
 
 /** A browser without script downloads the file; htmx is shown it. Throws `account_not_found`. */
-export const exportAuth = createHandlers(exporting(), body(Format), (c) => {
-  const { format } = c.req.valid('json')
-  const { row, tokens } = taken(c, format)
-  const kind = representation(c)
-  if (kind === 'json') return c.json(exportedAuth(row, tokens))
-  const file = { filename: fileNameFor(row, format), text: textOf(row, tokens, format) }
-  if (kind === 'fragment') return reply(c, file, ExportedPage)
-  return c.body(file.text, 200, {
-    'content-type': 'application/json; charset=utf-8',
-    'content-disposition': `attachment; filename="${file.filename}"`,
-  })
-})
-
-/** Deprecated: `authJson` is a text in the native client's format. */
-export const exportNative = createHandlers(exporting(), (c) => {
-  const { row, tokens } = taken(c, 'codex')
-  const { id: accountId, email, workspaceId, workspaceLabel, seatType, planType, status } = row
-  const authJson = textOf(row, tokens, 'codex')
-  return c.json({ accountId, email, workspaceId, workspaceLabel, seatType, planType, status, authJson })
-})
-
-/** Deprecated. */
-export const exportOpencode = createHandlers(exporting(), (c) => {
-  const { row, tokens } = taken(c, 'opencode')
-  const account = { accountId: row.id, chatgptAccountId: row.chatgptAccountId, email: row.email }
-  return c.json({ filename: fileNameFor(row, 'opencode'), account, authJson: textOf(row, tokens, 'opencode') })
-})
+export const exportAuth = createHandlers(
+  requires('accounts:export', { stepUp: true, audit: 'account_exported' }),
+  body(Format),
+  (c) => {
+    const { format } = c.req.valid('json')
+    const { row, tokens } = taken(c, format)
+    const kind = representation(c)
+    if (kind === 'json') return c.json(exportedAuth(row, tokens))
+    const file = { filename: fileNameFor(row, format), text: textOf(row, tokens, format) }
+    if (kind === 'fragment') return reply(c, file, ExportedPage)
+    return c.body(file.text, 200, {
+      'content-type': 'application/json; charset=utf-8',
+      'content-disposition': `attachment; filename="${file.filename}"`,
+    })
+  },
+)
 
 const taken = (c: Ctx, format: ExportFormat): { row: AccountRow; tokens: AccountTokens } => {
   const { db, sealer } = c.env

@@ -50,7 +50,6 @@ const operationObject = (operation: Operation, bodies: SharedBodies) => {
     operationId: operation.id,
     tags: [operation.group],
     summary: words.does,
-    ...(words.deprecated && { deprecated: true }),
     ...(parameters.length > 0 && { parameters: parameters.map(parameterObject) }),
     ...(requestBody && { requestBody }),
     responses: responsesOf(operation),

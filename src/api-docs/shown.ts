@@ -27,7 +27,6 @@ export interface ShownOperation {
   does: string
   answer: string | null
   status: number | null
-  isDeprecated: boolean
   who: string
   /** What it does with the header of the restricted pool; null: it is no model route. */
   capability: Operation['capability']
@@ -85,7 +84,6 @@ const shownOperation = (operation: Operation, names: readonly Operation[], baseU
     does: words.does,
     answer: words.answer ?? null,
     status: words.status ?? null,
-    isDeprecated: words.deprecated === true,
     who: whoMay(operation),
     capability: operation.capability,
     auditEvent: 'audit' in access ? (access.audit ?? null) : null,

@@ -4,30 +4,28 @@ import { parseAuthJson } from '../../src/model/auth-json.ts'
 import { testApp } from '../support/app.ts'
 import { people, problem } from '../support/people.ts'
 
-const ROUTES = ['export/auth', 'export', 'export/opencode-auth']
-
 const open = () => {
   const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
   const [member] = app.members
   if (!member) throw new Error('There is no account.')
   const { audit, ...rest } = people(app)
   const exported = () => audit().filter(({ event }) => event === 'account_exported')
-  const route = (name: string) => `POST /api/accounts/${member.id}/${name}`
+  const route = `POST /api/accounts/${member.id}/export/auth`
   return { app, ...member, ...rest, exported, route }
 }
 
-describe.each(ROUTES)('%s', (name) => {
+describe('the export', () => {
   test('needs the permission to export, which an operator has not', async () => {
     const { as, guest, route, exported } = open()
     for (const visitor of [as('operator'), as('viewer'), guest('192.0.2.9')])
-      expect(await problem(await visitor.ask(route(name), { json: {} }))).toEqual([403, 'permission_required'])
+      expect(await problem(await visitor.ask(route, { json: {} }))).toEqual([403, 'permission_required'])
     expect(exported()).toEqual([])
   })
 
   test('needs a recent confirmation', async () => {
     const { as, route, exported } = open()
     const admin = as('admin', { isConfirmed: false })
-    expect(await problem(await admin.ask(route(name), { json: {} }))).toEqual([403, 'step_up_required'])
+    expect(await problem(await admin.ask(route, { json: {} }))).toEqual([403, 'step_up_required'])
     expect(exported()).toEqual([])
   })
 
@@ -35,15 +33,15 @@ describe.each(ROUTES)('%s', (name) => {
     const { as, route } = open()
     const admin = as('admin')
     const foreign = { json: {}, headers: { 'sec-fetch-site': 'cross-site' } }
-    expect(await problem(await admin.ask(route(name), foreign))).toEqual([403, 'cross_site_request_rejected'])
-    const unknown = admin.ask(`POST /api/accounts/acc_unknown/${name}`, { json: {} })
+    expect(await problem(await admin.ask(route, foreign))).toEqual([403, 'cross_site_request_rejected'])
+    const unknown = admin.ask('POST /api/accounts/acc_unknown/export/auth', { json: {} })
     expect(await problem(await unknown)).toEqual([404, 'account_not_found'])
   })
 
   test('is written to the audit log, without a token, and kept by no cache', async () => {
     const { as, route, exported, id, sim } = open()
     const admin = as('admin')
-    const response = await admin.ask(route(name), { json: {} })
+    const response = await admin.ask(route, { json: {} })
     expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store'])
     expect(exported()).toMatchObject([{ actor: admin.person.row.id, target: id, severity: 'warning' }])
     expect(JSON.stringify(exported())).not.toContain(sim.refreshToken)
@@ -52,14 +50,14 @@ describe.each(ROUTES)('%s', (name) => {
 
 test('a format nobody knows is refused', async () => {
   const { as, route, exported } = open()
-  const refused = await as('admin').ask(route('export/auth'), { json: { format: 'raw' } })
+  const refused = await as('admin').ask(route, { json: { format: 'raw' } })
   expect(await problem(refused)).toEqual([422, 'validation_error'])
   expect(exported()).toEqual([])
 })
 
 test('everything at once has both formats and the tokens themselves', async () => {
   const { as, route, id, sim } = open()
-  const document = await (await as('admin').ask(route('export/auth'), { json: {} })).json()
+  const document = await (await as('admin').ask(route, { json: {} })).json()
   expect(document).toMatchObject({
     filename: 'auth-ada-example.test.json',
     account: { accountId: id, chatgptAccountId: sim.chatgptAccountId, email: 'ada@example.test' },
@@ -72,7 +70,7 @@ test('everything at once has both formats and the tokens themselves', async () =
 
 test('the native format is what the importer reads', async () => {
   const { as, route, sim } = open()
-  const { authJson } = (await (await as('admin').ask(route('export'))).json()) as { authJson: string }
+  const authJson = await (await as('admin').submit(route, { format: 'codex' })).text()
   expect(parseAuthJson(authJson, 'auth.json')).toMatchObject({
     identity: { email: 'ada@example.test', chatgptAccountId: sim.chatgptAccountId },
     tokens: { refreshToken: sim.refreshToken },
@@ -83,11 +81,11 @@ test('the native format is what the importer reads', async () => {
 test('a browser without script gets a file, with script the text in a dialog', async () => {
   const { as, route, sim } = open()
   const admin = as('admin')
-  const file = await admin.submit(route('export/auth'), { format: 'opencode' })
+  const file = await admin.submit(route, { format: 'opencode' })
   expect(file.headers.get('content-disposition')).toBe('attachment; filename="opencode-auth-ada-example.test.json"')
   expect(await file.json()).toMatchObject({ openai: { refresh: sim.refreshToken } })
   const headers = { 'hx-request': 'true', accept: 'text/html', 'content-type': 'application/x-www-form-urlencoded' }
-  const shown = await (await admin.ask(route('export/auth'), { body: 'format=codex', headers })).text()
+  const shown = await (await admin.ask(route, { body: 'format=codex', headers })).text()
   expect(shown).toContain('auth-ada-example.test.json')
   expect(shown).toContain(sim.refreshToken)
   expect(shown).not.toContain('<html')

@@ -37,7 +37,6 @@ export const Operation: FC<OperationProps> = ({ operation, isHidden, isOpen }) =
             ))}
           </p>
         )}
-        {operation.isDeprecated && <p class="note">Kept for older clients.</p>}
         <Facts {...operation} />
         <Fields title="In the path" fields={operation.path} />
         <Fields title="Parameters" fields={operation.query} />

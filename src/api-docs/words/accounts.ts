@@ -1,5 +1,5 @@
 /** Words for upstream accounts: adding, looking at, changing and removing them. */
-import type { Words, WordsByRoute } from './words.ts'
+import type { WordsByRoute } from './words.ts'
 
 const UPSTREAM = ['upstream_error', 'upstream_unreachable', 'upstream_timeout'] as const
 const FILES = [
@@ -7,7 +7,6 @@ const FILES = [
   '`auth.json` files of the native client, or zip archives of them; 32 MiB together.',
 ] as const
 const BULK_EXAMPLE = { accountIds: ['acc_…'] }
-const EXPORT: Words['throws'] = ['account_not_found']
 const CONSUME = ['target_reset_credit_changed', 'reset_credit_redeem_in_progress', 'busy', ...UPSTREAM] as const
 
 export const ACCOUNT_WORDS: WordsByRoute = {
@@ -98,19 +97,7 @@ export const ACCOUNT_WORDS: WordsByRoute = {
   'POST /api/accounts/:id/export/auth': {
     does: 'The credentials of an account for use in another program.',
     answer: 'All formats at once; to a browser the file.',
-    throws: EXPORT,
-  },
-  'POST /api/accounts/:id/export': {
-    does: 'The same in the native client’s format only.',
-    deprecated: true,
-    answer: '`{accountId, email, workspaceId, workspaceLabel, seatType, planType, status, authJson}`',
-    throws: EXPORT,
-  },
-  'POST /api/accounts/:id/export/opencode-auth': {
-    does: 'The same in OpenCode’s format only.',
-    deprecated: true,
-    answer: '`{filename, account, authJson}`',
-    throws: EXPORT,
+    throws: ['account_not_found'],
   },
   'GET /api/accounts/:id/usage-reset-credits': {
     does: 'How many reset credits an account has, as last reported.',

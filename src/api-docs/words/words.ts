@@ -28,8 +28,6 @@ export interface Words {
   throws?: readonly (Code | readonly [code: Code, status: number])[]
   /** Open to all, and yet it reads or sets the cookie of the session. */
   cookie?: true
-  /** Kept for older clients. */
-  deprecated?: true
   /** A body, where the smallest one that is valid says too little. */
   example?: Readonly<Record<string, unknown>>
   /** What is read without a schema. */

@@ -80,12 +80,7 @@ import {
 } from './admin/people/users.ts'
 import { getReport, showReports } from './admin/reports.ts'
 import { listRequestOptions, listRequests, showRequest } from './admin/requests.ts'
-import {
-  consumeRateLimitResetCredit,
-  consumeUsageResetCredit,
-  countResetCredits,
-  listAccountResetCredits,
-} from './admin/reset-credits.ts'
+import { consumeResetCredit, listAccountResetCredits } from './admin/reset-credits.ts'
 import { changeSettings, getSettings } from './admin/settings.ts'
 import { searchSettings, showData, showNetwork, showRouting, showTableSizes } from './admin/settings-pages.ts'
 import type { AppEnv } from './bindings.ts'
@@ -266,10 +261,8 @@ const mountAccountPages = (app: Hono<AppEnv>): void => {
   app.post('/api/accounts/delete', ...deleteAccounts)
   app.get('/api/accounts/:id/trends', ...showAccountTrends)
   app.post('/api/accounts/:id/export/auth', ...exportAuth)
-  app.get('/api/accounts/:id/usage-reset-credits', ...countResetCredits)
-  app.post('/api/accounts/:id/usage-reset-credits/consume', ...consumeUsageResetCredit)
   app.get('/api/accounts/:id/rate-limit-reset-credits', ...listAccountResetCredits)
-  app.post('/api/accounts/:id/rate-limit-reset-credits/consume', ...consumeRateLimitResetCredit)
+  app.post('/api/accounts/:id/rate-limit-reset-credits/consume', ...consumeResetCredit)
 }
 
 /** `/keys`, connecting a client, and testing a key. */

@@ -101,7 +101,6 @@ export const CODES = {
   account_state_transition_invalid: [409, 'The account cannot change to that state now.'],
   account_not_probable: [409, 'The account cannot be probed in its present state.'],
   account_not_reset_credit_applicable: [409, 'Reset credits cannot be used on the account in its present state.'],
-  account_usage_reset_credits_unavailable: [409, 'The account has no reset credit that could be used now.'],
   no_available_reset_credit: [409, 'The account has no reset credit that could be used.'],
   reset_credit_redeem_in_progress: [409, 'A reset credit of the account is being used at this moment.'],
   target_reset_credit_changed: [409, 'Requested reset credit is unavailable'],

@@ -12,9 +12,9 @@ import { proceed } from '../http/reply.tsx'
 import { noteAccountEvent } from '../model/account-events.ts'
 import { isInUse } from '../model/account-state.ts'
 import { append } from '../model/audit.ts'
+import { usedNow } from '../model/usage-windows.ts'
 import { probe } from '../upstream/probe.ts'
 import { fetchUsage } from '../upstream/usage.ts'
-import { fromTo, standing } from './account-standing.ts'
 import { back } from './back.ts'
 
 const DEFAULT_MODEL = 'gpt-5.5'
@@ -45,11 +45,17 @@ export const probeAccount = createHandlers(
       append(tx, who, 'account_probed', { target: id, details: { status, ok } })
       noteAccountEvent(tx, { accountId: id, at: who.at, kind: 'probe', ...probeNote(status, ok) })
     })
+    const after = standing(c, id)
     const answer = {
       status: 'probed',
       accountId: id,
       probeStatusCode: status,
-      ...fromTo(before, standing(c, id)),
+      primaryUsedPercentBefore: before.primary,
+      primaryUsedPercentAfter: after.primary,
+      secondaryUsedPercentBefore: before.secondary,
+      secondaryUsedPercentAfter: after.secondary,
+      accountStatusBefore: before.status,
+      accountStatusAfter: after.status,
     }
     return proceed(c, answer, back(c, ok ? 'account_probed' : 'account_probe_failed'))
   },
@@ -65,4 +71,13 @@ const modelFor = (c: Ctx, id: string, wanted: string | undefined): string => {
   if (wanted !== undefined) return wanted
   const offered = c.env.catalog.modelsOf(id)
   return offered && !offered.has(DEFAULT_MODEL) ? ([...offered][0] ?? DEFAULT_MODEL) : DEFAULT_MODEL
+}
+
+/** Percent used of the five-hour and of the weekly window; null: not reported. Throws `account_not_found`. */
+const standing = (c: Ctx, id: string) => {
+  const account = c.env.pool.get(id)
+  if (!account) throw new AppError('account_not_found')
+  const now = c.env.clock.now()
+  const used = (window: 'fiveHour' | 'weekly') => usedNow(account.usage?.windows[window] ?? null, now)
+  return { status: account.state.status, primary: used('fiveHour'), secondary: used('weekly') }
 }

@@ -25,8 +25,6 @@ export interface Redemption {
   /** ms since epoch */
   redeemedAt: number | null
   creditId: string
-  /** The usage right after it is known. */
-  usageWritten: boolean
   /** The answer to a request that was made before. */
   isRepeated: boolean
 }

@@ -43,8 +43,8 @@ export const redeem = async (deps: RedeemDeps, wish: RedeemWish): Promise<Redemp
     redemptions.note(wish, { creditId, result: null, at: deps.clock.now() })
     const redeemed = await redeemResetCredit(deps, wish.accountId, { creditId, requestId: wish.requestId })
     deps.resetCredits.forget(wish.accountId)
-    const usageWritten = await takeIn(deps, wish.accountId, redeemed)
-    const result: Redemption = { ...redeemed, creditId, usageWritten, isRepeated: false }
+    await takeIn(deps, wish.accountId, redeemed)
+    const result: Redemption = { ...redeemed, creditId, isRepeated: false }
     redemptions.note(wish, { creditId, result, at: deps.clock.now() })
     return result
   } finally {
@@ -70,16 +70,15 @@ const choose = async (deps: RedeemDeps, { accountId, creditId }: RedeemWish): Pr
 }
 
 /** The credit is spent: whatever fails from here on must not look as if it were not. */
-const takeIn = async (deps: RedeemDeps, accountId: string, { code }: Redeemed): Promise<boolean> => {
+const takeIn = async (deps: RedeemDeps, accountId: string, { code }: Redeemed): Promise<void> => {
   const refreshed = fetchResetCredits(deps, accountId).then(
     (credits) => deps.resetCredits.set(accountId, credits),
     () => {}, // the job asks again within a minute
   )
   const usage = fetchUsage(deps, accountId).then(
     (snapshot) => deps.pool.observe(accountId, snapshot),
-    () => 'unknown' as const,
+    () => {}, // and so does the one for usage
   )
-  const [seen] = await Promise.all([usage, refreshed])
+  await Promise.all([usage, refreshed])
   if (code === 'reset') deps.pool.apply(accountId, { kind: 'checked', at: deps.clock.now(), ok: true })
-  return seen !== 'unknown'
 }

@@ -27,20 +27,18 @@ const open = (credits = [{ id: 'later' }, { id: 'sooner' }]) => {
       retryAfterMs: null,
     })
   const sent = () => app.upstream.requests.filter(({ path }) => path.endsWith('/consume')).map(({ body }) => body)
-  return { app, ...member, ...people(app), block, sent, base: `/api/accounts/${id}` }
+  const list = `/api/accounts/${id}/rate-limit-reset-credits`
+  return { app, ...member, ...people(app), block, sent, list, consume: `POST ${list}/consume` }
 }
-
-const FIRST = 'usage-reset-credits/consume'
-const SECOND = 'rate-limit-reset-credits/consume'
 
 describe('what is known', () => {
   test('is nothing before the upstream was asked, and then what it said', async () => {
-    const { app, id, sim, base, as } = open()
+    const { app, id, sim, list, as } = open()
     const viewer = as('viewer')
-    const list = async () => (await viewer.ask(`GET ${base}/rate-limit-reset-credits`)).json()
-    expect(await list()).toBeNull()
+    const listed = async () => (await viewer.ask(`GET ${list}`)).json()
+    expect(await listed()).toBeNull()
     app.bindings.resetCredits.set(id, [{ id: 'c1', status: 'available', expiresAt: app.clock.now() + 1000 }])
-    expect(await list()).toEqual({
+    expect(await listed()).toEqual({
       availableCount: 1,
       nearestExpiresAt: '2026-01-01T00:00:01.000Z',
       credits: [
@@ -57,39 +55,25 @@ describe('what is known', () => {
         },
       ],
     })
-    const counted = await (await viewer.ask(`GET ${base}/usage-reset-credits`)).json()
-    expect(counted).toEqual({ accountId: id, rateLimitResetCredits: { availableCount: 1 } })
     expect(sim.resetCredits).toHaveLength(2)
   })
 
   test('of an unknown account is not found', async () => {
-    const viewer = open().as('viewer')
-    for (const path of ['usage-reset-credits', 'rate-limit-reset-credits'])
-      expect(await problem(await viewer.ask(`GET /api/accounts/acc_unknown/${path}`))).toEqual([
-        404,
-        'account_not_found',
-      ])
+    const unknown = await open().as('viewer').ask('GET /api/accounts/acc_unknown/rate-limit-reset-credits')
+    expect(await problem(unknown)).toEqual([404, 'account_not_found'])
   })
 })
 
 describe('redeeming', () => {
   test('takes the credit that expires first, ends the block and knows the usage after it', async () => {
-    const { app, id, base, as, audit, block, sent } = open()
+    const { app, id, consume, as, audit, block, sent } = open()
     block()
     const operator = as('operator')
-    const response = await operator.ask(`POST ${base}/${FIRST}`, { json: {} })
-    expect(await response.json()).toEqual({
-      status: 'reset',
-      accountId: id,
-      code: 'reset',
-      windowsReset: 2,
-      usageWritten: true,
-      primaryUsedPercentBefore: null,
-      primaryUsedPercentAfter: 0,
-      secondaryUsedPercentBefore: null,
-      secondaryUsedPercentAfter: 0,
-      accountStatusBefore: 'rate_limited',
-      accountStatusAfter: 'active',
+    const response = await operator.ask(consume, { json: {} })
+    expect(await response.json()).toEqual({ code: 'reset', windowsReset: 2, redeemedAt: '2026-01-01T00:00:00.000Z' })
+    expect(app.bindings.pool.get(id)).toMatchObject({
+      state: { status: 'active' },
+      usage: { windows: { fiveHour: { usedPercent: 0 }, weekly: { usedPercent: 0 } } },
     })
     expect(sent()).toMatchObject([{ credit_id: 'sooner' }])
     expect(app.bindings.resetCredits.of(id)?.map(({ status }) => status)).toEqual(['available', 'redeemed'])
@@ -105,85 +89,70 @@ describe('redeeming', () => {
     expect(app.upstream.oddities).toEqual([])
   })
 
-  test('the second family answers in its own words', async () => {
-    const { base, as } = open()
-    const response = await as('operator').ask(`POST ${base}/${SECOND}`, { json: { creditId: 'later' } })
-    expect(await response.json()).toEqual({ code: 'reset', windowsReset: 2, redeemedAt: '2026-01-01T00:00:00.000Z' })
-  })
-
   test('is one redemption for one request id, however often it is sent', async () => {
-    const { base, as, audit, sent } = open()
+    const { consume, as, audit, sent } = open()
     const operator = as('operator')
-    const consume = async () =>
-      (await operator.ask(`POST ${base}/${SECOND}`, { json: { redeemRequestId: 'r1' } })).json()
-    const first = await consume()
-    expect(await consume()).toEqual(first)
+    const redeem = async () => (await operator.ask(consume, { json: { redeemRequestId: 'r1' } })).json()
+    const first = await redeem()
+    expect(await redeem()).toEqual(first)
     expect(sent()).toEqual([{ credit_id: 'sooner', redeem_request_id: 'r1' }])
     expect(audit().filter(({ event }) => event === 'reset_credit_redeemed')).toHaveLength(1)
   })
 
   test('asked again after an answer that was lost names the same credit', async () => {
-    const { app, sim, base, as, sent } = open()
+    const { app, sim, consume, as, sent } = open()
     const operator = as('operator')
-    const consume = () => operator.ask(`POST ${base}/${SECOND}`, { json: { redeemRequestId: 'r1' } })
+    const redeem = () => operator.ask(consume, { json: { redeemRequestId: 'r1' } })
     sim.next({ on: 'redeem', reset: true })
-    expect(await problem(await consume())).toEqual([502, 'upstream_unreachable'])
+    expect(await problem(await redeem())).toEqual([502, 'upstream_unreachable'])
     sim.setResetCredits([{ id: 'newer', expiresAt: app.clock.now() + 1000 }, ...sim.resetCredits])
-    expect(await (await consume()).json()).toMatchObject({ code: 'reset' })
+    expect(await (await redeem()).json()).toMatchObject({ code: 'reset' })
     expect(sent()).toMatchObject([{ credit_id: 'sooner' }, { credit_id: 'sooner' }])
   })
 
   test('of two at the same time one waits for nobody and is refused', async () => {
-    const { app, sim, base, as, sent } = open()
+    const { app, sim, consume, as, sent } = open()
     const operator = as('operator')
     sim.next({ on: 'reset-credits', delayHeadersMs: 1000 })
-    const consume = () => operator.ask(`POST ${base}/${SECOND}`, { json: {} })
-    const [first, second] = await whileTimePasses(app, Promise.all([consume(), consume()]))
+    const redeem = () => operator.ask(consume, { json: {} })
+    const [first, second] = await whileTimePasses(app, Promise.all([redeem(), redeem()]))
     expect([first.status, await problem(second)]).toEqual([200, [409, 'reset_credit_redeem_in_progress']])
     expect(sent()).toHaveLength(1)
-    expect((await consume()).status).toBe(200)
+    expect((await redeem()).status).toBe(200)
   })
 
   test('counts as done when only the question after it fails', async () => {
-    const { app, id, sim, base, as, block } = open()
+    const { app, id, sim, consume, as, block } = open()
     block()
     sim.always({ on: 'usage', status: 400 })
-    const answer = (await (await as('operator').ask(`POST ${base}/${FIRST}`, { json: {} })).json()) as object
-    expect(answer).toMatchObject({ code: 'reset', usageWritten: false, accountStatusAfter: 'active' })
+    const answer = await (await as('operator').ask(consume, { json: {} })).json()
+    expect(answer).toMatchObject({ code: 'reset' })
     expect(app.bindings.pool.get(id)?.state.status).toBe('active')
   })
 
-  test.each([
-    [FIRST, ['account_usage_reset_credits_unavailable', 'account_usage_reset_credits_unavailable']],
-    [SECOND, ['no_available_reset_credit', 'account_not_reset_credit_applicable']],
-  ])('%s without a credit, or of an account out of use, is refused in the words of its family', async (path, codes) => {
+  test('without a credit, or of an account out of use, is refused', async () => {
     const none = open([])
     const paused = open()
     paused.app.bindings.pool.apply(paused.id, { kind: 'pause', at: paused.app.clock.now() })
     const refusals = []
-    for (const { as, base } of [none, paused])
-      refusals.push(await problem(await as('operator').ask(`POST ${base}/${path}`, { json: {} })))
-    expect(refusals).toEqual(codes.map((code) => [409, code]))
+    for (const { as, consume } of [none, paused])
+      refusals.push(await problem(await as('operator').ask(consume, { json: {} })))
+    expect(refusals).toEqual([
+      [409, 'no_available_reset_credit'],
+      [409, 'account_not_reset_credit_applicable'],
+    ])
     expect([...none.sent(), ...paused.sent()]).toEqual([])
   })
 
-  test('the first family says which of its reasons it was', async () => {
-    const { as, base } = open([])
-    const refused = await as('operator').ask(`POST ${base}/${FIRST}`, { json: {} })
-    expect(await refused.json()).toMatchObject({
-      error: { message: 'The account has no reset credit that could be used.' },
-    })
-  })
-
-  test.each([FIRST, SECOND])('%s is for those who may change accounts', async (path) => {
+  test('is for those who may change accounts', async () => {
     for (const how of HOWS) {
-      const { base, as, guest, sent } = open()
+      const { consume, as, guest, sent } = open()
       for (const visitor of [as('viewer'), guest('192.0.2.9')])
-        expect(await problem(await visitor.send(how, `POST ${base}/${path}`))).toEqual([403, 'permission_required'])
+        expect(await problem(await visitor.send(how, consume))).toEqual([403, 'permission_required'])
       expect(sent()).toEqual([])
     }
-    const { base, as } = open()
-    const blank = await as('operator').ask(`POST ${base}/${path}`, { json: { redeemRequestId: ' ' } })
+    const { consume, as } = open()
+    const blank = await as('operator').ask(consume, { json: { redeemRequestId: ' ' } })
     expect(await problem(blank)).toEqual([422, 'validation_error'])
   })
 })

@@ -88,7 +88,6 @@ const SHOWN = [
   '/accounts/:id?tab=events',
   '/accounts/:id?tab=credentials',
   '/api/accounts/:id/trends',
-  '/api/accounts/:id/usage-reset-credits',
   '/api/accounts/:id/rate-limit-reset-credits',
   '/logs',
   '/logs?status=error',

@@ -156,7 +156,6 @@ describe('§2 Custom roles', () => {
     '/accounts',
     '/api/accounts',
     '/api/accounts/:id/trends',
-    '/api/accounts/:id/usage-reset-credits',
     '/api/accounts/:id/rate-limit-reset-credits',
     '/dashboard/accounts',
   ])('who may see the dashboard and no accounts is not told of them by %s', async (path) => {

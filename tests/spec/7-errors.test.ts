@@ -196,11 +196,6 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     path: '/api',
     status: 409,
   },
-  account_usage_reset_credits_unavailable: {
-    ask: ({ ask, members }) => ask(`POST /api/accounts/${members[0]?.id}/usage-reset-credits/consume`, { json: {} }),
-    path: '/api',
-    status: 409,
-  },
   no_available_reset_credit: {
     ask: ({ ask, members }) =>
       ask(`POST /api/accounts/${members[0]?.id}/rate-limit-reset-credits/consume`, { json: {} }),

@@ -289,7 +289,6 @@ export const MUTATIONS: Record<string, Mutation> = {
   'POST /api/accounts/:id/reactivate': { ...account, isPaused: true },
   'POST /api/accounts/:id/probe': account,
   'POST /api/accounts/:id/export/auth': account,
-  'POST /api/accounts/:id/usage-reset-credits/consume': account,
   'POST /api/accounts/:id/rate-limit-reset-credits/consume': account,
   'PUT /api/accounts/:id/alias': { ...account, fields: () => ({ alias: 'first' }) },
   'PUT /api/accounts/:id/routing-policy': { ...account, fields: () => ({ routingPolicy: 'preserve' }) },

@@ -99,23 +99,13 @@ export const ACCOUNT_WORDS: WordsByRoute = {
     answer: 'All formats at once; to a browser the file.',
     throws: ['account_not_found'],
   },
-  'GET /api/accounts/:id/usage-reset-credits': {
-    does: 'How many reset credits an account has, as last reported.',
-    answer: '`{accountId, rateLimitResetCredits: {availableCount}}`',
-    throws: ['account_not_found'],
-  },
-  'POST /api/accounts/:id/usage-reset-credits/consume': {
-    does: 'Redeems a reset credit.',
-    answer: '`{status, accountId, code, windowsReset, usageWritten, …}` with used percents and state before and after.',
-    throws: ['account_not_found', 'account_usage_reset_credits_unavailable', ...CONSUME],
-  },
   'GET /api/accounts/:id/rate-limit-reset-credits': {
     does: 'The reset credits of an account; null until the upstream was asked.',
     answer: '`{availableCount, credits: […], …} | null`',
     throws: ['account_not_found'],
   },
   'POST /api/accounts/:id/rate-limit-reset-credits/consume': {
-    does: 'Redeems a reset credit, in the other spelling of the API.',
+    does: 'Redeems a reset credit.',
     answer: '`{code, windowsReset, redeemedAt}`',
     throws: ['account_not_found', 'account_not_reset_credit_applicable', 'no_available_reset_credit', ...CONSUME],
   },

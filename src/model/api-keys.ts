@@ -9,7 +9,7 @@ import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
 import { changesOf } from './changes-of.ts'
 import { demandVersion, versionOf } from './edit-version.ts'
-import type { KeyPatch, LimitInput, NewKey } from './key-input.ts'
+import type { KeyPatch, NewKey } from './key-input.ts'
 import { LIMIT_ORDER, type LimitRow, limitIdentity, limitsOf, replaceLimits, zeroLimits } from './key-limits.ts'
 import { findPerson, type UserRow } from './people.ts'
 
@@ -30,8 +30,6 @@ interface Doing {
 const PLAIN_PREFIX = 'sk-clb-'
 const SECRET_BYTES = 32
 const SHOWN_LENGTH = 15
-/** What `weeklyTokenLimit` stands for. */
-const LEGACY_WEEKLY = { limitType: 'total_tokens', limitWindow: 'weekly', modelFilter: '' } as const
 
 /** Hex SHA-256 of the whole key: 256 random bits need neither salt nor stretching. */
 export const hashKey = (key: string): string => new Bun.CryptoHasher('sha256').update(key).digest('hex')
@@ -104,7 +102,7 @@ export const createKey = (tx: Tx, input: NewKey, { actor, random, demandAssign }
   tx.insert(apiKeys)
     .values({ ...columnsOf(input), ...secret, id, name: input.name, ownerUserId, createdAt: actor.at })
     .run()
-  replaceLimits(tx, id, wantedLimits(input, []) ?? [], { random, now: actor.at })
+  replaceLimits(tx, id, input.limits ?? [], { random, now: actor.at })
   append(tx, actor, 'api_key_created', { target: id, details: { name: input.name, ownerUserId } })
   notice(tx, 'keys')
   return { row: getKey(tx, id), key }
@@ -124,8 +122,7 @@ export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, 
   demandValid(tx, { ...before, ...columns, assignedAccountIds: patch.assignedAccountIds })
   if (Object.values(columns).some((value) => value !== undefined))
     tx.update(apiKeys).set(columns).where(eq(apiKeys.id, id)).run()
-  const limits = wantedLimits(patch, before.limits)
-  if (limits) replaceLimits(tx, id, limits, { random, now: actor.at })
+  if (patch.limits) replaceLimits(tx, id, patch.limits, { random, now: actor.at })
   if (patch.resetUsage) zeroLimits(tx, id)
   const after = getKey(tx, id)
   const changed = Object.keys(changesOf(settable(before), settable(after)))
@@ -173,8 +170,7 @@ const newSecret = (random: Random) => {
 
 /** What is not a column of its own is left out; an empty allowlist is none. */
 const columnsOf = (input: Partial<NewKey>): Partial<KeyRow> => {
-  const { limits, weeklyTokenLimit, assignedSourceIds, allowedModels, isActive, resetUsage, ...columns }: KeyPatch =
-    input
+  const { limits, assignedSourceIds, allowedModels, isActive, resetUsage, ...columns }: KeyPatch = input
   return allowedModels === undefined
     ? columns
     : { ...columns, allowedModels: allowedModels?.length ? allowedModels : null }
@@ -196,16 +192,6 @@ const demandOwner = (db: Db, ownerUserId: string | null, demandAssign?: () => vo
   demandAssign?.()
   if (ownerUserId !== null && findPerson(db, ownerUserId)?.row.status !== 'active')
     throw invalid({ ownerUserId: ['There is no active account of this id.'] })
-}
-
-/** The limits after the change, or undefined when it names none. */
-const wantedLimits = (input: Partial<NewKey>, present: readonly LimitInput[]): LimitInput[] | undefined => {
-  const { limits, weeklyTokenLimit } = input
-  if (!weeklyTokenLimit && (weeklyTokenLimit === undefined || limits)) return limits
-  const isLegacy = (limit: LimitInput) => limitIdentity(limit) === limitIdentity(LEGACY_WEEKLY)
-  if (limits?.some(isLegacy)) throw invalid({ weeklyTokenLimit: ['The list of limits has one of this kind, too.'] })
-  const others = (limits ?? present).filter((limit) => !isLegacy(limit))
-  return weeklyTokenLimit ? [...others, { ...LEGACY_WEEKLY, maxValue: weeklyTokenLimit }] : others
 }
 
 const demandValid = (db: Db, policy: Partial<KeyRow>): void => {

@@ -68,7 +68,6 @@ export const NewKey = z.strictObject({
   usageSections: usageSections
     .optional()
     .describe('What `GET /v1/usage` shows of the pool: `upstream_limits`, `account_pool_usage`, comma separated.'),
-  weeklyTokenLimit: z.int().min(1).nullish().describe('Short for one `total_tokens` limit of a week for all models.'),
   expiresAt: z.iso
     .datetime({ offset: true })
     .transform((text) => Date.parse(text))

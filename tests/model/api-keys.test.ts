@@ -93,22 +93,13 @@ describe('a new key', () => {
     const { row } = aKey(db)
     expect(JSON.stringify(toApiKey(row, NOW))).not.toContain(row.keyHash)
   })
-
-  test('the legacy weekly limit is a limit like others', () => {
-    const { db } = testDb()
-    const { limits } = aKey(db, { weeklyTokenLimit: 9, limits: [daily(1)] }).row
-    expect(limits.map(({ limitWindow, maxValue }) => [limitWindow, maxValue])).toEqual([
-      ['daily', 1],
-      ['weekly', 9],
-    ])
-  })
 })
 
 describe('what may be said about a key', () => {
   test.each<[string, Record<string, unknown>]>([
     ['an empty name', { name: '  ' }],
     ['a name over 128', { name: 'x'.repeat(129) }],
-    ['an unknown field', { colour: 'red' }],
+    ['an unknown field', { weeklyTokenLimit: 5 }],
     ['an unknown effort', { enforcedReasoningEffort: 'heroic' }],
     ['an empty list of efforts', { allowedReasoningEfforts: [] }],
     ['none in a list of efforts', { allowedReasoningEfforts: ['none'] }],
@@ -239,18 +230,6 @@ describe('changing limits', () => {
     expect(edit(db, row.id, { resetUsage: true }, NOW + 1000).limits).toEqual(row.limits)
   })
 
-  test('the legacy weekly limit can be added, changed and taken away by itself', () => {
-    const { db } = testDb()
-    const { id } = aKey(db, { limits: [daily(1)] }).row
-    const maxima = (patch: Record<string, unknown>) => edit(db, id, patch).limits.map(({ maxValue }) => maxValue)
-    expect(maxima({ weeklyTokenLimit: 5 })).toEqual([1, 5])
-    expect(maxima({ weeklyTokenLimit: 6 })).toEqual([1, 6])
-    expect(maxima({ weeklyTokenLimit: null })).toEqual([1])
-    expect(faults(() => edit(db, id, { weeklyTokenLimit: 2, limits: [daily(1, { limitWindow: 'weekly' })] }))).toEqual({
-      weeklyTokenLimit: ['The list of limits has one of this kind, too.'],
-    })
-  })
-
   test('a passed window is shown as zero with its next reset', () => {
     const { db } = testDb()
     const { row } = aKey(db, { limits: [daily(100)] }, { at: NOW })
@@ -351,7 +330,7 @@ test('an edit is written down as what it changed, however much the form carries'
   const limits = [{ limitType: 'total_tokens', limitWindow: 'weekly', maxValue: 5 }]
   const { id } = aKey(db, { allowedModels: ['gpt-5.5'], limits }).row
   const form = { name: 'laptop', isActive: true, allowedModels: ['gpt-5.5'], limits, enforcedServiceTier: null }
-  for (const patch of [{}, form, { resetUsage: false }, { weeklyTokenLimit: 5 }]) edit(db, id, patch)
+  for (const patch of [{}, form, { resetUsage: false }]) edit(db, id, patch)
   edit(db, id, { ...form, enforcedServiceTier: 'fast', resetUsage: true })
   edit(db, id, { ...form, enforcedServiceTier: 'priority', limits: [{ ...limits[0], maxValue: 6 }] })
   const edits = db.select().from(auditLogs).where(eq(auditLogs.event, 'api_key_updated')).all()

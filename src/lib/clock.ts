@@ -52,23 +52,7 @@ function after(ms: number, run: () => void): () => void {
 }
 
 function startTimer(ms: number, keepsProcessAlive: boolean, run: () => void): () => void {
-  return ms > LONGEST_TIMER_MS ? startSteps(ms, keepsProcessAlive, run) : startOne(ms, keepsProcessAlive, run)
-}
-
-/** What nearly all timers are; every turn starts several. */
-function startOne(ms: number, keepsProcessAlive: boolean, run: () => void): () => void {
-  const timer = setTimeout(run, ms)
+  const timer = setTimeout(run, Math.min(ms, LONGEST_TIMER_MS))
   if (!keepsProcessAlive) timer.unref()
-  return () => clearTimeout(timer)
-}
-
-function startSteps(ms: number, keepsProcessAlive: boolean, run: () => void): () => void {
-  let timer: ReturnType<typeof setTimeout>
-  const arm = (leftMs: number) => {
-    const stepMs = Math.min(leftMs, LONGEST_TIMER_MS)
-    timer = setTimeout(() => (leftMs > stepMs ? arm(leftMs - stepMs) : run()), stepMs)
-    if (!keepsProcessAlive) timer.unref()
-  }
-  arm(ms)
   return () => clearTimeout(timer)
 }

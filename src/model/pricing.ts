@@ -87,7 +87,6 @@ const GPT_5_CHAT: Price = { standard: [1.25, 0.125, 10] }
 const GPT_5: Price = { standard: [1.25, 0.125, 10], priority: 2, flex: [0.625, 0.0625, 5] }
 const GPT_5_3: Price = { standard: [1.75, 0.175, 14] }
 const GPT_5_3_CODEX: Price = { standard: [1.75, 0.175, 14], priority: [3.5, 0.35, 28] }
-const GPT_IMAGE: Price = { standard: [5, 2, 30] }
 
 const PRICES: ReadonlyMap<string, Price> = new Map([
   [
@@ -119,52 +118,18 @@ const PRICES: ReadonlyMap<string, Price> = new Map([
   ['gpt-5.1-codex', GPT_5_1_CODEX],
   ['gpt-5-codex', GPT_5_1_CODEX],
   ['gpt-5.1-codex-mini', { standard: [0.25, 0.025, 2] }],
-  ['gpt-image-2', GPT_IMAGE],
-  ['gpt-image-1.5', GPT_IMAGE],
-  ['gpt-image-1', GPT_IMAGE],
-  ['gpt-image-1-mini', GPT_IMAGE],
+  ['gpt-image', { standard: [5, 2, 30] }],
 ])
-
-/** Families: a name that is the prefix, or the prefix and a `-suffix` (dated and specialised variants), is priced as the model. */
-const FAMILIES: readonly (readonly [prefix: string, model: string])[] = [
-  ['gpt-5.6-sol', 'gpt-5.6-sol'],
-  ['gpt-5.6-terra', 'gpt-5.6-terra'],
-  ['gpt-5.6-luna', 'gpt-5.6-luna'],
-  ['gpt-5.5-pro', 'gpt-5.5-pro'],
-  ['gpt-5.5', 'gpt-5.5'],
-  ['gpt-5.4-pro', 'gpt-5.4-pro'],
-  ['gpt-5.4-mini', 'gpt-5.4-mini'],
-  ['gpt-5.4-nano', 'gpt-5.4-nano'],
-  ['gpt-5.4', 'gpt-5.4'],
-  ['gpt-5.3-codex', 'gpt-5.3-codex'],
-  ['gpt-5.3-chat-latest', 'gpt-5.3-chat-latest'],
-  ['gpt-5.3', 'gpt-5.3'],
-  ['gpt-5.2-codex', 'gpt-5.2-codex'],
-  ['gpt-5.2-chat-latest', 'gpt-5.2-chat-latest'],
-  ['gpt-5.2', 'gpt-5.2'],
-  ['gpt-5.1-codex-max', 'gpt-5.1-codex-max'],
-  ['gpt-5.1-codex-mini', 'gpt-5.1-codex-mini'],
-  ['gpt-5.1-codex', 'gpt-5.1-codex'],
-  ['gpt-5.1-chat-latest', 'gpt-5.1-chat-latest'],
-  ['gpt-5.1', 'gpt-5.1'],
-  ['gpt-5-codex', 'gpt-5-codex'],
-  ['gpt-5-chat-latest', 'gpt-5-chat-latest'],
-  ['gpt-5', 'gpt-5'],
-  ['gpt-image', 'gpt-image-1'],
-]
 
 /** Bare names that stand for one model and no family. */
 const ALIASES: ReadonlyMap<string, string> = new Map([['gpt-5.6', 'gpt-5.6-sol']])
 
+/** Of dated and specialised variants, with one `-suffix` or several behind the name, that of the longest name there is. */
 const priceOf = (model: string): Price | null => {
   const name = model.trim().toLowerCase()
-  const exact = PRICES.get(ALIASES.get(name) ?? name)
-  if (exact) return exact
-  let best: readonly [string, string] | null = null
-  for (const family of FAMILIES) {
-    if (name.startsWith(`${family[0]}-`) && family[0].length > (best?.[0].length ?? 0)) best = family
-  }
-  return best ? (PRICES.get(best[1]) ?? null) : null
+  let known = ALIASES.get(name) ?? name
+  while (!PRICES.has(known) && known.includes('-')) known = known.slice(0, known.lastIndexOf('-'))
+  return PRICES.get(known) ?? null
 }
 
 const ratesFor = (price: Price, tier: string | null, inputTokens: number): Rates => {

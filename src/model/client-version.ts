@@ -19,25 +19,7 @@ export const nearestVersion = (known: Iterable<string>, wanted: string): string 
 }
 
 const isNearer = (version: string, best: string, wanted: string): boolean => {
-  const isBefore = compare(version, wanted) <= 0
-  if (isBefore !== compare(best, wanted) <= 0) return isBefore
-  return isBefore ? compare(version, best) > 0 : compare(version, best) < 0
-}
-
-/** By number, then a release after its pre-releases, then by text. */
-const compare = (left: string, right: string): number => {
-  const [leftNumbers, leftSuffix] = partsOf(left)
-  const [rightNumbers, rightSuffix] = partsOf(right)
-  for (const [index, number] of leftNumbers.entries()) {
-    const difference = number - (rightNumbers[index] ?? 0)
-    if (difference !== 0) return difference
-  }
-  if (leftSuffix === rightSuffix) return 0
-  if (leftSuffix === '' || rightSuffix === '') return leftSuffix === '' ? 1 : -1
-  return leftSuffix < rightSuffix ? -1 : 1
-}
-
-const partsOf = (version: string): [numbers: number[], suffix: string] => {
-  const [core = '', ...suffix] = version.split('-')
-  return [core.split('.').map((part) => Number.parseInt(part, 10) || 0), suffix.join('-')]
+  const isBefore = Bun.semver.order(version, wanted) <= 0
+  if (isBefore !== Bun.semver.order(best, wanted) <= 0) return isBefore
+  return isBefore ? Bun.semver.order(version, best) > 0 : Bun.semver.order(version, best) < 0
 }

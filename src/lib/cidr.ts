@@ -102,19 +102,6 @@ function holds({ bytes: network, prefix }: Cidr, bytes: Uint8Array): boolean {
 function formatAddress(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
   const groups = Array.from({ length: 8 }, (_, i) => (bytes[2 * i]! << 8) | bytes[2 * i + 1]!)
-  const run = longestZeroRun(groups)
-  const hex = (part: number[]) => part.map((group) => group.toString(16)).join(':')
-  if (run.length < 2) return hex(groups)
-  return `${hex(groups.slice(0, run.start))}::${hex(groups.slice(run.start + run.length))}`
-}
-
-/** The first of the longest runs of zero groups (RFC 5952 §4.2.3). */
-function longestZeroRun(groups: number[]): { start: number; length: number } {
-  let best = { start: 0, length: 0 }
-  let start = 0
-  groups.forEach((group, i) => {
-    if (group !== 0) start = i + 1
-    else if (i + 1 - start > best.length) best = { start, length: i + 1 - start }
-  })
-  return best
+  const written = groups.map((group) => group.toString(16)).join(':')
+  return new URL(`http://[${written}]`).hostname.slice(1, -1)
 }

@@ -15,7 +15,6 @@ export const READ_LANES = {
   auditLog: 'quick',
   auditVerdict: 'slow',
   tableSizes: 'slow',
-  integrity: 'slow',
   accountTrend: 'quick',
   accountSpend: 'quick',
   accountHistory: 'quick',

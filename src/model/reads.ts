@@ -14,13 +14,6 @@ import { report } from './reports.ts'
 import { newRequests, requestLog, requestLogOptions, requestLogs } from './request-log.ts'
 import { tableSizes } from './table-sizes.ts'
 
-/** What SQLite finds wrong with the file; empty: nothing. */
-const integrity = (db: Db): string[] =>
-  db
-    .all<{ integrity_check: string }>(sql`PRAGMA integrity_check`)
-    .map((row) => row.integrity_check)
-    .filter((finding) => finding !== 'ok')
-
 /** Several queries of one moment: other connections may write, and purge, while the rows are read. */
 const atOneMoment =
   <Args extends unknown[], Value>(run: (db: Db, ...args: Args) => Value) =>
@@ -47,7 +40,6 @@ const READS = {
   auditLog,
   auditVerdict: atOneMoment(verifyAuditLog),
   tableSizes,
-  integrity,
   accountTrend,
   accountSpend,
   accountHistory,

@@ -192,15 +192,18 @@ describe('content encodings', () => {
     ['plain bytes called gzip', 'gzip', good],
     ['plain bytes called zstd', 'zstd', good],
     ['gzip cut off', 'gzip', Bun.gzipSync(good).slice(0, 40)],
-    ['zstd cut off', 'zstd', Bun.zstdCompressSync(good).slice(0, 40)],
-    ['nothing called zstd', 'zstd', new Uint8Array()],
-  ] as [string, string, BodyInit][])('%s is refused', async (_name, encoding, body) => {
-    const app = testApp()
-    const response = await app.ask(NATIVE, { body, headers: { 'content-encoding': encoding } })
-    expect([response.status, (await modelProblem(response)).code]).toEqual([400, 'unsupported_encoding'])
-    expect(app.upstream.requests).toEqual([])
-    await expectWell(app)
-  })
+    ['zstd cut off', 'zstd', Bun.zstdCompressSync(good).slice(0, 40), 'malformed_json'],
+    ['nothing called zstd', 'zstd', new Uint8Array(), 'malformed_json'],
+  ] as [string, string, BodyInit, string?][])(
+    '%s is refused',
+    async (_name, encoding, body, code = 'unsupported_encoding') => {
+      const app = testApp()
+      const response = await app.ask(NATIVE, { body, headers: { 'content-encoding': encoding } })
+      expect([response.status, (await modelProblem(response)).code]).toEqual([400, code])
+      expect(app.upstream.requests).toEqual([])
+      await expectWell(app)
+    },
+  )
 
   test.each([
     ['zstd', Bun.zstdCompressSync(good)],

@@ -8,7 +8,7 @@ import { ADMIN_ROLE_ID } from './roles.ts'
 /** Role and state together. Throws `last_admin_protected`; the account must exist. */
 export const setStanding = (tx: Tx, id: string, standing: { roleId: string; status: 'active' | 'disabled' }): void => {
   const isStillAdmin = standing.roleId === ADMIN_ROLE_ID && standing.status === 'active'
-  const where = and(eq(users.id, id), isStillAdmin ? undefined : isDispensable(id))
+  const where = and(eq(users.id, id), isStillAdmin ? undefined : isAnotherAdminLeft(id))
   demandChanged(tx.update(users).set(standing).where(where).run().changes)
 }
 
@@ -17,7 +17,7 @@ export const removeUser = (tx: Tx, id: string): void =>
   demandChanged(
     tx
       .delete(users)
-      .where(and(eq(users.id, id), isDispensable(id)))
+      .where(and(eq(users.id, id), isAnotherAdminLeft(id)))
       .run().changes,
   )
 
@@ -25,9 +25,7 @@ const demandChanged = (changes: number): void => {
   if (changes === 0) throw new AppError('last_admin_protected')
 }
 
-/** True of every row but the only active Admin. The inner query has names of its own, because both are of one table. */
-const isDispensable = (id: string): SQL => sql`(
-  ${users.status} <> 'active' OR ${users.roleId} <> ${ADMIN_ROLE_ID} OR EXISTS (
-    SELECT 1 FROM users AS others WHERE others.id <> ${id} AND others.status = 'active' AND others.role_id = ${ADMIN_ROLE_ID}
-  )
+/** The inner query has names of its own, because both are of one table. */
+const isAnotherAdminLeft = (id: string): SQL => sql`EXISTS (
+  SELECT 1 FROM users AS others WHERE others.id <> ${id} AND others.status = 'active' AND others.role_id = ${ADMIN_ROLE_ID}
 )`

@@ -13,7 +13,7 @@ export interface Caller {
 }
 
 /**
- * Reads the caller again: the gate asked before the body was read, and what it found may be gone since. Throws
+ * Reads the caller again: the command line writes to the same database, and what the gate found may be gone since. Throws
  * `authentication_required`, `permission_required`.
  */
 export const callerNow = (tx: Tx, actor: Actor, permission: Permission): Caller => {
@@ -32,10 +32,7 @@ const mayGrant = (person: Person, role: Role): boolean =>
 
 /** Whether what `person` offered somebody is still theirs to give. */
 export const mayInviteAs = (person: Person, role: Role): boolean =>
-  person.row.status === 'active' &&
-  holds(person.role.grants, 'users:manage') &&
-  role.isAssignable &&
-  mayGrant(person, role)
+  person.row.status === 'active' && holds(person.role.grants, 'users:manage') && mayGrant(person, role)
 
 /** Throws `insufficient_delegation`. */
 export const demandDelegation = ({ person }: Pick<Caller, 'person'>, role: Role): void => {

@@ -1,6 +1,9 @@
 /** Spec §5, delegation: who may give or touch which role, and that one active Admin always remains. */
 import { describe, expect, test } from 'bun:test'
-import { listPeople } from '../../src/model/people.ts'
+import { commit } from '../../db/commit.ts'
+import { AppError } from '../../src/errors.ts'
+import { callerNow } from '../../src/model/delegation.ts'
+import { listPeople, type Person } from '../../src/model/people.ts'
 import { PERMISSIONS } from '../../src/model/permissions.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { doneStatus, HOWS, PASSWORD, people, problem, TOTP_SECRET } from '../support/people.ts'
@@ -112,6 +115,20 @@ describe('§5 Delegation 1: a role is given or touched only by those who hold as
     expect((await offered('manager')).toSorted()).toEqual(['role_viewer', managerId].toSorted())
     expect(await offered('operator')).toEqual([])
   })
+})
+
+test('who lost the right between the gate and the commit changes nobody', () => {
+  const { app, add } = open()
+  const ask = ({ row: { id } }: Person) =>
+    commit(app.db, (tx) => callerNow(tx, { id, method: null, address: null, at: 0 }, 'users:manage').person.row.id)
+  const [admin, disabled, operator] = [
+    add({ role: 'admin' }),
+    add({ role: 'admin', status: 'disabled' }),
+    add({ role: 'operator' }),
+  ]
+  expect(ask(admin)).toBe(admin.row.id)
+  expect(() => ask(disabled)).toThrow(new AppError('authentication_required'))
+  expect(() => ask(operator)).toThrow(new AppError('permission_required'))
 })
 
 describe('§5 Delegation 2: nobody changes their own role or disables themselves', () => {

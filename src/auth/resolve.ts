@@ -42,7 +42,7 @@ export const resolve = (c: Ctx): Resolution => {
 export const resolveHalf = (c: Ctx): Resolution => {
   const resolution = resolve(c)
   if (resolution.kind !== 'principal' || resolution.principal.kind !== 'account') return resolution
-  const cookie = resolution.principal.session === null ? fromCookie(c) : null
+  const cookie = fromCookie(c)
   return cookie?.kind === 'half' && cookie.person.row.id === resolution.principal.id ? cookie : resolution
 }
 

@@ -7,7 +7,7 @@ import { AppError } from '../errors.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
 import { type Actor, type AuditEvent, append } from '../model/audit.ts'
 import { guestPasswordHash } from '../model/guest.ts'
-import { findPerson, type Person } from '../model/people.ts'
+import { getPerson, type Person } from '../model/people.ts'
 import {
   createSession,
   endSession,
@@ -54,7 +54,7 @@ export const signIn = (c: Ctx, { person, method, isComplete, event = 'login_succ
     return made
   })
   writeSessionToken(c, token, row.expiresAt)
-  const current = findPerson(db, person.row.id) ?? person
+  const current = getPerson(db, person.row.id)
   return isComplete
     ? resolveAccount(c, current, { method, session: row })
     : { kind: 'half', session: row, person: current }

@@ -6,9 +6,10 @@ import { sessions } from '../../db/schema/people.ts'
 import type { SessionList } from '../../src/model/session-list.ts'
 import { createSession } from '../../src/model/sessions.ts'
 import { testApp } from '../support/app.ts'
-import { type Browser, people, problem, REMOTE } from '../support/people.ts'
+import { type Browser, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
 import { forgetOld } from '../support/retention.ts'
 
+const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 const OWN = '/api/dashboard-auth/sessions'
 
 const setUp = () => {
@@ -33,7 +34,7 @@ describe('one’s own sessions', () => {
         now: app.clock.now() - 60_000,
         expiresAt: app.clock.now() + 60_000,
         address: '192.0.2.9',
-        userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+        userAgent: FIREFOX,
       }),
     )
     crowd.as('viewer')
@@ -51,6 +52,17 @@ describe('one’s own sessions', () => {
       },
     ])
     expect(JSON.stringify(items)).not.toContain(token.row.tokenHash)
+  })
+
+  test('are told apart by what the browser says it is', async () => {
+    const { crowd } = setUp()
+    const here = crowd.browser(REMOTE)
+    await here.ask('POST /api/dashboard-auth/password/login', {
+      json: { username: 'anna', password: PASSWORD },
+      headers: { 'user-agent': FIREFOX },
+    })
+    const [mine] = (await listed(here)).filter(({ isCurrent }) => isCurrent)
+    expect(mine).toMatchObject({ device: 'Firefox on Linux', address: REMOTE })
   })
 
   test('leave out what is over and what is still to show its second factor', async () => {

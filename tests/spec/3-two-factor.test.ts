@@ -52,6 +52,8 @@ describe.each(HOWS)('§5 Signing in 6: the second factor of signing in (%s)', (h
       stepUp: { methods: ['password', 'totp'] },
     })
     expect(audit()).toMatchObject([{ event: 'login_success', actor: row.id, details: { method: 'totp' } }])
+    const [shown] = (await (await here.ask('GET /api/dashboard-users')).json()) as unknown[] // as: what the list is
+    expect(shown).toMatchObject({ lastLoginAt: new Date(app.clock.now()).toISOString(), lastLoginMethod: 'totp' })
     here.cookie = halfCookie
     expect((await here.session()).authenticated).toBe(false)
     expect(app.sqlite.query('SELECT count(*) AS n FROM sessions').get()).toEqual({ n: 1 })
@@ -115,11 +117,24 @@ describe('§5 Signing in 6: the second factor of signing in', () => {
     expect(codes).toEqual([...Array(8).fill('invalid_totp_code'), 'totp_rate_limited', 'totp_rate_limited'])
   })
 
-  test('half a session is over after ten minutes', async () => {
+  test.each([
+    [599_000, 200],
+    [600_000, 401],
+  ])('half a session is over after ten minutes: at %i ms %i', async (ms, status) => {
     const house = open()
     const here = await half(house)
-    await house.app.clock.advance(600_000)
-    expect((await problem(await here.ask(VERIFY, { json: { code: house.code() } })))[0]).toBe(401)
+    await house.app.clock.advance(ms)
+    expect((await here.ask(VERIFY, { json: { code: house.code() } })).status).toBe(status)
+  })
+
+  test('a whole one lasts as long as any other', async () => {
+    const house = open({ settings: { dashboardSessionTtlSeconds: 3600 } })
+    const here = await half(house)
+    await here.ask(VERIFY, { json: { code: house.code() } })
+    await house.app.clock.advance(3_599_000)
+    expect((await here.session()).authenticated).toBe(true)
+    await house.app.clock.advance(1000)
+    expect((await here.session()).authenticated).toBe(false)
   })
 
   test('nobody signed in has no code to show', async () => {

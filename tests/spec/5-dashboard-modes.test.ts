@@ -260,7 +260,7 @@ describe.each(HOWS)('§2 Guest: coming in without an account (%s)', (how) => {
   const SET = `POST ${AUTH}/guest/password`
 
   test('with the password all guests share', async () => {
-    const { app, as, browser } = open({ settings: { guestAccessEnabled: true } })
+    const { app, as, audit, browser } = open({ settings: { guestAccessEnabled: true } })
     const anna = as('admin')
     expect((await anna.send(how, SET, { password: 'for all guests' })).status).toBe(how === 'json' ? 200 : 303)
     const guest = browser(REMOTE)
@@ -274,8 +274,18 @@ describe.each(HOWS)('§2 Guest: coming in without an account (%s)', (how) => {
       permissions: ['read', 'accounts:read:all', 'dashboard:read:all'],
     })
     expect((await guest.ask('GET /api/settings')).status).toBe(200)
+    expect(audit().at(-1)).toMatchObject({ event: 'login_success', actor: 'guest', details: { method: 'guest' } })
     await app.clock.advance('1h')
     expect((await guest.session()).authenticated).toBe(true)
+  })
+
+  test('ends what the browser was signed in to', async () => {
+    const { as, browser } = open({ settings: { guestAccessEnabled: true } })
+    const anna = as('admin')
+    await anna.ask(SET, { json: { password: 'for all guests' } })
+    const kept = Object.assign(browser(), { cookie: anna.cookie })
+    await anna.send(how, GUEST, { password: 'for all guests' })
+    expect([(await anna.session()).role, (await kept.session()).authenticated]).toEqual(['guest', false])
   })
 })
 
@@ -318,6 +328,28 @@ describe('§2 Guest', () => {
     app.change({ guestAccessEnabled: false })
     expect((await third.session()).authenticated).toBe(false)
     expect(await problem(await third.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
+  })
+
+  test('are not let in by a password that was changed while it was being checked', async () => {
+    const { app, as, browser } = open({ settings: { guestAccessEnabled: true } })
+    const anna = as('admin')
+    const set = (password: string) => anna.ask(`POST ${AUTH}/guest/password`, { json: { password } })
+    await set('for all guests')
+    const { passwords } = app.bindings
+    app.bindings.passwords = {
+      ...passwords,
+      verify: async (password, hash) => {
+        const isRight = await passwords.verify(password, hash)
+        await set('another password')
+        return isRight
+      },
+    }
+    const guest = browser(REMOTE)
+    expect(await problem(await guest.ask(GUEST, { json: { password: 'for all guests' } }))).toEqual([
+      401,
+      'invalid_credentials',
+    ])
+    expect((await guest.session()).authenticated).toBe(false)
   })
 
   test('an operator decides none of it', async () => {

@@ -267,6 +267,12 @@ describe('§5 Signing in 5: sessions are bound to the account', () => {
     expect(await problem(await here.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
   })
 
+  test.each(['disabled', 'invited'] as const)('a session of an account that is %s is nobody', async (status) => {
+    const { as } = open()
+    const anna = as('admin', { status, peer: REMOTE })
+    expect(await problem(await anna.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
+  })
+
   test('signing in again leaves no session behind, and the old cookie is dead', async () => {
     const { app, add, browser } = open()
     add({ username: 'admin', role: 'admin' })

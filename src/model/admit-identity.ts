@@ -30,10 +30,8 @@ export const isAdmissible = (db: Db, subject: string): boolean => {
   return getProvider(db).unknownIdentityRoleId !== null || sameEmail(db, subject) !== null
 }
 
-/** null: strangers are refused. Runs again inside the commit what led here, because two requests may come at once. */
+/** Of somebody with no identity yet. null: strangers are refused. */
 export const admitIdentity = (tx: Tx, subject: string, arrival: Arrival): Person | null => {
-  const known = findByIdentity(tx, subject)
-  if (known) return known
   const found = accountFor(tx, subject, arrival)
   if (found === null) return null
   const { userId, via } = found

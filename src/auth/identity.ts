@@ -3,7 +3,7 @@ import { commit } from '../../db/commit.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { headerText } from '../lib/utf8.ts'
-import { admitIdentity, isAdmissible, isSightingDue, MAX_SUBJECT, noteSighting } from '../model/admit-identity.ts'
+import { admitIdentity, isSightingDue, MAX_SUBJECT, matchFor, noteSighting } from '../model/admit-identity.ts'
 import { append } from '../model/audit.ts'
 import { findByIdentity, type Person } from '../model/people.ts'
 import { budgetClient } from './failure-budget.ts'
@@ -45,7 +45,8 @@ const isJoined = (subject: string): boolean => subject.includes(',')
 
 const admit = (c: Ctx, subject: string): Person | null => {
   const { db, random, clock } = c.env
-  if (!isAdmissible(db, subject)) return null
-  const arrival = { random, address: c.var.clientIp, now: clock.now() }
+  const match = matchFor(db, subject)
+  if (match === null) return null
+  const arrival = { match, random, address: c.var.clientIp, now: clock.now() }
   return commit(db, (tx) => admitIdentity(tx, subject, arrival))
 }

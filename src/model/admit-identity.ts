@@ -6,7 +6,7 @@ import { HOUR_MS } from '../lib/durations.ts'
 import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
 import { getProvider } from './auth-providers.ts'
-import { findByIdentity, findPerson, type Person } from './people.ts'
+import { getPerson, type Person } from './people.ts'
 import { usernameFrom } from './usernames.ts'
 import { endWaiting, waitingFor } from './waiting-accounts.ts'
 
@@ -22,26 +22,33 @@ export const MAX_SUBJECT = 512
 /** When somebody was last here is written at most this often. */
 const SEEN_MS = HOUR_MS
 
-/** Whether anybody is taken in under this name at all: if not, a stranger costs no commit. */
-export const isAdmissible = (db: Db, subject: string): boolean => {
-  if (subject.length > MAX_SUBJECT) return false
+/** How an account comes to its identity. */
+export type Match = { via: 'invite' | 'email'; userId: string } | { via: 'first_seen'; roleId: string }
+
+/**
+ * Who a stranger of this name is; null: nobody. An identity that an account waits for is that account or nobody: it must not
+ * come in as a new one instead.
+ */
+export const matchFor = (db: Db, subject: string): Match | null => {
+  if (subject.length > MAX_SUBJECT) return null
   const waiting = waitingFor(db, subject)
-  if (waiting) return waiting.isStanding
-  return getProvider(db).unknownIdentityRoleId !== null || sameEmail(db, subject) !== null
+  if (waiting) return waiting.isStanding ? { via: 'invite', userId: waiting.userId } : null
+  const { linkByEmail, unknownIdentityRoleId: roleId } = getProvider(db)
+  const match = linkByEmail ? sameEmail(db, subject) : null
+  return match ?? (roleId === null ? null : { via: 'first_seen', roleId })
 }
 
-/** Of somebody with no identity yet. null: strangers are refused. */
-export const admitIdentity = (tx: Tx, subject: string, arrival: Arrival): Person | null => {
-  const found = accountFor(tx, subject, arrival)
-  if (found === null) return null
-  const { userId, via } = found
+/** Takes the stranger in as whom `matchFor` has found. */
+export const admitIdentity = (tx: Tx, subject: string, { match, ...arrival }: Arrival & { match: Match }): Person => {
   const { random, now } = arrival
+  const userId = match.via === 'first_seen' ? create(tx, subject, { ...arrival, roleId: match.roleId }) : match.userId
+  if (match.via === 'invite') activate(tx, userId, now)
   tx.insert(identities)
     .values({ id: random.id('idn'), userId, provider: 'trusted_header', subject, createdAt: now, lastSeenAt: now })
     .run()
-  append(tx, selfOf(tx, userId, arrival), 'identity_linked', { target: userId, details: { subject, via } })
+  append(tx, selfOf(tx, userId, arrival), 'identity_linked', { target: userId, details: { subject, via: match.via } })
   notice(tx, 'people')
-  return findByIdentity(tx, subject)
+  return getPerson(tx, userId)
 }
 
 /** Whether it is time to note that somebody known was here again. */
@@ -60,34 +67,20 @@ export const noteSighting = (tx: Tx, subject: string, now: number): void => {
   if (seen) tx.update(users).set(signedInAt(now)).where(eq(users.id, seen.userId)).run()
 }
 
-/** How an account came to its identity. */
-interface Match {
-  userId: string
-  via: 'invite' | 'email' | 'first_seen'
-}
-
 const signedInAt = (now: number) => ({ lastLoginAt: now, lastLoginMethod: 'trusted_header' })
 
 const selfOf = (tx: Tx, id: string, { address, now }: Arrival): Actor => {
-  const person = findPerson(tx, id)
-  return { id, name: person?.row.username, role: person?.role.slug, method: 'trusted_header', address, at: now }
-}
-
-/** An identity that an account waits for is that account or nobody: it must not come in as a stranger instead. */
-const accountFor = (tx: Tx, subject: string, arrival: Arrival): Match | null => {
-  const waiting = waitingFor(tx, subject)
-  if (waiting) return waiting.isStanding ? activated(tx, waiting.userId, arrival) : null
-  return sameEmail(tx, subject) ?? createdFor(tx, subject, arrival)
+  const { row, role } = getPerson(tx, id)
+  return { id, name: row.username, role: role.slug, method: 'trusted_header', address, at: now }
 }
 
 /** The account an administrator has made for just this identity. */
-const activated = (tx: Tx, userId: string, { now }: Arrival): Match => {
+const activate = (tx: Tx, userId: string, now: number): void => {
   endWaiting(tx, userId)
   tx.update(users)
     .set({ status: 'active', ...signedInAt(now) })
     .where(eq(users.id, userId))
     .run()
-  return { userId, via: 'invite' }
 }
 
 /**
@@ -95,7 +88,6 @@ const activated = (tx: Tx, userId: string, { now }: Arrival): Match => {
  * back as a new one.
  */
 const sameEmail = (db: Db, subject: string): Match | null => {
-  if (!getProvider(db).linkByEmail) return null
   const found = db
     .select({ userId: users.id })
     .from(users)
@@ -104,9 +96,7 @@ const sameEmail = (db: Db, subject: string): Match | null => {
   return found ? { userId: found.userId, via: 'email' } : null
 }
 
-const createdFor = (tx: Tx, subject: string, arrival: Arrival): Match | null => {
-  const roleId = getProvider(tx).unknownIdentityRoleId
-  if (roleId === null) return null
+const create = (tx: Tx, subject: string, { roleId, ...arrival }: Arrival & { roleId: string }): string => {
   const id = arrival.random.id('usr')
   const username = usernameFrom(tx, subject)
   tx.insert(users)
@@ -114,5 +104,5 @@ const createdFor = (tx: Tx, subject: string, arrival: Arrival): Match | null => 
     .run()
   const self = selfOf(tx, id, arrival)
   append(tx, self, 'user_created', { target: id, details: { username, subject, role: self.role } })
-  return { userId: id, via: 'first_seen' }
+  return id
 }

@@ -10,7 +10,7 @@ import { dropExpiredInvites } from './expired-invites.ts'
 import { getPerson, hasPasswordAccount, type Person, type UserRow } from './people.ts'
 import { ADMIN_ROLE_ID } from './roles.ts'
 import { endSessionsOf } from './sessions.ts'
-import { isTaken, RESERVED_USERNAME } from './usernames.ts'
+import { RESERVED_USERNAME } from './usernames.ts'
 
 const MAX_PASSWORD_CHARS = 1024
 
@@ -35,7 +35,7 @@ export const findLogin = (db: Db, username: string): UserRow | null =>
  * that belong to nobody (decisions §4). Throws `password_already_configured`.
  */
 export const createPasswordAdmin = (tx: Tx, { id, hash, actor }: NewAdmin): Person => {
-  if (hasPasswordAccount(tx) || isTaken(tx, RESERVED_USERNAME)) throw new AppError('password_already_configured')
+  if (hasPasswordAccount(tx)) throw new AppError('password_already_configured')
   const isFirst = tx.select({ id: users.id }).from(users).limit(1).get() === undefined
   tx.insert(users)
     .values({

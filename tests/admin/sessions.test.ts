@@ -54,29 +54,27 @@ describe('one’s own sessions', () => {
     expect(JSON.stringify(items)).not.toContain(token.row.tokenHash)
   })
 
-  test('are told apart by what the browser says it is', async () => {
-    const { crowd } = setUp()
+  test('are told apart by what the browser says it is, newest use first', async () => {
+    const { app, crowd } = setUp()
+    await app.clock.advance('1s')
     const here = crowd.browser(REMOTE)
     await here.ask('POST /api/dashboard-auth/password/login', {
       json: { username: 'anna', password: PASSWORD },
       headers: { 'user-agent': FIREFOX },
     })
-    const [mine] = (await listed(here)).filter(({ isCurrent }) => isCurrent)
-    expect(mine).toMatchObject({ device: 'Firefox on Linux', address: REMOTE })
+    expect(await listed(here)).toMatchObject([{ device: 'Firefox on Linux', address: REMOTE, isCurrent: true }, {}])
   })
 
   test('leave out what is over and what is still to show its second factor', async () => {
     const { app, crowd, anna } = setUp()
     crowd.signInAs(anna.person)
+    crowd.signInAs(anna.person)
+    const [, half, over] = app.db.select().from(sessions).all()
     commit(app.db, (tx) => {
-      const [first] = tx.select().from(sessions).all()
-      tx.update(sessions).set({ isComplete: false }).run()
-      tx.update(sessions)
-        .set({ isComplete: true })
-        .where(eq(sessions.id, first?.id ?? ''))
-        .run()
+      tx.update(sessions).set({ isComplete: false }).where(eq(sessions.id, half!.id)).run()
+      tx.update(sessions).set({ expiresAt: app.clock.now() }).where(eq(sessions.id, over!.id)).run()
     })
-    expect(await listed(anna)).toHaveLength(1)
+    expect(await listed(anna)).toMatchObject([{ isCurrent: true }])
   })
 
   test('are ended one by one, which holds on the next request', async () => {

@@ -44,6 +44,13 @@ describe('§2 Identity provider', () => {
     expect(names().toSorted()).toEqual(['anna', 'boss', 'dora'])
   })
 
+  test('linkByEmail: nobody is linked to an account whose link was not used yet', async () => {
+    const { add, announced, setProvider } = behindProxy()
+    add({ username: 'anna', email: 'anna@example.com', status: 'invited', hasPassword: false })
+    await setProvider({ linkByEmail: true })
+    expect((await announced('anna@example.com').session()).user?.username).toBe('anna.example.com')
+  })
+
   test('linkByEmail: an address that the account wrote itself links nobody, until an administrator enters it', async () => {
     const { as, announced, setProvider } = behindProxy()
     const eve = as('viewer', { username: 'eve' })

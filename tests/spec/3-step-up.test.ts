@@ -104,7 +104,11 @@ describe('§5 Step-up confirmation 3: methods', () => {
     const here = browser('10.0.0.1')
     const headers = { 'remote-user': 'Anna', 'x-forwarded-for': '192.0.2.7' }
     expect(await problem(await here.ask(sensitive, { ...entry(1), headers }))).toEqual([403, 'step_up_required'])
-    expect((await here.ask(STEP_UP, { json: { code: code() }, headers })).status).toBe(200)
+    const confirmed = await here.ask(STEP_UP, { json: { code: code() }, headers })
+    expect([confirmed.status, confirmed.headers.get('set-cookie')]).toEqual([
+      200,
+      expect.stringContaining('Max-Age=300;'),
+    ])
     expect((await here.ask(sensitive, { ...entry(1), headers })).status).toBe(200)
     const withoutHeader = await here.ask('GET /api/settings', { headers: { 'x-forwarded-for': '192.0.2.7' } })
     expect(await problem(withoutHeader)).toEqual([401, 'proxy_auth_required'])

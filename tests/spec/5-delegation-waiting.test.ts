@@ -67,6 +67,15 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: an account that waits',
     expect((await row(id)).status).toBe('active')
   })
 
+  test('and no other account by that, and its own waiting is over', async () => {
+    const { add, author, anna, boss, row } = await open()
+    const expectedIdentity = { provider: 'trusted_header', subject: 'Bert' }
+    const [, bert] = [await add(author), await add(author, { username: 'bertie', expectedIdentity })]
+    await anna.session()
+    expect((await row(bert)).status).toBe('invited')
+    expect(await (await boss.ask('GET /api/dashboard-users/invites')).json()).toMatchObject([{ userId: bert }])
+  })
+
   test.each(LOSSES)('and whose author %s lets nobody in, as a stranger neither', async (_, lose) => {
     const world = await open()
     const { add, author, anna, row, names, page, boss, audit } = world

@@ -167,13 +167,16 @@ describe('§5 Trusted-header 3: later requests are that account', () => {
 
   test('that they were here is noted, but not with each request', async () => {
     const { app, announced } = behindProxy()
-    const seen = () => app.db.select().from(identities).all()[0]?.lastSeenAt
+    const seen = () => app.db.select().from(identities).orderBy(identities.subject).all()[0]?.lastSeenAt
     await announced('anna').ask(SETTINGS)
     const first = seen()
     await app.clock.advance('5m')
     await announced('anna').ask(SETTINGS)
+    await announced('berta').ask(SETTINGS)
     expect(seen()).toBe(first)
     await app.clock.advance('1h')
+    await announced('berta').ask(SETTINGS)
+    expect(seen()).toBe(first)
     await announced('anna').ask(SETTINGS)
     expect(seen()).toBe(app.clock.now())
     expect(app.db.select().from(users).get()).toMatchObject({

@@ -3,7 +3,7 @@ import { and, eq, isNull, lt, or, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
-import { identities, invites, users } from '../../db/schema/people.ts'
+import { identities, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import { type Actor, append } from './audit.ts'
 import { dropExpiredInvites } from './expired-invites.ts'
@@ -98,14 +98,7 @@ export const removeOnlyAccount = (tx: Tx, row: UserRow, actor: Actor): void => {
   endSessionsOf(tx, row.id)
   const { changes } = tx
     .delete(users)
-    .where(
-      and(
-        isStill(row),
-        sql`(SELECT count(*) FROM ${users}) = 1`,
-        sql`NOT EXISTS (SELECT 1 FROM ${invites})`,
-        sql`NOT EXISTS (SELECT 1 FROM ${identities})`,
-      ),
-    )
+    .where(and(isStill(row), sql`(SELECT count(*) FROM ${users}) = 1`, sql`NOT EXISTS (SELECT 1 FROM ${identities})`))
     .run()
   if (changes === 0) throw new AppError(isUnchanged(tx, row) ? 'other_users_exist' : 'invalid_credentials')
   tx.update(apiKeys).set({ ownerUserId: null }).where(eq(apiKeys.ownerUserId, row.id)).run()

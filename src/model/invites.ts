@@ -95,9 +95,7 @@ export const resendInvite = (tx: Tx, userId: string, { caller, random }: Omit<Do
 export const revokeInvite = (tx: Tx, userId: string, caller: Caller): void => {
   pendingInvite(tx, userId, caller)
   const { username } = getPerson(tx, userId).row
-  tx.delete(users)
-    .where(and(eq(users.id, userId), eq(users.status, 'invited')))
-    .run()
+  tx.delete(users).where(eq(users.id, userId)).run()
   append(tx, caller.actor, 'invite_revoked', { target: userId, details: { username } })
   notice(tx, 'people')
 }

@@ -137,6 +137,29 @@ describe('§3 Dashboard account row 4: the invite is revoked', () => {
   })
 })
 
+describe('§3 Dashboard account rows 3 to 5: an invite beside it', () => {
+  test.each<[string, (world: Awaited<ReturnType<typeof withInvite>>) => Promise<Response>]>([
+    ['sent again', ({ admin, id }) => admin.ask(`POST /api/dashboard-users/${id}/invite`)],
+    ['revoked', ({ admin, id }) => admin.ask(`DELETE /api/dashboard-users/${id}/invite`)],
+    [
+      'for another role now',
+      ({ admin, id }) => admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'operator' } }),
+    ],
+    [
+      'accepted',
+      ({ browser, token }) =>
+        browser(REMOTE).ask('POST /api/dashboard-auth/invite/accept', { json: { token, password: PASSWORD } }),
+    ],
+  ])('is as it was when this one is %s', async (_, change) => {
+    const world = await withInvite()
+    const json = { username: 'berta', role: 'viewer' }
+    const other = await invited(await world.admin.ask('POST /api/dashboard-users', { json }))
+    expect((await change(world)).ok).toBe(true)
+    expect(statusOf(world.app, other.user.id)).toBe('invited')
+    expect(await world.look(other.invite?.token ?? '')).toBe(200)
+  })
+})
+
 describe('§3 Dashboard account row 5: the invite is accepted', () => {
   test.each(HOWS)('the person is signed in with the password they chose (%s)', async (how) => {
     const { app, browser, id, token, audit } = await withInvite()

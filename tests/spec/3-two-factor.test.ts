@@ -152,6 +152,7 @@ describe('§5 Signing in 6: secrets belong to the account', () => {
     const { app, as, signInAs, audit } = open()
     const anna = as('viewer', { username: 'anna', peer: REMOTE })
     const phone = signInAs(anna.person)
+    const berta = as('viewer')
     const offer = await (await anna.ask(`POST ${AUTH}/totp/setup/start`)).json()
     expect(offer).toEqual({
       secret: expect.stringMatching(/^[A-Z2-7]{32}$/),
@@ -163,6 +164,7 @@ describe('§5 Signing in 6: secrets belong to the account', () => {
     const response = await anna.submit(`POST ${AUTH}/totp/setup/confirm`, { secret: offer.secret, code })
     expect(response.status).toBe(303)
     expect(await anna.session()).toMatchObject({ authenticated: true, totpConfigured: true })
+    expect((await berta.session()).totpConfigured).toBe(false)
     expect((await phone.session()).authenticated).toBe(false)
     const stored = JSON.stringify(app.sqlite.query('SELECT * FROM users').all())
     expect([stored.includes(offer.secret), stored.includes('v1.')]).toEqual([false, true])

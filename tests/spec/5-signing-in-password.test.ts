@@ -184,6 +184,14 @@ describe.each(HOWS)('§3 changing a password (%s)', (how) => {
     expect([await login(PASSWORD), await login(NEW)]).toEqual([401, 200])
   })
 
+  test('is one account’s, also where another has the same', async () => {
+    const { as, browser } = open()
+    const [anna, berta] = [as('admin'), as('viewer')]
+    await anna.send(how, `POST ${AUTH}/password/change`, change)
+    const json = { username: berta.person.row.username, password: PASSWORD }
+    expect((await browser().ask(`POST ${AUTH}/password/login`, { json })).status).toBe(200)
+  })
+
   test('needs the present password', async () => {
     const { as, audit } = open()
     const anna = as('viewer', { peer: REMOTE })

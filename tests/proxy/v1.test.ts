@@ -28,6 +28,20 @@ describe('/v1/responses', () => {
     await expectNothingLeft(app)
   })
 
+  test.each(['[DONE]', '{oops', '{"text":"of no type"}'])(
+    'streams events only: SDKs would take %s for the end, or break at it',
+    async (data) => {
+      const app = testApp()
+      app.members[0]!.sim.next({ malformedChunk: { afterEvents: 7, text: `data: ${data}\n\n` }, omitTerminal: true })
+      const { text, events } = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
+      expect(text).not.toContain(data)
+      expect(events.at(-1)).toMatchObject({
+        type: 'response.failed',
+        response: { error: { code: 'stream_incomplete' } },
+      })
+    },
+  )
+
   test('streams without the events that are ours and the upstream’s alone', async () => {
     const app = testApp({
       accounts: [{ usage: { primary: { usedPercent: 12, windowMinutes: 300, resetAt: Date.UTC(2026, 0, 1, 4) } } }],

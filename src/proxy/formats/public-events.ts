@@ -4,9 +4,12 @@ import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
 
 type PublicVerdict = 'pass' | 'drop' | 'fail'
 
-/** Decided from the event's name alone, so that a passing event is never parsed. */
+/**
+ * Decided from the event's name alone, so that a passing event is never parsed. What has none is a comment, a `[DONE]`, after
+ * which SDKs read no further, or what they would break at.
+ */
 const publicVerdict = (type: string | null): PublicVerdict =>
-  type === 'error' ? 'fail' : type?.startsWith('codex.') ? 'drop' : 'pass'
+  type === 'error' ? 'fail' : type === null || type.startsWith('codex.') ? 'drop' : 'pass'
 
 /**
  * The bytes to send for one upstream event: unchanged, none (`null`), or a `response.failed` in place of a bare

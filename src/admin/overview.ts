@@ -65,6 +65,8 @@ export interface PoolPart {
   generatedAt: string
   meters: (Omit<PoolMeter, 'resetAt' | 'usedUpAt'> & { resetAt: string | null; usedUpAt: string | null })[]
   total: number
+  /** Whether any account may be asked now. */
+  isServing: boolean
   /** All, or where there are many those that most need a look. */
   accounts: PoolAccount[]
 }
@@ -167,6 +169,7 @@ const poolPart = async (c: Ctx): Promise<PoolPart> => {
       usedUpAt: isoOrNull(meter.usedUpAt),
     })),
     total: accounts.length,
+    isServing: accounts.some(({ eligible }) => eligible),
     accounts: mostPressing(accounts).map((account) => poolAccount(account, figures)),
   }
 }

@@ -161,6 +161,13 @@ test('the pool is one bar a window: what is left of it, the tick of even pace, a
   expect(html).toMatch(/class="bar-pace" d="M50 0v6"/)
 })
 
+test('what is left while no account may be asked is no promise that it lasts', async () => {
+  const windows = { ...blocked.windows, weekly: { usedPercent: 40, resetAt: NOW + 48 * HOUR, windowMinutes: 10_080 } }
+  const read = text(await page({ accounts: [{ ...blocked, windows }] }))
+  expect(read).toContain('no account can use it now')
+  expect(read).not.toContain('it lasts')
+})
+
 test('usage that was never reported is a gap, not a zero', async () => {
   const windows = { fiveHour: null, weekly: null, monthly: null }
   const html = await page({ accounts: [anAccount({ windows })] })

@@ -9,7 +9,7 @@ import { Bar, leftPercent } from '../ui/meter.tsx'
 import { Until } from '../ui/time.tsx'
 import { OutcomeCell, OutcomeStrip } from './charts.tsx'
 
-export const OverviewPoolPart: FC<PoolPart> = ({ generatedAt, meters, total, accounts }) => (
+export const OverviewPoolPart: FC<PoolPart> = ({ generatedAt, meters, total, isServing, accounts }) => (
   <div
     id="overview-pool"
     class="stack overview-gap"
@@ -20,7 +20,7 @@ export const OverviewPoolPart: FC<PoolPart> = ({ generatedAt, meters, total, acc
     {meters.length > 0 && (
       <section class="pool-meters" aria-label="What is left">
         {meters.map((meter) => (
-          <PoolMeter meter={meter} now={generatedAt} />
+          <PoolMeter meter={meter} isServing={isServing} now={generatedAt} />
         ))}
       </section>
     )}
@@ -36,7 +36,13 @@ const NAMES: Record<PoolPart['meters'][number]['window'], string> = {
 
 const credits = (amount: number): string => countText(Math.round(amount))
 
-const PoolMeter: FC<{ meter: PoolPart['meters'][number]; now: string }> = ({ meter, now }) => (
+interface MeterProps {
+  meter: PoolPart['meters'][number]
+  isServing: boolean
+  now: string
+}
+
+const PoolMeter: FC<MeterProps> = ({ meter, isServing, now }) => (
   <div class="card pool-meter">
     <p class="pool-meter-head">
       <span class="pool-meter-name">{NAMES[meter.window]}</span>
@@ -47,7 +53,7 @@ const PoolMeter: FC<{ meter: PoolPart['meters'][number]; now: string }> = ({ met
     </p>
     <Bar label={`${NAMES[meter.window]}, all accounts`} used={meter.usedPercent} pace={meter.pacePercent} />
     <p class="pool-meter-foot muted">
-      <Outlook meter={meter} now={now} />
+      <Outlook meter={meter} isServing={isServing} now={now} />
       {meter.resetAt && (
         <span>
           next reset <Until at={meter.resetAt} now={now} />
@@ -57,8 +63,9 @@ const PoolMeter: FC<{ meter: PoolPart['meters'][number]; now: string }> = ({ met
   </div>
 )
 
-const Outlook: FC<{ meter: PoolPart['meters'][number]; now: string }> = ({ meter, now }) => {
+const Outlook: FC<MeterProps> = ({ meter, isServing, now }) => {
   if (meter.usedPercent >= 100) return <span class="outlook-bad">used up</span>
+  if (!isServing) return <span class="outlook-bad">no account can use it now</span>
   if (meter.usedUpAt)
     return (
       <span class="outlook-bad">

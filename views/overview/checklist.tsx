@@ -74,7 +74,7 @@ const KEY = {
 }
 const TEST = {
   title: 'Test the key',
-  text: 'There is a key, and nothing has been asked with it yet.',
+  text: 'There is a key, and nothing has been answered yet.',
   label: 'Open keys',
   href: '/keys',
 }

@@ -98,9 +98,7 @@ export const Leave: FC<{ label: string; to?: string; isMain?: boolean }> = ({ la
 export const Cancel: FC<{ flow: SignInValue }> = ({ flow }) => (
   <StepForm name="cancel" action="/api/oauth/cancel">
     <input type="hidden" name="flowId" value={flow.flowId} />
-    <Submit isPlain>
-      Cancel<span class="sr"> the sign-in</span>
-    </Submit>
+    <Submit isPlain>Cancel the sign-in</Submit>
   </StepForm>
 )
 

@@ -45,7 +45,7 @@ const RoleRow: FC<RolesProps & { role: RoleView }> = ({ role, ...props }) => (
       {role.kind === 'custom' && <span class="tag">custom</span>}
       <p class="muted">{role.description}</p>
     </div>
-    <span class="muted">{role.slug === 'guest' ? 'nobody’s' : people(role.usersCount)}</span>
+    <span class="muted">{role.slug === 'guest' ? 'no accounts' : people(role.usersCount)}</span>
     <details class="role-more">
       <summary class="reveal">
         {role.locked || !props.canEdit ? 'Permissions' : 'Edit'}

@@ -150,7 +150,12 @@ const RoleForm: FC<RoleFormProps> = ({ name, action, method, submit, role, permi
       <legend class="field-label">May</legend>
       <input type="hidden" name="grants" value="" />
       {permissions.map((view) => (
-        <PermissionCheck view={view} role={role} isHeld={held.includes(view.permission)} />
+        <PermissionCheck
+          view={view}
+          needs={permissions.filter(({ permission }) => view.implies.includes(permission))}
+          role={role}
+          isHeld={held.includes(view.permission)}
+        />
       ))}
     </fieldset>
     <div class="actions">
@@ -161,11 +166,12 @@ const RoleForm: FC<RoleFormProps> = ({ name, action, method, submit, role, permi
 
 interface CheckProps {
   view: PermissionView
+  needs: readonly PermissionView[]
   role: RoleView | undefined
   isHeld: boolean
 }
 
-const PermissionCheck: FC<CheckProps> = ({ view, role, isHeld }) => {
+const PermissionCheck: FC<CheckProps> = ({ view, needs, role, isHeld }) => {
   const given = role?.grants.find(({ permission }) => permission === view.permission)
   return (
     <label class="check">
@@ -179,7 +185,9 @@ const PermissionCheck: FC<CheckProps> = ({ view, role, isHeld }) => {
       <span>
         {view.description}
         {view.privileged && <span class="tag">administrator-level</span>}
-        {view.implies.length > 0 && <span class="hint">Needs {view.implies.join(', ')}.</span>}
+        {needs.length > 0 && (
+          <span class="hint">Needs {needs.map(({ description }) => `“${description}”`).join(' and ')}.</span>
+        )}
         {!isHeld && <span class="hint">You do not hold this yourself.</span>}
       </span>
     </label>

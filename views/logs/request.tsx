@@ -160,14 +160,15 @@ const Cost: FC<RequestView> = (request) => {
           <tr class="formula-total">
             <th scope="row">Cost</th>
             <td />
-            <td class="muted">
-              {request.reasoningTokens ? `${countText(request.reasoningTokens)} of the output is reasoning` : ''}
-            </td>
+            <td />
             <td class="number">{costText(costUsd ?? formula.totalUsd)}</td>
           </tr>
         </tbody>
       </table>
-      <p class="small muted">{pricesText(formula, costUsd)}</p>
+      <p class="small muted">
+        {request.reasoningTokens ? `${countText(request.reasoningTokens)} of the output is reasoning. ` : ''}
+        {pricesText(formula, costUsd)}
+      </p>
     </>
   )
 }

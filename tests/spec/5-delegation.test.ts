@@ -40,13 +40,17 @@ describe('§5 Delegation 1: a role is given or touched only by those who hold as
     addRole('everything', EVERYTHING)
     const nearly = as('everything')
     const [one, viewer] = [add({ role: 'admin' }), add()].map(({ row }) => row.id)
+    const boss = as('admin')
+    const asked = await boss.ask('POST /api/dashboard-users', { json: { username: 'to-be', role: 'admin' } })
+    const { user } = (await asked.json()) as { user: { id: string } } // as: who is invited
     const makes: [string, Record<string, string>][] = [
       ['POST /api/dashboard-users', { username: 'x', role: 'admin' }],
       [`PATCH /api/dashboard-users/${viewer}`, { role: 'admin' }],
       ['PATCH /api/auth-providers/idp_trusted_header', { unknownIdentityRoleId: 'admin' }],
+      [`POST /api/dashboard-users/${user.id}/invite`, {}],
     ]
     // Its own default is Admin, which posting anew would not change.
-    expect((await as('admin').ask(makes[2]?.[0] ?? '', { json: { unknownIdentityRoleId: null } })).status).toBe(200)
+    expect((await boss.ask(makes[2]?.[0] ?? '', { json: { unknownIdentityRoleId: null } })).status).toBe(200)
     for (const [route, fields] of makes)
       expect([route, ...(await problem(await nearly.send(how, route, fields)))]).toEqual([route, ...FORBIDDEN])
     const patched = await nearly.send(how, `PATCH /api/dashboard-users/${one}`, { username: 'renamed', role: 'viewer' })

@@ -1,6 +1,7 @@
 /** Spec §5, signing in: the first password, the bootstrap token, changing a password, and doing without again. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
+import { identities } from '../../db/schema/people.ts'
 import { prepareBootstrapToken } from '../../src/auth/bootstrap.ts'
 import { rotateBootstrapToken } from '../../src/model/bootstrap-token.ts'
 import { testApp } from '../support/app.ts'
@@ -265,6 +266,21 @@ describe('§5 Signing in 7: removing the dashboard password', () => {
     add({ status, hasPassword: false })
     expect(await problem(await anna.ask(REMOVE, { json: { password: PASSWORD } }))).toEqual([409, 'other_users_exist'])
     expect([count(app, 'users'), (await anna.session()).authenticated]).toEqual([2, true])
+  })
+
+  test('not while the proxy knows somebody by it, who would come back as a stranger', async () => {
+    const { app, as } = open()
+    const anna = as('admin')
+    const identity = { id: 'i', userId: anna.person.row.id, provider: 'trusted_header', subject: 'anna' } as const
+    commit(
+      app.db,
+      (tx) =>
+        void tx
+          .insert(identities)
+          .values({ ...identity, createdAt: 1 })
+          .run(),
+    )
+    expect(await problem(await anna.ask(REMOVE, { json: { password: PASSWORD } }))).toEqual([409, 'other_users_exist'])
   })
 
   test('not without the password, whatever session', async () => {

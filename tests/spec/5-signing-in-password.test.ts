@@ -108,6 +108,22 @@ describe('§5 the bootstrap token', () => {
     expect((await remote.ask(SETUP, { json: { password: NEW, bootstrapToken: next } })).status).toBe(200)
   })
 
+  test('a token that was replaced while the password was being hashed sets none', async () => {
+    const { app, browser, token } = open()
+    const actor = { id: 'cli', method: 'cli', address: null, at: app.clock.now() }
+    const { passwords } = app.bindings
+    app.bindings.passwords = {
+      ...passwords,
+      hash: (password) => {
+        commit(app.db, (tx) => rotateBootstrapToken(tx, { random: app.bindings.random, actor }))
+        return passwords.hash(password)
+      },
+    }
+    const refused = await browser(REMOTE).ask(SETUP, { json: { password: NEW, bootstrapToken: token } })
+    expect(await problem(refused)).toEqual([401, 'invalid_bootstrap_token'])
+    expect(count(app, 'users')).toBe(0)
+  })
+
   test('of the environment is taken as it is and not shown', async () => {
     const environment = { CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'chosen-by-the-operator' }
     const { app, browser, token } = open({ environment })

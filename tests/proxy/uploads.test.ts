@@ -48,6 +48,30 @@ describe('a body that is announced and does not come', () => {
   })
 })
 
+describe('a key that ends while the body comes in', () => {
+  test.each([NATIVE, 'POST /v1/responses', 'POST /v1/chat/completions', 'POST /backend-api/codex/responses/compact'])(
+    'serves no turn any more: %s',
+    async (route) => {
+      const app = testApp({ settings: { apiKeyAuthEnabled: true } })
+      const { key } = app.key({ expiresAt: app.clock.now() + 60_000 })
+      const { body, feed } = upload(Buffer.from('{'))
+      const asked = app.ask(route, { body, headers: { authorization: `Bearer ${key}` } })
+      await settle(app)
+      await app.clock.advance(60_000)
+      const message = { role: 'user', content: [{ type: 'input_text', text: 'hi' }] }
+      const list = route.includes('chat') ? 'messages' : 'input'
+      feed.enqueue(
+        Buffer.from(JSON.stringify({ model: 'gpt-5.5', instructions: 'Be brief.', [list]: [message] }).slice(1)),
+      )
+      feed.close()
+      const answer = await asked
+      expect([answer.status, await answer.json()]).toMatchObject([401, { error: { code: 'invalid_api_key' } }])
+      expect(app.upstream.requests).toEqual([])
+      await expectNothingLeft(app)
+    },
+  )
+})
+
 describe("the server's idle limit", () => {
   /** The limits set on the connection, in order. */
   const watched = () => {

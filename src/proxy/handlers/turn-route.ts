@@ -48,14 +48,15 @@ export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept'
 
 /**
  * The body, and with it the end of the server's idle limit: a model may think for minutes, but a client that stops in the
- * middle of its upload is cut off.
+ * middle of its upload is cut off. One that sends slowly is asked once more who it is.
  */
 export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONSES_BODY_BYTES): Promise<RawBody> => {
   const { req, env } = c
   const limits = { budget: env.bodies, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
   const body = await readBody(req.raw, limits).catch((err: unknown) => refuseUnread(c, turns, err))
-  prepared(c, body, turns, () => demandSingle(body.bytes, body.json))
   try {
+    c.get('passAgain')(c)
+    prepared(c, body, turns, () => demandSingle(body.bytes, body.json))
     demandOrdinary(body.json, c)
   } catch (err) {
     body.hold.release()

@@ -181,7 +181,10 @@ const nameOf = (value: unknown, param: string): string | null => {
 const modelOf = ({ json }: TurnBody): string => {
   const { model } = json
   if (typeof model === 'string' && model !== '' && model.length <= MAX_MODEL_CHARS) return model
-  throw new AppError('invalid_request_error', { message: 'model must be a non-empty string.', param: 'model' })
+  throw new AppError('invalid_request_error', {
+    message: `model must be a string of 1 to ${MAX_MODEL_CHARS} characters.`,
+    param: 'model',
+  })
 }
 
 const demandAllowed = (

@@ -53,12 +53,12 @@ const isMessage = (item: JsonObject) => typeof item.role === 'string' && (item.t
 
 function addItem(result: InputItems, item: JsonObject, at: string): void {
   if (isReference(item)) throw unstored(at)
-  if (isMessage(item)) addMessage(result, withoutBreakpoints(result, checked(withParts(item), at)))
+  if (isMessage(item)) addMessage(result, withoutBreakpoints(result, checked(withParts(item), at)), at)
   else result.items.push(item)
 }
 
-function addMessage(result: InputItems, message: JsonObject): void {
-  if (message.role === 'system') addSystem(result, message)
+function addMessage(result: InputItems, message: JsonObject, at: string): void {
+  if (message.role === 'system') addSystem(result, message, at)
   else result.items.push(message)
 }
 
@@ -84,9 +84,11 @@ const isChatMessage = (item: JsonObject) =>
     CHAT_ONLY.some((key) => key in item) ||
     objectsOf(item.content).some((part) => CHAT_PARTS.has(part.type)))
 
-/** Parts that are not text cannot be instructions; they stay behind as the user's. */
-function addSystem({ items, system }: InputItems, item: JsonObject): void {
+/** Parts that are not text cannot be instructions; they stay behind as the user's. What is no part would be lost without a word. */
+function addSystem({ items, system }: InputItems, item: JsonObject, at: string): void {
   const parts = objectsOf(item.content)
+  if (!Array.isArray(item.content) || parts.length < item.content.length)
+    throw invalid(`${at}.content`, 'The content of a system message must be text or a list of parts.')
   const isText = (part: JsonObject) => typeof part.text === 'string'
   const texts = parts.filter((part) => textOf(part.text) !== '').map(({ text }) => ({ type: 'input_text', text }))
   const rest = parts.filter((part) => !isText(part))

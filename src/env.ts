@@ -6,6 +6,7 @@ import { parseEnv } from 'node:util'
 import { z } from 'zod'
 import { type Cidr, parseCidr } from './lib/cidr.ts'
 import { type Environment, PROXY_VARIABLES, withoutLogin } from './lib/env-proxy.ts'
+import { parseJson } from './lib/json.ts'
 
 /**
  * On import, because a schema looks at it when it is made. Else each would compile a parser of its own at its first use: half a
@@ -40,16 +41,8 @@ const cidrs = z.string().transform((text, context): Cidr[] => {
 })
 
 const partsOf = (text: string): string[] => {
-  const list = z.array(z.string()).safeParse(text.trim().startsWith('[') ? jsonOf(text) : text.split(','))
+  const list = z.array(z.string()).safeParse(text.trim().startsWith('[') ? parseJson(text) : text.split(','))
   return list.success ? list.data : [text] // which is no address, and is refused as such
-}
-
-const jsonOf = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }
 
 /** `Number` alone takes blanks for 0, which as a port is any, and `0x10` for 16. */

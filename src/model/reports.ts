@@ -2,8 +2,6 @@
 import { and, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../db/commit.ts'
-import { accounts } from '../../db/schema/accounts.ts'
-import { apiKeys } from '../../db/schema/keys.ts'
 import { requestHours } from '../../db/schema/requests.ts'
 import { AppError } from '../errors.ts'
 import { DAY_MS } from '../lib/durations.ts'
@@ -12,6 +10,7 @@ import { type Day, daysBetween, isZone, localDate } from './report-days.ts'
 import { useOfSome } from './report-narrowed.ts'
 import { addTo, NOTHING, type Shares, type Sums, type Use } from './report-sums.ts'
 import { useOfAll } from './report-whole.ts'
+import { accountNames, keyNames } from './request-log-choices.ts'
 import { type Blinders, blindedRow } from './request-view.ts'
 import { HOUR_SUMS } from './sums.ts'
 
@@ -239,18 +238,6 @@ const named = <T extends { name: string | null }>(row: T, blinders: Blinders): T
 type Names = ReturnType<typeof namesOf>
 
 const namesOf = (db: Db) => ({
-  accounts: new Map(
-    db
-      .select({ id: accounts.id, email: accounts.email, alias: accounts.alias })
-      .from(accounts)
-      .all()
-      .map(({ id, email, alias }) => [id, alias ?? email]),
-  ),
-  keys: new Map(
-    db
-      .select({ id: apiKeys.id, name: apiKeys.name })
-      .from(apiKeys)
-      .all()
-      .map(({ id, name }) => [id, name]),
-  ),
+  accounts: accountNames(db),
+  keys: new Map(keyNames(db).map(({ id, name }) => [id, name])),
 })

@@ -7,6 +7,7 @@ import { apiKeys } from '../../db/schema/keys.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { iso } from '../lib/iso.ts'
 import { type CostFormula, costFormula } from './pricing.ts'
+import { accountNames } from './request-log-choices.ts'
 import { ACCOUNT, type LogAttempt, type LogEntry, selectJoined, toAttempt, toEntry } from './request-log-entry.ts'
 import {
   type Cursor,
@@ -113,11 +114,6 @@ const blindedAttempt = (attempt: LogAttempt, blinders: Blinders): LogAttempt => 
   ...blindedRow(attempt, blinders),
   considered: attempt.considered.map((candidate) => blindedRow(candidate, blinders)),
 })
-
-const accountNames = (db: Db): ReadonlyMap<string, string> => {
-  const rows = db.select({ id: accounts.id, email: accounts.email, alias: accounts.alias }).from(accounts).all()
-  return new Map(rows.map((row) => [row.id, row.alias ?? row.email]))
-}
 
 /** What occurs in the newest 50,000 rows under `filters`. */
 export const requestLogOptions = (db: Db, filters: LogFilters): LogOptions => {

@@ -42,7 +42,7 @@ const SKIPPED: Record<SkipReason, string> = {
   tried: 'had already failed for this request',
   out_of_scope: 'not among the accounts of the key',
   paused: 'paused',
-  needs_sign_in: 'must sign in again',
+  needs_sign_in: 'needs a new sign-in',
   deactivated: 'deactivated by the service',
   rate_limited: 'rate limited',
   quota_exceeded: 'allowance used up',

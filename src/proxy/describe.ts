@@ -1,6 +1,7 @@
 /** The accounts as people are shown them: whether each would be chosen now, and if not, why, in a sentence. */
 import { type AccountStatus, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
+import { skipText } from '../model/explain.ts'
 import { nextReset, perWindow, type UsageWindow, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { LiveAccount, Pool } from './pool.ts'
@@ -72,30 +73,14 @@ const describe = (
   }
 }
 
-const SENTENCES: Record<SkipReason, string> = {
-  tried: 'Failed for this request already',
-  out_of_scope: 'Outside the accounts of the key',
-  paused: 'Paused',
-  needs_sign_in: 'Needs a new sign-in',
-  deactivated: 'Deactivated by the service',
-  rate_limited: 'Rate limited',
-  quota_exceeded: 'Allowance used up',
-  cooling_down: 'Cooling down after errors',
-  model_not_supported: 'Does not offer the model',
-  not_authorized: 'Not authorised for security work',
-  at_cap: 'At its limit of parallel streams',
-  not_owner: 'Another account owns the conversation',
-  lower_tier: 'Asked last',
-  policy_class: 'Held back by the routing strategy',
-}
-
 const sentenceFor = (
   skipped: SkipReason | null,
   { status, cause }: { status: AccountStatus; cause: string | null },
 ) => {
   if (skipped === null) return null
   if (status === 'rate_limited' && cause === 'usage_limit_reached') return 'Usage limit reached'
-  return SENTENCES[skipped]
+  const text = skipText(skipped)
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 const windowAt = (window: UsageWindow | null, now: number): UsageWindow | null =>

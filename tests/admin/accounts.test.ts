@@ -343,7 +343,10 @@ describe('whether it would be chosen', () => {
     app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now() })
     expect(views(app).map(({ eligible }) => eligible)).toEqual([true, true])
     const single = views(app, { routingStrategy: 'single_account', singleAccountId: first.id })
-    expect(single).toMatchObject([{ eligible: true }, { eligible: false, why: 'Held back by the routing strategy' }])
+    expect(single).toMatchObject([
+      { eligible: true },
+      { eligible: false, why: 'Held back by its routing policy or the strategy' },
+    ])
   })
 
   test('a block that is over counts as over, though nobody ended it yet', async () => {

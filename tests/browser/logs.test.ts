@@ -101,7 +101,7 @@ test('why an account was chosen stands in the request, and the id can be copied'
   const candidates = await textsOf(drawer.locator('.candidate'))
   expect(candidates[0]).toContain('chosen')
   expect(candidates.join('\n')).toMatch(/tony@example\.test\s+paused/)
-  expect(candidates.join('\n')).toMatch(/barbara@example\.test\s+must sign in again/)
+  expect(candidates.join('\n')).toMatch(/barbara@example\.test\s+needs a new sign-in/)
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
   await drawer.locator('[data-action=copy]').first().click()
   await drawer.locator('[data-action=copy].is-done').waitFor()

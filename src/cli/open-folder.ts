@@ -1,7 +1,6 @@
 /** Opens the data folder: the database brought up to date, and the key its secrets are sealed with, checked against it. */
 import type { Database } from 'bun:sqlite'
 import { chmodSync, closeSync, existsSync, fstatSync, mkdirSync, openSync, statSync } from 'node:fs'
-import { eq } from 'drizzle-orm'
 import { commit, type Db } from '../../db/commit.ts'
 import { acquireFolderLock, type FolderLock, FolderLockedError } from '../../db/lock.ts'
 import { isOutdated, migrate } from '../../db/migrate.ts'
@@ -13,6 +12,7 @@ import { type Clock, standStill } from '../lib/clock.ts'
 import { loadOrCreateKey } from '../lib/key-file.ts'
 import type { Random } from '../lib/random.ts'
 import { createSealer, fingerprint, type Sealer } from '../lib/seal.ts'
+import { readFact } from '../model/facts.ts'
 import { databaseTrouble } from '../ops/database-trouble.ts'
 import { placesOf } from '../ops/places.ts'
 
@@ -137,8 +137,8 @@ const codeOf = (err: unknown): string => (err instanceof Error && 'code' in err 
 
 /** A key is made only for a database that has none yet: a new one beside old secrets would open nothing. */
 const openKey = (db: Db, path: string, random: Random): Uint8Array => {
-  const known = knownFingerprint(db)
-  if (known !== undefined && !existsSync(path)) throw wrongKey(`The encryption key file ${path} is missing.`)
+  const known = readFact(db, FINGERPRINT)
+  if (known !== null && !existsSync(path)) throw wrongKey(`The encryption key file ${path} is missing.`)
   const key = loadOrCreateKey(path, random)
   if ((known ?? claim(db, fingerprint(key))) === fingerprint(key)) return key
   throw wrongKey(`${path} is not the key this database was sealed with.`)
@@ -147,12 +147,9 @@ const openKey = (db: Db, path: string, random: Random): Uint8Array => {
 const wrongKey = (what: string): FolderError =>
   new FolderError(`${what} Restore the file that belongs to it, or name it in CODEX_LB_ENCRYPTION_KEY_FILE.`)
 
-const knownFingerprint = (db: Db): string | undefined =>
-  db.select().from(facts).where(eq(facts.name, FINGERPRINT)).get()?.value
-
 /** Writes the fingerprint down unless another process did a moment ago; returns the one that stands. */
-const claim = (db: Db, current: string): string | undefined =>
+const claim = (db: Db, current: string): string | null =>
   commit(db, (tx) => {
     tx.insert(facts).values({ name: FINGERPRINT, value: current }).onConflictDoNothing().run()
-    return knownFingerprint(tx)
+    return readFact(tx, FINGERPRINT)
   })

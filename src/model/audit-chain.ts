@@ -1,10 +1,11 @@
 /** What makes the audit log provable: each row is hashed with the hash of the row before, and the end is kept apart. */
 import { createHash } from 'node:crypto'
-import { count, eq } from 'drizzle-orm'
+import { count } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db, Tx } from '../../db/commit.ts'
-import { auditLogs, facts } from '../../db/schema/system.ts'
+import { auditLogs } from '../../db/schema/system.ts'
 import { parseJson } from '../lib/json.ts'
+import { readFact, writeFact } from './facts.ts'
 
 export type AuditRow = typeof auditLogs.$inferSelect
 
@@ -24,8 +25,8 @@ export type ChainHead = z.output<typeof ChainHead>
 
 /** null: nothing was chained yet, or somebody took the fact away. */
 export const readHead = (db: Db): ChainHead | null => {
-  const stored = db.select({ value: facts.value }).from(facts).where(eq(facts.name, HEAD)).get()
-  return stored === undefined ? null : (ChainHead.safeParse(parseJson(stored.value)).data ?? null)
+  const stored = readFact(db, HEAD)
+  return stored === null ? null : (ChainHead.safeParse(parseJson(stored)).data ?? null)
 }
 
 type NewRow = Omit<AuditRow, 'id' | 'hash' | 'previousHash'>
@@ -51,10 +52,7 @@ export const shortenChain = (tx: Tx, count: number): void => {
   if (head) writeHead(tx, { ...head, count: head.count - count })
 }
 
-const writeHead = (tx: Tx, head: ChainHead): void => {
-  const value = JSON.stringify(head)
-  tx.insert(facts).values({ name: HEAD, value }).onConflictDoUpdate({ target: facts.name, set: { value } }).run()
-}
+const writeHead = (tx: Tx, head: ChainHead): void => writeFact(tx, HEAD, JSON.stringify(head))
 
 /** Over every member in a fixed order, the hash of the row before among them. */
 export const hashOf = (row: Omit<AuditRow, 'id' | 'hash'>): string =>

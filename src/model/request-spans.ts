@@ -1,10 +1,10 @@
 /** Sums of whole days and of longer spans, so that a report over years does not read every hour. They follow the hours exactly. */
 import type { Database } from 'bun:sqlite'
-import { eq, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'
 import type { DIMENSIONS, requestHours } from '../../db/schema/requests.ts'
-import { facts } from '../../db/schema/system.ts'
 import { HOUR_MS } from '../lib/durations.ts'
+import { readFact, writeFact } from './facts.ts'
 
 export type Dimension = (typeof DIMENSIONS)[number]
 export type HourSum = typeof requestHours.$inferInsert
@@ -49,8 +49,7 @@ const TO_THOSE_THERE = `ON CONFLICT DO UPDATE SET ${SUMMED.map((column) => `${co
 const FACT = 'hours_added_up_to'
 
 /** Every hour that began before this, in ms since epoch, is in the spans; none that began later. */
-export const addedUpTo = (db: Db): number =>
-  Number(db.select({ value: facts.value }).from(facts).where(eq(facts.name, FACT)).get()?.value ?? 0)
+export const addedUpTo = (db: Db): number => Number(readFact(db, FACT) ?? 0)
 
 /**
  * Adds up the next hours, those with about `rows` sums in all, but none from `before` (a full hour, ms since epoch) on.
@@ -62,7 +61,7 @@ export const addUpHours = (tx: Tx, { before, rows }: { before: number; rows: num
   const next = hourAt(tx, from, rows)
   const to = Math.min(before, next === null ? before : Math.max(next, firstHour(tx, from) + HOUR_MS))
   for (const [spanHours, dimension] of KEPT) tx.run(sql.raw(addSql(spanHours, dimension, { from, to })))
-  remember(tx, to)
+  writeFact(tx, FACT, String(to))
   return to < before
 }
 
@@ -98,8 +97,3 @@ const hourAt = (tx: Tx, from: number, skipped: number): number | null =>
   tx.all<{ hour: number }>(
     sql`SELECT hour FROM request_hours WHERE hour >= ${from} ORDER BY hour LIMIT 1 OFFSET ${skipped}`,
   )[0]?.hour ?? null
-
-const remember = (tx: Tx, to: number): void => {
-  const value = String(to)
-  tx.insert(facts).values({ name: FACT, value }).onConflictDoUpdate({ target: facts.name, set: { value } }).run()
-}

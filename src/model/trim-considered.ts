@@ -1,7 +1,7 @@
 /** Lets go of the lists of candidates of old turns that went well; they are most of the request log, and nobody asks for them. */
-import { eq, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import type { Tx } from '../../db/commit.ts'
-import { facts } from '../../db/schema/system.ts'
+import { readFact, writeFact } from './facts.ts'
 
 /** How far the log was trimmed: `startedAt id` of the newest turn that was looked at. */
 const TRIMMED = 'considered_trimmed_through'
@@ -34,17 +34,11 @@ export const trimConsidered = (tx: Tx, { keep, limit }: { keep: number; limit: n
       WHERE (started_at, id) > (${from.startedAt}, ${from.id}) AND (started_at, id) <= (${last.startedAt}, ${last.id})
         AND status <> 'error')
       AND outcome <> 'failed' AND considered IS NOT NULL`)
-  rememberTrimmed(tx, last)
+  writeFact(tx, TRIMMED, `${last.startedAt} ${last.id}`)
   return turns.length
 }
 
 const trimmedThrough = (tx: Tx): Turn => {
-  const value = tx.select().from(facts).where(eq(facts.name, TRIMMED)).get()?.value
-  const [, startedAt, id] = /^(\d+) (.*)$/.exec(value ?? '') ?? []
+  const [, startedAt, id] = /^(\d+) (.*)$/.exec(readFact(tx, TRIMMED) ?? '') ?? []
   return { startedAt: Number(startedAt ?? 0), id: id ?? '' }
-}
-
-const rememberTrimmed = (tx: Tx, { startedAt, id }: Turn): void => {
-  const value = `${startedAt} ${id}`
-  tx.insert(facts).values({ name: TRIMMED, value }).onConflictDoUpdate({ target: facts.name, set: { value } }).run()
 }

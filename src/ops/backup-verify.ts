@@ -1,14 +1,13 @@
 /** Proves that a backup can be restored: whole file, known schema, the right key, an unbroken audit log. Reads only. */
 import type { Database } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
-import { eq } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { type OpenedDatabase, readerDatabase } from '../../db/open.ts'
-import { facts } from '../../db/schema/system.ts'
 import { readKey } from '../lib/key-file.ts'
 import { fingerprint } from '../lib/seal.ts'
 import { type AuditVerdict, verifyAuditLog } from '../model/audit-verify.ts'
+import { readFact } from '../model/facts.ts'
 
 /** A backup cannot be made or used; the message is a sentence for stderr. */
 export class BackupError extends Error {
@@ -81,8 +80,7 @@ export const integrityFindings = (sqlite: Database): string[] =>
     .filter((finding) => finding !== 'ok')
 
 /** The fingerprint of the key the secrets of `db` are sealed with; null: none was sealed yet. */
-export const fingerprintOf = (db: Db): string | null =>
-  db.select().from(facts).where(eq(facts.name, 'encryption_key_fingerprint')).get()?.value ?? null
+export const fingerprintOf = (db: Db): string | null => readFact(db, 'encryption_key_fingerprint')
 
 const schemaAge = (sqlite: Database, file: string): SchemaAge => {
   const names = namesApplied(sqlite, file)

@@ -2,16 +2,20 @@
 import { commit } from '../../db/commit.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import { subjectText } from '../lib/subject.ts'
 import { headerText } from '../lib/utf8.ts'
 import { admitIdentity, isSightingDue, MAX_SUBJECT, matchFor, noteSighting } from '../model/admit-identity.ts'
 import { append } from '../model/audit.ts'
 import { findByIdentity, type Person } from '../model/people.ts'
 import { budgetClient } from './failure-budget.ts'
 
-/** The name the proxy gives, trimmed and in lower case; null without one, and from anybody who is not a trusted proxy. */
+/**
+ * The name the proxy gives, in lower case and without the blanks a header may have around its value; null without one, and from
+ * anybody who is not a trusted proxy.
+ */
 export const proxySubject = (c: Ctx): string | null => {
   const value = (c.var.viaProxy && c.req.header(c.env.env.DASHBOARD_AUTH_PROXY_HEADER)) || ''
-  return headerText(value).trim().toLowerCase() || null
+  return subjectText(headerText(value).replace(/^[ \t]+|[ \t]+$/g, '')) || null
 }
 
 /** The account behind the name, made on first sight where the provider takes strangers in; else why not. */

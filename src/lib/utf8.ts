@@ -7,7 +7,7 @@ export const decodeUtf8 = (bytes: Uint8Array): string => decoder.decode(bytes)
 
 /** The value of a header, which comes as one character a byte, as the UTF-8 that it is; as it came where it is none. */
 export const headerText = (value: string): string => {
-  const text = decodeUtf8(Buffer.from(value, 'latin1'))
+  const text = Buffer.from(value, 'latin1').toString() // a byte order mark is a part of it
   return text.includes('\uFFFD') ? value : text
 }
 

@@ -1,5 +1,6 @@
 /** What may be said about an account from outside: the bodies of adding one and of changing one. */
 import { z } from 'zod'
+import { subjectText } from '../lib/subject.ts'
 import { ExpectedVersion } from './edit-version.ts'
 import { FreeUsername, Username } from './usernames.ts'
 
@@ -36,7 +37,7 @@ export const roleReference = ({ role, roleId }: { role?: string; roleId?: string
 const Subject = z
   .string()
   .trim()
-  .toLowerCase()
+  .overwrite(subjectText)
   .max(512)
   .regex(/^[^,]*$/, 'must not have a comma in it')
 

@@ -129,6 +129,20 @@ describe('§5 Trusted-header 2: each new value makes an account of its own', () 
     expect((await sent('Žofie').session()).user?.username).toBe('zofie')
   })
 
+  test.each(['\u212aate', '\ufeffkate', '\u00a0kate', 'kate\u3000'])(
+    'a name of other letters than another’s is not that one: %j',
+    async (name) => {
+      const { as, announced } = behindProxy()
+      const kate = (await announced('KATE').session()).user?.id
+      const sent = announced(Buffer.from(name).toString('latin1'))
+      expect((await sent.session()).user?.id).not.toBe(kate)
+      const expectedIdentity = { provider: 'trusted_header', subject: '\u212aaren' }
+      const json = { username: 'waiting', role: 'viewer', ssoOnly: true, expectedIdentity }
+      expect((await as('admin').ask('POST /api/dashboard-users', { json })).status).toBe(201)
+      expect((await announced('karen').session()).user?.username).toBe('karen')
+    },
+  )
+
   test('50 first requests at once make one account', async () => {
     const { announced, names, audit } = behindProxy()
     const answers = await Promise.all(Array.from({ length: 50 }, () => announced('anna').ask(SETTINGS)))

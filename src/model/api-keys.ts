@@ -119,7 +119,8 @@ export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, 
   const { ownerUserId } = patch
   if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId) demandOwner(tx, ownerUserId, demandAssign)
   const columns = { ...columnsOf(patch), ...activation(before, patch) }
-  demandValid(tx, { ...before, ...columns, assignedAccountIds: patch.assignedAccountIds })
+  const newAccounts = patch.assignedAccountIds?.filter((account) => !before.assignedAccountIds?.includes(account))
+  demandValid(tx, { ...before, ...columns, assignedAccountIds: newAccounts }) // older commits left accounts that are gone
   if (Object.values(columns).some((value) => value !== undefined))
     tx.update(apiKeys).set(columns).where(eq(apiKeys.id, id)).run()
   if (patch.limits) replaceLimits(tx, id, patch.limits, { random, now: actor.at })

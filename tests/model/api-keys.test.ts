@@ -166,6 +166,10 @@ describe('what may be said about a key', () => {
     const { id } = aKey(db, { assignedAccountIds: ['acc_1'] }).row
     commit(db, (tx) => tx.run(`DELETE FROM accounts`))
     expect(edit(db, id, { name: 'renamed' }).name).toBe('renamed')
+    expect(edit(db, id, { name: 'saved', assignedAccountIds: ['acc_1'] }).name).toBe('saved')
+    expect(faults(() => edit(db, id, { assignedAccountIds: ['acc_1', 'acc_2'] }))).toEqual({
+      assignedAccountIds: ['There is no account acc_2.'],
+    })
   })
 })
 

@@ -162,7 +162,7 @@ export const voidLinks = (tx: Tx, which: { userId: string } | { roleId: string }
 }
 
 /** Throws `username_locked`, `username_taken`, `validation_error` for the reserved name. */
-const demandAcceptable = (db: Db, { invite, person }: Invitation, username: string): void => {
+export const demandAcceptable = (db: Db, { invite, person }: Invitation, username: string): void => {
   if (username === person.row.username) return
   if (invite.usernameLocked) throw new AppError('username_locked', { param: 'username' })
   demandFreeUsername(db, username)

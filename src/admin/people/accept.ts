@@ -12,7 +12,7 @@ import { open } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'
 import { NewPassword } from '../../model/credentials.ts'
-import { acceptInvite, lookUpInvite, type OpenInvite } from '../../model/invites.ts'
+import { acceptInvite, demandAcceptable, lookUpInvite, type OpenInvite } from '../../model/invites.ts'
 import type { Person } from '../../model/people.ts'
 import { DisplayName } from '../../model/people-input.ts'
 import { invitationView } from '../../model/people-view.ts'
@@ -45,6 +45,7 @@ export const acceptInvitation = createHandlers(
     demandNobody(c)
     const invitation = openInvitation(c, token)
     const username = profile.username ?? invitation.person.row.username
+    demandAcceptable(c.env.db, invitation, username)
     const passwordHash = await c.env.passwords.hash(password)
     const now = c.env.clock.now()
     const resolution = signIn(c, {

@@ -3,7 +3,7 @@ import { DAY_MS } from '../lib/durations.ts'
 import type { AccountView } from './account-view.ts'
 import { isRunning } from './key-limits.ts'
 import type { KeyFact } from './overview.ts'
-import { type Grants, holds, type Permission } from './permissions.ts'
+import { type Grants, holds, mayWrite, type Permission } from './permissions.ts'
 
 export interface Attention {
   /** Stable while the matter stands. */
@@ -47,7 +47,7 @@ export const attention = (facts: Facts, grants: Grants): Attention[] => {
   const items = [
     ...database(facts, offer),
     ...ledger(facts, offer),
-    ...strategy(facts, offer),
+    ...strategy(facts, mayWrite(grants)),
     ...exposure(facts, offer),
     ...shorten(signIns(facts, offer), 'accounts need a new sign-in', '/accounts'),
     ...shorten(deactivated(facts, offer), 'accounts were deactivated', '/accounts'),
@@ -102,14 +102,14 @@ const ledger = ({ isLedgerHealthy, unwritten }: Facts, offer: Offer): Attention[
         },
       ]
 
-const strategy = ({ isChosenAccountGone }: Facts, offer: Offer): Attention[] =>
+const strategy = ({ isChosenAccountGone }: Facts, isWriter: boolean): Attention[] =>
   isChosenAccountGone
     ? [
         {
           id: 'strategy',
           tone: 'bad',
-          text: 'No turn is served: the one account that the routing strategy names was deleted',
-          action: offer('accounts:write', 'Choose another', '/settings/routing'),
+          text: 'No new conversation is served: the one account that the routing strategy names was deleted',
+          action: isWriter ? { label: 'Choose another', href: '/settings/routing' } : null,
         },
       ]
     : []

@@ -103,7 +103,7 @@ test('backups: none yet, an old one, or not for this reader', () => {
 })
 
 test('a strategy that names an account that was deleted', () => {
-  const text = 'No turn is served: the one account that the routing strategy names was deleted'
+  const text = 'No new conversation is served: the one account that the routing strategy names was deleted'
   expect(said({ isChosenAccountGone: true })).toEqual([[text, '/settings/routing']])
   expect(said({ isChosenAccountGone: true }, 'viewer')).toEqual([[text, null]])
 })

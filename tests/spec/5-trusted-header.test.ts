@@ -1,5 +1,7 @@
 /** Spec §5, rules 1 to 4 of trusted-header mode: whom the proxy announces, who that is here, and how they confirm. */
 import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { commit } from '../../db/commit.ts'
 import { identities, users } from '../../db/schema/people.ts'
 import { testApp } from '../support/app.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
@@ -129,6 +131,17 @@ describe('§5 Trusted-header 2: each new value makes an account of its own', () 
     expect((await sent('Žofie').session()).user?.username).toBe('zofie')
   })
 
+  test('who was taken in when names were read as Latin-1 keeps the account, also a disabled one', async () => {
+    const { app, announced } = behindProxy()
+    const sent = announced(Buffer.from('Jürgen').toString('latin1'))
+    const { id } = (await sent.session()).user!
+    commit(app.db, (tx) => tx.update(identities).set({ subject: 'jã¼rgen' }).where(eq(identities.userId, id)).run())
+    expect((await sent.session()).user?.id).toBe(id)
+    commit(app.db, (tx) => tx.update(users).set({ status: 'disabled' }).where(eq(users.id, id)).run())
+    expect((await sent.session()).authenticated).toBe(false)
+    expect(app.db.select().from(identities).all()).toHaveLength(1)
+  })
+
   test.each(['\u212aate', '\ufeffkate', '\u00a0kate', 'kate\u3000'])(
     'a name of other letters than another’s is not that one: %j',
     async (name) => {
@@ -142,6 +155,17 @@ describe('§5 Trusted-header 2: each new value makes an account of its own', () 
       expect((await announced('karen').session()).user?.username).toBe('karen')
     },
   )
+
+  test.each([
+    ['\u212bke', 'Åke'],
+    ['\u03f4eo', 'Θeo'],
+    ['\u2126', 'Ω'],
+  ])('nor is a sign the letter that it looks like: %j', async (sign, letter) => {
+    const { announced } = behindProxy()
+    const idOf = async (name: string) => (await announced(Buffer.from(name).toString('latin1')).session()).user?.id
+    expect(await idOf(sign)).not.toBe(await idOf(letter))
+    expect(await idOf(letter.toLowerCase())).toBe(await idOf(letter))
+  })
 
   test('50 first requests at once make one account', async () => {
     const { announced, names, audit } = behindProxy()

@@ -15,14 +15,14 @@ import { budgetClient } from './failure-budget.ts'
  */
 export const proxySubject = (c: Ctx): string | null => {
   const value = (c.var.viaProxy && c.req.header(c.env.env.DASHBOARD_AUTH_PROXY_HEADER)) || ''
-  return asKept(c.env.db, value, subjectText(headerText(value).replace(/^[ \t]+|[ \t]+$/g, ''))) || null
+  return subjectOf(c.env.db, value.replace(/^[ \t]+|[ \t]+$/g, '')) || null
 }
 
 /** Who was taken in when names were read as Latin-1 keeps the account, and is kept out by it where it is disabled. */
-const asKept = (db: Db, value: string, subject: string): string => {
-  const garbled = value.trim().toLowerCase()
-  const isKnown = garbled === subject || findByIdentity(db, subject) || !findByIdentity(db, garbled)
-  return isKnown ? subject : garbled
+const subjectOf = (db: Db, value: string): string => {
+  const subject = subjectText(headerText(value))
+  const garbled = subjectText(value)
+  return subject === garbled || findByIdentity(db, subject) || !findByIdentity(db, garbled) ? subject : garbled
 }
 
 /** The account behind the name, made on first sight where the provider takes strangers in; else why not. */

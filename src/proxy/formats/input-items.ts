@@ -112,11 +112,14 @@ function checked(item: JsonObject, at: string): JsonObject {
 }
 
 function withoutBreakpoints(result: InputItems, item: JsonObject): JsonObject {
-  if (!objectsOf(item.content).some((part) => 'prompt_cache_breakpoint' in part)) return item
+  if (!Array.isArray(item.content) || !item.content.some(hasBreakpoint)) return item
   result.hadCacheBreakpoint = true
-  const content = objectsOf(item.content).map(({ prompt_cache_breakpoint: _, ...part }) => part)
-  return { ...item, content }
+  return { ...item, content: item.content.map((part) => (hasBreakpoint(part) ? withoutBreakpoint(part) : part)) }
 }
+
+const hasBreakpoint = (part: unknown): part is JsonObject => isObject(part) && 'prompt_cache_breakpoint' in part
+
+const withoutBreakpoint = ({ prompt_cache_breakpoint: _, ...part }: JsonObject): JsonObject => part
 
 const needsPartType = (part: unknown, type: string): part is JsonObject =>
   isObject(part) && (part.type === 'text' || (type === 'output_text' && part.type === 'input_text'))

@@ -295,12 +295,14 @@ describe('refusals name the field', () => {
     ['no input', { input: undefined }, 'invalid_request_error', 'input'],
     ['two inputs', { messages: [] }, 'invalid_request_error', 'messages'],
     ['input of another type', { input: 7 }, 'invalid_request_error', 'input'],
-    ...[null, { text: 'x' }, ['x']].map((content): [string, JsonObject, string, string] => [
-      `a system message of ${JSON.stringify(content)}`,
-      { input: [{ role: 'system', content }, userText('a')] },
-      'invalid_request_error',
-      'input[0].content',
-    ]),
+    ...[null, { text: 'x' }, ['x'], ['x', { text: 'y', prompt_cache_breakpoint: {} }]].map(
+      (content): [string, JsonObject, string, string] => [
+        `a system message of ${JSON.stringify(content)}`,
+        { input: [{ role: 'system', content }, userText('a')] },
+        'invalid_request_error',
+        'input[0].content',
+      ],
+    ),
     ['an item that is no object', { input: [userText('a'), 'b'] }, 'invalid_request_error', 'input[1]'],
     [
       'a reference to an item',

@@ -10,7 +10,7 @@ import { admitTurn, prepared, readTurnBody, type TurnKindOf, turnRoute } from '.
 const CHAT: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }
 
 export const chatCompletions = turnRoute(async (c) => {
-  const { chatToResponses } = await import('../formats/chat-request.ts') // its schemas are a megabyte
+  const { chatToResponses } = await import('../formats/chat-request.ts') // its schemas are half a megabyte
   const raw = await readTurnBody(c, CHAT, OTHER_BODY_BYTES)
   const { body, chat } = prepared(c, raw, CHAT, () => {
     const request = chatToResponses(raw.json)

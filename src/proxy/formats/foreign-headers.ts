@@ -10,11 +10,16 @@ import { FrameEvent } from '../../upstream/frame-event.ts'
 const FOREIGN: ReadonlySet<string> = new Set(['openai-model', 'x-openai-model', 'x-models-etag'])
 const KEY = Buffer.from('"headers"')
 
-/** The same object where there are none, which is told without taking it apart. */
-export const withoutForeignHeaders = (event: SseEvent): SseEvent => {
-  if (event.type === null || event.type.endsWith('.delta')) return event
+/** Told without taking the event apart, so also of one that only speaks of them. */
+export const holdsHeaders = (event: SseEvent): boolean => {
+  if (event.type === null || event.type.endsWith('.delta')) return false
   const { buffer, byteOffset, length } = event.bytes
-  if (!Buffer.from(buffer, byteOffset, length).includes(KEY)) return event
+  return Buffer.from(buffer, byteOffset, length).includes(KEY)
+}
+
+/** The same object where there are none. */
+export const withoutForeignHeaders = (event: SseEvent): SseEvent => {
+  if (!holdsHeaders(event)) return event
   const said = eventJson(event.bytes)
   if (!isObject(said)) return event
   const response = isObject(said.response) ? cleaned(said.response) : said.response

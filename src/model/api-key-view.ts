@@ -1,6 +1,6 @@
 /** An API key as dashboard clients see it: camelCase, ISO times, never a hash. */
 import { iso, isoOrNull } from '../lib/iso.ts'
-import { keyVersion, type StoredKey } from './api-keys.ts'
+import { keyVersion, policyOf, type StoredKey } from './api-keys.ts'
 import { isRunning, type LimitRow, resetAfter } from './key-limits.ts'
 
 export type ApiKey = ReturnType<typeof toApiKey>
@@ -21,17 +21,8 @@ export const toApiKey = (row: StoredKey, now: number) => ({
   createdAt: iso(row.createdAt),
   expiresAt: isoOrNull(row.expiresAt),
   lastUsedAt: isoOrNull(row.lastUsedAt),
-  allowedModels: row.allowedModels,
-  applyToCodexModel: row.applyToCodexModel,
-  enforcedModel: row.enforcedModel,
-  enforcedReasoningEffort: row.enforcedReasoningEffort,
-  allowedReasoningEfforts: row.allowedReasoningEfforts,
-  enforcedServiceTier: row.enforcedServiceTier,
-  trafficClass: row.trafficClass,
-  transportPolicyOverride: row.transportPolicyOverride,
-  usageSections: row.usageSections,
+  ...policyOf(row),
   accountAssignmentScopeEnabled: row.assignedAccountIds !== null,
-  assignedAccountIds: row.assignedAccountIds,
   sourceAssignmentScopeEnabled: false,
   assignedSourceIds: null,
   limits: row.limits.map((limit) => toLimit(limit, now)),

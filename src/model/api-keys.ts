@@ -69,10 +69,16 @@ export const getKey = (db: Db, id: string): StoredKey => {
 export const keyVersion = (row: StoredKey): string => versionOf(Object.values(settable(row)))
 
 const settable = (row: StoredKey) => ({
+  ...policyOf(row),
   name: row.name,
   isActive: [row.isActive, row.deactivatedReason],
   ownerUserId: row.ownerUserId,
   expiresAt: row.expiresAt,
+  limits: row.limits.map((limit) => [limitIdentity(limit), limit.maxValue]),
+})
+
+/** What a key allows and enforces, as it is stored and as it is shown. */
+export const policyOf = (row: StoredKey) => ({
   allowedModels: row.allowedModels,
   applyToCodexModel: row.applyToCodexModel,
   enforcedModel: row.enforcedModel,
@@ -83,7 +89,6 @@ const settable = (row: StoredKey) => ({
   transportPolicyOverride: row.transportPolicyOverride,
   usageSections: row.usageSections,
   assignedAccountIds: row.assignedAccountIds,
-  limits: row.limits.map((limit) => [limitIdentity(limit), limit.maxValue]),
 })
 
 const OWNER = { id: users.id, username: users.username, status: users.status }

@@ -63,7 +63,8 @@ export const publicContract = ({ createdAt, random }: ContractOptions, model: st
   return {
     write: (events, meter) => {
       const out: Uint8Array[] = []
-      for (const event of events.map(withoutForeignHeaders)) {
+      for (const each of events) {
+        const event = withoutForeignHeaders(each)
         if (event.type === 'response.output_item.done') items.push(event)
         const bytes = event.type === 'response.completed' ? refilled(event, items) : toPublic(event, meter, createdAt)
         if (bytes) out.push(bytes)

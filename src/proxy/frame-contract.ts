@@ -23,7 +23,10 @@ export const nativeFrames = (options: ContractOptions): FrameContract => {
     frames: (events, meter) =>
       meter.terminal === 'error' || options.hidesQuota
         ? translated(contract, events, meter)
-        : events.map(withoutForeignHeaders).flatMap(({ type, data }) => (type === null || data === null ? [] : [data])),
+        : events.flatMap((event) => {
+            const { type, data } = withoutForeignHeaders(event)
+            return type === null || data === null ? [] : [data]
+          }),
     failed: (err, meter) => textOf(contract.fail(err, meter)),
     keepalive: KEEPALIVE,
   }

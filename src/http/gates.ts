@@ -64,9 +64,9 @@ export type Restriction = 'refuse' | 'narrow' | 'local'
 export const CAPABILITY_HEADER = 'x-codex-lb-required-capability'
 
 /**
- * Dashboard principals that hold `permission`, or else the one named in `or`, and the one in `and`, too; with `account` those who are somebody, with
- * `stepUp` those who confirmed lately. `audit` names the event a mutation records. Throws what `resolvePrincipal` does, `permission_required`,
- * `admin_account_required`, `step_up_required`, `step_up_unavailable`.
+ * Dashboard principals that hold `permission`, or else the one named in `or`, and the one in `and`, too; with `account` those
+ * who are somebody, with `stepUp` those who confirmed lately. `audit` names the event a mutation records. Throws what
+ * `resolvePrincipal` does, `permission_required`, `admin_account_required`, `step_up_required`, `step_up_unavailable`.
  */
 export const requires = (permission: Permission, { or, and, stepUp = false, account = false, audit }: Needs = {}) =>
   gate(

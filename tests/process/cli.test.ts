@@ -1,7 +1,7 @@
 /** The command line as people and containers run it: real processes on a data folder, alone and beside a server. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand, spawnServer } from '../support/spawn.ts'
@@ -39,6 +39,12 @@ describe('accounts', () => {
     expect(statSync(dataDir).mode & 0o777).toBe(0o700)
     for (const name of readdirSync(dataDir)) expect(statSync(join(dataDir, name)).mode & 0o077).toBe(0)
     expect(existsSync(join(dataDir, 'sluice.lock'))).toBe(false)
+  })
+
+  test('are imported from a file that begins with a byte order mark', async () => {
+    const file = authFile('a.json', 'ada@example.test')
+    writeFileSync(file, `\uFEFF${readFileSync(file, 'utf8').replaceAll('\n', '\r\n')}`)
+    expect((await sluice('accounts', 'import', file)).stdout).toStartWith('Imported ada@example.test')
   })
 
   test('imported again keep tokens that are at least as new', async () => {

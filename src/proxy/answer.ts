@@ -3,7 +3,6 @@ import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { JsonObject } from '../lib/json.ts'
-import { tagTurnState } from '../upstream/headers.ts'
 import { begin, type Served } from './begin.ts'
 import { type Contract, parsed } from './contracts.ts'
 import { eventStream } from './event-stream.ts'
@@ -102,12 +101,7 @@ const answerHeaders = ({ c, turn }: Answered, flow: Flow | null): Record<string,
   const headers: Record<string, string> = { 'server-timing': serverTiming(turn) }
   const dropped = c.get('droppedFields')
   if (dropped && dropped.length > 0) headers['x-sluice-dropped-fields'] = droppedFields(dropped)
-  if (!flow) return headers
-  const turnState = flow.headers.get('x-codex-turn-state')
-  if (turnState !== null) headers['x-codex-turn-state'] = tagTurnState(flow.accountId, turnState)
-  const reasoning = flow.headers.get('x-reasoning-included')
-  if (reasoning !== null) headers['x-reasoning-included'] = reasoning
-  return headers
+  return { ...headers, ...flow?.headers }
 }
 
 const MAX_DROPPED_FIELDS = 32

@@ -1,6 +1,7 @@
 /** One attempt of a turn on one leased account: opens the upstream, reads up to the commit point, and judges a failure. */
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
+import { passedOn } from '../upstream/headers.ts'
 import { carry, Refused } from './carry.ts'
 import { type Classified, classify, failureFromResponse, failureFromThrown, type UpstreamFailure } from './classify.ts'
 import { bodyFor, withoutReasoning } from './continuity.ts'
@@ -107,7 +108,7 @@ const openAndRead = async (
   turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
   absorbRateHeaders(plane, account.id, headers)
   turn.log.phase = 'first_event'
-  return readToCommit(plane, turn, { lease, stream, controller, headers, accessToken })
+  return readToCommit(plane, turn, { lease, stream, controller, headers: passedOn(headers, account.id), accessToken })
 }
 
 const refused = (plane: Plane, accountId: string, refusal: Refused): AttemptFailed => {

@@ -16,7 +16,8 @@ export interface FreshStream {
   lease: Lease
   stream: UpstreamStream
   controller: AbortController
-  headers: Headers
+  /** What the client is told of the upstream's; all of them would stay in memory as long as the stream. */
+  headers: Readonly<Record<string, string>>
   /** The token the upstream answered to. */
   accessToken: string
 }

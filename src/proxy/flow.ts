@@ -25,7 +25,8 @@ type Events = readonly SseEvent[]
 
 export class Flow implements Watcher, EventListenerObject {
   readonly meter = new Meter()
-  readonly headers: Headers
+  /** Of the upstream's answer, for the client. */
+  readonly headers: Readonly<Record<string, string>>
   readonly accountId: string
   readonly #plane: Plane
   readonly #turn: Turn

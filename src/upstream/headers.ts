@@ -19,6 +19,7 @@ const FORWARDED: ReadonlySet<string> = new Set([
   'accept-language',
 ])
 const TURN_STATE = 'x-codex-turn-state'
+const REASONING_INCLUDED = 'x-reasoning-included'
 
 /** What one account adds to a request. */
 export interface AccountCredentials {
@@ -75,6 +76,16 @@ export const socketHeaders = (
   if (turnState && turnState.owner === accountTag(account.id)) headers[TURN_STATE] = turnState.value
   else delete headers[TURN_STATE]
   return headers
+}
+
+/** What the client is told of the headers an account was answered with. */
+export const passedOn = (answered: Headers, accountId: string): Record<string, string> => {
+  const told: Record<string, string> = {}
+  const turnState = answered.get(TURN_STATE)
+  if (turnState !== null) told[TURN_STATE] = tagTurnState(accountId, turnState)
+  const reasoning = answered.get(REASONING_INCLUDED)
+  if (reasoning !== null) told[REASONING_INCLUDED] = reasoning
+  return told
 }
 
 /**

@@ -586,7 +586,7 @@ test('a fault of ours in the headers of a stream ends its turn', async () => {
     c.set('arrivedAt', app.clock.monotonic())
     const body = await readTurnBody(c, turns)
     const served = admitTurn(c, { ...turns, route: '/v1/responses', body })
-    const headers = new Map([['x-reasoning-included', 'да']])
+    const headers = { 'x-reasoning-included': 'да' }
     const open: typeof attempt = async (...args) => Object.assign(await attempt(...args), { headers })
     return answerWithStream(
       { ...served, open },

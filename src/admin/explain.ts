@@ -9,12 +9,11 @@ import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
-import { maskEmails } from '../model/account-summary.ts'
 import { type Explanation, explain } from '../model/explain.ts'
 import type { KeyPolicy } from '../model/key-ring.ts'
 import { keyHashOf } from '../model/request-log-choices.ts'
+import { accountChoices } from './account-choices.ts'
 import { type Logs, optionsOf } from './logs-page.ts'
-import { blindersOf } from './requests.ts'
 
 const ExplainQuery = z.object({
   model: z.string().trim().max(200).default('').describe('The model that would be asked for. Empty: any.'),
@@ -52,15 +51,11 @@ export const showExplain = createHandlers(requires('accounts:read'), query(Expla
 
 const explanationOf = (c: Ctx, { model, key }: z.output<typeof ExplainQuery>): Explanation => {
   const { pool, settings, clock } = c.env
-  const { hidesAccounts } = blindersOf(c.var.principal)
-  const names = pool
-    .all()
-    .map(({ id, displayName }) => [id, hidesAccounts ? maskEmails(displayName) : displayName] as const)
   return explain(pool, {
     model: model === '' ? null : model,
     key: key === '' ? null : keyOf(c, key),
     settings: settings.current(),
-    names: new Map(names),
+    names: new Map(accountChoices(c).map(({ id, name }) => [id, name])),
     now: clock.now(),
   })
 }

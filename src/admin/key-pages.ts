@@ -18,6 +18,7 @@ import { arrangeKeys, KeysQuery, keyState } from '../model/key-list.ts'
 import { keyTrends, keyUsage7d } from '../model/key-trends.ts'
 import { listPeople } from '../model/people.ts'
 import { holds, mayWrite } from '../model/permissions.ts'
+import { accountChoices } from './account-choices.ts'
 import { listedModels } from './key-models.ts'
 import { weekOf } from './key-week.ts'
 import { said } from './pages/said.ts'
@@ -91,7 +92,7 @@ export const showEditKey = createHandlers(writes(), (c) => {
 const namesOf = (c: Ctx, ids: readonly string[]) =>
   blindersOf(c.var.principal).hidesAccounts || ids.length === 0
     ? []
-    : c.env.pool.describe().flatMap(({ accountId: id, displayName: name }) => (ids.includes(id) ? [{ id, name }] : []))
+    : accountChoices(c).filter(({ id }) => ids.includes(id))
 
 /** How a client with this key is set up, but for the key itself. */
 export const connectionFor = (c: Ctx, row: Pick<StoredKey, 'keyHash' | 'enforcedModel' | 'allowedModels'>) => {
@@ -115,7 +116,7 @@ const choicesFor = (c: Ctx): KeyChoices => {
   const isBlind = blindersOf(principal).hidesAccounts
   return {
     models: listedModels(c, null),
-    accounts: isBlind ? [] : c.env.pool.describe().map(({ accountId: id, displayName: name }) => ({ id, name })),
+    accounts: isBlind ? [] : accountChoices(c),
     owners: mayAssign && principal.kind === 'account' ? ownersFor(c, principal.id) : [],
     efforts: EFFORTS,
     tiers: SERVICE_TIERS,

@@ -10,13 +10,13 @@ import { idOf } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
-import { maskEmails } from '../model/account-summary.ts'
 import { holds } from '../model/permissions.ts'
 import type { LogDetail, LogPage } from '../model/request-log.ts'
 import { keyNames } from '../model/request-log-choices.ts'
 import type { LogEntry } from '../model/request-log-entry.ts'
 import { LogPageQuery, type MoreColumn, type RangeName, toLogQuery } from '../model/request-log-page.ts'
 import { Moment, type StatusFilter } from '../model/request-log-query.ts'
+import { accountChoices, type Choice } from './account-choices.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf, demandSight, requestOf, sightOf } from './requests.ts'
 
@@ -35,11 +35,6 @@ export interface Logs extends LogPage {
   /** May look into conversations. */
   isSensitive: boolean
   mayExplain: boolean
-}
-
-interface Choice {
-  id: string
-  name: string
 }
 
 /** As the form shows them. */
@@ -171,15 +166,11 @@ const furtherOf = (c: Ctx): LogFilterValues['further'] => {
 
 /** From what is there now and not from the log, which would have to be read through for it. */
 export const optionsOf = (c: Ctx): Logs['options'] => {
-  const { hidesAccounts, hidesKeys } = blindersOf(c.var.principal)
-  const accounts = c.env.pool.all()
-  const byName = (a: Choice, b: Choice) => a.name.localeCompare(b.name)
+  const { hidesKeys } = blindersOf(c.var.principal)
   return {
-    accounts: accounts
-      .map(({ id, displayName }) => ({ id, name: hidesAccounts ? maskEmails(displayName) : displayName }))
-      .toSorted(byName),
-    keys: hidesKeys ? null : keyNames(c.env.db).toSorted(byName),
-    models: [...new Set(accounts.flatMap(({ models }) => [...(models ?? [])]))].toSorted(),
+    accounts: accountChoices(c),
+    keys: hidesKeys ? null : keyNames(c.env.db).toSorted((a, b) => a.name.localeCompare(b.name)),
+    models: [...new Set(c.env.pool.all().flatMap(({ models }) => [...(models ?? [])]))].toSorted(),
   }
 }
 

@@ -1,10 +1,9 @@
 /** What stands around every settings page: the tabs its visitor may open, and how much differs from the defaults. */
 import type { Ctx } from '../bindings.ts'
-import { maskEmails } from '../model/account-summary.ts'
 import { holds, mayWrite, type Permission } from '../model/permissions.ts'
 import { fieldsOf, type SettingField } from '../settings/fields.ts'
 import { SECTIONS, type Section } from '../settings/schema.ts'
-import { blindersOf } from './requests.ts'
+import { accountChoices } from './account-choices.ts'
 
 interface Tab {
   id: string
@@ -97,10 +96,6 @@ export const shownFields = (c: Ctx): ShownField[] => {
 
 /** Accounts are picked by name; their names are masked for those who do not work with them. */
 const withAccounts = (c: Ctx, field: SettingField): SettingField => {
-  const { hidesAccounts } = blindersOf(c.var.principal)
-  const choices = c.env.pool
-    .all()
-    .map(({ id, displayName }) => ({ value: id, label: hidesAccounts ? maskEmails(displayName) : displayName }))
-    .toSorted((a, b) => a.label.localeCompare(b.label))
+  const choices = accountChoices(c).map(({ id, name }) => ({ value: id, label: name }))
   return { ...field, control: { kind: 'choice', choices } }
 }

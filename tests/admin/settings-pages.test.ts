@@ -206,6 +206,18 @@ test('accounts are picked by name; their addresses are masked for viewers', asyn
   expect((await choices('viewer'))[0].label).not.toContain('ada@')
 })
 
+test('seats of one person are told apart wherever an account is picked by name', async () => {
+  const email = 'ada@example.test'
+  const { app, as } = open({ accounts: [{ email }, { email, plan: 'team' }, { email: 'bob@example.test' }] })
+  const [first, second] = app.members.map(({ id }) => id.slice(0, 8))
+  const admin = as('admin')
+  for (const path of ['/settings/routing', '/keys/new', '/logs', '/logs/explain?model=gpt-5.5']) {
+    const { text } = await page(admin, path)
+    for (const name of [`${email} (plus, ${first})`, `${email} (team, ${second})`, 'bob@example.test<'])
+      expect([path, name, text.includes(`>${name}`)]).toEqual([path, name, true])
+  }
+})
+
 describe('network', () => {
   test('an address is added and removed from the page', async () => {
     const { as } = open()

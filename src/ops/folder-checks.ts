@@ -41,7 +41,9 @@ const NETWORK = new Map([
 ])
 
 const checkFolder = async ({ dir, databasePath }: FolderFacts): Promise<Found> => {
-  const { mode, uid } = await stat(dir)
+  const folder = await stat(dir)
+  if (!folder.isDirectory()) return problem(`${dir} is not a folder.`, 'Name a folder in CODEX_LB_DATA_DIR.')
+  const { mode, uid } = folder
   const { uid: owner } = await stat(databasePath).catch(() => ({ uid })) // the server made it
   const isWritable = await access(dir, constants.W_OK).then(
     () => true,

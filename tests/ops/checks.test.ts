@@ -93,6 +93,11 @@ describe('the data folder', () => {
     expect(database).toMatchObject({ verdict: 'warning' })
   })
 
+  test('is told when a file has its name', async () => {
+    const { data_folder } = await examine({ dir: join(dir, 'sluice.db') })
+    expect(data_folder).toMatchObject({ verdict: 'problem', says: `${join(dir, 'sluice.db')} is not a folder.` })
+  })
+
   test.skipIf(process.getuid?.() !== 0)('one that belongs to somebody else is mended by root', async () => {
     chmodSync(dir, 0o755)
     chownSync(dir, 65_532, 65_532)

@@ -106,6 +106,13 @@ describe('looking', () => {
     expect((await look(older)).files[0]).toMatchObject({ verdict: 'newer', reason: expect.stringContaining('sign-in') })
   })
 
+  test('tokens that the service has refused are told from others', async () => {
+    const { app, look } = open(1)
+    app.sqlite.run("UPDATE accounts SET status = 'reauth_required'")
+    const again = await look({ 'again.json': app.members[0]!.sim.authJson() })
+    expect(again.files[0]?.reason).toBe('It needs a sign-in, and these are its own tokens; they would be tried again.')
+  })
+
   test('of several files of one account only the newest is worth it', async () => {
     const { app, look } = open()
     const json = app.upstream.addAccount({ email: 'ada@example.test' }).authJson()

@@ -29,6 +29,7 @@ export interface ImportedAccount {
 const token = z.string().trim().min(1)
 
 const AuthJson = z.object({
+  OPENAI_API_KEY: z.unknown(),
   tokens: z
     .object({
       id_token: token.optional(),
@@ -67,8 +68,11 @@ export const parseAuthJson = (text: string, fileName: string): ImportedAccount =
   }
   const file = AuthJson.safeParse(parseJson(text) ?? refuse('is not JSON'))
   if (!file.success) return refuse(`is not a native auth.json (${file.error.issues[0]?.path.join('.') || 'top level'})`)
-  const { tokens } = file.data
-  if (!tokens) return refuse('holds no tokens; it is from a client signed in with an API key')
+  const { tokens, OPENAI_API_KEY: apiKey } = file.data
+  if (!tokens)
+    return refuse(
+      `holds no tokens; it is ${apiKey ? 'from a client signed in with an API key' : 'no auth.json of the Codex CLI'}`,
+    )
   const accessToken = tokens.access_token ?? tokens.accessToken ?? refuse('has no access_token')
   const refreshToken = tokens.refresh_token ?? tokens.refreshToken ?? refuse('has no refresh_token')
   const idToken = tokens.id_token ?? tokens.idToken ?? refuse('has no id_token')

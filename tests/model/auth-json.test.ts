@@ -61,6 +61,11 @@ describe('a bad file', () => {
     ['an array', '[]', 'is not a native auth.json'],
     ['JSON null', 'null', 'is not'],
     ['a client with an API key', '{"OPENAI_API_KEY":"sk-x","tokens":null}', 'signed in with an API key'],
+    [
+      'a file of another program',
+      '{"openai":{"type":"oauth"}}',
+      'holds no tokens; it is no auth.json of the Codex CLI',
+    ],
     ['no access token', file({ ...NATIVE, access_token: undefined }), 'has no access_token'],
     ['no refresh token', file({ ...NATIVE, refresh_token: undefined }), 'has no refresh_token'],
     ['no ID token', file({ ...NATIVE, id_token: undefined }), 'has no id_token'],

@@ -29,7 +29,7 @@ export interface ImportedAccount {
 const token = z.string().trim().min(1)
 
 const AuthJson = z.object({
-  OPENAI_API_KEY: z.unknown(),
+  OPENAI_API_KEY: z.unknown().optional(),
   tokens: z
     .object({
       id_token: token.optional(),

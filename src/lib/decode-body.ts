@@ -24,7 +24,8 @@ interface DecodeLimits {
 /**
  * `body` after removing `contentEncoding` from right to left (RFC 9110 §8.4). Neither the body nor any stage may exceed
  * `maxBytes`; exactly that many are allowed. Throws `DecodeError`, but of zstd that was cut short the runtime gives what there
- * is (measured): whoever parses it finds that it has no end. Work that takes long happens off the event loop.
+ * is (measured): whoever parses it finds that it has no end. Foreign bytes behind the end of zstd, deflate or brotli are left
+ * out, as zeros behind gzip are (measured). Work that takes long happens off the event loop.
  */
 export async function decodeBody(
   body: Uint8Array,

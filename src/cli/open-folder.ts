@@ -6,13 +6,12 @@ import { acquireFolderLock, type FolderLock, FolderLockedError } from '../../db/
 import { isOutdated, migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { type OpenedDatabase, openDatabase } from '../../db/open.ts'
-import { facts } from '../../db/schema/system.ts'
 import type { Config } from '../env.ts'
 import { type Clock, standStill } from '../lib/clock.ts'
 import { loadOrCreateKey } from '../lib/key-file.ts'
 import type { Random } from '../lib/random.ts'
 import { createSealer, fingerprint, type Sealer } from '../lib/seal.ts'
-import { readFact } from '../model/facts.ts'
+import { claimFingerprint, fingerprintOf } from '../model/key-fingerprint.ts'
 import { databaseTrouble } from '../ops/database-trouble.ts'
 import { placesOf } from '../ops/places.ts'
 
@@ -32,8 +31,6 @@ export interface Folder {
 export class FolderError extends Error {
   override readonly name = 'FolderError'
 }
-
-const FINGERPRINT = 'encryption_key_fingerprint'
 
 interface OpenDeps {
   clock: Clock
@@ -137,19 +134,12 @@ const codeOf = (err: unknown): string => (err instanceof Error && 'code' in err 
 
 /** A key is made only for a database that has none yet: a new one beside old secrets would open nothing. */
 const openKey = (db: Db, path: string, random: Random): Uint8Array => {
-  const known = readFact(db, FINGERPRINT)
+  const known = fingerprintOf(db)
   if (known !== null && !existsSync(path)) throw wrongKey(`The encryption key file ${path} is missing.`)
   const key = loadOrCreateKey(path, random)
-  if ((known ?? claim(db, fingerprint(key))) === fingerprint(key)) return key
+  if ((known ?? commit(db, (tx) => claimFingerprint(tx, fingerprint(key)))) === fingerprint(key)) return key
   throw wrongKey(`${path} is not the key this database was sealed with.`)
 }
 
 const wrongKey = (what: string): FolderError =>
   new FolderError(`${what} Restore the file that belongs to it, or name it in CODEX_LB_ENCRYPTION_KEY_FILE.`)
-
-/** Writes the fingerprint down unless another process did a moment ago; returns the one that stands. */
-const claim = (db: Db, current: string): string | null =>
-  commit(db, (tx) => {
-    tx.insert(facts).values({ name: FINGERPRINT, value: current }).onConflictDoNothing().run()
-    return readFact(tx, FINGERPRINT)
-  })

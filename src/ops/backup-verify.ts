@@ -7,7 +7,7 @@ import { type OpenedDatabase, readerDatabase } from '../../db/open.ts'
 import { readKey } from '../lib/key-file.ts'
 import { fingerprint } from '../lib/seal.ts'
 import { type AuditVerdict, verifyAuditLog } from '../model/audit-verify.ts'
-import { readFact } from '../model/facts.ts'
+import { fingerprintOf } from '../model/key-fingerprint.ts'
 
 /** A backup cannot be made or used; the message is a sentence for stderr. */
 export class BackupError extends Error {
@@ -78,9 +78,6 @@ export const integrityFindings = (sqlite: Database): string[] =>
     .all()
     .map((row) => row.integrity_check)
     .filter((finding) => finding !== 'ok')
-
-/** The fingerprint of the key the secrets of `db` are sealed with; null: none was sealed yet. */
-export const fingerprintOf = (db: Db): string | null => readFact(db, 'encryption_key_fingerprint')
 
 const schemaAge = (sqlite: Database, file: string): SchemaAge => {
   const names = namesApplied(sqlite, file)

@@ -11,8 +11,9 @@ import { type OpenedDatabase, openDatabase, readerDatabase } from '../../db/open
 import { accounts } from '../../db/schema/accounts.ts'
 import { sessions } from '../../db/schema/people.ts'
 import { type Actor, append } from '../model/audit.ts'
+import { fingerprintOf } from '../model/key-fingerprint.ts'
 import { copyDatabase, copyPrivately, flush, keyOf, removePartial } from './backup-file.ts'
-import { BackupError, type BackupVerdict, fingerprintOf, isRestorable, verifyBackup } from './backup-verify.ts'
+import { BackupError, type BackupVerdict, isRestorable, verifyBackup } from './backup-verify.ts'
 import { type Revived, revivedBy } from './revived.ts'
 
 interface RestoreRequest {

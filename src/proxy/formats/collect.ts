@@ -73,6 +73,7 @@ export class ResponseCollector {
   #item(event: ResponsesEvent, isDone: boolean): void {
     const item = objectOf(event.item)
     const partial = this.#partial(event.output_index ?? item.id ?? this.#items.size + 0.5)
+    if (partial.isDone && !isDone) return
     partial.item = item
     // A message may be declared done without the content its deltas brought.
     const isHollow = item.type === 'message' && objectsOf(item.content).length === 0

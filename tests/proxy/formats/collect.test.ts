@@ -68,6 +68,11 @@ describe('a collected response', () => {
       { ...aMessage('Hello'), note: 1 },
     ],
     [
+      'a finished message that is announced once more',
+      [...messageEvents(0, 'Hel', 'lo'), messageEvents(0)[0]!],
+      aMessage('Hello'),
+    ],
+    [
       'a finished call of which a delta was lost',
       [...callEvents(0, '{"a"', ':1}').slice(0, 2), ...callEvents(0, '{"a":1}').slice(3)],
       aCall(0, '{"a":1}'),

@@ -77,7 +77,7 @@ export interface Bindings {
   failures: FailureBudget
   /** Refused identities of the reverse proxy that were written down. */
   refusals: FailureBudget
-  /** Passkey sign-ins that were begun: each leaves a challenge. */
+  /** What was begun with passkeys, by client or by person and purpose: each leaves a challenge. */
   passkeyStarts: FailureBudget
   /** What people changed about themselves, by person and event: each leaves an audit row. */
   ownChanges: FailureBudget

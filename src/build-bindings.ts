@@ -204,7 +204,7 @@ const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
 
 const idsOf = (pool: Pool): ReadonlySet<string> => new Set(pool.all().map(({ id }) => id))
 
-/** A minute and client; of all that wait there is room for a thousand. */
+/** A minute and client, or person and purpose; of sign-ins that wait there is room for a thousand. */
 const PASSKEY_STARTS = 30
 /** A minute, person and event: nobody works faster by hand. */
 const OWN_CHANGES = 30

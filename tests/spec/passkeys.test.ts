@@ -334,6 +334,18 @@ describe('Decisions §4 Passkeys: signing in', () => {
     expect((await start(REMOTE)).status).toBe(200)
   })
 
+  test.each(['register', 'step-up'])('to %s is begun thirty times a minute and person', async (what) => {
+    const { anna, app, crowd } = await registered()
+    const before = app.db.select({ n: count() }).from(challenges).get()?.n ?? 0
+    await app.clock.advance('1m')
+    const start = (browser: Browser) => browser.ask(`POST ${BASE}/${what}/start`)
+    for (let n = 0; n < 30; n++) expect((await start(anna)).status).toBe(200)
+    expect(await problem(await start(crowd.signInAs(anna.person)))).toEqual([429, 'own_account_rate_limited'])
+    expect(app.db.select({ n: count() }).from(challenges).get()).toEqual({ n: before + 30 })
+    await app.clock.advance('1m')
+    expect((await start(anna)).status).toBe(200)
+  })
+
   test('challenges that nobody answers do not pile up', async () => {
     const { app } = setUp()
     for (let n = 0; n < 1010; n++) {

@@ -58,11 +58,11 @@ export const passkeysOf = (c: Ctx) => {
   return { items, isAvailable: rp !== null, unavailableReason: reason, availableAt: link }
 }
 
-/** Returns what `navigator.credentials.create` is given. */
+/** Returns what `navigator.credentials.create` is given. Throws `own_account_rate_limited`. */
 export const startRegistration = createHandlers(signedIn({ account: true, stepUp: true }), async (c) => {
   const rp = demandRelyingParty(c)
   const { row } = self(c).person
-  const challenge = newChallenge(c, 'register')
+  const challenge = ownChallenge(c, 'register')
   return c.json(await registrationOptions(rp, { user: row, challenge, held: listPasskeys(c.env.db, row.id) }))
 })
 
@@ -133,11 +133,12 @@ export const finishPasskeySignIn = createHandlers(
   },
 )
 
+/** Throws `step_up_unavailable` without a passkey, and `own_account_rate_limited`. */
 export const startPasskeyStepUp = createHandlers(signedIn({ account: true }), async (c) => {
   const rp = demandRelyingParty(c)
   const allowed = listPasskeys(c.env.db, self(c).id)
   if (allowed.length === 0) throw new AppError('step_up_unavailable')
-  return c.json(await assertionOptions(rp, { challenge: newChallenge(c, 'step_up'), allowed }))
+  return c.json(await assertionOptions(rp, { challenge: ownChallenge(c, 'step_up'), allowed }))
 })
 
 export const finishPasskeyStepUp = createHandlers(
@@ -169,6 +170,12 @@ const boundTo = (c: Ctx, purpose: ChallengePurpose) => ({
   sessionId: purpose === 'sign_in' ? null : (self(c).session?.id ?? null),
   now: c.env.clock.now(),
 })
+
+/** Each stays in the database for minutes, whether it is answered or not. */
+const ownChallenge = (c: Ctx, purpose: 'register' | 'step_up'): string => {
+  c.env.passkeyStarts.take(`${self(c).id} ${purpose}`, 'own_account_rate_limited')
+  return newChallenge(c, purpose)
+}
 
 const newChallenge = (c: Ctx, purpose: ChallengePurpose): string => {
   const bound = boundTo(c, purpose)

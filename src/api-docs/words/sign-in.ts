@@ -188,7 +188,7 @@ export const SIGN_IN_WORDS: WordsByRoute = {
   'POST /api/dashboard-auth/passkeys/register/start': {
     does: 'Begins to register a passkey.',
     answer: 'What `navigator.credentials.create` takes.',
-    throws: ['passkeys_unavailable'],
+    throws: ['passkeys_unavailable', 'own_account_rate_limited'],
   },
   'POST /api/dashboard-auth/passkeys/register/finish': {
     does: 'Keeps the passkey that was made.',
@@ -223,7 +223,7 @@ export const SIGN_IN_WORDS: WordsByRoute = {
   'POST /api/dashboard-auth/passkeys/step-up/start': {
     does: 'Begins a confirmation with one of one’s own passkeys.',
     answer: 'What `navigator.credentials.get` takes.',
-    throws: ['passkeys_unavailable', 'step_up_unavailable'],
+    throws: ['passkeys_unavailable', 'step_up_unavailable', 'own_account_rate_limited'],
   },
   'POST /api/dashboard-auth/passkeys/step-up/finish': {
     does: 'Confirms for five minutes that it is you.',

@@ -79,7 +79,7 @@ export interface Bindings {
   refusals: FailureBudget
   /** What was begun with passkeys, by client or by person and purpose: each leaves a challenge. */
   passkeyStarts: FailureBudget
-  /** What people changed about themselves, by person and event: each leaves an audit row. */
+  /** What people changed about themselves, by person and event, and their sign-ins, by client: each leaves an audit row. */
   ownChanges: FailureBudget
   clock: Clock
   random: Random

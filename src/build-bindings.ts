@@ -206,5 +206,5 @@ const idsOf = (pool: Pool): ReadonlySet<string> => new Set(pool.all().map(({ id 
 
 /** A minute and client, or person and purpose; of sign-ins that wait there is room for a thousand. */
 const PASSKEY_STARTS = 30
-/** A minute, person and event: nobody works faster by hand. */
+/** A minute, person and event, or client they sign in from: nobody works faster by hand. */
 const OWN_CHANGES = 30

@@ -3,7 +3,7 @@ import { eq } from 'drizzle-orm'
 import { commit, notice, type Tx } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
 import type { Ctx } from '../bindings.ts'
-import { AppError } from '../errors.ts'
+import { AppError, type Code } from '../errors.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
 import { type Actor, type AuditEvent, append } from '../model/audit.ts'
 import { guestPasswordHash } from '../model/guest.ts'
@@ -18,6 +18,7 @@ import {
   type SignInMethod,
   STEP_UP_MS,
 } from '../model/sessions.ts'
+import { budgetClient } from './failure-budget.ts'
 import { countOwnChange } from './own-account.ts'
 import type { AccountPrincipal } from './principal.ts'
 import { type Resolution, resolveAccount } from './resolve.ts'
@@ -39,10 +40,11 @@ interface SignIn {
 
 /**
  * Signs the person in on this browser, which is signed out of what it was signed in to. Returns who asks from now on: the
- * request itself still carries no cookie.
+ * request itself still carries no cookie. Throws `password_rate_limited`.
  */
 export const signIn = (c: Ctx, { person, method, isComplete, event = 'login_success', first }: SignIn): Resolution => {
   const { db, random } = c.env
+  countSignIn(c, person.row.id, 'password_rate_limited')
   const draft = { ...draftSession(c, isComplete), userId: person.row.id, method, isComplete }
   const { row, token } = commit(db, (tx) => {
     first?.(tx)
@@ -79,9 +81,10 @@ export const completeSession = (c: Ctx, half: SessionRow, person: Person, first:
 
 /**
  * Lets a guest in on this browser, who knew the password of `hash`. Returns the session, whose cookie is written. Throws
- * `invalid_credentials` when the guest password has changed meanwhile.
+ * `invalid_credentials` when the guest password has changed meanwhile, and `guest_password_rate_limited`.
  */
 export const admitGuest = (c: Ctx, hash: string): SessionRow => {
+  countSignIn(c, 'guest', 'guest_password_rate_limited')
   const draft = { ...draftSession(c, true), userId: null, method: 'guest' as const, isComplete: true }
   const { row, token } = commit(c.env.db, (tx) => {
     if (guestPasswordHash(tx) !== hash) throw new AppError('invalid_credentials')
@@ -92,6 +95,11 @@ export const admitGuest = (c: Ctx, hash: string): SessionRow => {
   })
   writeSessionToken(c, token, row.expiresAt)
   return row
+}
+
+/** Each leaves a session, and a row in the audit log for good. By client, so that nobody is locked out by somebody else (spec §5). */
+const countSignIn = (c: Ctx, who: string, code: Code): void => {
+  c.env.ownChanges.take(`${who} ${budgetClient(c)}`, code)
 }
 
 const draftSession = (c: Ctx, isComplete: boolean): Pick<NewSession, 'now' | 'expiresAt' | 'address' | 'userAgent'> => {

@@ -210,6 +210,35 @@ describe('§5 Signing in 4: eight wrong tries a minute and client, and nobody is
     ])
   })
 
+  test('right ones are thirty a minute, client and person: each is a row of the audit log', async () => {
+    const { app, add, browser, audit } = open()
+    for (const username of ['anna', 'berta']) add({ username, role: 'viewer' })
+    const here = browser(REMOTE)
+    const signIn = (from: typeof here, username = 'anna') => from.ask(LOGIN, { json: { username, password: PASSWORD } })
+    for (let i = 0; i < 30; i++) {
+      expect((await signIn(here)).status).toBe(200)
+      await here.ask('POST /api/dashboard-auth/logout')
+    }
+    const limited = await signIn(here)
+    expect(limited.headers.get('retry-after')).toBe('60')
+    expect(await problem(limited)).toEqual([429, 'password_rate_limited'])
+    expect(audit()).toHaveLength(60)
+    expect((await signIn(here, 'berta')).status).toBe(200)
+    expect((await signIn(browser('192.0.2.8'))).status).toBe(200)
+    await app.clock.advance(60_000)
+    expect((await signIn(here)).status).toBe(200)
+  })
+
+  test('guests come in thirty times a minute and client', async () => {
+    const { as, browser } = open({ settings: { guestAccessEnabled: true } })
+    const json = { password: 'for all guests' }
+    await as('admin').ask('POST /api/dashboard-auth/guest/password', { json })
+    const come = (peer: string) => browser(peer).ask('POST /api/dashboard-auth/guest/login', { json })
+    for (let i = 0; i < 30; i++) expect((await come(REMOTE)).status).toBe(200)
+    expect(await problem(await come(REMOTE))).toEqual([429, 'guest_password_rate_limited'])
+    expect((await come('192.0.2.8')).status).toBe(200)
+  })
+
   test('a forwarded address does not make another client of an untrusted peer', async () => {
     const { add, browser } = open()
     add({ username: 'admin', role: 'admin' })

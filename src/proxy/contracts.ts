@@ -5,7 +5,7 @@ import type { Random } from '../lib/random.ts'
 import { eventJson, frame, type SseEvent } from '../lib/sse.ts'
 import { ChatStream, type ChatStreamOptions } from './formats/chat-stream.ts'
 import { keepaliveComment, keepaliveEvent, responseCreatedEvent, responseFailedEvent } from './formats/failed-event.ts'
-import { holdsHeaders, withoutForeignHeaders } from './formats/foreign-headers.ts'
+import { mentionsHeaders, withoutForeignHeaders } from './formats/foreign-headers.ts'
 import { publicEvent } from './formats/public-events.ts'
 import type { ResponsesEvent } from './formats/responses-event.ts'
 import type { Meter } from './meter.ts'
@@ -118,9 +118,11 @@ const refilled = (event: SseEvent, items: readonly SseEvent[]): Uint8Array => {
   return frame({ ...completed, type: 'response.completed', response: { ...response, output } })
 }
 
-/** Nearly all events hold no headers, and leave without a list of their own. */
-const relayed = (events: readonly SseEvent[]): Uint8Array | null =>
-  events.some(holdsHeaders) ? concatenated(events.map(withoutForeignHeaders)) : joined(events)
+/** Looked through all at once: nearly no event holds headers. */
+const relayed = (events: readonly SseEvent[]): Uint8Array | null => {
+  const bytes = joined(events)
+  return bytes && mentionsHeaders(bytes) ? concatenated(events.map(withoutForeignHeaders)) : bytes
+}
 
 /** Events of one chunk lie next to each other: then they leave as the one piece of memory they came in. */
 const joined = (events: readonly SseEvent[]): Uint8Array | null => {

@@ -10,12 +10,12 @@ import { FrameEvent } from '../../upstream/frame-event.ts'
 const FOREIGN: ReadonlySet<string> = new Set(['openai-model', 'x-openai-model', 'x-models-etag'])
 const KEY = Buffer.from('"headers"')
 
-/** Told without taking the event apart, so also of one that only speaks of them. */
-export const holdsHeaders = (event: SseEvent): boolean => {
-  if (event.type === null || event.type.endsWith('.delta')) return false
-  const { buffer, byteOffset, length } = event.bytes
-  return Buffer.from(buffer, byteOffset, length).includes(KEY)
-}
+/** Whether any event in `bytes` may hold headers; told without taking it apart, so also of one that only speaks of them. */
+export const mentionsHeaders = ({ buffer, byteOffset, length }: Uint8Array): boolean =>
+  Buffer.from(buffer, byteOffset, length).includes(KEY)
+
+const holdsHeaders = (event: SseEvent): boolean =>
+  event.type !== null && !event.type.endsWith('.delta') && mentionsHeaders(event.bytes)
 
 /** The same object where there are none. */
 export const withoutForeignHeaders = (event: SseEvent): SseEvent => {

@@ -68,9 +68,10 @@ const budgetMs = ({ kind, settings }: Turn): number =>
 
 /** When nobody is left, the client gets what the last attempt failed with, unless the pool knows better. */
 const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<Lease> => {
-  const { tried, stayOn, last } = progress
+  const { tried, stayOn, refreshed, last } = progress
   const asked = needsOf(plane, turn, tried)
-  const needs = stayOn === null ? asked : { ...asked, owner: { id: stayOn, hard: true } }
+  const needs =
+    stayOn === null ? asked : { ...asked, owner: { id: stayOn, hard: true, isRenewed: refreshed.has(stayOn) } }
   const began = plane.clock.monotonic()
   try {
     const lease = await plane.pool.lease(needs, turn.signal)

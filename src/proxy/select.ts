@@ -10,6 +10,8 @@ export { type SelectionFailure, selectionError } from './selection-error.ts'
 interface Owner {
   id: string
   hard: boolean
+  /** Its token was renewed in this turn, which had asked it though it cools down: it is asked again. */
+  isRenewed?: boolean
   /** Where the conversation went when it left that account: next in line. */
   heir?: string | null
 }
@@ -149,7 +151,7 @@ const lastResort = (
   const reasonOf = ({ id }: Candidate) => verdicts.get(id)?.skipped
   const cooling = candidates.filter((candidate) => reasonOf(candidate) === 'cooling_down')
   const blocked = candidates.some((c) => reasonOf(c) === 'rate_limited' || reasonOf(c) === 'quota_exceeded')
-  if (cooling.length === 0 || (cooling.length === 1 && !blocked)) return []
+  if (cooling.length === 0 || (cooling.length === 1 && !blocked && !needs.owner?.isRenewed)) return []
   const due = (c: Candidate) => c.health.backoffUntil ?? 0
   const first = cooling.filter((c) => !isAtCap(c, needs)).sort((a, b) => due(a) - due(b) || (a.id < b.id ? -1 : 1))[0]
   return first ? [first] : []

@@ -46,6 +46,17 @@ test('a token refused upstream is renewed once, and the same account serves', as
   await expectNothingLeft(app)
 })
 
+test('a token refused upstream is renewed where all cool down, and the account that was asked all the same serves', async () => {
+  const { app } = setUp()
+  for (const { sim } of app.members) sim.expireAccessToken()
+  for (const { id } of app.members)
+    for (let errors = 0; errors < 3; errors++) app.bindings.pool.health(id, { kind: 'error', at: app.clock.now() })
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  const [asked, served] = servedBy(app)
+  expect(served).toBe(asked!)
+  await expectNothingLeft(app)
+})
+
 test('twenty turns at once renew it once', async () => {
   const { app, first } = setUp({ accounts: 1, settings: { proxyAccountStreamLimit: 0 } })
   first.sim.expireAccessToken()

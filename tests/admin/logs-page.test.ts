@@ -215,6 +215,7 @@ describe('one request', () => {
     expect(html).toContain('score 12.5')
     expect(html).toContain('>paused<')
     expect(html).toContain('some_new_reason')
+    expect(html.split('Why this account?')).toHaveLength(2)
   })
 
   test('one whose reasons were let go says so', async () => {

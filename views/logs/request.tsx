@@ -41,7 +41,7 @@ export const RequestDetail: FC<RequestView & { close: string }> = ({ close, ...r
     <Part title="Tokens and cost">
       <Cost {...request} />
     </Part>
-    <Part title={request.attempts.length > 1 ? `Attempts (${request.attempts.length})` : 'Why this account?'}>
+    <Part title={attemptsTitle(request)}>
       <Attempts {...request} />
     </Part>
   </article>
@@ -183,6 +183,12 @@ const pricesText = ({ pricesVersion, totalUsd }: CostFormula, costUsd: number | 
     : `At the list prices of ${pricesVersion} it would be ${costText(totalUsd)}; it was priced with the table of its day.`
 }
 
+const attemptsTitle = ({ attempts }: RequestView): string =>
+  attempts.length > 1 ? `Attempts (${attempts.length})` : whyText(attempts[0])
+
+const whyText = (attempt?: { accountId: string | null }): string =>
+  attempt?.accountId === null ? 'Why nobody?' : 'Why this account?'
+
 const Attempts: FC<RequestView> = ({ attempts, phases, requestedAt }) => {
   if (attempts.length === 0) return <p class="muted">No account was asked: the request ended before one was chosen.</p>
   const isOnly = attempts.length === 1
@@ -210,7 +216,7 @@ const Attempts: FC<RequestView> = ({ attempts, phases, requestedAt }) => {
               outcome={attempt.outcome}
             />
           )}
-          <Why {...attempt} isOpen={isOnly || attempt.outcome === 'failed'} />
+          <Why attempt={attempt} isOnly={isOnly} />
         </li>
       ))}
     </ol>
@@ -219,20 +225,17 @@ const Attempts: FC<RequestView> = ({ attempts, phases, requestedAt }) => {
 
 const OUTCOMES = { ok: 'answered', failed: 'failed', cancelled: 'left by the client' } as const
 
-const Why: FC<RequestView['attempts'][number] & { isOpen: boolean }> = ({
-  isExplained,
-  considered,
-  accountId,
-  isOpen,
-}) => {
-  if (!isExplained)
+const Why: FC<{ attempt: RequestView['attempts'][number]; isOnly: boolean }> = ({ attempt, isOnly }) => {
+  if (!attempt.isExplained)
     return (
       <p class="small muted">Why this account is kept for failures and the last 10,000 requests; this one is older.</p>
     )
+  const candidates = <Candidates candidates={attempt.considered} chosenId={attempt.accountId} />
+  if (isOnly) return <div class="why">{candidates}</div>
   return (
-    <details class="why" open={isOpen}>
-      <summary class="reveal">{accountId ? 'Why this account?' : 'Why nobody?'}</summary>
-      <Candidates candidates={considered} chosenId={accountId} />
+    <details class="why" open={attempt.outcome === 'failed'}>
+      <summary class="reveal">{whyText(attempt)}</summary>
+      {candidates}
     </details>
   )
 }

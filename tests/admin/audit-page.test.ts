@@ -53,6 +53,7 @@ test('one entry says what, who, about what, and its details', async () => {
   expect(text).toContain('/audit?target_id=key_0')
   expect(text).toContain('&quot;n&quot;: 0')
   expect(text).toMatch(/<option value="settings_updated" selected/)
+  expect(text).toMatch(/ \d\d:\d\d:\d\d UTC<\/time>/)
 })
 
 test('what cannot be a filter is refused', async () => {

@@ -94,7 +94,7 @@ const TONES = { info: 'idle', notice: 'good', warning: 'wait' } as const
 const Entry: FC<AuditEntry> = ({ timestamp, action, severity, actor, target, actorIp, details }) => (
   <li class="audit-entry">
     <time class="muted" datetime={timestamp}>
-      {momentText(timestamp)}
+      {momentText(timestamp)} UTC
     </time>
     <div class="audit-what">
       <p>

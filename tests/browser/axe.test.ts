@@ -43,6 +43,8 @@ const arrive = async ({ path, as = 'admin', act }: Stop): Promise<Page> => {
 const unfold = () => {
   for (const details of [...document.querySelectorAll<HTMLDetailsElement>('main details')].slice(0, 12))
     details.open = true
+  // The shade at its sides lies behind every word of a table, and on a gradient no contrast is told.
+  for (const table of document.querySelectorAll<HTMLElement>('.scroll-x')) table.style.background = 'none'
 }
 
 const showIn = (page: Page, colorScheme: 'light' | 'dark') =>

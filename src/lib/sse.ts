@@ -167,7 +167,7 @@ class Scanned implements SseEvent {
   }
 
   get bytes(): Uint8Array {
-    return this.#buffer.subarray(this.#start, this.#end)
+    return this.length === this.#buffer.length ? this.#buffer : this.#buffer.subarray(this.#start, this.#end)
   }
 
   get length(): number {

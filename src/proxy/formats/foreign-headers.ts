@@ -11,8 +11,7 @@ const FOREIGN: ReadonlySet<string> = new Set(['openai-model', 'x-openai-model', 
 const KEY = Buffer.from('"headers"')
 
 /** Whether any event in `bytes` may hold headers; told without taking it apart, so also of one that only speaks of them. */
-export const mentionsHeaders = ({ buffer, byteOffset, length }: Uint8Array): boolean =>
-  Buffer.from(buffer, byteOffset, length).includes(KEY)
+export const mentionsHeaders = (bytes: Uint8Array): boolean => Buffer.prototype.includes.call(bytes, KEY)
 
 const holdsHeaders = (event: SseEvent): boolean =>
   event.type !== null && !event.type.endsWith('.delta') && mentionsHeaders(event.bytes)

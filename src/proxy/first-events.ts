@@ -29,7 +29,7 @@ export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream)
   for (;;) {
     const batch = await fresh.stream.read()
     if (batch === null) throw new AttemptFailed(endedEarly, plane.clock.now())
-    for (const [index, event] of batch.events.entries()) {
+    for (const [index, event] of batch.entries()) {
       if (isHeld(event.type) && heldBytes < HOLD_BYTES) {
         held.push(event)
         heldBytes += event.bytes.length
@@ -40,7 +40,7 @@ export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream)
       turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
       turn.log.phase = 'stream'
       releaseRequest(turn)
-      const rest = batch.events.slice(index)
+      const rest = batch.slice(index)
       for (const each of rest)
         if (each.type === 'codex.rate_limits') absorbRateEvent(plane, fresh.lease.account.id, each)
       return new Flow(plane, turn, { ...fresh, first: [...held, ...rest] })

@@ -21,8 +21,6 @@ interface FlowListener {
   ended(end: FlowEnd, meter: Meter): void
 }
 
-type Events = readonly SseEvent[]
-
 export class Flow implements Watcher, EventListenerObject {
   readonly meter = new Meter()
   /** Of the upstream's answer, for the client. */
@@ -73,7 +71,7 @@ export class Flow implements Watcher, EventListenerObject {
   }
 
   /** What `next` gives at first, which is there already: the events up to the commit point. */
-  first(): Events | null {
+  first(): Batch | null {
     if (this.#end) return this.#afterEnd(this.#end)
     const first = this.#first
     this.#first = null
@@ -84,16 +82,16 @@ export class Flow implements Watcher, EventListenerObject {
    * The next events; null after the terminal one. Events behind the terminal one are dropped. Throws, or rejects with, the
    * `AppError` of a stream that broke or ended without one; the turn is settled by then.
    */
-  next(): Promise<Events | null> | Events | null {
+  next(): Promise<Batch | null> | Batch | null {
     if (this.#end || this.#first !== null) return this.first()
     this.#askedAt = this.#plane.clock.monotonic()
     return this.#fresh.stream.read().then(this.#onBatch, this.#onBreak)
   }
 
-  readonly #onBatch = (batch: Batch | null): Events | null => {
+  readonly #onBatch = (batch: Batch | null): Batch | null => {
     this.#askedAt = null
     if (this.#end) return this.#afterEnd(this.#end)
-    return batch ? this.#seen(batch.events, false) : this.#broken(endedEarly)
+    return batch ? this.#seen(batch, false) : this.#broken(endedEarly)
   }
 
   readonly #onBreak = (cause: unknown): null => {
@@ -101,7 +99,7 @@ export class Flow implements Watcher, EventListenerObject {
     return this.#end ? this.#afterEnd(this.#end) : this.#broken(failureFromThrown(cause, 'stream'))
   }
 
-  #seen(events: Events, isFirst: boolean): Events {
+  #seen(events: Batch, isFirst: boolean): Batch {
     for (let i = 0; i < events.length; i++) {
       const event = events[i]! // i < length
       this.meter.see(event)

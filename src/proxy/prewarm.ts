@@ -22,7 +22,7 @@ export class PrewarmStream implements UpstreamStream {
   async read(): Promise<Batch | null> {
     const events = this.#events
     this.#events = []
-    return events.length === 0 ? null : { events }
+    return events.length === 0 ? null : events
   }
 
   cancel(): void {}

@@ -60,7 +60,7 @@ const isServed = async (stream: SseStream): Promise<boolean> => {
   for (;;) {
     const batch = await stream.read()
     if (batch === null) return false
-    const terminal = batch.events.find(({ type }) => isTerminal(type))
+    const terminal = batch.find(({ type }) => isTerminal(type))
     if (!terminal) continue
     stream.drain()
     return terminal.type === 'response.completed' || terminal.type === 'response.incomplete'

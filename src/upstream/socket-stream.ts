@@ -58,7 +58,7 @@ export class SocketStream implements UpstreamStream {
     const events = this.#queue
     this.#forget()
     if (!this.#isOver) this.#source.resume()
-    return { events }
+    return events
   }
 
   /**

@@ -3,10 +3,8 @@ import type { Clock } from '../lib/clock.ts'
 import { type SseEvent, SseScanner } from '../lib/sse.ts'
 import { FrameEvent } from './frame-event.ts'
 
-/** Events that arrived together. */
-export interface Batch {
-  events: readonly SseEvent[]
-}
+/** Events that arrived together; never empty. */
+export type Batch = readonly SseEvent[]
 
 export interface UpstreamStream {
   /** The next events, or null once the upstream has ended the stream. Rejects when the transport breaks. */
@@ -31,7 +29,7 @@ export class DocumentStream implements UpstreamStream {
     this.#isRead = true
     const response: unknown = await this.#response.json()
     const event = { type: 'response.completed', response }
-    return { events: [new FrameEvent(JSON.stringify(event))] }
+    return [new FrameEvent(JSON.stringify(event))]
   }
 
   cancel(): void {
@@ -65,7 +63,7 @@ export class SseStream implements UpstreamStream {
   readonly #onChunk = ({ done, value }: Chunk): Batch | null | Promise<Batch | null> => {
     if (done) return null
     const events = this.#scanner.push(value)
-    return events.length > 0 ? { events } : this.read()
+    return events.length > 0 ? events : this.read()
   }
 
   cancel(): void {

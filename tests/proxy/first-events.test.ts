@@ -12,12 +12,12 @@ test('events that say nothing yet are held up to 64 KiB, and then taken as they 
   const stream = {
     read: async () => {
       reads++
-      return reads > 9 ? null : { events: [event] }
+      return reads > 9 ? null : [event]
     },
   }
   const lease = { account: plane.pool.all()[0]!, release: () => {} }
   const turn = { signal: new AbortController().signal, arrivedAt: 0, log: newTurnLog(), body: null }
-  const fresh = { lease, stream, controller: new AbortController(), headers: new Headers(), accessToken: 'at' }
+  const fresh = { lease, stream, controller: new AbortController(), headers: {}, accessToken: 'at' }
   const flow = await readToCommit(plane, turn as unknown as Turn, fresh as unknown as FreshStream) // as: no more of them is read
   expect([reads, flow.first()?.length]).toEqual([3, 3])
 })

@@ -81,8 +81,7 @@ export const connectTo = (url: string, request: Partial<SocketRequest> = {}): Pr
 /** Everything the stream still gives, as texts. */
 export const rest = async (stream: UpstreamStream): Promise<(string | null)[]> => {
   const texts: (string | null)[] = []
-  for (let batch = await stream.read(); batch; batch = await stream.read())
-    texts.push(...batch.events.map(({ data }) => data))
+  for (let batch = await stream.read(); batch; batch = await stream.read()) texts.push(...batch.map(({ data }) => data))
   return texts
 }
 

@@ -57,6 +57,8 @@ const newKey = (input: Record<string, unknown>): NewKey => {
 
 const FACTORS: Readonly<Record<string, number>> = { '': 1, k: 1e3, m: 1e6, g: 1e9 }
 const MICROS = 1e6
+/** What 1.1 M is off by in floating point. */
+const ROUNDING = 1e-6
 
 /** `total_tokens:daily:5M`, `cost_usd:monthly:20:gpt-5.5`; the last part, a model, may hold colons of its own. */
 const parseLimit = (text: string) => {
@@ -68,7 +70,10 @@ const parseLimit = (text: string) => {
         `types are ${LIMIT_TYPES.join(', ')}, windows ${LIMIT_WINDOWS.join(', ')}, max a number such as 500, 20k or 1.5M.`,
     )
   const unit = limitType === 'cost_usd' ? MICROS : 1
-  const maxValue = Math.round(Number(digits) * (FACTORS[suffix.toLowerCase()] ?? 1) * unit)
+  const exact = Number(digits) * (FACTORS[suffix.toLowerCase()] ?? 1) * unit
+  const maxValue = Math.round(exact)
+  if (Math.abs(exact - maxValue) > ROUNDING)
+    throw new UsageError(`--limit ${text} is finer than is counted: whole requests and tokens, millionths of a dollar.`)
   return { limitType, limitWindow, maxValue, modelFilter: model.join(':') }
 }
 

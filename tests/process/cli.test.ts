@@ -124,6 +124,7 @@ describe('keys', () => {
     [[], '--name laptop'],
     [['--name', 'x', '--limit', 'tokens:5h:1'], 'type:window:max'],
     [['--name', 'x', '--limit', 'requests:5h:-1'], 'type:window:max'],
+    [['--name', 'x', '--limit', 'requests:5h:1.5'], 'requests:5h:1.5 is finer than is counted'],
     [['--name', 'x', '--expires', 'soon'], '--expires soon is not a date'],
     [['--name', 'x', '--expires', '12'], '--expires 12 is not a date'],
     [['--name', 'x', '--expires', '2001-12-01'], '--expires 2001-12-01 is over'],

@@ -117,7 +117,7 @@ async function shoot(
 
 /** What the doctor measures stands at the end of its page. A window of that height, because bars stay where a picture of the page ends. */
 async function showWhole(page: Page, width: number): Promise<void> {
-  await page.waitForFunction("!document.body.innerText.includes('Measuring')") // what is shown, not a template
+  for (const measuring of await page.getByText('Measuring').all()) await measuring.waitFor({ state: 'hidden' })
   await page.setViewportSize({ width, height: await page.evaluate(() => document.documentElement.scrollHeight) })
 }
 

@@ -57,8 +57,8 @@ const newKey = (input: Record<string, unknown>): NewKey => {
 
 const FACTORS: Readonly<Record<string, number>> = { '': 1, k: 1e3, m: 1e6, g: 1e9 }
 const MICROS = 1e6
-/** What 1.1 M is off by in floating point. */
-const ROUNDING = 1e-6
+/** What 1.1 M is off by in floating point, of itself: of 17,000.01 dollars in millionths it is more than a millionth of one. */
+const ROUNDING = 2 * Number.EPSILON
 
 /** `total_tokens:daily:5M`, `cost_usd:monthly:20:gpt-5.5`; the last part, a model, may hold colons of its own. */
 const parseLimit = (text: string) => {
@@ -72,7 +72,7 @@ const parseLimit = (text: string) => {
   const unit = limitType === 'cost_usd' ? MICROS : 1
   const exact = Number(digits) * (FACTORS[suffix.toLowerCase()] ?? 1) * unit
   const maxValue = Math.round(exact)
-  if (Math.abs(exact - maxValue) > ROUNDING)
+  if (Math.abs(exact - maxValue) > exact * ROUNDING)
     throw new UsageError(`--limit ${text} is finer than is counted: whole requests and tokens, millionths of a dollar.`)
   return { limitType, limitWindow, maxValue, modelFilter: model.join(':') }
 }

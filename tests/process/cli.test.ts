@@ -120,6 +120,13 @@ describe('keys', () => {
     expect(stdout).not.toContain(key)
   })
 
+  test('may have limits that are large and fine', async () => {
+    const limits = ['--limit', 'cost_usd:monthly:17000.01', '--limit', 'total_tokens:monthly:16.1G']
+    expect((await sluice('keys', 'create', '--name', 'large', ...limits)).exitCode).toBe(0)
+    const [{ limits: kept }] = await json('keys', 'list')
+    expect(kept).toMatchObject([{ maxValue: 17_000_010_000 }, { maxValue: 16_100_000_000 }])
+  })
+
   test.each([
     [[], '--name laptop'],
     [['--name', 'x', '--limit', 'tokens:5h:1'], 'type:window:max'],

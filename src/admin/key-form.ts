@@ -92,6 +92,6 @@ const expiresAt = (expiry: KeyForm['expiry'], now: number): string | null | unde
 const limitOf = (row: z.output<typeof LimitRow> | undefined) => {
   if (row?.amount === undefined) return null
   const { amount, type, window, model } = row
-  const maxValue = Math.round(type === 'cost_usd' ? amount * MICROS : amount)
+  const maxValue = type === 'cost_usd' ? Math.round(amount * MICROS) : amount
   return { limitType: type, limitWindow: window, maxValue, modelFilter: type === 'credits' ? null : model || null }
 }

@@ -28,7 +28,10 @@ const Limit = z
   .strictObject({
     limitType: z.enum(LIMIT_TYPES).describe('What is counted.'),
     limitWindow: z.enum(LIMIT_WINDOWS).describe('For how long; a month is 30 days.'),
-    maxValue: z.int().min(1).describe('Tokens, requests or credits; millionths of a dollar for `cost_usd`.'),
+    maxValue: z
+      .int('must be a whole number')
+      .min(1)
+      .describe('Tokens, requests or credits; millionths of a dollar for `cost_usd`.'),
     modelFilter: z.string().trim().max(255).nullish().describe('One model. Absent, null or empty: all together.'),
   })
   .refine(({ limitType, modelFilter }) => limitType !== 'credits' || !modelFilter, {

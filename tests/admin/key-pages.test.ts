@@ -278,6 +278,21 @@ describe('the forms', () => {
     })
   })
 
+  test('a limit that is finer than is counted is refused', async () => {
+    const { app } = open()
+    const response = await app.ask('POST /api/api-keys/', {
+      ...form([
+        ['name', 'laptop'],
+        ['limits.0.amount', '1.5'],
+        ['limits.0.type', 'requests'],
+        ['limits.0.window', '5h'],
+        ['limits.0.model', ''],
+      ]),
+    })
+    expect(response.status).toBe(422)
+    expect(await response.text()).toContain('Limits 1 max value: must be a whole number.')
+  })
+
   test('what is unticked and emptied is taken away; what is not in the form stays', async () => {
     const { app } = open()
     const { row } = app.key({

@@ -44,7 +44,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
 
 /** One or two sentences; null for a code nobody knows. `fallback` is the message of the error itself. */
 export const problemText = ({ code, field, waitSeconds }: Problem, fallback: string | null): string | null => {
-  const tooMany = code === 'own_account_rate_limited' ? 'changes of your own account' : 'wrong attempts'
+  const tooMany = code === 'own_account_rate_limited' ? 'changes of your own account' : 'attempts'
   if (code.endsWith('_rate_limited')) return `Too many ${tooMany}. Try again in ${waitSeconds ?? 60} seconds.`
   return PROBLEMS[`${code}:${field}`] ?? PROBLEMS[code] ?? fallback
 }

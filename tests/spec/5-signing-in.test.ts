@@ -222,6 +222,8 @@ describe('§5 Signing in 4: eight wrong tries a minute and client, and nobody is
     const limited = await signIn(here)
     expect(limited.headers.get('retry-after')).toBe('60')
     expect(await problem(limited)).toEqual([429, 'password_rate_limited'])
+    const page = await here.submit(LOGIN, { username: 'anna', password: PASSWORD })
+    expect(await page.text()).toContain('Too many attempts. Try again in 60 seconds.')
     expect(audit()).toHaveLength(60)
     expect((await signIn(here, 'berta')).status).toBe(200)
     expect((await signIn(browser('192.0.2.8'))).status).toBe(200)

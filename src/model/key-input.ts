@@ -29,7 +29,7 @@ const Limit = z
     limitType: z.enum(LIMIT_TYPES).describe('What is counted.'),
     limitWindow: z.enum(LIMIT_WINDOWS).describe('For how long; a month is 30 days.'),
     maxValue: z
-      .int('must be a whole number')
+      .int({ error: ({ code }) => (code === 'invalid_type' ? 'must be a whole number' : undefined) })
       .min(1)
       .describe('Tokens, requests or credits; millionths of a dollar for `cost_usd`.'),
     modelFilter: z.string().trim().max(255).nullish().describe('One model. Absent, null or empty: all together.'),

@@ -132,6 +132,7 @@ describe('keys', () => {
     [['--name', 'x', '--limit', 'tokens:5h:1'], 'type:window:max'],
     [['--name', 'x', '--limit', 'requests:5h:-1'], 'type:window:max'],
     [['--name', 'x', '--limit', 'requests:5h:1.5'], 'requests:5h:1.5 is finer than is counted'],
+    [['--name', 'x', '--limit', 'requests:5h:0'], 'limits.0.maxValue: Too small'],
     [['--name', 'x', '--expires', 'soon'], '--expires soon is not a date'],
     [['--name', 'x', '--expires', '12'], '--expires 12 is not a date'],
     [['--name', 'x', '--expires', '2001-12-01'], '--expires 2001-12-01 is over'],

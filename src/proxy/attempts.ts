@@ -27,6 +27,8 @@ interface Progress {
   refreshed: Set<string>
   /** Stay on this account: a transient retry, a renewed token, the owner of ciphertext. */
   stayOn: string | null
+  /** The account that got a new token after the last attempt. */
+  renewed: string | null
   dropReasoning: boolean
   /** The account that could not read the ciphertext, left for its owner: where to go without any when that one cannot serve. */
   unread: string | null
@@ -43,6 +45,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   sameAccountRetries: 0,
   refreshed: new Set(),
   stayOn: null,
+  renewed: null,
   dropReasoning: false,
   unread: null,
   last: null,
@@ -68,10 +71,9 @@ const budgetMs = ({ kind, settings }: Turn): number =>
 
 /** When nobody is left, the client gets what the last attempt failed with, unless the pool knows better. */
 const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<Lease> => {
-  const { tried, stayOn, refreshed, last } = progress
+  const { tried, stayOn, renewed, last } = progress
   const asked = needsOf(plane, turn, tried)
-  const needs =
-    stayOn === null ? asked : { ...asked, owner: { id: stayOn, hard: true, isRenewed: refreshed.has(stayOn) } }
+  const needs = stayOn === null ? asked : { ...asked, owner: { id: stayOn, hard: true, isRenewed: stayOn === renewed } }
   const began = plane.clock.monotonic()
   try {
     const lease = await plane.pool.lease(needs, turn.signal)
@@ -116,6 +118,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   progress.waits.set(id, error.extra.retryAfterSeconds ?? Number.POSITIVE_INFINITY)
   if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
   progress.stayOn = null
+  progress.renewed = null
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop() // it must not meet the next attempt
   if (verdict !== 'give_up' && turn.chain !== null) {
     if (verdict === 'refresh') await untilAborted(renew(plane, step), turn.signal)
@@ -123,8 +126,10 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   }
   if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline) throw error
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
-  else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) progress.stayOn = id
-  else if (staysHere(plane, turn, step)) {
+  else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) {
+    progress.stayOn = id
+    progress.renewed = id
+  } else if (staysHere(plane, turn, step)) {
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.stayOn = id
   } else if (!moveOn(progress, id) && !goesBack(progress))

@@ -10,7 +10,7 @@ export { type SelectionFailure, selectionError } from './selection-error.ts'
 interface Owner {
   id: string
   hard: boolean
-  /** Its token was renewed in this turn, which had asked it though it cools down: it is asked again. */
+  /** Its token was renewed a moment ago for this turn, which had asked it: it is asked again though it cools down. */
   isRenewed?: boolean
   /** Where the conversation went when it left that account: next in line. */
   heir?: string | null

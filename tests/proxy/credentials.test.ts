@@ -57,6 +57,20 @@ test('a token refused upstream is renewed where all cool down, and the account t
   await expectNothingLeft(app)
 })
 
+test('an account that cools down for what it answered to its new token is left', async () => {
+  const { app, first } = setUp()
+  first.sim.expireAccessToken()
+  app.wire.before = (url) => {
+    if (!url.endsWith('/oauth/token')) return
+    for (let errors = 0; errors < 2; errors++)
+      app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now() })
+    for (let asked = 0; asked < 3; asked++) first.sim.next(faults.serverError())
+  }
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect(servedBy(app)).toEqual([0, 0, 1])
+  await expectNothingLeft(app)
+})
+
 test('twenty turns at once renew it once', async () => {
   const { app, first } = setUp({ accounts: 1, settings: { proxyAccountStreamLimit: 0 } })
   first.sim.expireAccessToken()

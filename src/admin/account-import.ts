@@ -10,7 +10,7 @@ import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { inSlices } from '../lib/slices.ts'
-import { decodeUtf8 } from '../lib/utf8.ts'
+import { decodeFile } from '../lib/utf8.ts'
 import { isZip, readZip, type ZipBudget, ZipError } from '../lib/zip.ts'
 import {
   type AuthFile,
@@ -202,7 +202,7 @@ const readPart = async (part: string | File, budget: ZipBudget): Promise<Uploads
   const name = part.name || 'auth.json' // the runtime gives none at all for an empty one, whatever its types say
   const bytes = await part.bytes()
   if (isZip(bytes)) return unzip(name, bytes, budget)
-  return taken(name, decodeUtf8(bytes))
+  return taken(name, decodeFile(bytes))
 }
 
 const taken = (name: string, text: string): Uploads =>

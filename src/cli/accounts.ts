@@ -4,7 +4,7 @@ import { commit, type Tx } from '../../db/commit.ts'
 import { systemClock } from '../lib/clock.ts'
 import { isoOrNull } from '../lib/iso.ts'
 import { systemRandom } from '../lib/random.ts'
-import { decodeUtf8 } from '../lib/utf8.ts'
+import { decodeFile } from '../lib/utf8.ts'
 import {
   type AuthFile,
   type ImportFailure,
@@ -61,7 +61,7 @@ const readFiles = async (names: readonly string[]): Promise<{ files: AuthFile[];
   const failures: ImportFailure[] = []
   for (const name of names) {
     try {
-      files.push({ name, text: name === '-' ? await Bun.stdin.text() : decodeUtf8(await readFile(name)) })
+      files.push({ name, text: decodeFile(name === '-' ? await Bun.stdin.bytes() : await readFile(name)) })
     } catch (err) {
       const reason = err instanceof Error && 'code' in err ? String(err.code) : String(err)
       failures.push({ file: name, message: `${name}: cannot be read (${reason})` })

@@ -1,7 +1,7 @@
 /** Reads the text files of a ZIP archive that lies in memory: stored and deflated ones, bounded in number and size. */
 import { promisify } from 'node:util'
 import { inflateRaw } from 'node:zlib'
-import { decodeUtf8 } from './utf8.ts'
+import { decodeFile, decodeUtf8 } from './utf8.ts'
 
 interface ZipFile {
   /** With its folders. */
@@ -45,7 +45,7 @@ export const readZip = async (bytes: Uint8Array, { budget, bytes: maxBytes, want
     budget.bytes -= maxBytes // of one that cannot be read the work was done all the same
     const unpacked = await unpack(bytes, entry, maxBytes)
     budget.bytes += maxBytes - unpacked.length
-    read.push({ name: entry.name, text: decodeUtf8(unpacked) })
+    read.push({ name: entry.name, text: decodeFile(unpacked) })
   }
   return read
 }

@@ -163,6 +163,18 @@ describe('looking', () => {
     ])
   })
 
+  test('a file may be UTF-16, as PowerShell writes it, also in a ZIP', async () => {
+    const { app, look } = open()
+    const utf16 = (name: string) =>
+      Buffer.from(`\uFEFF${app.upstream.addAccount({ email: `${name}@example.test` }).authJson()}`, 'utf16le')
+    const files = {
+      'a.json': utf16('ada'),
+      'b.json': utf16('eve').swap16(),
+      'c.zip': zipOf([{ name: 'c.json', text: utf16('ida') }]),
+    }
+    expect(verdicts(await look(files))).toEqual(['a', 'b', 'c'].map((name) => [`${name}.json`, 'new']))
+  })
+
   test('the import at once takes a ZIP, too', async () => {
     const { app, importAll, emails } = open()
     const zip = zipOf([{ name: 'auth.json', text: app.upstream.addAccount({ email: 'ada@example.test' }).authJson() }])

@@ -47,6 +47,13 @@ describe('accounts', () => {
     expect((await sluice('accounts', 'import', file)).stdout).toStartWith('Imported ada@example.test')
   })
 
+  test('are imported from UTF-16, which PowerShell writes', async () => {
+    const json = readFileSync(authFile('a.json', 'ada@example.test'), 'utf8')
+    const file = join(folder, 'utf16.json')
+    writeFileSync(file, `\uFEFF${json}`, 'utf16le')
+    expect((await sluice('accounts', 'import', file)).stdout).toStartWith('Imported ada@example.test')
+  })
+
   test('imported again keep tokens that are at least as new', async () => {
     const file = authFile('a.json', 'ada@example.test')
     await sluice('accounts', 'import', file)

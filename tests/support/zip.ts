@@ -3,7 +3,7 @@ import { crc32, deflateRawSync } from 'node:zlib'
 
 export interface Packed {
   name: string
-  text: string
+  text: string | Uint8Array
   method?: 'stored' | 'deflated'
   /** General purpose bits; 0x800, UTF-8 names, unless told. */
   flags?: number

@@ -10,16 +10,17 @@ import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { inSlices } from '../lib/slices.ts'
-import { decodeFile } from '../lib/utf8.ts'
-import { isZip, readZip, type ZipBudget, ZipError } from '../lib/zip.ts'
-import {
-  type AuthFile,
-  type ImportFailure,
-  onePerSeat,
-  readAuthFiles,
-  importAccounts as store,
-} from '../model/account-import.ts'
+import type { ZipBudget } from '../lib/zip.ts'
+import { type ImportFailure, onePerSeat, readAuthFiles, importAccounts as store } from '../model/account-import.ts'
 import { displayName, type ImportedRow } from '../model/accounts.ts'
+import {
+  asAuthFile,
+  importBudget,
+  MAX_IMPORT_BYTES,
+  MAX_IMPORT_FILES,
+  type OpenedFiles,
+  openFile,
+} from '../model/auth-files.ts'
 import type { ImportedAccount } from '../model/auth-json.ts'
 import {
   type Draft,
@@ -31,10 +32,6 @@ import {
 } from '../model/import-preflight.ts'
 import { goOnImporting } from './pages/new-account-reply.tsx'
 
-const MAX_BYTES = 32 * 1024 * 1024
-/** Many times what the native client writes. */
-const MAX_FILE_BYTES = 64 * 1024
-const MAX_FILES = 1000
 const FIELD = 'auth_json'
 
 /**
@@ -43,7 +40,7 @@ const FIELD = 'auth_json'
  */
 export const importAccounts = createHandlers(
   requires('accounts:write', { audit: 'account_imported' }),
-  atMost(MAX_BYTES),
+  atMost(MAX_IMPORT_BYTES),
   async (c) => {
     const uploaded = await uploads(c)
     c.var.passAgain(c)
@@ -91,7 +88,7 @@ export interface PreflightFile {
 }
 
 /** Says for each file what its import would do, and writes nothing. The files are held for a quarter of an hour. */
-export const preflightImport = createHandlers(requires('accounts:write'), atMost(MAX_BYTES), async (c) => {
+export const preflightImport = createHandlers(requires('accounts:write'), atMost(MAX_IMPORT_BYTES), async (c) => {
   const { db, sealer, clock, importDrafts } = c.env
   const { files, failures } = await uploads(c)
   const entries = await judgeFiles(db, files, { sealer, clock, failures })
@@ -102,7 +99,7 @@ const Choice = z.strictObject({
   files: z
     .array(z.string().max(8))
     .min(1, 'choose at least one file')
-    .max(MAX_FILES)
+    .max(MAX_IMPORT_FILES)
     .describe('The `id`s of the files to import, as the preflight has them.'),
 })
 
@@ -166,14 +163,8 @@ const outcomeOf = (row: ImportedRow): ImportOutcome => ({
   tokensKept: row.tokensKept,
 })
 
-interface Uploads {
-  files: AuthFile[]
-  /** What could not be read at all. */
-  failures: ImportFailure[]
-}
-
 /** The files of the form, archives unpacked. Throws `invalid_auth_json`, and what reading a form does. */
-const uploads = async (c: Ctx): Promise<Uploads> => {
+const uploads = async (c: Ctx): Promise<OpenedFiles> => {
   const form = await readForm(c).catch((cause: unknown) => {
     if (cause instanceof AppError) throw cause
     throw new AppError('invalid_auth_json', { message: 'The upload is not a valid multipart form.', cause })
@@ -184,8 +175,8 @@ const uploads = async (c: Ctx): Promise<Uploads> => {
   if (parts.length === 0)
     throw new AppError('invalid_auth_json', { message: `Send the file in the field ${FIELD}.`, param: FIELD })
   demandFew(parts)
-  const budget = { files: MAX_FILES, bytes: MAX_BYTES }
-  const read: Uploads[] = []
+  const budget = importBudget()
+  const read: OpenedFiles[] = []
   for (const part of parts) read.push(await readPart(part, budget)) // one after another, so that one at a time is unpacked
   const files = read.flatMap(({ files }) => files)
   demandFew(files)
@@ -193,37 +184,14 @@ const uploads = async (c: Ctx): Promise<Uploads> => {
 }
 
 const demandFew = ({ length }: readonly unknown[]): void => {
-  if (length > MAX_FILES)
-    throw new AppError('invalid_auth_json', { message: `At most ${MAX_FILES} files go at once.`, param: FIELD })
+  if (length > MAX_IMPORT_FILES)
+    throw new AppError('invalid_auth_json', { message: `At most ${MAX_IMPORT_FILES} files go at once.`, param: FIELD })
 }
 
-const readPart = async (part: string | File, budget: ZipBudget): Promise<Uploads> => {
-  if (typeof part === 'string') return taken('auth.json', part)
-  const name = part.name || 'auth.json' // the runtime gives none at all for an empty one, whatever its types say
-  const bytes = await part.bytes()
-  if (isZip(bytes)) return unzip(name, bytes, budget)
-  return taken(name, decodeFile(bytes))
+const readPart = async (part: string | File, budget: ZipBudget): Promise<OpenedFiles> => {
+  if (typeof part === 'string') return asAuthFile('auth.json', part)
+  return openFile(part.name || 'auth.json', await part.bytes(), budget) // the runtime gives none at all for an empty one
 }
-
-const taken = (name: string, text: string): Uploads =>
-  text.length > MAX_FILE_BYTES
-    ? failed(name, 'is too large for an auth.json')
-    : { files: [{ name, text }], failures: [] }
-
-/** Archives of some systems hold a shadow of every file. */
-const isAuthFile = (name: string): boolean => name.toLowerCase().endsWith('.json') && !name.startsWith('__MACOSX/')
-
-const unzip = async (name: string, bytes: Uint8Array, budget: ZipBudget): Promise<Uploads> => {
-  try {
-    const files = await readZip(bytes, { budget, bytes: MAX_FILE_BYTES, wants: isAuthFile })
-    return files.length === 0 ? failed(name, 'holds no .json file') : { files, failures: [] }
-  } catch (err) {
-    if (err instanceof ZipError) return failed(name, err.message)
-    throw err
-  }
-}
-
-const failed = (file: string, why: string): Uploads => ({ files: [], failures: [{ file, message: `${file}: ${why}` }] })
 
 const allBad = (failures: readonly ImportFailure[]): AppError =>
   new AppError('invalid_auth_json', {

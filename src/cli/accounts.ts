@@ -4,7 +4,6 @@ import { commit, type Tx } from '../../db/commit.ts'
 import { systemClock } from '../lib/clock.ts'
 import { isoOrNull } from '../lib/iso.ts'
 import { systemRandom } from '../lib/random.ts'
-import { decodeFile } from '../lib/utf8.ts'
 import {
   type AuthFile,
   type ImportFailure,
@@ -25,6 +24,7 @@ import {
   usageOf,
 } from '../model/accounts.ts'
 import type { Actor } from '../model/audit.ts'
+import { importBudget, type OpenedFiles, openFile } from '../model/auth-files.ts'
 import { perWindow, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import { type Command, cliActor, dispatch, printJson, readArgs, UsageError, withFolder } from './command.ts'
 import { aboutOne } from './find.ts'
@@ -34,7 +34,8 @@ import { shortTime } from './table.ts'
 /** The good files are kept also when others cannot be read; then the exit code is 1. */
 const importFiles: Command = async (args, io) => {
   const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
-  if (positionals.length === 0) throw new UsageError('Name the auth.json files to import; - is standard input.')
+  if (positionals.length === 0)
+    throw new UsageError('Name the auth.json files or ZIP archives of them to import; - is standard input.')
   const { files, failures: unreadable } = await readFiles(positionals)
   const { accounts, failures: malformed } = readAuthFiles(files)
   const failures = [...unreadable, ...malformed]
@@ -56,12 +57,15 @@ const outcomeOf = ({ id, email, planType, tokensKept }: ImportedRow, wasKnown: b
     ? `Kept ${email} (${planType}) as ${id}: the stored tokens are at least as new as the file's\n`
     : `${wasKnown ? 'Renewed' : 'Imported'} ${email} (${planType}) as ${id}\n`
 
-const readFiles = async (names: readonly string[]): Promise<{ files: AuthFile[]; failures: ImportFailure[] }> => {
+const readFiles = async (names: readonly string[]): Promise<OpenedFiles> => {
+  const budget = importBudget()
   const files: AuthFile[] = []
   const failures: ImportFailure[] = []
   for (const name of names) {
     try {
-      files.push({ name, text: decodeFile(name === '-' ? await Bun.stdin.bytes() : await readFile(name)) })
+      const opened = await openFile(name, name === '-' ? await Bun.stdin.bytes() : await readFile(name), budget)
+      files.push(...opened.files)
+      failures.push(...opened.failures)
     } catch (err) {
       const reason = err instanceof Error && 'code' in err ? String(err.code) : String(err)
       failures.push({ file: name, message: `${name}: cannot be read (${reason})` })

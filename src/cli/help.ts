@@ -5,7 +5,7 @@ export const HELP = `Sluice: one gate in front of a pool of model accounts.
 Usage: sluice COMMAND
 
   serve                        run the server
-  accounts import FILE...      take in auth.json files of the native client; - is standard input
+  accounts import FILE...      take in auth.json files of the native client, or a ZIP of them; - is standard input
   accounts list                accounts with their state and usage
   accounts pause ACCOUNT       take an account out of use
   accounts resume ACCOUNT      put it back

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand, spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
+import { zipOf } from '../support/zip.ts'
 
 let folder: string
 let dataDir: string
@@ -52,6 +53,20 @@ describe('accounts', () => {
     const file = join(folder, 'utf16.json')
     writeFileSync(file, `\uFEFF${json}`, 'utf16le')
     expect((await sluice('accounts', 'import', file)).stdout).toStartWith('Imported ada@example.test')
+  })
+
+  test('are imported from a ZIP, as on the page', async () => {
+    const packed = ['ada', 'eve'].map((name) => ({
+      name: `${name}/auth.json`,
+      text: readFileSync(authFile('a.json', `${name}@example.test`)),
+    }))
+    const [pool, cut] = [join(folder, 'pool.zip'), join(folder, 'cut.zip')]
+    writeFileSync(pool, zipOf([...packed, { name: 'bad.json', text: 'x' }, { name: 'notes.txt', text: 'y' }]))
+    writeFileSync(cut, readFileSync(pool).subarray(0, 99))
+    const result = await sluice('accounts', 'import', pool, cut)
+    expect(result.exitCode).toBe(1)
+    expect(result.stdout).toMatch(/^Imported ada@example\.test .*\nImported eve@example\.test .*\n$/)
+    expect(result.stderr).toBe(`sluice: ${cut}: is not a whole ZIP archive\nsluice: bad.json: is not JSON\n`)
   })
 
   test('imported again keep tokens that are at least as new', async () => {

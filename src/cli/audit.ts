@@ -1,6 +1,7 @@
 /** `sluice audit verify`: proves that the audit log is whole, or names the first row that shows it is not. */
 import { type AuditVerdict, verifyAuditLog } from '../model/audit-verify.ts'
 import { type Command, dispatch, noArguments, printJson, readArgs, withFolder } from './command.ts'
+import { plural } from './plural.ts'
 
 /** Exit code 1 when the log is broken. */
 const verify: Command = (args, io) => {
@@ -22,7 +23,7 @@ const sentence = (verdict: AuditVerdict): string => {
   }
   const { rows, unchained, purgedThroughId } = verdict
   return [
-    `OK: ${rows} ${rows === 1 ? 'row' : 'rows'}`,
+    `OK: ${plural(rows, 'row')}`,
     ...(unchained > 0 ? [`${unchained} of them written by a release without hashes`] : []),
     ...(purgedThroughId === null ? [] : [`purged up to row ${purgedThroughId}`]),
   ].join(', ')

@@ -7,6 +7,7 @@ import { BackupError, type BackupVerdict, isRestorable, verifyBackup } from '../
 import { backupPath, makeBackupFolder } from '../ops/backups.ts'
 import { placesOf } from '../ops/places.ts'
 import { type Command, configOf, noArguments, onlyArgument, printJson, readArgs, yieldToTurns } from './command.ts'
+import { plural } from './plural.ts'
 
 /** Beside a running server too. Does not migrate: the server that runs may be of another release. */
 const make: Command = async (args, io) => {
@@ -48,16 +49,19 @@ const verify: Command = (args, io) => {
 }
 
 const sentences = (verdict: BackupVerdict): string[] => {
-  const { damage, schema, key, audit, accounts, apiKeys, requests } = verdict
+  const { damage, schema, key, audit } = verdict
   return [
     isRestorable(verdict) ? 'OK: it can be restored.' : 'NOT RESTORABLE as it is.',
-    `Holds ${accounts} accounts, ${apiKeys} keys, ${requests} requests.`,
+    `Holds ${holdings(verdict)}.`,
     damage.length === 0 ? 'File: whole.' : `File: damaged: ${damage[0]}`,
     `Schema: ${SCHEMA[schema]}.`,
     `Encryption key: ${KEY[key]}.`,
-    audit.isWhole ? `Audit log: whole, ${audit.rows} rows.` : `Audit log: BROKEN: ${audit.problem}.`,
+    audit.isWhole ? `Audit log: whole, ${plural(audit.rows, 'row')}.` : `Audit log: BROKEN: ${audit.problem}.`,
   ]
 }
+
+export const holdings = ({ accounts, apiKeys, requests }: BackupVerdict): string =>
+  [plural(accounts, 'account'), plural(apiKeys, 'key'), plural(requests, 'request')].join(', ')
 
 const SCHEMA: Record<BackupVerdict['schema'], string> = {
   current: 'of this release',

@@ -3,7 +3,9 @@ import { resolve } from 'node:path'
 import { placesOf } from '../ops/places.ts'
 import { type Restored, restoreBackup } from '../ops/restore.ts'
 import type { Revived } from '../ops/revived.ts'
+import { holdings } from './backup.ts'
 import { type Command, cliActor, configOf, onlyArgument, printJson, readArgs } from './command.ts'
+import { plural } from './plural.ts'
 
 export const restore: Command = (args, io) => {
   const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
@@ -15,9 +17,11 @@ export const restore: Command = (args, io) => {
 }
 
 const sentences = ({ verdict, migrated, tokensKept, revived, aside }: Restored): string[] => [
-  `Restored ${verdict.file}: ${verdict.accounts} accounts, ${verdict.apiKeys} keys, ${verdict.requests} requests.`,
+  `Restored ${verdict.file}: ${holdings(verdict)}.`,
   ...(migrated.length === 0 ? [] : [`Brought up to date by ${migrated.join(', ')}.`]),
-  ...(tokensKept === 0 ? [] : [`${tokensKept} accounts kept their present tokens, which are newer.`]),
+  ...(tokensKept === 0
+    ? []
+    : [`The present tokens of ${plural(tokensKept, 'account')} were kept, because they are newer.`]),
   ...(verdict.audit.isWhole ? [] : [`Its audit log is broken: ${verdict.audit.problem}.`]),
   ...(revived === null ? [] : revivedSentences(revived)),
   ...(aside === null ? [] : [`What was there before is in ${aside}; remove it once all is well.`]),

@@ -21,6 +21,7 @@ import {
 } from './command.ts'
 import { aboutOne } from './find.ts'
 import { listing } from './listing.ts'
+import { plural } from './plural.ts'
 import { readNewPassword } from './secret.ts'
 import { shortTime } from './table.ts'
 
@@ -97,7 +98,7 @@ const resetTotp = onOne((tx, person, actor) => {
 
 const revokeSessions = onOne((tx, person, actor) => {
   const count = signOutEverywhere(tx, person, actor)
-  return `was signed out of ${count} ${count === 1 ? 'browser' : 'browsers'}`
+  return `was signed out of ${plural(count, 'browser')}`
 })
 
 export const user: Command = dispatch('user', {

@@ -50,8 +50,8 @@ test('a backup of a running server is verified, refused while it runs, and resto
     await sluice(['keys', 'create', '--name', 'after'])
 
     const verified = await sluice(['backup', 'verify', backup])
-    expect([verified.exitCode, verified.stdout]).toEqual([0, expect.stringContaining('OK: it can be restored.')])
-    expect(verified.stdout).toContain('1 keys')
+    expect(verified.exitCode).toBe(0)
+    expect(verified.stdout).toStartWith('OK: it can be restored.\nHolds 0 accounts, 1 key, 0 requests.\n')
     const refused = await sluice(['restore', backup])
     expect([refused.exitCode, refused.stdout]).toEqual([1, ''])
     expect(refused.stderr).toContain(`Another server (process ${server.pid})`)
@@ -60,7 +60,7 @@ test('a backup of a running server is verified, refused while it runs, and resto
   }
   const restored = await sluice(['restore', backup])
   expect([restored.exitCode, restored.stderr]).toEqual([0, ''])
-  expect(restored.stdout).toContain('1 keys')
+  expect(restored.stdout).toStartWith(`Restored ${backup}: 0 accounts, 1 key, 0 requests.\n`)
   expect(readdirSync(dataDir).filter((name) => name.startsWith('before-restore-'))).toHaveLength(1)
   await using server = await spawnServer({ dataDir, env: alone })
   expect(await keyNames(server.url)).toEqual(['before'])

@@ -16,18 +16,22 @@ export const restore: Command = (args, io) => {
   return 0
 }
 
-const sentences = ({ verdict, migrated, tokensKept, revived, aside }: Restored): string[] => [
+const sentences = ({ verdict, migrated, tokensKept, revived, isForeign, aside }: Restored): string[] => [
   `Restored ${verdict.file}: ${holdings(verdict)}.`,
   ...(migrated.length === 0 ? [] : [`Brought up to date by ${migrated.join(', ')}.`]),
   ...(tokensKept === 0
     ? []
     : [`The present tokens of ${plural(tokensKept, 'account')} were kept, because they are newer.`]),
   ...(verdict.audit.isWhole ? [] : [`Its audit log is broken: ${verdict.audit.problem}.`]),
+  ...(isForeign ? [FOREIGN] : []),
   ...(revived === null ? [] : revivedSentences(revived)),
   ...(aside === null ? [] : [`What was there before is in ${aside}; remove it once all is well.`]),
   'Everybody has to sign in again. Start the server with "sluice serve".',
   'An account whose token was renewed after the backup, and is not known here any more, will ask for a new sign-in.',
 ]
+
+const FOREIGN =
+  'The backup is of another installation: its keys, people and settings hold now, and none of those that were here.'
 
 const revivedSentences = ({ keys, people, passwords, passkeys, guests }: Revived): string[] => [
   ...valid(keys, (names) => `Keys that were revoked since work again; revoke them anew: ${names}.`),

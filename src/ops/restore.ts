@@ -33,8 +33,10 @@ export interface Restored {
   migrated: string[]
   /** Accounts that kept their present tokens, which are newer than those of the backup. */
   tokensKept: number
-  /** Null when what was there could not be read, or nothing was there. */
+  /** Null when what was there could not be read, was of another installation, or nothing was there. */
   revived: Revived | null
+  /** What it replaces is another installation's: sealed with another key. */
+  isForeign: boolean
   /** Where what was replaced lies now; null: nothing was there. */
   aside: string | null
 }
@@ -83,12 +85,16 @@ const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {
 }
 
 /** Brings the copy up to date and closes it as one file, its log written into it. */
-const prepare = (path: string, request: RestoreRequest): Pick<Restored, 'migrated' | 'tokensKept' | 'revived'> => {
+const prepare = (
+  path: string,
+  request: RestoreRequest,
+): Pick<Restored, 'migrated' | 'tokensKept' | 'revived' | 'isForeign'> => {
   const opened = openDatabase(path)
   try {
     const migrated = migrate(opened.sqlite, MIGRATIONS, request.actor.at)
     const present = withPresent(request.databasePath, ({ db }) => tokensIn(db, opened)) ?? []
-    const revived = withPresent(request.databasePath, ({ db }) => revivedBy(opened.db, db))
+    const isForeign = withPresent(request.databasePath, ({ db }) => areStrangers(opened.db, db)) ?? false
+    const revived = isForeign ? null : withPresent(request.databasePath, ({ db }) => revivedBy(opened.db, db))
     const tokensKept = commit(opened.db, (tx) => {
       tx.delete(sessions).run()
       const kept = present.filter((account) => keepTokens(tx, account)).length
@@ -98,7 +104,7 @@ const prepare = (path: string, request: RestoreRequest): Pick<Restored, 'migrate
     })
     opened.sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
     opened.sqlite.run('PRAGMA journal_mode = DELETE')
-    return { migrated, tokensKept, revived }
+    return { migrated, tokensKept, revived, isForeign }
   } finally {
     opened.sqlite.close()
   }
@@ -117,6 +123,12 @@ const tokensIn = (present: Db, { db }: OpenedDatabase): PresentTokens[] => {
     .select({ id, accessTokenSealed, refreshTokenSealed, idTokenSealed, lastRefreshAt })
     .from(accounts)
     .all()
+}
+
+/** A release without fingerprints tells nothing. */
+const areStrangers = (restored: Db, present: Db): boolean => {
+  const [ours, theirs] = [fingerprintOf(restored), fingerprintOf(present)]
+  return ours !== null && theirs !== null && ours !== theirs
 }
 
 /** What `look` finds in the database that is replaced; null when there is none that can be read. */

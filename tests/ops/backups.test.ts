@@ -359,7 +359,10 @@ describe('restoring', () => {
     })
     copy()
     folder.close()
-    expect(restore().revived).toEqual({ keys: [], people: [], passwords: [], passkeys: [], guests: false })
+    expect(restore()).toMatchObject({
+      revived: { keys: [], people: [], passwords: [], passkeys: [], guests: false },
+      isForeign: false,
+    })
     const later = open()
     commit(later.db, (tx) => {
       tx.update(apiKeys).set({ isActive: false }).where(eq(apiKeys.id, 'off')).run()
@@ -405,7 +408,8 @@ describe('restoring', () => {
     rmSync(dir, { recursive: true })
     open(2).close()
     const present = readFileSync(places().keyPath, 'utf8')
-    const { aside } = restore()
+    const { aside, revived, isForeign } = restore()
+    expect({ revived, isForeign }).toEqual({ revived: null, isForeign: true }) // nothing of it was revoked here
     expect(readFileSync(join(aside ?? '', 'encryption.key'), 'utf8')).toBe(present)
     open(3).close() // which checks the key against the database
   })

@@ -66,6 +66,17 @@ test('a backup of a running server is verified, refused while it runs, and resto
   expect(await keyNames(server.url)).toEqual(['before'])
 }, 30_000)
 
+test('a restore onto the database of another installation does not say that anything was revoked', async () => {
+  const backup = join(root, 'copy.db')
+  await sluice(['keys', 'create', '--name', 'theirs'])
+  await sluice(['backup', '--with-key', '--out', backup])
+  rmSync(dataDir, { recursive: true })
+  await sluice(['keys', 'create', '--name', 'ours'])
+  const { stdout } = await sluice(['restore', backup])
+  expect(stdout).toContain('\nThe backup is of another installation: its keys, people and settings hold now, ')
+  expect(stdout).not.toContain('revoke')
+}, 30_000)
+
 test.each([
   ['removed', (path: string) => rmSync(path)],
   ['replaced', (path: string) => renameSync(join(root, 'other.db'), path)],

@@ -78,7 +78,7 @@ const holdFile = (path: string, sqlite: Database): Pick<Folder, 'isNamed' | 'clo
   }
   const isNamed = () => {
     const { nlink, birthtimeMs } = fstatSync(file)
-    return nlink > 0 && statSync(path, { throwIfNoEntry: false })?.birthtimeMs === birthtimeMs
+    return nlink > 0 && existsSync(path) && statSync(path).birthtimeMs === birthtimeMs
   }
   return { isNamed, close }
 }

@@ -77,6 +77,15 @@ test('a restore onto the database of another installation does not say that anyt
   expect(stdout).not.toContain('revoke')
 }, 30_000)
 
+test('a data folder that became a file under the server is a lost database', async () => {
+  await using server = await spawnServer({ dataDir, env: alone })
+  renameSync(dataDir, join(root, 'moved'))
+  writeFileSync(dataDir, '')
+  const answer = await fetch(`${server.url}/api/doctor`)
+  const { findings } = (await answer.json()) as { findings: Finding[] }
+  expect(findings.find(({ id }) => id === 'database')).toMatchObject({ verdict: 'problem' })
+})
+
 test.each([
   ['removed', (path: string) => rmSync(path)],
   ['replaced', (path: string) => renameSync(join(root, 'other.db'), path)],

@@ -1,5 +1,5 @@
 /** Upstream accounts as rows: import, tokens, state, and the small edits an operator makes. Every change is one commit with its audit row. */
-import { and, eq, isNull } from 'drizzle-orm'
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts, accountUsage } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
@@ -153,14 +153,18 @@ export const isNewer = (
   return lastRefreshAt === null || Math.min(lastRefreshAt, now) >= Math.min(existing.lastRefreshAt, now)
 }
 
-/** The account that an import of this identity would renew. */
-export const findSeat = (db: Db, { email, chatgptAccountId, chatgptUserId }: AccountIdentity): AccountRow | undefined =>
+/** The account that an import of this identity would renew, however its e-mail is written; the one written so comes first. */
+export const findSeat = (db: Db, identity: AccountIdentity): AccountRow | undefined =>
+  seatWhere(db, eq(accounts.email, identity.email), identity) ??
+  seatWhere(db, sql`${accounts.email} = ${identity.email} COLLATE NOCASE`, identity)
+
+const seatWhere = (db: Db, isTheirs: SQL, { chatgptAccountId, chatgptUserId }: AccountIdentity) =>
   db
     .select()
     .from(accounts)
     .where(
       and(
-        eq(accounts.email, email),
+        isTheirs,
         chatgptAccountId === null ? isNull(accounts.chatgptAccountId) : eq(accounts.chatgptAccountId, chatgptAccountId),
         chatgptUserId === null ? isNull(accounts.chatgptUserId) : eq(accounts.chatgptUserId, chatgptUserId),
       ),

@@ -71,7 +71,7 @@ const seatsOf = (entries: readonly PreflightEntry[]): Iterable<PreflightEntry[]>
   Map.groupBy(entries, ({ account }) => seatOf(account?.identity)).values()
 
 const seatOf = (identity: AccountIdentity | undefined): string =>
-  JSON.stringify([identity?.email, identity?.chatgptAccountId, identity?.chatgptUserId])
+  JSON.stringify([identity?.email.toLowerCase(), identity?.chatgptAccountId, identity?.chatgptUserId])
 
 /** Of several files of one seat all but the newest, of equals the last, are left out. Broken ones stay broken. */
 const outdo = (rivals: readonly PreflightEntry[]): void => {

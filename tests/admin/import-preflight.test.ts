@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { ImportValue } from '../../src/admin/account-import.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { people, problem, type Somebody } from '../support/people.ts'
-import { AUTH_CLAIM, unsignedJwt } from '../support/upstream/tokens.ts'
+import { AUTH_CLAIM, decodeJwt, unsignedJwt } from '../support/upstream/tokens.ts'
 import { type Packed, zipOf } from '../support/zip.ts'
 
 const open = (accounts = 0) => {
@@ -51,6 +51,14 @@ const whileUnpacking = async <T>({ clock }: TestApp, work: Promise<T>): Promise<
 const renewed = (json: string, at: string, refreshToken: string): string => {
   const document = JSON.parse(json)
   return JSON.stringify({ ...document, last_refresh: at, tokens: { ...document.tokens, refresh_token: refreshToken } })
+}
+
+/** The same account, its e-mail written in capitals. */
+const inCapitals = (json: string): string => {
+  const document = JSON.parse(json)
+  const claims = decodeJwt(document.tokens.id_token)
+  document.tokens.id_token = unsignedJwt({ ...claims, email: String(claims.email).toUpperCase() })
+  return JSON.stringify(document)
 }
 
 const verdicts = ({ files }: ImportValue) => files.map(({ file, verdict }) => [file, verdict])
@@ -123,11 +131,13 @@ describe('looking', () => {
       'may.json': renewed(json, '2026-05-01T00:00:00Z', 'a'),
       'june.json': renewed(json, '2026-06-01T00:00:00Z', 'b'),
       'april.json': renewed(json, '2026-04-01T00:00:00Z', 'c'),
+      'march.json': renewed(inCapitals(json), '2026-03-01T00:00:00Z', 'd'),
     })
     expect(verdicts(seen)).toEqual([
       ['may.json', 'older'],
       ['june.json', 'new'],
       ['april.json', 'older'],
+      ['march.json', 'older'],
     ])
     expect(seen.files[0]?.reason).toBe('june.json is of the same account and at least as new.')
   })

@@ -1,11 +1,12 @@
 /** Taking an account in again: newer tokens replace older ones, never the other way round. */
 import { expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { createSealer } from '../../src/lib/seal.ts'
 import { importAccounts, onePerSeat } from '../../src/model/account-import.ts'
 import { ACTIVE } from '../../src/model/account-state.ts'
-import { getAccount, importAccount, openTokens, saveState, storeTokens } from '../../src/model/accounts.ts'
+import { findSeat, getAccount, importAccount, openTokens, saveState, storeTokens } from '../../src/model/accounts.ts'
 import type { ImportedAccount } from '../../src/model/auth-json.ts'
 import { testDb } from '../support/db.ts'
 
@@ -68,6 +69,20 @@ test.each(['reauth_required', 'deactivated'] as const)('an account that is %s ta
   commit(db, (tx) => saveState(tx, id, { ...ACTIVE, status, cause: status, since: 1 }))
   expect(take(fileOf('second', SIGNED_IN_AT))).toMatchObject({ tokensKept: false, status: 'active' })
   expect(refreshToken()).toBe('second-refresh')
+})
+
+test('the same e-mail in another letter case is the same account; of two of old the one that is written so', () => {
+  const { db, take, id } = setUp()
+  const file = fileOf('second', SIGNED_IN_AT + 3_600_001)
+  const asUpper = { ...file, identity: { ...file.identity, email: 'Ada@Example.test' } }
+  expect(take(asUpper)).toMatchObject({ id, email: 'Ada@Example.test', tokensKept: false })
+  commit(db, (tx) =>
+    tx
+      .insert(accounts)
+      .values({ ...getAccount(db, id), id: 'acc_old', email: 'ada@example.test' })
+      .run(),
+  )
+  expect([asUpper, file].map(({ identity }) => findSeat(db, identity)?.id)).toEqual([id, 'acc_old'])
 })
 
 test('tokens that were refused for good do not make the account active when they come again', () => {

@@ -73,10 +73,13 @@ const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.get('/v1/realtime', ...notBuilt('always', 'refuse'))
 }
 
+/** HAProxy asks with OPTIONS unless told. */
+const PROBED = ['GET', 'OPTIONS']
+
 /** What a container, a load balancer and a person with curl ask. */
 const mountProbes = (app: Hono<AppEnv>): void => {
-  app.get('/health', ...live)
-  app.get('/health/live', ...live)
-  app.get('/health/ready', ...ready)
-  app.get('/health/startup', ...startup)
+  app.on(PROBED, '/health', ...live)
+  app.on(PROBED, '/health/live', ...live)
+  app.on(PROBED, '/health/ready', ...ready)
+  app.on(PROBED, '/health/startup', ...startup)
 }

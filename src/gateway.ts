@@ -6,7 +6,7 @@ import { mountGateway } from './gateway-routes.ts'
 import { logAnswer } from './http/access-log.ts'
 import { errorAnswer, problemJson } from './http/error-answer.ts'
 import { createMiddleware } from './http/handlers.ts'
-import { headOnly } from './http/head.ts'
+import { headOnly, tellMethods } from './http/head.ts'
 import { demandPlainHost, plainHostOrNone } from './http/host.ts'
 import { noteArrival, tellRequestId } from './http/request-context.ts'
 import { demandOneAccessGate } from './http/route-table.ts'
@@ -21,7 +21,7 @@ const createGateway = (): Hono<AppEnv> => {
   app.onError(renderError)
   app.notFound(notFound)
   app.use(arrival)
-  app.use('/health/*', headOnly, securityHeaders, plainHostOrNone)
+  app.use('/health/*', headOnly, tellMethods, securityHeaders, plainHostOrNone)
   mountGateway(app)
   demandOneAccessGate(app)
   return app

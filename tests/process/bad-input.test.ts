@@ -93,9 +93,10 @@ describe('Host', () => {
   test.each(['/health', '/health/live', '/health/ready', '/health/startup'])(
     'none at %s, as load balancers ask',
     async (path) => {
-      for (const method of ['GET', 'HEAD']) {
+      for (const method of ['GET', 'HEAD', 'OPTIONS']) {
         const answer = await send([`${method} ${path} HTTP/1.0\r\n\r\n`])
         expect(statusesOf(answer)).toEqual([200])
+        expect(/^allow: (.*)\r$/im.exec(answer)?.[1]).toBe(method === 'OPTIONS' ? 'GET, HEAD, OPTIONS' : undefined)
       }
     },
   )

@@ -52,13 +52,10 @@ const importFiles: Command = async (args, io) => {
 
 const importedFacts = (row: ImportedRow) => ({ ...facts(row, null), tokensKept: row.tokensKept })
 
-const outcomeOf = ({ id, email, planType, status, tokensKept }: ImportedRow, wasKnown: boolean): string =>
+const outcomeOf = ({ id, email, planType, tokensKept }: ImportedRow, wasKnown: boolean): string =>
   tokensKept
-    ? `Kept ${email} (${planType}) as ${id}: ${status === 'reauth_required' ? REFUSED : AS_NEW}\n`
+    ? `Kept ${email} (${planType}) as ${id}: the stored tokens are at least as new as the file's\n`
     : `${wasKnown ? 'Renewed' : 'Imported'} ${email} (${planType}) as ${id}\n`
-
-const AS_NEW = "the stored tokens are at least as new as the file's"
-const REFUSED = "the file's tokens are those that were refused; sign in again for others"
 
 const readFiles = async (names: readonly string[]): Promise<OpenedFiles> => {
   const budget = importBudget()

@@ -61,8 +61,7 @@ export interface TakingIn {
 /**
  * Adds the account, or renews the tokens of the one with the same seat (e-mail, workspace, user). A renewed account
  * that needed a sign-in is active again; a paused one stays paused. A file older than the last renewal changes nothing
- * unless a sign-in is needed and its tokens are not those that were refused: its refresh token is spent, and to send it
- * again would end the account.
+ * unless a sign-in is needed: its refresh token is spent, and to send it again would end the account.
  */
 export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn): ImportedRow => {
   const { identity, tokens } = imported
@@ -138,18 +137,15 @@ const refreshedAt = ({ lastRefreshAt }: ImportedAccount, { at }: Actor): number 
 
 /**
  * Whether the tokens would replace those of `existing`. Tokens that are stored already are not stored again: a renewal of
- * theirs that is under way would find its row changed, and those that were refused would be tried only to be refused again.
+ * theirs that is under way would find its row changed.
  */
 export const isNewer = (
   { tokens, lastRefreshAt }: ImportedAccount,
   existing: AccountRow,
   { sealer, now }: { sealer: Sealer; now: number },
 ): boolean => {
-  if (existing.status === 'deactivated') return true
-  const stored = openTokens(sealer, existing)
-  const isSame = stored.refreshToken === tokens.refreshToken
-  if (existing.status === 'reauth_required') return !isSame || stored.accessToken !== tokens.accessToken
-  if (isSame) return false
+  if (existing.status === 'reauth_required' || existing.status === 'deactivated') return true
+  if (openTokens(sealer, existing).refreshToken === tokens.refreshToken) return false
   return lastRefreshAt === null || Math.min(lastRefreshAt, now) >= Math.min(existing.lastRefreshAt, now)
 }
 

@@ -47,17 +47,14 @@ const judge = (db: Db, file: AuthFile, { sealer, now }: { sealer: Sealer; now: n
   const entry = { id: '', file: file.name, account }
   if (!row) return { ...entry, verdict: 'new', reason: null, existing: null }
   const existing = { accountId: row.id, displayName: displayName(row) }
-  const needsSignIn = row.status === 'reauth_required'
   const isSame = openTokens(sealer, row).refreshToken === account.tokens.refreshToken
   if (isNewer(account, row, { sealer, now })) {
-    const reason = needsSignIn ? 'It needs a sign-in, and any tokens may be better than its own.' : null
+    const why = isSame ? 'these are its own tokens; they would be tried again' : 'any tokens may be better than its own'
+    const reason = row.status === 'reauth_required' ? `It needs a sign-in, and ${why}.` : null
     return { ...entry, verdict: 'newer', reason, existing }
   }
-  const same = needsSignIn
-    ? 'It needs a sign-in, and these are its own tokens, which were refused.'
-    : 'These tokens are stored already.'
   return isSame
-    ? { ...entry, verdict: 'same', reason: same, existing }
+    ? { ...entry, verdict: 'same', reason: 'These tokens are stored already.', existing }
     : { ...entry, verdict: 'older', reason: 'The stored tokens were renewed later; these are spent.', existing }
 }
 

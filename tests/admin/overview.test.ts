@@ -185,8 +185,7 @@ test('an account that got new tokens is blocked no longer in its strip', async (
   await app.clock.advance('2h')
   const { sealer, random } = app.bindings
   const actor = { id: 'test', method: null, address: null, at: app.clock.now() }
-  const refused = parseAuthJson(sim.authJson(), 'auth.json')
-  const imported = { ...refused, tokens: { ...refused.tokens, refreshToken: 'another' } }
+  const imported = parseAuthJson(sim.authJson(), 'auth.json')
   commit(app.db, (tx) => importAccount(tx, imported, { sealer, random, actor }))
   await app.clock.advance('3h')
   const { accounts } = await read<PoolPart>(app, '/dashboard/accounts')

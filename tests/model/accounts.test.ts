@@ -64,7 +64,7 @@ test('a file that says it is of the future counts as of now: what is renewed lat
   expect(refreshToken()).toBe('honest-refresh')
 })
 
-test.each(['reauth_required', 'deactivated'] as const)('an account that is %s takes any other file', (status) => {
+test.each(['reauth_required', 'deactivated'] as const)('an account that is %s takes any file', (status) => {
   const { db, take, id, refreshToken } = setUp()
   commit(db, (tx) => saveState(tx, id, { ...ACTIVE, status, cause: status, since: 1 }))
   expect(take(fileOf('second', SIGNED_IN_AT))).toMatchObject({ tokensKept: false, status: 'active' })
@@ -83,12 +83,6 @@ test('the same e-mail in another letter case is the same account; of two of old 
       .run(),
   )
   expect([asUpper, file].map(({ identity }) => findSeat(db, identity)?.id)).toEqual([id, 'acc_old'])
-})
-
-test('tokens that were refused for good do not make the account active when they come again', () => {
-  const { db, take, id } = setUp()
-  commit(db, (tx) => saveState(tx, id, { ...ACTIVE, status: 'reauth_required', cause: 'invalid_grant', since: 1 }))
-  expect(take(fileOf('rotated', null))).toMatchObject({ tokensKept: true, status: 'reauth_required' })
 })
 
 test('the file whose tokens are stored already does not get in the way of a renewal under way', () => {

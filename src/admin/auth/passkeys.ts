@@ -171,9 +171,12 @@ const boundTo = (c: Ctx, purpose: ChallengePurpose) => ({
   now: c.env.clock.now(),
 })
 
-/** Each stays in the database for minutes, whether it is answered or not. */
+/**
+ * Each stays in the database for minutes, whether it is answered or not. Counted by client too: who has a copy of the cookie
+ * must not keep its owner from confirming.
+ */
 const ownChallenge = (c: Ctx, purpose: 'register' | 'step_up'): string => {
-  c.env.passkeyStarts.take(`${self(c).id} ${purpose}`, 'own_account_rate_limited')
+  c.env.passkeyStarts.take(`${self(c).id} ${purpose} ${budgetClient(c)}`, 'own_account_rate_limited')
   return newChallenge(c, purpose)
 }
 

@@ -4,6 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { ExportedPage } from '../../views/accounts/exported.tsx'
 import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
+import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -17,7 +18,7 @@ import {
   fileNameFor,
   opencodeAuthJson,
 } from '../model/account-export.ts'
-import { type AccountRow, getAccount, openTokens } from '../model/accounts.ts'
+import { type AccountRow, getAccount, openTokens, UNREADABLE_TOKENS } from '../model/accounts.ts'
 import { append } from '../model/audit.ts'
 import type { AccountTokens } from '../model/auth-json.ts'
 
@@ -48,8 +49,13 @@ const taken = (c: Ctx, format: ExportFormat): { row: AccountRow; tokens: Account
   const who = actor(c)
   return commit(db, (tx) => {
     const row = getAccount(tx, idOf(c))
+    const tokens = openTokens(sealer, row)
+    if (tokens === UNREADABLE_TOKENS)
+      throw new AppError('account_state_transition_invalid', {
+        message: 'Its stored tokens cannot be read; sign it in again.',
+      })
     append(tx, who, 'account_exported', { target: row.id, details: { format } })
-    return { row, tokens: openTokens(sealer, row) }
+    return { row, tokens }
   })
 }
 

@@ -9,7 +9,7 @@ export interface Sealer {
   open(sealed: string, context: string): string
 }
 
-class SealError extends Error {
+export class SealError extends Error {
   override readonly name = 'SealError'
 
   constructor(readonly kind: 'malformed' | 'wrong-key' | 'tampered') {

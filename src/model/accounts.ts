@@ -4,7 +4,7 @@ import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts, accountUsage } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
-import type { Sealer } from '../lib/seal.ts'
+import { SealError, type Sealer } from '../lib/seal.ts'
 import { noteAccountEvent } from './account-events.ts'
 import { noteDeleted } from './account-leftovers.ts'
 import { type AccountState, nextState } from './account-state.ts'
@@ -145,7 +145,9 @@ export const isNewer = (
   { sealer, now }: { sealer: Sealer; now: number },
 ): boolean => {
   if (existing.status === 'reauth_required' || existing.status === 'deactivated') return true
-  if (openTokens(sealer, existing).refreshToken === tokens.refreshToken) return false
+  const held = openTokens(sealer, existing)
+  if (held === UNREADABLE_TOKENS) return true
+  if (held.refreshToken === tokens.refreshToken) return false
   return lastRefreshAt === null || Math.min(lastRefreshAt, now) >= Math.min(existing.lastRefreshAt, now)
 }
 
@@ -191,11 +193,21 @@ const sealTokens = (sealer: Sealer, id: string, tokens: AccountTokens) => ({
   idTokenSealed: sealer.seal(tokens.idToken, `accounts.id_token.${id}`),
 })
 
-export const openTokens = (sealer: Sealer, row: AccountRow): AccountTokens => ({
-  accessToken: sealer.open(row.accessTokenSealed, `accounts.access_token.${row.id}`),
-  refreshToken: sealer.open(row.refreshTokenSealed, `accounts.refresh_token.${row.id}`),
-  idToken: sealer.open(row.idTokenSealed, `accounts.id_token.${row.id}`),
-})
+/** Empty ones where they were damaged, or sealed with another key: that account has to sign in again, and the rest go on. */
+export const openTokens = (sealer: Sealer, row: AccountRow): AccountTokens => {
+  try {
+    return {
+      accessToken: sealer.open(row.accessTokenSealed, `accounts.access_token.${row.id}`),
+      refreshToken: sealer.open(row.refreshTokenSealed, `accounts.refresh_token.${row.id}`),
+      idToken: sealer.open(row.idTokenSealed, `accounts.id_token.${row.id}`),
+    }
+  } catch (err) {
+    if (err instanceof SealError) return UNREADABLE_TOKENS
+    throw err
+  }
+}
+
+export const UNREADABLE_TOKENS: AccountTokens = Object.freeze({ accessToken: '', refreshToken: '', idToken: '' })
 
 interface Rotated {
   id: string

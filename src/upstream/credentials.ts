@@ -10,7 +10,7 @@ import { DAY_MS } from '../lib/durations.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/seal.ts'
 import { noteAccountEvent } from '../model/account-events.ts'
-import { type AccountRow, listAccounts, openTokens, storeTokens } from '../model/accounts.ts'
+import { type AccountRow, listAccounts, openTokens, storeTokens, UNREADABLE_TOKENS } from '../model/accounts.ts'
 import { type AccountTokens, expiryOf } from '../model/auth-json.ts'
 import type { AccountCredentials } from './headers.ts'
 import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'
@@ -69,7 +69,7 @@ export class Credentials {
   #hold(row: AccountRow, before: Held | undefined): Held {
     const tokens = openTokens(this.#deps.sealer, row)
     const expiresAt = expiryOf(tokens.accessToken) ?? Number.POSITIVE_INFINITY
-    const staleAt = Math.min(row.lastRefreshAt + REFRESH_AFTER_MS, expiresAt)
+    const staleAt = tokens === UNREADABLE_TOKENS ? 0 : Math.min(row.lastRefreshAt + REFRESH_AFTER_MS, expiresAt)
     return { row, tokens, staleAt, notBefore: 0, refreshing: before?.refreshing ?? null }
   }
 
@@ -138,6 +138,8 @@ export class Credentials {
   async #exchange(accountId: string, held: Held): Promise<AccountCredentials> {
     const { clock, log, oauth, onPermanentFailure } = this.#deps
     try {
+      if (held.tokens === UNREADABLE_TOKENS)
+        throw new RefreshError('Its stored tokens cannot be read.', 'tokens_unreadable')
       const tokens = await refreshTokens(oauth, held.tokens)
       const isStored = await this.#store(held, tokens)
       if (!isStored) log.warn('an account changed while its token was refreshed', { account: accountId })

@@ -1,7 +1,7 @@
 /** Credentials leave after a confirmation, only for those who may export them, and never without a trace. */
 import { describe, expect, test } from 'bun:test'
 import { parseAuthJson } from '../../src/model/auth-json.ts'
-import { testApp } from '../support/app.ts'
+import { answerOf, codexBody, testApp } from '../support/app.ts'
 import { people, problem } from '../support/people.ts'
 
 const open = () => {
@@ -89,4 +89,29 @@ test('a browser without script gets a file, with script the text in a dialog', a
   expect(shown).toContain('auth-ada-example.test.json')
   expect(shown).toContain(sim.refreshToken)
   expect(shown).not.toContain('<html')
+})
+
+test('tokens that cannot be read are not exported, cost only their own account, and are made good by an import', async () => {
+  const { app, as, id, sim, exported, route } = open()
+  const other = app.addAccount({ email: 'bob@example.test' })
+  app.prefer(id)
+  app.sqlite.run("UPDATE accounts SET access_token_sealed = replace(access_token_sealed, '.', '-') WHERE id = ?", [id])
+  app.restart()
+  const admin = as('admin')
+  expect(await problem(await admin.ask(route, { json: {} }))).toEqual([409, 'account_state_transition_invalid'])
+  expect(exported()).toEqual([])
+  expect((await admin.ask(`GET /accounts/${id}?tab=credentials`)).status).toBe(200)
+  expect((await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })).status).toBe(200)
+  const states = () => app.bindings.pool.all().map((account) => [account.id, account.state.status])
+  expect(states()).toEqual([
+    [id, 'reauth_required'],
+    [other.id, 'active'],
+  ])
+  const form = new FormData()
+  form.append('auth_json', new File([sim.authJson()], 'auth.json'))
+  const upload = new Request('http://localhost', { method: 'POST', body: form })
+  const headers = { 'content-type': upload.headers.get('content-type') ?? '' }
+  const imported = await admin.ask('POST /api/accounts/import', { body: await upload.arrayBuffer(), headers })
+  expect(imported.status).toBe(200)
+  expect(states()[0]).toEqual([id, 'active'])
 })

@@ -140,6 +140,16 @@ describe('a refresh for which there is no hope', () => {
     expect(await rejection(Promise.resolve(credentials.fresh(id)))).toMatchObject({ code: 'upstream_auth_failed' })
   })
 
+  test('a token that was damaged in the database is one, and nobody is asked', async () => {
+    const { credentials, id, db, sqlite, failures, refreshes } = poolOfOne()
+    sqlite.run("UPDATE accounts SET refresh_token_sealed = replace(refresh_token_sealed, '.', '-')")
+    announceAll(db)
+    expect(credentials.due()).toEqual([id])
+    expect(await rejection(Promise.resolve(credentials.fresh(id)))).toMatchObject({ code: 'upstream_auth_failed' })
+    expect(failures).toEqual([{ id, code: 'tokens_unreadable' }])
+    expect(refreshes()).toBe(0)
+  })
+
   test('a spent refresh token is one', async () => {
     const { credentials, id, sim, failures } = poolOfOne()
     const rejected = sim.accessToken

@@ -26,6 +26,7 @@ import type { LogEntry } from '../model/request-log-entry.ts'
 import { blindedRow } from '../model/request-view.ts'
 import { perWindow, type WindowLength } from '../model/usage-windows.ts'
 import { typedCommand } from '../ops/own-command.ts'
+import { accountChoices } from './account-choices.ts'
 import { type Health, healthOf } from './overview-health.ts'
 import { blindersOf } from './requests.ts'
 
@@ -190,8 +191,12 @@ const figuresPart = async (c: Ctx): Promise<FiguresPart> => {
 }
 
 const visibleAccounts = (c: Ctx): AccountView[] => {
-  const accounts = c.env.pool.describe()
-  return blindersOf(c.var.principal).hidesAccounts ? accounts.map(maskedView) : accounts
+  const { hidesAccounts } = blindersOf(c.var.principal)
+  const names = new Map(accountChoices(c).map(({ id, name }) => [id, name]))
+  return c.env.pool.describe().map((account) => {
+    const displayName = names.get(account.accountId) ?? account.displayName
+    return { ...(hidesAccounts ? maskedView(account) : account), displayName }
+  })
 }
 
 /** In their order while they are few; of many first those that somebody must see to, then the fullest. */

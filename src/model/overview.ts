@@ -5,6 +5,7 @@ import { accountEvents } from '../../db/schema/history.ts'
 import { apiKeyLimits, apiKeys, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
 import { requestHours, requests } from '../../db/schema/requests.ts'
 import { HOUR_MS } from '../lib/durations.ts'
+import { accountNames } from './account-names.ts'
 import { SLOT_MS } from './overview-slots.ts'
 import { type LogEntry, NEWEST_FIRST, selectJoined, toEntry } from './request-log-entry.ts'
 import { total } from './sums.ts'
@@ -161,13 +162,15 @@ const firstEvents = (db: Db, at: number): number[] =>
     .all()
     .map((row) => row.firstEventMs)
 
-const lastErrors = (db: Db, at: number): LogEntry[] =>
-  selectJoined(db)
+const lastErrors = (db: Db, at: number): LogEntry[] => {
+  const telling = { names: accountNames(db), sensitive: false }
+  return selectJoined(db)
     .where(and(within(at, at + SLOT_MS), faulty()))
     .orderBy(...NEWEST_FIRST)
     .limit(ERRORS_KEPT)
     .all()
-    .map((joined) => toEntry(joined, false))
+    .map((joined) => toEntry(joined, telling))
+}
 
 const keyFacts = (db: Db): KeyFact[] => {
   const limits = Map.groupBy(db.select().from(apiKeyLimits).all(), ({ keyId }) => keyId)

@@ -14,8 +14,6 @@ export type LogAttempt = ReturnType<typeof toAttempt>
 
 export const NEWEST_FIRST = [desc(requests.startedAt), desc(requests.id)] as const
 
-export const ACCOUNT = { email: accounts.email, alias: accounts.alias, planType: accounts.planType }
-
 /**
  * Of the last attempt, by the primary key, so it costs little even for a page of a thousand. A selection that found
  * nobody stands among the attempts without an account.
@@ -28,7 +26,7 @@ export const selectJoined = (db: Db) =>
   db
     .select({
       row: getTableColumns(requests),
-      account: ACCOUNT,
+      account: { planType: accounts.planType },
       key: { name: apiKeys.name },
       upstreamStatus: lastAttempt('upstream_status').mapWith(attempts.upstreamStatus) as SQL<number | null>, // as: mapWith forgets null
       upstreamCode: lastAttempt('code').mapWith(attempts.code) as SQL<string | null>, // as: the same
@@ -37,10 +35,19 @@ export const selectJoined = (db: Db) =>
     .leftJoin(accounts, eq(accounts.id, requests.accountId))
     .leftJoin(apiKeys, eq(apiKeys.id, requests.keyId))
 
+/** Of every account there is, by id. */
+type Names = ReadonlyMap<string, string>
+
+interface Telling {
+  names: Names
+  /** Also what only those read who may read conversations. */
+  sensitive: boolean
+}
+
 type Joined = ReturnType<ReturnType<typeof selectJoined>['all']>[number]
 
 /** Phases are milliseconds from the arrival of the request, so that each contains the one before. */
-export const toEntry = ({ row, account, key, upstreamStatus, upstreamCode }: Joined, sensitive: boolean) => {
+export const toEntry = ({ row, account, key, upstreamStatus, upstreamCode }: Joined, { names, sensitive }: Telling) => {
   const outputTokens = row.outputTokens ?? row.reasoningTokens
   return {
     id: row.id,
@@ -52,7 +59,7 @@ export const toEntry = ({ row, account, key, upstreamStatus, upstreamCode }: Joi
     transport: row.transport,
     upstreamTransport: row.upstreamTransport,
     accountId: row.accountId,
-    accountName: nameOf(account),
+    accountName: nameIn(names, row.accountId),
     planType: account?.planType ?? null,
     apiKeyId: row.keyId,
     apiKeyName: key?.name ?? null,
@@ -92,13 +99,8 @@ export const toEntry = ({ row, account, key, upstreamStatus, upstreamCode }: Joi
   }
 }
 
-interface Named {
-  email: string
-  alias: string | null
-}
-
-/** The alias, or else the e-mail address; null: the account is gone. */
-const nameOf = (account: Named | null | undefined): string | null => (account ? (account.alias ?? account.email) : null)
+/** null: the account is gone, or there was none. */
+const nameIn = (names: Names, id: string | null): string | null => (id === null ? null : (names.get(id) ?? null))
 
 /** As `proxy/select.ts` wrote it, maybe in an earlier version. */
 const Considered = z.object({
@@ -109,16 +111,10 @@ const Considered = z.object({
   resetDays: z.number().nullable().catch(null),
 })
 
-interface JoinedAttempt {
-  row: typeof attempts.$inferSelect
-  account: Named | null
-}
-
-/** `names`: of every account there is, by id. */
-export const toAttempt = ({ row, account }: JoinedAttempt, names: ReadonlyMap<string, string>) => ({
+export const toAttempt = (row: typeof attempts.$inferSelect, names: Names) => ({
   n: row.n,
   accountId: row.accountId,
-  accountName: nameOf(account),
+  accountName: nameIn(names, row.accountId),
   startedAt: iso(row.startedAt),
   durationMs: row.durationMs,
   outcome: row.outcome,
@@ -131,7 +127,7 @@ export const toAttempt = ({ row, account }: JoinedAttempt, names: ReadonlyMap<st
     const { data } = Considered.safeParse(entry)
     if (!data) return []
     const { id: accountId, score, skipped, until, resetDays } = data
-    const accountName = names.get(accountId) ?? null
+    const accountName = nameIn(names, accountId)
     const reason = skipped && skipText(skipped)
     return [{ accountId, accountName, score, skipped, reason, until: isoOrNull(until), resetDays }]
   }),

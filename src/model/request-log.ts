@@ -1,14 +1,13 @@
 /** The request log as the dashboard reads it: pages, what is new, one request with its attempts, and what can be filtered by. */
 
-import { asc, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
+import { asc, eq, inArray, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
-import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { iso } from '../lib/iso.ts'
+import { accountNames } from './account-names.ts'
 import { type CostFormula, costFormula } from './pricing.ts'
-import { accountNames } from './request-log-choices.ts'
-import { ACCOUNT, type LogAttempt, type LogEntry, selectJoined, toAttempt, toEntry } from './request-log-entry.ts'
+import { type LogAttempt, type LogEntry, selectJoined, toAttempt, toEntry } from './request-log-entry.ts'
 import {
   type Cursor,
   cursorOf,
@@ -91,18 +90,12 @@ export const newRequests = (db: Db, query: LogQuery, sight: Sight, after: number
 export const requestLog = (db: Db, id: string, sight: Sight): LogDetail | null => {
   const joined = selectJoined(db).where(eq(requests.id, id)).get()
   if (!joined) return null
-  const rows = db
-    .select({ row: getTableColumns(attempts), account: ACCOUNT })
-    .from(attempts)
-    .leftJoin(accounts, eq(accounts.id, attempts.accountId))
-    .where(eq(attempts.requestRowId, id))
-    .orderBy(asc(attempts.n))
-    .all()
+  const rows = db.select().from(attempts).where(eq(attempts.requestRowId, id)).orderBy(asc(attempts.n)).all()
   const blinders = blindersOf(sight)
   const names = accountNames(db)
   const { row } = joined
   return {
-    ...blindedRow(toEntry(joined, sight.sensitive), blinders),
+    ...blindedRow(toEntry(joined, { names, sensitive: sight.sensitive }), blinders),
     attempts: rows.map((attempt) => blindedAttempt(toAttempt(attempt, names), blinders)),
     costFormula: row.model === null ? null : costFormula(row, row.model, row.serviceTier),
   }
@@ -155,9 +148,10 @@ const entriesAt = (db: Db, places: readonly Cursor[], sight: Sight): LogEntry[] 
   if (places.length === 0) return []
   const ids = places.map(({ id }) => id)
   const rows = selectJoined(db).where(inArray(requests.id, ids)).all()
+  const telling = { names: accountNames(db), sensitive: sight.sensitive }
   const byId = new Map(rows.map((joined) => [joined.row.id, joined]))
   return ids.flatMap((id) => {
     const joined = byId.get(id)
-    return joined ? [blindedRow(toEntry(joined, sight.sensitive), blindersOf(sight))] : []
+    return joined ? [blindedRow(toEntry(joined, telling), blindersOf(sight))] : []
   })
 }

@@ -1,7 +1,7 @@
 /** The pages of the log as a browser and a script get them: filters, pages, the drawer, the tail, and what is hidden from whom. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
-import { attempts, requests } from '../../db/schema/requests.ts'
+import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
 import type { Logs, LogTail } from '../../src/admin/logs-page.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { fieldsOf } from '../support/form.ts'
@@ -55,6 +55,36 @@ const logs = async (path = '/logs', who: Asking = app): Promise<Logs> =>
 const ids = async (path: string) => (await logs(path)).requests.map(({ id }) => id).join(' ')
 const page = async (path: string, who: Asking = app) => (await who.ask(`GET ${path}`, { headers: HTML })).text()
 const link = (path: string | null) => path ?? 'no link'
+
+test('seats of one person are told apart in rows, entries, reports and the overview', async () => {
+  const email = 'ada@example.test'
+  app = testApp({ accounts: [{ email }, { email, plan: 'team' }, { email: 'bob@example.test' }] })
+  const at = app.clock.now()
+  const names = app.members.map(({ id }, n) => {
+    add(`r${n}`, 10, { accountId: id, keyId: null, startedAt: at, status: 'error' })
+    const none = { errors: 0, cancelled: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, unpriced: 0 }
+    const sums = { accountId: id, keyId: '', model: 'gpt-5.5', requests: 1, costMicros: 0, ...none }
+    commit(app.db, (tx) => {
+      tx.insert(attempts)
+        .values({ requestRowId: `r${n}`, n: 1, accountId: id, startedAt: at, durationMs: 1, outcome: 'ok' })
+        .run()
+      tx.insert(requestHours)
+        .values({ ...sums, hour: at - (at % 3_600_000) })
+        .run()
+    })
+    return n === 2 ? 'bob@example.test' : `${email} (${['plus', 'team'][n]}, ${id.slice(0, 8)})`
+  })
+  const read = async (path: string) => (await app.ask(`GET ${path}`)).json()
+  const named = (rows: { accountName: string }[]) => rows.map(({ accountName }) => accountName).toSorted()
+  expect(named((await read('/api/request-logs')).requests)).toEqual(names)
+  expect(named([await read('/api/request-logs/r1')])).toEqual([names[1]!])
+  expect(named((await read('/api/request-logs/r1')).attempts)).toEqual([names[1]!])
+  const { byAccount } = await read('/api/reports')
+  expect(byAccount.map(({ name }: { name: string }) => name).toSorted()).toEqual(names)
+  const { accounts } = await read('/dashboard/accounts')
+  expect(accounts.map(({ displayName }: { displayName: string }) => displayName)).toEqual(names)
+  expect(named((await read('/dashboard/figures')).errors)).toEqual(names)
+})
 
 describe('filters are the query string', () => {
   beforeEach(() => {

@@ -1,0 +1,33 @@
+/** What accounts are called where only a name tells them apart: in lists to choose from, the log, reports and the overview. */
+import type { Db } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+import { displayName } from './accounts.ts'
+
+interface Called {
+  id: string
+  name: string
+  planType: string
+}
+
+const ID_CHARS = 8
+
+/**
+ * Names by id. One person may have a seat in several workspaces, all of one e-mail: behind a name that others share stand the
+ * plan and the beginning of the id.
+ */
+export const tellApart = (called: readonly Called[]): ReadonlyMap<string, string> => {
+  const namesakes = Map.groupBy(called, ({ name }) => name)
+  return new Map(
+    called.map(({ id, name, planType }) => {
+      const isShared = namesakes.get(name)!.length > 1 // grouped above, by this name
+      return [id, isShared ? `${name} (${planType}, ${id.slice(0, ID_CHARS)})` : name]
+    }),
+  )
+}
+
+/** Of every account there is. */
+export const accountNames = (db: Db): ReadonlyMap<string, string> => {
+  const { id, email, alias, planType } = accounts
+  const rows = db.select({ id, email, alias, planType }).from(accounts).all()
+  return tellApart(rows.map((row) => ({ ...row, name: displayName(row) })))
+}

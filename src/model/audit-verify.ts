@@ -81,7 +81,6 @@ const problemOfOld = ({ hash }: AuditRow): string | null =>
   hash === '' ? null : 'it is part of a chain whose beginning or end is not known'
 
 const problemOf = (row: AuditRow, { last }: Walk, head: ChainHead | null): string | null => {
-  if (head !== null && row.id > head.id) return 'it was added behind the end of the log'
   const expected = row.id === head?.sinceId ? '' : last?.hash
   if (expected !== undefined && expected !== row.previousHash)
     return 'the row before it was changed, moved or taken out'

@@ -4,7 +4,7 @@ import { eq } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { auditLogs, facts } from '../../db/schema/system.ts'
 import { type AuditEvent, append } from '../../src/model/audit.ts'
-import { type AuditRow, readHead } from '../../src/model/audit-chain.ts'
+import { type AuditRow, hashOf, readHead } from '../../src/model/audit-chain.ts'
 import { purgeAuditLog } from '../../src/model/audit-purge.ts'
 import { verifyAuditLog, verifyChain } from '../../src/model/audit-verify.ts'
 import { testDb } from '../support/db.ts'
@@ -69,6 +69,8 @@ describe('a chain nobody touched', () => {
     write(3)
     expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 5, unchained: 2, purgedThroughId: null })
     remove(2)
+    expect(verifyAuditLog(db)).toMatchObject(brokenAt(null))
+    write(1, 3)
     expect(verifyAuditLog(db)).toMatchObject(brokenAt(null))
   })
 
@@ -143,16 +145,20 @@ describe('a chain somebody touched', () => {
     expect(verifyAuditLog(db)).toMatchObject(brokenAt(a))
   })
 
-  test('a row put behind the end, with hashes that fit, is seen', () => {
-    const last = db.select().from(auditLogs).where(eq(auditLogs.id, 6)).get()
-    if (!last) throw new Error('there are six')
+  test('the newest row rewritten, and one put behind it, are seen though their hashes fit', () => {
+    const newest = db.select().from(auditLogs).where(eq(auditLogs.id, 6)).get()!
+    const notTheEnd = 'it is not the row the log ended with'
+    const behind = { ...newest, id: 7, previousHash: newest.hash }
     tamper((tx) =>
       tx
         .insert(auditLogs)
-        .values({ ...last, id: 7, previousHash: last.hash })
+        .values({ ...behind, hash: hashOf(behind) })
         .run(),
     )
-    expect(verifyAuditLog(db)).toMatchObject(brokenAt(7))
+    expect(verifyAuditLog(db)).toMatchObject({ ...brokenAt(7), problem: notTheEnd })
+    remove(7)
+    set(6, { actor: 'usr_b', hash: hashOf({ ...newest, actor: 'usr_b' }) })
+    expect(verifyAuditLog(db)).toMatchObject({ ...brokenAt(6), problem: notTheEnd })
   })
 
   test('without the kept end nothing is proven, and starting anew does not help', () => {

@@ -41,8 +41,11 @@ const NETWORK = new Map([
 ])
 
 const checkFolder = async ({ dir, databasePath }: FolderFacts): Promise<Found> => {
-  const folder = await stat(dir)
-  if (!folder.isDirectory()) return problem(`${dir} is not a folder.`, 'Name a folder in CODEX_LB_DATA_DIR.')
+  const folder = await stat(dir).catch((err: NodeJS.ErrnoException) => {
+    if (err.code === 'ENOTDIR') return null // it lies in a file
+    throw err
+  })
+  if (!folder?.isDirectory()) return problem(`${dir} is not a folder.`, 'Name a folder in CODEX_LB_DATA_DIR.')
   const { mode, uid } = folder
   const { uid: owner } = await stat(databasePath).catch(() => ({ uid })) // the server made it
   const isWritable = await access(dir, constants.W_OK).then(

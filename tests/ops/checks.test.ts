@@ -93,9 +93,9 @@ describe('the data folder', () => {
     expect(database).toMatchObject({ verdict: 'warning' })
   })
 
-  test('is told when a file has its name', async () => {
-    const { data_folder } = await examine({ dir: join(dir, 'sluice.db') })
-    expect(data_folder).toMatchObject({ verdict: 'problem', says: `${join(dir, 'sluice.db')} is not a folder.` })
+  test.each(['sluice.db', 'sluice.db/sub'])('is told when it is a file, or in one: %s', async (name) => {
+    const { data_folder } = await examine({ dir: join(dir, name) })
+    expect(data_folder).toMatchObject({ verdict: 'problem', says: `${join(dir, name)} is not a folder.` })
   })
 
   test.skipIf(process.getuid?.() !== 0)('one that belongs to somebody else is mended by root', async () => {

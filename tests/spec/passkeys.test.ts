@@ -159,6 +159,23 @@ describe('Decisions §4 Passkeys: registering', () => {
     expect(await problem(await testApp({ accounts: 0 }).ask(start))).toEqual([401, 'user_account_required'])
   })
 
+  test('an account holds twenty at most, the oldest first, and each is one account’s', async () => {
+    const { anna, app, crowd } = await registered()
+    const id = crypto.getRandomValues(new Uint8Array(16))
+    for (let n = 2; n <= 20; n++) {
+      await app.clock.advance('1m')
+      expect(
+        (await register(crowd.signInAs(anna.person), new Authenticator(), `${n}`, n === 20 ? { id } : {})).status,
+      ).toBe(201)
+    }
+    const refused = await register(crowd.signInAs(anna.person), new Authenticator())
+    expect(await refused.json()).toMatchObject({ error: { message: 'An account holds at most 20 passkeys.' } })
+    expect((await list(anna)).items.map(({ name }) => name).slice(0, 3)).toEqual(['Phone', '2', '3'])
+    const known = await register(crowd.as('viewer'), new Authenticator(), 'Hers', { id })
+    expect(known.status).toBe(400)
+    expect(await known.json()).toMatchObject({ error: { message: 'This passkey is registered already.' } })
+  })
+
   test('a name is needed, an unknown member is refused, and a body that is no credential is, too', async () => {
     const { crowd, device } = setUp()
     const anna = crowd.as('viewer')
@@ -311,6 +328,16 @@ describe('Decisions §4 Passkeys: signing in', () => {
     expect((await use(crowd.browser(), device, 'sign-in', { counter: 7 })).status).toBe(200)
     expect(await problem(await use(crowd.browser(), device, 'sign-in', { counter: 7 }))).toEqual(INVALID)
     expect((await use(crowd.browser(), device, 'sign-in', { counter: 8 })).status).toBe(200)
+  })
+
+  test('of an original and its copy that answer at once one signs in', async () => {
+    const { crowd, device } = await registered()
+    const answer = async () => device.get(await request(crowd.browser(), 'sign-in'), { counter: 7 })
+    const both = [await answer(), await answer()]
+    const answers = await Promise.all(
+      both.map((response) => crowd.browser().ask(`POST ${BASE}/sign-in/finish`, { json: { response } })),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400])
   })
 
   test('shares the budget of wrong attempts', async () => {

@@ -16,6 +16,8 @@ export interface Quirks {
   /** Shown instead of the next number. */
   counter?: number
   userHandle?: string
+  /** Of the new passkey; random unless told. */
+  id?: Uint8Array<ArrayBuffer>
   /** Changes the signature. */
   isForged?: boolean
 }
@@ -45,7 +47,7 @@ export class Authenticator {
   /** `navigator.credentials.create(…).toJSON()`. */
   async create(options: PublicKeyCredentialCreationOptionsJSON, quirks: Quirks = {}) {
     const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify'])
-    const id = crypto.getRandomValues(new Uint8Array(16))
+    const id = quirks.id ?? crypto.getRandomValues(new Uint8Array(16))
     const credential = { id, key: pair.privateKey, userHandle: options.user.id, counter: 0 }
     this.#credentials.push(credential)
     const point = new Uint8Array(await crypto.subtle.exportKey('raw', pair.publicKey))

@@ -55,10 +55,9 @@ const isFromPage = (c: Ctx): boolean =>
 
 /** What we are called: by Host, by configuration, and by a trusted proxy that ends TLS. */
 const ownOrigins = (c: Ctx): string[] => {
-  const { host, protocol } = new URL(c.req.url)
-  const served = host === '' ? [] : [`${protocol}//${host}`]
+  const { host, origin } = new URL(c.req.url)
   const { PUBLIC_URL } = c.env.env
-  return [...served, ...forwardedOrigin(c, host), ...(PUBLIC_URL ? [new URL(PUBLIC_URL).origin] : [])]
+  return [origin, ...forwardedOrigin(c, host), ...(PUBLIC_URL ? [new URL(PUBLIC_URL).origin] : [])]
 }
 
 /** Nothing when the peer is not trusted. Of several hops the header is a list, which no origin equals. */

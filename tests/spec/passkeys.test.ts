@@ -197,11 +197,13 @@ describe('Decisions §4 Passkeys: registering', () => {
 
 describe('Decisions §4 Passkeys: naming and removing', () => {
   test('a passkey is renamed by its owner and by nobody else', async () => {
-    const { anna, crowd } = await registered()
+    const { anna, app, crowd } = await registered()
+    await app.clock.advance(1) // the list is ordered by time
+    expect((await register(anna, new Authenticator(), 'Laptop')).status).toBe(201)
     const [phone] = (await list(anna)).items
     const rename = { json: { name: 'Old phone' } }
     expect((await anna.ask(`PATCH ${BASE}/${phone?.id}`, rename)).status).toBe(200)
-    expect((await list(anna)).items).toMatchObject([{ name: 'Old phone' }])
+    expect((await list(anna)).items).toMatchObject([{ name: 'Old phone' }, { name: 'Laptop' }])
     expect(await problem(await crowd.as('admin').ask(`PATCH ${BASE}/${phone?.id}`, rename))).toEqual([404, 'not_found'])
     expect(crowd.audit().at(-1)).toMatchObject({
       event: 'passkey_renamed',
@@ -451,9 +453,14 @@ describe('Decisions §4 Passkeys: confirming', () => {
     commit(app.db, (tx) => void tx.update(identities).set({ userId: anna.person.row.id }).run())
     const ask = (what: string, json?: unknown) => browser.ask(`POST ${BASE}/${what}`, { headers: as, json })
     expect(await problem(await ask('register/start'))).toEqual([403, 'step_up_required'])
+    const toSignIn = await device.get(await request(browser, 'sign-in')) // neither challenge belongs to a session
+    expect(await problem(await ask('step-up/finish', { response: toSignIn }))).toEqual(INVALID)
     const options = (await (await ask('step-up/start')).json()) as PublicKeyCredentialRequestOptionsJSON // as: its shape
     expect((await ask('step-up/finish', { response: await device.get(options) })).status).toBe(200)
     expect((await ask('register/start')).status).toBe(200)
+    commit(app.db, (tx) => void tx.update(users).set({ passwordHash: null }).run())
+    const [last] = (await list(anna)).items
+    expect((await browser.ask(`DELETE ${BASE}/${last?.id}`, { headers: as })).status).toBe(204) // the proxy lets them in
   })
 })
 

@@ -90,13 +90,17 @@ describe('§2 Session response', () => {
   })
 
   test('carries the coarse words first, then every grant', async () => {
-    const { as } = open()
+    const { as, addRole } = open()
+    addRole('own', { 'dashboard:read': 'own' })
+    addRole('manager', { 'users:manage': 'all' })
     const permissions = async (role: string) => (await as(role).session()).permissions
     const operator = await permissions('operator')
     expect(operator.slice(0, 2)).toEqual(['read', 'write'])
     expect(operator.slice(2)).toEqual(operator.slice(2).toSorted())
     expect(operator).not.toContain('security:write:all')
     expect(await permissions('viewer')).toEqual(['read', 'accounts:read:all', 'dashboard:read:all'])
+    expect(await permissions('own')).toEqual(['read', 'dashboard:read:own'])
+    expect(await permissions('manager')).toEqual(['users:manage:all'])
   })
 
   test('every account reports admin, its real role is in user.role', async () => {

@@ -35,6 +35,18 @@ describe('§5 Delegation 1: a role is given or touched only by those who hold as
     expect(await problem(await invite('admin'))).toEqual(FORBIDDEN)
   })
 
+  test('what one holds for one’s own alone is given for one’s own alone', async () => {
+    const { as, addRole } = open()
+    addRole('manager', { ...MANAGER, 'api_keys:read': 'own' })
+    addRole('own', { 'api_keys:read': 'own' })
+    addRole('all', { 'api_keys:read': 'all' })
+    const manager = as('manager')
+    const invite = (role: string) =>
+      manager.ask('POST /api/dashboard-users', { json: { username: `to-${role}`, role } })
+    expect((await invite('own')).status).toBe(201)
+    expect(await problem(await invite('all'))).toEqual(FORBIDDEN)
+  })
+
   test.each(HOWS)('holding every permission one acts on an Admin, and still makes none (%s)', async (how) => {
     const { app, as, add, addRole } = open()
     addRole('everything', EVERYTHING)

@@ -11,6 +11,7 @@ import { createHandlers } from '../http/handlers.ts'
 import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { reply } from '../http/reply.tsx'
 import { iso, isoOrNull } from '../lib/iso.ts'
+import { tellApart } from '../model/account-names.ts'
 import { maskedView } from '../model/account-summary.ts'
 import type { AccountView } from '../model/account-view.ts'
 import { type Attention, attention } from '../model/attention.ts'
@@ -26,7 +27,6 @@ import type { LogEntry } from '../model/request-log-entry.ts'
 import { blindedRow } from '../model/request-view.ts'
 import { perWindow, type WindowLength } from '../model/usage-windows.ts'
 import { typedCommand } from '../ops/own-command.ts'
-import { accountChoices } from './account-choices.ts'
 import { type Health, healthOf } from './overview-health.ts'
 import { blindersOf } from './requests.ts'
 
@@ -192,11 +192,11 @@ const figuresPart = async (c: Ctx): Promise<FiguresPart> => {
 
 const visibleAccounts = (c: Ctx): AccountView[] => {
   const { hidesAccounts } = blindersOf(c.var.principal)
-  const names = new Map(accountChoices(c).map(({ id, name }) => [id, name]))
-  return c.env.pool.describe().map((account) => {
-    const displayName = names.get(account.accountId) ?? account.displayName
-    return { ...(hidesAccounts ? maskedView(account) : account), displayName }
-  })
+  const accounts = c.env.pool.describe().map((account) => (hidesAccounts ? maskedView(account) : account))
+  const names = tellApart(
+    accounts.map(({ accountId, displayName, planType }) => ({ id: accountId, name: displayName, planType })),
+  )
+  return accounts.map((account) => ({ ...account, displayName: names.get(account.accountId)! })) // of each there is one
 }
 
 /** In their order while they are few; of many first those that somebody must see to, then the fullest. */

@@ -15,6 +15,7 @@ import { offeredActions, READ_ONLY } from '../model/account-actions.ts'
 import { maskedHistory } from '../model/account-events-read.ts'
 import { tokenHealth } from '../model/account-export.ts'
 import { AccountQuery, filterAccounts } from '../model/account-filter.ts'
+import { namedApart } from '../model/account-names.ts'
 import { isInUse } from '../model/account-state.ts'
 import { ACCOUNT_STATUSES, maskedView, remainingCredits } from '../model/account-summary.ts'
 import { TREND_HOURS, trendPoints, withPresent } from '../model/account-trends.ts'
@@ -176,7 +177,7 @@ const mayWrite = (c: Ctx): boolean => holds(c.var.principal.grants, 'accounts:wr
 
 const viewsFor = (c: Ctx): AccountView[] => {
   const views = c.env.pool.describe()
-  return blindersOf(c.var.principal).hidesAccounts ? views.map(maskedView) : views
+  return namedApart(blindersOf(c.var.principal).hidesAccounts ? views.map(maskedView) : views)
 }
 
 /** Throws `account_not_found`. */

@@ -11,7 +11,7 @@ import { createHandlers } from '../http/handlers.ts'
 import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { reply } from '../http/reply.tsx'
 import { iso, isoOrNull } from '../lib/iso.ts'
-import { tellApart } from '../model/account-names.ts'
+import { namedApart } from '../model/account-names.ts'
 import { maskedView } from '../model/account-summary.ts'
 import type { AccountView } from '../model/account-view.ts'
 import { type Attention, attention } from '../model/attention.ts'
@@ -191,12 +191,8 @@ const figuresPart = async (c: Ctx): Promise<FiguresPart> => {
 }
 
 const visibleAccounts = (c: Ctx): AccountView[] => {
-  const { hidesAccounts } = blindersOf(c.var.principal)
-  const accounts = c.env.pool.describe().map((account) => (hidesAccounts ? maskedView(account) : account))
-  const names = tellApart(
-    accounts.map(({ accountId, displayName, planType }) => ({ id: accountId, name: displayName, planType })),
-  )
-  return accounts.map((account) => ({ ...account, displayName: names.get(account.accountId)! })) // of each there is one
+  const accounts = c.env.pool.describe()
+  return namedApart(blindersOf(c.var.principal).hidesAccounts ? accounts.map(maskedView) : accounts)
 }
 
 /** In their order while they are few; of many first those that somebody must see to, then the fullest. */

@@ -1,6 +1,7 @@
 /** What accounts are called where only a name tells them apart: in lists to choose from, the log, reports and the overview. */
 import type { Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
+import type { AccountView } from './account-view.ts'
 import { displayName } from './accounts.ts'
 
 interface Called {
@@ -23,6 +24,14 @@ export const tellApart = (called: readonly Called[]): ReadonlyMap<string, string
       return [id, isShared ? `${name} (${planType}, ${id.slice(0, ID_CHARS)})` : name]
     }),
   )
+}
+
+/** The same accounts, each by a name of its own. */
+export const namedApart = (views: readonly AccountView[]): AccountView[] => {
+  const names = tellApart(
+    views.map(({ accountId, displayName, planType }) => ({ id: accountId, name: displayName, planType })),
+  )
+  return views.map((view) => ({ ...view, displayName: names.get(view.accountId)! })) // of each there is one
 }
 
 /** Of every account there is. */

@@ -35,6 +35,17 @@ const detail = async (visitor: Browser, id: string, query = ''): Promise<Account
 const emails = ({ accounts }: AccountsProps) => accounts.map(({ email }) => email.split('@')[0])
 
 describe('the list', () => {
+  test('tells two seats of one e-mail apart, without saying the address twice', async () => {
+    const seat = { email: 'ada@example.test', plan: 'plus' } as const
+    const { app, as } = open({ accounts: [seat, seat] })
+    const named = app.members.map(({ id }) => `ada@example.test (plus, ${id.slice(0, 8)})`)
+    const { accounts } = await list(as('admin'))
+    expect(accounts.map(({ displayName }) => displayName).sort()).toEqual(named.sort())
+    const page = await (await as('admin').ask('GET /accounts', html)).text()
+    for (const name of named) expect(page).toContain(name)
+    expect(page).not.toContain('ada@example.test · Plus')
+  })
+
   test('is narrowed by what its address says', async () => {
     const { app, as, ada, alan } = open()
     app.bindings.pool.apply(ada, { kind: 'pause', at: app.clock.now() })

@@ -94,5 +94,6 @@ const creditsText = ({ credits }: WireAccount): string | null => {
   return credits?.balance ? `${credits.balance.toLocaleString('en', { maximumFractionDigits: 2 })} credits` : null
 }
 
-/** The address where the name is not it. */
-export const addressOf = ({ displayName, email }: WireAccount): string | null => (displayName === email ? null : email)
+/** The address where the name does not begin with it. */
+export const addressOf = ({ displayName, email }: WireAccount): string | null =>
+  displayName.startsWith(email) ? null : email

@@ -103,7 +103,7 @@ const AccountStrips: FC<{ accounts: readonly PoolAccount[]; total: number; now: 
 
 const StripRow: FC<{ account: PoolAccount; now: string }> = ({ account, now }) => (
   <li class="strip-row" id={`strip-${account.accountId}`}>
-    <a class="strip-name" href={`/accounts/${account.accountId}`} title={account.displayName}>
+    <a class="strip-name" href={`/accounts/${account.accountId}`}>
       {account.displayName}
     </a>
     <span class="strip-state">

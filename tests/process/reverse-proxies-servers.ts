@@ -51,7 +51,7 @@ export const startCaddy: Start = (program, behind) =>
     const [site = ''] = textsUnder(MANUAL, 'Caddy', 'caddyfile')
     const adapted = site
       .replace('llm.example.com {', `https://llm.example.com:${port} {\n    bind 127.0.0.1\n    tls ${filesIn(folder)}`)
-      .replaceAll('127.0.0.1:2455', `127.0.0.1:${behind.port}`)
+      .replaceAll(/127\.0\.0\.1:2455\b/g, `127.0.0.1:${behind.port}`)
     const path = join(folder, 'Caddyfile')
     writeFileSync(path, `{\n    admin off\n    auto_https disable_redirects\n    skip_install_trust\n}\n${adapted}`)
     return { port, argv: [program, 'run', '--config', path, '--adapter', 'caddyfile'] }
@@ -85,8 +85,8 @@ const adapted = (text: string, { folder, port, behind }: Omit<Site, 'adapted'>):
   text
     .replaceAll('listen 443 ssl', `listen 127.0.0.1:${port} ssl`)
     .replaceAll('/etc/letsencrypt/live/llm.example.com', folder)
-    .replaceAll('127.0.0.1:2455', `127.0.0.1:${behind.port}`)
-    .replaceAll('127.0.0.1:9091', `127.0.0.1:${behind.identityPort}`)
+    .replaceAll(/127\.0\.0\.1:2455\b/g, `127.0.0.1:${behind.port}`)
+    .replaceAll(/127\.0\.0\.1:9091\b/g, `127.0.0.1:${behind.identityPort}`)
 
 /**
  * What Nginx Proxy Manager 2 makes of a proxy host with Websockets Support and SSL, as far as it matters here: short

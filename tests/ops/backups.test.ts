@@ -22,7 +22,7 @@ import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { openDatabase } from '../../db/open.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
-import { passkeys, users } from '../../db/schema/people.ts'
+import { passkeys, sessions, users } from '../../db/schema/people.ts'
 import { auditLogs, settings } from '../../db/schema/system.ts'
 import { type Folder, openFolder } from '../../src/cli/open-folder.ts'
 import { seededRandom } from '../../src/lib/random.ts'
@@ -157,6 +157,19 @@ describe('making one', () => {
     rmSync(backup)
     rmSync(places().databasePath)
     expect(() => copy()).toThrow('There is no database')
+    expect(readdirSync(root)).toEqual(['data'])
+  })
+
+  test('of a damaged database there is no copy, which would be as damaged', () => {
+    const { sqlite } = open()
+    sqlite.run('CREATE TABLE notes (x UNIQUE)')
+    sqlite.run("INSERT INTO notes VALUES ('a note')")
+    sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
+    sqlite.close()
+    const bytes = readFileSync(places().databasePath)
+    bytes.write('A', bytes.lastIndexOf('a note')) // in the index, whose page comes after that of the table
+    writeFileSync(places().databasePath, bytes)
+    expect(() => copy()).toThrow('The database is damaged, and so would be its copy: row 1 missing from index')
     expect(readdirSync(root)).toEqual(['data'])
   })
 
@@ -414,21 +427,59 @@ describe('restoring', () => {
     open(3).close() // which checks the key against the database
   })
 
+  const refreshTokens = (path: string): (string | null)[] => {
+    const { sqlite, db } = openDatabase(path)
+    try {
+      return db
+        .select()
+        .from(accounts)
+        .orderBy(accounts.id)
+        .all()
+        .map((row) => row.refreshTokenSealed)
+    } finally {
+      sqlite.close()
+    }
+  }
+
   test('tokens that were renewed since are carried over: those of the backup are spent', () => {
-    backedUp()
-    const later = open()
-    commit(later.db, (tx) =>
+    const folder = open()
+    for (const id of ['renewed', 'same', 'older']) addAccount(folder, id, 5)
+    copy()
+    const now = (id: string, at: number) => ({ refreshTokenSealed: `${id} now`, lastRefreshAt: at, id })
+    commit(folder.db, (tx) => {
+      for (const { id, ...set } of [now('renewed', 9), now('same', 5), now('older', 3)])
+        tx.update(accounts).set(set).where(eq(accounts.id, id)).run()
+    })
+    folder.close()
+    expect(restore().tokensKept).toBe(1)
+    expect(refreshTokens(places().databasePath)).toEqual(['refresh of older 5', 'renewed now', 'refresh of same 5'])
+  })
+
+  test('tokens of another installation are not carried over: no key here opens them', () => {
+    backedUp(places().keyPath)
+    rmSync(dir, { recursive: true })
+    const stranger = open(2)
+    addAccount(stranger, 'acc_a', 9)
+    stranger.close()
+    expect(restore().tokensKept).toBe(0)
+    expect(refreshTokens(places().databasePath)).toEqual(['refresh of acc_a 0'])
+  })
+
+  test('signs everybody out, whose sessions may have been ended since', () => {
+    const folder = open()
+    const session = { method: 'guest', isComplete: true, createdAt: 0, lastSeenAt: 0, expiresAt: NOW * 2 } as const
+    commit(folder.db, (tx) =>
       tx
-        .update(accounts)
-        .set({ refreshTokenSealed: 'renewed', lastRefreshAt: 9 })
-        .where(eq(accounts.id, 'acc_a'))
+        .insert(sessions)
+        .values({ id: 's', tokenHash: 'h', ...session })
         .run(),
     )
-    later.close()
-    expect(restore().tokensKept).toBe(1)
-    const folder = open()
-    expect(folder.db.select().from(accounts).get()).toMatchObject({ refreshTokenSealed: 'renewed', lastRefreshAt: 9 })
+    copy()
     folder.close()
+    restore()
+    const restored = open()
+    expect(restored.db.select().from(sessions).all()).toEqual([])
+    restored.close()
   })
 
   test('refuses while a server holds the folder', () => {
@@ -451,6 +502,9 @@ describe('restoring', () => {
     rmSync(backup)
     copy()
     expect(() => restore()).toThrow('encryption key')
+    const freePages = Buffer.from([0, 0, 0, 5]) // of the file's header: a count that is wrong, and nothing that cannot be read
+    writeFileSync(backup, Buffer.concat([before.subarray(0, 36), freePages, before.subarray(40)]))
+    expect(() => restore()).toThrow(`${backup} is damaged: `)
     expect(readFileSync(places().databasePath)).toEqual(before)
     expect(readdirSync(dir).filter((name) => name.startsWith('before-restore'))).toEqual([])
   })

@@ -97,6 +97,23 @@ test.each([
   expect(await actions(search)).toEqual(expected as string[])
 })
 
+test.each([
+  ['user', 'usr_1'],
+  ['role', 'role_admin'],
+  ['provider', 'idp_1'],
+  ['passkey', 'pky_1'],
+  ['session', 'ses_1'],
+  ['account', 'acc_1'],
+  ['api_key', 'key_1'],
+] as const)('an id tells what it is of: %s', async (type, target) => {
+  const { note, page, actions } = setUp()
+  note({ event: 'logout', target })
+  note({ event: 'firewall_entry_added', target: '192.0.2.0/24' })
+  expect((await page()).items.map(({ target }) => target?.type)).toEqual(['address', type])
+  expect(await actions(`?target_type=${type}`)).toEqual(['logout'])
+  expect(await actions('?target_type=address')).toEqual(['firewall_entry_added'])
+})
+
 test('a backup is a backup, and no address', async () => {
   const { note, page, actions } = setUp()
   note({ event: 'backup_created', target: 'sluice-20260101-000000-manual.db' })

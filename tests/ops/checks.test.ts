@@ -1,6 +1,6 @@
 /** The doctor's checks, each made to find something. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseCidr } from '../../src/lib/cidr.ts'
@@ -13,6 +13,7 @@ import { VERSION } from '../../src/version.ts'
 import { ManualClock } from '../support/clock.ts'
 
 const HOUR_MS = 3_600_000
+const MIB = 1024 * 1024
 
 const byId = async (checks: Check[]): Promise<Record<string, Finding>> =>
   Object.fromEntries((await runChecks(checks)).map((finding) => [finding.id, finding]))
@@ -88,9 +89,27 @@ describe('the data folder', () => {
   test('is told when others can read it, with the command that mends it', async () => {
     chmodSync(dir, 0o755)
     chmodSync(join(dir, 'sluice.db'), 0o644)
-    const { data_folder, database } = await examine()
+    chmodSync(join(dir, 'encryption.key'), 0o640)
+    const { data_folder, database, key_file } = await examine()
     expect(data_folder).toMatchObject({ verdict: 'warning', advice: `chmod 0700 ${dir}` })
     expect(database).toMatchObject({ verdict: 'warning' })
+    expect(key_file).toMatchObject({ verdict: 'warning', advice: `chmod 0600 ${join(dir, 'encryption.key')}` })
+  })
+
+  test('is told when there is no room for a copy of the database', async () => {
+    const room = async () => (await examine()).disk_space
+    const { bavail, bsize } = statfsSync(dir)
+    truncateSync(join(dir, 'sluice.db'), Math.ceil((bavail * bsize) / 1.9)) // of a hole, which takes none
+    expect(await room()).toMatchObject({ verdict: 'warning', says: expect.stringContaining('and the database has') })
+  })
+
+  test('is told when the write-ahead log has grown large', async () => {
+    const log = join(dir, 'sluice.db-wal')
+    writeFileSync(log, '')
+    truncateSync(log, 256 * MIB)
+    expect((await examine()).database?.verdict).toBe('ok')
+    truncateSync(log, 256 * MIB + 1)
+    expect((await examine()).database).toMatchObject({ verdict: 'warning', says: expect.stringContaining('257 MiB') })
   })
 
   test.each(['sluice.db', 'sluice.db/sub'])('is told when it is a file, or in one: %s', async (name) => {

@@ -182,6 +182,11 @@ describe('the upstream', () => {
     expect(clock?.says).toContain(words)
   })
 
+  test('one that has trouble itself is not called fine', async () => {
+    const { upstream_http } = await examine(async () => new Response('', { status: 503 }))
+    expect(upstream_http).toMatchObject({ verdict: 'warning', says: 'api.test answered 503 after 0 ms.' })
+  })
+
   test('one that cannot be reached says why, and leaves the clock unknown', async () => {
     const { upstream_http, clock } = await examine(() => Promise.reject(new Error('getaddrinfo ENOTFOUND')))
     expect(upstream_http).toMatchObject({

@@ -64,6 +64,7 @@ test('errors are told by phase, in our words or as the upstream’s', () => {
   const { counts, text } = setUp()
   counts.count(aRow({ status: 'error', phase: 'select', errorCode: 'no_accounts' }))
   counts.count(aRow({ status: 'error', phase: 'stream', errorCode: 'whatever they say today' }))
+  expect(text()).toContain('sluice_account_requests_total{account="acc_a",status="error"} 2')
   expect(text()).toContain('sluice_errors_total{phase="select",code="no_accounts"} 1')
   expect(text()).toContain('sluice_errors_total{phase="stream",code="upstream"} 1')
 })

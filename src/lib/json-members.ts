@@ -69,6 +69,17 @@ function hasSpelledNames(json: Buffer): boolean {
 function firstRepeated(json: Buffer, paths: ReadonlySet<string>): string | null {
   const seen = new Set<string>()
   let member = ''
+  for (const { name, depth } of upperNames(json)) {
+    if (depth === 1) member = name
+    const path = depth === 1 ? name : `${member}.${name}`
+    if (seen.has(path)) return path
+    if (paths.has(path)) seen.add(path)
+  }
+  return null
+}
+
+/** Of the members of the object, depth 1, and of those of objects in them, depth 2, in their order. */
+function* upperNames(json: Buffer): Generator<{ name: string; depth: number }> {
   let depth = 0
   for (let at = 0; at < json.length; at++) {
     const byte = json[at]
@@ -76,16 +87,9 @@ function firstRepeated(json: Buffer, paths: ReadonlySet<string>): string | null 
     else if (byte === 0x5d || byte === 0x7d) depth--
     if (byte !== QUOTE) continue
     const end = endOfString(json, at)
-    if (depth <= 2 && isName(json, end)) {
-      const name = String(JSON.parse(json.toString('utf8', at, end + 1)))
-      if (depth === 1) member = name
-      const path = depth === 1 ? name : `${member}.${name}`
-      if (seen.has(path)) return path
-      if (paths.has(path)) seen.add(path)
-    }
+    if (depth <= 2 && isName(json, end)) yield { name: String(JSON.parse(json.toString('utf8', at, end + 1))), depth }
     at = end
   }
-  return null
 }
 
 /** Whether the string that ends with the quote at `end` is the name of a member: only then a colon follows. */

@@ -29,23 +29,26 @@ export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream)
   for (;;) {
     const batch = await fresh.stream.read()
     if (batch === null) throw new AttemptFailed(endedEarly, plane.clock.now())
+    for (const event of batch)
+      if (event.type === 'codex.rate_limits') absorbRateEvent(plane, fresh.lease.account.id, event)
     for (const [index, event] of batch.entries()) {
-      if (isHeld(event.type) && heldBytes < HOLD_BYTES) {
-        held.push(event)
-        heldBytes += event.bytes.length
-        if (event.type === 'codex.rate_limits') absorbRateEvent(plane, fresh.lease.account.id, event)
-        continue
+      if (!isHeld(event.type) || heldBytes >= HOLD_BYTES) {
+        if (isFailure(event.type)) throw failed(plane, event, fresh.accessToken)
+        return committed(plane, turn, { ...fresh, first: [...held, ...batch.slice(index)] })
       }
-      if (event.type === 'response.failed' || event.type === 'error') throw failed(plane, event, fresh.accessToken)
-      turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
-      turn.log.phase = 'stream'
-      releaseRequest(turn)
-      const rest = batch.slice(index)
-      for (const each of rest)
-        if (each.type === 'codex.rate_limits') absorbRateEvent(plane, fresh.lease.account.id, each)
-      return new Flow(plane, turn, { ...fresh, first: [...held, ...rest] })
+      held.push(event)
+      heldBytes += event.bytes.length
     }
   }
+}
+
+const isFailure = (type: string | null): boolean => type === 'response.failed' || type === 'error'
+
+const committed = (plane: Plane, turn: Turn, fresh: FreshStream & { first: SseEvent[] }): Flow => {
+  turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
+  turn.log.phase = 'stream'
+  releaseRequest(turn)
+  return new Flow(plane, turn, fresh)
 }
 
 const failed = ({ clock }: Plane, event: SseEvent, accessToken: string): Error => {

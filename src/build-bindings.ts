@@ -54,13 +54,14 @@ export const buildBindings = (world: World): Bindings => {
   const onListenerError = (err: unknown) => log.error('a listener failed', { err })
   const settings = new SettingsCache(db, onListenerError)
   const lifecycle = { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns }
-  const live = new LiveHub({ clock, health: () => `${lifecycle.draining} ${ledger.healthy}` })
+  const health = () => `${lifecycle.draining} ${ledger.healthy} ${ops.outage.current?.turns}`
+  const live = new LiveHub({ clock, health })
   const ledger = new Ledger({
     sqlite,
     db,
     clock,
     log,
-    onRecord: (entry) => ops.turns.count(entry),
+    onRecord: (entry) => ops.count(entry),
     onWritten: tellOfLedger(live),
   })
   const catalog = new Catalog(db)

@@ -3,8 +3,11 @@ import { iso } from '../lib/iso.ts'
 import type { AccountView } from '../model/account-view.ts'
 
 export interface Health {
-  /** `empty`: no accounts; `blocked`: none is eligible; `faulty`: readiness is red; `draining`: shutting down. */
-  level: 'serving' | 'empty' | 'blocked' | 'faulty' | 'draining'
+  /**
+   * `failing`: turn after turn fails though accounts are eligible; `empty`: no accounts; `blocked`: none is eligible;
+   * `faulty`: readiness is red; `draining`: shutting down.
+   */
+  level: 'serving' | 'failing' | 'empty' | 'blocked' | 'faulty' | 'draining'
   eligible: number
   total: number
   /** Accounts that only a person can bring back. */
@@ -20,13 +23,14 @@ interface Circumstances {
   now: number
   isDraining: boolean
   isLedgerHealthy: boolean
+  isFailing: boolean
   firstEventMs: number | null
 }
 
 /** The readiness route is red exactly when this says `faulty` or `draining`. */
 export const healthOf = (
   accounts: readonly AccountView[],
-  { now, isDraining, isLedgerHealthy, firstEventMs }: Circumstances,
+  { now, isDraining, isLedgerHealthy, isFailing, firstEventMs }: Circumstances,
 ): Health => {
   const eligible = accounts.filter((account) => account.eligible).length
   const level = isDraining
@@ -37,7 +41,9 @@ export const healthOf = (
         ? 'empty'
         : eligible === 0
           ? 'blocked'
-          : 'serving'
+          : isFailing
+            ? 'failing'
+            : 'serving'
   return {
     level,
     eligible,

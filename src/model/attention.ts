@@ -22,6 +22,8 @@ export interface Facts {
   isLedgerHealthy: boolean
   /** Its file was removed or replaced. */
   isDatabaseLost: boolean
+  /** Turns that failed one after another though accounts could be asked, and what the newest failed with. */
+  outage: { turns: number; message: string } | null
   /** The strategy “Single account” names one that was deleted. */
   isChosenAccountGone: boolean
   /** Ended turns that are in memory only. */
@@ -47,6 +49,7 @@ export const attention = (facts: Facts, grants: Grants): Attention[] => {
   const items = [
     ...database(facts, offer),
     ...ledger(facts, offer),
+    ...outage(facts, offer),
     ...strategy(facts, mayWrite(grants)),
     ...exposure(facts, offer),
     ...shorten(signIns(facts, offer), 'accounts need a new sign-in', '/accounts'),
@@ -101,6 +104,18 @@ const ledger = ({ isLedgerHealthy, unwritten }: Facts, offer: Offer): Attention[
           action: offer('security:write', 'Check', '/doctor'),
         },
       ]
+
+const outage = ({ outage }: Facts, offer: Offer): Attention[] =>
+  outage
+    ? [
+        {
+          id: 'outage',
+          tone: 'bad',
+          text: `The last ${outage.turns} requests all failed; the newest with “${outage.message}”`,
+          action: offer('dashboard:read', 'Show', '/logs?status=failed'),
+        },
+      ]
+    : []
 
 const strategy = ({ isChosenAccountGone }: Facts, isWriter: boolean): Attention[] =>
   isChosenAccountGone

@@ -1,7 +1,8 @@
-/** What the running server keeps about itself: counts of turns, the lag of its loop, its backups, and its doctor. */
+/** What the running server keeps about itself: counts of turns, whether they all fail, the lag of its loop, its backups, and its doctor. */
 import type { Database } from 'bun:sqlite'
 import type { Config } from '../env.ts'
 import type { Clock } from '../lib/clock.ts'
+import type { LedgerEntry } from '../proxy/ledger.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { Dial } from '../upstream/dial.ts'
 import { rescue } from './backup-file.ts'
@@ -10,11 +11,15 @@ import { problem } from './checks.ts'
 import { lost, type Trouble } from './database-trouble.ts'
 import { Doctor } from './doctor.ts'
 import { LoopLag } from './loop-lag.ts'
+import { OutageWatch } from './outage.ts'
 import { placesOf } from './places.ts'
 import { TurnCounts } from './turn-counts.ts'
 
 export interface Ops {
+  /** Told of each ended turn. */
+  count: (entry: LedgerEntry) => void
   turns: TurnCounts
+  outage: OutageWatch
   loopLag: LoopLag
   backups: Backups
   doctor: Doctor
@@ -55,8 +60,15 @@ export const createOps = (deps: OpsDeps): Ops => {
     now: clock.now(),
   })
   const upstream = { dial, clock, baseUrl: config.UPSTREAM_BASE_URL, authBaseUrl: config.AUTH_BASE_URL }
+  const turns = new TurnCounts(deps.isKnownModel)
+  const outage = new OutageWatch(clock)
   return {
-    turns: new TurnCounts(deps.isKnownModel),
+    count: (entry) => {
+      turns.count(entry)
+      outage.count(entry)
+    },
+    turns,
+    outage,
     loopLag: new LoopLag(clock),
     backups,
     doctor: new Doctor({ clock, folder, upstream }),

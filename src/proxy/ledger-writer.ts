@@ -18,6 +18,8 @@ export interface LedgerEntry {
   /** The model its hour is counted under; null: under none. */
   hourModel: string | null
   limitDeltas: readonly LimitDelta[]
+  /** It failed, and not by what the client asked for. */
+  isServiceFault: boolean
   affinity: readonly AffinityRow[]
 }
 

@@ -89,6 +89,7 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
     // A made-up name must not grow the sums: the upstream has taken it, or somebody offers it.
     hourModel: meter !== null || pool.offers(turn.model) ? turn.model : null,
     limitDeltas: turn.reservation.settle(use),
+    isServiceFault: (outcome.error?.status ?? 0) >= 500,
     // One that was removed while it served owns nothing: nobody could ever go back to it.
     affinity:
       meter !== null && accountId !== null && pool.get(accountId)

@@ -197,6 +197,19 @@ describe('what is said', () => {
     await stream.leave()
   })
 
+  test('turns that all fail, and the first that is answered', async () => {
+    const app = testApp()
+    const stream = await listen(app)
+    const row = { kind: 'normal', status: 'error', errorMessage: 'It failed.' } as const
+    for (let n = 0; n < 3; n++) app.bindings.ops.outage.count({ row, isServiceFault: true })
+    await app.clock.advance('1s')
+    expect(topicsOf(stream)).toEqual(['health'])
+    app.bindings.ops.outage.count({ row: { ...row, status: 'ok' }, isServiceFault: false })
+    await app.clock.advance('1s')
+    expect(topicsOf(stream)).toEqual(['health', 'health'])
+    await stream.leave()
+  })
+
   test('a heartbeat every eight seconds', async () => {
     const app = testApp()
     const stream = await listen(app)

@@ -9,6 +9,7 @@ import { parseAuthJson } from '../../src/model/auth-json.ts'
 import { answerOf, codexBody, testApp } from '../support/app.ts'
 import { aRequestRow } from '../support/keys.ts'
 import { type Browser, people, problem, REMOTE } from '../support/people.ts'
+import { faults } from '../support/upstream/faults.ts'
 
 const read = async <T>(browser: Pick<Browser, 'ask'>, path: string): Promise<T> =>
   (await (await browser.ask(`GET ${path}`)).json()) as T // as: the route's own value
@@ -122,6 +123,23 @@ test('of many accounts those are shown that somebody must see to, that cannot be
   expect([total, places]).toEqual([17, [3, 4, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7]])
 })
 
+test('turns that all fail are said first, though accounts can be asked, until one is answered', async () => {
+  const app = testApp()
+  const turn = () => answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+  const now = () => read<NowPart>(app, '/dashboard/now')
+  for (const { sim } of app.members) sim.always(faults.forbidden())
+  await turn()
+  await turn()
+  expect((await now()).health.level).toBe('serving')
+  await turn()
+  const { health, attention } = await now()
+  expect([health.level, health.eligible]).toEqual(['failing', app.members.length])
+  expect(attention[0]?.text).toBe('The last 3 requests all failed; the newest with “The upstream refused the request.”')
+  for (const { sim } of app.members) sim.clearFaults()
+  await turn()
+  expect((await now()).health.level).toBe('serving')
+})
+
 describe('what happens next', () => {
   const NOW = 1000
   const used = (usedPercent: number, resetAt: number | null) => ({
@@ -133,7 +151,7 @@ describe('what happens next', () => {
         const usual = { displayName: `${n}`, status: 'active', until: null, nextCheckAt: null, ...used(0, null) }
         return { ...usual, ...over } as AccountView // as: of an account nothing else is looked at
       }),
-      { now: NOW, isDraining: false, isLedgerHealthy: true, firstEventMs: null },
+      { now: NOW, isDraining: false, isLedgerHealthy: true, isFailing: false, firstEventMs: null },
     ).next
 
   test.each<[string, Partial<AccountView>, string | undefined]>([

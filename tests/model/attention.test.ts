@@ -11,6 +11,7 @@ const facts = (over: Partial<Facts> = {}): Facts => ({
   accounts: [anAccount()],
   keys: [],
   isLedgerHealthy: true,
+  outage: null,
   isDatabaseLost: false,
   isChosenAccountGone: false,
   unwritten: 0,
@@ -87,6 +88,13 @@ test('the ledger comes before everything that still works', () => {
   const items = said({ isLedgerHealthy: false, unwritten: 7, keys: [aKey()], lastBackupAt: null })
   expect(items[0]?.[0]).toBe('The request log cannot be written; 7 ended turns are kept in memory')
   expect(items.map(([text]) => text)).toContain('No backup has been taken yet')
+})
+
+test('turns that all fail are told of with the newest failure, and lead to it', () => {
+  const text = 'The last 4 requests all failed; the newest with “Overloaded.”'
+  const outage = { turns: 4, message: 'Overloaded.' }
+  expect(said({ outage })).toEqual([[text, '/logs?status=failed']])
+  expect(said({ outage }, 'viewer')).toEqual([[text, '/logs?status=failed']])
 })
 
 test('a database file that is gone comes first, with the backup that saves it', () => {

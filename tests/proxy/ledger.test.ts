@@ -99,6 +99,7 @@ const anEntry = (row: Partial<LedgerEntry['row']> = {}, rest: Partial<Omit<Ledge
   attempts: [],
   hourModel: row.model === undefined ? 'strong' : row.model,
   limitDeltas: [],
+  isServiceFault: false,
   affinity: [],
   ...rest,
 })

@@ -62,7 +62,11 @@ const scene = (what: Scene = {}) => {
       settings: { current: () => ({ apiKeyAuthEnabled: false, guestAccessEnabled: guests }) },
       lifecycle: { draining },
       ledger: { healthy: ledgerHealthy, pending: 0 },
-      ops: { backups: { list: async () => backups, newestAt: backups[0]?.at ?? null }, lostDatabase: () => null },
+      ops: {
+        backups: { list: async () => backups, newestAt: backups[0]?.at ?? null },
+        lostDatabase: () => null,
+        outage: { current: null },
+      },
     },
   )
 }
@@ -279,11 +283,12 @@ test('the theme cookie is honoured on the first paint, and nothing else in it', 
 })
 
 test('the level follows the worst thing that is true', () => {
-  const usual = { now: NOW, isDraining: false, isLedgerHealthy: true, firstEventMs: null }
+  const usual = { now: NOW, isDraining: false, isLedgerHealthy: true, isFailing: false, firstEventMs: null }
   const level = (accounts: AccountView[], over = {}) => healthOf(accounts, { ...usual, ...over }).level
   expect(level([])).toBe('empty')
   expect(level([anAccount(), blocked])).toBe('serving')
-  expect(level([blocked])).toBe('blocked')
+  expect(level([anAccount()], { isFailing: true })).toBe('failing')
+  expect(level([blocked], { isFailing: true })).toBe('blocked')
   expect(level([anAccount()], { isLedgerHealthy: false })).toBe('faulty')
   expect(level([anAccount()], { isDraining: true, isLedgerHealthy: false })).toBe('draining')
 })
@@ -295,6 +300,7 @@ test('what only a person can repair is counted', () => {
     blocked,
   ]
   expect(
-    healthOf(accounts, { now: NOW, isDraining: false, isLedgerHealthy: true, firstEventMs: null }).needAttention,
+    healthOf(accounts, { now: NOW, isDraining: false, isLedgerHealthy: true, isFailing: false, firstEventMs: null })
+      .needAttention,
   ).toBe(2)
 })

@@ -24,6 +24,7 @@ export const OverviewNow: FC<NowPart> = ({ generatedAt, health, attention, check
 
 const LEVELS: Record<Health['level'], [word: string, tone: Tone]> = {
   serving: ['Serving', 'good'],
+  failing: ['Failing', 'bad'],
   empty: ['Ready for the first account', 'idle'],
   blocked: ['Not serving', 'bad'],
   faulty: ['The request log cannot be written', 'bad'],

@@ -30,6 +30,8 @@ interface Progress {
   /** The account that got a new token after the last attempt. */
   renewed: string | null
   dropReasoning: boolean
+  /** Accounts that refused the turn in words nobody knows. */
+  refusedBy: Set<string>
   /** The account that could not read the ciphertext, left for its owner: where to go without any when that one cannot serve. */
   unread: string | null
   /** What failed last, with the shortest wait; a usage limit is for the pool to tell, which knows them all. */
@@ -47,6 +49,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   stayOn: null,
   renewed: null,
   dropReasoning: false,
+  refusedBy: new Set(),
   unread: null,
   last: null,
   waits: new Map(),
@@ -57,13 +60,20 @@ export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(p
   for (;;) {
     const lease = await leaseFor(plane, turn, progress)
     try {
-      return await attemptOn(plane, turn, { lease, ...progress })
+      const flow = await attemptOn(plane, turn, { lease, ...progress })
+      blame(plane, progress, lease.account.id)
+      return flow
     } catch (err) {
       lease.release()
       if (!(err instanceof AttemptFailed)) throw err
       await prepareNext(plane, turn, { err, id: lease.account.id, progress })
     }
   }
+}
+
+/** What one serves, others refused for a reason of their own: the account, not the turn, nor what lies before the upstream. */
+const blame = ({ pool, clock }: Plane, { refusedBy }: Progress, servedBy: string): void => {
+  for (const id of refusedBy) if (id !== servedBy) pool.health(id, { kind: 'error', at: clock.now() })
 }
 
 const budgetMs = ({ kind, settings }: Turn): number =>
@@ -119,6 +129,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
   progress.stayOn = null
   progress.renewed = null
+  if (verdict === 'refused') progress.refusedBy.add(id)
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop() // it must not meet the next attempt
   if (verdict !== 'give_up' && turn.chain !== null) {
     if (verdict === 'refresh') await untilAborted(renew(plane, step), turn.signal)

@@ -17,6 +17,8 @@ type Verdict =
   /** There may be time for one more attempt only: another account, and this one again where there is none. */
   | 'slow_account'
   | 'other_account'
+  /** Another account, and this one is to blame where that one serves the turn. */
+  | 'refused'
   /** Refresh the token once and try again, then another account. */
   | 'refresh'
   /** Reasoning of another account: once on its owner, else once without it. */
@@ -154,7 +156,7 @@ const OUTCOMES: Record<Kind, Outcome> = {
   // The same for every account: asking again only hides what the operator has to repair.
   misconfigured: { verdict: 'give_up', penalty: null, error: unreachable },
   cancelled: { verdict: 'give_up', penalty: null, error: unreachable },
-  denied: { verdict: 'other_account', penalty: null, error: denied },
+  denied: { verdict: 'refused', penalty: null, error: denied },
   model_unsupported: { verdict: 'other_account', penalty: null, error: asItCame },
   foreign_reasoning: { verdict: 'encrypted_owner', penalty: null, error: asItCame },
   request: { verdict: 'give_up', penalty: null, error: asItCame },

@@ -55,8 +55,8 @@ describe('statuses', () => {
       ['other_account', 'auth_failed', 502, 'upstream_auth_failed'],
     ],
     ['402', response(402, {}), ['other_account', 'quota_exceeded', 429, 'usage_limit_reached']],
-    ['403 page', response(403, '<html>challenge</html>'), ['other_account', null, 502, 'upstream_error']],
-    ['403 with a code', response(403, error('region_denied')), ['other_account', null, 403, 'region_denied']],
+    ['403 page', response(403, '<html>challenge</html>'), ['refused', null, 502, 'upstream_error']],
+    ['403 with a code', response(403, error('region_denied')), ['refused', null, 403, 'region_denied']],
     ['429 plain', response(429, 'slow'), ['other_account', 'rate_limited', 429, 'rate_limit_exceeded']],
     [
       '429 by type',

@@ -25,6 +25,8 @@ interface Case {
   /** What is charged to the account: its state, and its transient errors. */
   state?: string
   errors?: number
+  /** The same where another account then serves the turn. */
+  errorsBesideOthers?: number
   retryAfter?: string
   /** Time passes in larger steps. */
   stepMs?: number
@@ -58,8 +60,20 @@ const CASES: Record<string, Case> = {
     goesElsewhere: true,
     state: 'quota_exceeded',
   },
-  '403': { fault: faults.forbidden(), alone: [502, 'upstream_error'], asked: 1, goesElsewhere: true },
-  '403 with a page': { fault: faults.forbiddenHtml(), alone: [502, 'upstream_error'], asked: 1, goesElsewhere: true },
+  '403': {
+    fault: faults.forbidden(),
+    alone: [502, 'upstream_error'],
+    asked: 1,
+    goesElsewhere: true,
+    errorsBesideOthers: 1,
+  },
+  '403 with a page': {
+    fault: faults.forbiddenHtml(),
+    alone: [502, 'upstream_error'],
+    asked: 1,
+    goesElsewhere: true,
+    errorsBesideOthers: 1,
+  },
   '404': {
     fault: { status: 404, body: { detail: 'Not Found' } },
     alone: [404, 'invalid_request_error'],
@@ -333,7 +347,7 @@ describe('before the commit point, with another account', () => {
         ])
       }
       expect(app.rows()).toHaveLength(1)
-      expectCharged(setting, one)
+      expectCharged(setting, { ...one, errors: one.errorsBesideOthers ?? one.errors ?? 0 })
       await expectNothingLeft(app)
     })
 })
@@ -427,6 +441,33 @@ test('no more than three accounts are asked', async () => {
   expect(answer.status).toBe(502)
   expect(new Set(app.attemptRows().map(({ accountId }) => accountId)).size).toBe(3)
   await expectNothingLeft(app)
+})
+
+describe('a refusal in words that nobody knows', () => {
+  const setUp = () => {
+    const app = testApp({ accounts: 2, settings: { routingStrategy: 'sequential_drain' } })
+    const [first, second] = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const turn = (session: string) => answerOf(app, POST, { json: codexBody(session) })
+    return { app, first: first!, second: second!, turn }
+  }
+
+  test('is charged to the account that alone gives it, which is then left alone until it is tried again', async () => {
+    const { app, first, second, turn } = setUp()
+    first.sim.always(faults.forbidden())
+    for (const session of ['a', 'b', 'c', 'd']) expect((await turn(session)).status).toBe(200)
+    expect(app.bindings.pool.get(first.id)?.health.backoffUntil).toBeGreaterThan(app.clock.now())
+    expect(app.attemptRows().filter(({ accountId }) => accountId === first.id)).toHaveLength(3)
+    expect(app.bindings.pool.get(second.id)?.health.errors).toBe(0)
+    await expectNothingLeft(app)
+  })
+
+  test('blames nobody where all give it', async () => {
+    const { app, first, second, turn } = setUp()
+    for (const { sim } of [first, second]) sim.always(faults.forbidden())
+    expect((await turn('a')).status).toBe(502)
+    for (const { id } of [first, second]) expect(app.bindings.pool.get(id)?.health.errors).toBe(0)
+    await expectNothingLeft(app)
+  })
 })
 
 describe('accounts that are used up', () => {

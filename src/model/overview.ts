@@ -1,9 +1,9 @@
 /** The log as the overview sums it up: half hours with what each account did in them, and the state of keys and accounts. */
-import { and, count, desc, gt, gte, isNotNull, lt, sql } from 'drizzle-orm'
+import { and, count, desc, eq, gt, gte, isNotNull, lt, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 import { apiKeyLimits, apiKeys, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
-import { requestHours, requests } from '../../db/schema/requests.ts'
+import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { accountNames } from './account-names.ts'
 import { SLOT_MS } from './overview-slots.ts'
@@ -27,7 +27,10 @@ export interface Slot {
   begun: number
   /** How long some of them took to it: a sample. */
   firstEventMs: readonly number[]
-  /** Turns of each account that ended well or not; those a client left, or was asked to send in full, count as neither. */
+  /**
+   * Turns of each account that ended well or not, those among them that another one ended; those a client left, or was
+   * asked to send in full, count as neither.
+   */
   accounts: ReadonlyMap<string, { ok: number; errors: number }>
   /** The newest few that failed. */
   lastErrors: readonly LogEntry[]
@@ -60,6 +63,7 @@ const EVENTS_SEEN = 5000
 /** The half hours from `from` until before `to`, both multiples of `SLOT_MS`; a quiet one is there, too. */
 export const overviewSlots = (db: Db, from: number, to: number): Slot[] => {
   const groups = Map.groupBy(outcomes(db, from, to), ({ slot }) => slot * SLOT_MS)
+  const failed = Map.groupBy(passedOn(db, from, to), ({ slot }) => slot * SLOT_MS)
   const talks = new Map(conversations(db, from, to).map((row) => [row.slot * SLOT_MS, row.conversations]))
   const starts = Array.from({ length: Math.ceil((to - from) / SLOT_MS) }, (_, index) => from + index * SLOT_MS)
   return starts.map((at) => {
@@ -77,7 +81,7 @@ export const overviewSlots = (db: Db, from: number, to: number): Slot[] => {
       conversations: talks.get(at) ?? 0,
       begun: sum((row) => row.begun),
       firstEventMs: rows.length === 0 ? [] : firstEvents(db, at),
-      accounts: byAccount(rows),
+      accounts: byAccount(rows, failed.get(at) ?? []),
       lastErrors: errors === 0 ? [] : lastErrors(db, at),
     }
   })
@@ -126,8 +130,33 @@ const outcomes = (db: Db, from: number, to: number) =>
     .groupBy(sql`slot`, requests.accountId, requests.status)
     .all()
 
-const byAccount = (rows: readonly Outcome[]): Slot['accounts'] => {
+/** A limit that was reached, or a sign-in that ended, is a block of the account and no error. */
+const BLOCKS = sql`(401, 402, 429)`
+const BLOCK_CODES = sql`('usage_limit_reached', 'rate_limit_exceeded', 'insufficient_quota', 'usage_not_included')`
+
+/** What failed at an account before another one ended the turn. */
+const passedOn = (db: Db, from: number, to: number) =>
+  db
+    .select({ slot: SLOT.as('slot'), accountId: attempts.accountId, errors: count() })
+    .from(requests)
+    .innerJoin(attempts, eq(attempts.requestRowId, requests.id))
+    .where(
+      and(
+        within(from, to),
+        gt(requests.attempts, 1),
+        eq(attempts.outcome, 'failed'),
+        isNotNull(attempts.accountId),
+        sql`${attempts.accountId} IS NOT ${requests.accountId}`,
+        sql`ifnull(${attempts.upstreamStatus}, 0) NOT IN ${BLOCKS}`,
+        sql`ifnull(${attempts.code}, '') NOT IN ${BLOCK_CODES}`,
+      ),
+    )
+    .groupBy(sql`slot`, attempts.accountId)
+    .all()
+
+const byAccount = (rows: readonly Outcome[], failed: ReturnType<typeof passedOn>): Slot['accounts'] => {
   const found = new Map<string, { ok: number; errors: number }>()
+  for (const { accountId, errors } of failed) if (accountId !== null) found.set(accountId, { ok: 0, errors })
   for (const { accountId, status, requests: turns, faults } of rows) {
     if (accountId === null || (status !== 'ok' && faults === 0)) continue
     const sum = found.getOrInsertComputed(accountId, () => ({ ok: 0, errors: 0 }))

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeyLimits } from '../../db/schema/keys.ts'
-import { requestHours, requests } from '../../db/schema/requests.ts'
+import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
 import { noteAccountEvent } from '../../src/model/account-events.ts'
 import { stripOf } from '../../src/model/outcome-strip.ts'
 import { firstSteps, overviewPresent, overviewSlots, type Present, type Slot } from '../../src/model/overview.ts'
@@ -106,6 +106,39 @@ describe('half hours', () => {
     expect(faulty?.accounts).toEqual(new Map([['acc_1', { ok: 0, errors: 1 }]]))
   })
 
+  test('tell what failed at an account before another served the turn, but not that it was used up or signed out', () => {
+    const { db, add } = world()
+    const at = NOW - (NOW % SLOT_MS)
+    add(at, { attempts: 4 })
+    const failed = { requestRowId: 'req_0', startedAt: at, durationMs: 1, outcome: 'failed' } as const
+    const rows = [
+      { ...failed, n: 1, accountId: 'acc_2', upstreamStatus: 403, code: null },
+      { ...failed, n: 2, accountId: 'acc_3', upstreamStatus: 429, code: 'usage_limit_reached' },
+      { ...failed, n: 3, accountId: 'acc_4', upstreamStatus: null, code: 'insufficient_quota' },
+      { ...failed, n: 4, accountId: null, upstreamStatus: null, code: 'no_accounts' },
+      { ...failed, n: 5, accountId: 'acc_1', upstreamStatus: 500, code: null },
+      { ...failed, n: 6, accountId: 'acc_1', outcome: 'ok', upstreamStatus: 200, code: null },
+      { ...failed, n: 7, accountId: 'acc_5', upstreamStatus: null, code: 'ECONNRESET' },
+    ] as const
+    commit(
+      db,
+      (tx) =>
+        void tx
+          .insert(attempts)
+          .values([...rows])
+          .run(),
+    )
+    const [slot] = overviewSlots(db, at, at + SLOT_MS)
+    expect(slot?.errors).toBe(0)
+    expect(slot?.accounts).toEqual(
+      new Map([
+        ['acc_1', { ok: 1, errors: 0 }],
+        ['acc_2', { ok: 0, errors: 1 }],
+        ['acc_5', { ok: 0, errors: 1 }],
+      ]),
+    )
+  })
+
   test('keep of many turns and errors the newest, and of these nothing that few may see', () => {
     const { db, add } = world()
     const at = NOW - (NOW % SLOT_MS)
@@ -123,7 +156,7 @@ describe('half hours', () => {
     add(at, { status: 'error' })
     const steps = plansOf(sqlite, /"requests"/, () => overviewSlots(db, at, at + SLOT_MS))
     const found = steps.filter((step) => / requests /.test(step))
-    expect(found).toHaveLength(4)
+    expect(found).toHaveLength(5)
     expect(found.filter((step) => !step.includes('(started_at>? AND started_at<?'))).toEqual([])
   })
 

@@ -62,12 +62,13 @@ export const showKey = createHandlers(requires('api_keys:read'), async (c) => {
   const week = await weekOf(c, row.id)
   const apiKey = toApiKey(row, now)
   const { cost, tokens } = keyTrends(row.id, week)
+  const names = new Map(accountChoices(c).map(({ id, name }) => [id, name]))
   const props: KeyProps = {
     generatedAt: iso(now),
     apiKey,
     state: keyState(apiKey),
     usage: keyUsage7d(row.id, week),
-    shares: week.accounts,
+    shares: week.accounts.map((share) => ({ ...share, name: names.get(share.accountId) ?? null })),
     trends: { cost, tokens },
     connection: connectionFor(c, row),
     accountNames: namesOf(c, row.assignedAccountIds ?? []),

@@ -11,14 +11,13 @@ import { idOf } from '../http/path-id.ts'
 import { reply } from '../http/reply.tsx'
 import { isObject, objectOf, textOf } from '../lib/json.ts'
 import { eventJson, SseScanner } from '../lib/sse.ts'
-import { maskEmails } from '../model/account-summary.ts'
 import { getKey, type StoredKey } from '../model/api-keys.ts'
 import { append } from '../model/audit.ts'
 import type { KeyPolicy, KeyRing } from '../model/key-ring.ts'
 import { keyTurn } from '../model/key-turn.ts'
 import type { SettingsCache } from '../settings/cache.ts'
+import { accountChoices } from './account-choices.ts'
 import { listedModels } from './key-models.ts'
-import { blindersOf } from './requests.ts'
 
 /** The whole service as one function, so that the test passes every gate a client passes. */
 type Serve = (request: Request, env: Bindings) => Response | Promise<Response>
@@ -88,7 +87,7 @@ const testKey = async (c: Ctx, serve: Serve, row: StoredKey, asked?: string): Pr
     isKeyRequired,
     model,
     logId: turn?.id ?? null,
-    account: turn && shownName(c, turn.accountName),
+    account: accountChoices(c).find(({ id }) => id === turn?.accountId)?.name ?? null,
     attempts: turn?.attempts ?? 0,
     inputTokens: turn?.inputTokens ?? null,
     outputTokens: turn?.outputTokens ?? null,
@@ -110,9 +109,6 @@ const NOTHING: Omit<KeyTest, 'keyId' | 'requestId' | 'isKeyRequired'> = {
   text: '',
   error: { status: 503, code: 'no_accounts', message: 'No model is known yet: add an account first.' },
 }
-
-const shownName = (c: Ctx, name: string | null): string | null =>
-  name !== null && blindersOf(c.var.principal).hidesAccounts ? maskEmails(name) : name
 
 type Heard = Pick<KeyTest, 'firstTokenMs' | 'totalMs' | 'text' | 'error'>
 

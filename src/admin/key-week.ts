@@ -28,7 +28,6 @@ export const weekOf = async (c: Ctx, keyId: string): Promise<KeyWeek> => {
   const masked = week.accounts.map((share) => ({
     ...share,
     email: share.email && maskEmails(share.email),
-    alias: null,
   }))
   return { ...week, accounts: masked }
 }

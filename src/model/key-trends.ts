@@ -27,7 +27,6 @@ export interface AccountShare {
   accountId: string
   /** null: the account was deleted. */
   email: string | null
-  alias: string | null
   requests: number
   costMicros: number
 }
@@ -95,7 +94,6 @@ const sharesOf = (db: Db, keyId: string, from: number): AccountShare[] =>
     .select({
       accountId: requestHours.accountId,
       email: accounts.email,
-      alias: accounts.alias,
       requests: HOUR_SUMS.requests,
       costMicros: HOUR_SUMS.costMicros,
     })

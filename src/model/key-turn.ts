@@ -1,15 +1,13 @@
 /** What became of one turn of a key, looked up by the request id it was sent with. */
 import { and, desc, eq, gte } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
-import { accounts } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
 
 interface KeyTurn {
   /** Of the log row. */
   id: string
+  /** null: no account was reached. */
   accountId: string | null
-  /** The alias, or else the e-mail address; null: no account was reached. */
-  accountName: string | null
   model: string | null
   attempts: number
   inputTokens: number | null
@@ -22,19 +20,16 @@ interface KeyTurn {
 
 /** Reads by the index over a key's rows, from `since` (ms) on. null: the request was refused before it became a turn. */
 export const keyTurn = (db: Db, keyId: string, requestId: string, since: number): KeyTurn | null => {
-  const found = db
-    .select({ row: requests, account: { email: accounts.email, alias: accounts.alias } })
+  const row = db
+    .select()
     .from(requests)
-    .leftJoin(accounts, eq(accounts.id, requests.accountId))
     .where(and(eq(requests.keyId, keyId), gte(requests.startedAt, since), eq(requests.requestId, requestId)))
     .orderBy(desc(requests.startedAt))
     .get()
-  if (!found) return null
-  const { row, account } = found
+  if (!row) return null
   return {
     id: row.id,
     accountId: row.accountId,
-    accountName: account ? (account.alias ?? account.email) : null,
     model: row.model,
     attempts: row.attempts,
     inputTokens: row.inputTokens,

@@ -225,6 +225,21 @@ describe('seven days', () => {
     expect(html).not.toContain('ada@example.test')
   })
 
+  test('seats of one e-mail are told apart, also by the test of the key', async () => {
+    const seat = { email: 'ada@example.test', plan: 'plus' } as const
+    const app = testApp({ accounts: [seat, seat] })
+    const { row } = app.key()
+    const named = []
+    for (const { id } of app.members) {
+      app.prefer(id)
+      const tested = await app.ask(`POST /api/api-keys/${row.id}/test`, { json: { model: 'gpt-5.5' } })
+      named.push(`ada@example.test (plus, ${id.slice(0, 8)})`)
+      expect(await tested.json()).toMatchObject({ account: named.at(-1) })
+    }
+    const html = await page(app, `/keys/${row.id}`)
+    for (const name of named) expect(html).toContain(`<span class="key-share">${name}</span>`)
+  })
+
   test('what is older than a week is over, and other keys do not count', async () => {
     const { app } = open()
     const { row, key } = app.key()

@@ -23,7 +23,7 @@ export interface KeyProps {
   apiKey: ApiKey
   state: KeyState
   usage: KeyWeekUsage
-  shares: readonly AccountShare[]
+  shares: readonly NamedShare[]
   trends: { cost: TrendPoint[]; tokens: TrendPoint[] }
   connection: Omit<ConnectProps, 'apiKey'>
   /** Names of the accounts it is confined to. */
@@ -31,6 +31,11 @@ export interface KeyProps {
   canWrite: boolean
   done: string | null
   problem: string | null
+}
+
+interface NamedShare extends AccountShare {
+  /** null: the account was deleted. */
+  name: string | null
 }
 
 interface KeyWeekUsage {
@@ -145,7 +150,7 @@ const requestsText = ({ requestCount: count, totalCostUsd, totalTokens }: ApiKey
 const MOST_SHARES = 8
 
 interface SharesProps {
-  shares: readonly AccountShare[]
+  shares: readonly NamedShare[]
   total: number
   text: (usd: number) => string
 }
@@ -154,9 +159,9 @@ const Shares: FC<SharesProps> = ({ shares, total, text }) => (
   <div>
     <h3 class="field-label">On which accounts</h3>
     <ul class="key-shares">
-      {shares.slice(0, MOST_SHARES).map(({ alias, email, costMicros }) => (
+      {shares.slice(0, MOST_SHARES).map(({ name, costMicros }) => (
         <li>
-          <span class="key-share">{alias ?? email ?? <span class="muted">a deleted account</span>}</span>
+          <span class="key-share">{name ?? <span class="muted">a deleted account</span>}</span>
           <span class="muted">
             {text(costMicros / 1e6)}
             {total > 0 && ` · ${Math.round(costMicros / 1e4 / total)} %`}

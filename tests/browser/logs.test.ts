@@ -219,6 +219,39 @@ test('a report is shown in the zone of the browser and saved as a file', async (
   expect(visit.problems.filter((problem) => !problem.includes('ERR_ABORTED'))).toEqual([]) // a download is no navigation
 })
 
+test('seats of one e-mail are told apart also where the e-mail is too long for its place', async () => {
+  const email = 'edsger.wybe.dijkstra.with.a.long.name@mathematics.example.test'
+  const form = new FormData()
+  form.append('auth_json', new File([world.upstream.addAccount({ email, plan: 'edu' }).authJson()], 'auth.json'))
+  expect((await fetch(at('/api/accounts/import'), { method: 'POST', body: form })).status).toBe(200)
+  const { accounts } = await world.api<{ accounts: { accountId: string; email: string }[] }>('GET', '/api/accounts')
+  const seats = accounts.filter((account) => account.email === email)
+  for (const { accountId } of seats) {
+    await world.api('PATCH', '/api/settings', { routingStrategy: 'single_account', singleAccountId: accountId })
+    await takeTurn(world)
+  }
+  await using visit = await browser.visit(at('/logs'))
+  const { page } = visit
+  for (const [path, place] of [
+    ['/logs', '.cell-account'],
+    ['/logs/explain?model=gpt-5.5', '.candidate-name'],
+    ['/reports', '.share-name'],
+  ] as const) {
+    await page.goto(at(path))
+    const ends = page.locator(place, { hasText: '(edu, acc_' })
+    const seen = await ends.evaluateAll((names) =>
+      names.map((name) => {
+        const end = document.createRange()
+        end.selectNodeContents(name)
+        end.setStart(name.lastChild!, name.lastChild!.textContent!.indexOf('acc_'))
+        return end.getBoundingClientRect().right <= name.getBoundingClientRect().right
+      }),
+    )
+    expect([path, ...seen]).toEqual([path, ...seats.map(() => true)])
+  }
+  await world.api('PATCH', '/api/settings', { routingStrategy: 'capacity_weighted', singleAccountId: null })
+})
+
 test('a search that has looked at 50,000 requests says how far it came, and goes on where it is told to', async () => {
   const name = logTurns(1, Date.now() - 3_600_000)
   logTurns(50_000)

@@ -4,7 +4,8 @@ export interface Health {
   tier: 'healthy' | 'draining' | 'probing'
   /** Transient errors since the last success. */
   errors: number
-  lastErrorAt: number | null
+  /** `at` in ms; `evidence`: the status and words of the upstream. */
+  lastError: { at: number; evidence: string } | null
   /** Not to be asked before this time (ms) while others can serve. */
   backoffUntil: number | null
   /** When the present tier began (ms). */
@@ -14,7 +15,7 @@ export interface Health {
 }
 
 export type HealthEvent =
-  | { kind: 'error'; at: number }
+  | { kind: 'error'; at: number; evidence: string }
   | { kind: 'success'; at: number }
   /** Percent used now, 0…100; a monthly allowance takes the place of a missing weekly one. */
   | { kind: 'observe'; at: number; fiveHourUsed: number | null; weeklyUsed: number | null }
@@ -22,7 +23,7 @@ export type HealthEvent =
 export const HEALTHY: Health = Object.freeze({
   tier: 'healthy',
   errors: 0,
-  lastErrorAt: null,
+  lastError: null,
   backoffUntil: null,
   enteredAt: 0,
   successes: 0,
@@ -41,7 +42,7 @@ const BACKOFF_CAP_MS = 300_000
 export const nextHealth = (health: Health, event: HealthEvent): Health => {
   switch (event.kind) {
     case 'error':
-      return fail(health, event.at)
+      return fail(health, event)
     case 'success':
       return succeed(health, event.at)
     case 'observe':
@@ -49,10 +50,11 @@ export const nextHealth = (health: Health, event: HealthEvent): Health => {
   }
 }
 
-const fail = (health: Health, at: number): Health => {
+const fail = (health: Health, { at, evidence }: Extract<HealthEvent, { kind: 'error' }>): Health => {
   const isBackoffOver = health.backoffUntil !== null && health.backoffUntil <= at
   const errors = (isBackoffOver ? 0 : health.errors) + 1
-  const failed: Health = { ...health, errors, lastErrorAt: at, backoffUntil: backoffUntil(errors, at), successes: 0 }
+  const lastError = { at, evidence }
+  const failed: Health = { ...health, errors, lastError, backoffUntil: backoffUntil(errors, at), successes: 0 }
   return hasRecentErrors(failed, at) ? enter(failed, 'draining', at) : failed
 }
 
@@ -64,7 +66,7 @@ const backoffUntil = (errors: number, at: number): number | null =>
 const succeed = (health: Health, at: number): Health => {
   const successes = health.tier === 'probing' ? health.successes + 1 : 0
   if (health.errors === 0 && health.backoffUntil === null && successes === health.successes) return health
-  const cleared: Health = { ...health, errors: 0, lastErrorAt: null, backoffUntil: null, successes }
+  const cleared: Health = { ...health, errors: 0, lastError: null, backoffUntil: null, successes }
   return successes >= RECOVERY_SUCCESSES ? enter(cleared, 'healthy', at) : cleared
 }
 
@@ -79,7 +81,7 @@ const observe = (health: Health, event: Extract<HealthEvent, { kind: 'observe' }
 }
 
 const hasRecentErrors = (health: Health, at: number): boolean =>
-  health.errors >= DRAIN_ERRORS && health.lastErrorAt !== null && at - health.lastErrorAt < QUIET_MS
+  health.errors >= DRAIN_ERRORS && health.lastError !== null && at - health.lastError.at < QUIET_MS
 
 const enter = (health: Health, tier: Health['tier'], at: number): Health =>
   health.tier === tier ? health : { ...health, tier, enteredAt: at, successes: 0 }

@@ -1,7 +1,7 @@
 /** An upstream account as dashboard clients see it (`AccountSummary`): camelCase, ISO times, never a token. */
 export { ACCOUNT_STATUSES, ROUTING_POLICIES } from '../../db/schema/accounts.ts'
 
-import { isoOrNull } from '../lib/iso.ts'
+import { iso, isoOrNull } from '../lib/iso.ts'
 import type { TokenHealth } from './account-export.ts'
 import type { AccountUse } from './account-totals.ts'
 import { type AccountView, accountVersion } from './account-view.ts'
@@ -40,6 +40,7 @@ export const summarise = (view: AccountView, row: AccountRow, surroundings: Surr
       nextCheckAt: isoOrNull(view.nextCheckAt),
     },
     tier: view.tier,
+    lastError: view.lastError && { at: iso(view.lastError.at), evidence: view.lastError.evidence },
     inFlight: view.inFlight,
     securityWorkAuthorized: view.securityWorkAuthorized,
     usage: {
@@ -97,13 +98,19 @@ export const masked = (summary: AccountSummary): AccountSummary => {
     workspaceId: null,
     workspaceLabel: null,
     state: { ...summary.state, evidence: null },
+    lastError: summary.lastError && { ...summary.lastError, evidence: null },
     deactivationReason: null,
     auth: null,
   }
 }
 
 /** The same of an account as the pages show it. */
-export const maskedView = (view: AccountView): AccountView => ({ ...view, ...maskedNames(view), evidence: null })
+export const maskedView = (view: AccountView): AccountView => ({
+  ...view,
+  ...maskedNames(view),
+  evidence: null,
+  lastError: view.lastError && { ...view.lastError, evidence: null },
+})
 
 const maskedNames = ({ email, alias, displayName }: Pick<AccountView, 'email' | 'alias' | 'displayName'>) => ({
   email: maskEmails(email),

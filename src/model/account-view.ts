@@ -27,6 +27,8 @@ export interface AccountView extends Pick<AccountRow, Stored>, Omit<AccountState
   /** Turns under way. */
   inFlight: number
   tier: AccountTier
+  /** What failed at it since it last served; `evidence` is null for those who do not manage accounts. */
+  lastError: { at: number; evidence: string | null } | null
   credits: Credits | null
   /** When its usage was last reported; null: never. */
   usageAt: number | null
@@ -34,10 +36,11 @@ export interface AccountView extends Pick<AccountRow, Stored>, Omit<AccountState
 
 /** The same with ISO 8601 times, as it goes over the wire and into pages. */
 export interface WireAccount
-  extends Omit<AccountView, 'since' | 'until' | 'nextCheckAt' | 'windows' | 'lastRefreshAt' | 'usageAt'> {
+  extends Omit<AccountView, 'since' | 'until' | 'nextCheckAt' | 'windows' | 'lastError' | 'lastRefreshAt' | 'usageAt'> {
   since: string | null
   until: string | null
   nextCheckAt: string | null
+  lastError: { at: string; evidence: string | null } | null
   windows: Record<WindowLength, WireWindow | null>
   lastRefreshAt: string
   usageAt: string | null
@@ -62,6 +65,7 @@ export const wireAccount = (account: AccountView): WireAccount => ({
   since: isoOrNull(account.since),
   until: isoOrNull(account.until),
   nextCheckAt: isoOrNull(account.nextCheckAt),
+  lastError: account.lastError && { ...account.lastError, at: iso(account.lastError.at) },
   lastRefreshAt: iso(account.lastRefreshAt),
   usageAt: isoOrNull(account.usageAt),
   windows: perWindow((length) => wireWindow(account.windows[length])),

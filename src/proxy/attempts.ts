@@ -8,7 +8,7 @@ import { AttemptFailed, attemptOn } from './attempt-one.ts'
 import { recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'
 import { moreTelling, noteNobody, triedEnough, withSooner } from './nobody-left.ts'
-import { penalise } from './penalties.ts'
+import { evidenceOf, penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
 import { isMove } from './select.ts'
@@ -30,8 +30,8 @@ interface Progress {
   /** The account that got a new token after the last attempt. */
   renewed: string | null
   dropReasoning: boolean
-  /** Accounts that refused the turn in words nobody knows. */
-  refusedBy: Set<string>
+  /** Account → with what it refused the turn, in words nobody knows. */
+  refusedBy: Map<string, string>
   /** The account that could not read the ciphertext, left for its owner: where to go without any when that one cannot serve. */
   unread: string | null
   /** What failed last, with the shortest wait; a usage limit is for the pool to tell, which knows them all. */
@@ -49,7 +49,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   stayOn: null,
   renewed: null,
   dropReasoning: false,
-  refusedBy: new Set(),
+  refusedBy: new Map(),
   unread: null,
   last: null,
   waits: new Map(),
@@ -73,7 +73,8 @@ export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(p
 
 /** What one serves, others refused for a reason of their own: the account, not the turn, nor what lies before the upstream. */
 const blame = ({ pool, clock }: Plane, { refusedBy }: Progress, servedBy: string): void => {
-  for (const id of refusedBy) if (id !== servedBy) pool.health(id, { kind: 'error', at: clock.now() })
+  const at = clock.now()
+  for (const [id, evidence] of refusedBy) if (id !== servedBy) pool.health(id, { kind: 'error', at, evidence })
 }
 
 const budgetMs = ({ kind, settings }: Turn): number =>
@@ -129,7 +130,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
   progress.stayOn = null
   progress.renewed = null
-  if (verdict === 'refused') progress.refusedBy.add(id)
+  if (verdict === 'refused') progress.refusedBy.set(id, evidenceOf(err.failure))
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop() // it must not meet the next attempt
   if (verdict !== 'give_up' && turn.chain !== null) {
     if (verdict === 'refresh') await untilAborted(renew(plane, step), turn.signal)

@@ -66,6 +66,7 @@ const describe = (
     windows: perWindow((length) => windowAt(usage?.windows[length] ?? null, now)),
     inFlight: account.inFlight,
     tier: health.tier,
+    lastError: health.lastError,
     credits: usage?.credits ?? null,
     securityWorkAuthorized: account.securityWorkAuthorized,
     lastRefreshAt: row.lastRefreshAt,

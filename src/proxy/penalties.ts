@@ -12,16 +12,20 @@ export const penalise = (
 ): void => {
   if (!penalty) return
   const at = clock.now()
-  const cause = failure.code ?? failure.type
-  const evidence = `${failure.status ?? failure.where}${cause ? ` ${cause}` : ''}: ${failure.message}`.slice(
-    0,
-    EVIDENCE_CHARS,
-  )
-  if (penalty.kind === 'transient') pool.health(accountId, { kind: 'error', at })
+  const evidence = evidenceOf(failure)
+  if (penalty.kind === 'transient') pool.health(accountId, { kind: 'error', at, evidence })
   else if (penalty.kind === 'auth_failed')
     pool.apply(accountId, { kind: 'auth_failed', at, code: penalty.code, evidence })
   else {
     const { resetsAt: resetAt, retryAfterMs } = failure
-    pool.apply(accountId, { kind: penalty.kind, at, evidence, resetAt, retryAfterMs, cause })
+    pool.apply(accountId, { kind: penalty.kind, at, evidence, resetAt, retryAfterMs, cause: causeOf(failure) })
   }
 }
+
+/** The status, the code and the words of the upstream. */
+export const evidenceOf = (failure: UpstreamFailure): string => {
+  const cause = causeOf(failure)
+  return `${failure.status ?? failure.where}${cause ? ` ${cause}` : ''}: ${failure.message}`.slice(0, EVIDENCE_CHARS)
+}
+
+const causeOf = ({ code, type }: UpstreamFailure): string | null => code ?? type

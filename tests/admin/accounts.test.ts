@@ -339,8 +339,8 @@ describe('whether it would be chosen', () => {
   test('an account that others are preferred to is eligible; one that is not the single account is not', () => {
     const app = anApp({ accounts: 2 })
     const [first] = app.members as [(typeof app.members)[0]]
-    app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now() })
-    app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now() })
+    app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now(), evidence: '500' })
+    app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now(), evidence: '500' })
     expect(views(app).map(({ eligible }) => eligible)).toEqual([true, true])
     const single = views(app, { routingStrategy: 'single_account', singleAccountId: first.id })
     expect(single).toMatchObject([

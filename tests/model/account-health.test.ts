@@ -4,7 +4,7 @@ import { HEALTHY, type Health, type HealthEvent, nextHealth } from '../../src/mo
 
 const AT = 1_000_000
 const run = (events: HealthEvent[], from: Health = HEALTHY) => events.reduce(nextHealth, from)
-const error = (at: number): HealthEvent => ({ kind: 'error', at })
+const error = (at: number): HealthEvent => ({ kind: 'error', at, evidence: '500' })
 const success = (at: number): HealthEvent => ({ kind: 'success', at })
 const observe = (at: number, fiveHourUsed: number | null = 0, weeklyUsed: number | null = 0): HealthEvent => ({
   kind: 'observe',
@@ -24,10 +24,16 @@ describe('back-off', () => {
     expect(waits).toEqual([null, null, 30_000, 60_000, 120_000, 240_000, 300_000, 300_000])
   })
 
+  test('keeps the newest error, until a success', () => {
+    const failed = run([error(AT), { kind: 'error', at: AT + 1, evidence: '503' }])
+    expect(failed.lastError).toEqual({ at: AT + 1, evidence: '503' })
+    expect(nextHealth(failed, success(AT + 2)).lastError).toBeNull()
+  })
+
   test('starts over once it is over, and ends with any success', () => {
     const backedOff = run([error(AT), error(AT), error(AT)])
     expect(nextHealth(backedOff, error(AT + 30_000))).toMatchObject({ errors: 1, backoffUntil: null })
-    expect(nextHealth(backedOff, success(AT + 1))).toMatchObject({ errors: 0, lastErrorAt: null, backoffUntil: null })
+    expect(nextHealth(backedOff, success(AT + 1))).toMatchObject({ errors: 0, lastError: null, backoffUntil: null })
   })
 })
 

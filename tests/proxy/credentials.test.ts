@@ -50,7 +50,8 @@ test('a token refused upstream is renewed where all cool down, and the account t
   const { app } = setUp()
   for (const { sim } of app.members) sim.expireAccessToken()
   for (const { id } of app.members)
-    for (let errors = 0; errors < 3; errors++) app.bindings.pool.health(id, { kind: 'error', at: app.clock.now() })
+    for (let errors = 0; errors < 3; errors++)
+      app.bindings.pool.health(id, { kind: 'error', at: app.clock.now(), evidence: '500' })
   expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
   const [asked, served] = servedBy(app)
   expect(served).toBe(asked!)
@@ -63,7 +64,7 @@ test('an account that cools down for what it answered to its new token is left',
   app.wire.before = (url) => {
     if (!url.endsWith('/oauth/token')) return
     for (let errors = 0; errors < 2; errors++)
-      app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now() })
+      app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now(), evidence: '500' })
     for (let asked = 0; asked < 3; asked++) first.sim.next(faults.serverError())
   }
   expect((await answerOf(app, NATIVE, { json })).status).toBe(200)

@@ -413,7 +413,8 @@ describe('after the commit point', () => {
 test('an account that cools down is left for another one rather than waited for', async () => {
   const { app, asked } = struck(2, { fault: faults.serverError() })
   for (const { id } of app.members)
-    for (let errors = 0; errors < 2; errors++) app.bindings.pool.health(id, { kind: 'error', at: app.clock.now() })
+    for (let errors = 0; errors < 2; errors++)
+      app.bindings.pool.health(id, { kind: 'error', at: app.clock.now(), evidence: '500' })
   const answer = await answerOf(app, POST, { json: codexBody() })
   expect(answer.status).toBe(200)
   expect(asked()).toEqual([0, 1])
@@ -455,7 +456,9 @@ describe('a refusal in words that nobody knows', () => {
     const { app, first, second, turn } = setUp()
     first.sim.always(faults.forbidden())
     for (const session of ['a', 'b', 'c', 'd']) expect((await turn(session)).status).toBe(200)
-    expect(app.bindings.pool.get(first.id)?.health.backoffUntil).toBeGreaterThan(app.clock.now())
+    const { health } = app.bindings.pool.get(first.id)!
+    expect(health.backoffUntil).toBeGreaterThan(app.clock.now())
+    expect(health.lastError?.evidence).toStartWith('403: ')
     expect(app.attemptRows().filter(({ accountId }) => accountId === first.id)).toHaveLength(3)
     expect(app.bindings.pool.get(second.id)?.health.errors).toBe(0)
     await expectNothingLeft(app)

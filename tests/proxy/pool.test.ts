@@ -129,7 +129,7 @@ describe('an account', () => {
     const { app } = setUp()
     const { pool } = app.bindings
     pool.apply('gone', { kind: 'rate_limited', ...refusal(app) })
-    pool.health('gone', { kind: 'error', at: app.clock.now() })
+    pool.health('gone', { kind: 'error', at: app.clock.now(), evidence: '500' })
     pool.observe('gone', report(app, 1))
     expect([pool.get('gone'), pool.isInUse('gone'), pool.all().length]).toEqual([null, false, 2])
   })
@@ -197,7 +197,7 @@ describe('a clock that is set back by hours', () => {
     const app = testApp()
     const [{ id } = { id: '' }] = app.members
     const status = async () => (await answerOf(app, NATIVE, { json: codexBody() })).status
-    for (let n = 0; n < 3; n++) app.bindings.pool.health(id, { kind: 'error', at: app.clock.now() })
+    for (let n = 0; n < 3; n++) app.bindings.pool.health(id, { kind: 'error', at: app.clock.now(), evidence: '500' })
     app.bindings.pool.tick()
     expect(await status()).toBe(503)
     app.clock.set(-HOURS_MS)

@@ -311,7 +311,7 @@ describe('choice and explanation', () => {
       health: fc.record({
         tier: fc.constantFrom('healthy' as const, 'draining' as const, 'probing' as const),
         errors: fc.nat(5),
-        lastErrorAt: fc.constant(null),
+        lastError: fc.constant(null),
         backoffUntil: fc.option(time, { nil: null }),
         enteredAt: time,
         successes: fc.nat(2),

@@ -29,6 +29,7 @@ export const anAccount = (over: Partial<AccountView> = {}): AccountView => ({
   },
   inFlight: 0,
   tier: 'healthy',
+  lastError: null,
   credits: null,
   securityWorkAuthorized: false,
   lastRefreshAt: NOW - HOUR,

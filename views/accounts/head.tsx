@@ -12,7 +12,7 @@ import { withQuery } from '../ui/with-query.ts'
 import type { AccountProps } from './detail.tsx'
 import { accountPath } from './links.ts'
 import { DeleteDialog, opens } from './modal.tsx'
-import { addressOf, Eligibility, factsOf } from './standing.tsx'
+import { addressOf, Eligibility, Evidence, factsOf, groundsOf } from './standing.tsx'
 
 export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, mayWrite, now }) => (
   <section class="card account-head" aria-labelledby="account-title" {...live(partOf(account))}>
@@ -32,6 +32,7 @@ export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, may
         <div>
           <Fact name="Eligible now?">
             <Eligibility account={account} now={now} />
+            {account.eligible && <Evidence account={account} now={now} />}
           </Fact>
         </div>
       </dl>
@@ -69,7 +70,7 @@ const FiveAnswers: FC<AnswersProps> = ({ account, actions, mayWrite, now }) => (
       )}
     </Fact>
     <Fact name="Since">
-      {account.since ? <Since at={account.since} now={now} /> : 'just now; nothing was written down'}
+      <SinceWhen account={account} now={now} />
     </Fact>
     <Fact name="On what evidence">{evidenceText(account, mayWrite)}</Fact>
     <Fact name="Until">
@@ -96,12 +97,14 @@ const isPinnedOut = ({ status, skipped }: WireAccount): boolean => status === 'a
 const whatText = (account: WireAccount): string => {
   if (isPinnedOut(account))
     return 'The account itself is fine, but the strategy names another one, and only that is asked.'
-  const { status, why } = account
+  const { status, why, skipped } = account
+  if (skipped === 'cooling_down') return 'Requests failed at this account lately; turns go to others meanwhile.'
   return status === 'active' && why ? `${WHAT.active} ${why}.` : WHAT[status]
 }
 
 const evidenceText = (account: WireAccount, mayWrite: boolean): Child => {
-  const { status, evidence } = account
+  const { status } = account
+  const { evidence } = groundsOf(account)
   if (isPinnedOut(account))
     return (
       <>
@@ -109,9 +112,15 @@ const evidenceText = (account: WireAccount, mayWrite: boolean): Child => {
       </>
     )
   if (status === 'paused') return 'It was paused by hand.'
-  if (status === 'active') return 'What this service counts itself: turns under way and recent errors.'
+  if (status === 'active' && account.skipped !== 'cooling_down')
+    return 'What this service counts itself: turns under way.'
   if (!mayWrite) return 'Shown to those who manage accounts.'
   return evidence ?? 'The service gave none.'
+}
+
+const SinceWhen: FC<{ account: WireAccount; now: string }> = ({ account, now }) => {
+  const { since } = groundsOf(account)
+  return since ? <Since at={since} now={now} /> : <>just now; nothing was written down</>
 }
 
 const UntilWhen: FC<{ account: WireAccount; now: string }> = ({ account, now }) => {

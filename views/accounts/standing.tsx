@@ -58,18 +58,30 @@ export const Eligibility: FC<Props> = ({ account, now }) => {
   )
 }
 
-export const Evidence: FC<Props> = ({ account, now }) =>
-  account.status === 'active' || account.status === 'paused' || !account.evidence ? null : (
+/** Of what keeps it from being asked, or from being asked as often as others. */
+export const Evidence: FC<Props> = ({ account, now }) => {
+  const { evidence, since } = groundsOf(account)
+  return evidence === null ? null : (
     <span class="evidence muted">
-      {account.evidence.replace(/\.$/, '')}
-      {account.since && (
+      {evidence.replace(/\.$/, '')}
+      {since && (
         <>
           {', '}
-          <Since at={account.since} now={now} />
+          <Since at={since} now={now} />
         </>
       )}
     </span>
   )
+}
+
+/** An account in service has no block to explain, but it may have failed. */
+export const groundsOf = (account: WireAccount): { evidence: string | null; since: string | null } => {
+  const { status, evidence, since, tier, lastError } = account
+  if (status === 'paused') return { evidence: null, since }
+  if (status !== 'active') return { evidence, since }
+  const isHeldBack = account.skipped === 'cooling_down' || (account.eligible && tier !== 'healthy')
+  return isHeldBack && lastError ? { evidence: lastError.evidence, since: lastError.at } : { evidence: null, since }
+}
 
 const POLICIES: Record<WireAccount['routingPolicy'], string | null> = {
   normal: null,

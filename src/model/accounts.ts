@@ -1,5 +1,5 @@
 /** Upstream accounts as rows: import, tokens, state, and the small edits an operator makes. Every change is one commit with its audit row. */
-import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { and, eq, isNull } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts, accountUsage } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
@@ -152,22 +152,23 @@ export const isNewer = (
 }
 
 /** The account that an import of this identity would renew, however its e-mail is written; the one written so comes first. */
-export const findSeat = (db: Db, identity: AccountIdentity): AccountRow | undefined =>
-  seatWhere(db, eq(accounts.email, identity.email), identity) ??
-  seatWhere(db, sql`${accounts.email} = ${identity.email} COLLATE NOCASE`, identity)
-
-const seatWhere = (db: Db, isTheirs: SQL, { chatgptAccountId, chatgptUserId }: AccountIdentity) =>
-  db
+export const findSeat = (
+  db: Db,
+  { email, chatgptAccountId, chatgptUserId }: AccountIdentity,
+): AccountRow | undefined => {
+  const seats = db
     .select()
     .from(accounts)
     .where(
       and(
-        isTheirs,
         chatgptAccountId === null ? isNull(accounts.chatgptAccountId) : eq(accounts.chatgptAccountId, chatgptAccountId),
         chatgptUserId === null ? isNull(accounts.chatgptUserId) : eq(accounts.chatgptUserId, chatgptUserId),
       ),
     )
-    .get()
+    .all()
+  const wanted = email.toLowerCase() // not by SQLite, which knows the cases of ASCII alone
+  return seats.find((seat) => seat.email === email) ?? seats.find((seat) => seat.email.toLowerCase() === wanted)
+}
 
 /**
  * Whether somebody who signed in as `identity` is the owner of `row`: the same user in the same workspace. The e-mail

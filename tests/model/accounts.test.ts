@@ -85,6 +85,13 @@ test('the same e-mail in another letter case is the same account; of two of old 
   expect([asUpper, file].map(({ identity }) => findSeat(db, identity)?.id)).toEqual([id, 'acc_old'])
 })
 
+test('letters beside those of ASCII have cases, too', () => {
+  const { take } = setUp()
+  const file = fileOf('second', SIGNED_IN_AT + 3_600_001)
+  const called = (email: string) => ({ ...file, identity: { ...file.identity, email } })
+  expect(take(called('JÜRGEN@example.test')).id).toBe(take(called('jürgen@example.test')).id)
+})
+
 test('the file whose tokens are stored already does not get in the way of a renewal under way', () => {
   const { db, take, id, refreshToken, renewal } = setUp()
   const previousSealed = getAccount(db, id).refreshTokenSealed

@@ -26,7 +26,7 @@ const Format = z.strictObject({
   format: z.enum(EXPORT_FORMATS).default('codex').describe('Of the file for a browser; other clients get all at once.'),
 })
 
-/** A browser without script downloads the file; htmx is shown it. Throws `account_not_found`. */
+/** A browser without script downloads the file; htmx is shown it. Throws `account_not_found`, `account_state_transition_invalid`. */
 export const exportAuth = createHandlers(
   requires('accounts:export', { stepUp: true, audit: 'account_exported' }),
   body(Format),

@@ -97,7 +97,7 @@ export const ACCOUNT_WORDS: WordsByRoute = {
   'POST /api/accounts/:id/export/auth': {
     does: 'The credentials of an account for use in another program.',
     answer: 'All formats at once; to a browser the file.',
-    throws: ['account_not_found'],
+    throws: ['account_not_found', 'account_state_transition_invalid'],
   },
   'GET /api/accounts/:id/rate-limit-reset-credits': {
     does: 'The reset credits of an account; null until the upstream was asked.',

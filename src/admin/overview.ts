@@ -180,6 +180,9 @@ const poolPart = async (c: Ctx): Promise<PoolPart> => {
 const figuresPart = async (c: Ctx): Promise<FiguresPart> => {
   const figures = await c.env.figures.now()
   const blinders = blindersOf(c.var.principal)
+  const names = new Map<string | null, string>(
+    visibleAccounts(c).map((account) => [account.accountId, account.displayName]),
+  )
   const errors = figures.slots
     .slice(-SLOTS_A_DAY)
     .flatMap(({ lastErrors }) => lastErrors)
@@ -188,7 +191,7 @@ const figuresPart = async (c: Ctx): Promise<FiguresPart> => {
   return {
     generatedAt: iso(c.env.clock.now()),
     tiles: figures.tiles,
-    errors: errors.map((row) => blindedRow(row, blinders)),
+    errors: errors.map((row) => ({ ...blindedRow(row, blinders), accountName: names.get(row.accountId) ?? null })),
   }
 }
 

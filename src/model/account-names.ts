@@ -1,8 +1,10 @@
 /** What accounts are called where only a name tells them apart: in lists to choose from, the log, reports and the overview. */
 import type { Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
+import { maskEmails } from './account-summary.ts'
 import type { AccountView } from './account-view.ts'
 import { displayName } from './accounts.ts'
+import type { Blinders } from './request-view.ts'
 
 interface Called {
   id: string
@@ -34,9 +36,14 @@ export const namedApart = (views: readonly AccountView[]): AccountView[] => {
   return views.map((view) => ({ ...view, displayName: names.get(view.accountId)! })) // of each there is one
 }
 
-/** Of every account there is. */
-export const accountNames = (db: Db): ReadonlyMap<string, string> => {
+/** Of every account there is, as those read them who are told no more than `hidesAccounts` leaves. */
+export const accountNames = (
+  db: Db,
+  { hidesAccounts }: Pick<Blinders, 'hidesAccounts'>,
+): ReadonlyMap<string, string> => {
   const { id, email, alias, planType } = accounts
   const rows = db.select({ id, email, alias, planType }).from(accounts).all()
-  return tellApart(rows.map((row) => ({ ...row, name: displayName(row) })))
+  return tellApart(
+    rows.map((row) => ({ ...row, name: hidesAccounts ? maskEmails(displayName(row)) : displayName(row) })),
+  )
 }

@@ -5,7 +5,6 @@ import { accountEvents } from '../../db/schema/history.ts'
 import { apiKeyLimits, apiKeys, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
 import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
 import { HOUR_MS } from '../lib/durations.ts'
-import { accountNames } from './account-names.ts'
 import { SLOT_MS } from './overview-slots.ts'
 import { type LogEntry, NEWEST_FIRST, selectJoined, toEntry } from './request-log-entry.ts'
 import { total } from './sums.ts'
@@ -32,7 +31,7 @@ export interface Slot {
    * asked to send in full, count as neither.
    */
   accounts: ReadonlyMap<string, { ok: number; errors: number }>
-  /** The newest few that failed. */
+  /** The newest few that failed; the names of their accounts are left to who shows them. */
   lastErrors: readonly LogEntry[]
 }
 
@@ -192,7 +191,7 @@ const firstEvents = (db: Db, at: number): number[] =>
     .map((row) => row.firstEventMs)
 
 const lastErrors = (db: Db, at: number): LogEntry[] => {
-  const telling = { names: accountNames(db), sensitive: false }
+  const telling = { names: new Map(), sensitive: false } // kept for a day, in which names change
   return selectJoined(db)
     .where(and(within(at, at + SLOT_MS), faulty()))
     .orderBy(...NEWEST_FIRST)

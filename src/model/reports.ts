@@ -12,7 +12,7 @@ import { useOfSome } from './report-narrowed.ts'
 import { addTo, NOTHING, type Shares, type Sums, type Use } from './report-sums.ts'
 import { useOfAll } from './report-whole.ts'
 import { keyNames } from './request-log-choices.ts'
-import { type Blinders, blindedRow } from './request-view.ts'
+import type { Blinders } from './request-view.ts'
 import { HOUR_SUMS } from './sums.ts'
 
 const MAX_DAYS = 730
@@ -67,7 +67,7 @@ export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: numb
   const narrowing = whereOf(query, blinders)
   const use = narrowing ? useOfSome(db, days, narrowing) : useOfAll(db, days)
   const total = addUp(use.days)
-  const names = namesOf(db)
+  const names = namesOf(db, blinders)
   const shares = (dimension: 'account' | 'key' | 'model', nameOf: (id: string) => string | null) =>
     sharesOf(use.by[dimension], { nameOf, total: total.requests })
   const byAccount = shares('account', (id) => names.accounts.get(id) ?? null)
@@ -84,7 +84,7 @@ export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: numb
     comparison: comparisonOf(use.before),
     daily: days.map(({ date: day }, n) => dayOf(day, use, n)),
     byModel: shares('model', (id) => id),
-    byAccount: byAccount.map((share) => named(share, blinders)),
+    byAccount,
     byKey: blinders.hidesKeys ? null : shares('key', (id) => names.keys.get(id) ?? null),
   }
 }
@@ -119,29 +119,25 @@ export const reportLines = (
   { now, place, limit }: { now: number; place: LinePlace; limit: number },
 ): LinePage => {
   const where = whereOf(query, blinders)
-  const names = namesOf(db)
+  const names = namesOf(db, blinders)
   const { days } = rangeOf(query, now)
   const page: LinePage = { lines: [], next: place }
   for (let day = days[place.day]; day && page.next && page.lines.length < limit; day = days[page.next.day]) {
     const within = and(gte(requestHours.hour, day.from), lt(requestHours.hour, day.to), where)
     const room = limit - page.lines.length
     const groups = groupsOf(db, within, { hidesKeys: blinders.hidesKeys, after: page.next.after, limit: room })
-    page.lines.push(...groups.map((group) => lineOf(day.date, group, { names, blinders })))
+    page.lines.push(...groups.map((group) => lineOf(day.date, group, names)))
     const last = groups.length === room ? groups.at(-1) : undefined
     page.next = last ? { day: page.next.day, after: last } : { day: page.next.day + 1, after: null }
   }
   return days[page.next?.day ?? days.length] ? page : { ...page, next: null }
 }
 
-const lineOf = (
-  date: string,
-  { accountId, keyId, model, ...sums }: Group,
-  { names, blinders }: { names: Names; blinders: Blinders },
-): ReportLine => ({
+const lineOf = (date: string, { accountId, keyId, model, ...sums }: Group, names: Names): ReportLine => ({
   ...sums,
   date,
   model,
-  account: named({ name: names.accounts.get(accountId) ?? accountId }, blinders).name ?? '',
+  account: names.accounts.get(accountId) ?? accountId,
   key: names.keys.get(keyId) ?? keyId,
 })
 
@@ -231,14 +227,9 @@ const sharesOf = (rows: Shares, { nameOf, total: all }: Sharing): ReportShare[] 
 
 const comparisonOf = (previous: Sums): Report['comparison'] => ({ canCompare: previous.requests > 0, previous })
 
-const named = <T extends { name: string | null }>(row: T, blinders: Blinders): T => ({
-  ...row,
-  name: blindedRow({ accountName: row.name }, blinders).accountName ?? null,
-})
-
 type Names = ReturnType<typeof namesOf>
 
-const namesOf = (db: Db) => ({
-  accounts: accountNames(db),
+const namesOf = (db: Db, blinders: Blinders) => ({
+  accounts: accountNames(db, blinders),
   keys: new Map(keyNames(db).map(({ id, name }) => [id, name])),
 })

@@ -92,7 +92,7 @@ export const requestLog = (db: Db, id: string, sight: Sight): LogDetail | null =
   if (!joined) return null
   const rows = db.select().from(attempts).where(eq(attempts.requestRowId, id)).orderBy(asc(attempts.n)).all()
   const blinders = blindersOf(sight)
-  const names = accountNames(db)
+  const names = accountNames(db, blinders)
   const { row } = joined
   return {
     ...blindedRow(toEntry(joined, { names, sensitive: sight.sensitive }), blinders),
@@ -148,7 +148,7 @@ const entriesAt = (db: Db, places: readonly Cursor[], sight: Sight): LogEntry[] 
   if (places.length === 0) return []
   const ids = places.map(({ id }) => id)
   const rows = selectJoined(db).where(inArray(requests.id, ids)).all()
-  const telling = { names: accountNames(db), sensitive: sight.sensitive }
+  const telling = { names: accountNames(db, blindersOf(sight)), sensitive: sight.sensitive }
   const byId = new Map(rows.map((joined) => [joined.row.id, joined]))
   return ids.flatMap((id) => {
     const joined = byId.get(id)

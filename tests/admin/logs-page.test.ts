@@ -86,6 +86,19 @@ test('seats of one person are told apart in rows, entries, reports and the overv
   expect(named((await read('/dashboard/figures')).errors)).toEqual(names)
 })
 
+test('names that are alike when masked are told apart, too', async () => {
+  app = testApp({ accounts: [{ email: 'ada@example.test' }, { email: 'alan@example.test' }] })
+  const visitors = people(app)
+  for (const [n, { id }] of app.members.entries()) add(`r${n}`, 10, { accountId: id, keyId: null, status: 'error' })
+  const viewer = visitors.as('viewer')
+  const read = async (path: string) => (await viewer.ask(`GET ${path}`)).json()
+  const names = app.members.map(({ id }) => `a***@example.test (plus, ${id.slice(0, 8)})`).toSorted()
+  const named = (rows: { accountName: string }[]) => rows.map(({ accountName }) => accountName).toSorted()
+  expect(named((await read('/api/request-logs')).requests)).toEqual(names)
+  expect(named((await read('/dashboard/figures')).errors)).toEqual(names)
+  expect(names).toContain((await read('/api/request-logs/r0')).accountName)
+})
+
 describe('filters are the query string', () => {
   beforeEach(() => {
     add('a', 7200, { status: 'error', errorCode: 'usage_limit_reached', httpStatus: 429, phase: 'connect' })

@@ -46,6 +46,15 @@ describe('the list', () => {
     expect(page).not.toContain('ada@example.test · Plus')
   })
 
+  test('says the address of one that is called by a longer one', async () => {
+    const { app, as, ada } = open()
+    const alias = 'ada@example.test.invalid'
+    await as('admin').ask(`PUT /api/accounts/${ada}/alias`, { json: { alias } })
+    expect(app.bindings.pool.all().map(({ displayName }) => displayName)).toContain(alias)
+    const page = await (await as('admin').ask('GET /accounts', html)).text()
+    expect(page).toContain('ada@example.test · ')
+  })
+
   test('is narrowed by what its address says', async () => {
     const { app, as, ada, alan } = open()
     app.bindings.pool.apply(ada, { kind: 'pause', at: app.clock.now() })

@@ -106,6 +106,6 @@ const creditsText = ({ credits }: WireAccount): string | null => {
   return credits?.balance ? `${credits.balance.toLocaleString('en', { maximumFractionDigits: 2 })} credits` : null
 }
 
-/** The address where the name does not begin with it. */
-export const addressOf = ({ displayName, email }: WireAccount): string | null =>
-  displayName.startsWith(email) ? null : email
+/** The address where the name is another. */
+export const addressOf = ({ alias, email }: WireAccount): string | null =>
+  alias === null || alias === email ? null : email

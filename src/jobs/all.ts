@@ -6,7 +6,7 @@ import { BACKUPS_BEAT_MS, type BackupJobDeps, backUp } from './backups.ts'
 import { CATALOG_INTERVAL_MS, fetchCatalogs } from './catalog.ts'
 import type { JobDeps } from './context.ts'
 import { DATABASE_FILE_INTERVAL_MS, type DatabaseFileDeps, databaseFileJob } from './database-file.ts'
-import { greetNewcomers, newcomers } from './newcomers.ts'
+import { greetNewcomers } from './newcomers.ts'
 import { OVERVIEW_INTERVAL_MS, type OverviewDeps, readAhead } from './overview.ts'
 import { RESET_CREDITS_INTERVAL_MS, type ResetCreditsDeps, resetCreditsJob } from './reset-credits.ts'
 import { type RetentionDeps, retain } from './retention.ts'
@@ -54,7 +54,7 @@ export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => 
   schedule.add('backups', BACKUPS_BEAT_MS, (signal) => backUp({ backups, settings, clock, log }, signal))
   schedule.add('database file', DATABASE_FILE_INTERVAL_MS, databaseFileJob({ ops, log }))
   onChange(db, (topics) => {
-    if (topics.has('accounts') && newcomers(deps, met).length > 0) void schedule.runNow('newcomers')
+    if (topics.has('accounts')) void schedule.runNow('newcomers')
   })
 }
 

@@ -28,5 +28,5 @@ export const greetNewcomers = async (deps: JobDeps, met: Set<string>, signal: Ab
   }
 }
 
-export const newcomers = ({ pool }: Pick<JobDeps, 'pool'>, met: ReadonlySet<string>): string[] =>
+const newcomers = ({ pool }: Pick<JobDeps, 'pool'>, met: ReadonlySet<string>): string[] =>
   pool.all().flatMap((account) => (isInUse(account.state) && !met.has(account.id) ? [account.id] : []))

@@ -5,26 +5,26 @@ import { fetchCatalogs } from '../../src/jobs/catalog.ts'
 import { greetNewcomers } from '../../src/jobs/newcomers.ts'
 import { renewTokens } from '../../src/jobs/tokens.ts'
 import { Schedule } from '../../src/lib/schedule.ts'
-import { testApp } from '../support/app.ts'
+import { addedUpTo } from '../../src/model/request-spans.ts'
+import { type TestApp, testApp } from '../support/app.ts'
 import { jobDeps } from './deps.ts'
 
 const never = new AbortController().signal
 
-const scheduled = (accounts: number) => {
-  const app = testApp({ accounts })
+const scheduled = (app: TestApp, workplace: Parameters<typeof scheduleJobs>[1] = app.bindings) => {
   const errors: unknown[] = []
   const schedule = new Schedule({
     clock: app.clock,
     random: app.bindings.random,
     onError: (_, err) => errors.push(err),
   })
-  scheduleJobs(schedule, app.bindings)
+  scheduleJobs(schedule, workplace)
   const asked = (start: string) => app.upstream.requests.filter(({ path }) => path.startsWith(start)).length
   return { ...app, schedule, errors, asked }
 }
 
 test('at the start every account gets its usage and its models', async () => {
-  const { schedule, clock, bindings, members, errors } = scheduled(2)
+  const { schedule, clock, bindings, members, errors } = scheduled(testApp({ accounts: 2 }))
   schedule.start()
   await clock.advance('1s')
   for (const { id } of members) {
@@ -36,7 +36,7 @@ test('at the start every account gets its usage and its models', async () => {
 })
 
 test('an account that is added later is greeted at once, and only once', async () => {
-  const { schedule, clock, addAccount, bindings, asked } = scheduled(0)
+  const { schedule, clock, addAccount, bindings, asked } = scheduled(testApp({ accounts: 0 }))
   schedule.start()
   await clock.advance('1s')
   expect(asked('/')).toBe(0)
@@ -63,7 +63,7 @@ test('an account that appears while others are greeted is greeted with them, one
 })
 
 test('a database file that is removed is told of once', async () => {
-  const { schedule, clock, lines, file } = scheduled(0)
+  const { schedule, clock, lines, file } = scheduled(testApp({ accounts: 0 }))
   schedule.start()
   const told = async (isNamed: boolean) => {
     file.isNamed = isNamed
@@ -74,15 +74,14 @@ test('a database file that is removed is told of once', async () => {
   await schedule.stop()
 })
 
-test('a block ends with its time', async () => {
-  const { schedule, clock, bindings, members } = scheduled(1)
+test('a block ends with its time, though nobody says how much is used', async () => {
+  const { schedule, clock, bindings, members } = scheduled(testApp())
   schedule.start()
   await clock.advance('1s')
   const { id, sim } = members[0]!
+  sim.always({ on: 'usage', status: 503 })
   const at = clock.now()
-  const resetAt = at + 30_000
-  sim.setUsage({ primary: { usedPercent: 100, windowMinutes: 300, resetAt } })
-  bindings.pool.apply(id, { kind: 'rate_limited', at, evidence: 'seen', resetAt, retryAfterMs: null })
+  bindings.pool.apply(id, { kind: 'rate_limited', at, evidence: 'seen', resetAt: at + 30_000, retryAfterMs: null })
   await clock.advance('29s')
   expect(bindings.pool.get(id)?.state.status).toBe('rate_limited')
   await clock.advance('6s')
@@ -90,8 +89,66 @@ test('a block ends with its time', async () => {
   await schedule.stop()
 })
 
+test('usage is asked for again after a minute', async () => {
+  const { schedule, clock, asked } = scheduled(testApp())
+  schedule.start()
+  await clock.advance('1s')
+  expect(asked('/backend-api/wham/usage')).toBe(1)
+  await clock.advance('65s')
+  expect(asked('/backend-api/wham/usage')).toBe(2)
+  await schedule.stop()
+})
+
+test('what may have waited for the start is done at once, the rest within the hour', async () => {
+  const app = testApp({ settings: { requestLogRetentionDays: 1 } })
+  const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+  await app.clock.advance('9d')
+  app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
+  const { accessToken } = sim
+  app.sqlite.run(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 5001)
+    INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms)
+    SELECT 'r' || n, 'r', ${app.clock.now()}, '/', 'normal', 'http', 'ok', 200, 1, 1 FROM n UNION ALL
+    SELECT 'old', 'old', 1, '/', 'normal', 'http', 'ok', 200, 1, 1`)
+  const done: string[] = []
+  const figures = { now: async () => void done.push('overview') }
+  const backup = { name: 'sluice-1.db', bytes: 1, at: app.clock.now(), kind: 'scheduled' } as const
+  const backups = {
+    list: async () => (done.includes('backup') ? [backup] : []),
+    make: async () => {
+      done.push('backup')
+      return backup
+    },
+    keepNewest: async () => [],
+  }
+  const { schedule } = scheduled(app, { ...app.bindings, figures, ops: { ...app.bindings.ops, backups } })
+  const look = () => ({
+    isTokenNew: sim.accessToken !== accessToken,
+    isAddedUp: addedUpTo(app.db) > 0,
+    overviews: done.filter((what) => what === 'overview').length,
+    backups: done.filter((what) => what === 'backup').length,
+    isOldTurnThere: app.sqlite.query("SELECT 1 FROM requests WHERE id = 'old'").get() !== null,
+  })
+  schedule.start()
+  await app.clock.advance('1s')
+  expect(look()).toEqual({ isTokenNew: true, isAddedUp: true, overviews: 1, backups: 0, isOldTurnThere: true })
+  await app.clock.advance('67m')
+  expect(look()).toMatchObject({ overviews: 14, backups: 1, isOldTurnThere: false })
+  await schedule.stop()
+})
+
+test('what accounts have used is kept for their trends, and their models are asked for anew', async () => {
+  const { schedule, clock, sqlite, asked } = scheduled(testApp())
+  schedule.start()
+  await clock.advance('1s')
+  const look = () => [asked('/backend-api/codex/models'), sqlite.query('SELECT 1 FROM usage_samples').all().length]
+  expect(look()).toEqual([1, 0])
+  await clock.advance('6m')
+  expect(look()).toEqual([2, 1])
+  await schedule.stop()
+})
+
 test('reset credits reach the client within the first minute', async () => {
-  const { schedule, clock, members, key, ask } = scheduled(1)
+  const { schedule, clock, members, key, ask } = scheduled(testApp())
   const { id, sim } = members[0]!
   const expiresAt = clock.now() + 86_400_000
   sim.setResetCredits([{ id: 'c1', expiresAt }])
@@ -115,6 +172,13 @@ test('catalogs are fetched for every version that was seen, and dropped with it'
   await fetchCatalogs(jobDeps(app), never)
   expect(versions()).toHaveLength(9)
   expect(versions()).not.toContain('0.140.0')
+})
+
+test('an account that is paused is not asked for its models', async () => {
+  const app = testApp()
+  app.bindings.pool.apply(app.members[0]?.id ?? '', { kind: 'pause', at: app.clock.now() })
+  await fetchCatalogs(jobDeps(app), never)
+  expect(app.upstream.requests).toEqual([])
 })
 
 test('a renewal that fails keeps no other from being tried', async () => {

@@ -18,7 +18,6 @@ type Sample = typeof usageSamples.$inferInsert
 /** `written` remembers what was stored of each account, so that an idle one is a gap and costs nothing. */
 export const sampleUsage = ({ db, pool }: SamplesDeps, written: Map<string, number>): void => {
   const fresh = pool.all().flatMap(({ id, usage }) => (usage && usage.at !== written.get(id) ? [{ id, usage }] : []))
-  if (fresh.length === 0) return
   const rows = fresh.map(({ id, usage }) => sampleOf(id, usage))
   commit(db, (tx) => {
     const known = new Set(

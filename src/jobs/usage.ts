@@ -1,6 +1,6 @@
 /** Asks each account's usage every minute, spread over the minute, and at once when a block should be over. */
 import { inLanes } from '../lib/lanes.ts'
-import { isBlocked, isInUse } from '../model/account-state.ts'
+import { isInUse } from '../model/account-state.ts'
 import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'
 import { askDeps, type JobDeps, newPoll, type Poll } from './context.ts'
 
@@ -22,7 +22,7 @@ export const pollUsage = async (deps: JobDeps, signal: AbortSignal): Promise<voi
   for (const { id, state } of inUse) {
     const poll = pollOf(deps, id)
     const isOver = poll.blockEndsAt !== null && poll.blockEndsAt <= now
-    poll.blockEndsAt = isBlocked(state) ? (state.until ?? state.nextCheckAt) : isOver ? poll.blockEndsAt : null
+    poll.blockEndsAt = state.until ?? state.nextCheckAt
     if (poll.holdUntil > elapsed) continue
     if (poll.at === null || isOver) urgent.push(id)
     else if (elapsed - poll.at >= USAGE_INTERVAL_MS) due.push({ id, at: poll.at })

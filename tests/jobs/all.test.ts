@@ -2,8 +2,11 @@
 import { expect, test } from 'bun:test'
 import { scheduleJobs } from '../../src/jobs/all.ts'
 import { fetchCatalogs } from '../../src/jobs/catalog.ts'
+import type { JobDeps } from '../../src/jobs/context.ts'
 import { greetNewcomers } from '../../src/jobs/newcomers.ts'
+import { pollResetCredits } from '../../src/jobs/reset-credits.ts'
 import { renewTokens } from '../../src/jobs/tokens.ts'
+import { pollUsage } from '../../src/jobs/usage.ts'
 import { Schedule } from '../../src/lib/schedule.ts'
 import { addedUpTo } from '../../src/model/request-spans.ts'
 import { type TestApp, testApp } from '../support/app.ts'
@@ -203,4 +206,20 @@ test('tokens of idle accounts are renewed when due; hopeless ones are left alone
   await renewTokens(jobDeps(app), never)
   expect(kept.sim.accessToken).not.toBe(before)
   expect(app.upstream.requests.map(({ account }) => account)).toEqual([kept.sim.chatgptAccountId])
+})
+
+test.each([
+  ['usage', pollUsage],
+  [
+    'reset credits',
+    (deps: JobDeps, signal: AbortSignal, { bindings }: TestApp) =>
+      pollResetCredits({ ...deps, ...bindings }, new Set(), signal),
+  ],
+  ['tokens', renewTokens],
+])('a schedule that was stopped begins nothing: %s', async (_, work) => {
+  const app = testApp()
+  await app.clock.advance('9d')
+  const run = work(jobDeps(app), AbortSignal.abort(new Error('stopped')), app)
+  await expect(run).rejects.toThrow('stopped')
+  expect(app.upstream.requests).toEqual([])
 })

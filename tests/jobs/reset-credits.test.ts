@@ -145,8 +145,8 @@ describe('a failure', () => {
     expect(listed(app)).toEqual(['c1'])
   })
 
-  test('that goes on is told once, and again after it was over', async () => {
-    const { app, sim, round } = withCredit()
+  test('that goes on is told once, and again after it was over or the account was out of use', async () => {
+    const { app, id, sim, round } = withCredit()
     const told = () => app.lines.filter((line) => line.includes('reset credits of an account')).length
     sim.always({ on: 'reset-credits', status: 403 })
     await round()
@@ -157,6 +157,12 @@ describe('a failure', () => {
     sim.next({ on: 'reset-credits', status: 403 })
     await round()
     expect(told()).toBe(2)
+    for (const kind of ['pause', 'reactivate'] as const) {
+      sim.next({ on: 'reset-credits', status: 403 })
+      app.bindings.pool.apply(id, { kind, at: app.clock.now() })
+      await round()
+    }
+    expect(told()).toBe(3)
   })
 })
 

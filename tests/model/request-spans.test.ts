@@ -171,6 +171,24 @@ test('the job leaves the running hour and the one before it to turns that still 
   expect(addedUpTo(db)).toBe(NOW - HOUR_MS)
 })
 
+test('the job pauses after each slice', async () => {
+  const { db } = testDb()
+  const hours = 1200
+  add(
+    db,
+    Array.from({ length: hours }, (_, n) => hourSum(START + n * HOUR_MS)),
+  )
+  const clock = new ManualClock(START + (hours + 1) * HOUR_MS)
+  const running = addUp({ db, clock }, new AbortController().signal)
+  const seen: number[] = []
+  for (let slice = 0; slice < 3; slice++) {
+    seen.push((addedUpTo(db) - START) / HOUR_MS)
+    await clock.advance(20)
+  }
+  await running
+  expect(seen).toEqual([500, 1000, 1200])
+})
+
 describe('what is read', () => {
   test.each([
     {},

@@ -1,6 +1,9 @@
-/** The text format: what a scraper reads of families, labels and histograms. */
-import { expect, test } from 'bun:test'
+/** What a scraper reads: the text of families, labels and histograms, and the gauges. */
+import { describe, expect, test } from 'bun:test'
+import { ACTIVE } from '../../src/model/account-state.ts'
+import { presentFamilies } from '../../src/ops/gauges.ts'
 import { exposition, Histogram } from '../../src/ops/prometheus.ts'
+import { VERSION } from '../../src/version.ts'
 
 test('a family has its help and type before its samples; one without samples is left out', () => {
   const text = exposition([
@@ -26,4 +29,59 @@ test('buckets add up, a value on a bound belongs to it, and the rest is in +Inf'
     { suffix: '_sum', value: 13.5 },
     { suffix: '_count', value: 4 },
   ])
+})
+
+describe('what is true at the moment of a scrape', () => {
+  const present: Parameters<typeof presentFamilies>[0] = {
+    pool: { all: () => [] },
+    now: 1_800_000_000_000,
+    turns: 3,
+    clientSockets: 4,
+    keptUpstreamSockets: 5,
+    heldBytes: 6,
+    ledger: { pending: 7, healthy: true },
+    lastBackupAt: null,
+    startedAt: 1_799_999_000_500,
+    rssBytes: 8,
+    cpuSeconds: 9.5,
+  }
+  const lines = (more: Partial<typeof present>): string[] =>
+    exposition(presentFamilies({ ...present, ...more }))
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('#'))
+
+  test('of the process has a series each, times in seconds, and none for a backup that was not made', () => {
+    expect(lines({})).toEqual([
+      `sluice_build_info{version="${VERSION}",runtime="bun ${Bun.version}"} 1`,
+      'sluice_turns_in_flight 3',
+      'sluice_client_sockets 4',
+      'sluice_kept_upstream_sockets 5',
+      'sluice_held_body_bytes 6',
+      'sluice_ledger_pending 7',
+      'sluice_ledger_healthy 1',
+      'process_start_time_seconds 1799999000.5',
+      'process_resident_memory_bytes 8',
+      'process_cpu_seconds_total 9.5',
+    ])
+    expect(lines({ lastBackupAt: 1_799_999_999_000, ledger: { pending: 7, healthy: false } })).toEqual(
+      expect.arrayContaining(['sluice_last_backup_timestamp_seconds 1799999999', 'sluice_ledger_healthy 0']),
+    )
+  })
+
+  test('of an account is its turns, its state, and each window the upstream told of', () => {
+    const window = { usedPercent: 37, windowMinutes: 300, resetAt: present.now + 1 }
+    const account = {
+      id: 'acc_a',
+      inFlight: 2,
+      state: ACTIVE,
+      usage: { windows: { fiveHour: null, weekly: window, monthly: { ...window, usedPercent: 1 } } },
+    }
+    const all = () => [account] as ReturnType<typeof present.pool.all> // as: of an account, what is read here
+    expect(lines({ pool: { all } }).filter((line) => line.includes('acc_a') && !line.endsWith(' 0'))).toEqual([
+      'sluice_account_in_flight{account="acc_a"} 2',
+      'sluice_account_state{account="acc_a",state="active"} 1',
+      'sluice_account_used_percent{account="acc_a",window="weekly"} 37',
+      'sluice_account_used_percent{account="acc_a",window="monthly"} 1',
+    ])
+  })
 })

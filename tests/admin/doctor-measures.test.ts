@@ -1,6 +1,8 @@
 /** What a browser measures on its way here: streams at a known pace, a socket, an upload; for whom, and nothing is left of them. */
 import { expect, test } from 'bun:test'
+import { EchoSession } from '../../src/ops/echo-session.ts'
 import { type TestApp, testApp, whileTimePasses } from '../support/app.ts'
+import { ManualClock } from '../support/clock.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
 
 /** What was sent, and how long after the beginning it arrived, ms. */
@@ -66,6 +68,22 @@ test('four at once at an address, and those that ended make room', async () => {
 
 test('the socket says 426 when no upgrade arrived', async () => {
   expect((await testApp().ask('GET /doctor/socket')).status).toBe(426)
+})
+
+test('a socket says one message back, a kibibyte at most, and goes; a silent one goes after five seconds', async () => {
+  const clock = new ManualClock()
+  const done: unknown[] = []
+  const ws = { send: (text: string) => done.push(text), close: (code?: number) => void done.push(code) }
+  const silent = new EchoSession(clock)
+  silent.opened(ws)
+  await clock.advance('5s')
+  expect(done.splice(0)).toEqual([1000])
+  const heard = new EchoSession(clock)
+  heard.opened(ws)
+  heard.received(`start${'x'.repeat(2000)}`)
+  heard.closed()
+  expect(done).toEqual([`start${'x'.repeat(1019)}`, 1000])
+  expect(clock.pending).toBe(0)
 })
 
 const MIB = 1024 * 1024

@@ -176,6 +176,16 @@ describe('retention', () => {
     ])
   })
 
+  test('does one thing after the other, and pauses after each', async () => {
+    const { db, clock } = setUp()
+    const current = () => ({ ...DEFAULTS, requestLogRetentionDays: 1, auditRetentionDays: 1 })
+    const running = retain({ db, clock, settings: { current } }, never)
+    const waiting: number[] = []
+    for (; clock.pending > 0; await clock.advance(50)) waiting.push(clock.pending)
+    await running
+    expect(waiting).toEqual(Array(7).fill(1))
+  })
+
   test('events go with the log, samples after 35 days', async () => {
     const { db, clock, run } = setUp()
     const now = clock.now()

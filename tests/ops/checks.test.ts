@@ -32,7 +32,20 @@ test('a check that fails is a finding, and the others are told all the same', as
   expect(found.map(({ verdict }) => verdict)).toEqual(['unknown', 'warning'])
   expect(found[0]?.says).toContain('no such thing')
   expect(worst(found)).toBe('warning')
+  expect(worst(found.toReversed())).toBe('warning')
   expect(worst([])).toBe('ok')
+})
+
+test('a file that is missing is told as what the first start makes', async () => {
+  const [missing, refused] = await runChecks(
+    ['ENOENT', 'EACCES'].map((code) => ({
+      id: code,
+      title: code,
+      run: () => Promise.reject(Object.assign(new Error(code), { code })),
+    })),
+  )
+  expect(missing?.says).toBe('It is not there yet; the first start makes it.')
+  expect(refused?.says).toContain('It could not be found out')
 })
 
 describe('the data folder', () => {
@@ -288,12 +301,17 @@ describe('the reverse proxy', () => {
   test('advice names the very range to add', async () => {
     const { trusted_proxies } = await seen({ trust, peer: '2001:db8::7' }, FORWARDED)
     expect(trusted_proxies?.advice).toContain('2001:db8::7/128')
+    expect((await seen({ trust, peer: '10.0.0.2' }, FORWARDED)).trusted_proxies?.advice).toContain('10.0.0.2/32')
   })
 
   test('a Host header that was rewritten on the way is found', async () => {
     expect((await seen({ publicUrl: 'https://sluice.example' })).host_header?.verdict).toBe('warning')
     expect((await seen({ publicUrl: 'https://sluice.test' })).host_header?.verdict).toBe('ok')
-    expect((await seen({}, { 'x-forwarded-host': 'other.test' })).host_header?.verdict).toBe('warning')
+    expect((await seen({}, { 'x-forwarded-host': 'other.test' })).host_header).toMatchObject({
+      verdict: 'warning',
+      says: 'Browsers say other.test, and here it arrives as sluice.test.',
+    })
+    expect((await seen({ headers: new Headers() })).host_header?.verdict).toBe('unknown')
   })
 })
 
@@ -319,9 +337,13 @@ test('a report is kept for half a minute, so that looking is not traffic', async
     folder,
     upstream: { dial: { fetch }, clock, baseUrl: 'https://api.test', authBaseUrl: 'https://auth.test' },
   })
+  await clock.advance('1m')
   const [first, second] = await Promise.all([doctor.report(), doctor.report()])
   expect([asked, first === second]).toEqual([2, true])
-  await clock.advance('30s')
+  await clock.advance('20s')
+  await doctor.report()
+  expect(asked).toBe(2)
+  await clock.advance('10s')
   await doctor.report()
   expect(asked).toBe(4)
 })

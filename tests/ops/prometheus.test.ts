@@ -2,8 +2,10 @@
 import { describe, expect, test } from 'bun:test'
 import { ACTIVE } from '../../src/model/account-state.ts'
 import { presentFamilies } from '../../src/ops/gauges.ts'
+import { LoopLag } from '../../src/ops/loop-lag.ts'
 import { exposition, Histogram } from '../../src/ops/prometheus.ts'
 import { VERSION } from '../../src/version.ts'
+import { ManualClock } from '../support/clock.ts'
 
 test('a family has its help and type before its samples; one without samples is left out', () => {
   const text = exposition([
@@ -84,4 +86,28 @@ describe('what is true at the moment of a scrape', () => {
       'sluice_account_used_percent{account="acc_a",window="monthly"} 1',
     ])
   })
+})
+
+test('the lag of the event loop is how late a beat came, each counted from the one before', () => {
+  let now = 1000
+  let beat = () => {}
+  let isStopped = false
+  const every = (_: number, run: () => void) => {
+    beat = run
+    return () => {
+      isStopped = true
+    }
+  }
+  const clock = Object.assign(new ManualClock(), { monotonic: () => now, every })
+  const lag = new LoopLag(clock)
+  lag.start()
+  for (const lateMs of [0, 40, -10, 2000]) {
+    now += 250 + lateMs
+    beat()
+  }
+  lag.stop()
+  const text = exposition([lag.family()])
+  for (const line of ['bucket{le="0.001"} 2', 'bucket{le="0.05"} 3', 'bucket{le="1"} 3', 'sum 2.04', 'count 4'])
+    expect(text).toContain(`\nsluice_event_loop_lag_seconds_${line}\n`)
+  expect(isStopped).toBe(true)
 })

@@ -130,7 +130,7 @@ const nowPart = async (c: Ctx): Promise<NowPart> => {
     isDatabaseLost: ops.lostDatabase() !== null,
     outage: accounts.some(({ eligible }) => eligible) ? ops.outage.current : null,
     isChosenAccountGone: isChosenAccountGone(c),
-    unwritten: ledger.pending,
+    unwritten: ledger.unwrittenTurns,
     isDashboardOpen: env.DASHBOARD_AUTH_MODE === 'disabled',
     isKeyless: !settings.current().apiKeyAuthEnabled && env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS.length > 0,
     lastBackupAt: holds(grants, 'ops:write') ? await lastBackupAt(c) : undefined,

@@ -16,7 +16,7 @@ interface Present {
   /** Sockets to the upstream that wait between turns. */
   keptUpstreamSockets: number
   heldBytes: number
-  ledger: { pending: number; healthy: boolean }
+  ledger: { unwrittenTurns: number; healthy: boolean }
   /** ms since epoch; null: none was made yet. */
   lastBackupAt: number | null
   /** ms since epoch */
@@ -39,7 +39,9 @@ export const presentFamilies = (present: Present): Family[] => [
     value: present.keptUpstreamSockets,
   }),
   gauge('sluice_held_body_bytes', 'Request bodies in memory.', { value: present.heldBytes }),
-  gauge('sluice_ledger_pending', 'Ended turns that are not on disk yet.', { value: present.ledger.pending }),
+  gauge('sluice_ledger_pending', 'Ended turns that are not on disk yet.', {
+    value: present.ledger.unwrittenTurns,
+  }),
   gauge('sluice_ledger_healthy', '0 while the request log cannot be written.', {
     value: present.ledger.healthy ? 1 : 0,
   }),

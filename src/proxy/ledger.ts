@@ -60,7 +60,12 @@ export class Ledger {
     return this.#isHealthy
   }
 
-  /** Ended turns and usage snapshots that are in memory only. */
+  /** Ended turns that are in memory only. */
+  get unwrittenTurns(): number {
+    return this.#entries.length
+  }
+
+  /** The same with usage snapshots. */
   get pending(): number {
     return this.#entries.length + this.#usage.size
   }

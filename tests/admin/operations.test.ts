@@ -104,6 +104,7 @@ describe('metrics', () => {
     const held = app.bindings.bodies.open(0)
     held.resize(1000)
     app.bindings.ledger.usage(account, app.bindings.pool.get(account)!.usage!)
+    await turn() // what is not on disk yet of usage is no turn
     const unflushed = (await (await app.ask('GET /metrics')).text()).split('\n')
     expect(unflushed).toContain('sluice_ledger_pending 1')
     moved.add('sluice_ledger_pending')

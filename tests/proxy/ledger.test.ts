@@ -329,7 +329,7 @@ describe('when it cannot write', () => {
     for (let i = 0; i < 5; i++) ledger.record(anEntry())
     ledger.usage('acc_a', aSnapshot(START))
     await clock.advance('1s')
-    expect([ledger.healthy, ledger.pending]).toEqual([false, 6])
+    expect([ledger.healthy, ledger.pending, ledger.unwrittenTurns]).toEqual([false, 6, 5])
     expect(db.select().from(requests).all()).toEqual([])
     expect(key('key_a')?.requestCount).toBe(0)
     expect(lines.filter(({ level }) => level === 'error')).toHaveLength(1)

@@ -1,5 +1,6 @@
 /** Taking an account in again: newer tokens replace older ones, never the other way round. */
 import { expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { seededRandom } from '../../src/lib/random.ts'
@@ -90,6 +91,13 @@ test('letters beside those of ASCII have cases, too', () => {
   const file = fileOf('second', SIGNED_IN_AT + 3_600_001)
   const called = (email: string) => ({ ...file, identity: { ...file.identity, email } })
   expect(take(called('JÜRGEN@example.test')).id).toBe(take(called('jürgen@example.test')).id)
+})
+
+test('any tokens replace those that cannot be read, before that was noticed, too', () => {
+  const { db, take, id, refreshToken } = setUp()
+  commit(db, (tx) => tx.update(accounts).set({ idTokenSealed: 'damaged' }).where(eq(accounts.id, id)).run())
+  expect(take(fileOf('older', SIGNED_IN_AT - 1))).toMatchObject({ tokensKept: false, status: 'active' })
+  expect(refreshToken()).toBe('older-refresh')
 })
 
 test('the file whose tokens are stored already does not get in the way of a renewal under way', () => {

@@ -41,7 +41,7 @@ describe('what is true at the moment of a scrape', () => {
     clientSockets: 4,
     keptUpstreamSockets: 5,
     heldBytes: 6,
-    ledger: { pending: 7, healthy: true },
+    ledger: { unwrittenTurns: 7, healthy: true },
     lastBackupAt: null,
     startedAt: 1_799_999_000_500,
     rssBytes: 8,
@@ -65,7 +65,7 @@ describe('what is true at the moment of a scrape', () => {
       'process_resident_memory_bytes 8',
       'process_cpu_seconds_total 9.5',
     ])
-    expect(lines({ lastBackupAt: 1_799_999_999_000, ledger: { pending: 7, healthy: false } })).toEqual(
+    expect(lines({ lastBackupAt: 1_799_999_999_000, ledger: { unwrittenTurns: 7, healthy: false } })).toEqual(
       expect.arrayContaining(['sluice_last_backup_timestamp_seconds 1799999999', 'sluice_ledger_healthy 0']),
     )
   })

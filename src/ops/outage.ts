@@ -1,6 +1,6 @@
 /** Whether turn after turn fails though accounts can be asked: what accounts that look well do not tell. In memory, since the start. */
 import type { Clock } from '../lib/clock.ts'
-import { HOUR_MS } from '../lib/durations.ts'
+import { MINUTE_MS } from '../lib/durations.ts'
 import type { LedgerEntry } from '../proxy/ledger.ts'
 
 export interface Outage {
@@ -13,7 +13,7 @@ export interface Outage {
 /** Fewer are what the attempts of a client are for. */
 const TOLD_FROM = 3
 /** Failures that are older say little of now. */
-const TOLD_FOR_MS = HOUR_MS
+const TOLD_FOR_MS = 15 * MINUTE_MS
 
 /** An upstream may write pages. */
 const MESSAGE_LENGTH = 200

@@ -4,7 +4,7 @@ import { isExhausted, usedNow } from '../model/usage-windows.ts'
 import { bypassesTiers, type Candidate, type PolicyContext, type Ranked, type RoutingPolicy, rank } from './policies.ts'
 import { failureOf, type SelectionFailure } from './selection-error.ts'
 
-export { type SelectionFailure, selectionError } from './selection-error.ts'
+export { selectionError } from './selection-error.ts'
 
 /** The account the conversation is on; a hard one is never left. */
 interface Owner {

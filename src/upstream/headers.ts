@@ -92,7 +92,7 @@ export const passedOn = (answered: Headers, accountId: string): Record<string, s
  * Turn state as the client sees it: opaque, and prefixed with a tag of its issuer, so that the issuer is known after a
  * restart without keeping anything.
  */
-export const tagTurnState = (accountId: string, value: string): string => `${accountTag(accountId)}.${value}`
+const tagTurnState = (accountId: string, value: string): string => `${accountTag(accountId)}.${value}`
 
 export const readTurnState = (tagged: string): { owner: string; value: string } | null => {
   const match = /^(st[0-9a-f]{16})\.(.+)$/.exec(tagged)

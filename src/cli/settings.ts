@@ -14,7 +14,7 @@ const get: Command = (args, io) => {
   return withFolder(io, ({ db }) => {
     const current = readSettings(db).values
     if (values.json) printJson(io, Object.fromEntries(names.map((name) => [name, current[name]])))
-    else if (names.length === 1 && positionals.length === 1) io.stdout(`${names.map((name) => text(current[name]))}\n`)
+    else if (positionals.length === 1) io.stdout(`${names.map((name) => text(current[name]))}\n`)
     else
       io.stdout(
         table(

@@ -178,6 +178,46 @@ describe('settings', () => {
     expect((await sluice('settings', 'get', 'nonsense')).exitCode).toBe(2)
     expect((await sluice('settings', 'set', 'routingStrategy=single_account')).stderr).toContain('singleAccountId')
   })
+
+  test('are listed with what they are when nobody changed them', async () => {
+    await sluice('settings', 'set', 'APIKEYAUTHENABLED=true')
+    const { exitCode, stdout } = await sluice('settings', 'get')
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/^SETTING +VALUE +DEFAULT\n/)
+    expect(stdout).toMatch(/^apiKeyAuthEnabled +true +false$/m)
+    expect(stdout).toMatch(/^singleAccountId +none +none$/m)
+    expect((await sluice('settings', 'get', 'apiKeyAuthEnabled', 'singleAccountId')).stdout.split('\n')).toHaveLength(4)
+  })
+
+  test('leave who changed what in the audit log, and nothing where nothing changed', async () => {
+    await sluice('settings', 'set', 'routingStrategy=fill_first', 'requestLogRetentionDays=90')
+    const again = await sluice('settings', 'set', 'singleAccountId=none')
+    expect(again).toMatchObject({ exitCode: 0, stdout: 'Nothing changed.\n' })
+    const db = new Database(join(dataDir, 'sluice.db'), { readonly: true })
+    const rows = db.query<{ actor: string; details: string }, []>('SELECT actor, details FROM audit_logs').all()
+    db.close()
+    expect(rows.map(({ actor, details }) => [actor, JSON.parse(details).changes])).toEqual([
+      [
+        'cli',
+        {
+          routingStrategy: { from: 'capacity_weighted', to: 'fill_first' },
+          requestLogRetentionDays: { from: 0, to: 90 },
+        },
+      ],
+    ])
+  })
+
+  test.each([
+    [[], 'Name what to set: sluice settings set'],
+    [['routingStrategy'], '"routingStrategy" is not NAME=VALUE.'],
+    [['=x'], '"=x" is not NAME=VALUE.'],
+    [['routingStrategy=luck'], 'routingStrategy cannot be "luck": Invalid option: expected one of "capacity_weighted"'],
+    [['proxyAccountStreamLimit=-1'], 'proxyAccountStreamLimit cannot be "-1": Too small'],
+  ])('set %j is refused with the reason', async (args, reason) => {
+    const { exitCode, stderr } = await sluice('settings', 'set', ...args)
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain(reason)
+  })
 })
 
 test.each([

@@ -23,7 +23,7 @@ export const aboutOne =
     })
   }
 
-/** The one item whose id or one of whose names is `wanted`, else the only one whose id begins so, with or without its prefix. */
+/** The one item whose id or one of whose names is `wanted`, else the only one whose id begins so. */
 const findOne = <T extends { id: string }>(
   items: readonly T[],
   wanted: string,
@@ -33,7 +33,7 @@ const findOne = <T extends { id: string }>(
   const stages: ((item: T) => boolean)[] = [
     (item) => item.id === wanted,
     (item) => namesOf(item).some((name) => name?.toLowerCase() === text),
-    (item) => wanted !== '' && (item.id.startsWith(wanted) || bare(item.id).startsWith(wanted)),
+    (item) => wanted !== '' && item.id.startsWith(wanted),
   ]
   for (const matches of stages) {
     const found = items.filter(matches)
@@ -42,8 +42,6 @@ const findOne = <T extends { id: string }>(
   }
   throw new AppError('not_found', { message: `There is no ${what} "${wanted}".` })
 }
-
-const bare = (id: string): string => id.slice(id.indexOf('_') + 1)
 
 const ambiguous = (what: string, wanted: string, found: readonly { id: string }[]): UsageError =>
   new UsageError(`"${wanted}" could be ${found.length} ${what}s: ${found.map(({ id }) => id).join(', ')}.`)

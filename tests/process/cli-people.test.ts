@@ -4,9 +4,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { commit } from '../../db/commit.ts'
 import { openDatabase } from '../../db/open.ts'
 import { users } from '../../db/schema/people.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'
+import { purgeAuditLog } from '../../src/model/audit-purge.ts'
 import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-people-'))
@@ -106,6 +108,34 @@ describe('alone', () => {
     const again = await sluice('user reset-totp anna')
     expect([again.exitCode, again.stderr]).toEqual([1, 'sluice: "anna" has no second factor.\n'])
     expect((await sluice('user reset-totp nobody')).stderr).toContain('There is no account "nobody"')
+  })
+
+  test('a new password for who is disabled opens nothing yet, and that is said', async () => {
+    await sluice('user create-admin dora', 'a long password')
+    const { sqlite } = openDatabase(path)
+    sqlite.run("UPDATE users SET status = 'disabled' WHERE username = 'dora'")
+    sqlite.close()
+    const { exitCode, stderr } = await sluice('user reset-password dora', 'another password')
+    expect([exitCode, stderr]).toEqual([0, 'The account is disabled and cannot sign in until it is enabled.\n'])
+  })
+
+  test('a token of the environment is told to win at the next start', async () => {
+    const env = { CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'a-token-of-the-environment-that-is-long-enough' }
+    const { stderr } = await runCommand(['bootstrap-token', '--rotate'], { dataDir: join(folder, 'other'), env })
+    expect(stderr).toContain('The next start replaces it by CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN.')
+  })
+
+  test('of an audit log it is said what was purged, and what was written before there were hashes', async () => {
+    const dataDir = join(folder, 'purged')
+    await runCommand(['settings', 'get'], { dataDir })
+    const { sqlite, db } = openDatabase(join(dataDir, 'sluice.db'))
+    for (const at of [1, 2])
+      sqlite.run(`INSERT INTO audit_logs (at, event, actor, severity) VALUES (${at}, 'x', 'cli', 'info')`)
+    const verified = async () => (await runCommand(['audit', 'verify'], { dataDir })).stdout
+    expect(await verified()).toBe('OK: 2 rows, 2 of them written by a release without hashes\n')
+    commit(db, (tx) => purgeAuditLog(tx, { before: 3, limit: 9, now: 3 }))
+    sqlite.close()
+    expect(await verified()).toBe('OK: 1 row, purged up to row 2\n')
   })
 })
 

@@ -91,6 +91,14 @@ describe('accounts', () => {
     expect((await json('accounts', 'list')).accounts).toEqual([])
   })
 
+  test('whose tokens are newer are renewed, from standard input too', async () => {
+    const account = createUpstream().addAccount({ email: 'ada@example.test', plan: 'pro' })
+    const importing = () => runCommand(['accounts', 'import', '-'], { dataDir, stdin: account.authJson() })
+    expect((await importing()).stdout).toStartWith('Imported ada@example.test (pro) as acc_')
+    account.signInAgain()
+    expect((await importing()).stdout).toStartWith('Renewed ada@example.test (pro) as acc_')
+  })
+
   test('whose block has no known end are listed with their next check', async () => {
     await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'))
     const nextCheckAt = Date.now() + 600_000
@@ -111,7 +119,11 @@ describe('accounts', () => {
     expect([missing.exitCode, missing.stderr]).toEqual([1, 'sluice: There is no account "eve@example.test".\n'])
     const several = await sluice('accounts', 'pause', 'acc_')
     expect(several.exitCode).toBe(2)
-    expect(several.stderr).toContain('could be 2 accounts')
+    expect(several.stderr).toMatch(/"acc_" could be 2 accounts: acc_\w+, acc_\w+\.$/m)
+    expect((await sluice('accounts', 'pause', '')).stderr).toBe('sluice: There is no account "".\n')
+    expect((await sluice('accounts', 'pause')).stderr).toContain(
+      'Name exactly one account: its id, the beginning of it',
+    )
   })
 })
 
@@ -129,6 +141,7 @@ describe('keys', () => {
     expect(made.exitCode).toBe(0)
     const key = made.stdout.trim()
     expect(key).toMatch(/^sk-clb-[\w-]{43}$/)
+    expect(made.stderr).toMatch(/^Key "laptop" \(\w+\)\. It is shown only now\.\n$/)
     const [listed] = await json('keys', 'list')
     expect(listed).toMatchObject({ name: 'laptop', allowedModels: ['gpt-5.5'], isActive: true })
     expect(listed.limits).toMatchObject([
@@ -142,6 +155,33 @@ describe('keys', () => {
     expect(stdout).not.toContain(key)
   })
 
+  test('are listed with their end and their limits, in the units they were given in', async () => {
+    const limits = ['--limit', 'cost_usd:monthly:2.5:gpt-5.5', '--limit', 'requests:5h:100']
+    await sluice('keys', 'create', '--name', 'laptop', '--expires', '2099-01-31T18:00:00+01:00', ...limits)
+    await sluice('keys', 'create', '--name', 'pl\nain')
+    const [head = '', ...lines] = (await sluice('keys', 'list')).stdout.trim().split('\n')
+    const cells = lines.map((line) => line.split(/ {2,}/).slice(1))
+    expect(cells).toEqual([
+      [
+        'laptop',
+        expect.stringMatching(/^sk-clb-.+…$/),
+        'active',
+        '2099-01-31 17:00',
+        '-',
+        'cost_usd:monthly:0/2.5:gpt-5.5, requests:5h:0/100',
+      ],
+      ['plain', expect.any(String), 'active', '-', '-', '-'],
+    ])
+    expect(new Set([head, ...lines].map((line) => line.search(/STATUS|active/))).size).toBe(1)
+  })
+
+  test('are found by their id though another has it as its name', async () => {
+    const { id, key } = await json('keys', 'create', '--name', 'first')
+    expect(key).toStartWith('sk-clb-')
+    await sluice('keys', 'create', '--name', id)
+    expect((await sluice('keys', 'revoke', id)).stdout).toBe(`Revoked "first" (${id})\n`)
+  })
+
   test('may have limits that are large and fine', async () => {
     const limits = ['--limit', 'cost_usd:monthly:17000.01', '--limit', 'total_tokens:monthly:16.1G']
     expect((await sluice('keys', 'create', '--name', 'large', ...limits)).exitCode).toBe(0)
@@ -151,6 +191,7 @@ describe('keys', () => {
 
   test.each([
     [[], '--name laptop'],
+    [['laptop'], '"laptop" is not expected here.'],
     [['--name', 'x', '--limit', 'tokens:5h:1'], 'type:window:max'],
     [['--name', 'x', '--limit', 'requests:5h:-1'], 'type:window:max'],
     [['--name', 'x', '--limit', 'requests:5h:1.5'], 'requests:5h:1.5 is finer than is counted'],

@@ -66,6 +66,58 @@ test('a backup of a running server is verified, refused while it runs, and resto
   expect(await keyNames(server.url)).toEqual(['before'])
 }, 30_000)
 
+test('a restore names what was taken away since, and works again', async () => {
+  const backup = join(root, 'copy.db')
+  const withPassword = (args: string[], stdin: string) => runCommand(args, { dataDir, env: alone, stdin })
+  await sluice(['keys', 'create', '--name', 'laptop'])
+  await withPassword(['user', 'create-admin', 'ada'], 'a long password')
+  await withPassword(['user', 'create-admin', 'eve'], 'a long password')
+  await sluice(['settings', 'set', 'guestAccessEnabled=true'])
+  await sluice(['backup', '--out', backup])
+  await sluice(['keys', 'revoke', 'laptop'])
+  await withPassword(['user', 'reset-password', 'ada'], 'another password')
+  await sluice(['settings', 'set', 'guestAccessEnabled=false'])
+  const { sqlite } = openDatabase(join(dataDir, 'sluice.db'))
+  sqlite.run("UPDATE users SET status = 'disabled' WHERE username = 'eve'")
+  sqlite.close()
+  const { stdout } = await sluice(['restore', backup])
+  for (const said of [
+    'Keys that were revoked since work again; revoke them anew: "laptop".',
+    'People who were disabled since may sign in again; disable them anew: "eve".',
+    'The old passwords hold again; change them anew: "ada".',
+    'Guests are let in again; see Settings, Access.',
+  ])
+    expect(stdout).toContain(`${said}\n`)
+  expect(stdout).not.toContain('Passkeys')
+  const [aside = ''] = readdirSync(dataDir).filter((name) => name.startsWith('before-restore-'))
+  expect(stdout).toContain(`What was there before is in ${join(dataDir, aside)}; remove it once all is well.\n`)
+}, 30_000)
+
+test('of a backup that cannot be restored it is said why', async () => {
+  const backup = join(root, 'copy.db')
+  expect((await sluice(['backup', '--with-key'])).stderr).toContain('There is no encryption key at')
+  await sluice(['settings', 'set', 'routingStrategy=fill_first'])
+  await sluice(['backup', '--out', backup])
+  writeFileSync(join(dataDir, 'encryption.key'), `${Buffer.alloc(32, 1).toString('base64url')}\n`)
+  const { sqlite } = openDatabase(backup)
+  sqlite.run("INSERT INTO migrations VALUES ('9999_x', 'hash', 0)")
+  sqlite.run("UPDATE audit_logs SET actor = 'usr_x'")
+  sqlite.run('PRAGMA journal_mode = DELETE')
+  sqlite.close()
+  const { exitCode, stdout } = await sluice(['backup', 'verify', backup])
+  expect([exitCode, stdout.trim().split('\n')]).toEqual([
+    1,
+    [
+      'NOT RESTORABLE as it is.',
+      'Holds 0 accounts, 0 keys, 0 requests.',
+      'File: whole.',
+      'Schema: of a newer release; update this program first.',
+      'Encryption key: the one at hand is not the one it was sealed with.',
+      'Audit log: BROKEN: its content was changed.',
+    ],
+  ])
+}, 30_000)
+
 test('a restore onto the database of another installation does not say that anything was revoked', async () => {
   const backup = join(root, 'copy.db')
   await sluice(['keys', 'create', '--name', 'theirs'])

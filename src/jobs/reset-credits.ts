@@ -1,4 +1,5 @@
 /** Asks every account in use for its reset credits, once a minute. A failure changes nothing but a line in the log. */
+import { whyOf } from '../errors.ts'
 import { inLanes } from '../lib/lanes.ts'
 import type { Random } from '../lib/random.ts'
 import type { Work } from '../lib/schedule.ts'
@@ -52,7 +53,7 @@ const pollAccount = async (
     failing.delete(id)
   } catch (err) {
     signal.throwIfAborted()
-    if (!failing.has(id)) deps.log.warn('the reset credits of an account are not known', { account: id, err })
+    if (!failing.has(id)) deps.log.warn('the reset credits of an account are not known', { account: id, ...whyOf(err) })
     failing.add(id)
   }
 }

@@ -1,4 +1,5 @@
 /** Asks each account's usage every minute, spread over the minute, and at once when a block should be over. */
+import { whyOf } from '../errors.ts'
 import { inLanes } from '../lib/lanes.ts'
 import { isInUse } from '../model/account-state.ts'
 import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'
@@ -52,7 +53,7 @@ const charge = ({ pool, clock, log }: JobDeps, { id, poll, err }: { id: string; 
   const verdict = judgeUsageFailure(err)
   if (verdict.kind === 'auth_failed') pool.apply(id, { ...verdict, at: clock.now() })
   if (verdict.kind === 'hold') poll.holdUntil = clock.monotonic() + HOLD_MS
-  if (!poll.isFailing) log.warn('the usage of an account is not known', { account: id, err })
+  if (!poll.isFailing) log.warn('the usage of an account is not known', { account: id, ...whyOf(err) })
   poll.isFailing = true
 }
 

@@ -1,7 +1,7 @@
 /** Asks which models an account has for one version of the native client, and keeps the answers as the last good copies. */
 import { z } from 'zod'
 import { commit, type Db, notice } from '../../db/commit.ts'
-import { AppError } from '../errors.ts'
+import { AppError, whyOf } from '../errors.ts'
 import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import { saveCatalog } from '../model/catalog.ts'
@@ -69,7 +69,8 @@ const refreshOne = async (
     const models = await fetchModels(deps, accountId, { version, signal })
     return commit(deps.db, (tx) => saveCatalog(tx, { accountId, version }, models, at))
   } catch (err) {
-    if (!signal?.aborted) deps.log.warn('a model catalog could not be fetched', { account: accountId, version, err })
+    if (!signal?.aborted)
+      deps.log.warn('a model catalog could not be fetched', { account: accountId, version, ...whyOf(err) })
     return false
   }
 }

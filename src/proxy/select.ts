@@ -140,8 +140,8 @@ const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolea
   streamCap > 0 && inFlight >= streamCap
 
 /**
- * With nothing else left, the cooling account that is due first is asked rather than nobody,
- * unless it is alone: then its back-off is the only protection a struggling upstream has.
+ * With nothing else left, or nothing that has not failed the turn, the cooling account that is due first is asked rather
+ * than nobody, unless it is alone: then its back-off is the only protection a struggling upstream has.
  */
 const lastResort = (
   candidates: readonly Candidate[],
@@ -151,7 +151,9 @@ const lastResort = (
   const reasonOf = ({ id }: Candidate) => verdicts.get(id)?.skipped
   const cooling = candidates.filter((candidate) => reasonOf(candidate) === 'cooling_down')
   const blocked = candidates.some((c) => reasonOf(c) === 'rate_limited' || reasonOf(c) === 'quota_exceeded')
-  if (cooling.length === 0 || (cooling.length === 1 && !blocked && !needs.owner?.isRenewed)) return []
+  const haveFailed = needs.tried.size > 0 && !needs.owner?.hard
+  const isAlone = cooling.length === 1 && !blocked && !haveFailed
+  if (cooling.length === 0 || (isAlone && !needs.owner?.isRenewed)) return []
   const due = (c: Candidate) => c.health.backoffUntil ?? 0
   const first = cooling.filter((c) => !isAtCap(c, needs)).sort((a, b) => due(a) - due(b) || (a.id < b.id ? -1 : 1))[0]
   return first ? [first] : []

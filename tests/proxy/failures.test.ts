@@ -464,6 +464,16 @@ describe('a refusal in words that nobody knows', () => {
     await expectNothingLeft(app)
   })
 
+  test('of all that are well does not end the turn while one that cools down was not asked', async () => {
+    const { app, first, second, turn } = setUp()
+    first.sim.always(faults.forbidden())
+    const error = { kind: 'error', at: app.clock.now(), evidence: '500' } as const
+    for (let n = 0; n < 3; n++) app.bindings.pool.health(second.id, error)
+    expect((await turn('a')).status).toBe(200)
+    expect(app.attemptRows().map(({ accountId }) => accountId)).toEqual([first.id, second.id])
+    await expectNothingLeft(app)
+  })
+
   test('blames nobody where all give it', async () => {
     const { app, first, second, turn } = setUp()
     for (const { sim } of [first, second]) sim.always(faults.forbidden())

@@ -83,7 +83,11 @@ describe('eligibility', () => {
     expect(chosen([later, soon])).toBe('soon')
     for (const status of ['rate_limited', 'quota_exceeded'] as const)
       expect(chosen([later, anAccount('x', { state: { ...limited(NOW + 9), status } })])).toBe('later')
+    expect(chosen([soon, anAccount('x')], { tried: new Set(['x']) })).toBe('soon')
+    const stay = { id: 'soon', hard: true }
+    expect(chosen([soon, anAccount('x')], { tried: new Set(['x']), owner: stay })).toBe('none')
     expect(chosen([soon])).toBe('none')
+    expect(chosen([soon], { tried: new Set(['soon']) })).toBe('none')
     expect(chosen([soon, later], { tried: new Set(['soon', 'later']) })).toBe('none')
   })
 })

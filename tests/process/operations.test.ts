@@ -349,6 +349,15 @@ test('the unit takes along how this program is set up, and no secret', async () 
   expect(stdout).not.toMatch(/nobody-may-read|hunter2|LOG_FORMAT/)
 })
 
+test('a folder is written as systemd and XML want it, whatever its name', async () => {
+  const env = { ...alone, CODEX_LB_DATA_DIR: `${root}/a b%"&<c` }
+  const { stdout: unit } = await sluice(['service', 'print'], env)
+  expect(unit).toContain(`\nEnvironment="CODEX_LB_DATA_DIR=${root}/a b%%\\"&<c"\n`)
+  expect(unit).toContain(`\nReadWritePaths="${root}/a b%%\\"&<c"\n`)
+  const { stdout: plist } = await sluice(['service', 'print', '--launchd'], env)
+  expect(plist).toContain(`<key>CODEX_LB_DATA_DIR</key>\n    <string>${root}/a b%"&amp;&lt;c</string>\n`)
+})
+
 describe('whose the service is where it lies in a home', () => {
   const IN_HOME = { CODEX_LB_DATA_DIR: '/home/ada/sluice' }
   const printed = async (env: Record<string, string>) => (await sluice(['service', 'print'], env)).stdout

@@ -42,7 +42,7 @@ const importFiles: Command = async (args, io) => {
   return withFolder(io, ({ db, sealer }) => {
     const known = new Set(listAccounts(db).map(({ id }) => id))
     const doing = { sealer, random: systemRandom, actor: cliActor() }
-    const rows = accounts.length === 0 ? [] : onePerSeat(commit(db, (tx) => importAccounts(tx, accounts, doing)))
+    const rows = onePerSeat(commit(db, (tx) => importAccounts(tx, accounts, doing)))
     if (values.json) printJson(io, { accounts: rows.map(importedFacts), failures })
     else for (const row of rows) io.stdout(outcomeOf(row, known.has(row.id)))
     for (const { message } of failures) io.stderr(`sluice: ${message}\n`)

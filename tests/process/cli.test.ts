@@ -75,7 +75,9 @@ describe('accounts', () => {
     const again = await sluice('accounts', 'import', file)
     expect(again.exitCode).toBe(0)
     expect(again.stdout).toMatch(/^Kept ada@example\.test \(pro\) as acc_\w+: the stored tokens are at least as new/)
-    expect((await json('accounts', 'import', file)).accounts).toMatchObject([{ tokensKept: true }])
+    const { stdout } = await sluice('accounts', 'import', file, '--json')
+    expect(JSON.parse(stdout)).toMatchObject({ accounts: [{ tokensKept: true, status: 'active' }], failures: [] })
+    expect(stdout).not.toMatch(/sealed/i)
   })
 
   test('are paused by e-mail, resumed by the beginning of the id, listed and removed', async () => {
@@ -99,18 +101,37 @@ describe('accounts', () => {
     expect((await importing()).stdout).toStartWith('Renewed ada@example.test (pro) as acc_')
   })
 
-  test('whose block has no known end are listed with their next check', async () => {
+  test('are listed with what is used of the windows that are known', async () => {
+    await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'), authFile('b.json', 'bob@example.test'))
+    const window = { windowMinutes: 10_080, resetAt: Date.now() + 600_000 }
+    const windows = { fiveHour: null, weekly: { ...window, usedPercent: 36.6 }, monthly: { ...window, usedPercent: 0 } }
+    const db = new Database(join(dataDir, 'sluice.db'))
+    db.run("INSERT INTO account_usage SELECT id, 1, ? FROM accounts WHERE email LIKE 'ada%'", [
+      JSON.stringify({ windows }),
+    ])
+    db.close()
+    const { stdout } = await sluice('accounts', 'list')
+    expect(stdout).toMatch(/5H +WEEK +MONTH\n.*\n/)
+    expect(stdout).toMatch(/ada@example\.test +pro +active +- +- +37% +0%$/m)
+    expect(stdout).toMatch(/bob@example\.test +pro +active +- +- +- +-$/m)
+    const usedPercent = { fiveHour: null, weekly: 36.6, monthly: 0 }
+    expect((await json('accounts', 'list')).accounts).toContainEqual(expect.objectContaining({ usedPercent }))
+  })
+
+  test('that are blocked are listed with the end of that, or with the next check where none is known', async () => {
     await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'))
     const nextCheckAt = Date.now() + 600_000
     const db = new Database(join(dataDir, 'sluice.db'))
     db.run("UPDATE accounts SET status = 'rate_limited', cause = 'rate_limited', next_check_at = ?", [nextCheckAt])
-    db.close()
     const time = new Date(nextCheckAt).toISOString()
     const [account] = (await json('accounts', 'list')).accounts
     expect(account).toMatchObject({ status: 'rate_limited', until: null, nextCheckAt: time })
     expect((await sluice('accounts', 'list')).stdout).toContain(
       `rate_limited  check ${time.slice(0, 16).replace('T', ' ')}`,
     )
+    db.run('UPDATE accounts SET until = next_check_at, next_check_at = NULL')
+    db.close()
+    expect((await sluice('accounts', 'list')).stdout).toContain(`rate_limited  ${time.slice(0, 16).replace('T', ' ')}`)
   })
 
   test('that are not there, or could be several, are refused', async () => {
@@ -265,6 +286,8 @@ test.each([
   [[], 2, 'Name a command'],
   [['toString'], 2, 'There is no command "toString"'],
   [['accounts', 'explode'], 2, 'it has import, list, pause, resume, remove'],
+  [['accounts'], 2, 'sluice accounts needs one of: import, list,'],
+  [['accounts', 'import'], 2, 'Name the auth.json files'],
 ] as const)('%j ends with %d', async (args, code, hint) => {
   const { exitCode, stderr } = await sluice(...args)
   expect(exitCode).toBe(code)

@@ -255,6 +255,24 @@ test('the doctor finds an upstream that is not there, and is content with one th
   expect(broken.stdout).toContain('         -> ')
 }, 30_000)
 
+test('the doctor looks at this folder, as it is set up', async () => {
+  const examine = async () => {
+    const { at, findings } = JSON.parse((await sluice(['doctor', '--json'])).stdout) as {
+      at: string
+      findings: Finding[]
+    }
+    expect(Math.abs(Date.parse(at) - Date.now())).toBeLessThan(20_000)
+    expect(at).toEndWith('Z')
+    return Object.fromEntries(findings.map(({ id, verdict, says }) => [id, `${verdict}: ${says}`]))
+  }
+  mkdirSync(dataDir, { mode: 0o700 })
+  expect((await examine()).database).toBe('unknown: It is not there yet; the first start makes it.')
+  await sluice(['settings', 'set', 'backupIntervalHours=0'])
+  expect((await examine()).backup).toBe('warning: There is none, and none are made by themselves.')
+  writeFileSync(join(dataDir, 'encryption.key'), `${Buffer.alloc(32, 1).toString('base64url')}\n`)
+  expect((await examine()).key_file).toStartWith('problem: ')
+}, 30_000)
+
 describe('a database that stops the start', () => {
   const path = () => join(dataDir, 'sluice.db')
   const overwrite = (from: number, bytes: Uint8Array) => {
@@ -286,6 +304,7 @@ describe('a database that stops the start', () => {
 
       const { findings } = JSON.parse((await sluice(['doctor', '--json'])).stdout) as { findings: Finding[] }
       const found = Object.fromEntries(findings.map((finding) => [finding.id, finding]))
+      expect(found.database?.says).not.toContain('***')
       expect(found.database).toMatchObject({
         verdict: 'problem',
         says: expect.stringContaining(says),

@@ -1,7 +1,7 @@
 /** The command line as people and containers run it: real processes on a data folder, alone and beside a server. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runCommand, spawnServer } from '../support/spawn.ts'
@@ -337,6 +337,21 @@ test('help and version open nothing', async () => {
   expect(existsSync(dataDir)).toBe(false)
 })
 
+describe('the folder', () => {
+  test('that others could look into is closed to them', async () => {
+    mkdirSync(dataDir, { mode: 0o755 })
+    await sluice('keys', 'list')
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700)
+  })
+
+  test('that cannot be made is named, with what to set', async () => {
+    writeFileSync(dataDir, '')
+    const { exitCode, stderr } = await runCommand(['keys', 'list'], { dataDir: join(dataDir, 'sub') })
+    expect(exitCode).toBe(1)
+    expect(stderr).toBe(`sluice: The data folder ${dataDir}/sub cannot be made (ENOTDIR); set CODEX_LB_DATA_DIR.\n`)
+  })
+})
+
 describe('the key of the folder', () => {
   test('another one stops everything with a clear message', async () => {
     await sluice('keys', 'list')
@@ -356,6 +371,16 @@ describe('the key of the folder', () => {
     expect(existsSync(join(dataDir, 'encryption.key'))).toBe(false)
   })
 })
+
+test('a server that does not answer is not healthy, and not waited for', async () => {
+  const { promise, resolve } = Promise.withResolvers<Response>()
+  const silent = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => promise })
+  const env = { HOST: '127.0.0.1', PORT: String(silent.port) }
+  const { exitCode, stderr } = await runCommand(['healthcheck'], { env, timeoutMs: 9000 })
+  resolve(new Response())
+  await silent.stop(true)
+  expect([exitCode, stderr]).toEqual([1, 'sluice: not ready (no answer within 3000 ms)\n'])
+}, 10_000)
 
 describe('beside a running server', () => {
   test('health is told by the exit code, and what is written is seen by the server', async () => {

@@ -101,8 +101,10 @@ describe('alone', () => {
   test('a second factor is taken away; where there is none that is said', async () => {
     const { sqlite } = openDatabase(path)
     sqlite.run("UPDATE users SET totp_secret_sealed = 'sealed', totp_last_step = 5 WHERE username = 'anna'")
+    sqlite.run("UPDATE users SET email = 'anna@example.test' WHERE username = 'anna'")
     sqlite.close()
-    expect((await sluice('user reset-totp anna')).exitCode).toBe(0)
+    expect((await sluice('user list')).stdout).toMatch(/ anna +Admin +active +yes +yes +-$/m)
+    expect((await sluice('user reset-totp Anna@example.test')).exitCode).toBe(0)
     expect(userRow('anna')).toMatchObject({ totpSecretSealed: null, totpLastStep: null })
     expect(lastEvent()).toMatchObject({ event: 'user_totp_reset', actor: 'cli', method: 'cli' })
     const again = await sluice('user reset-totp anna')
@@ -215,6 +217,7 @@ describe('beside a running server', () => {
     expect((await signIn('another password')).status).toBe(401)
     expect((await signIn('a third password')).status).toBe(200)
     expect(lastEvent()).toMatchObject({ event: 'login_success' })
+    expect((await sluice('user list')).stdout).toMatch(/ anna .* \d{4}-\d\d-\d\d \d\d:\d\d$/m)
   })
 
   test('what was done here is in the log that is read there', async () => {

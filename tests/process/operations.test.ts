@@ -121,8 +121,10 @@ test('of a backup that cannot be restored it is said why', async () => {
 test('a restore onto the database of another installation does not say that anything was revoked', async () => {
   const backup = join(root, 'copy.db')
   await sluice(['keys', 'create', '--name', 'theirs'])
-  await sluice(['backup', '--with-key', '--out', backup])
+  const made = await sluice(['backup', '--with-key', '--out', backup])
+  expect(made.stderr).toContain(`The key is beside it (${backup}.`)
   rmSync(dataDir, { recursive: true })
+  expect((await sluice(['backup', 'verify', backup])).stdout).toContain('Encryption key: fits.')
   await sluice(['keys', 'create', '--name', 'ours'])
   const { stdout } = await sluice(['restore', backup])
   expect(stdout).toContain('\nThe backup is of another installation: its keys, people and settings hold now, ')

@@ -51,6 +51,7 @@ const SKIPPED: Record<SkipReason, string> = {
   not_authorized: 'not authorised for security work',
   at_cap: 'at its limit of parallel streams',
   not_owner: 'the conversation belongs to another account',
+  other_retried: 'the account asked before was tried once more first',
   lower_tier: 'only asked when no healthier account is left',
   policy_class: 'held back by its routing policy or the strategy',
 }

@@ -27,6 +27,8 @@ interface Progress {
   refreshed: Set<string>
   /** Stay on this account: a transient retry, a renewed token, the owner of ciphertext. */
   stayOn: string | null
+  /** The account of the last attempt. */
+  asked: string | null
   /** The account that got a new token after the last attempt. */
   renewed: string | null
   dropReasoning: boolean
@@ -47,6 +49,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   sameAccountRetries: 0,
   refreshed: new Set(),
   stayOn: null,
+  asked: null,
   renewed: null,
   dropReasoning: false,
   refusedBy: new Map(),
@@ -82,14 +85,14 @@ const budgetMs = ({ kind, settings }: Turn): number =>
 
 /** When nobody is left, the client gets what the last attempt failed with, unless the pool knows better. */
 const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<Lease> => {
-  const { tried, stayOn, renewed, last } = progress
-  const asked = needsOf(plane, turn, tried)
-  const needs = stayOn === null ? asked : { ...asked, owner: { id: stayOn, hard: true, isRenewed: stayOn === renewed } }
+  const { tried, stayOn, last } = progress
+  const free = needsOf(plane, turn, tried)
+  const needs = stayOn === null ? free : { ...free, owner: stayingOn(stayOn, progress) }
   const began = plane.clock.monotonic()
   try {
     const lease = await plane.pool.lease(needs, turn.signal)
     turn.log.accountId = lease.account.id
-    turn.log.moved = isMove(asked.owner, lease.account.id)
+    turn.log.moved = isMove(free.owner, lease.account.id)
     turn.log.selectMs ??= elapsedMs(turn.arrivedAt, plane.clock.monotonic())
     return lease
   } catch (err) {
@@ -101,6 +104,13 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
     throw stayOn === null ? moreTelling(last, err) : triedEnough(plane, turn, { error: last ?? err, last }) // it was asked of one only
   }
 }
+
+const stayingOn = (id: string, { asked, renewed }: Progress) => ({
+  id,
+  hard: true,
+  isRenewed: id === renewed,
+  isRetried: id === asked,
+})
 
 /** Gives up staying on an account that cannot be had any more. False when no other may be tried. */
 const moveOn = (progress: Progress, id: string): boolean => {
@@ -128,6 +138,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   penalise(plane, id, { failure: err.failure, penalty: wasCutShort(plane, step) ? null : penalty })
   progress.waits.set(id, error.extra.retryAfterSeconds ?? Number.POSITIVE_INFINITY)
   if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
+  progress.asked = id
   progress.stayOn = null
   progress.renewed = null
   if (verdict === 'refused') progress.refusedBy.set(id, evidenceOf(err.failure))

@@ -12,6 +12,8 @@ interface Owner {
   hard: boolean
   /** Its token was renewed a moment ago for this turn, which had asked it: it is asked again though it cools down. */
   isRenewed?: boolean
+  /** It is no more than the account asked last, which is asked once more before any other. */
+  isRetried?: boolean
   /** Where the conversation went when it left that account: next in line. */
   heir?: string | null
 }
@@ -42,6 +44,7 @@ const SKIP_REASONS = [
   'not_authorized',
   'at_cap',
   'not_owner',
+  'other_retried',
   'lower_tier',
   'policy_class',
 ] as const
@@ -111,7 +114,7 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext):
   const { owner } = needs
   if (needs.scope && !needs.scope.has(id)) return skip('out_of_scope')
   if (needs.restricted && !candidate.securityWorkAuthorized) return skip('not_authorized')
-  if (owner?.hard && owner.id !== id) return skip('not_owner')
+  if (owner?.hard && owner.id !== id) return skip(owner.isRetried ? 'other_retried' : 'not_owner')
   if (!owner?.hard && ctx.strategy === 'single_account' && ctx.singleAccountId !== null && ctx.singleAccountId !== id) {
     return skip('policy_class')
   }

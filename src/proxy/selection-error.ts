@@ -37,6 +37,7 @@ const NOT_CANDIDATES: ReadonlySet<SkipReason> = new Set([
   'not_authorized',
   'model_not_supported',
   'not_owner',
+  'other_retried',
   'policy_class',
 ])
 
@@ -181,6 +182,7 @@ const PHRASES: Record<SkipReason, string | null> = {
   policy_class: 'not the one account that the routing strategy names', // the other use of it always leaves somebody
   out_of_scope: null,
   not_owner: null,
+  other_retried: null,
   lower_tier: null,
 }
 

@@ -6,6 +6,7 @@ import { answerWithStream } from '../../src/proxy/answer.ts'
 import { attempt } from '../../src/proxy/attempts.ts'
 import { publicContract } from '../../src/proxy/contracts.ts'
 import { admitTurn, readTurnBody } from '../../src/proxy/handlers/turn-route.ts'
+import type { Considered } from '../../src/proxy/select.ts'
 import { answerOf, codexBody, expectNothingLeft, isTerminal, testApp } from '../support/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 
@@ -442,6 +443,17 @@ test('no more than three accounts are asked', async () => {
   expect(answer.status).toBe(502)
   expect(new Set(app.attemptRows().map(({ accountId }) => accountId)).size).toBe(3)
   await expectNothingLeft(app)
+})
+
+test('where the same account is asked once more, the log does not say that the conversation is its', async () => {
+  const { app, first } = struck(2, { fault: faults.serverError() })
+  await answerOf(app, POST, { json: codexBody() })
+  const others = app
+    .attemptRows()
+    .map(({ considered }) =>
+      (considered as Considered[]).filter(({ id }) => id !== first.id).map(({ skipped }) => skipped),
+    )
+  expect(others).toEqual([['policy_class'], ['other_retried'], ['other_retried'], [null]])
 })
 
 describe('a refusal in words that nobody knows', () => {

@@ -29,8 +29,8 @@ interface Progress {
   stayOn: string | null
   /** The account of the last attempt. */
   asked: string | null
-  /** The account that got a new token after the last attempt. */
-  renewed: string | null
+  /** The account that is asked once more though it may cool down: with a new token, or without what it could not read. */
+  excused: string | null
   dropReasoning: boolean
   /** Account → with what it refused the turn, in words nobody knows. */
   refusedBy: Map<string, string>
@@ -50,7 +50,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   refreshed: new Set(),
   stayOn: null,
   asked: null,
-  renewed: null,
+  excused: null,
   dropReasoning: false,
   refusedBy: new Map(),
   unread: null,
@@ -105,10 +105,10 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
   }
 }
 
-const stayingOn = (id: string, { asked, renewed }: Progress) => ({
+const stayingOn = (id: string, { asked, excused }: Progress) => ({
   id,
   hard: true,
-  isRenewed: id === renewed,
+  isExcused: id === excused,
   isRetried: id === asked,
 })
 
@@ -140,7 +140,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
   progress.asked = id
   progress.stayOn = null
-  progress.renewed = null
+  progress.excused = null
   if (verdict === 'refused') progress.refusedBy.set(id, evidenceOf(err.failure))
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop() // it must not meet the next attempt
   if (verdict !== 'give_up' && turn.chain !== null) {
@@ -151,7 +151,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
   else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) {
     progress.stayOn = id
-    progress.renewed = id
+    progress.excused = id
   } else if (staysHere(plane, turn, step)) {
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.stayOn = id
@@ -198,6 +198,7 @@ const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step)
   } else if (!progress.dropReasoning && !turn.isAnchored) {
     progress.dropReasoning = true
     progress.stayOn = id
+    progress.excused = id
     plane.log.info('reasoning left out that the account cannot read', { request: turn.requestId, account: id })
   } else throw err.classified.error
 }
@@ -209,6 +210,7 @@ const goesBack = (progress: Progress): boolean => {
   progress.unread = null
   progress.tried.delete(unread)
   progress.stayOn = unread
+  progress.excused = unread
   progress.dropReasoning = true
   return true
 }

@@ -10,8 +10,8 @@ export { selectionError } from './selection-error.ts'
 interface Owner {
   id: string
   hard: boolean
-  /** Its token was renewed a moment ago for this turn, which had asked it: it is asked again though it cools down. */
-  isRenewed?: boolean
+  /** This turn has asked it, and has what it may answer now: it is asked once more though it cools down. */
+  isExcused?: boolean
   /** It is no more than the account asked last, which is asked once more before any other. */
   isRetried?: boolean
   /** Where the conversation went when it left that account: next in line. */
@@ -156,7 +156,7 @@ const lastResort = (
   const blocked = candidates.some((c) => reasonOf(c) === 'rate_limited' || reasonOf(c) === 'quota_exceeded')
   const haveFailed = needs.tried.size > 0 && !needs.owner?.hard
   const isAlone = cooling.length === 1 && !blocked && !haveFailed
-  if (cooling.length === 0 || (isAlone && !needs.owner?.isRenewed)) return []
+  if (cooling.length === 0 || (isAlone && !needs.owner?.isExcused)) return []
   const due = (c: Candidate) => c.health.backoffUntil ?? 0
   const first = cooling.filter((c) => !isAtCap(c, needs)).sort((a, b) => due(a) - due(b) || (a.id < b.id ? -1 : 1))[0]
   return first ? [first] : []

@@ -204,6 +204,25 @@ describe('encrypted content', () => {
     await expectNothingLeft(app)
   })
 
+  test.each([
+    ['has failed the turn', () => {}],
+    ['is paused', (app: TestApp, id: string) => app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })],
+  ])(
+    'whose owner %s is left out also on an account that cools down, asked because others failed',
+    async (_, strike) => {
+      const app = setUp({ accounts: 2 })
+      const { owner, home, goOn } = await replaying(app)
+      strike(app, owner.id)
+      for (const { sim } of [owner, app.addAccount()]) sim.always(faults.forbidden())
+      for (let n = 0; n < 3; n++)
+        app.bindings.pool.health(home.id, { kind: 'error', at: app.clock.now(), evidence: '500' })
+      expect((await goOn()).status).toBe(200)
+      expect(app.rows()[2]!.accountId).toBe(home.id)
+      expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual([])
+      await expectNothingLeft(app)
+    },
+  )
+
   test('sent to the wrong account goes once to its recorded owner', async () => {
     const app = setUp({ accounts: 2 })
     const { owner, home, body, goOn } = await replaying(app)

@@ -81,8 +81,8 @@ export class Credentials {
     const held = this.#get(accountId)
     if (this.#deps.clock.now() < held.staleAt) return credentialsOf(held)
     return this.refresh(accountId, held.tokens.accessToken).catch((err: unknown) => {
-      if (err instanceof AppError && err.cause instanceof RefreshError && err.cause.code === null)
-        return credentialsOf(held)
+      const isPassing = err instanceof AppError && err.cause instanceof RefreshError && err.cause.code === null
+      if (isPassing && held.tokens !== UNREADABLE_TOKENS) return credentialsOf(held)
       throw err
     })
   }

@@ -124,10 +124,14 @@ const asItCame = (failure: UpstreamFailure): AppError => {
   return new AppError('invalid_request_error', param ? { ...extra, param } : extra)
 }
 
+/** As it came, and yet an account or the way to the upstream is refused, not this request. */
 const denied = (failure: UpstreamFailure): AppError =>
-  failure.code || failure.type
-    ? asItCame(failure)
-    : new AppError('upstream_error', { message: 'The upstream refused the request.', cause: failure.body })
+  new AppError(
+    'upstream_error',
+    failure.code || failure.type
+      ? asItCame(failure).extra
+      : { message: 'The upstream refused the request.', cause: failure.body },
+  )
 
 const authFailed = (failure: UpstreamFailure): AppError => new AppError('upstream_auth_failed', { cause: failure.body })
 

@@ -89,7 +89,7 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
     // A made-up name must not grow the sums: the upstream has taken it, or somebody offers it.
     hourModel: meter !== null || pool.offers(turn.model) ? turn.model : null,
     limitDeltas: turn.reservation.settle(use),
-    isServiceFault: (outcome.error?.status ?? 0) >= 500,
+    isServiceFault: outcome.error !== null && (outcome.error.status >= 500 || outcome.error.code === 'upstream_error'),
     // One that was removed while it served owns nothing: nobody could ever go back to it.
     affinity:
       meter !== null && accountId !== null && pool.get(accountId)

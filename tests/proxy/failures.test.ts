@@ -486,13 +486,21 @@ describe('a refusal in words that nobody knows', () => {
     await expectNothingLeft(app)
   })
 
-  test('blames nobody where all give it', async () => {
-    const { app, first, second, turn } = setUp()
-    for (const { sim } of [first, second]) sim.always(faults.forbidden())
-    expect((await turn('a')).status).toBe(502)
-    for (const { id } of [first, second]) expect(app.bindings.pool.get(id)?.health.errors).toBe(0)
-    await expectNothingLeft(app)
-  })
+  const region = { code: 'unsupported_country_region_territory', message: 'Country not supported.' }
+  test.each<[string, Fault, number, string]>([
+    ['no code', faults.forbidden(), 502, 'The upstream refused the request.'],
+    ['a code', { status: 403, body: { error: { ...region, type: 'request_forbidden' } } }, 403, region.message],
+  ])(
+    'with %s blames nobody where all give it, and is told when nothing else comes',
+    async (_, fault, status, message) => {
+      const { app, first, second, turn } = setUp()
+      for (const { sim } of [first, second]) sim.always(fault)
+      for (const session of ['a', 'b', 'c']) expect((await turn(session)).status).toBe(status)
+      for (const { id } of [first, second]) expect(app.bindings.pool.get(id)?.health.errors).toBe(0)
+      expect(app.bindings.ops.outage.current).toEqual({ turns: 3, message })
+      await expectNothingLeft(app)
+    },
+  )
 })
 
 describe('accounts that are used up', () => {

@@ -174,13 +174,6 @@ export class AppError extends Error {
   }
 }
 
-/** Fields of a log line: of a failure that was named its words and what caused it, of any other all there is, with the stack. */
-export const whyOf = (err: unknown): Record<string, unknown> => {
-  if (!(err instanceof AppError) || err.code === 'internal_error') return { err }
-  const { cause } = err
-  return cause instanceof Error ? { why: `${err.message} ${cause.message}` } : { why: err.message, cause }
-}
-
 /** Members of an envelope that say when a limit is over. `resetsAt` and `now` in ms since epoch. */
 export const resetMembers = (resetsAt: number, now: number) => ({
   resets_at: Math.ceil(resetsAt / 1000),

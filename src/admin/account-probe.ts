@@ -13,6 +13,7 @@ import { noteAccountEvent } from '../model/account-events.ts'
 import { isInUse } from '../model/account-state.ts'
 import { append } from '../model/audit.ts'
 import { usedNow } from '../model/usage-windows.ts'
+import { whyOf } from '../upstream/ask.ts'
 import { probe } from '../upstream/probe.ts'
 import { fetchUsage } from '../upstream/usage.ts'
 import { back } from './back.ts'
@@ -38,7 +39,7 @@ export const probeAccount = createHandlers(
     if (ok) pool.health(id, { kind: 'success', at: clock.now() })
     await fetchUsage(deps, id).then(
       (snapshot) => pool.observe(id, snapshot),
-      (err: unknown) => c.env.log.info('no usage after a probe', { account: id, err }),
+      (err: unknown) => c.env.log.info('no usage after a probe', { account: id, ...whyOf(err) }),
     )
     const who = actor(c)
     commit(db, (tx) => {

@@ -1,10 +1,10 @@
 /** Asks every account in use for its reset credits, once a minute. A failure changes nothing but a line in the log. */
-import { whyOf } from '../errors.ts'
 import { inLanes } from '../lib/lanes.ts'
 import type { Random } from '../lib/random.ts'
 import type { Work } from '../lib/schedule.ts'
 import { type AccountState, isInUse } from '../model/account-state.ts'
 import type { ResetCredits } from '../model/reset-credits.ts'
+import { whyOf } from '../upstream/ask.ts'
 import { fetchResetCredits } from '../upstream/reset-credits.ts'
 import { askDeps, type JobDeps } from './context.ts'
 

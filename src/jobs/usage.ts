@@ -1,7 +1,7 @@
 /** Asks each account's usage every minute, spread over the minute, and at once when a block should be over. */
-import { whyOf } from '../errors.ts'
 import { inLanes } from '../lib/lanes.ts'
 import { isInUse } from '../model/account-state.ts'
+import { whyOf } from '../upstream/ask.ts'
 import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'
 import { askDeps, type JobDeps, newPoll, type Poll } from './context.ts'
 

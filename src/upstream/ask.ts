@@ -41,6 +41,14 @@ export class UpstreamRefusal extends Error {
   }
 }
 
+/** Fields of a log line: of a failure that has a name its words and what caused it, of any other all there is, with the stack. */
+export const whyOf = (err: unknown): Record<string, unknown> => {
+  if (err instanceof UpstreamRefusal) return { why: err.message }
+  if (!(err instanceof AppError) || err.code === 'internal_error') return { err }
+  const { cause } = err
+  return cause instanceof Error ? { why: `${err.message} ${cause.message}` } : { why: err.message, cause }
+}
+
 /**
  * Asks, and gives the parsed JSON of the answer. Throws `UpstreamRefusal` for any status but 200, `upstream_timeout`,
  * `upstream_unreachable`, `upstream_error` for an answer that is not JSON, what `Credentials` throws, and the reason of

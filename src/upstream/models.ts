@@ -1,12 +1,12 @@
 /** Asks which models an account has for one version of the native client, and keeps the answers as the last good copies. */
 import { z } from 'zod'
 import { commit, type Db, notice } from '../../db/commit.ts'
-import { AppError, whyOf } from '../errors.ts'
+import { AppError } from '../errors.ts'
 import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import { saveCatalog } from '../model/catalog.ts'
 import type { ModelEntry } from '../model/catalog-entry.ts'
-import { type AskDeps, ask } from './ask.ts'
+import { type AskDeps, ask, whyOf } from './ask.ts'
 
 const TIMEOUT_MS = 15_000
 

@@ -1,6 +1,6 @@
 /** One error, four faces: model client, dashboard JSON, htmx, browser. */
 import { expect, test } from 'bun:test'
-import { AppError, whyOf } from '../../src/errors.ts'
+import { AppError } from '../../src/errors.ts'
 import { probe, problemOf } from './probe.ts'
 
 const failing = (error: unknown) =>
@@ -103,13 +103,4 @@ test('an expected refusal is not logged as an error', async () => {
   const { ask, lines } = failing(new AppError('account_not_found'))
   await ask('GET /api/x')
   expect(lines).toEqual([])
-})
-
-test('the log has the words of a failure that was named, and the whole of one that nobody expected', () => {
-  const lost = new TypeError('ECONNREFUSED: Unable to connect.')
-  const why = 'The upstream could not be reached. ECONNREFUSED: Unable to connect.'
-  expect(whyOf(new AppError('upstream_unreachable', { cause: lost }))).toEqual({ why })
-  const refused = new AppError('upstream_error', { message: 'No.', cause: '<html>' })
-  expect(whyOf(refused)).toEqual({ why: 'No.', cause: '<html>' })
-  for (const err of [lost, new AppError('internal_error', { cause: lost })]) expect(whyOf(err)).toEqual({ err })
 })

@@ -39,13 +39,16 @@ export class OutageWatch {
     if (row.kind === 'prewarm') return
     if (row.status === 'ok') this.#turns = 0
     if (!isServiceFault) return
-    this.#turns++
+    this.#turns = this.#isRecent ? this.#turns + 1 : 1
     this.#last = { at: this.#clock.now(), message: shortened(row.errorMessage ?? '') }
+  }
+
+  get #isRecent(): boolean {
+    return this.#clock.now() - this.#last.at < TOLD_FOR_MS
   }
 
   /** Null: turns are answered, or none was asked for lately. */
   get current(): Outage | null {
-    const isRecent = this.#clock.now() - this.#last.at < TOLD_FOR_MS
-    return this.#turns >= TOLD_FROM && isRecent ? { turns: this.#turns, message: this.#last.message } : null
+    return this.#turns >= TOLD_FROM && this.#isRecent ? { turns: this.#turns, message: this.#last.message } : null
   }
 }

@@ -49,6 +49,10 @@ test('failures of a quarter of an hour ago say nothing of now', async () => {
   expect(watch.current?.turns).toBe(3)
   await clock.advance(1)
   expect(watch.current).toBeNull()
+  fail(broken, 2)
+  expect(watch.current).toBeNull()
+  fail()
+  expect(watch.current?.turns).toBe(3)
 })
 
 test('pages are cut', () => {

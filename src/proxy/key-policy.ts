@@ -26,12 +26,14 @@ export const withKeyPolicy = (body: JsonObject, key: KeyPolicy | null): JsonObje
     ...body,
     ...(enforcedModel !== null && { model: enforcedModel }),
     ...(efforts.enforced !== null && { reasoning: { ...objectOf(body.reasoning), effort: efforts.enforced } }),
-    ...(tier !== null && { service_tier: isNamed(tier) ? tier : undefined }),
+    ...(tier !== null && { service_tier: sentTier(tier) }),
   }
 }
 
 /** One name for each tier: `fast` is what some clients call `priority`, `auto` and `default` are what comes unasked. */
 export const tierName = (name: string): string => (name === 'fast' ? 'priority' : name === 'auto' ? 'default' : name)
 
-/** The ordinary tier is enforced by naming none. */
+/** The upstream refuses every other name of a tier, and any of the ordinary one, which is asked for by naming none. */
+export const sentTier = (tier: string): string | undefined => (isNamed(tier) ? tierName(tier) : undefined)
+
 const isNamed = (tier: string): boolean => tierName(tier) !== 'default'

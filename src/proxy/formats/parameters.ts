@@ -1,6 +1,7 @@
 /** Which request parameters the upstream takes under another name, refuses, or cannot honour; shared by `/v1` and chat. */
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
+import { sentTier } from '../key-policy.ts'
 import { invalid } from './invalid-request.ts'
 
 /**
@@ -52,8 +53,8 @@ const INCLUDABLE: ReadonlySet<unknown> = new Set([
 ])
 
 /**
- * `reasoning`, `text` and `prompt_cache_key` with every alias folded in; a member the client wrote under its proper
- * name wins. Members the client did not touch are absent, and an object no alias adds to is the client's own.
+ * `reasoning`, `text`, `prompt_cache_key` and `service_tier` with every alias folded in; a member the client wrote under
+ * its proper name wins. Members the client did not touch are absent, and an object no alias adds to is the client's own.
  */
 export function foldAliases(body: JsonObject): JsonObject {
   const effort = firstOf(body, EFFORT_ALIASES, effortOf)
@@ -63,6 +64,7 @@ export function foldAliases(body: JsonObject): JsonObject {
     ...withMember(body, 'reasoning', 'effort', effort),
     ...withMember(body, 'text', 'verbosity', verbosity),
     ...(key != null && { prompt_cache_key: key }),
+    ...(typeof body.service_tier === 'string' && { service_tier: sentTier(body.service_tier) }),
   }
 }
 

@@ -228,6 +228,8 @@ describe('other fields', () => {
       { parallel_tool_calls: false, service_tier: 'priority', prompt_cache_key: 'k' },
       { parallel_tool_calls: false, service_tier: 'priority', prompt_cache_key: 'k' },
     ],
+    ['the ordinary tier, by naming none', { service_tier: 'auto' }, {}],
+    ['the priority tier by its other name', { service_tier: 'fast' }, { service_tier: 'priority' }],
     [
       'choice of a function',
       { tool_choice: { type: 'function', function: { name: 'f' } } },

@@ -222,6 +222,11 @@ describe('parameters', () => {
     ],
     [{ textVerbosity: 'high' }, { text: { verbosity: 'high' } }],
     [{ promptCacheKey: 'k' }, { prompt_cache_key: 'k' }],
+    [{ service_tier: 'auto' }, {}],
+    [{ service_tier: 'default' }, {}],
+    [{ service_tier: 'fast' }, { service_tier: 'priority' }],
+    [{ service_tier: 'flex' }, { service_tier: 'flex' }],
+    [{ service_tier: null }, { service_tier: null }],
   ])('%j becomes %j', (sent, expected) => {
     const { model, instructions, input, store, stream, ...rest } = normal(sent)
     expect(rest).toEqual(expected)

@@ -34,6 +34,9 @@ const COMPACT_PARAMETERS = new Set([
   'service_tier',
 ])
 
+/** Names of the public API and of clients; what comes unasked has none here, and `fast` is `priority`. */
+const REFUSED_TIERS = new Set<unknown>(['auto', 'default', 'fast'])
+
 const CREATE_PARAMETERS = new Set([...RESPONSES_PARAMETERS, 'type', 'generate'])
 
 type Judged = Omit<Turn, 'body'> & { body: unknown }
@@ -92,6 +95,7 @@ function judgeTurn(
 ): Turn {
   const unsupported = Object.keys(body).find((name) => !parameters.has(name))
   if (unsupported) throw detail(400, `Unsupported parameter: ${unsupported}`)
+  if (REFUSED_TIERS.has(body.service_tier)) throw detail(400, `Unsupported service_tier: ${body.service_tier}`)
   if (!Array.isArray(body.input)) throw detail(400, 'Input must be a list')
   const model = String(body.model ?? '')
   if (!slugsOf(request.account).includes(model)) throw detail(400, modelNotSupported(model))

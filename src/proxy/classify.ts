@@ -179,6 +179,7 @@ const CODE_KINDS: Readonly<Record<string, Kind>> = {
   invalid_api_key: 'token',
   invalid_authentication: 'token',
   authentication_error: 'token',
+  token_revoked: 'token',
   // In the table of permanent codes too, but only once a refreshed token was refused as well.
   token_invalidated: 'token',
   token_expired: 'token',

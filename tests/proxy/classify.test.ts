@@ -316,6 +316,7 @@ describe('events', () => {
     ['insufficient_quota', ['other_account', 'quota_exceeded', 429, 'insufficient_quota']],
     ['stream_idle_timeout', ['other_account', null, 504, 'upstream_timeout']],
     ['invalid_encrypted_content', ['encrypted_owner', null, 400, 'invalid_encrypted_content']],
+    ['token_revoked', ['refresh', null, 502, 'upstream_auth_failed']],
     ['never_heard_of', ['give_up', null, 502, 'never_heard_of']],
   ])('response.failed with %s', (code, expected) => expect(judge(failed({ code, message: 'x' }))).toEqual(expected))
 

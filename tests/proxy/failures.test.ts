@@ -242,6 +242,13 @@ const CASES: Record<string, Case> = {
     asked: 1,
     goesElsewhere: false,
   },
+  'response.failed token_revoked once': {
+    fault: failed('token_revoked'),
+    once: true,
+    alone: 'served',
+    asked: 2,
+    goesElsewhere: false,
+  },
   'response.failed token_expired once': {
     fault: failed('token_expired'),
     once: true,

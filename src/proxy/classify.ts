@@ -225,6 +225,7 @@ const SENTENCES: readonly Sentence[] = [
     statuses: [400, 404],
     kind: 'model_unsupported',
   },
+  { pattern: /^model not found\b/i, statuses: [404], kind: 'model_unsupported' },
   { pattern: /\baccount has been deactivated/i, statuses: [401, 402, 403], kind: 'account_gone' },
 ]
 

@@ -105,6 +105,11 @@ describe('statuses', () => {
       response(400, error('previous_response_not_found')),
       ['give_up', null, 400, 'previous_response_not_found'],
     ],
+    [
+      '404 model that is not everywhere yet',
+      response(404, { detail: 'Model not found gpt-x' }),
+      ['other_account', null, 404, 'invalid_request_error'],
+    ],
     ['404', response(404, { detail: 'Not Found' }), ['give_up', null, 404, 'invalid_request_error']],
     ['422', response(422, error('odd')), ['give_up', null, 422, 'odd']],
     [

@@ -1,7 +1,7 @@
 /** What a request costs at the upstream's list prices: one versioned table, and arithmetic in whole micro-dollars. */
 
 /** Changes whenever a price does; stored costs are never recomputed. */
-export const PRICES_VERSION = '2026-11'
+export const PRICES_VERSION = '2026-11.1'
 
 /** Above this many input tokens the whole request is at the long-context rate (spec §1.7). */
 const LONG_CONTEXT_TOKENS = 272_000
@@ -76,7 +76,7 @@ type Rates = readonly [input: number, cached: number | null, output: number]
 
 interface Price {
   standard: Rates
-  /** Its own rates, or a factor on the standard ones. */
+  /** Its own rates, for a request of any length, or a factor on those of its length. */
   priority?: Rates | number
   flex?: Rates
   long?: Rates
@@ -89,10 +89,10 @@ const GPT_5_3: Price = { standard: [1.75, 0.175, 14] }
 const GPT_5_3_CODEX: Price = { standard: [1.75, 0.175, 14], priority: [3.5, 0.35, 28] }
 
 const PRICES: ReadonlyMap<string, Price> = new Map([
-  [
-    'gpt-5.6-sol',
-    { standard: [5, 0.5, 30], priority: [10, 1, 60], flex: [2.5, 0.25, 15], long: [10, 1, 45] } satisfies Price,
-  ],
+  ['gpt-6-astra', { standard: [10, 1, 50], priority: 2, long: [20, 2, 75] } satisfies Price],
+  ['gpt-6-sol', { standard: [2, 0.2, 10], long: [4, 0.4, 15] }],
+  ['gpt-6-luna', { standard: [0.1, 0.01, 0.5], long: [0.2, 0.02, 0.75] }],
+  ['gpt-5.6-sol', { standard: [5, 0.5, 30], priority: [10, 1, 60], flex: [2.5, 0.25, 15], long: [10, 1, 45] }],
   ['gpt-5.6-terra', { standard: [2, 0.2, 12], priority: [4, 0.4, 24], flex: [1, 0.1, 6], long: [4, 0.4, 18] }],
   [
     'gpt-5.6-luna',
@@ -133,12 +133,12 @@ const priceOf = (model: string): Price | null => {
 }
 
 const ratesFor = (price: Price, tier: string | null, inputTokens: number): Rates => {
-  if ((tier === 'priority' || tier === 'fast') && price.priority !== undefined) {
-    return typeof price.priority === 'number' ? scale(price.standard, price.priority, price.priority) : price.priority
-  }
-  const isLong = price.long !== undefined && inputTokens > LONG_CONTEXT_TOKENS
+  const isLong = inputTokens > LONG_CONTEXT_TOKENS && price.long !== undefined
+  const ordinary = (isLong && price.long) || price.standard
+  if ((tier === 'priority' || tier === 'fast') && price.priority !== undefined)
+    return typeof price.priority === 'number' ? scale(ordinary, price.priority, price.priority) : price.priority
   if (tier === 'flex' && price.flex) return isLong ? scale(price.flex, 2, 1.5) : price.flex
-  return isLong && price.long ? price.long : price.standard
+  return ordinary
 }
 
 const scale = ([input, cached, output]: Rates, inputFactor: number, outputFactor: number): Rates => [

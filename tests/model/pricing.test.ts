@@ -30,6 +30,7 @@ describe('rates', () => {
     ['priority', 'gpt-5.2', 3_500],
     ['priority', 'gpt-5.1', 2_500],
     ['priority', 'gpt-5.4-mini', 750],
+    ['priority', 'gpt-6-astra', 20_000],
     ['flex', 'gpt-5.5', 2_500],
     ['flex', 'gpt-5.3-codex', 1_750],
     ['default', 'gpt-5.5', 5_000],
@@ -55,6 +56,10 @@ describe('long context', () => {
     expect(cost('gpt-5.4', 'priority', 300_000, 1000)).toBe(300_000 * 5 + 30_000)
     expect(cost('gpt-5.5', null, 300_000, 0)).toBe(300_000 * 5)
   })
+
+  test('doubles with the priority tier of a model whose rates it doubles', () => {
+    expect(cost('gpt-6-astra', 'priority', 300_000, 100_000, 100_000)).toBe(200_000 * 40 + 100_000 * 4 + 100_000 * 150)
+  })
 })
 
 describe('names', () => {
@@ -67,11 +72,14 @@ describe('names', () => {
     ['gpt-5.4-pro-2026', 30],
     ['gpt-5-2025-08-07', 1.25],
     ['gpt-image-3', 5],
+    ['gpt-6-astra', 10],
+    ['gpt-6-sol', 2],
+    ['gpt-6-luna-2026-09-22', 0.1],
   ])('%s is priced as its family', (model, perToken) => {
     expect(cost(model, null, 1000, 0)).toBe(perToken * 1000)
   })
 
-  test.each(['gpt-6.1-sol', 'gpt-5.6-vega', 'gpt-5.9', 'gpt-55', 'o3', '', 'constructor'])(
+  test.each(['gpt-6', 'gpt-6.1-sol', 'gpt-5.6-vega', 'gpt-5.9', 'gpt-55', 'o3', '', 'constructor'])(
     '%p has no price',
     (model) => {
       expect(cost(model, null, 1000, 1000)).toBeNull()

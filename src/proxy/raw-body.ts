@@ -3,6 +3,7 @@ import { AppError } from '../errors.ts'
 import { DecodeError, decodeBody } from '../lib/decode-body.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { isObject } from '../lib/json.ts'
+import { demandFewValues } from './few-values.ts'
 
 export const RESPONSES_BODY_BYTES = 128 * 1024 * 1024
 export const OTHER_BODY_BYTES = 32 * 1024 * 1024
@@ -158,6 +159,7 @@ const withoutMark = (bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> =>
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 const parseObject = (bytes: Uint8Array): JsonObject => {
+  demandFewValues(bytes)
   let value: unknown
   try {
     value = JSON.parse(utf8.decode(bytes))

@@ -8,6 +8,7 @@ import { AppError } from '../errors.ts'
 import type { SocketPeer } from '../http/websocket.ts'
 import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import { parseFrame } from './client-frames.ts'
+import { demandFewValues } from './few-values.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
 import type { Create, Earlier } from './socket-create.ts'
 import { SocketTurn } from './socket-turn.ts'
@@ -128,14 +129,15 @@ export class SocketSession implements SocketPeer {
     this.#idleSince = this.handshake.env.clock.monotonic() // who was refused may come again
   }
 
-  /** A large frame is not even taken apart where there is no room; small ones may take a turn back. Throws `busy`, and what `parseFrame` does. */
+  /** A large frame is not even taken apart where there is no room; small ones may take a turn back. Throws `busy`, and what `demandFewValues` and `parseFrame` do. */
   #read(data: string): void {
     const { bodies } = this.handshake.env
     if (data.length > SMALL_FRAME_CHARS) bodies.open(data.length)
+    const bytes = Buffer.from(data)
+    demandFewValues(bytes)
     const frame = parseFrame(data)
     if (frame.type === 'response.interrupt') this.#turn?.interrupt()
     if (frame.type !== 'response.create') return
-    const bytes = Buffer.from(data)
     const hold = bodies.open(bytes.length)
     try {
       bodies.grow(hold, bytes.length)

@@ -48,6 +48,37 @@ describe('a body that is announced and does not come', () => {
   })
 })
 
+describe('a body of very many values, which would hold up everybody and take gigabytes to parse', () => {
+  const crowded = Buffer.from(`{"model":"gpt-5.5","input":[${'0,'.repeat(510_000)}0]}`)
+  const ROUTES = [
+    NATIVE,
+    'POST /v1/responses',
+    'POST /v1/chat/completions',
+    'POST /v1/responses/compact',
+    'POST /backend-api/codex/responses/compact',
+  ]
+
+  test.each(ROUTES)('is refused without being parsed, however small it came: %s', async (route) => {
+    const app = testApp()
+    const body = zstdCompressSync(crowded)
+    expect(body.length).toBeLessThan(4096)
+    const answer = await answerOf(app, route, { body, headers: { 'content-encoding': 'zstd' } })
+    expect([answer.status, JSON.parse(answer.text).error]).toMatchObject([
+      400,
+      { code: 'invalid_request_error', message: 'The request body has more than 500000 values.' },
+    ])
+    expect(app.upstream.requests).toEqual([])
+    await expectNothingLeft(app)
+  })
+
+  test('passes where it is long only', async () => {
+    const app = testApp()
+    const answer = await answerOf(app, NATIVE, { json: codexBody('[{,'.repeat(600_000)) })
+    expect(answer.status).toBe(200)
+    await expectNothingLeft(app)
+  })
+})
+
 describe('a key that ends while the body comes in', () => {
   test.each([NATIVE, 'POST /v1/responses', 'POST /v1/chat/completions', 'POST /backend-api/codex/responses/compact'])(
     'serves no turn any more: %s',

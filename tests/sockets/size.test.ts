@@ -58,6 +58,17 @@ describe('large frames', () => {
     await expectNothingLeft(service)
   }, 30_000)
 
+  test('of very many values are refused without being parsed, and the socket lives', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    const crowded = `{"type":"response.create","model":"gpt-5.5","input":[${'{},'.repeat(600_000)}{}]}`
+    expect(refusalOf(await socket.turn(crowded))).toEqual([400, 'invalid_request_error'])
+    expect(service.upstream.requests).toEqual([])
+    expectCompleted(await socket.turn(create()))
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  }, 30_000)
+
   test('together more than the budget: busy, the socket lives, and room is made again', async () => {
     await using service = ground({ settings: { inFlightBodyMiB: 16 } })
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })

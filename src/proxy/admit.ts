@@ -8,7 +8,7 @@ import { forwardable, readTurnState } from '../upstream/headers.ts'
 import { conversationHash } from './affinity.ts'
 import { refuseTurn } from './begin.ts'
 import { marksOf } from './continuity.ts'
-import { tierName } from './key-policy.ts'
+import { sentEffort, tierName } from './key-policy.ts'
 import {
   type Arrival,
   elapsedMs,
@@ -196,10 +196,11 @@ const demandAllowed = (
     const message = `This API key does not have access to model '${model}'.`
     throw new AppError(isNative ? 'model_not_found' : 'model_not_allowed', { message, param: 'model' })
   }
-  const allowed = key.efforts.enforced ? [key.efforts.enforced] : key.efforts.allowed && [...key.efforts.allowed]
-  if (allowed && reasoningEffort !== null && !allowed.includes(reasoningEffort))
+  const { enforced, allowed } = key.efforts
+  const efforts = enforced ? [enforced] : allowed && [...allowed]
+  if (efforts && reasoningEffort !== null && !efforts.some((effort) => isSameEffort(effort, reasoningEffort)))
     throw new AppError('invalid_request_error', {
-      message: `This API key allows the reasoning effort ${allowed.join(', ')} only.`,
+      message: `This API key allows the reasoning effort ${efforts.join(', ')} only.`,
       param: 'reasoning.effort',
       ...(isNative ? {} : { status: 403 }),
     })
@@ -209,3 +210,5 @@ const demandAllowed = (
       param: 'service_tier',
     })
 }
+
+const isSameEffort = (one: string, other: string): boolean => sentEffort(one) === sentEffort(other)

@@ -13,7 +13,7 @@ export const enforcedMembers = (json: JsonObject, key: KeyPolicy | null): JsonOb
   return {
     ...(enforcedModel !== null && json.model !== enforcedModel && { model: enforcedModel }),
     ...(efforts.enforced !== null &&
-      !textOf(reasoning.effort) && { reasoning: { ...reasoning, effort: efforts.enforced } }),
+      !textOf(reasoning.effort) && { reasoning: { ...reasoning, effort: sentEffort(efforts.enforced) } }),
     ...(tier !== null && isNamed(tier) && !textOf(json.service_tier) && { service_tier: tier }),
   }
 }
@@ -25,10 +25,15 @@ export const withKeyPolicy = (body: JsonObject, key: KeyPolicy | null): JsonObje
   return {
     ...body,
     ...(enforcedModel !== null && { model: enforcedModel }),
-    ...(efforts.enforced !== null && { reasoning: { ...objectOf(body.reasoning), effort: efforts.enforced } }),
+    ...(efforts.enforced !== null && {
+      reasoning: { ...objectOf(body.reasoning), effort: sentEffort(efforts.enforced) },
+    }),
     ...(tier !== null && { service_tier: sentTier(tier) }),
   }
 }
+
+/** `ultra` is a way of working of the native client, which names another effort to the upstream; that knows none above `max`. */
+export const sentEffort = (effort: string): string => (effort === 'ultra' ? 'max' : effort)
 
 /** One name for each tier: `fast` is what some clients call `priority`, `auto` and `default` are what comes unasked. */
 export const tierName = (name: string): string => (name === 'fast' ? 'priority' : name === 'auto' ? 'default' : name)

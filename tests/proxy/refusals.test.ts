@@ -52,6 +52,17 @@ describe.each([
     expect(app.rows()).toMatchObject(Array.from({ length: 3 }, () => ({ reasoningEffort: 'low', status: 'ok' })))
   })
 
+  test('ultra is enforced and allowed as max, above which the upstream knows none', async () => {
+    const { app, send } = withKey({ enforcedReasoningEffort: 'ultra' })
+    expect((await send(route, bodyOf('hello', {}))).status).toBe(200)
+    expect((await send(route, bodyOf('hello', { reasoning: { effort: 'max' } }))).status).toBe(200)
+    expect((await send(route, bodyOf('hello', { reasoning: { effort: 'high' } }))).status).toBe(400)
+    expect(sent(app).map(({ reasoning }) => reasoning.effort)).toEqual(['max', 'max'])
+    const allowed = withKey({ allowedReasoningEfforts: ['low', 'ultra'] })
+    expect((await allowed.send(route, bodyOf('hello', { reasoning: { effort: 'max' } }))).status).toBe(200)
+    expect((await allowed.send(route, bodyOf('hello', { reasoning: { effort: 'high' } }))).status).toBe(400)
+  })
+
   test('the ordinary tier is enforced by sending none', async () => {
     const { app, send } = withKey({ enforcedServiceTier: 'default' })
     expect((await send(route, bodyOf('hello', { service_tier: 'priority' }))).status).toBe(400)
@@ -150,6 +161,15 @@ describe.each(['POST /v1/responses', 'POST /v1/responses/compact', 'POST /v1/cha
     const answer = await answerOf(app, route, { json: { ...said, ...messages } })
     expect([answer.status, answer.headers.get('x-sluice-dropped-fields')]).toEqual([200, null])
     expect(sent(app)[0].service_tier).toBe(name)
+  })
+
+  test('asks for the effort ultra by the name that the upstream takes', async () => {
+    const { app, send } = withKey({ allowedReasoningEfforts: ['ultra'] })
+    const isChat = route.endsWith('completions')
+    const said = isChat ? { messages: [{ role: 'user', content: 'hi' }] } : { input: 'hi' }
+    const effort = isChat ? { reasoning_effort: 'ultra' } : { reasoning: { effort: 'ultra', summary: 'auto' } }
+    expect((await send(route, { model: 'gpt-5.5', ...said, ...effort })).status).toBe(200)
+    expect(sent(app)[0].reasoning).toEqual(isChat ? { effort: 'max' } : { effort: 'max', summary: 'auto' })
   })
 })
 

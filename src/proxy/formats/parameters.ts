@@ -1,7 +1,7 @@
 /** Which request parameters the upstream takes under another name, refuses, or cannot honour; shared by `/v1` and chat. */
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
-import { sentTier } from '../key-policy.ts'
+import { sentEffort, sentTier } from '../key-policy.ts'
 import { invalid } from './invalid-request.ts'
 
 /**
@@ -57,11 +57,10 @@ const INCLUDABLE: ReadonlySet<unknown> = new Set([
  * its proper name wins. Members the client did not touch are absent, and an object no alias adds to is the client's own.
  */
 export function foldAliases(body: JsonObject): JsonObject {
-  const effort = firstOf(body, EFFORT_ALIASES, effortOf)
   const verbosity = firstOf(body, VERBOSITY_ALIASES, (value) => value)
   const key = body.prompt_cache_key ?? body.promptCacheKey
   return {
-    ...withMember(body, 'reasoning', 'effort', effort),
+    ...reasoningOf(body),
     ...withMember(body, 'text', 'verbosity', verbosity),
     ...(key != null && { prompt_cache_key: key }),
     ...(typeof body.service_tier === 'string' && { service_tier: sentTier(body.service_tier) }),
@@ -112,6 +111,13 @@ function checkInclude(include: unknown): void {
 
 function firstOf(body: JsonObject, names: readonly string[], read: (value: unknown) => unknown): unknown {
   return names.map((name) => read(body[name])).find((value) => value != null)
+}
+
+function reasoningOf(body: JsonObject): JsonObject {
+  const folded = withMember(body, 'reasoning', 'effort', firstOf(body, EFFORT_ALIASES, effortOf))
+  const { effort } = objectOf(folded.reasoning)
+  if (typeof effort !== 'string' || sentEffort(effort) === effort) return folded
+  return { reasoning: { ...objectOf(folded.reasoning), effort: sentEffort(effort) } }
 }
 
 /** `thinking` and `enable_thinking` are switches elsewhere; on means `medium`, off leaves the model's own default. */

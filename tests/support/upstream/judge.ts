@@ -96,6 +96,8 @@ function judgeTurn(
   const unsupported = Object.keys(body).find((name) => !parameters.has(name))
   if (unsupported) throw detail(400, `Unsupported parameter: ${unsupported}`)
   if (REFUSED_TIERS.has(body.service_tier)) throw detail(400, `Unsupported service_tier: ${body.service_tier}`)
+  if (isJson(body.reasoning) && body.reasoning.effort === 'ultra')
+    throw apiError(400, 'invalid_value', "Invalid value: 'ultra'.", 'reasoning.effort')
   if (!Array.isArray(body.input)) throw detail(400, 'Input must be a list')
   const model = String(body.model ?? '')
   if (!slugsOf(request.account).includes(model)) throw detail(400, modelNotSupported(model))

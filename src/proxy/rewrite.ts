@@ -1,6 +1,7 @@
 /** Writes the body of a translated request anew, but for tools that would say something else then. */
 import { type Node, parseTree } from 'jsonc-parser'
 import { isObject, type JsonObject, objectOf } from '../lib/json.ts'
+import { topMembers } from '../lib/json-members.ts'
 import { decodeUtf8, encodeUtf8 } from '../lib/utf8.ts'
 import { demandShallow } from './nesting.ts'
 import type { RawBody } from './raw-body.ts'
@@ -25,8 +26,10 @@ const LOSSY = /"(0|[1-9]\d*)":|\d[\d.]{15}|\de\+/
  */
 const ownTools = ({ bytes, json }: RawBody, tools: unknown): string | null => {
   if (!Array.isArray(tools) || !LOSSY.test(JSON.stringify(tools))) return null
-  const text = decodeUtf8(bytes)
-  const own = ownNodes(memberOf(parseTree(text), 'tools'), json.tools)
+  const place = topMembers(bytes).findLast(({ name }) => name === 'tools')
+  if (!place) return null
+  const text = decodeUtf8(bytes.subarray(place.value, place.end))
+  const own = ownNodes(parseTree(text), json.tools)
   const textOf = ({ offset, length }: Node) => text.slice(offset, offset + length)
   const texts = tools.map((tool: unknown) => {
     const whole = own.get(tool)

@@ -1,7 +1,6 @@
 /** Changes single members of a JSON text at their place, or takes them out, leaving every other byte as the client wrote it. */
-import { type Node, parseTree } from 'jsonc-parser'
-import { afterBlanks } from '../lib/json-members.ts'
-import { decodeUtf8, encodeUtf8 } from '../lib/utf8.ts'
+import { afterBlanks, type Member, topMembers } from '../lib/json-members.ts'
+import { encodeUtf8 } from '../lib/utf8.ts'
 import { demandShallow } from './nesting.ts'
 
 /**
@@ -13,14 +12,18 @@ export const spliceMembers = (
   members: Readonly<Record<string, unknown>>,
 ): Uint8Array<ArrayBuffer> => {
   demandShallow(bytes)
-  const text = decodeUtf8(bytes)
-  const root = parseTree(text)
-  if (root?.type !== 'object') throw new TypeError('only an object has members')
-  const edits = Object.entries(members).map(([name, value]) => editOf(root, name, JSON.stringify(value)))
+  const there = topMembers(bytes)
+  const edits = Object.entries(members).map(([name, value]) =>
+    editOf(bytes, there, { name, put: JSON.stringify(value) }),
+  )
   edits.sort((a, b) => b.offset - a.offset)
-  let spliced = text
-  for (const { offset, length, put } of edits) spliced = spliced.slice(0, offset) + put + spliced.slice(offset + length)
-  return encodeUtf8(spliced)
+  const parts: Uint8Array[] = []
+  let rest = bytes.length
+  for (const { offset, length, put } of edits) {
+    parts.unshift(encodeUtf8(put), bytes.subarray(offset + length, rest))
+    rest = offset
+  }
+  return Buffer.concat([bytes.subarray(0, rest), ...parts])
 }
 
 /**
@@ -29,15 +32,16 @@ export const spliceMembers = (
  */
 export const cutMembers = (bytes: Uint8Array<ArrayBuffer>, names: readonly string[]): Uint8Array<ArrayBuffer> => {
   demandShallow(bytes)
-  const text = decodeUtf8(bytes)
-  const members = parseTree(text)?.children ?? []
-  const kept = members.filter((member) => !names.includes(member.children?.[0]?.value))
+  const members = topMembers(bytes)
+  const kept = members.filter(({ name }) => !names.includes(name))
   if (kept.length === members.length) return bytes
-  return encodeUtf8(`{${kept.map(({ offset, length }) => text.slice(offset, offset + length)).join(',')}}`)
+  const parts = kept.flatMap(({ start, end }) => [COMMA, bytes.subarray(start, end)])
+  return Buffer.concat([encodeUtf8('{'), ...parts.slice(1), encodeUtf8('}')])
 }
 
 const OPENING = 0x7b
 const CLOSING = 0x7d
+const COMMA = encodeUtf8(',')
 
 /**
  * Puts members first in the object that begins at `at`, the whole one unless told, which has none of these. No tree is
@@ -60,10 +64,9 @@ interface Edit {
 }
 
 /** Of a member written twice the last counts, as in `JSON.parse`. */
-const editOf = (root: Node, name: string, put: string): Edit => {
-  const property = root.children?.findLast((node) => node.children?.[0]?.value === name)
-  const value = property?.children?.[1]
-  if (value) return { offset: value.offset, length: value.length, put }
-  const comma = root.children?.length ? ',' : ''
-  return { offset: root.offset + 1, length: 0, put: `${JSON.stringify(name)}:${put}${comma}` }
+const editOf = (json: Uint8Array, there: readonly Member[], { name, put }: { name: string; put: string }): Edit => {
+  const member = there.findLast((each) => each.name === name)
+  if (member) return { offset: member.value, length: member.end - member.value, put }
+  const comma = there.length > 0 ? ',' : ''
+  return { offset: afterBlanks(json, 0) + 1, length: 0, put: `${JSON.stringify(name)}:${put}${comma}` }
 }

@@ -1,7 +1,7 @@
-/** Members that are written twice, told from the bytes. */
+/** Members that are written twice, and where members stand, told from the bytes. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { repeatedMember } from '../../src/lib/json-members.ts'
+import { repeatedMember, topMembers } from '../../src/lib/json-members.ts'
 import { holds } from '../support/property.ts'
 
 const PATHS = ['model', 'store', 'reasoning', 'reasoning.effort']
@@ -60,4 +60,55 @@ test('what is found is what the text was made of', () => {
       expect(repeatedMember(bytes(json), ['model', 'store'])).toBe(first ?? null)
     }),
   )
+})
+
+describe('the members at the top', () => {
+  const shown = (json: string) =>
+    topMembers(bytes(json)).map(({ name, start, value, end }) => {
+      const text = (from: number, to: number) => new TextDecoder().decode(bytes(json).subarray(from, to))
+      return [name, text(start, value), text(value, end)]
+    })
+
+  test.each([
+    ['{}', []],
+    [
+      ' { "a" :\n1 ,"b":{"a":[2,{"c":"}"}]} }\n',
+      [
+        ['a', '"a" :\n', '1'],
+        ['b', '"b":', '{"a":[2,{"c":"}"}]}'],
+      ],
+    ],
+    [
+      '{"a":"b","a":["a"],"é🙂":"\\","}',
+      [
+        ['a', '"a":', '"b"'],
+        ['a', '"a":', '["a"]'],
+        ['é🙂', '"é🙂":', '"\\","'],
+      ],
+    ],
+    [
+      '{"mod\\u0065l":"x","":null}',
+      [
+        ['model', '"mod\\u0065l":', '"x"'],
+        ['', '"":', 'null'],
+      ],
+    ],
+  ])('%s', (json, members) => {
+    expect(shown(json)).toEqual(members)
+  })
+
+  test('are those the text was made of', () => {
+    const member = fc.tuple(
+      fc.string({ unit: 'binary' }),
+      fc.jsonValue({ maxDepth: 3 }),
+      fc.constantFrom('', ' ', '\n\t'),
+    )
+    holds(
+      fc.property(fc.array(member), (members) => {
+        const texts = members.map(([name, value]) => [name, `${JSON.stringify(name)}:`, JSON.stringify(value)])
+        const json = `{${members.map(([, , blank], at) => `${blank}${texts[at]![1]}${texts[at]![2]}${blank}`).join(',')}}`
+        expect(shown(json)).toEqual(texts)
+      }),
+    )
+  })
 })

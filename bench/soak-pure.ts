@@ -272,6 +272,7 @@ function aCandidate(id: string, usedPercent: number, now: number): Candidate {
     lastSelectedAt: 0,
     securityWorkAuthorized: false,
     models: null,
+    limitedModels: new Map(),
   }
 }
 

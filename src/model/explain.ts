@@ -46,6 +46,7 @@ const SKIPPED: Record<SkipReason, string> = {
   deactivated: 'deactivated by the service',
   rate_limited: 'rate limited',
   quota_exceeded: 'allowance used up',
+  model_limited: 'its allowance of the model is used up',
   cooling_down: 'cooling down after errors',
   model_not_supported: 'does not offer the model',
   not_authorized: 'not authorised for security work',

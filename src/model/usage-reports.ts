@@ -24,9 +24,12 @@ export const fromWhamUsage = (payload: unknown, at: number): UsageSnapshot | nul
   return snapshot && { ...snapshot, additional: data.additional_rate_limits.map((quota) => additionalOf(quota, at)) }
 }
 
-/** Reads the `x-codex-{primary,secondary,monthly}-*` and `x-codex-credits-*` headers of any upstream response; null when there are none. */
-export const fromRateHeaders = (headers: Headers, at: number): UsageSnapshot | null => {
-  const field = (name: string) => Numeric.parse(headers.get(`x-codex-${name}`))
+/**
+ * Reads the `x-codex-{primary,secondary,monthly}-*` and `x-codex-credits-*` headers of any upstream response; null when
+ * there are none. `family`: of whose windows, in place of the account's own.
+ */
+export const fromRateHeaders = (headers: Headers, at: number, family = 'codex'): UsageSnapshot | null => {
+  const field = (name: string) => Numeric.parse(headers.get(`x-${family}-${name}`))
   const reports = SLOTS.map(
     (slot): Report => ({
       slot,

@@ -101,6 +101,10 @@ export const isExhausted = (
   return exhausted ? { exhausted, resetAt } : HAS_ROOM
 }
 
+/** Whether one of the quota's windows is full at `now`. */
+export const isQuotaUsedUp = ({ primary, secondary }: AdditionalQuota, now: number): boolean =>
+  [primary, secondary].some((window) => (usedNow(window, now) ?? 0) >= 100)
+
 /** Whether the account may go on past a full long window at its own expense. */
 export const hasUsableCredits = (credits: Credits | null): boolean =>
   credits !== null && (credits.unlimited || credits.hasCredits || (credits.balance ?? 0) > 0)

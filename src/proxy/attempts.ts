@@ -135,7 +135,7 @@ interface Step {
 const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> => {
   const { err, id, progress } = step
   const { verdict, penalty, error } = err.classified
-  penalise(plane, id, { failure: err.failure, penalty: wasCutShort(plane, step) ? null : penalty })
+  penalise(plane, id, { failure: err.failure, penalty: wasCutShort(plane, step) ? null : penalty, model: turn.model })
   progress.waits.set(id, error.extra.retryAfterSeconds ?? Number.POSITIVE_INFINITY)
   if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
   progress.asked = id

@@ -28,6 +28,8 @@ type Verdict =
 export type Penalty =
   | { kind: 'rate_limited' }
   | { kind: 'quota_exceeded' }
+  /** For the model of the turn only. */
+  | { kind: 'model_limited' }
   /** `code` is what `nextState` wants to know. */
   | { kind: 'auth_failed'; code: string }
   | { kind: 'transient' }
@@ -47,6 +49,7 @@ export const classify = (failure: UpstreamFailure, at: number): Classified => {
 
 type Kind =
   | 'usage_limit'
+  | 'model_limit'
   | 'rate_limit'
   | 'quota'
   | 'token'
@@ -145,6 +148,7 @@ const timedOut = (failure: UpstreamFailure): AppError => new AppError('upstream_
 
 const OUTCOMES: Record<Kind, Outcome> = {
   usage_limit: { verdict: 'other_account', penalty: 'rate_limited', error: usageLimit },
+  model_limit: { verdict: 'other_account', penalty: 'model_limited', error: usageLimit },
   rate_limit: { verdict: 'other_account', penalty: 'rate_limited', error: rateLimit },
   quota: { verdict: 'other_account', penalty: 'quota_exceeded', error: usageLimit },
   token: { verdict: 'refresh', penalty: null, error: authFailed },
@@ -239,8 +243,9 @@ const OVERLOADED_STATUSES: ReadonlySet<number> = new Set([503, 529])
 const OVERLOADED_MS = 5_000
 
 const kindOf = (failure: UpstreamFailure): Kind => {
-  const { code, type, message, status, where } = failure
+  const { code, type, message, status, where, isOfOneModel } = failure
   const named = kindOfSentence(failure) ?? kindOfCode(code) ?? kindOfCode(type)
+  if (named === 'usage_limit' && isOfOneModel) return 'model_limit'
   if (named) return named
   if (AT_CAPACITY.test(message)) return 'transient'
   if (status !== null) return kindOfStatus(status)

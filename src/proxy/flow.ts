@@ -143,7 +143,7 @@ export class Flow implements Watcher, EventListenerObject {
 
   #penalise(failure: UpstreamFailure): void {
     const { penalty } = classify(failure, this.#plane.clock.now())
-    penalise(this.#plane, this.accountId, { failure, penalty })
+    penalise(this.#plane, this.accountId, { failure, penalty, model: this.#turn.model })
   }
 
   /** The turn's signal. Draining aborts a turn with an `AppError` the client gets; a client that left gets nothing. */

@@ -1,5 +1,6 @@
 /** Charges an account with what an upstream failure says about it. */
 import type { Clock } from '../lib/clock.ts'
+import { CHECK_INTERVAL_MS } from '../model/account-state.ts'
 import type { Penalty, UpstreamFailure } from './classify.ts'
 import type { Pool } from './pool.ts'
 
@@ -8,7 +9,7 @@ const EVIDENCE_CHARS = 300
 export const penalise = (
   { pool, clock }: { pool: Pool; clock: Clock },
   accountId: string,
-  { failure, penalty }: { failure: UpstreamFailure; penalty: Penalty | null },
+  { failure, penalty, model }: { failure: UpstreamFailure; penalty: Penalty | null; model: string | null },
 ): void => {
   if (!penalty) return
   const at = clock.now()
@@ -16,7 +17,10 @@ export const penalise = (
   if (penalty.kind === 'transient') pool.health(accountId, { kind: 'error', at, evidence })
   else if (penalty.kind === 'auth_failed')
     pool.apply(accountId, { kind: 'auth_failed', at, code: penalty.code, evidence })
-  else {
+  else if (penalty.kind === 'model_limited') {
+    if (model !== null)
+      pool.limitModel(accountId, model, failure.resetsAt ?? at + (failure.retryAfterMs ?? CHECK_INTERVAL_MS))
+  } else {
     const { resetsAt: resetAt, retryAfterMs } = failure
     pool.apply(accountId, { kind: penalty.kind, at, evidence, resetAt, retryAfterMs, cause: causeOf(failure) })
   }

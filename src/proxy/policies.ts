@@ -23,6 +23,14 @@ export interface Candidate {
   securityWorkAuthorized: boolean
   /** Model slugs the account offers; null while its catalog is unknown, which excludes nothing. */
   models: ReadonlySet<string> | null
+  /** Models whose own allowance is used up → until when (ms since epoch). */
+  limitedModels: ReadonlyMap<string, number>
+}
+
+/** Until when the account's allowance of `model` is used up (ms since epoch); null: it is not, as far as is known. */
+export const limitedUntil = ({ limitedModels }: Candidate, model: string | null, now: number): number | null => {
+  const until = model === null ? 0 : (limitedModels.get(model) ?? 0)
+  return until > now ? until : null
 }
 
 export interface PolicyContext {

@@ -7,7 +7,7 @@ import { HEALTHY, type Health, type HealthEvent, nextHealth } from '../model/acc
 import { type AccountEvent, isInUse, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
 import { type AccountRow, displayName, listAccounts, usageOf } from '../model/accounts.ts'
-import { mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
+import { isQuotaUsedUp, mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import { accountTag } from '../upstream/headers.ts'
 import { describeAccounts } from './describe.ts'
@@ -26,6 +26,7 @@ export interface LiveAccount extends Candidate {
   rateSeenAt: number
   /** Its sockets were refused: until then (ms since epoch) it is asked over HTTP. */
   httpUntil: number
+  limitedModels: Map<string, number>
 }
 
 export class Lease {
@@ -206,6 +207,11 @@ export class Pool {
     this.#writer.event(id, event)
   }
 
+  /** `until` in ms since epoch. In memory only: after a start the upstream says it again. */
+  limitModel(id: string, model: string, until: number): void {
+    this.#accounts.get(id)?.limitedModels.set(model, until)
+  }
+
   health(id: string, event: HealthEvent): void {
     const account = this.#accounts.get(id)
     if (account) account.health = nextHealth(account.health, event)
@@ -218,6 +224,8 @@ export class Pool {
     const usage = mergeUsage(beforeNow(account.usage, this.#deps.clock.now()), snapshot)
     account.usage = usage
     this.#deps.saveUsage(id, usage)
+    if (snapshot.additional && !snapshot.additional.some((quota) => isQuotaUsedUp(quota, snapshot.at)))
+      account.limitedModels.clear()
     if (snapshot.planType && snapshot.planType !== account.planType) this.#changePlan(account, snapshot.planType)
     this.apply(id, { kind: 'usage', at: snapshot.at, snapshot })
     this.#observeHealth(account, snapshot.at)
@@ -293,5 +301,6 @@ const newAccount = (id: string, { seen, usage }: { seen: Seen; usage: UsageSnaps
   usage,
   inFlight: 0,
   models: null,
+  limitedModels: new Map(),
   ratePrint: '',
 })

@@ -1,7 +1,15 @@
 /** Which account serves a turn, and why: eligibility, affinity, tiers and choice in one function, so the explanation cannot differ from the decision. */
 import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
 import { isExhausted, usedNow } from '../model/usage-windows.ts'
-import { bypassesTiers, type Candidate, type PolicyContext, type Ranked, type RoutingPolicy, rank } from './policies.ts'
+import {
+  bypassesTiers,
+  type Candidate,
+  limitedUntil,
+  type PolicyContext,
+  type Ranked,
+  type RoutingPolicy,
+  rank,
+} from './policies.ts'
 import { failureOf, type SelectionFailure } from './selection-error.ts'
 
 export { selectionError } from './selection-error.ts'
@@ -39,6 +47,7 @@ const SKIP_REASONS = [
   'deactivated',
   'rate_limited',
   'quota_exceeded',
+  'model_limited',
   'cooling_down',
   'model_not_supported',
   'not_authorized',
@@ -125,6 +134,8 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext):
   if (isBlocked(state)) {
     return skip(state.status as 'rate_limited' | 'quota_exceeded', state.until ?? state.nextCheckAt) // what isBlocked means
   }
+  const modelUntil = limitedUntil(candidate, needs.model, ctx.now)
+  if (modelUntil !== null) return skip('model_limited', modelUntil)
   if (needs.tried.has(id)) return skip('tried')
   const { backoffUntil } = candidate.health
   if (backoffUntil !== null && backoffUntil > ctx.now) return skip('cooling_down', backoffUntil)
@@ -142,6 +153,8 @@ const UNUSABLE: Record<UnusableStatus, SkipReason> = {
 const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolean =>
   streamCap > 0 && inFlight >= streamCap
 
+const BLOCKED: ReadonlySet<SkipReason | null> = new Set(['rate_limited', 'quota_exceeded', 'model_limited'])
+
 /**
  * With nothing else left, or nothing that has not failed the turn, the cooling account that is due first is asked rather
  * than nobody, unless it is alone: then its back-off is the only protection a struggling upstream has.
@@ -153,7 +166,7 @@ const lastResort = (
 ): Candidate[] => {
   const reasonOf = ({ id }: Candidate) => verdicts.get(id)?.skipped
   const cooling = candidates.filter((candidate) => reasonOf(candidate) === 'cooling_down')
-  const blocked = candidates.some((c) => reasonOf(c) === 'rate_limited' || reasonOf(c) === 'quota_exceeded')
+  const blocked = candidates.some((c) => BLOCKED.has(reasonOf(c) ?? null))
   const haveFailed = needs.tried.size > 0 && !needs.owner?.hard
   const isAlone = cooling.length === 1 && !blocked && !haveFailed
   if (cooling.length === 0 || (isAlone && !needs.owner?.isExcused)) return []

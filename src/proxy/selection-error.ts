@@ -2,7 +2,7 @@
 import { AppError, resetMembers } from '../errors.ts'
 import { isBlocked, nextState, plausibleReset } from '../model/account-state.ts'
 import { isExhausted } from '../model/usage-windows.ts'
-import type { Candidate } from './policies.ts'
+import { type Candidate, limitedUntil } from './policies.ts'
 import type { Considered, SelectionNeeds, SkipReason } from './select.ts'
 
 interface Cause {
@@ -51,7 +51,7 @@ export const failureOf = (
   const causes = countCauses(considered)
   const reasons = new Map(considered.map(({ id, skipped }) => [id, skipped]))
   const able = candidates.filter(({ id }) => !NOT_CANDIDATES.has(reasons.get(id) ?? 'tried'))
-  const resets = able.map((candidate) => exhaustionOf(candidate, ctx.now))
+  const resets = able.map((candidate) => exhaustionOf(candidate, needs.model, ctx.now))
   const isExhaustedPool = able.length > 0 && resets.every((reset) => reset !== null)
   const first = earliest(resets)
   return {
@@ -126,10 +126,14 @@ interface Reset {
   resetsAt: number | null
 }
 
-/** The account's exhaustion when there is evidence for it; a passing rate limit is none. */
-const exhaustionOf = ({ state: last, usage, planType }: Candidate, now: number): Reset | null => {
+/** The account's exhaustion when there is evidence for it, of its own allowance or of the model's; a passing rate limit is none. */
+const exhaustionOf = (candidate: Candidate, model: string | null, now: number): Reset | null => {
+  const { state: last, usage, planType } = candidate
   const state = nextState(last, { kind: 'tick', at: now })
-  if (!isBlocked(state)) return null
+  if (!isBlocked(state)) {
+    const until = limitedUntil(candidate, model, now)
+    return until === null ? null : { planType, resetsAt: plausibleReset(until, now) }
+  }
   const seen = isExhausted(usage, now)
   const isUsedUp = state.status === 'quota_exceeded' || state.cause === 'usage_limit_reached' || seen.exhausted
   return isUsedUp ? { planType, resetsAt: plausibleReset(state.until ?? seen.resetAt, now) } : null
@@ -143,10 +147,11 @@ const earliest = (resets: readonly (Reset | null)[]): Reset | null =>
   }, null)
 
 const exhaustedError = (failure: SelectionFailure, now: number, retryAfterSeconds: number): AppError => {
-  const { resetsAt, planType, ownerOnly } = failure
+  const { resetsAt, planType, ownerOnly, causes } = failure
+  const which = causes.some(({ reason }) => reason === 'model_limited') ? 'usage limit for this model' : 'usage limit'
   const subject = ownerOnly
-    ? 'The account that owns this conversation has reached its usage limit'
-    : 'All accounts have reached their usage limit'
+    ? `The account that owns this conversation has reached its ${which}`
+    : `All accounts have reached their ${which}`
   return new AppError('usage_limit_reached', {
     message: resetsAt === null ? `${subject}.` : `${subject}; it resets at ${clockTime(resetsAt, now)}.`,
     envelope: {
@@ -172,6 +177,7 @@ const PHRASES: Record<SkipReason, string | null> = {
   cooling_down: 'cooling down',
   rate_limited: 'rate limited',
   quota_exceeded: 'out of quota',
+  model_limited: 'out of this model’s allowance',
   at_cap: 'at the limit of parallel streams',
   tried: 'failed in this request',
   paused: 'paused',

@@ -3,7 +3,7 @@ import { AppError } from '../errors.ts'
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../lib/json.ts'
 import { plausibleReset } from '../model/account-state.ts'
 import { fromRateHeaders } from '../model/usage-reports.ts'
-import { isExhausted } from '../model/usage-windows.ts'
+import { hasAnyWindow, isExhausted } from '../model/usage-windows.ts'
 
 export interface UpstreamFailure {
   /** How far the attempt came: dialling, waiting for headers, a status, an event in the stream, the stream itself. */
@@ -16,6 +16,8 @@ export interface UpstreamFailure {
   /** ms since epoch */
   resetsAt: number | null
   retryAfterMs: number | null
+  /** The allowance it speaks of is one of single models, and the account has room of its own. */
+  isOfOneModel?: boolean
   /** The upstream's body, for the log and for the members of its error that are handed on. */
   body?: unknown
 }
@@ -29,14 +31,16 @@ export const failureFromResponse = (
 ): UpstreamFailure => {
   const body = parseJson(bodyText) ?? null // an HTML page of something in between; its text is kept as the body
   const facts = factsOf(errorOf(body), at)
+  const limit = limitOf(headers, at)
   return {
     where: 'status',
     status,
     code: facts.code,
     type: facts.type,
     message: facts.message ?? `The upstream answered with status ${status}.`,
-    resetsAt: facts.resetsAt ?? resetFromHeaders(headers, at),
+    resetsAt: facts.resetsAt ?? limit.resetsAt,
     retryAfterMs: retryAfterMs(headers, at) ?? facts.retryAfterMs,
+    isOfOneModel: limit.isOfOneModel,
     body: body ?? bodyText,
   }
 }
@@ -47,14 +51,16 @@ export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | 
   if (event.type !== 'response.failed' && event.type !== 'error') return null
   const facts = factsOf(statedError(event), at)
   const headers = headersOf(event.headers)
+  const limit = limitOf(headers, at)
   return {
     where: 'event',
     status: statusOf(event.status) ?? statusOf(event.status_code),
     code: facts.code,
     type: facts.type,
     message: facts.message ?? 'The upstream reported a failure without a reason.',
-    resetsAt: facts.resetsAt ?? resetFromHeaders(headers, at),
+    resetsAt: facts.resetsAt ?? limit.resetsAt,
     retryAfterMs: retryAfterMs(headers, at) ?? facts.retryAfterMs,
+    isOfOneModel: limit.isOfOneModel,
     body: event,
   }
 }
@@ -164,9 +170,21 @@ const errorOf = (body: unknown): JsonObject => {
   return body
 }
 
-/** A refused request often says only in its rate headers when the full window resets. */
-const resetFromHeaders = (headers: Headers, at: number): number | null =>
-  plausibleReset(isExhausted(fromRateHeaders(headers, at), at).resetAt, at)
+/** A refused request often says only in its rate headers whose window is full, and when that resets (client protocol §8). */
+const limitOf = (headers: Headers, at: number): Required<Pick<UpstreamFailure, 'isOfOneModel' | 'resetsAt'>> => {
+  const own = fromRateHeaders(headers, at)
+  const hasRoom = own !== null && hasAnyWindow(own.windows) && !isExhausted(own, at).exhausted
+  const family = hasRoom ? familyOf(headers) : null
+  const refused = family === null ? own : fromRateHeaders(headers, at, family)
+  return { isOfOneModel: family !== null, resetsAt: plausibleReset(isExhausted(refused, at).resetAt, at) }
+}
+
+/** The limit that refused the request, where it is not the account's own and its windows are told beside those. */
+const familyOf = (headers: Headers): string | null => {
+  const name = textOf(headers.get('x-codex-active-limit')).toLowerCase().replaceAll('_', '-')
+  const isTold = /^[a-z0-9-]+$/.test(name) && headers.has(`x-${name}-primary-used-percent`)
+  return isTold && name !== 'codex' ? name : null
+}
 
 const retryAfterMs = (headers: Headers, at: number): number | null => {
   const ms = num(headers.get('retry-after-ms'))

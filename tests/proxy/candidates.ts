@@ -31,6 +31,7 @@ export const anAccount = (id: string, with_: Partial<Candidate> = {}): Candidate
   lastSelectedAt: 0,
   securityWorkAuthorized: false,
   models: null,
+  limitedModels: new Map(),
   ...with_,
 })
 

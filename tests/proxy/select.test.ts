@@ -246,6 +246,17 @@ describe('failures', () => {
     expect(refusal([anAccount('a', { state: limited(NOW + DAY_MS) }), held]).status).toBe(503)
   })
 
+  test('one that is used up beside one without allowance of the model is a used-up pool, and of another model none', () => {
+    const both = [
+      anAccount('a', { state: limited(NOW + DAY_MS), models: new Set(['m']) }),
+      anAccount('b', { limitedModels: new Map([['m', NOW + 60_000]]), models: new Set(['m']) }),
+    ]
+    const error = refusal(both, { model: 'm' })
+    expect(error.code).toBe('usage_limit_reached')
+    expect(error.extra.envelope).toMatchObject({ resets_in_seconds: 60 })
+    expect(chosen(both, { model: null })).toBe('b')
+  })
+
   test('anything mixed is a 503 that counts the causes and says when to come back', () => {
     const error = refusal(
       [
@@ -328,6 +339,10 @@ describe('choice and explanation', () => {
       lastSelectedAt: time,
       securityWorkAuthorized: fc.boolean(),
       models: fc.constantFrom(null, new Set(['m']), new Set(['n'])),
+      limitedModels: fc.oneof(
+        fc.constant(new Map()),
+        time.map((until) => new Map([['m', until]])),
+      ),
     })
   const pool = fc.nat(5).chain((n) => fc.tuple(...['e', 'b', 'd', 'a', 'c'].slice(0, n).map(candidate)))
   const ids = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e')).map((list) => new Set(list))

@@ -129,6 +129,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
   const { model, reasoningEffort, serviceTier, tokens, now, reservation } = asked
   const forwarded = forwardable(headers)
   forwarded['x-request-id'] = requestId
+  if (client.key?.enforcedModel) delete forwarded['x-codex-routing-hint'] // of the model that the client asked for
   const turnState = headers.get('x-codex-turn-state')
   const turn: Turn = {
     id: env.random.orderedId('trn', now),

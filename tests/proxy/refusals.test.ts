@@ -94,6 +94,16 @@ test('what a key enforces replaces what a public turn asks for', async () => {
   expect(sent(free.app)[0].service_tier).toBe('flex')
 })
 
+test.each<[string, Partial<NewKey>, boolean]>([
+  ['goes on', {}, true],
+  ['stays here where a key enforces another', { enforcedModel: 'gpt-5.5' }, false],
+])('the hint of the model that a turn is for %s', async (_, policy, goesOn) => {
+  const app = testApp(KEY_AUTH)
+  const headers = { authorization: `Bearer ${app.key(policy).key}`, 'x-codex-routing-hint': 'model=gpt-6-luna' }
+  expect((await answerOf(app, NATIVE, { json: codexBody(), headers })).status).toBe(200)
+  expect('x-codex-routing-hint' in app.upstream.requests[0]!.headers).toBe(goesOn)
+})
+
 describe('what a body says twice, of which the upstream may read the other one', () => {
   const TWICE: [param: string, first: string][] = [
     ['model', '"model":"gpt-5.4"'],

@@ -66,7 +66,7 @@ export const publicContract = ({ createdAt, random }: ContractOptions, model: st
       for (const each of events) {
         const event = withoutForeignHeaders(each)
         if (event.type === 'response.output_item.done') items.push(event)
-        const bytes = event.type === 'response.completed' ? refilled(event, items) : toPublic(event, meter, createdAt)
+        const bytes = REFILLED.has(event.type) ? refilled(event, items) : toPublic(event, meter, createdAt)
         if (bytes) out.push(bytes)
       }
       isBegun ||= out.length > 0
@@ -108,14 +108,16 @@ const toPublic = (event: SseEvent, meter: Meter, createdAt: number): Uint8Array 
     { createdAt, responseId: meter.responseId ?? undefined, sequenceNumber: Math.max(0, meter.events - 1) },
   )
 
-/** The upstream leaves `output` of its last event empty at times; the SDK reads its final answer from there. */
+/** Of the last event, in which the upstream leaves `output` empty, null or out; SDKs read the final answer from there. */
+const REFILLED: ReadonlySet<string | null> = new Set(['response.completed', 'response.incomplete'])
+
 const refilled = (event: SseEvent, items: readonly SseEvent[]): Uint8Array => {
-  const completed = eventJson(event.bytes)
-  if (!isObject(completed) || items.length === 0) return event.bytes
-  const response = objectOf(completed.response)
-  if (!Array.isArray(response.output) || response.output.length > 0) return event.bytes
-  const output = items.map((item) => objectOf(eventJson(item.bytes)).item)
-  return frame({ ...completed, type: 'response.completed', response: { ...response, output } })
+  const ended = objectOf(eventJson(event.bytes))
+  if (!isObject(ended.response)) return event.bytes
+  const { output } = ended.response
+  if (Array.isArray(output) && (output.length > 0 || items.length === 0)) return event.bytes
+  const said = items.map((item) => objectOf(eventJson(item.bytes)).item)
+  return frame({ ...ended, type: `${event.type}`, response: { ...ended.response, output: said } })
 }
 
 /** Looked through all at once: nearly no event holds headers. */

@@ -42,6 +42,29 @@ describe('/v1/responses', () => {
     },
   )
 
+  const item = { type: 'message', id: 'msg_1', role: 'assistant', content: [{ type: 'output_text', text: 'Hi' }] }
+  const unfilled = { 'an empty output': { output: [] }, 'an output of null': { output: null }, 'no output': {} }
+  const ends = ['completed', 'incomplete'].flatMap((status) =>
+    Object.entries(unfilled).map(([name, output]) => ({ name, status, output })),
+  )
+  test.each(ends)('streams a response.$status that came with $name with what was said', async ({ status, output }) => {
+    const app = testApp()
+    const done = { type: 'response.output_item.done', output_index: 0, item }
+    for (const said of [[done], []]) {
+      const sent = [
+        { type: 'response.created', response: { id: 'resp_1', output: [] } },
+        ...said,
+        { type: `response.${status}`, response: { id: 'resp_1', status, ...output } },
+      ]
+      const body = sent.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
+      app.members[0]!.sim.next({ status: 200, headers: { 'content-type': 'text/event-stream' }, body })
+      const { events } = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
+      const response = { id: 'resp_1', status, output: said.map((event) => event.item) }
+      expect(events.at(-1)).toEqual({ type: `response.${status}`, response })
+    }
+    await expectNothingLeft(app)
+  })
+
   test('streams without the events that are ours and the upstream’s alone', async () => {
     const app = testApp({
       accounts: [{ usage: { primary: { usedPercent: 12, windowMinutes: 300, resetAt: Date.UTC(2026, 0, 1, 4) } } }],

@@ -78,11 +78,13 @@ function joinText(content: z.output<typeof Content>, at: string, separator: stri
   if (typeof content === 'string') return content
   return content
     .map((part, index) => {
-      if (!/^(input_|output_)?text$/.test(part.type)) throw invalid(`${at}[${index}]`, 'Only text is supported here.')
+      if (!isText(part)) throw invalid(`${at}[${index}]`, 'Only text is supported here.')
       return parseAt(TextPart, part, `${at}[${index}]`).text
     })
     .join(separator)
 }
+
+const isText = ({ type }: z.output<typeof Part>): boolean => /^(input_|output_)?text$/.test(type)
 
 function userParts(content: z.output<typeof Content>, at: string): JsonObject[] {
   if (typeof content === 'string') return [{ type: 'input_text', text: content }]
@@ -151,8 +153,13 @@ const assistantPart =
     return { type: 'output_text', text: joinText([part], at, '') }
   }
 
+/** Text stays one string; what else a tool brought, as a picture it read, is a list of parts. */
 function toolOutput(message: JsonObject, at: string): JsonObject[] {
   const id = message.tool_call_id ?? message.toolCallId ?? message.call_id
   const call_id = parseAt(z.string().min(1), id, `${at}.tool_call_id`)
-  return [{ type: 'function_call_output', call_id, output: joinText(contentOf(message, at), `${at}.content`, '') }]
+  const content = contentOf(message, at)
+  const toOutput = typeof content === 'string' || content.every(isText) ? toolText : userParts
+  return [{ type: 'function_call_output', call_id, output: toOutput(content, `${at}.content`) }]
 }
+
+const toolText = (content: z.output<typeof Content>, at: string): string => joinText(content, at, '')

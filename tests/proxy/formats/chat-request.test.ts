@@ -140,6 +140,29 @@ describe('messages', () => {
       [{ type: 'function_call_output', call_id: 'c1', output: '7' }],
     ],
     [
+      'tool result with a picture',
+      [
+        {
+          role: 'tool',
+          tool_call_id: 'c1',
+          content: [
+            { type: 'text', text: 'a.png' },
+            { type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } },
+          ],
+        },
+      ],
+      [
+        {
+          type: 'function_call_output',
+          call_id: 'c1',
+          output: [
+            { type: 'input_text', text: 'a.png' },
+            { type: 'input_image', image_url: 'data:image/png;base64,AA' },
+          ],
+        },
+      ],
+    ],
+    [
       'calls of both kinds, and results of the kind of their call',
       [
         { role: 'assistant', tool_calls: [call('c1', 'f', '{}'), customCall('c2', '*** Begin')] },
@@ -480,8 +503,13 @@ describe('refusals name the field', () => {
     ['custom choice', { tool_choice: { type: 'custom' } }, 'tool_choice.custom'],
     ['tool result of null', { messages: [{ role: 'tool', tool_call_id: 'c', content: null }] }, 'messages[0].content'],
     [
-      'tool result with an image',
+      'tool result with a picture of nothing',
       { messages: [{ role: 'tool', tool_call_id: 'c', content: [{ type: 'image_url' }] }] },
+      'messages[0].content[0].image_url',
+    ],
+    [
+      'tool result of sound',
+      { messages: [{ role: 'tool', tool_call_id: 'c', content: [{ type: 'input_audio' }] }] },
       'messages[0].content[0]',
     ],
     [

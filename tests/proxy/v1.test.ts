@@ -93,9 +93,11 @@ describe('/v1/responses', () => {
       )
       const ask = (...input: unknown[]) => answerOf(app, V1, { json: { model: 'gpt-5.5', input, ...asked } })
       const { output } = JSON.parse((await ask(...messages)).text)
-      expect((await ask(...messages, ...output, ...messages)).status).toBe(200)
+      const [reasoning, message] = output
+      const held = { ...reasoning, status: 'completed', content: [{ type: 'reasoning_text', text: 'hm' }] }
+      expect((await ask(...messages, held, message, ...messages)).status).toBe(200)
       const { input, include } = lastBody(app)
-      expect(input[1]).toEqual({ ...output[0], encrypted_content: expect.any(String) })
+      expect(input[1]).toEqual({ ...reasoning, encrypted_content: expect.any(String) })
       expect(include).toEqual([...(asked.include ?? []), 'reasoning.encrypted_content'])
       await expectNothingLeft(app)
     },

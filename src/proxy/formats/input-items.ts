@@ -6,6 +6,7 @@ import { withOutputKinds } from './call-kinds.ts'
 import { messageItems } from './chat-messages.ts'
 import type { Conversation } from './instructions.ts'
 import { invalid } from './invalid-request.ts'
+import { takenBack } from './taken-back.ts'
 
 export interface InputItems extends Conversation {
   /** A cache hint the upstream refuses was taken out of some content part. */
@@ -26,7 +27,7 @@ export function inputItems(body: JsonObject): InputItems {
     if (isChat) result.items.push(...messageItems(item, at))
     else addItem(result, item, at)
   }
-  return { ...result, items: withOutputKinds(result.items) }
+  return { ...result, items: takenBack(withOutputKinds(result.items)) }
 }
 
 /** The client's own list: `input` as text or list, or `messages` in its place. */

@@ -98,6 +98,28 @@ describe('input', () => {
     expect(normal({ input }).input).toBe(input)
   })
 
+  test.each<[string, JsonObject, JsonObject]>([
+    [
+      'reasoning without its status, and without a content that its ciphertext holds',
+      {
+        type: 'reasoning',
+        id: 'rs_1',
+        status: null,
+        summary: [],
+        content: [{ type: 'reasoning_text' }],
+        encrypted_content: 'e',
+      },
+      { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'e' },
+    ],
+    [
+      'reasoning with a content that nothing else holds',
+      { type: 'reasoning', summary: [], status: 'completed', content: [{ type: 'reasoning_text' }] },
+      { type: 'reasoning', summary: [], content: [{ type: 'reasoning_text' }] },
+    ],
+  ])('%s is sent back', (_, item, expected) => {
+    expect(normal({ input: [item] }).input).toEqual([expected])
+  })
+
   test('system messages move into the instructions, their images stay as the user’s', () => {
     const image = { type: 'input_image', image_url: 'https://a.test/x.png' }
     const input = [

@@ -116,6 +116,7 @@ function judgeInput(input: Json[], chatgptAccountId: string, history: Json[]): v
   for (const [index, item] of input.entries()) {
     if (item.role === 'system') throw detail(400, 'System messages are not allowed')
     judgeStored(item)
+    judgeReasoning(item, `input[${index}]`)
     if (item.encrypted_content != null) judgeEncrypted(item, chatgptAccountId)
     const type = String(item.type ?? 'message')
     if (type.endsWith('_call')) calls.add(item.call_id)
@@ -136,6 +137,15 @@ function judgeStored({ type, id, encrypted_content }: Json): void {
     `${message} Try again with \`store\` set to true, or remove this item from your input.`,
     'input',
   )
+}
+
+/** Reasoning is not taken back as it was sent (client-protocol §14). */
+function judgeReasoning({ type, content, ...item }: Json, at: string): void {
+  if (type !== 'reasoning') return
+  if ('status' in item) throw apiError(400, 'unknown_parameter', `Unknown parameter: '${at}.status'.`, `${at}.status`)
+  if (!Array.isArray(content) || content.length === 0) return
+  const message = `Invalid '${at}.content': array too long. Expected an array with maximum length 0.`
+  throw apiError(400, 'array_above_max_length', message, `${at}.content`)
 }
 
 function judgeEncrypted(item: Json, chatgptAccountId: string): void {

@@ -103,6 +103,45 @@ describe('/v1/responses', () => {
     },
   )
 
+  const long = 'x'.repeat(65)
+  const called = { name: 'f', arguments: '{}' }
+  test.each<[string, (call_id: string) => object]>([
+    [
+      V1,
+      (call_id) => ({
+        input: [
+          ...messages,
+          { type: 'function_call', id: long, call_id, ...called },
+          { type: 'function_call_output', id: long, call_id, output: '7' },
+        ],
+      }),
+    ],
+    [
+      CHAT,
+      (id) => ({
+        messages: [
+          ...messages,
+          { role: 'assistant', tool_calls: [{ id, type: 'function', function: called }] },
+          { role: 'tool', tool_call_id: id, content: '7' },
+        ],
+      }),
+    ],
+  ])('%s goes on with a conversation whose ids another service made long', async (route, json) => {
+    const app = testApp()
+    const callIds = async (id: string) => {
+      const answer = await answerOf(app, route, { json: { model: 'gpt-5.5', ...json(id) } })
+      expect(answer.status).toBe(200)
+      const [, call, output] = lastBody(app).input
+      expect([call.id, output.id]).toEqual([undefined, undefined])
+      expect(output.call_id).toBe(call.call_id)
+      return call.call_id
+    }
+    expect(await callIds('x'.repeat(64))).toBe('x'.repeat(64))
+    expect(await callIds(long)).toBe(await callIds(long))
+    expect(await callIds(long)).not.toBe(await callIds(`${long}y`))
+    await expectNothingLeft(app)
+  })
+
   test('names what was left out', async () => {
     const app = testApp()
     const json = { model: 'gpt-5.5', input: 'hello', temperature: 0.2, user: 'me', max_output_tokens: 10 }

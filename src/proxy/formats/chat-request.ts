@@ -8,6 +8,7 @@ import { responsesFormat, responsesToolChoice, responsesTools } from './chat-too
 import { type Conversation, placed } from './instructions.ts'
 import { invalid, parseAt } from './invalid-request.ts'
 import { ALIASES, checkParameters, foldAliases, refuseStateful } from './parameters.ts'
+import { takenBack } from './taken-back.ts'
 import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
 
 interface ChatOptions {
@@ -112,7 +113,7 @@ function conversation(messages: unknown[]): Conversation {
     said.items.push(...items)
     if (isInstruction(message)) for (const item of items) said.system.add(item)
   }
-  return { ...said, items: withOutputKinds(said.items) }
+  return { ...said, items: takenBack(withOutputKinds(said.items)) }
 }
 
 const isInstruction = (message: unknown): boolean =>

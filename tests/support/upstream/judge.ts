@@ -117,6 +117,7 @@ function judgeInput(input: Json[], chatgptAccountId: string, history: Json[]): v
     if (item.role === 'system') throw detail(400, 'System messages are not allowed')
     judgeStored(item)
     judgeReasoning(item, `input[${index}]`)
+    judgeIds(item, `input[${index}]`)
     if (item.encrypted_content != null) judgeEncrypted(item, chatgptAccountId)
     const type = String(item.type ?? 'message')
     if (type.endsWith('_call')) calls.add(item.call_id)
@@ -146,6 +147,14 @@ function judgeReasoning({ type, content, ...item }: Json, at: string): void {
   if (!Array.isArray(content) || content.length === 0) return
   const message = `Invalid '${at}.content': array too long. Expected an array with maximum length 0.`
   throw apiError(400, 'array_above_max_length', message, `${at}.content`)
+}
+
+function judgeIds(item: Json, at: string): void {
+  for (const name of ['id', 'call_id']) {
+    if (String(item[name] ?? '').length <= 64) continue
+    const message = `Invalid '${at}.${name}': string too long. Expected a string with maximum length 64.`
+    throw apiError(400, 'string_above_max_length', message, `${at}.${name}`)
+  }
 }
 
 function judgeEncrypted(item: Json, chatgptAccountId: string): void {

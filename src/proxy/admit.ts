@@ -130,6 +130,9 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
   const forwarded = forwardable(headers)
   forwarded['x-request-id'] = requestId
   if (client.key?.enforcedModel) delete forwarded['x-codex-routing-hint'] // of the model that the client asked for
+  const conversation = conversationHash(headers, body.json.prompt_cache_key, client.key?.id ?? null)
+  // The upstream looks for cached prompts where this leads; the native client names its session itself.
+  if (!admission.isNative && conversation !== null) forwarded['session-id'] ??= conversation
   const turnState = headers.get('x-codex-turn-state')
   const turn: Turn = {
     id: env.random.orderedId('trn', now),
@@ -149,7 +152,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
     passesDeltas: admission.passesDeltas ?? false,
     headers: forwarded,
     turnStateOwner: turnState === null ? null : (readTurnState(turnState)?.owner ?? null),
-    conversation: conversationHash(headers, body.json.prompt_cache_key, client.key?.id ?? null),
+    conversation,
     ...marksOf(body.json.input),
     restricted: admission.restricted ?? false,
     settings: env.settings.current(),

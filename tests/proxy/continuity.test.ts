@@ -91,6 +91,34 @@ describe('the turns of one conversation go to one account', () => {
     expect(new Set(servedBy(app)).size).toBe(1)
   })
 
+  const V1_BODY = { model: 'gpt-5.5', input: 'hello' }
+  const CHAT_BODY = { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello' }] }
+  const askedUnder = async (app: TestApp, route: string, json: object, headers: Record<string, string> = {}) => {
+    await answerOf(app, route, { json, headers })
+    return app.upstream.requests.at(-1)!.headers['session-id']
+  }
+
+  test.each([
+    ['POST /v1/responses', V1_BODY],
+    ['POST /v1/chat/completions', CHAT_BODY],
+  ])('%s is led to its cached prompts, however the client names it', async (route, body) => {
+    const app = setUp({ settings: { apiKeyAuthEnabled: true } })
+    const [one, other] = [app.key({ name: 'a' }), app.key({ name: 'b' })]
+    const as = ({ key }: { key: string }) => ({ authorization: `Bearer ${key}` })
+    const named = await askedUnder(app, route, { ...body, prompt_cache_key: 'ключ' }, as(one))
+    expect(named).toMatch(/^[\w-]{43}$/)
+    expect(await askedUnder(app, route, { ...body, prompt_cache_key: 'ключ' }, as(one))).toBe(named)
+    expect(await askedUnder(app, route, body, { ...as(one), 'x-session-affinity': 's1' })).toMatch(/^[\w-]{43}$/)
+    expect(await askedUnder(app, route, { ...body, prompt_cache_key: 'ключ' }, as(other))).not.toBe(named)
+    expect(await askedUnder(app, route, body, { ...as(one), 'session-id': 'its own' })).toBe('its own')
+    expect(await askedUnder(app, route, body, as(one))).toBeUndefined()
+    await expectNothingLeft(app)
+  })
+
+  test('the native client names its session itself', async () => {
+    expect(await askedUnder(setUp(), NATIVE, codexBody('hello', { prompt_cache_key: 'k' }))).toBeUndefined()
+  })
+
   test('but not those of another API key under the same name', async () => {
     const app = setUp({ settings: { apiKeyAuthEnabled: true } })
     const keys = [app.key({ name: 'a' }), app.key({ name: 'b' })]

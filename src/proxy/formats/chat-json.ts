@@ -24,6 +24,7 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
   const text = joined(output, 'output_text', 'text')
   const refusal = joined(output, 'refusal', 'refusal')
   const usage = chatUsage(source.usage)
+  const annotations = chatCitations(output)
   return {
     id: opts.id,
     object: 'chat.completion',
@@ -36,6 +37,7 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
           role: 'assistant',
           content: text || (toolCalls.length > 0 || refusal ? null : ''),
           refusal: refusal || null,
+          ...(annotations.length > 0 && { annotations }),
           ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
         },
         logprobs: null,
@@ -59,15 +61,41 @@ export function finishReason(response: JsonObject, calledTools: boolean): Finish
 /** Token counts under their chat names; null when the upstream reported none, for none are made up. */
 export function chatUsage(usage: unknown): JsonObject | null {
   const source = objectOf(usage)
+  const input = objectOf(source.input_tokens_details)
   if (typeof source.input_tokens !== 'number' || typeof source.output_tokens !== 'number') return null
   return {
     prompt_tokens: source.input_tokens,
     completion_tokens: source.output_tokens,
     total_tokens: source.total_tokens ?? source.input_tokens + source.output_tokens,
-    prompt_tokens_details: { cached_tokens: objectOf(source.input_tokens_details).cached_tokens ?? 0 },
+    prompt_tokens_details: {
+      cached_tokens: input.cached_tokens ?? 0,
+      ...(input.cache_write_tokens != null && { cache_write_tokens: input.cache_write_tokens }),
+    },
     completion_tokens_details: { reasoning_tokens: objectOf(source.output_tokens_details).reasoning_tokens ?? 0 },
   }
 }
+
+/**
+ * What the texts of these items cite of a web search. Places in each text become places in all of them joined, `before` being
+ * as many characters as stand in front. Other kinds name files, which chat does not know.
+ */
+export function chatCitations(output: JsonObject[], before = 0): JsonObject[] {
+  let at = before
+  return textParts(output).flatMap(({ text, annotations }) => {
+    const moved = (place: unknown) => (typeof place === 'number' ? place + start : place)
+    const start = at
+    at += textOf(text).length
+    return objectsOf(annotations)
+      .filter(({ type }) => type === 'url_citation')
+      .map(({ type, start_index, end_index, url, title }) => ({
+        type,
+        url_citation: { start_index: moved(start_index), end_index: moved(end_index), url, title },
+      }))
+  })
+}
+
+const textParts = (output: JsonObject[]): JsonObject[] =>
+  output.flatMap((item) => objectsOf(item.content)).filter(({ type }) => type === 'output_text')
 
 const joined = (output: JsonObject[], type: string, member: string): string =>
   output

@@ -2,7 +2,7 @@
 import { type AppError, openAiError } from '../../errors.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
-import { chatUsage, finishReason } from './chat-json.ts'
+import { chatCitations, chatUsage, finishReason } from './chat-json.ts'
 import { ChatToolCalls } from './chat-tool-calls.ts'
 import { dataFrame, jsonLine } from './data-frame.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
@@ -47,6 +47,8 @@ export class ChatStream {
   readonly #calls = new ChatToolCalls()
   /** Characters sent per content part, so that a final text adds only what the deltas left out. */
   readonly #sent = new Map<string, number>()
+  /** Characters of content sent in all, which is what places of citations count. */
+  #contentLength = 0
   #hasRole = false
   #hasEnded = false
 
@@ -78,6 +80,7 @@ export class ChatStream {
     if (delta === '') return ''
     const key = partKey(field, event.output_index, event.content_index)
     this.#sent.set(key, (this.#sent.get(key) ?? 0) + delta.length)
+    if (field === 'content') this.#contentLength += delta.length
     return this.#delta({ [field]: delta })
   }
 
@@ -88,13 +91,12 @@ export class ChatStream {
 
   item(event: JsonObject, item: JsonObject): string {
     if (item.type !== 'message') return this.callItem(event, item)
-    return objectsOf(item.content)
-      .map((part, content_index) => {
-        const at = { output_index: event.output_index, content_index }
-        if (part.type === 'refusal') return this.rest('refusal', at, textOf(part.refusal))
-        return part.type === 'output_text' ? this.rest('content', at, textOf(part.text)) : ''
-      })
-      .join('')
+    const texts = objectsOf(item.content).map((part, content_index) => {
+      const at = { output_index: event.output_index, content_index }
+      if (part.type === 'refusal') return this.rest('refusal', at, textOf(part.refusal))
+      return part.type === 'output_text' ? this.rest('content', at, textOf(part.text)) : ''
+    })
+    return [...texts, this.#citations(item)].join('')
   }
 
   callItem(event: JsonObject, item: JsonObject): string {
@@ -140,6 +142,13 @@ export class ChatStream {
         return hasText ? '' : this.item({ output_index }, item)
       })
       .join('')
+  }
+
+  /** Of an item all of whose text was sent, and nothing behind it. */
+  #citations(item: JsonObject): string {
+    const length = objectsOf(item.content).reduce((sum, { text }) => sum + textOf(text).length, 0)
+    const annotations = chatCitations([item], this.#contentLength - length)
+    return annotations.length > 0 ? this.#delta({ annotations }) : ''
   }
 
   #call(delta: JsonObject | null): string {

@@ -11,6 +11,7 @@ interface Delta {
   role?: string
   content?: string | null
   refusal?: string
+  annotations?: unknown[]
   tool_calls?: {
     index: number
     id?: string
@@ -127,6 +128,24 @@ describe('text', () => {
         .map((delta) => delta.content ?? '')
         .join(''),
     ).toBe('Hello')
+  })
+
+  test('what a message cites is said behind its text, at its place in all that was said', () => {
+    const citation = { type: 'url_citation', start_index: 1, end_index: 4, url: 'https://a.test', title: 'A' }
+    const file = { type: 'file_citation', file_id: 'file_1', index: 0 }
+    const content = [{ type: 'output_text', text: 'It is.', annotations: [citation, file] }]
+    const cited = { ...aMessage('It is.'), content }
+    const events = [
+      ...messageEvents(0, 'Wait.'),
+      ...messageEvents(1, 'It is.').slice(0, -1),
+      { type: 'response.output_item.done', output_index: 1, item: cited },
+    ]
+    const [first, second, said, ...rest] = deltas(run([...events, completed({ output: [aMessage('Wait.'), cited] })]))
+    expect([first, second]).toEqual([{ role: 'assistant', content: 'Wait.' }, { content: 'It is.' }])
+    const url_citation = { start_index: 6, end_index: 9, url: 'https://a.test', title: 'A' }
+    expect(said).toEqual({ annotations: [{ type: 'url_citation', url_citation }] })
+    expect(rest).toEqual([{}])
+    expect(deltas(run([completed({ output: [aMessage('Wait.'), cited] })])).at(-2)).toEqual(said)
   })
 
   test('each part of each message is completed for itself', () => {

@@ -208,6 +208,37 @@ describe('chat answer', () => {
     ])
   })
 
+  test('of texts that cite the web, each at its place in all of them', () => {
+    const citation = (text: string, start_index: number) => ({
+      type: 'message',
+      content: [
+        {
+          type: 'output_text',
+          text,
+          annotations: [{ type: 'url_citation', start_index, end_index: 2, url: 'u', title: 't' }],
+        },
+      ],
+    })
+    const { message } = (
+      chat(aResponse({ output: [citation('abc', 0), citation('de', 1)] })).choices as { message: JsonObject }[]
+    )[0]!
+    expect(message.annotations).toEqual(
+      [
+        [0, 2],
+        [4, 5],
+      ].map(([start_index, end_index]) => ({
+        type: 'url_citation',
+        url_citation: { start_index, end_index, url: 'u', title: 't' },
+      })),
+    )
+  })
+
+  test('counts what was written to the cache where the upstream does', () => {
+    const input_tokens_details = { cached_tokens: 1, cache_write_tokens: 2 }
+    const usage = chat(aResponse({ usage: { input_tokens: 3, input_tokens_details, output_tokens: 4 } })).usage
+    expect(usage).toMatchObject({ prompt_tokens_details: input_tokens_details })
+  })
+
   test('counts that the upstream leaves out are added up, or none', () => {
     expect(chat(aResponse({ usage: { input_tokens: 3, output_tokens: 4 } })).usage).toEqual({
       prompt_tokens: 3,

@@ -4,6 +4,7 @@
  */
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
+import { passingFailure } from '../upstream/credentials.ts'
 import { AttemptFailed, attemptOn } from './attempt-one.ts'
 import { recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'
@@ -183,9 +184,18 @@ const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }:
   if (err.accessToken === null) return false
   return credentials.refresh(id, err.accessToken).then(
     () => true,
-    () => false, // logged and charged to the account where it happened
+    (cause: unknown) => {
+      const failure = passingFailure(cause) // any other was charged where it happened
+      if (!failure) return false
+      const evidence = `Its token was refused and could not be renewed: ${failure.message}`
+      pool.health(id, { kind: 'error', at: clock.now(), evidence })
+      progress.last = new AppError('upstream_auth_failed', { message: NOT_RENEWED, cause })
+      return false
+    },
   )
 }
+
+const NOT_RENEWED = 'The token of the account was refused, and the identity service does not renew it now.'
 
 /** Once more on the account that produced it, else once without any reasoning (decisions §3 "Encrypted content"). */
 const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step): void => {

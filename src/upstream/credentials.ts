@@ -31,6 +31,8 @@ interface Held {
   staleAt: number
   /** No further try before this after a passing failure, by the clock that never goes back. */
   notBefore: number
+  /** What the last try failed with. */
+  failure: RefreshError | null
   /** What a waiting turn gets; set until the exchange has ended, also when it has been given up waiting for. */
   refreshing: Promise<AccountCredentials> | null
 }
@@ -70,7 +72,7 @@ export class Credentials {
     const tokens = openTokens(this.#deps.sealer, row)
     const expiresAt = expiryOf(tokens.accessToken) ?? Number.POSITIVE_INFINITY
     const staleAt = tokens === UNREADABLE_TOKENS ? 0 : Math.min(row.lastRefreshAt + REFRESH_AFTER_MS, expiresAt)
-    return { row, tokens, staleAt, notBefore: 0, refreshing: before?.refreshing ?? null }
+    return { row, tokens, staleAt, notBefore: 0, failure: null, refreshing: before?.refreshing ?? null }
   }
 
   /**
@@ -81,8 +83,7 @@ export class Credentials {
     const held = this.#get(accountId)
     if (this.#deps.clock.now() < held.staleAt) return credentialsOf(held)
     return this.refresh(accountId, held.tokens.accessToken).catch((err: unknown) => {
-      const isPassing = err instanceof AppError && err.cause instanceof RefreshError && err.cause.code === null
-      if (isPassing && held.tokens !== UNREADABLE_TOKENS) return credentialsOf(held)
+      if (passingFailure(err) && held.tokens !== UNREADABLE_TOKENS) return credentialsOf(held)
       throw err
     })
   }
@@ -95,8 +96,7 @@ export class Credentials {
     const held = this.#get(accountId)
     if (held.refreshing) return held.refreshing
     if (held.tokens.accessToken !== rejected) return Promise.resolve(credentialsOf(held))
-    if (this.#deps.clock.monotonic() < held.notBefore)
-      return Promise.reject(failed(new RefreshError('The last refresh failed a moment ago.', null)))
+    if (held.failure && this.#deps.clock.monotonic() < held.notBefore) return Promise.reject(failed(held.failure))
     held.refreshing = this.#atMostPatience(this.#track(accountId, held))
     return held.refreshing
   }
@@ -147,6 +147,7 @@ export class Credentials {
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause
       held.notBefore = clock.monotonic() + FAILURE_COOLDOWN_MS
+      held.failure = cause
       log.warn('a token refresh failed', { account: accountId, why: cause.message })
       this.#noteFailure(held, cause)
       if (cause.code !== null) onPermanentFailure(accountId, cause.code, cause.message)
@@ -204,5 +205,11 @@ const credentialsOf = ({ row, tokens }: Held): AccountCredentials => ({
   chatgptAccountId: row.chatgptAccountId,
   accessToken: tokens.accessToken,
 })
+
+/** What a refresh failed with that a later one may not; null where the account has to sign in again. */
+export const passingFailure = (err: unknown): RefreshError | null => {
+  const cause = err instanceof AppError ? err.cause : null
+  return cause instanceof RefreshError && cause.code === null ? cause : null
+}
 
 const failed = (cause: RefreshError): AppError => new AppError('upstream_auth_failed', { cause })

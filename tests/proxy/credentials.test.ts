@@ -158,6 +158,31 @@ test('a refresh that fails for now moves the turn on and leaves the account alon
   await expectNothingLeft(app)
 })
 
+test('an account whose refused token cannot be renewed for now is soon asked last, and says why', async () => {
+  const { app, first } = setUp()
+  first.sim.expireAccessToken()
+  first.sim.always({ ...faults.serverError(), on: 'token' })
+  for (let turn = 0; turn < 3; turn++) expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect(servedBy(app)).toEqual([0, 1, 0, 1, 1])
+  expect(refreshes(app)).toHaveLength(1)
+  const { state, health } = app.bindings.pool.get(first.id)!
+  expect(state.status).toBe('active')
+  expect(health.lastError?.evidence).toBe(
+    'Its token was refused and could not be renewed: The identity service refused the refresh with 500 server_error.',
+  )
+  await expectNothingLeft(app)
+})
+
+test('where nobody can serve, the client is told that it is the renewal that fails', async () => {
+  const { app, first } = setUp({ accounts: 1 })
+  first.sim.expireAccessToken()
+  first.sim.always({ ...faults.serverError(), on: 'token' })
+  const answer = await answerOf(app, NATIVE, { json })
+  const message = 'The token of the account was refused, and the identity service does not renew it now.'
+  expect(JSON.parse(answer.text).error).toMatchObject({ code: 'upstream_auth_failed', message })
+  await expectNothingLeft(app)
+})
+
 test('a token eight days old is renewed before it is used', async () => {
   const { app } = setUp()
   await app.clock.advance('8d')

@@ -7,7 +7,7 @@ import { type Check, type Found, fine, problem, unknown, warning } from './check
 
 export interface UpstreamFacts {
   /** Where the environment's choice of proxy for sockets is not built in, `socketAgent` is missing and nothing is tried. */
-  dial: Pick<Dial, 'fetch'> & { socketAgent?: Dial['socketAgent'] }
+  dial: Pick<Dial, 'fetch' | 'isProxied' | 'canConnect'> & { socketAgent?: Dial['socketAgent'] }
   clock: Clock
   /** Without a trailing slash. */
   baseUrl: string
@@ -19,12 +19,12 @@ export const upstreamChecks = (facts: UpstreamFacts): Check[] => {
   const answer = timed(facts, `${facts.baseUrl}/codex/models`)
   answer.catch(() => {}) // told by both checks
   return [
-    { id: 'upstream_http', title: 'Upstream over HTTP', run: () => checkReached(facts.baseUrl, answer) },
+    { id: 'upstream_http', title: 'Upstream over HTTP', run: () => checkReached(facts, facts.baseUrl, answer) },
     { id: 'upstream_websocket', title: 'Upstream by WebSocket', run: () => checkHandshake(facts) },
     {
       id: 'sign_in_service',
       title: 'Sign-in service',
-      run: () => checkReached(facts.authBaseUrl, timed(facts, `${facts.authBaseUrl}/`)),
+      run: () => checkReached(facts, facts.authBaseUrl, timed(facts, `${facts.authBaseUrl}/`)),
     },
     { id: 'clock', title: 'Clock', run: () => checkClock(answer) },
   ]
@@ -59,7 +59,7 @@ const timed = async ({ dial, clock }: UpstreamFacts, url: string): Promise<Timed
 
 const EGRESS = 'Look at the network, DNS and the proxy variables (https_proxy, all_proxy, no_proxy) of the server.'
 
-const checkReached = async (url: string, answer: Promise<Timed>): Promise<Found> => {
+const checkReached = async ({ dial }: UpstreamFacts, url: string, answer: Promise<Timed>): Promise<Found> => {
   const { host } = new URL(url)
   try {
     const { status, tookMs } = await answer
@@ -70,7 +70,9 @@ const checkReached = async (url: string, answer: Promise<Timed>): Promise<Found>
       )
     return fine(`${host} answered after ${Math.round(tookMs)} ms.`)
   } catch (err) {
-    return problem(`${host} cannot be reached: ${messageOf(err)}.`, EGRESS)
+    if (!dial.isProxied(url)) return problem(`${host} cannot be reached: ${messageOf(err)}.`, EGRESS)
+    const why = (await dial.canConnect(url)) ? messageOf(err) : 'the proxy takes no connection'
+    return problem(`${host} cannot be reached through the outbound proxy: ${why}.`, EGRESS)
   }
 }
 

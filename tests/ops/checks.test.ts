@@ -164,10 +164,14 @@ describe('the data folder', () => {
   })
 })
 
+/** A way out without a proxy. */
+const direct = { isProxied: () => false, canConnect: async () => true }
+
 describe('the upstream', () => {
   const examine = async (fetch: UpstreamFacts['dial']['fetch'], more: Partial<UpstreamFacts['dial']> = {}) => {
     const clock = new ManualClock()
-    const facts = { dial: { fetch, ...more }, clock, baseUrl: 'https://api.test/x', authBaseUrl: 'https://auth.test' }
+    const dial = { ...direct, fetch, ...more }
+    const facts = { dial, clock, baseUrl: 'https://api.test/x', authBaseUrl: 'https://auth.test' }
     const running = byId(upstreamChecks(facts))
     await clock.advance('6s')
     const found = await running
@@ -209,6 +213,17 @@ describe('the upstream', () => {
     expect(clock).toMatchObject({ verdict: 'unknown', says: 'Nothing was there to compare it with.' })
   })
 
+  test.each([
+    [false, 'the proxy takes no connection'],
+    [true, 'the connection was cut'],
+  ])('by way of an outbound proxy that takes connections: %p', async (canConnect, why) => {
+    const cut = Object.assign(new Error('cut'), { code: canConnect ? 'ECONNRESET' : 'ECONNREFUSED' })
+    const way = { isProxied: () => true, canConnect: async () => canConnect }
+    const { upstream_http, sign_in_service } = await examine(() => Promise.reject(cut), way)
+    expect(upstream_http?.says).toBe(`api.test cannot be reached through the outbound proxy: ${why}.`)
+    expect(sign_in_service?.says).toBe(`auth.test cannot be reached through the outbound proxy: ${why}.`)
+  })
+
   test('an answer without a date says nothing about the clock', async () => {
     const { upstream_http, clock } = await examine(async () => new Response(''))
     expect([upstream_http?.verdict, clock?.verdict]).toEqual(['ok', 'unknown'])
@@ -223,7 +238,7 @@ describe('the upstream', () => {
   test('a handshake that is answered with a refusal is fine; nobody there is not', async () => {
     const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('', { status: 401 }) })
     const check = (baseUrl: string) => {
-      const dial = { fetch: dated(0), socketAgent: async () => undefined }
+      const dial = { ...direct, fetch: dated(0), socketAgent: async () => undefined }
       const facts = { dial, clock: new ManualClock(), baseUrl, authBaseUrl: baseUrl }
       return byId(upstreamChecks(facts).filter(({ id }) => id === 'upstream_websocket'))
     }
@@ -243,7 +258,7 @@ describe('the upstream', () => {
       websocket: { message: () => {} },
     })
     const baseUrl = `http://127.0.0.1:${server.port}`
-    const dial = { fetch: dated(0), socketAgent: async () => undefined }
+    const dial = { ...direct, fetch: dated(0), socketAgent: async () => undefined }
     const checks = upstreamChecks({ dial, clock: new ManualClock(), baseUrl, authBaseUrl: baseUrl })
     const { upstream_websocket } = await byId(checks.filter(({ id }) => id === 'upstream_websocket'))
     await server.stop(true)
@@ -261,7 +276,7 @@ describe('the upstream', () => {
       },
     })
     const baseUrl = `http://127.0.0.1:${server.port}`
-    const dial = { fetch, socketAgent: async () => undefined }
+    const dial = { ...direct, fetch, socketAgent: async () => undefined }
     await runChecks(upstreamChecks({ dial, clock: new ManualClock(), baseUrl, authBaseUrl: baseUrl }))
     await server.stop(true)
     expect(agents).toEqual(Array(3).fill(`sluice/${VERSION}`))
@@ -335,7 +350,7 @@ test('a report is kept for half a minute, so that looking is not traffic', async
   const doctor = new Doctor({
     clock,
     folder,
-    upstream: { dial: { fetch }, clock, baseUrl: 'https://api.test', authBaseUrl: 'https://auth.test' },
+    upstream: { dial: { ...direct, fetch }, clock, baseUrl: 'https://api.test', authBaseUrl: 'https://auth.test' },
   })
   await clock.advance('1m')
   const [first, second] = await Promise.all([doctor.report(), doctor.report()])

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { parseJson } from '../lib/json.ts'
+import { PERMANENT_AUTH_CODES } from '../model/account-state.ts'
 import type { AccountTokens } from '../model/auth-json.ts'
 import type { Dial } from './dial.ts'
 import { USER_AGENT } from './headers.ts'
@@ -148,10 +149,11 @@ export const statedCode = (text: string): string | null => {
   return stated !== null && /^[\w.-]{1,64}$/.test(stated) ? stated : null
 }
 
-/** 5xx, 408 and 429 pass; any other refusal is about the token. */
+/** 400 and 401 are about the token, and any 4xx that says so; what lies before the service answers with the others for every account. */
 const refusal = (status: number, text: string): RefreshError => {
   const stated = statedCode(text)
   const message = `The identity service refused the refresh with ${status}${stated ? ` ${stated}` : ''}.`
-  const passes = status >= 500 || status === 408 || status === 429
-  return new RefreshError(message, passes ? null : (stated ?? 'account_auth_invalidated'))
+  const isNamed = stated !== null && Object.hasOwn(PERMANENT_AUTH_CODES, stated)
+  const isOfToken = status === 400 || status === 401 || (status < 500 && isNamed)
+  return new RefreshError(message, isOfToken ? (stated ?? 'account_auth_invalidated') : null)
 }

@@ -133,6 +133,13 @@ describe('a refresh for which there is no hope', () => {
     },
   )
 
+  test('an account that is gone is believed with 403, too', async () => {
+    const { credentials, id, sim, failures } = poolOfOne()
+    sim.next({ on: 'token', status: 403, body: { error: { code: 'account_deactivated', message: 'Gone.' } } })
+    await rejection(credentials.refresh(id, sim.accessToken))
+    expect(failures).toEqual([{ id, code: 'account_deactivated' }])
+  })
+
   test('leaves no due token in use', async () => {
     const { credentials, id, sim, clock } = poolOfOne()
     await clock.advance(8 * DAY_MS)
@@ -161,7 +168,7 @@ describe('a refresh for which there is no hope', () => {
 })
 
 describe('a refresh that fails in passing', () => {
-  test.each([408, 429, 500, 503])('%d blames nobody, and is not repeated within five seconds', async (status) => {
+  test.each([302, 403, 404, 408, 429, 500, 503])('%d blames nobody, and is not repeated within five seconds', async (status) => {
     const { credentials, id, sim, failures, refreshes, clock } = poolOfOne()
     sim.next({ on: 'token', status, body: 'no' })
     const rejected = sim.accessToken

@@ -90,8 +90,7 @@ export const explain = (pool: Chooser, { model: asked, key, settings, names, now
   const refusal = key && refusalOf(key, model, now)
   if (refusal) return { ...about, outcome: 'refused', chosen: null, sentence: refusal, candidates: [] }
   const selection = pool.explain({
-    // As for a turn: a model that no account lists is for the upstream to judge.
-    model: pool.offers(model) ? model : null,
+    model,
     tried: new Set(),
     scope: key?.scope ?? null,
     owner: null,

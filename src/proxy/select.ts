@@ -86,7 +86,8 @@ const PROBE_AFTER_MS = 60_000
 /** Decides, and reports on every candidate in their order. Changes nothing; the same input and random give the same answer. */
 export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): Selection => {
   const verdicts = new Map<string, Verdict>()
-  for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, ctx))
+  const isListed = candidates.some(({ models }) => needs.model !== null && models?.has(needs.model))
+  for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, { ...ctx, isListed }))
   const considered = () => candidates.map(({ id }) => consideredOf(id, verdicts.get(id) ?? UNRANKED))
 
   let eligible = candidates.filter(({ id }) => verdicts.get(id)?.skipped === null)
@@ -117,8 +118,13 @@ const consideredOf = (id: string, { score, skipped, until, resetDays }: Verdict)
 const UNRANKED: Verdict = { score: null, skipped: null, until: null }
 const skip = (skipped: SkipReason, until: number | null = null): Verdict => ({ score: null, skipped, until })
 
+interface Judging extends PolicyContext {
+  /** Any account is known to offer the model; one that none lists is for the upstream to judge. */
+  isListed: boolean
+}
+
 /** Facts that no waiting changes come first, so that a failure names the reason that matters. */
-const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext): Verdict => {
+const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: Judging): Verdict => {
   const { id } = candidate
   const { owner } = needs
   if (needs.scope && !needs.scope.has(id)) return skip('out_of_scope')
@@ -130,7 +136,8 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext):
   // A block that is over must not depend on a timer having run.
   const state = nextState(candidate.state, { kind: 'tick', at: ctx.now })
   if (state.status !== 'active' && !isBlocked(state)) return skip(UNUSABLE[state.status as UnusableStatus]) // narrowed by the two tests before it
-  if (needs.model !== null && candidate.models && !candidate.models.has(needs.model)) return skip('model_not_supported')
+  const isOffered = needs.model === null || (candidate.models?.has(needs.model) ?? true)
+  if (ctx.isListed && !isOffered) return skip('model_not_supported')
   if (isBlocked(state)) {
     return skip(state.status as 'rate_limited' | 'quota_exceeded', state.until ?? state.nextCheckAt) // what isBlocked means
   }

@@ -6,7 +6,7 @@ import type { Turn } from './turn.ts'
 
 /** `tried`: ids of the accounts it was on already. */
 export const needsOf = (plane: Plane, turn: Turn, tried: ReadonlySet<string>): SelectionNeeds => ({
-  model: plane.pool.offers(turn.model) ? turn.model : null,
+  model: turn.model,
   scope: turn.client.key?.scope ?? null,
   restricted: turn.restricted,
   tried,

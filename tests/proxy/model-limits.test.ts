@@ -21,11 +21,17 @@ const familyHeaders = (at: number): Record<string, string> => ({
   'x-codex-bengalfox-primary-reset-at': String((at + 2 * HOUR_MS) / 1000),
 })
 
+interface Strike {
+  knowsCatalogs?: boolean
+  headers?: Record<string, string>
+}
+
 describe('a used-up allowance of one model', () => {
-  const struck = async (accounts = 2) => {
+  const struck = async (accounts = 2, { knowsCatalogs = true, headers = {} }: Strike = {}) => {
     const app = testApp({ accounts })
-    fetchCatalogs(app)
-    for (const { sim } of app.members) sim.always(faults.usageLimit({ headers: familyHeaders(app.clock.now()) }))
+    if (knowsCatalogs) fetchCatalogs(app)
+    const told = { ...familyHeaders(app.clock.now()), ...headers }
+    for (const { sim } of app.members) sim.always(faults.usageLimit({ headers: told }))
     const turn = (model: string) => answerOf(app, POST, { json: codexBody('hello', { model }) })
     const first = await turn(LIMITED)
     for (const { sim } of app.members) sim.always(null)
@@ -48,6 +54,15 @@ describe('a used-up allowance of one model', () => {
     expect((await turn(OTHER)).status).toBe(200)
     await app.clock.advance(2 * HOUR_MS)
     expect((await turn(LIMITED)).status).toBe(200)
+    await expectNothingLeft(app)
+  })
+
+  test('holds for a model that no catalog lists, too', async () => {
+    const { app, turn, first } = await struck(4, { knowsCatalogs: false })
+    expect(first.status).toBe(503) // three were asked, and the fourth not yet
+    for (const { sim } of app.members) sim.always(faults.usageLimit({ headers: familyHeaders(app.clock.now()) }))
+    for (let n = 0; n < 2; n++) expect(errorOf(await turn(LIMITED)).type).toBe('usage_limit_reached')
+    expect(app.attemptRows()).toHaveLength(4)
     await expectNothingLeft(app)
   })
 

@@ -260,7 +260,7 @@ describe('failures', () => {
   test('anything mixed is a 503 that counts the causes and says when to come back', () => {
     const error = refusal(
       [
-        anAccount('a', { state: limited(NOW + 40_000, 'rate_limited') }),
+        anAccount('a', { state: limited(NOW + 40_000, 'rate_limited'), models: new Set(['m']) }),
         anAccount('b', { state: limited(NOW + 35_000, 'rate_limited') }),
         anAccount('c', { state: state('paused') }),
         anAccount('d', { state: state('reauth_required') }),
@@ -290,13 +290,13 @@ describe('failures', () => {
     expect(refusal([known]).status).toBe(429)
   })
 
-  test('a model nobody offers, a restricted pool and an empty service say so', () => {
-    const model = refusal([anAccount('a', { models: new Set() })], { model: 'gpt-x' })
+  test('a model nobody that may be asked offers, a restricted pool and an empty service say so', () => {
+    const lacking = anAccount('a', { models: new Set() })
+    const both = [lacking, anAccount('b', { models: new Set(['gpt-x']) })]
+    const model = refusal(both, { model: 'gpt-x', scope: new Set(['a']) })
     expect(model).toMatchObject({ code: 'no_accounts', status: 503 })
     expect(model.message).toStartWith("No account offers the model 'gpt-x'.")
-    const scope = new Set(['a'])
-    const scoped = refusal([anAccount('a', { models: new Set() }), anAccount('b')], { model: 'gpt-x', scope })
-    expect(scoped.message).toStartWith("No account offers the model 'gpt-x'.")
+    expect(chosen([lacking], { model: 'gpt-x' })).toBe('a') // that none lists: for the upstream to judge
     const restricted = { restricted: true }
     expect(refusal([anAccount('a')], restricted).code).toBe('no_security_work_authorized_accounts')
     const spent = anAccount('a', { securityWorkAuthorized: true, state: limited(NOW + 9) })

@@ -1,6 +1,5 @@
 /** Charges an account with what an upstream failure says about it. */
 import type { Clock } from '../lib/clock.ts'
-import { CHECK_INTERVAL_MS } from '../model/account-state.ts'
 import type { Penalty, UpstreamFailure } from './classify.ts'
 import type { Pool } from './pool.ts'
 
@@ -17,12 +16,11 @@ export const penalise = (
   if (penalty.kind === 'transient') pool.health(accountId, { kind: 'error', at, evidence })
   else if (penalty.kind === 'auth_failed')
     pool.apply(accountId, { kind: 'auth_failed', at, code: penalty.code, evidence })
-  else if (penalty.kind === 'model_limited') {
-    if (model !== null)
-      pool.limitModel(accountId, model, failure.resetsAt ?? at + (failure.retryAfterMs ?? CHECK_INTERVAL_MS))
-  } else {
+  else {
     const { resetsAt: resetAt, retryAfterMs } = failure
-    pool.apply(accountId, { kind: penalty.kind, at, evidence, resetAt, retryAfterMs, cause: causeOf(failure) })
+    const refusal = { at, evidence, resetAt, retryAfterMs, cause: causeOf(failure) }
+    if (penalty.kind !== 'model_limited') pool.apply(accountId, { kind: penalty.kind, ...refusal })
+    else if (model !== null) pool.limitModel(accountId, model, { kind: 'rate_limited', ...refusal })
   }
 }
 

@@ -2,7 +2,7 @@
 import type { RoutingPolicy } from '../../db/schema/accounts.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import type { Health } from '../model/account-health.ts'
-import type { AccountState } from '../model/account-state.ts'
+import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
 import { capacityCredits, isExhausted, nextReset, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 
@@ -23,14 +23,15 @@ export interface Candidate {
   securityWorkAuthorized: boolean
   /** Model slugs the account offers; null while its catalog is unknown, which excludes nothing. */
   models: ReadonlySet<string> | null
-  /** Models whose own allowance is used up → until when (ms since epoch). */
-  limitedModels: ReadonlyMap<string, number>
+  /** Models whose own allowance was used up → the block, which may be over. */
+  limitedModels: ReadonlyMap<string, AccountState>
 }
 
-/** Until when the account's allowance of `model` is used up (ms since epoch); null: it is not, as far as is known. */
-export const limitedUntil = ({ limitedModels }: Candidate, model: string | null, now: number): number | null => {
-  const until = model === null ? 0 : (limitedModels.get(model) ?? 0)
-  return until > now ? until : null
+/** The block of the account for `model` alone; null: its allowance of that is not used up, as far as is known. */
+export const limitOf = ({ limitedModels }: Candidate, model: string | null, now: number): AccountState | null => {
+  const last = limitedModels.get(model ?? '')
+  const state = last && nextState(last, { kind: 'tick', at: now })
+  return state && isBlocked(state) ? state : null
 }
 
 export interface PolicyContext {

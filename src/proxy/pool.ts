@@ -4,14 +4,14 @@ import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { HEALTHY, type Health, type HealthEvent, nextHealth } from '../model/account-health.ts'
-import { type AccountEvent, isInUse, nextState } from '../model/account-state.ts'
+import { ACTIVE, type AccountEvent, type AccountState, isInUse, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
 import { type AccountRow, displayName, listAccounts, usageOf } from '../model/accounts.ts'
 import { isQuotaUsedUp, mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import { accountTag } from '../upstream/headers.ts'
 import { describeAccounts } from './describe.ts'
-import type { Candidate, PolicyContext } from './policies.ts'
+import { type Candidate, limitOf, type PolicyContext } from './policies.ts'
 import { type Considered, type Selection, type SelectionNeeds, select, selectionError } from './select.ts'
 import { StateWriter } from './state-writer.ts'
 
@@ -26,7 +26,7 @@ export interface LiveAccount extends Candidate {
   rateSeenAt: number
   /** Its sockets were refused: until then (ms since epoch) it is asked over HTTP. */
   httpUntil: number
-  limitedModels: Map<string, number>
+  limitedModels: Map<string, AccountState>
 }
 
 export class Lease {
@@ -207,9 +207,10 @@ export class Pool {
     this.#writer.event(id, event)
   }
 
-  /** `until` in ms since epoch. In memory only: after a start the upstream says it again. */
-  limitModel(id: string, model: string, until: number): void {
-    this.#accounts.get(id)?.limitedModels.set(model, until)
+  /** In memory only: after a start the upstream says it again. */
+  limitModel(id: string, model: string, event: AccountEvent): void {
+    const account = this.#accounts.get(id)
+    account?.limitedModels.set(model, nextState(limitOf(account, model, event.at) ?? ACTIVE, event))
   }
 
   health(id: string, event: HealthEvent): void {
@@ -248,7 +249,8 @@ export class Pool {
   tick(): void {
     const at = this.#deps.clock.now()
     for (const account of this.all()) {
-      if (at < this.#lastTickAt) Object.assign(account, UNTIMED) // set back: these would hold until it has caught up
+      // Set back: these would hold until it has caught up.
+      if (at < this.#lastTickAt) Object.assign(account, UNTIMED, { limitedModels: new Map() })
       this.apply(account.id, { kind: 'tick', at })
       this.#observeHealth(account, at)
     }

@@ -4,7 +4,7 @@ import { isExhausted, usedNow } from '../model/usage-windows.ts'
 import {
   bypassesTiers,
   type Candidate,
-  limitedUntil,
+  limitOf,
   type PolicyContext,
   type Ranked,
   type RoutingPolicy,
@@ -141,8 +141,8 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: Judging): Verdi
   if (isBlocked(state)) {
     return skip(state.status as 'rate_limited' | 'quota_exceeded', state.until ?? state.nextCheckAt) // what isBlocked means
   }
-  const modelUntil = limitedUntil(candidate, needs.model, ctx.now)
-  if (modelUntil !== null) return skip('model_limited', modelUntil)
+  const limit = limitOf(candidate, needs.model, ctx.now)
+  if (limit) return skip('model_limited', limit.until ?? limit.nextCheckAt)
   if (needs.tried.has(id)) return skip('tried')
   const { backoffUntil } = candidate.health
   if (backoffUntil !== null && backoffUntil > ctx.now) return skip('cooling_down', backoffUntil)

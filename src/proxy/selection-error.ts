@@ -2,7 +2,7 @@
 import { AppError, resetMembers } from '../errors.ts'
 import { isBlocked, nextState, plausibleReset } from '../model/account-state.ts'
 import { isExhausted } from '../model/usage-windows.ts'
-import { type Candidate, limitedUntil } from './policies.ts'
+import { type Candidate, limitOf } from './policies.ts'
 import type { Considered, SelectionNeeds, SkipReason } from './select.ts'
 
 interface Cause {
@@ -131,8 +131,8 @@ const exhaustionOf = (candidate: Candidate, model: string | null, now: number): 
   const { state: last, usage, planType } = candidate
   const state = nextState(last, { kind: 'tick', at: now })
   if (!isBlocked(state)) {
-    const until = limitedUntil(candidate, model, now)
-    return until === null ? null : { planType, resetsAt: plausibleReset(until, now) }
+    const limit = limitOf(candidate, model, now)
+    return limit && { planType, resetsAt: limit.until }
   }
   const seen = isExhausted(usage, now)
   const isUsedUp = state.status === 'quota_exceeded' || state.cause === 'usage_limit_reached' || seen.exhausted

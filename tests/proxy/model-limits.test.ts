@@ -66,6 +66,31 @@ describe('a used-up allowance of one model', () => {
     await expectNothingLeft(app)
   })
 
+  test('names no reset that nobody has told, and lasts no longer than anybody can know', async () => {
+    const untold = { 'x-codex-bengalfox-primary-reset-at': '' }
+    const { first, app, turn } = await struck(2, { headers: untold })
+    for (const answer of [first, await turn(LIMITED)]) {
+      expect(answer.status).toBe(429)
+      expect(errorOf(answer).resets_at).toBeUndefined()
+    }
+    await app.clock.advance(60_000)
+    expect((await turn(LIMITED)).status).toBe(200)
+    const far = await struck(1, { headers: { ...untold, 'retry-after': '99999999999' } })
+    await far.app.clock.advance(60_000)
+    expect((await far.turn(LIMITED)).status).toBe(200)
+    await expectNothingLeft(app)
+    await expectNothingLeft(far.app)
+  })
+
+  test('ends with a clock that is set back', async () => {
+    const { app, turn } = await struck(1)
+    app.bindings.pool.tick()
+    app.clock.set(-24 * HOUR_MS)
+    app.bindings.pool.tick()
+    expect((await turn(LIMITED)).status).toBe(200)
+    await expectNothingLeft(app)
+  })
+
   test('ends with a poll in which no such allowance is full, and with no other', async () => {
     const { app, turn } = await struck(1)
     const { pool } = app.bindings

@@ -249,7 +249,7 @@ describe('failures', () => {
   test('one that is used up beside one without allowance of the model is a used-up pool, and of another model none', () => {
     const both = [
       anAccount('a', { state: limited(NOW + DAY_MS), models: new Set(['m']) }),
-      anAccount('b', { limitedModels: new Map([['m', NOW + 60_000]]), models: new Set(['m']) }),
+      anAccount('b', { limitedModels: new Map([['m', limited(NOW + 60_000)]]), models: new Set(['m']) }),
     ]
     const error = refusal(both, { model: 'm' })
     expect(error.code).toBe('usage_limit_reached')
@@ -341,7 +341,7 @@ describe('choice and explanation', () => {
       models: fc.constantFrom(null, new Set(['m']), new Set(['n'])),
       limitedModels: fc.oneof(
         fc.constant(new Map()),
-        time.map((until) => new Map([['m', until]])),
+        time.map((until) => new Map([['m', limited(until)]])),
       ),
     })
   const pool = fc.nat(5).chain((n) => fc.tuple(...['e', 'b', 'd', 'a', 'c'].slice(0, n).map(candidate)))

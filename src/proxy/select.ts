@@ -87,7 +87,8 @@ const PROBE_AFTER_MS = 60_000
 export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): Selection => {
   const verdicts = new Map<string, Verdict>()
   const isListed = candidates.some(({ models }) => needs.model !== null && models?.has(needs.model))
-  for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, { ...ctx, isListed }))
+  const judging = { ...ctx, isListed }
+  for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, judging))
   const considered = () => candidates.map(({ id }) => consideredOf(id, verdicts.get(id) ?? UNRANKED))
 
   let eligible = candidates.filter(({ id }) => verdicts.get(id)?.skipped === null)

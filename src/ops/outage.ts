@@ -27,11 +27,12 @@ interface Ended extends Pick<LedgerEntry, 'isServiceFault'> {
 
 /** Turns that a client left or got wrong, and prewarms, count for neither. */
 export class OutageWatch {
-  readonly #clock: Pick<Clock, 'now'>
+  readonly #clock: Pick<Clock, 'monotonic'>
   #turns = 0
+  /** `at` on the monotonic clock. */
   #last = { at: 0, message: '' }
 
-  constructor(clock: Pick<Clock, 'now'>) {
+  constructor(clock: Pick<Clock, 'monotonic'>) {
     this.#clock = clock
   }
 
@@ -40,11 +41,11 @@ export class OutageWatch {
     if (row.status === 'ok') this.#turns = 0
     if (!isServiceFault) return
     this.#turns = this.#isRecent ? this.#turns + 1 : 1
-    this.#last = { at: this.#clock.now(), message: shortened(row.errorMessage ?? '') }
+    this.#last = { at: this.#clock.monotonic(), message: shortened(row.errorMessage ?? '') }
   }
 
   get #isRecent(): boolean {
-    return this.#clock.now() - this.#last.at < TOLD_FOR_MS
+    return this.#clock.monotonic() - this.#last.at < TOLD_FOR_MS
   }
 
   /** Null: turns are answered, or none was asked for lately. */

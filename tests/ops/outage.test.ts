@@ -55,6 +55,16 @@ test('failures of a quarter of an hour ago say nothing of now', async () => {
   expect(watch.current?.turns).toBe(3)
 })
 
+test('a clock that is set back tells of them no longer', async () => {
+  const { clock, watch, fail } = setUp()
+  await clock.advance(15 * MINUTE_MS)
+  fail(broken, 3)
+  clock.set(-24 * 60 * MINUTE_MS)
+  expect(watch.current?.turns).toBe(3)
+  await clock.advance(15 * MINUTE_MS)
+  expect(watch.current).toBeNull()
+})
+
 test('pages are cut', () => {
   const { watch, fail } = setUp()
   fail({ ...broken, errorMessage: 'x'.repeat(201) }, 3)

@@ -168,18 +168,21 @@ describe('a refresh for which there is no hope', () => {
 })
 
 describe('a refresh that fails in passing', () => {
-  test.each([302, 403, 404, 408, 429, 500, 503])('%d blames nobody, and is not repeated within five seconds', async (status) => {
-    const { credentials, id, sim, failures, refreshes, clock } = poolOfOne()
-    sim.next({ on: 'token', status, body: 'no' })
-    const rejected = sim.accessToken
-    const err = await rejection(credentials.refresh(id, rejected))
-    expect(err).toMatchObject({ code: 'upstream_auth_failed', cause: { code: null } })
-    await rejection(credentials.refresh(id, rejected))
-    expect(refreshes()).toBe(1)
-    await clock.advance('5s')
-    expect((await credentials.refresh(id, rejected)).accessToken).toBe(sim.accessToken)
-    expect(failures).toEqual([])
-  })
+  test.each([302, 403, 404, 408, 429, 500, 503])(
+    '%d blames nobody, and is not repeated within five seconds',
+    async (status) => {
+      const { credentials, id, sim, failures, refreshes, clock } = poolOfOne()
+      sim.next({ on: 'token', status, body: 'no' })
+      const rejected = sim.accessToken
+      const err = await rejection(credentials.refresh(id, rejected))
+      expect(err).toMatchObject({ code: 'upstream_auth_failed', cause: { code: null } })
+      await rejection(credentials.refresh(id, rejected))
+      expect(refreshes()).toBe(1)
+      await clock.advance('5s')
+      expect((await credentials.refresh(id, rejected)).accessToken).toBe(sim.accessToken)
+      expect(failures).toEqual([])
+    },
+  )
 
   test('leaves a due token in use while the upstream may still take it', async () => {
     const { credentials, id, sim, clock } = poolOfOne()

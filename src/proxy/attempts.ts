@@ -4,7 +4,7 @@
  */
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
-import { passingFailure } from '../upstream/credentials.ts'
+import { FAILURE_COOLDOWN_MS, passingFailure } from '../upstream/credentials.ts'
 import { AttemptFailed, attemptOn } from './attempt-one.ts'
 import { recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'
@@ -189,13 +189,14 @@ const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }:
       if (!failure) return false
       const evidence = `Its token was refused and could not be renewed: ${failure.message}`
       pool.health(id, { kind: 'error', at: clock.now(), evidence })
-      progress.last = new AppError('upstream_auth_failed', { message: NOT_RENEWED, cause })
+      const retryAfterSeconds = FAILURE_COOLDOWN_MS / 1000
+      progress.last = new AppError('upstream_auth_failed', { message: NOT_RENEWED, cause, retryAfterSeconds })
       return false
     },
   )
 }
 
-const NOT_RENEWED = 'The token of the account was refused, and the identity service does not renew it now.'
+const NOT_RENEWED = 'The token of the account was refused and could not be renewed yet.'
 
 /** Once more on the account that produced it, else once without any reasoning (decisions §3 "Encrypted content"). */
 const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step): void => {

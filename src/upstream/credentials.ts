@@ -17,7 +17,8 @@ import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'
 
 /** Tokens of this age are renewed though they have not expired. */
 export const REFRESH_AFTER_MS = 8 * DAY_MS
-const FAILURE_COOLDOWN_MS = 5000
+/** After a refresh that failed in passing no other is tried this long. */
+export const FAILURE_COOLDOWN_MS = 5000
 /** How long anybody waits for a token. */
 const PATIENCE_MS = 8000
 /** Between tries to store it; doubles. */

@@ -173,13 +173,14 @@ test('an account whose refused token cannot be renewed for now is soon asked las
   await expectNothingLeft(app)
 })
 
-test('where nobody can serve, the client is told that it is the renewal that fails', async () => {
+test('where nobody can serve, the client is told that it is the renewal that fails, and when it is tried again', async () => {
   const { app, first } = setUp({ accounts: 1 })
   first.sim.expireAccessToken()
   first.sim.always({ ...faults.serverError(), on: 'token' })
   const answer = await answerOf(app, NATIVE, { json })
-  const message = 'The token of the account was refused, and the identity service does not renew it now.'
+  const message = 'The token of the account was refused and could not be renewed yet.'
   expect(JSON.parse(answer.text).error).toMatchObject({ code: 'upstream_auth_failed', message })
+  expect(answer.headers.get('retry-after')).toBe('5')
   await expectNothingLeft(app)
 })
 

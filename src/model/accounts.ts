@@ -233,6 +233,12 @@ export const storeTokens = (tx: Tx, { id, previousSealed, tokens, sealer, at }: 
   return stored.length === 1
 }
 
+/** Writes the token that is stored once more, to see whether another could be. */
+export const touchTokens = (tx: Tx, { id, refreshTokenSealed }: AccountRow): void => {
+  const isSame = and(eq(accounts.id, id), eq(accounts.refreshTokenSealed, refreshTokenSealed))
+  tx.update(accounts).set({ refreshTokenSealed }).where(isSame).run()
+}
+
 export const saveState = (tx: Tx, id: string, state: AccountState): void => {
   tx.update(accounts).set(state).where(eq(accounts.id, id)).run()
   notice(tx, 'accounts')

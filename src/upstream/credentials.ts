@@ -10,7 +10,14 @@ import { DAY_MS } from '../lib/durations.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/seal.ts'
 import { noteAccountEvent } from '../model/account-events.ts'
-import { type AccountRow, listAccounts, openTokens, storeTokens, UNREADABLE_TOKENS } from '../model/accounts.ts'
+import {
+  type AccountRow,
+  listAccounts,
+  openTokens,
+  storeTokens,
+  touchTokens,
+  UNREADABLE_TOKENS,
+} from '../model/accounts.ts'
 import { type AccountTokens, expiryOf } from '../model/auth-json.ts'
 import type { AccountCredentials } from './headers.ts'
 import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'
@@ -52,6 +59,8 @@ export class Credentials {
   readonly #deps: CredentialsDeps
   #held = new Map<string, Held>()
   readonly #exchanges = new Set<Promise<AccountCredentials>>()
+  /** Accounts whose renewed tokens are in memory only. */
+  readonly #unstored = new Set<string>()
 
   constructor(deps: CredentialsDeps) {
     this.#deps = deps
@@ -141,6 +150,7 @@ export class Credentials {
     try {
       if (held.tokens === UNREADABLE_TOKENS)
         throw new RefreshError('Its stored tokens cannot be read.', 'tokens_unreadable')
+      this.#demandStorable(held)
       const tokens = await refreshTokens(oauth, held.tokens)
       const isStored = await this.#store(held, tokens)
       if (!isStored) log.warn('an account changed while its token was refreshed', { account: accountId })
@@ -156,18 +166,31 @@ export class Credentials {
     }
   }
 
+  /** The token is spent only where its successor can be kept: after a write like that, and while no other waits for one. */
+  #demandStorable({ row }: Held): void {
+    if (this.#unstored.size > 0) throw new RefreshError(NOT_STORABLE, null)
+    try {
+      commit(this.#deps.db, (tx) => touchTokens(tx, row))
+    } catch (cause) {
+      throw new RefreshError(NOT_STORABLE, null, cause)
+    }
+  }
+
   /** Tries until the database takes them: they are the only living ones. False when the account was changed meanwhile. */
   async #store({ row }: Held, tokens: AccountTokens): Promise<boolean> {
     const { db, sealer, clock, log } = this.#deps
     const change = { id: row.id, previousSealed: row.refreshTokenSealed, tokens, sealer, at: clock.now() }
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       try {
-        return commit(db, (tx) => {
+        const wasStored = commit(db, (tx) => {
           const isStored = storeTokens(tx, change)
           if (isStored) noteAccountEvent(tx, { ...ofToken(row, change.at), result: 'renewed', detail: null })
           return isStored
         })
+        this.#unstored.delete(row.id)
+        return wasStored
       } catch (err) {
+        this.#unstored.add(row.id)
         log.error('renewed tokens could not be stored yet', { account: row.id, err })
       }
       await clock.sleep(pauseMs)
@@ -206,6 +229,8 @@ const credentialsOf = ({ row, tokens }: Held): AccountCredentials => ({
   chatgptAccountId: row.chatgptAccountId,
   accessToken: tokens.accessToken,
 })
+
+const NOT_STORABLE = 'The database does not take a new token now.'
 
 /** What a refresh failed with that a later one may not; null where the account has to sign in again. */
 export const passingFailure = (err: unknown): RefreshError | null => {

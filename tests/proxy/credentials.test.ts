@@ -184,6 +184,24 @@ test('where nobody can serve, the client is told that it is the renewal that fai
   await expectNothingLeft(app)
 })
 
+test('while a renewed token waits to be stored, no other account risks its own', async () => {
+  const { app, first } = setUp()
+  for (const { sim } of app.members) sim.expireAccessToken()
+  const full =
+    "CREATE TRIGGER IF NOT EXISTS full BEFORE INSERT ON account_events BEGIN SELECT RAISE(ABORT, 'disk full'); END"
+  app.wire.before = (url) => {
+    if (url.endsWith('/oauth/token')) app.sqlite.run(full)
+  }
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(502)
+  expect(refreshes(app).map(({ account }) => account)).toEqual([first.sim.chatgptAccountId])
+  app.sqlite.run('DROP TRIGGER full')
+  app.wire.before = () => {}
+  await app.clock.advance('30s')
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect(app.bindings.pool.get(first.id)!.state.status).toBe('active')
+  await expectNothingLeft(app)
+})
+
 test('a token eight days old is renewed before it is used', async () => {
   const { app } = setUp()
   await app.clock.advance('8d')

@@ -72,11 +72,25 @@ describe('a refused token', () => {
     expect(kept).toBe(given!)
   })
 
+  test('is not asked for where it could not be stored', async () => {
+    const { credentials, id, sim, sqlite, clock, refreshes, failures } = poolOfOne()
+    const rejected = sim.accessToken
+    sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    const err = await rejection(credentials.refresh(id, rejected))
+    const message = 'The database does not take a new token now.'
+    expect(err).toMatchObject({ code: 'upstream_auth_failed', cause: { code: null, message } })
+    expect([refreshes(), failures]).toEqual([0, []])
+    sqlite.run('DROP TRIGGER full')
+    await clock.advance('5s')
+    expect((await credentials.refresh(id, rejected)).accessToken).toBe(sim.accessToken)
+    expect(refreshes()).toBe(1)
+  })
+
   test('that cannot be stored is given to nobody, and neither lost nor asked for a second time', async () => {
     const { credentials, id, sim, sqlite, stored, clock, refreshes, failures } = poolOfOne()
     const rejected = sim.accessToken
-    sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
     const waiting = rejection(credentials.refresh(id, rejected))
+    sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
     await clock.advance('8s')
     expect(await waiting).toMatchObject({ code: 'upstream_auth_failed', cause: { code: null } })
     await clock.advance('1m')
@@ -93,8 +107,8 @@ describe('a refused token', () => {
   test('yields to an import also while it cannot be stored', async () => {
     const { credentials, id, sim, sqlite, clock, db, sealer, refreshes } = poolOfOne()
     const rejected = sim.accessToken
-    sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
     const waiting = rejection(credentials.refresh(id, rejected))
+    sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
     await clock.advance('8s')
     await waiting
     sqlite.run('DROP TRIGGER full')

@@ -24,5 +24,5 @@ test('with what has come by then in the same write, or else with a keepalive', a
   }
   // The first events mean nothing to a client of chat.
   const chat = await ask('/v1/chat/completions', CHAT, (answer) => /\r\n\r\n[\s\S]/.test(answer))
-  expect(chat).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nc\r\n: keepalive\n\r\n/)
+  expect(chat).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nd\r\n: keepalive\n\n\r\n/)
 })

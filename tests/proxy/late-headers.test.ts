@@ -52,8 +52,8 @@ const begin = async (app: TestApp, route: string) => {
 describe('an upstream that is silent for ten seconds', () => {
   for (const [route, keepalive] of [
     [NATIVE, 'event: codex.keepalive\ndata: {"type":"codex.keepalive"}\n\n'],
-    [V1, ': keepalive\n'],
-    [CHAT, ': keepalive\n'],
+    [V1, ': keepalive\n\n'],
+    [CHAT, ': keepalive\n\n'],
   ] as const)
     test(`headers leave with a keepalive, and another follows every eight seconds: ${route}`, async () => {
       const app = slow(40_000)

@@ -43,8 +43,8 @@ interface BegunResponse {
   createdAt: number
 }
 
-/** For `/v1` and chat, whose clients skip comments. Without a blank line behind it, which is an event of no data to some, and breaks them. */
-export const keepaliveComment: Uint8Array = encodeUtf8(': keepalive\n')
+/** For `/v1` and chat, whose clients skip comments. */
+export const keepaliveComment: Uint8Array = encodeUtf8(': keepalive\n\n')
 
 /** For the native route: its client's idle timer counts events with data only, never comments. */
 export const keepaliveEvent: Uint8Array = frame({ type: 'codex.keepalive' })

@@ -57,6 +57,6 @@ test('a failure of ours carries the error an HTTP answer would', () => {
 })
 
 test('keepalives are a comment for most and an event with data for the native client', () => {
-  expect(textOf(keepaliveComment)).toBe(': keepalive\n')
+  expect(textOf(keepaliveComment)).toBe(': keepalive\n\n')
   expect(textOf(keepaliveEvent)).toBe('event: codex.keepalive\ndata: {"type":"codex.keepalive"}\n\n')
 })

@@ -92,7 +92,7 @@ export const chatContract = (options: ChatStreamOptions): Contract => {
         const chunk = chat.push(parsed(bytes, type))
         if (chunk) out.push(chunk)
       }
-      return out.length === 0 ? null : Buffer.concat(out)
+      return out.length === 0 ? chat.begin() : Buffer.concat(out)
     },
     fail: (err) => chat.fail(err),
     keepalive: keepaliveComment,

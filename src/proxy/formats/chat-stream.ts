@@ -64,6 +64,11 @@ export class ChatStream {
     return Object.hasOwn(HANDLERS, type)
   }
 
+  /** The chunk that names the role, as the public API opens a stream with while the model thinks; null when it was named. */
+  begin(): Uint8Array | null {
+    return this.#hasRole || this.#hasEnded ? null : encodeUtf8(this.#delta({ content: '' }))
+  }
+
   /** Bytes of the chunks this event causes, or null. A failure event ends the stream with its error. */
   push(event: ResponsesEvent): Uint8Array | null {
     if (this.#hasEnded || !this.needs(event.type)) return null

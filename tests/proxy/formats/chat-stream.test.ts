@@ -416,3 +416,17 @@ describe('the end', () => {
     expect(ignored.map((type) => aStream().needs(type))).toEqual(ignored.map(() => false))
   })
 })
+
+test('a stream that has nothing to say yet begins with the role, once', () => {
+  const stream = aStream()
+  const opened = textOf(stream.begin())
+  expect(deltas(opened)).toEqual([{ role: 'assistant', content: '' }])
+  expect(stream.begin()).toBeNull()
+  expect(deltas(run(messageEvents(0, 'Hello'), stream))[0]).not.toHaveProperty('role')
+  const spoken = aStream()
+  run(messageEvents(0, 'Hello'), spoken)
+  expect(spoken.begin()).toBeNull()
+  const ended = aStream()
+  ended.fail(new AppError('upstream_error'))
+  expect(ended.begin()).toBeNull()
+})

@@ -30,6 +30,8 @@ export class AttemptFailed extends Error {
 
 interface AttemptOptions {
   lease: Lease
+  /** Accounts whose token was renewed for the turn. */
+  refreshed: ReadonlySet<string>
   dropReasoning: boolean
   /** `clock.monotonic()` at which the turn's time before the commit point is up. */
   deadline: number
@@ -96,7 +98,7 @@ const firstEventMs = ({ kind, settings }: Turn): number =>
 const openAndRead = async (
   plane: Plane,
   turn: Turn,
-  { lease, dropReasoning }: AttemptOptions,
+  { lease, refreshed, dropReasoning }: AttemptOptions,
   controller: AbortController,
 ): Promise<Flow> => {
   turn.log.phase = 'connect'
@@ -104,7 +106,13 @@ const openAndRead = async (
   const { account } = lease
   const credentials = await untilAborted(plane.credentials.fresh(account.id), controller.signal)
   const bytes = dropReasoning ? withoutReasoning(turn) : bodyFor(plane, turn, account.id)
-  const { headers, stream, accessToken } = await carry(plane, turn, { account, credentials, bytes, controller })
+  const { headers, stream, accessToken } = await carry(plane, turn, {
+    account,
+    credentials,
+    bytes,
+    isRenewed: refreshed.has(account.id),
+    controller,
+  })
   turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
   absorbRateHeaders(plane, account.id, headers)
   turn.log.phase = 'first_event'

@@ -18,6 +18,8 @@ interface Load {
   credentials: AccountCredentials
   /** The body for this account, in the form the client wrote it in. */
   bytes: Uint8Array<ArrayBuffer>
+  /** Its token was renewed for this turn: it is good. */
+  isRenewed: boolean
   /** Ends the attempt. */
   controller: AbortController
 }
@@ -128,7 +130,7 @@ const overSocket = (
 
 /** Null when the turn is to go by HTTP instead. */
 const newConnection = async (plane: Plane, turn: Turn, load: Load): Promise<Connection | null> => {
-  const { account, credentials, controller } = load
+  const { account, credentials, isRenewed, controller } = load
   if (turn.chain !== null) throw new AppError('previous_response_not_found')
   try {
     const socket = await connect(plane.upstream, credentials, {
@@ -140,7 +142,8 @@ const newConnection = async (plane: Plane, turn: Turn, load: Load): Promise<Conn
     return { socket, accountId: account.id, accessToken: credentials.accessToken }
   } catch (err) {
     if (controller.signal.aborted) throw err
-    if (err instanceof HandshakeRefused && !NO_SOCKETS_HERE.has(err.status))
+    const isOfSockets = (status: number) => NO_SOCKETS_HERE.has(status) || (status === 401 && isRenewed)
+    if (err instanceof HandshakeRefused && !isOfSockets(err.status))
       throw new Refused(err.status, err.headers, err.body, credentials.accessToken)
     if (!(err instanceof HandshakeRefused) && wouldBypassProxy(plane, turn)) throw err
     noteNoSockets(plane, account, err)

@@ -165,6 +165,21 @@ describe('the upstream socket of a session', () => {
 })
 
 describe('a handshake upstream that is refused', () => {
+  test('with 401, even with a new token: HTTP decides whether the account is signed in', async () => {
+    await using service = ground()
+    const { sim, id } = service.members[0]!
+    sim.always({ ...faults.unauthorized(), on: 'handshake' })
+    const socket = await open(service)
+    for (let turn = 0; turn < 2; turn++) expectCompleted(await socket.turn(create()))
+    expect(service.upstream.handshakes.map(({ status }) => status)).toEqual([401, 401])
+    expect(service.bindings.pool.get(id)?.state.status).toBe('active')
+    sim.always(faults.unauthorized())
+    expect(refusalOf(await socket.turn(create()))[1]).toBe('upstream_auth_failed')
+    expect(service.bindings.pool.get(id)?.state.status).toBe('reauth_required')
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
   const toHttp: [name: string, fault: Fault][] = [
     ['426', { status: 426, body: { detail: 'Upgrade Required' } }],
     ['403 of something in between', faults.forbiddenHtml()],

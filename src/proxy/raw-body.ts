@@ -156,7 +156,8 @@ const decode = async (raw: Uint8Array<ArrayBuffer>, { encoding, limits, hold }: 
 const withoutMark = (bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> =>
   bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
 
-const utf8 = new TextDecoder('utf-8', { fatal: true })
+/** A mark that `withoutMark` left is a second one, which this must not skip. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 const parseObject = (bytes: Uint8Array): JsonObject => {
   demandFewValues(bytes)

@@ -177,3 +177,14 @@ test('a byte order mark is not part of the body', async () => {
   expect(app.upstream.requests.map(({ bodyText }) => bodyText)).toEqual([text, text])
   expect(app.upstream.requests.map(({ bodyText }) => bodyText.charCodeAt(0))).toEqual([123, 123])
 })
+
+test('a second byte order mark is no JSON', async () => {
+  const app = testApp()
+  for (const more of [{}, { store: true }]) {
+    const answer = await answerOf(app, NATIVE, {
+      body: Buffer.from(`\uFEFF\uFEFF${JSON.stringify(codexBody('hi', more))}`),
+    })
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'malformed_json'])
+  }
+  expect(app.upstream.requests).toEqual([])
+})

@@ -34,7 +34,7 @@ export function placeOfValue(json: Uint8Array, name: string): number | null {
 }
 
 /** Where a member of the object at the top stands: from its name to behind its value. */
-export interface Member {
+interface Member {
   name: string
   start: number
   value: number

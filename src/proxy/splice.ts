@@ -1,5 +1,5 @@
 /** Changes single members of a JSON text at their place, or takes them out, leaving every other byte as the client wrote it. */
-import { afterBlanks, type Member, topMembers } from '../lib/json-members.ts'
+import { afterBlanks, topMembers } from '../lib/json-members.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import { demandShallow } from './nesting.ts'
 
@@ -12,18 +12,18 @@ export const spliceMembers = (
   members: Readonly<Record<string, unknown>>,
 ): Uint8Array<ArrayBuffer> => {
   demandShallow(bytes)
-  const there = topMembers(bytes)
-  const edits = Object.entries(members).map(([name, value]) =>
-    editOf(bytes, there, { name, put: JSON.stringify(value) }),
-  )
-  edits.sort((a, b) => b.offset - a.offset)
+  const missing = new Map(Object.entries(members))
   const parts: Uint8Array[] = []
   let rest = bytes.length
-  for (const { offset, length, put } of edits) {
-    parts.unshift(encodeUtf8(put), bytes.subarray(offset + length, rest))
-    rest = offset
+  // Backwards: of a member written twice the last counts, as in `JSON.parse`.
+  for (const { name, value, end } of topMembers(bytes).reverse()) {
+    if (!missing.has(name)) continue
+    parts.unshift(encodeUtf8(JSON.stringify(missing.get(name))), bytes.subarray(end, rest))
+    missing.delete(name)
+    rest = value
   }
-  return Buffer.concat([bytes.subarray(0, rest), ...parts])
+  const written = parts.length > 0 ? Buffer.concat([bytes.subarray(0, rest), ...parts]) : bytes
+  return missing.size > 0 ? putFirst(written, Object.fromEntries(missing)) : written
 }
 
 /**
@@ -55,18 +55,4 @@ export const putFirst = (
   const comma = bytes[afterBlanks(bytes, at + 1)] === CLOSING ? '' : ','
   const put = encodeUtf8(JSON.stringify(members).slice(1, -1) + comma)
   return Buffer.concat([bytes.subarray(0, at + 1), put, bytes.subarray(at + 1)])
-}
-
-interface Edit {
-  offset: number
-  length: number
-  put: string
-}
-
-/** Of a member written twice the last counts, as in `JSON.parse`. */
-const editOf = (json: Uint8Array, there: readonly Member[], { name, put }: { name: string; put: string }): Edit => {
-  const member = there.findLast((each) => each.name === name)
-  if (member) return { offset: member.value, length: member.end - member.value, put }
-  const comma = there.length > 0 ? ',' : ''
-  return { offset: afterBlanks(json, 0) + 1, length: 0, put: `${JSON.stringify(name)}:${put}${comma}` }
 }

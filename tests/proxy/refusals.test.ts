@@ -81,6 +81,12 @@ test('what a key enforces is put into no body that is nested beyond measure', as
   expect(app.upstream.requests).toEqual([])
 })
 
+test('what a key enforces and the upstream demands is put into an empty body, too', async () => {
+  const { app, send } = withKey({ enforcedModel: 'gpt-5.5' })
+  await send(NATIVE, {})
+  expect(sent(app)).toEqual([{ stream: true, store: false, model: 'gpt-5.5' }])
+})
+
 test('what a key enforces replaces what a public turn asks for', async () => {
   const { app, send } = withKey({ enforcedModel: 'gpt-5.5', enforcedServiceTier: 'default' })
   await send('POST /v1/responses', codexBody('hello', { model: 'gpt-6-luna', service_tier: 'auto' }))

@@ -17,16 +17,15 @@ export function nestsDeeperThan(json: Uint8Array, limit: number): boolean {
   return false
 }
 
-/** The index of the quote that closes the string begun at `start`. */
+/**
+ * The index of the quote that closes the string begun at `start`. The first one mostly is it. Behind an escape byte by byte:
+ * a search for each quote takes seconds where there are millions (measured).
+ */
 export function endOfString(json: Uint8Array, start: number): number {
-  let at = json.indexOf(QUOTE, start + 1)
-  while (at !== -1 && isEscaped(json, at)) at = json.indexOf(QUOTE, at + 1)
-  return at === -1 ? json.length : at
-}
-
-/** An odd number of backslashes stands before it. */
-function isEscaped(json: Uint8Array, at: number): boolean {
-  let first = at
-  while (json[first - 1] === BACKSLASH) first--
-  return (at - first) % 2 === 1
+  const first = json.indexOf(QUOTE, start + 1)
+  if (first === -1) return json.length
+  if (json[first - 1] !== BACKSLASH) return first
+  let at = start + 1
+  while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1
+  return at
 }

@@ -25,5 +25,6 @@ test.each([
 
 test('a million brackets are counted at once, and no further than the limit', () => {
   expect(nestsDeeperThan(new TextEncoder().encode('['.repeat(1_000_000)), 1000)).toBe(true)
-  expect(nestsDeeperThan(new TextEncoder().encode('"unfinished'), 1000)).toBe(false)
+  for (const text of ['"unfinished', '"\\', '"\\"', '["\\"[[', '"'])
+    expect(nestsDeeperThan(new TextEncoder().encode(text), 1)).toBe(false)
 })

@@ -1,0 +1,77 @@
+/** Members set in bodies and taken out of them, however these are written: the rest stays, byte for byte. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { cutMembers, spliceMembers } from '../../src/proxy/splice.ts'
+import { holds } from '../support/property.ts'
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+const spliced = (text: string, members: Record<string, unknown>) =>
+  new TextDecoder().decode(spliceMembers(bytes(text), members))
+const cut = (text: string, names: string[]) => new TextDecoder().decode(cutMembers(bytes(text), names))
+
+describe('members are set at their place, and new ones in front', () => {
+  test.each([
+    ['{}', '{"store":false,"model":"m"}'],
+    [' {\n} ', ' {"store":false,"model":"m"\n} '],
+    ['{"a":1E400}', '{"store":false,"model":"m","a":1E400}'],
+    ['{"store" : true , "a":"\\ud800"}', '{"model":"m","store" : false , "a":"\\ud800"}'],
+    ['{"a":{"store":1},"mod\\u0065l":{"model":[{}]}}', '{"store":false,"a":{"store":1},"mod\\u0065l":"m"}'],
+    ['{"store":1,"model":"\\\\","store":2}', '{"store":1,"model":"m","store":false}'],
+  ])('%s', (text, written) => {
+    expect(spliced(text, { store: false, model: 'm' })).toBe(written)
+  })
+})
+
+describe('whatever a body is made of', () => {
+  const NAMES = ['model', 'store', 'x"model', '', '__proto__', '🙂']
+  const blank = fc.constantFrom('', ' ', '\n\t')
+  /** Also with every sign of it written as an escape. */
+  const name = fc.constantFrom(...NAMES).chain((plain) => fc.constantFrom(JSON.stringify(plain), escaped(plain)))
+  const value = fc.oneof(
+    fc.jsonValue({ maxDepth: 3 }).map((json) => JSON.stringify(json)),
+    fc.constantFrom('-0', '1E400', '"\\ud800"', '"\\\\"', '"\\","', '"\\u006dodel"', '{ }', '[\n]'),
+  )
+  const member = fc.tuple(blank, name, blank, blank, value, blank)
+  const body = fc.tuple(blank, fc.array(member, { maxLength: 6 }), blank)
+  const some = fc.subarray(NAMES)
+
+  type Parts = [string, string, string, string, string, string]
+  const nameOf = ([, quoted]: Parts): string => JSON.parse(quoted)
+  const memberText = ([before, quoted, behind, ahead, json, after]: Parts) =>
+    `${before}${quoted}${behind}:${ahead}${json}${after}`
+  const textOf = ([before, members, after]: [string, Parts[], string]) =>
+    `${before}{${members.map(memberText).join(',')}}${after}`
+
+  test('the last of each name is set', () => {
+    holds(
+      fc.property(body, some, ([before, members, after], names) => {
+        const set = members.map((parts, at): Parts => {
+          const isLast = members.findLastIndex((other) => nameOf(other) === nameOf(parts)) === at
+          return isLast && names.includes(nameOf(parts)) ? (parts.with(4, '"set"') as Parts) : parts
+        })
+        const fresh = names.filter((each) => !members.some((parts) => nameOf(parts) === each))
+        const put = fresh.map((each): Parts => ['', JSON.stringify(each), '', '', '"set"', ''])
+        const written = spliced(
+          textOf([before, members, after]),
+          Object.fromEntries(names.map((each) => [each, 'set'])),
+        )
+        expect(written).toBe(textOf([before, [...put, ...set], after]))
+        expect(names.map((each) => JSON.parse(written)[each])).toEqual(names.map(() => 'set'))
+      }),
+    )
+  })
+
+  test('all of a name are cut', () => {
+    holds(
+      fc.property(body, some, ([before, members, after], names) => {
+        const text = textOf([before, members, after])
+        const kept = members.filter((parts) => !names.includes(nameOf(parts)))
+        const bare = kept.map((parts) => parts.with(0, '').with(5, '') as Parts)
+        expect(cut(text, names)).toBe(kept.length === members.length ? text : textOf(['', bare, '']))
+      }),
+    )
+  })
+})
+
+const escaped = (plain: string): string =>
+  `"${[...Array(plain.length).keys()].map((at) => `\\u${plain.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`

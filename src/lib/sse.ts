@@ -65,12 +65,21 @@ export class SseScanner {
       this.#skipLf = false
       if (buffer[0] === LF) buffer = buffer.subarray(1)
     }
-    const from = this.#searched
-    if (this.#tail) buffer = Buffer.concat([this.#tail, buffer])
     const events: SseEvent[] = []
-    const end = buffer.indexOf(CR) === -1 ? this.#splitLf(buffer, from, events) : this.#splitAny(buffer, events)
-    this.#keep(buffer, end)
+    const tail = this.#tail
+    if (tail === null) this.#split(buffer, events)
+    else {
+      const cut = endOfFirst(tail, buffer)
+      this.#split(Buffer.concat([tail, buffer.subarray(0, cut)]), events)
+      if (cut < buffer.length) this.#split(buffer.subarray(cut), events)
+    }
     return events
+  }
+
+  #split(buffer: Buffer, events: SseEvent[]): void {
+    const end =
+      buffer.indexOf(CR) === -1 ? this.#splitLf(buffer, this.#searched, events) : this.#splitAny(buffer, events)
+    this.#keep(buffer, end)
   }
 
   #keep(buffer: Buffer, end: number) {
@@ -184,11 +193,28 @@ class Scanned implements SseEvent {
     return eventData(this.#buffer.subarray(this.#start, end))
   }
 
+  /** Whether `next` begins in memory where this one ends. */
+  isBefore(next: SseEvent | undefined): next is Scanned {
+    return next instanceof Scanned && next.#buffer === this.#buffer && next.#start === this.#end
+  }
+
+  /** All the bytes from here to the end of `last`. */
+  upTo(last: Scanned): Uint8Array {
+    return this.#buffer.subarray(this.#start, last.#end)
+  }
+
   /** The next event joins this one. */
   extend(end: number): void {
     this.#end = end
     this.#count++
   }
+}
+
+/** How much of `chunk` ends the event that began in `tail`: that event alone is copied. All of it where it does not end. */
+const endOfFirst = (tail: Buffer, chunk: Buffer): number => {
+  if (tail[tail.length - 1] === LF && chunk[0] === LF) return 1
+  const at = chunk.indexOf(BLANK_LINE)
+  return at === -1 ? chunk.length : at + 2
 }
 
 /** The type where it is not the first member. */
@@ -217,6 +243,23 @@ const nextLine = (bytes: Uint8Array, at: number, end: number): number => {
   let i = at
   while (i < end && bytes[i] !== LF && bytes[i] !== CR) i++
   return bytes[i] === CR && bytes[i + 1] === LF ? i + 2 : i + 1
+}
+
+/** Events that lie next to each other in memory as one piece of it. */
+export const piecesOf = (events: readonly SseEvent[]): Uint8Array[] => {
+  const pieces: Uint8Array[] = []
+  for (let from = 0, to = 0; from < events.length; from = to) {
+    const first = events[from]! // from < length
+    to = from + 1
+    if (!(first instanceof Scanned)) {
+      pieces.push(first.bytes)
+      continue
+    }
+    let last = first
+    for (let next = events[to]; last.isBefore(next); next = events[++to]) last = next
+    pieces.push(first.upTo(last))
+  }
+  return pieces
 }
 
 /** The payload text: every `data` line joined by a newline; null when the event has none. */

@@ -2,7 +2,7 @@
 import type { AppError } from '../errors.ts'
 import { isObject, objectOf } from '../lib/json.ts'
 import type { Random } from '../lib/random.ts'
-import { eventJson, frame, type SseEvent } from '../lib/sse.ts'
+import { eventJson, frame, piecesOf, type SseEvent } from '../lib/sse.ts'
 import { ChatStream, type ChatStreamOptions } from './formats/chat-stream.ts'
 import { keepaliveComment, keepaliveEvent, responseCreatedEvent, responseFailedEvent } from './formats/failed-event.ts'
 import { mentionsHeaders, withoutForeignHeaders } from './formats/foreign-headers.ts'
@@ -12,8 +12,8 @@ import type { Meter } from './meter.ts'
 
 /** Writes one stream. Its methods are called in order, `fail` at most once and last. */
 export interface Contract {
-  /** Bytes for events that arrived together, or null when none of them is for this client. */
-  write(events: readonly SseEvent[], meter: Meter): Uint8Array | null
+  /** Bytes for events that arrived together, in pieces; none when no event of them is for this client. */
+  write(events: readonly SseEvent[], meter: Meter): readonly Uint8Array[]
   /** Bytes of the one terminal event of a stream that could not be finished. */
   fail(err: AppError, meter: Meter | null): Uint8Array
   /** Sent when nothing else was for a while. */
@@ -40,12 +40,11 @@ export class NativeContract implements Contract {
     return keepaliveEvent
   }
 
-  write(events: readonly SseEvent[], meter: Meter): Uint8Array | null {
+  write(events: readonly SseEvent[], meter: Meter): readonly Uint8Array[] {
     const { createdAt, hidesQuota } = this.#options
     const shown = hidesQuota ? events.filter(({ type }) => type !== 'codex.rate_limits') : events
     if (meter.terminal !== 'error') return relayed(shown)
-    const out = shown.flatMap((event) => toPublic(event, meter, createdAt) ?? [])
-    return out.length === 0 ? null : Buffer.concat(out)
+    return joined(shown.flatMap((event) => toPublic(event, meter, createdAt) ?? []))
   }
 
   fail(err: AppError, meter: Meter | null): Uint8Array {
@@ -70,7 +69,7 @@ export const publicContract = ({ createdAt, random }: ContractOptions, model: st
         if (bytes) out.push(bytes)
       }
       isBegun ||= out.length > 0
-      return out.length === 0 ? null : Buffer.concat(out)
+      return joined(out)
     },
     fail: (err, meter) => {
       if (isBegun) return failedEvent(err, meter, createdAt)
@@ -92,7 +91,7 @@ export const chatContract = (options: ChatStreamOptions): Contract => {
         const chunk = chat.push(parsed(bytes, type))
         if (chunk) out.push(chunk)
       }
-      return out.length === 0 ? chat.begin() : Buffer.concat(out)
+      return joined(out.length === 0 ? [chat.begin() ?? []].flat() : out)
     },
     fail: (err) => chat.fail(err),
     keepalive: keepaliveComment,
@@ -120,26 +119,19 @@ const refilled = (event: SseEvent, items: readonly SseEvent[]): Uint8Array => {
   return frame({ ...ended, type: `${event.type}`, response: { ...ended.response, output: said } })
 }
 
-/** Looked through all at once: nearly no event holds headers. */
-const relayed = (events: readonly SseEvent[]): Uint8Array | null => {
-  const bytes = joined(events)
-  return bytes && mentionsHeaders(bytes) ? concatenated(events.map(withoutForeignHeaders)) : bytes
+/** Looked through in the pieces they leave in: nearly no event holds headers. */
+const relayed = (events: readonly SseEvent[]): readonly Uint8Array[] => {
+  const pieces = piecesOf(events)
+  if (pieces.some(mentionsHeaders)) return joined(events.map((event) => withoutForeignHeaders(event).bytes))
+  return pieces.length <= FEW_PIECES ? pieces : joined(pieces)
 }
 
-/** Events of one chunk lie next to each other: then they leave as the one piece of memory they came in. */
-const joined = (events: readonly SseEvent[]): Uint8Array | null => {
-  if (events.length <= 1) return events[0]?.bytes ?? null
-  const first = events[0]!.bytes // there is one
-  const last = events[events.length - 1]!.bytes // as above
-  const length = last.byteOffset + last.length - first.byteOffset
-  let total = 0
-  for (const event of events) total += event.length
-  return first.buffer === last.buffer && length === total
-    ? new Uint8Array(first.buffer, first.byteOffset, length)
-    : concatenated(events)
-}
+/** An event that came in two chunks, and what lay around it. */
+const FEW_PIECES = 3
 
-const concatenated = (events: readonly SseEvent[]): Uint8Array => Buffer.concat(events.map(({ bytes }) => bytes))
+/** One write costs less than many. */
+const joined = (pieces: readonly Uint8Array[]): readonly Uint8Array[] =>
+  pieces.length <= 1 ? pieces : [Buffer.concat(pieces)]
 
 export const failedEvent = (err: AppError, meter: Meter | null, createdAt: number): Uint8Array =>
   responseFailedEvent(err, {

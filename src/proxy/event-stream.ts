@@ -24,6 +24,8 @@ interface StreamDeps {
   controller: AbortController
 }
 
+const NOTHING: readonly Uint8Array[] = []
+
 type Controller = ReadableStreamDefaultController<Uint8Array>
 
 /** `opening` may still be under way: then the headers went out early and its failure becomes the terminal event. */
@@ -49,9 +51,10 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
    */
   start(controller: Controller): void {
     this.#controller = controller
+    if (this.#opening instanceof Promise || !this.#passFirst(this.#opening)) this.#send([this.#deps.contract.keepalive])
+    if (!this.#controller) return // it came whole
     this.#deps.pulse.watch(this)
     this.#deps.controller.signal.addEventListener('abort', this)
-    if (this.#opening instanceof Promise || !this.#passFirst(this.#opening)) this.#send(this.#deps.contract.keepalive)
   }
 
   #passFirst(flow: Flow): boolean {
@@ -78,18 +81,18 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
 
   /** False when the events mean nothing to this client, and more are wanted. */
   #pass(flow: Flow, events: readonly SseEvent[] | null): boolean {
-    const bytes = events && this.#deps.contract.write(events, flow.meter)
+    const pieces = events ? this.#deps.contract.write(events, flow.meter) : NOTHING
     const isOver = events === null || flow.meter.terminal !== null
-    this.#send(bytes)
+    this.#send(pieces)
     if (isOver) this.#close()
-    return isOver || bytes !== null
+    return isOver || pieces.length > 0
   }
 
   #fail(flow: Flow | null, cause: unknown): void {
     const error = AppError.from(cause)
     flow?.fail(error) // a fault of our own must not keep the account's slot
     try {
-      this.#send(this.#deps.contract.fail(error, flow?.meter ?? null))
+      this.#send([this.#deps.contract.fail(error, flow?.meter ?? null)])
     } finally {
       this.#close()
     }
@@ -106,13 +109,13 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
   }
 
   beat(now: number): void {
-    if (this.#isPulling && now - this.#lastSentAt >= KEEPALIVE_MS) this.#send(this.#deps.contract.keepalive)
+    if (this.#isPulling && now - this.#lastSentAt >= KEEPALIVE_MS) this.#send([this.#deps.contract.keepalive])
   }
 
-  #send(bytes: Uint8Array | null): void {
-    if (!this.#controller || !bytes) return
+  #send(pieces: readonly Uint8Array[]): void {
+    if (!this.#controller || pieces.length === 0) return
     this.#lastSentAt = this.#deps.clock.monotonic()
-    this.#controller.enqueue(bytes)
+    for (const bytes of pieces) this.#controller.enqueue(bytes)
   }
 
   #close(): void {

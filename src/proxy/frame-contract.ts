@@ -43,11 +43,7 @@ export const publicFrames = (options: ContractOptions): FrameContract => {
 
 /** One event at a time, because each is a frame. */
 const translated = (contract: Contract, events: readonly SseEvent[], meter: Meter): string[] =>
-  events.flatMap((event) => {
-    if (event.type === null) return []
-    const bytes = contract.write([event], meter)
-    return bytes === null ? [] : [textOf(bytes)]
-  })
+  events.flatMap((event) => (event.type === null ? [] : contract.write([event], meter).map(textOf)))
 
 const textOf = (bytes: Uint8Array): string => eventData(bytes) ?? ''
 

@@ -1,7 +1,15 @@
 /** SSE framing: the same events and the same bytes, however the stream was cut into chunks. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { eventData, eventJson, frame, type SseEvent, SseEventTooLarge, SseScanner } from '../../src/lib/sse.ts'
+import {
+  eventData,
+  eventJson,
+  frame,
+  piecesOf,
+  type SseEvent,
+  SseEventTooLarge,
+  SseScanner,
+} from '../../src/lib/sse.ts'
 import { holds } from '../support/property.ts'
 
 const encoder = new TextEncoder()
@@ -131,4 +139,27 @@ test('a run joins only events of its own type, also when a type is not the first
   expect(events[0]?.data).toBe('{"type":"response.a.delta","delta":"x"}')
   const seen = events.map(({ type, count }) => `${type} ${count}`)
   expect(seen).toEqual(['response.a.delta 2', 'response.c.delta 1', 'response.a.delta 1', 'response.b.delta 2'])
+})
+
+describe('the pieces that events leave in', () => {
+  test('hold every byte once and in order, however the stream was cut', () => {
+    holds(
+      fc.property(streamOf(fc.constant('\n')), cuts, fc.boolean(), (events, places, inRuns) => {
+        const bytes = encoder.encode(events.join(''))
+        const scanner = new SseScanner({ inRuns })
+        const ends = [...new Set([...places.map((cut) => cut % bytes.length), bytes.length])].sort((a, b) => a - b)
+        const seen = ends.flatMap((end, index) => scanner.push(bytes.slice(ends[index - 1] ?? 0, end)))
+        expect(Buffer.concat(piecesOf(seen))).toEqual(Buffer.from(bytes))
+      }),
+    )
+  })
+
+  test('are the chunks themselves; only an event that came in two of them is copied', () => {
+    const scanner = new SseScanner()
+    const event = 'data: {"type":"a"}\n\n'
+    const chunks = [`${event}${event}data: `, `{"type":"a"}\n\n${event}${event}`].map((text) => encoder.encode(text))
+    const pieces = piecesOf(chunks.flatMap((chunk) => scanner.push(chunk)))
+    expect(pieces.map((piece) => decoder.decode(piece))).toEqual([event + event, event, event + event])
+    expect(pieces.map(({ buffer }) => chunks.findIndex((chunk) => chunk.buffer === buffer))).toEqual([0, -1, 1])
+  })
 })

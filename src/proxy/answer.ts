@@ -26,15 +26,15 @@ export const answerWithStream = async (served: Answered, contract: Contract): Pr
   const flow = await timed(served, inTime(opening, clock))
   const headers = streamHeaders(served, flow)
   sent.headers = true
-  const body = eventStream(flow ?? opening, {
-    clock,
-    pulse,
-    contract,
-    server,
-    request: c.req.raw,
-    controller,
-  })
-  return new Response(body, { headers })
+  const body = eventStream(flow ?? opening, { clock, pulse, contract, server, request: c.req.raw, controller })
+  try {
+    return new Response(body, { headers })
+  } catch (err) {
+    sent.headers = false
+    controller.abort(AppError.from(err)) // a fault of our own must not keep the account's slot
+    await body.cancel()
+    throw err
+  }
 }
 
 /** Answers with one document made from the finished response; no header leaves before it. */
@@ -82,26 +82,19 @@ const inTime = (opening: Promise<Flow>, clock: Clock): Promise<Flow | null> =>
     opening.then(resolve, reject).finally(cancel)
   })
 
-/** Made before the stream that would be read to its end or cancelled: a fault in them must not keep the account's slot. */
-const streamHeaders = (served: Answered, flow: Flow | null): Headers => {
-  try {
-    return new Headers({
-      ...answerHeaders(served, flow),
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache, no-transform',
-      'x-accel-buffering': 'no',
-    })
-  } catch (err) {
-    served.controller.abort(AppError.from(err))
-    throw err
-  }
+const streamHeaders = (served: Answered, flow: Flow | null): Record<string, string> => {
+  const headers = answerHeaders(served, flow)
+  headers['content-type'] = 'text/event-stream; charset=utf-8'
+  headers['cache-control'] = 'no-cache, no-transform'
+  headers['x-accel-buffering'] = 'no'
+  return headers
 }
 
 const answerHeaders = ({ c, turn }: Answered, flow: Flow | null): Record<string, string> => {
-  const headers: Record<string, string> = { 'server-timing': serverTiming(turn) }
+  const headers: Record<string, string> = { ...flow?.headers, 'server-timing': serverTiming(turn) }
   const dropped = c.get('droppedFields')
   if (dropped && dropped.length > 0) headers['x-sluice-dropped-fields'] = droppedFields(dropped)
-  return { ...headers, ...flow?.headers }
+  return headers
 }
 
 const MAX_DROPPED_FIELDS = 32

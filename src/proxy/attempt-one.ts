@@ -30,11 +30,13 @@ export class AttemptFailed extends Error {
 
 interface AttemptOptions {
   lease: Lease
-  /** Accounts whose token was renewed for the turn. */
-  refreshed: ReadonlySet<string>
-  dropReasoning: boolean
-  /** `clock.monotonic()` at which the turn's time before the commit point is up. */
-  deadline: number
+  progress: {
+    /** Accounts whose token was renewed for the turn. */
+    refreshed: ReadonlySet<string>
+    dropReasoning: boolean
+    /** `clock.monotonic()` at which the turn's time before the commit point is up. */
+    deadline: number
+  }
 }
 
 /** Resolves with the committed flow, which holds the lease. Throws `AttemptFailed`, or the turn's abort reason. */
@@ -44,7 +46,7 @@ export const attemptOn = async (plane: Plane, turn: Turn, options: AttemptOption
   const began: Began = { at: clock.now(), monotonic: clock.monotonic() }
   const onAbort = () => controller.abort(turn.signal.reason)
   turn.signal.addEventListener('abort', onAbort)
-  const limit = Math.max(0, Math.min(firstEventMs(turn), options.deadline - began.monotonic))
+  const limit = Math.max(0, Math.min(firstEventMs(turn), options.progress.deadline - began.monotonic))
   const cancelLimit = clock.after(limit, () => controller.abort(new AppError('upstream_timeout')))
   try {
     const flow = await openAndRead(plane, turn, options, controller)
@@ -98,7 +100,7 @@ const firstEventMs = ({ kind, settings }: Turn): number =>
 const openAndRead = async (
   plane: Plane,
   turn: Turn,
-  { lease, refreshed, dropReasoning }: AttemptOptions,
+  { lease, progress: { refreshed, dropReasoning } }: AttemptOptions,
   controller: AbortController,
 ): Promise<Flow> => {
   turn.log.phase = 'connect'

@@ -64,7 +64,7 @@ export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(p
   for (;;) {
     const lease = await leaseFor(plane, turn, progress)
     try {
-      const flow = await attemptOn(plane, turn, { lease, ...progress })
+      const flow = await attemptOn(plane, turn, { lease, progress })
       blame(plane, progress, lease.account.id)
       return flow
     } catch (err) {

@@ -34,7 +34,7 @@ export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream)
     for (const [index, event] of batch.entries()) {
       if (!isHeld(event.type) || heldBytes >= HOLD_BYTES) {
         if (isFailure(event.type)) throw failed(plane, event, fresh.accessToken)
-        return committed(plane, turn, { ...fresh, first: [...held, ...batch.slice(index)] })
+        return committed(plane, turn, { fresh, first: [...held, ...batch.slice(index)] })
       }
       held.push(event)
       heldBytes += event.bytes.length
@@ -44,11 +44,11 @@ export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream)
 
 const isFailure = (type: string | null): boolean => type === 'response.failed' || type === 'error'
 
-const committed = (plane: Plane, turn: Turn, fresh: FreshStream & { first: SseEvent[] }): Flow => {
+const committed = (plane: Plane, turn: Turn, begun: { fresh: FreshStream; first: SseEvent[] }): Flow => {
   turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
   turn.log.phase = 'stream'
   releaseRequest(turn)
-  return new Flow(plane, turn, fresh)
+  return new Flow(plane, turn, begun)
 }
 
 const failed = ({ clock }: Plane, event: SseEvent, accessToken: string): Error => {

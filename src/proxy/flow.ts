@@ -36,7 +36,7 @@ export class Flow implements Watcher, EventListenerObject {
   #listener: FlowListener | null = null
 
   /** `first` is kept apart: what it holds of the first chunks must not stay in memory as long as the stream. */
-  constructor(plane: Plane, turn: Turn, { first, ...fresh }: FreshStream & { first: readonly SseEvent[] }) {
+  constructor(plane: Plane, turn: Turn, { first, fresh }: { first: readonly SseEvent[]; fresh: FreshStream }) {
     this.#plane = plane
     this.#turn = turn
     this.#fresh = fresh

@@ -44,7 +44,8 @@ export class NativeContract implements Contract {
     const { createdAt, hidesQuota } = this.#options
     const shown = hidesQuota ? events.filter(({ type }) => type !== 'codex.rate_limits') : events
     if (meter.terminal !== 'error') return relayed(shown)
-    return joined(shown.flatMap((event) => toPublic(event, meter, createdAt) ?? []))
+    const told = (event: SseEvent) => (event.type === 'error' ? toPublic(event, meter, createdAt) : null)
+    return joined(shown.map((event) => told(event) ?? withoutForeignHeaders(event).bytes))
   }
 
   fail(err: AppError, meter: Meter | null): Uint8Array {

@@ -10,6 +10,18 @@ const STREAM = { stream: true }
 
 const overSocket = async (service: Ground, path: string): Promise<StreamEvent[]> => {
   const socket = await open(service, { path })
+  return turnOn(service, socket)
+}
+
+/** The handshake needs sockets to be on; the turn itself goes over HTTP. */
+const overSocketToHttp = async (service: Ground, path: string): Promise<StreamEvent[]> => {
+  service.change({ upstreamStreamTransport: 'websocket' })
+  const socket = await open(service, { path })
+  service.change({ upstreamStreamTransport: 'http' })
+  return turnOn(service, socket)
+}
+
+const turnOn = async (service: Ground, socket: Awaited<ReturnType<typeof open>>): Promise<StreamEvent[]> => {
   const events = await socket.turn(create())
   await leave(service, socket)
   return events
@@ -47,4 +59,18 @@ test.each([
     expect(events.filter(({ mark }) => mark !== undefined)).toEqual([told])
     expect(events.at(-1)?.type).toBe('response.completed')
   }
+})
+
+test.each([
+  ['over HTTP', overHttp],
+  ['on a socket', overSocketToHttp],
+] as const)('a native client %s is told the same when an error comes in one piece with it', async (_how, ask) => {
+  await using service = ground({ settings: { upstreamStreamTransport: 'http' } })
+  const limits = { type: 'codex.rate_limits', mark: 4 }
+  const error = { type: 'error', error: { code: 'server_error', message: 'It broke.' } }
+  const piece = [...SAID.map(([said]) => said), limits, error].map((event) => `data: ${JSON.stringify(event)}\n\n`)
+  service.members[0]?.sim.next({ malformedChunk: { afterEvents: 3, text: piece.join('') } })
+  const events = await ask(service, NATIVE)
+  expect(events.filter(({ mark }) => mark !== undefined)).toEqual([...SAID.map(([, told]) => told), limits])
+  expect(events.at(-1)?.type).toBe('response.failed')
 })

@@ -152,6 +152,7 @@ const credentialsOf = ({ folder: { db, sealer }, clock, log }: World, oauth: OAu
     oauth,
     onPermanentFailure: (id, code, evidence) =>
       pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
+    onRenewed: (id) => pool.health(id, { kind: 'renewed' }),
   })
 
 const opsOf = ({ config, folder, clock, dial }: World, { settings, pool }: Pick<Bindings, 'settings' | 'pool'>): Ops =>

@@ -6,6 +6,8 @@ export interface Health {
   errors: number
   /** `at` in ms; `evidence`: the status and words of the upstream. */
   lastError: { at: number; evidence: string } | null
+  /** The last error was that its token could not be renewed; once it is, the errors say nothing any more. */
+  lacksToken: boolean
   /** Not to be asked before this time (ms) while others can serve. */
   backoffUntil: number | null
   /** When the present tier began (ms). */
@@ -15,8 +17,10 @@ export interface Health {
 }
 
 export type HealthEvent =
-  | { kind: 'error'; at: number; evidence: string }
+  | { kind: 'error'; at: number; evidence: string; lacksToken?: boolean }
   | { kind: 'success'; at: number }
+  /** Its token was renewed. */
+  | { kind: 'renewed' }
   /** Percent used now, 0…100; a monthly allowance takes the place of a missing weekly one. */
   | { kind: 'observe'; at: number; fiveHourUsed: number | null; weeklyUsed: number | null }
 
@@ -24,6 +28,7 @@ export const HEALTHY: Health = Object.freeze({
   tier: 'healthy',
   errors: 0,
   lastError: null,
+  lacksToken: false,
   backoffUntil: null,
   enteredAt: 0,
   successes: 0,
@@ -45,16 +50,24 @@ export const nextHealth = (health: Health, event: HealthEvent): Health => {
       return fail(health, event)
     case 'success':
       return succeed(health, event.at)
+    case 'renewed':
+      return health.lacksToken ? { ...health, ...NO_ERRORS } : health
     case 'observe':
       return observe(health, event)
   }
 }
 
-const fail = (health: Health, { at, evidence }: Extract<HealthEvent, { kind: 'error' }>): Health => {
+const NO_ERRORS = Object.freeze({ errors: 0, lastError: null, lacksToken: false, backoffUntil: null })
+
+const fail = (
+  health: Health,
+  { at, evidence, lacksToken = false }: Extract<HealthEvent, { kind: 'error' }>,
+): Health => {
   const isBackoffOver = health.backoffUntil !== null && health.backoffUntil <= at
   const errors = (isBackoffOver ? 0 : health.errors) + 1
   const lastError = { at, evidence }
-  const failed: Health = { ...health, errors, lastError, backoffUntil: backoffUntil(errors, at), successes: 0 }
+  const backoff = backoffUntil(errors, at)
+  const failed: Health = { ...health, errors, lastError, lacksToken, backoffUntil: backoff, successes: 0 }
   return hasRecentErrors(failed, at) ? enter(failed, 'draining', at) : failed
 }
 
@@ -66,7 +79,7 @@ const backoffUntil = (errors: number, at: number): number | null =>
 const succeed = (health: Health, at: number): Health => {
   const successes = health.tier === 'probing' ? health.successes + 1 : 0
   if (health.errors === 0 && health.backoffUntil === null && successes === health.successes) return health
-  const cleared: Health = { ...health, errors: 0, lastError: null, backoffUntil: null, successes }
+  const cleared: Health = { ...health, ...NO_ERRORS, successes }
   return successes >= RECOVERY_SUCCESSES ? enter(cleared, 'healthy', at) : cleared
 }
 

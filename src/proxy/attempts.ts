@@ -188,7 +188,7 @@ const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }:
       const failure = passingFailure(cause) // any other was charged where it happened
       if (!failure) return false
       const evidence = `Its token was refused and could not be renewed: ${failure.message}`
-      pool.health(id, { kind: 'error', at: clock.now(), evidence })
+      pool.health(id, { kind: 'error', at: clock.now(), evidence, lacksToken: true })
       const retryAfterSeconds = FAILURE_COOLDOWN_MS / 1000
       progress.last = new AppError('upstream_auth_failed', { message: NOT_RENEWED, cause, retryAfterSeconds })
       return false

@@ -53,6 +53,8 @@ interface CredentialsDeps {
   oauth: OAuthContext
   /** The account cannot be refreshed any more: its state changes. */
   onPermanentFailure: (accountId: string, code: string, evidence: string) => void
+  /** It has a new token: what it failed with for want of one is over. */
+  onRenewed: (accountId: string) => void
 }
 
 export class Credentials {
@@ -146,7 +148,7 @@ export class Credentials {
   }
 
   async #exchange(accountId: string, held: Held): Promise<AccountCredentials> {
-    const { clock, log, oauth, onPermanentFailure } = this.#deps
+    const { clock, log, oauth, onPermanentFailure, onRenewed } = this.#deps
     try {
       if (held.tokens === UNREADABLE_TOKENS)
         throw new RefreshError('Its stored tokens cannot be read.', 'tokens_unreadable')
@@ -154,6 +156,7 @@ export class Credentials {
       const tokens = await refreshTokens(oauth, held.tokens)
       const isStored = await this.#store(held, tokens)
       if (!isStored) log.warn('an account changed while its token was refreshed', { account: accountId })
+      onRenewed(accountId)
       return credentialsOf(this.#get(accountId)) // read again with the commit that stored them
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause

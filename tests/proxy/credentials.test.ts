@@ -184,6 +184,25 @@ test('where nobody can serve, the client is told that it is the renewal that fai
   await expectNothingLeft(app)
 })
 
+test('a back-off for want of a token ends with its renewal', async () => {
+  const { app, first } = setUp({ accounts: 1 })
+  first.sim.always({ ...faults.serverError(), on: 'token' })
+  first.sim.expireAccessToken()
+  for (let turn = 0; turn < 3; turn++) {
+    await answerOf(app, NATIVE, { json })
+    await app.clock.advance('6s')
+  }
+  const served = () => answerOf(app, NATIVE, { json }).then(({ status }) => status)
+  expect(app.bindings.pool.get(first.id)!.health.backoffUntil).toBeGreaterThan(app.clock.now() + 20_000)
+  expect(await served()).toBe(503)
+  first.sim.always(null)
+  const { credentials } = app.bindings.plane
+  const { accessToken } = await credentials.fresh(first.id)
+  await credentials.refresh(first.id, accessToken)
+  expect(await served()).toBe(200)
+  await expectNothingLeft(app)
+})
+
 test('while a renewed token waits to be stored, no other account risks its own', async () => {
   const { app, first } = setUp()
   for (const { sim } of app.members) sim.expireAccessToken()

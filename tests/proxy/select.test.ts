@@ -327,6 +327,7 @@ describe('choice and explanation', () => {
         tier: fc.constantFrom('healthy' as const, 'draining' as const, 'probing' as const),
         errors: fc.nat(5),
         lastError: fc.constant(null),
+        lacksToken: fc.boolean(),
         backoffUntil: fc.option(time, { nil: null }),
         enteredAt: time,
         successes: fc.nat(2),

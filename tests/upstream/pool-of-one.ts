@@ -49,6 +49,7 @@ export const poolOfOne = (
       },
     },
     onPermanentFailure: (accountId, code) => failures.push({ id: accountId, code }),
+    onRenewed: () => {},
   })
   onChange(db, () => credentials.reload())
   return {

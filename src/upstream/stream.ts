@@ -47,8 +47,6 @@ export class SseStream implements UpstreamStream {
   readonly #scanner: SseScanner
 
   readonly #clock: Clock
-  /** Asked for before it was needed. */
-  #ahead: Promise<Chunk> | null = null
 
   /** `inRuns`: as `SseScanner` has it. */
   constructor(body: ReadableStream<Uint8Array>, clock: Clock, inRuns = false) {
@@ -59,27 +57,13 @@ export class SseStream implements UpstreamStream {
 
   /** No async function: it runs for every chunk of every stream, and its frame would cost more than its work. */
   read(): Promise<Batch | null> {
-    const next = this.#ahead ?? this.#reader.read()
-    this.#ahead = null
-    return next.then(this.#onChunk)
+    return this.#reader.read().then(this.#onChunk)
   }
 
   readonly #onChunk = ({ done, value }: Chunk): Batch | null | Promise<Batch | null> => {
     if (done) return null
     const events = this.#scanner.push(value)
-    if (value.length >= CUT_BYTES) events.push(...this.#rest())
     return events.length > 0 ? events : this.read()
-  }
-
-  /** A body that has come whole is cut by the runtime at 16 KiB: what follows is there, and leaves with the rest. */
-  #rest(): SseEvent[] {
-    const next = this.#reader.read()
-    const rest = Bun.peek(next)
-    if (!(rest instanceof Promise) && Bun.peek.status(next) === 'fulfilled' && !rest.done)
-      return this.#scanner.push(rest.value)
-    next.catch(() => {}) // it is told to who reads next
-    this.#ahead = next
-    return NOTHING
   }
 
   cancel(): void {
@@ -111,7 +95,5 @@ export class SseStream implements UpstreamStream {
   }
 }
 
-const CUT_BYTES = 16 * 1024
-const NOTHING: SseEvent[] = []
 const SOON_MS = 50
 const DRAIN_MS = 1000

@@ -9,6 +9,7 @@ import { conversationHash } from './affinity.ts'
 import { refuseTurn } from './begin.ts'
 import { marksOf } from './continuity.ts'
 import { sentEffort, tierName } from './key-policy.ts'
+import { openingOf } from './opening.ts'
 import {
   type Arrival,
   elapsedMs,
@@ -130,7 +131,10 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
   const forwarded = forwardable(headers)
   forwarded['x-request-id'] = requestId
   if (client.key?.enforcedModel) delete forwarded['x-codex-routing-hint'] // of the model that the client asked for
-  const conversation = conversationHash(headers, body.json.prompt_cache_key, client.key?.id ?? null)
+  const marks = marksOf(body.json.input)
+  // The producer of ciphertext is known better than by an opening, which other conversations may share.
+  const opening = admission.isNative || marks.hasCiphertext ? null : openingOf(body.json)
+  const conversation = conversationHash(headers, body.json.prompt_cache_key || opening, client.key?.id ?? null)
   // The upstream looks for cached prompts where this leads; the native client names its session itself.
   if (!admission.isNative && conversation !== null) forwarded['session-id'] ??= conversation
   const turnState = headers.get('x-codex-turn-state')
@@ -153,7 +157,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
     headers: forwarded,
     turnStateOwner: turnState === null ? null : (readTurnState(turnState)?.owner ?? null),
     conversation,
-    ...marksOf(body.json.input),
+    ...marks,
     restricted: admission.restricted ?? false,
     settings: env.settings.current(),
     reservation,

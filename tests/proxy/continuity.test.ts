@@ -22,6 +22,7 @@ import {
 import { faults } from '../support/upstream/faults.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
+const CHAT = 'POST /v1/chat/completions'
 type Item = Record<string, unknown>
 
 const setUp = (options: TestOptions = {}) =>
@@ -113,6 +114,41 @@ describe('the turns of one conversation go to one account', () => {
     expect(await askedUnder(app, route, body, { ...as(one), 'session-id': 'its own' })).toBe('its own')
     expect(await askedUnder(app, route, body, as(one))).toBeUndefined()
     await expectNothingLeft(app)
+  })
+
+  describe('that its client gives no name', () => {
+    const answered = (...said: string[]) =>
+      said.map((content, index) => ({ role: index % 2 === 0 ? 'user' : 'assistant', content }))
+    const chat = (...said: string[]) => ({ model: 'gpt-5.5', messages: answered(...said) })
+
+    test('from the second turn on, told by how it began', async () => {
+      const app = setUp({ settings: { apiKeyAuthEnabled: true } })
+      const [one, other] = [app.key({ name: 'a' }), app.key({ name: 'b' })]
+      const asked = async (json: object, { key } = one, route = CHAT) => {
+        await app.clock.advance(10)
+        return askedUnder(app, route, json, { authorization: `Bearer ${key}` })
+      }
+      const first = await asked(chat('hello', 'hi', 'how are you'))
+      expect(first).toMatch(/^[\w-]{43}$/)
+      expect(await asked(chat('hello', 'hi', 'how are you', 'well', 'good'))).toBe(first)
+      expect(await asked({ model: 'gpt-5.5', input: answered('hello', 'hi', 'good') }, one, 'POST /v1/responses')).toBe(
+        first,
+      )
+      expect(new Set(servedBy(app)).size).toBe(1)
+      expect(await asked(chat('hullo', 'hi', 'how are you'))).not.toBe(first)
+      expect(await asked(chat('hello', 'hi', 'how are you'), other)).not.toBe(first)
+      await expectNothingLeft(app)
+    })
+
+    test('while nothing was answered it is none: its turns are spread', async () => {
+      const app = setUp()
+      for (let turn = 0; turn < 3; turn++) {
+        expect(await askedUnder(app, CHAT, chat('hello'))).toBeUndefined()
+        await app.clock.advance(10)
+      }
+      expect(new Set(servedBy(app)).size).toBe(3)
+      expect(app.rows().map(({ conversationHash }) => conversationHash)).toEqual([null, null, null])
+    })
   })
 
   test('the native client names its session itself', async () => {

@@ -1,0 +1,22 @@
+/** Tells a conversation by how it began, where its client names none: chat clients send all of it with every turn. */
+import { type JsonObject, objectsOf, textOf } from '../lib/json.ts'
+
+const INSTRUCTIONS_CHARS = 512
+const FIRST_MESSAGE_CHARS = 4096
+
+/**
+ * The first message of the user and what stands before it, as a name; null while nothing was answered: requests that are no
+ * conversation stay spread over the accounts, whatever they have in common, and are not remembered.
+ */
+export const openingOf = ({ instructions, input }: JsonObject): string | null => {
+  const items = objectsOf(input)
+  const first = items.findIndex(({ role }) => role === 'user')
+  if (first === -1 || !items.slice(first + 1).some(isAnswer)) return null
+  const text = textIn(items[first]?.content).slice(0, FIRST_MESSAGE_CHARS)
+  return text === '' ? null : `opening\0${textOf(instructions).slice(0, INSTRUCTIONS_CHARS)}\0${text}`
+}
+
+const isAnswer = ({ role, type }: JsonObject): boolean => role === 'assistant' || textOf(type).endsWith('_call')
+
+const textIn = (content: unknown): string =>
+  typeof content === 'string' ? content : objectsOf(content).reduce((all, { text }) => all + textOf(text), '')

@@ -12,11 +12,17 @@ export const openingOf = ({ instructions, input }: JsonObject): string | null =>
   const items = objectsOf(input)
   const first = items.findIndex(({ role }) => role === 'user')
   if (first === -1 || !items.slice(first + 1).some(isAnswer)) return null
-  const text = textIn(items[first]?.content).slice(0, FIRST_MESSAGE_CHARS)
+  const text = textIn(items[first]?.content)
   return text === '' ? null : `opening\0${textOf(instructions).slice(0, INSTRUCTIONS_CHARS)}\0${text}`
 }
 
 const isAnswer = ({ role, type }: JsonObject): boolean => role === 'assistant' || textOf(type).endsWith('_call')
 
-const textIn = (content: unknown): string =>
-  typeof content === 'string' ? content : objectsOf(content).reduce((all, { text }) => all + textOf(text), '')
+/** No more of it than tells: a message may be megabytes long. */
+const textIn = (content: unknown): string => {
+  const parts = typeof content === 'string' ? [content] : objectsOf(content).map(({ text }) => textOf(text))
+  return parts
+    .map((part) => part.slice(0, FIRST_MESSAGE_CHARS))
+    .join('')
+    .slice(0, FIRST_MESSAGE_CHARS)
+}

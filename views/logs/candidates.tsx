@@ -52,7 +52,7 @@ const List: FC<ListProps> = ({ candidates, chosen }) => (
       const isChosen = candidate === chosen
       return (
         <li class={isChosen ? 'candidate is-chosen' : 'candidate'}>
-          <span class="candidate-name" title={candidate.accountName ?? undefined}>
+          <span class="candidate-name">
             {isChosen && <CheckIcon />}
             {candidate.accountName ?? 'a deleted account'}
           </span>

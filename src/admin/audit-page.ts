@@ -10,20 +10,29 @@ import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { EVENTS } from '../model/audit.ts'
 import { readHead } from '../model/audit-chain.ts'
-import { type AuditPage, AuditQuery, TARGET_TYPES } from '../model/audit-log.ts'
+import { type AuditEntry, type AuditPage, AuditQuery, TARGET_TYPES } from '../model/audit-log.ts'
 import type { AuditVerdict } from '../model/audit-verify.ts'
 import { filled } from '../model/form-query.ts'
 import { listPeople } from '../model/people.ts'
+import { listRoles } from '../model/roles.ts'
+import type { Choice } from './account-choices.ts'
+import { optionsOf } from './logs-page.ts'
 import { readerOf } from './reader-of.ts'
 import { type Frame, frameOf } from './settings-frame.ts'
 
-export interface Audit extends AuditPage {
+export interface Audit extends Omit<AuditPage, 'items'> {
+  items: NamedEntry[]
   frame: Frame
   now: string
   filters: Filters
-  options: { actions: string[]; targetTypes: readonly string[]; people: { id: string; name: string }[] }
+  options: { actions: string[]; targetTypes: readonly string[]; people: Choice[] }
   chain: Chain
   links: { older: string | null; newest: string | null; clear: string | null; verify: string }
+}
+
+export interface NamedEntry extends AuditEntry {
+  /** Of the target as it is called now; null for what is gone, or is not to be seen by who asks. */
+  targetName: string | null
 }
 
 /** `unchecked`: so many rows that they are gone through only when somebody asks. */
@@ -57,12 +66,14 @@ const PageQuery = AuditQuery.extend({
 export const showAuditLog = createHandlers(requires('audit:read'), query(PageQuery), async (c) => {
   const { verify, ...asked } = c.req.valid('query')
   const page = await readerOf(c).auditLog(asked)
+  const people = listPeople(c.env.db).map(({ row }) => ({ id: row.id, name: row.username }))
   const value: Audit = {
     ...page,
+    items: named(c, page.items, people),
     frame: frameOf(c, 'audit'),
     now: iso(c.env.clock.now()),
     filters: filtersOf(asked),
-    options: { actions: Object.keys(EVENTS), targetTypes: TARGET_TYPES, people: actors(c) },
+    options: { actions: Object.keys(EVENTS), targetTypes: TARGET_TYPES, people: [...WITHOUT_ACCOUNT, ...people] },
     chain: await chainOf(c, verify === '1'),
     links: linksOf(c, page),
   }
@@ -77,11 +88,16 @@ const chainOf = async (c: Ctx, isAsked: boolean): Promise<Chain> => {
   return isAsked || rows <= CHECKED_ROWS ? readerOf(c).auditVerdict() : { isWhole: null, rows }
 }
 
-/** Those who act without an account come first. */
-const actors = (c: Ctx): Audit['options']['people'] => [
-  ...['bootstrap', 'cli', 'system', 'guest', 'disabled'].map((id) => ({ id, name: id })),
-  ...listPeople(c.env.db).map(({ row }) => ({ id: row.id, name: row.username })),
-]
+/** Who acts, and has no account. */
+const WITHOUT_ACCOUNT = ['bootstrap', 'cli', 'system', 'guest', 'disabled'].map((id) => ({ id, name: id }))
+
+const named = (c: Ctx, items: readonly AuditEntry[], people: readonly Choice[]): NamedEntry[] => {
+  const { accounts, keys } = optionsOf(c)
+  const names = new Map(
+    [...people, ...listRoles(c.env.db), ...accounts, ...(keys ?? [])].map(({ id, name }) => [id, name]),
+  )
+  return items.map((entry) => ({ ...entry, targetName: (entry.target && names.get(entry.target.id)) ?? null }))
+}
 
 const filtersOf = (asked: AuditQuery): Filters => ({
   action: asked.action ?? '',

@@ -56,6 +56,17 @@ test('one entry says what, who, about what, and its details', async () => {
   expect(text).toMatch(/ \d\d:\d\d:\d\d UTC<\/time>/)
 })
 
+test('what an entry is about is told by its name while it is there, and by its id when it is gone', async () => {
+  const { as } = open()
+  const admin = as('admin')
+  const made = await admin.ask('POST /api/api-keys/', { json: { name: 'laptop' } })
+  const { id } = (await made.json()) as { id: string }
+  expect(await html(admin, '/audit')).toMatch(new RegExp(`target_id=${id}"[^>]*>laptop<`))
+  expect((await admin.ask(`DELETE /api/api-keys/${id}`)).ok).toBe(true)
+  expect((await value(admin, `/audit?target_id=${id}`)).items[0].targetName).toBeNull()
+  expect(await html(admin, `/audit?target_id=${id}`)).toContain(`>${id}<`)
+})
+
 test('what cannot be a filter is refused', async () => {
   const { as } = open()
   expect((await as('admin').ask('GET /audit?cursor=nonsense')).status).toBe(422)

@@ -1,7 +1,6 @@
 /** The audit log: who changed what, when and from where, and whether the log is whole. */
 import type { FC } from 'hono/jsx'
-import type { Audit, Chain } from '../../src/admin/audit-page.ts'
-import type { AuditEntry } from '../../src/model/audit-log.ts'
+import type { Audit, Chain, NamedEntry } from '../../src/admin/audit-page.ts'
 import { countText, plural } from '../ui/amounts.ts'
 import { CheckIcon, ClockIcon, WarningIcon } from '../ui/icons.tsx'
 import { AgePager } from '../ui/pager.tsx'
@@ -91,7 +90,7 @@ const SEVERITIES = plainOptions(['info', 'notice', 'warning'])
 
 const TONES = { info: 'idle', notice: 'good', warning: 'wait' } as const
 
-const Entry: FC<AuditEntry> = ({ timestamp, action, severity, actor, target, actorIp, details }) => (
+const Entry: FC<NamedEntry> = ({ timestamp, action, severity, actor, target, targetName, actorIp, details }) => (
   <li class="audit-entry">
     <time class="muted" datetime={timestamp}>
       {momentText(timestamp)} UTC
@@ -102,7 +101,7 @@ const Entry: FC<AuditEntry> = ({ timestamp, action, severity, actor, target, act
         <span class={`tag audit-weight tone-${TONES[severity]}`}>{severity}</span>
         {target && (
           <a class="small" href={`/audit?target_id=${encodeURIComponent(target.id)}`}>
-            {target.id}
+            {targetName ?? target.id}
           </a>
         )}
       </p>

@@ -21,10 +21,11 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
   if (source.status === 'failed') throw upstreamFailure(source)
   const output = objectsOf(source.output)
   const toolCalls = output.flatMap(toolCall)
-  const text = joined(output, 'output_text', 'text')
+  const shown = output.some(isAnswer) ? output.filter((item) => !isCommentary(item)) : output
+  const text = joined(shown, 'output_text', 'text')
   const refusal = joined(output, 'refusal', 'refusal')
   const usage = chatUsage(source.usage)
-  const annotations = chatCitations(output)
+  const annotations = chatCitations(shown)
   return {
     id: opts.id,
     object: 'chat.completion',
@@ -47,6 +48,13 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
     ...(usage && { usage }),
   }
 }
+
+/**
+ * Newer models label what they say on the way to a call or to their answer, and may say the answer itself twice. Chat has one
+ * text: the answer where one is labelled so (`partial_answer`, `final_answer`), else all of it.
+ */
+export const isCommentary = ({ phase }: JsonObject): boolean => phase === 'commentary'
+export const isAnswer = ({ phase }: JsonObject): boolean => textOf(phase).endsWith('_answer')
 
 type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls'
 

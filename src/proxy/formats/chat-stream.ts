@@ -2,7 +2,7 @@
 import { type AppError, openAiError } from '../../errors.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
-import { chatCitations, chatUsage, finishReason } from './chat-json.ts'
+import { chatCitations, chatUsage, finishReason, isAnswer, isCommentary } from './chat-json.ts'
 import { ChatToolCalls } from './chat-tool-calls.ts'
 import { dataFrame, jsonLine } from './data-frame.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
@@ -24,7 +24,7 @@ const HANDLERS: Record<string, Handler> = {
   'response.output_text.done': (writer, event) => writer.rest('content', event, textOf(event.text)),
   'response.refusal.delta': (writer, event) => writer.text('refusal', event, textOf(event.delta)),
   'response.refusal.done': (writer, event) => writer.rest('refusal', event, textOf(event.refusal)),
-  'response.output_item.added': (writer, event) => writer.callItem(event, objectOf(event.item)),
+  'response.output_item.added': (writer, event) => writer.begun(event, objectOf(event.item)),
   'response.output_item.done': (writer, event) => writer.item(event, objectOf(event.item)),
   'response.function_call_arguments.delta': (writer, event) => writer.callDelta(event),
   'response.function_call_arguments.done': (writer, event) => writer.callDone(event, textOf(event.arguments)),
@@ -47,6 +47,10 @@ export class ChatStream {
   readonly #calls = new ChatToolCalls()
   /** Characters sent per content part, so that a final text adds only what the deltas left out. */
   readonly #sent = new Map<string, number>()
+  /** Output indexes of messages said on the way to something. */
+  readonly #commentary = new Set<unknown>()
+  /** Their text, until it is known to what: a call shows it, an answer stands for itself. */
+  #held = ''
   /** Characters of content sent in all, which is what places of citations count. */
   #contentLength = 0
   #hasRole = false
@@ -85,8 +89,10 @@ export class ChatStream {
     if (delta === '') return ''
     const key = partKey(field, event.output_index, event.content_index)
     this.#sent.set(key, (this.#sent.get(key) ?? 0) + delta.length)
-    if (field === 'content') this.#contentLength += delta.length
-    return this.#delta({ [field]: delta })
+    if (field === 'refusal') return this.#delta({ refusal: delta })
+    if (!this.#commentary.has(event.output_index)) return this.#content(delta)
+    this.#held += delta
+    return ''
   }
 
   rest(field: 'content' | 'refusal', event: JsonObject, full: string): string {
@@ -94,8 +100,16 @@ export class ChatStream {
     return this.text(field, event, full.slice(sent))
   }
 
+  begun(event: JsonObject, item: JsonObject): string {
+    if (item.type !== 'message') return this.callItem(event, item)
+    if (isCommentary(item)) this.#commentary.add(event.output_index)
+    if (isAnswer(item)) this.#held = ''
+    return ''
+  }
+
   item(event: JsonObject, item: JsonObject): string {
     if (item.type !== 'message') return this.callItem(event, item)
+    this.begun(event, item)
     const texts = objectsOf(item.content).map((part, content_index) => {
       const at = { output_index: event.output_index, content_index }
       if (part.type === 'refusal') return this.rest('refusal', at, textOf(part.refusal))
@@ -117,7 +131,7 @@ export class ChatStream {
   }
 
   finish(response: JsonObject): string {
-    const missed = this.#missed(objectsOf(response.output))
+    const missed = this.#missed(objectsOf(response.output)) + this.#release()
     const role = this.#hasRole ? '' : this.#delta({ content: '' })
     this.#hasEnded = true
     const usage = this.#includeUsage ? chatUsage(response.usage) : null
@@ -151,13 +165,25 @@ export class ChatStream {
 
   /** Of an item all of whose text was sent, and nothing behind it. */
   #citations(item: JsonObject): string {
+    if (isCommentary(item)) return ''
     const length = objectsOf(item.content).reduce((sum, { text }) => sum + textOf(text).length, 0)
     const annotations = chatCitations([item], this.#contentLength - length)
     return annotations.length > 0 ? this.#delta({ annotations }) : ''
   }
 
   #call(delta: JsonObject | null): string {
-    return delta ? this.#delta({ tool_calls: [delta] }) : ''
+    return delta ? this.#release() + this.#delta({ tool_calls: [delta] }) : ''
+  }
+
+  #release(): string {
+    const text = this.#held
+    this.#held = ''
+    return text === '' ? '' : this.#content(text)
+  }
+
+  #content(text: string): string {
+    this.#contentLength += text.length
+    return this.#delta({ content: text })
   }
 
   #delta(delta: JsonObject): string {

@@ -5,7 +5,16 @@ import { AppError } from '../../../src/errors.ts'
 import type { JsonObject } from '../../../src/lib/json.ts'
 import { ChatStream } from '../../../src/proxy/formats/chat-stream.ts'
 import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
-import { aCall, aMessage, callEvents, completed, messageEvents, opening, reasoningEvents } from './streams.ts'
+import {
+  aCall,
+  aMessage,
+  callEvents,
+  completed,
+  messageEvents,
+  opening,
+  phaseEvents,
+  reasoningEvents,
+} from './streams.ts'
 
 interface Delta {
   role?: string
@@ -162,6 +171,34 @@ describe('text', () => {
     })
     const text = run([delta(0, 0, 'a'), delta(0, 1, 'bc'), delta(1, 0, 'def'), done(0, 'ax', 'bcy'), done(1, 'defz')])
     expect(deltas(text).map(({ content }) => content)).toEqual(['a', 'bc', 'def', 'x', 'y', 'z'])
+  })
+
+  describe('said on the way', () => {
+    const contents = (events: ResponsesEvent[]) => deltas(run(events)).flatMap(({ content }) => content || [])
+    const said = (text: string, phase: string): JsonObject => ({ ...aMessage(text), phase })
+
+    test('to a final answer gives way to it, as where both say the same', () => {
+      const events = [
+        ...phaseEvents('commentary', 0, 'Let me', ' see.'),
+        ...phaseEvents('final_answer', 1, 'It ', 'is.'),
+      ]
+      expect(contents([...events, completed()])).toEqual(['It ', 'is.'])
+      const output = [said('It is.', 'commentary'), said('It is.', 'final_answer')]
+      expect(contents([completed({ output })])).toEqual(['It is.'])
+      expect(contents([...events, completed({ output })])).toEqual(['It ', 'is.'])
+    })
+
+    test('to a call stands before it', () => {
+      const text = run([...phaseEvents('commentary', 0, 'Let me', ' see.'), ...callEvents(1, '{}'), completed()])
+      expect(deltas(text)[0]).toEqual({ role: 'assistant', content: 'Let me see.' })
+      expect(deltas(text)[1]?.tool_calls?.[0]?.id).toBe('call_1')
+      expect(finish(text)).toEqual(['tool_calls'])
+    })
+
+    test('to nothing is what there is', () => {
+      expect(contents([...phaseEvents('commentary', 0, 'Let me', ' see.'), completed()])).toEqual(['Let me see.'])
+      expect(contents([completed({ output: [said('Let me see.', 'commentary')] })])).toEqual(['Let me see.'])
+    })
   })
 
   test('an event that says nothing new has no chunk', () => {

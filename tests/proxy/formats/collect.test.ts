@@ -1,6 +1,6 @@
 /** One JSON answer from a stream, complete whatever the upstream left out of its last event. */
 import { describe, expect, test } from 'bun:test'
-import type { JsonObject } from '../../../src/lib/json.ts'
+import { type JsonObject, objectOf, objectsOf } from '../../../src/lib/json.ts'
 import { chatFromResponse } from '../../../src/proxy/formats/chat-json.ts'
 import { ResponseCollector } from '../../../src/proxy/formats/collect.ts'
 import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
@@ -136,6 +136,25 @@ describe('a collected response', () => {
 describe('chat answer', () => {
   const chat = (response: JsonObject) => chatFromResponse(response, { id: 'chatcmpl-1', created: 1, model: 'mine' })
   const refused = { type: 'message', content: [{ type: 'refusal', refusal: 'no' }] }
+
+  test('is the final answer where there is one, else all that was said', () => {
+    const cited = (text: string, start_index: number) => [
+      {
+        type: 'output_text',
+        text,
+        annotations: [{ type: 'url_citation', start_index, end_index: 2, url: 'https://a.test' }],
+      },
+    ]
+    const way = { type: 'message', phase: 'commentary', content: cited('Let me see.', 0) }
+    const answer = { type: 'message', phase: 'final_answer', content: cited('It is.', 1) }
+    const said = (output: JsonObject[]) => objectOf(objectsOf(chat(aResponse({ output })).choices)[0]?.message)
+    expect(said([way, answer])).toMatchObject({
+      content: 'It is.',
+      annotations: [{ url_citation: { start_index: 1 } }],
+    })
+    expect(said([way, aCall(1, '{}')])).toMatchObject({ content: 'Let me see.', tool_calls: [{ id: 'call_1' }] })
+    expect(said([way]).content).toBe('Let me see.')
+  })
 
   test('of a collected stream with text and parallel calls', () => {
     const events = [...reasoningEvents(0), ...callEvents(1, '{"a":1}'), ...callEvents(2, '{}'), completed()]

@@ -1,5 +1,5 @@
 /** Event sequences as the service sends them, for the tests of this folder. */
-import type { JsonObject } from '../../../src/lib/json.ts'
+import { type JsonObject, objectOf } from '../../../src/lib/json.ts'
 import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
 
 const USAGE = {
@@ -56,6 +56,15 @@ export const messageEvents = (index: number, ...pieces: string[]): ResponsesEven
   { type: 'response.output_text.done', output_index: index, content_index: 0, text: pieces.join('') },
   { type: 'response.output_item.done', output_index: index, item: aMessage(pieces.join('')) },
 ]
+
+/** The same, labelled as newer models do. */
+export const phaseEvents = (
+  phase: 'commentary' | 'final_answer',
+  ...message: Parameters<typeof messageEvents>
+): ResponsesEvent[] =>
+  messageEvents(...message).map((event) =>
+    'item' in event ? { ...event, item: { ...objectOf(event.item), phase } } : event,
+  )
 
 /** Added, argument deltas, done; call `n` as output item `n`. */
 export const callEvents = (n: number, ...pieces: string[]): ResponsesEvent[] => [

@@ -137,7 +137,9 @@ function assistantItems(message: JsonObject, at: string): JsonObject[] {
       ? { type: 'custom_tool_call', call_id: call.id, ...call.custom }
       : { type: 'function_call', call_id: call.id, ...call.function },
   )
-  return parts.length > 0 ? [{ role: 'assistant', content: parts }, ...calls] : calls
+  if (parts.length === 0) return calls
+  // What stands before calls and is not labelled so, newer models take for an answer, and stop too early after it.
+  return [{ role: 'assistant', ...(calls.length > 0 && { phase: 'commentary' }), content: parts }, ...calls]
 }
 
 /** Left out, it would be a call that was never made; those of old have no id, which the upstream wants. */

@@ -94,11 +94,12 @@ describe('messages', () => {
       [{ role: 'assistant', content: [{ type: 'output_text', text: 'so' }] }],
     ],
     [
-      'assistant text, refusal and calls, in this order',
+      'assistant text, said on the way, refusal and calls, in this order',
       [{ role: 'assistant', content: 'so', refusal: 'no', tool_calls: [call('c1', 'f', '{}'), call('c2', 'g', '[]')] }],
       [
         {
           role: 'assistant',
+          phase: 'commentary',
           content: [
             { type: 'output_text', text: 'so' },
             { type: 'refusal', refusal: 'no' },

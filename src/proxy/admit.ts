@@ -132,9 +132,13 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
   forwarded['x-request-id'] = requestId
   if (client.key?.enforcedModel) delete forwarded['x-codex-routing-hint'] // of the model that the client asked for
   const marks = marksOf(body.json.input)
+  const hashOf = (name: unknown) => conversationHash(headers, name, client.key?.id ?? null)
+  const named = hashOf(body.json.prompt_cache_key)
   // The producer of ciphertext is known better than by an opening, which other conversations may share.
-  const opening = admission.isNative || marks.hasCiphertext ? null : openingOf(body.json)
-  const conversation = conversationHash(headers, body.json.prompt_cache_key || opening, client.key?.id ?? null)
+  const isUntold = named === null && !admission.isNative && !marks.hasCiphertext
+  const opening = isUntold ? hashOf(openingOf(body.json)) : null
+  const isAlone = opening !== null && env.openings.begin(opening)
+  const conversation = isAlone ? opening : named
   // The upstream looks for cached prompts where this leads; the native client names its session itself.
   if (!admission.isNative && conversation !== null) forwarded['session-id'] ??= conversation
   const turnState = headers.get('x-codex-turn-state')
@@ -157,6 +161,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
     headers: forwarded,
     turnStateOwner: turnState === null ? null : (readTurnState(turnState)?.owner ?? null),
     conversation,
+    opening,
     ...marks,
     restricted: admission.restricted ?? false,
     settings: env.settings.current(),

@@ -16,6 +16,27 @@ export const openingOf = ({ instructions, input }: JsonObject): string | null =>
   return text === '' ? null : `opening\0${textOf(instructions).slice(0, INSTRUCTIONS_CHARS)}\0${text}`
 }
 
+/**
+ * Conversations told by their opening that have a turn under way. The turns of one follow each other: what begins alike and
+ * runs side by side, as requests that share their examples do, is several.
+ */
+export class Openings {
+  readonly #underWay = new Map<string, number>()
+
+  /** Whether nothing of this opening was under way. What began must `end`. */
+  begin(hash: string): boolean {
+    const count = this.#underWay.get(hash) ?? 0
+    this.#underWay.set(hash, count + 1)
+    return count === 0
+  }
+
+  end(hash: string): void {
+    const count = this.#underWay.get(hash) ?? 0
+    if (count > 1) this.#underWay.set(hash, count - 1)
+    else this.#underWay.delete(hash)
+  }
+}
+
 const isAnswer = ({ role, type }: JsonObject): boolean => role === 'assistant' || textOf(type).endsWith('_call')
 
 /** No more of it than tells: a message may be megabytes long. */

@@ -140,6 +140,19 @@ describe('the turns of one conversation go to one account', () => {
       await expectNothingLeft(app)
     })
 
+    test('what begins alike and runs side by side is several, and spread', async () => {
+      const app = setUp()
+      const examples = (asked: string) => chat('two', '2', 'three', '3', asked)
+      await answerOf(app, CHAT, { json: examples('four') })
+      const asking = ['five', 'six', 'seven'].map((asked) => answerOf(app, CHAT, { json: examples(asked) }))
+      await Promise.all(asking)
+      expect(new Set(servedBy(app)).size).toBe(3)
+      expect(app.rows().filter(({ conversationHash }) => conversationHash !== null)).toHaveLength(2)
+      await app.clock.advance(10)
+      expect(await askedUnder(app, CHAT, examples('eight'))).toMatch(/^[\w-]{43}$/)
+      await expectNothingLeft(app)
+    })
+
     test('while nothing was answered it is none: its turns are spread', async () => {
       const app = setUp()
       for (let turn = 0; turn < 3; turn++) {

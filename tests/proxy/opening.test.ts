@@ -1,6 +1,6 @@
 /** What a conversation without a name is told by. */
 import { expect, test } from 'bun:test'
-import { openingOf } from '../../src/proxy/opening.ts'
+import { Openings, openingOf } from '../../src/proxy/opening.ts'
 
 const user = (content: unknown) => ({ type: 'message', role: 'user', content })
 const answer = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'yes' }] }
@@ -29,4 +29,13 @@ test('is none where there is no text to tell by', () => {
 test('is the same for what differs far behind', () => {
   const long = 'x'.repeat(4096)
   expect(openingOf({ input: [user(`${long}a`), answer] })).toBe(openingOf({ input: [user(`${long}b`), answer] }))
+})
+
+test('is alone again when all that ran beside it have ended', () => {
+  const openings = new Openings()
+  expect(['a', 'a', 'b'].map((hash) => openings.begin(hash))).toEqual([true, false, true])
+  openings.end('a')
+  expect(openings.begin('a')).toBe(false)
+  for (let n = 0; n < 2; n++) openings.end('a')
+  expect(openings.begin('a')).toBe(true)
 })

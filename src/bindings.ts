@@ -24,7 +24,6 @@ import type { ResetCredits } from './model/reset-credits.ts'
 import type { Ops } from './ops/ops.ts'
 import type { AffinityMap } from './proxy/affinity.ts'
 import type { Ledger } from './proxy/ledger.ts'
-import type { Openings } from './proxy/opening.ts'
 import type { Plane } from './proxy/plane.ts'
 import type { Pool } from './proxy/pool.ts'
 import type { Pulse } from './proxy/pulse.ts'
@@ -52,7 +51,6 @@ export interface Bindings {
   /** What was typed into forms that were refused. */
   formDrafts: FormDrafts
   affinity: AffinityMap
-  openings: Openings
   ledger: Ledger
   /** What the attempt loop works with. */
   plane: Plane

@@ -22,7 +22,6 @@ import { ResetCredits } from './model/reset-credits.ts'
 import { createOps, type Ops } from './ops/ops.ts'
 import { AffinityMap } from './proxy/affinity.ts'
 import { Ledger, type Written } from './proxy/ledger.ts'
-import { Openings } from './proxy/opening.ts'
 import { Pool } from './proxy/pool.ts'
 import { Pulse } from './proxy/pulse.ts'
 import { BodyBudget } from './proxy/raw-body.ts'
@@ -88,7 +87,6 @@ export const buildBindings = (world: World): Bindings => {
     importDrafts: new ImportDrafts(clock, random),
     formDrafts: new FormDrafts(clock, random),
     affinity,
-    openings: new Openings(),
     ledger,
     plane: {
       pool,

@@ -137,7 +137,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
   // The producer of ciphertext is known better than by an opening, which other conversations may share.
   const isUntold = named === null && !admission.isNative && !marks.hasCiphertext
   const opening = isUntold ? hashOf(openingOf(body.json)) : null
-  const isAlone = opening !== null && env.openings.begin(opening)
+  const isAlone = opening !== null && env.affinity.openings.begin(opening)
   const conversation = isAlone ? opening : named
   // The upstream looks for cached prompts where this leads; the native client names its session itself.
   if (!admission.isNative && conversation !== null) forwarded['session-id'] ??= conversation

@@ -5,6 +5,7 @@
 import { and, desc, eq, inArray } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accounts, affinity } from '../../db/schema/accounts.ts'
+import { Openings } from './opening.ts'
 
 type AffinityKind = 'conversation' | 'ciphertext'
 
@@ -26,6 +27,7 @@ const MAX_ENTRIES = 100_000
 const TOUCH_MS = 60_000
 
 export class AffinityMap {
+  readonly openings = new Openings()
   readonly #maxEntries: number
   readonly #owners: Record<AffinityKind, Map<string, Owner>> = { conversation: new Map(), ciphertext: new Map() }
   #accountIds: ReadonlySet<string> = new Set()

@@ -8,14 +8,12 @@ import { rememberOwners } from './continuity.ts'
 import type { FlowEnd } from './flow.ts'
 import type { Ledger } from './ledger.ts'
 import type { Meter } from './meter.ts'
-import type { Openings } from './opening.ts'
 import type { Pool } from './pool.ts'
 import { ClientGone, elapsedMs, releaseRequest, type Turn } from './turn.ts'
 
 interface SettleDeps {
   clock: Clock
   affinity: AffinityMap
-  openings: Openings
   ledger: Ledger
   pool: Pick<Pool, 'offers' | 'get'>
 }
@@ -36,9 +34,9 @@ export const statusOf = ({ status, error }: FlowEnd, hasHeaders: boolean): numbe
   return status === 'cancelled' ? 499 : (error?.status ?? 500)
 }
 
-export const settle = ({ clock, affinity, openings, ledger, pool }: SettleDeps, turn: Turn, outcome: Outcome): void => {
+export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn, outcome: Outcome): void => {
   releaseRequest(turn)
-  if (turn.opening !== null) openings.end(turn.opening)
+  if (turn.opening !== null) affinity.openings.end(turn.opening)
   const { log } = turn
   const now = clock.now()
   const { meter } = outcome

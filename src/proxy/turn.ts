@@ -69,7 +69,7 @@ export interface Turn {
   /** Tag of the account that issued the client's turn state (`upstream/headers.ts`). */
   readonly turnStateOwner: string | null
   readonly conversation: string | null
-  /** The conversation's hash by how it began, where it has no name; ended in `Openings` when the turn is settled. */
+  /** The conversation's hash by how it began, where it has no name; under way in `Openings` until the turn is settled. */
   readonly opening: string | null
   /** The history is inside a `compaction` item only its account can read: the turn never moves. */
   readonly isAnchored: boolean

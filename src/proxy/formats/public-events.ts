@@ -2,24 +2,15 @@
 import { type FailedEventOptions, responseFailedEvent } from './failed-event.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
 
-type PublicVerdict = 'pass' | 'drop' | 'fail'
-
-/**
- * Decided from the event's name alone, so that a passing event is never parsed. What has none is a comment, a `[DONE]`, after
- * which SDKs read no further, or what they would break at.
- */
-const publicVerdict = (type: string | null): PublicVerdict =>
-  type === 'error' ? 'fail' : type === null || type.startsWith('codex.') ? 'drop' : 'pass'
-
 /**
  * The bytes to send for one upstream event: unchanged, none (`null`), or a `response.failed` in place of a bare
- * `error`, which the public contract does not know (proxy surface §9.4). `parse` is called for `error` only.
+ * `error`, which the public contract does not know (proxy surface §9.4). `parse` is called for `error` only. What has no
+ * name is a comment, a `[DONE]`, after which SDKs read no further, or what they would break at.
  */
 export function publicEvent(
-  frame: { type: string | null; bytes: Uint8Array; parse: () => ResponsesEvent },
+  { type, bytes, parse }: { type: string | null; bytes: Uint8Array; parse: () => ResponsesEvent },
   opts: FailedEventOptions,
 ): Uint8Array | null {
-  const verdict = publicVerdict(frame.type)
-  if (verdict === 'pass') return frame.bytes
-  return verdict === 'drop' ? null : responseFailedEvent(upstreamFailure(frame.parse()), opts)
+  if (type === 'error') return responseFailedEvent(upstreamFailure(parse()), opts)
+  return type === null || type.startsWith('codex.') ? null : bytes
 }

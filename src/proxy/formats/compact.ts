@@ -6,8 +6,6 @@ import { clientItems, withParts } from './input-items.ts'
 import { upstreamFailure } from './responses-event.ts'
 import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
 
-export { hasCompactionTrigger } from './compaction-trigger.ts'
-
 interface CompactRequest extends NormalisedRequest {
   /** Messages of the request that live on in the reply, before the compaction item. */
   retained: JsonObject[]

@@ -10,7 +10,7 @@ import { normaliseResponses, withCiphertext } from './formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from './key-policy.ts'
 import type { BodyHold } from './raw-body.ts'
 import { rewritten } from './rewrite.ts'
-import { cutMembers, spliceMembers } from './splice.ts'
+import { alwaysStreamed, cutMembers, spliced } from './splice.ts'
 import type { TurnBody } from './turn.ts'
 
 /** What the last response leaves for a turn that continues it. */
@@ -51,21 +51,19 @@ const capabilityNames = ({ client_metadata }: JsonObject): string[] =>
 
 /** A native frame leaves as it came, but for what `enforcedMembers` and the rules of the upstream demand. */
 export const nativeBody = (create: Create, key: KeyPolicy | null, earlier: Earlier | null): Continued => {
-  const { frame, bytes } = create
+  const { frame, bytes, hold } = create
   const follows = followedBy(frame, earlier)
   const members: JsonObject = {
-    ...(frame.stream !== true && { stream: true }),
-    ...(frame.store !== false && { store: false }),
+    ...alwaysStreamed(frame),
     ...enforcedMembers(frame, key),
     ...(follows && { input: follows }),
     ...withoutOurMetadata(frame),
   }
   // `null` names no earlier response, and the upstream would look for one.
   const kept = follows || frame.previous_response_id === null ? cutMembers(bytes, ['previous_response_id']) : bytes
-  const written = Object.keys(members).length > 0 ? spliceMembers(kept, members) : kept
-  const json = { ...frame, ...members, ...(follows && { previous_response_id: null }) }
+  const json = follows ? { ...frame, previous_response_id: null } : frame
   return {
-    body: { bytes: written, json, hold: create.hold },
+    body: spliced({ bytes: kept, json, hold }, members),
     chain: follows ? null : chainOf(frame),
     isInstructed: false,
   }

@@ -1,7 +1,21 @@
 /** Changes single members of a JSON text at their place, or takes them out, leaving every other byte as the client wrote it. */
+import type { JsonObject } from '../lib/json.ts'
 import { afterBlanks, topMembers } from '../lib/json-members.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import { demandShallow } from './nesting.ts'
+import type { TurnBody } from './turn.ts'
+
+/** What the upstream demands of every turn. */
+export const alwaysStreamed = ({ stream, store }: JsonObject): JsonObject => ({
+  ...(stream !== true && { stream: true }),
+  ...(store !== false && { store: false }),
+})
+
+/** The body with `members` set; anything else stays as the client wrote it. */
+export const spliced = (body: TurnBody, members: JsonObject): TurnBody => {
+  if (Object.keys(members).length === 0) return body
+  return { bytes: spliceMembers(body.bytes, members), json: { ...body.json, ...members }, hold: body.hold }
+}
 
 /**
  * Sets top-level members of a JSON object; new ones are put first. The caller has parsed `bytes` as an object before.

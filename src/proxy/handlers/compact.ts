@@ -11,8 +11,8 @@ import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { Plane } from '../plane.ts'
 import type { RawBody } from '../raw-body.ts'
 import { rewritten } from '../rewrite.ts'
+import { spliced } from '../splice.ts'
 import type { Turn } from '../turn.ts'
-import { spliced } from './responses.ts'
 import { admitTurn, prepared, readTurnBody, refusePreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const compact = (isNative: boolean) => {

@@ -1,14 +1,12 @@
 /** `POST /backend-api/codex/responses`, always a stream and never rewritten, and `POST /v1/responses`, normalised first. */
 import type { Client } from '../../auth/client-key.ts'
 import type { Bindings } from '../../bindings.ts'
-import type { JsonObject } from '../../lib/json.ts'
 import { answerWithJson, answerWithStream } from '../answer.ts'
 import { type ContractOptions, NativeContract, publicContract } from '../contracts.ts'
 import { normaliseResponses, withCiphertext } from '../formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
-import type { RawBody } from '../raw-body.ts'
 import { rewritten } from '../rewrite.ts'
-import { spliceMembers } from '../splice.ts'
+import { alwaysStreamed, spliced } from '../splice.ts'
 import { admitTurn, prepared, readTurnBody, refusePreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const PUBLIC: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }
@@ -37,18 +35,6 @@ export const publicResponses = turnRoute(async (c) => {
     ? answerWithStream(served, publicContract(contractOptions(c.env, c.get('client')), served.turn.model))
     : answerWithJson(served, (response) => response)
 })
-
-/** What the upstream demands of every turn. */
-const alwaysStreamed = ({ stream, store }: JsonObject): JsonObject => ({
-  ...(stream !== true && { stream: true }),
-  ...(store !== false && { store: false }),
-})
-
-/** The body with `members` set; anything else stays as the client wrote it. */
-export const spliced = (raw: RawBody, members: JsonObject): RawBody => {
-  if (Object.keys(members).length === 0) return raw
-  return { bytes: spliceMembers(raw.bytes, members), json: { ...raw.json, ...members }, hold: raw.hold }
-}
 
 export const contractOptions = ({ clock, settings, random }: Bindings, { key }: Client): ContractOptions => ({
   createdAt: Math.floor(clock.now() / 1000),

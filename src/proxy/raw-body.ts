@@ -1,9 +1,9 @@
 /** The request body as it came: read within a budget, decoded, and parsed once for the fields routing needs. */
 import { AppError } from '../errors.ts'
 import { DecodeError, decodeBody } from '../lib/decode-body.ts'
-import type { JsonObject } from '../lib/json.ts'
-import { isObject } from '../lib/json.ts'
+import { isObject, type JsonObject } from '../lib/json.ts'
 import { demandFewValues } from './few-values.ts'
+import type { TurnBody } from './turn.ts'
 
 export const RESPONSES_BODY_BYTES = 128 * 1024 * 1024
 export const OTHER_BODY_BYTES = 32 * 1024 * 1024
@@ -77,13 +77,6 @@ export class BodyHold {
   }
 }
 
-export interface RawBody {
-  /** Decoded; what the client wrote, byte for byte. */
-  bytes: Uint8Array<ArrayBuffer>
-  json: JsonObject
-  hold: BodyHold
-}
-
 interface ReadLimits {
   budget: BodyBudget
   maxBytes: number
@@ -91,8 +84,8 @@ interface ReadLimits {
   tooLargeStatus: 400 | 413
 }
 
-/** Throws `payload_too_large`, `unsupported_encoding`, `malformed_json`, `busy`, `invalid_request_error`. */
-export const readBody = async (request: Request, limits: ReadLimits): Promise<RawBody> => {
+/** Decodes, and changes nothing else. Throws `payload_too_large`, `unsupported_encoding`, `malformed_json`, `busy`, `invalid_request_error`. */
+export const readBody = async (request: Request, limits: ReadLimits): Promise<TurnBody> => {
   const declared = Number(request.headers.get('content-length') ?? Number.NaN)
   if (declared > limits.maxBytes) throw tooLarge(limits)
   const hold = limits.budget.open(declared || 0)

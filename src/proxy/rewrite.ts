@@ -4,10 +4,10 @@ import { isObject, type JsonObject, objectOf } from '../lib/json.ts'
 import { topMembers } from '../lib/json-members.ts'
 import { decodeUtf8, encodeUtf8 } from '../lib/utf8.ts'
 import { demandShallow } from './nesting.ts'
-import type { RawBody } from './raw-body.ts'
+import type { TurnBody } from './turn.ts'
 
 /** `json` as the body, in place of what the client wrote, with the budget adjusted to its size. Throws `invalid_request_error`. */
-export const rewritten = (asked: RawBody, json: JsonObject): RawBody => {
+export const rewritten = (asked: TurnBody, json: JsonObject): TurnBody => {
   const { bytes: written, hold } = asked
   demandShallow(written)
   const tools = ownTools(asked, json.tools)
@@ -24,7 +24,7 @@ const LOSSY = /"(0|[1-9]\d*)":|\d[\d.]{15}|\de\+/
  * The text of `tools`, with what is the client's own in its own words: whole tools, or their parameters in chat. Null where
  * writing them anew changes no number and no order, as is usual (proxy surface §5.5).
  */
-const ownTools = ({ bytes, json }: RawBody, tools: unknown): string | null => {
+const ownTools = ({ bytes, json }: TurnBody, tools: unknown): string | null => {
   if (!Array.isArray(tools) || !LOSSY.test(JSON.stringify(tools))) return null
   const place = topMembers(bytes).findLast(({ name }) => name === 'tools')
   if (!place) return null

@@ -13,7 +13,7 @@ export type Transport = 'http' | 'websocket'
 /** `request`: what was asked could not be read or served as it is; `auth`: the key does not allow it. */
 export type Phase = 'request' | 'auth' | 'select' | 'connect' | 'first_event' | 'stream' | 'finish'
 
-/** The request towards the upstream. `bytes` is what the client wrote wherever that was possible. */
+/** A request, as it came and as it goes to the upstream. `bytes` is what the client wrote wherever that was possible. */
 export interface TurnBody {
   bytes: Uint8Array<ArrayBuffer>
   /** Parsed from `bytes`, for reading only. */

@@ -9,10 +9,9 @@ import { compactFromResponse, compactToResponses } from '../formats/compact.ts'
 import { normaliseResponses } from '../formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { Plane } from '../plane.ts'
-import type { RawBody } from '../raw-body.ts'
 import { rewritten } from '../rewrite.ts'
 import { spliced } from '../splice.ts'
-import type { Turn } from '../turn.ts'
+import type { Turn, TurnBody } from '../turn.ts'
 import { admitTurn, prepared, readTurnBody, refusePreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const compact = (isNative: boolean) => {
@@ -52,7 +51,7 @@ const compact = (isNative: boolean) => {
 }
 
 /** The upstream's compact route answers at once and stores nothing, so it knows neither `stream` nor `store` (client protocol §6). */
-const translated = (c: Ctx, raw: RawBody): RawBody => {
+const translated = (c: Ctx, raw: TurnBody): TurnBody => {
   const { body, dropped } = normaliseResponses(raw.json)
   c.set('droppedFields', dropped)
   const { stream: _stream, store: _store, ...unary } = withKeyPolicy(body, c.get('client').key)

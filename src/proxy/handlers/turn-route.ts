@@ -8,10 +8,10 @@ import type { JsonObject } from '../../lib/json.ts'
 import { type Admission, admit, orRefuse } from '../admit.ts'
 import type { Answered } from '../answer.ts'
 import { IDLE_TIMEOUT_SECONDS } from '../event-stream.ts'
-import { BodyHold, type RawBody, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
+import { BodyHold, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
 import { demandSingle } from '../single-members.ts'
 import { demandsCapability, mentionsCapability } from '../socket-create.ts'
-import { type Arrival, elapsedMs } from '../turn.ts'
+import { type Arrival, elapsedMs, type TurnBody } from '../turn.ts'
 
 type Serve = (c: Ctx) => Promise<Response>
 
@@ -50,7 +50,7 @@ export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept'
  * The body, and with it the end of the server's idle limit: a model may think for minutes, but a client that stops in the
  * middle of its upload is cut off. One that sends slowly is asked once more who it is.
  */
-export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONSES_BODY_BYTES): Promise<RawBody> => {
+export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONSES_BODY_BYTES): Promise<TurnBody> => {
   const { req, env } = c
   const limits = { budget: env.bodies, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
   const body = await readBody(req.raw, limits).catch((err: unknown) => refuseUnread(c, turns, err))
@@ -79,7 +79,7 @@ const refuseUnread = (c: Ctx, turns: TurnKindOf, err: unknown): never => {
 }
 
 /** Runs what makes the body of a turn; gives the memory back and leaves a row in the log when that throws. */
-export const prepared = <T>(c: Ctx, raw: RawBody, turns: TurnKindOf, work: () => T): T => {
+export const prepared = <T>(c: Ctx, raw: TurnBody, turns: TurnKindOf, work: () => T): T => {
   const admission = { ...turns, route: c.req.path, body: raw, signal: c.req.raw.signal }
   return orRefuse(arrivalOf(c), admission, 'request', work)
 }

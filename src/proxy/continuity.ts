@@ -4,10 +4,9 @@
  */
 import { type Node, parseTree } from 'jsonc-parser'
 import { DAY_MS } from '../lib/durations.ts'
-import { isObject, type JsonObject } from '../lib/json.ts'
+import { isObject, type JsonObject, objectsOf } from '../lib/json.ts'
 import { decodeUtf8, encodeUtf8 } from '../lib/utf8.ts'
-import type { AffinityMap } from './affinity.ts'
-import { sha256 } from './affinity.ts'
+import { type AffinityMap, sha256 } from './affinity.ts'
 import { demandShallow } from './nesting.ts'
 import type { Plane } from './plane.ts'
 import type { SelectionNeeds } from './select.ts'
@@ -65,7 +64,7 @@ const anchorOwner = (plane: Plane, turn: Turn): string | null => newestProducer(
 
 const newestProducer = (plane: Plane, turn: Turn, isMeant: (item: JsonObject) => boolean): string | null => {
   if (!turn.hasCiphertext || !turn.body) return null
-  for (const item of inputOf(turn.body.json).reverse()) {
+  for (const item of objectsOf(turn.body.json.input).reverse()) {
     const owner = isMeant(item) ? ciphertextOwner(plane, turn, item) : null
     if (owner !== null) return owner
   }
@@ -96,8 +95,6 @@ const ciphertextOwner = (plane: Plane, turn: Turn, item: JsonObject): string | n
     : null
 
 const maxAgeMs = ({ settings }: Turn): number => settings.conversationAffinityMaxAgeDays * DAY_MS
-
-const inputOf = (json: JsonObject): JsonObject[] => (Array.isArray(json.input) ? json.input.filter(isObject) : [])
 
 /**
  * Cuts matching `reasoning` items out of `input`; every other byte stays as the client wrote it. Which ones is read off

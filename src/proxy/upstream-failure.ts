@@ -30,37 +30,22 @@ export const failureFromResponse = (
   at: number,
 ): UpstreamFailure => {
   const body = parseJson(bodyText) ?? null // an HTML page of something in between; its text is kept as the body
-  const facts = factsOf(errorOf(body), at)
-  const limit = limitOf(headers, at)
-  return {
-    where: 'status',
-    status,
-    code: facts.code,
-    type: facts.type,
-    message: facts.message ?? `The upstream answered with status ${status}.`,
-    resetsAt: facts.resetsAt ?? limit.resetsAt,
-    retryAfterMs: retryAfterMs(headers, at) ?? facts.retryAfterMs,
-    isOfOneModel: limit.isOfOneModel,
-    body: body ?? bodyText,
-  }
+  const facts = factsOf(errorOf(body), headers, at)
+  const message = facts.message ?? `The upstream answered with status ${status}.`
+  return { ...facts, where: 'status', status, message, body: body ?? bodyText }
 }
 
 /** A `response.failed` or `error` event, also wrapped as a socket frame; null for events that are no failure. */
 export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | null => {
   if (!isObject(event)) return null
   if (event.type !== 'response.failed' && event.type !== 'error') return null
-  const facts = factsOf(statedError(event), at)
-  const headers = headersOf(event.headers)
-  const limit = limitOf(headers, at)
+  const facts = factsOf(statedError(event), headersOf(event.headers), at)
+  const message = facts.message ?? 'The upstream reported a failure without a reason.'
   return {
+    ...facts,
     where: 'event',
     status: statusOf(event.status) ?? statusOf(event.status_code),
-    code: facts.code,
-    type: facts.type,
-    message: facts.message ?? 'The upstream reported a failure without a reason.',
-    resetsAt: facts.resetsAt ?? limit.resetsAt,
-    retryAfterMs: retryAfterMs(headers, at) ?? facts.retryAfterMs,
-    isOfOneModel: limit.isOfOneModel,
+    message,
     body: event,
   }
 }
@@ -136,15 +121,13 @@ const DIAL_CODES: ReadonlySet<string> = new Set([
 
 const MAX_MESSAGE_LENGTH = 2_000
 
-interface Facts {
-  code: string | null
-  type: string | null
+type Facts = Pick<UpstreamFailure, 'code' | 'type' | 'resetsAt' | 'retryAfterMs' | 'isOfOneModel'> & {
   message: string | null
-  resetsAt: number | null
-  retryAfterMs: number | null
 }
 
-const factsOf = (error: JsonObject, at: number): Facts => {
+/** What an answer says of its failure: its error first, then its headers, but for the wait, of which those know better. */
+const factsOf = (error: JsonObject, headers: Headers, at: number): Facts => {
+  const limit = limitOf(headers, at)
   const message = text(error.message) ?? text(error.error_description) ?? null
   const seconds = num(error.resets_at)
   const inSeconds = num(error.resets_in_seconds)
@@ -154,8 +137,10 @@ const factsOf = (error: JsonObject, at: number): Facts => {
     message: message?.slice(0, MAX_MESSAGE_LENGTH) ?? null,
     resetsAt:
       plausibleReset(seconds === null ? null : seconds * 1000, at) ??
-      plausibleReset(inSeconds === null ? null : at + inSeconds * 1000, at),
-    retryAfterMs: message ? parseTryAgain(message) : null,
+      plausibleReset(inSeconds === null ? null : at + inSeconds * 1000, at) ??
+      limit.resetsAt,
+    retryAfterMs: retryAfterMs(headers, at) ?? (message ? parseTryAgain(message) : null),
+    isOfOneModel: limit.isOfOneModel,
   }
 }
 

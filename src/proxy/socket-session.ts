@@ -58,7 +58,8 @@ export class SocketSession implements SocketPeer {
   #ws: Bun.ServerWebSocket<SocketPeer> | null = null
   #turn: SocketTurn | null = null
   #waiting: Create | null = null
-  #isRestricted: boolean
+  /** By the handshake, or since a turn asked for it. */
+  isRestricted: boolean
   /** Kept for the next turn. */
   earlier: Earlier | null = null
   #lastSentAt = 0
@@ -69,19 +70,11 @@ export class SocketSession implements SocketPeer {
 
   constructor(handshake: Handshake) {
     this.handshake = handshake
-    this.#isRestricted = handshake.isRestricted
+    this.isRestricted = handshake.isRestricted
   }
 
   get gone(): AbortSignal {
     return this.#gone.signal
-  }
-
-  get isRestricted(): boolean {
-    return this.#isRestricted
-  }
-
-  restrict(): void {
-    this.#isRestricted = true
   }
 
   opened(ws: Bun.ServerWebSocket<SocketPeer>): void {
@@ -190,7 +183,7 @@ export class SocketSession implements SocketPeer {
     if (!env.firewall.allows(knock.ip)) throw new AppError('ip_forbidden')
     return authenticateClient({
       ...knock,
-      need: this.#isRestricted || isAsking ? 'always' : knock.need,
+      need: this.isRestricted || isAsking ? 'always' : knock.need,
       keyAuthEnabled: env.settings.current().apiKeyAuthEnabled,
       now: env.clock.now(),
     })

@@ -88,7 +88,7 @@ export class SocketTurn {
     const arrivedAt = env.clock.monotonic()
     demandOpen(env)
     const client = this.#session.client({ isAsking: mentionsCapability(frame) })
-    if (demandsCapability(frame)) this.#session.restrict()
+    if (demandsCapability(frame)) this.#session.isRestricted = true
     this.#contract = contract(client)
     if (env.settings.current().upstreamStreamTransport === 'http') this.#session.upstream.drop() // no turn goes over it
     const arrival = { env, headers, client, requestId: env.random.id('req'), arrivedAt }

@@ -4,6 +4,7 @@ import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { identities, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import { type Actor, append } from './audit.ts'
+import { changesOf } from './changes-of.ts'
 import { type Caller, demandDelegation, demandGrantable } from './delegation.ts'
 import { demandVersion } from './edit-version.ts'
 import { voidLinks } from './invites.ts'
@@ -105,14 +106,14 @@ const demandCredential = (db: Db, { id, passwordHash }: UserRow): void => {
 
 const changeProfile = (tx: Tx, { row }: Person, patch: PersonPatch, { actor }: Caller): void => {
   const target = row.id
-  const { username, displayName, email } = changed(row, patch)
+  const change = changesIn(row, patch)
+  const { username, email } = change
   if (username !== undefined) demandFreeUsername(tx, username)
   if (email && email !== row.email && isEmailTaken(tx, email)) throw new AppError('email_taken', { param: 'email' })
-  const profile = { username, displayName, email }
-  const names = Object.entries(profile).flatMap(([name, value]) => (value === undefined ? [] : [name]))
+  const names = Object.keys(change)
   if (names.length === 0) return
   tx.update(users)
-    .set({ ...profile, ...(email !== undefined && { isEmailOwn: false }) })
+    .set({ ...change, ...(email !== undefined && { isEmailOwn: false }) })
     .where(eq(users.id, target))
     .run()
   if (username !== undefined)
@@ -121,15 +122,14 @@ const changeProfile = (tx: Tx, { row }: Person, patch: PersonPatch, { actor }: C
   if (others.length > 0) append(tx, actor, 'user_updated', { target, details: { changed: others } })
 }
 
-const changed = (row: UserRow, patch: PersonPatch): Partial<UserRow> => {
+const changesIn = (row: UserRow, patch: PersonPatch): Partial<UserRow> => {
   const { username, displayName, email } = patch
-  return {
-    ...(username !== undefined && username !== row.username && { username }),
-    ...(displayName !== undefined && displayName !== row.displayName && { displayName }),
-    ...(email !== undefined && (email !== row.email || isEntered(row, patch)) && { email }),
-  }
+  return { ...changesOf(row, { username, displayName, email }), ...(isEntered(row, patch) && { email }) }
 }
 
 /** The address that the account wrote itself, named and nothing else: a form carries it without a thought of it. */
 const isEntered = ({ email, isEmailOwn }: UserRow, patch: PersonPatch): boolean =>
-  email !== null && isEmailOwn && Object.keys(patch).every((field) => field === 'email' || field === 'expectedVersion')
+  patch.email !== undefined &&
+  email !== null &&
+  isEmailOwn &&
+  Object.keys(patch).every((field) => field === 'email' || field === 'expectedVersion')

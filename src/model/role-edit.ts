@@ -6,6 +6,7 @@ import { roleGrants, roles } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import { append } from './audit.ts'
+import { changesOf } from './changes-of.ts'
 import { type Caller, demandDelegation } from './delegation.ts'
 import { demandVersion, ExpectedVersion } from './edit-version.ts'
 import { voidLinks } from './invites.ts'
@@ -87,10 +88,9 @@ export const cloneRole = (tx: Tx, id: string, input: RoleClone, doing: Doing): R
 export const editRole = (tx: Tx, id: string, patch: RolePatch, caller: Caller): Role => {
   const before = customRole(tx, id, caller)
   demandVersion(patch.expectedVersion, roleVersion(before))
-  const { name, description, grants } = changedIn(patch, before)
-  const changed = Object.entries({ name, description, grants }).flatMap(([field, to]) =>
-    to === undefined ? [] : field,
-  )
+  const change = changesOf(before, { name: patch.name, description: patch.description, grants: patch.grants })
+  const { name, description, grants } = change
+  const changed = Object.keys(change)
   if (changed.length === 0) return before
   if (grants) demandOthersRole(caller, before, grants)
   if (name !== undefined) demandFreeName(tx, name, before.id)
@@ -109,13 +109,6 @@ export const editRole = (tx: Tx, id: string, patch: RolePatch, caller: Caller): 
   return getRole(tx, before.id)
 }
 
-/** A form carries every field, touched or not. */
-const changedIn = ({ name, description, grants }: RolePatch, before: Role): Omit<RolePatch, 'expectedVersion'> => ({
-  ...(name !== before.name && { name }),
-  ...(description !== before.description && { description }),
-  ...(grants && !isSame(grants, before.grants) && { grants }),
-})
-
 /**
  * One statement, so that nobody gets the role while it goes. Throws `role_not_found`, `role_locked`,
  * `insufficient_delegation`, `role_in_use`.
@@ -132,8 +125,6 @@ export const deleteRole = (tx: Tx, id: string, caller: Caller): void => {
   append(tx, caller.actor, 'role_deleted', { target: role.id, details: { name: role.name, slug: role.slug } })
   notice(tx, 'people')
 }
-
-const isSame = (some: Grants, others: Grants): boolean => isSubset(some, others) && isSubset(others, some)
 
 const customRole = (tx: Tx, id: string, caller: Caller): Role => {
   const role = getRole(tx, id)

@@ -13,7 +13,7 @@ interface Tab {
   needs: Permission | null
 }
 
-export const TABS = [
+const TABS = [
   { id: 'general', path: '/settings', label: 'General', needs: null },
   { id: 'access', path: '/settings/access', label: 'People and access', needs: 'users:manage' },
   { id: 'routing', path: '/settings/routing', label: 'Routing', needs: 'dashboard:read' },
@@ -36,13 +36,14 @@ export interface Frame {
 
 export const frameOf = (c: Ctx, tab: TabId | null, search = ''): Frame => ({
   tab,
-  tabs: tabsFor(c).map(({ id, path, label }) => ({ path, label, isCurrent: id === tab })),
+  tabs: TABS.filter(({ needs }) => needs === null || holds(c.var.principal.grants, needs)).map(
+    ({ id, path, label }) => ({ path, label, isCurrent: id === tab }),
+  ),
   changed: maySee(c) ? fieldsOf(c.env.settings.current()).filter(({ isChanged }) => isChanged).length : null,
   search,
 })
 
-export const tabsFor = (c: Ctx): (typeof TABS)[number][] =>
-  TABS.filter(({ needs }) => needs === null || holds(c.var.principal.grants, needs))
+export const tabOf = (tab: TabId): (typeof TABS)[number] => TABS.find(({ id }) => id === tab)! // an id is of one of them
 
 const maySee = (c: Ctx): boolean => holds(c.var.principal.grants, 'dashboard:read')
 

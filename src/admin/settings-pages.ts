@@ -28,9 +28,8 @@ import {
   settingsOfTab,
   shownFields,
   TAB_OF,
-  TABS,
   type TabId,
-  tabsFor,
+  tabOf,
 } from './settings-frame.ts'
 
 /** Of every settings page. */
@@ -196,9 +195,9 @@ export const searchSettings = createHandlers(requires('dashboard:read'), query(S
 })
 
 const foundField = (field: ShownField): Found => {
-  const tab = TABS.find(({ id }) => id === TAB_OF[field.section]) ?? TABS[0]
+  const { path, label: tab } = tabOf(TAB_OF[field.section])
   const { label, help } = field
-  return { href: `${tab.path}#setting-${field.name}`, tab: tab.label, label, help, field }
+  return { href: `${path}#setting-${field.name}`, tab, label, help, field }
 }
 
 const wordsOf = (field: ShownField | null): string[] =>
@@ -274,6 +273,6 @@ const placesFor = (c: Ctx): Found[] =>
     href,
     label,
     help,
-    tab: tabsFor(c).find(({ id }) => id === tab)?.label ?? '',
+    tab: tabOf(tab).label,
     field: null,
   }))

@@ -1,7 +1,7 @@
 /** One key: what it used in seven days, how full its limits are, what it may do, and everything that can be done about it. */
 import type { Child, FC } from 'hono/jsx'
 import type { KeyState } from '../../src/model/key-list.ts'
-import type { AccountShare } from '../../src/model/key-trends.ts'
+import type { AccountShare, keyUsage7d } from '../../src/model/key-trends.ts'
 import type { Titled } from '../titles.ts'
 import { plural, shortCount, tokenCost } from '../ui/amounts.ts'
 import { ButtonLink } from '../ui/button.tsx'
@@ -22,7 +22,7 @@ export interface KeyProps {
   generatedAt: string
   apiKey: ApiKey
   state: KeyState
-  usage: KeyWeekUsage
+  usage: ReturnType<typeof keyUsage7d>
   shares: readonly NamedShare[]
   trends: { cost: TrendPoint[]; tokens: TrendPoint[] }
   connection: Omit<ConnectProps, 'apiKey'>
@@ -36,13 +36,6 @@ export interface KeyProps {
 interface NamedShare extends AccountShare {
   /** null: the account was deleted. */
   name: string | null
-}
-
-interface KeyWeekUsage {
-  totalTokens: number
-  totalCostUsd: number
-  totalRequests: number
-  cachedInputTokens: number
 }
 
 const WHY_NOT = 'Your role can look at keys, not use or change them.'

@@ -20,7 +20,7 @@ export const NewKeyPage: FC<NewKeyProps> = ({ choices, problem }) => (
       <h1>New key</h1>
     </header>
     <section class="card">
-      <Form name="key" class={FORM} action="/api/api-keys/" target="#main" problem={problem}>
+      <Form name="key" class="card-body" action="/api/api-keys/" target="#main" problem={problem}>
         <KeyFields choices={choices} apiKey={null} />
         <Ending label="Create the key" back="/keys" />
       </Form>
@@ -39,7 +39,7 @@ export const EditKeyPage: Titled<EditKeyProps> = ({ choices, problem, apiKey: { 
     </header>
     <NeedsScript />
     <section class="card">
-      <Form name="key" class={FORM} method="patch" action={`/api/api-keys/${id}`} problem={problem}>
+      <Form name="key" class="card-body" method="patch" action={`/api/api-keys/${id}`} problem={problem}>
         <input type="hidden" name="expectedVersion" value={version} />
         <KeyFields choices={choices} apiKey={apiKey} />
         <Ending label="Save" back={`/keys/${id}`} />
@@ -49,8 +49,6 @@ export const EditKeyPage: Titled<EditKeyProps> = ({ choices, problem, apiKey: { 
 )
 
 EditKeyPage.title = ({ apiKey }) => `Edit ${apiKey.name}`
-
-const FORM = 'card-body stack'
 
 const Ending: FC<{ label: string; back: string }> = ({ label, back }) => (
   <div class="actions">

@@ -34,7 +34,8 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
  */
 export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => {
   const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, figures } = workplace
-  const deps: JobDeps = { db, pool, catalog, clock, log, ...pickPlane(workplace), polls: new Map() }
+  const { upstream, credentials } = workplace.plane
+  const deps: JobDeps = { db, pool, catalog, clock, log, upstream, credentials, polls: new Map() }
   const met = new Set<string>()
   schedule.add('states', STATES_INTERVAL_MS, () => advanceStates(deps))
   schedule.add('newcomers', MINUTE_MS, (signal) => greetNewcomers(deps, met, signal), { runAtStart: true })
@@ -57,5 +58,3 @@ export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => 
     if (topics.has('accounts')) void schedule.runNow('newcomers')
   })
 }
-
-const pickPlane = ({ plane: { upstream, credentials } }: Workplace) => ({ upstream, credentials })

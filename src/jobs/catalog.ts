@@ -8,20 +8,13 @@ import { askDeps, type JobDeps } from './context.ts'
 export const CATALOG_INTERVAL_MS = 300_000
 
 export const fetchCatalogs = async (deps: JobDeps, signal: AbortSignal): Promise<void> => {
-  await fetchCatalogsOf(
-    deps,
-    deps.pool.all().filter(({ state }) => isInUse(state)),
-    signal,
-  )
+  const accountIds = deps.pool.all().flatMap(({ id, state }) => (isInUse(state) ? id : []))
+  await fetchCatalogsOf(deps, accountIds, signal)
   commit(deps.db, (tx) => dropOldCatalogs(tx, deps.catalog.versions()))
 }
 
-export const fetchCatalogsOf = (
-  deps: JobDeps,
-  accounts: readonly { id: string }[],
-  signal: AbortSignal,
-): Promise<void> =>
+export const fetchCatalogsOf = (deps: JobDeps, accountIds: readonly string[], signal: AbortSignal): Promise<void> =>
   refreshCatalogs(
     { ...askDeps(deps), db: deps.db, log: deps.log },
-    { accountIds: accounts.map(({ id }) => id), versions: deps.catalog.versions(), signal },
+    { accountIds, versions: deps.catalog.versions(), signal },
   )

@@ -39,8 +39,6 @@ export interface Poll {
   isFailing: boolean
 }
 
-export const newPoll = (): Poll => ({ at: null, holdUntil: 0, blockEndsAt: null, isFailing: false })
-
 export const askDeps = ({ upstream, credentials }: Pick<JobDeps, 'upstream' | 'credentials'>): AskDeps => ({
   ...upstream,
   credentials,

@@ -7,17 +7,6 @@ import { pollAccount } from './usage.ts'
 
 const LANES = 4
 
-const greetAccounts = async (deps: JobDeps, ids: readonly string[], signal: AbortSignal): Promise<void> => {
-  await Promise.all([
-    inLanes(ids, LANES, (id) => pollAccount(deps, id, signal)),
-    fetchCatalogsOf(
-      deps,
-      ids.map((id) => ({ id })),
-      signal,
-    ),
-  ])
-}
-
 /** Greets those not in `met`, also such as appear meanwhile. */
 export const greetNewcomers = async (deps: JobDeps, met: Set<string>, signal: AbortSignal): Promise<void> => {
   for (;;) {
@@ -30,3 +19,7 @@ export const greetNewcomers = async (deps: JobDeps, met: Set<string>, signal: Ab
 
 const newcomers = ({ pool }: Pick<JobDeps, 'pool'>, met: ReadonlySet<string>): string[] =>
   pool.all().flatMap((account) => (isInUse(account.state) && !met.has(account.id) ? [account.id] : []))
+
+const greetAccounts = async (deps: JobDeps, ids: readonly string[], signal: AbortSignal): Promise<void> => {
+  await Promise.all([inLanes(ids, LANES, (id) => pollAccount(deps, id, signal)), fetchCatalogsOf(deps, ids, signal)])
+}

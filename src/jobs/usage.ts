@@ -3,7 +3,7 @@ import { inLanes } from '../lib/lanes.ts'
 import { isInUse } from '../model/account-state.ts'
 import { whyOf } from '../upstream/ask.ts'
 import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'
-import { askDeps, type JobDeps, newPoll, type Poll } from './context.ts'
+import { askDeps, type JobDeps, type Poll } from './context.ts'
 
 /** How often to look who is due; each account is asked once an interval. */
 export const USAGE_BEAT_MS = 5000
@@ -57,11 +57,9 @@ const charge = ({ pool, clock, log }: JobDeps, { id, poll, err }: { id: string; 
   poll.isFailing = true
 }
 
-const pollOf = ({ polls }: JobDeps, id: string): Poll => {
-  const poll = polls.get(id) ?? newPoll()
-  polls.set(id, poll)
-  return poll
-}
+const pollOf = ({ polls }: JobDeps, id: string): Poll => polls.getOrInsertComputed(id, newPoll)
+
+const newPoll = (): Poll => ({ at: null, holdUntil: 0, blockEndsAt: null, isFailing: false })
 
 /** An account that comes back is asked at once. */
 const forgetOthers = (polls: Map<string, Poll>, ids: ReadonlySet<string>): void => {

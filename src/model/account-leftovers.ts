@@ -6,6 +6,7 @@ import { facts } from '../../db/schema/system.ts'
 import { withShortLog } from '../../db/short-log.ts'
 import type { Clock } from '../lib/clock.ts'
 import { DAY_MS } from '../lib/durations.ts'
+import { dropFact, writeFact } from './facts.ts'
 
 interface ClearingDeps {
   db: Db
@@ -25,10 +26,7 @@ export const noteDeleted = (
   accountId: string,
   { at, withHistory }: { at: number; withHistory: boolean },
 ): void => {
-  const value = `${at} ${withHistory ? 'with' : 'without'} history`
-  tx.insert(facts)
-    .values({ name: FACT + accountId, value })
-    .run()
+  writeFact(tx, FACT + accountId, `${at} ${withHistory ? 'with' : 'without'} history`)
 }
 
 /**
@@ -48,7 +46,7 @@ const clearAll = async ({ db, clock }: ClearingDeps, signal?: AbortSignal): Prom
   for (const { name, accountId, deletedAt, withHistory } of deletedAccounts(db)) {
     await inSlices((tx) => disown(tx, accountId))
     if (withHistory && (await inSlices((tx) => forgetLog(tx, accountId)))) commit(db, (tx) => notice(tx, 'log'))
-    if (clock.now() - deletedAt > LOOKED_FOR_MS) commit(db, (tx) => tx.delete(facts).where(eq(facts.name, name)).run())
+    if (clock.now() - deletedAt > LOOKED_FOR_MS) commit(db, (tx) => dropFact(tx, name))
   }
 }
 

@@ -107,8 +107,7 @@ export class TurnCounts {
 
 const add = (tallies: Map<string, Tally>, label: string, row: Row): void => {
   const name = tallies.size < MAX_LABELS || tallies.has(label) ? label : OTHER
-  const tally = tallies.get(name) ?? newTally()
-  tallies.set(name, tally)
+  const tally = tallies.getOrInsertComputed(name, newTally)
   tally[row.status]++
   tally.input += row.inputTokens ?? 0
   tally.cachedInput += row.cachedInputTokens ?? 0

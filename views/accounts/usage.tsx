@@ -56,11 +56,11 @@ const Reported: FC<{ at: string; now: string }> = ({ at, now }) => (
 )
 
 const AllWindows: FC<Props> = ({ account, credits, now }) => {
-  const reported = WINDOWS.filter((name) => account.windows[name])
-  if (reported.length === 0) return <p class="muted">The service has not reported any window of this account yet.</p>
+  if (WINDOWS.every((name) => !account.windows[name]))
+    return <p class="muted">The service has not reported any window of this account yet.</p>
   return (
     <>
-      {reported.map((name) => {
+      {WINDOWS.map((name) => {
         const window = account.windows[name]
         return (
           window && (

@@ -31,20 +31,15 @@ interface ListProps {
   isShort?: boolean
 }
 
-export const PeopleList: FC<ListProps> = ({ users, roles, now, isShort = false }) => (
+export const PeopleList: FC<ListProps> = ({ users, ...shown }) => (
   <ul class="people">
     {users.map((user) => (
-      <PersonRow user={user} roles={roles} now={now} isShort={isShort} />
+      <PersonRow user={user} {...shown} />
     ))}
   </ul>
 )
 
-const PersonRow: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: string; isShort: boolean }> = ({
-  user,
-  roles,
-  now,
-  isShort,
-}) => (
+const PersonRow: FC<Omit<ListProps, 'users'> & { user: ListedUser }> = ({ user, roles, now, isShort }) => (
   <li class="person" id={isShort ? undefined : `person-${user.id}`}>
     <div class="person-name">
       <p class="person-title">

@@ -2,7 +2,7 @@
  * Which members of a JSON object are written more than once, told from its bytes: a parser keeps the last and says nothing.
  * And where one of them stands, without a tree of all.
  */
-import { endOfString, QUOTE } from './json-depth.ts'
+import { endOfString, QUOTE } from './json-bounds.ts'
 
 const COLON = 0x3a
 const COMMA = 0x2c

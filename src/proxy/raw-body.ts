@@ -2,7 +2,7 @@
 import { AppError } from '../errors.ts'
 import { DecodeError, decodeBody } from '../lib/decode-body.ts'
 import { isObject, type JsonObject } from '../lib/json.ts'
-import { demandFewValues } from './few-values.ts'
+import { demandFewValues } from './body-bounds.ts'
 import type { TurnBody } from './turn.ts'
 
 export const RESPONSES_BODY_BYTES = 128 * 1024 * 1024

@@ -3,7 +3,7 @@ import { type Node, parseTree } from 'jsonc-parser'
 import { isObject, type JsonObject, objectOf } from '../lib/json.ts'
 import { topMembers } from '../lib/json-members.ts'
 import { decodeUtf8, encodeUtf8 } from '../lib/utf8.ts'
-import { demandShallow } from './nesting.ts'
+import { demandShallow } from './body-bounds.ts'
 import type { TurnBody } from './turn.ts'
 
 /** `json` as the body, in place of what the client wrote, with the budget adjusted to its size. Throws `invalid_request_error`. */

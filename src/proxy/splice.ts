@@ -2,7 +2,7 @@
 import type { JsonObject } from '../lib/json.ts'
 import { afterBlanks, topMembers } from '../lib/json-members.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
-import { demandShallow } from './nesting.ts'
+import { demandShallow } from './body-bounds.ts'
 import type { TurnBody } from './turn.ts'
 
 /** What the upstream demands of every turn. */

@@ -1,0 +1,55 @@
+/** The depth of JSON and its values, counted in bytes. */
+import { expect, test } from 'bun:test'
+import { holdsMoreValuesThan, nestsDeeperThan } from '../../src/lib/json-bounds.ts'
+
+const depthOf = (json: string): number => {
+  const bytes = new TextEncoder().encode(json)
+  let limit = 0
+  while (nestsDeeperThan(bytes, limit)) limit++
+  return limit
+}
+
+test.each([
+  ['7', 0],
+  ['{}', 1],
+  ['[[],[[]],[]]', 3],
+  ['{"a":[{"b":1}],"c":2}', 3],
+  ['"[[[{{{"', 0],
+  ['["\\"[[", "\\\\", [1]]', 2],
+  ['["\\\\\\"[", "x\\\\"]', 1],
+  ['{"[":"{","é🙂[":"]"}', 1],
+])('%s nests %d deep', (json, depth) => {
+  expect(() => JSON.parse(json)).not.toThrow()
+  expect(depthOf(json)).toBe(depth)
+})
+
+test('a million brackets are counted at once, and no further than the limit', () => {
+  expect(nestsDeeperThan(new TextEncoder().encode('['.repeat(1_000_000)), 1000)).toBe(true)
+  for (const text of ['"unfinished', '"\\', '"\\"', '["\\"[[', '"'])
+    expect(nestsDeeperThan(new TextEncoder().encode(text), 1)).toBe(false)
+})
+
+const valuesOf = (json: string): number => {
+  const bytes = new TextEncoder().encode(json)
+  let limit = 0
+  while (holdsMoreValuesThan(bytes, limit)) limit++
+  return limit
+}
+
+test.each([
+  ['7', 0],
+  ['{}', 1],
+  ['[1,2,3]', 3],
+  ['{"a":[{"b":1}],"c":2}', 4],
+  ['",[{,[{"', 0],
+  ['["\\",,", "\\\\", [1]]', 4],
+  ['["\\\\\\",", "x\\\\"]', 2],
+  ['{",":",","é🙂[":"]"}', 2],
+])('%s: %d commas and brackets that count', (json, values) => {
+  expect(() => JSON.parse(json)).not.toThrow()
+  expect(valuesOf(json)).toBe(values)
+})
+
+test.each(['"unfinished,,,,', '"\\', '[[[[', ',,,,,'])('what is no JSON is no trouble: %s', (text) => {
+  expect(holdsMoreValuesThan(new TextEncoder().encode(text), 3)).toBe(!text.startsWith('"'))
+})

@@ -2,6 +2,7 @@
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
 import { passedOn } from '../upstream/headers.ts'
+import type { Progress } from './attempts.ts'
 import { carry, Refused } from './carry.ts'
 import { type Classified, classify, failureFromResponse, failureFromThrown, type UpstreamFailure } from './classify.ts'
 import { bodyFor, withoutReasoning } from './continuity.ts'
@@ -30,13 +31,7 @@ export class AttemptFailed extends Error {
 
 interface AttemptOptions {
   lease: Lease
-  progress: {
-    /** Accounts whose token was renewed for the turn. */
-    refreshed: ReadonlySet<string>
-    dropReasoning: boolean
-    /** `clock.monotonic()` at which the turn's time before the commit point is up. */
-    deadline: number
-  }
+  progress: Readonly<Pick<Progress, 'refreshed' | 'dropReasoning' | 'deadline'>>
 }
 
 /** Resolves with the committed flow, which holds the lease. Throws `AttemptFailed`, or the turn's abort reason. */

@@ -20,11 +20,12 @@ const MAX_ACCOUNTS = 3
 const MAX_SAME_ACCOUNT_RETRIES = 2
 
 /** Where the loop stands: what has been tried and what the next attempt does differently. */
-interface Progress {
+export interface Progress {
   /** `clock.monotonic()` at which the time before the commit point is up. */
   deadline: number
   tried: Set<string>
   sameAccountRetries: number
+  /** Accounts whose token was renewed for the turn. */
   refreshed: Set<string>
   /** Stay on this account: a transient retry, a renewed token, the owner of ciphertext. */
   stayOn: string | null

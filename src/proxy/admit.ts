@@ -1,4 +1,5 @@
 /** Turns an authenticated request with its body into a `Turn`: key policy, affinity, limits. Throws before anything is spent. */
+import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { objectOf, textOf } from '../lib/json.ts'
 import type { KeyPolicy } from '../model/key-ring.ts'
@@ -38,6 +39,12 @@ export interface Admission {
   restricted?: boolean
   body: TurnBody
   signal: AbortSignal
+}
+
+/** Throws `draining` or `busy`. */
+export const demandOpen = ({ lifecycle, turns }: Pick<Bindings, 'lifecycle' | 'turns'>): void => {
+  if (lifecycle.draining) throw new AppError('draining', { retryAfterSeconds: 5 })
+  if (turns.size >= lifecycle.maxTurns) throw new AppError('busy', { retryAfterSeconds: 2 })
 }
 
 /**

@@ -1,11 +1,10 @@
 /** One turn on a downstream socket, from its `response.create` frame to the one event or frame that ends it. */
 import type { Client } from '../auth/client-key.ts'
 import { AppError } from '../errors.ts'
-import { admit, orRefuse } from './admit.ts'
+import { admit, demandOpen, orRefuse } from './admit.ts'
 import { begin } from './begin.ts'
 import type { Flow } from './flow.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
-import { demandOpen } from './handlers/turn-route.ts'
 import { MAX_PREWARM_BYTES } from './prewarm.ts'
 import { demandSingle } from './single-members.ts'
 import {

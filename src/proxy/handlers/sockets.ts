@@ -4,10 +4,10 @@ import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { CAPABILITY_HEADER, clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import { demandOpen } from '../admit.ts'
 import { nativeFrames, publicFrames } from '../frame-contract.ts'
 import { type Handshake, SocketSession } from '../socket-session.ts'
 import { contractOptions } from './responses.ts'
-import { demandOpen } from './turn-route.ts'
 
 const TURN_STATE = 'x-codex-turn-state'
 

@@ -1,11 +1,11 @@
 /** What every model route does before its own work: refuse while draining, read the body, lift the idle limit, build the turn. */
 import { demandKey } from '../../auth/client-key.ts'
-import type { Bindings, Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { behind, clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import type { JsonObject } from '../../lib/json.ts'
-import { type Admission, admit, orRefuse } from '../admit.ts'
+import { type Admission, admit, demandOpen, orRefuse } from '../admit.ts'
 import type { Answered } from '../answer.ts'
 import { IDLE_TIMEOUT_SECONDS } from '../event-stream.ts'
 import { BodyHold, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
@@ -36,12 +36,6 @@ const longLived =
       if (!isStream) c.env.server?.timeout(c.req.raw, IDLE_TIMEOUT_SECONDS)
     }
   }
-
-/** Throws `draining` or `busy`. */
-export const demandOpen = ({ lifecycle, turns }: Pick<Bindings, 'lifecycle' | 'turns'>): void => {
-  if (lifecycle.draining) throw new AppError('draining', { retryAfterSeconds: 5 })
-  if (turns.size >= lifecycle.maxTurns) throw new AppError('busy', { retryAfterSeconds: 2 })
-}
 
 /** What a route says of all its turns. */
 export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept'>

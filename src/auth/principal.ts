@@ -71,11 +71,17 @@ export const demandOwnAccount = (principal: Principal): AccountPrincipal => {
 /** How this request signs the audit log. */
 export const actor = (c: Ctx): Actor => actorOf(c.var.principal, c)
 
-export const actorOf = (principal: Principal, c: Ctx): Actor => ({
-  id: principal.id,
-  name: principal.kind === 'account' ? principal.person.row.username : null,
-  role: principal.kind === 'account' ? principal.person.role.slug : null,
-  method: principal.kind === 'account' ? principal.method : principal.kind,
+export const actorOf = (principal: Principal, c: Ctx): Actor =>
+  principal.kind === 'account'
+    ? actorFor(c, principal.person, principal.method)
+    : { id: principal.id, method: principal.kind, address: c.var.clientIp, at: c.env.clock.now() }
+
+/** As whom `person` appears in the audit log. */
+export const actorFor = (c: Ctx, { row, role }: Person, method: string): Actor => ({
+  id: row.id,
+  name: row.username,
+  role: role.slug,
+  method,
   address: c.var.clientIp,
   at: c.env.clock.now(),
 })

@@ -5,7 +5,7 @@ import { users } from '../../db/schema/people.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
-import { type Actor, type AuditEvent, append } from '../model/audit.ts'
+import { type AuditEvent, append } from '../model/audit.ts'
 import { guestPasswordHash } from '../model/guest.ts'
 import { getPerson, type Person } from '../model/people.ts'
 import {
@@ -20,7 +20,7 @@ import {
 } from '../model/sessions.ts'
 import { budgetClient } from './failure-budget.ts'
 import { countOwnChange } from './own-account.ts'
-import type { AccountPrincipal } from './principal.ts'
+import { type AccountPrincipal, actorFor, actorOf } from './principal.ts'
 import { type Resolution, resolveAccount } from './resolve.ts'
 import { readSessionToken, writeSessionToken } from './session-cookie.ts'
 
@@ -144,7 +144,7 @@ export const confirm = (c: Ctx, principal: AccountPrincipal, { methods, first }:
   const confirmedUntil = now + STEP_UP_MS
   const { token, expiresAt } = commit(db, (tx) => {
     first?.(tx)
-    append(tx, actorFor(c, principal.person, principal.method), 'step_up_verified', {
+    append(tx, actorOf(principal, c), 'step_up_verified', {
       target: principal.id,
       details: { methods },
     })
@@ -173,16 +173,6 @@ interface Confirmation {
   /** Runs first in the same commit. */
   first?: (tx: Tx) => void
 }
-
-/** As whom `person` appears in the audit log. */
-export const actorFor = (c: Ctx, { row, role }: Person, method: string): Actor => ({
-  id: row.id,
-  name: row.username,
-  role: role.slug,
-  method,
-  address: c.var.clientIp,
-  at: c.env.clock.now(),
-})
 
 const noteSignIn = (tx: Tx, { row }: Person, { method, now }: Pick<NewSession, 'method' | 'now'>): void => {
   tx.update(users).set({ lastLoginAt: now, lastLoginMethod: method }).where(eq(users.id, row.id)).run()

@@ -1,11 +1,11 @@
 /** `/api/dashboard-auth/session` and the ways out: who this browser is to us, and ending that here or everywhere. */
 import { commit } from '../../../db/commit.ts'
 import { ownAccount } from '../../auth/own-account.ts'
-import { actorOf } from '../../auth/principal.ts'
+import { actorFor, actorOf } from '../../auth/principal.ts'
 import { resolve } from '../../auth/resolve.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { sessionView } from '../../auth/session-view.ts'
-import { actorFor, dropSessionOfCookie } from '../../auth/sign-in.ts'
+import { dropSessionOfCookie } from '../../auth/sign-in.ts'
 import { open } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'

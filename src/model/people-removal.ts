@@ -8,6 +8,7 @@ import { type Caller, demandDelegation } from './delegation.ts'
 import { getPerson, type Person } from './people.ts'
 import { removeUser } from './people-admins.ts'
 import { abandonKeysOf, reactivateKeysOf } from './people-keys.ts'
+import { signOutEverywhere } from './recovery.ts'
 import { endSessionsOf } from './sessions.ts'
 
 /**
@@ -34,10 +35,8 @@ export const resetTotp = (tx: Tx, id: string, caller: Caller): void => {
 
 /** The caller's own, too, when it is about the caller. Returns how many. Throws `user_not_found`, `insufficient_delegation`. */
 export const revokeSessions = (tx: Tx, id: string, caller: Caller): number => {
-  reachable(tx, id, caller, { isSelfAllowed: true })
-  const count = endSessionsOf(tx, id)
-  append(tx, caller.actor, 'user_sessions_revoked', { target: id, details: { scope: 'admin', count } })
-  return count
+  const target = reachable(tx, id, caller, { isSelfAllowed: true })
+  return signOutEverywhere(tx, target, caller.actor)
 }
 
 /** Returns how many keys are switched on again. Throws `user_not_found`, `insufficient_delegation`. */

@@ -19,7 +19,7 @@ export interface Finding {
 export interface Check {
   id: string
   title: string
-  run(): Promise<Omit<Finding, 'id' | 'title'>> | Omit<Finding, 'id' | 'title'>
+  run(): Promise<Found> | Found
 }
 
 export type Found = Omit<Finding, 'id' | 'title'>

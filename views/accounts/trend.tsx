@@ -52,7 +52,7 @@ export const TrendChart: FC<TrendProps> = ({ from, series }) => {
       </ol>
       <figcaption class="trend-legend">
         {known.map(({ name }, index) => (
-          <span class={`trend-key trend-key-${index + 1}`}>
+          <span class="trend-key">
             <svg viewBox="0 0 20 6" width="20" height="6" aria-hidden="true">
               <path class={`trend-line trend-line-${index + 1}`} d="M1 3H19" />
             </svg>

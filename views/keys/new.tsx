@@ -68,7 +68,7 @@ interface ShownProps {
 export const shownKeyAt =
   (where: () => Omit<ConnectProps, 'apiKey'>, isRenewed: boolean): FC<ShownProps> =>
   ({ id, name, key }) => (
-    <div class="page page-narrow" data-key-shown>
+    <div class="page page-narrow">
       <header class="page-head">
         <h1>{isRenewed ? `A new secret for ${name}` : `${name} is ready`}</h1>
       </header>

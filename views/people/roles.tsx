@@ -85,7 +85,7 @@ const people = (count: number): string => (count === 0 ? 'nobody yet' : count ==
 const GrantList: FC<RolesProps & { role: RoleView }> = ({ role, permissions }) => {
   const scopes = new Map(role.grants.map(({ permission, scope }) => [permission as string, scope]))
   return (
-    <ul class="bullets grants">
+    <ul class="bullets">
       {permissions
         .filter(({ permission }) => scopes.has(permission))
         .map(({ permission, description }) => (

@@ -12,6 +12,9 @@ const AT_ONCE = 4
 const COST = { memoryCost: 19_456, timeCost: 2 } as const
 const MAX_CHARS = 1024
 
+/** Of no password: to look at it is all the work there is. A real one, made at each start, took 50 ms and 19 MiB (measured). */
+export const NOBODYS_HASH = `$argon2id$v=19$m=${COST.memoryCost},t=${COST.timeCost},p=1$${'A'.repeat(22)}$${'A'.repeat(43)}`
+
 interface Hasher {
   hash(password: string): Promise<string>
   verify(hash: string, password: string): Promise<boolean>
@@ -20,14 +23,15 @@ interface Hasher {
 /** One implementation for the life of the process, so that no two checks differ in time. */
 export const createPasswords = async (): Promise<Passwords> => {
   const hasher = await loadHasher()
-  const dummy = await hasher.hash('nobody has this password')
   const queue = createQueue(AT_ONCE)
   return {
     hash: (password) => queue(() => hasher.hash(password)),
     verify: (password, hash) =>
       queue(async () => {
-        const isRight = await hasher.verify(hash ?? dummy, password.slice(0, MAX_CHARS) || ' ').catch(() => false)
-        return isRight && hash !== null && password !== ''
+        const tried = password.slice(0, MAX_CHARS) || ' '
+        if (hash !== null) return (await hasher.verify(hash, tried).catch(() => false)) && password !== ''
+        await hasher.verify(NOBODYS_HASH, tried)
+        return false
       }),
   }
 }

@@ -1,4 +1,5 @@
 /** The command `serve`: everything is put together here, and lives until a signal ends it. */
+import { isatty } from 'node:tty'
 import { acquireFolderLock } from '../db/lock.ts'
 import { createPasswords } from './auth/passwords.ts'
 import type { World } from './build-bindings.ts'
@@ -88,7 +89,7 @@ const drainOnSignal = (server: RunningServer, log: Log): void => {
   process.on('SIGINT', () => void drain('SIGINT'))
   // Its terminal was closed. Where it has none, as under nohup (of which BSD's leaves it the terminal to read from), the signal
   // means what it meant to who started it.
-  if (process.stdin.isTTY && process.stderr.isTTY) process.on('SIGHUP', () => void drain('SIGHUP'))
+  if (isatty(0) && isatty(2)) process.on('SIGHUP', () => void drain('SIGHUP'))
 }
 
 const accountsIn = ({ bindings }: RunningServer): number => bindings.pool.all().length

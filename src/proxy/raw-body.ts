@@ -1,6 +1,5 @@
 /** The request body as it came: read within a budget, decoded, and parsed once for the fields routing needs. */
 import { AppError } from '../errors.ts'
-import { DecodeError, decodeBody } from '../lib/decode-body.ts'
 import { isObject, type JsonObject } from '../lib/json.ts'
 import { demandFewValues } from './body-bounds.ts'
 import type { TurnBody } from './turn.ts'
@@ -134,8 +133,12 @@ interface Encoded {
 
 const isPlain = (encoding: string | null): encoding is null | 'identity' => encoding === null || encoding === 'identity'
 
+/** With the first compressed body, not with the start: what it needs of the runtime takes 1.3 MB and more (measured). */
+const loadDecoder = () => import('../lib/decode-body.ts')
+
 const decode = async (raw: Uint8Array<ArrayBuffer>, { encoding, limits, hold }: Encoded) => {
   const { budget, maxBytes } = limits
+  const { DecodeError, decodeBody } = await loadDecoder()
   try {
     return new Uint8Array(await decodeBody(raw, encoding, { maxBytes, charge: (bytes) => budget.grow(hold, bytes) }))
   } catch (cause) {

@@ -21,7 +21,7 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
   if (source.status === 'failed') throw upstreamFailure(source)
   const output = objectsOf(source.output)
   const toolCalls = output.flatMap(toolCall)
-  const shown = output.some(isAnswer) ? output.filter((item) => !isCommentary(item)) : output
+  const shown = output.filter((item, index) => !isCommentary(item) || !leadsToAnswer(output.slice(index)))
   const text = joined(shown, 'output_text', 'text')
   const refusal = joined(output, 'refusal', 'refusal')
   const usage = chatUsage(source.usage)
@@ -51,10 +51,13 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
 
 /**
  * Newer models label what they say on the way to a call or to their answer, and may say the answer itself twice. Chat has one
- * text: the answer where one is labelled so (`partial_answer`, `final_answer`), else all of it.
+ * text: commentary gives way to an answer, and to nothing else (`partial_answer`, `final_answer`).
  */
 export const isCommentary = ({ phase }: JsonObject): boolean => phase === 'commentary'
 export const isAnswer = ({ phase }: JsonObject): boolean => textOf(phase).endsWith('_answer')
+
+const leadsToAnswer = (items: JsonObject[]): boolean =>
+  isAnswer(items.find((item) => callKind(item) || (item.type === 'message' && !isCommentary(item))) ?? {})
 
 type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls'
 

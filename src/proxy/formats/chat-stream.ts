@@ -49,7 +49,7 @@ export class ChatStream {
   readonly #sent = new Map<string, number>()
   /** Output indexes of messages said on the way to something. */
   readonly #commentary = new Set<unknown>()
-  /** Their text, until it is known to what: a call shows it, an answer stands for itself. */
+  /** Their text, until it is known to what: an answer stands for itself, all else shows it. */
   #held = ''
   /** Characters of content sent in all, which is what places of citations count. */
   #contentLength = 0
@@ -103,19 +103,20 @@ export class ChatStream {
   begun(event: JsonObject, item: JsonObject): string {
     if (item.type !== 'message') return this.callItem(event, item)
     if (isCommentary(item)) this.#commentary.add(event.output_index)
-    if (isAnswer(item)) this.#held = ''
+    else if (isAnswer(item)) this.#held = ''
+    else return this.#release()
     return ''
   }
 
   item(event: JsonObject, item: JsonObject): string {
     if (item.type !== 'message') return this.callItem(event, item)
-    this.begun(event, item)
+    const before = this.begun(event, item)
     const texts = objectsOf(item.content).map((part, content_index) => {
       const at = { output_index: event.output_index, content_index }
       if (part.type === 'refusal') return this.rest('refusal', at, textOf(part.refusal))
       return part.type === 'output_text' ? this.rest('content', at, textOf(part.text)) : ''
     })
-    return [...texts, this.#citations(item)].join('')
+    return [before, ...texts, this.#citations(item)].join('')
   }
 
   callItem(event: JsonObject, item: JsonObject): string {

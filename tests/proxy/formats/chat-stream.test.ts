@@ -3,8 +3,10 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError } from '../../../src/errors.ts'
 import type { JsonObject } from '../../../src/lib/json.ts'
+import { chatFromResponse } from '../../../src/proxy/formats/chat-json.ts'
 import { ChatStream } from '../../../src/proxy/formats/chat-stream.ts'
 import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
+import { holds } from '../../support/property.ts'
 import {
   aCall,
   aMessage,
@@ -193,6 +195,30 @@ describe('text', () => {
       expect(deltas(text)[0]).toEqual({ role: 'assistant', content: 'Let me see.' })
       expect(deltas(text)[1]?.tool_calls?.[0]?.id).toBe('call_1')
       expect(finish(text)).toEqual(['tool_calls'])
+    })
+
+    test('is shown where the document of the same answer shows it', () => {
+      const phase = fc.constantFrom(null, 'commentary' as const, 'partial_answer' as const, 'final_answer' as const)
+      const item = fc.oneof(
+        fc.constant('call' as const),
+        fc.record({ phase, pieces: fc.array(fc.string({ minLength: 1 }), { maxLength: 3 }) }),
+      )
+      holds(
+        fc.property(fc.array(item, { maxLength: 6 }), (items) => {
+          const events = items.flatMap((one, index) => {
+            if (one === 'call') return callEvents(index, '{}')
+            return one.phase === null
+              ? messageEvents(index, ...one.pieces)
+              : phaseEvents(one.phase, index, ...one.pieces)
+          })
+          const output = items.map((one, index) =>
+            one === 'call' ? aCall(index, '{}') : { ...aMessage(one.pieces.join('')), phase: one.phase },
+          )
+          const { choices } = chatFromResponse({ output }, { id: 'chatcmpl-1', created: 1, model: 'mine' })
+          const [whole] = choices as { message: { content: string | null } }[] // as: what this function makes
+          expect(contents([...events, completed()]).join('')).toBe(whole?.message.content ?? '')
+        }),
+      )
     })
 
     test('to nothing is what there is', () => {

@@ -59,7 +59,7 @@ export const messageEvents = (index: number, ...pieces: string[]): ResponsesEven
 
 /** The same, labelled as newer models do. */
 export const phaseEvents = (
-  phase: 'commentary' | 'final_answer',
+  phase: 'commentary' | 'partial_answer' | 'final_answer',
   ...message: Parameters<typeof messageEvents>
 ): ResponsesEvent[] =>
   messageEvents(...message).map((event) =>

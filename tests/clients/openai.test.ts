@@ -226,6 +226,36 @@ describe('chat completions', () => {
     expect(bodySent()).toMatchObject({ text: { format: { type: 'json_schema', ...json_schema } } })
   })
 
+  describe('of a model that says what it is about to do', () => {
+    const way = { kind: 'text', text: 'Let me see.', phase: 'commentary' } as const
+    const whole = async (stream: boolean) => {
+      const asked = { model: MODEL, messages, tools }
+      const completion = stream
+        ? await client.chat.completions.stream(asked).finalChatCompletion()
+        : await client.chat.completions.create(asked)
+      return completion.choices[0]!.message
+    }
+
+    test.each([false, true])('the answer alone, streamed: %p', async (stream) => {
+      const answer = { kind: 'text', text: '{"city":"Ghent"}', phase: 'final_answer' } as const
+      world.upstream.script(() => answers.items([way, answer], { deltaChars: 4 }))
+      expect((await whole(stream)).content).toBe(answer.text)
+    })
+
+    test.each([false, true])(
+      'what it said beside its calls, and again in the history, streamed: %p',
+      async (stream) => {
+        world.upstream.script(() => answers.items([way, { kind: 'functionCall', ...CALL }], { deltaChars: 4 }))
+        const message = await whole(stream)
+        expect(message).toMatchObject({ content: way.text, tool_calls: [{ function: CALL }] })
+        const told = { role: 'tool', tool_call_id: message.tool_calls![0]!.id, content: 'sunny' } as const
+        await client.chat.completions.create({ model: MODEL, tools, messages: [...messages, message, told] })
+        const said = { role: 'assistant', phase: 'commentary', content: [{ type: 'output_text', text: way.text }] }
+        expect((bodySent() as { input: unknown[] }).input).toContainEqual(said) // as: what the stand-in took is a body
+      },
+    )
+  })
+
   test('name the parameters that were dropped', async () => {
     const asked = { model: MODEL, messages, temperature: 0.5, max_tokens: 100, seed: 7, user: 'someone' }
     const { response } = await client.chat.completions.create(asked).withResponse()

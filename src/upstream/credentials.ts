@@ -53,7 +53,7 @@ interface CredentialsDeps {
   oauth: OAuthContext
   /** The account cannot be refreshed any more: its state changes. */
   onPermanentFailure: (accountId: string, code: string, evidence: string) => void
-  /** It has a new token: what it failed with for want of one is over. */
+  /** It has a new token, wherever from: what it failed with for want of one is over. */
   onRenewed: (accountId: string) => void
 }
 
@@ -75,7 +75,9 @@ export class Credentials {
     for (const row of listAccounts(this.#deps.db)) {
       const before = this.#held.get(row.id)
       const isSame = before?.row.refreshTokenSealed === row.refreshTokenSealed
-      next.set(row.id, isSame ? Object.assign(before, { row }) : this.#hold(row, before))
+      const held = isSame ? Object.assign(before, { row }) : this.#hold(row, before)
+      next.set(row.id, held)
+      if (before && !isSame && held.tokens !== UNREADABLE_TOKENS) this.#deps.onRenewed(row.id)
     }
     this.#held = next
   }
@@ -148,7 +150,7 @@ export class Credentials {
   }
 
   async #exchange(accountId: string, held: Held): Promise<AccountCredentials> {
-    const { clock, log, oauth, onPermanentFailure, onRenewed } = this.#deps
+    const { clock, log, oauth, onPermanentFailure } = this.#deps
     try {
       if (held.tokens === UNREADABLE_TOKENS)
         throw new RefreshError('Its stored tokens cannot be read.', 'tokens_unreadable')
@@ -156,7 +158,6 @@ export class Credentials {
       const tokens = await refreshTokens(oauth, held.tokens)
       const isStored = await this.#store(held, tokens)
       if (!isStored) log.warn('an account changed while its token was refreshed', { account: accountId })
-      onRenewed(accountId)
       return credentialsOf(this.#get(accountId)) // read again with the commit that stored them
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause

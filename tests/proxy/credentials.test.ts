@@ -1,9 +1,11 @@
 /** Tokens of the accounts, seen through turns: renewed once, stored before use, and an honest state when that fails. */
 import { expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
+import { commit } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { AppError } from '../../src/errors.ts'
-import { openTokens } from '../../src/model/accounts.ts'
+import { importAccount, openTokens } from '../../src/model/accounts.ts'
+import { parseAuthJson } from '../../src/model/auth-json.ts'
 import {
   answerOf,
   codexBody,
@@ -200,6 +202,23 @@ test('a back-off for want of a token ends with its renewal', async () => {
   const { accessToken } = await credentials.fresh(first.id)
   await credentials.refresh(first.id, accessToken)
   expect(await served()).toBe(200)
+  await expectNothingLeft(app)
+})
+
+test('a back-off for want of a token ends with new ones from elsewhere', async () => {
+  const { app, first } = setUp({ accounts: 1 })
+  first.sim.always({ ...faults.serverError(), on: 'token' })
+  first.sim.expireAccessToken()
+  await Promise.all(Array.from({ length: 8 }, () => answerOf(app, NATIVE, { json })))
+  first.sim.always(null)
+  await app.clock.advance('6s')
+  first.sim.signInAgain()
+  const { sealer, random, clock } = app.bindings
+  const actor = { id: 'test', method: null, address: null, at: clock.now() }
+  const imported = parseAuthJson(first.sim.authJson(), 'auth.json')
+  commit(app.db, (tx) => importAccount(tx, imported, { sealer, random, actor }))
+  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect(refreshes(app)).toHaveLength(1)
   await expectNothingLeft(app)
 })
 

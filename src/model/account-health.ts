@@ -6,7 +6,7 @@ export interface Health {
   errors: number
   /** `at` in ms; `evidence`: the status and words of the upstream. */
   lastError: { at: number; evidence: string } | null
-  /** The last error was that its token could not be renewed; once it is, the errors say nothing any more. */
+  /** The errors are all that its token could not be renewed; once it is, they say nothing any more. */
   lacksToken: boolean
   /** Not to be asked before this time (ms) while others can serve. */
   backoffUntil: number | null
@@ -40,8 +40,7 @@ const DRAIN_ERRORS = 2
 const QUIET_MS = 60_000
 const RECOVERY_SUCCESSES = 3
 const BACKOFF_ERRORS = 3
-const BACKOFF_BASE_MS = 30_000
-const BACKOFF_CAP_MS = 300_000
+const BACKOFF_MS = 30_000
 
 /** The health after `event`; the same object when nothing changes. */
 export const nextHealth = (health: Health, event: HealthEvent): Health => {
@@ -59,22 +58,26 @@ export const nextHealth = (health: Health, event: HealthEvent): Health => {
 
 const NO_ERRORS = Object.freeze({ errors: 0, lastError: null, lacksToken: false, backoffUntil: null })
 
+/** Turns that were under way when a back-off began fail, too, however many: that is one failure, and does not lengthen it. */
 const fail = (
   health: Health,
   { at, evidence, lacksToken = false }: Extract<HealthEvent, { kind: 'error' }>,
 ): Health => {
-  const isBackoffOver = health.backoffUntil !== null && health.backoffUntil <= at
-  const errors = (isBackoffOver ? 0 : health.errors) + 1
+  const { backoffUntil } = health
   const lastError = { at, evidence }
-  const backoff = backoffUntil(errors, at)
-  const failed: Health = { ...health, errors, lastError, lacksToken, backoffUntil: backoff, successes: 0 }
+  if (backoffUntil !== null && backoffUntil > at) return { ...health, lastError, successes: 0 }
+  const before = backoffUntil === null ? health.errors : 0
+  const errors = before + 1
+  const failed: Health = {
+    ...health,
+    errors,
+    lastError,
+    lacksToken: lacksToken && (before === 0 || health.lacksToken),
+    backoffUntil: errors < BACKOFF_ERRORS ? null : at + BACKOFF_MS,
+    successes: 0,
+  }
   return hasRecentErrors(failed, at) ? enter(failed, 'draining', at) : failed
 }
-
-const backoffUntil = (errors: number, at: number): number | null =>
-  errors < BACKOFF_ERRORS
-    ? null
-    : at + Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** Math.min(errors - BACKOFF_ERRORS, 10))
 
 const succeed = (health: Health, at: number): Health => {
   const successes = health.tier === 'probing' ? health.successes + 1 : 0

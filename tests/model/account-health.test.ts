@@ -14,14 +14,25 @@ const observe = (at: number, fiveHourUsed: number | null = 0, weeklyUsed: number
 })
 
 describe('back-off', () => {
-  test('begins with the third error and doubles up to five minutes', () => {
-    const waits: (number | null)[] = []
+  test('begins with the third error, and is as long however many turns failed together', () => {
+    const ends: (number | null)[] = []
     let health = HEALTHY
     for (let n = 0; n < 8; n++) {
       health = nextHealth(health, error(AT + n))
-      waits.push(health.backoffUntil === null ? null : health.backoffUntil - AT - n)
+      ends.push(health.backoffUntil)
     }
-    expect(waits).toEqual([null, null, 30_000, 60_000, 120_000, 240_000, 300_000, 300_000])
+    const end = AT + 2 + 30_000
+    expect(ends).toEqual([null, null, end, end, end, end, end, end])
+    expect(health.lastError?.at).toBe(AT + 7)
+  })
+
+  test('for want of a token ends with a new one, where nothing else failed', () => {
+    const lacking = (at: number): HealthEvent => ({ kind: 'error', at, evidence: 'no token', lacksToken: true })
+    const renewed: HealthEvent = { kind: 'renewed' }
+    const backedOff = run([lacking(AT), lacking(AT), lacking(AT), error(AT + 1)])
+    expect(nextHealth(backedOff, renewed)).toMatchObject({ errors: 0, lastError: null, backoffUntil: null })
+    for (const mixed of [run([error(AT), lacking(AT)]), run([lacking(AT), error(AT)])])
+      expect(nextHealth(mixed, renewed)).toBe(mixed)
   })
 
   test('keeps the newest error, until a success', () => {

@@ -1,8 +1,8 @@
 /** Tells a conversation by how it began, where its client names none: chat clients send all of it with every turn. */
-import { type JsonObject, objectsOf, textOf } from '../lib/json.ts'
+import { type JsonObject, objectOf, objectsOf, textOf } from '../lib/json.ts'
 
-const INSTRUCTIONS_CHARS = 512
-const FIRST_MESSAGE_CHARS = 4096
+/** Of what stands before the first message, and of that: no more than tells; both may be megabytes long. */
+const TOLD_CHARS = { before: 512, first: 4096 }
 
 /**
  * The first message of the user and what stands before it, as a name; null while nothing was answered: requests that are no
@@ -12,8 +12,12 @@ export const openingOf = ({ instructions, input }: JsonObject): string | null =>
   const items = objectsOf(input)
   const first = items.findIndex(({ role }) => role === 'user')
   if (first === -1 || !items.slice(first + 1).some(isAnswer)) return null
-  const text = textIn(items[first]?.content)
-  return text === '' ? null : `opening\0${textOf(instructions).slice(0, INSTRUCTIONS_CHARS)}\0${text}`
+  const text = textIn([items[first]?.content], TOLD_CHARS.first)
+  const before = textIn(
+    [textOf(instructions), ...items.slice(0, first).map(({ content }) => content)],
+    TOLD_CHARS.before,
+  )
+  return text === '' ? null : `opening\0${before}\0${text}`
 }
 
 /**
@@ -39,11 +43,12 @@ export class Openings {
 
 const isAnswer = ({ role, type }: JsonObject): boolean => role === 'assistant' || textOf(type).endsWith('_call')
 
-/** No more of it than tells: a message may be megabytes long. */
-const textIn = (content: unknown): string => {
-  const parts = typeof content === 'string' ? [content] : objectsOf(content).map(({ text }) => textOf(text))
-  return parts
-    .map((part) => part.slice(0, FIRST_MESSAGE_CHARS))
-    .join('')
-    .slice(0, FIRST_MESSAGE_CHARS)
+const textIn = (contents: readonly unknown[], chars: number): string => {
+  let told = ''
+  for (const content of contents)
+    for (const part of typeof content === 'string' ? [{ text: content }] : Array.isArray(content) ? content : []) {
+      told += textOf(objectOf(part).text).slice(0, chars - told.length)
+      if (told.length === chars) return told
+    }
+  return told
 }

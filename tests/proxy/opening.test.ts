@@ -15,6 +15,12 @@ test('is the first message of the user, in whatever form, behind the instruction
   expect(openingOf({ ...same, input: [user('one'), answer] })).not.toBe(opening)
 })
 
+test('tells conversations apart by what the system says, wherever it stands', () => {
+  const of = (content: string) => openingOf({ input: [{ role: 'developer', content }, user('one'), answer] })
+  expect(of('be brief')).not.toBe(of('be long'))
+  expect(of('be brief')).toBe(openingOf({ instructions: 'be brief', input: [user('one'), answer] }))
+})
+
 test('is there once something was answered, a call of a tool too', () => {
   expect(openingOf({ input: [user('one')] })).toBeNull()
   expect(openingOf({ input: [answer, user('one'), user('two')] })).toBeNull()

@@ -2,10 +2,11 @@
 import { expect, test } from 'bun:test'
 import { holdsMoreValuesThan, nestsDeeperThan } from '../../src/lib/json-bounds.ts'
 
-const depthOf = (json: string): number => {
+/** The least limit the text keeps. */
+const leastLimit = (exceeds: (bytes: Uint8Array, limit: number) => boolean, json: string): number => {
   const bytes = new TextEncoder().encode(json)
   let limit = 0
-  while (nestsDeeperThan(bytes, limit)) limit++
+  while (exceeds(bytes, limit)) limit++
   return limit
 }
 
@@ -20,7 +21,7 @@ test.each([
   ['{"[":"{","é🙂[":"]"}', 1],
 ])('%s nests %d deep', (json, depth) => {
   expect(() => JSON.parse(json)).not.toThrow()
-  expect(depthOf(json)).toBe(depth)
+  expect(leastLimit(nestsDeeperThan, json)).toBe(depth)
 })
 
 test('a million brackets are counted at once, and no further than the limit', () => {
@@ -28,13 +29,6 @@ test('a million brackets are counted at once, and no further than the limit', ()
   for (const text of ['"unfinished', '"\\', '"\\"', '["\\"[[', '"'])
     expect(nestsDeeperThan(new TextEncoder().encode(text), 1)).toBe(false)
 })
-
-const valuesOf = (json: string): number => {
-  const bytes = new TextEncoder().encode(json)
-  let limit = 0
-  while (holdsMoreValuesThan(bytes, limit)) limit++
-  return limit
-}
 
 test.each([
   ['7', 0],
@@ -47,7 +41,7 @@ test.each([
   ['{",":",","é🙂[":"]"}', 2],
 ])('%s: %d commas and brackets that count', (json, values) => {
   expect(() => JSON.parse(json)).not.toThrow()
-  expect(valuesOf(json)).toBe(values)
+  expect(leastLimit(holdsMoreValuesThan, json)).toBe(values)
 })
 
 test.each(['"unfinished,,,,', '"\\', '[[[[', ',,,,,'])('what is no JSON is no trouble: %s', (text) => {

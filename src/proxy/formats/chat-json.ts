@@ -50,10 +50,11 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
 }
 
 /**
- * Newer models label what they say on the way to a call or to their answer, and may say the answer itself twice. Chat has one
- * text: commentary gives way to an answer, and to nothing else (`partial_answer`, `final_answer`).
+ * Newer models label what they say: as commentary on the way to a call or to their answer, which may hold all of the answer
+ * already, and as the answer. Chat has one text, so commentary that leads to an answer is left out of it.
  */
 export const isCommentary = ({ phase }: JsonObject): boolean => phase === 'commentary'
+/** `partial_answer` or `final_answer`. */
 export const isAnswer = ({ phase }: JsonObject): boolean => textOf(phase).endsWith('_answer')
 
 const leadsToAnswer = (items: JsonObject[]): boolean =>

@@ -12,7 +12,7 @@ import { moreTelling, noteNobody, triedEnough, withSooner } from './nobody-left.
 import { evidenceOf, penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
-import { isMove } from './select.ts'
+import { isMove, type Owner } from './select.ts'
 import { elapsedMs, type Turn } from './turn.ts'
 import { needsOf } from './turn-needs.ts'
 
@@ -27,12 +27,8 @@ export interface Progress {
   sameAccountRetries: number
   /** Accounts whose token was renewed for the turn. */
   refreshed: Set<string>
-  /** Stay on this account: a transient retry, a renewed token, the owner of ciphertext. */
-  stayOn: string | null
-  /** The account of the last attempt. */
-  asked: string | null
-  /** The account that is asked once more though it may cool down: with a new token, or without what it could not read. */
-  excused: string | null
+  /** Whom the next attempt asks: the owner of ciphertext, or the same account once more. Null: whom the pool chooses. */
+  next: Owner | null
   dropReasoning: boolean
   /** Account → with what it refused the turn, in words nobody knows. */
   refusedBy: Map<string, string>
@@ -50,9 +46,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   tried: new Set(),
   sameAccountRetries: 0,
   refreshed: new Set(),
-  stayOn: null,
-  asked: null,
-  excused: null,
+  next: null,
   dropReasoning: false,
   refusedBy: new Map(),
   unread: null,
@@ -87,9 +81,9 @@ const budgetMs = ({ kind, settings }: Turn): number =>
 
 /** When nobody is left, the client gets what the last attempt failed with, unless the pool knows better. */
 const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<Lease> => {
-  const { tried, stayOn, last } = progress
+  const { tried, next, last } = progress
   const free = needsOf(plane, turn, tried)
-  const needs = stayOn === null ? free : { ...free, owner: stayingOn(stayOn, progress) }
+  const needs = next ? { ...free, owner: next } : free
   const began = plane.clock.monotonic()
   try {
     const lease = await plane.pool.lease(needs, turn.signal)
@@ -99,24 +93,21 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
     return lease
   } catch (err) {
     if (!(err instanceof AppError) || turn.signal.aborted) throw err
-    if (stayOn !== null && moveOn(progress, stayOn)) return leaseFor(plane, turn, progress)
+    if (next && moveOn(progress, next.id)) return leaseFor(plane, turn, progress)
     if (goesBack(progress)) return leaseFor(plane, turn, progress)
     noteNobody(plane, turn, { needs, err, began })
     if (turn.chain !== null && err.code !== 'no_security_work_authorized_accounts') throw chainLost(err)
-    throw stayOn === null ? moreTelling(last, err) : triedEnough(plane, turn, { error: last ?? err, last }) // it was asked of one only
+    throw next === null ? moreTelling(last, err) : triedEnough(plane, turn, { error: last ?? err, last }) // it was asked of one only
   }
 }
 
-const stayingOn = (id: string, { asked, excused }: Progress) => ({
-  id,
-  hard: true,
-  isExcused: id === excused,
-  isRetried: id === asked,
-})
+/** The account asked before: as it is, or though it cools down since it may answer otherwise now. */
+const again = (id: string): Owner => ({ id, hard: true, isRetried: true })
+const anew = (id: string): Owner => ({ ...again(id), isExcused: true })
 
-/** Gives up staying on an account that cannot be had any more. False when no other may be tried. */
+/** Leaves an account that failed or cannot be had any more. False when no other may be tried. */
 const moveOn = (progress: Progress, id: string): boolean => {
-  progress.stayOn = null
+  progress.next = null
   progress.tried.add(id)
   return progress.tried.size < MAX_ACCOUNTS
 }
@@ -140,9 +131,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   penalise(plane, id, { failure: err.failure, penalty: wasCutShort(plane, step) ? null : penalty, model: turn.model })
   progress.waits.set(id, error.extra.retryAfterSeconds ?? Number.POSITIVE_INFINITY)
   if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
-  progress.asked = id
-  progress.stayOn = null
-  progress.excused = null
+  progress.next = null
   if (verdict === 'refused') progress.refusedBy.set(id, evidenceOf(err.failure))
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop() // it must not meet the next attempt
   if (verdict !== 'give_up' && turn.chain !== null) {
@@ -151,12 +140,10 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   }
   if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline) throw error
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
-  else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) {
-    progress.stayOn = id
-    progress.excused = id
-  } else if (staysHere(plane, turn, step)) {
+  else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) progress.next = anew(id)
+  else if (staysHere(plane, turn, step)) {
     await backOff(plane, turn, progress.sameAccountRetries++)
-    progress.stayOn = id
+    progress.next = again(id)
   } else if (!moveOn(progress, id) && !goesBack(progress))
     throw triedEnough(plane, turn, { error, last: progress.last })
 }
@@ -205,12 +192,11 @@ const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step)
   const isLastAccount = progress.tried.size + 1 >= MAX_ACCOUNTS
   if (owner !== null && owner !== id && !progress.tried.has(owner) && !isLastAccount) {
     progress.tried.add(id)
-    progress.stayOn = owner
+    progress.next = { id: owner, hard: true }
     if (!turn.isAnchored) progress.unread = id
   } else if (!progress.dropReasoning && !turn.isAnchored) {
     progress.dropReasoning = true
-    progress.stayOn = id
-    progress.excused = id
+    progress.next = anew(id)
     plane.log.info('reasoning left out that the account cannot read', { request: turn.requestId, account: id })
   } else throw err.classified.error
 }
@@ -221,8 +207,7 @@ const goesBack = (progress: Progress): boolean => {
   if (unread === null) return false
   progress.unread = null
   progress.tried.delete(unread)
-  progress.stayOn = unread
-  progress.excused = unread
+  progress.next = anew(unread)
   progress.dropReasoning = true
   return true
 }

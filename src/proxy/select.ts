@@ -15,12 +15,12 @@ import { failureOf, type SelectionFailure } from './selection-error.ts'
 export { selectionError } from './selection-error.ts'
 
 /** The account the conversation is on; a hard one is never left. */
-interface Owner {
+export interface Owner {
   id: string
   hard: boolean
   /** This turn has asked it, and has what it may answer now: it is asked once more though it cools down. */
   isExcused?: boolean
-  /** It is no more than the account asked last, which is asked once more before any other. */
+  /** It is no more than an account asked before, which is asked once more before any other. */
   isRetried?: boolean
   /** Where the conversation went when it left that account: next in line. */
   heir?: string | null

@@ -10,6 +10,7 @@ import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import { demandFewValues } from './body-bounds.ts'
 import { parseFrame } from './client-frames.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
+import { Outbox } from './outbox.ts'
 import type { Create, Earlier } from './socket-create.ts'
 import { SocketTurn } from './socket-turn.ts'
 import { ClientGone } from './turn.ts'
@@ -20,11 +21,6 @@ const IDLE_MS = HOUR_MS
 /** The runtime keeps room for the largest frame of a connection until that ends (measured), and no budget counts it. */
 const LARGE_FRAME_BYTES = 4 * 1024 * 1024
 const IDLE_AFTER_LARGE_MS = 2 * MINUTE_MS
-const KEEPALIVE_MS = 8000
-/** A client that reads nothing for so long is given up. */
-const STALLED_MS = 30_000
-/** Of what is queued for a client: below it there is room for more. */
-const RESUME_BYTES = 1024 * 1024
 /** Longer than any that asks for no turn. */
 const SMALL_FRAME_CHARS = 64 * 1024
 
@@ -55,18 +51,16 @@ export class SocketSession implements SocketPeer {
   readonly upstream = new UpstreamSession()
   /** Aborts when the client is gone. */
   readonly #gone = new AbortController()
-  #ws: Bun.ServerWebSocket<SocketPeer> | null = null
+  /** From the opening to the end. */
+  #outbox: Outbox | null = null
   #turn: SocketTurn | null = null
   #waiting: Create | null = null
   /** By the handshake, or since a turn asked for it. */
   isRestricted: boolean
   /** Kept for the next turn. */
   earlier: Earlier | null = null
-  #lastSentAt = 0
   #idleSince = 0
   #idleMs = IDLE_MS
-  /** While the client does not read: resolves when it does again. */
-  #stalled: PromiseWithResolvers<void> | null = null
 
   constructor(handshake: Handshake) {
     this.handshake = handshake
@@ -79,7 +73,7 @@ export class SocketSession implements SocketPeer {
 
   opened(ws: Bun.ServerWebSocket<SocketPeer>): void {
     const { env } = this.handshake
-    this.#ws = ws
+    this.#outbox = new Outbox(ws, env.clock, () => this.#giveUp())
     this.#idleSince = env.clock.monotonic()
     env.sockets.add(this)
     env.pulse.watch(this)
@@ -90,16 +84,14 @@ export class SocketSession implements SocketPeer {
     const { env } = this.handshake
     env.sockets.delete(this)
     env.pulse.unwatch(this)
-    this.#ws = null
     this.#dropWaiting()
     this.#gone.abort(new ClientGone())
     this.upstream.end()
-    this.drained()
+    this.#outbox?.end()
   }
 
-  /** The client has read what was queued. */
   drained(): void {
-    this.#stalled?.resolve()
+    this.#outbox?.drained()
   }
 
   received(data: string | Buffer): void {
@@ -150,7 +142,7 @@ export class SocketSession implements SocketPeer {
   #start(create: Create): void {
     const turn = new SocketTurn(this, create)
     this.#turn = turn
-    this.#lastSentAt = this.handshake.env.clock.monotonic()
+    this.#outbox?.wake()
     turn.run().then(
       () => this.#next(),
       (err: unknown) => {
@@ -189,60 +181,13 @@ export class SocketSession implements SocketPeer {
     })
   }
 
-  /** Resolves when the client can take more; at once, and as undefined, when it reads along. Rejects with `ClientGone`. */
+  /** As `Outbox` has it. */
   send(texts: readonly string[]): Promise<void> | undefined {
-    for (let rest = texts; ; ) {
-      const taken = this.#push(rest)
-      if (taken === null) return Promise.reject(new ClientGone())
-      const left = rest.slice(taken.count)
-      if (taken.isFull) return this.#untilDrained().then(() => this.send(left))
-      if (left.length === 0) return undefined
-      rest = left
-    }
+    return this.#outbox ? this.#outbox.send(texts) : Promise.reject(new ClientGone())
   }
 
-  /** How many frames were taken until the client stopped reading along; null when it is gone. */
-  #push(texts: readonly string[]): { count: number; isFull: boolean } | null {
-    const ws = this.#ws
-    if (!ws) return null
-    const taken = { count: 0, isFull: false }
-    ws.cork(() => {
-      for (const text of texts) {
-        const sent = ws.send(text)
-        if (sent === 0) return this.#giveUp() // it was not taken: a hole in the stream must not go unnoticed
-        taken.count++
-        taken.isFull = sent === -1
-        if (taken.isFull) return
-      }
-    })
-    if (taken.count > 0) this.#lastSentAt = this.handshake.env.clock.monotonic() // of a batch that is hidden nothing is
-    taken.isFull &&= ws.getBufferedAmount() > 0
-    return this.#ws ? taken : null
-  }
-
-  /** The runtime tells of each part that was read; of a frame larger than the queue the first leaves no room for another. */
-  async #untilDrained(): Promise<void> {
-    do await this.#untilRead()
-    while ((this.#ws?.getBufferedAmount() ?? 0) > RESUME_BYTES)
-    if (!this.#ws) throw new ClientGone()
-  }
-
-  async #untilRead(): Promise<void> {
-    const stalled = this.#stalled ?? Promise.withResolvers<void>()
-    if (!this.#stalled) {
-      this.#stalled = stalled
-      const cancel = this.handshake.env.clock.after(STALLED_MS, () => this.#giveUp())
-      void stalled.promise.then(cancel)
-    }
-    await stalled.promise
-    if (this.#stalled === stalled) this.#stalled = null
-  }
-
-  /** The runtime tells of an end only when the peer has answered, and this one does not. */
   #giveUp(): void {
-    const ws = this.#ws
     this.#close('slow')
-    ws?.terminate()
     this.closed()
   }
 
@@ -255,11 +200,7 @@ export class SocketSession implements SocketPeer {
       if (now - this.#idleSince >= this.#idleMs) this.#close('idle')
       return
     }
-    if (now - this.#lastSentAt < KEEPALIVE_MS || this.#stalled) return
-    const { keepalive } = this.#turn
-    this.#lastSentAt = now
-    if (keepalive === null) this.#ws?.ping()
-    else this.send([keepalive])?.catch(() => {}) // as in #refuse
+    this.#outbox?.keepAlive(now, this.#turn.keepalive)
   }
 
   #dropWaiting(): void {
@@ -268,9 +209,7 @@ export class SocketSession implements SocketPeer {
   }
 
   #close(why: keyof typeof CLOSE): void {
-    const ws = this.#ws
-    this.#ws = null
     this.#dropWaiting()
-    ws?.close(CLOSE[why].code, CLOSE[why].reason)
+    this.#outbox?.close(CLOSE[why].code, CLOSE[why].reason)
   }
 }

@@ -1,0 +1,113 @@
+/** The frames on their way to one downstream socket: in order, and no more of them than its client reads. */
+import type { SocketPeer } from '../http/websocket.ts'
+import type { Clock } from '../lib/clock.ts'
+import { ClientGone } from './turn.ts'
+
+const KEEPALIVE_MS = 8000
+/** A client that reads nothing for so long is given up. */
+const STALLED_MS = 30_000
+/** Of what is queued for a client: below it there is room for more. */
+const RESUME_BYTES = 1024 * 1024
+
+export class Outbox {
+  readonly #ws: Bun.ServerWebSocket<SocketPeer>
+  readonly #clock: Clock
+  readonly #giveUp: () => void
+  #isOpen = true
+  /** While the client does not read: resolves when it does again. */
+  #stalled: PromiseWithResolvers<void> | null = null
+  /** `clock.monotonic()` from which on the time until a keepalive counts. */
+  #quietSince = 0
+
+  /** `giveUp`: the client reads nothing, or the runtime did not take a frame. */
+  constructor(ws: Bun.ServerWebSocket<SocketPeer>, clock: Clock, giveUp: () => void) {
+    this.#ws = ws
+    this.#clock = clock
+    this.#giveUp = giveUp
+  }
+
+  /** The time until a keepalive begins anew, as it does with each turn. */
+  wake(): void {
+    this.#quietSince = this.#clock.monotonic()
+  }
+
+  /** Resolves when the client can take more; at once, and as undefined, when it reads along. Rejects with `ClientGone`. */
+  send(texts: readonly string[]): Promise<void> | undefined {
+    for (let rest = texts; ; ) {
+      const taken = this.#push(rest)
+      if (taken === null) return Promise.reject(new ClientGone())
+      const left = rest.slice(taken.count)
+      if (taken.isFull) return this.#untilDrained().then(() => this.send(left))
+      if (left.length === 0) return undefined
+      rest = left
+    }
+  }
+
+  /** Sends the frame, or a ping where there is none, when nothing was sent for a while. `now`: `clock.monotonic()`. */
+  keepAlive(now: number, frame: string | null): void {
+    if (!this.#isOpen || this.#stalled || now - this.#quietSince < KEEPALIVE_MS) return
+    this.#quietSince = now
+    if (frame === null) this.#ws.ping()
+    else this.send([frame])?.catch(() => {}) // who is gone needs none
+  }
+
+  /** The client has read what was queued. */
+  drained(): void {
+    this.#stalled?.resolve()
+  }
+
+  /** Nothing more is sent. Of several reasons the first is told. */
+  close(code: number, reason: string): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    this.#ws.close(code, reason)
+  }
+
+  /** The socket is gone; who waits for room is told. */
+  end(): void {
+    this.#isOpen = false
+    this.drained()
+  }
+
+  /** How many frames were taken until the client stopped reading along; null when it is gone. */
+  #push(texts: readonly string[]): { count: number; isFull: boolean } | null {
+    if (!this.#isOpen) return null
+    const taken = { count: 0, isFull: false }
+    this.#ws.cork(() => {
+      for (const text of texts) {
+        const sent = this.#ws.send(text)
+        if (sent === 0) return this.#abandon() // it was not taken: a hole in the stream must not go unnoticed
+        taken.count++
+        taken.isFull = sent === -1
+        if (taken.isFull) return
+      }
+    })
+    if (taken.count > 0) this.wake() // of a batch that is hidden nothing is
+    taken.isFull &&= this.#ws.getBufferedAmount() > 0
+    return this.#isOpen ? taken : null
+  }
+
+  /** The runtime tells of each part that was read; of a frame larger than the queue the first leaves no room for another. */
+  async #untilDrained(): Promise<void> {
+    do await this.#untilRead()
+    while (this.#isOpen && this.#ws.getBufferedAmount() > RESUME_BYTES)
+    if (!this.#isOpen) throw new ClientGone()
+  }
+
+  async #untilRead(): Promise<void> {
+    const stalled = this.#stalled ?? Promise.withResolvers<void>()
+    if (!this.#stalled) {
+      this.#stalled = stalled
+      const cancel = this.#clock.after(STALLED_MS, () => this.#abandon())
+      void stalled.promise.then(cancel)
+    }
+    await stalled.promise
+    if (this.#stalled === stalled) this.#stalled = null
+  }
+
+  /** The runtime tells of an end only when the peer has answered, and this one does not. */
+  #abandon(): void {
+    this.#giveUp()
+    this.#ws.terminate()
+  }
+}

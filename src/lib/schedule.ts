@@ -31,24 +31,22 @@ export class Schedule {
   readonly #jobs = new Map<string, Job>()
   readonly #stop = new AbortController()
   readonly #context: ScheduleContext
-  #started = false
 
   constructor(context: ScheduleContext) {
     this.#context = context
   }
 
-  /** Adds a job; the pause between the end of a run and the next is `everyMs`. Throws when the name is taken. */
+  /** Adds a job before the start; the pause between the end of a run and the next is `everyMs`. Throws when the name is taken. */
   add(name: string, everyMs: number, work: Work, options: JobOptions = {}): void {
     if (this.#jobs.has(name)) throw new Error(`There is already a job called ${name}.`)
-    const job = { name, everyMs, work, options, run: null, cancelTimer: () => {} }
-    this.#jobs.set(name, job)
-    if (this.#started) this.#begin(job)
+    this.#jobs.set(name, { name, everyMs, work, options, run: null, cancelTimer: () => {} })
   }
 
   start(): void {
-    if (this.#started) return
-    this.#started = true
-    for (const job of this.#jobs.values()) this.#begin(job)
+    for (const job of this.#jobs.values()) {
+      if (job.options.runAtStart) void this.#turn(job)
+      else this.#arm(job)
+    }
   }
 
   /** Aborts what runs, waits until it ended, and starts nothing more. A stopped schedule stays stopped. */
@@ -63,11 +61,6 @@ export class Schedule {
     const job = this.#jobs.get(name)
     if (!job) throw new Error(`There is no job called ${name}.`)
     await this.#run(job)
-  }
-
-  #begin(job: Job): void {
-    if (job.options.runAtStart) void this.#turn(job)
-    else this.#arm(job)
   }
 
   #arm(job: Job): void {

@@ -131,7 +131,6 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   penalise(plane, id, { failure: err.failure, penalty: wasCutShort(plane, step) ? null : penalty, model: turn.model })
   progress.waits.set(id, error.extra.retryAfterSeconds ?? Number.POSITIVE_INFINITY)
   if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
-  progress.next = null
   if (verdict === 'refused') progress.refusedBy.set(id, evidenceOf(err.failure))
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop() // it must not meet the next attempt
   if (verdict !== 'give_up' && turn.chain !== null) {

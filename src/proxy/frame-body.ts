@@ -24,7 +24,6 @@ export const asFrame = (turn: Pick<Turn, 'transport' | 'headers' | 'body'>, byte
 
 const markedLite = (bytes: Bytes, { client_metadata: metadata }: JsonObject): Bytes => {
   const mark = { [LITE_METADATA]: 'true' }
-  if (metadata === undefined) return putFirst(bytes, { client_metadata: mark })
   const place = isObject(metadata) && !(LITE_METADATA in metadata) ? placeOfValue(bytes, 'client_metadata') : null
   if (place !== null) return putFirst(bytes, mark, place)
   return spliceMembers(bytes, { client_metadata: { ...objectOf(metadata), ...mark } })

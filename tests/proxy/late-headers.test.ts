@@ -46,6 +46,7 @@ const begin = async (app: TestApp, route: string) => {
   expect(state.response).toBeNull()
   await app.clock.advance('0.2s')
   expect(state.response?.status).toBe(200)
+  expect(state.response!.headers.get('server-timing')).toMatch(/^admit;dur=[\d.]+, select;dur=[\d.]+$/) // no more is known
   return state.response!
 }
 

@@ -14,6 +14,7 @@ import { describeAccounts } from './describe.ts'
 import { type Candidate, limitOf, type PolicyContext } from './policies.ts'
 import { type Considered, type Selection, type SelectionNeeds, select, selectionError } from './select.ts'
 import { StateWriter } from './state-writer.ts'
+import { WaitingLine } from './waiting-line.ts'
 
 export interface LiveAccount extends Candidate {
   readonly id: string
@@ -66,14 +67,15 @@ export class Pool {
   readonly #deps: PoolDeps
   readonly #writer: StateWriter
   #accounts = new Map<string, LiveAccount>()
-  /** Turns that wait for a slot, first come first served. */
-  readonly #waiting = new Set<() => void>()
+  /** Turns that wait for a slot. */
+  readonly #waiting: WaitingLine
   /** ms since epoch */
   #lastTickAt = 0
 
   constructor(deps: PoolDeps) {
     this.#deps = deps
     this.#writer = new StateWriter(deps)
+    this.#waiting = new WaitingLine(deps.clock)
     this.reload(usageOf(deps.db))
   }
 
@@ -86,7 +88,7 @@ export class Pool {
       next.set(row.id, Object.assign(live, seen, { models: this.#deps.modelsOf(row.id) }))
     }
     this.#accounts = next
-    this.#wake()
+    this.#waiting.call()
   }
 
   get(id: string): LiveAccount | null {
@@ -146,7 +148,7 @@ export class Pool {
       const left = deadline - clock.monotonic()
       if (left <= 0 || this.#waiting.size >= settings().capacityQueueLimit)
         throw new AppError('account_stream_cap', { retryAfterSeconds: 5 })
-      await this.#slot(left, signal)
+      await this.#waiting.wait(left, signal)
       const lease = this.#choose(needs, signal)
       if (lease) return lease
     }
@@ -162,33 +164,7 @@ export class Pool {
   /** Of a lease, once. */
   give(account: LiveAccount): void {
     account.inFlight--
-    this.#wake()
-  }
-
-  /** Resolves when something changed or the time is up; rejects when the turn is aborted. */
-  #slot(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const leave = () => {
-        this.#waiting.delete(done)
-        cancel()
-        signal.removeEventListener('abort', aborted)
-      }
-      const done = () => {
-        leave()
-        resolve()
-      }
-      const aborted = () => {
-        leave()
-        reject(signal.reason)
-      }
-      const cancel = this.#deps.clock.after(ms, done)
-      signal.addEventListener('abort', aborted, { once: true })
-      this.#waiting.add(done)
-    })
-  }
-
-  #wake(): void {
-    for (const waiting of this.#waiting) waiting()
+    this.#waiting.call()
   }
 
   /** Changes the state of an account when the event does change it: in memory now, on disk right after. */
@@ -255,7 +231,7 @@ export class Pool {
       this.#observeHealth(account, at)
     }
     this.#lastTickAt = at
-    this.#wake()
+    this.#waiting.call()
   }
 
   /** Stores what is not stored yet; nothing is written after it. */

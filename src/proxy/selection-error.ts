@@ -153,7 +153,8 @@ const exhaustedError = (failure: SelectionFailure, now: number, retryAfterSecond
     ? `The account that owns this conversation has reached its ${which}`
     : `All accounts have reached their ${which}`
   return new AppError('usage_limit_reached', {
-    message: resetsAt === null ? `${subject}.` : `${subject}; it resets at ${clockTime(resetsAt, now)}.`,
+    // At "will reset at" LangChain for JavaScript gives up; otherwise it sits out six waits of a minute without a word.
+    message: resetsAt === null ? `${subject}.` : `${subject}; it will reset at ${clockTime(resetsAt, now)}.`,
     envelope: {
       plan_type: planType,
       ...(resetsAt !== null && resetMembers(resetsAt, now)),

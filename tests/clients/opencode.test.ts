@@ -102,7 +102,7 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
     for (const account of world.upstream.accounts) account.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS }))
     const session = await startSession()
     const { message, next } = await session.sayUntilItWaits('hello')
-    expect(message).toMatch(/^All accounts have reached their usage limit; it resets at \d\d:\d\d:\d\d UTC\.$/)
+    expect(message).toMatch(/^All accounts have reached their usage limit; it will reset at \d\d:\d\d:\d\d UTC\.$/)
     expect((next - Date.now()) / 1000).toBeWithin(45, 61)
   })
 })

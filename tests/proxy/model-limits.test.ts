@@ -46,7 +46,7 @@ describe('a used-up allowance of one model', () => {
       expect(answer.status).toBe(429)
       expect(errorOf(answer)).toMatchObject({ type: 'usage_limit_reached', resets_at: resetsAt })
       expect(errorOf(answer).message).toStartWith(
-        'All accounts have reached their usage limit for this model; it resets at ',
+        'All accounts have reached their usage limit for this model; it will reset at ',
       )
     }
     expect(app.attemptRows()).toHaveLength(2)

@@ -220,10 +220,10 @@ describe('failures', () => {
     ]
     const error = refusal(pool)
     expect(openAiError(refusal(pool.toReversed()))).toEqual(openAiError(error))
-    expect(refusal(pool.slice(0, 1)).message).toEndWith('it resets at 2026-11-22 14:20:00 UTC.')
+    expect(refusal(pool.slice(0, 1)).message).toEndWith('it will reset at 2026-11-22 14:20:00 UTC.')
     expect(error.status).toBe(429)
     expect<unknown>(openAiError(error)).toEqual({
-      message: 'All accounts have reached their usage limit; it resets at 14:21:31 UTC.',
+      message: 'All accounts have reached their usage limit; it will reset at 14:21:31 UTC.',
       type: 'usage_limit_reached',
       code: 'usage_limit_reached',
       param: null,

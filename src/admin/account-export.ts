@@ -18,7 +18,8 @@ import {
   fileNameFor,
   opencodeAuthJson,
 } from '../model/account-export.ts'
-import { type AccountRow, getAccount, openTokens, UNREADABLE_TOKENS } from '../model/accounts.ts'
+import { openTokens, UNREADABLE_TOKENS } from '../model/account-tokens.ts'
+import { type AccountRow, getAccount } from '../model/accounts.ts'
 import { append } from '../model/audit.ts'
 import type { AccountTokens } from '../model/auth-json.ts'
 

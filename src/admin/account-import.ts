@@ -12,7 +12,8 @@ import { iso, isoOrNull } from '../lib/iso.ts'
 import { inSlices } from '../lib/slices.ts'
 import type { ZipBudget } from '../lib/zip.ts'
 import { type ImportFailure, onePerSeat, readAuthFiles, importAccounts as store } from '../model/account-import.ts'
-import { displayName, type ImportedRow } from '../model/accounts.ts'
+import type { ImportedRow } from '../model/account-intake.ts'
+import { displayName } from '../model/accounts.ts'
 import {
   asAuthFile,
   importBudget,

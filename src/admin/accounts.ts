@@ -11,12 +11,12 @@ import { Flag, query } from '../http/query.ts'
 import { proceed } from '../http/reply.tsx'
 import { tokenHealth } from '../model/account-export.ts'
 import { type AccountSummary, masked, ROUTING_POLICIES, summarise } from '../model/account-summary.ts'
+import { openTokens } from '../model/account-tokens.ts'
 import { NO_USE, usesOf } from '../model/account-totals.ts'
 import {
   type AccountEdit,
   type AccountRow,
   editAccount as edit,
-  openTokens,
   pauseAccount as pause,
   reactivateAccount as reactivate,
 } from '../model/accounts.ts'

@@ -11,12 +11,12 @@ import {
   onePerSeat,
   readAuthFiles,
 } from '../model/account-import.ts'
+import type { ImportedRow } from '../model/account-intake.ts'
 import { nextState } from '../model/account-state.ts'
 import {
   type AccountRow,
   deleteAccount,
   displayName,
-  type ImportedRow,
   listAccounts,
   pauseAccount,
   reactivateAccount,

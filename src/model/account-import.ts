@@ -3,7 +3,7 @@ import type { Tx } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
-import { type ImportedRow, importAccount } from './accounts.ts'
+import { type ImportedRow, importAccount } from './account-intake.ts'
 import type { Actor } from './audit.ts'
 import { type ImportedAccount, parseAuthJson } from './auth-json.ts'
 

@@ -7,7 +7,9 @@ import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
 import { inSlices } from '../lib/slices.ts'
 import { type AuthFile, type ImportFailure, readAuthFiles } from './account-import.ts'
-import { displayName, findSeat, isNewer, openTokens } from './accounts.ts'
+import { findSeat, isNewer } from './account-intake.ts'
+import { openTokens } from './account-tokens.ts'
+import { displayName } from './accounts.ts'
 import type { AccountIdentity, ImportedAccount } from './auth-json.ts'
 
 /** `newer` takes the place of what is stored; `same` and `older` would change nothing. */

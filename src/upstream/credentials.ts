@@ -10,14 +10,8 @@ import { DAY_MS } from '../lib/durations.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/seal.ts'
 import { noteAccountEvent } from '../model/account-events.ts'
-import {
-  type AccountRow,
-  listAccounts,
-  openTokens,
-  storeTokens,
-  touchTokens,
-  UNREADABLE_TOKENS,
-} from '../model/accounts.ts'
+import { openTokens, storeTokens, touchTokens, UNREADABLE_TOKENS } from '../model/account-tokens.ts'
+import { type AccountRow, listAccounts } from '../model/accounts.ts'
 import { type AccountTokens, expiryOf } from '../model/auth-json.ts'
 import type { AccountCredentials } from './headers.ts'
 import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'

@@ -4,7 +4,8 @@ import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { AppError } from '../../src/errors.ts'
-import { importAccount, openTokens } from '../../src/model/accounts.ts'
+import { importAccount } from '../../src/model/account-intake.ts'
+import { openTokens } from '../../src/model/account-tokens.ts'
 import { parseAuthJson } from '../../src/model/auth-json.ts'
 import {
   answerOf,

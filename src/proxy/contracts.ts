@@ -4,13 +4,7 @@ import { isObject, objectOf } from '../lib/json.ts'
 import type { Random } from '../lib/random.ts'
 import { eventJson, frame, piecesOf, type SseEvent } from '../lib/sse.ts'
 import { ChatStream, type ChatStreamOptions } from './formats/chat-stream.ts'
-import {
-  keepaliveComment,
-  keepaliveEvent,
-  responseCreatedEvent,
-  responseFailedEvent,
-  thrownFailure,
-} from './formats/failed-event.ts'
+import { keepaliveComment, keepaliveEvent, responseCreatedEvent, responseFailedEvent } from './formats/failed-event.ts'
 import { mentionsHeaders, withoutForeignHeaders } from './formats/foreign-headers.ts'
 import { publicEvent } from './formats/public-events.ts'
 import type { ResponsesEvent } from './formats/responses-event.ts'
@@ -73,16 +67,16 @@ export const publicContract = ({ createdAt, random }: ContractOptions, model: st
         const event = withoutForeignHeaders(each)
         if (event.type === 'response.output_item.done') items.push(event)
         const bytes = REFILLED.has(event.type) ? refilled(event, items) : toPublic(event, meter, createdAt)
-        if (bytes) out.push(FAILED.has(event.type) ? thrownFailure(bytes) : bytes)
+        if (bytes) out.push(bytes)
       }
       isBegun ||= out.length > 0
       return joined(out)
     },
     fail: (err, meter) => {
-      if (isBegun) return thrownFailure(failedEvent(err, meter, createdAt))
+      if (isBegun) return failedEvent(err, meter, createdAt)
       const responseId = meter?.responseId ?? random.id('resp')
       const failed = responseFailedEvent(err, { responseId, sequenceNumber: 1, createdAt })
-      return Buffer.concat([responseCreatedEvent({ id: responseId, model, createdAt }), thrownFailure(failed)])
+      return Buffer.concat([responseCreatedEvent({ id: responseId, model, createdAt }), failed])
     },
     keepalive: keepaliveComment,
   }
@@ -116,9 +110,6 @@ const toPublic = (event: SseEvent, meter: Meter, createdAt: number): Uint8Array 
 
 /** Of the last event, in which the upstream leaves `output` empty, null or out; SDKs read the final answer from there. */
 const REFILLED: ReadonlySet<string | null> = new Set(['response.completed', 'response.incomplete'])
-
-/** Both leave as `response.failed`. */
-const FAILED: ReadonlySet<string | null> = new Set(['response.failed', 'error'])
 
 const refilled = (event: SseEvent, items: readonly SseEvent[]): Uint8Array => {
   const ended = objectOf(eventJson(event.bytes))

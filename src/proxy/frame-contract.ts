@@ -2,7 +2,6 @@
 import { type AppError, openAiError } from '../errors.ts'
 import { eventData, type SseEvent } from '../lib/sse.ts'
 import { type Contract, type ContractOptions, failedEvent, NativeContract, publicContract } from './contracts.ts'
-import { thrownFailure } from './formats/failed-event.ts'
 import { withoutForeignHeaders } from './formats/foreign-headers.ts'
 import type { Meter } from './meter.ts'
 
@@ -37,7 +36,7 @@ export const publicFrames = (options: ContractOptions): FrameContract => {
   const contract = publicContract(options, null)
   return {
     frames: (events, meter) => translated(contract, events, meter),
-    failed: (err, meter) => textOf(thrownFailure(failedEvent(err, meter, options.createdAt))),
+    failed: (err, meter) => textOf(failedEvent(err, meter, options.createdAt)),
     keepalive: null,
   }
 }

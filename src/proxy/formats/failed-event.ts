@@ -1,9 +1,7 @@
-/** The event that ends a stream that failed, the one before it where nothing was sent, and two ways to keep a silent one alive. */
+/** The event that ends a stream we could not finish, the one before it where nothing was sent, and two ways to keep a silent one alive. */
 import { type AppError, openAiError } from '../../errors.ts'
-import { isObject, objectOf } from '../../lib/json.ts'
-import { eventJson, frame } from '../../lib/sse.ts'
+import { frame } from '../../lib/sse.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
-import { upstreamFailure } from './responses-event.ts'
 
 export interface FailedEventOptions {
   /** The id the client already saw in `response.created`. */
@@ -28,17 +26,6 @@ export const responseFailedEvent = (err: AppError, opts: FailedEventOptions): Ui
       incomplete_details: null,
     },
   })
-
-/**
- * A `response.failed` for `/v1`, with its error beside the response as well. LangChain, Continue and others read past that
- * event as if all had been said; at an `error` of its own OpenAI's libraries throw, for all that are built on them.
- */
-export const thrownFailure = (failed: Uint8Array): Uint8Array => {
-  const event = objectOf(eventJson(failed))
-  const { error } = objectOf(event.response)
-  const thrown = isObject(error) ? error : openAiError(upstreamFailure(event))
-  return frame({ ...event, type: 'response.failed', error: thrown })
-}
 
 /** SSE bytes of the `response.created` every public stream begins with (proxy surface §9.4). */
 export const responseCreatedEvent = ({ id, model, createdAt }: BegunResponse): Uint8Array =>

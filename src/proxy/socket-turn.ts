@@ -5,6 +5,7 @@ import { admit, demandOpen, orRefuse } from './admit.ts'
 import { begin } from './begin.ts'
 import type { Flow } from './flow.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
+import { toldToResend } from './lost-chain.ts'
 import { MAX_PREWARM_BYTES } from './prewarm.ts'
 import { demandSingle } from './single-members.ts'
 import {
@@ -143,7 +144,9 @@ export class SocketTurn {
     const flow = this.#flow
     if (this.#isInterrupted) return interruptedEvent(flow?.meter.responseId ?? null, flow?.meter.events ?? 0)
     const error = AppError.from(err)
-    return flow && this.#contract ? this.#contract.failed(error, flow.meter) : errorFrame(error)
+    if (flow && this.#contract) return this.#contract.failed(error, flow.meter)
+    const { isNative, headers } = this.#session.handshake
+    return errorFrame(isNative ? toldToResend(error, headers) : error)
   }
 }
 

@@ -291,3 +291,23 @@ describe('a prewarm where no upstream socket stands is answered here, and goes a
     await expectNothingLeft(service)
   })
 })
+
+describe('a client is told to send everything with the word it knows', () => {
+  const OLDER = [400, 'websocket_connection_limit_reached'] as const
+  test.each([
+    [NATIVE, { 'user-agent': 'codex_vscode/0.140.0 (Debian 12.0.0; x86_64) unknown' }, OLDER],
+    [NATIVE, { 'user-agent': 'codex_cli_rs/0.137.0-alpha.2 (Debian 12.0.0; x86_64) unknown' }, OLDER],
+    [NATIVE, { originator: 'codex_vscode' }, OLDER],
+    [NATIVE, { 'user-agent': 'codex_vscode/0.150.1 (Debian 12.0.0; x86_64) unknown' }, LOST],
+    [NATIVE, { 'user-agent': 'codex_cli_rs/1.2.0 (Debian 12.0.0; x86_64) unknown' }, LOST],
+    [NATIVE, { 'user-agent': 'somebody' }, LOST],
+    [PUBLIC, { 'user-agent': 'codex_vscode/0.140.0 (Debian 12.0.0; x86_64) unknown' }, LOST],
+  ] as const)('%s, %j', async (path, headers, told) => {
+    await using service = ground()
+    const socket = await open(service, { path, headers })
+    expect(refusalOf(await socket.turn(following('resp_of_nobody')))).toEqual([...told])
+    expectCompleted(await socket.turn(create('everything')))
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})

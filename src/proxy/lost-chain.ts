@@ -1,0 +1,23 @@
+/** How a client on a native socket is told to send its conversation in full; older ones know one of the two words for it only. */
+import { AppError, openAiError } from '../errors.ts'
+
+/** Minor version: 0.118 to 0.140 show `previous_response_not_found` to the person and end the turn; from 0.150 on it is known. */
+const FIRST_THAT_KNOWS = 150
+
+/**
+ * The error as it is, or, for an older native client that is to send everything again, under the code on which every one of
+ * them does (measured: 0.118, 0.140, 0.169, and Zed's adapter, which is 0.137).
+ */
+export function toldToResend(err: AppError, headers: Headers): AppError {
+  const { code, type } = openAiError(err)
+  if (code !== 'previous_response_not_found' || !isOlderCodex(headers)) return err
+  return new AppError(err.code, { ...err.extra, upstream: { code: 'websocket_connection_limit_reached', type } })
+}
+
+/** By `codex_cli_rs/0.137.0 (…)`, whatever the name; 0.118 says its `originator` only. */
+function isOlderCodex(headers: Headers): boolean {
+  const agent = headers.get('user-agent')
+  if (agent === null) return headers.get('originator')?.startsWith('codex_') ?? false
+  const minor = /^[^/ ]+\/0\.(\d+)\.\d+\S* \(/.exec(agent)?.[1]
+  return minor !== undefined && Number(minor) < FIRST_THAT_KNOWS
+}

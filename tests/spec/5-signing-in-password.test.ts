@@ -284,6 +284,15 @@ describe('§5 Signing in 7: removing the dashboard password', () => {
     expect([count(app, 'users'), (await anna.session()).authenticated]).toEqual([2, true])
   })
 
+  test('and to be refused for another reason than a wrong password costs no try', async () => {
+    const { as, add } = open()
+    const anna = as('admin')
+    add({ hasPassword: false })
+    const statuses = []
+    for (let i = 0; i < 9; i++) statuses.push((await anna.ask(REMOVE, { json: { password: PASSWORD } })).status)
+    expect(statuses).toEqual(Array(9).fill(409))
+  })
+
   test('not while the proxy knows somebody by it, who would come back as a stranger', async () => {
     const { app, as } = open()
     const anna = as('admin')

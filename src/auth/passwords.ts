@@ -1,4 +1,5 @@
 /** Password hashes: argon2id at 19 MiB and two passes (decisions §4), a few at a time, at one cost whoever is asked about. */
+import { queueOf } from '../lib/lanes.ts'
 
 export interface Passwords {
   /** A PHC string. */
@@ -23,7 +24,7 @@ interface Hasher {
 /** One implementation for the life of the process, so that no two checks differ in time. */
 export const createPasswords = async (): Promise<Passwords> => {
   const hasher = await loadHasher()
-  const queue = createQueue(AT_ONCE)
+  const queue = queueOf(AT_ONCE)
   return {
     hash: (password) => queue(() => hasher.hash(password)),
     verify: (password, hash) =>
@@ -59,20 +60,4 @@ const nativeHasher = async (): Promise<Hasher> => {
 const RUNTIME: Hasher = {
   hash: (password) => Bun.password.hash(password, { algorithm: 'argon2id', ...COST }),
   verify: (hash, password) => Bun.password.verify(password, hash),
-}
-
-const createQueue = (size: number) => {
-  let running = 0
-  const waiting: (() => void)[] = []
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (running >= size) await new Promise<void>((resolve) => waiting.push(resolve))
-    else running++
-    try {
-      return await work()
-    } finally {
-      const next = waiting.shift()
-      if (next) next()
-      else running--
-    }
-  }
 }

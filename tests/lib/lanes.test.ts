@@ -1,0 +1,56 @@
+/** Work a few at a time: never more, in order, and on after an error. */
+import { expect, test } from 'bun:test'
+import { inLanes, queueOf } from '../../src/lib/lanes.ts'
+
+/** Work that ends when it is told to. */
+const ground = () => {
+  const begun: number[] = []
+  const ends = new Map<number, PromiseWithResolvers<void>>()
+  const work = async (n: number): Promise<void> => {
+    begun.push(n)
+    const end = Promise.withResolvers<void>()
+    ends.set(n, end)
+    await end.promise
+  }
+  const settle = async (n: number, err?: Error): Promise<void> => {
+    if (err) ends.get(n)!.reject(err)
+    else ends.get(n)!.resolve()
+    await Bun.sleep(0)
+  }
+  return { begun, work, settle }
+}
+
+test('items begin in order, as many at once as there are lanes', async () => {
+  const { begun, work, settle } = ground()
+  const all = inLanes([1, 2, 3, 4, 5], 2, work)
+  expect(begun).toEqual([1, 2])
+  await settle(2)
+  expect(begun).toEqual([1, 2, 3])
+  for (const n of [1, 3, 4, 5]) await settle(n)
+  await all
+  expect(begun).toEqual([1, 2, 3, 4, 5])
+})
+
+test('after an error no item begins any more', async () => {
+  const { begun, work, settle } = ground()
+  const failure = inLanes([1, 2, 3, 4], 2, work).catch((err: unknown) => err)
+  await settle(1, new Error('broken'))
+  await settle(2)
+  expect(await failure).toEqual(new Error('broken'))
+  expect(begun).toEqual([1, 2])
+})
+
+test('a queue lets in as many as it has lanes, and the next when one has ended, however it ended', async () => {
+  const { begun, work, settle } = ground()
+  const queue = queueOf(2)
+  const before = [1, 2, 3, 4].map((n) => queue(() => work(n)).catch((err: unknown) => err))
+  expect(begun).toEqual([1, 2])
+  await settle(1, new Error('broken'))
+  expect(begun).toEqual([1, 2, 3])
+  for (const n of [2, 3, 4]) await settle(n)
+  expect(await Promise.all(before)).toEqual([new Error('broken'), undefined, undefined, undefined])
+  const after = [5, 6, 7].map((n) => queue(() => work(n)))
+  expect(begun).toEqual([1, 2, 3, 4, 5, 6])
+  for (const n of [5, 6, 7]) await settle(n)
+  await Promise.all(after)
+})

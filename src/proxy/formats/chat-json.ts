@@ -58,7 +58,11 @@ export const isCommentary = ({ phase }: JsonObject): boolean => phase === 'comme
 export const isAnswer = ({ phase }: JsonObject): boolean => textOf(phase).endsWith('_answer')
 
 const leadsToAnswer = (items: JsonObject[]): boolean =>
-  isAnswer(items.find((item) => callKind(item) || (item.type === 'message' && !isCommentary(item))) ?? {})
+  isAnswer(items.find((item) => callKind(item) || (!isCommentary(item) && saysAnything(item))) ?? {})
+
+/** An answer may be begun and never given. */
+const saysAnything = ({ content }: JsonObject): boolean =>
+  objectsOf(content).some(({ type, text, refusal }) => (type === 'output_text' ? text : type === 'refusal' && refusal))
 
 type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls'
 

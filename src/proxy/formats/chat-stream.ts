@@ -1,4 +1,4 @@
-/** Turns the events of a Responses stream into the chunks of a Chat Completions stream, one pass, nothing held back. */
+/** Turns the events of a Responses stream into the chunks of a Chat Completions stream, in one pass. */
 import { type AppError, openAiError } from '../../errors.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
@@ -47,9 +47,9 @@ export class ChatStream {
   readonly #calls = new ChatToolCalls()
   /** Characters sent per content part, so that a final text adds only what the deltas left out. */
   readonly #sent = new Map<string, number>()
-  /** Output indexes of messages said on the way to something. */
-  readonly #commentary = new Set<unknown>()
-  /** Their text, until it is known to what: an answer stands for itself, all else shows it. */
+  /** The `phase` of each message, by its output index. */
+  readonly #phases = new Map<unknown, unknown>()
+  /** Commentary, until it is known what it leads to: an answer stands for itself, all else shows it. */
   #held = ''
   /** Characters of content sent in all, which is what places of citations count. */
   #contentLength = 0
@@ -89,8 +89,11 @@ export class ChatStream {
     if (delta === '') return ''
     const key = partKey(field, event.output_index, event.content_index)
     this.#sent.set(key, (this.#sent.get(key) ?? 0) + delta.length)
-    if (field === 'refusal') return this.#delta({ refusal: delta })
-    if (!this.#commentary.has(event.output_index)) return this.#content(delta)
+    const message = { phase: this.#phases.get(event.output_index) }
+    if (isAnswer(message)) this.#held = ''
+    const before = isCommentary(message) ? '' : this.#release()
+    if (field === 'refusal') return before + this.#delta({ refusal: delta })
+    if (!isCommentary(message)) return before + this.#content(delta)
     this.#held += delta
     return ''
   }
@@ -102,21 +105,19 @@ export class ChatStream {
 
   begun(event: JsonObject, item: JsonObject): string {
     if (item.type !== 'message') return this.callItem(event, item)
-    if (isCommentary(item)) this.#commentary.add(event.output_index)
-    else if (isAnswer(item)) this.#held = ''
-    else return this.#release()
+    this.#phases.set(event.output_index, item.phase)
     return ''
   }
 
   item(event: JsonObject, item: JsonObject): string {
-    if (item.type !== 'message') return this.callItem(event, item)
-    const before = this.begun(event, item)
+    const call = this.begun(event, item)
+    if (item.type !== 'message') return call
     const texts = objectsOf(item.content).map((part, content_index) => {
       const at = { output_index: event.output_index, content_index }
       if (part.type === 'refusal') return this.rest('refusal', at, textOf(part.refusal))
       return part.type === 'output_text' ? this.rest('content', at, textOf(part.text)) : ''
     })
-    return [before, ...texts, this.#citations(item)].join('')
+    return [...texts, this.#citations(item)].join('')
   }
 
   callItem(event: JsonObject, item: JsonObject): string {

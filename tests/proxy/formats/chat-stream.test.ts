@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError } from '../../../src/errors.ts'
-import type { JsonObject } from '../../../src/lib/json.ts'
+import { type JsonObject, objectsOf } from '../../../src/lib/json.ts'
 import { chatFromResponse } from '../../../src/proxy/formats/chat-json.ts'
 import { ChatStream } from '../../../src/proxy/formats/chat-stream.ts'
 import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
@@ -188,6 +188,31 @@ describe('text', () => {
       const output = [said('It is.', 'commentary'), said('It is.', 'final_answer')]
       expect(contents([completed({ output })])).toEqual(['It is.'])
       expect(contents([...events, completed({ output })])).toEqual(['It ', 'is.'])
+    })
+
+    test('is shown where the answer it leads to was begun and never given', () => {
+      const events = [...phaseEvents('commentary', 0, 'Let me', ' see.'), ...phaseEvents('final_answer', 1)]
+      expect(contents([...events, completed()])).toEqual(['Let me see.'])
+    })
+
+    test('takes no answer with it where events do not say which message they are of', () => {
+      const events = [
+        ...phaseEvents('commentary', 0, 'Let me', ' see.'),
+        ...phaseEvents('final_answer', 1, 'It ', 'is.'),
+      ].map(({ output_index, ...event }): ResponsesEvent => ({ ...event, type: event.type }))
+      expect(contents([...events, completed()])).toEqual(['It ', 'is.'])
+    })
+
+    test('leaves no citations behind', () => {
+      const cites = (item: JsonObject): JsonObject => {
+        const [part] = objectsOf(item.content)
+        const annotations = [{ type: 'url_citation', start_index: 0, end_index: 2, url: 'https://a.test', title: 'A' }]
+        return { ...item, content: [{ ...part, annotations }] }
+      }
+      const output = [cites(said('Let me see.', 'commentary')), cites(said('It is.', 'final_answer'))]
+      const events = output.map((item, output_index) => ({ type: 'response.output_item.done', output_index, item }))
+      const cited = deltas(run([...events, completed()])).flatMap((delta) => objectsOf(delta.annotations))
+      expect(cited).toMatchObject([{ url_citation: { start_index: 0, end_index: 2 } }])
     })
 
     test('to a call stands before it', () => {

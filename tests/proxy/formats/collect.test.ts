@@ -154,6 +154,9 @@ describe('chat answer', () => {
     })
     expect(said([way, aCall(1, '{}')])).toMatchObject({ content: 'Let me see.', tool_calls: [{ id: 'call_1' }] })
     expect(said([way]).content).toBe('Let me see.')
+    for (const text of ['', undefined])
+      expect(said([way, { ...answer, content: [{ type: 'output_text', text }] }]).content).toBe('Let me see.')
+    expect(said([way, { ...answer, content: [] }, answer]).content).toBe('It is.')
   })
 
   test('of a collected stream with text and parallel calls', () => {

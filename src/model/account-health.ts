@@ -65,7 +65,7 @@ const fail = (
 ): Health => {
   const { backoffUntil } = health
   const lastError = { at, evidence }
-  if (backoffUntil !== null && backoffUntil > at) return { ...health, lastError, successes: 0 }
+  if (backoffUntil !== null && backoffUntil > at) return { ...health, lastError }
   const before = backoffUntil === null ? health.errors : 0
   const errors = before + 1
   const failed: Health = {

@@ -67,6 +67,25 @@ test('what an entry is about is told by its name while it is there, and by its i
   expect(await html(admin, `/audit?target_id=${id}`)).toContain(`>${id}<`)
 })
 
+test('an account, a role and a person are told by their names, and nobody a name that is hidden from them elsewhere', async () => {
+  const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
+  const { as, add, addRole } = people(app)
+  const account = app.members[0]!.id
+  const key = app.key({ name: 'laptop' }).row.id
+  const role = addRole('auditor', { 'dashboard:read': 'all', 'audit:read': 'all' })
+  const viewer = add().row
+  const actor = { id: 'cli', method: null, address: null, at: app.clock.now() }
+  commit(app.db, (tx) => {
+    for (const target of [account, key, role, viewer.id]) append(tx, actor, 'settings_updated', { target })
+  })
+  const names = async (who: Browser) => {
+    const { items } = await value(who, '/audit?action=settings_updated')
+    return items.map(({ targetName }: { targetName: string | null }) => targetName).toReversed()
+  }
+  expect(await names(as('admin'))).toEqual(['ada@example.test', 'laptop', 'auditor', viewer.username])
+  expect(await names(as('auditor'))).toEqual(['a***@example.test', null, 'auditor', viewer.username])
+})
+
 test('what cannot be a filter is refused', async () => {
   const { as } = open()
   expect((await as('admin').ask('GET /audit?cursor=nonsense')).status).toBe(422)

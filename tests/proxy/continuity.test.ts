@@ -153,6 +153,27 @@ describe('the turns of one conversation go to one account', () => {
       await expectNothingLeft(app)
     })
 
+    test('and that carries ciphertext goes to who made it, whoever has what begins alike', async () => {
+      const app = setUp()
+      const { affinity, clock } = app.bindings
+      const json = { model: 'gpt-5.5', input: answered('hello', 'hi', 'go on') }
+      await answerOf(app, 'POST /v1/responses', { json })
+      const [owner] = servedBy(app)
+      const maker = (owner! + 1) % 3
+      const { id } = app.members[maker]!
+      affinity.remember('ciphertext', sha256('enc.own'), id, { now: clock.now(), mixed: false })
+      const thought = { type: 'reasoning', summary: [], encrypted_content: 'enc.own' }
+      const carrying = { ...json, input: [...json.input.slice(0, 1), thought, ...json.input.slice(1)] }
+      expect(await askedUnder(app, 'POST /v1/responses', carrying)).toBeUndefined()
+      expect(servedBy(app)).toEqual([owner!, maker])
+    })
+
+    test('is none where the client is the native one, which names what it wants to stay together', async () => {
+      const app = setUp()
+      await answerOf(app, NATIVE, { json: { ...codexBody(), input: answered('hello', 'hi', 'go on') } })
+      expect(app.rows().map(({ conversationHash }) => conversationHash)).toEqual([null])
+    })
+
     test('while nothing was answered it is none: its turns are spread', async () => {
       const app = setUp()
       for (let turn = 0; turn < 3; turn++) {

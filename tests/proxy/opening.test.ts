@@ -35,6 +35,8 @@ test('is none where there is no text to tell by', () => {
 test('is the same for what differs far behind', () => {
   const long = 'x'.repeat(4096)
   expect(openingOf({ input: [user(`${long}a`), answer] })).toBe(openingOf({ input: [user(`${long}b`), answer] }))
+  const under = (instructions: string) => openingOf({ instructions, input: [user('one'), answer] })
+  expect(under(`${long}a`)).toBe(under(`${long}b`))
 })
 
 test('is alone again when all that ran beside it have ended', () => {

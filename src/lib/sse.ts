@@ -38,10 +38,8 @@ export class SseScanner {
   /** How much of the tail is known to hold no boundary, so that a long event is not searched again and again. */
   #searched = 0
   #skipLf = false
-  /** The last event up to the end of its type, a part of `#headIn`: most events begin like the one before them. */
-  #headIn: Buffer | null = null
-  #headStart = 0
-  #headLength = 0
+  /** The last event up to the end of its type: most events begin like the one before them. */
+  #head: Buffer | null = null
   #headType: string | null = null
 
   readonly #inRuns: boolean
@@ -87,13 +85,8 @@ export class SseScanner {
     if (rest > this.#maxEventBytes) throw new SseEventTooLarge(`an event exceeds ${this.#maxEventBytes} bytes`)
     this.#tail = rest === 0 ? null : Buffer.from(buffer.subarray(end))
     this.#searched = Math.max(0, rest - 1)
-    if (this.#headIn === buffer) this.#keepHead(buffer)
-  }
-
-  /** A copy, because a chunk must not stay in memory for the sake of a few bytes. */
-  #keepHead(buffer: Buffer) {
-    this.#headIn = Buffer.from(buffer.subarray(this.#headStart, this.#headStart + this.#headLength))
-    this.#headStart = 0
+    // A copy, because a chunk must not stay in memory for the sake of a few bytes.
+    if (this.#head?.buffer === buffer.buffer) this.#head = Buffer.from(this.#head)
   }
 
   #splitLf(buffer: Buffer, from: number, events: SseEvent[]): number {
@@ -116,10 +109,8 @@ export class SseScanner {
   }
 
   #beginsLikeTheLast(buffer: Buffer, start: number, end: number): boolean {
-    if (this.#headIn === null) return false
-    const from = this.#headStart
-    const headEnd = start + this.#headLength
-    return headEnd < end && buffer.compare(this.#headIn, from, from + this.#headLength, start, headEnd) === 0
+    const head = this.#head
+    return head !== null && start + head.length < end && holdsAt(buffer, start, head)
   }
 
   #eventAt(buffer: Buffer, start: number, end: number): Scanned {
@@ -133,9 +124,7 @@ export class SseScanner {
     while (quote < end && buffer[quote] !== QUOTE) quote++
     if (quote === end) return new Scanned(buffer, start, end, null)
     this.#headType = buffer.toString('latin1', from, quote)
-    this.#headIn = buffer
-    this.#headStart = start
-    this.#headLength = quote + 1 - start
+    this.#head = buffer.subarray(start, quote + 1)
     return new Scanned(buffer, start, end, this.#headType)
   }
 
@@ -210,6 +199,15 @@ class Scanned implements SseEvent {
   }
 }
 
+/** Whether `head` stands at `at`, with room behind it. Four bytes at a time: a third of the time of `compare` (measured). */
+const holdsAt = (bytes: Buffer, at: number, head: Buffer): boolean => {
+  const { length } = head
+  let i = 0
+  for (; i + 4 <= length; i += 4) if (bytes.readUInt32LE(at + i) !== head.readUInt32LE(i)) return false
+  for (; i < length; i++) if (bytes[at + i] !== head[i]) return false
+  return true
+}
+
 /** How much of `chunk` ends the event that began in `tail`: that event alone is copied. All of it where it does not end. */
 const endOfFirst = (tail: Buffer, chunk: Buffer): number => {
   if (tail[tail.length - 1] === LF && chunk[0] === LF) return 1
@@ -264,11 +262,15 @@ export const piecesOf = (events: readonly SseEvent[]): Uint8Array[] => {
 
 /** The payload text: every `data` line joined by a newline; null when the event has none. */
 export const eventData = (bytes: Uint8Array): string | null => {
-  const lines = decodeUtf8(bytes)
-    .split(/\r\n|\r|\n/)
-    .filter((line) => line.startsWith('data:'))
-    .map((line) => line.slice(line[5] === ' ' ? 6 : 5))
-  return lines.length === 0 ? null : lines.join('\n')
+  const text = decodeUtf8(bytes)
+  const lines = (text.includes('\r') ? text.replaceAll(/\r\n?/g, '\n') : text).split('\n')
+  let data: string | null = null
+  for (const line of lines) {
+    if (!line.startsWith('data:')) continue
+    const value = line.slice(line[5] === ' ' ? 6 : 5)
+    data = data === null ? value : `${data}\n${value}`
+  }
+  return data
 }
 
 /** The parsed payload, or undefined when there is none or it is not JSON (`[DONE]`). */

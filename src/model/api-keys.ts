@@ -32,7 +32,7 @@ const SECRET_BYTES = 32
 const SHOWN_LENGTH = 15
 
 /** Hex SHA-256 of the whole key: 256 random bits need neither salt nor stretching. */
-export const hashKey = (key: string): string => new Bun.CryptoHasher('sha256').update(key).digest('hex')
+export const hashKey = (key: string): string => Bun.CryptoHasher.hash('sha256', key, 'hex')
 
 /** All keys, oldest first. */
 export const listKeys = (db: Db): StoredKey[] => {

@@ -16,6 +16,7 @@ import {
   sluiceCommand,
   startFloor,
   startFloorSockets,
+  startLeast,
   startNginx,
   startSluice,
   startUpstream,
@@ -69,6 +70,7 @@ export async function openLab(options: LabOptions, report: Report, workDir: stri
   const seed = command && (await seedSluice(command, upstream.url, workDir))
   if (!seed) report.note(`sluice is not measured: ${options.useBinary ? 'dist/sluice' : 'src/main.ts'} is missing`)
   const overHttp = seed ? [() => freshSluice(upstream, seed, { transport: 'http' })] : []
+  const least = seed && !options.useBinary ? [() => leastOn(upstream, seed)] : []
   const overSockets = seed ? [() => freshSluice(upstream, seed, { transport: 'auto' })] : []
   return {
     options,
@@ -76,7 +78,7 @@ export async function openLab(options: LabOptions, report: Report, workDir: stri
     upstream,
     seed,
     workDir,
-    startAll: () => startAll({ upstream, workDir, report }, [() => startFloor(upstream), ...overHttp]),
+    startAll: () => startAll({ upstream, workDir, report }, [() => startFloor(upstream), ...least, ...overHttp]),
     startAllSockets: () => startAll({ upstream, workDir, report }, [() => startFloorSockets(upstream), ...overSockets]),
     fresh: [() => startFloor(upstream), ...overHttp],
     freshSockets: [() => startFloorSockets(upstream), ...overSockets],
@@ -102,7 +104,7 @@ async function startAll({ upstream, workDir, report }: Ground, starts: (() => Pr
   return [direct(upstream), ...inOrder(started)]
 }
 
-const ORDER: readonly TargetName[] = ['floor', 'sluice', 'nginx']
+const ORDER: readonly TargetName[] = ['floor', 'least', 'sluice', 'nginx']
 
 function inOrder(targets: RunningTarget[]): RunningTarget[] {
   return targets.toSorted((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name))
@@ -113,6 +115,10 @@ async function freshSluice(upstream: Upstream, seed: SluiceSeed, options: SeedOp
   await upstream.setMode({ kind: 'burst', groups: 10 })
   const fresh = await seedSluice(seed.command, upstream.url, dirname(seed.dataDir), options)
   return startSluice(fresh, options.transport === 'auto' ? COLLECTS : {})
+}
+
+async function leastOn(upstream: Upstream, { command, dataDir }: SluiceSeed): Promise<RunningTarget> {
+  return startLeast(upstream, await seedSluice(command, upstream.url, dirname(dataDir)))
 }
 
 async function drive<Result>(script: string, job: unknown): Promise<Result> {

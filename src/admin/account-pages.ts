@@ -80,7 +80,7 @@ export const showAccount = createHandlers(requires('accounts:read'), query(TabQu
   const value: AccountProps = {
     account: wireAccount(view),
     workspace: mayWrite(c) ? row.workspaceLabel : null,
-    actions: offeredActions(view.status, mayWrite(c)),
+    actions: offeredActions(view, mayWrite(c)),
     tabs,
     content: await contentOf(c, { tab, before: asked.before, view, row }),
     mayWrite: mayWrite(c),

@@ -1,5 +1,5 @@
 /** What somebody can do about an account in its present state, and, where they cannot, why not. */
-import type { AccountStatus } from './account-state.ts'
+import { type AccountState, type AccountStatus, statusBeneath } from './account-state.ts'
 
 const ACCOUNT_ACTIONS = ['probe', 'resume', 'pause', 'reauthenticate', 'delete'] as const
 export type AccountAction = (typeof ACCOUNT_ACTIONS)[number]
@@ -13,11 +13,18 @@ export interface OfferedAction {
 export const READ_ONLY = 'Your role can look at accounts but not change them.'
 
 /** In the order of their use for this state: what most likely helps comes first. The routes refuse the same. */
-export const offeredActions = (status: AccountStatus, mayWrite: boolean): OfferedAction[] =>
-  ORDER[status].map((action) => ({
+export const offeredActions = (account: Standing, mayWrite: boolean): OfferedAction[] =>
+  ORDER[account.status].map((action) => ({
     action,
-    refusal: mayWrite ? (REFUSALS[action]?.[status] ?? null) : READ_ONLY,
+    refusal: mayWrite ? refusalOf(action, account) : READ_ONLY,
   }))
+
+type Standing = Pick<AccountState, 'status' | 'cause'>
+
+const refusalOf = (action: AccountAction, account: Standing): string | null =>
+  action === 'resume' && statusBeneath(account) === 'reauth_required'
+    ? 'It has to sign in again first.'
+    : (REFUSALS[action]?.[account.status] ?? null)
 
 /** A state that is being left is not offered again: what runs has nothing to resume. */
 const ORDER: Record<AccountStatus, readonly AccountAction[]> = {

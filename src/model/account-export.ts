@@ -1,5 +1,6 @@
 /** The credentials of one account as other programs read them, and how fresh they are. The only place that spells out tokens. */
 import { iso, isoOrNull } from '../lib/iso.ts'
+import { statusBeneath } from './account-state.ts'
 import type { AccountRow } from './accounts.ts'
 import { type AccountTokens, expiryOf } from './auth-json.ts'
 
@@ -52,13 +53,13 @@ export interface TokenHealth {
   refresh: { expiresAt: string | null; state: TokenState }
   idToken: { expiresAt: string | null; state: TokenState }
   lastRefreshAt: string
-  /** When the tokens are renewed next, at the latest. */
-  nextRefreshAt: string
+  /** When the tokens are renewed next, at the latest; null: not any more, somebody has to sign in again. */
+  nextRefreshAt: string | null
 }
 
 /** `renewAfterMs`: the age at which tokens are renewed though they have not expired. Times are ISO 8601. */
 export const tokenHealth = (
-  { lastRefreshAt }: AccountRow,
+  row: AccountRow,
   tokens: AccountTokens,
   { now, renewAfterMs }: { now: number; renewAfterMs: number },
 ): TokenHealth => {
@@ -67,12 +68,12 @@ export const tokenHealth = (
     const state = expiresAt === null ? 'unknown' : expiresAt <= now ? 'expired' : 'valid'
     return { expiresAt: isoOrNull(expiresAt), state }
   }
-  const due = Math.min(lastRefreshAt + renewAfterMs, expiryOf(tokens.accessToken) ?? Number.POSITIVE_INFINITY)
+  const due = Math.min(row.lastRefreshAt + renewAfterMs, expiryOf(tokens.accessToken) ?? Number.POSITIVE_INFINITY)
   return {
     access: of(tokens.accessToken),
     refresh: of(tokens.refreshToken),
     idToken: of(tokens.idToken),
-    lastRefreshAt: iso(lastRefreshAt),
-    nextRefreshAt: iso(due),
+    lastRefreshAt: iso(row.lastRefreshAt),
+    nextRefreshAt: statusBeneath(row) === 'reauth_required' ? null : iso(due),
   }
 }

@@ -5,7 +5,7 @@ import { accounts } from '../../db/schema/accounts.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
 import { noteAccountEvent } from './account-events.ts'
-import { nextState } from './account-state.ts'
+import { nextState, statusBeneath } from './account-state.ts'
 import { openTokens, sealTokens, UNREADABLE_TOKENS } from './account-tokens.ts'
 import { type AccountRow, getAccount, stateOf } from './accounts.ts'
 import { type Actor, type AuditEvent, append } from './audit.ts'
@@ -73,8 +73,7 @@ export const renewAccount = (
   imported: ImportedAccount,
   { sealer, actor }: Pick<TakingIn, 'sealer' | 'actor'>,
 ): void => {
-  const state =
-    row.status === 'paused' ? stateOf(row) : nextState(stateOf(row), { kind: 'reauthenticated', at: actor.at })
+  const state = nextState(stateOf(row), { kind: 'reauthenticated', at: actor.at })
   tx.update(accounts)
     .set({
       ...imported.identity,
@@ -110,7 +109,8 @@ export const isNewer = (
   existing: AccountRow,
   { sealer, now }: { sealer: Sealer; now: number },
 ): boolean => {
-  if (existing.status === 'reauth_required' || existing.status === 'deactivated') return true
+  const status = statusBeneath(existing)
+  if (status === 'reauth_required' || status === 'deactivated') return true
   const held = openTokens(sealer, existing)
   if (held === UNREADABLE_TOKENS) return true
   if (held.refreshToken === tokens.refreshToken) return false

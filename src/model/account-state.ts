@@ -100,7 +100,7 @@ export const nextState = (state: AccountState, event: AccountEvent): AccountStat
     case 'reactivate':
       return reactivate(state)
     case 'reauthenticated':
-      return ACTIVE
+      return state.status === 'paused' ? onlyPaused(state) : ACTIVE
     case 'succeeded':
       // A turn that was under way when the block began says nothing about the block.
       return state.status === 'active' && state.attempts > 0 ? ACTIVE : state
@@ -113,6 +113,13 @@ export const isBlocked = (state: Pick<AccountState, 'status'>): boolean =>
 
 /** Paused, deactivated and signed-out accounts are left alone; blocked ones are not. */
 export const isInUse = (state: Pick<AccountState, 'status'>): boolean => state.status === 'active' || isBlocked(state)
+
+/**
+ * What an account would be if it were not paused. Only people end a pause: that the account has to sign in meanwhile, or
+ * was closed, stands as its cause until a new sign-in.
+ */
+export const statusBeneath = ({ status, cause }: Pick<AccountState, 'status' | 'cause'>): AccountStatus =>
+  status !== 'paused' || cause === null || cause === PAUSED ? status : statusOf(cause)
 
 /** `resetAt` when it can be believed: ahead of `at`, at most 366 days ahead. */
 export const plausibleReset = (resetAt: number | null, at: number): number | null =>
@@ -184,11 +191,20 @@ const refuseAuth = (
   state: AccountState,
   { at, code, evidence }: Extract<AccountEvent, { kind: 'auth_failed' }>,
 ): AccountState => {
-  const known = Object.hasOwn(PERMANENT_AUTH_CODES, code) ? PERMANENT_AUTH_CODES[code] : undefined
-  const status = known ?? 'reauth_required'
-  if (state.status === status || state.status === 'deactivated') return state
-  return { ...ACTIVE, status, cause: code, evidence: evidence || code, since: at }
+  const status = statusOf(code)
+  const before = statusBeneath(state)
+  if (before === status || before === 'deactivated') return state
+  const refusal = { cause: code, evidence: evidence || code }
+  return state.status === 'paused' ? { ...state, ...refusal } : { ...ACTIVE, ...refusal, status, since: at }
 }
+
+const statusOf = (code: string): AccountStatus =>
+  (Object.hasOwn(PERMANENT_AUTH_CODES, code) ? PERMANENT_AUTH_CODES[code] : undefined) ?? 'reauth_required'
+
+const PAUSED = 'paused'
+
+const onlyPaused = (state: AccountState): AccountState =>
+  state.cause === PAUSED ? state : { ...state, cause: PAUSED, evidence: null }
 
 const pause = (state: AccountState, at: number): AccountState => {
   if (state.status === 'paused') return state
@@ -197,11 +213,11 @@ const pause = (state: AccountState, at: number): AccountState => {
       message: `An account that is ${LABEL[state.status]} cannot be paused.`,
     })
   }
-  return { ...ACTIVE, status: 'paused', cause: 'paused', since: at }
+  return { ...ACTIVE, status: 'paused', cause: PAUSED, since: at }
 }
 
 const reactivate = (state: AccountState): AccountState => {
-  if (state.status === 'reauth_required') {
+  if (statusBeneath(state) === 'reauth_required') {
     throw new AppError('account_state_transition_invalid', {
       message: `An account that is ${LABEL.reauth_required} has to sign in again first.`,
     })

@@ -8,6 +8,7 @@ import type { Sealer } from '../lib/seal.ts'
 import { inSlices } from '../lib/slices.ts'
 import { type AuthFile, type ImportFailure, readAuthFiles } from './account-import.ts'
 import { findSeat, isNewer } from './account-intake.ts'
+import { statusBeneath } from './account-state.ts'
 import { openTokens } from './account-tokens.ts'
 import { displayName } from './accounts.ts'
 import type { AccountIdentity, ImportedAccount } from './auth-json.ts'
@@ -52,7 +53,7 @@ const judge = (db: Db, file: AuthFile, { sealer, now }: { sealer: Sealer; now: n
   const isSame = openTokens(sealer, row).refreshToken === account.tokens.refreshToken
   if (isNewer(account, row, { sealer, now })) {
     const why = isSame ? 'these are its own tokens; they would be tried again' : 'any tokens may be better than its own'
-    const reason = row.status === 'reauth_required' ? `It needs a sign-in, and ${why}.` : null
+    const reason = statusBeneath(row) === 'reauth_required' ? `It needs a sign-in, and ${why}.` : null
     return { ...entry, verdict: 'newer', reason, existing }
   }
   return isSame

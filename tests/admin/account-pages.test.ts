@@ -132,7 +132,12 @@ describe('an account', () => {
     expect(await offered()).toEqual(['probe', 'pause', 'reauthenticate', 'delete'])
     app.bindings.pool.apply(ada, { kind: 'pause', at: app.clock.now() })
     expect(await offered()).toEqual(['resume', '(probe)', 'reauthenticate', 'delete'])
-    app.bindings.pool.apply(ada, { kind: 'auth_failed', at: app.clock.now(), code: 'invalid_grant', evidence: 'x' })
+    const lost = { kind: 'auth_failed', at: app.clock.now(), code: 'invalid_grant', evidence: 'x' } as const
+    app.bindings.pool.apply(ada, lost)
+    expect(await offered()).toEqual(['(resume)', '(probe)', 'reauthenticate', 'delete'])
+    for (const kind of ['reauthenticated', 'reactivate'] as const)
+      app.bindings.pool.apply(ada, { kind, at: app.clock.now() })
+    app.bindings.pool.apply(ada, lost)
     expect(await offered()).toEqual(['reauthenticate', '(probe)', '(pause)', 'delete'])
   })
 
@@ -333,7 +338,7 @@ const event = (app: ReturnType<typeof testApp>, accountId: string, detailText: s
     tx.insert(accountEvents).values({ accountId, at, kind: 'state', result: 'active', detail: detailText }).run()
   })
 
-describe('the five answers of an account that the service has nothing against', () => {
+describe('the five answers of an account', () => {
   const answers = async (visitor: Browser, id: string): Promise<Record<string, string>> => {
     const page = await (await visitor.ask(`GET /accounts/${id}`, html)).text()
     const plain = (text = '') =>
@@ -388,5 +393,26 @@ describe('the five answers of an account that the service has nothing against', 
     expect((await answers(as('viewer'), ada))['On what evidence']).toBe('Shown to those who manage accounts.')
     app.bindings.pool.health(ada, { kind: 'success', at: app.clock.now() })
     expect((await answers(as('operator'), ada))['Eligible now?']).toStartWith('Eligible')
+  })
+
+  test('paused they are the pause, and what else keeps it out to those who manage accounts', async () => {
+    const { app, as, ada } = open()
+    app.bindings.pool.apply(ada, { kind: 'pause', at: app.clock.now() })
+    const paused = await answers(as('operator'), ada)
+    expect(paused.What).toContain('the service has nothing against it')
+    expect(paused['On what evidence']).toBe('It was paused by hand.')
+    const evidence = 'Its stored tokens cannot be read.'
+    app.bindings.pool.apply(ada, { kind: 'auth_failed', at: app.clock.now(), code: 'tokens_unreadable', evidence })
+    const said = await answers(as('operator'), ada)
+    expect(said.What).toBe(
+      'Somebody paused this account here; apart from that it could not serve, either. tokens_unreadable',
+    )
+    expect(said['On what evidence']).toBe(`It was paused by hand. ${evidence}`)
+    expect(said['What you can do']).toContain('It has to sign in again first.')
+    expect((await answers(as('viewer'), ada))['On what evidence']).toBe('It was paused by hand.')
+    await app.clock.advance(0)
+    expect(await answers(as('operator'), ada)).toMatchObject({ State: 'Paused' })
+    const tokens = await (await as('operator').ask(`GET /accounts/${ada}?tab=credentials`, html)).text()
+    expect(tokens).toContain('not any more: somebody has to sign in again')
   })
 })

@@ -121,6 +121,27 @@ describe('import', () => {
     expect(app.bindings.plane.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
   })
 
+  test('of an account that was paused, and then lost its tokens, leaves it paused', async () => {
+    const app = anApp({ accounts: 1 })
+    const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+    const url = `/api/accounts/${id}`
+    const { credentials } = app.bindings.plane
+    await app.ask(`POST ${url}/pause`)
+    app.sqlite.run("UPDATE accounts SET refresh_token_sealed = replace(refresh_token_sealed, '.', '-')")
+    credentials.reload()
+    await Promise.resolve(credentials.fresh(id)).catch(() => {})
+    await app.clock.advance(0)
+    expect(await body(app.ask(`POST ${url}/reactivate`))).toMatchObject({
+      status: 409,
+      body: { error: { code: 'account_state_transition_invalid' } },
+    })
+    const { body: answer } = await upload(app, { 'auth.json': sim.authJson() })
+    expect(answer).toMatchObject({ accountId: id, status: 'paused', tokensKept: false })
+    expect(app.bindings.pool.get(id)?.state.status).toBe('paused')
+    expect((await app.ask(`POST ${url}/reactivate`)).status).toBe(200)
+    expect(app.bindings.pool.get(id)?.state.status).toBe('active')
+  })
+
   test('of a file older than the last renewal leaves the tokens alone and says so', async () => {
     const app = anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]

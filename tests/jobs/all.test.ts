@@ -208,6 +208,19 @@ test('tokens of idle accounts are renewed when due; hopeless ones are left alone
   expect(app.upstream.requests.map(({ account }) => account)).toEqual([kept.sim.chatgptAccountId])
 })
 
+test('tokens of a paused account are renewed like any, until that is hopeless', async () => {
+  const app = testApp()
+  const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+  app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
+  sim.revoke('refresh_token_expired')
+  for (let day = 0; day < 3; day++) {
+    await app.clock.advance('9d')
+    await renewTokens(jobDeps(app), never)
+  }
+  expect(app.upstream.requests).toHaveLength(1)
+  expect(app.bindings.pool.get(id)?.state).toMatchObject({ status: 'paused', cause: 'refresh_token_expired' })
+})
+
 test.each([
   ['usage', pollUsage],
   [

@@ -165,8 +165,8 @@ describe('sign-in failures', () => {
     expect(run([{ kind: 'auth_failed', at: AT, code, evidence: 'x' }]).status).toBe('reauth_required')
   })
 
-  test('end with a new sign-in, from any state', () => {
-    for (const status of ACCOUNT_STATUSES) {
+  test('end with a new sign-in, from any state but a pause', () => {
+    for (const status of ACCOUNT_STATUSES.filter((status) => status !== 'paused')) {
       expect(nextState({ ...ACTIVE, status }, { kind: 'reauthenticated', at: AT })).toEqual(ACTIVE)
     }
   })
@@ -211,6 +211,37 @@ describe('operators', () => {
     expect(run([{ kind: 'pause', at: AT + 1 }], paused)).toBe(paused)
     const halfOpen = { ...ACTIVE, attempts: 2 }
     expect(run([{ kind: 'reactivate', at: AT }], halfOpen)).toBe(halfOpen)
+  })
+})
+
+describe('a pause', () => {
+  const paused = run([{ kind: 'pause', at: AT }])
+  const failed = (code: string): AccountEvent => ({ kind: 'auth_failed', at: AT + 1, code, evidence: 'x' })
+  const signedIn: AccountEvent = { kind: 'reauthenticated', at: AT + 9 }
+
+  test.each(['token_expired', 'tokens_unreadable', 'account_deleted'])(
+    'stays through %s and a new sign-in, and forgets what the sign-in made good',
+    (code) => {
+      const lost = run([failed(code)], paused)
+      expect(lost).toEqual({ ...paused, cause: code, evidence: 'x' })
+      expect(run([failed(code), { kind: 'pause', at: AT + 2 }], lost)).toBe(lost)
+      expect(run([signedIn], lost)).toEqual(paused)
+      expect(run([signedIn], paused)).toBe(paused)
+    },
+  )
+
+  test('ends when somebody resumes it, but not before the sign-in it needs', () => {
+    const resume: AccountEvent = { kind: 'reactivate', at: AT + 9 }
+    const lost = run([failed('token_expired')], paused)
+    expect(() => nextState(lost, resume)).toThrow('has to sign in again first')
+    expect(run([signedIn, resume], lost)).toBe(ACTIVE)
+    expect(run([failed('account_deleted'), resume], paused)).toBe(ACTIVE)
+  })
+
+  test('hides a closed account that lost its tokens, too, as the closed one it is', () => {
+    const gone = run([failed('account_deleted')], paused)
+    expect(run([failed('token_expired')], gone)).toBe(gone)
+    expect(run([failed('account_deleted')], run([failed('token_expired')], paused))).toEqual(gone)
   })
 })
 

@@ -7,7 +7,7 @@ import { seededRandom } from '../../src/lib/random.ts'
 import { createSealer } from '../../src/lib/seal.ts'
 import { importAccounts, onePerSeat } from '../../src/model/account-import.ts'
 import { findSeat, importAccount } from '../../src/model/account-intake.ts'
-import { ACTIVE } from '../../src/model/account-state.ts'
+import { ACTIVE, nextState } from '../../src/model/account-state.ts'
 import { openTokens, storeTokens } from '../../src/model/account-tokens.ts'
 import { getAccount, saveState } from '../../src/model/accounts.ts'
 import type { ImportedAccount } from '../../src/model/auth-json.ts'
@@ -101,6 +101,22 @@ test('any tokens replace those that cannot be read, before that was noticed, too
   expect(take(fileOf('older', SIGNED_IN_AT - 1))).toMatchObject({ tokensKept: false, status: 'active' })
   expect(refreshToken()).toBe('older-refresh')
 })
+
+test.each(['invalid_grant', 'account_deleted'])(
+  'any tokens replace those of an account with %s, also a paused one',
+  (code) => {
+    const { db, take, id, refreshToken } = setUp()
+    const events = [{ kind: 'pause' }, { kind: 'auth_failed', code, evidence: 'seen' }] as const
+    const lost = events.reduce((state, event) => nextState(state, { ...event, at: SIGNED_IN_AT }), ACTIVE)
+    commit(db, (tx) => saveState(tx, id, lost))
+    expect(take(fileOf('older', SIGNED_IN_AT - 1))).toMatchObject({
+      tokensKept: false,
+      status: 'paused',
+      cause: 'paused',
+    })
+    expect(refreshToken()).toBe('older-refresh')
+  },
+)
 
 test('the file whose tokens are stored already does not get in the way of a renewal under way', () => {
   const { db, take, id, refreshToken, renewal } = setUp()

@@ -28,14 +28,14 @@ export const CredentialsTab: FC<Props> = (props) => (
   </>
 )
 
-const Health: FC<Props> = ({ account, tokens, chatgptAccountId, addedAt, now }) => (
+const Health: FC<Props> = ({ tokens, chatgptAccountId, addedAt, now }) => (
   <Card id="tokens" title="Tokens">
     <dl class="answers">
       <Fact name="Last renewed">
         <Since at={tokens.lastRefreshAt} now={now} />
       </Fact>
       <Fact name="Renewed next">
-        <NextRefresh account={account} tokens={tokens} now={now} />
+        <NextRefresh tokens={tokens} now={now} />
       </Fact>
       <Fact name="Access token">
         <TokenState token={tokens.access} now={now} />
@@ -53,8 +53,8 @@ const Health: FC<Props> = ({ account, tokens, chatgptAccountId, addedAt, now }) 
   </Card>
 )
 
-const NextRefresh: FC<Pick<Props, 'account' | 'tokens' | 'now'>> = ({ account, tokens, now }) => {
-  if (account.status === 'reauth_required') return <>not any more: somebody has to sign in again</>
+const NextRefresh: FC<Pick<Props, 'tokens' | 'now'>> = ({ tokens, now }) => {
+  if (tokens.nextRefreshAt === null) return <>not any more: somebody has to sign in again</>
   return tokens.nextRefreshAt <= now ? (
     <>at the next use</>
   ) : (

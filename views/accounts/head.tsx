@@ -97,7 +97,9 @@ const isPinnedOut = ({ status, skipped }: WireAccount): boolean => status === 'a
 const whatText = (account: WireAccount): string => {
   if (isPinnedOut(account))
     return 'The account itself is fine, but the strategy names another one, and only that is asked.'
-  const { status, why, skipped } = account
+  const { status, cause, why, skipped } = account
+  if (status === 'paused' && cause !== null && cause !== status)
+    return 'Somebody paused this account here; apart from that it could not serve, either.'
   if (skipped === 'cooling_down') return 'Requests failed at this account lately; turns go to others meanwhile.'
   return status === 'active' && why ? `${WHAT.active} ${why}.` : WHAT[status]
 }
@@ -111,7 +113,7 @@ const evidenceText = (account: WireAccount, mayWrite: boolean): Child => {
         The strategy under <a href="/settings/routing">Settings → Routing</a>.
       </>
     )
-  if (status === 'paused') return 'It was paused by hand.'
+  if (status === 'paused') return ['It was paused by hand.', account.evidence].filter(Boolean).join(' ')
   if (status === 'active' && account.skipped !== 'cooling_down')
     return 'What this service counts itself: turns under way.'
   if (!mayWrite) return 'Shown to those who manage accounts.'

@@ -162,6 +162,7 @@ const outcomeOf = (row: ImportedRow): ImportOutcome => ({
   displayName: displayName(row),
   planType: row.planType,
   tokensKept: row.tokensKept,
+  isPaused: row.status === 'paused',
 })
 
 /** The files of the form, archives unpacked. Throws `invalid_auth_json`, and what reading a form does. */

@@ -52,10 +52,11 @@ const importFiles: Command = async (args, io) => {
 
 const importedFacts = (row: ImportedRow) => ({ ...facts(row, null), tokensKept: row.tokensKept })
 
-const outcomeOf = ({ id, email, planType, tokensKept }: ImportedRow, wasKnown: boolean): string =>
-  tokensKept
-    ? `Kept ${email} (${planType}) as ${id}: the stored tokens are at least as new as the file's\n`
-    : `${wasKnown ? 'Renewed' : 'Imported'} ${email} (${planType}) as ${id}\n`
+const outcomeOf = ({ id, email, planType, tokensKept, status }: ImportedRow, wasKnown: boolean): string => {
+  const verb = tokensKept ? 'Kept' : wasKnown ? 'Renewed' : 'Imported'
+  const why = tokensKept ? ": the stored tokens are at least as new as the file's" : ''
+  return `${verb} ${email} (${planType}) as ${id}${why}${status === 'paused' ? '; it is still paused' : ''}\n`
+}
 
 const readFiles = async (names: readonly string[]): Promise<OpenedFiles> => {
   const budget = importBudget()

@@ -94,6 +94,8 @@ export interface ImportOutcome {
   displayName: string
   planType: string
   tokensKept: boolean
+  /** Whether it was paused, and so still is. */
+  isPaused: boolean
 }
 
 export interface Draft {

@@ -260,10 +260,25 @@ describe('choosing', () => {
         displayName: 'eve@example.test',
         planType: 'plus',
         tokensKept: false,
+        isPaused: false,
       },
     ])
     expect(emails()).toEqual(['eve@example.test'])
     expect(audit().map(({ event }) => event)).toEqual(['account_imported'])
+  })
+
+  test('says of an account that is paused that it still is', async () => {
+    const { app, admin, look, choose } = open(1)
+    const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+    await admin.ask(`POST /api/accounts/${id}/pause`)
+    sim.signInAgain()
+    const { preflightId } = await look({ 'auth.json': sim.authJson() })
+    const answer = (await (await choose(preflightId, ['0'])).json()) as ImportValue
+    expect(answer.accounts).toMatchObject([{ accountId: id, isPaused: true }])
+    const page = await admin.ask(`GET /accounts/new/import?draft=${preflightId}`, { headers: { accept: 'text/html' } })
+    const text = await page.text()
+    expect(text).toContain('still paused')
+    expect(text).not.toContain('are being fetched')
   })
 
   test('sent twice, also at once, it is imported once and answered the same', async () => {

@@ -85,6 +85,8 @@ describe('accounts', () => {
     expect((await sluice('accounts', 'pause', 'ADA@example.test')).stdout).toStartWith('Paused ada@example.test (acc_')
     const [{ accountId, status }] = (await json('accounts', 'list')).accounts
     expect(status).toBe('paused')
+    const again = await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'))
+    expect(again.stdout).toEndWith('; it is still paused\n')
     expect((await sluice('accounts', 'resume', accountId.slice(0, 10))).exitCode).toBe(0)
     const { stdout } = await sluice('accounts', 'list')
     expect(stdout.split('\n')[0]).toMatch(/^ID +ACCOUNT +PLAN +STATUS/)

@@ -133,17 +133,20 @@ const Imported: FC<{ accounts: NonNullable<ImportValue['accounts']> }> = ({ acco
     isChange
   >
     <ul class="imported">
-      {accounts.map(({ accountId, displayName, tokensKept }) => (
+      {accounts.map(({ accountId, displayName, tokensKept, isPaused }) => (
         <li>
           <CheckIcon />
           <span>
             <a href={accountPath(accountId)}>{displayName}</a>
             {tokensKept && <span class="muted"> · kept the tokens it had</span>}
+            {isPaused && <span class="muted"> · still paused</span>}
           </span>
         </li>
       ))}
     </ul>
-    <p class="muted">{accounts.length === 1 ? 'Its' : 'Their'} usage and models are being fetched.</p>
+    {accounts.some(({ isPaused }) => !isPaused) && (
+      <p class="muted">{accounts.length === 1 ? 'Its' : 'Their'} usage and models are being fetched.</p>
+    )}
     <div class="actions">
       <Leave label="Done" isMain />
       <ButtonLink href="/accounts/new">Add another</ButtonLink>

@@ -226,7 +226,7 @@ interface Sentence {
 const SENTENCES: readonly Sentence[] = [
   {
     pattern: /^the '[^']*' model is not supported when using codex with a chatgpt account/i,
-    statuses: [400, 404],
+    statuses: [400, 403, 404],
     kind: 'model_unsupported',
   },
   { pattern: /^model not found\b/i, statuses: [404], kind: 'model_unsupported' },
@@ -243,11 +243,13 @@ const OVERLOADED_STATUSES: ReadonlySet<number> = new Set([503, 529])
 const OVERLOADED_MS = 5_000
 
 const kindOf = (failure: UpstreamFailure): Kind => {
-  const { code, type, message, status, where, isOfOneModel } = failure
+  const { code, type, message, status, where, isOfOneModel, body } = failure
   const named = kindOfSentence(failure) ?? kindOfCode(code) ?? kindOfCode(type)
   if (named === 'usage_limit' && isOfOneModel) return 'model_limit'
   if (named) return named
   if (AT_CAPACITY.test(message)) return 'transient'
+  // Whatever its words: what was denied is the model that was asked for, and the account serves others.
+  if (status === 403 && paramOf(body) === 'model') return 'model_unsupported'
   if (status !== null) return kindOfStatus(status)
   if (type === 'invalid_request_error' || code === 'invalid_request_error') return 'request'
   if (where === 'event') return code === null ? 'transient' : 'unknown'

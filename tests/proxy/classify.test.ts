@@ -57,6 +57,18 @@ describe('statuses', () => {
     ['402', response(402, {}), ['other_account', 'quota_exceeded', 429, 'usage_limit_reached']],
     ['403 page', response(403, '<html>challenge</html>'), ['refused', null, 502, 'upstream_error']],
     ['403 with a code', response(403, error('region_denied')), ['refused', null, 403, 'region_denied']],
+    ['403 model by code', response(403, error('model_not_found')), ['other_account', null, 403, 'model_not_found']],
+    ['403 model in words', response(403, { detail: model }), ['other_account', null, 403, 'invalid_request_error']],
+    [
+      '403 model by param',
+      response(403, { error: { code: 'permission_denied', message: 'No access.', param: 'model' } }),
+      ['other_account', null, 403, 'permission_denied'],
+    ],
+    [
+      '403 of another param',
+      response(403, { error: { code: 'permission_denied', message: 'No access.', param: 'tools' } }),
+      ['refused', null, 403, 'permission_denied'],
+    ],
     ['429 plain', response(429, 'slow'), ['other_account', 'rate_limited', 429, 'rate_limit_exceeded']],
     [
       '429 by type',

@@ -483,6 +483,16 @@ describe('a refusal in words that nobody knows', () => {
     await expectNothingLeft(app)
   })
 
+  test('is charged to nobody where it names the model: the account serves others', async () => {
+    const { app, first, second, turn } = setUp()
+    const error = { code: 'permission_denied', message: 'No access to this model.', param: 'model' }
+    first.sim.always({ status: 403, body: { error } })
+    for (const session of ['a', 'b', 'c', 'd']) expect((await turn(session)).status).toBe(200)
+    expect(app.rows().map(({ accountId }) => accountId)).toEqual(Array(4).fill(second.id))
+    expect(app.bindings.pool.get(first.id)?.health).toMatchObject({ errors: 0, backoffUntil: null })
+    await expectNothingLeft(app)
+  })
+
   test('of all that are well does not end the turn while one that cools down was not asked', async () => {
     const { app, first, second, turn } = setUp()
     first.sim.always(faults.forbidden())

@@ -4,6 +4,7 @@ import { isObject, objectOf } from '../lib/json.ts'
 import type { Random } from '../lib/random.ts'
 import { eventJson, frame, piecesOf, type SseEvent } from '../lib/sse.ts'
 import { ChatStream, type ChatStreamOptions } from './formats/chat-stream.ts'
+import { ResponseCollector } from './formats/collect.ts'
 import { keepaliveComment, keepaliveEvent, responseCreatedEvent, responseFailedEvent } from './formats/failed-event.ts'
 import { mentionsHeaders, withoutForeignHeaders } from './formats/foreign-headers.ts'
 import { publicEvent } from './formats/public-events.ts'
@@ -116,8 +117,11 @@ const refilled = (event: SseEvent, items: readonly SseEvent[]): Uint8Array => {
   if (!isObject(ended.response)) return event.bytes
   const { output } = ended.response
   if (Array.isArray(output) && (output.length > 0 || items.length === 0)) return event.bytes
-  const said = items.map((item) => objectOf(eventJson(item.bytes)).item)
-  return frame({ ...ended, type: `${event.type}`, response: { ...ended.response, output: said } })
+  const type = `${event.type}`
+  const collector = new ResponseCollector()
+  for (const { bytes } of items) collector.push(parsed(bytes, 'response.output_item.done'))
+  collector.push({ ...ended, type })
+  return frame({ ...ended, type, response: collector.result() })
 }
 
 /** Looked through in the pieces they leave in: nearly no event holds headers. */

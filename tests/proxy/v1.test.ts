@@ -65,6 +65,28 @@ describe('/v1/responses', () => {
     await expectNothingLeft(app)
   })
 
+  test('streams and collects a finished item that ends once more without its content with what it held', async () => {
+    const app = testApp()
+    const done = (output_index: number, one: object) => ({ type: 'response.output_item.done', output_index, item: one })
+    const call = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'look', arguments: '{"at":1}' }
+    const sent = [
+      { type: 'response.created', response: { id: 'resp_1', output: [] } },
+      done(1, call),
+      done(0, item),
+      done(0, { ...item, content: [] }),
+      done(1, { ...call, arguments: '' }),
+      { type: 'response.completed', response: { id: 'resp_1', status: 'completed', output: [] } },
+    ]
+    const body = sent.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
+    const answer = { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
+    app.members[0]!.sim.next(answer, answer)
+    const asked = { model: 'gpt-5.5', input: 'hello' }
+    const { events } = await answerOf(app, V1, { json: { ...asked, stream: true } })
+    expect(events.at(-1)).toMatchObject({ response: { output: [item, call] } })
+    expect(JSON.parse((await answerOf(app, V1, { json: asked })).text).output).toEqual([item, call])
+    await expectNothingLeft(app)
+  })
+
   test('streams without the events that are ours and the upstream’s alone', async () => {
     const app = testApp({
       accounts: [{ usage: { primary: { usedPercent: 12, windowMinutes: 300, resetAt: Date.UTC(2026, 0, 1, 4) } } }],

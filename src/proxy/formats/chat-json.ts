@@ -61,7 +61,7 @@ const leadsToAnswer = (items: JsonObject[]): boolean =>
   isAnswer(items.find((item) => callKind(item) || (!isCommentary(item) && saysAnything(item))) ?? {})
 
 /** An answer may be begun and never given. */
-const saysAnything = ({ content }: JsonObject): boolean =>
+export const saysAnything = ({ content }: JsonObject): boolean =>
   objectsOf(content).some(({ type, text, refusal }) => (type === 'output_text' ? text : type === 'refusal' && refusal))
 
 type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls'

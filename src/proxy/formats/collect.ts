@@ -2,6 +2,8 @@
 import { AppError } from '../../errors.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { isTerminal } from '../../upstream/terminal.ts'
+import { callKind } from './call-kinds.ts'
+import { saysAnything } from './chat-json.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
 
 interface PartialItem {
@@ -73,12 +75,11 @@ export class ResponseCollector {
   #item(event: ResponsesEvent, isDone: boolean): void {
     const item = objectOf(event.item)
     const partial = this.#partial(event.output_index ?? item.id ?? this.#items.size + 0.5)
-    if (partial.isDone && !isDone) return
+    const isWhole = isDone && !isHollow(item)
+    if (partial.isDone && !isWhole) return
     partial.item = item
-    // A message may be declared done without the content its deltas brought.
-    const isHollow = item.type === 'message' && objectsOf(item.content).length === 0
-    partial.isDone = isDone && !isHollow
-    if (partial.isDone) partial.texts.clear()
+    partial.isDone = isWhole
+    if (isWhole) partial.texts.clear()
   }
 
   #text(event: ResponsesEvent): void {
@@ -94,6 +95,18 @@ export class ResponseCollector {
     return this.#items.getOrInsertComputed(key, () => ({ item: {}, isDone: false, texts: new Map() }))
   }
 }
+
+/** An item may be declared done without what its deltas brought, and once more without what it held. */
+const isHollow = (item: JsonObject): boolean => {
+  const kind = callKind(item)
+  if (kind) return textOf(item[kind.text]) === ''
+  if (item.type === 'message') return !saysAnything(item)
+  return item.type === 'reasoning' && THOUGHTS.every((member) => isEmpty(item[member]))
+}
+
+const THOUGHTS = ['summary', 'content', 'encrypted_content']
+
+const isEmpty = (value: unknown): boolean => textOf(value) === '' && objectsOf(value).length === 0
 
 const textEvent = (type: string) => TEXT_EVENTS.get(type.replace(/\.(delta|done)$/, ''))
 

@@ -110,6 +110,14 @@ describe('text', () => {
       [{ type: 'response.output_item.done', output_index: 0, item: aMessage('Hello') }, completed()],
     ],
     [
+      'a finished item that ends once more without its content',
+      [
+        ...messageEvents(0, 'Hel', 'lo'),
+        { type: 'response.output_item.done', output_index: 0, item: { ...aMessage(''), content: [] } },
+        completed(),
+      ],
+    ],
+    [
       'only the finished response, whose thoughts are no answer',
       [
         completed({

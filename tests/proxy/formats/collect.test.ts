@@ -15,11 +15,20 @@ import {
   reasoningEvents,
 } from './streams.ts'
 
+const done = (item: JsonObject, place: JsonObject = { output_index: 0 }): ResponsesEvent => ({
+  type: 'response.output_item.done',
+  item,
+  ...place,
+})
+
 const collect = (events: ResponsesEvent[]): JsonObject => {
   const collector = new ResponseCollector()
   for (const event of events) if (collector.needs(event.type)) collector.push(event)
   return collector.result()
 }
+
+const refused = { type: 'message', content: [{ type: 'refusal', refusal: 'no' }] }
+const sealed = (encrypted_content: string) => ({ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content })
 
 describe('a collected response', () => {
   test('is the terminal event’s own object when that is complete', () => {
@@ -73,6 +82,46 @@ describe('a collected response', () => {
       aMessage('Hello'),
     ],
     [
+      'a finished message that ends once more without its content',
+      [...messageEvents(0, 'Hel', 'lo'), done({ ...aMessage(''), content: [] })],
+      aMessage('Hello'),
+    ],
+    [
+      'a finished message that ends once more with an empty text',
+      [...messageEvents(0, 'Hel', 'lo'), done(aMessage(''))],
+      aMessage('Hello'),
+    ],
+    [
+      'a finished message that ends once more with more',
+      [...messageEvents(0, 'Hel'), done(aMessage('Hello'))],
+      aMessage('Hello'),
+    ],
+    [
+      'a finished refusal that ends once more with more',
+      [done({ type: 'message', content: [{ type: 'refusal', refusal: 'n' }] }), done(refused)],
+      refused,
+    ],
+    [
+      'a finished call that ends once more without its arguments',
+      [...callEvents(0, '{"a"', ':1}'), done(aCall(0, ''))],
+      aCall(0, '{"a":1}'),
+    ],
+    [
+      'a finished call without its arguments',
+      [...callEvents(0, '{"a"', ':1}').slice(0, -1), done(aCall(0, ''))],
+      aCall(0, '{"a":1}'),
+    ],
+    [
+      'finished thoughts that end once more without them',
+      [...reasoningEvents(0), done({ type: 'reasoning', id: 'rs_1', summary: [] })],
+      objectOf(reasoningEvents(0).at(-1)?.item),
+    ],
+    [
+      'finished thoughts that end once more with their ciphertext alone',
+      [...reasoningEvents(0).slice(0, 1), done(sealed('x')), done(sealed('y'))],
+      sealed('y'),
+    ],
+    [
       'a finished call of which a delta was lost',
       [...callEvents(0, '{"a"', ':1}').slice(0, 2), ...callEvents(0, '{"a":1}').slice(3)],
       aCall(0, '{"a":1}'),
@@ -103,7 +152,6 @@ describe('a collected response', () => {
   })
 
   test('puts items that name no place behind those that do, in their order', () => {
-    const done = (item: JsonObject, place: JsonObject) => ({ type: 'response.output_item.done', item, ...place })
     const events = [done(aCall(3, ''), {}), done(aCall(4, ''), {}), done(aCall(2, ''), { output_index: 1 })]
     expect(collect([...events, completed()]).output).toEqual([aCall(2, ''), aCall(3, ''), aCall(4, '')])
   })
@@ -135,7 +183,6 @@ describe('a collected response', () => {
 
 describe('chat answer', () => {
   const chat = (response: JsonObject) => chatFromResponse(response, { id: 'chatcmpl-1', created: 1, model: 'mine' })
-  const refused = { type: 'message', content: [{ type: 'refusal', refusal: 'no' }] }
 
   test('is the final answer where there is one, else all that was said', () => {
     const cited = (text: string, start_index: number) => [

@@ -156,7 +156,7 @@ const isChosenAccountGone = ({ env: { settings, pool } }: Ctx): boolean => {
 }
 
 const lastBackupAt = async ({ env: { ops } }: Ctx): Promise<number | null> => {
-  await ops.backups.list() // it looks
+  await ops.backups.list().catch(() => []) // it looks; where it cannot, the page of the backups says why
   return ops.backups.newestAt
 }
 

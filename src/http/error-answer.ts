@@ -5,7 +5,7 @@ import type { Principal } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError, type Code, openAiError } from '../errors.ts'
 import { holds } from '../model/permissions.ts'
-import { databaseTrouble } from '../ops/database-trouble.ts'
+import { databaseTrouble, saysNoFolder } from '../ops/database-trouble.ts'
 import { placesOf } from '../ops/places.ts'
 import { loggedPath } from './access-log.ts'
 import { isModelPath } from './model-path.ts'
@@ -67,12 +67,14 @@ const asAppError = (thrown: unknown, c: Ctx): AppError => {
   return new AppError(thrown.message.includes('JSON') ? 'malformed_json' : 'invalid_request_error', { cause: thrown })
 }
 
-/** A full or failing disk, in words that help, and with its paths, for those who may read them at the doctor's. */
+/** A full or failing disk, or a lost folder, in words that help, and with its paths, for those who may read them at the doctor's. */
 const databaseError = (thrown: unknown, c: Ctx): AppError | null => {
-  const isRaw = !(thrown instanceof AppError)
-  const known = isRaw ? databaseTrouble(thrown, placesOf(c.env.env).databasePath) : null
-  if (known === null) return null
+  if (thrown instanceof AppError) return null
+  const { databasePath } = placesOf(c.env.env)
+  const known = databaseTrouble(thrown, databasePath)
+  if (known === null && !saysNoFolder(thrown, databasePath)) return null
   const trouble = c.env.ops.lostDatabase() ?? known // a file of another name is not damaged, and not closed to us
+  if (trouble === null) return null
   const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
   const message = principal && holds(principal.grants, 'security:write') && `${trouble.says} ${trouble.advice}`
   return new AppError('database_unavailable', { ...(message && { message }), cause: thrown })

@@ -20,6 +20,13 @@ const codeOf = (err: Error, path: string): string => {
   return sqlite ?? (at === path ? String(code) : '')
 }
 
+/** Whether `err` says that the folder of the database at `path`, or something in it, is no folder. */
+export const saysNoFolder = (err: unknown, path: string): boolean => {
+  if (!(err instanceof Error)) return false
+  const { code, path: at } = err as NodeJS.ErrnoException // as: both are undefined where they are not there
+  return code === 'ENOTDIR' && String(at).startsWith(join(dirname(path), '/'))
+}
+
 export const damaged = (path: string, finding: string): Trouble => ({
   says: `${path} is damaged: ${finding}.`,
   advice:
@@ -31,6 +38,15 @@ export const lost = (path: string): Trouble => ({
   says: `${path} was removed or replaced while the server works on it: all that changes is lost when it stops.`,
   advice:
     'Before it stops, make a backup under Settings, Data, which still has everything; then stop it, and put the backup ' +
+    'in place with "sluice restore FILE".',
+})
+
+/** No backup can be made: its folder lies in what is none. */
+export const lostFolder = (dir: string): Trouble => ({
+  says: `${dir} is no folder any more, though the server works in it: all that changes is lost when it stops.`,
+  advice:
+    'Before it stops, put the folder back in its place, and nothing is lost. Where there is none any more, move away what ' +
+    'is there now, and make a backup under Settings, Data, which still has everything; then stop it, and put the backup ' +
     'in place with "sluice restore FILE".',
 })
 

@@ -1,5 +1,6 @@
 /** What the running server keeps about itself: counts of turns, whether they all fail, the lag of its loop, its backups, and its doctor. */
 import type { Database } from 'bun:sqlite'
+import { statSync } from 'node:fs'
 import type { Config } from '../env.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { LedgerEntry } from '../proxy/ledger.ts'
@@ -8,7 +9,7 @@ import type { Dial } from '../upstream/dial.ts'
 import { rescue } from './backup-file.ts'
 import { Backups, writeInChild } from './backups.ts'
 import { problem } from './checks.ts'
-import { lost, type Trouble } from './database-trouble.ts'
+import { lost, lostFolder, type Trouble } from './database-trouble.ts'
 import { Doctor } from './doctor.ts'
 import { LoopLag } from './loop-lag.ts'
 import { OutageWatch } from './outage.ts'
@@ -46,7 +47,10 @@ export const createOps = (deps: OpsDeps): Ops => {
   const write: typeof writeNamed = async (target, signal) =>
     database.isNamed() ? writeNamed(target, signal) : rescue(database.sqlite, target)
   const backups = new Backups({ dir: places.dir, clock, write })
-  const lostDatabase = () => (database.isNamed() ? null : lost(places.databasePath))
+  const lostDatabase = () => {
+    if (database.isNamed()) return null
+    return isReplaced(places.dir) ? lostFolder(places.dir) : lost(places.databasePath)
+  }
   const databaseFinding = () => {
     const trouble = lostDatabase()
     return trouble && problem(trouble.says, trouble.advice)
@@ -73,5 +77,14 @@ export const createOps = (deps: OpsDeps): Ops => {
     backups,
     doctor: new Doctor({ clock, folder, upstream }),
     lostDatabase,
+  }
+}
+
+/** By what is no folder, itself or one it lies in. Where nothing is, a backup makes it anew. */
+const isReplaced = (dir: string): boolean => {
+  try {
+    return !statSync(dir).isDirectory()
+  } catch (err) {
+    return (err as NodeJS.ErrnoException).code === 'ENOTDIR' // as: the file system throws nothing else
   }
 }

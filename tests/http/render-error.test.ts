@@ -3,13 +3,13 @@ import { expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import { probe, problemOf } from './probe.ts'
 
-const failing = (error: unknown) =>
+const failing = (error: unknown, over: Record<string, unknown> = {}) =>
   probe((app) => {
     for (const path of ['/v1/x', '/backend-api/codex/x', '/api/x', '/api/codex/x', '/page', '/v1x'])
       app.all(path, () => {
         throw error
       })
-  })
+  }, over)
 const HTML = { accept: 'text/html,*/*' }
 const HTMX = { 'hx-request': 'true', ...HTML }
 
@@ -98,6 +98,17 @@ test.each(['/v1/x', '/api/x', '/page'])(
     expect(lines).toMatchObject([{ level: 'error', fields: { err: full } }])
   },
 )
+
+test('a folder that is none is the database’s where that is lost with it, and a fault of ours elsewhere', async () => {
+  const noFolder = (path: string) => Object.assign(new Error('not a directory'), { code: 'ENOTDIR', path })
+  const code = async (path: string, isLost: boolean) => {
+    const ops = { lostDatabase: () => (isLost ? { says: 'It is lost.', advice: 'Find it.' } : null) }
+    return (await problemOf(await failing(noFolder(path), { ops }).ask('GET /api/x'))).code
+  }
+  expect(await code('/data/backups', true)).toBe('database_unavailable')
+  expect(await code('/data/backups', false)).toBe('internal_error')
+  expect(await code('/database/x', true)).toBe('internal_error')
+})
 
 test('an expected refusal is not logged as an error', async () => {
   const { ask, lines } = failing(new AppError('account_not_found'))

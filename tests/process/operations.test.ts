@@ -131,13 +131,41 @@ test('a restore onto the database of another installation does not say that anyt
   expect(stdout).not.toContain('revoke')
 }, 30_000)
 
-test('a data folder that became a file under the server is a lost database', async () => {
-  await using server = await spawnServer({ dataDir, env: alone })
-  renameSync(dataDir, join(root, 'moved'))
-  writeFileSync(dataDir, '')
-  const answer = await fetch(`${server.url}/api/doctor`)
-  const { findings } = (await answer.json()) as { findings: Finding[] }
-  expect(findings.find(({ id }) => id === 'database')).toMatchObject({ verdict: 'problem' })
+describe('a data folder that became a file under the server', () => {
+  const says = '/data is no folder any more'
+  const asPage = { headers: { accept: 'text/html' } }
+  const backUp = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }
+
+  test.each([
+    ['the folder is back', () => renameSync(join(root, 'moved'), dataDir), false],
+    ['the file is gone', () => {}, true],
+  ])('is told as a lost database, until %s and a backup can be made', async (_, mend, isLost) => {
+    await using server = await spawnServer({ dataDir, env: alone })
+    const { url } = server
+    const overview = async () => {
+      const answer = await fetch(`${url}/dashboard`, asPage)
+      return [answer.status, (await answer.text()).includes('The database file was removed or replaced')]
+    }
+    await fetch(`${url}/dashboard`) // the thread it reads with opens the file by its name
+    renameSync(dataDir, join(root, 'moved'))
+    writeFileSync(dataDir, '')
+    const { findings } = (await (await fetch(`${url}/api/doctor`)).json()) as { findings: Finding[] }
+    const told = { verdict: 'problem', says: expect.stringContaining(says) }
+    expect(findings.find(({ id }) => id === 'database')).toMatchObject(told)
+    expect(await overview()).toEqual([200, true])
+    const page = await fetch(`${url}/settings/data`, asPage)
+    expect([page.status, await page.text()]).toEqual([503, expect.stringContaining(says)])
+    for (const init of [backUp, {}]) {
+      const refused = await fetch(`${url}/api/backups`, init)
+      const error = { code: 'database_unavailable', message: expect.stringContaining(says) }
+      expect([refused.status, await refused.json()]).toEqual([503, { error }])
+    }
+    rmSync(dataDir)
+    mend()
+    expect((await fetch(`${url}/settings/data`, asPage)).status).toBe(200)
+    expect((await fetch(`${url}/api/backups`, backUp)).status).toBe(201)
+    expect(await overview()).toEqual([200, isLost])
+  })
 })
 
 test.each([

@@ -1,16 +1,16 @@
-/** Another process holds the database's write lock: turns go on, and what they found out is stored when the lock is gone. */
+/** Another process holds the database's write lock: turns go on, and what they found out and leave behind is stored when the lock is gone. */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { faults } from '../support/upstream/faults.ts'
+import { expectBooksBalance, loggedRequests } from './books.ts'
 import { askTurn, eventsUntilEnd, type SimProcess, startWorld } from './world.ts'
 
 test('a refusal under a foreign lock moves the turn on, and the block is not lost', async () => {
   await using world = await startWorld({ settings: ['routingStrategy=sequential_drain'] })
   const { sim, key, server } = world
   await eventsUntilEnd(await askTurn(server.url, key)) // everything is warm
-  const other = new Database(join(server.dataDir, 'sluice.db'))
-  other.run('PRAGMA busy_timeout = 5000') // the service may be writing
+  const other = connected(server.dataDir)
   const statuses = () => other.query<{ status: string }, []>('SELECT status FROM accounts ORDER BY status').all()
   await limitOne(sim)
   other.run('BEGIN IMMEDIATE')
@@ -29,6 +29,46 @@ test('a refusal under a foreign lock moves the turn on, and the block is not los
   other.close()
 }, 30_000)
 
+test('under a foreign lock a change is refused with when to try again, and no ended turn is lost', async () => {
+  await using world = await startWorld({ limits: ['total_tokens:monthly:100m', 'requests:monthly:100m'] })
+  const { key, server } = world
+  const { url, dataDir } = server
+  const written = () => loggedRequests(dataDir).map(({ requestId }) => requestId)
+  const readiness = async () => (await fetch(`${url}/health/ready`)).status
+  const serve = async (requestId: string) =>
+    expect((await eventsUntilEnd(await askTurn(url, key, { requestId }))).at(-1)?.type).toBe('response.completed')
+  const [{ accountId }] = (await (await fetch(`${url}/api/accounts`)).json()).accounts
+  const change = { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"alias":"ada"}' }
+  const rename = () => fetch(`${url}/api/accounts/${accountId}/alias`, change)
+  await serve('before')
+  await untilTrue(() => written().length === 1)
+
+  const other = connected(dataDir)
+  other.run('BEGIN IMMEDIATE')
+  for (const requestId of ['one', 'two', 'three']) await serve(requestId)
+  await untilTrue(async () => (await readiness()) === 503)
+  const began = performance.now()
+  const refused = await rename()
+  expect(performance.now() - began).toBeLessThan(4500)
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
+  expect(await refused.json()).toMatchObject({ error: { code: 'busy' } })
+  expect(written()).toEqual(['before'])
+  other.run('ROLLBACK')
+  other.close()
+
+  await untilTrue(async () => (await readiness()) === 200)
+  expect(written()).toEqual(['before', 'one', 'two', 'three'])
+  expectBooksBalance(dataDir)
+  expect((await rename()).status).toBe(200)
+}, 30_000)
+
+/** As another process. */
+const connected = (dataDir: string): Database => {
+  const sqlite = new Database(join(dataDir, 'sluice.db'))
+  sqlite.run('PRAGMA busy_timeout = 5000') // the service may be writing
+  return sqlite
+}
+
 /** The account that served last refuses next time. */
 const limitOne = async ({ url, look }: SimProcess): Promise<void> => {
   const asked = await look<{ path: string; headers: Record<string, string> }[]>('requests')
@@ -38,9 +78,9 @@ const limitOne = async ({ url, look }: SimProcess): Promise<void> => {
   expect(set.status).toBe(204)
 }
 
-const untilTrue = async (isTrue: () => boolean): Promise<void> => {
+const untilTrue = async (isTrue: () => boolean | Promise<boolean>): Promise<void> => {
   for (let tries = 0; tries < 500; tries++) {
-    if (isTrue()) return
+    if (await isTrue()) return
     await Bun.sleep(10)
   }
   throw new Error('It did not become true.')

@@ -15,6 +15,8 @@ import { IDLE_TIMEOUT_SECONDS } from './proxy/event-stream.ts'
 
 /** A lock of another process stops all streams as long as we wait for it; what a turn leaves behind is tried again. */
 const BUSY_MS = 250
+/** Nothing is held up any more by what is written last, and nobody writes it later. */
+const LAST_BUSY_MS = 5000
 
 export interface RunningServer {
   url: string
@@ -70,6 +72,7 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     await schedule.stop()
     await bindings.plane.credentials.settled(REFRESH_GRACE_MS)
     world.dial.close()
+    waitForLocksAtMost(folder.sqlite, LAST_BUSY_MS)
     bindings.pool.stop()
     bindings.ledger.stop()
     bindings.views.stop()

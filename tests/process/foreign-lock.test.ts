@@ -62,6 +62,23 @@ test('under a foreign lock a change is refused with when to try again, and no en
   expect((await rename()).status).toBe(200)
 }, 30_000)
 
+test('what is written last waits for a foreign lock, so that a stop loses no ended turn', async () => {
+  await using world = await startWorld()
+  const { key, server } = world
+  await eventsUntilEnd(await askTurn(server.url, key))
+  await untilTrue(() => loggedRequests(server.dataDir).length === 1)
+  const other = connected(server.dataDir)
+  other.run('BEGIN IMMEDIATE')
+  await eventsUntilEnd(await askTurn(server.url, key, { requestId: 'last' }))
+  const stopping = server.stop()
+  await Bun.sleep(1000)
+  other.run('ROLLBACK')
+  other.close()
+  expect(await stopping).toBe(0)
+  expect(loggedRequests(server.dataDir).map(({ requestId }) => requestId)).toContain('last')
+  expectBooksBalance(server.dataDir)
+}, 30_000)
+
 /** As another process. */
 const connected = (dataDir: string): Database => {
   const sqlite = new Database(join(dataDir, 'sluice.db'))

@@ -1,6 +1,7 @@
 /** What bounds a turn: key limits, slots of an account, bodies in memory, time, and the end of the service. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
+import type { BodyBudget, BodyHold } from '../../src/proxy/raw-body.ts'
 import {
   answerOf,
   codexBody,
@@ -311,14 +312,48 @@ describe('bodies in flight', () => {
     await expectNothingLeft(app)
   })
 
-  test('a body is let go at the commit point', async () => {
+  const said = { model: 'gpt-5.5', input: 'hello' }
+  const messages = { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello' }] }
+  test.each([
+    [NATIVE, json],
+    ['POST /v1/responses', { ...said, stream: true }],
+    ['POST /v1/responses', said],
+    ['POST /v1/chat/completions', { ...messages, stream: true }],
+    ['POST /v1/chat/completions', messages],
+    ['POST /v1/responses/compact', said],
+    ['POST /backend-api/codex/responses/compact', { ...said, input: json.input, instructions: 'Be brief.' }],
+  ])('a body is let go at the commit point, and nothing keeps it in memory: %s %j', async (route, json) => {
     const app = testApp()
-    const turn = await holding(app)
-    expect(app.bindings.turns.size).toBe(1)
-    expect(app.bindings.bodies.heldBytes).toBe(0)
-    await turn.end()
+    const { sim } = app.members[0]!
+    sim.next({ on: 'compact', status: 404, body: { detail: 'Not Found' } }) // the long way
+    sim.next({ on: 'responses', silence: { afterEvents: 3 } })
+    const holds = watchHolds(app.bindings.bodies)
+    const leaving = new AbortController()
+    const asked = app.ask(route, { json, signal: leaving.signal })
+    for (let turn = 0; turn < 100 && app.upstream.openStreams === 0; turn++) await app.clock.advance(0)
+    for (let turn = 0; turn < 100 && app.bindings.bodies.heldBytes > 0; turn++) await app.clock.advance(0)
+    expect([app.bindings.turns.size, app.bindings.bodies.heldBytes, holds.length]).toEqual([1, 0, 1])
+    for (let tries = 0; tries < 20 && holds[0]!.deref(); tries++) {
+      await Bun.sleep(1)
+      Bun.gc(true)
+    }
+    expect(holds[0]!.deref()).toBeUndefined()
+    leaving.abort()
+    await asked.then((response) => response.body?.cancel()).catch(() => {}) // a JSON answer never comes
     await expectNothingLeft(app)
   })
+
+  /** What the budget hands out from now on, one a body, and held by nobody but who holds the body. */
+  const watchHolds = (bodies: BodyBudget): WeakRef<BodyHold>[] => {
+    const holds: WeakRef<BodyHold>[] = []
+    const open = bodies.open.bind(bodies)
+    bodies.open = (announcedBytes) => {
+      const hold = open(announcedBytes)
+      holds.push(new WeakRef(hold))
+      return hold
+    }
+    return holds
+  }
 })
 
 describe('time limits', () => {

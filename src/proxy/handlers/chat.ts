@@ -1,4 +1,5 @@
 /** `POST /v1/chat/completions`: a Responses turn spoken in the older dialect, both ways. Reasoning is never part of it. */
+import type { Ctx } from '../../bindings.ts'
 import { answerWithJson, answerWithStream } from '../answer.ts'
 import { chatContract } from '../contracts.ts'
 import { chatFromResponse } from '../formats/chat-json.ts'
@@ -10,14 +11,7 @@ import { admitTurn, prepared, readTurnBody, type TurnKindOf, turnRoute } from '.
 const CHAT: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }
 
 export const chatCompletions = turnRoute(async (c) => {
-  const { chatToResponses } = await import('../formats/chat-request.ts') // its schemas are half a megabyte
-  const raw = await readTurnBody(c, CHAT, OTHER_BODY_BYTES)
-  const { body, chat } = prepared(c, raw, CHAT, () => {
-    const request = chatToResponses(raw.json)
-    c.set('droppedFields', request.dropped)
-    return { body: rewritten(raw, withKeyPolicy(request.body, c.get('client').key)), chat: request.chat }
-  })
-  const served = admitTurn(c, { ...CHAT, route: c.req.path, body })
+  const { served, chat } = await admitChat(c)
   const head = {
     id: c.env.random.id('chatcmpl').replace('_', '-'),
     created: Math.floor(c.env.clock.now() / 1000),
@@ -27,3 +21,15 @@ export const chatCompletions = turnRoute(async (c) => {
     ? answerWithStream(served, chatContract({ ...head, includeUsage: chat.includeUsage }))
     : answerWithJson(served, (response) => chatFromResponse(response, head))
 })
+
+/** Apart, so that what makes the answer does not keep the request (see `responses.ts`). */
+const admitChat = async (c: Ctx) => {
+  const { chatToResponses } = await import('../formats/chat-request.ts') // its schemas are half a megabyte
+  const raw = await readTurnBody(c, CHAT, OTHER_BODY_BYTES)
+  const { body, chat } = prepared(c, raw, CHAT, () => {
+    const request = chatToResponses(raw.json)
+    c.set('droppedFields', request.dropped)
+    return { body: rewritten(raw, withKeyPolicy(request.body, c.get('client').key)), chat: request.chat }
+  })
+  return { served: admitTurn(c, { ...CHAT, route: c.req.path, body }), chat }
+}

@@ -2,8 +2,8 @@
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import type { JsonObject } from '../../lib/json.ts'
-import { answerWithJson } from '../answer.ts'
-import { attempt, newProgress } from '../attempts.ts'
+import { type Answered, answerWithJson } from '../answer.ts'
+import { attempt, newProgress, type Progress } from '../attempts.ts'
 import type { Flow } from '../flow.ts'
 import { compactFromResponse, compactToResponses } from '../formats/compact.ts'
 import { normaliseResponses } from '../formats/v1-responses.ts'
@@ -11,7 +11,7 @@ import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { Plane } from '../plane.ts'
 import { rewritten } from '../rewrite.ts'
 import { spliced } from '../splice.ts'
-import type { Turn, TurnBody } from '../turn.ts'
+import { releaseRequest, type Turn, type TurnBody } from '../turn.ts'
 import { admitTurn, prepared, readTurnBody, refusePreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const compact = (isNative: boolean) => {
@@ -22,13 +22,7 @@ const compact = (isNative: boolean) => {
     accept: 'application/json',
   }
   return turnRoute(async (c) => {
-    const raw = await readTurnBody(c, turns)
-    const body = prepared(c, raw, turns, () => {
-      refusePreviousResponse(raw.json.previous_response_id)
-      return isNative ? spliced(raw, enforcedMembers(raw.json, c.get('client').key)) : translated(c, raw)
-    })
-    const asked = body.json
-    const served = admitTurn(c, { ...turns, route: c.req.path, body })
+    const served = await admitCompact(c, turns)
     let retained: JsonObject[] | null = null
     const open = async (plane: Plane, turn: Turn): Promise<Flow> => {
       const progress = newProgress(plane, turn)
@@ -36,18 +30,42 @@ const compact = (isNative: boolean) => {
         return await attempt(plane, turn, progress)
       } catch (err) {
         if (!isRouteGone(err) || !turn.body) throw err
-        const request = compactToResponses(asked)
+        const request = compactToResponses(turn.body.json)
         retained = request.retained
         c.set('droppedFields', [...(c.get('droppedFields') ?? []), ...request.dropped])
-        const body = rewritten(turn.body, request.body)
-        const longWay = { ...turn, body, path: '/codex/responses', accept: 'text/event-stream' }
-        return attempt(plane, longWay, { ...progress, last: null })
+        return attemptLongWay(plane, turn, { body: rewritten(turn.body, request.body), progress })
       }
     }
     return answerWithJson({ ...served, open }, (response) =>
       retained === null ? response : compactFromResponse(response, retained),
     )
   })
+}
+
+/** Apart, so that what makes the answer does not keep the request (see `responses.ts`). */
+const admitCompact = async (c: Ctx, turns: TurnKindOf): Promise<Answered> => {
+  const raw = await readTurnBody(c, turns)
+  const body = prepared(c, raw, turns, () => {
+    refusePreviousResponse(raw.json.previous_response_id)
+    return turns.isNative ? spliced(raw, enforcedMembers(raw.json, c.get('client').key)) : translated(c, raw)
+  })
+  return admitTurn(c, { ...turns, route: c.req.path, body })
+}
+
+/** The request goes over to the turn it is asked with, which lets go of it at its commit point. */
+const attemptLongWay = async (
+  plane: Plane,
+  turn: Turn,
+  { body, progress }: { body: TurnBody; progress: Progress },
+): Promise<Flow> => {
+  const longWay: Turn = { ...turn, body, path: '/codex/responses', accept: 'text/event-stream' }
+  turn.body = null
+  try {
+    return await attempt(plane, longWay, { ...progress, last: null })
+  } catch (err) {
+    releaseRequest(longWay)
+    throw err
+  }
 }
 
 /** The upstream's compact route answers at once and stores nothing, so it knows neither `stream` nor `store` (client protocol §6). */

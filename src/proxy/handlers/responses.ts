@@ -1,7 +1,7 @@
 /** `POST /backend-api/codex/responses`, always a stream and never rewritten, and `POST /v1/responses`, normalised first. */
 import type { Client } from '../../auth/client-key.ts'
-import type { Bindings } from '../../bindings.ts'
-import { answerWithJson, answerWithStream } from '../answer.ts'
+import type { Bindings, Ctx } from '../../bindings.ts'
+import { type Answered, answerWithJson, answerWithStream } from '../answer.ts'
 import { type ContractOptions, NativeContract, publicContract } from '../contracts.ts'
 import { normaliseResponses, withCiphertext } from '../formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
@@ -23,6 +23,14 @@ export const nativeResponses = turnRoute(async (c) => {
 })
 
 export const publicResponses = turnRoute(async (c) => {
+  const { served, wantsStream } = await admitPublic(c)
+  return wantsStream
+    ? answerWithStream(served, publicContract(contractOptions(c.env, c.get('client')), served.turn.model))
+    : answerWithJson(served, (response) => response)
+})
+
+/** Apart: a function that is kept, as the one that makes a document is, keeps what its neighbours look at, the whole request. */
+const admitPublic = async (c: Ctx): Promise<{ served: Answered; wantsStream: boolean }> => {
   const raw = await readTurnBody(c, PUBLIC)
   const wantsStream = raw.json.stream === true
   const body = prepared(c, raw, PUBLIC, () => {
@@ -30,11 +38,8 @@ export const publicResponses = turnRoute(async (c) => {
     c.set('droppedFields', dropped)
     return rewritten(raw, withKeyPolicy(withCiphertext(normal), c.get('client').key))
   })
-  const served = admitTurn(c, { ...PUBLIC, route: c.req.path, passesDeltas: wantsStream, body })
-  return wantsStream
-    ? answerWithStream(served, publicContract(contractOptions(c.env, c.get('client')), served.turn.model))
-    : answerWithJson(served, (response) => response)
-})
+  return { served: admitTurn(c, { ...PUBLIC, route: c.req.path, passesDeltas: wantsStream, body }), wantsStream }
+}
 
 export const contractOptions = ({ clock, settings, random }: Bindings, { key }: Client): ContractOptions => ({
   createdAt: Math.floor(clock.now() / 1000),

@@ -100,6 +100,7 @@ const openAndRead = async (
 ): Promise<Flow> => {
   turn.log.phase = 'connect'
   turn.log.isSent = false
+  turn.log.isShortened = dropReasoning
   const { account } = lease
   const credentials = await untilAborted(plane.credentials.fresh(account.id), controller.signal)
   const bytes = dropReasoning ? withoutReasoning(turn) : bodyFor(plane, turn, account.id)

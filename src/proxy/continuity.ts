@@ -78,10 +78,9 @@ export const bodyFor = (plane: Plane, turn: Turn, accountId: string): Uint8Array
   const owner = conversationOwner(plane, turn)
   const isAtHome = owner !== null && owner.accountId === accountId && !owner.mixed
   if (isAtHome) return body.bytes
-  const hasMoved = owner !== null && owner.accountId !== accountId
   return dropReasoning(body, (item) => {
     const producer = ciphertextOwner(plane, turn, item)
-    return producer === null ? hasMoved : producer !== accountId
+    return producer === null ? owner !== null : producer !== accountId // the conversation has been on others
   })
 }
 
@@ -132,7 +131,8 @@ export const rememberOwners = (
   const rows = ciphertexts.map((hash) => affinity.remember('ciphertext', hash, accountId, { now, mixed: false }))
   if (turn.conversation !== null) {
     const before = affinity.get('conversation', turn.conversation, now, maxAgeMs(turn))
-    const mixed = (before?.mixed ?? false) || turn.log.moved // a turn without ciphertext may be a sub-agent's
+    const hasLeft = before !== null && (before.mixed || before.accountId !== accountId)
+    const mixed = hasLeft || turn.log.moved || turn.log.isShortened // a turn without ciphertext may be a sub-agent's
     rows.push(affinity.remember('conversation', turn.conversation, accountId, { now, mixed }))
   }
   return rows.filter((row) => row !== null)

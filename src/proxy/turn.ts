@@ -100,6 +100,8 @@ interface TurnLog {
   /** Whether that attempt came so far that the upstream may have begun to work. */
   isSent: boolean
   moved: boolean
+  /** The attempt that was made last went without any reasoning, which the account could not read. */
+  isShortened: boolean
   /** Milliseconds from arrival, three decimals. */
   admitMs: number | null
   selectMs: number | null
@@ -114,6 +116,7 @@ export const newTurnLog = (): TurnLog => ({
   upstreamTransport: null,
   isSent: false,
   moved: false,
+  isShortened: false,
   admitMs: null,
   selectMs: null,
   connectMs: null,

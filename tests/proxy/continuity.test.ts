@@ -60,6 +60,7 @@ const replaying = async (app: TestApp) => {
   const body = JSON.stringify({ ...codexBody(), input: [...unnamed.history, ...codexBody().input] })
   return { owner, home, body, goOn: () => answerOf(app, NATIVE, { body, headers }) }
 }
+const ACTOR = { id: 'test', method: null, address: null, at: 0 }
 const isReasoning = ({ type }: Item) => type === 'reasoning'
 const inputOf = (bodyText: string): Item[] => JSON.parse(bodyText).input
 
@@ -302,6 +303,57 @@ describe('encrypted content', () => {
     await expectNothingLeft(app)
   })
 
+  const codes = (app: TestApp) => app.attemptRows().map(({ code }) => code)
+  const MOVED = [null, 'invalid_encrypted_content', null, null, null]
+
+  test('nobody is known to own is refused once in a conversation, and what its account makes itself goes on', async () => {
+    const app = setUp({ accounts: 2 })
+    const talk = conversation(app)
+    talk.history.push({ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'enc.stranger.1' })
+    for (const text of ['one', 'two', 'three']) await talk.say(text)
+    expect(codes(app)).toEqual(MOVED.slice(1))
+    expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual(talk.history.filter(isReasoning).slice(1, 3))
+    await expectNothingLeft(app)
+  })
+
+  test('of an account that was deleted is refused once, too', async () => {
+    const app = setUp({ accounts: 2 })
+    const talk = conversation(app)
+    await talk.say('one')
+    const [owner] = servedBy(app)
+    commit(app.db, (tx) => deleteAccount(tx, app.members[owner!]!.id, ACTOR))
+    app.bindings.pool.reload()
+    for (const text of ['two', 'three', 'four']) await talk.say(text)
+    expect(codes(app)).toEqual(MOVED)
+    expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual(talk.history.filter(isReasoning).slice(1, 3))
+  })
+
+  test('that was forgotten before its conversation moves is left out, and the rest goes on', async () => {
+    const app = setUp({ accounts: 2, settings: { conversationAffinityMaxAgeDays: 1 } })
+    const talk = conversation(app)
+    for (const text of ['one', 'two']) {
+      await talk.say(text)
+      await app.clock.advance('20h')
+    }
+    const [owner] = servedBy(app)
+    app.members[owner!]!.sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
+    for (const text of ['three', 'four', 'five']) await talk.say(text)
+    expect(codes(app)).toEqual(Array(6).fill(null)) // one of them is the move
+    expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual(talk.history.filter(isReasoning).slice(2, 4))
+  })
+
+  test('of two turns that ran side by side on two accounts is refused nowhere', async () => {
+    const app = setUp({ accounts: 2 })
+    const talk = conversation(app)
+    const first = talk.say('one') // its body is read behind that of the other, so that one settles last
+    await answerOf(app, NATIVE, { json: codexBody('a title'), headers: { 'session-id': 'one' } })
+    await first
+    for (const text of ['two', 'three']) await talk.say(text)
+    expect(new Set(servedBy(app).slice(0, 2)).size).toBe(2)
+    expect(codes(app)).toEqual([null, null, null, null])
+    await expectNothingLeft(app)
+  })
+
   test.each([
     ['has failed the turn', () => {}],
     ['is paused', (app: TestApp, id: string) => app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })],
@@ -511,8 +563,7 @@ describe('a conversation whose history is inside a compaction item', () => {
     const headers = { 'session-id': 'one' }
     const json = { ...codexBody(), input: [...codexBody().input, { type: 'compaction_trigger' }] }
     const running = await whileTimePasses(app, app.ask(NATIVE, { json, headers }))
-    const actor = { id: 'test', method: null, address: null, at: 0 }
-    commit(app.db, (tx) => deleteAccount(tx, gone.id, actor))
+    commit(app.db, (tx) => deleteAccount(tx, gone.id, ACTOR))
     app.bindings.pool.reload()
     app.bindings.affinity.keepOnly(new Set([other.id]))
     const output = outputOf(parseEvents(await whileTimePasses(app, running.text())))

@@ -127,6 +127,10 @@ const asItCame = (failure: UpstreamFailure): AppError => {
   return new AppError('invalid_request_error', param ? { ...extra, param } : extra)
 }
 
+/** By the name it has elsewhere: the service's own sentences about models come without a code. */
+const withoutModel = (failure: UpstreamFailure): AppError =>
+  asItCame({ ...failure, code: failure.code ?? 'model_not_found' })
+
 /** As it came, and yet an account or the way to the upstream is refused, not this request. */
 const denied = (failure: UpstreamFailure): AppError =>
   new AppError(
@@ -165,7 +169,7 @@ const OUTCOMES: Record<Kind, Outcome> = {
   misconfigured: { verdict: 'give_up', penalty: null, error: unreachable },
   cancelled: { verdict: 'give_up', penalty: null, error: unreachable },
   denied: { verdict: 'refused', penalty: null, error: denied },
-  model_unsupported: { verdict: 'other_account', penalty: null, error: asItCame },
+  model_unsupported: { verdict: 'other_account', penalty: null, error: withoutModel },
   foreign_reasoning: { verdict: 'encrypted_owner', penalty: null, error: asItCame },
   request: { verdict: 'give_up', penalty: null, error: asItCame },
   // A code we do not know is nobody's fault until somebody reads it; clients retry a 502 by themselves.

@@ -58,7 +58,7 @@ describe('statuses', () => {
     ['403 page', response(403, '<html>challenge</html>'), ['refused', null, 502, 'upstream_error']],
     ['403 with a code', response(403, error('region_denied')), ['refused', null, 403, 'region_denied']],
     ['403 model by code', response(403, error('model_not_found')), ['other_account', null, 403, 'model_not_found']],
-    ['403 model in words', response(403, { detail: model }), ['other_account', null, 403, 'invalid_request_error']],
+    ['403 model in words', response(403, { detail: model }), ['other_account', null, 403, 'model_not_found']],
     [
       '403 model by param',
       response(403, { error: { code: 'permission_denied', message: 'No access.', param: 'model' } }),
@@ -102,7 +102,7 @@ describe('statuses', () => {
       ['same_account', 'transient', 502, 'upstream_error'],
     ],
     ['307', response(307, ''), ['same_account', 'transient', 502, 'upstream_error']],
-    ['400 model', response(400, { detail: model }), ['other_account', null, 400, 'invalid_request_error']],
+    ['400 model', response(400, { detail: model }), ['other_account', null, 400, 'model_not_found']],
     ['404 model', response(404, error('model_not_found')), ['other_account', null, 404, 'model_not_found']],
     ['400 context', response(400, error('context_length_exceeded')), ['give_up', null, 400, 'context_length_exceeded']],
     ['400 cyber', response(400, error('cyber_policy')), ['give_up', null, 400, 'cyber_policy']],
@@ -120,7 +120,7 @@ describe('statuses', () => {
     [
       '404 model that is not everywhere yet',
       response(404, { detail: 'Model not found gpt-x' }),
-      ['other_account', null, 404, 'invalid_request_error'],
+      ['other_account', null, 404, 'model_not_found'],
     ],
     ['404', response(404, { detail: 'Not Found' }), ['give_up', null, 404, 'invalid_request_error']],
     ['422', response(422, error('odd')), ['give_up', null, 422, 'odd']],

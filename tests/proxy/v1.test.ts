@@ -351,6 +351,21 @@ describe('compaction the long way, when the upstream route is gone', () => {
     await expectNothingLeft(app)
   })
 
+  test.each([COMPACT, 'POST /v1/responses/compact'])(
+    'is not gone for a model that no account has: %s',
+    async (route) => {
+      const app = testApp({ accounts: 2 })
+      for (const { sim } of app.members)
+        sim.next({ on: 'compact', status: 404, body: { detail: `Model not found ${model}` } })
+      const answer = await answerOf(app, route, { json: { model, instructions, input } })
+      expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([404, 'model_not_found'])
+      expect(app.upstream.requests.map(({ path }) => path)).toEqual(
+        Array(2).fill('/backend-api/codex/responses/compact'),
+      )
+      await expectNothingLeft(app)
+    },
+  )
+
   test('has what is left of the time, not all of it again', async () => {
     const app = testApp({ settings: { compactTimeoutSeconds: 60 } })
     const { sim } = app.members[0]!

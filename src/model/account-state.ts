@@ -50,6 +50,7 @@ export type AccountEvent =
 export const CHECK_INTERVAL_MS = 60_000
 
 const MAX_CHECK_DELAY_MS = 30 * MINUTE_MS
+const SHORTEST_WAIT_MS = 1000
 
 export const ACTIVE: AccountState = Object.freeze({
   status: 'active',
@@ -132,7 +133,7 @@ const block = (
   const wasBlocked = isBlocked(state)
   if (!wasBlocked && state.status !== 'active') return state
   const statedReset = plausibleReset(event.resetAt, event.at)
-  const until = statedReset ?? (event.retryAfterMs ? plausibleReset(event.at + event.retryAfterMs, event.at) : null)
+  const until = statedReset ?? endOfWait(event)
   // Turns that were in flight when the block began may still be refused: they may lengthen the block,
   // but neither shorten it nor count as another failed attempt.
   if (wasBlocked && (until === null || (state.until !== null && state.until >= until))) return state
@@ -147,6 +148,10 @@ const block = (
     attempts: until === null ? state.attempts + 1 : state.attempts,
   }
 }
+
+/** "At once" is an end, too: without one the account would wait for its next check. */
+const endOfWait = ({ at, retryAfterMs }: Refusal): number | null =>
+  retryAfterMs === null ? null : plausibleReset(at + Math.max(SHORTEST_WAIT_MS, retryAfterMs), at)
 
 const observe = (state: AccountState, { at, snapshot }: Extract<AccountEvent, { kind: 'usage' }>): AccountState => {
   if (!isBlocked(state)) return state
@@ -168,18 +173,21 @@ const check = (state: AccountState, { at, ok }: Extract<AccountEvent, { kind: 'c
   return { ...state, nextCheckAt: at + checkDelayMs(state.attempts), attempts: state.attempts + 1 }
 }
 
-/** Ends what is over, and gives a block restored with impossible times (clock set back, damaged row) a way out. */
+/** Ends what is over, and gives a block with impossible times (clock set back, damaged row) a way out. */
 const tick = (state: AccountState, at: number): AccountState => {
   if (!isBlocked(state)) return state
   if (state.until !== null) {
     if (state.until <= at) return reopen(state)
-    if (plausibleReset(state.until, at) !== null) return state
+    if (plausibleReset(state.until, at) !== null && !isToCome(state, at)) return state
     return { ...state, until: null, nextCheckAt: at + CHECK_INTERVAL_MS }
   }
   if (state.nextCheckAt === null || !(state.nextCheckAt > at)) return reopen(state)
   const latest = at + MAX_CHECK_DELAY_MS
   return state.nextCheckAt <= latest ? state : { ...state, nextCheckAt: latest }
 }
+
+/** It began by a clock that was ahead, and so did the wait for its end. A clock that is merely corrected is not meant. */
+const isToCome = ({ since }: AccountState, at: number): boolean => since !== null && since > at + CHECK_INTERVAL_MS
 
 /** Half open: one more refusal without a date continues the back-off where it stood. */
 const reopen = ({ attempts }: AccountState): AccountState => ({ ...ACTIVE, attempts })

@@ -66,6 +66,19 @@ describe('a block', () => {
     expect(run([limited(AT, resetAt)])).toMatchObject({ until: null, nextCheckAt: AT + CHECK_INTERVAL_MS })
   })
 
+  test('that is to be over at once ends after a second, and not at a check', () => {
+    expect(run([limited(AT, null, 0)])).toMatchObject({ until: AT + 1000, nextCheckAt: null, attempts: 0 })
+  })
+
+  test('that began by a clock that was ahead ends at a check, and at its reset where the clock was only corrected', () => {
+    const blocked = run([limited(AT, null, 20_000)])
+    const setBack = AT - 5 * 60 * MINUTE
+    const doubted = nextState(blocked, { kind: 'tick', at: setBack })
+    expect(doubted).toMatchObject({ until: null, nextCheckAt: setBack + CHECK_INTERVAL_MS })
+    expect(nextState(doubted, { kind: 'tick', at: setBack + CHECK_INTERVAL_MS }).status).toBe('active')
+    expect(nextState(blocked, { kind: 'tick', at: AT - 500 })).toBe(blocked)
+  })
+
   test('without a known end is tried again after 1, 2, 4 … at most 30 minutes', () => {
     let state = ACTIVE
     let at = AT

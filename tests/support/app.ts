@@ -206,7 +206,10 @@ const parseEvent = (data: string): StreamEvent => {
 export const isTerminal = (type: string): boolean =>
   ['response.completed', 'response.incomplete', 'response.failed', 'error'].includes(type)
 
-/** Waits for `work` while time passes in steps of `stepMs`; fails when it takes more than `steps`. */
+/**
+ * Waits for `work` while time passes in steps of `stepMs`; fails when it takes more than `steps`. While nothing waits for the
+ * clock, what is awaited takes real time, as decoding on another thread does.
+ */
 export const whileTimePasses = async <T>(
   { clock }: TestApp,
   work: Promise<T>,
@@ -219,10 +222,14 @@ export const whileTimePasses = async <T>(
   })
   settled.catch(() => {}) // seen by the caller
   await clock.advance(0)
+  for (let waits = 0; waits < REAL_WAITS && clock.pending === 0 && !isDone; waits++) await Bun.sleep(1)
   for (let step = 0; step < steps && !isDone; step++) await clock.advance(stepMs)
   if (!isDone) throw new Error(`nothing came within ${steps * stepMs} ms`)
   return settled
 }
+
+/** Of a millisecond and more each. */
+const REAL_WAITS = 5000
 
 interface Answer {
   status: number

@@ -76,12 +76,12 @@ function instructionItem(message: JsonObject, at: string): JsonObject[] {
 
 function joinText(content: z.output<typeof Content>, at: string, separator: string): string {
   if (typeof content === 'string') return content
-  return content
-    .map((part, index) => {
-      if (!isText(part)) throw invalid(`${at}[${index}]`, 'Only text is supported here.')
-      return parseAt(TextPart, part, `${at}[${index}]`).text
-    })
-    .join(separator)
+  return content.map((part, index) => textAt(part, `${at}[${index}]`)).join(separator)
+}
+
+function textAt(part: z.output<typeof Part>, at: string): string {
+  if (!isText(part)) throw invalid(at, 'Only text is supported here.')
+  return parseAt(TextPart, part, at).text
 }
 
 const isText = ({ type }: z.output<typeof Part>): boolean => /^(input_|output_)?text$/.test(type)
@@ -152,7 +152,7 @@ const assistantPart =
   (at: string) =>
   (part: z.output<typeof Part>, index: number): JsonObject => {
     if (part.type === 'refusal') return { type: 'refusal', ...parseAt(RefusalPart, part, `${at}[${index}]`) }
-    return { type: 'output_text', text: joinText([part], at, '') }
+    return { type: 'output_text', text: textAt(part, `${at}[${index}]`) }
   }
 
 /** Text stays one string; what else a tool brought, as a picture it read, is a list of parts. */

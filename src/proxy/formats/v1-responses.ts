@@ -69,7 +69,7 @@ function rebuilt(body: JsonObject, changed: JsonObject): JsonObject {
   const names = new Set([...kept, ...Object.keys(changed)])
   return Object.fromEntries(
     [...names].flatMap((name) => {
-      const value = name in changed ? changed[name] : body[name]
+      const value = Object.hasOwn(changed, name) ? changed[name] : body[name]
       return value === undefined ? [] : [[name, value]]
     }),
   )

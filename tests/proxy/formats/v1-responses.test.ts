@@ -273,6 +273,7 @@ describe('parameters', () => {
       reasoning: { summary: 'auto' },
       stream: true,
       future: { a: 1 },
+      toString: 'as any other',
       model: 'm',
       input: [userText('x')],
       store: false,

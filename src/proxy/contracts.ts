@@ -59,15 +59,15 @@ export class NativeContract implements Contract {
  * the `model` in it.
  */
 export const publicContract = ({ createdAt, random }: ContractOptions, model: string | null): Contract => {
-  const items: SseEvent[] = []
+  const said: ItemEvent[] = []
   let isBegun = false
   return {
     write: (events, meter) => {
       const out: Uint8Array[] = []
       for (const each of events) {
         const event = withoutForeignHeaders(each)
-        if (event.type === 'response.output_item.done') items.push(event)
-        const bytes = REFILLED.has(event.type) ? refilled(event, items) : toPublic(event, meter, createdAt)
+        if (isOfItem(event.type)) said.push({ type: event.type, bytes: Buffer.from(event.bytes) })
+        const bytes = REFILLED.has(event.type) ? refilled(event, said) : toPublic(event, meter, createdAt)
         if (bytes) out.push(bytes)
       }
       isBegun ||= out.length > 0
@@ -112,14 +112,25 @@ const toPublic = (event: SseEvent, meter: Meter, createdAt: number): Uint8Array 
 /** Of the last event, in which the upstream leaves `output` empty, null or out; SDKs read the final answer from there. */
 const REFILLED: ReadonlySet<string | null> = new Set(['response.completed', 'response.incomplete'])
 
-const refilled = (event: SseEvent, items: readonly SseEvent[]): Uint8Array => {
+/** A copy: a view would keep the chunk it came in. */
+interface ItemEvent {
+  type: string
+  bytes: Uint8Array
+}
+
+/** What `output` is made of, but for the deltas, which would be the stream once more: their text is told whole behind them. */
+const isOfItem = (type: string | null): type is string => type !== null && ITEM_EVENT.test(type)
+
+const ITEM_EVENT = /^response\.(output_item\.added|.*\.done)$/
+
+const refilled = (event: SseEvent, said: readonly ItemEvent[]): Uint8Array => {
   const ended = objectOf(eventJson(event.bytes))
   if (!isObject(ended.response)) return event.bytes
   const { output } = ended.response
-  if (Array.isArray(output) && (output.length > 0 || items.length === 0)) return event.bytes
+  if (Array.isArray(output) && (output.length > 0 || said.length === 0)) return event.bytes
   const type = `${event.type}`
   const collector = new ResponseCollector()
-  for (const { bytes } of items) collector.push(parsed(bytes, 'response.output_item.done'))
+  for (const one of said) if (collector.needs(one.type)) collector.push(parsed(one.bytes, one.type))
   collector.push({ ...ended, type })
   return frame({ ...ended, type, response: collector.result() })
 }

@@ -87,6 +87,37 @@ describe('/v1/responses', () => {
     await expectNothingLeft(app)
   })
 
+  const begun = (output_index: number, one: object) => ({ type: 'response.output_item.added', output_index, item: one })
+  const hollow = { ...item, content: [] }
+  const text = { type: 'response.output_text.done', output_index: 0, content_index: 0, text: 'Hi' }
+  const call = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'look', arguments: '' }
+  const given = { type: 'response.function_call_arguments.done', output_index: 1, arguments: '{"at":1}' }
+  test.each([
+    ['was never ended', [begun(0, hollow), text, begun(1, call), given]],
+    [
+      'ended without it',
+      [
+        begun(0, hollow),
+        text,
+        { type: 'response.output_item.done', output_index: 0, item: hollow },
+        begun(1, call),
+        given,
+      ],
+    ],
+  ])('streams and collects what an item said that %s', async (_, said) => {
+    const app = testApp()
+    const ended = { type: 'response.incomplete', response: { id: 'resp_1', status: 'incomplete', output: [] } }
+    const body = [...said, ended].map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
+    const answer = { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
+    app.members[0]!.sim.next(answer, answer)
+    const asked = { model: 'gpt-5.5', input: 'hello' }
+    const { events } = await answerOf(app, V1, { json: { ...asked, stream: true } })
+    const { output } = JSON.parse((await answerOf(app, V1, { json: asked })).text)
+    expect(events.at(-1)).toMatchObject({ response: { output } })
+    expect(output).toMatchObject([{ content: [{ text: 'Hi' }] }, { arguments: '{"at":1}' }])
+    await expectNothingLeft(app)
+  })
+
   test('streams without the events that are ours and the upstream’s alone', async () => {
     const app = testApp({
       accounts: [{ usage: { primary: { usedPercent: 12, windowMinutes: 300, resetAt: Date.UTC(2026, 0, 1, 4) } } }],

@@ -10,6 +10,8 @@ interface ChatJsonOptions {
   created: number
   /** As the client asked for it. */
   model: string
+  /** The client reads all text as JSON. */
+  isJson: boolean
 }
 
 /**
@@ -21,7 +23,8 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
   if (source.status === 'failed') throw upstreamFailure(source)
   const output = objectsOf(source.output)
   const toolCalls = output.flatMap(toolCall)
-  const shown = output.filter((item, index) => !isCommentary(item) || !leadsToAnswer(output.slice(index)))
+  const isAlone = opts.isJson && output.some(isElse)
+  const shown = output.filter((item, index) => !isCommentary(item) || !(isAlone || leadsToAnswer(output.slice(index))))
   const text = joined(shown, 'output_text', 'text')
   const refusal = joined(output, 'refusal', 'refusal')
   const usage = chatUsage(source.usage)
@@ -51,14 +54,17 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
 
 /**
  * Newer models label what they say: as commentary on the way to a call or to their answer, which may hold all of the answer
- * already, and as the answer. Chat has one text, so commentary that leads to an answer is left out of it.
+ * already, and as the answer. Chat has one text, so commentary that leads to an answer is left out of it, and out of JSON
+ * wherever there is anything else.
  */
 export const isCommentary = ({ phase }: JsonObject): boolean => phase === 'commentary'
 /** `partial_answer` or `final_answer`. */
 export const isAnswer = ({ phase }: JsonObject): boolean => textOf(phase).endsWith('_answer')
 
-const leadsToAnswer = (items: JsonObject[]): boolean =>
-  isAnswer(items.find((item) => callKind(item) || (!isCommentary(item) && saysAnything(item))) ?? {})
+const leadsToAnswer = (items: JsonObject[]): boolean => isAnswer(items.find(isElse) ?? {})
+
+const isElse = (item: JsonObject): boolean =>
+  callKind(item) !== undefined || (!isCommentary(item) && saysAnything(item))
 
 /** An answer may be begun and never given. */
 export const saysAnything = ({ content }: JsonObject): boolean =>

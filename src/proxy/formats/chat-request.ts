@@ -17,6 +17,8 @@ interface ChatOptions {
   includeUsage: boolean
   /** As the client wrote it; every chunk repeats it. */
   model: string
+  /** All text of the answer is to be JSON. */
+  isJson: boolean
 }
 
 interface ChatRequest extends NormalisedRequest {
@@ -58,15 +60,23 @@ const TRANSLATED: ReadonlySet<string> = new Set([
  */
 export function chatToResponses(body: JsonObject): ChatRequest {
   const options = parseAt(Options, body)
+  const request = requestOf(body, options)
   const chat = {
     stream: options.stream === true,
     includeUsage: options.stream_options?.include_usage === true,
     model: options.model,
+    isJson: JSON_FORMATS.has(objectOf(objectOf(request.body.text).format).type),
   }
-  if (!options.messages?.length && body.input != null) return { ...responsesShaped(body), chat }
-  if (!options.messages?.length) throw invalid('messages', 'At least one message is required.')
+  return { ...request, chat }
+}
+
+const JSON_FORMATS: ReadonlySet<unknown> = new Set(['json_object', 'json_schema'])
+
+function requestOf(body: JsonObject, { messages, tools }: z.output<typeof Options>): NormalisedRequest {
+  if (!messages?.length && body.input != null) return responsesShaped(body)
+  if (!messages?.length) throw invalid('messages', 'At least one message is required.')
   refuse(body)
-  return { ...translated(body, options.messages, options.tools ?? undefined), chat }
+  return translated(body, messages, tools ?? undefined)
 }
 
 function refuse(body: JsonObject): void {

@@ -15,6 +15,8 @@ export interface ChatStreamOptions {
   /** As the client asked for it. */
   model: string
   includeUsage: boolean
+  /** The client reads all text as JSON. */
+  isJson: boolean
 }
 
 type Handler = (writer: ChatStream, event: ResponsesEvent) => string
@@ -44,6 +46,7 @@ export class ChatStream {
   readonly #head: string
   readonly #tail: string
   readonly #includeUsage: boolean
+  readonly #isJson: boolean
   readonly #calls = new ChatToolCalls()
   /** Characters sent per content part, so that a final text adds only what the deltas left out. */
   readonly #sent = new Map<string, number>()
@@ -51,16 +54,22 @@ export class ChatStream {
   readonly #phases = new Map<unknown, unknown>()
   /** Commentary, until it is known what it leads to: an answer stands for itself, all else shows it. */
   #held = ''
+  #heldCitations: HeldCitation[] = []
+  /** Something else than commentary was said or called. */
+  #hasSaidElse = false
+  /** By output index; sent in one piece, because client libraries cannot join several lists of them. */
+  readonly #citations = new Map<unknown, JsonObject[]>()
   /** Characters of content sent in all, which is what places of citations count. */
   #contentLength = 0
   #hasRole = false
   #hasEnded = false
 
-  constructor({ id, created, model, includeUsage }: ChatStreamOptions) {
+  constructor({ id, created, model, includeUsage, isJson }: ChatStreamOptions) {
     const envelope = jsonLine({ id, object: 'chat.completion.chunk', created, model })
     this.#head = `data: ${envelope.slice(0, -1)},"choices":[`
     this.#tail = `]${includeUsage ? ',"usage":null' : ''}}\n\n`
     this.#includeUsage = includeUsage
+    this.#isJson = isJson
   }
 
   /** Whether events of this type say anything in chat; all others need not even be parsed. */
@@ -90,8 +99,8 @@ export class ChatStream {
     const key = partKey(field, event.output_index, event.content_index)
     this.#sent.set(key, (this.#sent.get(key) ?? 0) + delta.length)
     const message = { phase: this.#phases.get(event.output_index) }
-    if (isAnswer(message)) this.#held = ''
-    const before = isCommentary(message) ? '' : this.#release()
+    if (isAnswer(message)) this.#forgetHeld()
+    const before = isCommentary(message) ? '' : this.#releaseBefore()
     if (field === 'refusal') return before + this.#delta({ refusal: delta })
     if (!isCommentary(message)) return before + this.#content(delta)
     this.#held += delta
@@ -117,7 +126,8 @@ export class ChatStream {
       if (part.type === 'refusal') return this.rest('refusal', at, textOf(part.refusal))
       return part.type === 'output_text' ? this.rest('content', at, textOf(part.text)) : ''
     })
-    return [...texts, this.#citations(item)].join('')
+    this.#cite(event.output_index ?? item.id ?? item, item)
+    return texts.join('')
   }
 
   callItem(event: JsonObject, item: JsonObject): string {
@@ -134,11 +144,14 @@ export class ChatStream {
 
   finish(response: JsonObject): string {
     const missed = this.#missed(objectsOf(response.output)) + this.#release()
+    const annotations = [...this.#citations.values()].flat()
+    const cited = annotations.length > 0 ? this.#delta({ annotations }) : ''
     const role = this.#hasRole ? '' : this.#delta({ content: '' })
     this.#hasEnded = true
     const usage = this.#includeUsage ? chatUsage(response.usage) : null
     return [
       missed,
+      cited,
       role,
       this.#chunk({}, finishReason(response, this.#calls.count > 0)),
       usage ? `${this.#head}],"usage":${jsonLine(usage)}}\n\n` : '',
@@ -165,22 +178,36 @@ export class ChatStream {
       .join('')
   }
 
-  /** Of an item all of whose text was sent, and nothing behind it. */
-  #citations(item: JsonObject): string {
-    if (isCommentary(item)) return ''
+  /** Of an item all of whose text was sent or is held, and nothing behind it. */
+  #cite(key: unknown, item: JsonObject): void {
     const length = objectsOf(item.content).reduce((sum, { text }) => sum + textOf(text).length, 0)
-    const annotations = chatCitations([item], this.#contentLength - length)
-    return annotations.length > 0 ? this.#delta({ annotations }) : ''
+    if (!isCommentary(item)) this.#citations.set(key, chatCitations([item], this.#contentLength - length))
+    else if (this.#held !== '') this.#heldCitations.push({ key, item, before: this.#held.length - length })
   }
 
   #call(delta: JsonObject | null): string {
-    return delta ? this.#release() + this.#delta({ tool_calls: [delta] }) : ''
+    return delta ? this.#releaseBefore() + this.#delta({ tool_calls: [delta] }) : ''
   }
 
+  #releaseBefore(): string {
+    this.#hasSaidElse = true
+    return this.#release()
+  }
+
+  /** Beside anything else commentary would make the text no JSON. */
   #release(): string {
+    if (this.#isJson && this.#hasSaidElse) this.#forgetHeld()
     const text = this.#held
+    if (text === '') return ''
+    for (const { key, item, before } of this.#heldCitations)
+      this.#citations.set(key, chatCitations([item], this.#contentLength + before))
+    this.#forgetHeld()
+    return this.#content(text)
+  }
+
+  #forgetHeld(): void {
     this.#held = ''
-    return text === '' ? '' : this.#content(text)
+    this.#heldCitations = []
   }
 
   #content(text: string): string {
@@ -197,6 +224,13 @@ export class ChatStream {
   #chunk(delta: JsonObject, finish_reason: string | null = null): string {
     return this.#head + jsonLine({ index: 0, delta, finish_reason }) + this.#tail
   }
+}
+
+interface HeldCitation {
+  key: unknown
+  item: JsonObject
+  /** Characters held in front of it. */
+  before: number
 }
 
 const partKey = (field: string, outputIndex: unknown, contentIndex: unknown) =>

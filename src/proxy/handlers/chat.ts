@@ -16,6 +16,7 @@ export const chatCompletions = turnRoute(async (c) => {
     id: c.env.random.id('chatcmpl').replace('_', '-'),
     created: Math.floor(c.env.clock.now() / 1000),
     model: chat.model,
+    isJson: chat.isJson,
   }
   return chat.stream
     ? answerWithStream(served, chatContract({ ...head, includeUsage: chat.includeUsage }))

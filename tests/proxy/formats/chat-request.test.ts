@@ -384,14 +384,22 @@ describe('other fields', () => {
   })
 
   test.each<[JsonObject, JsonObject]>([
-    [{}, { stream: false, includeUsage: false, model: 'gpt-5.5' }],
+    [{}, { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: false }],
     [
       { stream: true, stream_options: { include_usage: true } },
-      { stream: true, includeUsage: true, model: 'gpt-5.5' },
+      { stream: true, includeUsage: true, model: 'gpt-5.5', isJson: false },
     ],
     [
       { stream: null, stream_options: null },
-      { stream: false, includeUsage: false, model: 'gpt-5.5' },
+      { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: false },
+    ],
+    [
+      { response_format: { type: 'json_object' }, messages: [{ role: 'user', content: 'JSON' }] },
+      { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: true },
+    ],
+    [
+      { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' } } } },
+      { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: true },
     ],
   ])('%j is remembered for the way back', (extra, expected) => {
     expect(chatToResponses(aChat(extra)).chat as unknown).toEqual(expected)
@@ -411,7 +419,7 @@ describe('other fields', () => {
     expect(body.input).toEqual([{ role: 'user', content: [{ type: 'input_text', text: 'hi' }] }])
     expect(body.tools).toBe(tools)
     expect(dropped).toEqual(['top_p'])
-    expect(chat).toEqual({ stream: true, includeUsage: true, model: 'm' })
+    expect(chat).toEqual({ stream: true, includeUsage: true, model: 'm', isJson: false })
   })
 })
 
@@ -437,6 +445,11 @@ describe('refusals name the field', () => {
   const big = `data:image/png;base64,${'A'.repeat(MAX_DATA_URL_BYTES)}`
   test.each<[string, JsonObject, string]>([
     ['no model', { model: undefined }, 'model'],
+    [
+      'the second part of what an assistant said',
+      { messages: [hello, { role: 'assistant', content: [{ type: 'text', text: 'a' }, { type: 'tool_use' }] }] },
+      'messages[1].content[1]',
+    ],
     ['an empty model', { model: '' }, 'model'],
     ['what cannot be included', { include: ['secrets'] }, 'include'],
     ['parallel_tool_calls', { parallel_tool_calls: 'no' }, 'parallel_tool_calls'],

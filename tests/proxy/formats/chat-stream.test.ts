@@ -36,8 +36,8 @@ interface Chunk {
   usage?: unknown
 }
 
-const aStream = (includeUsage = false) =>
-  new ChatStream({ id: 'chatcmpl-1', created: 1_700_000_000, model: 'mine', includeUsage })
+const aStream = (includeUsage = false, isJson = false) =>
+  new ChatStream({ id: 'chatcmpl-1', created: 1_700_000_000, model: 'mine', includeUsage, isJson })
 const textOf = (bytes: Uint8Array | null) => (bytes ? new TextDecoder().decode(bytes) : '')
 
 /** As the real caller does: events nobody needs are not even pushed. */
@@ -211,12 +211,13 @@ describe('text', () => {
       expect(contents([...events, completed()])).toEqual(['It ', 'is.'])
     })
 
+    const cites = (item: JsonObject, url = 'https://a.test'): JsonObject => {
+      const [part] = objectsOf(item.content)
+      const annotations = [{ type: 'url_citation', start_index: 0, end_index: 2, url, title: 'A' }]
+      return { ...item, content: [{ ...part, annotations }] }
+    }
+
     test('leaves no citations behind', () => {
-      const cites = (item: JsonObject): JsonObject => {
-        const [part] = objectsOf(item.content)
-        const annotations = [{ type: 'url_citation', start_index: 0, end_index: 2, url: 'https://a.test', title: 'A' }]
-        return { ...item, content: [{ ...part, annotations }] }
-      }
       const output = [cites(said('Let me see.', 'commentary')), cites(said('It is.', 'final_answer'))]
       const events = output.map((item, output_index) => ({ type: 'response.output_item.done', output_index, item }))
       const cited = deltas(run([...events, completed()])).flatMap((delta) => objectsOf(delta.annotations))
@@ -232,26 +233,41 @@ describe('text', () => {
 
     test('is shown where the document of the same answer shows it', () => {
       const phase = fc.constantFrom(null, 'commentary' as const, 'partial_answer' as const, 'final_answer' as const)
-      const item = fc.oneof(
-        fc.constant('call' as const),
-        fc.record({ phase, pieces: fc.array(fc.string({ minLength: 1 }), { maxLength: 3 }) }),
-      )
+      const pieces = fc.array(fc.string({ minLength: 1 }), { maxLength: 3 })
+      const item = fc.oneof(fc.constant('call' as const), fc.record({ phase, pieces, isCited: fc.boolean() }))
       holds(
-        fc.property(fc.array(item, { maxLength: 6 }), (items) => {
+        fc.property(fc.array(item, { maxLength: 6 }), fc.boolean(), (items, isJson) => {
+          const output = items.map((one, index) => {
+            if (one === 'call') return aCall(index, '{}')
+            const message = { ...aMessage(one.pieces.join('')), phase: one.phase }
+            return one.isCited && one.pieces.length > 0 ? cites(message, `https://${index}.test`) : message
+          })
           const events = items.flatMap((one, index) => {
             if (one === 'call') return callEvents(index, '{}')
-            return one.phase === null
-              ? messageEvents(index, ...one.pieces)
-              : phaseEvents(one.phase, index, ...one.pieces)
+            const said =
+              one.phase === null ? messageEvents(index, ...one.pieces) : phaseEvents(one.phase, index, ...one.pieces)
+            return said.map((event) =>
+              event.type === 'response.output_item.done' ? { ...event, item: output[index] } : event,
+            )
           })
-          const output = items.map((one, index) =>
-            one === 'call' ? aCall(index, '{}') : { ...aMessage(one.pieces.join('')), phase: one.phase },
-          )
-          const { choices } = chatFromResponse({ output }, { id: 'chatcmpl-1', created: 1, model: 'mine' })
-          const [whole] = choices as { message: { content: string | null } }[] // as: what this function makes
-          expect(contents([...events, completed()]).join('')).toBe(whole?.message.content ?? '')
+          const { choices } = chatFromResponse({ output }, { id: 'chatcmpl-1', created: 1, model: 'mine', isJson })
+          const [whole] = choices as { message: Delta }[] // as: what this function makes
+          const sent = deltas(run([...events, completed()], aStream(false, isJson)))
+          expect(sent.map(({ content }) => content ?? '').join('')).toBe(whole?.message.content ?? '')
+          expect(sent.flatMap(({ annotations }) => annotations ?? [])).toEqual(whole?.message.annotations ?? [])
+          expect(sent.filter(({ annotations }) => annotations).length).toBeLessThanOrEqual(1)
         }),
       )
+    })
+
+    test('to a call, or to an answer without a label, is no part of JSON; where there is nothing else it is shown', () => {
+      const before = phaseEvents('commentary', 0, 'Let me', ' see.')
+      const json = (events: ResponsesEvent[]) =>
+        deltas(run([...events, completed()], aStream(false, true))).flatMap(({ content }) => content || [])
+      expect(json([...before, ...callEvents(1, '{}')])).toEqual([])
+      expect(json([...before, ...messageEvents(1, '{}')])).toEqual(['{}'])
+      expect(json([...messageEvents(0, '{}'), ...phaseEvents('commentary', 1, 'Done.')])).toEqual(['{}'])
+      expect(json(before)).toEqual(['Let me see.'])
     })
 
     test('to nothing is what there is', () => {

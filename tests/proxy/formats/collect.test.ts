@@ -182,7 +182,8 @@ describe('a collected response', () => {
 })
 
 describe('chat answer', () => {
-  const chat = (response: JsonObject) => chatFromResponse(response, { id: 'chatcmpl-1', created: 1, model: 'mine' })
+  const chat = (response: JsonObject) =>
+    chatFromResponse(response, { id: 'chatcmpl-1', created: 1, model: 'mine', isJson: false })
 
   test('is the final answer where there is one, else all that was said', () => {
     const cited = (text: string, start_index: number) => [

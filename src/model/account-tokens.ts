@@ -52,6 +52,14 @@ export const storeTokens = (tx: Tx, { id, previousSealed, tokens, sealer, at }: 
   return stored.length === 1
 }
 
+/** Whether the tokens of `row` are still those of its account. When not, that is announced, as it was no news here yet. */
+export const holdsTokens = (tx: Tx, { id, refreshTokenSealed }: AccountRow): boolean => {
+  const isSame = and(eq(accounts.id, id), eq(accounts.refreshTokenSealed, refreshTokenSealed))
+  const isHeld = tx.select({ id: accounts.id }).from(accounts).where(isSame).get() !== undefined
+  if (!isHeld) notice(tx, 'accounts')
+  return isHeld
+}
+
 /** Writes the token that is stored once more, to see whether another could be. */
 export const touchTokens = (tx: Tx, { id, refreshTokenSealed }: AccountRow): void => {
   const isSame = and(eq(accounts.id, id), eq(accounts.refreshTokenSealed, refreshTokenSealed))

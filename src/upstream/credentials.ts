@@ -10,7 +10,7 @@ import { DAY_MS } from '../lib/durations.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/seal.ts'
 import { noteAccountEvent } from '../model/account-events.ts'
-import { openTokens, storeTokens, touchTokens, UNREADABLE_TOKENS } from '../model/account-tokens.ts'
+import { holdsTokens, openTokens, storeTokens, touchTokens, UNREADABLE_TOKENS } from '../model/account-tokens.ts'
 import { type AccountRow, listAccounts } from '../model/accounts.ts'
 import { type AccountTokens, expiryOf } from '../model/auth-json.ts'
 import type { AccountCredentials } from './headers.ts'
@@ -35,7 +35,7 @@ interface Held {
   notBefore: number
   /** What the last try failed with. */
   failure: RefreshError | null
-  /** What a waiting turn gets; set until the exchange has ended, also when it has been given up waiting for. */
+  /** What a waiting turn gets; set until the exchange has ended, also when it has been given up waiting for, or is of tokens before these. */
   refreshing: Promise<AccountCredentials> | null
 }
 
@@ -97,13 +97,28 @@ export class Credentials {
   }
 
   /**
-   * Replaces `rejected`, the access token the upstream did not take. When it was replaced already, the present one is
-   * returned. Throws `upstream_auth_failed` with a `RefreshError` as cause, after 8 s at the latest.
+   * Replaces `rejected`, the access token the upstream did not take. When it was replaced already, or is while its renewal
+   * fails, the present one is returned. Throws `account_not_found`, and `upstream_auth_failed` with a `RefreshError` as cause,
+   * 8 s after an exchange began at the latest.
    */
-  refresh(accountId: string, rejected: string): Promise<AccountCredentials> {
+  async refresh(accountId: string, rejected: string): Promise<AccountCredentials> {
+    const held = this.#get(accountId)
+    if (held.tokens.accessToken !== rejected) return credentialsOf(held)
+    try {
+      const given = await this.#renewal(accountId)
+      const isOfTokensBefore = given.accessToken === rejected // it was under way when these were imported
+      return isOfTokensBefore ? await this.#renewal(accountId) : given
+    } catch (err) {
+      const present = this.#get(accountId)
+      if (present.tokens.accessToken === rejected) throw err
+      return credentialsOf(present)
+    }
+  }
+
+  /** The one under way, or a new one. */
+  #renewal(accountId: string): Promise<AccountCredentials> {
     const held = this.#get(accountId)
     if (held.refreshing) return held.refreshing
-    if (held.tokens.accessToken !== rejected) return Promise.resolve(credentialsOf(held))
     if (held.failure && this.#deps.clock.monotonic() < held.notBefore) return Promise.reject(failed(held.failure))
     held.refreshing = this.#atMostPatience(this.#track(accountId, held))
     return held.refreshing
@@ -155,10 +170,13 @@ export class Credentials {
       return credentialsOf(this.#get(accountId)) // read again with the commit that stored them
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause
+      if (!this.#isCharged(held, cause)) {
+        log.info('a token refresh failed for tokens that were replaced meanwhile', { account: accountId })
+        return credentialsOf(this.#get(accountId))
+      }
       held.notBefore = clock.monotonic() + FAILURE_COOLDOWN_MS
       held.failure = cause
       log.warn('a token refresh failed', { account: accountId, why: cause.message })
-      this.#noteFailure(held, cause)
       if (cause.code !== null) onPermanentFailure(accountId, cause.code, cause.message)
       throw failed(cause)
     }
@@ -195,14 +213,22 @@ export class Credentials {
     }
   }
 
-  /** The history is for people; that it cannot be written is no reason to fail otherwise than the refresh did. */
-  #noteFailure({ row }: Held, { code, message }: RefreshError): void {
+  /**
+   * Puts the failure into the history, unless other tokens have taken the place of these: it says nothing of them. The history
+   * is for people; that it cannot be written is no reason to fail otherwise than the refresh did.
+   */
+  #isCharged({ row }: Held, { code, message }: RefreshError): boolean {
     const { db, clock, log } = this.#deps
     const note = { ...ofToken(row, clock.now()), result: code ?? 'failed', detail: message }
     try {
-      commit(db, (tx) => noteAccountEvent(tx, note))
+      return commit(db, (tx) => {
+        const isPresent = holdsTokens(tx, row)
+        if (isPresent) noteAccountEvent(tx, note)
+        return isPresent
+      })
     } catch (err) {
       log.warn('an account event could not be stored', { account: row.id, err })
+      return this.#held.get(row.id)?.row.refreshTokenSealed === row.refreshTokenSealed
     }
   }
 

@@ -126,9 +126,11 @@ describe('a refused token', () => {
   test('yields to tokens that were imported meanwhile', async () => {
     const { credentials, id, sim, sqlite, stored, sealer } = poolOfOne()
     const refreshing = credentials.refresh(id, sim.accessToken)
-    const imported = sealer.seal('imported-refresh', `accounts.refresh_token.${id}`)
-    sqlite.run('UPDATE accounts SET refresh_token_sealed = ?', [imported])
-    await refreshing
+    sqlite.run('UPDATE accounts SET access_token_sealed = ?, refresh_token_sealed = ?', [
+      sealer.seal('imported-access', `accounts.access_token.${id}`),
+      sealer.seal('imported-refresh', `accounts.refresh_token.${id}`),
+    ])
+    expect((await refreshing).accessToken).toBe('imported-access')
     expect(stored().refreshToken).toBe('imported-refresh')
     const renewals = sqlite.query("SELECT count(*) AS n FROM account_events WHERE result = 'renewed'").get()
     expect(renewals).toEqual({ n: 0 })
@@ -178,6 +180,58 @@ describe('a refresh for which there is no hope', () => {
     sim.signInAgain() // elsewhere, with the tokens we hold
     await rejection(credentials.refresh(id, rejected))
     expect(failures).toEqual([{ id, code: 'refresh_token_reused' }])
+  })
+})
+
+describe('tokens that are imported while those before are being renewed', () => {
+  /** A renewal that is refused after `delayHeadersMs`, and tokens that another process imports meanwhile. */
+  const renewing = (delayHeadersMs: number) => {
+    const pool = poolOfOne()
+    const { credentials, id, sim, sealer, sqlite, db } = pool
+    const rejected = sim.accessToken
+    const body = { error: { code: 'refresh_token_reused', message: 'Spent.' } }
+    sim.next({ on: 'token', delayHeadersMs, status: 400, body })
+    const waiting = credentials.refresh(id, rejected)
+    const importTokens = ({ isSeen }: { isSeen: boolean }) => {
+      sqlite.run('UPDATE accounts SET access_token_sealed = ?, refresh_token_sealed = ?', [
+        sealer.seal('imported-access', `accounts.access_token.${id}`),
+        sealer.seal(sim.refreshToken, `accounts.refresh_token.${id}`),
+      ])
+      if (isSeen) announceAll(db)
+    }
+    return { ...pool, rejected, waiting, importTokens }
+  }
+
+  test.each([true, false])('are not charged with what those before are refused with (seen: %p)', async (isSeen) => {
+    const { credentials, id, clock, sqlite, rejected, waiting, failures, importTokens } = renewing(3000)
+    importTokens({ isSeen })
+    await clock.advance('3s')
+    expect((await waiting).accessToken).toBe('imported-access')
+    expect((await credentials.refresh(id, rejected)).accessToken).toBe('imported-access')
+    expect(failures).toEqual([])
+    expect(sqlite.query("SELECT count(*) AS n FROM account_events WHERE kind = 'token'").get()).toEqual({ n: 0 })
+  })
+
+  test('serve at once, also those who have waited too long for those before', async () => {
+    const { credentials, id, clock, rejected, waiting, refreshes, importTokens } = renewing(20_000)
+    importTokens({ isSeen: true })
+    const served = await Promise.race([credentials.refresh(id, rejected), Bun.sleep(1)])
+    expect(served?.accessToken).toBe('imported-access')
+    await clock.advance('8s')
+    expect((await waiting).accessToken).toBe('imported-access')
+    expect(refreshes()).toBe(1)
+  })
+
+  test('are renewed after that and not beside it, without the pause after a failure', async () => {
+    const { credentials, id, sim, clock, waiting, refreshes, failures, importTokens } = renewing(3000)
+    importTokens({ isSeen: true })
+    const renewed = credentials.refresh(id, 'imported-access')
+    await clock.advance('2s')
+    expect(refreshes()).toBe(1)
+    await clock.advance('1s')
+    await waiting
+    expect((await renewed).accessToken).toBe(sim.accessToken)
+    expect([refreshes(), failures]).toEqual([2, []])
   })
 })
 

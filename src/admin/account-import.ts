@@ -82,7 +82,7 @@ export interface PreflightFile {
   email: string | null
   planType: string | null
   workspaceLabel: string | null
-  /** ISO 8601: when the file says its tokens were renewed. */
+  /** ISO 8601: when its tokens were renewed, by the file or by themselves. */
   lastRefreshAt: string | null
   /** The account it would renew. */
   existing: PreflightEntry['existing']

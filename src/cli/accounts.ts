@@ -54,7 +54,7 @@ const importedFacts = (row: ImportedRow) => ({ ...facts(row, null), tokensKept: 
 
 const outcomeOf = ({ id, email, planType, tokensKept, status }: ImportedRow, wasKnown: boolean): string => {
   const verb = tokensKept ? 'Kept' : wasKnown ? 'Renewed' : 'Imported'
-  const why = tokensKept ? ": the stored tokens are at least as new as the file's" : ''
+  const why = tokensKept ? ": nothing says that the file's tokens are newer than the stored ones" : ''
   return `${verb} ${email} (${planType}) as ${id}${why}${status === 'paused' ? '; it is still paused' : ''}\n`
 }
 

@@ -12,7 +12,7 @@ import { type Actor, type AuditEvent, append } from './audit.ts'
 import type { AccountIdentity, ImportedAccount } from './auth-json.ts'
 
 export interface ImportedRow extends AccountRow {
-  /** The stored tokens stand: they are at least as new as the file's. */
+  /** The stored tokens stand: nothing says that the file's are newer. */
   tokensKept: boolean
 }
 
@@ -26,8 +26,8 @@ export interface TakingIn {
 
 /**
  * Adds the account, or renews the tokens of the one with the same seat (e-mail, workspace, user). A renewed account
- * that needed a sign-in is active again; a paused one stays paused. A file older than the last renewal changes nothing
- * unless a sign-in is needed: its refresh token is spent, and to send it again would end the account.
+ * that needed a sign-in is active again; a paused one stays paused. A file older than the last renewal, or of no known age,
+ * changes nothing unless a sign-in is needed: its refresh token is spent, and to send it again would end the account.
  */
 export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn): ImportedRow => {
   const { identity, tokens } = imported
@@ -114,7 +114,7 @@ export const isNewer = (
   const held = openTokens(sealer, existing)
   if (held === UNREADABLE_TOKENS) return true
   if (held.refreshToken === tokens.refreshToken) return false
-  return lastRefreshAt === null || Math.min(lastRefreshAt, now) >= Math.min(existing.lastRefreshAt, now)
+  return lastRefreshAt !== null && Math.min(lastRefreshAt, now) >= Math.min(existing.lastRefreshAt, now)
 }
 
 /** The account that an import of this identity would renew, however its e-mail is written; the one written so comes first. */

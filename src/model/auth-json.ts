@@ -22,9 +22,12 @@ export interface AccountTokens {
 export interface ImportedAccount {
   identity: AccountIdentity
   tokens: AccountTokens
-  /** ms; when the file says its tokens were last refreshed. */
+  /** ms; when the tokens were given, by the file or by themselves; null when neither says. `JUST_GIVEN` of a sign-in. */
   lastRefreshAt: number | null
 }
+
+/** Of tokens that a sign-in gave: newer than all that are stored, whenever they come to be stored themselves. */
+export const JUST_GIVEN = Number.POSITIVE_INFINITY
 
 const token = z.string().trim().min(1)
 
@@ -77,14 +80,14 @@ export const parseAuthJson = (text: string, fileName: string): ImportedAccount =
   const refreshToken = tokens.refresh_token ?? tokens.refreshToken ?? refuse('has no refresh_token')
   const idToken = tokens.id_token ?? tokens.idToken ?? refuse('has no id_token')
   const identity = identityOf(idToken) ?? refuse('has an id_token without an e-mail address')
-  const lastRefreshAt = Date.parse(file.data.last_refresh ?? file.data.lastRefresh ?? '')
+  const stated = Date.parse(file.data.last_refresh ?? file.data.lastRefresh ?? '')
   return {
     identity: {
       ...identity,
       chatgptAccountId: identity.chatgptAccountId ?? tokens.account_id ?? tokens.accountId ?? null,
     },
     tokens: { accessToken, refreshToken, idToken },
-    lastRefreshAt: Number.isNaN(lastRefreshAt) ? null : lastRefreshAt,
+    lastRefreshAt: stated > 0 ? stated : (issueOf(accessToken) ?? issueOf(idToken)), // Go's date for none is of the year 1
   }
 }
 
@@ -105,13 +108,21 @@ export const identityOf = (idToken: string): AccountIdentity | null => {
   }
 }
 
-/** Made once: it costs more than all it reads. */
+/** Made once: they cost more than all they read. */
 const Expiring = z.object({ exp: z.number() })
+const Issued = z.object({ iat: z.number().positive() })
 
 /** ms at which a JWT expires, or null when it does not say, or names no date there is. */
 export const expiryOf = (jwt: string): number | null => {
   const claims = Expiring.safeParse(jwtClaims(jwt))
-  const at = new Date((claims.data?.exp ?? Number.NaN) * 1000).getTime()
+  return dateOf(claims.data?.exp)
+}
+
+/** ms at which a JWT was given, or null likewise. */
+const issueOf = (jwt: string): number | null => dateOf(Issued.safeParse(jwtClaims(jwt)).data?.iat)
+
+const dateOf = (seconds = Number.NaN): number | null => {
+  const at = new Date(seconds * 1000).getTime()
   return Number.isNaN(at) ? null : at
 }
 

@@ -13,8 +13,8 @@ import { openTokens } from './account-tokens.ts'
 import { displayName } from './accounts.ts'
 import type { AccountIdentity, ImportedAccount } from './auth-json.ts'
 
-/** `newer` takes the place of what is stored; `same` and `older` would change nothing. */
-export type Verdict = 'new' | 'newer' | 'same' | 'older' | 'broken'
+/** `newer` takes the place of what is stored; `same`, `older` and `undated`, of no known age, would change nothing. */
+export type Verdict = 'new' | 'newer' | 'same' | 'older' | 'undated' | 'broken'
 
 export interface PreflightEntry {
   /** Names the file when it is chosen. */
@@ -56,8 +56,14 @@ const judge = (db: Db, file: AuthFile, { sealer, now }: { sealer: Sealer; now: n
     const reason = statusBeneath(row) === 'reauth_required' ? `It needs a sign-in, and ${why}.` : null
     return { ...entry, verdict: 'newer', reason, existing }
   }
-  return isSame
-    ? { ...entry, verdict: 'same', reason: 'These tokens are stored already.', existing }
+  if (isSame) return { ...entry, verdict: 'same', reason: 'These tokens are stored already.', existing }
+  return account.lastRefreshAt === null
+    ? {
+        ...entry,
+        verdict: 'undated',
+        reason: 'It does not say that its tokens are newer than the stored ones.',
+        existing,
+      }
     : { ...entry, verdict: 'older', reason: 'The stored tokens were renewed later; these are spent.', existing }
 }
 

@@ -114,6 +114,37 @@ describe('looking', () => {
     expect((await look(older)).files[0]).toMatchObject({ verdict: 'newer', reason: expect.stringContaining('sign-in') })
   })
 
+  test('a file without a date is as old as its tokens, and changes nothing where they do not say it either', async () => {
+    const { app, look, importAll } = open(1)
+    const [ada] = app.members
+    const undated = (json: string, tokens: object = {}) => {
+      const { last_refresh: _, ...document } = JSON.parse(json)
+      return JSON.stringify({ ...document, tokens: { ...document.tokens, ...tokens } })
+    }
+    const old = undated(ada!.sim.authJson())
+    const idToken = unsignedJwt({ ...decodeJwt(ada!.sim.idToken), iat: undefined })
+    await app.clock.advance('1h')
+    await app.bindings.plane.credentials.refresh(ada!.id, ada!.sim.accessToken)
+    const unknown = undated(old, { access_token: 'opaque', refresh_token: 'rt_unknown', id_token: idToken })
+    const seen = [await look({ 'old.json': old }), await look({ 'unknown.json': unknown })]
+    expect(seen.flatMap(verdicts)).toEqual([
+      ['old.json', 'older'],
+      ['unknown.json', 'undated'],
+    ])
+    expect(seen[1]?.files[0]).toMatchObject({
+      reason: 'It does not say that its tokens are newer than the stored ones.',
+      isWorthwhile: false,
+      lastRefreshAt: null,
+    })
+    for (const file of [old, unknown])
+      expect(await (await importAll({ 'auth.json': file })).json()).toMatchObject({ tokensKept: true })
+    await app.clock.advance('1h')
+    ada!.sim.signInAgain()
+    const young = undated(ada!.sim.authJson())
+    expect(verdicts(await look({ 'young.json': young }))).toEqual([['young.json', 'newer']])
+    expect(await (await importAll({ 'auth.json': young })).json()).toMatchObject({ tokensKept: false })
+  })
+
   test('tokens that the service has refused are told from others', async () => {
     const { app, look } = open(1)
     app.sqlite.run("UPDATE accounts SET status = 'reauth_required'")

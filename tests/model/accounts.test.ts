@@ -10,7 +10,7 @@ import { findSeat, importAccount } from '../../src/model/account-intake.ts'
 import { ACTIVE, nextState } from '../../src/model/account-state.ts'
 import { openTokens, storeTokens } from '../../src/model/account-tokens.ts'
 import { getAccount, saveState } from '../../src/model/accounts.ts'
-import type { ImportedAccount } from '../../src/model/auth-json.ts'
+import { type ImportedAccount, JUST_GIVEN } from '../../src/model/auth-json.ts'
 import { testDb } from '../support/db.ts'
 
 const SIGNED_IN_AT = 1_000_000
@@ -50,12 +50,21 @@ test('a file older than the last renewal leaves the tokens alone and says so', (
   expect(refreshToken()).toBe('rotated-refresh')
 })
 
-test('a newer file, or one without a date, replaces them', () => {
-  const { take, refreshToken } = setUp()
+test('a newer file, or a sign-in, replaces them', () => {
+  const { db, take, id, doing, refreshToken } = setUp()
   expect(take(fileOf('second', SIGNED_IN_AT + 3_600_001)).tokensKept).toBe(false)
   expect(refreshToken()).toBe('second-refresh')
-  expect(take(fileOf('third', null)).tokensKept).toBe(false)
+  expect(take(fileOf('third', JUST_GIVEN)).tokensKept).toBe(false)
   expect(refreshToken()).toBe('third-refresh')
+  expect(getAccount(db, id).lastRefreshAt).toBe(doing.actor.at)
+})
+
+test('a file of no known age leaves the tokens alone, unless a sign-in is needed', () => {
+  const { db, take, id, refreshToken } = setUp()
+  expect(take(fileOf('undated', null))).toMatchObject({ id, tokensKept: true })
+  expect(refreshToken()).toBe('rotated-refresh')
+  commit(db, (tx) => saveState(tx, id, { ...ACTIVE, status: 'reauth_required', cause: 'invalid_grant', since: 1 }))
+  expect(take(fileOf('undated', null)).tokensKept).toBe(false)
 })
 
 test('a file that says it is of the future counts as of now: what is renewed later replaces it', () => {

@@ -38,6 +38,18 @@ describe('a good file', () => {
     })
   })
 
+  test.each([undefined, null, '', 'yesterday', '0001-01-01T00:00:00Z'])(
+    'whose last refresh is %p is as old as its access token says, or else its ID token, or nobody knows',
+    (last_refresh) => {
+      const given = (claims: object) => unsignedJwt({ email: 'ada@example.test', ...claims })
+      const ageOf = (access_token: string, id_token: string) =>
+        parseAuthJson(file({ ...NATIVE, access_token, id_token }, { last_refresh }), 'a').lastRefreshAt
+      expect(ageOf(given({ iat: 1_800_000_000 }), given({ iat: 1_700_000_000 }))).toBe(1_800_000_000_000)
+      expect(ageOf('opaque', given({ iat: 1_700_000_000 }))).toBe(1_700_000_000_000)
+      for (const iat of [undefined, 0, -5, 'x', 1e300]) expect(ageOf('opaque', given({ iat }))).toBeNull()
+    },
+  )
+
   test('in camelCase gives the same', () => {
     const camel = { idToken: ID_TOKEN, accessToken: 'access', refreshToken: 'refresh', accountId: 'fallback' }
     const at = '2026-11-01T10:00:00Z'

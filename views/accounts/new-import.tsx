@@ -50,6 +50,7 @@ const VERDICTS: Record<Verdict, [label: string, tone: Tone]> = {
   newer: ['Newer', 'good'],
   same: ['Same', 'idle'],
   older: ['Older', 'wait'],
+  undated: ['No date', 'wait'],
   broken: ['Broken', 'bad'],
 }
 

@@ -17,7 +17,7 @@ export const ACCOUNT_WORDS: WordsByRoute = {
   'POST /api/accounts/import': {
     does: 'Adds accounts from files, or renews their tokens.',
     answer:
-      'Of one file `{accountId, email, workspaceId, workspaceLabel, seatType, planType, status, tokensKept}`, `tokensKept` when the stored tokens stay, being at least as new as the file’s; of several `{accounts, failures: [{file, message}]}`.',
+      'Of one file `{accountId, email, workspaceId, workspaceLabel, seatType, planType, status, tokensKept}`, `tokensKept` when the stored tokens stay, as nothing says that the file’s are newer; of several `{accounts, failures: [{file, message}]}`.',
     throws: ['invalid_auth_json', 'invalid_request_error', 'payload_too_large'],
     files: FILES,
   },

@@ -9,7 +9,7 @@ import { nextState, statusBeneath } from './account-state.ts'
 import { openTokens, sealTokens, UNREADABLE_TOKENS } from './account-tokens.ts'
 import { type AccountRow, getAccount, stateOf } from './accounts.ts'
 import { type Actor, type AuditEvent, append } from './audit.ts'
-import type { AccountIdentity, ImportedAccount } from './auth-json.ts'
+import { type AccountIdentity, type ImportedAccount, UNKNOWN_PLAN } from './auth-json.ts'
 
 export interface ImportedRow extends AccountRow {
   /** The stored tokens stand: nothing says that the file's are newer. */
@@ -63,7 +63,7 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
 }
 
 /**
- * Gives the row other tokens and what they say of their owner; a paused account stays paused, any other is active. What
+ * Gives the row other tokens and what they say of their owner; what they are silent about stays. A paused account stays paused, any other is active. What
  * changes by that stands in the history of the account. Whether it is the same seat was asked before, and the caller writes
  * the audit row.
  */
@@ -74,16 +74,17 @@ export const renewAccount = (
   { sealer, actor }: Pick<TakingIn, 'sealer' | 'actor'>,
 ): void => {
   const state = nextState(stateOf(row), { kind: 'reauthenticated', at: actor.at })
+  const identity = fillIn(imported.identity, row)
   tx.update(accounts)
     .set({
-      ...imported.identity,
+      ...identity,
       ...sealTokens(sealer, row.id, imported.tokens),
       lastRefreshAt: refreshedAt(imported, actor),
       ...state,
     })
     .where(eq(accounts.id, row.id))
     .run()
-  const { planType } = imported.identity
+  const { planType } = identity
   const event = { accountId: row.id, at: actor.at }
   if (state.status !== row.status)
     noteAccountEvent(tx, {
@@ -96,6 +97,16 @@ export const renewAccount = (
     noteAccountEvent(tx, { ...event, kind: 'plan', result: planType, detail: `was ${row.planType}` })
   notice(tx, 'accounts')
 }
+
+const fillIn = (said: AccountIdentity, known: AccountIdentity): AccountIdentity => ({
+  email: said.email,
+  chatgptAccountId: said.chatgptAccountId ?? known.chatgptAccountId,
+  chatgptUserId: said.chatgptUserId ?? known.chatgptUserId,
+  planType: said.planType === UNKNOWN_PLAN ? known.planType : said.planType,
+  workspaceId: said.workspaceId ?? known.workspaceId,
+  workspaceLabel: said.workspaceLabel ?? known.workspaceLabel,
+  seatType: said.seatType ?? known.seatType,
+})
 
 /** A file that says it is of the future would count as newer than all that comes, also than a refusal of its tokens. */
 const refreshedAt = ({ lastRefreshAt }: ImportedAccount, { at }: Actor): number => Math.min(lastRefreshAt ?? at, at)

@@ -13,6 +13,9 @@ export interface AccountIdentity {
   seatType: string | null
 }
 
+/** Of tokens that name no plan. */
+export const UNKNOWN_PLAN = 'unknown'
+
 export interface AccountTokens {
   accessToken: string
   refreshToken: string
@@ -101,7 +104,7 @@ export const identityOf = (idToken: string): AccountIdentity | null => {
     email,
     chatgptAccountId: auth?.chatgpt_account_id ?? null,
     chatgptUserId: auth?.chatgpt_user_id ?? sub ?? null,
-    planType: auth?.chatgpt_plan_type ?? 'unknown',
+    planType: auth?.chatgpt_plan_type ?? UNKNOWN_PLAN,
     workspaceId: auth?.workspace_id ?? null,
     workspaceLabel: auth?.workspace_label ?? null,
     seatType: auth?.seat_type ?? null,

@@ -3,10 +3,11 @@ import { expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
+import { accountEvents } from '../../db/schema/history.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { createSealer } from '../../src/lib/seal.ts'
 import { importAccounts, onePerSeat } from '../../src/model/account-import.ts'
-import { findSeat, importAccount } from '../../src/model/account-intake.ts'
+import { findSeat, importAccount, renewAccount } from '../../src/model/account-intake.ts'
 import { ACTIVE, nextState } from '../../src/model/account-state.ts'
 import { openTokens, storeTokens } from '../../src/model/account-tokens.ts'
 import { getAccount, saveState } from '../../src/model/accounts.ts'
@@ -65,6 +66,31 @@ test('a file of no known age leaves the tokens alone, unless a sign-in is needed
   expect(refreshToken()).toBe('rotated-refresh')
   commit(db, (tx) => saveState(tx, id, { ...ACTIVE, status: 'reauth_required', cause: 'invalid_grant', since: 1 }))
   expect(take(fileOf('undated', null)).tokensKept).toBe(false)
+})
+
+test('what the new tokens do not say of their owner stays, and what they say counts', () => {
+  const { db, take, id, doing } = setUp()
+  const file = fileOf('second', JUST_GIVEN)
+  const seat = { workspaceId: 'ws', workspaceLabel: 'Labs', seatType: 'full' }
+  take({ ...file, identity: { ...file.identity, ...seat } })
+  const silent = {
+    email: 'ada@new.test',
+    chatgptAccountId: null,
+    chatgptUserId: null,
+    planType: 'unknown',
+    workspaceId: null,
+    workspaceLabel: null,
+    seatType: null,
+  }
+  const renew = (identity: ImportedAccount['identity']) =>
+    commit(db, (tx) => renewAccount(tx, getAccount(tx, id), { ...fileOf('third', JUST_GIVEN), identity }, doing))
+  renew(silent)
+  const known = { ...file.identity, ...seat, email: 'ada@new.test' }
+  expect(getAccount(db, id)).toMatchObject(known)
+  const plans = () => db.select().from(accountEvents).where(eq(accountEvents.kind, 'plan')).all()
+  expect(plans()).toEqual([])
+  renew({ ...silent, planType: 'team', workspaceLabel: 'Works' })
+  expect(getAccount(db, id)).toMatchObject({ ...known, planType: 'team', workspaceLabel: 'Works' })
 })
 
 test('a file that says it is of the future counts as of now: what is renewed later replaces it', () => {

@@ -92,8 +92,7 @@ export const deleteAccount = (tx: Tx, id: string, actor: Actor, { withHistory = 
   unassignAccount(tx, id)
   noteDeleted(tx, id, { at: actor.at, withHistory })
   append(tx, actor, 'account_deleted', { target: id, details: { email } })
-  notice(tx, 'accounts')
-  notice(tx, 'affinity')
+  for (const topic of ['accounts', 'affinity', 'catalog'] as const) notice(tx, topic)
 }
 
 const notFound = (): never => {

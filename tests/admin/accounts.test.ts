@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { auditLogs } from '../../db/schema/system.ts'
 import { describeAccounts } from '../../src/proxy/describe.ts'
+import { publicModels, store } from '../spec/catalog.ts'
 import { codexBody, type TestApp, type TestOptions, testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
 import { unsignedJwt } from '../support/upstream/tokens.ts'
@@ -454,6 +455,19 @@ describe('changes', () => {
     expect(app.bindings.pool.get(id)?.state.status).toBe('paused')
     await app.ask(`DELETE /api/accounts/${id}`)
     expect(app.bindings.pool.get(id)).toBeNull()
+  })
+
+  test('a deletion takes the models from the list that no other account has', async () => {
+    const app = anApp({ accounts: 2 })
+    const [kept, gone] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
+    store(app, kept.id, [{ slug: 'common' }])
+    store(app, gone.id, [{ slug: 'common' }, { slug: 'rare' }])
+    const listed = async () => (await publicModels(app)).map(({ id }) => id)
+    expect(await listed()).toEqual(['common', 'rare'])
+    await app.ask(`DELETE /api/accounts/${gone.id}`)
+    expect(await listed()).toEqual(['common'])
+    await app.ask(`DELETE /api/accounts/${kept.id}`)
+    expect(await listed()).toEqual([])
   })
 
   test('of an account that has to sign in are refused', async () => {

@@ -1,6 +1,6 @@
 /** What the jobs keep, and what they let go: backups, usage samples, events and explanations of old turns. */
 import { describe, expect, test } from 'bun:test'
-import { commit } from '../../db/commit.ts'
+import { commit, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { accountEvents, usageSamples } from '../../db/schema/history.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
@@ -210,6 +210,21 @@ describe('retention', () => {
         .map(({ hour }) => (now - hour) / DAY_MS)
         .sort(),
     ).toEqual([1, 34])
+  })
+
+  test('events written while the clock was ahead stop no others from going', async () => {
+    const { db, clock, run } = setUp()
+    const now = clock.now()
+    const note = (tx: Tx, at: number) =>
+      noteAccountEvent(tx, { accountId: 'a', at, kind: 'token', result: 'renewed', detail: null })
+    commit(db, (tx) => {
+      for (let i = 0; i < 600; i++) note(tx, now + 999 * DAY_MS)
+      for (let i = 0; i < 1200; i++) note(tx, now - 9 * DAY_MS)
+      note(tx, now - DAY_MS)
+    })
+    await run({ requestLogRetentionDays: 7 })
+    const left = db.select().from(accountEvents).all()
+    expect(left.map(({ at }) => (at - now) / DAY_MS)).toEqual([...Array(600).fill(999), -1])
   })
 
   test('an event of an account that is gone is nothing', () => {

@@ -2,13 +2,13 @@
 import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
-import { type Span, spansOf } from './report-sums.ts'
+import { type Span, wholeOf } from './report-sums.ts'
 import { DAY_HOURS } from './request-spans.ts'
 
 /** Of each of `days`, which follow one another, in their order. Hours before `upTo` (ms) are read from sums of days. */
 export const activeAccounts = (db: Db, days: readonly Span[], upTo: number): number[] => {
   const seen = days.map(() => new Set<string>())
-  const { from, to } = spansOf(days).all
+  const { from, to } = wholeOf(days)
   const end = Math.max(from, Math.min(to, upTo))
   const parts = partsOfDays(days)
   for (const [start, accountId, activeHours] of rowsOfDays(db, { from: from - (from % DAY_MS), to: end }))

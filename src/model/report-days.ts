@@ -34,6 +34,13 @@ export const daysBetween = (first: string, length: number, zone: string): Day[] 
   }))
 }
 
+/** From the first to the last of the `length` days before `first` (YYYY-MM-DD): as many hours as those days had. */
+export const daysBefore = (first: string, length: number, zone: string): Pick<Day, 'from' | 'to'> => {
+  const offsetAt = offsetsOf(zone)
+  const end = Date.parse(first)
+  return { from: midnight(end - length * DAY_MS, offsetAt), to: midnight(end, offsetAt) }
+}
+
 /**
  * When the day begins that begins at `utc` in UTC. The offset may change between the two; where clocks skip midnight itself,
  * the day begins with the change.

@@ -5,27 +5,28 @@ import { HOUR_MS } from '../lib/durations.ts'
 import {
   addTo,
   NOTHING,
+  type Range,
   SELECTED,
   type Shares,
   type Span,
   type Sums,
-  spansOf,
   TOTALS,
   type Use,
+  wholeOf,
 } from './report-sums.ts'
 
 /** Held in memory at once. */
 const DAYS_AT_ONCE = 31
 
-/** `days` follow one another; `narrowing` is a condition on rows of `request_hours`. */
-export const useOfSome = (db: Db, days: readonly Span[], narrowing: SQL): Use => {
+/** `narrowing` is a condition on rows of `request_hours`. */
+export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use => {
   const sums = days.map(nothing)
   const accounts = days.map(() => new Set<string>())
   const by = { account: new Map<string, Sums>(), key: new Map<string, Sums>(), model: new Map<string, Sums>() }
   for (let first = 0; first < days.length; first += DAYS_AT_ONCE) {
     const some = days.slice(first, first + DAYS_AT_ONCE)
     const places = new Map(some.flatMap((day, n) => hoursOf(day).map((hour) => [hour, first + n])))
-    for (const row of rowsIn(db, spansOf(some).all, narrowing)) {
+    for (const row of rowsIn(db, wholeOf(some), narrowing)) {
       const place = places.get(row.hour)
       if (place === undefined) continue
       addTo(sums[place]!, row) // of a day there is
@@ -37,7 +38,7 @@ export const useOfSome = (db: Db, days: readonly Span[], narrowing: SQL): Use =>
   return {
     days: sums,
     activeAccounts: accounts.map(({ size }) => size),
-    before: sumOf(db, spansOf(days).before, narrowing),
+    before: sumOf(db, before, narrowing),
     by: { account: sharesIn(by.account), key: sharesIn(by.key), model: sharesIn(by.model) },
   }
 }

@@ -42,6 +42,14 @@ export interface Span {
   to: number
 }
 
+/** What a report is about. */
+export interface Range {
+  /** They follow one another. */
+  days: readonly Span[]
+  /** As many days before the first. */
+  before: Span
+}
+
 /** By the id of each; by an empty one what had none. */
 export type Shares = readonly ({ id: string } & Sums)[]
 
@@ -56,11 +64,8 @@ export interface Use {
   by: Readonly<Record<Exclude<Dimension, 'all'>, Shares>>
 }
 
-/** The days there are, which follow one another, and as many before them. */
-export const spansOf = (days: readonly Span[]): { all: Span; before: Span } => {
-  const all = { from: days[0]?.from ?? 0, to: days.at(-1)?.to ?? 0 }
-  return { all, before: { from: all.from - (all.to - all.from), to: all.from } }
-}
+/** From the first to the last of days that follow one another. */
+export const wholeOf = (days: readonly Span[]): Span => ({ from: days[0]?.from ?? 0, to: days.at(-1)?.to ?? 0 })
 
 const COLUMNS = {
   requests: 'requests',

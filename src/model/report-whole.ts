@@ -7,19 +7,19 @@ import {
   addTo,
   KEPT_COLUMNS,
   NOTHING,
+  type Range,
   type Shares,
   type Span,
   type Sums,
-  spansOf,
   TOTALS,
   type Use,
+  wholeOf,
 } from './report-sums.ts'
 import { addedUpTo, DAY_HOURS, type Dimension, ID_OF, LONG_HOURS } from './request-spans.ts'
 
-/** `days` follow one another. */
-export const useOfAll = (db: Db, days: readonly Span[]): Use => {
+export const useOfAll = (db: Db, { days, before }: Range): Use => {
   const upTo = addedUpTo(db)
-  const { all, before } = spansOf(days)
+  const all = wholeOf(days)
   const [past = NOTHING, ...sums] = sumsOf(db, [before, ...days], upTo)
   const by = (dimension: Exclude<Dimension, 'all'>) => sharesOf(db, dimension, all, upTo)
   return {

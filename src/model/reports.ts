@@ -7,7 +7,7 @@ import { AppError } from '../errors.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { accountNames } from './account-names.ts'
 import { filled, many } from './form-query.ts'
-import { type Day, daysBetween, isZone, localDate } from './report-days.ts'
+import { daysBefore, daysBetween, isZone, localDate } from './report-days.ts'
 import { useOfSome } from './report-narrowed.ts'
 import { addTo, NOTHING, type Shares, type Sums, type Use } from './report-sums.ts'
 import { useOfAll } from './report-whole.ts'
@@ -63,9 +63,9 @@ export interface Report {
 
 /** `now` is ms since epoch. Throws `validation_error` for a range that ends before it begins or spans over 730 days. */
 export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: number): Report => {
-  const { startDate, endDate, timezone, days } = rangeOf(query, now)
+  const { startDate, endDate, timezone, days, before } = rangeOf(query, now)
   const narrowing = whereOf(query, blinders)
-  const use = narrowing ? useOfSome(db, days, narrowing) : useOfAll(db, days)
+  const use = narrowing ? useOfSome(db, { days, before }, narrowing) : useOfAll(db, { days, before })
   const total = addUp(use.days)
   const names = namesOf(db, blinders)
   const shares = (dimension: 'account' | 'key' | 'model', nameOf: (id: string) => string | null) =>
@@ -141,21 +141,20 @@ const lineOf = (date: string, { accountId, keyId, model, ...sums }: Group, names
   key: names.keys.get(keyId) ?? keyId,
 })
 
-interface Range {
-  startDate: string
-  endDate: string
-  timezone: string
-  days: Day[]
-}
-
-const rangeOf = ({ start_date: start, end_date: end, timezone: zone }: ReportQuery, now: number): Range => {
+const rangeOf = ({ start_date: start, end_date: end, timezone: zone }: ReportQuery, now: number) => {
   const timezone = isZone(zone) ? zone : 'UTC'
   const endDate = end ?? localDate(now, timezone)
   const startDate = start ?? new Date(Date.parse(endDate) - (USUAL_DAYS - 1) * DAY_MS).toISOString().slice(0, 10)
   const length = (Date.parse(endDate) - Date.parse(startDate)) / DAY_MS + 1
   if (length < 1) throw refused('end_date', 'comes before the first day')
   if (length > MAX_DAYS) throw refused('start_date', `a report spans at most ${MAX_DAYS} days`)
-  return { startDate, endDate, timezone, days: daysBetween(startDate, length, timezone) }
+  return {
+    startDate,
+    endDate,
+    timezone,
+    days: daysBetween(startDate, length, timezone),
+    before: daysBefore(startDate, length, timezone),
+  }
 }
 
 const refused = (param: string, problem: string): AppError =>

@@ -8,6 +8,7 @@ import { systemRandom } from '../lib/random.ts'
 import { type ApiKey, toApiKey } from '../model/api-key-view.ts'
 import { createKey, listKeys, type StoredKey, updateKey } from '../model/api-keys.ts'
 import { NewKey } from '../model/key-input.ts'
+import { type KeyState, keyState } from '../model/key-list.ts'
 import {
   type Command,
   cliActor,
@@ -91,6 +92,14 @@ const parseTime = (text: string): string => {
   return iso(at)
 }
 
+/** As the pages say it, but in the words of the commands. */
+const STATES: Record<KeyState, string> = {
+  active: 'active',
+  off: 'revoked',
+  orphaned: 'owner disabled',
+  expired: 'expired',
+}
+
 const list = listing({
   all: (db) => {
     const now = systemClock.now()
@@ -101,7 +110,7 @@ const list = listing({
     key.id,
     key.name,
     `${key.keyPrefix}…`,
-    key.deactivatedReason ?? (key.isActive ? 'active' : 'inactive'),
+    STATES[keyState(key)],
     shortTime(key.expiresAt === null ? null : Date.parse(key.expiresAt)),
     shortTime(key.lastUsedAt === null ? null : Date.parse(key.lastUsedAt)),
     key.limits.map(limitText).join(', ') || '-',

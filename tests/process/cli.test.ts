@@ -176,8 +176,25 @@ describe('keys', () => {
     ])
     expect((await sluice('keys', 'revoke', 'laptop')).exitCode).toBe(0)
     const { stdout } = await sluice('keys', 'list')
-    expect(stdout).toContain('manual')
+    expect(stdout).toMatch(/ {2}revoked {2}/)
     expect(stdout).not.toContain(key)
+  })
+
+  test('of somebody who is disabled are not listed as active, whatever they are themselves', async () => {
+    for (const name of ['early', 'late', 'other']) await sluice('keys', 'create', '--name', name)
+    const db = new Database(join(dataDir, 'sluice.db'))
+    db.run(`INSERT INTO users (id, username, role_id, status, created_at)
+      VALUES ('usr_x', 'bob', 'role_viewer', 'disabled', 1)`)
+    db.run("UPDATE api_keys SET owner_user_id = 'usr_x' WHERE name <> 'other'")
+    db.run("UPDATE api_keys SET is_active = 0, deactivated_reason = 'owner_disabled' WHERE name = 'early'")
+    db.close()
+    const [, ...lines] = (await sluice('keys', 'list')).stdout.trim().split('\n')
+    const states = lines.map((line) => line.split(/ {2,}/)).map(([, name, , state]) => [name, state])
+    expect(states).toEqual([
+      ['early', 'owner disabled'],
+      ['late', 'owner disabled'],
+      ['other', 'active'],
+    ])
   })
 
   test('are listed with their end and their limits, in the units they were given in', async () => {

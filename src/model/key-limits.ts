@@ -1,12 +1,12 @@
 /** The limits of API keys as rows: their windows, and how a new list of limits replaces the old one. */
-import { and, eq, gte, isNotNull, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, gte, isNotNull, lt, ne, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'
 import { apiKeyLimits, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
-import { requests } from '../../db/schema/requests.ts'
+import { requestHours, requests } from '../../db/schema/requests.ts'
 import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
 import type { Random } from '../lib/random.ts'
 import type { LimitInput } from './key-input.ts'
-import { total } from './sums.ts'
+import { HOUR_SUMS, total } from './sums.ts'
 
 export type LimitRow = typeof apiKeyLimits.$inferSelect
 
@@ -71,38 +71,56 @@ export const limitsOf = (db: Db, keyId: string): LimitRow[] =>
     .orderBy(...LIMIT_ORDER)
     .all()
 
-const insertLimit = (tx: Tx, limit: LimitInput & { id: string; keyId: string }, now: number): void => {
+type NewLimit = LimitInput & { id: string; keyId: string }
+
+const insertLimit = (tx: Tx, limit: NewLimit, now: number): void => {
   const periodMs = WINDOW_MS[limit.limitWindow]
   tx.insert(apiKeyLimits)
     .values({ ...limit, currentValue: usedSince(tx, limit, now - periodMs), resetAt: now + periodMs })
     .run()
 }
 
-/** What a limit of each kind counts over log rows; the same amounts as `reservations.ts` settles. */
-const USED: Record<LimitType, SQL<number>> = {
-  requests: sql`count(*)`,
-  total_tokens: total(sql`coalesce(${requests.inputTokens}, 0) + coalesce(${requests.outputTokens}, 0)`),
-  input_tokens: total(requests.inputTokens),
-  output_tokens: total(requests.outputTokens),
-  cost_usd: total(requests.costMicros),
-  credits: sql`0`,
+/**
+ * What a limit that counts from `since` (ms) would hold now: whole hours from the sums, which outlive the log and are read in
+ * milliseconds, and only the part of an hour ahead of them from the log.
+ */
+const usedSince = (db: Db, limit: NewLimit, since: number): number => {
+  const firstHour = Math.ceil(since / HOUR_MS) * HOUR_MS
+  return loggedIn(db, limit, { from: since, to: firstHour }) + summedFrom(db, limit, firstHour)
+}
+
+/**
+ * Where no account was asked nothing was charged. Of turns that one was asked for, the sums cannot tell all: no failed one counts
+ * as a request, though it may have been charged when it failed midway; every cancelled one does, one that was asked to send
+ * everything again, and a prewarm, with its tokens.
+ */
+const summedFrom = (db: Db, { keyId, limitType, modelFilter }: NewLimit, hour: number): number => {
+  const isOfModel = modelFilter === '' ? undefined : eq(requestHours.model, modelFilter)
+  const wasAsked = ne(requestHours.accountId, '')
+  const used = db
+    .select({ amount: SUMMED[limitType] })
+    .from(requestHours)
+    .where(and(eq(requestHours.keyId, keyId), gte(requestHours.hour, hour), wasAsked, isOfModel))
+    .get()
+  return used?.amount ?? 0
 }
 
 /** A row counts when it was charged: it succeeded, or was cut short after the upstream had begun to work on it. */
-const usedSince = (
+const loggedIn = (
   db: Db,
-  { keyId, limitType, modelFilter }: LimitInput & { keyId: string },
-  since: number,
+  { keyId, limitType, modelFilter }: NewLimit,
+  { from, to }: { from: number; to: number },
 ): number => {
   const isCharged = or(eq(requests.status, 'ok'), isNotNull(requests.inputTokens))
   const isOfModel = modelFilter === '' ? undefined : eq(requests.model, modelFilter)
   const used = db
-    .select({ amount: USED[limitType] })
+    .select({ amount: LOGGED[limitType] })
     .from(requests)
     .where(
       and(
         eq(requests.keyId, keyId),
-        gte(requests.startedAt, since),
+        gte(requests.startedAt, from),
+        lt(requests.startedAt, to),
         notInArray(requests.kind, ['prewarm', 'warmup']),
         isCharged,
         isOfModel,
@@ -110,4 +128,23 @@ const usedSince = (
     )
     .get()
   return used?.amount ?? 0
+}
+
+/** What a limit of each kind counts; the same amounts as `reservations.ts` settles. */
+const SUMMED: Record<LimitType, SQL<number>> = {
+  requests: sql`${HOUR_SUMS.requests} - ${HOUR_SUMS.errors}`,
+  total_tokens: sql`${HOUR_SUMS.inputTokens} + ${HOUR_SUMS.outputTokens}`,
+  input_tokens: HOUR_SUMS.inputTokens,
+  output_tokens: HOUR_SUMS.outputTokens,
+  cost_usd: HOUR_SUMS.costMicros,
+  credits: sql`0`,
+}
+
+const LOGGED: Record<LimitType, SQL<number>> = {
+  requests: sql`count(*)`,
+  total_tokens: total(sql`coalesce(${requests.inputTokens}, 0) + coalesce(${requests.outputTokens}, 0)`),
+  input_tokens: total(requests.inputTokens),
+  output_tokens: total(requests.outputTokens),
+  cost_usd: total(requests.costMicros),
+  credits: sql`0`,
 }

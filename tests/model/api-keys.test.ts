@@ -1,4 +1,5 @@
 /** API keys as rows: what is stored, what may be said about a key, and how its limits change. */
+import type { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { eq } from 'drizzle-orm'
@@ -6,13 +7,15 @@ import { commit, type Db, onChange } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
 import { auditLogs } from '../../db/schema/system.ts'
 import { AppError } from '../../src/errors.ts'
+import { DAY_MS, HOUR_MS } from '../../src/lib/durations.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { toApiKey } from '../../src/model/api-key-view.ts'
 import { deleteKey, getKey, hashKey, listKeys, regenerateKey, updateKey } from '../../src/model/api-keys.ts'
 import { KeyPatch, NewKey } from '../../src/model/key-input.ts'
 import { WINDOW_MS } from '../../src/model/key-limits.ts'
+import { type LedgerEntry, ledgerWriter } from '../../src/proxy/ledger-writer.ts'
 import { testDb } from '../support/db.ts'
-import { aKey, anAccountRow, anActor, aRequestRow } from '../support/keys.ts'
+import { aKey, anAccountRow, anActor } from '../support/keys.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 
@@ -21,6 +24,26 @@ const edit = (db: Db, id: string, patch: Record<string, unknown>, at = NOW) =>
 
 const spend = (db: Db, id: string, amount: number) =>
   commit(db, (tx) => tx.run(`UPDATE api_key_limits SET current_value = ${amount} WHERE key_id = '${id}'`))
+
+type Turn = LedgerEntry['row']
+const UNCHARGED = { inputTokens: null, outputTokens: null, costMicros: null }
+
+/** Turns that ended, as the ledger writes them: each in the log, and in the sums of its hour. */
+const turns = (
+  sqlite: Database,
+  keyId: string,
+  some: readonly (Partial<Turn> & Pick<Turn, 'id' | 'startedAt'>)[],
+): void => {
+  const usual = { requestId: 'r', route: '/v1/responses', kind: 'normal', transport: 'http', model: 'strong' } as const
+  const outcome = { status: 'ok', httpStatus: 200, attempts: 1, totalMs: 1, accountId: 'acc_1' } as const
+  const use = { inputTokens: 100, outputTokens: 10, costMicros: 3 }
+  const entries = some.map((turn): LedgerEntry => {
+    const row = { ...usual, ...outcome, ...use, keyId, ...turn }
+    const rest = { attempts: [], limitDeltas: [], isServiceFault: false, affinity: [] }
+    return { row, hourModel: row.model, ...rest }
+  })
+  ledgerWriter(sqlite).write(entries, new Map())
+}
 
 /** `details.fields` of the `validation_error` that `run` throws. */
 const faults = (run: () => unknown): unknown => {
@@ -203,28 +226,65 @@ describe('changing limits', () => {
     expect(edit(db, row.id, { name: 'renamed' }).limits).toEqual([{ ...row.limits[0]!, currentValue: 42 }])
   })
 
-  test('a new limit knows what was used in the window before', () => {
-    const { db } = testDb()
+  test.each([0, 1, 20 * 60_000])(
+    'a new limit knows what was used in the window before, %d ms after a full hour',
+    (ms) => {
+      const at = NOW + ms
+      const { db, sqlite } = testDb()
+      const { id } = aKey(db).row
+      const since = at - WINDOW_MS.daily
+      turns(sqlite, id, [
+        { id: 'in', startedAt: at - 1000 },
+        { id: 'first', startedAt: since },
+        { id: 'other-model', startedAt: at - 1000, model: 'fast' },
+        { id: 'cancelled', startedAt: since + HOUR_MS, status: 'cancelled' },
+        { id: 'failed', startedAt: at - 1000, status: 'error', ...UNCHARGED },
+        { id: 'never-asked', startedAt: at - 1000, status: 'cancelled', accountId: null, ...UNCHARGED },
+        { id: 'too-old', startedAt: since - 1 },
+        { id: 'stranger', startedAt: at - 1000, keyId: 'key_other' },
+        { id: 'prewarm', startedAt: at - 1000, kind: 'prewarm', accountId: null, ...UNCHARGED },
+        { id: 'early-prewarm', startedAt: since, kind: 'prewarm', accountId: null, ...UNCHARGED },
+      ])
+      const limit = (limitType: string, modelFilter?: string) => daily(999, { limitType, modelFilter })
+      const wanted = [limit('requests'), limit('total_tokens', 'strong'), limit('cost_usd'), limit('credits')]
+      const { limits } = edit(db, id, { limits: wanted }, at)
+      expect(Object.fromEntries(limits.map(({ limitType, currentValue }) => [limitType, currentValue]))).toEqual({
+        requests: 4,
+        total_tokens: 330,
+        cost_usd: 12,
+        credits: 0,
+      })
+    },
+  )
+
+  test('a new limit knows what was used in whole hours though the log has gone', () => {
+    const { db, sqlite } = testDb()
     const { id } = aKey(db).row
-    const use = { keyId: id, inputTokens: 100, outputTokens: 10, costMicros: 3 }
-    aRequestRow(db, { id: 'in', startedAt: NOW - 1000, ...use })
-    aRequestRow(db, { id: 'other-model', startedAt: NOW - 1000, ...use, model: 'fast' })
-    aRequestRow(db, { id: 'cancelled', startedAt: NOW - 1000, ...use, status: 'cancelled' })
-    aRequestRow(db, { id: 'failed', startedAt: NOW - 1000, keyId: id, status: 'error' })
-    aRequestRow(db, { id: 'too-old', startedAt: NOW - WINDOW_MS.daily - 1, ...use })
-    aRequestRow(db, { id: 'stranger', startedAt: NOW - 1000, ...use, keyId: 'key_other' })
-    aRequestRow(db, { id: 'prewarm', startedAt: NOW - 1000, ...use, kind: 'prewarm' })
-    aRequestRow(db, { id: 'warmup', startedAt: NOW - 1000, ...use, kind: 'warmup' })
-    const limit = (limitType: string, modelFilter?: string) => daily(999, { limitType, modelFilter })
-    const { limits } = edit(db, id, {
-      limits: [limit('requests'), limit('total_tokens', 'strong'), limit('cost_usd'), limit('credits')],
-    })
-    expect(Object.fromEntries(limits.map(({ limitType, currentValue }) => [limitType, currentValue]))).toEqual({
-      requests: 3,
-      total_tokens: 220,
-      cost_usd: 9,
-      credits: 0,
-    })
+    const days = [1, 5, 10, 20, 40]
+    turns(
+      sqlite,
+      id,
+      days.map((n) => ({ id: `d${n}`, startedAt: NOW - n * DAY_MS })),
+    )
+    sqlite.run('DELETE FROM requests WHERE started_at < ?', [NOW - 7 * DAY_MS])
+    const monthly = { limitWindow: 'monthly', maxValue: 9000 }
+    const limits = ['requests', 'input_tokens', 'output_tokens'].map((limitType) => ({ limitType, ...monthly }))
+    expect(edit(db, id, { limits }).limits.map(({ limitType, currentValue }) => [limitType, currentValue])).toEqual([
+      ['input_tokens', 400],
+      ['output_tokens', 40],
+      ['requests', 4],
+    ])
+  })
+
+  test('a turn that failed midway is no request of a new limit, but its tokens are counted', () => {
+    const { db, sqlite } = testDb()
+    const { id } = aKey(db).row
+    turns(sqlite, id, [{ id: 'midway', startedAt: NOW - 1000, status: 'error' }])
+    const { limits } = edit(db, id, { limits: [daily(999), daily(999, { limitType: 'requests' })] })
+    expect(limits.map(({ limitType, currentValue }) => [limitType, currentValue])).toEqual([
+      ['requests', 0],
+      ['total_tokens', 110],
+    ])
   })
 
   test('resetUsage sets every limit to zero in its running window', () => {

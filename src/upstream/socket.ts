@@ -16,6 +16,8 @@ const PING_EVERY_MS = 30_000
 const MAX_UNANSWERED_PINGS = 2
 const PEEK_EVERY_MS = 1000
 const CLOSE_MS = 1000
+/** What a close is called that came without a word (RFC 6455 §7.1.5). */
+const DROPPED = 1006
 
 export interface SocketRequest {
   /** ws:// or wss:// */
@@ -89,6 +91,7 @@ const headersOf = ({ rawHeaders }: IncomingMessage): Headers => {
 
 interface RunningTurn {
   stream: SocketStream
+  hasBegun: boolean
   whenOver: ((isClean: boolean) => void) | undefined
 }
 
@@ -101,6 +104,7 @@ export class UpstreamSocket {
   readonly #ws: WebSocket
   readonly #clock: Clock
   #turn: RunningTurn | null = null
+  #hasServed = false
   #hasEnded = false
   #onClosed: (() => void) | null = null
   /** The only timer: pings, or looks behind a pause, or cuts off a slow close. */
@@ -121,8 +125,8 @@ export class UpstreamSocket {
     ws.on('ping', alive)
     ws.on('pong', alive)
     ws.removeAllListeners('error') // of the handshake
-    ws.on('error', () => this.terminate())
-    ws.on('close', () => this.#ended())
+    ws.on('error', (err) => (isProtocolFault(err) ? this.terminate() : this.#lost()))
+    ws.on('close', (code) => this.#ended(code))
   }
 
   /** Whether a turn can be sent; false as soon as either side has begun to close. */
@@ -132,7 +136,9 @@ export class UpstreamSocket {
 
   /**
    * Sends one create and returns what the service answers, up to its terminal event. Throws while another turn runs.
-   * A socket that breaks ends the stream after what had come; a binary frame makes it reject with `stream_incomplete`.
+   * A socket that the service closes ends the stream after what had come; a binary frame makes it reject with
+   * `stream_incomplete`, and a connection that is lost, or that served before and goes without a word on this turn, with
+   * ECONNRESET.
    * `whenOver` runs once: true when the terminal event came and the next turn can follow, false when the turn was
    * cancelled or broke.
    */
@@ -143,7 +149,7 @@ export class UpstreamSocket {
       resume: () => this.#resume(),
       terminate: () => this.terminate(),
     })
-    this.#turn = { stream, whenOver }
+    this.#turn = { stream, hasBegun: false, whenOver }
     this.send(frame)
     return stream
   }
@@ -182,6 +188,7 @@ export class UpstreamSocket {
       return
     }
     if (!this.#turn) return
+    this.#turn.hasBegun = true
     const event = new FrameEvent(frame)
     this.#turn.stream.push(event, frame.length)
     if (isTerminal(event.type)) this.#endTurn(this.isOpen)
@@ -192,14 +199,22 @@ export class UpstreamSocket {
     const turn = this.#turn
     if (!turn) return
     this.#turn = null
+    this.#hasServed ||= isClean
     this.#resume()
     turn.stream.end(error)
     turn.whenOver?.(isClean)
   }
 
-  #ended(): void {
+  /** The way to the service is gone, which says nothing of the account. */
+  #lost(): void {
+    this.#endTurn(false, connectionLost())
+    this.#ws.terminate()
+  }
+
+  #ended(code: number): void {
+    const isStale = this.#hasServed && !this.#turn?.hasBegun // it was on its way out when the turn came
     this.#hasEnded = true
-    this.#endTurn(false)
+    this.#endTurn(false, code === DROPPED || isStale ? connectionLost() : null)
     this.#cancelTimer()
     this.#onClosed?.()
     this.#onClosed = null
@@ -226,7 +241,7 @@ export class UpstreamSocket {
   }
 
   #checkLife(): void {
-    if (this.#unansweredPings === MAX_UNANSWERED_PINGS) this.terminate()
+    if (this.#unansweredPings === MAX_UNANSWERED_PINGS) this.#lost()
     else if (!this.#wasHeard) {
       this.#unansweredPings++
       this.#ws.ping()
@@ -234,3 +249,8 @@ export class UpstreamSocket {
     this.#wasHeard = false
   }
 }
+
+/** Of frames that break the protocol; of a connection that is cut there is a close alone (measured). */
+const isProtocolFault = (err: Error): boolean => 'code' in err && String(err.code).startsWith('WS_ERR_')
+
+const connectionLost = (): Error => Object.assign(new Error('The connection was lost.'), { code: 'ECONNRESET' })

@@ -284,3 +284,29 @@ test('the turn state of a handshake does not call a conversation back from where
   await leave(service, socket)
   await expectNothingLeft(service)
 })
+
+describe('connections that died unseen charge no account', () => {
+  const ways: Record<string, Fault> = {
+    'cut off': { terminate: { afterEvents: 0 } },
+    'closed with 1001': { close: { code: 1001, afterEvents: 0 } },
+    'cut off in the middle of an answer': { terminate: { afterEvents: 5 } },
+  }
+  for (const [how, fault] of Object.entries(ways))
+    test(how, async () => {
+      await using service = ground()
+      const threads = []
+      for (let n = 0; n < 3; n++) {
+        const socket = await open(service)
+        threads.push({ socket, id: idOf(await socket.turn(create())) })
+      }
+      for (const { socket, id } of threads) {
+        service.members[0]?.sim.next(fault)
+        const end = (await socket.turn(following(id))).at(-1)
+        expect(['error', 'response.failed']).toContain(String(end?.type))
+      }
+      expect(service.bindings.pool.all().map(({ health }) => health.errors)).toEqual([0])
+      for (const { socket } of threads) expectCompleted(await socket.turn(create('everything')))
+      await leave(service, ...threads.map(({ socket }) => socket))
+      await expectNothingLeft(service)
+    })
+})

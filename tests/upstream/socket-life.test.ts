@@ -127,7 +127,7 @@ describe('a silent peer', () => {
     await clock.advance('59.999s')
     expect(socket.isOpen).toBe(true)
     await clock.advance('1ms')
-    expect(await stream.read()).toBeNull()
+    expect(await stream.read().catch((err) => err)).toMatchObject({ code: 'ECONNRESET' })
     await until(() => isClosed)
     expect(clock.pending).toBe(0)
   })

@@ -119,16 +119,34 @@ describe('a socket that goes down in the middle of a turn', () => {
     }
   }
 
-  test('by a drop ends it there', async () => {
+  test('by a drop rejects after what had come: the connection was lost', async () => {
     await using peer = startPeer((client) => {
       client.send(DELTA)
       setImmediate(() => client.terminate())
     })
     const socket = await connectTo(peer.url)
     const ends: boolean[] = []
-    expect(await rest(socket.turn('x', (isClean) => ends.push(isClean)))).toEqual([DELTA])
+    const stream = socket.turn('x', (isClean) => ends.push(isClean))
+    expect((await stream.read())?.map(({ data }) => data)).toEqual([DELTA])
+    expect(await stream.read().catch((err) => err)).toMatchObject({ code: 'ECONNRESET' })
     expect(ends).toEqual([false])
   })
+
+  for (const code of [1000, 1001, 1011])
+    test(`by a close ${code} that served before: it is lost before this turn says anything, and ends it there afterwards`, async () => {
+      await using peer = startPeer((client, text) => {
+        if (text === 'serve') client.send(COMPLETED)
+        if (text === 'begin') client.send(DELTA)
+        if (text !== 'serve') client.close(code)
+      })
+      const kept = async () => {
+        const socket = await connectTo(peer.url)
+        await rest(socket.turn('serve'))
+        return socket
+      }
+      expect(await rest((await kept()).turn('go')).catch((err) => err)).toMatchObject({ code: 'ECONNRESET' })
+      expect(await rest((await kept()).turn('begin'))).toEqual([DELTA])
+    })
 
   test('before anything reads gives what had come, then the end', async () => {
     await using peer = startPeer((client) => {

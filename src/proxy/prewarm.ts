@@ -2,7 +2,7 @@
 import { FrameEvent } from '../upstream/frame-event.ts'
 import type { Batch, UpstreamStream } from '../upstream/stream.ts'
 
-/** Of the frame; a longer one is not kept, and who continues it is asked to send everything. */
+/** Of the body, with those it continues ahead of it; a longer one is not kept, and who continues it is asked to send everything. */
 export const MAX_PREWARM_BYTES = 1024 * 1024
 
 /** The two events of a response that generated nothing. */

@@ -62,8 +62,10 @@ export const nativeBody = (create: Create, key: KeyPolicy | null, earlier: Earli
   // `null` names no earlier response, and the upstream would look for one.
   const kept = follows || frame.previous_response_id === null ? cutMembers(bytes, ['previous_response_id']) : bytes
   const json = follows ? { ...frame, previous_response_id: null } : frame
+  const body = spliced({ bytes: kept, json, hold }, members)
+  if (follows) hold.resize(body.bytes.length)
   return {
-    body: spliced({ bytes: kept, json, hold }, members),
+    body,
     chain: follows ? null : chainOf(frame),
     isInstructed: false,
   }

@@ -107,7 +107,7 @@ export class SocketTurn {
     const made = orRefuse(arrival, admission, 'request', () => this.#made(create, client, arrivedAt))
     const { body, chain, isInstructed } = made
     const turn = admit(arrival, { ...admission, body, chain })
-    const keepsInput = turn.kind === 'prewarm' && bytes.length <= MAX_PREWARM_BYTES
+    const keepsInput = turn.kind === 'prewarm' && body.bytes.length <= MAX_PREWARM_BYTES
     return {
       turn,
       contract: this.#contract,
@@ -153,7 +153,7 @@ export class SocketTurn {
 interface Admitted {
   turn: Turn
   contract: FrameContract
-  /** Its `input` is that of a prewarm, small enough to be kept; null for other turns. */
+  /** Its `input` is that of a prewarm and of those it continues, small enough to be kept; null for other turns. */
   leaves: Omit<Earlier, 'id'>
 }
 

@@ -13,6 +13,8 @@ import {
   open,
   PUBLIC,
   prewarm,
+  refusalOf,
+  until,
 } from './ground.ts'
 
 const local = async (path = NATIVE, accounts = 1) => {
@@ -91,6 +93,34 @@ test('of a public client keeps what it said as the system, whatever way the next
     const sent = service.upstream.requests.at(-1)?.body as Record<string, unknown> // as: what was sent
     expect([sent.instructions, sent.input]).toEqual([undefined, [said, ...go]])
   }
+  await leave(service, socket)
+  await expectNothingLeft(service)
+})
+
+test.each([NATIVE, PUBLIC])('%s: those that continue each other are kept up to 1 MiB together', async (path) => {
+  await using session = await local(path)
+  const { service, socket } = session
+  const half = prewarm({ input: [{ role: 'user', content: 'w'.repeat(600_000) }] })
+  const first = await socket.turn(half)
+  expectCompleted(first)
+  const second = await socket.turn({ ...half, previous_response_id: idOf(first) })
+  expectCompleted(second)
+  expect(refusalOf(await socket.turn(following(idOf(second))))).toEqual([400, 'previous_response_not_found'])
+  expect(service.upstream.requests).toEqual([])
+  await leave(service, socket)
+  await expectNothingLeft(service)
+})
+
+test.each([NATIVE, PUBLIC])('%s: what goes ahead of a turn counts among the bodies in flight', async (path) => {
+  await using session = await local(path)
+  const { service, socket } = session
+  const warm = await socket.turn(prewarm({ input: [{ role: 'user', content: 'w'.repeat(600_000) }] }))
+  expectCompleted(warm)
+  service.members[0]?.sim.next({ delayFirstEventMs: 20 })
+  const turn = socket.turn(following(idOf(warm)))
+  await until('the turn upstream', () => service.upstream.requests.length === 1)
+  expect(service.bindings.bodies.heldBytes).toBeGreaterThan(600_000)
+  expectCompleted(await turn)
   await leave(service, socket)
   await expectNothingLeft(service)
 })

@@ -8,6 +8,8 @@ const KEEPALIVE_MS = 8000
 const STALLED_MS = 30_000
 /** Of what is queued for a client: below it there is room for more. */
 const RESUME_BYTES = 1024 * 1024
+/** Sends that wait for room: a turn is one, and so is each refusal of what the client says meanwhile. */
+const MAX_WAITING = 1000
 
 export class Outbox {
   readonly #ws: Bun.ServerWebSocket<SocketPeer>
@@ -16,6 +18,7 @@ export class Outbox {
   #isOpen = true
   /** While the client does not read: resolves when it does again. */
   #stalled: PromiseWithResolvers<void> | null = null
+  #waiting = 0
   /** `clock.monotonic()` from which on the time until a keepalive counts. */
   #quietSince = 0
 
@@ -33,11 +36,12 @@ export class Outbox {
 
   /** Resolves when the client can take more; at once, and as undefined, when it reads along. Rejects with `ClientGone`. */
   send(texts: readonly string[]): Promise<void> | undefined {
+    if (this.#stalled) return this.#sendLater(texts)
     for (let rest = texts; ; ) {
       const taken = this.#push(rest)
       if (taken === null) return Promise.reject(new ClientGone())
       const left = rest.slice(taken.count)
-      if (taken.isFull) return this.#untilDrained().then(() => this.send(left))
+      if (taken.isFull) return this.#sendLater(left)
       if (left.length === 0) return undefined
       rest = left
     }
@@ -85,6 +89,17 @@ export class Outbox {
     if (taken.count > 0) this.wake() // of a batch that is hidden nothing is
     taken.isFull &&= this.#ws.getBufferedAmount() > 0
     return this.#isOpen ? taken : null
+  }
+
+  /** What comes while others wait is sent after them: a full queue would not take it, and the client that reads would be cut off. */
+  #sendLater(texts: readonly string[]): Promise<void> {
+    if (this.#waiting === MAX_WAITING) {
+      this.#abandon()
+      return Promise.reject(new ClientGone())
+    }
+    this.#waiting++
+    const drained = this.#untilDrained().finally(() => this.#waiting--)
+    return drained.then(() => this.send(texts))
   }
 
   /** The runtime tells of each part that was read; of a frame larger than the queue the first leaves no room for another. */

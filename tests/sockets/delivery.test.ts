@@ -80,6 +80,39 @@ describe('events that come all at once', () => {
     socket.session.closed()
   })
 
+  /** A turn whose first event is queued, and nothing more is taken. */
+  const stalledTurn = async () => {
+    const app = testApp()
+    const socket = Object.assign(pretendSocket(app), { takes: 'queues', room: 1 } as const)
+    socket.say(create())
+    await app.clock.advance('1s')
+    expect(socket.frames).toHaveLength(1)
+    return { app, socket }
+  }
+
+  test('do not end the socket where a refusal is to be sent before there is room', async () => {
+    const { app, socket } = await stalledTurn()
+    for (let n = 0; n < 2; n++) socket.say({ type: 'nonsense' })
+    expect([socket.frames.length, socket.closed]).toEqual([1, null])
+    Object.assign(socket, { takes: 'all', room: Number.POSITIVE_INFINITY })
+    socket.session.drained()
+    await app.clock.advance('1s')
+    expect(endsOf(typesOf(socket.frames)).toSorted()).toEqual(['error', 'error', 'response.completed'])
+    expect(socket.closed).toBeNull()
+    socket.session.closed()
+  })
+
+  test('end it where the client goes on with what is refused and reads nothing', async () => {
+    const { app, socket } = await stalledTurn()
+    for (let n = 0; n < 999; n++) socket.say({ type: 'nonsense' })
+    await app.clock.advance('1s')
+    expect(socket.closed).toBeNull()
+    socket.say({ type: 'nonsense' })
+    expect([socket.closed?.code, socket.isTerminated]).toEqual([1013, true])
+    await app.clock.advance('1s')
+    expect(app.bindings.turns.size).toBe(0)
+  })
+
   const batches = [
     { path: NATIVE, transport: 'http', count: 5, mib: 6 },
     { path: PUBLIC, transport: 'websocket', count: 3, mib: 17 },

@@ -4,11 +4,11 @@ import { isObject, objectOf } from '../lib/json.ts'
 import type { Random } from '../lib/random.ts'
 import { eventJson, frame, piecesOf, type SseEvent } from '../lib/sse.ts'
 import { ChatStream, type ChatStreamOptions } from './formats/chat-stream.ts'
-import { ResponseCollector } from './formats/collect.ts'
 import { keepaliveComment, keepaliveEvent, responseCreatedEvent, responseFailedEvent } from './formats/failed-event.ts'
 import { mentionsHeaders, withoutForeignHeaders } from './formats/foreign-headers.ts'
 import { publicEvent } from './formats/public-events.ts'
 import type { ResponsesEvent } from './formats/responses-event.ts'
+import { SaidItems } from './formats/said-items.ts'
 import type { Meter } from './meter.ts'
 
 /** Writes one stream. Its methods are called in order, `fail` at most once and last. */
@@ -59,14 +59,14 @@ export class NativeContract implements Contract {
  * the `model` in it.
  */
 export const publicContract = ({ createdAt, random }: ContractOptions, model: string | null): Contract => {
-  const said: ItemEvent[] = []
+  const said = new SaidItems()
   let isBegun = false
   return {
     write: (events, meter) => {
       const out: Uint8Array[] = []
       for (const each of events) {
         const event = withoutForeignHeaders(each)
-        if (isOfItem(event.type)) said.push({ type: event.type, bytes: Buffer.from(event.bytes) })
+        if (said.needs(event.type)) said.push(parsed(event.bytes, event.type))
         const bytes = REFILLED.has(event.type) ? refilled(event, said) : toPublic(event, meter, createdAt)
         if (bytes) out.push(bytes)
       }
@@ -112,27 +112,14 @@ const toPublic = (event: SseEvent, meter: Meter, createdAt: number): Uint8Array 
 /** Of the last event, in which the upstream leaves `output` empty, null or out; SDKs read the final answer from there. */
 const REFILLED: ReadonlySet<string | null> = new Set(['response.completed', 'response.incomplete'])
 
-/** A copy: a view would keep the chunk it came in. */
-interface ItemEvent {
-  type: string
-  bytes: Uint8Array
-}
-
-/** What `output` is made of, but for the deltas, which would be the stream once more: their text is told whole behind them. */
-const isOfItem = (type: string | null): type is string => type !== null && ITEM_EVENT.test(type)
-
-const ITEM_EVENT = /^response\.(output_item\.added|.*\.done)$/
-
-const refilled = (event: SseEvent, said: readonly ItemEvent[]): Uint8Array => {
+/** The last event, with what the items said where it leaves that out. */
+const refilled = (event: SseEvent, said: SaidItems): Uint8Array => {
   const ended = objectOf(eventJson(event.bytes))
   if (!isObject(ended.response)) return event.bytes
   const { output } = ended.response
-  if (Array.isArray(output) && (output.length > 0 || said.length === 0)) return event.bytes
+  if (Array.isArray(output) && (output.length > 0 || said.isEmpty)) return event.bytes
   const type = `${event.type}`
-  const collector = new ResponseCollector()
-  for (const one of said) if (collector.needs(one.type)) collector.push(parsed(one.bytes, one.type))
-  collector.push({ ...ended, type })
-  return frame({ ...ended, type, response: collector.result() })
+  return frame({ ...ended, type, response: said.responseOf({ ...ended, type }) })
 }
 
 /** Looked through in the pieces they leave in: nearly no event holds headers. */

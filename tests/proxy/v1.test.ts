@@ -118,6 +118,17 @@ describe('/v1/responses', () => {
     await expectNothingLeft(app)
   })
 
+  test('streams no call of nothing where all it said of one were deltas', async () => {
+    const app = testApp()
+    const delta = { type: 'response.function_call_arguments.delta', output_index: 1, delta: '{"at":' }
+    const ended = { type: 'response.incomplete', response: { id: 'resp_1', status: 'incomplete', output: [] } }
+    const body = [begun(1, call), delta, ended].map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
+    app.members[0]!.sim.next({ status: 200, headers: { 'content-type': 'text/event-stream' }, body })
+    const { events } = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
+    expect(events.at(-1)).toMatchObject({ response: { output: [] } })
+    await expectNothingLeft(app)
+  })
+
   test('streams without the events that are ours and the upstream’s alone', async () => {
     const app = testApp({
       accounts: [{ usage: { primary: { usedPercent: 12, windowMinutes: 300, resetAt: Date.UTC(2026, 0, 1, 4) } } }],

@@ -2,7 +2,7 @@
 import { type AppError, openAiError } from '../../errors.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
-import { chatCitations, chatUsage, finishReason, isAnswer, isCommentary } from './chat-json.ts'
+import { chatCitations, chatUsage, finishReason, isAnswer, isCommentary, saysAnything } from './chat-json.ts'
 import { ChatToolCalls } from './chat-tool-calls.ts'
 import { dataFrame, jsonLine } from './data-frame.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
@@ -180,6 +180,7 @@ export class ChatStream {
 
   /** Of an item all of whose text was sent or is held, and nothing behind it. */
   #cite(key: unknown, item: JsonObject): void {
+    if (this.#citations.has(key) || !saysAnything(item)) return // it ended before, or ends again without what it held
     const length = objectsOf(item.content).reduce((sum, { text }) => sum + textOf(text).length, 0)
     if (!isCommentary(item)) this.#citations.set(key, chatCitations([item], this.#contentLength - length))
     else if (this.#held !== '') this.#heldCitations.push({ key, item, before: this.#held.length - length })

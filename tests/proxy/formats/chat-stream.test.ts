@@ -260,6 +260,15 @@ describe('text', () => {
       )
     })
 
+    test('keeps what an item cites that ends once more, whole or without it', () => {
+      const item = cites(aMessage('It is.'))
+      const done = (one: JsonObject) => ({ type: 'response.output_item.done', output_index: 0, item: one })
+      for (const again of [item, { ...item, content: [] }]) {
+        const text = run([...messageEvents(0, 'It is.').slice(0, -1), done(item), done(again), completed()])
+        expect(deltas(text).flatMap(({ annotations }) => annotations ?? [])).toHaveLength(1)
+      }
+    })
+
     test('to a call, or to an answer without a label, is no part of JSON; where there is nothing else it is shown', () => {
       const before = phaseEvents('commentary', 0, 'Let me', ' see.')
       const json = (events: ResponsesEvent[]) =>

@@ -133,7 +133,8 @@ const block = (
   const wasBlocked = isBlocked(state)
   if (!wasBlocked && state.status !== 'active') return state
   const statedReset = plausibleReset(event.resetAt, event.at)
-  const until = statedReset ?? endOfWait(event)
+  const waitMs = event.retryAfterMs ?? 0
+  const until = statedReset ?? (waitMs < SHORTEST_WAIT_MS ? null : plausibleReset(event.at + waitMs, event.at))
   // Turns that were in flight when the block began may still be refused: they may lengthen the block,
   // but neither shorten it nor count as another failed attempt.
   if (wasBlocked && (until === null || (state.until !== null && state.until >= until))) return state
@@ -144,14 +145,10 @@ const block = (
     evidence: event.evidence || event.kind,
     since: state.status === event.kind ? (state.since ?? event.at) : event.at,
     until,
-    nextCheckAt: until === null ? event.at + checkDelayMs(state.attempts) : null,
+    nextCheckAt: until === null ? event.at + checkDelayMs(state.attempts, firstDelayMs(event)) : null,
     attempts: until === null ? state.attempts + 1 : state.attempts,
   }
 }
-
-/** "At once" is an end, too: without one the account would wait for its next check. */
-const endOfWait = ({ at, retryAfterMs }: Refusal): number | null =>
-  retryAfterMs === null ? null : plausibleReset(at + Math.max(SHORTEST_WAIT_MS, retryAfterMs), at)
 
 const observe = (state: AccountState, { at, snapshot }: Extract<AccountEvent, { kind: 'usage' }>): AccountState => {
   if (!isBlocked(state)) return state
@@ -161,7 +158,8 @@ const observe = (state: AccountState, { at, snapshot }: Extract<AccountEvent, { 
   const { exhausted, resetAt } = isExhausted(snapshot, at)
   if (!exhausted) return hasEvidence(snapshot) ? ACTIVE : state
   const until = plausibleReset(resetAt, at)
-  return until === null || until === state.until ? state : { ...state, until, nextCheckAt: null }
+  if (until === null || until === state.until) return state
+  return { ...state, since: Math.min(state.since ?? at, at), until, nextCheckAt: null }
 }
 
 const hasEvidence = ({ windows, credits }: UsageSnapshot): boolean => hasAnyWindow(windows) || hasUsableCredits(credits)
@@ -192,8 +190,12 @@ const isToCome = ({ since }: AccountState, at: number): boolean => since !== nul
 /** Half open: one more refusal without a date continues the back-off where it stood. */
 const reopen = ({ attempts }: AccountState): AccountState => ({ ...ACTIVE, attempts })
 
-const checkDelayMs = (attempts: number): number =>
-  Math.min(MAX_CHECK_DELAY_MS, CHECK_INTERVAL_MS * 2 ** Math.min(attempts, 10))
+const checkDelayMs = (attempts: number, firstMs = CHECK_INTERVAL_MS): number =>
+  Math.min(MAX_CHECK_DELAY_MS, firstMs * 2 ** Math.min(attempts, 10))
+
+/** "At once" is no end: who is told so over and over waits longer each time, and yet begins with a second. */
+const firstDelayMs = ({ retryAfterMs }: Refusal): number =>
+  retryAfterMs !== null && retryAfterMs < SHORTEST_WAIT_MS ? SHORTEST_WAIT_MS : CHECK_INTERVAL_MS
 
 const refuseAuth = (
   state: AccountState,

@@ -66,8 +66,15 @@ describe('a block', () => {
     expect(run([limited(AT, resetAt)])).toMatchObject({ until: null, nextCheckAt: AT + CHECK_INTERVAL_MS })
   })
 
-  test('that is to be over at once ends after a second, and not at a check', () => {
-    expect(run([limited(AT, null, 0)])).toMatchObject({ until: AT + 1000, nextCheckAt: null, attempts: 0 })
+  test('that is to be over at once is looked at after a second, then after 2, 4 …', () => {
+    let state = ACTIVE
+    let at = AT
+    for (const seconds of [1, 2, 4, 8]) {
+      state = nextState(state, limited(at, null, 0))
+      expect(state).toMatchObject({ until: null, nextCheckAt: at + seconds * 1000 })
+      at += seconds * 1000
+    }
+    expect(nextState(state, { kind: 'tick', at }).status).toBe('active')
   })
 
   test('that began by a clock that was ahead ends at a check, and at its reset where the clock was only corrected', () => {

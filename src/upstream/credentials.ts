@@ -104,9 +104,10 @@ export class Credentials {
   async refresh(accountId: string, rejected: string): Promise<AccountCredentials> {
     const held = this.#get(accountId)
     if (held.tokens.accessToken !== rejected) return credentialsOf(held)
+    const isJoining = held.refreshing !== null
     try {
       const given = await this.#renewal(accountId)
-      const isOfTokensBefore = given.accessToken === rejected // it was under way when these were imported
+      const isOfTokensBefore = isJoining && given.accessToken === rejected // under way when these were imported
       return isOfTokensBefore ? await this.#renewal(accountId) : given
     } catch (err) {
       const present = this.#get(accountId)

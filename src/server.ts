@@ -15,8 +15,8 @@ import { IDLE_TIMEOUT_SECONDS } from './proxy/event-stream.ts'
 
 /** A lock of another process stops all streams as long as we wait for it; what a turn leaves behind is tried again. */
 const BUSY_MS = 250
-/** Nothing is held up any more by what is written last, and nobody writes it later. */
-const LAST_BUSY_MS = 5000
+/** Nothing is held up any more by what is written last, in two commits at most, and nobody writes it later. */
+const LAST_BUSY_MS = 2500
 
 export interface RunningServer {
   url: string

@@ -83,13 +83,15 @@ function relay(body: ReadableStream<Uint8Array>, turn: Turn): ReadableStream<Uin
   const reader = body.getReader()
   const scanner = new SseScanner({ inRuns: true })
   const meter = new Meter()
+  let isRecorded = false
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       const { done, value } = await reader.read()
       if (done) return controller.close()
       for (const event of scanner.push(value)) meter.see(event)
       controller.enqueue(value)
-      if (meter.terminal) record(turn, meter)
+      if (meter.terminal && !isRecorded) record(turn, meter)
+      isRecorded = meter.terminal !== null
     },
     cancel() {
       reader.cancel().catch(() => {})

@@ -63,8 +63,8 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
 }
 
 /**
- * Gives the row other tokens and what they say of their owner; what they are silent about stays. A paused account stays paused, any other is active. What
- * changes by that stands in the history of the account. Whether it is the same seat was asked before, and the caller writes
+ * Gives the row other tokens and what they say of their owner; what they are silent about stays. A paused account stays
+ * paused, any other is active. What changes by that stands in the history of the account. Whether it is the same seat was asked before, and the caller writes
  * the audit row.
  */
 export const renewAccount = (

@@ -20,7 +20,7 @@ const codeOf = (err: Error, path: string): string => {
   return sqlite ?? (at === path ? String(code) : '')
 }
 
-/** Whether `err` says that the folder of the database at `path`, or something in it, is no folder. */
+/** Whether `err` says, of something in the folder of the database at `path`, that there is no folder. */
 export const saysNoFolder = (err: unknown, path: string): boolean => {
   if (!(err instanceof Error)) return false
   const { code, path: at } = err as NodeJS.ErrnoException // as: both are undefined where they are not there

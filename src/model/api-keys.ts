@@ -115,8 +115,8 @@ export const createKey = (tx: Tx, input: NewKey, { actor, random, demandAssign }
 
 /**
  * Changes what `patch` names; what it has already is no change. Limits that stay keep their use. Throws `not_found`,
- * `edit_conflict`, what `demandAssign` does
- * when the key gets another owner, and `validation_error` also when a key whose owner is disabled is switched on from here.
+ * `edit_conflict`, what `demandAssign` does when the key gets another owner, and `validation_error` also when a key whose
+ * owner is disabled is switched on from here.
  */
 export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, demandAssign }: Doing): StoredKey => {
   const { expectedVersion, ...patch } = input

@@ -64,6 +64,7 @@ export const revive = ({ bindings, members, upstream }: Ground): void => {
   for (const { id, sim } of members) {
     demandCause(bindings.pool.get(id)?.state, upstream, sim.chatgptAccountId)
     bindings.pool.apply(id, { kind: 'reauthenticated', at })
+    bindings.pool.apply(id, { kind: 'reactivate', at }) // a sign-in ends no pause
     bindings.pool.health(id, { kind: 'success', at })
     const account = bindings.pool.get(id)
     if (account) account.httpUntil = 0

@@ -35,7 +35,10 @@ interface Held {
   notBefore: number
   /** What the last try failed with. */
   failure: RefreshError | null
-  /** What a waiting turn gets; set until the exchange has ended, also when it has been given up waiting for, or is of tokens before these. */
+  /**
+   * What a waiting turn gets; set until the exchange has ended, also when it has been given up waiting for, or is of tokens
+   * before these.
+   */
   refreshing: Promise<AccountCredentials> | null
 }
 
@@ -171,7 +174,7 @@ export class Credentials {
       return credentialsOf(this.#get(accountId)) // read again with the commit that stored them
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause
-      if (!this.#isCharged(held, cause)) {
+      if (!this.#charge(held, cause)) {
         log.info('a token refresh failed for tokens that were replaced meanwhile', { account: accountId })
         return credentialsOf(this.#get(accountId))
       }
@@ -215,10 +218,10 @@ export class Credentials {
   }
 
   /**
-   * Puts the failure into the history, unless other tokens have taken the place of these: it says nothing of them. The history
-   * is for people; that it cannot be written is no reason to fail otherwise than the refresh did.
+   * Puts the failure into the history. False where other tokens have taken the place of these: it says nothing of them. The
+   * history is for people; that it cannot be written is no reason to fail otherwise than the refresh did.
    */
-  #isCharged({ row }: Held, { code, message }: RefreshError): boolean {
+  #charge({ row }: Held, { code, message }: RefreshError): boolean {
     const { db, clock, log } = this.#deps
     const note = { ...ofToken(row, clock.now()), result: code ?? 'failed', detail: message }
     try {

@@ -56,6 +56,15 @@ describe('a refused token', () => {
     expect(upstream.oddities).toEqual([])
   })
 
+  test('is asked for once where the service gives the same one again', async () => {
+    const { credentials, id, sim, refreshes } = poolOfOne()
+    const { accessToken, idToken } = sim
+    const body = { access_token: accessToken, id_token: idToken, refresh_token: 'rt_next' }
+    sim.next({ on: 'token', status: 200, body })
+    expect((await credentials.refresh(id, accessToken)).accessToken).toBe(accessToken)
+    expect(refreshes()).toBe(1)
+  })
+
   test('keeps its refresh token safe: each rotation is spent once', async () => {
     const { credentials, id, sim, stored } = poolOfOne()
     for (let round = 0; round < 5; round++) {

@@ -31,8 +31,8 @@ const LOOKED_AT = 10_000
 
 /**
  * Forgets events from before `before` (ms since epoch), at most the `limit` first. Returns how many; fewer than `limit` means
- * that none are left. Rows are in the order of time but for those of a clock that was wrong, which are passed over: only the
- * first 10,000 rows are looked at.
+ * that none are left among the first 10,000 rows, and so none at all: rows are in the order of time but for those of a clock
+ * that was wrong, which are passed over.
  */
 export const purgeAccountEvents = (tx: Tx, { before, limit }: { before: number; limit: number }): number =>
   tx.run(sql`

@@ -12,6 +12,7 @@ import type { SocketPeer } from './http/websocket.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import type { Random } from './lib/random.ts'
+import type { Roster } from './lib/roster.ts'
 import type { Sealer } from './lib/seal.ts'
 import type { Seats } from './lib/seats.ts'
 import type { LiveHub } from './live.ts'
@@ -55,9 +56,9 @@ export interface Bindings {
   /** What the attempt loop works with. */
   plane: Plane
   /** One controller a running turn; draining aborts them. */
-  turns: Set<AbortController>
+  turns: Roster<AbortController>
   /** Every open downstream socket; draining closes them. */
-  sockets: Set<SocketSession>
+  sockets: Roster<SocketSession>
   /** One timer for every open stream: keepalives and silence. */
   pulse: Pulse
   bodies: BodyBudget

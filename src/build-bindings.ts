@@ -10,6 +10,7 @@ import { FormDrafts } from './http/form-drafts.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import type { Random } from './lib/random.ts'
+import { Roster } from './lib/roster.ts'
 import { Seats } from './lib/seats.ts'
 import { LiveHub } from './live.ts'
 import { Catalog } from './model/catalog.ts'
@@ -99,8 +100,8 @@ export const buildBindings = (world: World): Bindings => {
       random: () => random.float(),
       log,
     },
-    turns: new Set(),
-    sockets: new Set(),
+    turns: new Roster(),
+    sockets: new Roster(),
     pulse,
     bodies: new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024),
     sealer,

@@ -1,5 +1,6 @@
 /** One timer for all open streams, in place of several each: it asks every one in turn whether something is overdue. */
 import type { Clock } from '../lib/clock.ts'
+import { Roster } from '../lib/roster.ts'
 
 const BEAT_MS = 500
 
@@ -10,7 +11,7 @@ export interface Watcher {
 
 export class Pulse {
   readonly #clock: Clock
-  readonly #watchers = new Set<Watcher>()
+  readonly #watchers = new Roster<Watcher>()
   #stop: (() => void) | null = null
 
   constructor(clock: Clock) {

@@ -2,6 +2,7 @@
 import { AppError } from '../errors.ts'
 import type { SseEvent } from '../lib/sse.ts'
 import type { Batch } from '../upstream/stream.ts'
+import { isTerminal } from '../upstream/terminal.ts'
 import { classify, failureFromEvent, failureFromThrown, type UpstreamFailure } from './classify.ts'
 import { endedEarly, type FreshStream } from './first-events.ts'
 import { Meter } from './meter.ts'
@@ -30,6 +31,9 @@ export class Flow implements Watcher, EventListenerObject {
   readonly #turn: Turn
   readonly #fresh: FreshStream
   #first: readonly SseEvent[] | null
+  /** What follows them, asked for at once: of an answer that has come whole it leaves in the same write. */
+  #ahead: Promise<Batch | null> | null = null
+  #arrived: Batch | null = null
   /** Since when the upstream is asked for more; a client that does not read is no silence of the upstream. */
   #askedAt: number | null = null
   #end: FlowEnd | null = null
@@ -46,6 +50,17 @@ export class Flow implements Watcher, EventListenerObject {
     plane.pulse.watch(this)
     turn.signal.addEventListener('abort', this)
     if (turn.signal.aborted) this.handleEvent()
+    else if (!isTerminal(first.at(-1)?.type ?? null)) this.#readAhead()
+  }
+
+  #readAhead(): void {
+    this.#ahead = this.#ask()
+    this.#ahead.then(this.#onArrival, () => this.#onArrival(null)) // who reads on is told
+  }
+
+  readonly #onArrival = (batch: Batch | null): void => {
+    this.#askedAt = null
+    if (this.#first !== null) this.#arrived = batch
   }
 
   /** Null while it runs. */
@@ -73,9 +88,13 @@ export class Flow implements Watcher, EventListenerObject {
   /** What `next` gives at first, which is there already: the events up to the commit point. */
   first(): Batch | null {
     if (this.#end) return this.#afterEnd(this.#end)
-    const first = this.#first
+    const first = this.#first && this.#seen(this.#first, true)
+    const arrived = this.#arrived
     this.#first = null
-    return first && this.#seen(first, true)
+    this.#arrived = null
+    if (!first || !arrived || this.#end) return first
+    this.#ahead = null
+    return [...first, ...this.#seen(arrived, false)]
   }
 
   /**
@@ -84,8 +103,14 @@ export class Flow implements Watcher, EventListenerObject {
    */
   next(): Promise<Batch | null> | Batch | null {
     if (this.#end || this.#first !== null) return this.first()
+    const next = this.#ahead ?? this.#ask()
+    this.#ahead = null
+    return next.then(this.#onBatch, this.#onBreak)
+  }
+
+  #ask(): Promise<Batch | null> {
     this.#askedAt = this.#plane.clock.monotonic()
-    return this.#fresh.stream.read().then(this.#onBatch, this.#onBreak)
+    return this.#fresh.stream.read()
   }
 
   readonly #onBatch = (batch: Batch | null): Batch | null => {

@@ -6,6 +6,8 @@ export interface SocketPeer {
   received(data: string | Buffer): void
   /** The client has read what was queued. */
   drained(): void
+  /** The client has answered a ping: it is not in the middle of a frame. */
+  ponged(): void
   closed(): void
   /** One of the above threw. */
   failed(err: unknown): void
@@ -26,6 +28,7 @@ export const websocket: Bun.WebSocketHandler<SocketPeer> = {
   open: (ws) => ws.data.opened(ws),
   message: (ws, data) => ws.data.received(data),
   drain: (ws) => ws.data.drained(),
+  pong: (ws) => ws.data.ponged(),
   close: (ws) => ws.data.closed(),
   // Without it a throw above would end the process (runtime note 2.6).
   error: (err, ws) => ws.data.failed(err),

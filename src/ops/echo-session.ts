@@ -27,6 +27,8 @@ export class EchoSession {
 
   drained(): void {}
 
+  ponged(): void {}
+
   closed(): void {
     this.#cancelEnd?.()
   }

@@ -55,6 +55,10 @@ export class Outbox {
     else this.send([frame])?.catch(() => {}) // who is gone needs none
   }
 
+  ping(): void {
+    if (this.#isOpen) this.#ws.ping()
+  }
+
   /** The client has read what was queued. */
   drained(): void {
     this.#stalled?.resolve()

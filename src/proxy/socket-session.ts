@@ -61,6 +61,8 @@ export class SocketSession implements SocketPeer {
   earlier: Earlier | null = null
   #idleSince = 0
   #idleMs = IDLE_MS
+  /** The idle limit is over, and a ping is out: a frame that is still on its way comes before its answer. */
+  #isAsked = false
 
   constructor(handshake: Handshake) {
     this.handshake = handshake
@@ -95,6 +97,7 @@ export class SocketSession implements SocketPeer {
   }
 
   received(data: string | Buffer): void {
+    this.#isAsked = false
     try {
       if (Buffer.byteLength(data) > LARGE_FRAME_BYTES) this.#noteLarge()
       if (typeof data !== 'string') throw new AppError('invalid_request_error', { message: 'Frames must be text.' })
@@ -137,6 +140,10 @@ export class SocketSession implements SocketPeer {
     if (!this.#turn) this.#start(create)
     else if (!this.#waiting) this.#waiting = create
     else throw new AppError('turn_in_progress')
+  }
+
+  ponged(): void {
+    if (this.#isAsked) this.#close('idle')
   }
 
   #start(create: Create): void {
@@ -196,11 +203,14 @@ export class SocketSession implements SocketPeer {
   }
 
   beat(now: number): void {
-    if (!this.#turn) {
-      if (now - this.#idleSince >= this.#idleMs) this.#close('idle')
-      return
-    }
-    this.#outbox?.keepAlive(now, this.#turn.keepalive)
+    if (this.#turn) this.#outbox?.keepAlive(now, this.#turn.keepalive)
+    else if (now - this.#idleSince >= this.#idleMs) this.#askWhetherIdle()
+  }
+
+  #askWhetherIdle(): void {
+    if (this.#isAsked) return
+    this.#isAsked = true
+    this.#outbox?.ping()
   }
 
   #dropWaiting(): void {

@@ -43,6 +43,24 @@ describe('an idle socket', () => {
     await over(app, socket)
   })
 
+  test('is not closed while a client is still sending its next frame, and is once that client is idle again', async () => {
+    const app = testApp()
+    const socket = pretendSocket(app)
+    socket.isUploading = true
+    await app.clock.advance('65m')
+    expect([socket.closed, socket.pings]).toEqual([null, 1])
+    socket.say(create())
+    socket.session.ponged() // to the ping it got while it was sending
+    await app.clock.advance('1s')
+    expect([socket.closed, endsOf(typesOf(socket.frames))]).toEqual([null, ['response.completed']])
+    socket.isUploading = false
+    await app.clock.advance('59m')
+    expect(socket.closed).toBeNull()
+    await app.clock.advance('61s')
+    expect(socket.closed).toEqual({ code: 1001, reason: 'Idle' })
+    await over(app, socket)
+  })
+
   test('is not closed in the face of a client that sent one which was refused', async () => {
     const app = testApp()
     const socket = pretendSocket(app)

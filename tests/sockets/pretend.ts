@@ -12,6 +12,8 @@ export interface Pretended {
   /** Everything that was taken. */
   frames: SocketEvent[]
   pings: number
+  /** In the middle of a frame, a client cannot answer a ping before that frame has come. */
+  isUploading: boolean
   /** What `send` answers from now on: taken, queued and sent at once, queued, or dropped. */
   takes: 'all' | 'flushes' | 'queues' | 'drops'
   /** How many frames more are taken until the client reads. */
@@ -48,6 +50,7 @@ export const pretendSocket = (app: TestApp, { isNative = true } = {}): Pretended
     session,
     frames: [],
     pings: 0,
+    isUploading: false,
     takes: 'all',
     room: Number.POSITIVE_INFINITY,
     closed: null,
@@ -73,7 +76,10 @@ const socketOf = (pretended: Pretended): Bun.ServerWebSocket<SocketSession> => {
       return pretended.takes === 'all' ? String(text).length : -1
     },
     getBufferedAmount: () => (pretended.takes === 'queues' ? 1 : 0),
-    ping: () => ++pretended.pings,
+    ping: () => {
+      if (!pretended.isUploading) pretended.session.ponged()
+      return ++pretended.pings
+    },
     close: (code = 1005, reason = '') => {
       pretended.closed = { code, reason }
     },

@@ -1,6 +1,6 @@
 /** Puts a backup in the place of the present database: checked, brought up to date, and what it replaces kept aside. */
 import type { Database } from 'bun:sqlite'
-import { chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { and, eq, lt } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
@@ -61,13 +61,16 @@ export const restoreBackup = (request: RestoreRequest): Restored => {
     const verdict = { ...verifyBackup(incoming, chosenKey), file }
     demandRestorable(verdict, keyPath)
     const prepared = prepare(incoming, request)
-    const aside = putAside(request, { withKey: chosenKey !== keyPath })
+    const isOtherKey = chosenKey !== keyPath && !isSameKey(chosenKey, keyPath)
+    const incomingKey = isOtherKey ? prepareKey(chosenKey, keyPath) : null
+    const aside = putAside(request, { withKey: isOtherKey })
     renameSync(incoming, databasePath)
-    if (chosenKey !== keyPath) replaceKey(chosenKey, keyPath)
+    if (incomingKey !== null) renameSync(incomingKey, keyPath)
     flush(dir)
     return { verdict, ...prepared, aside }
   } finally {
     removePartial(incoming)
+    rmSync(`${keyPath}.partial`, { force: true })
     lock.release()
   }
 }
@@ -153,17 +156,19 @@ const keepTokens = (tx: Tx, { id, ...tokens }: PresentTokens): boolean =>
     .where(and(eq(accounts.id, id), lt(accounts.lastRefreshAt, tokens.lastRefreshAt)))
     .run().changes > 0
 
+const LOGS = ['-wal', '-shm', '-journal']
+
 /** By a second link, so that the database has its name until the very rename that replaces it. */
 const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withKey }: { withKey: boolean }) => {
   const files = [databasePath, ...(withKey ? [keyPath] : [])].filter((path) => existsSync(path))
-  if (files.length === 0) return null
+  if (files.length === 0 && !LOGS.some((suffix) => existsSync(databasePath + suffix))) return null
   const stamp = new Date(actor.at).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
   const aside = freeName(join(dir, `before-restore-${stamp}`))
   mkdirSync(aside, { mode: 0o700 })
-  writeLogInto(databasePath)
+  if (existsSync(databasePath)) writeLogInto(databasePath) // alone it would make an empty one, and drop the log
   for (const path of files) linkOrCopy(path, join(aside, basename(path)))
   // What of it could not be written into the database must not be taken for the log of the next one.
-  for (const suffix of ['-wal', '-shm'])
+  for (const suffix of LOGS)
     if (existsSync(databasePath + suffix))
       renameSync(databasePath + suffix, join(aside, basename(databasePath) + suffix))
   return aside
@@ -197,10 +202,13 @@ const linkOrCopy = (from: string, to: string): void => {
   }
 }
 
-const replaceKey = (from: string, to: string): void => {
+const isSameKey = (one: string, other: string): boolean =>
+  existsSync(other) && readFileSync(one, 'utf8').trim() === readFileSync(other, 'utf8').trim()
+
+/** Beside its place, so that what can fail has failed before anything is replaced. */
+const prepareKey = (from: string, to: string): string => {
   const incoming = `${to}.partial`
   rmSync(incoming, { force: true })
   copyPrivately(from, incoming)
-  chmodSync(incoming, 0o600)
-  renameSync(incoming, to)
+  return incoming
 }

@@ -160,6 +160,24 @@ describe('making one', () => {
     expect(readdirSync(root)).toEqual(['data'])
   })
 
+  test('does not lie beside the log of another file, which SQLite would take for its own', () => {
+    open().close()
+    writeFileSync(`${backup}-wal`, 'of an earlier copy')
+    expect(() => copy()).toThrow('-wal is there already')
+    expect(readdirSync(root).sort()).toEqual(['copy.db-wal', 'data'])
+  })
+
+  test('takes no key along that does not open it, and copies nothing that is not of Sluice', () => {
+    open().close()
+    const other = join(root, 'other.key')
+    writeFileSync(other, `${Buffer.alloc(32, 9).toString('base64url')}\n`)
+    expect(() => copy(other)).toThrow('is not the key this database is sealed with')
+    rmSync(places().databasePath)
+    writeFileSync(places().databasePath, '')
+    expect(() => copy()).toThrow('holds nothing of Sluice')
+    expect(readdirSync(root).sort()).toEqual(['data', 'other.key'])
+  })
+
   test('of a damaged database there is no copy, which would be as damaged', () => {
     const { sqlite } = open()
     sqlite.run('CREATE TABLE notes (x UNIQUE)')
@@ -394,6 +412,41 @@ describe('restoring', () => {
       passkeys: ['phone of ada'],
       guests: true,
     })
+  })
+
+  test('a log whose database was moved away is not taken for that of the restored one, and goes aside', () => {
+    backedUp()
+    const folder = open()
+    addAccount(folder, 'acc_later')
+    const log = readFileSync(`${places().databasePath}-wal`)
+    folder.close()
+    for (const suffix of ['', '-wal', '-shm']) rmSync(places().databasePath + suffix, { force: true })
+    writeFileSync(`${places().databasePath}-wal`, log) // as after a kill, and a `mv` of the database alone
+    const { aside } = restore()
+    expect(idsIn(places().databasePath)).toEqual(['acc_a'])
+    expect(readFileSync(join(aside ?? '', 'sluice.db-wal'))).toEqual(log)
+    expect(verifyBackup(places().databasePath, places().keyPath)).toMatchObject({
+      damage: [],
+      audit: { isWhole: true },
+    })
+  })
+
+  test('does not touch a key that is the same, which may lie where nothing can be written', () => {
+    backedUp(places().keyPath)
+    const before = statSync(places().keyPath).ino
+    const { aside } = restore()
+    expect([statSync(places().keyPath).ino, existsSync(join(aside ?? '', 'encryption.key'))]).toEqual([before, false])
+  })
+
+  test('a key that cannot be put in its place leaves the database as it is', () => {
+    backedUp(places().keyPath)
+    const folder = open()
+    addAccount(folder, 'acc_later')
+    folder.close()
+    const keyPath = join(root, 'no-such-folder', 'key')
+    expect(() => restoreBackup({ file: backup, ...places(), keyPath, actor })).toThrow()
+    expect(idsIn(places().databasePath)).toEqual(['acc_a', 'acc_later'])
+    expect(readdirSync(dir).filter((name) => /partial|before/.test(name))).toEqual([])
   })
 
   test('into an empty folder needs the key beside it, which goes along', () => {

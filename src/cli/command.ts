@@ -1,4 +1,5 @@
 /** What a command works with: where it writes, the environment it was given, and the data folder while it runs. */
+import { existsSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { type Config, readConfig } from '../env.ts'
@@ -6,6 +7,7 @@ import { systemClock } from '../lib/clock.ts'
 import { escapeControls } from '../lib/controls.ts'
 import { systemRandom } from '../lib/random.ts'
 import type { Actor } from '../model/audit.ts'
+import { placesOf } from '../ops/places.ts'
 import { asFolderError, type Folder, openFolder } from './open-folder.ts'
 
 export interface CliIo {
@@ -26,7 +28,12 @@ export class UsageError extends Error {
 
 /** Opens the folder for the length of `run`; a running server notices what was written within two seconds. */
 export const withFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Promise<T>): Promise<T> => {
-  const folder = openFolder(configOf(io), { clock: systemClock, random: systemRandom })
+  const config = configOf(io)
+  const { databasePath } = placesOf(config)
+  const isNew = !existsSync(databasePath)
+  const folder = openFolder(config, { clock: systemClock, random: systemRandom })
+  // A service may have CODEX_LB_DATA_DIR where this shell does not: then this is not its database.
+  if (isNew) io.stderr(`There was no database yet; ${databasePath} was made.\n`)
   try {
     return await run(folder)
   } catch (err) {

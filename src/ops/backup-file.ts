@@ -15,7 +15,8 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { readerDatabase, waitForLocksAtMost } from '../../db/open.ts'
-import { BackupError, integrityFindings } from './backup-verify.ts'
+import { fingerprintOf } from '../model/key-fingerprint.ts'
+import { BackupError, integrityFindings, isOurs, tryKey } from './backup-verify.ts'
 
 interface BackupRequest {
   /** Of the database, which may be in use. */
@@ -43,7 +44,9 @@ interface BackupMade {
 export const makeBackup = (request: BackupRequest): BackupMade => {
   const { source, target, keyFile, roomFor = freeBytes, link = linkSync } = request
   if (!existsSync(source)) throw new BackupError(`There is no database at ${source}.`)
-  for (const path of keyFile === null ? [target] : [target, keyOf(target)])
+  // SQLite would take the log of an earlier file of that name for this one's.
+  const names = [target, `${target}-wal`, `${target}-journal`, ...(keyFile === null ? [] : [keyOf(target)])]
+  for (const path of names)
     if (existsSync(path)) throw new BackupError(`${path} is there already; it is not overwritten.`)
   if (!existsSync(dirname(target))) throw new BackupError(`There is no folder ${dirname(target)}; make it first.`)
   const partial = `${target}.partial`
@@ -53,7 +56,10 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
     vacuumInto(source, partial)
     carryOver(source)
     demandWhole(partial)
-    if (keyFile !== null) copyPrivately(keyFile, keyOf(partial))
+    if (keyFile !== null) {
+      copyPrivately(keyFile, keyOf(partial))
+      demandOurs(partial, keyFile)
+    }
     giveName(partial, target, link)
     if (keyFile !== null) giveName(keyOf(partial), keyOf(target), link)
   } catch (cause) {
@@ -115,7 +121,12 @@ const giveName = (partial: string, target: string, link: typeof linkSync): void 
     link(partial, target)
   } catch {
     createPrivately(target) // vfat, exFAT and many shares have no links: this is what the rename replaces
-    renameSync(partial, target)
+    try {
+      renameSync(partial, target)
+    } catch (err) {
+      rmSync(target) // it would be taken for a backup
+      throw err
+    }
   }
 }
 
@@ -185,6 +196,20 @@ const demandWhole = (path: string): void => {
   try {
     const [finding] = integrityFindings(sqlite)
     if (finding !== undefined) throw new BackupError(`The database is damaged, and so would be its copy: ${finding}`)
+    if (!isOurs(sqlite)) throw new BackupError('The database holds nothing of Sluice, and neither would its copy.')
+  } finally {
+    sqlite.close()
+  }
+}
+
+/** Of the key that goes along: with another one the backup could never be restored. */
+const demandOurs = (path: string, keyFile: string): void => {
+  const { sqlite, db } = readerDatabase(path)
+  try {
+    if (tryKey(fingerprintOf(db), keyFile) === 'fits') return
+    throw new BackupError(
+      `${keyFile} is not the key this database is sealed with. Name the right one in CODEX_LB_ENCRYPTION_KEY_FILE.`,
+    )
   } finally {
     sqlite.close()
   }

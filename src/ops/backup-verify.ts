@@ -87,24 +87,24 @@ const schemaAge = (sqlite: Database, file: string): SchemaAge => {
 }
 
 const namesApplied = (sqlite: Database, file: string): string[] => {
-  const isOurs = tablesOf(sqlite, file).includes('migrations')
-  if (!isOurs) throw new BackupError(`${file} is not a backup of Sluice.`)
+  if (!hasOurs(sqlite, file)) throw new BackupError(`${file} is not a backup of Sluice.`)
   return sqlite
     .query<{ name: string }, []>('SELECT name FROM migrations')
     .all()
     .map(({ name }) => name)
 }
 
-const tablesOf = (sqlite: Database, file: string): string[] => {
+const hasOurs = (sqlite: Database, file: string): boolean => {
   try {
-    return sqlite
-      .query<{ name: string }, []>("SELECT name FROM sqlite_schema WHERE type = 'table'")
-      .all()
-      .map(({ name }) => name)
+    return isOurs(sqlite)
   } catch (cause) {
     throw new BackupError(`${file} is not a database.`, { cause })
   }
 }
+
+/** Whether a release of this program has written it. */
+export const isOurs = (sqlite: Database): boolean =>
+  sqlite.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'").get() !== null
 
 /** Before releases hashed their audit log there was nothing to prove. */
 const auditOf = (sqlite: Database, db: Db): AuditVerdict => {
@@ -114,7 +114,8 @@ const auditOf = (sqlite: Database, db: Db): AuditVerdict => {
   return { isWhole: true, rows, unchained: rows, purgedThroughId: null }
 }
 
-const tryKey = (wanted: string | null, path: string): BackupVerdict['key'] => {
+/** Whether the key in the file at `path` is the one of the fingerprint; null: any is. Throws when it is no key. */
+export const tryKey = (wanted: string | null, path: string): BackupVerdict['key'] => {
   if (!existsSync(path)) return wanted === null ? 'fits' : 'missing'
   return wanted === null || fingerprint(readKey(path)) === wanted ? 'fits' : 'other'
 }

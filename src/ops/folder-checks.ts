@@ -112,15 +112,22 @@ const checkKey = async ({ keyPath, keyFingerprint }: FolderFacts): Promise<Found
           'Restore it from where you keep the copy, before the server stops.',
         )
   const { mode } = found
-  if (keyFingerprint && fingerprint(readKey(keyPath)) !== keyFingerprint)
-    return problem(
-      `${keyPath} is not the key this database was sealed with: the next start will fail.`,
-      'Restore the file that belongs to it.',
-    )
+  const fault = faultOf(keyPath, keyFingerprint ?? null)
+  if (fault !== null)
+    return problem(`${keyPath} ${fault}: the next start will fail.`, 'Restore the file that belongs to it.')
   if ((mode & OTHERS) !== 0)
     return warning(`${keyPath} had mode ${octal(mode)}, so others could read it.`, `chmod 0600 ${keyPath}`)
   if (keyFingerprint === undefined) return unknown('Whether it fits cannot be said while the database cannot be read.')
   return fine('It fits the database, and only its owner can read it. Keep a copy somewhere else.')
+}
+
+const faultOf = (keyPath: string, wanted: string | null): string | null => {
+  try {
+    const own = fingerprint(readKey(keyPath))
+    return wanted === null || own === wanted ? null : 'is not the key this database was sealed with'
+  } catch (err) {
+    return `cannot be used (${err instanceof Error ? err.message : err})`
+  }
 }
 
 const checkBackups = async ({ backups, backupIntervalHours, now }: FolderFacts): Promise<Found> => {

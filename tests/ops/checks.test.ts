@@ -146,6 +146,15 @@ describe('the data folder', () => {
     expect((await examine()).key_file?.verdict).toBe('unknown')
   })
 
+  test('a key file that is none is a problem, whether the database is read or not', async () => {
+    writeFileSync(join(dir, 'encryption.key'), 'not a key')
+    for (const keyFingerprint of ['abc', null, undefined])
+      expect((await examine({ keyFingerprint })).key_file).toMatchObject({
+        verdict: 'problem',
+        says: expect.stringContaining('the next start will fail'),
+      })
+  })
+
   test('a key is not called right while the database cannot be read', async () => {
     expect((await examine({ keyFingerprint: undefined })).key_file?.verdict).toBe('unknown')
   })

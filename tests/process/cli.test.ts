@@ -63,6 +63,7 @@ describe('accounts', () => {
     const [pool, cut] = [join(folder, 'pool.zip'), join(folder, 'cut.zip')]
     writeFileSync(pool, zipOf([...packed, { name: 'bad.json', text: 'x' }, { name: 'notes.txt', text: 'y' }]))
     writeFileSync(cut, readFileSync(pool).subarray(0, 99))
+    await sluice('keys', 'list')
     const result = await sluice('accounts', 'import', pool, cut)
     expect(result.exitCode).toBe(1)
     expect(result.stdout).toMatch(/^Imported ada@example\.test .*\nImported eve@example\.test .*\n$/)
@@ -162,6 +163,7 @@ describe('keys', () => {
       '--limit',
       'total_tokens:daily:5M',
     ]
+    await sluice('keys', 'list')
     const made = await sluice('keys', 'create', '--name', 'laptop', '--model', 'gpt-5.5', ...limits)
     expect(made.exitCode).toBe(0)
     const key = made.stdout.trim()
@@ -329,6 +331,7 @@ describe('output', () => {
   })
 
   test('that nobody reads to the end is no reason for a message', async () => {
+    await sluice('settings', 'get')
     expect((await shell('settings get | true')).stderr).toBe('')
   })
 
@@ -359,6 +362,12 @@ test('help and version open nothing', async () => {
 })
 
 describe('the folder', () => {
+  test('that had no database is named, once: the one of the service may lie elsewhere', async () => {
+    const [first, second] = [await sluice('audit', 'verify'), await sluice('audit', 'verify')]
+    expect(first.stderr).toBe(`There was no database yet; ${join(dataDir, 'sluice.db')} was made.\n`)
+    expect(second.stderr).toBe('')
+  })
+
   test('that others could look into is closed to them', async () => {
     mkdirSync(dataDir, { mode: 0o755 })
     await sluice('keys', 'list')

@@ -83,7 +83,10 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
   #pass(flow: Flow, events: readonly SseEvent[] | null): boolean {
     const pieces = events ? this.#deps.contract.write(events, flow.meter) : NOTHING
     const isOver = events === null || flow.meter.terminal !== null
-    this.#send(pieces)
+    this.#send(
+      pieces,
+      events?.some(({ type }) => type !== null),
+    )
     if (isOver) this.#close()
     return isOver || pieces.length > 0
   }
@@ -112,9 +115,10 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
     if (this.#isPulling && now - this.#lastSentAt >= KEEPALIVE_MS) this.#send([this.#deps.contract.keepalive])
   }
 
-  #send(pieces: readonly Uint8Array[]): void {
+  /** `isHeard`: they are more than comments, which the native client does not count (decisions §3 "Keepalive"). */
+  #send(pieces: readonly Uint8Array[], isHeard = true): void {
     if (!this.#controller || pieces.length === 0) return
-    this.#lastSentAt = this.#deps.clock.monotonic()
+    if (isHeard) this.#lastSentAt = this.#deps.clock.monotonic()
     for (const bytes of pieces) this.#controller.enqueue(bytes)
   }
 

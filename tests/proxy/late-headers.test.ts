@@ -149,6 +149,31 @@ test('keepalives go on while the answer has begun and pauses', async () => {
   await expectNothingLeft(app)
 })
 
+test('comments of the upstream are no keepalive for the native client, which does not count them', async () => {
+  const app = testApp()
+  const pings = 20
+  const lines = [{ type: 'response.output_item.added' }, ...Array(pings), { type: 'response.completed', response: {} }]
+  app.bindings.plane.upstream.dial.fetch = async () => new Response(dripped(app, lines), SSE)
+  const { text } = await answerOf(app, NATIVE, { json: codexBody() }, 1000)
+  const keepalives = parseEvents(text).filter(({ type }) => type === 'codex.keepalive')
+  expect(text.split(': ping').length - 1).toBe(pings)
+  expect(keepalives.length).toBeGreaterThan(8) // in 105 s
+})
+
+const SSE = { headers: { 'content-type': 'text/event-stream' } }
+
+/** An event of each, or a comment where there is none, five seconds apart. */
+const dripped = ({ clock }: TestApp, events: readonly (object | undefined)[]): ReadableStream<Uint8Array> =>
+  new ReadableStream({
+    async start(controller) {
+      for (const event of events) {
+        controller.enqueue(Buffer.from(event ? `data: ${JSON.stringify(event)}\n\n` : ': ping\n\n'))
+        await clock.sleep(5000)
+      }
+      controller.close()
+    },
+  })
+
 test('a failure after the commit in a JSON answer keeps its own status', async () => {
   const app = testApp()
   app.members[0]!.sim.next({ failAfterCreated: { code: 'rate_limit_exceeded', message: 'Slow down.', afterEvents: 6 } })

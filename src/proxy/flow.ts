@@ -76,6 +76,7 @@ export class Flow implements Watcher, EventListenerObject {
 
   /** Silence and the length of the whole stream are limits of the upstream, so they end the attempt, not the client. */
   beat(now: number): void {
+    if (this.#end) return // by another watcher of the same beat
     const { streamIdleTimeoutSeconds, streamTimeoutSeconds } = this.#turn.settings
     const isSilent = this.#askedAt !== null && now - this.#askedAt > streamIdleTimeoutSeconds * 1000
     const isTooLong = now - this.#turn.arrivedAt > streamTimeoutSeconds * 1000

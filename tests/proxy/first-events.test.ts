@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { type FreshStream, readToCommit } from '../../src/proxy/first-events.ts'
 import type { Flow } from '../../src/proxy/flow.ts'
+import type { LiveAccount } from '../../src/proxy/pool.ts'
 import { newTurnLog, type Turn } from '../../src/proxy/turn.ts'
 import { FrameEvent } from '../../src/upstream/frame-event.ts'
 import type { Batch, UpstreamStream } from '../../src/upstream/stream.ts'
@@ -20,9 +21,14 @@ const streamOf = (batches: readonly (Batch | Promise<Batch>)[]) => {
   return { stream, asked }
 }
 
+const accountOf = (flow: Flow) => accounts.get(flow.accountId)!
+const accounts = new Map<string, LiveAccount>()
+
 const flowOf = (stream: UpstreamStream): Promise<Flow> => {
   const { plane } = testApp().bindings
-  const lease = { account: plane.pool.all()[0]!, release: () => {} }
+  const account = plane.pool.all()[0]!
+  accounts.set(account.id, account)
+  const lease = { account, release: () => {} }
   const settings = { streamIdleTimeoutSeconds: 1, streamTimeoutSeconds: 1000 }
   const turn = { signal: new AbortController().signal, arrivedAt: 0, log: newTurnLog(), body: null, settings }
   const fresh = { lease, stream, controller: new AbortController(), headers: {}, accessToken: 'at' }
@@ -104,4 +110,12 @@ test('what waits for a client that does not read is no silence of the upstream, 
   await settled()
   waiting.beat(2000)
   expect(waiting.end).toBeNull()
+})
+
+test('a flow that ended in the very beat that finds it silent charges nobody', async () => {
+  const flow = await flowOf(streamOf([[delta], new Promise<Batch>(() => {})]).stream)
+  flow.first()
+  flow.cancel()
+  flow.beat(2000)
+  expect([flow.end?.status, accountOf(flow).health.errors]).toEqual(['cancelled', 0])
 })

@@ -12,13 +12,13 @@ export const DisplayName = z
   .nullable()
   .describe('Blank or null: none.')
 
-/** In lower case, so that two spellings are one address. */
+/** In lower case, so that two spellings are one address. The pattern has one way to match a text: it meets bodies of strangers. */
 export const Email = z
   .string()
   .trim()
   .toLowerCase()
   .max(320)
-  .regex(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'must look like name@example.com')
+  .regex(/^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/, 'must look like name@example.com')
   .nullable()
   .describe('Only one account has it. Null: none.')
 

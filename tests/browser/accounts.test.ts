@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { until } from '../clients/support/until.ts'
-import type { World } from '../clients/support/world.ts'
+import { startWorld, type World } from '../clients/support/world.ts'
 import { LOOKS, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
 import { narrowProblems } from './narrow.ts'
 import { startPopulated } from './world.ts'
@@ -344,6 +344,29 @@ test('what is ticked is deleted after a question, and gone from the list without
   await row(page, 'linus').waitFor({ state: 'detached' })
   await until(async () => (await logged(linus)) === 0, world.output)
   expect([await logged(barbara), loads]).toEqual([1, 0])
+  expect(visit.problems).toEqual([])
+})
+
+test.each([
+  ['table', '[data-select-all]', 25],
+  ['cards', '[name=accountIds]', 3],
+])('who comes in place of what was changed is not ticked (%s)', async (view, box, count) => {
+  const accounts = Array.from({ length: 30 }, (_, n) => ({
+    email: `user${100 + n}@example.test`,
+    plan: 'plus' as const,
+  }))
+  await using many = await startWorld({ accounts })
+  await using visit = await browser.visit(`${many.url}/accounts?state=active&view=${view}`)
+  const { page } = visit
+  const before = await names(page)
+  for (let at = 0; at < Math.min(count, await page.locator(box).count()); at++) await page.locator(box).nth(at).check()
+  await page.click('.bulk >> text=Pause')
+  await page.waitForSelector('.done >> text=were paused')
+  const after = await names(page)
+  expect(after.slice(0, before.length - count)).toEqual(before.slice(count))
+  expect(after.length).toBeGreaterThan(before.length - count)
+  expect(await page.locator('[name=accountIds]:checked, [data-select-all]:checked').count()).toBe(0)
+  expect(await page.locator('.bulk').isVisible()).toBe(false)
   expect(visit.problems).toEqual([])
 })
 

@@ -101,6 +101,7 @@ export const Name: FC<{ account: WireAccount }> = ({ account }) => (
 
 export const Pick: FC<{ account: WireAccount }> = ({ account }) => (
   <input
+    id={`pick-${account.accountId}`}
     type="checkbox"
     name="accountIds"
     value={account.accountId}

@@ -117,6 +117,12 @@ export const showFigures = createHandlers(requires('dashboard:read'), async (c) 
 /** `/` leads to the dashboard; who may see it is decided there. */
 export const goToDashboard = createHandlers(open('redirect to the dashboard'), (c) => c.redirect('/dashboard'))
 
+/** The upstream may have worded it, and name whose account it is: not for those who are not told that in the log either. */
+const outageFor = (c: Ctx) => {
+  const { current } = c.env.ops.outage
+  return current && blindersOf(c.var.principal).hidesAccounts ? { ...current, message: '' } : current
+}
+
 const nowPart = async (c: Ctx): Promise<NowPart> => {
   const { clock, lifecycle, ledger, ops, settings, env } = c.env
   const now = clock.now()
@@ -128,7 +134,7 @@ const nowPart = async (c: Ctx): Promise<NowPart> => {
     keys: figures.present.keys,
     isLedgerHealthy: ledger.healthy,
     isDatabaseLost: ops.lostDatabase() !== null,
-    outage: accounts.some(({ eligible }) => eligible) ? ops.outage.current : null,
+    outage: accounts.some(({ eligible }) => eligible) ? outageFor(c) : null,
     isChosenAccountGone: isChosenAccountGone(c),
     unwritten: ledger.unwrittenTurns,
     isDashboardOpen: env.DASHBOARD_AUTH_MODE === 'disabled',

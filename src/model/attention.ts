@@ -22,7 +22,7 @@ export interface Facts {
   isLedgerHealthy: boolean
   /** Its file was removed or replaced. */
   isDatabaseLost: boolean
-  /** Turns that failed one after another though accounts could be asked, and what the newest failed with. */
+  /** Turns that failed one after another though accounts could be asked, and what the newest failed with; empty: not to be told. */
   outage: { turns: number; message: string } | null
   /** The strategy “Single account” names one that was deleted. */
   isChosenAccountGone: boolean
@@ -111,7 +111,7 @@ const outage = ({ outage }: Facts, offer: Offer): Attention[] =>
         {
           id: 'outage',
           tone: 'bad',
-          text: `The last ${outage.turns} requests all failed; the newest with “${outage.message}”`,
+          text: `The last ${outage.turns} requests all failed${outage.message && `; the newest with “${outage.message}”`}`,
           action: offer('dashboard:read', 'Show', '/logs?status=failed'),
         },
       ]

@@ -95,6 +95,8 @@ test('turns that all fail are told of with the newest failure, and lead to it', 
   const outage = { turns: 4, message: 'Overloaded.' }
   expect(said({ outage })).toEqual([[text, '/logs?status=failed']])
   expect(said({ outage }, 'viewer')).toEqual([[text, '/logs?status=failed']])
+  const untold = { turns: 4, message: '' }
+  expect(said({ outage: untold }, 'viewer')).toEqual([['The last 4 requests all failed', '/logs?status=failed']])
 })
 
 test('a database file that is gone comes first, with the backup that saves it', () => {

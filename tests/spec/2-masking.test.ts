@@ -35,6 +35,9 @@ const open = async () => {
       body: { error: { message: `Not for ${EMAIL}`, code: 'not_for_you', type: null } },
     })
   await turn()
+  // As turns that all fail leave it behind; the overview tells of the newest.
+  const refused = { kind: 'normal', status: 'error', errorMessage: `Not for ${EMAIL}` } as const
+  for (let n = 0; n < 4; n++) app.bindings.ops.outage.count({ row: refused, isServiceFault: true })
   app.bindings.pool.apply(other.id, {
     kind: 'auth_failed',
     at: app.clock.now(),
@@ -238,6 +241,7 @@ describe('§2 Roles: what viewers and guests may not know', () => {
       ['the prefix of a key', '/keys'],
       ['the hash of a conversation', '/logs/:id'],
       ['the address of a client', '/logs/:id'],
+      ['the words of the upstream', '/dashboard/now'],
     ])
       for (const accept of FORMATS) expect(seen).toContain(`${what} in ${route}, ${accept}`)
   })

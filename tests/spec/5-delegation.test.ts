@@ -1,8 +1,10 @@
 /** Spec §5, delegation: who may give or touch which role, and that one active Admin always remains. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
+import { identities } from '../../db/schema/people.ts'
 import { AppError } from '../../src/errors.ts'
 import { callerNow } from '../../src/model/delegation.ts'
+import { guestPasswordHash } from '../../src/model/guest.ts'
 import { listPeople, type Person } from '../../src/model/people.ts'
 import { PERMISSIONS } from '../../src/model/permissions.ts'
 import { type TestApp, testApp } from '../support/app.ts'
@@ -146,6 +148,66 @@ test('who lost the right between the gate and the commit changes nobody', () => 
   expect(() => ask(disabled)).toThrow(new AppError('authentication_required'))
   expect(() => ask(operator)).toThrow(new AppError('permission_required'))
 })
+
+describe('who was disabled while a password was hashed', () => {
+  /** What `bob` asks for, answered after `boss` has disabled him. */
+  const askedTooLate = async (
+    app: TestApp,
+    { as }: ReturnType<typeof people>,
+    late: Asked,
+    behind: Proxied = () => ({}),
+  ) => {
+    const [bob, boss] = [
+      as('admin', { username: 'bob', ...late.person }),
+      as('admin', { username: 'boss', ...late.person }),
+    ]
+    for (const { person } of late.person ? [bob, boss] : []) announce(app, person)
+    const answer = bob.ask(late.route, { json: { password: 'known to bob only' }, headers: behind('bob') })
+    for (let turn = 0; turn < 3; turn++) await Promise.resolve() // past the gate, and into the hash
+    const off = { json: { status: 'disabled' }, headers: behind('boss') }
+    expect((await boss.ask(`PATCH /api/dashboard-users/${bob.person.row.id}`, off)).status).toBe(200)
+    return problem(await answer)
+  }
+
+  test('sets no password for guests', async () => {
+    const { app, ...world } = open()
+    const late = { route: 'POST /api/dashboard-auth/guest/password' }
+    expect(await askedTooLate(app, world, late)).toEqual([401, 'authentication_required'])
+    expect(guestPasswordHash(app.db)).toBeNull()
+  })
+
+  test('makes no Admin to come back as, behind a proxy', async () => {
+    const app = testApp({ accounts: 0, environment: BEHIND })
+    const person = { hasPassword: false, hasTotp: true }
+    const late = { route: 'POST /api/dashboard-auth/password/setup', person }
+    const headers: Proxied = (name) => ({ 'remote-user': name, 'x-forwarded-for': '203.0.113.5' })
+    expect(await askedTooLate(app, people(app), late, headers)).toEqual([401, 'authentication_required'])
+    expect(
+      listPeople(app.db)
+        .map(({ row }) => row.username)
+        .sort(),
+    ).toEqual(['bob', 'boss'])
+  })
+})
+
+interface Asked {
+  route: string
+  person?: { hasPassword: boolean; hasTotp: boolean }
+}
+type Proxied = (username: string) => Record<string, string>
+
+const BEHIND = { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
+
+/** The proxy knows them under their name. */
+const announce = ({ db, clock }: TestApp, { row }: Person): void => {
+  const known = { id: `idn_${row.id}`, userId: row.id, provider: 'trusted_header', subject: row.username } as const
+  commit(db, (tx) =>
+    tx
+      .insert(identities)
+      .values({ ...known, createdAt: 0, lastSeenAt: clock.now() })
+      .run(),
+  )
+}
 
 describe('§5 Delegation 2: nobody changes their own role or disables themselves', () => {
   test.each<[string, Record<string, string>]>([

@@ -16,7 +16,7 @@ import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'
 import { returnPath } from '../../http/return-path.ts'
 import { createPasswordAdmin, NewPassword } from '../../model/credentials.ts'
-import { demandGrantable } from '../../model/delegation.ts'
+import { callerNow, demandGrantable } from '../../model/delegation.ts'
 import { hasPasswordAccount } from '../../model/people.ts'
 import { ADMIN_ROLE_ID, getRole } from '../../model/roles.ts'
 
@@ -64,7 +64,10 @@ const setUpBehindProxy = async (c: Ctx, password: string): Promise<Resolution> =
   demandAdministrator(c, principal)
   const hash = await c.env.passwords.hash(password)
   const made = { id: c.env.random.id('usr'), hash, actor: actorOf(principal, c) }
-  commit(c.env.db, (tx) => createPasswordAdmin(tx, made))
+  commit(c.env.db, (tx) => {
+    demandGrantable(callerNow(tx, made.actor, 'users:manage'), getRole(tx, ADMIN_ROLE_ID)) // hashing took its time
+    return createPasswordAdmin(tx, made)
+  })
   return resolve(c)
 }
 

@@ -2,11 +2,13 @@
 import { expect, test } from 'bun:test'
 import { Email } from '../../src/model/people-input.ts'
 
-test('an address is looked at in a time that grows with its length alone', () => {
-  const began = Bun.nanoseconds()
-  expect(Email.safeParse(`a@${'.'.repeat(200_000)}@`).success).toBe(false) // 35 s where dots could be shared out in many ways
-  expect(Bun.nanoseconds() - began).toBeLessThan(5e9)
-  expect(
-    ['a@b.example', 'A@b.c.example', 'a@b', 'a@b..c', '@b.c'].map((text) => Email.safeParse(text).success),
-  ).toEqual([true, true, false, false, false])
+const isTaken = (text: string): boolean => Email.safeParse(text).success
+
+test('an address has a name, and a host of several parts', () => {
+  expect(['a@b.example', 'A@b.c.example', 'a.b@c.example'].map(isTaken)).toEqual([true, true, true])
+  expect(['a@b', 'a@b..c', 'a@.b', '@b.c', 'a b@c.d'].map(isTaken)).toEqual(Array(5).fill(false))
+})
+
+test('a long text that is none is refused within the time of a test', () => {
+  expect(isTaken(`a@${'.'.repeat(300_000)}@`)).toBe(false) // 80 s where its dots can be shared out in many ways
 })

@@ -45,7 +45,7 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
   const { source, target, keyFile, roomFor = freeBytes, link = linkSync } = request
   if (!existsSync(source)) throw new BackupError(`There is no database at ${source}.`)
   // SQLite would take the log of an earlier file of that name for this one's.
-  const names = [target, `${target}-wal`, `${target}-journal`, ...(keyFile === null ? [] : [keyOf(target)])]
+  const names = [target, ...logsOf(target), ...(keyFile === null ? [] : [keyOf(target)])]
   for (const path of names)
     if (existsSync(path)) throw new BackupError(`${path} is there already; it is not overwritten.`)
   if (!existsSync(dirname(target))) throw new BackupError(`There is no folder ${dirname(target)}; make it first.`)
@@ -55,11 +55,8 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
   try {
     vacuumInto(source, partial)
     carryOver(source)
-    demandWhole(partial)
-    if (keyFile !== null) {
-      copyPrivately(keyFile, keyOf(partial))
-      demandOurs(partial, keyFile)
-    }
+    demandWhole(partial, keyFile)
+    if (keyFile !== null) copyPrivately(keyFile, keyOf(partial))
     giveName(partial, target, link)
     if (keyFile !== null) giveName(keyOf(partial), keyOf(target), link)
   } catch (cause) {
@@ -91,9 +88,11 @@ export const rescue = (sqlite: Database, target: string): string | null => {
 
 /** A copy that was begun, with the key beside it and what SQLite puts there. */
 export const removePartial = (partial: string): void => {
-  for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(partial + suffix, { force: true })
-  rmSync(keyOf(partial), { force: true })
+  for (const path of [partial, ...logsOf(partial), keyOf(partial)]) rmSync(path, { force: true })
 }
+
+/** What SQLite keeps beside a database. */
+export const logsOf = (path: string): string[] => ['-wal', '-shm', '-journal'].map((suffix) => path + suffix)
 
 const MIB = 1024 * 1024
 /** What is left for turns and tokens, which need to be stored meanwhile. */
@@ -189,27 +188,18 @@ const carryOver = (source: string): void => {
 /** SQLite takes an empty file for its target. */
 const createPrivately = (path: string): void => closeSync(openSync(path, 'wx', 0o600))
 
-/** Of what was just written: that it is there to stay, and sound. */
-const demandWhole = (path: string): void => {
+/** Of what was just written: that it is there to stay, sound, and sealed with the key that goes along. */
+const demandWhole = (path: string, keyFile: string | null = null): void => {
   flush(path)
-  const { sqlite } = readerDatabase(path)
+  const { sqlite, db } = readerDatabase(path)
   try {
     const [finding] = integrityFindings(sqlite)
     if (finding !== undefined) throw new BackupError(`The database is damaged, and so would be its copy: ${finding}`)
     if (!isOurs(sqlite)) throw new BackupError('The database holds nothing of Sluice, and neither would its copy.')
-  } finally {
-    sqlite.close()
-  }
-}
-
-/** Of the key that goes along: with another one the backup could never be restored. */
-const demandOurs = (path: string, keyFile: string): void => {
-  const { sqlite, db } = readerDatabase(path)
-  try {
-    if (tryKey(fingerprintOf(db), keyFile) === 'fits') return
-    throw new BackupError(
-      `${keyFile} is not the key this database is sealed with. Name the right one in CODEX_LB_ENCRYPTION_KEY_FILE.`,
-    )
+    if (keyFile !== null && tryKey(fingerprintOf(db), keyFile) === 'other')
+      throw new BackupError(
+        `${keyFile} is not the key this database is sealed with. Name the right one in CODEX_LB_ENCRYPTION_KEY_FILE.`,
+      )
   } finally {
     sqlite.close()
   }

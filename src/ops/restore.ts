@@ -12,7 +12,7 @@ import { accounts } from '../../db/schema/accounts.ts'
 import { sessions } from '../../db/schema/people.ts'
 import { type Actor, append } from '../model/audit.ts'
 import { fingerprintOf } from '../model/key-fingerprint.ts'
-import { copyDatabase, copyPrivately, flush, keyOf, removePartial } from './backup-file.ts'
+import { copyDatabase, copyPrivately, flush, keyOf, logsOf, removePartial } from './backup-file.ts'
 import { BackupError, type BackupVerdict, isRestorable, verifyBackup } from './backup-verify.ts'
 import { type Revived, revivedBy } from './revived.ts'
 
@@ -156,21 +156,17 @@ const keepTokens = (tx: Tx, { id, ...tokens }: PresentTokens): boolean =>
     .where(and(eq(accounts.id, id), lt(accounts.lastRefreshAt, tokens.lastRefreshAt)))
     .run().changes > 0
 
-const LOGS = ['-wal', '-shm', '-journal']
-
 /** By a second link, so that the database has its name until the very rename that replaces it. */
 const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withKey }: { withKey: boolean }) => {
   const files = [databasePath, ...(withKey ? [keyPath] : [])].filter((path) => existsSync(path))
-  if (files.length === 0 && !LOGS.some((suffix) => existsSync(databasePath + suffix))) return null
+  if (![...files, ...logsOf(databasePath)].some((path) => existsSync(path))) return null
   const stamp = new Date(actor.at).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
   const aside = freeName(join(dir, `before-restore-${stamp}`))
   mkdirSync(aside, { mode: 0o700 })
   if (existsSync(databasePath)) writeLogInto(databasePath) // alone it would make an empty one, and drop the log
   for (const path of files) linkOrCopy(path, join(aside, basename(path)))
   // What of it could not be written into the database must not be taken for the log of the next one.
-  for (const suffix of LOGS)
-    if (existsSync(databasePath + suffix))
-      renameSync(databasePath + suffix, join(aside, basename(databasePath) + suffix))
+  for (const path of logsOf(databasePath)) if (existsSync(path)) renameSync(path, join(aside, basename(path)))
   return aside
 }
 

@@ -96,6 +96,10 @@ export class SocketSession implements SocketPeer {
     this.#outbox?.drained()
   }
 
+  ponged(): void {
+    if (this.#isAsked) this.#close('idle')
+  }
+
   received(data: string | Buffer): void {
     this.#isAsked = false
     try {
@@ -140,10 +144,6 @@ export class SocketSession implements SocketPeer {
     if (!this.#turn) this.#start(create)
     else if (!this.#waiting) this.#waiting = create
     else throw new AppError('turn_in_progress')
-  }
-
-  ponged(): void {
-    if (this.#isAsked) this.#close('idle')
   }
 
   #start(create: Create): void {

@@ -8,6 +8,7 @@ import { admitIdentity, isSightingDue, MAX_SUBJECT, matchFor, noteSighting } fro
 import { append } from '../model/audit.ts'
 import { findByIdentity, type Person } from '../model/people.ts'
 import { budgetClient } from './failure-budget.ts'
+import { note } from './note.ts'
 
 /**
  * The name the proxy gives, in lower case and without the blanks a header may have around its value; null without one, and from
@@ -33,7 +34,7 @@ export const identify = (c: Ctx, subject: string): Person | AppError => {
     return new AppError('identity_not_provisioned', { details: { subject } })
   if (person.row.status === 'disabled') return new AppError('account_disabled', { details: { subject } })
   const now = clock.now()
-  if (isSightingDue(db, subject, now)) commit(db, (tx) => noteSighting(tx, subject, now))
+  if (isSightingDue(db, subject, now)) note(c, (tx) => noteSighting(tx, subject, now))
   return person
 }
 
@@ -48,7 +49,7 @@ export const recordRefusal = (c: Ctx, subject: string, { code }: AppError): void
   const reason = code === 'account_disabled' ? code : 'unknown_identity'
   const actor = { id: 'anonymous', method: 'trusted_header', address: c.var.clientIp, at: clock.now() }
   const details = { method: 'trusted_header', reason, subject: subject.slice(0, MAX_SUBJECT) }
-  commit(db, (tx) => append(tx, actor, 'login_failed', { target, details }))
+  note(c, (tx) => append(tx, actor, 'login_failed', { target, details }))
 }
 
 /** Two headers arrive as one with a comma, and which of them the proxy wrote cannot be told: that is nobody. */

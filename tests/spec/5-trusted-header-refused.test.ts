@@ -120,6 +120,13 @@ describe('§5 Trusted-header 5: who is refused', () => {
     expect(count()).toBe(10)
   })
 
+  test('who is refused is told so also where it cannot be written down', async () => {
+    const { app, announced, setProvider } = behindProxy()
+    await setProvider({ unknownIdentityRoleId: null })
+    app.sqlite.run('PRAGMA query_only = ON')
+    expect(await problem(await announced('anna').ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
+  })
+
   test('the proxy counts before the cookie when it announces somebody who is let in', async () => {
     const { as, announced } = behindProxy()
     const both = announced('anna')

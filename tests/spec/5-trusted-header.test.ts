@@ -223,6 +223,16 @@ describe('§5 Trusted-header 3: later requests are that account', () => {
       lastLoginMethod: 'trusted_header',
     })
   })
+
+  test('who is known comes in also while the database takes no writes', async () => {
+    const { app, announced } = behindProxy()
+    const anna = announced('anna')
+    await anna.ask(SETTINGS)
+    app.sqlite.run('PRAGMA query_only = ON')
+    await app.clock.advance('1h')
+    expect((await anna.ask(SETTINGS)).status).toBe(200)
+    expect(await problem(await announced('berta').ask(SETTINGS))).toEqual([503, 'database_unavailable'])
+  })
 })
 
 describe('§5 Trusted-header 4: the default role holds for those who come after', () => {

@@ -3,15 +3,13 @@ import { Secret, TOTP } from 'otpauth'
 import { renderSVG } from 'uqr'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
-import { totpContext } from '../model/credentials.ts'
+import { TOTP_WINDOW, totpContext } from '../model/credentials.ts'
 import type { UserRow } from '../model/people.ts'
 
 const ISSUER = 'Sluice'
 const SECRET_BYTES = 20
 /** What authenticator apps assume unless told, and some whatever they are told. */
 const PARAMETERS = { algorithm: 'SHA1', digits: 6, period: 30 } as const
-/** Steps before and after the present one that count, too: clocks differ. */
-const WINDOW = 1
 
 /** Base32, as `offerTotp` makes it. */
 export const TOTP_SECRET = /^[A-Z2-7]{32}$/
@@ -45,7 +43,7 @@ export const stepOfCode = (secret: string, code: string, now: number): number | 
     token,
     secret: Secret.fromBase32(secret),
     timestamp: now,
-    window: WINDOW,
+    window: TOTP_WINDOW,
   })
   return delta === null ? null : TOTP.counter({ period: PARAMETERS.period, timestamp: now }) + delta
 }

@@ -1,5 +1,5 @@
 /** What people prove themselves with, as it is stored: the first account, passwords and second factors. */
-import { and, eq, isNull, lt, or, sql } from 'drizzle-orm'
+import { and, eq, gt, isNull, lt, or, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
@@ -22,6 +22,9 @@ export const NewPassword = z
   .describe('The new password.')
 /** One that is checked: whatever could have been chosen, and too short ones, which are wrong. */
 export const GivenPassword = z.string().max(MAX_PASSWORD_CHARS).describe('The password there is.')
+
+/** Steps before and after the present one whose codes count, too: clocks differ. */
+export const TOTP_WINDOW = 1
 
 /** The place a second factor's secret is sealed for. */
 export const totpContext = (userId: string): string => `users/totp_secret/${userId}`
@@ -150,7 +153,10 @@ export const disableTotp = (tx: Tx, row: UserRow, { step, actor }: { step: numbe
   notice(tx, 'people')
 }
 
-/** False when the code of `step` was used before: of several that show the same one at once, one passes. */
+/**
+ * False when the code of `step` was used before: of several that show the same one at once, one passes. A code that counts was
+ * then at most two windows ahead of this one; what is further ahead was noted by a clock that was, and says nothing.
+ */
 export const spendTotpStep = (tx: Tx, { id, totpSecretSealed }: UserRow, step: number): boolean =>
   tx
     .update(users)
@@ -160,7 +166,7 @@ export const spendTotpStep = (tx: Tx, { id, totpSecretSealed }: UserRow, step: n
         eq(users.id, id),
         eq(users.status, 'active'),
         totpSecretSealed === null ? sql`0` : eq(users.totpSecretSealed, totpSecretSealed),
-        or(isNull(users.totpLastStep), lt(users.totpLastStep, step)),
+        or(isNull(users.totpLastStep), lt(users.totpLastStep, step), gt(users.totpLastStep, step + 2 * TOTP_WINDOW)),
       ),
     )
     .run().changes > 0

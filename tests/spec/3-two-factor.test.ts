@@ -110,6 +110,30 @@ describe('§5 Signing in 6: the second factor of signing in', () => {
     }
   })
 
+  test('nor any other that counts, at the edges of the window', async () => {
+    const house = open()
+    const here = await half(house)
+    const codes = [-1, 0, 1].map((steps) => house.code(steps))
+    expect((await here.ask(VERIFY, { json: { code: codes[2] } })).status).toBe(200)
+    for (const code of codes) {
+      await here.ask(LOGIN, { json: { username: 'anna', password: PASSWORD } })
+      expect(await problem(await here.ask(VERIFY, { json: { code } }))).toEqual([400, 'invalid_totp_code'])
+    }
+  })
+
+  test('a code shown while the clock was ahead keeps nobody out once it is right', async () => {
+    const house = open()
+    const here = await half(house)
+    const show = () => here.ask(VERIFY, { json: { code: house.code() } })
+    house.app.clock.set(120_000)
+    expect((await show()).status).toBe(200)
+    house.app.clock.set(-120_000)
+    await here.ask(LOGIN, { json: { username: 'anna', password: PASSWORD } })
+    expect((await show()).status).toBe(200)
+    await here.ask(LOGIN, { json: { username: 'anna', password: PASSWORD } })
+    expect(await problem(await show())).toEqual([400, 'invalid_totp_code'])
+  })
+
   test('eight wrong codes a minute', async () => {
     const here = await half(open())
     const guess = async () => (await problem(await here.ask(VERIFY, { json: { code: '000000' } })))[1]

@@ -5,6 +5,7 @@ import { NetworkPage } from '../../views/settings/network.tsx'
 import { RoutingPage } from '../../views/settings/routing.tsx'
 import { SearchPage } from '../../views/settings/search.tsx'
 import { isLocal } from '../auth/caller.ts'
+import { mustConfirm } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -145,15 +146,11 @@ export const showData = createHandlers(requires('dashboard:read'), async (c) => 
     settings: settingsOfTab(c, 'data'),
     file: fileSize(c.env.db),
     backups: holds(principal.grants, 'ops:write') ? (await backupsOf(c)).backups : null,
-    download: mayDownload(principal) ? (isConfirmed(c) ? 'ready' : 'confirm') : null,
+    download: mayDownload(principal) ? (mustConfirm(principal, c.env.clock.now()) ? 'confirm' : 'ready') : null,
     hasSizes: holds(principal.grants, 'ops:write'),
   }
   return reply(c, value, DataPage)
 })
-
-/** Who has no account is never asked to confirm. */
-const isConfirmed = ({ var: { principal }, env: { clock } }: Ctx): boolean =>
-  principal.kind !== 'account' || (principal.session?.confirmedUntil ?? 0) > clock.now()
 
 /** Counts every row, so the page asks for it when it is there. Throws `busy` for a file that takes too long. */
 export const showTableSizes = createHandlers(requires('ops:write'), async (c) => {

@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts'
 import type { Actor } from '../model/audit.ts'
 import type { Person } from '../model/people.ts'
 import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../model/permissions.ts'
-import type { SessionRow, SignInMethod } from '../model/sessions.ts'
+import { confirmationEnd, type SessionRow, type SignInMethod } from '../model/sessions.ts'
 
 /** Every `switch` over `kind` says what it does for each. */
 export type Principal =
@@ -50,11 +50,14 @@ export const demandWrite = (principal: Principal): void => {
  */
 export const demandStepUp = (principal: Principal, now: number): void => {
   if (principal.kind !== 'account') return
-  const { session, stepUpMethods } = principal
+  const { stepUpMethods } = principal
   if (stepUpMethods.length === 0) throw new AppError('step_up_unavailable')
-  if ((session?.confirmedUntil ?? 0) <= now)
-    throw new AppError('step_up_required', { details: { methods: stepUpMethods } })
+  if (mustConfirm(principal, now)) throw new AppError('step_up_required', { details: { methods: stepUpMethods } })
 }
+
+/** Whether a sensitive change would ask for a confirmation first. */
+export const mustConfirm = (principal: Principal, now: number): boolean =>
+  principal.kind === 'account' && confirmationEnd(principal.session, now) === null
 
 /** Managing people needs to be somebody (spec §5 Signing in 8). Throws `admin_account_required`. */
 export const demandAccount = (principal: Principal): AccountPrincipal => {

@@ -9,7 +9,7 @@ import { hasPasswordAccount, listPeople, type Person, passwordHolders } from '..
 import { roleReferenceView } from '../model/people-view.ts'
 import { grantNames, holds } from '../model/permissions.ts'
 import { ADMIN_ROLE_ID, listRoles } from '../model/roles.ts'
-import { type SignInMethod, STEP_UP_MS } from '../model/sessions.ts'
+import { confirmationEnd, type SignInMethod, STEP_UP_MS } from '../model/sessions.ts'
 import { asksBootstrapToken } from './bootstrap.ts'
 import { hasOwnSession } from './own-account.ts'
 import type { Principal } from './principal.ts'
@@ -106,8 +106,8 @@ const loginView = ({ env: { db, env } }: Ctx, resolution: Resolution) => {
 /** null unless the account confirmed within the last five minutes. */
 const stepUpView = (principal: Principal | null, now: number) => {
   if (principal?.kind !== 'account') return null
-  const until = principal.session?.confirmedUntil ?? 0
-  if (until <= now) return null
+  const until = confirmationEnd(principal.session, now)
+  if (until === null) return null
   return { verifiedAt: iso(until - STEP_UP_MS), expiresAt: iso(until), methods: principal.stepUpMethods }
 }
 

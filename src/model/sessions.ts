@@ -59,6 +59,15 @@ export const findSession = (db: Db, token: string, now: number): SessionRow | nu
     .where(and(eq(sessions.tokenHash, hashToken(token)), gt(sessions.expiresAt, now)))
     .get() ?? null
 
+/**
+ * Until when a confirmation holds, in ms since epoch; null: none does. One with more than its whole time to go was made by a
+ * clock that was ahead, and may be hours old.
+ */
+export const confirmationEnd = (session: SessionRow | null, now: number): number | null => {
+  const until = session?.confirmedUntil ?? 0
+  return until > now && until <= now + STEP_UP_MS ? until : null
+}
+
 /** Whether it is time to note that the session was seen. */
 export const isTouchDue = ({ lastSeenAt }: SessionRow, now: number): boolean => now - lastSeenAt >= TOUCH_MS
 

@@ -1,7 +1,7 @@
 /** Spec §8, limits. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
-import { people, REMOTE } from '../support/people.ts'
+import { people, problem, REMOTE } from '../support/people.ts'
 import { nativeModels, publicModels, store } from './catalog.ts'
 
 const listing = async (entry: Record<string, unknown>) => {
@@ -108,5 +108,16 @@ describe('§8 step-up confirmation window: 5 minutes', () => {
     expect(await change(7200)).toBe(200)
     await app.clock.advance(1)
     expect(await change(3600)).toBe(403)
+  })
+
+  test('a clock that is set back makes it no longer, wherever it is asked', async () => {
+    const app = testApp({ accounts: 0 })
+    const anna = people(app).as('admin')
+    app.clock.set(-3_600_000)
+    const json = { dashboardSessionTtlSeconds: 7200 }
+    expect(await problem(await anna.ask('PATCH /api/settings', { json }))).toEqual([403, 'step_up_required'])
+    expect((await anna.session()).stepUp).toBeNull()
+    expect(await (await anna.ask('GET /settings/access')).json()).toMatchObject({ mustConfirm: true })
+    expect(await (await anna.ask('GET /settings/data')).json()).toMatchObject({ download: 'confirm' })
   })
 })

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { AccessProps } from '../../../views/people/page.tsx'
 import { AccessTab } from '../../../views/settings/access.tsx'
 import { type SecurityProps, SettingsPage, type SettingsProps } from '../../../views/settings.tsx'
-import type { AccountPrincipal, Principal } from '../../auth/principal.ts'
+import { type AccountPrincipal, mustConfirm, type Principal } from '../../auth/principal.ts'
 import type { Ctx } from '../../bindings.ts'
 import { requires, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -83,7 +83,7 @@ export const showAccess = createHandlers(requires('users:manage'), query(Asked),
     provider: holds(principal.grants, 'security:write') ? proxyProvider(c) : null,
     isProxyTrusted: env.DASHBOARD_AUTH_MODE === 'trusted_header',
     hasAccount: principal.kind === 'account',
-    mustConfirm: principal.kind === 'account' && (principal.session?.confirmedUntil ?? 0) <= clock.now(),
+    mustConfirm: mustConfirm(principal, clock.now()),
     now: iso(clock.now()),
     ...said(c),
   }

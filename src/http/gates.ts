@@ -123,9 +123,17 @@ interface SignedInNeeds {
   audit?: AuditEvent
 }
 
-/** Everybody, for the `reason` given; the handler checks what there is to check. */
-export const open = (reason: string, { audit }: { audit?: AuditEvent } = {}) =>
-  gate({ access: 'open', reason, ...(audit && { audit }) }, () => {})
+/**
+ * Everybody, for the `reason` given; the handler checks what there is to check. What it can know without the body, as whose
+ * account it is about, it says as `check`, so that nothing is read of who is refused anyway.
+ */
+export const open = (reason: string, { audit, check = () => {} }: OpenNeeds = {}) =>
+  gate({ access: 'open', reason, ...(audit && { audit }) }, check)
+
+interface OpenNeeds {
+  audit?: AuditEvent
+  check?: (c: Ctx) => void
+}
 
 /**
  * Model clients: a plain Host, the firewall, then the API key, and without one the site that sent them. Sets `c.var.client`.

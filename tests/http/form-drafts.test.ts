@@ -77,6 +77,21 @@ describe('a refused form', () => {
     expect(await page(operator, place)).toMatch(/<input[^>]* name="name"[^>]* aria-invalid="true"/)
   })
 
+  test('of one’s own account is one, too', async () => {
+    const { as } = open()
+    as('viewer', { email: 'taken@example.com' })
+    const anna = as('viewer', { username: 'anna' })
+    for (const email of ['anna@host', 'taken@example.com']) {
+      const typed: [string, string][] = [
+        ['displayName', 'A long new name'],
+        ['email', email],
+      ]
+      const place = await refuse(anna, 'POST /api/dashboard-auth/me', '/me', typed)
+      const fields = fieldsOf(await page(anna, place), 'form-profile')
+      for (const pair of typed) expect(fields).toContainEqual(pair)
+    }
+  })
+
   test('sent again without a fault it is taken', async () => {
     const { as, app } = open()
     const operator = as('operator')

@@ -215,6 +215,13 @@ describe('§5 every mutation, by everybody', () => {
   )
 })
 
+test.each(
+  ROUTES.filter((route) => MUTATIONS[nameOf(route)]?.open === 'account' && route.inputs.length > 0).map(nameOf),
+)('%s asks who it is before it reads what they send', async (route) => {
+  const nobody = buildWorld({}).nobody().browser
+  expect(await problem(await nobody.ask(route, { body: '{' }))).toEqual([401, 'authentication_required'])
+})
+
 type Dump = ReturnType<typeof dump>
 
 interface Made {

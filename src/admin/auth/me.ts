@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { countOwnChange, ownAccount } from '../../auth/own-account.ts'
-import { type AccountPrincipal, actorOf } from '../../auth/principal.ts'
+import { type AccountPrincipal, actorOf, demandOwnAccount } from '../../auth/principal.ts'
 import { methodName } from '../../auth/session-view.ts'
 import { body } from '../../http/body.ts'
 import { open } from '../../http/gates.ts'
@@ -22,10 +22,10 @@ export const showMe = createHandlers(open('the account that asks, also at the en
 
 /** Throws `email_taken`, `own_account_rate_limited`, and as above. */
 export const editMe = createHandlers(
-  open('the account that asks, also at the enrollment gate', { audit: 'profile_updated' }),
+  open('the account that asks, also at the enrollment gate', { audit: 'profile_updated', check: ownAccount }),
   body(Profile),
   (c) => {
-    const principal = ownAccount(c)
+    const principal = demandOwnAccount(c.var.principal)
     const doer = actorOf(principal, c)
     countOwnChange(c, principal, 'profile_updated')
     commit(c.env.db, (tx) => updateProfile(tx, principal.id, c.req.valid('json'), doer))

@@ -4,7 +4,7 @@ import { commit } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
 import { showBootstrapToken } from '../../auth/bootstrap.ts'
 import { countOwnChange, demandManaged, demandOwnSession, ownAccount, settledAccount } from '../../auth/own-account.ts'
-import { type AccountPrincipal, actorOf } from '../../auth/principal.ts'
+import { type AccountPrincipal, actorOf, demandOwnAccount } from '../../auth/principal.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { endOthers } from '../../auth/sign-in.ts'
 import type { Ctx } from '../../bindings.ts'
@@ -26,11 +26,14 @@ const Removal = z.strictObject({ password: GivenPassword })
  * `invalid_credentials`, `password_rate_limited`, `own_account_rate_limited` and the 401 of the case.
  */
 export const replacePassword = createHandlers(
-  open('the account that asks, also at the enrollment gate', { audit: 'password_changed' }),
+  open('the account that asks, also at the enrollment gate', {
+    audit: 'password_changed',
+    check: (c) => demandPasswordHolder(c, ownAccount),
+  }),
   body(Change),
   async (c) => {
     const { currentPassword, newPassword } = c.req.valid('json')
-    const principal = passwordHolder(c, ownAccount)
+    const principal = demandOwnAccount(c.var.principal)
     const { row } = principal.person
     const doer = actorOf(principal, c)
     await attempt(c, { limited: 'password_rate_limited', method: 'password_change', target: row.id }, async () => {
@@ -48,10 +51,13 @@ export const replacePassword = createHandlers(
  * bootstrap token (spec §5 Signing in 7). Throws `other_users_exist`, `totp_enrollment_required`, and what changing it does.
  */
 export const removePassword = createHandlers(
-  open('the account that asks, with its password', { audit: 'password_removed' }),
+  open('the account that asks, with its password', {
+    audit: 'password_removed',
+    check: (c) => demandPasswordHolder(c, settledAccount),
+  }),
   body(Removal),
   async (c) => {
-    const principal = passwordHolder(c, settledAccount)
+    const principal = demandOwnAccount(c.var.principal)
     const { row } = principal.person
     await attempt(c, { limited: 'password_rate_limited', method: 'password_removal', target: row.id }, async () => {
       await demandPassword(c, row.passwordHash, c.req.valid('json').password)
@@ -74,13 +80,12 @@ const undoSetup = (c: Ctx, principal: AccountPrincipal): void => {
   if (token !== null) showBootstrapToken(c.env, token)
 }
 
-const passwordHolder = (c: Ctx, whoAsks: (c: Ctx) => AccountPrincipal): AccountPrincipal => {
+const demandPasswordHolder = (c: Ctx, whoAsks: (c: Ctx) => AccountPrincipal): void => {
   demandManaged(c)
   if (!hasPasswordAccount(c.env.db)) throw new AppError('password_not_configured')
   const principal = whoAsks(c)
   if (principal.person.row.passwordHash === null) throw new AppError('password_not_configured')
   demandOwnSession(principal)
-  return principal
 }
 
 const demandPassword = async (c: Ctx, hash: string | null, password: string): Promise<void> => {

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { attempt } from '../../auth/attempt.ts'
 import { settledAccount } from '../../auth/own-account.ts'
-import type { AccountPrincipal } from '../../auth/principal.ts'
+import { type AccountPrincipal, demandOwnAccount } from '../../auth/principal.ts'
 import { confirm } from '../../auth/sign-in.ts'
 import { stepOfTheirCode } from '../../auth/totp.ts'
 import type { Ctx } from '../../bindings.ts'
@@ -28,11 +28,13 @@ type Factors = z.output<typeof Factors>
  * factor was wrong or missing, `step_up_rate_limited` and the 401 of the case.
  */
 export const stepUp = createHandlers(
-  open('the account that asks, with its factors', { audit: 'step_up_verified' }),
+  open('the account that asks, with its factors', {
+    audit: 'step_up_verified',
+    check: (c) => demandFactors(settledAccount(c)),
+  }),
   body(Factors),
   async (c) => {
-    const principal = settledAccount(c)
-    demandFactors(principal)
+    const principal = demandOwnAccount(c.var.principal)
     const tried = { limited: 'step_up_rate_limited', method: 'step_up', target: principal.id } as const
     const until = await attempt(c, tried, () => check(c, principal, c.req.valid('json')))
     return proceed(c, { verifiedAt: iso(until - STEP_UP_MS), expiresAt: iso(until) }, returnPath(c))

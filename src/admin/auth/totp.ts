@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
 import { demandManaged, demandOwnSession, ownAccount, settledAccount } from '../../auth/own-account.ts'
-import { type AccountPrincipal, actorOf } from '../../auth/principal.ts'
+import { type AccountPrincipal, actorOf, demandOwnAccount } from '../../auth/principal.ts'
 import { type Resolution, resolveHalf } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { completeSession, confirm, endOthers } from '../../auth/sign-in.ts'
@@ -34,11 +34,11 @@ export const startTotpSetup = createHandlers(open('the account that asks, also a
 
 /** Throws `invalid_totp_setup`, `invalid_totp_code`, `totp_rate_limited`. */
 export const confirmTotpSetup = createHandlers(
-  open('the account that asks, also at the enrollment gate', { audit: 'totp_enabled' }),
+  open('the account that asks, also at the enrollment gate', { audit: 'totp_enabled', check: (c) => newcomer(c) }),
   body(Confirmation),
   async (c) => {
     const { secret, code } = c.req.valid('json')
-    const principal = newcomer(c)
+    const principal = demandOwnAccount(c.var.principal)
     const doer = actorOf(principal, c)
     const sealed = c.env.sealer.seal(secret, totpContext(principal.id))
     await attempt(c, { limited: 'totp_rate_limited', method: 'totp_setup', target: principal.id }, () => {
@@ -57,13 +57,11 @@ export const confirmTotpSetup = createHandlers(
  * confirmation. Throws `invalid_totp_code`, `totp_rate_limited` and the 401 of the case.
  */
 export const verifyTotp = createHandlers(
-  open('the second factor of signing in', { audit: 'login_success' }),
+  open('the second factor of signing in', { audit: 'login_success', check: (c) => whoWaits(c) }),
   body(Shown),
   async (c) => {
     const { code } = c.req.valid('json')
-    demandManaged(c)
-    const resolution = resolveHalf(c)
-    const row = resolution.kind === 'half' ? resolution.person.row : ownAccount(c).person.row
+    const { resolution, row } = whoWaits(c)
     const after = await attempt(c, { limited: 'totp_rate_limited', method: 'totp', target: row.id }, () =>
       accept(c, resolution, { row, step: demandStep(c, row, code) }),
     )
@@ -73,10 +71,13 @@ export const verifyTotp = createHandlers(
 
 /** The requirement stays where there is one, and asks for a new authenticator. Throws as above. */
 export const removeTotp = createHandlers(
-  open('the account that asks, with a code', { audit: 'totp_disabled' }),
+  open('the account that asks, with a code', {
+    audit: 'totp_disabled',
+    check: (c) => manager(c, settledAccount),
+  }),
   body(Shown),
   async (c) => {
-    const principal = manager(c, settledAccount)
+    const principal = demandOwnAccount(c.var.principal)
     const { row } = principal.person
     const doer = actorOf(principal, c)
     await attempt(c, { limited: 'totp_rate_limited', method: 'totp_removal', target: row.id }, () => {
@@ -87,6 +88,13 @@ export const removeTotp = createHandlers(
     return proceed(c, { status: 'ok', stepUpAvailable }, '/me?done=totp_disabled#two-factor')
   },
 )
+
+/** Whose code it is: of the session that waits for it, or else of the account that asks. */
+const whoWaits = (c: Ctx): { resolution: Resolution; row: UserRow } => {
+  demandManaged(c)
+  const resolution = resolveHalf(c)
+  return { resolution, row: resolution.kind === 'half' ? resolution.person.row : ownAccount(c).person.row }
+}
 
 const accept = (c: Ctx, resolution: Resolution, { row, step }: { row: UserRow; step: number }): Resolution => {
   if (resolution.kind === 'half')

@@ -10,6 +10,8 @@ interface MeProps {
   username: string
   displayName: string | null
   email: string | null
+  /** By which a form that was opened before somebody else's change is told. */
+  version: string
   role: { name: string }
   /** False where the authentication mode leaves no passwords to manage, or the proxy alone signed this browser in. */
   managesPassword: boolean
@@ -47,9 +49,10 @@ export const MePage: FC<MeProps> = (props) => {
   )
 }
 
-const Profile: FC<MeProps> = ({ displayName, email }) => (
+const Profile: FC<MeProps> = ({ displayName, email, version }) => (
   <TextCard id="profile" title="Profile">
     <Form name="profile" class="row-form" action="/api/dashboard-auth/me">
+      <input type="hidden" name="expectedVersion" value={version} />
       <Field label="Display name" name="displayName" value={displayName} maxlength={128} autocomplete="name" />
       <Field label="E-mail" name="email" type="email" value={email} maxlength={320} autocomplete="email" />
       <Submit>Save</Submit>

@@ -120,11 +120,13 @@ const draftOf = (c: Ctx, err: AppError, problem: string): string | null => {
   const typed = c.get('typed') as Typed | undefined // as: an error can come before the body was read
   const owner = (c.get('principal') as Principal | undefined)?.id // as: or before any gate
   // After a conflict one has to see what the other has changed, not what one typed over it.
-  if (!typed || owner === undefined || err.code === 'settings_conflict') return null
+  if (!typed || owner === undefined || CONFLICTS.includes(err.code)) return null
   const url = new URL(c.req.url)
   const refused = Object.keys(fieldsOf(err))
   return c.env.formDrafts.keep({ owner, action: url.pathname + url.search, refused, problem }, typed)
 }
+
+const CONFLICTS: readonly Code[] = ['settings_conflict', 'edit_conflict']
 
 const fieldsOf = ({ extra }: AppError) => (extra.details?.fields ?? {}) as Record<string, readonly string[]> // as: what `invalid` puts there
 

@@ -5,17 +5,21 @@ import { users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import { type Actor, append } from './audit.ts'
 import { changesOf } from './changes-of.ts'
-import { getPerson } from './people.ts'
+import { demandVersion } from './edit-version.ts'
+import { getPerson, personVersion } from './people.ts'
 import { isEmailTaken } from './usernames.ts'
 
 interface Profile {
   displayName?: string | null
   email?: string | null
+  expectedVersion?: string
 }
 
-/** What is left out, or is so already, stays. Throws `user_not_found`, `email_taken`. */
-export const updateProfile = (tx: Tx, id: string, profile: Profile, actor: Actor): void => {
-  const change = changesOf(getPerson(tx, id).row, profile)
+/** What is left out, or is so already, stays. Throws `user_not_found`, `edit_conflict`, `email_taken`. */
+export const updateProfile = (tx: Tx, id: string, { expectedVersion, ...profile }: Profile, actor: Actor): void => {
+  const { row } = getPerson(tx, id)
+  demandVersion(expectedVersion, personVersion(row))
+  const change = changesOf(row, profile)
   const changed = Object.keys(change)
   if (changed.length === 0) return
   if (change.email && isEmailTaken(tx, change.email)) throw new AppError('email_taken', { param: 'email' })

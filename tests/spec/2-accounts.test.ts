@@ -128,6 +128,36 @@ describe('§2 Dashboard account: display name, e-mail', () => {
     expect(getPerson(app.db, id)).toMatchObject({ row: { displayName: 'Anna' }, role: { slug: 'viewer' } })
   })
 
+  test('nor does one’s own, and what was typed does not stand over the change', async () => {
+    const { app, as } = open()
+    const anna = as('viewer', { username: 'anna', email: 'anna@old.example' })
+    const html = async (path: string) => (await anna.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
+    const save = async (page: string) => {
+      const fields = { ...Object.fromEntries(fieldsOf(page, 'form-profile')), displayName: 'Anna' }
+      const body = new URLSearchParams(fields).toString()
+      const form = { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' }
+      const headers = { ...form, referer: 'http://localhost:2455/me' }
+      return (await anna.ask('POST /api/dashboard-auth/me', { body, headers })).headers.get('location') ?? ''
+    }
+    const stale = await html('/me')
+    const json = { email: 'anna@new.example' }
+    await as('admin').ask(`PATCH /api/dashboard-users/${anna.person.row.id}`, { json })
+    const conflict = await save(stale)
+    expect(conflict).toBe('/me?problem=edit_conflict')
+    expect(await save(await html(conflict))).toBe('/me?done=profile_updated')
+    const { row } = getPerson(app.db, anna.person.row.id)
+    expect(row).toMatchObject({ displayName: 'Anna', email: 'anna@new.example', isEmailOwn: false })
+  })
+
+  test('by the API one may say which version of oneself was read', async () => {
+    const anna = open().as('viewer')
+    const me = (json: object) => anna.ask('PATCH /api/dashboard-auth/me', { json })
+    const { version } = await (await anna.ask('GET /api/dashboard-auth/me')).json()
+    expect((await me({ displayName: 'Anna', expectedVersion: version })).status).toBe(200)
+    expect(await problem(await me({ displayName: 'A.', expectedVersion: version }))).toEqual([409, 'edit_conflict'])
+    expect((await me({ displayName: 'A.' })).status).toBe(200)
+  })
+
   test('a change of nothing is written down nowhere', async () => {
     const { as, add, audit } = open()
     const { id } = add({ email: 'anna@example.com' }).row

@@ -8,19 +8,24 @@ import { body } from '../../http/body.ts'
 import { open } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'
-import { getPerson } from '../../model/people.ts'
+import { ExpectedVersion } from '../../model/edit-version.ts'
+import { getPerson, personVersion } from '../../model/people.ts'
 import { DisplayName, Email } from '../../model/people-input.ts'
 import { roleReferenceView } from '../../model/people-view.ts'
 import { updateProfile } from '../../model/profile.ts'
 
-const Profile = z.strictObject({ displayName: DisplayName.optional(), email: Email.optional() })
+const Profile = z.strictObject({
+  displayName: DisplayName.optional(),
+  email: Email.optional(),
+  expectedVersion: ExpectedVersion,
+})
 
 /** Throws `user_account_required` and the 401 of the case. */
 export const showMe = createHandlers(open('the account that asks, also at the enrollment gate'), (c) =>
   c.json(toMe(ownAccount(c))),
 )
 
-/** Throws `email_taken`, `own_account_rate_limited`, and as above. */
+/** Throws `edit_conflict`, `email_taken`, `own_account_rate_limited`, and as above. */
 export const editMe = createHandlers(
   open('the account that asks, also at the enrollment gate', { audit: 'profile_updated', check: ownAccount }),
   body(Profile),
@@ -42,4 +47,5 @@ const toMe = ({ method, person: { row, role } }: AccountPrincipal) => ({
   authMethod: methodName(method),
   totpConfigured: row.totpSecretSealed !== null,
   mustChangePassword: false,
+  version: personVersion(row),
 })

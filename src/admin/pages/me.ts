@@ -10,7 +10,7 @@ import { createHandlers } from '../../http/handlers.ts'
 import { reply } from '../../http/reply.tsx'
 import { returnPath } from '../../http/return-path.ts'
 import { iso } from '../../lib/iso.ts'
-import { listPeople } from '../../model/people.ts'
+import { listPeople, personVersion } from '../../model/people.ts'
 import { passkeysOf } from '../auth/passkeys.ts'
 import { ownSessions } from '../auth/sessions.ts'
 import { said } from './said.ts'
@@ -26,6 +26,7 @@ export const showMyAccount = createHandlers(signedIn(), (c) => {
       username: row.username,
       displayName: row.displayName,
       email: row.email,
+      version: personVersion(row),
       role: { name: role.name },
       hasPassword: row.passwordHash !== null,
       managesPassword: hasOwnSession(principal),

@@ -135,14 +135,14 @@ export const SIGN_IN_WORDS: WordsByRoute = {
   },
   'GET /api/dashboard-auth/me': {
     does: 'The account that asks.',
-    answer: '`{id, username, displayName, email, role, authMethod, totpConfigured, mustChangePassword}`',
+    answer: '`{id, username, displayName, email, role, authMethod, totpConfigured, mustChangePassword, version}`',
     account: 'held',
   },
   'PATCH /api/dashboard-auth/me': {
     does: 'Changes one’s own name and address.',
     answer: 'The account, as `GET`.',
     account: 'held',
-    throws: ['email_taken', 'own_account_rate_limited'],
+    throws: ['edit_conflict', 'email_taken', 'own_account_rate_limited'],
     example: { displayName: 'Anna' },
   },
   'POST /api/dashboard-auth/guest/login': {

@@ -1,6 +1,6 @@
 /** Signed-in browsers: made at sign-in, found by what their cookie holds, ended by deleting their row (spec §3). */
 import { createHash } from 'node:crypto'
-import { and, desc, eq, gt, isNull, lte, ne, type SQL } from 'drizzle-orm'
+import { and, desc, eq, gt, isNull, lte, ne, notInArray, type SQL } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { sessions } from '../../db/schema/people.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
@@ -14,6 +14,8 @@ export const STEP_UP_MS = 5 * MINUTE_MS
 /** Last seen is written at most this often. */
 const TOUCH_MS = 60_000
 const TOKEN_BYTES = 32
+/** Of one account: a script that signs in for each of its calls would make lists and pages without end. */
+const MAX_SESSIONS = 100
 
 export interface NewSession {
   /** null: a guest. */
@@ -29,7 +31,10 @@ export interface NewSession {
   userAgent: string | null
 }
 
-/** The token stands here once, for the cookie; stored is its hash. */
+/**
+ * The token stands here once, for the cookie; stored is its hash. Where the person has too many, those go that were not used
+ * for longest.
+ */
 export const createSession = (tx: Tx, random: Random, input: NewSession): { row: SessionRow; token: string } => {
   const { isConfirmed, now, ...rest } = input
   const token = random.token(TOKEN_BYTES)
@@ -46,8 +51,23 @@ export const createSession = (tx: Tx, random: Random, input: NewSession): { row:
     })
     .returning()
     .get()
+  if (row.userId !== null) makeRoom(tx, row, row.userId)
   return { row, token }
 }
+
+/** Whole and half sessions each by themselves: a password alone must not push out those that showed the second factor. */
+const makeRoom = (tx: Tx, { id, isComplete }: SessionRow, userId: string): void => {
+  const others = and(eq(sessions.userId, userId), eq(sessions.isComplete, isComplete), ne(sessions.id, id))
+  const kept = tx
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(others)
+    .orderBy(...NEWEST_USE)
+    .limit(MAX_SESSIONS - 1)
+  remove(tx, and(others, notInArray(sessions.id, kept)))
+}
+
+const NEWEST_USE = [desc(sessions.lastSeenAt), desc(sessions.id)]
 
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex')
 
@@ -96,7 +116,7 @@ export const listSessions = (db: Db, userId: string, now: number): SessionRow[] 
     .select()
     .from(sessions)
     .where(and(eq(sessions.userId, userId), gt(sessions.expiresAt, now)))
-    .orderBy(desc(sessions.lastSeenAt), desc(sessions.id))
+    .orderBy(...NEWEST_USE)
     .all()
 
 /** Ends one session. False when there is none of that name, or not of that person. */

@@ -200,3 +200,47 @@ test('the last use is noted once a minute, with the address, and fails no reques
   app.sqlite.run('PRAGMA query_only = ON')
   expect((await use()).status).toBe(200)
 })
+
+describe('a hundred sessions of one person', () => {
+  const signInOften = async ({ app, crowd, anna }: ReturnType<typeof setUp>, times: number) => {
+    for (let i = 0; i < times; i++) {
+      await app.clock.advance('1s')
+      crowd.signInAs(anna.person)
+    }
+  }
+  const isSignedIn = async (browser: Browser) => (await browser.session()).authenticated
+
+  test('are kept, and another sign-in ends the one that was not used for longest', async () => {
+    const setting = setUp()
+    const { app, crowd, anna } = setting
+    const berta = crowd.as('viewer')
+    const idle = crowd.signInAs(anna.person)
+    await signInOften(setting, 98)
+    await app.clock.advance('1m')
+    expect(await listed(anna)).toHaveLength(100)
+    const login = { json: { username: 'anna', password: PASSWORD } }
+    expect((await crowd.browser(REMOTE).ask('POST /api/dashboard-auth/password/login', login)).status).toBe(200)
+    expect(await listed(anna)).toHaveLength(100)
+    expect([await isSignedIn(idle), await isSignedIn(anna), await isSignedIn(berta)]).toEqual([false, true, true])
+  })
+
+  test('are not ended by those who know the password and not the second factor', async () => {
+    const { app, anna } = setUp()
+    const draft = { userId: anna.person.row.id, method: 'password', address: null, userAgent: null } as const
+    for (let i = 0; i < 150; i++) {
+      const now = app.clock.now() + i
+      const half = { ...draft, isComplete: false, isConfirmed: false, now, expiresAt: now + 600_000 }
+      commit(app.db, (tx) => void createSession(tx, app.bindings.random, half))
+    }
+    expect(await isSignedIn(anna)).toBe(true)
+    expect(app.db.select().from(sessions).all()).toHaveLength(101)
+  })
+
+  test('of a clock that was ahead keep nobody from signing in', async () => {
+    const setting = setUp()
+    setting.app.clock.set(86_400_000)
+    await signInOften(setting, 100)
+    setting.app.clock.set(-86_400_000)
+    expect(await isSignedIn(setting.crowd.signInAs(setting.anna.person))).toBe(true)
+  })
+})

@@ -10,6 +10,9 @@ import { findByIdentity, type Person } from '../model/people.ts'
 import { budgetClient } from './failure-budget.ts'
 import { note } from './note.ts'
 
+/** Whether a reverse proxy says who people are: else a name at it lets nobody in. */
+export const isProxyTrusted = ({ env: { env } }: Ctx): boolean => env.DASHBOARD_AUTH_MODE === 'trusted_header'
+
 /**
  * The name the proxy gives, in lower case and without the blanks a header may have around its value; null without one, and from
  * anybody who is not a trusted proxy.

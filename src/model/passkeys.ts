@@ -129,21 +129,29 @@ export const renamePasskey = (
 }
 
 /** Throws `not_found`, also for somebody else's, and `credential_required` when it is the only way in that is left. */
-export const removePasskey = (tx: Tx, id: string, { userId, actor }: { userId: string; actor: Actor }): void => {
+export const removePasskey = (tx: Tx, id: string, removal: Removal): void => {
+  const { userId, actor } = removal
   const { name } = getPasskey(tx, id, userId)
   const { changes } = tx
     .delete(passkeys)
-    .where(and(eq(passkeys.id, id), hasAnotherWayIn(userId)))
+    .where(and(eq(passkeys.id, id), hasAnotherWayIn(removal)))
     .run()
   if (changes === 0) throw new AppError('credential_required')
   append(tx, actor, 'passkey_removed', { target: id, details: { name, user: userId } })
   notice(tx, 'people')
 }
 
-const hasAnotherWayIn = (userId: string) =>
+interface Removal {
+  userId: string
+  actor: Actor
+  /** Whether a name at the proxy is a way in. */
+  isProxyTrusted: boolean
+}
+
+const hasAnotherWayIn = ({ userId, isProxyTrusted }: Removal) =>
   or(
     sql`EXISTS (SELECT 1 FROM ${users} WHERE ${users.id} = ${userId} AND ${users.passwordHash} IS NOT NULL)`,
-    sql`EXISTS (SELECT 1 FROM ${identities} WHERE ${identities.userId} = ${userId})`,
+    isProxyTrusted ? sql`EXISTS (SELECT 1 FROM ${identities} WHERE ${identities.userId} = ${userId})` : undefined,
     sql`(SELECT count(*) FROM passkeys AS held WHERE held.user_id = ${userId}) > 1`,
   )
 

@@ -22,7 +22,7 @@ import { vouchFor } from './waiting-accounts.ts'
  * `edit_conflict`, `role_not_found`, `self_modification_forbidden`, `invite_pending`, `role_not_assignable`, `insufficient_delegation`,
  * `last_admin_protected`, `credential_required`, `validation_error`, `username_taken`, `email_taken` (dashboard API §1.4).
  */
-export const editPerson = (tx: Tx, id: string, patch: PersonPatch, caller: Caller): Person => {
+export const editPerson = (tx: Tx, id: string, patch: PersonPatch, caller: Editor): Person => {
   const target = getPerson(tx, id)
   demandVersion(patch.expectedVersion, personVersion(target.row))
   const standing = wantedStanding(tx, target, patch)
@@ -35,6 +35,11 @@ export const editPerson = (tx: Tx, id: string, patch: PersonPatch, caller: Calle
   changeProfile(tx, target, patch, caller)
   notice(tx, 'people')
   return getPerson(tx, id)
+}
+
+interface Editor extends Caller {
+  /** Whether a name at the proxy is a way to sign in. */
+  isProxyTrusted: boolean
 }
 
 /** What of role and state really changes. */
@@ -59,7 +64,8 @@ const demandNotSelf = ({ person }: Caller, { targetId, role, status }: Standing)
   if (targetId === person.row.id && (role || status)) throw new AppError('self_modification_forbidden')
 }
 
-const changeStanding = (tx: Tx, { row, role: before }: Person, { role, status }: Standing, { actor }: Caller): void => {
+const changeStanding = (tx: Tx, { row, role: before }: Person, { role, status }: Standing, editor: Editor): void => {
+  const { actor } = editor
   if (!role && !status) return
   const target = row.id
   if (row.status === 'invited') {
@@ -67,7 +73,7 @@ const changeStanding = (tx: Tx, { row, role: before }: Person, { role, status }:
     return
   }
   setStanding(tx, target, { roleId: role?.id ?? row.roleId, status: status ?? row.status })
-  if (status === 'active') demandCredential(tx, row)
+  if (status === 'active') demandCredential(tx, row, editor)
   if (role) append(tx, actor, 'user_role_changed', { target, details: { from: before.slug, to: role.slug } })
   if (status) append(tx, actor, status === 'active' ? 'user_enabled' : 'user_disabled', { target })
   if (status === 'disabled') deactivateKeysOf(tx, target, actor)
@@ -98,10 +104,11 @@ const changeInvitedRole = (
 }
 
 /** Throws `credential_required`: somebody who cannot sign in is not switched on. */
-const demandCredential = (db: Db, { id, passwordHash }: UserRow): void => {
-  const isLinked = () =>
+const demandCredential = (db: Db, { id, passwordHash }: UserRow, { isProxyTrusted }: Editor): void => {
+  const isAnnounced = () =>
+    isProxyTrusted &&
     db.select({ id: identities.id }).from(identities).where(eq(identities.userId, id)).limit(1).get() !== undefined
-  if (passwordHash === null && !hasPasskey(db, id) && !isLinked()) throw new AppError('credential_required')
+  if (passwordHash === null && !hasPasskey(db, id) && !isAnnounced()) throw new AppError('credential_required')
 }
 
 const changeProfile = (tx: Tx, { row }: Person, patch: PersonPatch, { actor }: Caller): void => {

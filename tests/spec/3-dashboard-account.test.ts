@@ -1,7 +1,8 @@
 /** Spec §3, dashboard account: the rows of its table, in their order, and what else a change of state does. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { users } from '../../db/schema/people.ts'
+import { commit } from '../../db/commit.ts'
+import { identities, users } from '../../db/schema/people.ts'
 import { findPerson, listPeople } from '../../src/model/people.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { doneStatus, HOWS, PASSWORD, people, problem, REMOTE, shownToken } from '../support/people.ts'
@@ -355,6 +356,18 @@ describe('§3 Dashboard account row 10: an account is enabled', () => {
     const { id } = add({ status: 'disabled', hasPassword: false }).row
     const response = await as('admin').ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'active' } })
     expect(await problem(response)).toEqual([409, 'credential_required'])
+  })
+
+  test.each([
+    ['standard', {}, [409, 'credential_required']],
+    ['trusted_header', PROXY, [200, null]],
+  ] as const)('which a name at the proxy is where the proxy is asked: %s', async (_, environment, expected) => {
+    const { app, as, add } = open(environment)
+    const { id } = add({ status: 'disabled', hasPassword: false }).row
+    const identity = { id: 'idn_1', userId: id, provider: 'trusted_header', subject: 'anna', createdAt: 0 } as const
+    commit(app.db, (tx) => void tx.insert(identities).values(identity).run())
+    const response = await as('admin').ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'active' } })
+    expect(await problem(response)).toEqual([...expected])
   })
 })
 

@@ -232,6 +232,21 @@ describe('Decisions §4 Passkeys: naming and removing', () => {
     expect((await anna.ask(`DELETE ${BASE}/${phone?.id}`)).status).toBe(204)
     expect(await problem(await anna.ask(`DELETE ${BASE}/${laptop?.id}`))).toEqual([409, 'credential_required'])
   })
+
+  test.each([
+    ['standard', {}, [409, 'credential_required']],
+    ['trusted_header', { CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }, [204, null]],
+  ] as const)('a name at the proxy is another way in where the proxy is asked: %s', async (mode, more, expected) => {
+    const { anna, app } = await registered({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: mode, ...more } })
+    const userId = anna.person.row.id
+    const identity = { id: 'idn_1', userId, provider: 'trusted_header', subject: 'anna', createdAt: 0 } as const
+    commit(app.db, (tx) => {
+      tx.update(users).set({ passwordHash: null }).run()
+      tx.insert(identities).values(identity).run()
+    })
+    const [phone] = (await list(anna)).items
+    expect(await problem(await anna.ask(`DELETE ${BASE}/${phone?.id}`))).toEqual([...expected])
+  })
 })
 
 describe('Decisions §4 Passkeys: signing in', () => {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { commit, type Tx } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
 import { budgetClient } from '../../auth/failure-budget.ts'
+import { isProxyTrusted } from '../../auth/identity.ts'
 import { countOwnChange, demandManaged } from '../../auth/own-account.ts'
 import { type AccountPrincipal, actor, demandOwnAccount } from '../../auth/principal.ts'
 import { sessionView } from '../../auth/session-view.ts'
@@ -94,7 +95,8 @@ export const editPasskey = createHandlers(signedIn({ account: true, audit: 'pass
 export const deletePasskey = createHandlers(
   signedIn({ account: true, stepUp: true, audit: 'passkey_removed' }),
   (c) => {
-    commit(c.env.db, (tx) => removePasskey(tx, idOf(c), { userId: self(c).id, actor: actor(c) }))
+    const removal = { userId: self(c).id, actor: actor(c), isProxyTrusted: isProxyTrusted(c) }
+    commit(c.env.db, (tx) => removePasskey(tx, idOf(c), removal))
     return proceed(c, null, '/me?done=passkey_removed#passkeys')
   },
 )

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { demandBootstrap } from '../../auth/bootstrap.ts'
 import { isLocal } from '../../auth/caller.ts'
+import { isProxyTrusted } from '../../auth/identity.ts'
 import { demandManaged } from '../../auth/own-account.ts'
 import { actorOf, demand, demandOwnAccount, demandStepUp, type Principal } from '../../auth/principal.ts'
 import { type Resolution, resolve, resolvePrincipal } from '../../auth/resolve.ts'
@@ -36,8 +37,7 @@ export const setUpPassword = createHandlers(
     const { password, bootstrapToken } = c.req.valid('json')
     demandManaged(c)
     if (hasPasswordAccount(c.env.db)) throw new AppError('password_already_configured')
-    const isBehindProxy = c.env.env.DASHBOARD_AUTH_MODE === 'trusted_header'
-    const resolution = isBehindProxy
+    const resolution = isProxyTrusted(c)
       ? await setUpBehindProxy(c, password)
       : await setUpHere(c, password, bootstrapToken || undefined)
     return proceed(c, sessionView(c, resolution), returnPath(c))

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { AccessProps } from '../../../views/people/page.tsx'
 import { AccessTab } from '../../../views/settings/access.tsx'
 import { type SecurityProps, SettingsPage, type SettingsProps } from '../../../views/settings.tsx'
+import { isProxyTrusted } from '../../auth/identity.ts'
 import { type AccountPrincipal, mustConfirm, type Principal } from '../../auth/principal.ts'
 import type { Ctx } from '../../bindings.ts'
 import { requires, signedIn } from '../../http/gates.ts'
@@ -70,7 +71,7 @@ const Asked = z.object({ clone: z.string().max(64).optional() })
 /** Any `users:manage` holder can open it (spec §4). With `clone`, a role's id, the form of a new role like it is open. */
 export const showAccess = createHandlers(requires('users:manage'), query(Asked), (c) => {
   const { principal } = c.var
-  const { db, env, clock } = c.env
+  const { db, clock } = c.env
   const { clone } = c.req.valid('query')
   const props: AccessProps = {
     users: peopleFor(c, principal),
@@ -81,7 +82,7 @@ export const showAccess = createHandlers(requires('users:manage'), query(Asked),
     held: PERMISSIONS.filter((permission) => holds(principal.grants, permission)),
     canEdit: principal.kind === 'account' && holds(principal.grants, 'roles:manage'),
     provider: holds(principal.grants, 'security:write') ? proxyProvider(c) : null,
-    isProxyTrusted: env.DASHBOARD_AUTH_MODE === 'trusted_header',
+    isProxyTrusted: isProxyTrusted(c),
     hasAccount: principal.kind === 'account',
     mustConfirm: mustConfirm(principal, clock.now()),
     now: iso(clock.now()),

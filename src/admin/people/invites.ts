@@ -1,6 +1,7 @@
 /** `/api/dashboard-users`, where accounts are added: links that are shown once, and accounts that wait for the proxy. */
 import { commit } from '../../../db/commit.ts'
 import { invitedAt, newLinkAt } from '../../../views/people/invite.tsx'
+import { isProxyTrusted } from '../../auth/identity.ts'
 import type { Ctx } from '../../bindings.ts'
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
@@ -16,10 +17,9 @@ import { manage, managing, peopleAfter } from './manage.ts'
 
 /** Answers with the link's token, once; an account that waits for an identity has none. */
 export const inviteUser = createHandlers(managing('users:manage', 'user_invited'), body(NewPerson), (c) => {
-  const { db, random, env } = c.env
-  const isProxyTrusted = env.DASHBOARD_AUTH_MODE === 'trusted_header'
+  const { db, random } = c.env
   const { person, link } = manage(c, 'users:manage', (tx, caller) =>
-    invitePerson(tx, c.req.valid('json'), { caller, random, isProxyTrusted }),
+    invitePerson(tx, c.req.valid('json'), { caller, random, isProxyTrusted: isProxyTrusted(c) }),
   )
   return reply(c, { user: userView(db, person), invite: link && linkView(link) }, invitedAt(originForLinks(c)), 201)
 })

@@ -1,4 +1,5 @@
 /** `/api/dashboard-users`: accounts as those see and change them who manage people. */
+import { isProxyTrusted } from '../../auth/identity.ts'
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -21,7 +22,9 @@ const changeOf = ({ status }: PersonPatch) =>
 
 /** Role and state too; the rules stand at `editPerson`. */
 export const editDashboardUser = createHandlers(managing('users:manage', 'user_updated'), body(PersonPatch), (c) => {
-  const person = manage(c, 'users:manage', (tx, caller) => editPerson(tx, idOf(c), c.req.valid('json'), caller))
+  const person = manage(c, 'users:manage', (tx, caller) =>
+    editPerson(tx, idOf(c), c.req.valid('json'), { ...caller, isProxyTrusted: isProxyTrusted(c) }),
+  )
   return proceed(c, userView(c.env.db, person), peopleAfter(changeOf(c.req.valid('json'))))
 })
 

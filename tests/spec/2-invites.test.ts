@@ -231,6 +231,18 @@ describe('§8 Limits: tries of invite links', () => {
     expect(Number(limited[0]?.headers.get('retry-after'))).toBeGreaterThan(0)
   })
 
+  test('of 100 who take one link at once eight are hashed for, and that costs nobody a try', async () => {
+    const { app, browser, accept } = await withLink()
+    const { passwords } = app.bindings
+    let hashes = 0
+    app.bindings.passwords = { ...passwords, hash: (password) => passwords.hash(password).finally(() => hashes++) }
+    const answers = await Promise.all(Array.from({ length: 100 }, () => accept({}, browser(REMOTE))))
+    const count = (status: number) => answers.filter((answer) => answer.status === status).length
+    expect([hashes, count(200), count(404), count(429)]).toEqual([8, 1, 7, 92])
+    const login = { username: 'anna', password: 'my own password' }
+    expect((await browser(REMOTE).ask('POST /api/dashboard-auth/password/login', { json: login })).status).toBe(200)
+  })
+
   test('a right one costs nothing, and a wrong one counts against signing in', async () => {
     const { browser, token } = await withLink()
     const visitor = browser(REMOTE)

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { budgetClient } from '../../auth/failure-budget.ts'
 import { demandManaged } from '../../auth/own-account.ts'
-import { resolve } from '../../auth/resolve.ts'
+import { type Resolution, resolve } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { signIn } from '../../auth/sign-in.ts'
 import type { Ctx } from '../../bindings.ts'
@@ -40,32 +40,45 @@ export const acceptInvitation = createHandlers(
   open('the link is the right to come in', { audit: 'invite_accepted' }),
   body(Acceptance),
   async (c) => {
-    const { token, password, ...profile } = c.req.valid('json')
+    const acceptance = c.req.valid('json')
     demandManaged(c)
     demandNobody(c)
-    const invitation = openInvitation(c, token)
-    const username = profile.username ?? invitation.person.row.username
-    demandAcceptable(c.env.db, invitation, username)
-    const passwordHash = await c.env.passwords.hash(password)
-    const now = c.env.clock.now()
-    const resolution = signIn(c, {
-      person: named(invitation.person, username),
-      method: 'invite',
-      isComplete: true,
-      event: 'invite_accepted',
-      first: (tx) => acceptInvite(tx, { ...profile, token, username, passwordHash, now }),
-    })
+    const { invitation, giveBack } = tryLink(c, acceptance.token)
+    const resolution = await join(c, invitation, acceptance).finally(giveBack)
     return proceed(c, sessionView(c, resolution), '/dashboard')
   },
 )
 
-/** A wrong token costs the client a try, so that nobody looks for a right one (spec §8). */
+/** What a link is for. A wrong token costs the client a try. */
 export const openInvitation = (c: Ctx, token: string): OpenInvite => {
-  const { failures, db, clock } = c.env
-  const giveBack = failures.take(budgetClient(c), 'invite_rate_limited')
-  const invitation = lookUpInvite(db, token.slice(0, MAX_TOKEN), clock.now())
+  const { invitation, giveBack } = tryLink(c, token)
   giveBack()
   return invitation
+}
+
+/**
+ * A wrong token costs the client a try, so that nobody looks for a right one (spec §8). What a right one took is given back
+ * once it has been used: of many who hash a password for it at once only as many get that far.
+ */
+const tryLink = (c: Ctx, token: string): { invitation: OpenInvite; giveBack: () => void } => {
+  const { failures, db, clock } = c.env
+  const giveBack = failures.take(budgetClient(c), 'invite_rate_limited')
+  return { invitation: lookUpInvite(db, token.slice(0, MAX_TOKEN), clock.now()), giveBack }
+}
+
+const join = async (c: Ctx, invitation: OpenInvite, acceptance: z.output<typeof Acceptance>): Promise<Resolution> => {
+  const { password, ...given } = acceptance
+  const username = given.username ?? invitation.person.row.username
+  demandAcceptable(c.env.db, invitation, username)
+  const passwordHash = await c.env.passwords.hash(password)
+  const now = c.env.clock.now()
+  return signIn(c, {
+    person: named(invitation.person, username),
+    method: 'invite',
+    isComplete: true,
+    event: 'invite_accepted',
+    first: (tx) => acceptInvite(tx, { ...given, username, passwordHash, now }),
+  })
 }
 
 /** Throws `already_signed_in`: the link is for somebody else, or was taken a moment ago in this browser. */

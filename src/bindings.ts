@@ -113,6 +113,8 @@ interface Variables {
   peer: string | null
   client: Client
   principal: Principal
+  /** Of the last change that the page which is asked for is sure to know. */
+  liveId: string
   /** Asks the access gate again, and throws as it does: the body took its time, and who asks may be gone since. */
   passAgain: (c: Ctx) => void
   /** What a form sent, once it was read. */

@@ -8,7 +8,7 @@ import { refillForm } from './http/fill-form.ts'
 import { headOnly } from './http/head.ts'
 import { plainHost } from './http/host.ts'
 import { renderError, renderNotFound } from './http/render-error.tsx'
-import { shell } from './http/reply.tsx'
+import { markLive, shell } from './http/reply.tsx'
 import { requestContext } from './http/request-context.ts'
 import { demandOneAccessGate } from './http/route-table.ts'
 import { routedPath } from './http/routed-path.ts'
@@ -18,7 +18,7 @@ const createDashboard = (): Hono<AppEnv> => {
   const app = new Hono<AppEnv>({ getPath: routedPath })
   app.onError(renderError)
   app.notFound(renderNotFound)
-  app.use(requestContext, accessLog, headOnly, shell, securityHeaders, plainHost, crossSite, refillForm)
+  app.use(requestContext, accessLog, headOnly, markLive, shell, securityHeaders, plainHost, crossSite, refillForm)
   mountDashboard(app)
   demandOneAccessGate(app)
   return app

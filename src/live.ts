@@ -61,13 +61,19 @@ export class LiveHub {
   #ticks = 0
   /** Turns that `logs` was not told of yet. */
   #untold = 0
-  #minute = 0
-  #health = ''
+  /** What was seen last of what nobody announces; null: nothing yet, and nothing is compared. */
+  #seen: { minute: number; health: string } | null = null
   #cancelTick: (() => void) | null = null
 
   constructor(deps: LiveDeps) {
     this.#deps = deps
     this.#epoch = deps.clock.now().toString(36)
+  }
+
+  /** For a page, before anything of it is read: `since` it is what its stream has to tell first. */
+  mark(): string {
+    this.#look()
+    return this.lastId
   }
 
   /** Of the last message, for who joins now. */
@@ -107,8 +113,8 @@ export class LiveHub {
 
   /** Returns the way out, which may be taken more than once. */
   join(listener: Listener): () => void {
-    this.#listeners.set(listener, this.#ticks % TICKS_A_BEAT)
     if (this.#cancelTick === null) this.#start()
+    this.#listeners.set(listener, this.#ticks % TICKS_A_BEAT)
     return () => {
       if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.stop()
     }
@@ -121,8 +127,7 @@ export class LiveHub {
   }
 
   #start(): void {
-    this.#minute = this.#minuteNow()
-    this.#health = this.#deps.health()
+    this.#look()
     this.#cancelTick = this.#deps.clock.every(TICK_MS, () => this.#tick())
   }
 
@@ -138,12 +143,12 @@ export class LiveHub {
   }
 
   #look(): void {
-    const minute = this.#minuteNow()
-    const health = this.#deps.health()
-    if (minute !== this.#minute) this.note('minute')
-    if (health !== this.#health) this.note('health')
-    this.#minute = minute
-    this.#health = health
+    const was = this.#seen
+    const now = { minute: this.#minuteNow(), health: this.#deps.health() }
+    this.#seen = now
+    if (was === null) return
+    if (now.minute !== was.minute) this.note('minute')
+    if (now.health !== was.health) this.note('health')
   }
 
   #tell(): void {

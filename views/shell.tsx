@@ -34,6 +34,8 @@ interface ShellProps {
   version: string
   /** Navigation is for those who may go there; null: nobody is signed in. */
   visitor: Visitor | null
+  /** Of the last change that the page knows. */
+  liveId: string
 }
 
 interface Entry {
@@ -64,9 +66,13 @@ const entriesFor = ({ kind, grants }: Visitor): Entry[] =>
   NAVIGATION.filter(({ needs }) => (needs === null ? kind !== 'guest' : holds(grants, needs)))
 
 export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
-  const { path, title, theme, assets, version, visitor, children } = props
+  const { path, title, theme, assets, version, visitor, liveId, children } = props
   return (
-    <html lang="en" data-theme={theme === 'light' || theme === 'dark' ? theme : undefined}>
+    <html
+      lang="en"
+      data-theme={theme === 'light' || theme === 'dark' ? theme : undefined}
+      data-live-id={visitor ? liveId : undefined}
+    >
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover" />

@@ -1,9 +1,11 @@
 /** `/api/events`: what changed, to everybody who is signed in, as far as they may know that it exists. */
+import { z } from 'zod'
 import { resolve } from '../auth/resolve.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/query.ts'
 import type { Claim } from '../lib/seats.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import type { Change, LiveTopic } from '../live.ts'
@@ -32,11 +34,18 @@ const MOST_EACH = 8
 /** As the server gives every connection; given back at the end, because the setting outlives the response. */
 const IDLE_SECONDS = 30
 
+const EventsQuery = z.object({
+  since: z
+    .string()
+    .optional()
+    .describe('The `id` that is known already: what changed after it is told at once. `Last-Event-ID` goes before it.'),
+})
+
 /**
  * A message has topics and never content, so that permissions and masking hold in what is fetched after it. The session is
  * asked about again with each heartbeat, and at once when sessions or people changed. Throws `busy` when too many listen.
  */
-export const streamChanges = createHandlers(signedIn(), (c) => {
+export const streamChanges = createHandlers(signedIn(), query(EventsQuery), (c) => {
   const leave = c.env.seats.take(claimsOf(c))
   if (!leave) throw new AppError('busy', { message: 'Too many dashboards are open.', retryAfterSeconds: 30 })
   c.env.server?.timeout(c.req.raw, 0)
@@ -104,10 +113,10 @@ const isFor = (topic: LiveTopic, grants: Grants): boolean => {
   return need === null || holds(grants, need, topic === 'keys' ? 'own' : 'all')
 }
 
-/** A browser that lost the stream says which message it saw last; a new page has seen everything. */
+/** A browser says which message it saw last, or which one its page has; who says neither has seen everything. */
 const missed = (c: Ctx, grants: Grants): Change => {
   const { live } = c.env
-  const seen = c.req.header('last-event-id')
+  const seen = c.req.header('last-event-id') ?? c.req.query('since')
   const topics = seen === undefined ? [] : live.since(seen)
   return { id: live.lastId, topics: topics.filter((topic) => isFor(topic, grants)) }
 }

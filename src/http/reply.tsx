@@ -9,6 +9,7 @@ import type { Principal } from '../auth/principal.ts'
 import type { AppEnv, Ctx } from '../bindings.ts'
 import { VERSION } from '../version.ts'
 import { ASSETS } from './assets.ts'
+import { createMiddleware } from './handlers.ts'
 import { pageOf } from './return-path.ts'
 
 declare module 'hono' {
@@ -26,6 +27,12 @@ export const representation = (c: Context): 'json' | 'fragment' | 'page' => {
   return c.req.header('accept')?.includes('text/html') ? 'page' : 'json'
 }
 
+/** Before anything of a page is read: what changes from then on is told to it once it listens. */
+export const markLive = createMiddleware((c, next) => {
+  c.set('liveId', c.env.live.mark())
+  return next()
+})
+
 /**
  * The shell goes around pages only; a fragment is the view itself. Mounted before everything that can throw, because the
  * error page needs it.
@@ -40,6 +47,7 @@ export const shell = jsxRenderer<AppEnv>(
         assets={ASSETS}
         version={VERSION}
         visitor={visitorOf(c)}
+        liveId={c.get('liveId')}
       >
         {children}
       </Shell>

@@ -14,8 +14,8 @@ interface Told {
 }
 
 /** Listens as `browser`; `told` grows as messages come, and `isOver` says that the server closed the stream. */
-const listen = async (browser: Pick<Browser, 'ask'>, headers: Record<string, string> = {}) => {
-  const response = await browser.ask('GET /api/events', { headers })
+const listen = async (browser: Pick<Browser, 'ask'>, headers: Record<string, string> = {}, query = '') => {
+  const response = await browser.ask(`GET /api/events${query}`, { headers })
   expect(response.status).toBe(200)
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   const self = { response, told: [] as Told[], text: '', isOver: false, leave: () => reader.cancel() }
@@ -233,6 +233,50 @@ describe('what is said', () => {
     expect(later.told[0]?.data.split(' ')).toEqual([...LIVE_TOPICS])
     await back.leave()
     await later.leave()
+  })
+})
+
+describe('a page', () => {
+  const pageOf = async (app: TestApp, path = '/keys') =>
+    (await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
+  const idOn = (html: string) => /<html[^>]* data-live-id="([^"]+)"/.exec(html)?.[1]
+  /** What the first message of the stream of a page says, made with `id`. */
+  const missed = async (app: TestApp, id = '', headers = {}) => {
+    const stream = await listen(app, headers, `?since=${id}`)
+    await app.clock.advance(0)
+    await stream.leave()
+    return stream.told[0]?.data
+  }
+
+  test('is told by its first stream what changed since it was made', async () => {
+    const app = testApp()
+    const id = idOn(await pageOf(app))
+    expect(await missed(app, id)).toBe('')
+    await pause(app)
+    expect(await missed(app, id)).toBe('accounts')
+    expect(await missed(app, idOn(await pageOf(app)))).toBe('')
+  })
+
+  test('also that a minute went by or the readiness changed while nobody listened', async () => {
+    const app = testApp()
+    await (await listen(app)).leave()
+    app.bindings.lifecycle.draining = true
+    const id = idOn(await pageOf(app))
+    app.bindings.lifecycle.draining = false
+    await app.clock.advance('60s')
+    expect(await missed(app, id)).toBe('minute health')
+  })
+
+  test('of an earlier process is told everything, and after a break the last message counts', async () => {
+    const app = testApp()
+    const id = idOn(await pageOf(app))
+    await pause(app)
+    expect((await missed(app, 'other.7'))?.split(' ')).toEqual([...LIVE_TOPICS])
+    expect(await missed(app, id, { 'last-event-id': idOn(await pageOf(app)) ?? '' })).toBe('')
+  })
+
+  test('of who is not signed in says nothing of it', async () => {
+    expect(idOn(await pageOf(testApp(), '/setup'))).toBeUndefined()
   })
 })
 

@@ -80,7 +80,7 @@ const holdClock = async ({ clock }: Page): Promise<void> => {
 
 /** What `load` gives, once the event stream of what it loaded has been answered. */
 export const liveAfter = async <T>(page: Page, load: () => Promise<T>): Promise<T> => {
-  const [loaded] = await Promise.all([load(), page.waitForResponse('**/api/events')])
+  const [loaded] = await Promise.all([load(), page.waitForResponse('**/api/events*')])
   return loaded
 }
 

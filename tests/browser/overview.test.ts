@@ -122,7 +122,7 @@ describe('while it is open', () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
     const streams: string[] = []
     visit.page.context().on('request', (request) => {
-      if (request.url().endsWith('/api/events')) streams.push(request.url())
+      if (new URL(request.url()).pathname === '/api/events') streams.push(request.url())
     })
     await liveAfter(visit.page, () => visit.page.reload())
     const other = await visit.page.context().newPage()
@@ -140,6 +140,30 @@ describe('while it is open', () => {
     await pausing('grace', 'reactivate')
     await row(other, 'grace').locator('.badge', { hasText: 'Active' }).waitFor()
     expect(streams).toHaveLength(2)
+    expect(visit.problems).toEqual([])
+  })
+
+  test('what changes before a page listens shows on it, with a stream of its own and behind another tab', async () => {
+    await using visit = await browser.visit(dashboard())
+    const leader = visit.page
+    const badge = (page: Page) => row(page, 'grace').locator('.badge')
+    const streams = await held(leader, '**/api/events*')
+    await leader.goto(dashboard())
+    await streams.asked
+    await pausing('grace', 'pause')
+    streams.letGo()
+    await badge(leader).getByText('Paused').waitFor()
+
+    const follower = await leader.context().newPage()
+    const scripts = await held(follower, '**/assets/*.js')
+    const loading = follower.goto(dashboard())
+    await scripts.asked
+    await badge(follower).getByText('Paused').waitFor()
+    await pausing('grace', 'reactivate')
+    await badge(leader).getByText('Active').waitFor()
+    scripts.letGo()
+    await loading
+    await badge(follower).getByText('Active').waitFor()
     expect(visit.problems).toEqual([])
   })
 
@@ -202,7 +226,7 @@ describe('while it is open', () => {
   test('where the stream does not arrive the page says so and asks every 30 seconds', async () => {
     await using visit = await browser.visit(`${world.url}/health`, { isClockHeld: true })
     const { page } = visit
-    await page.route('**/api/events', () => {}) // held back for ever, as by a proxy that buffers
+    await page.route('**/api/events*', () => {}) // held back for ever, as by a proxy that buffers
     await page.goto(dashboard())
     const asked: string[] = []
     page.on(
@@ -353,6 +377,18 @@ describe('for everybody', () => {
     ])
   })
 })
+
+/** Requests for what `glob` names wait until they are let go. */
+const held = async (page: Page, glob: string) => {
+  const asked = Promise.withResolvers<void>()
+  const free = Promise.withResolvers<void>()
+  await page.route(glob, async (route) => {
+    asked.resolve()
+    await free.promise
+    await route.continue()
+  })
+  return { asked: asked.promise, letGo: free.resolve }
+}
 
 const row = (page: Page, name: string) => page.locator('.strip-row', { hasText: name }).first()
 

@@ -222,7 +222,7 @@ const useDashboard = async (name: Name): Promise<void> => {
   await using visit = await browser.visit(`${ORIGIN}/dashboard`, options)
   const { page, problems } = visit
   await page.fill('[name=password]', PASSWORD)
-  const stream = page.waitForResponse('**/api/events')
+  const stream = page.waitForResponse('**/api/events*')
   await page.click('button[type=submit]')
   await page.waitForURL('**/dashboard')
   await stream

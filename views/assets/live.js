@@ -71,8 +71,14 @@
   // One tab leads and has the stream; the others listen to it. Sockets to one host are few.
   const me = Math.random()
   const channel = new BroadcastChannel('sluice-live')
-  const say = (kind, topics) => channel.postMessage({ kind, me, topics, isPolling: root.matches('.is-polling') })
-  const loadedAt = Date.now()
+  // The last message this tab knows of; at first the one before its page was made.
+  let seen = root.dataset.liveId
+  const isNews = (id) => {
+    const [epoch, number] = id.split('.')
+    const [of, known] = seen.split('.')
+    return epoch !== of || Number(number) > Number(known)
+  }
+  const say = (kind, news) => channel.postMessage({ kind, me, seen, isPolling: root.matches('.is-polling'), ...news })
   let source = null
   let heardAt = 0
   let leaderAt = 0
@@ -87,25 +93,20 @@
   const lead = () => {
     drop()
     openedAt = heardAt = Date.now()
-    source = new EventSource('/api/events')
+    source = new EventSource(`/api/events?since=${seen}`)
     const hear = (kind, run) =>
-      source.addEventListener(kind, ({ data }) => {
+      source.addEventListener(kind, ({ data, lastEventId }) => {
         heardAt = Date.now()
         poll(false)
         root.classList.remove('is-offline', 'is-signed-out')
-        run(data.split(' ').filter(Boolean))
+        run(data.split(' ').filter(Boolean), lastEventId)
       })
-    const pass = (topics) => {
+    const pass = (topics, id) => {
       told(topics)
-      say('changed', topics)
+      say('changed', { topics, id })
+      seen = id
     }
-    // Nobody listened since the last leader went. After a break of its own the stream says itself what was missed.
-    let isLate = Date.now() - loadedAt > 2e3
-    hear('hello', (topics) => {
-      if (isLate) pass()
-      else if (topics.length) pass(topics)
-      isLate = false
-    })
+    hear('hello', pass)
     hear('changed', pass)
     hear('beat', () => {})
     // The session ended or its cookie changed; asking for a part shows which.
@@ -132,7 +133,11 @@
       // Two at once: one of them gives way.
       if (source && data.me < me) drop()
       if (!source) poll(data.isPolling)
-      if (data.kind === 'changed') told(data.topics)
+      // The leader heard something between the making of this page and now.
+      if (isNews(data.seen)) told()
+      else if (data.kind === 'changed') told(data.topics)
+      const { id = data.seen } = data
+      if (isNews(id)) seen = id
     }
   }
   const resign = () => {

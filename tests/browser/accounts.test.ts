@@ -197,6 +197,17 @@ test('list and page follow what others do, and take nothing away that is ticked 
   expect([...list.problems, ...detail.problems]).toEqual([])
 })
 
+test('the allowance on its page is what the service reported last', async () => {
+  const id = await idOf('alan')
+  await using visit = await browser.visit(`${world.url}/accounts/${id}`, { untilLive: true })
+  const allowance = visit.page.locator('#windows .meter-text b')
+  expect(await textsOf(allowance)).toEqual(['3 % left', '18 % left'])
+  simOf('alan').setUsage({ primary: { usedPercent: 40, windowMinutes: 300, resetAt: Date.now() + HOUR_MS } })
+  await world.api('POST', `/api/accounts/${id}/probe`)
+  await allowance.filter({ hasText: '60 % left' }).waitFor()
+  expect(visit.problems).toEqual([])
+})
+
 test('the trend breaks where there was no sample', async () => {
   await using visit = await browser.visit(`${world.url}/accounts/${await idOf('ada')}`)
   const path = (await visit.page.locator('.trend-line-1').first().getAttribute('d')) ?? ''

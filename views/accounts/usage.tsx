@@ -5,9 +5,11 @@ import type { WireAccount } from '../../src/model/account-view.ts'
 import type { ResetCreditsView } from '../../src/model/reset-credits.ts'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { Card, TextCard } from '../ui/card.tsx'
+import { LivePart } from '../ui/live.tsx'
 import { Meter, ShareBar } from '../ui/meter.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { Since } from '../ui/time.tsx'
+import { accountPath } from './links.ts'
 import { ResetCreditsCard } from './reset-credits.tsx'
 import { WINDOW_NAMES, WINDOWS } from './standing.tsx'
 import { TrendChart } from './trend.tsx'
@@ -32,9 +34,11 @@ export const UsageTab: FC<Props> = (props) => {
   const { account, trend, spend, now } = props
   return (
     <>
-      <TextCard id="windows" title="Allowance" count={account.usageAt && <Reported at={account.usageAt} now={now} />}>
-        <AllWindows {...props} />
-      </TextCard>
+      <LivePart id="allowance" topics={['accounts', 'usage']} src={accountPath(account.accountId)}>
+        <TextCard id="windows" title="Allowance" count={account.usageAt && <Reported at={account.usageAt} now={now} />}>
+          <AllWindows {...props} />
+        </TextCard>
+      </LivePart>
       <TextCard id="trend" title="Last seven days" count="percent used">
         <TrendChart
           from={trend.from}

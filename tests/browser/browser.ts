@@ -91,6 +91,18 @@ export const arrivedAt = (page: Page, pathname: string): Promise<void> =>
     () => page.url(),
   )
 
+/** Requests for what `glob` names wait until they are let go. */
+export const held = async (page: Page, glob: string) => {
+  const asked = Promise.withResolvers<void>()
+  const free = Promise.withResolvers<void>()
+  await page.route(glob, async (route) => {
+    asked.resolve()
+    await free.promise
+    await route.continue()
+  })
+  return { asked: asked.promise, letGo: free.resolve }
+}
+
 /** What a person reads: text that is hidden does not count, and lines are lines. */
 // biome-ignore lint/performance/useDomNodeTextContent: the reason stands above
 export const textOf = (locator: Locator): Promise<string> => locator.innerText()

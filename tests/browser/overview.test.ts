@@ -9,6 +9,7 @@ import { spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import {
   arrivedAt,
+  held,
   LOOKS,
   launchBrowser,
   liveAfter,
@@ -377,18 +378,6 @@ describe('for everybody', () => {
     ])
   })
 })
-
-/** Requests for what `glob` names wait until they are let go. */
-const held = async (page: Page, glob: string) => {
-  const asked = Promise.withResolvers<void>()
-  const free = Promise.withResolvers<void>()
-  await page.route(glob, async (route) => {
-    asked.resolve()
-    await free.promise
-    await route.continue()
-  })
-  return { asked: asked.promise, letGo: free.resolve }
-}
 
 const row = (page: Page, name: string) => page.locator('.strip-row', { hasText: name }).first()
 

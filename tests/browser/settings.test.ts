@@ -1,8 +1,10 @@
 /** The settings pages as a person uses them: saved a section at a time, confirmed where it matters, at a desk and on a phone. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { until } from '../clients/support/until.ts'
 import {
   emptied,
+  held,
   LOOKS,
   launchBrowser,
   overflows,
@@ -82,6 +84,34 @@ describe('saving', () => {
     expect(visit.problems).toEqual([])
   })
 
+  test('what is typed into a section while it is being saved stays, unsaved, and is saved by the next press', async () => {
+    await using visit = await browser.visit(`${owned.url}/login`)
+    const { page } = visit
+    await signIn(page, owned.url)
+    await page.goto(`${owned.url}/settings/routing`)
+    const save = () => page.click('#form-limits [type=submit]')
+    const version = page.locator('#form-limits [name=expectedVersion]')
+    const before = await version.inputValue()
+    const saving = await held(page, '**/api/settings?*')
+    await page.fill('[name=capacityWaitSeconds]', '17')
+    await page.fill('[name=capacityQueueLimit]', '18')
+    await save()
+    await saving.asked
+    await page.fill('[name=capacityQueueLimit]', '19')
+    await page.fill('[name=proxyAccountStreamLimit]', '20')
+    saving.letGo()
+    await until(async () => (await version.inputValue()) !== before, owned.server.output)
+    expect(await settings(owned)).toMatchObject({ capacityWaitSeconds: 17, capacityQueueLimit: 18 })
+    expect(await page.inputValue('[name=capacityWaitSeconds]')).toBe('17')
+    expect(await page.inputValue('[name=capacityQueueLimit]')).toBe('19')
+    expect(await page.inputValue('[name=proxyAccountStreamLimit]')).toBe('20')
+    expect(await page.locator('#limits .done').count()).toBe(0)
+    await save()
+    await saved(page, 'limits')
+    expect(await settings(owned)).toMatchObject({ capacityQueueLimit: 19, proxyAccountStreamLimit: 20 })
+    expect(visit.problems).toEqual([])
+  })
+
   test('what somebody else changed meanwhile is told beside the button', async () => {
     await using visit = await browser.visit(`${owned.url}/login`)
     const { page } = visit
@@ -152,6 +182,28 @@ test('the firewall: an address is added, refused twice, and removed', async () =
   await page.click('#firewall .rows button')
   await page.waitForSelector('#firewall .rows', { state: 'detached' })
   expect(await textOf(page.locator('#firewall'))).toContain('The list is empty')
+})
+
+test('the firewall: what is typed for the next address while one is added stays, and the hands with it', async () => {
+  await using visit = await browser.visit(`${owned.url}/login`)
+  const { page } = visit
+  await signIn(page, owned.url)
+  await page.goto(`${owned.url}/settings/network`)
+  page.on('dialog', (dialog) => dialog.accept())
+  const field = page.locator('[name=ipAddress]')
+  const adding = await held(page, '**/api/firewall/ips')
+  await field.fill('198.51.100.8')
+  await page.click('#form-firewall [type=submit]')
+  await adding.asked
+  await field.fill('198.51.100.0/25')
+  for (let step = 0; step < 3; step += 1) await field.press('ArrowLeft')
+  adding.letGo()
+  await page.waitForSelector('#firewall .rows code')
+  await field.press('9')
+  expect(await field.inputValue()).toBe('198.51.100.09/25')
+  await page.click('#firewall .rows button')
+  await page.waitForSelector('#firewall .rows', { state: 'detached' })
+  expect(visit.problems).toEqual([])
 })
 
 test('a search without script leads to the setting', async () => {

@@ -98,6 +98,30 @@
   on('htmx:error', () => root.classList.add('is-offline'))
   // What was saved stands on the page that is fetched then, and not in the form any more.
   let saved = null
+  // What is typed after a form was sent was not saved with it: it stays, as typed anew into the form that comes then.
+  const late = new WeakSet()
+  on('input', ({ target }) => late.add(target))
+  on('htmx:config:request', ({ target }) => {
+    for (const field of target.elements ?? []) late.delete(field)
+  })
+  const typing = (field) => {
+    const { value, checked, selectionStart, selectionEnd } = field
+    const picked = new Set([...(field.selectedOptions ?? [])].map((option) => option.value))
+    return () => {
+      if (field.options) for (const option of field.options) option.selected = picked.has(option.value)
+      else Object.assign(field, { value, checked })
+      if (field === document.activeElement && Number.isInteger(selectionStart))
+        field.setSelectionRange(selectionStart, selectionEnd)
+      field.dispatchEvent(new Event('input', { bubbles: true }))
+    }
+  }
+  // Other parts of the page may be renewed before it is.
+  const isAfterSaving = ({ target }) => saved && target === find('#main')
+  let typings = []
+  on('htmx:before:swap', ({ detail }) => {
+    if (!isAfterSaving(detail.ctx)) return
+    typings = [...(saved.elements ?? [])].filter((field) => late.has(field) && field.type !== 'file').map(typing)
+  })
   // A form that somebody has typed into stays, with the version it was made from, when others changed what it shows: sent,
   // it is refused as a conflict.
   const filled = (form) => {
@@ -133,10 +157,15 @@
   const tidy = () => {
     for (const el of all('.asked-first')) el.remove()
   }
-  on('htmx:after:swap', () => {
+  on('htmx:after:swap', ({ detail }) => {
     root.classList.remove('is-offline')
-    saved?.reset?.()
-    saved = null
+    if (isAfterSaving(detail.ctx)) {
+      saved.reset?.()
+      saved = null
+      // Not all that stands there is saved.
+      if (typings.length) for (const el of all('#main .done')) el.remove()
+      for (const type of typings) type()
+    }
     tidy()
     tick()
   })

@@ -2,7 +2,17 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { World } from '../clients/support/world.ts'
 import { spawnServer } from '../support/spawn.ts'
-import { LOOKS, launchBrowser, liveAfter, overflows, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import {
+  held,
+  LOOKS,
+  launchBrowser,
+  liveAfter,
+  overflows,
+  screenshot,
+  type TestBrowser,
+  textOf,
+  textsOf,
+} from './browser.ts'
 import { faultyProxy } from './faulty-proxy.ts'
 import { startPopulated } from './world.ts'
 
@@ -84,6 +94,25 @@ test('a long connection says how long it has lasted so far', async () => {
   await visit.page.click('text=Test this key')
   await visit.page.locator('[data-measure=lasting] [data-outcome=open]:visible').waitFor()
   expect(await textOf(visit.page.locator('#path-test'))).toMatch(/Open for \d+ s so far; you may leave/)
+})
+
+test('a test that fails does not stand below what an earlier one came to', async () => {
+  await using visit = await browser.visit(`${world.url}/keys/${await idOf('ci')}`)
+  const { page } = visit
+  const result = page.locator('#key-test')
+  await page.click('text=Test this key')
+  await result.getByText('It works.').waitFor()
+  const testing = await held(page, '**/api/api-keys/*/test')
+  await page.click('text=Test this key')
+  await testing.asked
+  expect(await textOf(result)).toBe('')
+  testing.letGo()
+  await result.getByText('It works.').waitFor()
+  await page.unroute('**/api/api-keys/*/test')
+  await page.route('**/api/api-keys/*/test', (route) => route.abort())
+  await page.click('text=Test this key')
+  await page.locator('.is-offline').waitFor()
+  expect(await textOf(result)).toBe('')
 })
 
 test('behind a proxy that is set up wrong a key works, and the test says what clients would run into', async () => {

@@ -116,7 +116,11 @@
     if (isStale) location.reload()
   })
 
-  on('htmx:before:request', ({ target }) => target.querySelector('.form-problem')?.replaceChildren())
+  // What an earlier try came to is not what this one comes to.
+  on('htmx:before:request', ({ target }) => {
+    target.querySelector('.form-problem')?.replaceChildren()
+    document.querySelector(`[data-result-of="${target.id}"]`)?.replaceChildren()
+  })
   on('htmx:before:response', (event) => {
     const { ctx } = event.detail
     const form = ctx.sourceElement

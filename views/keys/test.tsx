@@ -24,7 +24,7 @@ export const KeyTestForm: FC<{ id: string; whyNot?: string | null }> = ({ id, wh
         {whyNot && <span class="muted small">{whyNot}</span>}
       </div>
     </Form>
-    <div id="key-test" aria-live="polite" />
+    <div id="key-test" data-result-of="form-test" aria-live="polite" />
     <ul id="path-test" class="key-findings" aria-live="polite" hidden>
       {[...MEASURES, LASTING_MEASURE].map((measure) => (
         <Measured {...measure} />

@@ -139,13 +139,17 @@ describe('live', () => {
   })
 
   test('an empty filter fills', async () => {
-    await using visit = await browser.visit(
-      at(`/logs?since=${new Date(Date.now() + 100).toISOString().slice(0, 19)}Z&status=ok`),
-    )
+    await using visit = await browser.visit(at(`/logs?since=${new Date().toISOString()}&status=ok`))
     const { page } = visit
+    const count = page.locator('#log .count')
     await start(page)
+    expect(await textOf(count)).toBe('0')
     await takeTurn(world)
     await page.locator('#log-rows tr').first().waitFor()
+    expect(await textOf(count)).toBe('1 on this page')
+    await takeTurn(world)
+    await page.locator('#log-rows tr').nth(1).waitFor()
+    expect(await textOf(count)).toBe('2 on this page')
   })
 
   test.each([
@@ -158,6 +162,7 @@ describe('live', () => {
     const name = logTurns(210)
     await page.waitForFunction((id) => document.querySelectorAll(`[id^="log-${id}"]`).length === 200, name)
     const shown = await ids(page)
+    expect(await textOf(page.locator('#log .count'))).toBe('200 on this page')
     await page.click('text=Older')
     await page.waitForURL(/cursor=/)
     const all = await world.api<{ requests: { id: string }[] }>('GET', '/api/request-logs?limit=1000')

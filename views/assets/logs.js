@@ -83,7 +83,6 @@
   const card = rows.closest('.card')
   const older = () => card.querySelector('.pager a[rel=next]')
   const insert = (row) => {
-    if (document.getElementById(row.id)) return
     const after = [...rows.children].find(({ dataset }) => dataset.at <= row.dataset.at)
     if (!after && older()) return // its place is on an older page
     row.classList.add('is-new')
@@ -111,9 +110,13 @@
     const body = template.content.querySelector('tbody')
     if (!body) return
     next = body.dataset.next
-    for (const row of [...body.children].reverse()) insert(row)
+    const fresh = [...body.children].filter(({ id }) => !document.getElementById(id))
+    for (const row of fresh.reverse()) insert(row)
     if (rows.children.length > MOST_ROWS) cut()
     if (rows.children.length) document.getElementById('log-empty')?.remove()
+    // What comes in may have been counted already, on an older page; that there are more than so many stays true.
+    const count = card.querySelector('.count')
+    if (fresh.length && !count.textContent.endsWith('+')) count.textContent = `${rows.children.length} on this page`
   }
   const ask = async () => {
     isDue = true

@@ -12,6 +12,7 @@ import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { reply } from '../http/reply.tsx'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { namedApart } from '../model/account-names.ts'
+import type { AccountStatus } from '../model/account-state.ts'
 import { maskedView } from '../model/account-summary.ts'
 import type { AccountView } from '../model/account-view.ts'
 import { type Attention, attention } from '../model/attention.ts'
@@ -92,6 +93,8 @@ export interface FiguresPart {
 
 const SHOWN_AT_MOST = 16
 const SHOWN_OF_MANY = 12
+/** Beside percents. */
+const WEIGHTS: Partial<Record<AccountStatus, number>> = { reauth_required: 1000, deactivated: 1000, paused: -1000 }
 const ERRORS_SHOWN = 5
 
 export const showOverview = createHandlers(requires('dashboard:read'), async (c) => {
@@ -206,11 +209,11 @@ const visibleAccounts = (c: Ctx): AccountView[] => {
   return namedApart(blindersOf(c.var.principal).hidesAccounts ? accounts.map(maskedView) : accounts)
 }
 
-/** In their order while they are few; of many first those that somebody must see to, then the fullest. */
+/** In their order while they are few; of many first those that somebody must see to, then the fullest, and last what is paused on purpose. */
 const mostPressing = (accounts: readonly AccountView[]): readonly AccountView[] => {
   if (accounts.length <= SHOWN_AT_MOST) return accounts
   const weight = ({ status, eligible, windows }: AccountView): number =>
-    (status === 'reauth_required' || status === 'deactivated' ? 1000 : eligible ? 0 : 500) +
+    (WEIGHTS[status] ?? (eligible ? 0 : 500)) +
     Math.max(...Object.values(windows).map((window) => window?.usedPercent ?? 0))
   return accounts.toSorted((a, b) => weight(b) - weight(a)).slice(0, SHOWN_OF_MANY)
 }

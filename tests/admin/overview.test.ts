@@ -106,7 +106,7 @@ test('of many errors the newest five of the day are shown, from whichever half h
   expect(await ids()).toEqual(['h9'])
 })
 
-test('of many accounts those are shown that somebody must see to, that cannot be asked, and the fullest', async () => {
+test('of many accounts those are shown that somebody must see to, that cannot be asked, and the fullest, before what is paused', async () => {
   const app = testApp({ accounts: Array.from({ length: 17 }, () => ({ plan: 'plus' as const })) })
   const at = app.clock.now()
   const ids = app.members.map(({ id }) => id)
@@ -118,9 +118,14 @@ test('of many accounts those are shown that somebody must see to, that cannot be
   const blocked = { kind: 'rate_limited', at, evidence: 'seen', resetAt: at + 60_000, retryAfterMs: null } as const
   app.bindings.pool.apply(ids[4] ?? '', blocked)
   app.bindings.pool.apply(ids[3] ?? '', { kind: 'auth_failed', at, code: 'invalid_grant', evidence: 'x' })
-  const { accounts, total } = await read<PoolPart>(app, '/dashboard/accounts')
-  const places = accounts.map(({ accountId }) => ids.indexOf(accountId))
-  expect([total, places]).toEqual([17, [3, 4, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7]])
+  const shown = async () => {
+    const { accounts, total } = await read<PoolPart>(app, '/dashboard/accounts')
+    return [total, accounts.map(({ accountId }) => ids.indexOf(accountId))]
+  }
+  expect(await shown()).toEqual([17, [3, 4, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7]])
+  const pausing = (n: number) => app.ask(`POST /api/accounts/${ids[n]}/pause`)
+  for (let n = 16; n > 4; n -= 1) await pausing(n)
+  expect(await shown()).toEqual([17, [3, 4, 2, 1, 0, 16, 15, 14, 13, 12, 11, 10]])
 })
 
 test('turns that all fail are said first, though accounts can be asked, until one is answered', async () => {

@@ -58,23 +58,14 @@ const GuestCard: FC<GuestProps> = ({ guests, returnTo, problem }) => (
   <section class="card panel panel-quiet">
     <h2>Just looking?</h2>
     <p class="muted">Guests see the overview with names masked, and can change nothing.</p>
-    {guests === 'welcome' ? (
-      <ButtonLink isWide href={returnTo}>
-        Look around as a guest
-      </ButtonLink>
-    ) : (
-      <Form
-        name="guest"
-        class="stack"
-        action={withReturn('/api/dashboard-auth/guest/login', returnTo)}
-        problem={problem}
-      >
+    <Form name="guest" class="stack" action={withReturn('/api/dashboard-auth/guest/login', returnTo)} problem={problem}>
+      {guests === 'with-password' && (
         <Field label="Guest password" name="password" type="password" autocomplete="off" required />
-        <Submit isPlain isWide>
-          Look around as a guest
-        </Submit>
-      </Form>
-    )}
+      )}
+      <Submit isPlain isWide>
+        Look around as a guest
+      </Submit>
+    </Form>
   </section>
 )
 

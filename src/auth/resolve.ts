@@ -2,7 +2,15 @@
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { guestPasswordHash } from '../model/guest.ts'
-import { findPerson, hasPasskey, isEmptyInstall, type Person, passwordHolders } from '../model/people.ts'
+import { isAnyPasskey } from '../model/passkeys.ts'
+import {
+  findPerson,
+  hasPasskey,
+  hasPasswordAccount,
+  isEmptyInstall,
+  type Person,
+  passwordHolders,
+} from '../model/people.ts'
 import { isAdminLevel, PRESETS } from '../model/permissions.ts'
 import { findSession, type SessionRow, type SignInMethod } from '../model/sessions.ts'
 import type { Settings } from '../settings/schema.ts'
@@ -16,7 +24,7 @@ export type Resolution =
   | { kind: 'principal'; principal: Principal; mustEnroll: boolean }
   /** The password was right and the second factor is still to come. */
   | { kind: 'half'; session: SessionRow; person: Person }
-  | { kind: 'nobody'; error: AppError }
+  | { kind: 'nobody'; error: AppError; isSessionOver: boolean }
 
 /** Who is asking. The order is that of the interface: mode, proxy identity, cookie, empty install, guest (§5). */
 export const resolve = (c: Ctx): Resolution => {
@@ -56,7 +64,11 @@ export const resolvePrincipal = (c: Ctx): Principal => {
 }
 
 const principal = (who: Principal): Resolution => ({ kind: 'principal', principal: who, mustEnroll: false })
-const nobody = (error: AppError): Resolution => ({ kind: 'nobody', error })
+const nobody = (error: AppError, { isSessionOver = false } = {}): Resolution => ({
+  kind: 'nobody',
+  error,
+  isSessionOver,
+})
 
 const OPEN = 'Authentication is off, and this name may belong to anybody: set CODEX_LB_PUBLIC_URL, or use the address.'
 const ANNOUNCED =
@@ -126,8 +138,8 @@ const confirmationOf = (cookie: Resolution | null, person: Person): SessionRow |
     ? cookie.principal.session
     : null
 
-/** Somebody who has just come in as a guest. */
-export const guestOf = (session: SessionRow): Resolution => principal(guest(session))
+/** Somebody who has just come in as a guest; null: without a guest password. */
+export const guestOf = (session: SessionRow | null): Resolution => principal(guest(session))
 
 const guest = (session: SessionRow | null): Principal => ({
   kind: 'guest',
@@ -140,10 +152,16 @@ const guest = (session: SessionRow | null): Principal => ({
 const fallback = (c: Ctx): Resolution =>
   nobody(new AppError('proxy_auth_required', { details: { fallback: passwordHolders(c.env.db).length > 0 } }))
 
+/** Of those who can sign in again: nobody else has a page that lets them go on as a guest. */
+const wasSignedIn = (c: Ctx): boolean =>
+  readSessionToken(c) !== null && (hasPasswordAccount(c.env.db) || isAnyPasskey(c.env.db))
+
+/** Whoever had a session goes on as a guest when they say so: pages would hide from them what they saw, and not say why. */
 const withoutCookie = (c: Ctx): Resolution => {
   const { db, settings } = c.env
   const isEmpty = isEmptyInstall(db)
   if (isEmpty && isLocal(c)) return principal(BOOTSTRAP)
-  if (settings.current().guestAccessEnabled && guestPasswordHash(db) === null) return principal(guest(null))
+  if (settings.current().guestAccessEnabled && guestPasswordHash(db) === null)
+    return wasSignedIn(c) ? nobody(new AppError('authentication_required'), { isSessionOver: true }) : guestOf(null)
   return nobody(new AppError(isEmpty ? 'bootstrap_required' : 'authentication_required'))
 }

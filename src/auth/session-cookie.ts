@@ -1,24 +1,36 @@
 /** The cookie that names a session: 32 random bytes, out of the reach of scripts and of other sites (decisions §4). */
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import type { Ctx } from '../bindings.ts'
+import { DAY_MS } from '../lib/durations.ts'
 
 const NAME = 'sluice_session'
+/** The cookie outlives its session: who comes back to one that ran out is told apart from who never had one. */
+const OUTLIVES_MS = 30 * DAY_MS
 
 export const readSessionToken = (c: Ctx): string | null =>
   getCookie(c, NAME, 'host') ?? (isHttps(c) ? null : (getCookie(c, NAME) ?? null))
 
-/** `expiresAt` is ms since epoch. */
-export const writeSessionToken = (c: Ctx, token: string, expiresAt: number): void =>
+/** `expiresAt`: of the session, in ms since epoch. */
+export const writeSessionToken = (c: Ctx, token: string, expiresAt: number): void => {
+  dropStray(c)
   setCookie(c, NAME, token, {
     ...attributesOf(c),
     httpOnly: true,
     sameSite: 'Lax',
     path: '/',
-    maxAge: Math.max(0, Math.ceil((expiresAt - c.env.clock.now()) / 1000)),
+    maxAge: Math.max(0, Math.ceil((expiresAt - c.env.clock.now() + OUTLIVES_MS) / 1000)),
   })
+}
 
 export const clearSessionToken = (c: Ctx): void => {
+  dropStray(c)
   deleteCookie(c, NAME, { ...attributesOf(c), path: '/' })
+}
+
+/** From https through a proxy that is not believed any more, say: it is read first, and would stand in the way of a new one. */
+const dropStray = (c: Ctx): void => {
+  if (isHttps(c) || getCookie(c, NAME, 'host') === undefined) return
+  deleteCookie(c, NAME, { secure: true, prefix: 'host', path: '/' })
 }
 
 /** The prefix makes browsers refuse the cookie from anybody but this host over TLS (RFC 6265bis §4.1.3.2). */

@@ -34,6 +34,25 @@ test('through a proxy with TLS it is for this host and for https only', async ()
   expect(gone.headers.getSetCookie()[0]).toBe('__Host-sluice_session=; Max-Age=0; Path=/; Secure')
 })
 
+test('it outlives its session, so that one that ran out is not taken for none', async () => {
+  const { ask, headers, json, bindings } = behindTls()
+  const set = (await ask(LOGIN, { json, headers, peer: '10.0.0.1' })).headers.getSetCookie()[0]
+  expect(Number(/Max-Age=(\d+)/.exec(set ?? '')?.[1])).toBeGreaterThan(
+    bindings.settings.current().dashboardSessionTtlSeconds,
+  )
+})
+
+test('one of https that still comes without it gives way to the one that is written', async () => {
+  const { ask, headers, json } = behindTls()
+  const peer = '192.0.2.7'
+  const stray = { ...headers, cookie: `__Host-sluice_session=${'x'.repeat(43)}` }
+  for (const route of [LOGIN, 'POST /api/dashboard-auth/logout']) {
+    const lines = (await ask(route, { json: route === LOGIN ? json : {}, headers: stray, peer })).headers.getSetCookie()
+    expect(lines).toContain('__Host-sluice_session=; Max-Age=0; Path=/; Secure')
+    expect(lines.some((line) => line.startsWith('sluice_session='))).toBe(true)
+  }
+})
+
 test('who is no trusted proxy does not make it one of https', async () => {
   const { ask, headers, json } = behindTls()
   const set = (await ask(LOGIN, { json, headers, peer: '192.0.2.7' })).headers.getSetCookie()[0]

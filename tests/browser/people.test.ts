@@ -256,6 +256,26 @@ test('a form that is sent after the session ended keeps what was typed, and is s
   expect(await page.content()).toContain('typed for long')
 })
 
+test('where guests are let in, too, whose session ended is told so, and goes on as a guest or signs in', async () => {
+  const own = await startOwned()
+  await using _server = own.server
+  await send(own.url, 'PATCH', '/api/settings', { guestAccessEnabled: true }, own.cookie)
+  await using visit = await browser.visit(`${own.url}/login`)
+  const { page } = visit
+  await signIn(page, own.url)
+  await page.goto(`${own.url}/keys/new`)
+  await page.fill('[name=name]', 'typed for long')
+  await send(own.url, 'POST', '/api/dashboard-auth/logout-all', {}, own.cookie)
+  await page.click('text=Create the key')
+  expect(await textOf(page.locator('#form-key .problem-line'))).toContain('You are signed out.')
+  await page.goto(`${own.url}/accounts`)
+  expect(new URL(page.url()).pathname).toBe('/login')
+  await Promise.all([page.waitForURL(`${own.url}/accounts`), page.click('text=Look around as a guest')])
+  expect(await page.locator('.top').getByText('Sign in').count()).toBe(1)
+  await signIn(page, own.url)
+  await page.locator('.menu-button').waitFor()
+})
+
 test('a password that was changed is not left in the form, nor a role that was made', async () => {
   const own = await startOwned()
   await using _server = own.server

@@ -301,6 +301,47 @@ describe('§2 Guest', () => {
     expect(guest.cookie).toBeNull()
   })
 
+  const WANTED = { accept: 'text/html' }
+  const ENDS = {
+    'runs out': ({ app }: ReturnType<typeof open>) => app.clock.advance('169h'),
+    'is ended by somebody else': ({ app }: ReturnType<typeof open>) => app.sqlite.run('DELETE FROM sessions'),
+  }
+
+  test.each(Object.entries(ENDS))(
+    'are not who was signed in and whose session %s, until they say so',
+    async (_, end) => {
+      for (const how of HOWS) {
+        const opened = open({ settings: { guestAccessEnabled: true } })
+        const { as, browser } = opened
+        const ben = as('operator', { peer: REMOTE })
+        const kept = ben.cookie
+        await end(opened)
+        const refused = () => ben.ask('GET /api/accounts').then(problem)
+        expect([await refused(), await refused()]).toEqual(Array(2).fill([401, 'authentication_required']))
+        expect(await ben.session()).toMatchObject({ authenticated: false, permissions: [] })
+        const led = await ben.ask('GET /logs', { headers: WANTED })
+        expect([led.status, led.headers.get('location')]).toEqual([303, '/login?return=%2Flogs'])
+        expect(await (await ben.ask('GET /login', { headers: WANTED })).text()).toContain('Look around as a guest')
+        const entered = await ben.send(how, `${GUEST}?return=%2Flogs`)
+        expect([entered.status, entered.headers.get('location')]).toEqual(how === 'json' ? [200, null] : [303, '/logs'])
+        expect([ben.cookie, (await ben.session()).role]).toEqual([null, 'guest'])
+        expect((await ben.ask('GET /logs', { headers: WANTED })).status).toBe(200)
+        const again = Object.assign(browser(REMOTE), { cookie: kept })
+        await again.ask(`POST ${AUTH}/password/login`, {
+          json: { username: ben.person.row.username, password: PASSWORD },
+        })
+        expect((await again.session()).user).not.toBeNull()
+      }
+    },
+  )
+
+  test('are let in at once with an old cookie where nobody can sign in', async () => {
+    const { as, browser } = open({ settings: { guestAccessEnabled: true } })
+    as('admin', { hasPassword: false })
+    const visitor = Object.assign(browser(REMOTE), { cookie: `sluice_session=${'x'.repeat(43)}` })
+    expect(await visitor.session()).toMatchObject({ authenticated: true, role: 'guest' })
+  })
+
   test('are not let in unless somebody says so', async () => {
     const { as, browser } = open()
     as('admin')

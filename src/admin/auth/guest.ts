@@ -4,6 +4,7 @@ import { commit } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
 import { actor } from '../../auth/principal.ts'
 import { guestOf, type Resolution, resolve } from '../../auth/resolve.ts'
+import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { admitGuest } from '../../auth/sign-in.ts'
 import type { Ctx } from '../../bindings.ts'
@@ -27,8 +28,8 @@ const Login = z.strictObject({
 const Password = z.strictObject({ password: NewPassword })
 
 /**
- * Without a guest password there is nothing to come in with: guests are who is not signed in. Throws
- * `guest_access_disabled`, `invalid_credentials`, `guest_password_rate_limited`.
+ * Without a guest password there is nothing to come in with: guests are who is not signed in, and whoever was leaves their
+ * ended session behind. Throws `guest_access_disabled`, `invalid_credentials`, `guest_password_rate_limited`.
  */
 export const logInAsGuest = createHandlers(
   open('coming in as a guest', { audit: 'login_success' }),
@@ -37,11 +38,19 @@ export const logInAsGuest = createHandlers(
     const { db, settings } = c.env
     if (!settings.current().guestAccessEnabled) throw new AppError('guest_access_disabled')
     const hash = guestPasswordHash(db)
-    const resolution = hash === null ? resolve(c) : await checkAndAdmit(c, hash, c.req.valid('json').password ?? '')
+    const resolution =
+      hash === null ? admitAnybody(c) : await checkAndAdmit(c, hash, c.req.valid('json').password ?? '')
     if (resolution.kind === 'nobody') throw resolution.error
     return proceed(c, sessionView(c, resolution), returnPath(c))
   },
 )
+
+const admitAnybody = (c: Ctx): Resolution => {
+  const resolution = resolve(c)
+  if (resolution.kind !== 'nobody' || !resolution.isSessionOver) return resolution
+  clearSessionToken(c)
+  return guestOf(null)
+}
 
 const checkAndAdmit = (c: Ctx, hash: string, password: string): Promise<Resolution> =>
   attempt(c, { limited: 'guest_password_rate_limited', method: 'guest', target: null }, async () => {

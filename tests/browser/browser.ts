@@ -21,13 +21,16 @@ const WAITING_MS = 20_000
 
 export const DESKTOP = { width: 1280, height: 900 } as const
 export const PHONE = { width: 390, height: 844 } as const
-/** What a page is looked at as. */
-export const LOOKS = [
+const EVERY_LOOK = [
   { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
   { name: 'desk-dark', viewport: DESKTOP, colorScheme: 'dark' },
   { name: 'phone-light', viewport: PHONE, colorScheme: 'light' },
   { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
 ] as const
+/** What a page is looked at as: each width and each theme once, and each with each where pictures are wanted. */
+export const LOOKS = process.env.SLUICE_SCREENSHOTS
+  ? EVERY_LOOK
+  : EVERY_LOOK.filter(({ name }) => name === 'desk-light' || name === 'phone-dark')
 
 type ContextOptions = Pick<BrowserContextOptions, 'colorScheme' | 'javaScriptEnabled' | 'proxy' | 'ignoreHTTPSErrors'>
 

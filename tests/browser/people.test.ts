@@ -2,17 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { spawnServer } from '../support/spawn.ts'
-import {
-  DESKTOP,
-  emptied,
-  launchBrowser,
-  overflows,
-  PHONE,
-  screenshot,
-  type TestBrowser,
-  textOf,
-  textsOf,
-} from './browser.ts'
+import { emptied, LOOKS, launchBrowser, overflows, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
 import {
   codeFor,
   forgetConfirmations,
@@ -361,10 +351,7 @@ describe('a proxy that announces people', () => {
   })
 })
 
-describe.each([
-  { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
-  { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
-] as const)('$name', ({ name, ...options }) => {
+describe.each(LOOKS)('$name', ({ name, ...options }) => {
   test.each(['/settings', '/settings/access', '/me', '/me/two-factor', '/confirm'])('%s fits', async (path) => {
     await using visit = await browser.visit(`${owned.url}/login`, options)
     await signIn(visit.page, owned.url)

@@ -1,6 +1,6 @@
 /** Programs of the system that tests drive: found where they are, and on Debian and its kin fetched where nobody has to be asked. */
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 
 interface Program {
   /** What it may be called, the likeliest first. */
@@ -29,11 +29,15 @@ export function findProgram(program: Program): string | undefined {
   return installed ?? findUnpacked(program)
 }
 
-/** Like `findProgram`, but one that is missing is fetched with apt first; to install one takes root. */
-export async function ensureProgram(program: Program): Promise<string | undefined> {
+/**
+ * Like `findProgram`, but one that is missing is fetched with apt first; to install one takes root. `isBest`: so is the
+ * likeliest where only another is there.
+ */
+export async function ensureProgram(program: Program, { isBest = false } = {}): Promise<string | undefined> {
   const present = findProgram(program)
+  const isEnough = isBest ? present && basename(present) === program.names[0] : present
   const mayFetch = Bun.which('apt-get') && (program.file !== undefined || isRoot())
-  if (present || !mayFetch) return present
+  if (isEnough || !mayFetch) return present
   for (const name of program.packages) {
     console.log(`${name} is missing; fetching it with apt-get`)
     await (program.file === undefined ? install(name) : unpack(name))

@@ -14,13 +14,9 @@ const TEST_TIMEOUT_MS = 30_000
 
 /** Folders below `tests/` that are layers of their own; every other test is in `unit`. */
 const FOLDER_LAYERS = ['spec', 'process', 'browser', 'clients'] as const
-/** Layers of one stage run side by side: those that mostly wait leave the processor to the others. */
-const STAGES = [
-  ['types', 'lint'],
-  ['unit', 'spec', 'process'],
-  ['browser', 'clients'],
-] as const
-type LayerName = (typeof STAGES)[number][number]
+/** Two run side by side, in this order: the quickest answers first, then the longest, so that both lanes end together. */
+const ORDER = ['types', 'lint', 'browser', 'process', 'unit', 'clients', 'spec'] as const
+type LayerName = (typeof ORDER)[number]
 
 /** Folders with a package of their own, so that `npm start` never installs a browser driver or a client. */
 const PACKAGES = ['tests/browser', 'tests/clients']
@@ -85,11 +81,10 @@ async function main(): Promise<void> {
     process.exit(2)
   }
   const total = await installPackages()
-  await ensureProgram(CHROMIUM) // here once, because layers side by side would all install it
-  for (const stage of STAGES) {
-    const chosen = stage.filter((name) => only.length === 0 || only.includes(name))
-    for (const counts of await Promise.all(chosen.map(runLayer))) add(total, counts)
-  }
+  // Here once, because layers side by side would all install it.
+  await ensureProgram(CHROMIUM, { isBest: true })
+  const chosen = ORDER.filter((name) => only.length === 0 || only.includes(name))
+  await inLanes(chosen, 2, async (name) => add(total, await runLayer(name)))
   console.log(closingLine(total))
   process.exit(total.failed > 0 ? 1 : 0)
 }

@@ -45,6 +45,7 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     // Sizes are refused with an envelope by the routes (`proxy/raw-body.ts`); the runtime's own 413 has none.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
+    reusePort: false, // said, because outside development the runtime shares the port with whoever asks (measured)
     fetch: (request) => answer(request, bindings),
     websocket,
   })

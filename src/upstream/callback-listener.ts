@@ -47,6 +47,7 @@ export class CallbackListener {
         hostname: host,
         port,
         development: false,
+        reusePort: false, // as the server says it
         fetch: (request, server) => this.#serve(request, server),
       })
     } catch (err) {

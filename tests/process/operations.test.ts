@@ -470,10 +470,11 @@ describe('where the server cannot listen', () => {
   const serve = async (HOST: string, port: number) =>
     (await sluice(['serve'], { ...alone, HOST, PORT: String(port) })).stderr
 
-  test('a taken port is named', async () => {
-    using taken = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
-    const port = taken.port ?? 0
-    expect(await serve('127.0.0.1', port)).toContain(`sluice: port ${port} of 127.0.0.1 is taken; set PORT`)
+  test('a port that another program or another Sluice has is named, and shared with neither', async () => {
+    using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
+    await using sluice = await spawnServer()
+    for (const port of [other.port ?? 0, sluice.port])
+      expect(await serve('127.0.0.1', port)).toContain(`sluice: port ${port} of 127.0.0.1 is taken; set PORT`)
   }, 30_000)
 
   test('a name that nobody knows is not called a taken port', async () => {

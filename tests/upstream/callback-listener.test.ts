@@ -31,10 +31,9 @@ test.each(['[', 'a b', 'x"><script>', ''])('a Host header %p is a bad request, n
 })
 
 describe('listening', () => {
-  const aListener = () => {
+  const aListener = (port = freePort()) => {
     const clock = new ManualClock()
     const log = createLog({ level: 'debug', format: 'text', now: () => 0, write: () => {} })
-    const port = freePort()
     const answer = async () => ({ status: 200, title: 'Taken', text: '' })
     return { listener: new CallbackListener({ host: '127.0.0.1', port, clock, log, answer }), clock, port }
   }
@@ -70,6 +69,18 @@ describe('listening', () => {
     listener.open()
     listener.close()
     await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow()
+  })
+
+  test('a second one shares the port with none, and can be opened when the first is closed', async () => {
+    const { listener, port } = aListener()
+    const { listener: second } = aListener(port)
+    listener.open()
+    second.open()
+    expect([listener.isOpen, second.isOpen]).toEqual([true, false])
+    listener.close()
+    second.open()
+    expect(second.isOpen).toBe(true)
+    second.close()
   })
 
   test('it is reached at its own address only', async () => {

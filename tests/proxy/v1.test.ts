@@ -315,7 +315,7 @@ describe('/v1/chat/completions', () => {
   })
 })
 
-describe('tools', () => {
+describe('tools and schemas', () => {
   const schema =
     '{"type": "object", "properties": {"b": {"minimum": -9223372036854775808}, "2": {"multipleOf": 1e-7}, "1": {}}}'
   const flat = `{"type": "function", "name": "f", "parameters": ${schema}}`
@@ -347,6 +347,25 @@ describe('tools', () => {
     })
     const sent = `[{"type":"function","name":"f","strict":false,"parameters":${schema}}]`
     expect([answer.status, toolsSent(app)]).toEqual([200, sent])
+    await expectNothingLeft(app)
+  })
+
+  const format = `{"name": "f", "strict": true, "schema": ${schema}}`
+  test.each([
+    [
+      V1,
+      `"input": "hi", "text": {"format": {"type": "json_schema", "name": "f", "strict": true, "schema": ${schema}}}`,
+    ],
+    [
+      CHAT,
+      `"messages": [{"role":"user","content":"hi"}], "response_format": {"type": "json_schema", "json_schema": ${format}}`,
+    ],
+  ])('and so does the schema of an answer: %s', async (route, more) => {
+    const app = testApp()
+    const answer = await answerOf(app, route, { body: asked(`"verbosity": "low", ${more}`) })
+    expect(answer.status).toBe(200)
+    const text = `"text":{"verbosity":"low","format":{"type":"json_schema","name":"f","strict":true,"schema":${schema}}}`
+    expect(app.upstream.requests.at(-1)!.bodyText).toContain(text)
     await expectNothingLeft(app)
   })
 })

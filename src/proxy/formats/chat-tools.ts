@@ -4,12 +4,13 @@ import { isObject, type JsonObject } from '../../lib/json.ts'
 import { invalid, parseAt } from './invalid-request.ts'
 import { currentTool } from './v1-responses.ts'
 
+/** A copy would not be the client's own (`rewrite.ts`). */
+const Own = z.custom<JsonObject>(isObject, 'expected an object')
 const FunctionTool = z.object({
   function: z.object({
     name: z.string().nullish(),
     description: z.string().nullish(),
-    /** A copy would not be the client's own (`rewrite.ts`). */
-    parameters: z.custom<JsonObject>(isObject, 'expected an object').nullish(),
+    parameters: Own.nullish(),
     strict: z.boolean().nullish(),
   }),
 })
@@ -32,7 +33,7 @@ const JsonSchemaFormat = z.object({
   json_schema: z.object({
     name: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'expected 1 to 64 letters, digits, dashes or underscores'),
     description: z.string().nullish(),
-    schema: z.record(z.string(), z.unknown()).nullish(),
+    schema: Own.nullish(),
     strict: z.boolean().nullish(),
   }),
 })

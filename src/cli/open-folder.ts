@@ -1,6 +1,6 @@
 /** Opens the data folder: the database brought up to date, and the key its secrets are sealed with, checked against it. */
 import type { Database } from 'bun:sqlite'
-import { chmodSync, closeSync, existsSync, fstatSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, fstatSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
 import { commit, type Db } from '../../db/commit.ts'
 import { acquireFolderLock, type FolderLock, FolderLockedError } from '../../db/lock.ts'
 import { isOutdated, migrate } from '../../db/migrate.ts'
@@ -115,11 +115,21 @@ export const makePrivateFolder = (dir: string): void => {
   } catch (cause) {
     throw new FolderError(`The data folder ${dir} cannot be made (${codeOf(cause)}); set CODEX_LB_DATA_DIR.`, { cause })
   }
+  demandOwn(dir)
   try {
     chmodSync(dir, 0o700)
   } catch {
     // A volume that belongs to somebody else, as in a container run with --user; the files in it are 0600 all the same.
   }
+}
+
+const STICKY = 0o1000
+
+/** A folder that everybody works in, as `/tmp`, would be closed to them all. One that was ever ours has lost that bit. */
+const demandOwn = (dir: string): void => {
+  const { mode, uid } = statSync(dir)
+  if ((mode & STICKY) === 0 || uid !== process.getuid?.() || readdirSync(dir).length === 0) return
+  throw new FolderError(`The data folder ${dir} is shared by everybody; set CODEX_LB_DATA_DIR to a folder in it.`)
 }
 
 const openFile = (path: string): OpenedDatabase => {

@@ -1,7 +1,7 @@
 /** What a server starts with: a folder that is nobody else's, and a log that may have no room and holds one line an event. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdtempSync, openSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, openSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { acquireFolderLock } from '../../db/lock.ts'
@@ -44,6 +44,23 @@ test('nothing changes the schema under a running server of an earlier release', 
   expect((await runCommand(['keys', 'list'], { dataDir })).exitCode).toBe(0)
   expect(applied()).toBe(MIGRATIONS.length)
 }, 20_000)
+
+test('a folder that everybody works in stays as it is, and one that is empty becomes private', async () => {
+  const mode = () => statSync(dataDir).mode & 0o7777
+  chmodSync(dataDir, 0o1777)
+  writeFileSync(join(dataDir, 'of somebody else'), '')
+  for (const command of ['serve', 'keys list']) {
+    const { exitCode, stderr } = await runCommand(command.split(' '), { dataDir })
+    expect([exitCode, stderr]).toEqual([
+      1,
+      `sluice: The data folder ${dataDir} is shared by everybody; set CODEX_LB_DATA_DIR to a folder in it.\n`,
+    ])
+  }
+  expect([mode(), readdirSync(dataDir)]).toEqual([0o1777, ['of somebody else']])
+  rmSync(join(dataDir, 'of somebody else'))
+  expect((await runCommand(['keys', 'list'], { dataDir })).exitCode).toBe(0)
+  expect(mode()).toBe(0o700)
+})
 
 test('commands that begin together bring a folder up to date, and none takes another for a server', async () => {
   older()

@@ -8,7 +8,9 @@ const argv = process.argv.slice(2)
  * lifts that (measured, oven-sh/bun 1.4.5). Once set it is inherited, so this cannot loop.
  */
 if (argv[0] === 'serve' && !process.env[CAP] && process.platform !== 'win32') {
-  const entry = Bun.main.startsWith('/$bunfs/') ? [] : [Bun.main]
+  // How pages are compiled the runtime would else look up in the folder it was started from.
+  const compiling = `--tsconfig-override=${import.meta.dir}/../tsconfig.json`
+  const entry = Bun.main.startsWith('/$bunfs/') ? [] : [compiling, Bun.main]
   try {
     process.execve?.(process.execPath, [process.execPath, ...entry, ...argv], { ...process.env, [CAP]: '16384' })
   } catch {

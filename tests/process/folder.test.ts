@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { chmodSync, mkdtempSync, openSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { acquireFolderLock } from '../../db/lock.ts'
 import { migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
@@ -67,6 +67,12 @@ test('commands that begin together bring a folder up to date, and none takes ano
   const all = await Promise.all(Array.from({ length: 4 }, () => runCommand(['keys', 'list'], { dataDir })))
   expect(all.map(({ exitCode, stderr }) => [exitCode, stderr])).toEqual(Array(4).fill([0, '']))
   expect(applied()).toBe(MIGRATIONS.length)
+})
+
+test('wherever it is started from, its pages are there', async () => {
+  const command = [process.execPath, resolve(import.meta.dir, '../../src/main.ts')]
+  await using server = await spawnServer({ cwd: dataDir, command })
+  expect((await fetch(`${server.url}/dashboard`)).status).toBe(200)
 })
 
 test('a log that cannot be written stops neither requests nor the end', async () => {

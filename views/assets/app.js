@@ -122,6 +122,11 @@
     if (!isAfterSaving(detail.ctx)) return
     typings = [...(saved.elements ?? [])].filter((field) => late.has(field) && field.type !== 'file').map(typing)
   })
+  const retype = () => {
+    // Not all that stands there is saved.
+    if (typings.length) for (const el of all('#main .done')) el.remove()
+    for (const type of typings) type()
+  }
   // A form that somebody has typed into stays, with the version it was made from, when others changed what it shows: sent,
   // it is refused as a conflict.
   const filled = (form) => {
@@ -160,11 +165,10 @@
   on('htmx:after:swap', ({ detail }) => {
     root.classList.remove('is-offline')
     if (isAfterSaving(detail.ctx)) {
+      const isStillThere = saved.isConnected
       saved.reset?.()
       saved = null
-      // Not all that stands there is saved.
-      if (typings.length) for (const el of all('#main .done')) el.remove()
-      for (const type of typings) type()
+      if (isStillThere) retype()
     }
     tidy()
     tick()

@@ -11,7 +11,7 @@ import { AppError } from './errors.ts'
 import { websocket } from './http/websocket.ts'
 import { scheduleJobs } from './jobs/all.ts'
 import { Schedule } from './lib/schedule.ts'
-import { IDLE_TIMEOUT_SECONDS } from './proxy/event-stream.ts'
+import { IDLE_SECONDS } from './proxy/answer.ts'
 
 /** A lock of another process stops all streams as long as we wait for it; what a turn leaves behind is tried again. */
 const BUSY_MS = 250
@@ -41,7 +41,7 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
   const server = Bun.serve({
     hostname: config.HOST,
     port: config.PORT,
-    idleTimeout: IDLE_TIMEOUT_SECONDS,
+    idleTimeout: IDLE_SECONDS,
     // Sizes are refused with an envelope by the routes (`proxy/raw-body.ts`); the runtime's own 413 has none.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,

@@ -13,6 +13,14 @@ import type { Turn } from './turn.ts'
 /** Reverse proxies have a limit before headers where the native client has none, so they go out early then. */
 const EARLY_HEADERS_MS = 10_000
 
+/** What the server allows an idle connection between requests (`server.ts`). */
+export const IDLE_SECONDS = 30
+/**
+ * The most the runtime knows, for a client that reads nothing: what is written counts, keepalives too (measured). Set as the
+ * stream begins, because to set another at its end the request would have to be kept, 3 KiB a stream (measured).
+ */
+const STALLED_SECONDS = 255
+
 export interface Answered extends Served {
   c: Ctx
 }
@@ -26,7 +34,8 @@ export const answerWithStream = async (served: Answered, contract: Contract): Pr
   const flow = await timed(served, inTime(opening, clock))
   const headers = streamHeaders(served, flow)
   sent.headers = true
-  const body = eventStream(flow ?? opening, { clock, pulse, contract, server, request: c.req.raw, controller })
+  const body = eventStream(flow ?? opening, { clock, pulse, contract, controller })
+  server?.timeout(c.req.raw, STALLED_SECONDS)
   try {
     return new Response(body, { headers })
   } catch (err) {

@@ -1,8 +1,8 @@
 /** The body of a streamed answer: pulled by the client's socket, kept alive while the upstream thinks, ended by one terminal event. */
-import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { SseEvent } from '../lib/sse.ts'
+import type { Batch } from '../upstream/stream.ts'
 import type { Contract } from './contracts.ts'
 import type { Flow } from './flow.ts'
 import type { Pulse, Watcher } from './pulse.ts'
@@ -10,21 +10,18 @@ import { ClientGone } from './turn.ts'
 
 /** Nothing for this long, and a keepalive goes out. */
 const KEEPALIVE_MS = 8000
-/** What the server allows an idle connection between requests (`server.ts`). */
-export const IDLE_TIMEOUT_SECONDS = 30
 
 interface StreamDeps {
   clock: Clock
   pulse: Pulse
   contract: Contract
-  /** What was asked, and where: its connection goes back to the server's own idle limit before the last bytes. */
-  request: Request
-  server: Bindings['server']
   /** Of the turn. A client that leaves aborts it with `ClientGone`. */
   controller: AbortController
 }
 
 const NOTHING: readonly Uint8Array[] = []
+
+const isSpoken = ({ type }: SseEvent): boolean => type !== null
 
 type Controller = ReadableStreamDefaultController<Uint8Array>
 
@@ -33,7 +30,7 @@ export const eventStream = (opening: Flow | Promise<Flow>, deps: StreamDeps): Re
   new ReadableStream<Uint8Array>(new EventSource(opening, deps), { highWaterMark: 0 })
 
 class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, EventListenerObject {
-  readonly #opening: Flow | Promise<Flow>
+  #opening: Flow | Promise<Flow>
   readonly #deps: StreamDeps
   #controller: Controller | null = null
   #isPulling = false
@@ -66,27 +63,47 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
     }
   }
 
-  async pull(): Promise<void> {
-    let flow: Flow | null = null
+  /** No async function: it runs for every event of every slow stream, and its frame would be most of what that leaves behind. */
+  pull(): Promise<void> | void {
     this.#isPulling = true
+    const opening = this.#opening
+    return opening instanceof Promise ? opening.then(this.#onOpen, this.#onBreak) : this.#pullFrom(opening)
+  }
+
+  readonly #onOpen = (flow: Flow): Promise<void> | void => {
+    this.#opening = flow
+    return this.#pullFrom(flow)
+  }
+
+  #pullFrom(flow: Flow): Promise<void> | void {
     try {
-      flow = await this.#opening
-      while (!this.#pass(flow, await flow.next()));
+      const next = flow.next()
+      return next instanceof Promise ? next.then(this.#onEvents, this.#onBreak) : this.#onEvents(next)
     } catch (err) {
-      this.#fail(flow, err)
-    } finally {
-      this.#isPulling = false
+      this.#onBreak(err)
     }
   }
 
+  readonly #onEvents = (events: Batch | null): Promise<void> | void => {
+    const flow = this.#opening as Flow // as: its events are here
+    try {
+      if (!this.#pass(flow, events)) return this.#pullFrom(flow)
+      this.#isPulling = false
+    } catch (err) {
+      this.#onBreak(err)
+    }
+  }
+
+  readonly #onBreak = (cause: unknown): void => {
+    this.#isPulling = false
+    this.#fail(this.#opening instanceof Promise ? null : this.#opening, cause)
+  }
+
   /** False when the events mean nothing to this client, and more are wanted. */
-  #pass(flow: Flow, events: readonly SseEvent[] | null): boolean {
+  #pass(flow: Flow, events: Batch | null): boolean {
     const pieces = events ? this.#deps.contract.write(events, flow.meter) : NOTHING
     const isOver = events === null || flow.meter.terminal !== null
-    this.#send(
-      pieces,
-      events?.some(({ type }) => type !== null),
-    )
+    this.#send(pieces, events?.some(isSpoken))
     if (isOver) this.#close()
     return isOver || pieces.length > 0
   }
@@ -126,7 +143,6 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
     const controller = this.#controller
     if (!controller) return
     this.#stop()
-    this.#deps.server?.timeout(this.#deps.request, IDLE_TIMEOUT_SECONDS)
     controller.close()
   }
 

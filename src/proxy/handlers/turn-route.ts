@@ -7,7 +7,7 @@ import { createHandlers } from '../../http/handlers.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { type Admission, admit, demandOpen, orRefuse } from '../admit.ts'
 import type { Answered } from '../answer.ts'
-import { IDLE_TIMEOUT_SECONDS } from '../event-stream.ts'
+import { IDLE_SECONDS } from '../answer.ts'
 import { BodyHold, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
 import { demandSingle } from '../single-members.ts'
 import { demandsCapability, mentionsCapability } from '../socket-create.ts'
@@ -21,7 +21,7 @@ export const turnRoute = (serve: Serve) =>
 
 /**
  * Refuses while there is no room for a turn, and gives the connection its idle limit back after any answer but a stream,
- * which does so itself at its end: a limit that stays lifted keeps an unused connection for ever (runtime note 2.1).
+ * which has a longer one: a limit that stays lifted keeps an unused connection for ever (runtime note 2.1).
  */
 const longLived =
   (serve: Serve): Serve =>
@@ -33,7 +33,7 @@ const longLived =
       isStream = answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false
       return answer
     } finally {
-      if (!isStream) c.env.server?.timeout(c.req.raw, IDLE_TIMEOUT_SECONDS)
+      if (!isStream) c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
     }
   }
 

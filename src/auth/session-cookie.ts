@@ -6,6 +6,8 @@ import { DAY_MS } from '../lib/durations.ts'
 const NAME = 'sluice_session'
 /** The cookie outlives its session: who comes back to one that ran out is told apart from who never had one. */
 const OUTLIVES_MS = 30 * DAY_MS
+/** Browsers keep no cookie for longer (RFC 6265bis §5.5), and Hono throws where more is asked for: after a clock that was ahead, say. */
+const MOST_MS = 400 * DAY_MS
 
 export const readSessionToken = (c: Ctx): string | null =>
   getCookie(c, NAME, 'host') ?? (isHttps(c) ? null : (getCookie(c, NAME) ?? null))
@@ -18,7 +20,7 @@ export const writeSessionToken = (c: Ctx, token: string, expiresAt: number): voi
     httpOnly: true,
     sameSite: 'Lax',
     path: '/',
-    maxAge: Math.max(0, Math.ceil((expiresAt - c.env.clock.now() + OUTLIVES_MS) / 1000)),
+    maxAge: Math.ceil(Math.max(0, Math.min(MOST_MS, expiresAt - c.env.clock.now() + OUTLIVES_MS)) / 1000),
   })
 }
 

@@ -42,6 +42,18 @@ test('it outlives its session, so that one that ran out is not taken for none', 
   )
 })
 
+test('it is renewed, too, where the clock was ahead when a session of a year began', async () => {
+  const app = testApp({ accounts: 0, settings: { dashboardSessionTtlSeconds: 31_536_000 } })
+  const { add, browser } = people(app)
+  add({ username: 'anna', role: 'admin' })
+  const anna = browser('192.0.2.7')
+  await anna.ask(LOGIN, { json: { username: 'anna', password: PASSWORD } })
+  app.clock.set(-6 * 86_400_000)
+  const confirmed = await anna.ask('POST /api/dashboard-auth/step-up', { json: { password: PASSWORD } })
+  expect(confirmed.headers.getSetCookie()[0]).toContain('Max-Age=34560000;')
+  expect((await anna.session()).authenticated).toBe(true)
+})
+
 test('one of https that still comes without it gives way to the one that is written', async () => {
   const { ask, headers, json } = behindTls()
   const peer = '192.0.2.7'

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { identities, users } from '../../db/schema/people.ts'
+import { setGuestPassword } from '../../src/model/guest.ts'
 import { testApp } from '../support/app.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
 import { behindProxy, HEADER, SETTINGS } from '../support/proxied.ts'
@@ -17,6 +18,17 @@ describe('§5 Trusted-header 1: without the header nobody comes in', () => {
     const { announced, names } = behindProxy()
     expect(await problem(await announced(subject).ask(SETTINGS))).toEqual([401, 'proxy_auth_required'])
     expect(names()).toEqual([])
+  })
+
+  test('nor a guest without a password, to whom the sign-in does not offer it', async () => {
+    const { app, add, browser } = behindProxy()
+    app.change({ guestAccessEnabled: true })
+    add({ username: 'admin', role: 'admin' })
+    expect(await problem(await browser().ask(SETTINGS))).toEqual([401, 'proxy_auth_required'])
+    const login = async () => (await browser().ask('GET /login', { headers: { accept: 'text/html' } })).text()
+    expect(await login()).not.toContain('as a guest')
+    commit(app.db, (tx) => setGuestPassword(tx, 'some hash', { id: 'test', method: null, address: null, at: 0 }))
+    expect(await login()).toContain('as a guest')
   })
 
   test('a header from a peer that is no trusted proxy is not looked at', async () => {

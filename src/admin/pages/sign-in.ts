@@ -2,6 +2,7 @@
 import { Confirm } from '../../../views/confirm.tsx'
 import { LoginPage, PendingPage, SetupPage, TotpPage } from '../../../views/sign-in.tsx'
 import { asksBootstrapToken } from '../../auth/bootstrap.ts'
+import { isProxyTrusted } from '../../auth/identity.ts'
 import { hasOwnSession } from '../../auth/own-account.ts'
 import { resolve, resolveHalf } from '../../auth/resolve.ts'
 import type { Ctx } from '../../bindings.ts'
@@ -26,16 +27,19 @@ export const showLogin = createHandlers(open('the way in'), (c) => {
   return reply(c, { ...waysIn(c, code), returnTo, problem, isGuestProblem: isGuest(code), done }, LoginPage)
 })
 
-const waysIn = ({ env: { db, settings } }: Ctx, code: string | null) => ({
+const waysIn = (c: Ctx, code: string | null) => ({
   usernameField:
-    passwordHolders(db).length === 1 && code !== 'username_required' ? ('hidden' as const) : ('shown' as const),
-  hasPasskeys: isAnyPasskey(db),
-  guests: !settings.current().guestAccessEnabled
-    ? ('refused' as const)
-    : guestPasswordHash(db) === null
-      ? ('welcome' as const)
-      : ('with-password' as const),
+    passwordHolders(c.env.db).length === 1 && code !== 'username_required' ? ('hidden' as const) : ('shown' as const),
+  hasPasskeys: isAnyPasskey(c.env.db),
+  guests: guestsWay(c),
 })
+
+/** Behind a proxy nobody comes in unannounced, guests without a password among them (spec §5 Trusted-header 1). */
+const guestsWay = (c: Ctx): 'refused' | 'welcome' | 'with-password' => {
+  if (!c.env.settings.current().guestAccessEnabled) return 'refused'
+  if (guestPasswordHash(c.env.db) !== null) return 'with-password'
+  return isProxyTrusted(c) ? 'refused' : 'welcome'
+}
 
 const isGuest = (code: string | null): boolean => code?.startsWith('guest_') ?? false
 

@@ -2,7 +2,17 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { spawnServer } from '../support/spawn.ts'
-import { emptied, LOOKS, launchBrowser, overflows, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import {
+  emptied,
+  LOOKS,
+  launchBrowser,
+  liveAfter,
+  overflows,
+  screenshot,
+  type TestBrowser,
+  textOf,
+  textsOf,
+} from './browser.ts'
 import {
   codeFor,
   forgetConfirmations,
@@ -264,6 +274,26 @@ test('where guests are let in, too, whose session ended is told so, and goes on 
   expect(await page.locator('.top').getByText('Sign in').count()).toBe(1)
   await signIn(page, own.url)
   await page.locator('.menu-button').waitFor()
+})
+
+test('a log that is open when the session ends elsewhere leads to the sign-in, and keeps what is being filtered for', async () => {
+  const own = await startOwned()
+  await using _server = own.server
+  for (const isTyping of [true, false]) {
+    await using visit = await browser.visit(`${own.url}/login`)
+    const { page } = visit
+    await signIn(page, own.url)
+    await liveAfter(page, () => page.goto(`${own.url}/logs`))
+    if (isTyping) await page.fill('[name=search]', 'half a ques')
+    const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ')
+    await send(own.url, 'POST', '/api/dashboard-auth/logout-all', {}, cookie)
+    if (!isTyping) await page.waitForURL(`${own.url}/login?return=%2Flogs`)
+    else {
+      await page.locator('.signed-out').waitFor()
+      expect(await page.locator('.offline').isVisible()).toBe(false)
+      expect(await page.inputValue('[name=search]')).toBe('half a ques')
+    }
+  }
 })
 
 test('a password that was changed is not left in the form, nor a role that was made', async () => {

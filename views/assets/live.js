@@ -68,6 +68,17 @@
     settle()
   }
 
+  // Where no part is renewed, the page itself says whether one is signed out, or whether nothing answers.
+  const askPage = async () => {
+    const answer = await fetch(location.href, { headers: { 'hx-request': 'true', accept: 'text/html' } })
+    if (answer.status >= 500) return
+    const place = answer.headers.get('hx-redirect')
+    root.classList.remove('is-offline')
+    if (!place) return
+    if (document.querySelector('[data-edited]')) root.classList.add('is-signed-out')
+    else location.href = place
+  }
+
   // One tab leads and has the stream; the others listen to it. Sockets to one host are few.
   const me = Math.random()
   const channel = new BroadcastChannel('sluice-live')
@@ -122,6 +133,7 @@
       retryAt = Date.now() + 3e4
       poll(true)
       told()
+      if (!document.querySelector(SRC)) askPage().catch(() => {}) // the server is away, as it says then
     }
     say('here')
   }

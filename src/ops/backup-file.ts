@@ -8,13 +8,16 @@ import {
   fsyncSync,
   linkSync,
   openSync,
+  readdirSync,
   renameSync,
   rmSync,
   statfsSync,
   statSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { readerDatabase, waitForLocksAtMost } from '../../db/open.ts'
+import { HOUR_MS } from '../lib/durations.ts'
+import { systemRandom } from '../lib/random.ts'
 import { fingerprintOf } from '../model/key-fingerprint.ts'
 import { BackupError, integrityFindings, isOurs, tryKey } from './backup-verify.ts'
 
@@ -46,13 +49,13 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
   if (!existsSync(source)) throw new BackupError(`There is no database at ${source}.`)
   // SQLite would take the log of an earlier file of that name for this one's.
   const names = [target, ...logsOf(target), ...(keyFile === null ? [] : [keyOf(target)])]
-  for (const path of names)
-    if (existsSync(path)) throw new BackupError(`${path} is there already; it is not overwritten.`)
+  for (const path of names) if (existsSync(path)) throw taken(path)
   if (!existsSync(dirname(target))) throw new BackupError(`There is no folder ${dirname(target)}; make it first.`)
-  const partial = `${target}.partial`
-  removePartial(partial)
-  demandRoom(source, roomFor(target))
+  const partial = partialOf(target)
   try {
+    createPrivately(partial)
+    removeLeftovers(target, statSync(partial).mtimeMs)
+    demandRoom(source, roomFor(target))
     vacuumInto(source, partial)
     carryOver(source)
     demandWhole(partial, keyFile)
@@ -72,7 +75,7 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
  * streams, which is better than to lose everything. Like what a child writes: null, or why it failed.
  */
 export const rescue = (sqlite: Database, target: string): string | null => {
-  const partial = `${target}.partial`
+  const partial = partialOf(target)
   try {
     createPrivately(partial)
     sqlite.run('VACUUM INTO ?', [partial])
@@ -83,6 +86,27 @@ export const rescue = (sqlite: Database, target: string): string | null => {
     return messageOf(err)
   } finally {
     removePartial(partial)
+  }
+}
+
+/** One of its own for each that is being made: of two under one name neither may take the other's file away. */
+const partialOf = (target: string): string => `${target}.${Buffer.from(systemRandom.bytes(4)).toString('hex')}.partial`
+
+/** What was to become of a file that is called so; null: it is no backup that was begun. */
+export const targetOf = (name: string): string | null => {
+  const target = name.replace(/(\.[0-9a-f]{8})?\.partial(\.key|-wal|-shm|-journal)?$/, '')
+  return target === name ? null : target
+}
+
+/** A younger one may still be written. */
+export const LEFTOVER_MS = HOUR_MS
+
+/** Of backups under this name that were killed. `now` is by the clock of the file system, which may be another machine's. */
+const removeLeftovers = (target: string, now: number): void => {
+  for (const name of readdirSync(dirname(target)).filter((name) => targetOf(name) === basename(target))) {
+    const path = join(dirname(target), name)
+    const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { mtimeMs: now }
+    if (mtimeMs < now - LEFTOVER_MS) rmSync(path, { force: true })
   }
 }
 
@@ -152,12 +176,13 @@ export const flush = (path: string): void => {
 
 /** One file, readable by its owner only, with all that is committed in `source`, also in a log beside it. `target` must not be there. */
 export const copyDatabase = (source: string, target: string): void => {
+  createPrivately(target)
   vacuumInto(source, target)
   flush(target)
 }
 
+/** Into an empty file that is there. */
 const vacuumInto = (source: string, target: string): void => {
-  createPrivately(target)
   const { sqlite } = readerDatabase(source)
   try {
     sqlite.run('PRAGMA query_only = OFF') // under it SQLite refuses to write the copy, too (measured)
@@ -186,7 +211,17 @@ const carryOver = (source: string): void => {
 }
 
 /** SQLite takes an empty file for its target. */
-const createPrivately = (path: string): void => closeSync(openSync(path, 'wx', 0o600))
+const createPrivately = (path: string): void => {
+  try {
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException // as: the file system throws nothing else
+    throw code === 'EEXIST' ? taken(path, cause) : cause
+  }
+}
+
+const taken = (path: string, cause?: unknown): BackupError =>
+  new BackupError(`${path} is there already; it is not overwritten.`, { cause })
 
 /** Of what was just written: that it is there to stay, sound, and sealed with the key that goes along. */
 const demandWhole = (path: string, keyFile: string | null = null): void => {

@@ -3,7 +3,7 @@ import { chmod, mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
-import { HOUR_MS } from '../lib/durations.ts'
+import { LEFTOVER_MS, targetOf } from './backup-file.ts'
 import { runOwnCommand } from './own-command.ts'
 
 export interface Backup {
@@ -143,13 +143,9 @@ const nothingThere = (err: NodeJS.ErrnoException): string[] => {
   throw err
 }
 
-const LEFTOVER_MS = HOUR_MS
-
-/** Of backups whose process was ended in the middle; a younger one may still be written by a command. */
+/** Of backups whose process was ended in the middle, under whatever name of ours. */
 const removeLeftovers = async (folder: string, now: number): Promise<void> => {
-  const partial = (await readdir(folder)).filter(
-    (name) => NAME.test(name.replace(/\.partial(\.key|-journal)?$/, '')) && !NAME.test(name),
-  )
+  const partial = (await readdir(folder)).filter((name) => NAME.test(targetOf(name) ?? ''))
   for (const path of partial.map((name) => join(folder, name))) {
     const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: now }))
     if (mtimeMs < now - LEFTOVER_MS) await rm(path, { force: true })

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import {
   copyFileSync,
   existsSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -13,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { acquireFolderLock, FolderLockedError } from '../../db/lock.ts'
@@ -109,14 +110,37 @@ describe('making one', () => {
     expect(existsSync(keyOf(backup))).toBe(false)
   })
 
-  test('removes the copy that another one left behind, which was killed', () => {
+  test('removes the copy that another one left behind, which was killed, and none that may still be written', () => {
     const folder = open()
     addAccount(folder, 'acc_a')
     folder.close()
-    for (const name of [`${backup}.partial`, keyOf(`${backup}.partial`)]) writeFileSync(name, 'half a backup')
+    const old = ['copy.db.0a1b2c3d.partial', 'copy.db.0a1b2c3d.partial.key', 'copy.db.partial']
+    const others = ['copy.db.4e5f6a7b.partial', 'mine.db.0a1b2c3d.partial']
+    for (const name of [...old, ...others]) writeFileSync(join(root, name), 'half a backup')
+    for (const name of [...old, 'mine.db.0a1b2c3d.partial']) utimesSync(join(root, name), 0, 0)
     copy(places().keyPath)
     expect(idsIn(backup)).toEqual(['acc_a'])
-    expect(readdirSync(dirname(backup)).filter((name) => name.includes('partial'))).toEqual([])
+    expect(
+      readdirSync(root)
+        .filter((name) => name.includes('partial'))
+        .sort(),
+    ).toEqual(others)
+  })
+
+  test('of two under one name that are made at the same time one is whole, and the other says so', () => {
+    const folder = open()
+    addAccount(folder, 'acc_a')
+    folder.close()
+    const { keyPath: keyFile } = places()
+    const first = { source: places().databasePath, target: backup, keyFile }
+    const link: typeof linkSync = (from, to) => {
+      copy(keyFile) // the second begins while the first is written, and ends before it
+      linkSync(from, to)
+    }
+    expect(() => makeBackup({ ...first, link })).toThrow(`${backup} is there already; it is not overwritten.`)
+    expect(verify()).toMatchObject({ damage: [], accounts: 1 })
+    expect(readdirSync(root).filter((name) => name.includes('partial'))).toEqual([])
+    expect(readFileSync(keyOf(backup))).toEqual(readFileSync(keyFile))
   })
 
   test('carries over what a server wrote meanwhile, so that no commit of the server has to', () => {
@@ -216,14 +240,14 @@ describe('making one', () => {
       addAccount(folder, 'acc_a')
       onAShare()
       folder.close()
+      expect(readdirSync(root).sort()).toEqual(['copy.db', 'data'])
       expect(idsIn(backup)).toEqual(['acc_a'])
       expect(modeOf(backup)).toBe(0o600)
-      expect(existsSync(`${backup}.partial`)).toBe(false)
     })
 
     test('it replaces nothing that somebody else put there meanwhile', () => {
       open().close()
-      expect(() => onAShare(() => writeFileSync(backup, 'mine'))).toThrow('The backup failed: EEXIST')
+      expect(() => onAShare(() => writeFileSync(backup, 'mine'))).toThrow('is there already')
       expect(readFileSync(backup, 'utf8')).toBe('mine')
       expect(readdirSync(root).sort()).toEqual(['copy.db', 'data'])
     })

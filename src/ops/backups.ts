@@ -31,16 +31,19 @@ const NAME = /^sluice-(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)(-manual)?\.db$/
 /** Between the last one and another that somebody asks for. */
 const PAUSE_MS = 60_000
 
+/** Where those of the data folder `dir` lie. */
+export const backupFolder = (dir: string): string => join(dir, FOLDER)
+
 /** Where a backup made at `at` (ms since epoch) goes unless told otherwise. */
 export const backupPath = (dir: string, at: number, kind: BackupKind): string => {
   const stamp = new Date(at).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
-  return join(dir, FOLDER, `sluice-${stamp}${kind === 'manual' ? '-manual' : ''}.db`)
+  return join(backupFolder(dir), `sluice-${stamp}${kind === 'manual' ? '-manual' : ''}.db`)
 }
 
 /** Made when missing, for its owner only. */
 export const makeBackupFolder = async (dir: string): Promise<void> => {
-  await mkdir(join(dir, FOLDER), { recursive: true, mode: 0o700 })
-  await chmod(join(dir, FOLDER), 0o700)
+  await mkdir(backupFolder(dir), { recursive: true, mode: 0o700 })
+  await chmod(backupFolder(dir), 0o700)
 }
 
 /** `sluice backup` as a child: copying a large database holds its process for seconds. */
@@ -65,7 +68,7 @@ export class Backups {
 
   /** The newest first. */
   async list(): Promise<Backup[]> {
-    const folder = join(this.#deps.dir, FOLDER)
+    const folder = backupFolder(this.#deps.dir)
     const names = await readdir(folder).catch(nothingThere)
     const found = await Promise.all(names.map((name) => backupAt(folder, name)))
     const backups = found.filter((backup) => backup !== null).sort((a, b) => b.at - a.at)
@@ -118,7 +121,7 @@ export class Backups {
     const past = (await this.list()).filter(({ at }) => at <= now)
     const old = [...Map.groupBy(past, ({ kind }) => kind).values()].flatMap((same) => same.slice(count))
     for (const { name } of old)
-      for (const path of [name, `${name}.key`]) await rm(join(this.#deps.dir, FOLDER, path), { force: true })
+      for (const path of [name, `${name}.key`]) await rm(join(backupFolder(this.#deps.dir), path), { force: true })
     return old.map(({ name }) => name)
   }
 
@@ -126,13 +129,13 @@ export class Backups {
   async find(name: string): Promise<string> {
     const known = (await this.list()).find((backup) => backup.name === name)
     if (!known) throw new AppError('not_found', { message: 'There is no such backup.' })
-    return join(this.#deps.dir, FOLDER, known.name)
+    return join(backupFolder(this.#deps.dir), known.name)
   }
 }
 
 const makeReady = async (dir: string, now: number): Promise<void> => {
   await makeBackupFolder(dir)
-  await removeLeftovers(join(dir, FOLDER), now)
+  await removeLeftovers(backupFolder(dir), now)
 }
 
 /** What a command says on stderr, as the end of a sentence. */

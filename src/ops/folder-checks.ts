@@ -3,7 +3,7 @@ import { access, constants, stat, statfs } from 'node:fs/promises'
 import { HOUR_MS } from '../lib/durations.ts'
 import { readKey } from '../lib/key-file.ts'
 import { fingerprint } from '../lib/seal.ts'
-import type { Backup } from './backups.ts'
+import { type Backup, backupFolder } from './backups.ts'
 import { type Check, type Found, fine, problem, unknown, warning } from './checks.ts'
 
 export interface FolderFacts {
@@ -130,8 +130,10 @@ const faultOf = (keyPath: string, wanted: string | null): string | null => {
   }
 }
 
-const checkBackups = async ({ backups, backupIntervalHours, now }: FolderFacts): Promise<Found> => {
-  const made = await backups()
+const checkBackups = async (facts: FolderFacts): Promise<Found> => {
+  const { backups, backupIntervalHours, now } = facts
+  const made = await backups().catch((err: NodeJS.ErrnoException) => unreadable(facts, err))
+  if (!Array.isArray(made)) return made
   const newest = made.find(({ at }) => at <= now)
   const [future] = made
   if (future && future.at > now)
@@ -155,6 +157,20 @@ const checkBackups = async ({ backups, backupIntervalHours, now }: FolderFacts):
       'Run "sluice backup" to see why it fails.',
     )
   return fine(`The last one was made ${span(age)} ago (${newest.name}, ${mib(newest.bytes)}).`)
+}
+
+/** A server makes none there either. */
+const unreadable = async ({ dir, databasePath }: FolderFacts, { code, message }: NodeJS.ErrnoException) => {
+  const folder = backupFolder(dir)
+  if (code === 'ENOTDIR')
+    return problem(`${folder} is not a folder.`, 'Move away what is in its place; the next backup makes it anew.')
+  if (code !== 'EACCES' && code !== 'EPERM')
+    return problem(`${folder} cannot be read: ${message}.`, 'Its disk fails; the log of the system says how.')
+  const { uid } = await stat(databasePath).catch(() => ({ uid: 'USER' })) // the server made it
+  return problem(
+    `${folder} cannot be read by the user this runs as.`,
+    `Run this as the user of the server; where it is that one, as root: chown -R ${uid} ${folder} && chmod 0700 ${folder}`,
+  )
 }
 
 const span = (ms: number): string => {

@@ -99,6 +99,20 @@ describe('the data folder', () => {
     })
   })
 
+  test.each([
+    ['EACCES', 'backups cannot be read by the user this runs as.', /as root: chown -R \d+ \S+backups && chmod 0700/],
+    ['ENOTDIR', 'backups is not a folder.', /Move away what is in its place/],
+    ['EIO', 'backups cannot be read: EIO.', /log of the system/],
+  ])('is told when its backups cannot be read (%s), with what to do', async (code, says, advice) => {
+    const backups: FolderFacts['backups'] = () => Promise.reject(Object.assign(new Error(code), { code }))
+    const { backup } = await examine({ backups })
+    expect(backup).toMatchObject({
+      verdict: 'problem',
+      says: expect.stringContaining(says),
+      advice: expect.stringMatching(advice),
+    })
+  })
+
   test('is told when others can read it, with the command that mends it', async () => {
     chmodSync(dir, 0o755)
     chmodSync(join(dir, 'sluice.db'), 0o644)

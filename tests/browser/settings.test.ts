@@ -112,6 +112,34 @@ describe('saving', () => {
     expect(visit.problems).toEqual([])
   })
 
+  test('a section that was saved just before another one is no conflict with that', async () => {
+    await using visit = await browser.visit(`${owned.url}/login`)
+    const { page } = visit
+    await signIn(page, owned.url)
+    await page.goto(`${owned.url}/settings/routing`)
+    const version = page.locator('#form-limits [name=expectedVersion]')
+    const before = await version.inputValue()
+    const pages = await held(page, '**/settings/routing*')
+    const save = async (form: string) => {
+      const [answer] = await Promise.all([
+        page.waitForResponse('**/api/settings?*'),
+        page.click(`#form-${form} [type=submit]`),
+      ])
+      return answer.status()
+    }
+    await page.fill('[name=capacityWaitSeconds]', '31')
+    expect(await save('limits')).toBe(200)
+    await pages.asked
+    await page.fill('[name=connectTimeoutSeconds]', '11')
+    expect(await save('timeouts')).toBe(200)
+    pages.letGo()
+    await until(async () => (await version.inputValue()) !== before, owned.server.output)
+    await page.fill('[name=capacityWaitSeconds]', '32')
+    expect(await save('limits')).toBe(200)
+    expect(await settings(owned)).toMatchObject({ capacityWaitSeconds: 32, connectTimeoutSeconds: 11 })
+    expect(visit.problems).toEqual([])
+  })
+
   test('what somebody else changed meanwhile is told beside the button', async () => {
     await using visit = await browser.visit(`${owned.url}/login`)
     const { page } = visit

@@ -10,8 +10,8 @@ import { buildBindings, type World } from './build-bindings.ts'
 import { AppError } from './errors.ts'
 import { websocket } from './http/websocket.ts'
 import { scheduleJobs } from './jobs/all.ts'
+import { IDLE_SECONDS } from './lib/idle-limit.ts'
 import { Schedule } from './lib/schedule.ts'
-import { IDLE_SECONDS } from './proxy/answer.ts'
 
 /** A lock of another process stops all streams as long as we wait for it; what a turn leaves behind is tried again. */
 const BUSY_MS = 250

@@ -6,6 +6,7 @@ import { AppError } from '../errors.ts'
 import { signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
+import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import type { Claim } from '../lib/seats.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import type { Change, LiveTopic } from '../live.ts'
@@ -31,9 +32,6 @@ const MAX_UNREAD = 64
 const MOST = 256
 const MOST_OF_ONE = 64
 const MOST_EACH = 8
-/** As the server gives every connection; given back at the end, because the setting outlives the response. */
-const IDLE_SECONDS = 30
-
 const EventsQuery = z.object({
   since: z
     .string()

@@ -13,8 +13,6 @@ import type { Turn } from './turn.ts'
 /** Reverse proxies have a limit before headers where the native client has none, so they go out early then. */
 const EARLY_HEADERS_MS = 10_000
 
-/** What the server allows an idle connection between requests (`server.ts`). */
-export const IDLE_SECONDS = 30
 /**
  * The most the runtime knows, for a client that reads nothing: what is written counts, keepalives too (measured). Set as the
  * stream begins, because to set another at its end the request would have to be kept, 3 KiB a stream (measured).

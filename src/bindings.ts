@@ -113,7 +113,7 @@ interface Variables {
   peer: string | null
   client: Client
   principal: Principal
-  /** Of the last change that the page which is asked for is sure to know. */
+  /** Of the last change that the page which is asked for is sure to know; only of a page. */
   liveId: string
   /** Asks the access gate again, and throws as it does: the body took its time, and who asks may be gone since. */
   passAgain: (c: Ctx) => void

@@ -29,7 +29,7 @@ export const representation = (c: Context): 'json' | 'fragment' | 'page' => {
 
 /** Before anything of a page is read: what changes from then on is told to it once it listens. */
 export const markLive = createMiddleware((c, next) => {
-  c.set('liveId', c.env.live.mark())
+  if (representation(c) === 'page') c.set('liveId', c.env.live.mark())
   return next()
 })
 

@@ -54,7 +54,7 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
   const partial = partialOf(target)
   try {
     createPrivately(partial)
-    removeLeftovers(target, statSync(partial).mtimeMs)
+    removeLeftovers(dirname(target), statSync(partial).mtimeMs, (name) => name === basename(target))
     demandRoom(source, roomFor(target))
     vacuumInto(source, partial)
     carryOver(source)
@@ -90,21 +90,21 @@ export const rescue = (sqlite: Database, target: string): string | null => {
 }
 
 /** One of its own for each that is being made: of two under one name neither may take the other's file away. */
-const partialOf = (target: string): string => `${target}.${Buffer.from(systemRandom.bytes(4)).toString('hex')}.partial`
+const partialOf = (target: string): string => `${target}.${systemRandom.bytes(4).toHex()}.partial`
 
 /** What was to become of a file that is called so; null: it is no backup that was begun. */
-export const targetOf = (name: string): string | null => {
+const targetOf = (name: string): string | null => {
   const target = name.replace(/(\.[0-9a-f]{8})?\.partial(\.key|-wal|-shm|-journal)?$/, '')
   return target === name ? null : target
 }
 
 /** A younger one may still be written. */
-export const LEFTOVER_MS = HOUR_MS
+const LEFTOVER_MS = HOUR_MS
 
-/** Of backups under this name that were killed. `now` is by the clock of the file system, which may be another machine's. */
-const removeLeftovers = (target: string, now: number): void => {
-  for (const name of readdirSync(dirname(target)).filter((name) => targetOf(name) === basename(target))) {
-    const path = join(dirname(target), name)
+/** Of backups that were killed, under the names that `isMeant` says. `now` is by the clock of the file system, which may be another machine's. */
+export const removeLeftovers = (folder: string, now: number, isMeant: (name: string) => boolean): void => {
+  for (const name of readdirSync(folder).filter((name) => isMeant(targetOf(name) ?? ''))) {
+    const path = join(folder, name)
     const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { mtimeMs: now }
     if (mtimeMs < now - LEFTOVER_MS) rmSync(path, { force: true })
   }

@@ -3,7 +3,7 @@ import { chmod, mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
-import { LEFTOVER_MS, targetOf } from './backup-file.ts'
+import { removeLeftovers } from './backup-file.ts'
 import { runOwnCommand } from './own-command.ts'
 
 export interface Backup {
@@ -135,7 +135,7 @@ export class Backups {
 
 const makeReady = async (dir: string, now: number): Promise<void> => {
   await makeBackupFolder(dir)
-  await removeLeftovers(backupFolder(dir), now)
+  removeLeftovers(backupFolder(dir), now, (name) => NAME.test(name))
 }
 
 /** What a command says on stderr, as the end of a sentence. */
@@ -144,15 +144,6 @@ const spoken = (said: string): string => said.replace(/^sluice: /, '').replace(/
 const nothingThere = (err: NodeJS.ErrnoException): string[] => {
   if (err.code === 'ENOENT') return []
   throw err
-}
-
-/** Of backups whose process was ended in the middle, under whatever name of ours. */
-const removeLeftovers = async (folder: string, now: number): Promise<void> => {
-  const partial = (await readdir(folder)).filter((name) => NAME.test(targetOf(name) ?? ''))
-  for (const path of partial.map((name) => join(folder, name))) {
-    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: now }))
-    if (mtimeMs < now - LEFTOVER_MS) await rm(path, { force: true })
-  }
 }
 
 const backupAt = async (folder: string, name: string): Promise<Backup | null> => {

@@ -28,7 +28,7 @@ interface Counts {
 }
 
 interface Report extends Counts {
-  /** Shown whole when something failed, and not at all when everything passed. */
+  /** Shown when something failed, without what passed. */
   output: string
 }
 
@@ -55,6 +55,15 @@ export function readCounts(output: string, exitCode: number): Counts {
     failed: failed === 0 && exitCode !== 0 ? 1 : failed,
     skipped: last('skip') + last('todo'),
   }
+}
+
+/** What a layer that failed printed, without the tests that passed: of hundreds of lines these are what has to be found. */
+export function withoutPassed(output: string): string {
+  return output
+    .split('\n')
+    .filter((line) => !line.startsWith('(pass) '))
+    .join('\n')
+    .trimEnd()
 }
 
 /** What tests say to whoever runs them, also when all is well: lines that begin with `note: `. */
@@ -109,7 +118,7 @@ async function runLayer(name: LayerName): Promise<Counts> {
     console.log(`${name.padEnd(8)} NOT RUN: ${report}`)
     return { passed: 0, failed: 0, skipped: 0 }
   }
-  if (report.failed > 0) console.log(report.output.trimEnd())
+  if (report.failed > 0) console.log(withoutPassed(report.output))
   else for (const note of notesIn(report.output)) console.log(note)
   console.log(`${name.padEnd(8)} ${closingLine(report)} in ${seconds} s`)
   return report

@@ -1,5 +1,6 @@
 /** What is there from the first moment: model traffic and probes. A machine that nobody looks at needs nothing else. */
 import { Hono } from 'hono'
+import { TrieRouter } from 'hono/router/trie-router'
 import type { AppEnv, Ctx } from './bindings.ts'
 import { AppError } from './errors.ts'
 import { mountGateway } from './gateway-routes.ts'
@@ -8,6 +9,7 @@ import { errorAnswer, problemJson } from './http/error-answer.ts'
 import { createMiddleware } from './http/handlers.ts'
 import { headOnly, tellMethods } from './http/head.ts'
 import { demandPlainHost, plainHostOrNone } from './http/host.ts'
+import { KnownPaths } from './http/known-paths.ts'
 import { noteArrival, tellRequestId } from './http/request-context.ts'
 import { demandOneAccessGate } from './http/route-table.ts'
 import { routedPath } from './http/routed-path.ts'
@@ -17,7 +19,7 @@ const renderError = errorAnswer(problemJson)
 
 /** `strict: false` would make `/api/api-keys/` and `/api/api-keys` one route and hide that the interface names both. */
 const createGateway = (): Hono<AppEnv> => {
-  const app = new Hono<AppEnv>({ getPath: routedPath })
+  const app = new Hono<AppEnv>({ getPath: routedPath, router: new KnownPaths(new TrieRouter()) })
   app.onError(renderError)
   app.notFound(notFound)
   app.use(arrival)

@@ -38,7 +38,7 @@ export class SseScanner {
   /** How much of the tail is known to hold no boundary, so that a long event is not searched again and again. */
   #searched = 0
   #skipLf = false
-  /** The last event up to the end of its type: most events begin like the one before them. */
+  /** The last delta up to the end of its type: most events begin like the one before them, and those are deltas. */
   #head: Buffer | null = null
   #headType: string | null = null
 
@@ -98,7 +98,7 @@ export class SseScanner {
         const event = this.#eventAt(buffer, start, end)
         events.push(event)
         // A type that is not the first member leaves the head of an earlier event standing.
-        run = this.#inRuns && event.type === this.#headType && event.type?.endsWith('.delta') ? event : null
+        run = this.#inRuns && event.type !== null && event.type === this.#headType ? event : null
       }
       start = end
       at = buffer.indexOf(BLANK_LINE, start)
@@ -116,14 +116,17 @@ export class SseScanner {
     const data = firstData(buffer, start, end)
     const from = data + TYPE_PREFIX.length
     if (data === -1) return new Scanned(buffer, start, end, null)
-    if (from >= end || buffer.compare(TYPE_PREFIX, 0, TYPE_PREFIX.length, data, from) !== 0)
+    if (from >= end || !holdsAt(buffer, data, TYPE_PREFIX))
       return new Scanned(buffer, start, end, parsedType(buffer.subarray(start, end)))
     let quote = from
     while (quote < end && buffer[quote] !== QUOTE) quote++
     if (quote === end) return new Scanned(buffer, start, end, null)
-    this.#headType = buffer.toString('latin1', from, quote)
-    this.#head = copyOf(buffer, start, quote + 1)
-    return new Scanned(buffer, start, end, this.#headType)
+    const type = buffer.toString('latin1', from, quote)
+    if (type.endsWith('.delta')) {
+      this.#headType = type
+      this.#head = copyOf(buffer, start, quote + 1)
+    }
+    return new Scanned(buffer, start, end, type)
   }
 
   /** CR, LF and CRLF mixed: byte by byte. Rare enough that clarity beats speed. */
@@ -271,6 +274,20 @@ export const piecesOf = (events: readonly SseEvent[]): Uint8Array[] => {
 /** The payload text: every `data` line joined by a newline; null when the event has none. */
 export const eventData = (bytes: Uint8Array): string | null => {
   const text = decodeUtf8(bytes)
+  return onlyData(text) ?? joinedData(text)
+}
+
+/** The usual event without taking it apart: one `data` line at its end, and before it at most an `event` line. */
+const onlyData = (text: string): string | null => {
+  const line = text.startsWith('event:') ? text.indexOf('\n') + 1 : 0
+  if (!text.startsWith('data: ', line)) return null
+  const end = text.length - 2
+  return text.indexOf('\n', line) === end && text[end + 1] === '\n' && !text.includes('\r')
+    ? text.slice(line + 6, end)
+    : null
+}
+
+const joinedData = (text: string): string | null => {
   const lines = (text.includes('\r') ? text.replaceAll(/\r\n?/g, '\n') : text).split('\n')
   let data: string | null = null
   for (const line of lines) {

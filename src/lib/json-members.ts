@@ -2,6 +2,7 @@
  * Which members of a JSON object are written more than once, told from its bytes: a parser keeps the last and says nothing.
  * And where one of them stands, without a tree of all.
  */
+import { placeOf } from './bytes.ts'
 import { endOfString, QUOTE } from './json-bounds.ts'
 
 const COLON = 0x3a
@@ -16,8 +17,7 @@ const SPELLING = [0x35, 0x36, 0x37]
  * one inside it: `reasoning.effort`. Names are lower case letters and underscores; `json` is a valid object. Where each name
  * stands in it once, as is usual, it costs a small part of the time of parsing.
  */
-export function repeatedMember(json: Uint8Array, paths: readonly string[]): string | null {
-  const bytes = bufferOf(json)
+export function repeatedMember(bytes: Uint8Array, paths: readonly string[]): string | null {
   const isPlain = !hasSpelledNames(bytes) && paths.every((path) => placesOf(bytes, nameIn(path)).length < 2)
   return isPlain ? null : firstRepeated(bytes, new Set(paths))
 }
@@ -26,8 +26,7 @@ export function repeatedMember(json: Uint8Array, paths: readonly string[]): stri
  * Where the value of the member `name` begins, which `json` has at its top; null where a search for the name does not tell,
  * because it stands in other objects, too, or could be spelled otherwise.
  */
-export function placeOfValue(json: Uint8Array, name: string): number | null {
-  const bytes = bufferOf(json)
+export function placeOfValue(bytes: Uint8Array, name: string): number | null {
   const [at, other] = placesOf(bytes, nameIn(name))
   if (at === undefined || other !== undefined || hasSpelledNames(bytes)) return null
   return afterBlanks(bytes, afterBlanks(bytes, at + nameIn(name).length) + 1)
@@ -79,9 +78,6 @@ function beforeBlanks(json: Uint8Array, at: number): number {
   return index
 }
 
-const bufferOf = (json: Uint8Array): Buffer =>
-  json instanceof Buffer ? json : Buffer.from(json.buffer, json.byteOffset, json.byteLength)
-
 /** The last name of a path, as it stands in JSON. The few there are stay: making one costs as much as searching for it. */
 const nameIn = (path: string): Buffer => {
   const known = NAMES.get(path)
@@ -94,20 +90,20 @@ const nameIn = (path: string): Buffer => {
 const NAMES = new Map<string, Buffer>()
 
 /** Where it is the name of a member, at any depth; the first two places. */
-function placesOf(json: Buffer, quoted: Buffer): number[] {
+function placesOf(json: Uint8Array, quoted: Buffer): number[] {
   const places: number[] = []
-  for (let at = json.indexOf(quoted); at !== -1 && places.length < 2; at = json.indexOf(quoted, at + quoted.length))
+  for (let at = placeOf(json, quoted); at !== -1 && places.length < 2; at = placeOf(json, quoted, at + quoted.length))
     if (isName(json, at + quoted.length - 1)) places.push(at)
   return places
 }
 
-function hasSpelledNames(json: Buffer): boolean {
-  for (let at = json.indexOf(ESCAPES); at !== -1; at = json.indexOf(ESCAPES, at + ESCAPES.length))
+function hasSpelledNames(json: Uint8Array): boolean {
+  for (let at = placeOf(json, ESCAPES); at !== -1; at = placeOf(json, ESCAPES, at + ESCAPES.length))
     if (SPELLING.includes(json[at + ESCAPES.length] ?? 0)) return true
   return false
 }
 
-function firstRepeated(json: Buffer, paths: ReadonlySet<string>): string | null {
+function firstRepeated(json: Uint8Array, paths: ReadonlySet<string>): string | null {
   const seen = new Set<string>()
   let member = ''
   for (const { name, depth } of upperNames(json)) {
@@ -120,7 +116,7 @@ function firstRepeated(json: Buffer, paths: ReadonlySet<string>): string | null 
 }
 
 /** Of the members of the object, depth 1, and of those of objects in them, depth 2, in their order. */
-function* upperNames(json: Buffer): Generator<{ name: string; depth: number }> {
+function* upperNames(json: Uint8Array): Generator<{ name: string; depth: number }> {
   let depth = 0
   for (let at = 0; at < json.length; at++) {
     const byte = json[at]
@@ -128,13 +124,14 @@ function* upperNames(json: Buffer): Generator<{ name: string; depth: number }> {
     else if (byte === 0x5d || byte === 0x7d) depth--
     if (byte !== QUOTE) continue
     const end = endOfString(json, at)
-    if (depth <= 2 && isName(json, end)) yield { name: String(JSON.parse(json.toString('utf8', at, end + 1))), depth }
+    if (depth <= 2 && isName(json, end))
+      yield { name: String(JSON.parse(utf8.decode(json.subarray(at, end + 1)))), depth }
     at = end
   }
 }
 
 /** Whether the string that ends with the quote at `end` is the name of a member: only then a colon follows. */
-function isName(json: Buffer, end: number): boolean {
+function isName(json: Uint8Array, end: number): boolean {
   return json[afterBlanks(json, end + 1)] === COLON
 }
 

@@ -1,5 +1,5 @@
 /** Watches the events of one turn in passing: response id, usage, terminal event, ciphertext. Reads bytes; parses almost nothing. */
-
+import { asLatin1, placeOf } from '../lib/bytes.ts'
 import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../lib/json.ts'
 import { eventJson, type SseEvent } from '../lib/sse.ts'
 import type { TokenUsage } from '../model/pricing.ts'
@@ -80,11 +80,10 @@ const countOf = (value: unknown): number =>
 
 /** The JSON string that follows `key`, when it holds no escapes; ids and base64 never do. */
 const textAfter = (bytes: Uint8Array, key: Buffer): string | null => {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  const at = buffer.indexOf(key)
+  const at = placeOf(bytes, key)
   if (at === -1) return null
   const from = at + key.length
-  const to = buffer.indexOf(QUOTE, from)
-  if (to <= from || buffer[to - 1] === BACKSLASH) return null
-  return buffer.toString('latin1', from, to)
+  const to = bytes.indexOf(QUOTE, from)
+  if (to <= from || bytes[to - 1] === BACKSLASH) return null
+  return asLatin1(bytes, from, to)
 }

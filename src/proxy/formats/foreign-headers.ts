@@ -1,4 +1,5 @@
 /** Takes out of an event the headers of the upstream's own answer that a native client would take for those of this service. */
+import { placeOf } from '../../lib/bytes.ts'
 import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
 import { eventJson, type SseEvent } from '../../lib/sse.ts'
 import { FrameEvent } from '../../upstream/frame-event.ts'
@@ -11,7 +12,7 @@ const FOREIGN: ReadonlySet<string> = new Set(['openai-model', 'x-openai-model', 
 const KEY = Buffer.from('"headers"')
 
 /** Whether any event in `bytes` may hold headers; told without taking it apart, so also of one that only speaks of them. */
-export const mentionsHeaders = (bytes: Uint8Array): boolean => Buffer.prototype.includes.call(bytes, KEY)
+export const mentionsHeaders = (bytes: Uint8Array): boolean => placeOf(bytes, KEY) !== -1
 
 const holdsHeaders = (event: SseEvent): boolean =>
   event.type !== null && !event.type.endsWith('.delta') && mentionsHeaders(event.bytes)

@@ -10,7 +10,7 @@ import type { Credentials } from '../upstream/credentials.ts'
 
 /** Of the live pool, what jobs need. */
 export interface JobPool {
-  all(): { readonly id: string; state: AccountState }[]
+  all(): readonly { readonly id: string; state: AccountState }[]
   apply(id: string, event: AccountEvent): void
   observe(id: string, snapshot: UsageSnapshot): void
   tick(): void

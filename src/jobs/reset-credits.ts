@@ -12,7 +12,7 @@ export const RESET_CREDITS_INTERVAL_MS = 60_000
 const LANES = 4
 
 export interface ResetCreditsDeps extends Pick<JobDeps, 'upstream' | 'credentials' | 'clock' | 'log'> {
-  pool: { all(): { readonly id: string; state: AccountState; row: { chatgptAccountId: string | null } }[] }
+  pool: { all(): readonly { readonly id: string; state: AccountState; row: { chatgptAccountId: string | null } }[] }
   resetCredits: ResetCredits
   random: Pick<Random, 'float'>
 }

@@ -10,7 +10,7 @@ export const SAMPLES_INTERVAL_MS = 300_000
 
 export interface SamplesDeps {
   db: Db
-  pool: { all(): { readonly id: string; usage: UsageSnapshot | null }[] }
+  pool: { all(): readonly { readonly id: string; usage: UsageSnapshot | null }[] }
 }
 
 type Sample = typeof usageSamples.$inferInsert

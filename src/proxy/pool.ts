@@ -67,6 +67,7 @@ export class Pool {
   readonly #deps: PoolDeps
   readonly #writer: StateWriter
   #accounts = new Map<string, LiveAccount>()
+  #all: readonly LiveAccount[] = []
   /** Turns that wait for a slot. */
   readonly #waiting: WaitingLine
   /** ms since epoch */
@@ -88,6 +89,7 @@ export class Pool {
       next.set(row.id, Object.assign(live, seen, { models: this.#deps.modelsOf(row.id) }))
     }
     this.#accounts = next
+    this.#all = [...next.values()]
     this.#waiting.call()
   }
 
@@ -101,8 +103,9 @@ export class Pool {
     return state !== undefined && isInUse(state)
   }
 
-  all(): LiveAccount[] {
-    return [...this.#accounts.values()]
+  /** In the order in which they came; another list after a change. */
+  all(): readonly LiveAccount[] {
+    return this.#all
   }
 
   byTag(tag: string): LiveAccount | null {

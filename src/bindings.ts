@@ -1,4 +1,5 @@
 /** What a request can reach (`Bindings`, built once in main) and what it knows about itself (`Variables`). Types only. */
+
 import type { Context } from 'hono'
 import type { Db } from '../db/commit.ts'
 import type { MemoryViews } from '../db/memory-views.ts'
@@ -15,6 +16,7 @@ import type { Random } from './lib/random.ts'
 import type { Roster } from './lib/roster.ts'
 import type { Sealer } from './lib/seal.ts'
 import type { Seats } from './lib/seats.ts'
+import type { Stopper } from './lib/stopper.ts'
 import type { LiveHub } from './live.ts'
 import type { Catalog } from './model/catalog.ts'
 import type { Firewall } from './model/firewall.ts'
@@ -56,7 +58,7 @@ export interface Bindings {
   /** What the attempt loop works with. */
   plane: Plane
   /** One controller a running turn; draining aborts them. */
-  turns: Roster<AbortController>
+  turns: Roster<Stopper>
   /** Every open downstream socket; draining closes them. */
   sockets: Roster<SocketSession>
   /** One timer for every open stream: keepalives and silence. */

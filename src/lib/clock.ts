@@ -1,4 +1,5 @@
 /** The one source of time: everything that waits or asks the hour takes a `Clock`, so tests can move it by hand. */
+import type { StopSignal } from './stopper.ts'
 
 export interface Clock {
   /** Wall time, integer milliseconds since epoch. It can jump when the machine's clock is set. */
@@ -6,7 +7,7 @@ export interface Clock {
   /** Milliseconds as a float from an arbitrary start; never goes back. For durations. */
   monotonic(): number
   /** Resolves after `ms`; rejects with `signal.reason` on abort, at once when already aborted. Keeps the process alive. */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>
+  sleep(ms: number, signal?: StopSignal): Promise<void>
   /** Runs `run` once after `ms`. Returns its cancel, which may be called at any time. Does not keep the process alive. */
   after(ms: number, run: () => void): () => void
   /** Runs `run` every `ms` until the returned cancel is called. Does not keep the process alive. */
@@ -29,7 +30,7 @@ export const systemClock: Clock = {
 /** A longer timer overflows a 32-bit integer inside the runtime and would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+function sleep(ms: number, signal?: StopSignal): Promise<void> {
   if (signal?.aborted) return Promise.reject(signal.reason)
   return new Promise((resolve, reject) => {
     const stop = () => {

@@ -1,7 +1,9 @@
 /** Turns an authenticated request with its body into a `Turn`: key policy, affinity, limits. Throws before anything is spent. */
+
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { objectOf, textOf } from '../lib/json.ts'
+import type { StopSignal } from '../lib/stopper.ts'
 import type { KeyPolicy } from '../model/key-ring.ts'
 import { costMicros } from '../model/pricing.ts'
 import { estimateTokens, type Reservation, reserve } from '../model/reservations.ts'
@@ -38,7 +40,7 @@ export interface Admission {
   chain?: string | null
   restricted?: boolean
   body: TurnBody
-  signal: AbortSignal
+  signal: StopSignal
 }
 
 /** Throws `draining` or `busy`. */

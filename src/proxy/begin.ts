@@ -1,6 +1,8 @@
 /** Opens an admitted turn and sees to it that it is settled however it ends, whoever reads its flow. */
+
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import type { Stopper } from '../lib/stopper.ts'
 import { attempt } from './attempts.ts'
 import type { Flow, FlowEnd } from './flow.ts'
 import type { Meter } from './meter.ts'
@@ -12,7 +14,7 @@ export interface Served {
   env: Bindings
   turn: Turn
   /** Ends the turn from outside; its signal is `turn.signal`. */
-  controller: AbortController
+  controller: Stopper
   /** Aborts when the client's connection is gone. */
   left: AbortSignal
   /** Opens the turn; `attempt` unless the route has a way of its own. */
@@ -40,7 +42,7 @@ export const begin = async (served: Served, sent: { headers: boolean }): Promise
 class Life implements EventListenerObject {
   readonly #env: Bindings
   readonly #turn: Turn
-  readonly #controller: AbortController
+  readonly #controller: Stopper
   readonly #left: AbortSignal
   readonly #answer: Served['answer']
   readonly #sent: { headers: boolean }

@@ -1,7 +1,9 @@
 /** The body of a streamed answer: pulled by the client's socket, kept alive while the upstream thinks, ended by one terminal event. */
+
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { SseEvent } from '../lib/sse.ts'
+import type { Stopper } from '../lib/stopper.ts'
 import type { Batch } from '../upstream/stream.ts'
 import type { Contract } from './contracts.ts'
 import type { Flow } from './flow.ts'
@@ -16,7 +18,7 @@ interface StreamDeps {
   pulse: Pulse
   contract: Contract
   /** Of the turn. A client that leaves aborts it with `ClientGone`. */
-  controller: AbortController
+  controller: Stopper
 }
 
 const NOTHING: readonly Uint8Array[] = []

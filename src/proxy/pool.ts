@@ -1,8 +1,10 @@
 /** The live accounts: in-flight turns, health, usage and state in memory, and the lease every turn holds while one serves it. */
+
 import type { Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import type { StopSignal } from '../lib/stopper.ts'
 import { HEALTHY, type Health, type HealthEvent, nextHealth } from '../model/account-health.ts'
 import { ACTIVE, type AccountEvent, type AccountState, isInUse, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
@@ -131,12 +133,12 @@ export class Pool {
    * A slot on the account the policy chooses. A promise only while nothing but caps stands in the way: it waits in a
    * bounded queue. Throws the error of the failed selection, `account_stream_cap` after the wait, or the signal's reason.
    */
-  lease(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Lease | Promise<Lease> {
+  lease(needs: Omit<SelectionNeeds, 'streamCap'>, signal: StopSignal): Lease | Promise<Lease> {
     return this.#choose(needs, signal) ?? this.#queued(needs, signal)
   }
 
   /** Null while only caps stand in the way. */
-  #choose(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Lease | null {
+  #choose(needs: Omit<SelectionNeeds, 'streamCap'>, signal: StopSignal): Lease | null {
     if (signal.aborted) throw signal.reason
     const { clock, settings } = this.#deps
     const selection = this.explain({ ...needs, streamCap: settings().proxyAccountStreamLimit })
@@ -144,7 +146,7 @@ export class Pool {
     return selection.kind === 'chosen' ? this.#grant(selection) : null
   }
 
-  async #queued(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Promise<Lease> {
+  async #queued(needs: Omit<SelectionNeeds, 'streamCap'>, signal: StopSignal): Promise<Lease> {
     const { clock, settings } = this.#deps
     const deadline = clock.monotonic() + settings().capacityWaitSeconds * 1000
     for (;;) {

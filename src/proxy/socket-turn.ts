@@ -1,6 +1,8 @@
 /** One turn on a downstream socket, from its `response.create` frame to the one event or frame that ends it. */
+
 import type { Client } from '../auth/client-key.ts'
 import { AppError } from '../errors.ts'
+import { Stopper } from '../lib/stopper.ts'
 import { admit, demandOpen, orRefuse } from './admit.ts'
 import { begin } from './begin.ts'
 import type { Flow } from './flow.ts'
@@ -27,7 +29,7 @@ export class SocketTurn {
   readonly #session: SocketSession
   /** Null once the turn has begun: frames are large, and only the attempts need them. */
   #create: Create | null
-  readonly #controller = new AbortController()
+  readonly #controller = new Stopper()
   #contract: FrameContract | null = null
   #flow: Flow | null = null
   #isInterrupted = false

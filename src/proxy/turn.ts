@@ -1,7 +1,9 @@
 /** Everything one model request is: what was asked, by whom, within which limits, and what has happened to it so far. */
+
 import type { Client } from '../auth/client-key.ts'
 import type { Bindings } from '../bindings.ts'
 import type { JsonObject } from '../lib/json.ts'
+import type { StopSignal } from '../lib/stopper.ts'
 import type { Reservation } from '../model/reservations.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { BodyHold } from './raw-body.ts'
@@ -79,7 +81,7 @@ export interface Turn {
   readonly reservation: Reservation
   readonly estimate: { inputTokens: number }
   /** Aborts when the client leaves or the service drains. */
-  readonly signal: AbortSignal
+  readonly signal: StopSignal
   /** ms since epoch and on the monotonic clock. */
   readonly startedAt: number
   readonly arrivedAt: number

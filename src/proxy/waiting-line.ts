@@ -1,5 +1,7 @@
 /** Those who wait for something to change, first come first served. */
+
 import type { Clock } from '../lib/clock.ts'
+import type { StopSignal } from '../lib/stopper.ts'
 
 export class WaitingLine {
   readonly #clock: Clock
@@ -14,7 +16,7 @@ export class WaitingLine {
   }
 
   /** Resolves when the line is called or `ms` are over; rejects with the signal's reason. */
-  wait(ms: number, signal: AbortSignal): Promise<void> {
+  wait(ms: number, signal: StopSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const leave = () => {
         this.#waiting.delete(called)

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { auditLogs } from '../../db/schema/system.ts'
+import { Stopper } from '../../src/lib/stopper.ts'
 import { Backups } from '../../src/ops/backups.ts'
 import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
@@ -100,7 +101,7 @@ describe('metrics', () => {
     ])
 
     app.bindings.pool.get(account)!.inFlight = 1
-    app.bindings.turns.add(new AbortController())
+    app.bindings.turns.add(new Stopper())
     const held = app.bindings.bodies.open(0)
     held.resize(1000)
     app.bindings.ledger.usage(account, app.bindings.pool.get(account)!.usage!)

@@ -1,4 +1,5 @@
 /** What every model route does before its own work: refuse while draining, read the body, lift the idle limit, build the turn. */
+
 import { demandKey } from '../../auth/client-key.ts'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
@@ -6,6 +7,7 @@ import { behind, clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import type { JsonObject } from '../../lib/json.ts'
+import { Stopper } from '../../lib/stopper.ts'
 import { type Admission, admit, demandOpen, orRefuse } from '../admit.ts'
 import type { Answered } from '../answer.ts'
 import { BodyHold, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
@@ -101,7 +103,7 @@ const demandOrdinary = (json: JsonObject, { req, env }: Ctx): void => {
 
 /** Admits, or gives the body back and throws. */
 export const admitTurn = (c: Ctx, admission: Omit<Admission, 'signal'>): Answered => {
-  const controller = new AbortController()
+  const controller = new Stopper()
   const { env, req } = c
   try {
     demandOpen(env) // again: reading the body took its time

@@ -1,0 +1,41 @@
+/** What ends a turn: told once, to those who listen, in their order. */
+import { describe, expect, test } from 'bun:test'
+import { Stopper, type StopSignal } from '../../src/lib/stopper.ts'
+
+const kinds: [string, () => { signal: StopSignal; abort: (reason: unknown) => void }][] = [
+  ['ours', () => new Stopper()],
+  ['an AbortController', () => new AbortController()],
+]
+
+describe.each(kinds)('%s', (_name, make) => {
+  test('tells each listener once, in their order, and why', () => {
+    const stopper = make()
+    const told: string[] = []
+    stopper.signal.addEventListener('abort', () => told.push('first'))
+    stopper.signal.addEventListener('abort', { handleEvent: () => void told.push(`second ${stopper.signal.reason}`) })
+    expect([stopper.signal.aborted, stopper.signal.reason]).toEqual([false, undefined])
+    stopper.abort('because')
+    stopper.abort('again')
+    expect(told).toEqual(['first', 'second because'])
+    expect([stopper.signal.aborted, stopper.signal.reason]).toEqual([true, 'because'])
+  })
+
+  test('tells nobody who has left, also while it tells, nor who comes too late', () => {
+    const stopper = make()
+    const told: string[] = []
+    const left = () => void told.push('left before')
+    const late = () => void told.push('left meanwhile')
+    stopper.signal.addEventListener('abort', left)
+    stopper.signal.addEventListener('abort', () => {
+      told.push('stays')
+      stopper.signal.removeEventListener('abort', late)
+    })
+    stopper.signal.addEventListener('abort', late, { once: true })
+    stopper.signal.removeEventListener('abort', left)
+    stopper.signal.removeEventListener('abort', () => {})
+    stopper.abort('because')
+    stopper.signal.addEventListener('abort', () => void told.push('too late'))
+    stopper.abort('again')
+    expect(told).toEqual(['stays'])
+  })
+})

@@ -1,9 +1,30 @@
 /** A router that is asked once for each plain path, and answers as the one beneath it does. */
 import { describe, expect, test } from 'bun:test'
+import type { Router } from 'hono/router'
 import { TrieRouter } from 'hono/router/trie-router'
+import type { H, RouterRoute } from 'hono/types'
 import { KnownPaths } from '../../src/http/known-paths.ts'
 
-class Counting extends TrieRouter<string> {
+type Mounted = [H, RouterRoute]
+
+const ROWS = [
+  ['ALL', '/*', 'every'],
+  ['POST', '/v1/responses', 'create'],
+  ['POST', '/v1/responses', 'second'],
+  ['POST', '/v1/chat', 'before'],
+  ['POST', '/v1/chat', 'alone'],
+  ['GET', '/v1/responses/compact', 'compact'],
+  ['GET', '/v1/responses/:id', 'one'],
+] as const
+
+const HANDLERS: Record<string, Mounted> = Object.fromEntries(
+  ROWS.map(([method, path, name]) => {
+    const handler = Object.assign(() => new Response(name), name === 'alone' && { isAlone: true })
+    return [name, [handler, { method, path, basePath: '/', handler }]]
+  }),
+)
+
+class Counting extends TrieRouter<Mounted> {
   asked: string[] = []
 
   override match(method: string, path: string) {
@@ -12,22 +33,13 @@ class Counting extends TrieRouter<string> {
   }
 }
 
-const routers = () => {
-  const beneath = new Counting()
-  const router = new KnownPaths(beneath)
-  const plain = new TrieRouter<string>()
-  mount(router)
-  mount(plain)
-  return { beneath, router, plain }
+const mounted = <R extends Router<Mounted>>(router: R): R => {
+  for (const [method, path, name] of ROWS) router.add(method, path, HANDLERS[name]!) // one for each row
+  return router
 }
 
-const mount = (router: TrieRouter<string> | KnownPaths<string>) => {
-  router.add('ALL', '/*', 'every')
-  router.add('POST', '/v1/responses', 'create')
-  router.add('POST', '/v1/responses', 'second')
-  router.add('GET', '/v1/responses/compact', 'compact')
-  router.add('GET', '/v1/responses/:id', 'one')
-}
+const found = (router: Router<Mounted>, method: string, path: string) =>
+  router.match(method, path)[0].map(([[handler], parameters]) => [handler.length, handler, { ...parameters }])
 
 describe('paths', () => {
   test.each([
@@ -39,15 +51,16 @@ describe('paths', () => {
     ['FOO', '/v1/responses'],
     ['GET', '/nowhere'],
   ])('%s %s has the same handlers and parameters, also the second time', (method, path) => {
-    const { router, plain } = routers()
-    const expected = plain.match(method, path)
-    expect(router.match(method, path)).toEqual(expected)
-    expect(router.match('GET', '/v1/responses/between')[0]).toHaveLength(2)
-    expect(router.match(method, path)).toEqual(expected)
+    const router = mounted(new KnownPaths(new TrieRouter()))
+    const expected = found(mounted(new TrieRouter()), method, path)
+    expect(found(router, method, path)).toEqual(expected)
+    expect(found(router, 'GET', '/v1/responses/between')).toHaveLength(2)
+    expect(found(router, method, path)).toEqual(expected)
   })
 
   test('without parameters are looked up once, and whatever else clients ask for is not kept', () => {
-    const { router, beneath } = routers()
+    const beneath = new Counting()
+    const router = mounted(new KnownPaths(beneath))
     for (const path of ['/v1/responses', '/v1/responses', '/made/up', '/made/up']) router.match('POST', path)
     router.match('FOO', '/v1/responses')
     router.match('FOO', '/v1/responses')
@@ -58,5 +71,11 @@ describe('paths', () => {
       'FOO /v1/responses',
       'FOO /v1/responses',
     ])
+  })
+
+  test('whose handler is alone have that one, from the first time on', () => {
+    const router = mounted(new KnownPaths(new TrieRouter()))
+    const only = [[0, HANDLERS.alone![0], {}]] // there is one
+    for (let times = 0; times < 2; times++) expect(found(router, 'POST', '/v1/chat')).toEqual(only)
   })
 })

@@ -3,6 +3,7 @@
 import { demandKey } from '../../auth/client-key.ts'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
+import { alone } from '../../http/arrival.ts'
 import { behind, clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
@@ -19,7 +20,7 @@ type Serve = (c: Ctx) => Promise<Response>
 
 /** A route that serves turns: the client's key first, then what it may not ask for here. */
 export const turnRoute = (serve: Serve) =>
-  createHandlers(behind([clientKey('optional'), restricted('refuse')], longLived(serve)))
+  createHandlers(alone(behind([clientKey('optional'), restricted('refuse')], longLived(serve))))
 
 /**
  * Refuses while there is no room for a turn, and gives the connection its idle limit back after any answer but a stream,

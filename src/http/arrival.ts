@@ -1,0 +1,53 @@
+/** What is done with every request of the gateway before its handler and behind it. */
+import type { Ctx } from '../bindings.ts'
+import { logAnswer } from './access-log.ts'
+import { errorAnswer, problemJson } from './error-answer.ts'
+import { createMiddleware } from './handlers.ts'
+import { noteArrival, tellRequestId } from './request-context.ts'
+
+export const renderGatewayError = errorAnswer(problemJson)
+
+/**
+ * Model traffic has no pages, no cookies and no browser to protect, and its gate looks at the Host: every layer it does not
+ * pass is time to the first byte.
+ */
+export const arrival = createMiddleware(async (c, next) => {
+  noteArrival(c)
+  await next()
+  depart(c)
+})
+
+/**
+ * The same for a handler that is alone with its request (`known-paths.ts`): a layer of middleware is an async function of the
+ * framework's and one of its own, and both together a fiftieth of a turn (measured). Hence none here, either.
+ */
+export const alone = <More extends object>(handle: ((c: Ctx) => Promise<Response>) & More) => {
+  const serve = (c: Ctx): Promise<Response> => {
+    noteArrival(c)
+    return begun(handle, c).then(
+      (answer) => departing(c, answer),
+      async (err) => departing(c, await renderGatewayError(err, c)),
+    )
+  }
+  return Object.assign(serve, handle, { isAlone: true })
+}
+
+/** What a gate throws at once, too, is a rejection. */
+const begun = (handle: (c: Ctx) => Promise<Response>, c: Ctx): Promise<Response> => {
+  try {
+    return handle(c)
+  } catch (err) {
+    return Promise.reject(err)
+  }
+}
+
+const departing = (c: Ctx, answer: Response): Response => {
+  c.res = answer
+  depart(c)
+  return c.res
+}
+
+const depart = (c: Ctx): void => {
+  tellRequestId(c)
+  logAnswer(c)
+}

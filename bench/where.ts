@@ -23,7 +23,7 @@ const PARTS: readonly (readonly [part: string, frame: RegExp])[] = [
   ['router, gate, key', /\/hono\/|^src\/(gateway|http\/|auth\/|model\/(key-ring|api-keys)\.)/],
   [
     'body: read, parsed, checked',
-    /^src\/(lib\/json-(members|depth)|proxy\/(raw-body|single-members|nesting|splice))\./,
+    /^src\/(lib\/json-(members|bounds)|proxy\/(raw-body|single-members|body-bounds|splice))\./,
   ],
   ['selection, affinity', /^src\/proxy\/(select|policies|pool|affinity|continuity|rate-headers)\./],
   ['limits, settling, counts', /^src\/(model\/(reservations|pricing)|proxy\/(admit|settle|key-policy)|ops\/)/],

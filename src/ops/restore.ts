@@ -1,7 +1,7 @@
 /** Puts a backup in the place of the present database: checked, brought up to date, and what it replaces kept aside. */
 import type { Database } from 'bun:sqlite'
-import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { and, eq, lt } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { acquireFolderLock } from '../../db/lock.ts'
@@ -46,11 +46,13 @@ export interface Restored {
  * the backup are carried over, because those in it are spent; sessions are not, so that nobody is signed in again who was
  * signed out. Throws `FolderLockedError` while a server works on the folder, and `BackupError`.
  */
-export const restoreBackup = (request: RestoreRequest): Restored => {
-  const { file, dir, databasePath, keyPath } = request
+export const restoreBackup = (asked: RestoreRequest): Restored => {
+  const { file, dir } = asked
   mkdirSync(dir, { recursive: true, mode: 0o700 })
-  const incoming = join(dir, 'restore.partial')
-  if (resolve(file) === resolve(incoming))
+  const request = { ...asked, databasePath: endOf(asked.databasePath), keyPath: endOf(asked.keyPath) }
+  const { databasePath, keyPath } = request
+  const incoming = join(dirname(databasePath), 'restore.partial')
+  if (endOf(file) === endOf(incoming))
     throw new BackupError(`${file} is the copy of an interrupted restore, whole or not; restore the backup itself.`)
   const lock = acquireFolderLock(dir)
   try {
@@ -66,7 +68,7 @@ export const restoreBackup = (request: RestoreRequest): Restored => {
     const aside = putAside(request, { withKey: isOtherKey })
     renameSync(incoming, databasePath)
     if (incomingKey !== null) renameSync(incomingKey, keyPath)
-    flush(dir)
+    flush(dirname(databasePath))
     return { verdict, ...prepared, aside }
   } finally {
     removePartial(incoming)
@@ -74,6 +76,9 @@ export const restoreBackup = (request: RestoreRequest): Restored => {
     lock.release()
   }
 }
+
+/** Where a name leads: a database on another disk stays there. One that leads nowhere is replaced itself. */
+const endOf = (path: string): string => (existsSync(path) ? realpathSync(path) : path)
 
 const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {
   if (isRestorable(verdict)) return
@@ -166,7 +171,10 @@ const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withK
   if (existsSync(databasePath)) writeLogInto(databasePath) // alone it would make an empty one, and drop the log
   for (const path of files) linkOrCopy(path, join(aside, basename(path)))
   // What of it could not be written into the database must not be taken for the log of the next one.
-  for (const path of logsOf(databasePath)) if (existsSync(path)) renameSync(path, join(aside, basename(path)))
+  for (const path of logsOf(databasePath).filter((path) => existsSync(path))) {
+    linkOrCopy(path, join(aside, basename(path)))
+    rmSync(path)
+  }
   return aside
 }
 
@@ -194,7 +202,7 @@ const linkOrCopy = (from: string, to: string): void => {
   try {
     linkSync(from, to)
   } catch {
-    copyFileSync(from, to) // a file system without links
+    copyFileSync(from, to) // a file system without links, or another one
   }
 }
 

@@ -4,12 +4,15 @@ import {
   copyFileSync,
   existsSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -376,6 +379,23 @@ describe('restoring', () => {
     copyFileSync(backup, file)
     expect(() => restoreBackup({ file, ...places(), actor })).toThrow('restore the backup itself')
     expect(existsSync(file)).toBe(true)
+  })
+
+  test('replaces what a link leads to, and keeps that aside', () => {
+    backedUp()
+    const folder = open()
+    addAccount(folder, 'acc_later')
+    folder.close()
+    const elsewhere = join(root, 'elsewhere')
+    mkdirSync(elsewhere)
+    for (const name of readdirSync(dir)) renameSync(join(dir, name), join(elsewhere, name))
+    const { databasePath, keyPath } = places()
+    for (const path of [databasePath, keyPath]) symlinkSync(join('..', 'elsewhere', basename(path)), path)
+    const { aside } = restore()
+    expect(idsIn(join(aside ?? '', 'sluice.db'))).toEqual(['acc_a', 'acc_later'])
+    expect(idsIn(join(elsewhere, 'sluice.db'))).toEqual(['acc_a'])
+    expect([databasePath, keyPath].map((path) => lstatSync(path).isSymbolicLink())).toEqual([true, true])
+    expect(readdirSync(elsewhere).filter((name) => /partial|before/.test(name))).toEqual([])
   })
 
   test('takes along what lies in the log beside the file, as after a power cut', () => {

@@ -120,11 +120,12 @@
     hear('hello', pass)
     hear('changed', pass)
     hear('beat', () => {})
-    // The session ended or its cookie changed; asking for a part shows which.
+    // The session ended or its cookie changed; asking for a part shows which, here and in the other tabs.
     hear('bye', () => {
       drop()
       retryAt = Date.now() + 1e3
       told()
+      say('changed')
     })
     source.onerror = () => {
       root.classList.add('is-offline')

@@ -1,5 +1,4 @@
 /** What a request can reach (`Bindings`, built once in main) and what it knows about itself (`Variables`). Types only. */
-
 import type { Context } from 'hono'
 import type { Db } from '../db/commit.ts'
 import type { MemoryViews } from '../db/memory-views.ts'
@@ -57,7 +56,7 @@ export interface Bindings {
   ledger: Ledger
   /** What the attempt loop works with. */
   plane: Plane
-  /** One controller a running turn; draining aborts them. */
+  /** One a running turn; draining aborts them. */
   turns: Roster<Stopper>
   /** Every open downstream socket; draining closes them. */
   sockets: Roster<SocketSession>

@@ -38,14 +38,24 @@ export class Stopper implements StopSignal {
     if (at !== -1) this.#listeners.splice(at, 1)
   }
 
-  /** Tells the listeners once, in their order; a second call does nothing. What one throws goes to the caller. */
+  /**
+   * Tells the listeners once, in their order; a second call does nothing. Throws what one of them throws, when all are told.
+   */
   abort(reason: unknown): void {
     if (this.#isAborted) return
     this.#isAborted = true
     this.#reason = reason
-    for (let next = this.#listeners.shift(); next; next = this.#listeners.shift()) {
+    this.#tell()
+  }
+
+  #tell(): void {
+    const next = this.#listeners.shift()
+    if (!next) return
+    try {
       if (typeof next === 'function') next()
       else next.handleEvent()
+    } finally {
+      this.#tell()
     }
   }
 }

@@ -1,5 +1,4 @@
 /** Turns an authenticated request with its body into a `Turn`: key policy, affinity, limits. Throws before anything is spent. */
-
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { objectOf, textOf } from '../lib/json.ts'

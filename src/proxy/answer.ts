@@ -25,20 +25,20 @@ export interface Answered extends Served {
 
 /** Answers with server-sent events. Throws the `AppError` of a turn that failed before any byte was due. */
 export const answerWithStream = async (served: Answered, contract: Contract): Promise<Response> => {
-  const { c, controller } = served
+  const { c, stopper } = served
   const { clock, pulse, server } = c.env
   const sent = { headers: false }
   const opening = begin(served, sent)
   const flow = await timed(served, inTime(opening, clock))
   const headers = streamHeaders(served, flow)
   sent.headers = true
-  const body = eventStream(flow ?? opening, { clock, pulse, contract, controller })
+  const body = eventStream(flow ?? opening, { clock, pulse, contract, stopper })
   server?.timeout(c.req.raw, STALLED_SECONDS)
   try {
     return new Response(body, { headers })
   } catch (err) {
     sent.headers = false
-    controller.abort(AppError.from(err)) // a fault of our own must not keep the account's slot
+    stopper.abort(AppError.from(err)) // a fault of our own must not keep the account's slot
     await body.cancel()
     throw err
   }

@@ -1,5 +1,4 @@
 /** Opens an admitted turn and sees to it that it is settled however it ends, whoever reads its flow. */
-
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Stopper } from '../lib/stopper.ts'
@@ -14,7 +13,7 @@ export interface Served {
   env: Bindings
   turn: Turn
   /** Ends the turn from outside; its signal is `turn.signal`. */
-  controller: Stopper
+  stopper: Stopper
   /** Aborts when the client's connection is gone. */
   left: AbortSignal
   /** Opens the turn; `attempt` unless the route has a way of its own. */
@@ -42,26 +41,26 @@ export const begin = async (served: Served, sent: { headers: boolean }): Promise
 class Life implements EventListenerObject {
   readonly #env: Bindings
   readonly #turn: Turn
-  readonly #controller: Stopper
+  readonly #stopper: Stopper
   readonly #left: AbortSignal
   readonly #answer: Served['answer']
   readonly #sent: { headers: boolean }
 
-  constructor({ env, turn, controller, left, answer }: Served, sent: { headers: boolean }) {
+  constructor({ env, turn, stopper, left, answer }: Served, sent: { headers: boolean }) {
     this.#env = env
     this.#turn = turn
-    this.#controller = controller
+    this.#stopper = stopper
     this.#left = left
     this.#answer = answer
     this.#sent = sent
     left.addEventListener('abort', this)
     if (left.aborted) this.handleEvent()
-    env.turns.add(controller)
+    env.turns.add(stopper)
   }
 
   /** The client left. */
   handleEvent(): void {
-    this.#controller.abort(new ClientGone())
+    this.#stopper.abort(new ClientGone())
   }
 
   ended(end: FlowEnd, meter: Meter | null): void {
@@ -75,7 +74,7 @@ class Life implements EventListenerObject {
   }
 
   #settle(end: FlowEnd, meter: Meter | null): void {
-    this.#env.turns.delete(this.#controller)
+    this.#env.turns.delete(this.#stopper)
     settle(this.#env, this.#turn, { ...end, httpStatus: statusOf(end, this.#sent.headers), meter })
   }
 }

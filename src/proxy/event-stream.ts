@@ -1,5 +1,4 @@
 /** The body of a streamed answer: pulled by the client's socket, kept alive while the upstream thinks, ended by one terminal event. */
-
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { SseEvent } from '../lib/sse.ts'
@@ -18,7 +17,7 @@ interface StreamDeps {
   pulse: Pulse
   contract: Contract
   /** Of the turn. A client that leaves aborts it with `ClientGone`. */
-  controller: Stopper
+  stopper: Stopper
 }
 
 const NOTHING: readonly Uint8Array[] = []
@@ -53,7 +52,7 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
     if (this.#opening instanceof Promise || !this.#passFirst(this.#opening)) this.#send([this.#deps.contract.keepalive])
     if (!this.#controller) return // it came whole
     this.#deps.pulse.watch(this)
-    this.#deps.controller.signal.addEventListener('abort', this)
+    this.#deps.stopper.signal.addEventListener('abort', this)
   }
 
   #passFirst(flow: Flow): boolean {
@@ -122,12 +121,12 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
 
   cancel(): void {
     this.#stop()
-    this.#deps.controller.abort(new ClientGone())
+    this.#deps.stopper.abort(new ClientGone())
   }
 
   /** The turn's signal. A runtime that never starts reading never cancels either. */
   handleEvent(): void {
-    if (this.#deps.controller.signal.reason instanceof ClientGone) this.#stop()
+    if (this.#deps.stopper.signal.reason instanceof ClientGone) this.#stop()
   }
 
   beat(now: number): void {

@@ -1,5 +1,4 @@
 /** The live accounts: in-flight turns, health, usage and state in memory, and the lease every turn holds while one serves it. */
-
 import type { Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -1,5 +1,4 @@
 /** One turn on a downstream socket, from its `response.create` frame to the one event or frame that ends it. */
-
 import type { Client } from '../auth/client-key.ts'
 import { AppError } from '../errors.ts'
 import { Stopper } from '../lib/stopper.ts'
@@ -29,7 +28,7 @@ export class SocketTurn {
   readonly #session: SocketSession
   /** Null once the turn has begun: frames are large, and only the attempts need them. */
   #create: Create | null
-  readonly #controller = new Stopper()
+  readonly #stopper = new Stopper()
   #contract: FrameContract | null = null
   #flow: Flow | null = null
   #isInterrupted = false
@@ -46,7 +45,7 @@ export class SocketTurn {
   /** The client takes the turn back: the upstream is cut off and the turn ends as incomplete. */
   interrupt(): void {
     this.#isInterrupted = true
-    this.#controller.abort(new ClientGone())
+    this.#stopper.abort(new ClientGone())
   }
 
   /** Serves the turn. Rejects for faults of our own only. */
@@ -65,7 +64,7 @@ export class SocketTurn {
     this.#create = null
     const { env } = this.#session.handshake
     const sent = { headers: false }
-    const served = { env, turn, controller: this.#controller, left: this.#session.gone }
+    const served = { env, turn, stopper: this.#stopper, left: this.#session.gone }
     const flow = await begin(served, sent)
     this.#flow = flow
     sent.headers = true
@@ -104,7 +103,7 @@ export class SocketTurn {
       session: this.#session.upstream,
       restricted: this.#session.isRestricted,
       body: { bytes, json: frame, hold: create.hold },
-      signal: this.#controller.signal,
+      signal: this.#stopper.signal,
     } as const
     const made = orRefuse(arrival, admission, 'request', () => this.#made(create, client, arrivedAt))
     const { body, chain, isInstructed } = made

@@ -1,5 +1,4 @@
 /** Everything one model request is: what was asked, by whom, within which limits, and what has happened to it so far. */
-
 import type { Client } from '../auth/client-key.ts'
 import type { Bindings } from '../bindings.ts'
 import type { JsonObject } from '../lib/json.ts'

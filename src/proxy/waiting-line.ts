@@ -1,5 +1,4 @@
 /** Those who wait for something to change, first come first served. */
-
 import type { Clock } from '../lib/clock.ts'
 import type { StopSignal } from '../lib/stopper.ts'
 

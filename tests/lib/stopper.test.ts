@@ -7,6 +7,17 @@ const kinds: [string, () => { signal: StopSignal; abort: (reason: unknown) => vo
   ['an AbortController', () => new AbortController()],
 ]
 
+test('ours tells the others when one throws, and throws it then', () => {
+  const stopper = new Stopper()
+  const told: string[] = []
+  stopper.signal.addEventListener('abort', () => {
+    throw new Error('of the first')
+  })
+  stopper.signal.addEventListener('abort', () => void told.push('second'))
+  expect(() => stopper.abort('because')).toThrow('of the first')
+  expect(told).toEqual(['second'])
+})
+
 describe.each(kinds)('%s', (_name, make) => {
   test('tells each listener once, in their order, and why', () => {
     const stopper = make()

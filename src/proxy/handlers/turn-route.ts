@@ -1,5 +1,4 @@
 /** What every model route does before its own work: refuse while draining, read the body, lift the idle limit, build the turn. */
-
 import { demandKey } from '../../auth/client-key.ts'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
@@ -104,12 +103,12 @@ const demandOrdinary = (json: JsonObject, { req, env }: Ctx): void => {
 
 /** Admits, or gives the body back and throws. */
 export const admitTurn = (c: Ctx, admission: Omit<Admission, 'signal'>): Answered => {
-  const controller = new Stopper()
+  const stopper = new Stopper()
   const { env, req } = c
   try {
     demandOpen(env) // again: reading the body took its time
-    const turn = admit(arrivalOf(c), { ...admission, signal: controller.signal })
-    return { c, env, turn, controller, left: req.raw.signal }
+    const turn = admit(arrivalOf(c), { ...admission, signal: stopper.signal })
+    return { c, env, turn, stopper, left: req.raw.signal }
   } catch (err) {
     admission.body.hold.release()
     c.header('server-timing', `admit;dur=${elapsedMs(c.get('arrivedAt'), env.clock.monotonic()).toFixed(3)}`)

@@ -1,6 +1,6 @@
 /**
  * What ends a piece of work from outside, as an `AbortController` does, for work that no call of the runtime has to be told
- * of: one of its own, with the listeners of a turn, is a fiftieth of that turn (measured).
+ * of: a controller of the runtime's, with the listeners of a turn, is a fiftieth of that turn (measured).
  */
 
 /** What the work looks at. Every `AbortSignal` is one, too. */
@@ -30,7 +30,7 @@ export class Stopper implements StopSignal {
   }
 
   addEventListener(_type: 'abort', listener: StopListener): void {
-    this.#listeners.push(listener)
+    if (!this.#listeners.includes(listener)) this.#listeners.push(listener)
   }
 
   removeEventListener(_type: 'abort', listener: StopListener): void {
@@ -38,24 +38,21 @@ export class Stopper implements StopSignal {
     if (at !== -1) this.#listeners.splice(at, 1)
   }
 
-  /**
-   * Tells the listeners once, in their order; a second call does nothing. Throws what one of them throws, when all are told.
-   */
+  /** Tells the listeners once, in their order; a second call does nothing. What one throws is an uncaught exception. */
   abort(reason: unknown): void {
     if (this.#isAborted) return
     this.#isAborted = true
     this.#reason = reason
-    this.#tell()
+    for (const listener of this.#listeners.slice()) if (this.#listeners.includes(listener)) tell(listener)
+    this.#listeners.length = 0
   }
+}
 
-  #tell(): void {
-    const next = this.#listeners.shift()
-    if (!next) return
-    try {
-      if (typeof next === 'function') next()
-      else next.handleEvent()
-    } finally {
-      this.#tell()
-    }
+const tell = (listener: StopListener): void => {
+  try {
+    if (typeof listener === 'function') listener()
+    else listener.handleEvent()
+  } catch (err) {
+    reportError(err) // as the runtime's own do: a fault of one must not keep the others from being told
   }
 }

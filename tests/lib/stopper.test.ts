@@ -1,5 +1,5 @@
 /** What ends a turn: told once, to those who listen, in their order. */
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, spyOn, test } from 'bun:test'
 import { Stopper, type StopSignal } from '../../src/lib/stopper.ts'
 
 const kinds: [string, () => { signal: StopSignal; abort: (reason: unknown) => void }][] = [
@@ -7,15 +7,18 @@ const kinds: [string, () => { signal: StopSignal; abort: (reason: unknown) => vo
   ['an AbortController', () => new AbortController()],
 ]
 
-test('ours tells the others when one throws, and throws it then', () => {
+test('what a listener throws is reported, and the others are told', () => {
+  using reported = spyOn(globalThis, 'reportError').mockImplementation(() => {})
   const stopper = new Stopper()
   const told: string[] = []
+  const fault = new Error('of the first')
   stopper.signal.addEventListener('abort', () => {
-    throw new Error('of the first')
+    throw fault
   })
   stopper.signal.addEventListener('abort', () => void told.push('second'))
-  expect(() => stopper.abort('because')).toThrow('of the first')
+  stopper.abort('because')
   expect(told).toEqual(['second'])
+  expect(reported.mock.calls).toEqual([[fault]])
 })
 
 describe.each(kinds)('%s', (_name, make) => {
@@ -29,6 +32,19 @@ describe.each(kinds)('%s', (_name, make) => {
     stopper.abort('again')
     expect(told).toEqual(['first', 'second because'])
     expect([stopper.signal.aborted, stopper.signal.reason]).toEqual([true, 'because'])
+  })
+
+  test('tells one that was added twice once, and none that is added while it tells', () => {
+    const stopper = make()
+    const told: string[] = []
+    const twice = () => {
+      told.push('twice')
+      stopper.signal.addEventListener('abort', () => void told.push('while it tells'))
+    }
+    stopper.signal.addEventListener('abort', twice)
+    stopper.signal.addEventListener('abort', twice)
+    stopper.abort('because')
+    expect(told).toEqual(['twice'])
   })
 
   test('tells nobody who has left, also while it tells, nor who comes too late', () => {

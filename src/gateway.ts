@@ -14,7 +14,7 @@ import { securityHeaders } from './http/security-headers.ts'
 
 /** `strict: false` would make `/api/api-keys/` and `/api/api-keys` one route and hide that the interface names both. */
 const createGateway = (): Hono<AppEnv> => {
-  const app = new Hono<AppEnv>({ getPath: routedPath, router: new KnownPaths(new TrieRouter()) })
+  const app = new Hono<AppEnv>({ getPath: routedPath, router: new KnownPaths(new TrieRouter(), arrival) })
   app.onError(renderGatewayError)
   app.notFound(notFound)
   app.use(arrival)

@@ -14,7 +14,7 @@ export const renderGatewayError = errorAnswer(problemJson)
 export const arrival = createMiddleware(async (c, next) => {
   noteArrival(c)
   await next()
-  depart(c)
+  noteDeparture(c)
 })
 
 /**
@@ -24,16 +24,16 @@ export const arrival = createMiddleware(async (c, next) => {
 export const alone = <More extends object>(handle: ((c: Ctx) => Promise<Response>) & More) => {
   const serve = (c: Ctx): Promise<Response> => {
     noteArrival(c)
-    return begun(handle, c).then(
-      (answer) => departing(c, answer),
-      async (err) => departing(c, await renderGatewayError(err, c)),
+    return run(handle, c).then(
+      (answer) => finish(c, answer),
+      async (err) => finish(c, await renderGatewayError(err, c)),
     )
   }
   return Object.assign(serve, handle, { isAlone: true })
 }
 
 /** What a gate throws at once, too, is a rejection. */
-const begun = (handle: (c: Ctx) => Promise<Response>, c: Ctx): Promise<Response> => {
+const run = (handle: (c: Ctx) => Promise<Response>, c: Ctx): Promise<Response> => {
   try {
     return handle(c)
   } catch (err) {
@@ -41,13 +41,13 @@ const begun = (handle: (c: Ctx) => Promise<Response>, c: Ctx): Promise<Response>
   }
 }
 
-const departing = (c: Ctx, answer: Response): Response => {
+const finish = (c: Ctx, answer: Response): Response => {
   c.res = answer
-  depart(c)
+  noteDeparture(c)
   return c.res
 }
 
-const depart = (c: Ctx): void => {
+const noteDeparture = (c: Ctx): void => {
   tellRequestId(c)
   logAnswer(c)
 }

@@ -10,16 +10,22 @@ type Mounted = [H, RouterRoute]
 export class KnownPaths implements Router<Mounted> {
   readonly name = 'KnownPaths'
   readonly #router: Router<Mounted>
+  readonly #middleware: H
   /** As they were mounted, `METHOD /path`, so that no client can make them more; null until the first that asks for it. */
   readonly #known = new Map<string, Result<Mounted> | null>()
 
-  constructor(router: Router<Mounted>) {
+  /** `middleware`: what a handler that is alone does by itself, and what alone may stand before it. */
+  constructor(router: Router<Mounted>, middleware: H) {
     this.#router = router
+    this.#middleware = middleware
   }
 
+  /** Throws for a handler that is alone and could be reached by another path than its own. */
   add(method: string, path: string, handler: Mounted): void {
+    const isPlain = !HAS_PARAMETERS.test(path) && method !== 'ALL'
+    if (isAlone(handler) && !isPlain) throw new Error(`${method} ${path} cannot be alone with its request.`)
     this.#router.add(method, path, handler)
-    if (!HAS_PARAMETERS.test(path)) this.#known.set(`${method} ${path}`, null)
+    if (isPlain) this.#known.set(`${method} ${path}`, null)
   }
 
   match(method: string, path: string): Result<Mounted> {
@@ -28,16 +34,22 @@ export class KnownPaths implements Router<Mounted> {
     if (known) return known
     const found = this.#router.match(method, path)
     if (known === undefined) return found
-    const kept = onlyAlone(found)
+    const kept = this.#narrowed(found, name)
     this.#known.set(name, kept)
     return kept
   }
+
+  /** Throws where a gate would be passed over. */
+  #narrowed(found: Result<Mounted>, name: string): Result<Mounted> {
+    const [handlers] = found
+    const one = handlers.find(([handler]) => isAlone(handler))
+    if (!one) return found
+    if (handlers.some((other) => other !== one && other[0][0] !== this.#middleware))
+      throw new Error(`${name} is not alone: something else stands beside it.`)
+    return [[one]] as Result<Mounted> // as: there are no parameters
+  }
 }
 
-const onlyAlone = (found: Result<Mounted>): Result<Mounted> => {
-  const [handlers] = found
-  const lonely = handlers.find(([[handler]]) => 'isAlone' in handler)
-  return lonely ? ([[lonely]] as Result<Mounted>) : found // as: there are no parameters
-}
+const isAlone = ([handler]: Mounted): boolean => 'isAlone' in handler
 
 const HAS_PARAMETERS = /[:*{]/

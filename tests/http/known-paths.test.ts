@@ -11,7 +11,6 @@ const ROWS = [
   ['ALL', '/*', 'every'],
   ['POST', '/v1/responses', 'create'],
   ['POST', '/v1/responses', 'second'],
-  ['POST', '/v1/chat', 'before'],
   ['POST', '/v1/chat', 'alone'],
   ['GET', '/v1/responses/compact', 'compact'],
   ['GET', '/v1/responses/:id', 'one'],
@@ -51,7 +50,7 @@ describe('paths', () => {
     ['FOO', '/v1/responses'],
     ['GET', '/nowhere'],
   ])('%s %s has the same handlers and parameters, also the second time', (method, path) => {
-    const router = mounted(new KnownPaths(new TrieRouter()))
+    const router = mounted(new KnownPaths(new TrieRouter(), HANDLERS.every![0]))
     const expected = found(mounted(new TrieRouter()), method, path)
     expect(found(router, method, path)).toEqual(expected)
     expect(found(router, 'GET', '/v1/responses/between')).toHaveLength(2)
@@ -60,7 +59,7 @@ describe('paths', () => {
 
   test('without parameters are looked up once, and whatever else clients ask for is not kept', () => {
     const beneath = new Counting()
-    const router = mounted(new KnownPaths(beneath))
+    const router = mounted(new KnownPaths(beneath, HANDLERS.every![0]))
     for (const path of ['/v1/responses', '/v1/responses', '/made/up', '/made/up']) router.match('POST', path)
     router.match('FOO', '/v1/responses')
     router.match('FOO', '/v1/responses')
@@ -74,8 +73,22 @@ describe('paths', () => {
   })
 
   test('whose handler is alone have that one, from the first time on', () => {
-    const router = mounted(new KnownPaths(new TrieRouter()))
+    const router = mounted(new KnownPaths(new TrieRouter(), HANDLERS.every![0]))
     const only = [[0, HANDLERS.alone![0], {}]] // there is one
     for (let times = 0; times < 2; times++) expect(found(router, 'POST', '/v1/chat')).toEqual(only)
+  })
+
+  test('whose handler is alone are refused where a gate would be passed over, or another path could lead to it', () => {
+    const router = new KnownPaths(new TrieRouter(), HANDLERS.every![0])
+    const { create, alone } = HANDLERS
+    for (const [method, path] of [
+      ['ALL', '/v1/chat'],
+      ['POST', '/v1/:kind'],
+      ['POST', '/v1/*'],
+    ] as const)
+      expect(() => router.add(method, path, alone!)).toThrow('cannot be alone')
+    router.add('POST', '/v1/*', create!)
+    router.add('POST', '/v1/chat', alone!)
+    expect(() => router.match('POST', '/v1/chat')).toThrow('something else stands beside it')
   })
 })

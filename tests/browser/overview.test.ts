@@ -284,24 +284,27 @@ describe('while it is open', () => {
     },
   )
 
-  test('who is signed out elsewhere is led from every tab, also from one that has no stream of its own', async () => {
-    await using server = await spawnServer()
-    await using visit = await browser.visit(`${server.url}/setup`)
-    const { page } = visit
-    const setUp = { path: '/api/dashboard-auth/password/setup', fields: { password: 'correct horse battery' } }
-    expect(await page.evaluate(post, setUp)).toBeLessThan(300)
-    await liveAfter(page, () => page.goto(`${server.url}/dashboard`))
-    const other = await page.context().newPage()
-    const streams: string[] = []
-    other.on('request', (request) => {
-      if (new URL(request.url()).pathname === '/api/events') streams.push(request.url())
-    })
-    await other.goto(`${server.url}/accounts`)
-    await other.waitForTimeout(1500)
-    await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
-    for (const each of [page, other]) await arrivedAt(each, '/login')
-    expect(streams).toEqual([])
-  })
+  test.each(['/accounts', '/logs'])(
+    'who is signed out elsewhere is led from every tab, also from %s without a stream of its own',
+    async (path) => {
+      await using server = await spawnServer()
+      await using visit = await browser.visit(`${server.url}/setup`)
+      const { page } = visit
+      const setUp = { path: '/api/dashboard-auth/password/setup', fields: { password: 'correct horse battery' } }
+      expect(await page.evaluate(post, setUp)).toBeLessThan(300)
+      await liveAfter(page, () => page.goto(`${server.url}/dashboard`))
+      const other = await page.context().newPage()
+      const streams: string[] = []
+      other.on('request', (request) => {
+        if (new URL(request.url()).pathname === '/api/events') streams.push(request.url())
+      })
+      await other.goto(server.url + path)
+      await other.waitForTimeout(1500)
+      await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
+      for (const each of [page, other]) await arrivedAt(each, '/login')
+      expect(streams).toEqual([])
+    },
+  )
 
   test('an error in a part goes away with the next good answer of that part', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })

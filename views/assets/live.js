@@ -89,6 +89,11 @@
     const [of, known] = seen.split('.')
     return epoch !== of || Number(number) > Number(known)
   }
+  // The session ended or its cookie changed; asking for a part, or for the page, shows which.
+  const over = () => {
+    told()
+    if (!document.querySelector(SRC)) askPage().catch(() => {}) // the server is away, as it says then
+  }
   const say = (kind, news) => channel.postMessage({ kind, me, seen, isPolling: root.matches('.is-polling'), ...news })
   let source = null
   let heardAt = 0
@@ -120,12 +125,11 @@
     hear('hello', pass)
     hear('changed', pass)
     hear('beat', () => {})
-    // The session ended or its cookie changed; asking for a part shows which, here and in the other tabs.
     hear('bye', () => {
       drop()
       retryAt = Date.now() + 1e3
-      told()
-      say('changed')
+      say('over')
+      over()
     })
     source.onerror = () => {
       root.classList.add('is-offline')
@@ -133,8 +137,7 @@
       drop()
       retryAt = Date.now() + 3e4
       poll(true)
-      told()
-      if (!document.querySelector(SRC)) askPage().catch(() => {}) // the server is away, as it says then
+      over()
     }
     say('here')
   }
@@ -147,7 +150,8 @@
       if (source && data.me < me) drop()
       if (!source) poll(data.isPolling)
       // The leader heard something between the making of this page and now.
-      if (isNews(data.seen)) told()
+      if (data.kind === 'over') over()
+      else if (isNews(data.seen)) told()
       else if (data.kind === 'changed') told(data.topics)
       const { id = data.seen } = data
       if (isNews(id)) seen = id

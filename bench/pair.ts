@@ -4,7 +4,7 @@
  */
 import type { ThroughputResult } from './driver.ts'
 import { cpuMs, mainThreadMs, runCommand } from './processes.ts'
-import { percentile } from './stats.ts'
+import { summarize } from './stats.ts'
 import {
   makeWorkDir,
   type RunningTarget,
@@ -28,25 +28,28 @@ if (!(Number(roundsText) > 0) || folders.length < 2) {
 }
 const workDir = await makeWorkDir()
 const upstream = await startUpstream()
-await upstream.setMode({ kind: 'burst', groups: 10 })
 const all: Compared[] = []
-for (const folder of folders) all.push({ folder, target: await serverOf(folder, upstream), rounds: [] })
-await Promise.all(all.map(measured)) // not counted: compiling
-for (let n = 0; n < Number(roundsText); n++) {
-  const round = await Promise.all(all.map(measured))
-  for (const [at, { rounds }] of all.entries()) rounds.push(round[at]!) // one for each
+try {
+  await upstream.setMode({ kind: 'burst', groups: 10 })
+  for (const folder of folders) all.push({ folder, target: await serverOf(folder, upstream), rounds: [] })
+  await Promise.all(all.map(measured)) // not counted: compiling
+  for (let n = 0; n < Number(roundsText); n++) {
+    const round = await Promise.all(all.map(measured))
+    for (const [at, { rounds }] of all.entries()) rounds.push(round[at]!) // one for each
+  }
+  for (const one of all) print(one, all[0]!) // there are two
+} finally {
+  for (const { target } of all) await target.child.stop()
+  await upstream.stop()
+  await removeWorkDir(workDir)
 }
-const base = all[0]! // there are two
-for (const { folder, rounds } of all) {
-  const times = (of: keyof Round) => median(rounds.map((round, at) => round[of] / base.rounds[at]![of])) // as many
-  const [cpu, main] = [times('cpu').toFixed(3), times('main').toFixed(3)]
-  console.log(
-    `${folder}: CPU ${median(rounds.map(({ cpu }) => cpu)).toFixed(0)} µs/request, × ${cpu}; main thread × ${main}`,
-  )
+
+function print({ folder, rounds }: Compared, base: Compared): void {
+  const times = (of: keyof Round) =>
+    summarize(rounds.map((round, at) => round[of] / base.rounds[at]![of])).median.toFixed(3) // as many
+  const cpu = summarize(rounds.map((round) => round.cpu)).median.toFixed(0)
+  console.log(`${folder}: CPU ${cpu} µs/request, × ${times('cpu')}; main thread × ${times('main')}`)
 }
-for (const { target } of all) await target.child.stop()
-await upstream.stop()
-await removeWorkDir(workDir)
 
 async function serverOf(folder: string, { url }: Upstream): Promise<RunningTarget> {
   return startSluice(await seedSluice(['bun', `${folder}/src/main.ts`], url, workDir))
@@ -63,11 +66,4 @@ async function measured({ target: { url, apiKey, child } }: Compared): Promise<R
     cpu: perRequest(cpuMs(child.pid) - before.cpu),
     main: perRequest(mainThreadMs(child.pid) - before.main),
   }
-}
-
-function median(values: number[]): number {
-  return percentile(
-    values.toSorted((a, b) => a - b),
-    0.5,
-  )
 }

@@ -97,7 +97,7 @@ export class SseScanner {
       else {
         const event = this.#eventAt(buffer, start, end)
         events.push(event)
-        // A type that is not the first member leaves the head of an earlier event standing.
+        // Every other event leaves the head of an earlier delta standing.
         run = this.#inRuns && event.type !== null && event.type === this.#headType ? event : null
       }
       start = end

@@ -104,7 +104,7 @@ export class Pool {
     return state !== undefined && isInUse(state)
   }
 
-  /** In the order in which they came; another list after a change. */
+  /** In the order in which they came; another list after `reload`. */
   all(): readonly LiveAccount[] {
     return this.#all
   }

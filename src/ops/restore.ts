@@ -1,6 +1,17 @@
 /** Puts a backup in the place of the present database: checked, brought up to date, and what it replaces kept aside. */
 import type { Database } from 'bun:sqlite'
-import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import {
+  constants,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { and, eq, lt } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
@@ -49,13 +60,15 @@ export interface Restored {
 export const restoreBackup = (asked: RestoreRequest): Restored => {
   const { file, dir } = asked
   mkdirSync(dir, { recursive: true, mode: 0o700 })
-  const request = { ...asked, databasePath: endOf(asked.databasePath), keyPath: endOf(asked.keyPath) }
+  const request = { ...asked, databasePath: resolveLinks(asked.databasePath), keyPath: resolveLinks(asked.keyPath) }
   const { databasePath, keyPath } = request
-  const incoming = join(dirname(databasePath), 'restore.partial')
-  if (endOf(file) === endOf(incoming))
+  const home = dirname(databasePath)
+  const incoming = join(home, 'restore.partial')
+  if (resolveLinks(file) === resolveLinks(incoming))
     throw new BackupError(`${file} is the copy of an interrupted restore, whole or not; restore the backup itself.`)
-  const lock = acquireFolderLock(dir)
+  const locks = [acquireFolderLock(dir)]
   try {
+    if (resolveLinks(dir) !== resolveLinks(home)) locks.push(acquireFolderLock(home)) // another server may work there
     removePartial(incoming) // of one that was killed
     const chosenKey = existsSync(keyOf(file)) ? keyOf(file) : keyPath
     demandRestorable(verifyBackup(file, chosenKey), keyPath)
@@ -65,20 +78,27 @@ export const restoreBackup = (asked: RestoreRequest): Restored => {
     const prepared = prepare(incoming, request)
     const isOtherKey = chosenKey !== keyPath && !isSameKey(chosenKey, keyPath)
     const incomingKey = isOtherKey ? prepareKey(chosenKey, keyPath) : null
-    const aside = putAside(request, { withKey: isOtherKey })
+    const aside = putAside(asked, { withKey: isOtherKey })
     renameSync(incoming, databasePath)
     if (incomingKey !== null) renameSync(incomingKey, keyPath)
-    flush(dirname(databasePath))
+    for (const folder of new Set([home, dirname(keyPath)])) flush(folder)
     return { verdict, ...prepared, aside }
   } finally {
     removePartial(incoming)
     rmSync(`${keyPath}.partial`, { force: true })
-    lock.release()
+    for (const lock of locks) lock.release()
   }
 }
 
-/** Where a name leads: a database on another disk stays there. One that leads nowhere is replaced itself. */
-const endOf = (path: string): string => (existsSync(path) ? realpathSync(path) : path)
+/** Where a name leads, so that a database on another disk stays there; itself where nothing is. Throws for a link that leads nowhere. */
+const resolveLinks = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return path
+    throw new BackupError(`${path} is a link to what is not there or cannot be read: mount it, or remove the link.`)
+  }
+}
 
 const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {
   if (isRestorable(verdict)) return
@@ -161,20 +181,27 @@ const keepTokens = (tx: Tx, { id, ...tokens }: PresentTokens): boolean =>
     .where(and(eq(accounts.id, id), lt(accounts.lastRefreshAt, tokens.lastRefreshAt)))
     .run().changes > 0
 
-/** By a second link, so that the database has its name until the very rename that replaces it. */
+/** By a second link, so that the database has its name until the very rename that replaces it. Under the names it was asked for by. */
 const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withKey }: { withKey: boolean }) => {
-  const files = [databasePath, ...(withKey ? [keyPath] : [])].filter((path) => existsSync(path))
-  if (![...files, ...logsOf(databasePath)].some((path) => existsSync(path))) return null
+  const database = resolveLinks(databasePath)
+  const files = [database, ...logsOf(database), ...(withKey ? [keyPath] : [])]
+  if (!files.some((path) => existsSync(path))) return null
   const stamp = new Date(actor.at).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
   const aside = freeName(join(dir, `before-restore-${stamp}`))
   mkdirSync(aside, { mode: 0o700 })
-  if (existsSync(databasePath)) writeLogInto(databasePath) // alone it would make an empty one, and drop the log
-  for (const path of files) linkOrCopy(path, join(aside, basename(path)))
-  // What of it could not be written into the database must not be taken for the log of the next one.
-  for (const path of logsOf(databasePath).filter((path) => existsSync(path))) {
-    linkOrCopy(path, join(aside, basename(path)))
-    rmSync(path)
+  if (existsSync(database)) writeLogInto(database) // alone it would make an empty one, and drop the log
+  const keep = (from: string, name: string) => {
+    if (existsSync(from)) linkOrCopy(from, join(aside, name))
   }
+  keep(database, basename(databasePath))
+  if (withKey) keep(resolveLinks(keyPath), basename(keyPath))
+  // What of it could not be written into the database must not be taken for the log of the next one.
+  for (const path of logsOf(database)) {
+    keep(path, basename(databasePath) + path.slice(database.length))
+    rmSync(path, { force: true })
+  }
+  flush(aside)
+  flush(dir)
   return aside
 }
 
@@ -202,7 +229,8 @@ const linkOrCopy = (from: string, to: string): void => {
   try {
     linkSync(from, to)
   } catch {
-    copyFileSync(from, to) // a file system without links, or another one
+    copyFileSync(from, to, constants.COPYFILE_EXCL) // a file system without links, or another one
+    flush(to)
   }
 }
 

@@ -381,21 +381,59 @@ describe('restoring', () => {
     expect(existsSync(file)).toBe(true)
   })
 
-  test('replaces what a link leads to, and keeps that aside', () => {
+  /** The database and the key of the folder become links to `current` in folders of their own. */
+  const moveApart = () => {
+    const { databasePath, keyPath } = places()
+    for (const [name, path] of [
+      ['disk', databasePath],
+      ['vault', keyPath],
+    ] as const) {
+      mkdirSync(join(root, name))
+      for (const file of readdirSync(dir).filter((one) => one.startsWith(basename(path))))
+        renameSync(join(dir, file), join(root, name, file.replace(basename(path), 'current')))
+      symlinkSync(join('..', name, 'current'), path)
+    }
+    return { disk: join(root, 'disk'), vault: join(root, 'vault') }
+  }
+
+  test('replaces what links lead to, and keeps that aside under its names', () => {
+    backedUp(places().keyPath)
+    rmSync(dir, { recursive: true })
+    open(2).close()
+    const { disk, vault } = moveApart()
+    const [key, other] = [readFileSync(keyOf(backup), 'utf8'), readFileSync(join(vault, 'current'), 'utf8')]
+    const { aside } = restore()
+    expect(idsIn(join(disk, 'current'))).toEqual(['acc_a'])
+    expect(readFileSync(join(vault, 'current'), 'utf8')).toBe(key)
+    expect(idsIn(join(aside ?? '', 'sluice.db'))).toEqual([])
+    expect(readFileSync(join(aside ?? '', 'encryption.key'), 'utf8')).toBe(other)
+    const { databasePath, keyPath } = places()
+    expect([databasePath, keyPath].map((path) => lstatSync(path).isSymbolicLink())).toEqual([true, true])
+    expect(readdirSync(disk).filter((name) => /partial|before/.test(name))).toEqual([])
+  })
+
+  test('keeps what a link leads to when only the database is replaced', () => {
     backedUp()
     const folder = open()
     addAccount(folder, 'acc_later')
     folder.close()
-    const elsewhere = join(root, 'elsewhere')
-    mkdirSync(elsewhere)
-    for (const name of readdirSync(dir)) renameSync(join(dir, name), join(elsewhere, name))
-    const { databasePath, keyPath } = places()
-    for (const path of [databasePath, keyPath]) symlinkSync(join('..', 'elsewhere', basename(path)), path)
+    const { disk } = moveApart()
     const { aside } = restore()
+    expect(idsIn(join(disk, 'current'))).toEqual(['acc_a'])
     expect(idsIn(join(aside ?? '', 'sluice.db'))).toEqual(['acc_a', 'acc_later'])
-    expect(idsIn(join(elsewhere, 'sluice.db'))).toEqual(['acc_a'])
-    expect([databasePath, keyPath].map((path) => lstatSync(path).isSymbolicLink())).toEqual([true, true])
-    expect(readdirSync(elsewhere).filter((name) => /partial|before/.test(name))).toEqual([])
+  })
+
+  test('refuses a link that leads nowhere, and what a server holds where it leads', () => {
+    backedUp()
+    const { disk } = moveApart()
+    const lock = acquireFolderLock(disk)
+    expect(() => restore()).toThrow(FolderLockedError)
+    lock.release()
+    renameSync(disk, join(root, 'away'))
+    expect(() => restore()).toThrow('is a link to what is not there')
+    expect(lstatSync(places().databasePath).isSymbolicLink()).toBe(true)
+    renameSync(join(root, 'away'), disk)
+    expect(restore().verdict.accounts).toBe(1)
   })
 
   test('takes along what lies in the log beside the file, as after a power cut', () => {

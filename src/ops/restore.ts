@@ -81,7 +81,8 @@ export const restoreBackup = (asked: RestoreRequest): Restored => {
     const aside = putAside(asked, { withKey: isOtherKey })
     renameSync(incoming, databasePath)
     if (incomingKey !== null) renameSync(incomingKey, keyPath)
-    for (const folder of new Set([home, dirname(keyPath)])) flush(folder)
+    flush(home)
+    if (incomingKey !== null) flush(dirname(keyPath))
     return { verdict, ...prepared, aside }
   } finally {
     removePartial(incoming)

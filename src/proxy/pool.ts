@@ -68,6 +68,7 @@ export class Pool {
   readonly #deps: PoolDeps
   readonly #writer: StateWriter
   #accounts = new Map<string, LiveAccount>()
+  /** The same as a list, which every selection looks through. */
   #all: readonly LiveAccount[] = []
   /** Turns that wait for a slot. */
   readonly #waiting: WaitingLine

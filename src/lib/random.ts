@@ -67,13 +67,6 @@ function fromBytes(fill: Fill): Random {
     }
     return start + scratch.toString('latin1', 0, count)
   }
-  let lastMs = Number.NaN
-  let lastTime = ''
-  const timeOf = (nowMs: number): string => {
-    if (nowMs !== lastMs) lastTime = nowMs.toString(36).padStart(TIME_LENGTH, '0')
-    lastMs = nowMs
-    return lastTime
-  }
   const bytes = (n: number) => {
     const out = new Uint8Array(n)
     fill(out)
@@ -83,7 +76,8 @@ function fromBytes(fill: Fill): Random {
     bytes,
     float: () => ((nextWord() >>> 5) * 2 ** 26 + (nextWord() >>> 6)) / 2 ** 53,
     id: (prefix) => letters(`${prefix}_`, ID_LENGTH),
-    orderedId: (prefix, nowMs) => letters(`${prefix}_${timeOf(nowMs)}`, ID_LENGTH - TIME_LENGTH),
+    orderedId: (prefix, nowMs) =>
+      letters(`${prefix}_${nowMs.toString(36).padStart(TIME_LENGTH, '0')}`, ID_LENGTH - TIME_LENGTH),
     token: (byteCount) => Buffer.from(bytes(byteCount)).toString('base64url'),
   }
 }

@@ -1,18 +1,30 @@
-/** Process entry, the only file with side effects on import: lifts the runtime's outbound cap, then serves or runs a command. */
+/** Process entry, the only file with side effects on import: gives the runtime its settings, then serves or runs a command. */
 
 const CAP = 'BUN_CONFIG_MAX_HTTP_REQUESTS'
 const argv = process.argv.slice(2)
 
-/**
- * The runtime lets 256 fetches run at once and silently queues the rest; only a variable set before the process starts
- * lifts that (measured, oven-sh/bun 1.4.5). Once set it is inherited, so this cannot loop.
- */
-if (argv[0] === 'serve' && !process.env[CAP] && process.platform !== 'win32') {
+/** What the runtime reads but once, when its process starts. What people set themselves stands. */
+const SETTINGS = {
+  /** It lets 256 fetches run at once and silently queues the rest (measured, oven-sh/bun 1.4.5). */
+  [CAP]: '16384',
+  /**
+   * Ms from one search of its allocator for free parts of pages, to give them back, to the next. A turn wants them again at
+   * once: at the 100 ms it has by itself, 6 % of a turn's processor time went there (measured; `bench/README.md`).
+   */
+  MIMALLOC_PURGE_HOLES_MIN_INTERVAL: '1000',
+  /** Else compiled code is thrown away when it was not run for 5 to 60 s, and a turn after such a pause takes twice as long (measured). */
+  BUN_JSC_forceCodeBlockLiveness: '1',
+}
+/** Set with them, and inherited, so that this cannot loop. */
+const IS_SET = 'SLUICE_RUNTIME_IS_SET'
+
+if (argv[0] === 'serve' && !process.env[IS_SET] && process.platform !== 'win32') {
   // How pages are compiled the runtime would else look up in the folder it was started from.
   const compiling = `--tsconfig-override=${import.meta.dir}/../tsconfig.json`
   const entry = Bun.main.startsWith('/$bunfs/') ? [] : [compiling, Bun.main]
   try {
-    process.execve?.(process.execPath, [process.execPath, ...entry, ...argv], { ...process.env, [CAP]: '16384' })
+    const environment = { ...SETTINGS, ...process.env, [IS_SET]: '1' }
+    process.execve?.(process.execPath, [process.execPath, ...entry, ...argv], environment)
   } catch {
     // Not allowed here: the service goes on with the cap, and admits no more turns than fit under it.
   }

@@ -1,7 +1,11 @@
-/** The runtime lets 256 fetches run at once and silently queues the rest; a served pool must not notice. */
+/** What the runtime is told at its start: it would run 256 fetches at once and silently queue the rest, among other things. */
 import { expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { codexBody } from '../support/app.ts'
+import { spawnServer } from '../support/spawn.ts'
 import { answers } from '../support/upstream/script.ts'
 import { startWorld } from './world.ts'
 
@@ -26,6 +30,21 @@ test('more turns than the runtime would run at once all reach the upstream', asy
   const { openStreams } = await sim.look<{ openStreams: number }>('stats')
   for (const socket of sockets) socket.destroy()
   expect(openStreams).toBe(MORE_THAN_THE_CAP)
+}, 30_000)
+
+test('what the runtime reads at its start is set, what people set themselves stands, and pages come from any folder', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-elsewhere-'))
+  const command = [process.execPath, resolve(import.meta.dir, '../../src/main.ts')]
+  try {
+    await using server = await spawnServer({ command, cwd: folder, env: { BUN_CONFIG_MAX_HTTP_REQUESTS: '300' } })
+    const environment = readFileSync(`/proc/${server.pid}/environ`, 'utf8').split('\0')
+    expect(environment).toContain('BUN_CONFIG_MAX_HTTP_REQUESTS=300')
+    expect(environment).toContain('MIMALLOC_PURGE_HOLES_MIN_INTERVAL=1000')
+    const page = await fetch(`${server.url}/dashboard`, { headers: { accept: 'text/html' } })
+    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('<!DOCTYPE html>')])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 }, 30_000)
 
 /** Resolves at the first byte of the answer. */

@@ -1,10 +1,10 @@
 /**
  * What a change saves: servers of several checkouts run at the same time under the same load, so that whatever else the
- * machine does meets all of them alike. `bun bench/pair.ts ROUNDS FOLDER FOLDER...`, the first being what the others are compared with.
+ * machine does meets all of them alike, two of each and again after each restart, since every start has its own luck (3 %).
+ * `bun bench/pair.ts RESTARTS FOLDER FOLDER...`, the first being what the others are compared with.
  */
 import type { ThroughputResult } from './driver.ts'
 import { cpuMs, mainThreadMs, runCommand } from './processes.ts'
-import { summarize } from './stats.ts'
 import {
   makeWorkDir,
   type RunningTarget,
@@ -15,47 +15,71 @@ import {
   type Upstream,
 } from './targets.ts'
 
-const CLIENTS_EACH = 8
+const CLIENTS_EACH = 4
+const ROUNDS = 4
 
 /** µs a request. */
-type Round = { cpu: number; main: number }
-type Compared = { folder: string; target: RunningTarget; rounds: Round[] }
+type Cost = { cpu: number; main: number }
+type Running = { folder: number; target: RunningTarget }
 
-const [roundsText, ...folders] = process.argv.slice(2)
-if (!(Number(roundsText) > 0) || folders.length < 2) {
-  console.error('Usage: bun bench/pair.ts ROUNDS FOLDER FOLDER...')
+const [restartsText, ...folders] = process.argv.slice(2)
+if (!(Number(restartsText) > 0) || folders.length < 2) {
+  console.error('Usage: bun bench/pair.ts RESTARTS FOLDER FOLDER...')
   process.exit(2)
 }
 const workDir = await makeWorkDir()
 const upstream = await startUpstream()
-const all: Compared[] = []
 try {
   await upstream.setMode({ kind: 'burst', groups: 10 })
-  for (const folder of folders) all.push({ folder, target: await serverOf(folder, upstream), rounds: [] })
-  await Promise.all(all.map(measured)) // not counted: compiling
-  for (let n = 0; n < Number(roundsText); n++) {
-    const round = await Promise.all(all.map(measured))
-    for (const [at, { rounds }] of all.entries()) rounds.push(round[at]!) // one for each
-  }
-  for (const one of all) print(one, all[0]!) // there are two
+  const starts: Cost[][] = []
+  for (let n = 0; n < Number(restartsText); n++) starts.push(await costOfOneStart(upstream))
+  for (const at of folders.keys()) print(at, starts)
 } finally {
-  for (const { target } of all) await target.child.stop()
   await upstream.stop()
   await removeWorkDir(workDir)
 }
 
-function print({ folder, rounds }: Compared, base: Compared): void {
-  const times = (of: keyof Round) =>
-    summarize(rounds.map((round, at) => round[of] / base.rounds[at]![of])).median.toFixed(3) // as many
-  const cpu = summarize(rounds.map((round) => round.cpu)).median.toFixed(0)
-  console.log(`${folder}: CPU ${cpu} µs/request, × ${times('cpu')}; main thread × ${times('main')}`)
+function print(at: number, starts: Cost[][]): void {
+  const shares = (of: keyof Cost) => starts.map((costs) => costs[at]![of] / costs[0]![of]) // one for each folder
+  const { mean, error } = summary(shares('cpu'))
+  const cpu = summary(starts.map((costs) => costs[at]!.cpu)).mean.toFixed(0)
+  const main = summary(shares('main')).mean.toFixed(3)
+  console.log(
+    `${folders[at]}: CPU ${cpu} µs/request, × ${mean.toFixed(3)} ± ${error.toFixed(3)}; main thread × ${main}`,
+  )
+}
+
+function summary(values: number[]): { mean: number; error: number } {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length
+  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, values.length - 1)
+  return { mean, error: Math.sqrt(variance / values.length) }
+}
+
+/** Of each folder, in their order; who starts first is last, too. */
+async function costOfOneStart(upstream: Upstream): Promise<Cost[]> {
+  const running: Running[] = []
+  try {
+    const order = [...folders.keys()]
+    for (const folder of [...order, ...order.toReversed()])
+      running.push({ folder, target: await serverOf(folders[folder]!, upstream) }) // one of its own keys
+    await Promise.all(running.map(measured)) // not counted: compiling
+    const costs = folders.map(() => ({ cpu: 0, main: 0 }))
+    for (let n = 0; n < ROUNDS; n++)
+      for (const { folder, cpu, main } of await Promise.all(running.map(measured))) {
+        costs[folder]!.cpu += cpu / ROUNDS / 2 // as above, and there are two of each
+        costs[folder]!.main += main / ROUNDS / 2
+      }
+    return costs
+  } finally {
+    for (const { target } of running) await target.child.stop()
+  }
 }
 
 async function serverOf(folder: string, { url }: Upstream): Promise<RunningTarget> {
   return startSluice(await seedSluice(['bun', `${folder}/src/main.ts`], url, workDir))
 }
 
-async function measured({ target: { url, apiKey, child } }: Compared): Promise<Round> {
+async function measured({ folder, target: { url, apiKey, child } }: Running): Promise<Cost & { folder: number }> {
   const before = { cpu: cpuMs(child.pid), main: mainThreadMs(child.pid) }
   const target = { name: 'sluice', url, apiKey }
   const job = { kind: 'throughput', target, body: '2kb', clients: CLIENTS_EACH, warmupMs: 300, durationMs: 3000 }
@@ -63,6 +87,7 @@ async function measured({ target: { url, apiKey, child } }: Compared): Promise<R
   if (result.failures > 0) throw new Error(`${url}: ${result.failures} failures, first: ${result.firstFailure}`)
   const perRequest = (ms: number) => (ms * 1000) / result.total
   return {
+    folder,
     cpu: perRequest(cpuMs(child.pid) - before.cpu),
     main: perRequest(mainThreadMs(child.pid) - before.main),
   }

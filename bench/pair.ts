@@ -5,6 +5,7 @@
  */
 import type { ThroughputResult } from './driver.ts'
 import { cpuMs, mainThreadMs, runCommand } from './processes.ts'
+import { mean } from './stats.ts'
 import {
   makeWorkDir,
   type RunningTarget,
@@ -41,18 +42,16 @@ try {
 
 function print(at: number, starts: Cost[][]): void {
   const shares = (of: keyof Cost) => starts.map((costs) => costs[at]![of] / costs[0]![of]) // one for each folder
-  const { mean, error } = summary(shares('cpu'))
-  const cpu = summary(starts.map((costs) => costs[at]!.cpu)).mean.toFixed(0)
-  const main = summary(shares('main')).mean.toFixed(3)
-  console.log(
-    `${folders[at]}: CPU ${cpu} µs/request, × ${mean.toFixed(3)} ± ${error.toFixed(3)}; main thread × ${main}`,
-  )
+  const cpu = mean(starts.map((costs) => costs[at]!.cpu)).toFixed(0)
+  const main = mean(shares('main')).toFixed(3)
+  console.log(`${folders[at]}: CPU ${cpu} µs/request, × ${withError(shares('cpu'))}; main thread × ${main}`)
 }
 
-function summary(values: number[]): { mean: number; error: number } {
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length
-  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, values.length - 1)
-  return { mean, error: Math.sqrt(variance / values.length) }
+/** The mean and its standard error, which takes two values. */
+function withError(values: number[]): string {
+  const middle = mean(values)
+  const variance = values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1)
+  return `${middle.toFixed(3)} ± ${Math.sqrt(variance / values.length).toFixed(3)}`
 }
 
 /** Of each folder, in their order; who starts first is last, too. */

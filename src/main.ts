@@ -12,7 +12,10 @@ const SETTINGS = {
    * once: at the 100 ms it has by itself, 6 % of a turn's processor time went there (measured; `bench/README.md`).
    */
   MIMALLOC_PURGE_HOLES_MIN_INTERVAL: '1000',
-  /** Else compiled code is thrown away when it was not run for 5 to 60 s, and a turn after such a pause takes twice as long (measured). */
+  /**
+   * Else compiled code is thrown away when it was not run for 5 to 60 s, and a turn after such a pause takes twice as long
+   * (measured). The runtime does not start with a name of its engine's that it does not know: look here when it is raised.
+   */
   BUN_JSC_forceCodeBlockLiveness: '1',
 }
 /** Set with them, and inherited, so that this cannot loop. */

@@ -36,10 +36,12 @@ test('what the runtime reads at its start is set, what people set themselves sta
   const folder = mkdtempSync(join(tmpdir(), 'sluice-elsewhere-'))
   const command = [process.execPath, resolve(import.meta.dir, '../../src/main.ts')]
   try {
-    await using server = await spawnServer({ command, cwd: folder, env: { BUN_CONFIG_MAX_HTTP_REQUESTS: '300' } })
-    const environment = readFileSync(`/proc/${server.pid}/environ`, 'utf8').split('\0')
-    expect(environment).toContain('BUN_CONFIG_MAX_HTTP_REQUESTS=300')
-    expect(environment).toContain('MIMALLOC_PURGE_HOLES_MIN_INTERVAL=1000')
+    const tells = { MIMALLOC_VERBOSE: '1', BUN_JSC_dumpOptions: '1' }
+    const env = { ...tells, BUN_CONFIG_MAX_HTTP_REQUESTS: '300' }
+    await using server = await spawnServer({ command, cwd: folder, env })
+    expect(readFileSync(`/proc/${server.pid}/environ`, 'utf8')).toContain('BUN_CONFIG_MAX_HTTP_REQUESTS=300\0')
+    expect(server.output()).toContain(`option 'purge_holes_min_interval': 1000`)
+    expect(server.output()).toContain('forceCodeBlockLiveness=true')
     const page = await fetch(`${server.url}/dashboard`, { headers: { accept: 'text/html' } })
     expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('<!DOCTYPE html>')])
   } finally {

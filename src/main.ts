@@ -26,7 +26,8 @@ if (argv[0] === 'serve' && !process.env[IS_SET] && process.platform !== 'win32')
   const compiling = `--tsconfig-override=${import.meta.dir}/../tsconfig.json`
   const entry = Bun.main.startsWith('/$bunfs/') ? [] : [compiling, Bun.main]
   try {
-    const environment = { ...SETTINGS, ...process.env, [IS_SET]: '1' }
+    const missing = Object.entries(SETTINGS).filter(([name]) => !process.env[name])
+    const environment = { ...process.env, ...Object.fromEntries(missing), [IS_SET]: '1' }
     process.execve?.(process.execPath, [process.execPath, ...entry, ...argv], environment)
   } catch {
     // Not allowed here: the service goes on with the cap, and admits no more turns than fit under it.

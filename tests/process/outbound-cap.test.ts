@@ -49,6 +49,11 @@ test('what the runtime reads at its start is set, what people set themselves sta
   }
 }, 30_000)
 
+test('a setting of the runtime that is there and empty counts as none', async () => {
+  await using server = await spawnServer({ env: { BUN_CONFIG_MAX_HTTP_REQUESTS: '' } })
+  expect(readFileSync(`/proc/${server.pid}/environ`, 'utf8')).toContain('BUN_CONFIG_MAX_HTTP_REQUESTS=16384\0')
+}, 30_000)
+
 /** Resolves at the first byte of the answer. */
 const answeredBy = (port: number, request: string): Promise<Socket> =>
   new Promise((resolve, reject) => {

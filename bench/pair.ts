@@ -24,7 +24,7 @@ type Cost = { cpu: number; main: number }
 type Running = { folder: number; target: RunningTarget }
 
 const [restartsText, ...folders] = process.argv.slice(2)
-if (!(Number(restartsText) > 0) || folders.length < 2) {
+if (!(Number(restartsText) > 1) || folders.length < 2) {
   console.error('Usage: bun bench/pair.ts RESTARTS FOLDER FOLDER...')
   process.exit(2)
 }
@@ -47,7 +47,7 @@ function print(at: number, starts: Cost[][]): void {
   console.log(`${folders[at]}: CPU ${cpu} µs/request, × ${withError(shares('cpu'))}; main thread × ${main}`)
 }
 
-/** The mean and its standard error, which takes two values. */
+/** The mean and its standard error, which takes two values at least. */
 function withError(values: number[]): string {
   const middle = mean(values)
   const variance = values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1)

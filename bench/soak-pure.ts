@@ -1,6 +1,7 @@
 /** Soak steps over pure code: SSE framing, account states, selection. Each has an oracle written from the rules alone. */
 import { seededRandom } from '../src/lib/random.ts'
-import { eventData, SseScanner } from '../src/lib/sse.ts'
+import { SseScanner } from '../src/lib/sse.ts'
+import { eventData } from '../src/lib/sse-payload.ts'
 import { HEALTHY } from '../src/model/account-health.ts'
 import {
   ACTIVE,

@@ -1,5 +1,6 @@
 /** Reads a fresh stream up to the commit point: holds the events that say nothing yet, and turns an early failure into a throw. */
-import { eventJson, type SseEvent } from '../lib/sse.ts'
+import type { SseEvent } from '../lib/sse.ts'
+import { eventJson } from '../lib/sse-payload.ts'
 import type { UpstreamStream } from '../upstream/stream.ts'
 import { AttemptFailed } from './attempt-one.ts'
 import { failureFromEvent, type UpstreamFailure } from './classify.ts'

@@ -1,6 +1,7 @@
 /** What a client on a socket is sent of a turn: the same events as over HTTP, one text frame each. */
 import { type AppError, openAiError } from '../errors.ts'
-import { eventData, type SseEvent } from '../lib/sse.ts'
+import type { SseEvent } from '../lib/sse.ts'
+import { eventData } from '../lib/sse-payload.ts'
 import { type Contract, type ContractOptions, failedEvent, NativeContract, publicContract } from './contracts.ts'
 import { withoutForeignHeaders } from './formats/foreign-headers.ts'
 import type { Meter } from './meter.ts'

@@ -1,7 +1,8 @@
 /** Watches the events of one turn in passing: response id, usage, terminal event, ciphertext. Reads bytes; parses almost nothing. */
 import { asLatin1, placeOf } from '../lib/bytes.ts'
 import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../lib/json.ts'
-import { eventJson, type SseEvent } from '../lib/sse.ts'
+import type { SseEvent } from '../lib/sse.ts'
+import { eventJson } from '../lib/sse-payload.ts'
 import type { TokenUsage } from '../model/pricing.ts'
 import { isTerminal, type Terminal } from '../upstream/terminal.ts'
 import { sha256 } from './affinity.ts'

@@ -1,5 +1,6 @@
 /** Takes in the usage an upstream reports in passing, in headers and in `codex.rate_limits` events. */
-import { eventJson, type SseEvent } from '../lib/sse.ts'
+import type { SseEvent } from '../lib/sse.ts'
+import { eventJson } from '../lib/sse-payload.ts'
 import { fromRateEvent, fromRateHeaders } from '../model/usage-reports.ts'
 import type { Plane } from './plane.ts'
 

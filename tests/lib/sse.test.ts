@@ -1,15 +1,8 @@
 /** SSE framing: the same events and the same bytes, however the stream was cut into chunks. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import {
-  eventData,
-  eventJson,
-  frame,
-  piecesOf,
-  type SseEvent,
-  SseEventTooLarge,
-  SseScanner,
-} from '../../src/lib/sse.ts'
+import { piecesOf, type SseEvent, SseEventTooLarge, SseScanner } from '../../src/lib/sse.ts'
+import { eventData, eventJson, frame } from '../../src/lib/sse-payload.ts'
 import { holds } from '../support/property.ts'
 
 const encoder = new TextEncoder()

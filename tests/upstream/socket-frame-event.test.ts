@@ -1,6 +1,7 @@
 /** A frame has the type, the text and the bytes the same event would have had over HTTP. */
 import { describe, expect, test } from 'bun:test'
-import { eventData, SseScanner } from '../../src/lib/sse.ts'
+import { SseScanner } from '../../src/lib/sse.ts'
+import { eventData } from '../../src/lib/sse-payload.ts'
 import { FrameEvent } from '../../src/upstream/frame-event.ts'
 
 const bytesOf = (text: string) => Buffer.from(new FrameEvent(text).bytes).toString()

@@ -1,6 +1,6 @@
 /** The event that ends a stream we could not finish, the one before it where nothing was sent, and two ways to keep a silent one alive. */
 import { type AppError, openAiError } from '../../errors.ts'
-import { frame } from '../../lib/sse.ts'
+import { frame } from '../../lib/sse-payload.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 
 export interface FailedEventOptions {

@@ -1,7 +1,8 @@
 /** Takes out of an event the headers of the upstream's own answer that a native client would take for those of this service. */
 import { placeOf } from '../../lib/bytes.ts'
 import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
-import { eventJson, type SseEvent } from '../../lib/sse.ts'
+import type { SseEvent } from '../../lib/sse.ts'
+import { eventJson } from '../../lib/sse-payload.ts'
 import { FrameEvent } from '../../upstream/frame-event.ts'
 
 /**

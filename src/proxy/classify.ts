@@ -1,7 +1,8 @@
 /** Judges every upstream failure: who is tried next, what the account is charged with, and what the client gets if this was the last attempt. */
 import { AppError, type ErrorExtra, resetMembers } from '../errors.ts'
 import { CHECK_INTERVAL_MS, PERMANENT_AUTH_CODES } from '../model/account-state.ts'
-import { isCertificateCode, type UpstreamFailure } from './upstream-failure.ts'
+import { AT_CAPACITY, type Kind, kindOf } from './failure-kind.ts'
+import { errorMembers, paramOf, type UpstreamFailure } from './upstream-failure.ts'
 
 export {
   failureFromEvent,
@@ -46,27 +47,6 @@ export const classify = (failure: UpstreamFailure, at: number): Classified => {
   const { verdict, penalty, error } = OUTCOMES[kindOf(failure)]
   return { verdict, penalty: penaltyOf(penalty, failure), error: error(failure, at) }
 }
-
-type Kind =
-  | 'usage_limit'
-  | 'model_limit'
-  | 'rate_limit'
-  | 'quota'
-  | 'token'
-  | 'account_gone'
-  | 'signed_out'
-  | 'transient'
-  | 'reconnect'
-  | 'network'
-  | 'timeout'
-  | 'idle'
-  | 'misconfigured'
-  | 'cancelled'
-  | 'denied'
-  | 'model_unsupported'
-  | 'foreign_reasoning'
-  | 'request'
-  | 'unknown'
 
 interface Outcome {
   verdict: Verdict
@@ -176,68 +156,6 @@ const OUTCOMES: Record<Kind, Outcome> = {
   unknown: { verdict: 'give_up', penalty: null, error: serverError },
 }
 
-/** What the upstream names decides, wherever it says so: a status line, an event, a socket frame. */
-const CODE_KINDS: Readonly<Record<string, Kind>> = {
-  usage_limit_reached: 'usage_limit',
-  rate_limit_exceeded: 'rate_limit',
-  rate_limit_error: 'rate_limit',
-  insufficient_quota: 'quota',
-  usage_not_included: 'quota',
-  quota_exceeded: 'quota',
-  invalid_api_key: 'token',
-  invalid_authentication: 'token',
-  authentication_error: 'token',
-  token_revoked: 'token',
-  // In the table of permanent codes too, but only once a refreshed token was refused as well.
-  token_invalidated: 'token',
-  token_expired: 'token',
-  upstream_auth_failed: 'signed_out',
-  account_not_found: 'signed_out',
-  server_error: 'transient',
-  internal_error: 'transient',
-  upstream_error: 'transient',
-  overloaded_error: 'transient',
-  server_is_overloaded: 'transient',
-  slow_down: 'transient',
-  stream_incomplete: 'transient',
-  upstream_request_timeout: 'timeout',
-  upstream_timeout: 'timeout',
-  stream_idle_timeout: 'idle',
-  upstream_unreachable: 'network',
-  websocket_connection_limit_reached: 'reconnect',
-  aborted: 'cancelled',
-  UnsupportedProxyProtocol: 'misconfigured',
-  model_not_found: 'model_unsupported',
-  model_not_supported: 'model_unsupported',
-  invalid_encrypted_content: 'foreign_reasoning',
-  context_length_exceeded: 'request',
-  invalid_prompt: 'request',
-  cyber_policy: 'request',
-  content_policy_violation: 'request',
-  previous_response_not_found: 'request',
-}
-
-interface Sentence {
-  pattern: RegExp
-  statuses: readonly number[]
-  kind: Kind
-}
-
-/**
- * Sentences that say more than the status beside them. Refusals quote what the client wrote, so a sentence counts only
- * where the upstream speaks of the account or the model, and never beside the name of a request error.
- */
-const SENTENCES: readonly Sentence[] = [
-  {
-    pattern: /^the '[^']*' model is not supported when using codex with a chatgpt account/i,
-    statuses: [400, 403, 404],
-    kind: 'model_unsupported',
-  },
-  { pattern: /^model not found\b/i, statuses: [404], kind: 'model_unsupported' },
-  { pattern: /\baccount has been deactivated/i, statuses: [401, 402, 403], kind: 'account_gone' },
-]
-
-const AT_CAPACITY = /^selected model is at capacity/i
 const OVERLOAD_CODES: ReadonlySet<string> = new Set(['server_is_overloaded', 'overloaded_error', 'slow_down'])
 /** Any other is a 502. */
 const PASSED_SERVER_STATUSES: ReadonlySet<number> = new Set([500, 503, 504, 529])
@@ -246,61 +164,13 @@ const OVERLOADED_STATUSES: ReadonlySet<number> = new Set([503, 529])
 /** Of one of these that names no wait: without one the native client asks thirty times in a row (client protocol §10). */
 const OVERLOADED_MS = 5_000
 
-const kindOf = (failure: UpstreamFailure): Kind => {
-  const { code, type, message, status, where, isOfOneModel, body } = failure
-  const named = kindOfSentence(failure) ?? kindOfCode(code) ?? kindOfCode(type)
-  if (named === 'usage_limit' && isOfOneModel) return 'model_limit'
-  if (named) return named
-  if (AT_CAPACITY.test(message)) return 'transient'
-  // Whatever its words: what was denied is the model that was asked for, and the account serves others.
-  if (status === 403 && paramOf(body) === 'model') return 'model_unsupported'
-  if (status !== null) return kindOfStatus(status)
-  if (type === 'invalid_request_error' || code === 'invalid_request_error') return 'request'
-  if (where === 'event') return code === null ? 'transient' : 'unknown'
-  return code !== null && isCertificateCode(code) ? 'misconfigured' : 'network'
-}
-
-const kindOfSentence = ({ status, code, type, message }: UpstreamFailure): Kind | undefined => {
-  const isOfRequest = type === 'invalid_request_error' ? code !== null : kindOfCode(code) === 'request'
-  if (status === null || isOfRequest) return undefined
-  return SENTENCES.find(({ statuses, pattern }) => statuses.includes(status) && pattern.test(message))?.kind
-}
-
-const kindOfCode = (code: string | null): Kind | undefined => {
-  if (code === null) return undefined
-  const name = Object.hasOwn(CODE_KINDS, code) ? code : code.toLowerCase()
-  if (Object.hasOwn(CODE_KINDS, name)) return CODE_KINDS[name]
-  return Object.hasOwn(PERMANENT_AUTH_CODES, name) ? 'account_gone' : undefined
-}
-
-const kindOfStatus = (status: number): Kind => {
-  if (status === 401) return 'token'
-  if (status === 402) return 'quota'
-  if (status === 403) return 'denied'
-  if (status === 408) return 'transient'
-  if (status === 429) return 'rate_limit'
-  return status >= 400 && status < 500 ? 'request' : 'transient'
-}
-
 const penaltyOf = (kind: Penalty['kind'] | null, { code }: UpstreamFailure): Penalty | null => {
   if (kind !== 'auth_failed') return kind === null ? null : { kind }
   const name = code?.toLowerCase() ?? ''
   return { kind, code: Object.hasOwn(PERMANENT_AUTH_CODES, name) ? name : 'account_deactivated' }
 }
 
-const errorMembers = (body: unknown): Record<string, unknown> => {
-  if (typeof body !== 'object' || body === null) return {}
-  const outer = body as { error?: unknown; response?: { error?: unknown } | null } // read only, every member checked
-  const error = outer.error ?? outer.response?.error
-  return typeof error === 'object' && error !== null ? { ...error } : {}
-}
-
 const planOf = (body: unknown): { plan_type?: string } => {
   const plan = errorMembers(body).plan_type
   return typeof plan === 'string' ? { plan_type: plan } : {}
-}
-
-const paramOf = (body: unknown): string | null => {
-  const { param } = errorMembers(body)
-  return typeof param === 'string' ? param : null
 }

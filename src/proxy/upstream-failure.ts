@@ -210,3 +210,15 @@ const num = (value: unknown): number | null => {
   const isCandidate = typeof value === 'number' || (typeof value === 'string' && value.trim() !== '')
   return isCandidate && Number.isFinite(Number(value)) ? Number(value) : null
 }
+
+/** The error in `body`, be that an answer or an event. */
+export const errorMembers = (body: unknown): JsonObject => {
+  const { error, response } = objectOf(body)
+  return objectOf(error ?? objectOf(response).error)
+}
+
+/** The member of the request that the error in `body` is about. */
+export const paramOf = (body: unknown): string | null => {
+  const { param } = errorMembers(body)
+  return typeof param === 'string' ? param : null
+}

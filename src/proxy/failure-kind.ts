@@ -1,0 +1,125 @@
+/** Which kind a failure of the upstream is, by what it is named, by its words, and by its status. */
+import { PERMANENT_AUTH_CODES } from '../model/account-state.ts'
+import { isCertificateCode, paramOf, type UpstreamFailure } from './upstream-failure.ts'
+
+export type Kind =
+  | 'usage_limit'
+  | 'model_limit'
+  | 'rate_limit'
+  | 'quota'
+  | 'token'
+  | 'account_gone'
+  | 'signed_out'
+  | 'transient'
+  | 'reconnect'
+  | 'network'
+  | 'timeout'
+  | 'idle'
+  | 'misconfigured'
+  | 'cancelled'
+  | 'denied'
+  | 'model_unsupported'
+  | 'foreign_reasoning'
+  | 'request'
+  | 'unknown'
+
+/** Some sentences come before the name, the name before the status. */
+export const kindOf = (failure: UpstreamFailure): Kind => {
+  const { code, type, message, status, where, isOfOneModel, body } = failure
+  const named = kindOfSentence(failure) ?? kindOfCode(code) ?? kindOfCode(type)
+  if (named === 'usage_limit' && isOfOneModel) return 'model_limit'
+  if (named) return named
+  if (AT_CAPACITY.test(message)) return 'transient'
+  // Whatever its words: what was denied is the model that was asked for, and the account serves others.
+  if (status === 403 && paramOf(body) === 'model') return 'model_unsupported'
+  if (status !== null) return kindOfStatus(status)
+  if (type === 'invalid_request_error' || code === 'invalid_request_error') return 'request'
+  if (where === 'event') return code === null ? 'transient' : 'unknown'
+  return code !== null && isCertificateCode(code) ? 'misconfigured' : 'network'
+}
+
+const kindOfSentence = ({ status, code, type, message }: UpstreamFailure): Kind | undefined => {
+  const isOfRequest = type === 'invalid_request_error' ? code !== null : kindOfCode(code) === 'request'
+  if (status === null || isOfRequest) return undefined
+  return SENTENCES.find(({ statuses, pattern }) => statuses.includes(status) && pattern.test(message))?.kind
+}
+
+const kindOfCode = (code: string | null): Kind | undefined => {
+  if (code === null) return undefined
+  const name = Object.hasOwn(CODE_KINDS, code) ? code : code.toLowerCase()
+  if (Object.hasOwn(CODE_KINDS, name)) return CODE_KINDS[name]
+  return Object.hasOwn(PERMANENT_AUTH_CODES, name) ? 'account_gone' : undefined
+}
+
+const kindOfStatus = (status: number): Kind => {
+  if (status === 401) return 'token'
+  if (status === 402) return 'quota'
+  if (status === 403) return 'denied'
+  if (status === 408) return 'transient'
+  if (status === 429) return 'rate_limit'
+  return status >= 400 && status < 500 ? 'request' : 'transient'
+}
+
+/** What the upstream names decides, wherever it says so: a status line, an event, a socket frame. */
+const CODE_KINDS: Readonly<Record<string, Kind>> = {
+  usage_limit_reached: 'usage_limit',
+  rate_limit_exceeded: 'rate_limit',
+  rate_limit_error: 'rate_limit',
+  insufficient_quota: 'quota',
+  usage_not_included: 'quota',
+  quota_exceeded: 'quota',
+  invalid_api_key: 'token',
+  invalid_authentication: 'token',
+  authentication_error: 'token',
+  token_revoked: 'token',
+  // In the table of permanent codes too, but only once a refreshed token was refused as well.
+  token_invalidated: 'token',
+  token_expired: 'token',
+  upstream_auth_failed: 'signed_out',
+  account_not_found: 'signed_out',
+  server_error: 'transient',
+  internal_error: 'transient',
+  upstream_error: 'transient',
+  overloaded_error: 'transient',
+  server_is_overloaded: 'transient',
+  slow_down: 'transient',
+  stream_incomplete: 'transient',
+  upstream_request_timeout: 'timeout',
+  upstream_timeout: 'timeout',
+  stream_idle_timeout: 'idle',
+  upstream_unreachable: 'network',
+  websocket_connection_limit_reached: 'reconnect',
+  aborted: 'cancelled',
+  UnsupportedProxyProtocol: 'misconfigured',
+  model_not_found: 'model_unsupported',
+  model_not_supported: 'model_unsupported',
+  invalid_encrypted_content: 'foreign_reasoning',
+  context_length_exceeded: 'request',
+  invalid_prompt: 'request',
+  cyber_policy: 'request',
+  content_policy_violation: 'request',
+  previous_response_not_found: 'request',
+}
+
+interface Sentence {
+  pattern: RegExp
+  statuses: readonly number[]
+  kind: Kind
+}
+
+/**
+ * Sentences that say more than the status beside them. Refusals quote what the client wrote, so a sentence counts only
+ * where the upstream speaks of the account or the model, and never beside the name of a request error.
+ */
+const SENTENCES: readonly Sentence[] = [
+  {
+    pattern: /^the '[^']*' model is not supported when using codex with a chatgpt account/i,
+    statuses: [400, 403, 404],
+    kind: 'model_unsupported',
+  },
+  { pattern: /^model not found\b/i, statuses: [404], kind: 'model_unsupported' },
+  { pattern: /\baccount has been deactivated/i, statuses: [401, 402, 403], kind: 'account_gone' },
+]
+
+/** Said of a model that the service has too few machines for. */
+export const AT_CAPACITY = /^selected model is at capacity/i

@@ -15,20 +15,11 @@ test('more turns than the runtime would run at once all reach the upstream', asy
   await using world = await startWorld({ settings: ['proxyAccountStreamLimit=0'] })
   const { sim, key, server } = world
   await sim.answer(answers.bulk(1000, 20, { dripMs: 100 }))
-  const body = JSON.stringify(codexBody())
-  const request = [
-    'POST /backend-api/codex/responses HTTP/1.1',
-    `host: 127.0.0.1:${server.port}`,
-    `authorization: Bearer ${key}`,
-    'content-type: application/json',
-    `content-length: ${Buffer.byteLength(body)}`,
-    '',
-    body,
-  ].join('\r\n')
+  const request = turnOver(server.port, key)
   // Plain sockets: this process has the same cap on its own fetch.
   const sockets = await Promise.all(Array.from({ length: MORE_THAN_THE_CAP }, () => answeredBy(server.port, request)))
   const { openStreams } = await sim.look<{ openStreams: number }>('stats')
-  for (const socket of sockets) socket.destroy()
+  for (const { socket } of sockets) socket.destroy()
   expect(openStreams).toBe(MORE_THAN_THE_CAP)
 }, 30_000)
 
@@ -49,15 +40,49 @@ test('what the runtime reads at its start is set, what people set themselves sta
   }
 }, 30_000)
 
-test('a setting of the runtime that is there and empty counts as none', async () => {
-  await using server = await spawnServer({ env: { BUN_CONFIG_MAX_HTTP_REQUESTS: '' } })
-  expect(readFileSync(`/proc/${server.pid}/environ`, 'utf8')).toContain('BUN_CONFIG_MAX_HTTP_REQUESTS=16384\0')
+test.each(['', 'many', '70000'])(
+  'a limit of requests that the runtime would not take, %p, counts as none',
+  async (cap) => {
+    await using server = await spawnServer({ env: { BUN_CONFIG_MAX_HTTP_REQUESTS: cap } })
+    expect(readFileSync(`/proc/${server.pid}/environ`, 'utf8')).toContain('BUN_CONFIG_MAX_HTTP_REQUESTS=16384\0')
+  },
+  30_000,
+)
+
+test('no more turns are admitted than fit under the limit people set; the rest are told to come again', async () => {
+  await using world = await startWorld({
+    settings: ['proxyAccountStreamLimit=0'],
+    env: { BUN_CONFIG_MAX_HTTP_REQUESTS: '8' },
+  })
+  const { sim, key, server } = world
+  await sim.answer(answers.bulk(1000, 20, { dripMs: 100 }))
+  const request = turnOver(server.port, key)
+  const held: Socket[] = []
+  for (let turn = 0; turn < 6; turn++) held.push((await answeredBy(server.port, request)).socket)
+  const seventh = await answeredBy(server.port, request)
+  for (const socket of [...held, seventh.socket]) socket.destroy()
+  expect(seventh.head).toStartWith('HTTP/1.1 503')
+  expect(seventh.head).toContain('"busy"')
 }, 30_000)
 
-/** Resolves at the first byte of the answer. */
-const answeredBy = (port: number, request: string): Promise<Socket> =>
+/** A turn of the native client as it stands on the wire. */
+const turnOver = (port: number, key: string): string => {
+  const body = JSON.stringify(codexBody())
+  return [
+    'POST /backend-api/codex/responses HTTP/1.1',
+    `host: 127.0.0.1:${port}`,
+    `authorization: Bearer ${key}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    '',
+    body,
+  ].join('\r\n')
+}
+
+/** Resolves at the first bytes of the answer. */
+const answeredBy = (port: number, request: string): Promise<{ socket: Socket; head: string }> =>
   new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(request))
-    socket.once('data', () => resolve(socket))
+    socket.once('data', (bytes) => resolve({ socket, head: bytes.toString() }))
     socket.once('error', reject)
   })

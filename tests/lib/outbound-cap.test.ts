@@ -1,0 +1,21 @@
+/** Which limits of requests the runtime takes, and how many turns fit under one. */
+import { describe, expect, test } from 'bun:test'
+import { outboundCap, turnsUnder } from '../../src/lib/outbound-cap.ts'
+
+describe('the runtime’s limit of requests at once', () => {
+  test.each([
+    ['300', 300],
+    ['+300', 300],
+    ['0300', 300],
+    ['1', 1],
+    ['65535', 65535],
+  ])('%p is one', (text, cap) => expect(outboundCap(text)).toBe(cap))
+
+  test.each([undefined, '', '0', '-1', '65536', '3e2', '300x', ' 300', '300 ', 'many'])('%p is none', (text) =>
+    expect(outboundCap(text)).toBeNull(),
+  )
+
+  test('leaves room for what is asked beside turns, and for one turn at least', () => {
+    expect([1, 2, 8, 256, 16384].map(turnsUnder)).toEqual([1, 1, 6, 200, 12800])
+  })
+})

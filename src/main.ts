@@ -28,7 +28,7 @@ const isSet = (name: string): boolean =>
 if (argv[0] === 'serve' && !process.env[IS_SET] && process.platform !== 'win32') {
   // How pages are compiled the runtime would else look up in the folder it was started from.
   const compiling = `--tsconfig-override=${import.meta.dir}/../tsconfig.json`
-  const entry = Bun.main.startsWith('/$bunfs/') ? [] : [compiling, Bun.main]
+  const entry = Bun.main.startsWith('/$bunfs/') ? [] : [...process.execArgv, compiling, Bun.main]
   try {
     const missing = Object.entries(SETTINGS).filter(([name]) => !isSet(name))
     const environment = { ...process.env, ...Object.fromEntries(missing), [IS_SET]: '1' }

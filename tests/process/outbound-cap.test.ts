@@ -23,14 +23,15 @@ test('more turns than the runtime would run at once all reach the upstream', asy
   expect(openStreams).toBe(MORE_THAN_THE_CAP)
 }, 30_000)
 
-test('what the runtime reads at its start is set, what people set themselves stands, and pages come from any folder', async () => {
+test('what the runtime reads at its start is set, what people set themselves stands, flags too, and pages come from any folder', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-elsewhere-'))
-  const command = [process.execPath, resolve(import.meta.dir, '../../src/main.ts')]
+  const command = [process.execPath, '--smol', resolve(import.meta.dir, '../../src/main.ts')]
   try {
     const tells = { MIMALLOC_VERBOSE: '1', BUN_JSC_dumpOptions: '1' }
     const env = { ...tells, BUN_CONFIG_MAX_HTTP_REQUESTS: '300' }
     await using server = await spawnServer({ command, cwd: folder, env })
     expect(readFileSync(`/proc/${server.pid}/environ`, 'utf8')).toContain('BUN_CONFIG_MAX_HTTP_REQUESTS=300\0')
+    expect(readFileSync(`/proc/${server.pid}/cmdline`, 'utf8')).toContain('\0--smol\0')
     expect(server.output()).toContain(`option 'purge_holes_min_interval': 1000`)
     expect(server.output()).toContain('forceCodeBlockLiveness=true')
     const page = await fetch(`${server.url}/dashboard`, { headers: { accept: 'text/html' } })

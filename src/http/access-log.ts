@@ -26,9 +26,12 @@ export const logAnswer = (c: Ctx): void => {
   })
 }
 
-/** Probes say nothing while they are well, and every model turn has its row in the request log. */
+/**
+ * Probes say nothing while they are well, and every model turn has its row in the request log. What is answered to a client
+ * that has left is no failure.
+ */
 const levelOf = (c: Ctx): Level => {
-  if (c.res.status >= 500) return 'warn'
+  if (c.res.status >= 500 && !c.req.raw.signal.aborted) return 'warn'
   return isModelPath(c.req.path) || IS_PROBE.test(c.req.path) ? 'debug' : 'info'
 }
 

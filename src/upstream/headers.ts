@@ -35,7 +35,7 @@ export const forwardable = (inbound: Headers): Record<string, string> => {
   const named = connectionNames(inbound)
   const kept: Record<string, string> = {}
   inbound.forEach((value, name) => {
-    if (isForwarded(name) && !named.has(name)) kept[name] = value
+    if (value !== '' && isForwarded(name) && !named.has(name)) kept[name] = value
   })
   kept['user-agent'] ??= USER_AGENT
   return kept

@@ -1,0 +1,60 @@
+/** Which of a client's headers leave for the upstream, and what each account adds. */
+import { describe, expect, test } from 'bun:test'
+import { accountTag, forwardable, passedOn, upstreamHeaders } from '../../src/upstream/headers.ts'
+import { VERSION } from '../../src/version.ts'
+
+const account = { id: 'acc_a', chatgptAccountId: 'workspace-a', accessToken: 'token-a' }
+const sent = (headers: Record<string, string>, to = account) =>
+  upstreamHeaders(forwardable(new Headers(headers)), to, { accept: 'text/event-stream' })
+
+describe('what leaves', () => {
+  test('the names on the list, whatever the service calls its own later, and nothing else', () => {
+    const ours = { originator: 'codex_exec', 'session-id': 's', 'x-codex-window-id': 'w', 'user-agent': 'codex/1' }
+    const theirs = {
+      authorization: 'Bearer sk-clb-secret',
+      cookie: 'session=1',
+      forwarded: 'for=192.0.2.1',
+      host: 'sluice.test',
+      'chatgpt-account-id': 'another',
+      'x-codex-lb-required-capability': 'trusted_cyber',
+      'x-forwarded-for': '192.0.2.1',
+    }
+    expect(sent({ ...ours, ...theirs })).toEqual({
+      ...ours,
+      accept: 'text/event-stream',
+      'accept-encoding': 'identity',
+      authorization: 'Bearer token-a',
+      'chatgpt-account-id': 'workspace-a',
+    })
+  })
+
+  test('none that `Connection` names', () => {
+    const names = Object.keys(sent({ connection: 'close, Session-Id', 'session-id': 's', 'thread-id': 't' }))
+    expect(names).toContain('thread-id')
+    expect(names).not.toContain('session-id')
+  })
+
+  test('a client that does not say what it is, or says nothing, is announced as us', () => {
+    expect(sent({})).toMatchObject({ 'user-agent': `sluice/${VERSION}` })
+    expect(sent({ 'user-agent': '' })).toMatchObject({ 'user-agent': `sluice/${VERSION}` })
+  })
+
+  test('no header without a value', () => expect(sent({ session_id: '' })).not.toHaveProperty('session_id'))
+})
+
+describe('the turn state', () => {
+  const answered = new Headers({ 'x-codex-turn-state': 'opaque', 'x-internal': 'no', 'x-reasoning-included': 'true' })
+  const told = passedOn(answered, account.id)
+
+  test('is tagged for the client, who is told nothing else of that answer but its word on reasoning', () =>
+    expect(told).toEqual({
+      'x-codex-turn-state': `${accountTag(account.id)}.opaque`,
+      'x-reasoning-included': 'true',
+    }))
+
+  test('goes back to the account that issued it, as it was, and to no other', () => {
+    expect(sent(told)).toMatchObject({ 'x-codex-turn-state': 'opaque' })
+    expect(sent(told, { ...account, id: 'acc_b' })).not.toHaveProperty('x-codex-turn-state')
+    expect(sent({ 'x-codex-turn-state': 'made up' })).not.toHaveProperty('x-codex-turn-state')
+  })
+})

@@ -25,10 +25,14 @@ const IS_SET = 'SLUICE_RUNTIME_IS_SET'
 const isSet = (name: string): boolean =>
   name === CAP_VARIABLE ? outboundCap(process.env[name]) !== null : Boolean(process.env[name])
 
+/** Those of the runtime, but for what holds already: its folder is inherited, and behind `--` it would see no other flag. */
+const flags = (): string[] =>
+  process.execArgv.filter((flag, at, all) => !(/^--(cwd(=.*)?)?$/s.test(flag) || all[at - 1] === '--cwd'))
+
 if (argv[0] === 'serve' && !process.env[IS_SET] && process.platform !== 'win32') {
   // How pages are compiled the runtime would else look up in the folder it was started from.
   const compiling = `--tsconfig-override=${import.meta.dir}/../tsconfig.json`
-  const entry = Bun.main.startsWith('/$bunfs/') ? [] : [...process.execArgv, compiling, Bun.main]
+  const entry = Bun.main.startsWith('/$bunfs/') ? [] : [...flags(), compiling, Bun.main]
   try {
     const missing = Object.entries(SETTINGS).filter(([name]) => !isSet(name))
     const environment = { ...process.env, ...Object.fromEntries(missing), [IS_SET]: '1' }

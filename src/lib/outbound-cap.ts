@@ -8,8 +8,8 @@ const MOST = 65_535
 
 /** The value of the variable as the runtime reads it; null where it would not take it (measured, Bun 1.4.5). */
 export const outboundCap = (text: string | undefined): number | null => {
-  if (text === undefined || !/^\+?\d+$/.test(text)) return null
-  const cap = Number(text)
+  if (text === undefined || !/^\+?\d+(_\d+)*$/.test(text)) return null
+  const cap = Number(text.replaceAll('_', ''))
   return cap >= 1 && cap <= MOST ? cap : null
 }
 

@@ -8,6 +8,7 @@ describe('the runtime’s limit of requests at once', () => {
     ['+300', 300],
     ['0300', 300],
     ['1', 1],
+    ['1_000', 1000],
     ['65535', 65535],
   ])('%p is one', (text, cap) => expect(outboundCap(text)).toBe(cap))
 

@@ -1,6 +1,6 @@
 /** What the runtime is told at its start: it would run 256 fetches at once and silently queue the rest, among other things. */
 import { expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -46,6 +46,17 @@ test.each(['', 'many', '70000'])(
   async (cap) => {
     await using server = await spawnServer({ env: { BUN_CONFIG_MAX_HTTP_REQUESTS: cap } })
     expect(readFileSync(`/proc/${server.pid}/environ`, 'utf8')).toContain('BUN_CONFIG_MAX_HTTP_REQUESTS=16384\0')
+  },
+  30_000,
+)
+
+test.each(['--cwd=..', '--'])(
+  'behind the flag %p it starts, in the folder that was meant',
+  async (flag) => {
+    const src = resolve(import.meta.dir, '../../src')
+    const command = [process.execPath, flag, flag === '--' ? 'main.ts' : 'src/main.ts']
+    await using server = await spawnServer({ command, cwd: src })
+    expect(readlinkSync(`/proc/${server.pid}/cwd`)).toBe(flag === '--' ? src : resolve(src, '..'))
   },
   30_000,
 )

@@ -12,7 +12,7 @@ const expectCancelled = async (app: TestApp, charged: { inputTokens: number | nu
   expect(app.rows()).toHaveLength(1)
   expect(app.rows()[0]).toMatchObject({ status: 'cancelled', errorCode: null, ...charged })
   expect(app.bindings.pool.all()[0]).toMatchObject({ health: { errors: 0 }, state: { status: 'active' } })
-  expect(app.lines.filter((line) => !/ (info|debug) /i.test(line))).toEqual([])
+  expect(app.lines.filter((line) => !/^\S+ (INFO|DEBUG) /.test(line))).toEqual([])
 }
 
 const json = codexBody()

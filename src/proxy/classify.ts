@@ -1,8 +1,9 @@
 /** Judges every upstream failure: who is tried next, what the account is charged with, and what the client gets if this was the last attempt. */
 import { AppError, type ErrorExtra, resetMembers } from '../errors.ts'
+import { objectOf } from '../lib/json.ts'
 import { CHECK_INTERVAL_MS, PERMANENT_AUTH_CODES } from '../model/account-state.ts'
 import { AT_CAPACITY, type Kind, kindOf } from './failure-kind.ts'
-import { errorMembers, paramOf, type UpstreamFailure } from './upstream-failure.ts'
+import { paramOf, statedError, type UpstreamFailure } from './upstream-failure.ts'
 
 export {
   failureFromEvent,
@@ -171,6 +172,6 @@ const penaltyOf = (kind: Penalty['kind'] | null, { code }: UpstreamFailure): Pen
 }
 
 const planOf = (body: unknown): { plan_type?: string } => {
-  const plan = errorMembers(body).plan_type
+  const plan = statedError(objectOf(body)).plan_type
   return typeof plan === 'string' ? { plan_type: plan } : {}
 }

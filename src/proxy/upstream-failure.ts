@@ -61,6 +61,12 @@ export const statedError = (source: JsonObject): JsonObject => {
   )
 }
 
+/** The member of the request that the error in `body` is about, be that an answer or an event. */
+export const paramOf = (body: unknown): string | null => {
+  const { param } = statedError(objectOf(body))
+  return typeof param === 'string' ? param : null
+}
+
 /**
  * A thrown error of fetch or of a socket. Whether headers had come is known only to the caller: a reset before them and
  * one in the middle of the body look alike. Where no connection stood, the error itself says so.
@@ -209,16 +215,4 @@ const text = (value: unknown): string | null => textOf(value).trim() || null
 const num = (value: unknown): number | null => {
   const isCandidate = typeof value === 'number' || (typeof value === 'string' && value.trim() !== '')
   return isCandidate && Number.isFinite(Number(value)) ? Number(value) : null
-}
-
-/** The error in `body`, be that an answer or an event. */
-export const errorMembers = (body: unknown): JsonObject => {
-  const { error, response } = objectOf(body)
-  return objectOf(error ?? objectOf(response).error)
-}
-
-/** The member of the request that the error in `body` is about. */
-export const paramOf = (body: unknown): string | null => {
-  const { param } = errorMembers(body)
-  return typeof param === 'string' ? param : null
 }

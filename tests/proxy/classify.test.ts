@@ -65,6 +65,11 @@ describe('statuses', () => {
       ['other_account', null, 403, 'permission_denied'],
     ],
     [
+      '403 model by param, the other way errors are written',
+      response(403, { detail: { code: 'permission_denied', message: 'No access.', param: 'model' } }),
+      ['other_account', null, 403, 'permission_denied'],
+    ],
+    [
       '403 of another param',
       response(403, { error: { code: 'permission_denied', message: 'No access.', param: 'tools' } }),
       ['refused', null, 403, 'permission_denied'],

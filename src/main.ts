@@ -25,9 +25,11 @@ const IS_SET = 'SLUICE_RUNTIME_IS_SET'
 const isSet = (name: string): boolean =>
   name === CAP_VARIABLE ? outboundCap(process.env[name]) !== null : Boolean(process.env[name])
 
-/** Those of the runtime, but for what holds already: its folder is inherited, and behind `--` it would see no other flag. */
+/** Those of the runtime, but for the folder, which is inherited, and for `--`, behind which it would see no flag of ours. */
 const flags = (): string[] =>
-  process.execArgv.filter((flag, at, all) => !(/^--(cwd(=.*)?)?$/s.test(flag) || all[at - 1] === '--cwd'))
+  process.execArgv.filter(
+    (flag, at, all) => flag !== '--' && flag !== '--cwd' && !flag.startsWith('--cwd=') && all[at - 1] !== '--cwd',
+  )
 
 if (argv[0] === 'serve' && !process.env[IS_SET] && process.platform !== 'win32') {
   // How pages are compiled the runtime would else look up in the folder it was started from.

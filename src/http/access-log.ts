@@ -27,8 +27,8 @@ export const logAnswer = (c: Ctx): void => {
 }
 
 /**
- * Probes say nothing while they are well, and every model turn has its row in the request log. What is answered to a client
- * that has left is no failure.
+ * Probes say nothing while they are well, and every model turn has its row in the request log. What is answered where the
+ * connection is gone reaches nobody.
  */
 const levelOf = (c: Ctx): Level => {
   if (c.res.status >= 500 && !c.req.raw.signal.aborted) return 'warn'

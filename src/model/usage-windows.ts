@@ -91,14 +91,11 @@ export const isExhausted = (
 ): { exhausted: boolean; resetAt: number | null } => {
   if (!snapshot) return HAS_ROOM
   const { fiveHour, weekly, monthly } = snapshot.windows
-  let exhausted = false
-  let resetAt: number | null = null
-  for (const window of hasUsableCredits(snapshot.credits) ? [fiveHour] : [fiveHour, weekly, monthly]) {
-    if ((usedNow(window, now) ?? 0) < 100) continue
-    exhausted = true
-    if (window?.resetAt) resetAt = Math.max(resetAt ?? 0, window.resetAt)
-  }
-  return exhausted ? { exhausted, resetAt } : HAS_ROOM
+  const isFull = (window: UsageWindow | null) => (usedNow(window, now) ?? 0) >= 100
+  if (!isFull(fiveHour) && !isFull(weekly) && !isFull(monthly)) return HAS_ROOM // of every turn, each account
+  const full = (hasUsableCredits(snapshot.credits) ? [fiveHour] : [fiveHour, weekly, monthly]).filter(isFull)
+  const resets = full.flatMap((window) => window?.resetAt || [])
+  return { exhausted: full.length > 0, resetAt: resets.length > 0 ? Math.max(...resets) : null }
 }
 
 /** Whether one of the quota's windows is full at `now`. */

@@ -66,17 +66,13 @@ export interface Ranked {
  * Orders `candidates` best first; the first is the choice. Accounts whose allowance is known to be used up come last.
  * Only `single_account` with an account configured leaves any out.
  */
-export const rank = (candidates: readonly Candidate[], ctx: PolicyContext): Ranked[] => {
-  if (candidates.length === 0) return []
-  const measured: Measured[] = []
-  for (const candidate of candidates) measured.push(measure(candidate, ctx))
-  const isByReset = ctx.preferEarlierReset && BY_RESET.includes(ctx.strategy)
-  return ORDERINGS[ctx.strategy](measured, ctx).map(({ id, score, bucket }) => ({
-    id,
-    score,
-    resetDays: isByReset && bucket < UNKNOWN_RESET_DAYS ? bucket : null,
-  }))
-}
+export const rank = (candidates: readonly Candidate[], ctx: PolicyContext): readonly Ranked[] =>
+  candidates.length === 0
+    ? []
+    : ORDERINGS[ctx.strategy](
+        candidates.map((candidate) => measure(candidate, ctx)),
+        ctx,
+      )
 
 /** Strategies that look at `bucket` before anything of their own. */
 const BY_RESET: readonly Strategy[] = ['capacity_weighted', 'usage_weighted', 'fill_first']
@@ -85,8 +81,7 @@ const BY_RESET: readonly Strategy[] = ['capacity_weighted', 'usage_weighted', 'f
 export const bypassesTiers = (strategy: Strategy): boolean =>
   strategy === 'single_account' || strategy === 'sequential_drain' || strategy === 'reset_drain'
 
-interface Measured {
-  id: string
+interface Measured extends Ranked {
   /** Percent used as reported, unknown = 0; the long window is the weekly or monthly one, else the short. */
   shortUsed: number
   longUsed: number
@@ -104,7 +99,6 @@ interface Measured {
   bucket: number
   /** Place in a weighted draw, smaller first. */
   draw: number
-  score: number
 }
 
 type Ordering = (measured: Measured[], ctx: PolicyContext) => Measured[]
@@ -123,6 +117,8 @@ const measure = (candidate: Candidate, ctx: PolicyContext): Measured => {
   const pressure = ctx.inFlightPenaltyPercent * candidate.inFlight
   const capacity = capacityCredits(planType, 'weekly')
   const longResetAt = nextReset(long, ctx.now)
+  const bucket = ctx.preferEarlierReset ? resetDays(longResetAt ?? windows?.fiveHour?.resetAt ?? null, ctx.now) : 0
+  const isByReset = ctx.preferEarlierReset && BY_RESET.includes(ctx.strategy)
   return {
     id: candidate.id,
     shortUsed,
@@ -135,7 +131,8 @@ const measure = (candidate: Candidate, ctx: PolicyContext): Measured => {
     lastSelectedAt: candidate.lastSelectedAt,
     inFlight: candidate.inFlight,
     isSpent: isExhausted(usage, ctx.now).exhausted,
-    bucket: ctx.preferEarlierReset ? resetDays(longResetAt ?? windows?.fiveHour?.resetAt ?? null, ctx.now) : 0,
+    bucket,
+    resetDays: isByReset && bucket < UNKNOWN_RESET_DAYS ? bucket : null,
     draw: 0,
     score: 0,
   }

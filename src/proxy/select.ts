@@ -85,70 +85,65 @@ const PROBE_AFTER_MS = 60_000
 
 /** Decides, and reports on every candidate in their order. Changes nothing; the same input and random give the same answer. */
 export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): Selection => {
-  const verdicts = new Map<string, Verdict>()
+  const verdicts: Verdicts = new Map()
   const isListed = candidates.some(({ models }) => needs.model !== null && models?.has(needs.model))
-  const judging = { ...ctx, isListed }
-  for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, judging))
-  const considered = () => candidates.map(({ id }) => consideredOf(id, verdicts.get(id) ?? UNRANKED))
+  for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, ctx, isListed))
 
   let eligible = candidates.filter(({ id }) => verdicts.get(id)?.skipped === null)
   if (eligible.length === 0) {
     if (candidates.some(({ id }) => verdicts.get(id)?.skipped === 'at_cap')) {
-      return { kind: 'wait', considered: considered() }
+      return { kind: 'wait', considered: [...verdicts.values()] }
     }
     eligible = lastResort(candidates, needs, verdicts)
   }
   if (eligible.length === 0) {
-    const all = considered()
-    return { kind: 'none', failure: failureOf(candidates, all, needs, ctx), considered: all }
+    const considered = [...verdicts.values()]
+    return { kind: 'none', failure: failureOf(candidates, considered, needs, ctx), considered }
   }
   const ranked = choose(eligible, needs, ctx, verdicts)
   const best = ranked[0]?.id ?? eligible[0]!.id // eligible is not empty, and every pool drawn from it is ranked
-  return { kind: 'chosen', id: best, moved: isMove(needs.owner, best), considered: considered() }
+  return { kind: 'chosen', id: best, moved: isMove(needs.owner, best), considered: [...verdicts.values()] }
 }
 
 /** Whether being served by `id` means that the conversation leaves those it belonged to. */
 export const isMove = (owner: Owner | null, id: string): boolean =>
   owner !== null && owner.id !== id && owner.heir !== id
 
-type Verdict = Omit<Considered, 'id'>
+/** What is said of each candidate so far, in their order. One object each from the first word to the last: most turns cost no more. */
+type Verdicts = Map<string, Considered>
 
-const consideredOf = (id: string, { score, skipped, until, resetDays }: Verdict): Considered =>
-  resetDays === undefined ? { id, score, skipped, until } : { id, score, skipped, until, resetDays }
-
-const UNRANKED: Verdict = { score: null, skipped: null, until: null }
-const skip = (skipped: SkipReason, until: number | null = null): Verdict => ({ score: null, skipped, until })
-
-interface Judging extends PolicyContext {
-  /** Any account is known to offer the model; one that none lists is for the upstream to judge. */
-  isListed: boolean
-}
+const verdictOf = (id: string, skipped: SkipReason | null, until: number | null = null): Considered => ({
+  id,
+  score: null,
+  skipped,
+  until,
+})
 
 /** Facts that no waiting changes come first, so that a failure names the reason that matters. */
-const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: Judging): Verdict => {
+const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, isListed: boolean): Considered => {
   const { id } = candidate
   const { owner } = needs
-  if (needs.scope && !needs.scope.has(id)) return skip('out_of_scope')
-  if (needs.restricted && !candidate.securityWorkAuthorized) return skip('not_authorized')
-  if (owner?.hard && owner.id !== id) return skip(owner.isRetried ? 'other_retried' : 'not_owner')
+  if (needs.scope && !needs.scope.has(id)) return verdictOf(id, 'out_of_scope')
+  if (needs.restricted && !candidate.securityWorkAuthorized) return verdictOf(id, 'not_authorized')
+  if (owner?.hard && owner.id !== id) return verdictOf(id, owner.isRetried ? 'other_retried' : 'not_owner')
   if (!owner?.hard && ctx.strategy === 'single_account' && ctx.singleAccountId !== null && ctx.singleAccountId !== id) {
-    return skip('policy_class')
+    return verdictOf(id, 'policy_class')
   }
   // A block that is over must not depend on a timer having run.
-  const state = nextState(candidate.state, { kind: 'tick', at: ctx.now })
-  if (state.status !== 'active' && !isBlocked(state)) return skip(UNUSABLE[state.status as UnusableStatus]) // narrowed by the two tests before it
+  const state = isBlocked(candidate.state) ? nextState(candidate.state, { kind: 'tick', at: ctx.now }) : candidate.state
+  if (state.status !== 'active' && !isBlocked(state)) return verdictOf(id, UNUSABLE[state.status as UnusableStatus]) // narrowed by the two tests before it
   const isOffered = needs.model === null || (candidate.models?.has(needs.model) ?? true)
-  if (ctx.isListed && !isOffered) return skip('model_not_supported')
+  if (isListed && !isOffered) return verdictOf(id, 'model_not_supported')
   if (isBlocked(state)) {
-    return skip(state.status as 'rate_limited' | 'quota_exceeded', state.until ?? state.nextCheckAt) // what isBlocked means
+    return verdictOf(id, state.status as 'rate_limited' | 'quota_exceeded', state.until ?? state.nextCheckAt) // what isBlocked means
   }
   const limit = limitOf(candidate, needs.model, ctx.now)
-  if (limit) return skip('model_limited', limit.until ?? limit.nextCheckAt)
-  if (needs.tried.has(id)) return skip('tried')
+  if (limit) return verdictOf(id, 'model_limited', limit.until ?? limit.nextCheckAt)
+  if (needs.tried.has(id)) return verdictOf(id, 'tried')
   const { backoffUntil } = candidate.health
-  if (backoffUntil !== null && backoffUntil > ctx.now) return skip('cooling_down', backoffUntil)
-  if (isAtCap(candidate, needs)) return skip('at_cap')
-  return UNRANKED
+  if (backoffUntil !== null && backoffUntil > ctx.now) return verdictOf(id, 'cooling_down', backoffUntil)
+  if (isAtCap(candidate, needs)) return verdictOf(id, 'at_cap')
+  return verdictOf(id, null)
 }
 
 type UnusableStatus = Exclude<AccountState['status'], 'active' | 'rate_limited' | 'quota_exceeded'>
@@ -167,11 +162,7 @@ const BLOCKED: ReadonlySet<SkipReason | null> = new Set(['rate_limited', 'quota_
  * With nothing else left, or nothing that has not failed the turn, the cooling account that is due first is asked rather
  * than nobody, unless it is alone: then its back-off is the only protection a struggling upstream has.
  */
-const lastResort = (
-  candidates: readonly Candidate[],
-  needs: SelectionNeeds,
-  verdicts: ReadonlyMap<string, Verdict>,
-): Candidate[] => {
+const lastResort = (candidates: readonly Candidate[], needs: SelectionNeeds, verdicts: Verdicts): Candidate[] => {
   const reasonOf = ({ id }: Candidate) => verdicts.get(id)?.skipped
   const cooling = candidates.filter((candidate) => reasonOf(candidate) === 'cooling_down')
   const blocked = candidates.some((c) => BLOCKED.has(reasonOf(c) ?? null))
@@ -188,12 +179,11 @@ const choose = (
   eligible: readonly Candidate[],
   needs: SelectionNeeds,
   ctx: PolicyContext,
-  verdicts: Map<string, Verdict>,
-): Ranked[] => {
+  verdicts: Verdicts,
+): readonly Ranked[] => {
   const narrow = (pool: readonly Candidate[], keep: readonly Candidate[], reason: SkipReason) => {
-    if (keep.length !== pool.length) {
-      for (const candidate of pool) if (!keep.includes(candidate)) verdicts.set(candidate.id, skip(reason))
-    }
+    if (keep.length !== pool.length)
+      for (const candidate of pool) if (!keep.includes(candidate)) verdicts.get(candidate.id)!.skipped = reason // all were judged
     return keep
   }
   let pool = eligible
@@ -205,11 +195,13 @@ const choose = (
   }
   // A kept owner is scored by the strategy, but single_account must not rank it away.
   const ranked = rank(pool, owner ? { ...ctx, singleAccountId: null } : ctx)
-  for (const { id, score, resetDays } of ranked)
-    verdicts.set(
-      id,
-      resetDays === null ? { score, skipped: null, until: null } : { score, skipped: null, until: null, resetDays },
-    )
+  for (const { id, score, resetDays } of ranked) {
+    const verdict = verdicts.get(id)! // as above
+    verdict.score = score
+    verdict.skipped = null
+    verdict.until = null
+    if (resetDays !== null) verdict.resetDays = resetDays
+  }
   return ranked
 }
 
@@ -220,8 +212,11 @@ const keptOwner = (eligible: readonly Candidate[], { owner }: SelectionNeeds, ct
     bypassesTiers(ctx.strategy) ||
     isUnderBudget(kept, ctx.now) ||
     !eligible.some((other) => isUnderBudget(other, ctx.now))
-  const inLine = [owner.id, owner.heir].flatMap((name) => eligible.find(({ id }) => id === name) ?? [])
-  return inLine.find(mayStay) ?? null
+  for (const name of [owner.id, owner.heir]) {
+    const kept = eligible.find(({ id }) => id === name)
+    if (kept && mayStay(kept)) return kept
+  }
+  return null
 }
 
 const isUnderBudget = ({ usage }: Candidate, now: number): boolean => {
@@ -230,9 +225,9 @@ const isUnderBudget = ({ usage }: Candidate, now: number): boolean => {
 }
 
 const bestTier = (pool: readonly Candidate[], now: number): readonly Candidate[] => {
-  const inTier = (tier: Candidate['health']['tier']) => pool.filter(({ health }) => health.tier === tier)
-  const healthy = inTier('healthy')
-  const probing = inTier('probing')
+  if (pool.every(isHealthy)) return pool
+  const healthy = pool.filter(isHealthy)
+  const probing = pool.filter(({ health }) => health.tier === 'probing')
   if (healthy.length === 0) return probing.length > 0 ? probing : pool
   const due = probing
     .filter(({ lastSelectedAt }) => now - lastSelectedAt >= PROBE_AFTER_MS)
@@ -240,12 +235,13 @@ const bestTier = (pool: readonly Candidate[], now: number): readonly Candidate[]
   return due.length > 0 ? due.slice(0, 1) : healthy
 }
 
+const isHealthy = ({ health }: Candidate): boolean => health.tier === 'healthy'
+
 const CLASS_ORDER: readonly RoutingPolicy[] = ['burn_first', 'normal', 'preserve']
 
 const bestClass = (pool: readonly Candidate[]): readonly Candidate[] => {
-  for (const policy of CLASS_ORDER) {
-    const members = pool.filter(({ routingPolicy }) => routingPolicy === policy)
-    if (members.length > 0) return members
-  }
-  return pool
+  const best = CLASS_ORDER.find((policy) => pool.some(({ routingPolicy }) => routingPolicy === policy))
+  return pool.every(({ routingPolicy }) => routingPolicy === best)
+    ? pool
+    : pool.filter(({ routingPolicy }) => routingPolicy === best)
 }

@@ -1,10 +1,10 @@
-/** `bun run build`: one self-contained executable at dist/sluice, server and reader worker included. */
+/** `bun run build`: one self-contained executable at dist/sluice, server and workers included. */
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
 const ROOT = resolve(import.meta.dir, '..')
-const WORKER = 'src/reader-worker.ts'
+const WORKERS = ['src/reader-worker.ts', 'src/checkpoint-worker.ts']
 
 interface BuildOptions {
   /** Where the executable goes. */
@@ -38,7 +38,7 @@ export function buildCommand({ outfile, target }: BuildOptions): string[] {
     'SLUICE_EXECUTABLE=true',
     ...(target ? [`--target=${target}`] : []),
     'src/main.ts',
-    ...(existsSync(resolve(ROOT, WORKER)) ? [WORKER] : []),
+    ...WORKERS,
     '--outfile',
     outfile,
   ]

@@ -4,6 +4,7 @@ import { type MemoryView, MemoryViews } from '../db/memory-views.ts'
 import { FailureBudget } from './auth/failure-budget.ts'
 import type { Passwords } from './auth/passwords.ts'
 import type { Bindings } from './bindings.ts'
+import type { Checkpointer } from './checkpointer.ts'
 import type { Folder } from './cli/open-folder.ts'
 import type { Config } from './env.ts'
 import { FormDrafts } from './http/form-drafts.ts'
@@ -22,7 +23,7 @@ import { OverviewFigures } from './model/overview-figures.ts'
 import { ResetCredits } from './model/reset-credits.ts'
 import { createOps, type Ops } from './ops/ops.ts'
 import { AffinityMap } from './proxy/affinity.ts'
-import { Ledger, type Written } from './proxy/ledger.ts'
+import { Ledger, type LedgerEntry, type Written } from './proxy/ledger.ts'
 import { Pool } from './proxy/pool.ts'
 import { Pulse } from './proxy/pulse.ts'
 import { BodyBudget } from './proxy/raw-body.ts'
@@ -43,6 +44,7 @@ export interface World {
   passwords: Passwords
   dial: Dial
   reader: Reader
+  checkpointer: Pick<Checkpointer, 'written' | 'stop'>
   /** Turns served at once. */
   maxTurns: number
   timeout: (ms: number) => AbortSignal
@@ -51,20 +53,13 @@ export interface World {
 /** Builds the bindings and wires every memory view to the commits that change it. Nothing listens or ticks yet. */
 export const buildBindings = (world: World): Bindings => {
   const { config, folder, clock, random, log, dial } = world
-  const { db, sqlite, sealer } = folder
+  const { db, sealer } = folder
   const onListenerError = (err: unknown) => log.error('a listener failed', { err })
   const settings = new SettingsCache(db, onListenerError)
   const lifecycle = { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns }
   const health = () => `${lifecycle.draining} ${ledger.healthy} ${ops.outage.current?.turns}`
   const live = new LiveHub({ clock, health })
-  const ledger = new Ledger({
-    sqlite,
-    db,
-    clock,
-    log,
-    onRecord: (entry) => ops.count(entry),
-    onWritten: tellOfLedger(live),
-  })
+  const ledger = ledgerOf(world, live, (entry) => ops.count(entry))
   const catalog = new Catalog(db)
   const pool = poolOf(world, { settings, catalog, ledger })
   const oauth = { dial, authBaseUrl: config.AUTH_BASE_URL, timeout: world.timeout }
@@ -172,12 +167,18 @@ const signInsOf = ({ config, folder: { db, sealer }, clock, random, log }: World
   return new SignIns({ db, sealer, clock, random, log, oauth, callback })
 }
 
-const tellOfLedger =
-  (live: LiveHub) =>
-  ({ turns, usages }: Written): void => {
+const ledgerOf = (
+  { folder: { db, sqlite }, clock, log, checkpointer }: World,
+  live: LiveHub,
+  onRecord: (entry: LedgerEntry) => void,
+): Ledger => {
+  const onWritten = ({ turns, usages }: Written) => {
     if (turns > 0) live.ended(turns)
     if (usages > 0) live.note('usage')
+    checkpointer.written(turns)
   }
+  return new Ledger({ sqlite, db, clock, log, onRecord, onWritten })
+}
 
 /** The ledger is written before the keys are read: their rows lack what it holds. While it cannot be, memory is right. */
 const viewsOf = (bindings: Omit<Bindings, 'views'>) => {

@@ -3,6 +3,7 @@ import { isatty } from 'node:tty'
 import { acquireFolderLock } from '../db/lock.ts'
 import { createPasswords } from './auth/passwords.ts'
 import type { World } from './build-bindings.ts'
+import { Checkpointer } from './checkpointer.ts'
 import { makePrivateFolder, openFolder } from './cli/open-folder.ts'
 import { type Config, readConfig, withEnvFile } from './env.ts'
 import { systemClock } from './lib/clock.ts'
@@ -52,6 +53,12 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
     passwords: await createPasswords(),
     dial,
     reader: createReader({ path: folder.databasePath, clock: systemClock, log }),
+    checkpointer: new Checkpointer({
+      path: folder.databasePath,
+      isNamed: folder.isNamed,
+      clock: systemClock,
+      log,
+    }),
     maxTurns,
     timeout,
   }

@@ -2,6 +2,7 @@
 import { announceAll } from '../db/commit.ts'
 import type { FolderLock } from '../db/lock.ts'
 import { waitForLocksAtMost } from '../db/open.ts'
+import { leaveLogToThread } from '../db/short-log.ts'
 import { watchDatabase } from '../db/watch.ts'
 import { answer } from './app.ts'
 import { prepareBootstrapToken, warnOfOpenDashboard } from './auth/bootstrap.ts'
@@ -29,6 +30,7 @@ export interface RunningServer {
 export const startServer = (world: World, lock: FolderLock): RunningServer => {
   const { config, folder, clock, log } = world
   waitForLocksAtMost(folder.sqlite, BUSY_MS)
+  leaveLogToThread(folder.db)
   const bindings = buildBindings(world)
   prepareBootstrapToken(bindings)
   warnOfOpenDashboard(bindings)
@@ -78,6 +80,7 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     bindings.ledger.stop()
     bindings.views.stop()
     bindings.reader.stop()
+    await world.checkpointer.stop()
     folder.close()
     lock.release()
   }

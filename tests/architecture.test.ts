@@ -80,6 +80,8 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/lib',
   ],
   'src/live': ['src/lib'],
+  'src/checkpointer': ['src/lib'],
+  'src/checkpoint-worker': ['db'],
   'src/reader': ['src/reader-lane', 'src/model', 'src/errors', 'src/lib'],
   'src/reader-lane': ['src/errors', 'src/lib'],
   'src/reader-worker': ['src/model', 'db', 'src/errors', 'src/lib'],

@@ -1,0 +1,94 @@
+/** The write-ahead log is carried over by another connection, whole, beside a writer that goes on. */
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { checkpoint } from '../../db/checkpoint.ts'
+import { openDatabase } from '../../db/open.ts'
+
+let dir: string
+let path: string
+let sqlite: Database
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'sluice-checkpoint-'))
+  path = join(dir, 'sluice.db')
+  sqlite = openDatabase(path).sqlite
+  sqlite.run('PRAGMA wal_autocheckpoint = 0')
+  sqlite.run('CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT)')
+})
+
+afterEach(() => {
+  sqlite.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+const fill = (rows: number) =>
+  sqlite.run(
+    `WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ${rows})
+    INSERT INTO t (text) SELECT hex(randomblob(500)) FROM n`,
+  )
+
+/** Pages in the log and how many of them are in the file, as SQLite's own function tells it without doing more. */
+const logged = () => sqlite.query<{ log: number; checkpointed: number }, []>('PRAGMA wal_checkpoint(PASSIVE)').get()
+
+/** What the file says without its log. */
+const rowsInFileAlone = (): number => {
+  const copy = join(dir, 'copy.db')
+  Bun.spawnSync(['cp', path, copy])
+  using alone = new Database(copy)
+  return alone.query<{ n: number }, []>('SELECT count(*) AS n FROM t').get()?.n ?? -1
+}
+
+describe('checkpoint', () => {
+  test('all that is committed is in the file after it, and the log begins anew', () => {
+    fill(400)
+    checkpoint(path)
+    expect(rowsInFileAlone()).toBe(400)
+    fill(1)
+    const { log } = logged() ?? { log: -1 }
+    expect(log).toBeGreaterThan(0)
+    expect(log).toBeLessThan(20)
+  })
+
+  test('a writer in the middle of a transaction is neither stopped nor carried over', () => {
+    fill(10)
+    sqlite.run('BEGIN IMMEDIATE')
+    fill(5)
+    checkpoint(path)
+    expect(rowsInFileAlone()).toBe(10)
+    sqlite.run('COMMIT')
+    expect(sqlite.query('SELECT count(*) AS n FROM t').get()).toEqual({ n: 15 })
+    expect(sqlite.query('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
+  })
+
+  test('it is no commit: who watches for those of other processes sees none', () => {
+    const version = () => sqlite.query('PRAGMA data_version').get()
+    fill(400)
+    const before = version()
+    checkpoint(path)
+    fill(1)
+    checkpoint(path)
+    expect(version()).toEqual(before)
+  })
+
+  test('the locks of the writer hold after it', () => {
+    sqlite.run('BEGIN IMMEDIATE')
+    fill(1)
+    checkpoint(path)
+    const other = Bun.spawnSync([
+      process.execPath,
+      '-e',
+      `new (require('bun:sqlite').Database)(${JSON.stringify(path)}).run('BEGIN IMMEDIATE')`,
+    ])
+    expect(other.stderr.toString()).toContain('database is locked')
+    sqlite.run('COMMIT')
+  })
+
+  test('no file is made where there is none', () => {
+    const elsewhere = join(dir, 'none.db')
+    expect(() => checkpoint(elsewhere)).toThrow()
+    expect(existsSync(elsewhere)).toBe(false)
+  })
+})

@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core'
 import { spawnServer } from '../support/spawn.ts'
 import {
   emptied,
+  held,
   LOOKS,
   launchBrowser,
   liveAfter,
@@ -36,6 +37,26 @@ let owned: Owned
 beforeAll(async () => {
   ;[browser, owned] = await Promise.all([launchBrowser(), startOwned()])
 }, 30_000)
+
+test('a page that is being left begins no stream: signed out by then, it would be refused', async () => {
+  await using visit = await browser.visit(`${owned.url}/login`)
+  const { page } = visit
+  await signIn(page, owned.url)
+  const leaving = await held(page, '**/api/dashboard-auth/logout')
+  await page.goto(`${owned.url}/dashboard`, { waitUntil: 'commit' })
+  const signOut = page.locator('form[action$="/logout"]').first()
+  await signOut.evaluate((form) => (form as HTMLFormElement).requestSubmit())
+  await leaving.asked
+  const begun: string[] = []
+  page.on('request', (request) => {
+    if (new URL(request.url()).pathname === '/api/events') begun.push(request.url())
+  })
+  await page.waitForTimeout(1500) // a page that stays has its stream after half a second
+  leaving.letGo()
+  await page.waitForURL(/\/login/)
+  expect(begun).toEqual([])
+  expect(visit.problems).toEqual([])
+})
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()

@@ -189,6 +189,11 @@
       look()
     }
   })
+  // On the way to another page, which may be signed out by then. Where the way leads nowhere, as to a file, it goes on.
+  addEventListener('beforeunload', () => {
+    resign()
+    retryAt = Date.now() + 5e3
+  })
   addEventListener('pagehide', resign)
   addEventListener('pageshow', ({ persisted }) => persisted && look())
   setInterval(tick, 1e3)

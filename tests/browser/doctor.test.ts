@@ -51,6 +51,15 @@ test('behind a proxy that buffers and knows no upgrades, it says so', async () =
   expect(await textOf(findingOf(visit.page, 'WebSockets'))).toContain('No socket could be opened')
 }, 20_000)
 
+test('a page that was busy while the events came blames nothing that stands between', async () => {
+  await using visit = await browser.visit(`${server.url}/dashboard`)
+  await visit.page.addInitScript(hangOnce, '/doctor/stream')
+  await visit.page.goto(`${server.url}/doctor`)
+  await untilMeasured(visit.page)
+  expect(await visit.page.evaluate('hung')).toBe(true)
+  expect(await textOf(findingOf(visit.page, 'Streaming'))).toContain('one by one')
+}, 20_000)
+
 test('behind a proxy with a limit on bodies, no underscores and only some paths, it says so', async () => {
   await using proxy = faultyProxy(server.url, {
     maxBytes: 1024 * 1024,
@@ -81,3 +90,17 @@ test('each fault is told apart from the others, and an upload that is cut from o
 
 const untilMeasured = (page: Page) =>
   page.waitForFunction(() => document.querySelectorAll('[data-outcome="running"]:not([hidden])').length === 0)
+
+/** Runs in the page: it stands still for longer than the events take, once the first answer of `path` has begun. */
+const hangOnce = (path: string): void => {
+  const { fetch } = globalThis
+  const state = Object.assign(globalThis, { hung: false })
+  const fetchAndHang = async (...args: Parameters<typeof fetch>): Promise<Response> => {
+    const answer = await fetch(...args)
+    if (args[0] !== path || state.hung) return answer
+    state.hung = true
+    for (const until = performance.now() + 1000; performance.now() < until; );
+    return answer
+  }
+  globalThis.fetch = Object.assign(fetchAndHang, { preconnect: fetch.preconnect })
+}

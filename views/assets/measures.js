@@ -2,6 +2,8 @@
 ;(() => {
   const PATIENCE_MS = 6e3
   const TOGETHER_MS = 150
+  /** A page that was busy finds together what came apart, but not each time; behind a buffer it does each time. */
+  const STREAMS = 3
   const QUICK_MS = 2e3
   const UPLOAD_MS = 3e4
   const UPLOAD_BYTES = 2 * 1024 * 1024
@@ -31,9 +33,12 @@
   // Each ends with the name of its outcome; `show` says one meanwhile.
   const measures = {
     async stream(path) {
-      const times = []
-      for await (const { at } of arrivals(path, AbortSignal.timeout(PATIENCE_MS))) times.push(at)
-      return times.at(-1) - times[0] > TOGETHER_MS ? 'ok' : 'bad'
+      for (let nth = 0; nth < STREAMS; nth++) {
+        const times = []
+        for await (const { at } of arrivals(path, AbortSignal.timeout(PATIENCE_MS))) times.push(at)
+        if (times.at(-1) - times[0] > TOGETHER_MS) return 'ok'
+      }
+      return 'bad'
     },
     socket: (path) =>
       new Promise((resolve) => {

@@ -1,11 +1,11 @@
 /**
- * How much is in the write-ahead log before SQLite itself carries it over, within a commit, and the loop waits for that. In a
- * server a thread does it before (`src/checkpointer.ts`), but for work that changes much, a little at a time.
+ * How many pages may be in the write-ahead log before SQLite itself carries it over: within a commit, for which the loop waits. Most
+ * of what a server writes a thread carries over before that (`src/checkpointer.ts`); work that changes much does it in small pieces.
  */
 import { sql } from 'drizzle-orm'
 import type { Db } from './commit.ts'
 
-/** Pages in the log before a commit carries them over: what the thread did not do, 16 MB, and a number that takes a few ms. */
+/** 16 MB: only where the thread could not keep up. */
 const MOST_PAGES = 4000
 const FEW_PAGES = 200
 

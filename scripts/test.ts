@@ -7,7 +7,7 @@ import { CHROMIUM, ensureProgram, findProgram } from './programs.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
 
-/** A layer that hangs, or a file of one with lanes, is killed, its output shown, and counted as failed. No machine that is merely slow is meant. */
+/** A layer that hangs, or a file of one with lanes, is killed, its output shown, and counted as failed. A slow machine must not reach it. */
 const LAYER_TIMEOUT_MS = 900_000
 /** Of one test: many start processes, which on a busy machine take seconds. */
 const TEST_TIMEOUT_MS = 30_000

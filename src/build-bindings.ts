@@ -175,7 +175,7 @@ const ledgerOf = (
   const onWritten = ({ turns, usages }: Written) => {
     if (turns > 0) live.ended(turns)
     if (usages > 0) live.note('usage')
-    checkpointer.written(turns)
+    checkpointer.written()
   }
   return new Ledger({ sqlite, db, clock, log, onRecord, onWritten })
 }

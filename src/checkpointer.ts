@@ -5,6 +5,8 @@ import type { Log } from './lib/log.ts'
 interface CheckpointerDeps {
   /** Of the database file. */
   path: string
+  /** Pages that are in the log alone (`pagesBehind`). */
+  pagesBehind: () => number
   /** Whether that is still the file the server works on: no other is touched. */
   isNamed: () => boolean
   clock: Clock
@@ -13,10 +15,8 @@ interface CheckpointerDeps {
   newWorker?: () => Worker
 }
 
-/** About so many pages in the log, and they are carried over: SQLite's own number. */
+/** SQLite's own number. */
 const ENOUGH_PAGES = 1000
-/** A batch of the ledger writes the ends of its B-trees, and about one page more for each turn (measured). */
-const PAGES_OF_A_BATCH = 20
 /** A checkpoint takes 5 to 30 ms; a disk that needs longer is not waited for. */
 const LONGEST_STOP_MS = 1000
 
@@ -25,21 +25,23 @@ export class Checkpointer {
   readonly #deps: CheckpointerDeps
   #worker: Worker | null = null
   #running: PromiseWithResolvers<void> | null = null
-  #pages = 0
   #hasFailed = false
 
   constructor(deps: CheckpointerDeps) {
     this.#deps = deps
   }
 
-  /** Of each batch that the ledger has written, with so many turns. Where this thread fails, SQLite does it within a commit. */
-  written(turns: number): void {
-    this.#pages += PAGES_OF_A_BATCH + turns
-    if (this.#pages < ENOUGH_PAGES || this.#running || !this.#deps.isNamed()) return
-    this.#pages = 0
-    this.#running = Promise.withResolvers()
-    this.#worker ??= this.#startWorker()
-    this.#worker.postMessage(this.#deps.path)
+  /** Behind each batch of the ledger; never throws. Where this thread fails, SQLite does its work within a commit. */
+  written(): void {
+    if (this.#running) return
+    try {
+      if (this.#deps.pagesBehind() < ENOUGH_PAGES || !this.#deps.isNamed()) return
+      this.#worker ??= this.#startWorker()
+      this.#worker.postMessage(this.#deps.path)
+      this.#running = Promise.withResolvers()
+    } catch (error) {
+      this.#ended(String(error))
+    }
   }
 
   /** Waits for what is under way, so that whoever closes the database after it is the last to do so, and leaves no log behind. */
@@ -59,7 +61,7 @@ export class Checkpointer {
     worker.addEventListener('error', ({ message }) => this.#ended(message))
     worker.addEventListener('close', () => {
       this.#worker = null
-      this.#ended(null)
+      if (this.#running) this.#ended('it ended')
     })
     return worker
   }
@@ -74,4 +76,5 @@ export class Checkpointer {
 }
 
 /** The address must be written like this for the compiled binary to find its entry. */
-const newWorker = (): Worker => new Worker(new URL('./checkpoint-worker.ts', import.meta.url).href, { ref: false })
+const newWorker = (): Worker =>
+  new Worker(new URL('./checkpoint-worker.ts', import.meta.url).href, { name: 'checkpointer' })

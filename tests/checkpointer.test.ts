@@ -1,8 +1,10 @@
 /** When the thread that carries the write-ahead log over is asked, what happens when it fails, and that the real one does it. */
-import { expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import type { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pagesBehind } from '../db/checkpoint.ts'
 import { openDatabase } from '../db/open.ts'
 import { Checkpointer } from '../src/checkpointer.ts'
 import { systemClock } from '../src/lib/clock.ts'
@@ -26,7 +28,9 @@ class FakeWorker extends EventTarget {
     this.dispatchEvent(new MessageEvent('message', { data: failure }))
   }
 
-  close(): void {
+  /** As Bun tells it: with an error only where there was one. */
+  end(message?: string): void {
+    if (message !== undefined) this.dispatchEvent(new ErrorEvent('error', { message }))
     this.dispatchEvent(new Event('close'))
   }
 }
@@ -35,77 +39,101 @@ const setUp = () => {
   const clock = new ManualClock()
   const workers: FakeWorker[] = []
   const lines: string[] = []
-  const file = { isNamed: true }
+  const file = { isNamed: true, pages: 1000 }
+  const starts = { fail: false }
   const checkpointer = new Checkpointer({
     path: '/data/sluice.db',
+    pagesBehind: () => file.pages,
     isNamed: () => file.isNamed,
     clock,
     log: createLog({ level: 'warn', format: 'text', now: () => 0, write: (line) => lines.push(line) }),
     newWorker: () => {
+      if (starts.fail) throw new Error('no thread to be had')
       const worker = new FakeWorker()
       workers.push(worker)
       return worker as unknown as Worker // as: what is used of one
     },
   })
   const asked = () => workers.flatMap((worker) => worker.asked).length
-  return { clock, workers, lines, file, checkpointer, asked }
+  return { clock, workers, lines, file, starts, checkpointer, asked }
 }
 
-test('it is asked about every thousand pages, a batch having some besides its turns, and a server that rests has no thread', () => {
-  const { checkpointer, workers, asked } = setUp()
-  for (let batch = 0; batch < 9; batch++) checkpointer.written(90)
+test('it is asked for a thousand pages and more, and a server that rests has no thread', () => {
+  const { checkpointer, workers, file } = setUp()
+  file.pages = 999
+  checkpointer.written()
   expect(workers).toEqual([])
-  checkpointer.written(90)
-  expect(workers[0]?.asked).toEqual(['/data/sluice.db'])
-  workers[0]?.answer()
-  for (let batch = 0; batch < 47; batch++) checkpointer.written(1)
-  expect(asked()).toBe(1)
-  checkpointer.written(1)
-  expect(asked()).toBe(2)
-  expect(workers).toHaveLength(1)
+  for (let batch = 0; batch < 2; batch++) {
+    file.pages = 1000
+    checkpointer.written()
+    file.pages = 0
+    workers[0]?.answer()
+    checkpointer.written()
+  }
+  expect(workers.map(({ asked }) => asked)).toEqual([['/data/sluice.db', '/data/sluice.db']])
 })
 
 test('one checkpoint at a time: what comes in meanwhile is for the next', () => {
   const { checkpointer, workers, asked } = setUp()
-  checkpointer.written(1000)
-  checkpointer.written(1000)
+  checkpointer.written()
+  checkpointer.written()
   expect(asked()).toBe(1)
   workers[0]?.answer()
-  checkpointer.written(1)
+  checkpointer.written()
   expect(asked()).toBe(2)
 })
 
 test('a file that was removed or replaced is left alone', () => {
   const { checkpointer, file, asked } = setUp()
   file.isNamed = false
-  checkpointer.written(1000)
+  checkpointer.written()
   expect(asked()).toBe(0)
   file.isNamed = true
-  checkpointer.written(1)
+  checkpointer.written()
   expect(asked()).toBe(1)
 })
 
 test('a failure is told once, and again only after it worked', () => {
   const { checkpointer, workers, lines } = setUp()
   for (const failure of ['disk I/O error', 'disk I/O error', null, 'disk I/O error']) {
-    checkpointer.written(1000)
+    checkpointer.written()
     workers[0]?.answer(failure)
   }
   expect(lines).toHaveLength(2)
   expect(lines[0]).toContain('disk I/O error')
 })
 
-test('a thread that ended is followed by another', () => {
-  const { checkpointer, workers } = setUp()
-  checkpointer.written(1000)
-  workers[0]?.close()
-  checkpointer.written(1000)
-  expect(workers.map(({ asked }) => asked.length)).toEqual([1, 1])
+test.each(['it cannot be loaded', undefined])(
+  'a thread that ends (%p) is followed by another, and told once',
+  (message) => {
+    const { checkpointer, workers, lines } = setUp()
+    for (let threads = 0; threads < 3; threads++) {
+      checkpointer.written()
+      workers.at(-1)?.end(message)
+    }
+    expect(workers.map(({ asked }) => asked.length)).toEqual([1, 1, 1])
+    expect(lines).toEqual([expect.stringContaining(message ?? 'it ended')])
+    checkpointer.written()
+    workers.at(-1)?.answer()
+    workers.at(-1)?.end()
+    expect(lines).toHaveLength(1)
+  },
+)
+
+test('where no thread can be had the ledger goes on, and one is tried for each time', async () => {
+  const { checkpointer, starts, lines, asked } = setUp()
+  starts.fail = true
+  checkpointer.written()
+  checkpointer.written()
+  expect(lines).toEqual([expect.stringContaining('no thread to be had')])
+  starts.fail = false
+  checkpointer.written()
+  expect(asked()).toBe(1)
 })
 
 test('a stop waits for what is under way, and for a second at most', async () => {
   const { checkpointer, workers, clock } = setUp()
-  checkpointer.written(1000)
+  checkpointer.written()
   let hasStopped = false
   const stopping = checkpointer.stop().then(() => {
     hasStopped = true
@@ -117,28 +145,74 @@ test('a stop waits for what is under way, and for a second at most', async () =>
   expect([workers[0]?.isTerminated, clock.pending]).toEqual([true, 0])
 
   const late = setUp()
-  late.checkpointer.written(1000)
+  late.checkpointer.written()
   const stopped = late.checkpointer.stop()
   await late.clock.advance(1000)
   await stopped
   expect(late.workers[0]?.isTerminated).toBe(true)
 })
 
-test('the real thread writes what was committed into the file', async () => {
-  const dir = mkdtempSync(join(tmpdir(), 'sluice-checkpointer-'))
-  const path = join(dir, 'sluice.db')
-  const { sqlite } = openDatabase(path)
-  const lines: string[] = []
-  const log = createLog({ level: 'warn', format: 'text', now: () => 0, write: (line) => lines.push(line) })
-  const checkpointer = new Checkpointer({ path, isNamed: () => true, clock: systemClock, log })
-  sqlite.run('PRAGMA wal_autocheckpoint = 0')
-  sqlite.run('CREATE TABLE t (text TEXT)')
-  sqlite.run('INSERT INTO t VALUES (hex(randomblob(50000)))')
-  expect(statSync(path).size).toBeLessThan(100_000)
-  checkpointer.written(1000)
-  await checkpointer.stop()
-  expect(statSync(path).size).toBeGreaterThan(100_000)
-  expect(lines).toEqual([])
-  sqlite.close()
-  rmSync(dir, { recursive: true })
+describe('the real thread', () => {
+  let dir: string
+  let path: string
+  let sqlite: Database
+  let lines: string[]
+
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'sluice-checkpointer-'))
+    path = join(dir, 'sluice.db')
+    sqlite = openDatabase(path).sqlite
+    sqlite.run('PRAGMA wal_autocheckpoint = 0')
+    sqlite.run('CREATE TABLE t (text TEXT)')
+    lines = []
+  })
+
+  afterEach(() => {
+    sqlite.close()
+    rmSync(dir, { recursive: true })
+  })
+
+  const checkpointerOf = (file: string) =>
+    new Checkpointer({
+      path: file,
+      pagesBehind: () => pagesBehind(sqlite),
+      isNamed: () => true,
+      clock: systemClock,
+      log: createLog({ level: 'warn', format: 'text', now: () => 0, write: (line) => lines.push(line) }),
+    })
+
+  test('writes what was committed into the file', async () => {
+    sqlite.run('INSERT INTO t VALUES (hex(randomblob(3000000)))')
+    expect(statSync(path).size).toBeLessThan(5_000_000)
+    const checkpointer = checkpointerOf(path)
+    checkpointer.written()
+    await checkpointer.stop()
+    expect(statSync(path).size).toBeGreaterThan(5_000_000)
+    expect(lines).toEqual([])
+  })
+
+  test('says why it cannot, and makes no file', async () => {
+    sqlite.run('INSERT INTO t VALUES (hex(randomblob(3000000)))')
+    const elsewhere = join(dir, 'none.db')
+    const checkpointer = checkpointerOf(elsewhere)
+    checkpointer.written()
+    await checkpointer.stop()
+    expect(lines).toEqual([expect.stringContaining('unable to open database file')])
+    expect(existsSync(elsewhere)).toBe(false)
+  })
+
+  test('keeps a process that has nothing else to do until it has stopped', async () => {
+    sqlite.run('INSERT INTO t VALUES (hex(randomblob(3000000)))')
+    const script = `
+      import { Checkpointer } from '../src/checkpointer.ts'
+      import { systemClock } from '../src/lib/clock.ts'
+      const path = process.argv.at(-1)
+      const checkpointer = new Checkpointer({ path, pagesBehind: () => 1000, isNamed: () => true, clock: systemClock })
+      checkpointer.written()
+      void checkpointer.stop().then(() => console.log('stopped'))`
+    const cwd = import.meta.dir
+    const child = Bun.spawn([process.execPath, '-e', script, path], { cwd, stdio: ['ignore', 'pipe', 'inherit'] })
+    expect(await new Response(child.stdout).text()).toBe('stopped\n')
+    expect(pagesBehind(sqlite)).toBe(0)
+  })
 })

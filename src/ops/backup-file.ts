@@ -1,5 +1,5 @@
 /** Makes one backup: a copy of the database as of one moment, read through before it gets its name. Blocks; never call it in a server. */
-import { Database } from 'bun:sqlite'
+import type { Database } from 'bun:sqlite'
 import {
   chmodSync,
   closeSync,
@@ -15,7 +15,8 @@ import {
   statSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { readerDatabase, waitForLocksAtMost } from '../../db/open.ts'
+import { checkpoint } from '../../db/checkpoint.ts'
+import { readerDatabase } from '../../db/open.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { systemRandom } from '../lib/random.ts'
 import { fingerprintOf } from '../model/key-fingerprint.ts'
@@ -197,16 +198,10 @@ const vacuumInto = (source: string, target: string): void => {
  * to do it, which would hold its turns for as long (measured: 0.4 s after half a minute of them).
  */
 const carryOver = (source: string): void => {
-  let sqlite: Database | null = null
   try {
-    sqlite = new Database(source, { readwrite: true })
-    waitForLocksAtMost(sqlite, 5000)
-    sqlite.run('PRAGMA synchronous = FULL')
-    sqlite.run('PRAGMA wal_checkpoint(PASSIVE)')
+    checkpoint(source)
   } catch {
     // The copy is there. Who may not write to the folder, or meets a server that is opening or closing, owes it nothing.
-  } finally {
-    sqlite?.close()
   }
 }
 

@@ -38,6 +38,11 @@ beforeAll(async () => {
   ;[browser, owned] = await Promise.all([launchBrowser(), startOwned()])
 }, 30_000)
 
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]()
+  await owned?.server[Symbol.asyncDispose]()
+})
+
 test('a page that is being left begins no stream: signed out by then, it would be refused', async () => {
   await using visit = await browser.visit(`${owned.url}/login`)
   const { page } = visit
@@ -56,11 +61,6 @@ test('a page that is being left begins no stream: signed out by then, it would b
   await page.waitForURL(/\/login/)
   expect(begun).toEqual([])
   expect(visit.problems).toEqual([])
-})
-
-afterAll(async () => {
-  await browser?.[Symbol.asyncDispose]()
-  await owned?.server[Symbol.asyncDispose]()
 })
 
 describe.each([

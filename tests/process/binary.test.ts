@@ -69,6 +69,18 @@ test('the thread that reads the log is inside the file, too', async () => {
   expect([response.status, await response.json()]).toMatchObject([200, { requests: [] }])
 })
 
+test('so is the one that carries the log over', async () => {
+  const size = () => statSync(join(dataDir, 'sluice.db')).size
+  const before = size()
+  const body = '{"model":"gpt-5.4","input":"hello"}'
+  const client = async () => {
+    while (size() === before)
+      expect((await fetch(`${server.url}/v1/responses`, { method: 'POST', body })).status).toBe(503)
+  }
+  await Promise.all(Array.from({ length: 16 }, client))
+  expect(server.output().includes('could not be carried over')).toBe(false)
+}, 30_000)
+
 test('an administrator made from the shell signs in and is offered a passkey', async () => {
   const name = { command: [binary], dataDir, cwd: hostile, stdin: 'a long password' }
   expect((await runCommand(['user', 'create-admin', 'admin'], name)).exitCode).toBe(0)

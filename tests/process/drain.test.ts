@@ -1,8 +1,8 @@
 /** SIGTERM with running streams: new work is turned away, what can finish does, what cannot is told so, and the books are whole. */
 import { expect, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { spawnServer } from '../support/spawn.ts'
+import { spawnServer, threadsOf } from '../support/spawn.ts'
 import { answers } from '../support/upstream/script.ts'
 import { expectBooksBalance, loggedRequests } from './books.ts'
 import { askTurn, eventsUntilEnd, isTerminal, type SimProcess, startWorld } from './world.ts'
@@ -127,6 +127,22 @@ test('a turn that waits for its token is told so, and the token that comes after
   expect(events.at(-1)?.type).toBe('response.completed')
   expect((await sim.look<{ path: string }[]>('requests')).filter(({ path }) => path === '/oauth/token')).toHaveLength(1)
 }, 30_000)
+
+test.skipIf(process.platform !== 'linux')(
+  'what many turns wrote is carried over by a thread, and nothing of the log is left by a stop meanwhile',
+  async () => {
+    await using world = await startWorld()
+    const { server, key } = world
+    const client = async () => {
+      while (!threadsOf(server.pid).includes('checkpointer')) await eventsUntilEnd(await askTurn(server.url, key))
+    }
+    await Promise.all(Array.from({ length: 16 }, client))
+    expect(await server.stop()).toBe(0)
+    expect(readdirSync(server.dataDir).filter((name) => /-wal|-shm|pid/.test(name))).toEqual([])
+    expectBooksBalance(server.dataDir)
+  },
+  30_000,
+)
 
 const untilAsked = async ({ look }: SimProcess, wanted: string): Promise<void> => {
   for (let tries = 0; tries < 200; tries++) {

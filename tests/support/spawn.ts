@@ -1,5 +1,5 @@
 /** Real server and command-line processes on a data directory of their own, for what cannot be seen in-process. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { freePort } from './free-port.ts'
@@ -83,6 +83,10 @@ export async function runCommand(args: string[], options: SpawnOptions = {}): Pr
   if (child.signalCode === 'SIGKILL') throw new Error(`${args.join(' ')} did not end.\n${stdout}${stderr}`)
   return { exitCode, stdout, stderr }
 }
+
+/** Their names, of a process on Linux. */
+export const threadsOf = (pid: number): string[] =>
+  readdirSync(`/proc/${pid}/task`).map((id) => readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim())
 
 type Child = Bun.Subprocess<'ignore', 'pipe', 'pipe'>
 

@@ -126,9 +126,8 @@ async function abortRound(lab: Lab, target: RunningTarget, count: number) {
   const result = await lab.drive<AbortResult>({ kind: 'abort', target: plain(target), count, concurrency: 100 })
   if (result.failures > 0) throw new Error(`${target.name}: ${result.failures} failures, first: ${result.firstFailure}`)
   const rss = await settledRss(target, 10_000)
-  const { openSockets, openStreams } = await lab.upstream.stats()
-  // One socket is the one that asks for these numbers.
-  return { rss, sockets: openSockets - 1, streams: openStreams, seconds: result.seconds }
+  const { turnSockets, openStreams } = await lab.upstream.stats()
+  return { rss, sockets: turnSockets, streams: openStreams, seconds: result.seconds }
 }
 
 /**

@@ -57,9 +57,9 @@ async function restingFootprint(lab: Lab, target: RunningTarget): Promise<Footpr
     await Bun.sleep(250)
     rss = Math.min(rss, rssBytes(target.child.pid))
   }
-  const { openSockets, openStreams } = await lab.upstream.stats()
+  const { turnSockets, openStreams } = await lab.upstream.stats()
   const descriptors = readdirSync(`/proc/${target.child.pid}/fd`).length
-  return { rss, descriptors, sockets: openSockets, streams: openStreams }
+  return { rss, descriptors, sockets: turnSockets, streams: openStreams }
 }
 
 function compare(rounds: Footprint[]): string {

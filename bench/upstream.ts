@@ -16,9 +16,10 @@ export type UpstreamMode =
 
 /** What `GET /bench/stats` answers. `tickLagMs` is the worst lateness of the upstream's own timer since the last call. */
 export type UpstreamStats = {
-  openSockets: number
+  /** Open connections that carried a turn: what the jobs of each minute ask keeps some of its own for a while. */
+  turnSockets: number
   openStreams: number
-  /** WebSockets among the open sockets. */
+  /** WebSockets among them. */
   openSessions: number
   requests: number
   largeBytesWritten: number
@@ -33,6 +34,7 @@ type Connection = {
   slow: SlowStream | null
   largeLeft: number
   session: SocketSession | null
+  hasTurn: boolean
 }
 type SlowStream = { next: number; last: number }
 
@@ -48,7 +50,7 @@ const tail = Buffer.concat([...eventChunks.slice(-4), endOfBody])
 let mode: UpstreamMode = { kind: 'burst', groups: 10 }
 let burst = burstParts(10)
 const stats: UpstreamStats = {
-  openSockets: 0,
+  turnSockets: 0,
   openStreams: 0,
   openSessions: 0,
   requests: 0,
@@ -64,7 +66,6 @@ const server = Bun.listen<Connection>({
   port: Number(process.env.BENCH_UPSTREAM_PORT ?? 0),
   socket: {
     open(socket) {
-      stats.openSockets += 1
       socket.data = {
         headers: '',
         bodyLeft: 0,
@@ -73,6 +74,7 @@ const server = Bun.listen<Connection>({
         slow: null,
         largeLeft: 0,
         session: null,
+        hasTurn: false,
       }
       socket.setNoDelay(true)
     },
@@ -125,6 +127,8 @@ function answer(socket: Socket<Connection>, body: string): void {
   state.chunkedTail = null
   const path = (requestLine.split(' ')[1] ?? '').split('?')[0] ?? ''
   if (path === RESPONSES_PATH) {
+    if (!state.hasTurn) stats.turnSockets += 1
+    state.hasTurn = true
     if (/\r\nupgrade: *websocket/i.test(headers)) upgrade(socket, headers)
     else answerTurn(socket)
     return
@@ -251,7 +255,7 @@ function endStream(socket: Socket<Connection>): void {
 }
 
 function forget(socket: Socket<Connection>): void {
-  stats.openSockets -= 1
+  if (socket.data.hasTurn) stats.turnSockets -= 1
   if (socket.data.session) {
     socket.data.session.closed()
     stats.openSessions -= 1

@@ -7,6 +7,17 @@ interface Progress {
   checkpointed: number
 }
 
+/** An earlier SQLite, as that of macOS which Bun takes there, reads NOOP as PASSIVE: it would carry over in place of counting. */
+const NOOP_SINCE = '3.51.0'
+
+/** Whether `pagesBehind` may be asked. `version`: of SQLite. */
+export const knowsNoop = (version: string): boolean => Bun.semver.order(version, NOOP_SINCE) >= 0
+
+export const canTellPagesBehind = (sqlite: Database): boolean => {
+  const row = sqlite.query<{ version: string }, []>('SELECT sqlite_version() AS version').get()
+  return row !== null && knowsNoop(row.version)
+}
+
 /** Pages that are in the log alone. Takes half a microsecond and changes nothing; throws inside a transaction. */
 export const pagesBehind = (sqlite: Database): number => {
   const progress = sqlite.query<Progress, []>('PRAGMA wal_checkpoint(NOOP)').get()

@@ -6,26 +6,27 @@ import { sql } from 'drizzle-orm'
 import type { Db } from './commit.ts'
 
 /** 16 MB: only where the thread could not keep up. */
-const MOST_PAGES = 4000
+const MANY_PAGES = 4000
 const FEW_PAGES = 200
 
 /** From now on a commit carries the log over only where the thread is far behind, or fails. */
-export const leaveLogToThread = (db: Db): void => setPages(db, MOST_PAGES)
+export const leaveLogToThread = (db: Db): void => setPages(db, MANY_PAGES)
 
 /** Runs `work` with smaller and more frequent carryings-over: measured at 7 ms each instead of 20. */
 export const withShortLog = async <T>(db: Db, work: () => Promise<T>): Promise<T> => {
+  const [before] = db.all<{ wal_autocheckpoint: number }>(sql`PRAGMA wal_autocheckpoint`)
   setPages(db, FEW_PAGES)
   try {
     return await work()
   } finally {
-    restore(db)
+    if (before && before.wal_autocheckpoint !== FEW_PAGES) restore(db, before.wal_autocheckpoint)
   }
 }
 
 /** If other such work goes on, this costs it time and nothing else. */
-const restore = (db: Db): void => {
+const restore = (db: Db, pages: number): void => {
   try {
-    setPages(db, MOST_PAGES)
+    setPages(db, pages)
   } catch {
     // closed meanwhile
   }

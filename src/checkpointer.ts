@@ -5,7 +5,7 @@ import type { Log } from './lib/log.ts'
 interface CheckpointerDeps {
   /** Of the database file. */
   path: string
-  /** Pages that are in the log alone (`pagesBehind`). */
+  /** Pages that are in the log alone (`pagesBehind`); 0 where that cannot be told, and SQLite does all by itself. */
   pagesBehind: () => number
   /** Whether that is still the file the server works on: no other is touched. */
   isNamed: () => boolean
@@ -26,6 +26,7 @@ export class Checkpointer {
   #worker: Worker | null = null
   #running: PromiseWithResolvers<void> | null = null
   #hasFailed = false
+  #hasStopped = false
 
   constructor(deps: CheckpointerDeps) {
     this.#deps = deps
@@ -33,7 +34,7 @@ export class Checkpointer {
 
   /** Behind each batch of the ledger; never throws. Where this thread fails, SQLite does its work within a commit. */
   written(): void {
-    if (this.#running) return
+    if (this.#running || this.#hasStopped) return
     try {
       if (this.#deps.pagesBehind() < ENOUGH_PAGES || !this.#deps.isNamed()) return
       this.#worker ??= this.#startWorker()
@@ -46,6 +47,7 @@ export class Checkpointer {
 
   /** Waits for what is under way, so that whoever closes the database after it is the last to do so, and leaves no log behind. */
   async stop(): Promise<void> {
+    this.#hasStopped = true
     const running = this.#running
     if (running) {
       const cancel = this.#deps.clock.after(LONGEST_STOP_MS, running.resolve)
@@ -61,7 +63,7 @@ export class Checkpointer {
     worker.addEventListener('error', ({ message }) => this.#ended(message))
     worker.addEventListener('close', () => {
       this.#worker = null
-      if (this.#running) this.#ended('it ended')
+      if (this.#running && !this.#hasStopped) this.#ended('it ended')
     })
     return worker
   }

@@ -1,6 +1,6 @@
 /** The command `serve`: everything is put together here, and lives until a signal ends it. */
 import { isatty } from 'node:tty'
-import { pagesBehind } from '../db/checkpoint.ts'
+import { canTellPagesBehind, pagesBehind } from '../db/checkpoint.ts'
 import { acquireFolderLock } from '../db/lock.ts'
 import { createPasswords } from './auth/passwords.ts'
 import type { World } from './build-bindings.ts'
@@ -56,7 +56,7 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
     reader: createReader({ path: folder.databasePath, clock: systemClock, log }),
     checkpointer: new Checkpointer({
       path: folder.databasePath,
-      pagesBehind: () => pagesBehind(folder.sqlite),
+      pagesBehind: canTellPagesBehind(folder.sqlite) ? () => pagesBehind(folder.sqlite) : () => 0,
       isNamed: folder.isNamed,
       clock: systemClock,
       log,

@@ -1,4 +1,6 @@
 /** The running service: listens, and drains. */
+
+import { canTellPagesBehind } from '../db/checkpoint.ts'
 import { announceAll } from '../db/commit.ts'
 import type { FolderLock } from '../db/lock.ts'
 import { waitForLocksAtMost } from '../db/open.ts'
@@ -30,7 +32,7 @@ export interface RunningServer {
 export const startServer = (world: World, lock: FolderLock): RunningServer => {
   const { config, folder, clock, log } = world
   waitForLocksAtMost(folder.sqlite, BUSY_MS)
-  leaveLogToThread(folder.db)
+  if (canTellPagesBehind(folder.sqlite)) leaveLogToThread(folder.db)
   const bindings = buildBindings(world)
   prepareBootstrapToken(bindings)
   warnOfOpenDashboard(bindings)

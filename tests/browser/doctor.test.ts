@@ -51,6 +51,13 @@ test('behind a proxy that buffers and knows no upgrades, it says so', async () =
   expect(await textOf(findingOf(visit.page, 'WebSockets'))).toContain('No socket could be opened')
 }, 20_000)
 
+test('a buffer that is emptied in between is one, too', async () => {
+  await using proxy = faultyProxy(server.url, { buffers: 500 })
+  await using visit = await browser.visit(`${proxy.url}/doctor`)
+  await untilMeasured(visit.page)
+  expect(await textOf(findingOf(visit.page, 'Streaming'))).toContain('buffers')
+}, 20_000)
+
 test('a page that was busy while the events came blames nothing that stands between', async () => {
   await using visit = await browser.visit(`${server.url}/dashboard`)
   await visit.page.addInitScript(hangOnce, '/doctor/stream')

@@ -1,8 +1,8 @@
 /** A small reverse proxy that knows no upgrades and does wrong what it is told to, for what pages say of it. */
 
 interface ProxyFaults {
-  /** Hands an answer on when it is complete. */
-  buffers?: boolean
+  /** Hands an answer on when it is complete, or what has come of it after so many ms. */
+  buffers?: boolean | number
   /** Larger bodies are refused as nginx refuses them, with 413 and a page of HTML. */
   maxBytes?: number
   /** Hands on half of a body that is larger than a KiB. */
@@ -43,10 +43,28 @@ export const faultyProxy = (target: string, faults: ProxyFaults): FaultyProxy =>
         ...(body.length > 0 && { body: isCut ? body.subarray(0, body.length / 2) : body }),
       })
       const init = { status: answer.status, headers: answer.headers }
-      return new Response(faults.buffers ? await answer.arrayBuffer() : answer.body, init)
+      return new Response(await bodyOf(answer, faults), init)
     },
   })
   return { url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
+}
+
+const bodyOf = async (answer: Response, { buffers }: ProxyFaults): Promise<BodyInit | null> => {
+  if (typeof buffers === 'number') return answer.body?.pipeThrough(emptiedAfter(buffers)) ?? null
+  return buffers ? answer.arrayBuffer() : answer.body
+}
+
+/** A buffer that is emptied once, after `ms`, and at the end. */
+const emptiedAfter = (ms: number): TransformStream<Uint8Array, Uint8Array> => {
+  const held: Uint8Array[] = []
+  const empty = (out: TransformStreamDefaultController<Uint8Array>) => {
+    if (held.length > 0) out.enqueue(Buffer.concat(held.splice(0)))
+  }
+  return new TransformStream({
+    start: (out) => void setTimeout(empty, ms, out),
+    transform: (piece) => void held.push(piece),
+    flush: empty,
+  })
 }
 
 const headersOf = (request: Request, { dropsUnderscores = false }: ProxyFaults): Headers => {

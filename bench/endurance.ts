@@ -51,6 +51,7 @@ async function streamsRound(lab: Lab, target: RunningTarget): Promise<StreamsRou
 
 function streamsRow(rounds: StreamsRound[]): string[] {
   const all = (value: (round: StreamsRound) => number) => summarize(rounds.map(value))
+  const sum = (value: (round: StreamsRound) => number) => rounds.reduce((total, round) => total + value(round), 0)
   const kib = all(({ kibEach }) => kibEach)
   const lag = [all(({ driverLagMs }) => driverLagMs), all(({ tickLagMs }) => tickLagMs)]
   return [
@@ -58,7 +59,7 @@ function streamsRow(rounds: StreamsRound[]): string[] {
     `${all(({ broken }) => broken).max}`,
     all(({ p99GapMs }) => p99GapMs).median.toFixed(0),
     all(({ maxGapMs }) => maxGapMs).max.toFixed(0),
-    `${rounds.reduce((sum, { gapsOver200Ms }) => sum + gapsOver200Ms, 0)}`,
+    `${sum(({ gapsOver200Ms }) => gapsOver200Ms)} of ${sum(({ events }) => events)}`,
     `driver ${lag[0]?.max.toFixed(0)}, upstream ${lag[1]?.max.toFixed(0)}`,
     megabytes(all(({ idle }) => idle).median),
     ...[kib.median, kib.min, kib.max, all(({ kibAtPeak }) => kibAtPeak).max].map((value) => value.toFixed(1)),
@@ -119,13 +120,13 @@ export async function measureAborts(lab: Lab): Promise<void> {
     const cells = [first.sockets, second.sockets, first.streams + second.streams].map(String)
     rows.push([target.name, `${short(second.seconds)} s`, ...cells, megabytes(first.rss), megabytes(second.rss)])
     if (target.name === 'sluice') {
-      lab.report.check('upstream sockets added by the second round', second.sockets - first.sockets, '<=', 0, '')
+      lab.report.check('connections of turns added by the second round', second.sockets - first.sockets, '<=', 0, '')
       lab.report.check('upstream streams still open', second.streams, '<=', 0, '')
       lab.report.check('memory added by the second round', growth / MB, '<=', 15, ' MB')
     }
     await target.child.stop()
   }
-  lab.report.table(['target', 'took', 'sockets after 1', 'after 2', 'streams left', 'RSS after 1', 'after 2'], rows)
+  lab.report.table(['target', 'took', 'connections after 1', 'after 2', 'streams left', 'RSS after 1', 'after 2'], rows)
 }
 
 async function abortRound(lab: Lab, target: RunningTarget, count: number) {

@@ -72,7 +72,7 @@ function compare(rounds: Footprint[]): string {
     sockets: after.sockets - before.sockets,
   }
   const path = rounds.map(({ rss }) => (rss / 1e6).toFixed(0)).join(' ')
-  const summary = `RSS ${path} MB, descriptors ${growth.descriptors}, upstream sockets ${growth.sockets} since round 2`
+  const summary = `RSS ${path} MB, descriptors ${growth.descriptors}, upstream connections of turns ${growth.sockets} since round 2`
   const isLevel = growth.rss <= MAX_RSS_GROWTH && growth.descriptors <= MAX_DESCRIPTOR_GROWTH && after.streams === 0
   if (!isLevel || growth.sockets > MAX_DESCRIPTOR_GROWTH) throw new Error(`${summary}, ${after.streams} streams left`)
   return summary

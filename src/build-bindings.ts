@@ -44,7 +44,8 @@ export interface World {
   passwords: Passwords
   dial: Dial
   reader: Reader
-  checkpointer: Pick<Checkpointer, 'written' | 'stop'>
+  /** Null: SQLite carries its log over itself. */
+  checkpointer: Checkpointer | null
   /** Turns served at once. */
   maxTurns: number
   timeout: (ms: number) => AbortSignal
@@ -175,7 +176,7 @@ const ledgerOf = (
   const onWritten = ({ turns, usages }: Written) => {
     if (turns > 0) live.ended(turns)
     if (usages > 0) live.note('usage')
-    checkpointer.written()
+    checkpointer?.written()
   }
   return new Ledger({ sqlite, db, clock, log, onRecord, onWritten })
 }

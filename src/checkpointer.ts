@@ -5,7 +5,7 @@ import type { Log } from './lib/log.ts'
 interface CheckpointerDeps {
   /** Of the database file. */
   path: string
-  /** Pages that are in the log alone (`pagesBehind`); 0 where that cannot be told, and SQLite does all by itself. */
+  /** Pages that are in the log alone (`pagesBehind`). */
   pagesBehind: () => number
   /** Whether that is still the file the server works on: no other is touched. */
   isNamed: () => boolean

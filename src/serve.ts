@@ -5,7 +5,7 @@ import { acquireFolderLock } from '../db/lock.ts'
 import { createPasswords } from './auth/passwords.ts'
 import type { World } from './build-bindings.ts'
 import { Checkpointer } from './checkpointer.ts'
-import { makePrivateFolder, openFolder } from './cli/open-folder.ts'
+import { type Folder, makePrivateFolder, openFolder } from './cli/open-folder.ts'
 import { type Config, readConfig, withEnvFile } from './env.ts'
 import { systemClock } from './lib/clock.ts'
 import type { Environment } from './lib/env-proxy.ts'
@@ -54,13 +54,7 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
     passwords: await createPasswords(),
     dial,
     reader: createReader({ path: folder.databasePath, clock: systemClock, log }),
-    checkpointer: new Checkpointer({
-      path: folder.databasePath,
-      pagesBehind: canTellPagesBehind(folder.sqlite) ? () => pagesBehind(folder.sqlite) : () => 0,
-      isNamed: folder.isNamed,
-      clock: systemClock,
-      log,
-    }),
+    checkpointer: canTellPagesBehind(folder.sqlite) ? checkpointerOf(folder, log) : null,
     maxTurns,
     timeout,
   }
@@ -70,6 +64,9 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
   if (config.LOG_FORMAT === 'json') log.info('listening', { url: server.url, accounts: accountsIn(server) })
   else greet(server, config)
 }
+
+const checkpointerOf = ({ databasePath, sqlite, isNamed }: Folder, log: Log): Checkpointer =>
+  new Checkpointer({ path: databasePath, pagesBehind: () => pagesBehind(sqlite), isNamed, clock: systemClock, log })
 
 /** A fault in one request must not end the others; it is logged whole. A log that has no room is no fault, and no reason to log. */
 const survive = (log: Log): void => {

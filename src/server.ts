@@ -1,6 +1,4 @@
 /** The running service: listens, and drains. */
-
-import { canTellPagesBehind } from '../db/checkpoint.ts'
 import { announceAll } from '../db/commit.ts'
 import type { FolderLock } from '../db/lock.ts'
 import { waitForLocksAtMost } from '../db/open.ts'
@@ -32,7 +30,7 @@ export interface RunningServer {
 export const startServer = (world: World, lock: FolderLock): RunningServer => {
   const { config, folder, clock, log } = world
   waitForLocksAtMost(folder.sqlite, BUSY_MS)
-  if (canTellPagesBehind(folder.sqlite)) leaveLogToThread(folder.db)
+  if (world.checkpointer) leaveLogToThread(folder.db)
   const bindings = buildBindings(world)
   prepareBootstrapToken(bindings)
   warnOfOpenDashboard(bindings)
@@ -82,7 +80,7 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     bindings.ledger.stop()
     bindings.views.stop()
     bindings.reader.stop()
-    await world.checkpointer.stop()
+    await world.checkpointer?.stop()
     folder.close()
     lock.release()
   }

@@ -97,7 +97,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
       passwords,
       dial,
       reader: createInlineReader(db),
-      checkpointer: { written: () => {}, stop: async () => {} },
+      checkpointer: null,
       maxTurns: Number.POSITIVE_INFINITY,
       timeout: () => new AbortController().signal,
     })

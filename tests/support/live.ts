@@ -60,7 +60,7 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
       passwords,
       dial: createDial(proxies, fetch, { trustsSocketEnvironment: true, random }),
       reader: createInlineReader(db),
-      checkpointer: { written: () => {}, stop: async () => {} },
+      checkpointer: null,
       maxTurns: Number.POSITIVE_INFINITY,
       timeout: AbortSignal.timeout,
     })

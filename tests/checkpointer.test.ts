@@ -1,15 +1,14 @@
 /** When the thread that carries the write-ahead log over is asked, what happens when it fails, and that the real one does it. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { canTellPagesBehind, pagesBehind } from '../db/checkpoint.ts'
-import { openDatabase } from '../db/open.ts'
 import { Checkpointer } from '../src/checkpointer.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { createLog } from '../src/lib/log.ts'
 import { ManualClock } from './support/clock.ts'
+import { type LoggedDb, loggedDb } from './support/db.ts'
 
 const CAN_TELL = canTellPagesBehind(new Database())
 
@@ -158,47 +157,37 @@ test('a stop waits for what is under way, and for a second at most', async () =>
 })
 
 describe.skipIf(!CAN_TELL)('the real thread', () => {
-  let dir: string
-  let path: string
-  let sqlite: Database
+  let logged: LoggedDb
   let lines: string[]
 
   beforeEach(() => {
-    dir = mkdtempSync(join(tmpdir(), 'sluice-checkpointer-'))
-    path = join(dir, 'sluice.db')
-    sqlite = openDatabase(path).sqlite
-    sqlite.run('PRAGMA wal_autocheckpoint = 0')
-    sqlite.run('CREATE TABLE t (text TEXT)')
+    logged = loggedDb()
+    logged.sqlite.run('INSERT INTO t (text) VALUES (hex(randomblob(3000000)))')
     lines = []
   })
 
-  afterEach(() => {
-    sqlite.close()
-    rmSync(dir, { recursive: true })
-  })
+  afterEach(() => logged.remove())
 
   const checkpointerOf = (file: string) =>
     new Checkpointer({
       path: file,
-      pagesBehind: () => pagesBehind(sqlite),
+      pagesBehind: () => pagesBehind(logged.sqlite),
       isNamed: () => true,
       clock: systemClock,
       log: createLog({ level: 'warn', format: 'text', now: () => 0, write: (line) => lines.push(line) }),
     })
 
   test('writes what was committed into the file', async () => {
-    sqlite.run('INSERT INTO t VALUES (hex(randomblob(3000000)))')
-    expect(statSync(path).size).toBeLessThan(5_000_000)
-    const checkpointer = checkpointerOf(path)
+    expect(statSync(logged.path).size).toBeLessThan(5_000_000)
+    const checkpointer = checkpointerOf(logged.path)
     checkpointer.written()
     await checkpointer.stop()
-    expect(statSync(path).size).toBeGreaterThan(5_000_000)
+    expect(statSync(logged.path).size).toBeGreaterThan(5_000_000)
     expect(lines).toEqual([])
   })
 
   test('says why it cannot, and makes no file', async () => {
-    sqlite.run('INSERT INTO t VALUES (hex(randomblob(3000000)))')
-    const elsewhere = join(dir, 'none.db')
+    const elsewhere = join(logged.dir, 'none.db')
     const checkpointer = checkpointerOf(elsewhere)
     checkpointer.written()
     await checkpointer.stop()
@@ -207,7 +196,6 @@ describe.skipIf(!CAN_TELL)('the real thread', () => {
   })
 
   test('keeps a process that has nothing else to do until it has stopped', async () => {
-    sqlite.run('INSERT INTO t VALUES (hex(randomblob(3000000)))')
     const script = `
       import { Checkpointer } from '../src/checkpointer.ts'
       import { systemClock } from '../src/lib/clock.ts'
@@ -216,8 +204,11 @@ describe.skipIf(!CAN_TELL)('the real thread', () => {
       checkpointer.written()
       void checkpointer.stop().then(() => console.log('stopped'))`
     const cwd = import.meta.dir
-    const child = Bun.spawn([process.execPath, '-e', script, path], { cwd, stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = Bun.spawn([process.execPath, '-e', script, logged.path], {
+      cwd,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     expect(await new Response(child.stdout).text()).toBe('stopped\n')
-    expect(pagesBehind(sqlite)).toBe(0)
+    expect(pagesBehind(logged.sqlite)).toBe(0)
   })
 })

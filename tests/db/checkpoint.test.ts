@@ -1,28 +1,21 @@
 /** The write-ahead log is carried over by another connection, whole, beside a writer that goes on. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { canTellPagesBehind, checkpoint, knowsNoop, pagesBehind } from '../../db/checkpoint.ts'
-import { openDatabase } from '../../db/open.ts'
+import { loggedDb } from '../support/db.ts'
 
 let dir: string
 let path: string
 let sqlite: Database
+let remove: () => void
 
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'sluice-checkpoint-'))
-  path = join(dir, 'sluice.db')
-  sqlite = openDatabase(path).sqlite
-  sqlite.run('PRAGMA wal_autocheckpoint = 0')
-  sqlite.run('CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT)')
+  ;({ dir, path, sqlite, remove } = loggedDb())
 })
 
-afterEach(() => {
-  sqlite.close()
-  rmSync(dir, { recursive: true, force: true })
-})
+afterEach(() => remove())
 
 const fill = (rows: number) =>
   sqlite.run(

@@ -1,5 +1,6 @@
-/** A database of its own for each test: in memory, with the real schema. */
-import { readdirSync, readFileSync } from 'node:fs'
+/** A database of its own for each test: in memory with the real schema, or a file for what is about files. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { migrate } from '../../db/migrate.ts'
 import { type OpenedDatabase, openDatabase } from '../../db/open.ts'
@@ -19,4 +20,26 @@ export const testDb = (): OpenedDatabase => {
   })
   migrate(opened.sqlite, migrations, 0)
   return opened
+}
+
+export interface LoggedDb {
+  dir: string
+  path: string
+  sqlite: OpenedDatabase['sqlite']
+  /** Closes it and removes its folder. */
+  remove(): void
+}
+
+/** A file with the table `t (n, text)`, and a write-ahead log that nobody carries over unless told. */
+export const loggedDb = (): LoggedDb => {
+  const dir = mkdtempSync(join(tmpdir(), 'sluice-logged-'))
+  const path = join(dir, 'sluice.db')
+  const { sqlite } = openDatabase(path)
+  sqlite.run('PRAGMA wal_autocheckpoint = 0')
+  sqlite.run('CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT)')
+  const remove = () => {
+    sqlite.close()
+    rmSync(dir, { recursive: true })
+  }
+  return { dir, path, sqlite, remove }
 }

@@ -86,7 +86,13 @@ export async function runCommand(args: string[], options: SpawnOptions = {}): Pr
 
 /** Their names, of a process on Linux. */
 export const threadsOf = (pid: number): string[] =>
-  readdirSync(`/proc/${pid}/task`).map((id) => readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim())
+  readdirSync(`/proc/${pid}/task`).map((id) => {
+    try {
+      return readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim()
+    } catch {
+      return '' // it ended meanwhile
+    }
+  })
 
 type Child = Bun.Subprocess<'ignore', 'pipe', 'pipe'>
 

@@ -10,7 +10,13 @@ const STREAMS = 1_000
 const MB = 1_000_000
 const LARGE_BYTES = 50 * MB
 
-type StreamsRound = StreamsResult & { tickLagMs: number; idle: number; kibEach: number; kibAtPeak: number }
+type StreamsRound = StreamsResult & {
+  target: string
+  tickLagMs: number
+  idle: number
+  kibEach: number
+  kibAtPeak: number
+}
 
 /**
  * A thousand streams with an event each 100 ms: gaps between events and memory per stream. The median of the rounds counts for
@@ -19,19 +25,20 @@ type StreamsRound = StreamsResult & { tickLagMs: number; idle: number; kibEach: 
 export async function measureStreams(lab: Lab): Promise<void> {
   const { rounds, streamSeconds } = lab.options
   lab.report.heading(`${STREAMS} streams at once, one event each 100 ms, ${rounds} rounds of ${streamSeconds} s`)
-  const results = new Map<string, StreamsRound[]>()
+  const seen: StreamsRound[] = []
   for (let n = 0; n < rounds; n++)
     for (const start of lab.fresh) {
       const target = await start()
-      results.set(target.name, [...(results.get(target.name) ?? []), await streamsRound(lab, target)])
+      seen.push(await streamsRound(lab, target))
       await target.child.stop()
     }
+  const byTarget = Map.groupBy(seen, ({ target }) => target)
   const columns = ['target', 'open', 'broken', 'p99 gap ms', 'max gap ms', 'gaps > 200 ms', 'own timer lag ms']
   lab.report.table(
     [...columns, 'idle RSS', 'KiB each', 'least', 'most', 'at peak'],
-    [...results].map(([name, seen]) => [name, ...streamsRow(seen)]),
+    [...byTarget].map(([name, its]) => [name, ...streamsRow(its)]),
   )
-  const ours = results.get('sluice')
+  const ours = byTarget.get('sluice')
   if (ours) checkStreams(lab, ours)
 }
 
@@ -46,21 +53,20 @@ async function streamsRound(lab: Lab, target: RunningTarget): Promise<StreamsRou
   const { tickLagMs } = await lab.upstream.stats()
   const { median, peak } = await memory
   const kibOver = (rss: number) => (rss - idle) / STREAMS / 1024
-  return { ...result, tickLagMs, idle, kibEach: kibOver(median), kibAtPeak: kibOver(peak) }
+  return { ...result, target: target.name, tickLagMs, idle, kibEach: kibOver(median), kibAtPeak: kibOver(peak) }
 }
 
 function streamsRow(rounds: StreamsRound[]): string[] {
   const all = (value: (round: StreamsRound) => number) => summarize(rounds.map(value))
   const sum = (value: (round: StreamsRound) => number) => rounds.reduce((total, round) => total + value(round), 0)
   const kib = all(({ kibEach }) => kibEach)
-  const lag = [all(({ driverLagMs }) => driverLagMs), all(({ tickLagMs }) => tickLagMs)]
   return [
     `${all(({ opened }) => opened).min}`,
     `${all(({ broken }) => broken).max}`,
     all(({ p99GapMs }) => p99GapMs).median.toFixed(0),
     all(({ maxGapMs }) => maxGapMs).max.toFixed(0),
     `${sum(({ gapsOver200Ms }) => gapsOver200Ms)} of ${sum(({ events }) => events)}`,
-    `driver ${lag[0]?.max.toFixed(0)}, upstream ${lag[1]?.max.toFixed(0)}`,
+    `driver ${all(({ driverLagMs }) => driverLagMs).max.toFixed(0)}, upstream ${all(({ tickLagMs }) => tickLagMs).max.toFixed(0)}`,
     megabytes(all(({ idle }) => idle).median),
     ...[kib.median, kib.min, kib.max, all(({ kibAtPeak }) => kibAtPeak).max].map((value) => value.toFixed(1)),
   ]

@@ -4,7 +4,8 @@ import type { AccountView } from '../model/account-view.ts'
 import { skipText } from '../model/explain.ts'
 import { nextReset, perWindow, type UsageWindow, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
-import type { LiveAccount, Pool } from './pool.ts'
+import type { LiveAccount } from './live-account.ts'
+import type { Pool } from './pool.ts'
 import type { Considered, SelectionNeeds, SkipReason } from './select.ts'
 
 /** Those of an ordinary turn: any model, any account, no conversation. */

@@ -1,35 +1,21 @@
-/** The live accounts: in-flight turns, health, usage and state in memory, and the lease every turn holds while one serves it. */
+/** The pool: chooses among the live accounts, takes in what happens to each, and gives the lease every turn holds while one serves it. */
 import type { Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { StopSignal } from '../lib/stopper.ts'
-import { HEALTHY, type Health, type HealthEvent, nextHealth } from '../model/account-health.ts'
-import { ACTIVE, type AccountEvent, type AccountState, isInUse, nextState } from '../model/account-state.ts'
+import { type HealthEvent, nextHealth } from '../model/account-health.ts'
+import { ACTIVE, type AccountEvent, isInUse, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
-import { type AccountRow, displayName, listAccounts, usageOf } from '../model/accounts.ts'
+import { listAccounts, usageOf } from '../model/accounts.ts'
 import { isQuotaUsedUp, mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
-import { accountTag } from '../upstream/headers.ts'
 import { describeAccounts } from './describe.ts'
-import { type Candidate, limitOf, type PolicyContext } from './policies.ts'
+import { fromRow, type LiveAccount, newAccount, UNTIMED } from './live-account.ts'
+import { limitOf, type PolicyContext } from './policies.ts'
 import { type Considered, type Selection, type SelectionNeeds, select, selectionError } from './select.ts'
 import { StateWriter } from './state-writer.ts'
 import { WaitingLine } from './waiting-line.ts'
-
-export interface LiveAccount extends Candidate {
-  readonly id: string
-  row: AccountRow
-  /** Of `x-codex-turn-state`. */
-  tag: string
-  displayName: string
-  /** The rate headers seen last, and when: the same numbers are not taken in over and over. */
-  ratePrint: string
-  rateSeenAt: number
-  /** Its sockets were refused: until then (ms since epoch) it is asked over HTTP. */
-  httpUntil: number
-  limitedModels: Map<string, AccountState>
-}
 
 export class Lease {
   readonly account: LiveAccount
@@ -262,28 +248,3 @@ export class Pool {
 /** One ahead of `now` is of a clock that was set back: older than every report to come. */
 const beforeNow = (usage: UsageSnapshot | null, now: number): UsageSnapshot | null =>
   usage && usage.at > now ? { ...usage, at: 0 } : usage
-
-type FromRow = Pick<LiveAccount, 'row' | 'routingPolicy' | 'securityWorkAuthorized' | 'displayName'>
-type Seen = FromRow & Pick<LiveAccount, 'state' | 'planType'>
-
-const fromRow = (row: AccountRow): FromRow => ({
-  row,
-  routingPolicy: row.routingPolicy,
-  securityWorkAuthorized: row.securityWorkAuthorized,
-  displayName: displayName(row),
-})
-
-/** What is known of an account by the time at which it happened, in memory only, before anything has. */
-const UNTIMED = { health: HEALTHY satisfies Health, lastSelectedAt: 0, rateSeenAt: 0, httpUntil: 0 }
-
-const newAccount = (id: string, { seen, usage }: { seen: Seen; usage: UsageSnapshot | null }): LiveAccount => ({
-  id,
-  ...seen,
-  ...UNTIMED,
-  tag: accountTag(id),
-  usage,
-  inFlight: 0,
-  models: null,
-  limitedModels: new Map(),
-  ratePrint: '',
-})

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { type FreshStream, readToCommit } from '../../src/proxy/first-events.ts'
 import type { Flow } from '../../src/proxy/flow.ts'
-import type { LiveAccount } from '../../src/proxy/pool.ts'
+import type { LiveAccount } from '../../src/proxy/live-account.ts'
 import { newTurnLog, type Turn } from '../../src/proxy/turn.ts'
 import { FrameEvent } from '../../src/upstream/frame-event.ts'
 import type { Batch, UpstreamStream } from '../../src/upstream/stream.ts'

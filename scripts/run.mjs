@@ -1,4 +1,4 @@
-/** `npm start`, `npm test`, `npm run sluice` and `npm run demo` on Node's built-ins alone: finds the pinned Bun, installs what changed, hands over. */
+/** `npm start`, `npm test` and the other npm scripts that need no Bun on PATH: finds the pinned Bun, installs packages, runs the script. */
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -20,6 +20,8 @@ const COMMANDS = {
   /** `npm run sluice -- accounts import FILE`: the command line, where Bun may not be on PATH. */
   sluice: { install: 'production', run: ['src/main.ts'], env: {} },
   demo: { install: 'production', run: ['scripts/demo.ts'], env: {} },
+  build: { install: 'production', run: ['scripts/build.ts'], env: {} },
+  release: { install: 'production', run: ['scripts/release.ts'], env: {} },
   test: { install: 'all', run: ['scripts/test.ts'], env: {} },
 }
 

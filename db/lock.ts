@@ -1,7 +1,8 @@
 /** One server a folder: two of them would spend each other's refresh tokens and lose the accounts. */
 import { Database } from 'bun:sqlite'
-import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { makePrivate } from './private-file.ts'
 
 export interface FolderLock {
   release(): void
@@ -26,16 +27,24 @@ export class FolderLockedError extends Error {
 export function acquireFolderLock(dir: string): FolderLock {
   const path = join(dir, 'sluice.lock')
   const pidPath = join(dir, 'sluice.pid')
+  createPrivately(path)
   const sqlite = openLock(path, () => new FolderLockedError(dir, readPid(pidPath)))
-  // By path: opening and closing the lock file a second time in this process would drop the kernel's lock (fcntl).
-  chmodSync(path, 0o600)
   writeFileSync(pidPath, `${process.pid}\n`, { mode: 0o600 })
+  for (const file of [path, `${path}-journal`, pidPath]) makePrivate(file) // left by a release that did not
   return {
     release: once(() => {
       rmSync(pidPath, { force: true })
       sqlite.close()
     }),
   }
+}
+
+/**
+ * Creates the file before SQLite does, which gives a journal the mode of its database. An existing file is not opened: closing
+ * it again would drop a lock that this process already holds (fcntl).
+ */
+function createPrivately(path: string): void {
+  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
 }
 
 function openLock(path: string, locked: () => Error): Database {

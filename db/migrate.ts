@@ -1,5 +1,5 @@
 /** Brings a database to the present schema: forward only, by name, each migration whole or not at all. */
-import type { Database } from 'bun:sqlite'
+import { Database } from 'bun:sqlite'
 import { createHash } from 'node:crypto'
 
 export interface Migration {
@@ -34,6 +34,39 @@ export function isOutdated(sqlite: Database, migrations: readonly Migration[]): 
 /** Why `migrate` would refuse a database that was migrated before; null: it would not. Reads only. */
 export function schemaProblem(sqlite: Database, migrations: readonly Migration[]): string | null {
   return problemOf(inOrder(migrations), appliedHashes(sqlite))
+}
+
+/**
+ * How the schema differs from what the applied `migrations` create: each object that is missing, changed or foreign, as in
+ * "trigger steal". A trigger or view in a backup would run with its data. Reads only.
+ */
+export function schemaDifferences(sqlite: Database, migrations: readonly Migration[]): string[] {
+  const applied = appliedHashes(sqlite)
+  using expected = new Database(':memory:', { strict: true })
+  migrate(
+    expected,
+    migrations.filter(({ name }) => applied.has(name)),
+    0,
+  )
+  const [theirs, ours] = [objectsOf(sqlite), objectsOf(expected)]
+  const names = new Set([...theirs.keys(), ...ours.keys()])
+  return [...names].filter((name) => theirs.get(name) !== ours.get(name)).sort()
+}
+
+/** "table accounts" to its definition, without the statistics that SQLite keeps (sqlite.org/fileformat2.html §2.6). */
+function objectsOf(sqlite: Database): Map<string, string> {
+  const rows = sqlite
+    .query<{ type: string; name: string; tbl_name: string; sql: string | null }, []>(
+      'SELECT type, name, tbl_name, sql FROM sqlite_schema',
+    )
+    .all()
+    .filter(({ type, name }) => !(type === 'table' && /^sqlite_(stat[134]|sequence)$/.test(name)))
+  return new Map(
+    rows.map(({ type, name, tbl_name, sql }) => [
+      `${type} ${name}`,
+      `${tbl_name} ${(sql ?? '').replaceAll(/\s+/g, ' ').trim()}`,
+    ]),
+  )
 }
 
 function inOrder(migrations: readonly Migration[]): Migration[] {

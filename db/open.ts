@@ -1,8 +1,9 @@
 /** Opens the database file with the settings everything else relies on. */
 import { Database } from 'bun:sqlite'
-import { chmodSync, closeSync, openSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { asDb, type Db, type Driver } from './commit.ts'
+import { makePrivate } from './private-file.ts'
 
 export interface OpenedDatabase {
   /** The connection itself: for migrations, PRAGMAs and closing. */
@@ -20,7 +21,7 @@ interface OpenOptions {
  * `synchronous=FULL`: a committed refresh token survives a power cut, without which its account is lost.
  */
 export function openDatabase(path: string, options: OpenOptions = {}): OpenedDatabase {
-  if (path !== ':memory:') makePrivate(path)
+  if (path !== ':memory:') createPrivately(path)
   const sqlite = new Database(path, { strict: true })
   waitForLocksAtMost(sqlite, 5000)
   sqlite.run('PRAGMA journal_mode = WAL')
@@ -44,10 +45,13 @@ export function waitForLocksAtMost(sqlite: Database, ms: number): void {
   sqlite.run(`PRAGMA busy_timeout = ${ms}`)
 }
 
-/** Before SQLite sees it, so the file is at no moment readable for others; its `-wal` and `-shm` take over the mode. */
-function makePrivate(path: string): void {
+/**
+ * Before SQLite opens it, so that the file is never readable by others; SQLite gives new companions the mode of the database.
+ * Companions left by an earlier release may be looser.
+ */
+function createPrivately(path: string): void {
   closeSync(openSync(path, 'a', 0o600))
-  chmodSync(path, 0o600)
+  for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}-journal`]) makePrivate(file)
 }
 
 function setMemory(sqlite: Database): void {

@@ -49,12 +49,12 @@ const verify: Command = (args, io) => {
 }
 
 const sentences = (verdict: BackupVerdict): string[] => {
-  const { damage, schema, key, audit } = verdict
+  const { damage, schema, schemaDifferences, key, audit } = verdict
   return [
     isRestorable(verdict) ? 'OK: it can be restored.' : 'NOT RESTORABLE as it is.',
     `Holds ${holdings(verdict)}.`,
     damage.length === 0 ? 'File: whole.' : `File: damaged: ${damage[0]}`,
-    `Schema: ${SCHEMA[schema]}.`,
+    `Schema: ${schemaDifferences.length === 0 ? SCHEMA[schema] : `not what Sluice creates: ${schemaDifferences.join(', ')}`}.`,
     `Encryption key: ${KEY[key]}.`,
     audit.isWhole ? `Audit log: whole, ${plural(audit.rows, 'row')}.` : `Audit log: BROKEN: ${audit.problem}.`,
   ]

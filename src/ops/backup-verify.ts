@@ -2,6 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import type { Db } from '../../db/commit.ts'
+import { schemaDifferences } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { type OpenedDatabase, readerDatabase } from '../../db/open.ts'
 import { readKey } from '../lib/key-file.ts'
@@ -22,6 +23,8 @@ export interface BackupVerdict {
   /** What SQLite finds wrong with it; empty: nothing. */
   damage: string[]
   schema: SchemaAge
+  /** Tables, indexes, triggers and views that differ from what the releases of Sluice create; empty when `newer`. */
+  schemaDifferences: string[]
   /** Of the key its secrets are sealed with; null: it holds none yet. */
   keyFingerprint: string | null
   /** Whether the key at hand is that one; `missing`: there is no key to try. */
@@ -33,8 +36,8 @@ export interface BackupVerdict {
 }
 
 /** Whether it can be restored as it is. A broken audit log is told, and does not make the rest worthless. */
-export const isRestorable = ({ damage, schema, key }: BackupVerdict): boolean =>
-  damage.length === 0 && schema !== 'newer' && key === 'fits'
+export const isRestorable = ({ damage, schema, schemaDifferences, key }: BackupVerdict): boolean =>
+  damage.length === 0 && schema !== 'newer' && schemaDifferences.length === 0 && key === 'fits'
 
 /** `keyFile` is tried on it. Throws `BackupError` when it is no database of ours at all. */
 export const verifyBackup = (file: string, keyFile: string): BackupVerdict => {
@@ -48,6 +51,7 @@ export const verifyBackup = (file: string, keyFile: string): BackupVerdict => {
       file,
       damage,
       schema,
+      schemaDifferences: schema === 'newer' ? [] : schemaDifferences(sqlite, MIGRATIONS),
       keyFingerprint,
       key: tryKey(keyFingerprint, keyFile),
       audit: auditOf(sqlite, db),

@@ -103,9 +103,14 @@ const resolveLinks = (path: string): string => {
 
 const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {
   if (isRestorable(verdict)) return
-  const { file, damage, schema, key } = verdict
+  const { file, damage, schema, schemaDifferences, key } = verdict
   if (damage.length > 0) throw new BackupError(`${file} is damaged: ${damage[0]}`)
   if (schema === 'newer') throw new BackupError(`${file} was written by a newer version; update this program first.`)
+  if (schemaDifferences.length > 0)
+    throw new BackupError(
+      `${file} has a schema that no release of Sluice wrote: ${schemaDifferences.slice(0, 5).join(', ')}. ` +
+        'Restore another backup.',
+    )
   const what = key === 'missing' ? 'is missing' : 'is another one'
   throw new BackupError(
     `The encryption key that ${file} needs ${what}. Put the right one at ${keyPath}, or beside the backup as ` +

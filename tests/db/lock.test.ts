@@ -1,6 +1,6 @@
 /** One server a folder, also across processes and after a crash. */
 import { afterEach, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { acquireFolderLock, FolderLockedError } from '../../db/lock.ts'
@@ -60,6 +60,24 @@ test('the lock files are private', () => {
   const dir = aFolder()
   cleanUps.unshift(acquireFolderLock(dir).release)
   for (const name of ['sluice.lock', 'sluice.pid']) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600)
+})
+
+/** Everything in the folder that others may read. */
+const readableByOthers = (dir: string) => readdirSync(dir).filter((name) => statSync(join(dir, name)).mode & 0o077)
+
+test('every file beside the lock is private, its journal too', () => {
+  const dir = aFolder()
+  cleanUps.unshift(acquireFolderLock(dir).release)
+  expect(readdirSync(dir)).toContain('sluice.lock-journal')
+  expect(readableByOthers(dir)).toEqual([])
+})
+
+test('files that an earlier release left readable become private', () => {
+  const dir = aFolder()
+  for (const name of ['sluice.lock', 'sluice.lock-journal', 'sluice.pid'])
+    writeFileSync(join(dir, name), '', { mode: 0o644 })
+  cleanUps.unshift(acquireFolderLock(dir).release)
+  expect(readableByOthers(dir)).toEqual([])
 })
 
 test('another process is refused with the pid of the holder', async () => {

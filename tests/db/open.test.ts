@@ -1,6 +1,6 @@
 /** The connection has the settings the rest relies on, and the file is private. */
 import { afterEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
@@ -39,6 +39,16 @@ describe('openDatabase', () => {
     sqlite.run('CREATE TABLE t (x)')
     expect([mode(path), mode(`${path}-wal`), mode(`${path}-shm`)]).toEqual(['600', '600', '600'])
     sqlite.close()
+  })
+
+  test('files left beside it that others could read become private', () => {
+    const path = join(aFolder(), 'a.db')
+    const first = openDatabase(path)
+    first.sqlite.run('CREATE TABLE t (x)')
+    for (const file of [path, `${path}-wal`, `${path}-shm`]) chmodSync(file, 0o644)
+    const second = openDatabase(path)
+    expect([mode(path), mode(`${path}-wal`), mode(`${path}-shm`)]).toEqual(['600', '600', '600'])
+    for (const { sqlite } of [first, second]) sqlite.close()
   })
 
   test('two memory databases are two', () => {

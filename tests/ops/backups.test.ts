@@ -292,6 +292,43 @@ describe('verifying', () => {
     expect(isRestorable({ ...good, damage: ['a page is unreadable'] })).toBe(false)
   })
 
+  const changeSchema = (...statements: string[]) => {
+    const { sqlite } = openDatabase(backup)
+    for (const statement of statements) sqlite.run(statement)
+    sqlite.run('PRAGMA journal_mode = DELETE')
+    sqlite.close()
+  }
+
+  test.each([
+    [
+      'a trigger',
+      ["CREATE TRIGGER steal AFTER UPDATE ON accounts BEGIN UPDATE users SET role_id = 'admin'; END"],
+      ['trigger steal'],
+    ],
+    ['a view', ['CREATE VIEW all_accounts AS SELECT * FROM accounts'], ['view all_accounts']],
+    [
+      'a table and its index',
+      ['CREATE TABLE extra (x)', 'CREATE INDEX extra_x ON extra (x)'],
+      ['index extra_x', 'table extra'],
+    ],
+    ['an index of ours that is missing', ['DROP INDEX users_email_unique'], ['index users_email_unique']],
+    ['a table of ours that was changed', ['ALTER TABLE accounts ADD COLUMN note TEXT'], ['table accounts']],
+  ])('%s makes it unfit to restore', (_what, statements, differences) => {
+    backedUp()
+    changeSchema(...statements)
+    expect(verify()).toMatchObject({ schemaDifferences: differences })
+    expect(isRestorable(verify())).toBe(false)
+    const before = readFileSync(places().databasePath)
+    expect(() => restore()).toThrow(`has a schema that no release of Sluice wrote: ${differences[0]}`)
+    expect(readFileSync(places().databasePath)).toEqual(before)
+  })
+
+  test('statistics that SQLite keeps are no difference', () => {
+    backedUp()
+    changeSchema('ANALYZE')
+    expect(verify().schemaDifferences).toEqual([])
+  })
+
   test('damage is found', () => {
     backedUp()
     const bytes = readFileSync(backup)

@@ -14,8 +14,11 @@ import { scheduleJobs } from './jobs/all.ts'
 import { IDLE_SECONDS } from './lib/idle-limit.ts'
 import { Schedule } from './lib/schedule.ts'
 
-/** A lock of another process stops all streams as long as we wait for it; what a turn leaves behind is tried again. */
-const BUSY_MS = 250
+/**
+ * How long a commit waits for the lock of another process. The event loop waits with it, and the ledger tries every 100 ms, so
+ * this bounds how late every other request is (`bench/foreign-lock.ts`). Commands hold the lock for one commit.
+ */
+const BUSY_MS = 20
 /** Nothing is held up any more by what is written last, in two commits at most, and nobody writes it later. */
 const LAST_BUSY_MS = 2500
 

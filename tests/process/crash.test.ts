@@ -1,4 +1,4 @@
-/** A power cut in the middle of 200 streams: nothing that ended a quarter of a second earlier is lost, and no sum is wrong. */
+/** A kill in the middle of 200 streams: nothing that ended a quarter of a second earlier is lost, and no sum is wrong. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { runCommand, spawnServer } from '../support/spawn.ts'
 import { answers } from '../support/upstream/script.ts'

@@ -47,9 +47,15 @@ test('under a foreign lock a change is refused with when to try again, and no en
   other.run('BEGIN IMMEDIATE')
   for (const requestId of ['one', 'two', 'three']) await serve(requestId)
   await untilTrue(async () => (await readiness()) === 503)
-  const began = performance.now()
+  // The event loop waits with each change: the fastest of five says how long, whatever else the machine does.
+  const took: number[] = []
+  for (let n = 0; n < 5; n++) {
+    const began = performance.now()
+    expect((await rename()).status).toBe(503)
+    took.push(performance.now() - began)
+  }
+  expect(Math.min(...took)).toBeLessThan(100)
   const refused = await rename()
-  expect(performance.now() - began).toBeLessThan(4500)
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
   expect(await refused.json()).toMatchObject({ error: { code: 'busy' } })
   expect(written()).toEqual(['before'])

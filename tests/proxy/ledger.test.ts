@@ -126,6 +126,17 @@ const aSnapshot = (at: number): UsageSnapshot => ({
 const owner = (keyHash: string, accountId: string) =>
   ({ kind: 'conversation', keyHash, accountId, mixed: false, usedAt: START }) as const
 
+test('a killed process loses what the last beat has not written, and nothing before it', async () => {
+  const { db, clock, ledger } = setUp()
+  const onDisk = () => db.select({ id: requests.id }).from(requests).all().length
+  ledger.start()
+  ledger.record(anEntry())
+  expect([onDisk(), ledger.unwrittenTurns]).toEqual([0, 1])
+  await clock.advance(100)
+  ledger.record(anEntry())
+  expect([onDisk(), ledger.unwrittenTurns]).toEqual([1, 1])
+})
+
 describe('rows and sums', () => {
   test('the counters of keys, accounts, limits and hours are the sums of the rows', () => {
     const { db, ledger } = setUp()

@@ -60,7 +60,7 @@ const isJoined = (subject: string): boolean => subject.includes(',')
 
 const admit = (c: Ctx, subject: string): Person | null => {
   const { db, random, clock } = c.env
-  const match = matchFor(db, subject)
+  const match = matchFor(db, subject, clock.now())
   if (match === null) return null
   const arrival = { match, random, address: c.var.clientIp, now: clock.now() }
   return commit(db, (tx) => admitIdentity(tx, subject, arrival))

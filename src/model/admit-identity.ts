@@ -1,12 +1,14 @@
 /** Takes in somebody a reverse proxy announces for the first time: a waiting account, one of the same e-mail, or a new one. */
-import { and, eq, ne } from 'drizzle-orm'
+import { and, eq, gt } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
-import { identities, users } from '../../db/schema/people.ts'
+import { identities, invites, users } from '../../db/schema/people.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
 import { getProvider } from './auth-providers.ts'
-import { getPerson, type Person } from './people.ts'
+import { type InviteRow, voidReason } from './invite-standing.ts'
+import { findPerson, getPerson, type Person } from './people.ts'
+import { holds } from './permissions.ts'
 import { usernameFrom } from './usernames.ts'
 import { endWaiting, waitingFor } from './waiting-accounts.ts'
 
@@ -26,23 +28,27 @@ const SEEN_MS = HOUR_MS
 export type Match = { via: 'invite' | 'email'; userId: string } | { via: 'first_seen'; roleId: string }
 
 /**
- * Who a stranger of this name is; null: nobody. An identity that an account waits for is that account or nobody: it must not
- * come in as a new one instead.
+ * Which account a new identity gets; null: none, it is refused. An invite that names this identity, or has its address, decides
+ * alone, also while it is void: the identity must not come in as a new account instead. `now` is ms since epoch.
  */
-export const matchFor = (db: Db, subject: string): Match | null => {
+export const matchFor = (db: Db, subject: string, now: number): Match | null => {
   if (subject.length > MAX_SUBJECT) return null
   const waiting = waitingFor(db, subject)
   if (waiting) return waiting.isStanding ? { via: 'invite', userId: waiting.userId } : null
   const { linkByEmail, unknownIdentityRoleId: roleId } = getProvider(db)
-  const match = linkByEmail ? sameEmail(db, subject) : null
-  return match ?? (roleId === null ? null : { via: 'first_seen', roleId })
+  const owner = linkByEmail ? ownerOfAddress(db, subject) : null
+  if (owner?.row.status === 'invited') {
+    const invite = openInvite(db, owner, now)
+    if (invite) return voidReason(db, invite, owner.role) === null ? { via: 'email', userId: owner.row.id } : null
+  } else if (owner) return { via: 'email', userId: owner.row.id }
+  return roleId === null ? null : { via: 'first_seen', roleId }
 }
 
 /** Takes the stranger in as whom `matchFor` has found. */
 export const admitIdentity = (tx: Tx, subject: string, { match, ...arrival }: Arrival & { match: Match }): Person => {
   const { random, now } = arrival
   const userId = match.via === 'first_seen' ? create(tx, subject, { ...arrival, roleId: match.roleId }) : match.userId
-  if (match.via === 'invite') activate(tx, userId, now)
+  if (getPerson(tx, userId).row.status === 'invited') activate(tx, userId, now)
   tx.insert(identities)
     .values({ id: random.id('idn'), userId, provider: 'trusted_header', subject, createdAt: now, lastSeenAt: now })
     .run()
@@ -74,7 +80,7 @@ const selfOf = (tx: Tx, id: string, { address, now }: Arrival): Actor => {
   return { id, name: row.username, role: role.slug, method: 'trusted_header', address, at: now }
 }
 
-/** The account an administrator has made for just this identity. */
+/** An administrator created the account for this identity, or entered its address. */
 const activate = (tx: Tx, userId: string, now: number): void => {
   endWaiting(tx, userId)
   tx.update(users)
@@ -84,17 +90,22 @@ const activate = (tx: Tx, userId: string, now: number): void => {
 }
 
 /**
- * Only by an address that an administrator wrote: anybody may claim one. A disabled account is linked, too: it must not come
- * back as a new one.
+ * The account of this address, where the address says whose it is: an administrator entered it, or its owner could have done so.
+ * A disabled account counts too, so that its owner is not let in as a new one.
  */
-const sameEmail = (db: Db, subject: string): Match | null => {
-  const found = db
-    .select({ userId: users.id })
-    .from(users)
-    .where(and(eq(users.email, subject), eq(users.isEmailOwn, false), ne(users.status, 'invited')))
-    .get()
-  return found ? { userId: found.userId, via: 'email' } : null
+const ownerOfAddress = (db: Db, subject: string): Person | null => {
+  const found = db.select({ id: users.id }).from(users).where(eq(users.email, subject)).get()
+  const owner = found ? findPerson(db, found.id) : null
+  return owner && (!owner.row.isEmailOwn || holds(owner.role.grants, 'users:manage')) ? owner : null
 }
+
+/** The invite of an account that waits for its link to be used; null: it expired, or the account waits for another identity. */
+const openInvite = (db: Db, { row }: Person, now: number): InviteRow | null =>
+  db
+    .select()
+    .from(invites)
+    .where(and(eq(invites.userId, row.id), gt(invites.expiresAt, now)))
+    .get() ?? null
 
 const create = (tx: Tx, subject: string, { roleId, ...arrival }: Arrival & { roleId: string }): string => {
   const id = arrival.random.id('usr')

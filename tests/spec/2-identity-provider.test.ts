@@ -1,5 +1,8 @@
 /** Spec §2, identity provider: what becomes of people whom the proxy announces first, and who may change that. */
 import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { commit } from '../../db/commit.ts'
+import { invites, users } from '../../db/schema/people.ts'
 import { problem } from '../support/people.ts'
 import { behindProxy, PROVIDER, SETTINGS } from '../support/proxied.ts'
 
@@ -44,11 +47,72 @@ describe('§2 Identity provider', () => {
     expect(names().toSorted()).toEqual(['anna', 'boss', 'dora'])
   })
 
-  test('linkByEmail: nobody is linked to an account whose link was not used yet', async () => {
-    const { add, announced, setProvider } = behindProxy()
-    add({ username: 'anna', email: 'anna@example.com', status: 'invited', hasPassword: false })
-    await setProvider({ linkByEmail: true })
-    expect((await announced('anna@example.com').session()).user?.username).toBe('anna.example.com')
+  describe('linkByEmail: an invited account', () => {
+    const inviting = async (more: object = {}) => {
+      const world = behindProxy()
+      const admin = await world.setProvider({ linkByEmail: true })
+      const json = { username: 'anna', email: 'anna@example.com', role: 'viewer', ...more }
+      const response = await admin.ask('POST /api/dashboard-users', { json })
+      expect(response.status).toBe(201)
+      const anna = world.app.db.select().from(users).where(eq(users.username, 'anna')).get()
+      return { ...world, admin, anna, visit: () => world.announced('anna@example.com') }
+    }
+
+    test('is linked and becomes active, and its invite link stops working', async () => {
+      const { app, visit, audit } = await inviting()
+      const session = await visit().session()
+      expect([session.user?.username, session.user?.role.slug]).toEqual(['anna', 'viewer'])
+      expect(audit().at(-1)).toMatchObject({ event: 'identity_linked', actorName: 'anna', details: { via: 'email' } })
+      expect(app.db.select().from(invites).all()).toEqual([])
+    })
+
+    test('is refused while its inviter may not give the role, and not created as somebody else', async () => {
+      const { app, admin, visit, names } = await inviting()
+      commit(app.db, (tx) =>
+        tx.update(users).set({ status: 'disabled' }).where(eq(users.id, admin.person.row.id)).run(),
+      )
+      expect(await problem(await visit().ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
+      expect(names().toSorted()).toEqual(['anna', 'boss'])
+    })
+
+    test('is not linked after its invite expired', async () => {
+      const { app, visit } = await inviting()
+      await app.clock.advance(24 * 3_600_000)
+      expect((await visit().session()).user?.username).toBe('anna.example.com')
+    })
+
+    test('that waits for another identity is not linked by its address', async () => {
+      const expectedIdentity = { provider: 'trusted_header', subject: 'corp\\anna' }
+      const { visit } = await inviting({ ssoOnly: true, expectedIdentity })
+      expect((await visit().session()).user?.username).toBe('anna.example.com')
+    })
+  })
+
+  test.each([
+    ['admin', 'eve'],
+    ['viewer', null],
+    ['operator', null],
+  ])('linkByEmail: an address that a user with the role %s entered for themselves links %p', async (role, expected) => {
+    const { as, announced, setProvider } = behindProxy()
+    const eve = as(role, { username: 'eve' })
+    const claim = { json: { email: 'eve@example.com' } }
+    expect((await eve.ask('PATCH /api/dashboard-auth/me', claim)).status).toBe(200)
+    await setProvider({ linkByEmail: true, unknownIdentityRoleId: null })
+    expect((await announced('eve@example.com').session()).user?.username ?? null).toBe(expected)
+  })
+
+  test('linkByEmail: so does one of a role with users:manage, until its owner gets another role', async () => {
+    const { app, as, addRole, announced, setProvider } = behindProxy()
+    const roleId = addRole('people', { 'users:manage': 'all' })
+    const setRole = (id: string) =>
+      commit(app.db, (tx) => tx.update(users).set({ roleId: id }).where(eq(users.id, eve.person.row.id)).run())
+    const eve = as('people', { username: 'eve' })
+    expect((await eve.ask('PATCH /api/dashboard-auth/me', { json: { email: 'eve@example.com' } })).status).toBe(200)
+    await setProvider({ linkByEmail: true, unknownIdentityRoleId: null })
+    setRole('role_viewer')
+    expect(await problem(await announced('eve@example.com').ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
+    setRole(roleId)
+    expect((await announced('eve@example.com').session()).user?.username).toBe('eve')
   })
 
   test('linkByEmail: an address that the account wrote itself links nobody, until an administrator enters it', async () => {

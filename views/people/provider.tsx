@@ -51,7 +51,7 @@ const ProviderForm: FC<Omit<ProviderProps, 'canEdit'>> = ({ provider, roles, cur
     <Check
       name="linkByEmail"
       label="Link by e-mail"
-      hint="A name that is the e-mail address of an account here signs in as that account, if an administrator entered it."
+      hint="Signs in as the user with this e-mail address. An address that users entered for themselves counts only if they may manage users."
       isOn={provider.linkByEmail}
     />
     <Check

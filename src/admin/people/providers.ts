@@ -23,7 +23,9 @@ const Patch = z.strictObject({
   linkByEmail: z
     .boolean()
     .optional()
-    .describe('A newcomer whose name is the e-mail of an account becomes that account.'),
+    .describe(
+      'A new identity that is the e-mail address of a user signs in as that user, invited users too. An address that users entered for themselves counts only if they hold `users:manage`.',
+    ),
   idpMfaEnforced: z.boolean().optional().describe('That it asks for a second factor. Recorded; no effect yet.'),
 })
 

@@ -16,7 +16,7 @@ const TITLES: Readonly<Record<string, string>> = {
   database_unavailable: 'The database does not work now',
   not_found: 'There is nothing here',
   invite_not_found: 'This link does not work any more',
-  proxy_auth_required: 'Come in through your reverse proxy',
+  proxy_auth_required: 'Open Sluice through your reverse proxy',
   cross_site_request_rejected: 'Refused: this came from another site',
 }
 

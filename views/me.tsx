@@ -2,6 +2,7 @@
 import type { FC } from 'hono/jsx'
 import { PasskeysCard, type PasskeysProps } from './me/passkeys.tsx'
 import { type Session, SessionsCard } from './me/sessions.tsx'
+import { LocalAdminOffer } from './people/local-admin.tsx'
 import { ButtonLink, Submit } from './ui/button.tsx'
 import { TextCard } from './ui/card.tsx'
 import { CodeField, Field, Form, NeedsScript, NewPassword, Outcome } from './ui/form.tsx'
@@ -16,6 +17,8 @@ interface MeProps {
   /** False where the authentication mode leaves no passwords to manage, or the proxy alone signed this browser in. */
   managesPassword: boolean
   hasPassword: boolean
+  /** Whether there is no local administrator behind the proxy yet, and this user may create it. */
+  mayCreateLocalAdmin: boolean
   /** Whether there is nobody else, so that the password may go. */
   isOnlyAccount: boolean
   hasTotp: boolean
@@ -60,7 +63,7 @@ const Profile: FC<MeProps> = ({ displayName, email, version }) => (
   </TextCard>
 )
 
-const Password: FC<MeProps> = ({ username, hasPassword, managesPassword, isOnlyAccount }) => (
+const Password: FC<MeProps> = ({ username, hasPassword, managesPassword, isOnlyAccount, mayCreateLocalAdmin }) => (
   <TextCard id="password" title="Password">
     {hasPassword && managesPassword ? (
       <>
@@ -84,6 +87,7 @@ const Password: FC<MeProps> = ({ username, hasPassword, managesPassword, isOnlyA
           : 'You have no password here; the reverse proxy signs you in.'}
       </p>
     )}
+    {mayCreateLocalAdmin && <LocalAdminOffer returnTo="/me" />}
   </TextCard>
 )
 

@@ -89,7 +89,7 @@ export const TotpPage: FC<TotpProps> = ({ username, returnTo, problem }) => (
 )
 
 interface SetupProps {
-  /** From another machine, or where passwords are the fallback of a proxy, the form differs. */
+  /** Asked for from another machine. */
   asksToken: boolean
   returnTo: string
   problem: string | null
@@ -121,6 +121,29 @@ export const SetupPage: FC<SetupProps> = ({ asksToken, returnTo, problem }) => (
       <Submit isWide>Set the password</Submit>
     </Form>
     {asksToken && <WhereTheTokenIs />}
+  </Entrance>
+)
+
+/** Behind a reverse proxy that signs people in. */
+export const LocalAdminPage: FC<Omit<SetupProps, 'asksToken'>> = ({ returnTo, problem }) => (
+  <Entrance title="Create a local administrator">
+    <p>
+      Sign in as <strong>admin</strong> with this password when the reverse proxy is down. This user has full access, so
+      keep the password somewhere safe.
+    </p>
+    <p class="muted">You stay signed in as yourself.</p>
+    <Form
+      name="setup"
+      class="stack"
+      action={withReturn('/api/dashboard-auth/password/setup', returnTo)}
+      problem={problem}
+    >
+      <NewPassword username="admin" autofocus />
+      <div class="actions">
+        <Submit>Create local administrator</Submit>
+        <ButtonLink href={returnTo}>Cancel</ButtonLink>
+      </div>
+    </Form>
   </Entrance>
 )
 

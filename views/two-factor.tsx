@@ -11,15 +11,20 @@ interface TwoFactorProps {
   qrSvgDataUri: string
   /** Whether nothing else answers until this is done. */
   isRequired: boolean
+  /** Whether it is a step on the way to creating the local administrator. */
+  isForLocalAdmin: boolean
   returnTo: string
   problem: string | null
 }
 
 export const TwoFactorPage: FC<TwoFactorProps> = (props) => {
-  const { secret, otpauthUri, qrSvgDataUri, isRequired, returnTo, problem } = props
+  const { secret, otpauthUri, qrSvgDataUri, isRequired, isForLocalAdmin, returnTo, problem } = props
   return (
     <Entrance title="Set up two-factor authentication">
       {isRequired && <p class="note">Your role asks for it: everything else waits until this is done.</p>}
+      {isForLocalAdmin && (
+        <p class="note">Creating a local administrator needs a confirmation. Set up two-factor authentication first.</p>
+      )}
       <p>Scan this with an authenticator app, then enter the code it shows.</p>
       <div class="qr">
         <img src={qrSvgDataUri} alt="QR code with the secret below" width="200" height="200" />
@@ -43,7 +48,7 @@ export const TwoFactorPage: FC<TwoFactorProps> = (props) => {
         <CodeField autofocus label="Code" />
         <div class="actions">
           <Submit>Switch it on</Submit>
-          {!isRequired && <ButtonLink href={returnTo}>Cancel</ButtonLink>}
+          {!isRequired && <ButtonLink href={isForLocalAdmin ? '/me' : returnTo}>Cancel</ButtonLink>}
         </div>
       </Form>
       {isRequired && <Logout label="Sign out" />}

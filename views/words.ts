@@ -34,8 +34,8 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   invalid_totp_code: 'That code is wrong or was used. Wait for the next one and try again.',
   invite_not_found: 'An invite works once and for 24 hours. Ask whoever invited you for a new one.',
   proxy_auth_required:
-    'The reverse proxy in front of Sluice has not said who you are. Open this dashboard at the address of the proxy.',
-  step_up_unavailable: 'There is nothing to confirm with: set a password or an authenticator under My account first.',
+    'Sluice is set up to sign you in through a reverse proxy, and this request did not come with a user name from it. Open Sluice at the address of the proxy.',
+  step_up_unavailable: 'This change needs a confirmation. Set up two-factor authentication under My account first.',
   step_up_required: 'Please confirm that it is you, then send the form again.',
   other_users_exist: 'The password can only be removed while you are the only account and no invite is open.',
   last_admin_protected: 'At least one active administrator must remain. Make somebody else Admin first.',

@@ -4,6 +4,7 @@ import { Card } from '../ui/card.tsx'
 import { NeedsScript, Outcome } from '../ui/form.tsx'
 import { InviteForm } from './invite.tsx'
 import { type ListedUser, PeopleList, type RoleOption } from './list.tsx'
+import { LocalAdminOffer } from './local-admin.tsx'
 import { ProviderCard, type ProviderProps } from './provider.tsx'
 import { Roles, type RolesProps } from './roles.tsx'
 
@@ -14,6 +15,8 @@ export interface AccessProps extends RolesProps {
   /** null: not for this visitor. */
   provider: ProviderProps['provider'] | null
   isProxyTrusted: boolean
+  /** Whether there is no local administrator behind the proxy yet, and the visitor may create it. */
+  mayCreateLocalAdmin: boolean
   /** People are managed by somebody with an account (spec §5 Signing in 8). */
   hasAccount: boolean
   /** Whether the next change asks for a confirmation. */
@@ -37,6 +40,11 @@ export const AccessPage: FC<AccessProps> = (props) => {
       {mustConfirm && <ConfirmFirst />}
       <Card id="people" title="Accounts" count={users.length}>
         {users.length > 0 && <PeopleList users={users} roles={grantable} now={now} />}
+        {props.mayCreateLocalAdmin && (
+          <div class="card-body">
+            <LocalAdminOffer returnTo="/settings/access" />
+          </div>
+        )}
         {hasAccount ? (
           <InviteForm roles={grantable} isProxyTrusted={isProxyTrusted} defaultRoleId={leastOf(grantable)} />
         ) : (

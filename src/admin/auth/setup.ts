@@ -4,8 +4,9 @@ import { commit } from '../../../db/commit.ts'
 import { demandBootstrap } from '../../auth/bootstrap.ts'
 import { isLocal } from '../../auth/caller.ts'
 import { isProxyTrusted } from '../../auth/identity.ts'
+import { demandLocalAdminRights } from '../../auth/local-admin.ts'
 import { demandManaged } from '../../auth/own-account.ts'
-import { actorOf, demand, demandOwnAccount, demandStepUp, type Principal } from '../../auth/principal.ts'
+import { actorOf, demandStepUp } from '../../auth/principal.ts'
 import { type Resolution, resolve, resolvePrincipal } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { signIn } from '../../auth/sign-in.ts'
@@ -28,7 +29,8 @@ const Setup = z.strictObject({
 
 /**
  * The first password, and with it the account `admin`. Throws `password_management_disabled`,
- * `password_already_configured`, and what `demandBootstrap` or `demandAdministrator` do.
+ * `password_already_configured`, and what `demandBootstrap` or, behind a proxy,
+ * `demandLocalAdminRights` and `demandStepUp` do.
  */
 export const setUpPassword = createHandlers(
   open('the first password, before anybody can sign in', { audit: 'password_set' }),
@@ -61,7 +63,8 @@ const setUpHere = async (c: Ctx, password: string, bootstrapToken: string | unde
 /** The account to fall back on; whoever makes it stays who the proxy says they are (spec §5 Trusted-header 6). */
 const setUpBehindProxy = async (c: Ctx, password: string): Promise<Resolution> => {
   const principal = resolvePrincipal(c)
-  demandAdministrator(c, principal)
+  demandLocalAdminRights(c, principal)
+  demandStepUp(principal, c.env.clock.now()) // creating an account is a sensitive change (spec §5 Step-up 1)
   const hash = await c.env.passwords.hash(password)
   const made = { id: c.env.random.id('usr'), hash, actor: actorOf(principal, c) }
   commit(c.env.db, (tx) => {
@@ -69,15 +72,4 @@ const setUpBehindProxy = async (c: Ctx, password: string): Promise<Resolution> =
     return createPasswordAdmin(tx, made)
   })
   return resolve(c)
-}
-
-/**
- * It is an Admin that is made, and its password is theirs: a change about accounts like any other (spec §5 Step-up 1).
- * Throws `permission_required`, `insufficient_delegation`, and what `demandStepUp` does.
- */
-const demandAdministrator = (c: Ctx, principal: Principal): void => {
-  demand(principal, 'users:manage')
-  const { person } = demandOwnAccount(principal)
-  demandGrantable({ person }, getRole(c.env.db, ADMIN_ROLE_ID))
-  demandStepUp(principal, c.env.clock.now())
 }

@@ -4,6 +4,7 @@ import type { AccessProps } from '../../../views/people/page.tsx'
 import { AccessTab } from '../../../views/settings/access.tsx'
 import { type SecurityProps, SettingsPage, type SettingsProps } from '../../../views/settings.tsx'
 import { isProxyTrusted } from '../../auth/identity.ts'
+import { mayCreateLocalAdmin } from '../../auth/local-admin.ts'
 import { type AccountPrincipal, mustConfirm, type Principal } from '../../auth/principal.ts'
 import type { Ctx } from '../../bindings.ts'
 import { requires, signedIn } from '../../http/gates.ts'
@@ -83,6 +84,7 @@ export const showAccess = createHandlers(requires('users:manage'), query(Asked),
     canEdit: principal.kind === 'account' && holds(principal.grants, 'roles:manage'),
     provider: holds(principal.grants, 'security:write') ? proxyProvider(c) : null,
     isProxyTrusted: isProxyTrusted(c),
+    mayCreateLocalAdmin: mayCreateLocalAdmin(c, principal),
     hasAccount: principal.kind === 'account',
     mustConfirm: mustConfirm(principal, clock.now()),
     now: iso(clock.now()),

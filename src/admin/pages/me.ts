@@ -1,6 +1,7 @@
 /** `/me`, `/me/two-factor`: what somebody may see and change about themselves. */
 import { MePage } from '../../../views/me.tsx'
 import { TwoFactorPage } from '../../../views/two-factor.tsx'
+import { mayCreateLocalAdmin } from '../../auth/local-admin.ts'
 import { hasOwnSession, ownAccount } from '../../auth/own-account.ts'
 import { demandOwnAccount } from '../../auth/principal.ts'
 import { isBound } from '../../auth/resolve.ts'
@@ -30,6 +31,7 @@ export const showMyAccount = createHandlers(signedIn(), (c) => {
       role: { name: role.name },
       hasPassword: row.passwordHash !== null,
       managesPassword: hasOwnSession(principal),
+      mayCreateLocalAdmin: mayCreateLocalAdmin(c, principal),
       isOnlyAccount: listPeople(c.env.db).length === 1,
       hasTotp: row.totpSecretSealed !== null,
       passkeys: { items, unavailableReason, availableAt },
@@ -50,6 +52,7 @@ export const showTwoFactor = createHandlers(open('the account that asks, also at
     {
       ...offerTotp(c.env.random, person.row.username),
       isRequired: isBound(person, c.env.settings.current()),
+      isForLocalAdmin: returnPath(c).startsWith('/setup'),
       returnTo: returnPath(c),
       problem: said(c).problem,
     },

@@ -1,10 +1,12 @@
 /** `/login`, `/totp`, `/setup`, `/auth/pending`, `/confirm`: the pages on the way in; each sends on whoever is past it. */
 import { Confirm } from '../../../views/confirm.tsx'
-import { LoginPage, PendingPage, SetupPage, TotpPage } from '../../../views/sign-in.tsx'
+import { LocalAdminPage, LoginPage, PendingPage, SetupPage, TotpPage } from '../../../views/sign-in.tsx'
 import { asksBootstrapToken } from '../../auth/bootstrap.ts'
 import { isProxyTrusted } from '../../auth/identity.ts'
+import { demandLocalAdminRights } from '../../auth/local-admin.ts'
 import { hasOwnSession } from '../../auth/own-account.ts'
-import { resolve, resolveHalf } from '../../auth/resolve.ts'
+import { mustConfirm } from '../../auth/principal.ts'
+import { resolve, resolveHalf, resolvePrincipal } from '../../auth/resolve.ts'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { open, signedIn } from '../../http/gates.ts'
@@ -16,16 +18,26 @@ import { isAnyPasskey } from '../../model/passkeys.ts'
 import { hasPasswordAccount, passwordHolders } from '../../model/people.ts'
 import { said } from './said.ts'
 
-/** An install without a password or passkey has nothing to sign in with: its first page is the setup. */
+/**
+ * Without a password or passkey there is nothing to sign in with: the first page is then the setup, and behind a proxy that
+ * signs people in the message that it is needed (spec §5 Trusted-header 1). Throws `proxy_auth_required` and the other 401s there.
+ */
 export const showLogin = createHandlers(open('the way in'), (c) => {
   const returnTo = returnPath(c)
   const resolution = resolveHalf(c)
   if (resolution.kind === 'half') return c.redirect(withReturn('/totp', returnTo))
   if (isSignedIn(resolution) && !mayGivePassword(resolution)) return c.redirect(returnTo)
+  if (isProxyTrusted(c)) demandLocalSignIn(c, resolution)
   if (!hasPasswordAccount(c.env.db) && !isAnyPasskey(c.env.db)) return c.redirect(withReturn('/setup', returnTo))
   const { code, problem, done } = said(c)
   return reply(c, { ...waysIn(c, code), returnTo, problem, isGuestProblem: isGuest(code), done }, LoginPage)
 })
+
+/** A guest password is none: it is shared, and the proxy decides who comes in. */
+const demandLocalSignIn = ({ env: { db } }: Ctx, resolution: Resolved): void => {
+  if (passwordHolders(db).length > 0 || isAnyPasskey(db)) return
+  throw resolution.kind === 'nobody' ? resolution.error : new AppError('proxy_auth_required')
+}
 
 const waysIn = (c: Ctx, code: string | null) => ({
   usernameField:
@@ -63,15 +75,29 @@ export const showTotp = createHandlers(open('the second factor of signing in'), 
   return reply(c, { username: resolution.person.row.username, returnTo, problem: said(c).problem }, TotpPage)
 })
 
-/** Behind a proxy the first password is the fallback, and set by somebody the proxy has let in (spec §5 Trusted-header 6). */
+/** Without authentication there is nothing to set up, and the way on is where the visitor came from. */
 export const showSetup = createHandlers(open('the first password'), (c) => {
   const { db, env } = c.env
   const returnTo = returnPath(c)
   if (hasPasswordAccount(db)) return c.redirect(withReturn('/login', returnTo))
   if (env.DASHBOARD_AUTH_MODE === 'disabled') throw new AppError('password_management_disabled')
-  const asksToken = env.DASHBOARD_AUTH_MODE === 'standard' && asksBootstrapToken(c)
-  return reply(c, { asksToken, returnTo, problem: said(c).problem }, SetupPage)
+  if (isProxyTrusted(c)) return setUpBehindProxy(c, returnTo)
+  return reply(c, { asksToken: asksBootstrapToken(c), returnTo, problem: said(c).problem }, SetupPage)
 })
+
+/**
+ * For those who may create the local administrator. It takes a confirmation, and so a second factor: both come before the form,
+ * so that no password is typed in vain. Throws the 401s of `resolvePrincipal` and what `demandLocalAdminRights` does.
+ */
+const setUpBehindProxy = (c: Ctx, returnTo: string) => {
+  const principal = resolvePrincipal(c)
+  demandLocalAdminRights(c, principal)
+  const back = withReturn('/setup', returnTo)
+  if (principal.kind === 'account' && principal.stepUpMethods.length === 0)
+    return c.redirect(withReturn('/me/two-factor', back))
+  if (mustConfirm(principal, c.env.clock.now())) return c.redirect(withReturn('/confirm', back))
+  return reply(c, { returnTo, problem: said(c).problem }, LocalAdminPage)
+}
 
 /** Who was refused sees the name the proxy gives; who is not refused any more goes on. */
 export const showPending = createHandlers(open('refused identities'), (c) => {

@@ -1,0 +1,21 @@
+/** The local administrator of an install behind a proxy, with which to sign in when the proxy fails (spec §5 Trusted-header 6). */
+import type { Ctx } from '../bindings.ts'
+import { demandGrantable, grantableRoles } from '../model/delegation.ts'
+import { hasPasswordAccount } from '../model/people.ts'
+import { ADMIN_ROLE_ID, getRole } from '../model/roles.ts'
+import { isProxyTrusted } from './identity.ts'
+import { demand, demandOwnAccount, type Principal } from './principal.ts'
+
+/** Whether there is none yet and `principal` may create it. */
+export const mayCreateLocalAdmin = (c: Ctx, principal: Principal): boolean =>
+  isProxyTrusted(c) &&
+  principal.kind === 'account' &&
+  !hasPasswordAccount(c.env.db) &&
+  grantableRoles(c.env.db, principal.person).some(({ id }) => id === ADMIN_ROLE_ID)
+
+/** Throws `permission_required`, `user_account_required`, `insufficient_delegation`. */
+export const demandLocalAdminRights = (c: Ctx, principal: Principal): void => {
+  demand(principal, 'users:manage')
+  const { person } = demandOwnAccount(principal)
+  demandGrantable({ person }, getRole(c.env.db, ADMIN_ROLE_ID))
+}

@@ -1,0 +1,11 @@
+/** Offers the local administrator that an install behind a reverse proxy does not have yet. */
+import type { FC } from 'hono/jsx'
+import { ButtonLink } from '../ui/button.tsx'
+import { withReturn } from '../ui/entrance.tsx'
+
+export const LocalAdminOffer: FC<{ returnTo: string }> = ({ returnTo }) => (
+  <p class="split">
+    <span class="muted">No local administrator yet. With one, you can sign in when the reverse proxy is down.</span>
+    <ButtonLink href={withReturn('/setup', returnTo)}>Create local administrator</ButtonLink>
+  </p>
+)

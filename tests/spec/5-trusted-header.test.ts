@@ -266,3 +266,65 @@ describe('§5 Trusted-header: confirming', () => {
     expect(await problem(response)).toEqual([403, 'step_up_unavailable'])
   })
 })
+
+describe('deleting a user whom the proxy signs in', () => {
+  const page = async (browser: { ask: (route: string, more: object) => Promise<Response> }) =>
+    (await browser.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
+
+  test.each([
+    ['role_admin', 'creates them again, with the role Admin.', 'admin'],
+    ['role_viewer', 'creates them again, with the role Viewer.', 'viewer'],
+    [null, 'is refused until you add them again.', null],
+  ])('says what their next visit does and offers to disable them: new users become %p', async (role, says, slug) => {
+    const { app, announced, setProvider } = behindProxy()
+    const anna = announced('anna')
+    const { user } = await anna.session()
+    const admin = await setProvider({ unknownIdentityRoleId: role })
+    const text = await page(admin)
+    const [dialog = ''] = new RegExp(`<dialog id="delete-user-${user?.id}".*?</dialog>`, 's').exec(text) ?? []
+    expect(dialog).toContain(`Their next visit through the reverse proxy ${says}`)
+    expect(dialog).toContain('Disable instead')
+    const path = `/api/dashboard-users/${user?.id}`
+    expect(dialog).toContain(`hx-patch="${path}"`)
+    expect(dialog).toContain(`hx-delete="${path}"`)
+    expect((await admin.ask(`DELETE ${path}`)).status).toBe(204)
+    const again = (await anna.session()).user
+    expect([again?.role.slug ?? null, again?.id === user?.id]).toEqual([slug, false])
+    expect(app.db.select().from(users).all().length).toBe(slug === null ? 1 : 2)
+  })
+
+  test('a disabled user is not offered to be disabled, and stays out', async () => {
+    const { announced, as } = behindProxy()
+    const anna = announced('anna')
+    const { user } = await anna.session()
+    const admin = as('admin', { username: 'boss' })
+    await admin.ask(`PATCH /api/dashboard-users/${user?.id}`, { json: { status: 'disabled' } })
+    const text = await page(admin)
+    expect(text).toContain(`Delete anna?`)
+    expect(text).not.toContain('Disable instead')
+    expect(await problem(await anna.ask(SETTINGS))).toEqual([401, 'account_disabled'])
+  })
+
+  test('so does revoking a user who waits for the proxy', async () => {
+    const { as } = behindProxy()
+    const admin = as('admin', { username: 'boss' })
+    const expectedIdentity = { provider: 'trusted_header', subject: 'anna' }
+    const json = { username: 'anna', role: 'viewer', ssoOnly: true, expectedIdentity }
+    expect((await admin.ask('POST /api/dashboard-users', { json })).status).toBe(201)
+    expect(await page(admin)).toContain('creates them again, with the role Admin.')
+  })
+
+  test('a user with a password only, or in another mode, is asked about as before', async () => {
+    const { as, add } = behindProxy()
+    add({ username: 'anna' })
+    expect(await page(as('admin'))).not.toContain('next visit')
+    const app = testApp({ accounts: 0 })
+    const standard = people(app)
+    const anna = standard.add({ username: 'anna' })
+    app.sqlite.run(
+      "INSERT INTO identities (id, user_id, provider, subject, created_at) VALUES ('i', ?, 'trusted_header', 'anna', 1)",
+      [anna.row.id],
+    )
+    expect(await page(standard.as('admin'))).not.toContain('next visit')
+  })
+})

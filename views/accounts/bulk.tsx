@@ -1,6 +1,7 @@
 /** What is done with the accounts that are ticked: one request for all of them. It shows itself once one is. */
 import type { FC } from 'hono/jsx'
-import { DeleteDialog, opens } from './modal.tsx'
+import { opens } from '../ui/modal.ts'
+import { DeleteDialog } from './modal.tsx'
 
 export const BulkBar: FC = () => (
   <form id="form-bulk" class="bulk" method="post" action="/api/accounts/pause">

@@ -7,11 +7,12 @@ import { ButtonLink, Refused } from '../ui/button.tsx'
 import { Fact } from '../ui/fact.tsx'
 import { Action } from '../ui/form.tsx'
 import { live } from '../ui/live.tsx'
+import { opens } from '../ui/modal.ts'
 import { Since, Until } from '../ui/time.tsx'
 import { withQuery } from '../ui/with-query.ts'
 import type { AccountProps } from './detail.tsx'
 import { accountPath } from './links.ts'
-import { DeleteDialog, opens } from './modal.tsx'
+import { DeleteDialog } from './modal.tsx'
 import { addressOf, Eligibility, Evidence, factsOf, groundsOf } from './standing.tsx'
 
 export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, mayWrite, now }) => (

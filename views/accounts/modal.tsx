@@ -1,10 +1,6 @@
 /** Questions over the page: native dialogs, opened by the browser itself, so that they need no script. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
-
-/** Attributes of the button that opens the dialog `id` (HTML, invoker commands). */
-export const opens = (id: string) => ({ command: 'show-modal', commandfor: id })
-
-const shuts = (id: string) => ({ command: 'close', commandfor: id })
+import { shuts } from '../ui/modal.ts'
 
 const DELETE = '/api/accounts/delete'
 

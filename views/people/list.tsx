@@ -7,6 +7,7 @@ import { Submit } from '../ui/button.tsx'
 import { Action, Field, Form } from '../ui/form.tsx'
 import { keeping, Options, optionsOf } from '../ui/select.tsx'
 import { Since, Until } from '../ui/time.tsx'
+import { DeleteProxyUser, returnText } from './delete.tsx'
 
 export interface ListedUser extends User {
   isSelf: boolean
@@ -14,6 +15,11 @@ export interface ListedUser extends User {
   isManageable: boolean
   /** Where they are signed in; of those who are manageable only. */
   sessions: readonly Session[]
+  /**
+   * For users whom the reverse proxy signs in: the role with which their next visit creates them again once they are deleted,
+   * null where it is refused. null: the proxy does not sign them in.
+   */
+  afterDeletion: { roleName: string | null } | null
 }
 
 export interface RoleOption {
@@ -201,7 +207,10 @@ const InviteActions: FC<{ user: ListedUser; roles: readonly RoleOption[] }> = ({
         action={path}
         method="delete"
         label="Revoke"
-        confirm={`Revoke the invite of ${user.username}? The account goes with it.`}
+        confirm={[
+          `Revoke the invite of ${user.username}? The account is deleted too.`,
+          ...(user.afterDeletion ? [returnText(user.afterDeletion)] : []),
+        ].join(' ')}
         isRisky
       />
     </>
@@ -231,7 +240,8 @@ const AccountActions: FC<{ user: ListedUser }> = ({ user }) => {
         <Action name={`keys-${id}`} action={`${path}/reactivate-keys`} label={restoreLabel(user.deactivatedKeyCount)} />
       )}
       {!user.isSelf && <StatusAction user={user} path={path} />}
-      {!user.isSelf && (
+      {!user.isSelf && user.afterDeletion && <DeleteProxyUser user={user} path={path} after={user.afterDeletion} />}
+      {!user.isSelf && !user.afterDeletion && (
         <Action
           name={`delete-${id}`}
           action={path}

@@ -12,12 +12,13 @@ import { createHandlers } from '../../http/handlers.ts'
 import { query } from '../../http/query.ts'
 import { reply } from '../../http/reply.tsx'
 import { iso } from '../../lib/iso.ts'
+import { getProvider } from '../../model/auth-providers.ts'
 import { grantableRoles, mayActOn } from '../../model/delegation.ts'
 import { guestPasswordHash } from '../../model/guest.ts'
 import { listPasskeys } from '../../model/passkeys.ts'
 import { countWithoutTotp } from '../../model/people.ts'
 import { listRoleViews, permissionViews } from '../../model/people-roles-view.ts'
-import { listUsers } from '../../model/people-view.ts'
+import { listUsers, type User } from '../../model/people-view.ts'
 import { holds, isAdminLevel, PERMISSIONS } from '../../model/permissions.ts'
 import { listRoles } from '../../model/roles.ts'
 import { sessionsOf } from '../auth/sessions.ts'
@@ -97,6 +98,10 @@ export const showAccess = createHandlers(requires('users:manage'), query(Asked),
 const peopleFor = (c: Ctx, principal: Principal) => {
   purgeInvites(c)
   const roles = new Map(listRoles(c.env.db).map((role) => [role.id, role]))
+  const { unknownIdentityRoleId } = getProvider(c.env.db)
+  const newcomer = {
+    roleName: unknownIdentityRoleId === null ? null : (roles.get(unknownIdentityRoleId)?.name ?? null),
+  }
   return listUsers(c.env.db).map((user) => {
     const role = roles.get(user.role.id)
     const isManageable = principal.kind === 'account' && role !== undefined && mayActOn(principal.person, role)
@@ -104,7 +109,12 @@ const peopleFor = (c: Ctx, principal: Principal) => {
       ...user,
       isSelf: user.id === principal.id,
       isManageable,
+      afterDeletion: isProxyTrusted(c) && isAnnounced(user) ? newcomer : null,
       sessions: isManageable ? sessionsOf(c, user.id).items : [],
     }
   })
 }
+
+/** Whether the proxy has signed this user in, or is expected to. */
+const isAnnounced = ({ identities, pendingInvite }: User): boolean =>
+  identities.length > 0 || pendingInvite?.ssoOnly === true

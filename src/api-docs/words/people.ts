@@ -44,7 +44,7 @@ export const PEOPLE_WORDS: WordsByRoute = {
     example: { status: 'disabled' },
   },
   'DELETE /api/dashboard-users/:id': {
-    does: 'Deletes an account; its keys stay, switched off and without an owner.',
+    does: 'Deletes a user. Their keys stay, inactive and without an owner. A user whom the reverse proxy signs in is created again at the next visit, with the role for new identities: disable them to keep them out.',
     status: 204,
     throws: [...REACHED, 'self_modification_forbidden', 'last_admin_protected'],
   },

@@ -1,0 +1,7 @@
+/** Native dialogs that are part of the page, opened and closed by the browser itself (HTML, invoker commands). */
+
+/** Attributes of the button that opens the dialog `id`. */
+export const opens = (id: string) => ({ command: 'show-modal', commandfor: id })
+
+/** Attributes of the button that closes it. */
+export const shuts = (id: string) => ({ command: 'close', commandfor: id })

@@ -9,7 +9,7 @@ import { getProvider } from './auth-providers.ts'
 import { type InviteRow, voidReason } from './invite-standing.ts'
 import { findPerson, getPerson, type Person } from './people.ts'
 import { holds } from './permissions.ts'
-import { usernameFrom } from './usernames.ts'
+import { isAscii, usernameFrom } from './usernames.ts'
 import { endWaiting, waitingFor } from './waiting-accounts.ts'
 
 interface Arrival {
@@ -21,6 +21,8 @@ interface Arrival {
 
 /** Longer ones are nobody's name. */
 export const MAX_SUBJECT = 512
+/** Of people's own. */
+const MAX_DISPLAY_NAME = 128
 /** When somebody was last here is written at most this often. */
 const SEEN_MS = HOUR_MS
 
@@ -110,8 +112,10 @@ const openInvite = (db: Db, { row }: Person, now: number): InviteRow | null =>
 const create = (tx: Tx, subject: string, { roleId, ...arrival }: Arrival & { roleId: string }): string => {
   const id = arrival.random.id('usr')
   const username = usernameFrom(tx, subject)
+  // A transliterated name is not how its owner writes it.
+  const displayName = isAscii(subject) ? null : subject.slice(0, MAX_DISPLAY_NAME)
   tx.insert(users)
-    .values({ id, username, roleId, status: 'active', createdAt: arrival.now, ...signedInAt(arrival.now) })
+    .values({ id, username, displayName, roleId, status: 'active', createdAt: arrival.now, ...signedInAt(arrival.now) })
     .run()
   const self = selfOf(tx, id, arrival)
   append(tx, self, 'user_created', { target: id, details: { username, subject, role: self.role } })

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import type { Db } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
+import { transliterate } from './transliterate.ts'
 
 /** Of the first, local password account, and nobody's after it was renamed (spec §2). */
 export const RESERVED_USERNAME = 'admin'
@@ -28,18 +29,35 @@ export const isTaken = (db: Db, username: string): boolean =>
 export const isEmailTaken = (db: Db, email: string): boolean =>
   db.select({ id: users.id }).from(users).where(eq(users.email, email)).get() !== undefined
 
-/** `anna@example.com` becomes `anna.example.com`; a name that is taken, as `admin` always is, gets a number (spec §5). */
+/**
+ * `anna@example.com` becomes `anna.example.com`, `Žofie` `zofie`. A name that is taken, as `admin` always is, gets a number
+ * (spec §5); one that leaves nothing of the part before the `@` is `th-` and a hash.
+ */
 export const usernameFrom = (db: Db, subject: string): string => {
-  const plain = subject
-    .toLowerCase()
-    .replaceAll('@', '.')
-    .replace(/[^a-z0-9._-]/g, '')
-    .slice(0, MAX_DERIVED)
-  const base = plain || `th-${createHash('sha256').update(subject).digest('hex').slice(0, 8)}`
+  const readable = isAscii(subject) ? plain(subject) : transliterated(subject)
+  const base = readable || `th-${createHash('sha256').update(subject).digest('hex').slice(0, 8)}`
   for (let n = 1; ; n++) {
     const name = n === 1 ? base : `${base}-${n}`
     if (name !== RESERVED_USERNAME && !isTaken(db, name)) return name
   }
+}
+
+/** Whether a user name can hold what it is made from, but for case and separators. */
+export const isAscii = (subject: string): boolean => /^[\x20-\x7e]*$/.test(subject)
+
+const plain = (text: string): string =>
+  text
+    .toLowerCase()
+    .replaceAll('@', '.')
+    .replace(/[^a-z0-9._-]/g, '')
+    .slice(0, MAX_DERIVED)
+
+/** Letters that cannot be written in ASCII are left out, and with them separators side by side. Empty: nothing is left of the name itself. */
+const transliterated = (subject: string): string => {
+  const text = transliterate(subject).replaceAll(/[^a-z0-9._@-]/g, '')
+  const [local = ''] = text.split('@')
+  if (!/[a-z0-9]/.test(local)) return ''
+  return plain(text.replaceAll(/[._@-]{2,}/g, (run) => run[0] ?? '').replaceAll(/^[._@-]+|[._@-]+$/g, ''))
 }
 
 /** Throws `validation_error` for the reserved name, `username_taken`. */

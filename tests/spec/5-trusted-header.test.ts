@@ -124,6 +124,28 @@ describe('§5 Trusted-header 2: each new value makes an account of its own', () 
     expect(names()[0]).toStartWith(expected ?? '?')
   })
 
+  test.each([
+    ['w例@例.jp', 'w.jp', 'w例@例.jp'],
+    ['Žofie', 'zofie', 'žofie'],
+    ['Łukasz.Wiśniewski@example.pl', 'lukasz.wisniewski.example.pl', 'łukasz.wiśniewski@example.pl'],
+    ['Jürgen Groß', 'jurgengross', 'jürgen groß'],
+    ['Андрей@почта.рф', 'andrei.pochta.rf', 'андрей@почта.рф'],
+    ['Ελένη', 'eleni', 'ελένη'],
+    ['김민수@example.kr', 'gimminsu.example.kr', '김민수@example.kr'],
+    ['例-anna-例', 'anna', '例-anna-例'],
+    ['渡辺@例.jp', 'th-', '渡辺@例.jp'],
+    ['анна', 'anna', 'анна'],
+    ['anna@Example.com', 'anna.example.com', null],
+    ['_svc--x_', '_svc--x_', null],
+  ])('%s gets the readable name %s', async (subject, expected, displayName) => {
+    const { app, announced } = behindProxy()
+    expect((await announced(Buffer.from(subject).toString('latin1')).ask(SETTINGS)).status).toBe(200)
+    const [user] = app.db.select().from(users).all()
+    if (expected === 'th-') expect(user?.username).toMatch(/^th-[0-9a-f]{8}$/)
+    else expect(user?.username).toBe(expected)
+    expect(user?.displayName).toBe(displayName)
+  })
+
   test('two values that make one name get a number', async () => {
     const { announced, names } = behindProxy()
     for (const subject of ['anna@x', 'anna.x', 'anna.x!']) await announced(subject).ask(SETTINGS)

@@ -81,7 +81,7 @@ import {
 import { getReport, showReports } from './admin/reports.ts'
 import { listRequestOptions, listRequests, showRequest } from './admin/requests.ts'
 import { consumeResetCredit, listAccountResetCredits } from './admin/reset-credits.ts'
-import { changeSettings, getSettings } from './admin/settings.ts'
+import { changeSettings, getSettings, putSettings } from './admin/settings.ts'
 import { searchSettings, showData, showNetwork, showRouting, showTableSizes } from './admin/settings-pages.ts'
 import type { AppEnv } from './bindings.ts'
 import { gateway } from './gateway.ts'
@@ -191,7 +191,7 @@ const mountPeoplePages = (app: Hono<AppEnv>): void => {
 /** The control plane. */
 const mountApi = (app: Hono<AppEnv>): void => {
   app.get('/api/settings', ...getSettings)
-  app.put('/api/settings', ...changeSettings)
+  app.put('/api/settings', ...putSettings)
   app.patch('/api/settings', ...changeSettings)
   app.get('/api/accounts', ...listAccounts)
   app.post('/api/accounts/import', ...importAccounts)

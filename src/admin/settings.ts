@@ -31,24 +31,45 @@ const Patch = SettingsPatch.extend({
     .describe('The `version` that was read: a change made in between is then not lost but refused.'),
 })
 
+/** What `GET` adds to the settings. */
+const readOnly = z
+  .unknown()
+  .optional()
+  .describe('Read-only: accepted and ignored, so that what `GET` returned can be sent back.')
+
+/** Takes back whole what `GET` returned (decisions §4). */
+const Whole = Patch.extend({
+  version: readOnly,
+  guestPasswordConfigured: readOnly,
+  usersWithoutTotpCount: readOnly,
+  adminsWithoutTotpCount: readOnly,
+} satisfies Record<Exclude<keyof SettingsView, SettingName>, z.ZodType>)
+
 export const getSettings = createHandlers(requires('dashboard:read'), (c) => c.json(settingsOf(c)))
 
-/**
- * `PATCH`, and `PUT`, which means the same: what is left out stays as it is. Throws `settings_conflict`,
- * `invalid_totp_config`, for security settings what `requires` does, and for the others `read_only_access`.
- */
-export const changeSettings = createHandlers(
+const settingsChange = () =>
   writes({
     audit: 'settings_updated',
     sometimes: { permission: 'security:write', when: 'a security setting changes' },
-  }),
-  body(Patch),
-  (c) => {
-    const { expectedVersion, ...patch } = c.req.valid('json')
-    change(c, patch, expectedVersion)
-    return proceed(c, settingsOf(c), backToSection(c))
-  },
-)
+  })
+
+/**
+ * Throws `settings_conflict`, `invalid_totp_config`, for security settings what `requires` does, and for the others
+ * `read_only_access`.
+ */
+export const changeSettings = createHandlers(settingsChange(), body(Patch), (c) => answerChange(c, c.req.valid('json')))
+
+/** Means the same, what is left out stays as it is, and takes read-only fields too. Throws as `changeSettings` does. */
+export const putSettings = createHandlers(settingsChange(), body(Whole), (c) => {
+  const { version, guestPasswordConfigured, usersWithoutTotpCount, adminsWithoutTotpCount, ...patch } =
+    c.req.valid('json')
+  return answerChange(c, patch)
+})
+
+const answerChange = (c: Ctx, { expectedVersion, ...patch }: z.output<typeof Patch>) => {
+  change(c, patch, expectedVersion)
+  return proceed(c, settingsOf(c), backToSection(c))
+}
 
 /** The page the form is on, at the section that was saved, which its address names. */
 const backToSection = (c: Ctx): string => {
@@ -58,6 +79,8 @@ const backToSection = (c: Ctx): string => {
 }
 
 const sectionOf = (c: Ctx) => SECTIONS.find((name) => name === c.req.query('section'))
+
+type SettingsView = ReturnType<typeof settingsOf>
 
 /** Besides the settings, how many a two-factor requirement would send to enrollment (spec §2); null to who cannot set one. */
 const settingsOf = (c: Ctx) => {

@@ -37,7 +37,11 @@ export const prepareBootstrapToken = (reached: Reached): void => {
 export const warnOfOpenDashboard = ({ env, log }: Pick<Reached, 'env' | 'log'>): void => {
   if (env.DASHBOARD_AUTH_MODE === 'disabled')
     log.warn('authentication is off: whoever reaches the dashboard may do everything', {
-      hosts: env.PUBLIC_URL ?? 'addresses and names of one part; set CODEX_LB_PUBLIC_URL for another',
+      hosts: [
+        'addresses, one-part names',
+        ...(env.PUBLIC_URL ? [env.PUBLIC_URL] : []),
+        ...(env.FIREWALL_TRUST_PROXY_HEADERS ? ['names that trusted proxies forward'] : []),
+      ].join(', '),
     })
 }
 

@@ -16,7 +16,7 @@ import { findSession, type SessionRow, type SignInMethod } from '../model/sessio
 import type { Settings } from '../settings/schema.ts'
 import { isLocal } from './caller.ts'
 import { identify, proxySubject, recordRefusal } from './identity.ts'
-import { isOwnHost } from './own-host.ts'
+import { isOwnHost, isServedHost } from './own-host.ts'
 import { type AccountPrincipal, BOOTSTRAP, type Principal, type StepUpMethod, UNGUARDED } from './principal.ts'
 import { readSessionToken } from './session-cookie.ts'
 
@@ -30,7 +30,7 @@ export type Resolution =
 export const resolve = (c: Ctx): Resolution => {
   const { DASHBOARD_AUTH_MODE: mode, PUBLIC_URL } = c.env.env
   if (mode === 'disabled')
-    return isOwnHost(c) ? principal(UNGUARDED) : nobody(new AppError('bad_host', { message: OPEN }))
+    return isServedHost(c) ? principal(UNGUARDED) : nobody(new AppError('bad_host', { message: OPEN }))
   const cookie = fromCookie(c)
   const local = isMereConfirmation(cookie) ? null : cookie
   if (mode === 'standard') return local ?? withoutCookie(c)
@@ -70,7 +70,8 @@ const nobody = (error: AppError, { isSessionOver = false } = {}): Resolution => 
   isSessionOver,
 })
 
-const OPEN = 'Authentication is off, and this name may belong to anybody: set CODEX_LB_PUBLIC_URL, or use the address.'
+const OPEN =
+  'Authentication is off, so Sluice answers only under its own names. Set CODEX_LB_PUBLIC_URL to this address, trust the reverse proxy that forwards it, or use the IP address.'
 const ANNOUNCED =
   'The proxy names you under a Host that may belong to anybody: let it forward the Host of CODEX_LB_PUBLIC_URL, or send the address.'
 

@@ -1,7 +1,7 @@
 /** `/api/settings` as a JSON client sees it, and what it leaves in the audit log. */
 import { expect, test } from 'bun:test'
 import { auditLogs } from '../../db/schema/system.ts'
-import { changeSettings, getSettings } from '../../src/admin/settings.ts'
+import { changeSettings, getSettings, putSettings } from '../../src/admin/settings.ts'
 import { demand, demandWrite, type Principal } from '../../src/auth/principal.ts'
 import { PRESETS } from '../../src/model/permissions.ts'
 import { DEFAULTS } from '../../src/settings/schema.ts'
@@ -11,7 +11,7 @@ import { fewRoutes } from '../support/few-routes.ts'
 const open = () =>
   fewRoutes((app) => {
     app.get('/api/settings', ...getSettings)
-    app.put('/api/settings', ...changeSettings)
+    app.put('/api/settings', ...putSettings)
     app.patch('/api/settings', ...changeSettings)
   })
 
@@ -62,6 +62,39 @@ test('PUT means the same as PATCH', async () => {
   await patch(app, { capacityWaitSeconds: 9 })
   const { body } = await app.ask('PUT /api/settings', { json: { connectTimeoutSeconds: 4 } })
   expect(body).toMatchObject({ capacityWaitSeconds: 9, connectTimeoutSeconds: 4, version: 3 })
+})
+
+test('PUT takes back whole what GET returned, and changes nothing by it', async () => {
+  const app = open()
+  await patch(app, { capacityWaitSeconds: 9 })
+  const { body: read } = await app.ask('GET /api/settings')
+  const { status, body } = await app.ask('PUT /api/settings', { json: read })
+  expect([status, body, audit(app).length]).toEqual([200, read, 1])
+})
+
+test('PUT stores the settings of such a document and ignores its read-only fields, whatever they say', async () => {
+  const app = open()
+  const { body: read } = await app.ask('GET /api/settings')
+  const edited = {
+    ...read,
+    connectTimeoutSeconds: 4,
+    version: 99,
+    guestPasswordConfigured: 'yes',
+    usersWithoutTotpCount: null,
+    adminsWithoutTotpCount: -1,
+  }
+  const { status, body } = await app.ask('PUT /api/settings', { json: edited })
+  expect([status, body]).toEqual([200, { ...read, connectTimeoutSeconds: 4, version: 2 }])
+})
+
+test('fields that GET does not return are refused, and PATCH takes no read-only fields', async () => {
+  const app = open()
+  const fieldsOf = async (route: string, json: object) => {
+    const { status, body } = await app.ask(route, { json })
+    return [status, Object.keys(body.error.details.fields)]
+  }
+  expect(await fieldsOf('PUT /api/settings', { version: 1, colour: 'red' })).toEqual([422, ['colour']])
+  expect(await fieldsOf('PATCH /api/settings', { version: 1 })).toEqual([422, ['version']])
 })
 
 test('storing what is already so changes nothing and is not written down', async () => {

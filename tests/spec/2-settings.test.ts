@@ -13,6 +13,16 @@ const open = () => {
   return { app, ...house, settings }
 }
 
+test.each(['admin', 'operator'])(
+  'PUT takes back what GET returned to the role %s, without a confirmation',
+  async (role) => {
+    const { as } = open()
+    const who = as(role, { isConfirmed: false })
+    const read = await (await who.ask('GET /api/settings')).json()
+    expect((await who.ask('PUT /api/settings', { json: read as object })).status).toBe(200)
+  },
+)
+
 describe('§2 Settings fields named in the interface', () => {
   test('row 1: totpRequiredForAdminRole is off until somebody turns it on', async () => {
     const { app, settings } = open()

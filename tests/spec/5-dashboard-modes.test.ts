@@ -98,6 +98,68 @@ describe('§5 mode disabled', () => {
     expect(await under('evil.example', environment)).toEqual([400, 'bad_host'])
   })
 
+  describe('behind a trusted proxy', () => {
+    const TRUST = {
+      CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled',
+      CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+      CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
+    }
+    const via = async (more: Record<string, string | undefined>, peer = '10.0.0.1') => {
+      const { browser } = open({ environment: TRUST })
+      const all = { 'x-forwarded-for': REMOTE, ...more }
+      const headers = Object.fromEntries(Object.entries(all).flatMap(([name, value]) => (value ? [[name, value]] : [])))
+      return problem(await browser(peer).ask('GET /api/settings', { headers }))
+    }
+
+    test.each<Record<string, string>>([
+      { host: 'sluice.home.example', 'x-forwarded-proto': 'https' },
+      { host: 'backend.internal.example', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'sluice.home.example' },
+      { host: 'sluice.home.example:8080', 'x-forwarded-proto': 'http' },
+      { host: '127.0.0.1:2455', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'sluice.home.example' },
+      { host: 'sluice.home.example' },
+      { host: 'backend.internal.example', 'x-forwarded-host': 'sluice.home.example' },
+    ])('the name that the proxy forwards is ours: %j', async (headers) => {
+      expect(await via(headers)).toEqual([200, null])
+    })
+
+    test.each<[Record<string, string | undefined>, peer: string]>([
+      [{ host: 'evil.example', 'x-forwarded-for': undefined }, '10.0.0.1'],
+      [{ host: 'evil.example', 'x-forwarded-proto': 'https' }, REMOTE],
+      [{ host: 'evil.example', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'sluice.home.example' }, '127.0.0.1'],
+      [{ host: 'evil.example', 'x-forwarded-host': 'sluice.example, evil.example' }, '10.0.0.1'],
+    ])('a name that nobody trusted forwards is refused: %j from %p', async (headers, peer) => {
+      expect(await via(headers, peer)).toEqual([400, 'bad_host'])
+    })
+  })
+
+  test.each(['/login', '/setup', '/totp', '/login?return=%2Fkeys', '/setup?return=%2Fkeys'])(
+    '%s leads to the dashboard',
+    async (path) => {
+      const { add, browser } = house()
+      const goal = path.includes('keys') ? '/keys' : '/dashboard'
+      const visit = async () => {
+        let response = await browser(REMOTE).ask(`GET ${path}`, { headers: { accept: 'text/html' } })
+        while (response.headers.get('location')?.startsWith('/login'))
+          response = await browser(REMOTE).ask(`GET ${response.headers.get('location')}`, {
+            headers: { accept: 'text/html' },
+          })
+        return [response.status, response.headers.get('location')]
+      }
+      expect(await visit()).toEqual([302, goal])
+      add({ username: 'admin', role: 'admin' }) // from a time with passwords
+      expect(await visit()).toEqual([302, goal])
+    },
+  )
+
+  test('/login under a name that anybody can let lead here says what is wrong', async () => {
+    const { browser } = house()
+    const headers = { accept: 'text/html', host: 'evil.example' }
+    for (const path of ['/login', '/setup']) {
+      const response = await browser(REMOTE).ask(`GET ${path}`, { headers })
+      expect([response.status, (await response.text()).includes('<code>bad_host</code>')]).toEqual([400, true])
+    }
+  })
+
   test('each start says that everybody is', () => {
     const { app } = house()
     warnOfOpenDashboard(app.bindings)

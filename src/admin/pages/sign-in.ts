@@ -27,6 +27,7 @@ export const showLogin = createHandlers(open('the way in'), (c) => {
   const resolution = resolveHalf(c)
   if (resolution.kind === 'half') return c.redirect(withReturn('/totp', returnTo))
   if (isSignedIn(resolution) && !mayGivePassword(resolution)) return c.redirect(returnTo)
+  if (isOpenToAll(c, resolution)) return c.redirect(returnTo)
   if (isProxyTrusted(c)) demandLocalSignIn(c, resolution)
   if (!hasPasswordAccount(c.env.db) && !isAnyPasskey(c.env.db)) return c.redirect(withReturn('/setup', returnTo))
   const { code, problem, done } = said(c)
@@ -57,6 +58,13 @@ const isGuest = (code: string | null): boolean => code?.startsWith('guest_') ?? 
 
 type Resolved = ReturnType<typeof resolve>
 
+/** Whether authentication is off, so that there is nothing to sign in to. Throws `bad_host` under a name that is not ours. */
+const isOpenToAll = ({ env: { env } }: Ctx, resolution: Resolved): boolean => {
+  if (env.DASHBOARD_AUTH_MODE !== 'disabled') return false
+  if (resolution.kind === 'nobody') throw resolution.error
+  return true
+}
+
 /** A guest may still become somebody. */
 const isSignedIn = (resolution: Resolved): boolean =>
   resolution.kind === 'principal' && resolution.principal.kind === 'account'
@@ -77,10 +85,10 @@ export const showTotp = createHandlers(open('the second factor of signing in'), 
 
 /** Without authentication there is nothing to set up, and the way on is where the visitor came from. */
 export const showSetup = createHandlers(open('the first password'), (c) => {
-  const { db, env } = c.env
+  const { db } = c.env
   const returnTo = returnPath(c)
+  if (isOpenToAll(c, resolve(c))) return c.redirect(returnTo)
   if (hasPasswordAccount(db)) return c.redirect(withReturn('/login', returnTo))
-  if (env.DASHBOARD_AUTH_MODE === 'disabled') throw new AppError('password_management_disabled')
   if (isProxyTrusted(c)) return setUpBehindProxy(c, returnTo)
   return reply(c, { asksToken: asksBootstrapToken(c), returnTo, problem: said(c).problem }, SetupPage)
 })

@@ -4,7 +4,13 @@ import type { WordsByRoute } from './words.ts'
 export const SERVICE_WORDS: WordsByRoute = {
   'GET /api/settings': { does: 'Every setting, and `version`.', answer: 'The settings by name.' },
   'PATCH /api/settings': {
-    does: 'Changes what is named and leaves the rest; `PUT` means the same.',
+    does: 'Changes what is named and leaves the rest.',
+    answer: 'Every setting, as `GET`.',
+    throws: ['settings_conflict', 'invalid_totp_config'],
+    example: { routingStrategy: 'round_robin' },
+  },
+  'PUT /api/settings': {
+    does: 'The same as `PATCH`. It also takes what `GET` returned as a whole: read-only fields are ignored.',
     answer: 'Every setting, as `GET`.',
     throws: ['settings_conflict', 'invalid_totp_config'],
     example: { routingStrategy: 'round_robin' },

@@ -1,4 +1,5 @@
 /** `/api/api-keys/`: the keys of model clients. */
+import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { shownKeyAt } from '../../views/keys/new.tsx'
 import { actor, demand } from '../auth/principal.ts'
@@ -12,19 +13,30 @@ import { createKey, deleteKey, type IssuedKey, listKeys, regenerateKey, updateKe
 import { KeyPatch, NewKey } from '../model/key-input.ts'
 import { keyBody } from './key-form.ts'
 import { connectionFor } from './key-pages.ts'
+import { storeSettings } from './settings.ts'
 
 export const listApiKeys = createHandlers(requires('api_keys:read'), (c) => {
   const now = c.env.clock.now()
   return c.json(listKeys(c.env.db).map((row) => toApiKey(row, now)))
 })
 
-export const createApiKey = createHandlers(writes({ audit: 'api_key_created' }), keyBody(NewKey), (c) => {
+const KeyToCreate = NewKey.extend({
+  requireKeys: z
+    .boolean()
+    .optional()
+    .describe('Also turns `apiKeyAuthEnabled` on, which needs `security:write` and a recent confirmation.'),
+})
+
+/** Throws `validation_error`, and with `requireKeys` what a change of that setting does. */
+export const createApiKey = createHandlers(writes({ audit: 'api_key_created' }), keyBody(KeyToCreate), (c) => {
+  const { requireKeys = false, ...input } = c.req.valid('json')
   const doing = doingOf(c)
-  return show(
-    c,
-    commit(c.env.db, (tx) => createKey(tx, c.req.valid('json'), doing)),
-    { now: doing.actor.at, isRenewed: false },
-  )
+  const issued = commit(c.env.db, (tx) => {
+    const made = createKey(tx, input, doing)
+    if (requireKeys) storeSettings(tx, { apiKeyAuthEnabled: true }, { principal: c.var.principal, who: doing.actor })
+    return made
+  })
+  return show(c, issued, { now: doing.actor.at, isRenewed: false })
 })
 
 export const editApiKey = createHandlers(writes({ audit: 'api_key_updated' }), keyBody(KeyPatch), (c) => {

@@ -44,6 +44,7 @@ const KeyForm = z.object({
   isActive: z.boolean().optional(),
   resetUsage: z.boolean().optional(),
   expectedVersion: z.string().optional(),
+  requireKeys: z.boolean().optional(),
 })
 type KeyForm = z.output<typeof KeyForm>
 

@@ -20,6 +20,7 @@ import { listPeople } from '../model/people.ts'
 import { holds, mayWrite } from '../model/permissions.ts'
 import { accountChoices } from './account-choices.ts'
 import { listedModels } from './key-models.ts'
+import { optionalKeys } from './key-requirement.ts'
 import { weekOf } from './key-week.ts'
 import { said } from './pages/said.ts'
 import { blindersOf } from './requests.ts'
@@ -38,6 +39,7 @@ export const showKeys = createHandlers(requires('api_keys:read'), query(KeysQuer
     generatedAt: iso(now),
     keys: found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE).map((key) => ({ ...key, state: keyState(key) })),
     total: all.length,
+    optional: optionalKeys(c),
     pages,
     query: { ...asked, page },
     canWrite: mayWrite(c.var.principal.grants),
@@ -50,7 +52,12 @@ export const showKeys = createHandlers(requires('api_keys:read'), query(KeysQuer
 export const goToKeys = createHandlers(open('redirect to the keys'), (c) => c.redirect('/keys', 301))
 
 export const showNewKey = createHandlers(writes(), (c) => {
-  const props: NewKeyProps = { choices: choicesFor(c), problem: said(c).problem }
+  const isFirst = listKeys(c.env.db).length === 0
+  const props: NewKeyProps = {
+    choices: choicesFor(c),
+    optional: isFirst ? optionalKeys(c) : null,
+    problem: said(c).problem,
+  }
   return reply(c, props, NewKeyPage)
 })
 
@@ -71,6 +78,7 @@ export const showKey = createHandlers(requires('api_keys:read'), async (c) => {
     shares: week.accounts.map((share) => ({ ...share, name: names.get(share.accountId) ?? null })),
     trends: { cost, tokens },
     connection: connectionFor(c, row),
+    optional: optionalKeys(c),
     accountNames: namesOf(c, row.assignedAccountIds ?? []),
     canWrite: mayWrite(c.var.principal.grants),
     ...said(c),

@@ -9,7 +9,7 @@ import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { proceed } from '../http/reply.tsx'
 import { pageOf } from '../http/return-path.ts'
-import { append } from '../model/audit.ts'
+import { type Actor, append } from '../model/audit.ts'
 import { guestPasswordHash } from '../model/guest.ts'
 import { countWithoutTotp, findPerson } from '../model/people.ts'
 import { holds, isAdminLevel } from '../model/permissions.ts'
@@ -95,19 +95,31 @@ const settingsOf = (c: Ctx) => {
   }
 }
 
-/** Reads, demands and writes in one commit: what another process stored a moment ago is seen, and is the `from` of the row. */
 const change = (c: Ctx, patch: Partial<Settings>, expectedVersion: number | undefined): void => {
   const who = actor(c)
-  commit(c.env.db, (tx) => {
-    const before = readSettings(tx).values
-    demandRights(c.var.principal, before, { patch, now: who.at })
-    if (REQUIREMENTS.some((name) => patch[name] === true && !before[name])) demandOwnTotp(tx, c.var.principal)
-    // A form is about its section alone, and what others do elsewhere is not lost by it.
-    const isPartial = sectionOf(c) !== undefined
-    const changed = writeSettings(tx, patch, { now: who.at, expectedVersion, isPartial })
-    if (changed.length > 0)
-      append(tx, who, 'settings_updated', { details: { changes: changes(changed, before, patch) } })
-  })
+  // A form is about its section alone, and what others do elsewhere is not lost by it.
+  const isPartial = sectionOf(c) !== undefined
+  commit(c.env.db, (tx) => storeSettings(tx, patch, { principal: c.var.principal, who, expectedVersion, isPartial }))
+}
+
+interface Storing {
+  principal: Principal
+  /** `principal` as the audit log has it. */
+  who: Actor
+  expectedVersion?: number
+  isPartial?: boolean
+}
+
+/**
+ * Demands the rights and writes the settings with their audit row, inside the caller's commit: what another process stored a
+ * moment ago is seen, and is the `from` of the row. Throws what `changeSettings` does.
+ */
+export const storeSettings = (tx: Tx, patch: Partial<Settings>, { principal, who, ...writing }: Storing): void => {
+  const before = readSettings(tx).values
+  demandRights(principal, before, { patch, now: who.at })
+  if (REQUIREMENTS.some((name) => patch[name] === true && !before[name])) demandOwnTotp(tx, principal)
+  const changed = writeSettings(tx, patch, { now: who.at, ...writing })
+  if (changed.length > 0) append(tx, who, 'settings_updated', { details: { changes: changes(changed, before, patch) } })
 }
 
 /**

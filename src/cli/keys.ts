@@ -9,6 +9,7 @@ import { type ApiKey, toApiKey } from '../model/api-key-view.ts'
 import { createKey, listKeys, type StoredKey, updateKey } from '../model/api-keys.ts'
 import { NewKey } from '../model/key-input.ts'
 import { type KeyState, keyState } from '../model/key-list.ts'
+import { readSettings } from '../settings/store.ts'
 import {
   type Command,
   cliActor,
@@ -44,9 +45,14 @@ const create: Command = (args, io) => {
     if (values.json) printJson(io, { ...toApiKey(row, doing.actor.at), key })
     else io.stdout(`${key}\n`)
     if (!values.json) io.stderr(`Key "${row.name}" (${row.id}). It is shown only now.\n`)
+    if (!readSettings(db).values.apiKeyAuthEnabled) io.stderr(KEYS_OPTIONAL)
     return 0
   })
 }
+
+const KEYS_OPTIONAL =
+  'Keys are optional: clients on this machine can connect without a key or with an unrecognized one. ' +
+  'To require keys: sluice settings set apiKeyAuthEnabled=true\n'
 
 const newKey = (input: Record<string, unknown>): NewKey => {
   if (input.name === undefined) throw new UsageError('Give the key a name: --name laptop')

@@ -168,7 +168,7 @@ describe('keys', () => {
     expect(made.exitCode).toBe(0)
     const key = made.stdout.trim()
     expect(key).toMatch(/^sk-clb-[\w-]{43}$/)
-    expect(made.stderr).toMatch(/^Key "laptop" \(\w+\)\. It is shown only now\.\n$/)
+    expect(made.stderr).toMatch(/^Key "laptop" \(\w+\)\. It is shown only now\.\nKeys are optional: .*\n$/)
     const [listed] = await json('keys', 'list')
     expect(listed).toMatchObject({ name: 'laptop', allowedModels: ['gpt-5.5'], isActive: true })
     expect(listed.limits).toMatchObject([
@@ -180,6 +180,16 @@ describe('keys', () => {
     const { stdout } = await sluice('keys', 'list')
     expect(stdout).toMatch(/ {2}revoked {2}/)
     expect(stdout).not.toContain(key)
+  })
+
+  test('are not said to be optional once they are required, and are by --json too until then', async () => {
+    const before = await sluice('keys', 'create', '--name', 'one', '--json')
+    expect([before.exitCode, JSON.parse(before.stdout).name]).toEqual([0, 'one'])
+    expect(before.stderr).toContain('clients on this machine can connect without a key or with an unrecognized one')
+    expect(before.stderr).toContain('sluice settings set apiKeyAuthEnabled=true')
+    expect((await sluice('settings', 'set', 'apiKeyAuthEnabled=true')).exitCode).toBe(0)
+    expect((await sluice('keys', 'create', '--name', 'two')).stderr).toMatch(/^Key "two" .*\n$/)
+    expect((await sluice('settings', 'set', 'apiKeyAuthEnabled=false')).exitCode).toBe(0)
   })
 
   test('of somebody who is disabled are not listed as active, whatever they are themselves', async () => {

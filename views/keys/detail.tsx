@@ -1,5 +1,6 @@
 /** One key: what it used in seven days, how full its limits are, what it may do, and everything that can be done about it. */
 import type { Child, FC } from 'hono/jsx'
+import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
 import type { KeyState } from '../../src/model/key-list.ts'
 import type { AccountShare, keyUsage7d } from '../../src/model/key-trends.ts'
 import type { Titled } from '../titles.ts'
@@ -12,6 +13,7 @@ import { Connect, type ConnectProps } from './connect.tsx'
 import type { Choice } from './form.tsx'
 import { LimitList } from './limits.tsx'
 import { KeyBadge } from './list.tsx'
+import { OptionalKeysBar } from './optional.tsx'
 import { KEY_PLACEHOLDER } from './snippets.ts'
 import { KeyTestForm } from './test.tsx'
 import { Trend, type TrendPoint } from './trend.tsx'
@@ -26,6 +28,8 @@ export interface KeyProps {
   shares: readonly NamedShare[]
   trends: { cost: TrendPoint[]; tokens: TrendPoint[] }
   connection: Omit<ConnectProps, 'apiKey'>
+  /** null: keys are required. */
+  optional: OptionalKeys | null
   /** Names of the accounts it is confined to. */
   accountNames: readonly Choice[]
   canWrite: boolean
@@ -46,6 +50,7 @@ export const KeyPage: Titled<KeyProps> = (props) => {
     <div class="page page-narrow" id="key-page" data-now={now}>
       <Head {...props} />
       <Outcome done={props.done} problem={props.problem} />
+      <OptionalKeysBar optional={props.optional} src={`/keys/${apiKey.id}`} isOneKey />
       <Usage {...props} />
       <TextCard id="limits" title="Limits">
         {apiKey.limits.length === 0 ? (

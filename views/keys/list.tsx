@@ -1,5 +1,6 @@
 /** All keys: whose they are, what they used, how full their limits are. Every column sorts, and the order is in the address. */
 import type { Child, FC } from 'hono/jsx'
+import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
 import type { KeySort, KeyState, KeysQuery } from '../../src/model/key-list.ts'
 import { countText, shortCount, tokenCost } from '../ui/amounts.ts'
 import { Badge } from '../ui/badge.tsx'
@@ -12,6 +13,7 @@ import { SortHeading } from '../ui/table.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { withQuery } from '../ui/with-query.ts'
 import { LimitBars } from './limits.tsx'
+import { OptionalKeysBar } from './optional.tsx'
 import { type ApiKey, STATES } from './words.ts'
 
 interface ListedKey extends ApiKey {
@@ -27,11 +29,13 @@ export interface KeysProps {
   total: number
   pages: number
   query: KeysQuery
+  /** null: keys are required. */
+  optional: OptionalKeys | null
   canWrite: boolean
   done: string | null
 }
 
-export const KeysPage: FC<KeysProps> = ({ generatedAt, keys, total, pages, query, canWrite, done }) => {
+export const KeysPage: FC<KeysProps> = ({ generatedAt, keys, total, pages, query, optional, canWrite, done }) => {
   const src = keysLink(query, { page: query.page })
   return (
     <div class="page" id="keys" data-now={generatedAt}>
@@ -44,6 +48,7 @@ export const KeysPage: FC<KeysProps> = ({ generatedAt, keys, total, pages, query
         <NewKeyLink canWrite={canWrite} />
       </header>
       <Done text={done} />
+      <OptionalKeysBar optional={optional} src={src} />
       {total === 0 ? (
         <section class="card empty" {...live({ id: 'keys-none', topics: ['keys'], src })}>
           <KeyIcon />

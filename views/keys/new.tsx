@@ -1,20 +1,27 @@
 /** Making and editing a key, and the one time it is shown: beside everything that can be pasted, and a test. */
 import type { FC } from 'hono/jsx'
+import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
 import type { Titled } from '../titles.ts'
 import { ButtonLink, Command, Submit } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
 import { Form, NeedsScript } from '../ui/form.tsx'
 import { Connect, type ConnectProps } from './connect.tsx'
 import { type KeyChoices, KeyFields } from './form.tsx'
+import { RequireKeys } from './optional.tsx'
 import { KeyTestForm } from './test.tsx'
 import type { ApiKey } from './words.ts'
 
-export interface NewKeyProps {
+interface FormProps {
   choices: KeyChoices
   problem: string | null
 }
 
-export const NewKeyPage: FC<NewKeyProps> = ({ choices, problem }) => (
+export interface NewKeyProps extends FormProps {
+  /** While keys are optional and this is the first. */
+  optional: OptionalKeys | null
+}
+
+export const NewKeyPage: FC<NewKeyProps> = ({ choices, optional, problem }) => (
   <div class="page page-narrow">
     <header class="page-head">
       <h1>New key</h1>
@@ -22,13 +29,14 @@ export const NewKeyPage: FC<NewKeyProps> = ({ choices, problem }) => (
     <section class="card">
       <Form name="key" class="card-body" action="/api/api-keys/" target="#main" problem={problem}>
         <KeyFields choices={choices} apiKey={null} />
+        {optional && <RequireKeys whyNot={optional.whyNot} />}
         <Ending label="Create the key" back="/keys" />
       </Form>
     </section>
   </div>
 )
 
-export interface EditKeyProps extends NewKeyProps {
+export interface EditKeyProps extends FormProps {
   apiKey: ApiKey
 }
 

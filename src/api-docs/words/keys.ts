@@ -4,9 +4,9 @@ import type { WordsByRoute } from './words.ts'
 export const KEY_WORDS: WordsByRoute = {
   'GET /api/api-keys/': { does: 'All keys with their limits and use.', answer: '`[Key]`' },
   'POST /api/api-keys/': {
-    does: 'Makes a key. Giving it to somebody else, or to nobody, needs `api_keys:assign`.',
+    does: 'Creates a key. Giving it to another user, or to none, needs `api_keys:assign`; requiring keys with it needs `security:write`.',
     answer: '`Key` with `key`, which is shown here only.',
-    throws: ['permission_required'],
+    throws: ['permission_required', 'step_up_required', 'step_up_unavailable'],
     example: { name: 'my-laptop' },
   },
   'PATCH /api/api-keys/:id': {

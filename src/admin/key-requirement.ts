@@ -1,0 +1,20 @@
+/** Whether clients need a key, for the pages about keys: what is not enforced while they do not, and who may change that. */
+import type { Ctx } from '../bindings.ts'
+import { holds } from '../model/permissions.ts'
+
+export interface OptionalKeys {
+  /** `CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS` names ranges that need no key either. */
+  hasExemptRanges: boolean
+  /** Why the visitor cannot require keys; null: they can. */
+  whyNot: 'permission' | 'confirmation' | null
+}
+
+/** null: every client needs a key. */
+export const optionalKeys = ({ env: { env, settings }, var: { principal } }: Ctx): OptionalKeys | null => {
+  if (settings.current().apiKeyAuthEnabled) return null
+  const cannotConfirm = principal.kind === 'account' && principal.stepUpMethods.length === 0
+  return {
+    hasExemptRanges: env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS.length > 0,
+    whyNot: !holds(principal.grants, 'security:write') ? 'permission' : cannotConfirm ? 'confirmation' : null,
+  }
+}

@@ -1,0 +1,144 @@
+/** While keys are optional: what the key pages say about it, and requiring keys from there. */
+import { describe, expect, test } from 'bun:test'
+import type { ApiKey } from '../../src/model/api-key-view.ts'
+import { type TestApp, testApp } from '../support/app.ts'
+import { fieldsOf } from '../support/form.ts'
+import { type Browser, people, problem } from '../support/people.ts'
+import { behindProxy } from '../support/proxied.ts'
+
+const HTML = { accept: 'text/html' }
+const KEYS = 'POST /api/api-keys/'
+
+const open = (options: Parameters<typeof testApp>[0] = {}) => {
+  const app = testApp({ accounts: 0, ...options })
+  return { app, ...people(app) }
+}
+
+const page = async (who: Pick<Browser, 'ask'> | TestApp, path: string) =>
+  (await who.ask(`GET ${path}`, { headers: HTML })).text()
+
+const isRequired = ({ bindings }: TestApp) => bindings.settings.current().apiKeyAuthEnabled
+
+/** The bar of a page, as text; null: there is none. */
+const barOf = (html: string): string | null =>
+  /<section class="keys-optional.*?<\/section>/s
+    .exec(html)?.[0]
+    .replaceAll(/<[^>]+>/g, '')
+    .replaceAll(/\s+/g, ' ') ?? null
+
+const REQUIRE_FORM = 'form-require-keys'
+
+describe('the bar', () => {
+  test('on the list and on each key says what is not enforced while keys are optional, with the switch', async () => {
+    const { app, as } = open()
+    const { row } = app.key({ name: 'laptop' })
+    const admin = as('admin')
+    for (const path of ['/keys', `/keys/${row.id}`]) {
+      const html = await page(admin, path)
+      expect(barOf(html)).toContain('Clients on this machine can connect without a key or with an unrecognized one')
+      expect(fieldsOf(html, REQUIRE_FORM)).toEqual([['apiKeyAuthEnabled', 'true']])
+    }
+    const json = Object.fromEntries(fieldsOf(await page(admin, '/keys'), REQUIRE_FORM))
+    expect(
+      (await admin.ask('PATCH /api/settings', { json: { apiKeyAuthEnabled: json.apiKeyAuthEnabled === 'true' } }))
+        .status,
+    ).toBe(200)
+    for (const path of ['/keys', `/keys/${row.id}`]) expect(barOf(await page(admin, path))).toBeNull()
+  })
+
+  test('is there before the first key, too, and on an install without a password', async () => {
+    const { app } = open()
+    const html = await page(app, '/keys')
+    expect(barOf(html)).toContain('Keys are optional')
+    expect(html).toContain(REQUIRE_FORM)
+  })
+
+  test('names the ranges that need no key', async () => {
+    const { app } = open({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '10.0.0.0/8' } })
+    expect(barOf(await page(app, '/keys'))).toContain('CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS')
+    expect(barOf(await page(open().app, '/keys'))).not.toContain('CIDRS')
+  })
+
+  test.each(['operator', 'auditor'])('has no switch for the role %s, and says who has it', async (role) => {
+    const { app, as, addRole } = open()
+    addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
+    const { row } = app.key()
+    for (const path of ['/keys', `/keys/${row.id}`]) {
+      const html = await page(as(role, { username: `${role}-${path.length}` }), path)
+      expect(barOf(html)).toContain('An admin can require keys.')
+      expect(html).not.toContain(REQUIRE_FORM)
+    }
+  })
+
+  test('leads an admin without a way to confirm to two-factor authentication', async () => {
+    const { announced } = behindProxy()
+    const html = await page(announced('anna'), '/keys')
+    expect(html).not.toContain(REQUIRE_FORM)
+    expect(html).toContain('href="/me/two-factor?return=%2Fkeys')
+  })
+})
+
+describe('creating the first key', () => {
+  const formOf = async (who: Pick<Browser, 'ask'>) => fieldsOf(await page(who, '/keys/new'), 'form-key')
+  const asFields = (fields: [string, string][], name: string) =>
+    Object.fromEntries([...fields.filter(([field]) => field !== 'name' && !field.startsWith('limits')), ['name', name]])
+
+  test('offers to require keys from now on, ticked, and does so with the key', async () => {
+    const { app, as, audit } = open()
+    const admin = as('admin')
+    const fields = await formOf(admin)
+    expect(fields.filter(([name]) => name === 'requireKeys').map(([, value]) => value)).toEqual(['false', 'true'])
+    expect((await admin.send('form', KEYS, asFields(fields, 'laptop'))).status).toBe(200)
+    expect(isRequired(app)).toBe(true)
+    expect(audit().map(({ event }) => event)).toEqual(['api_key_created', 'settings_updated'])
+    expect((await formOf(admin)).some(([name]) => name === 'requireKeys')).toBe(false)
+  })
+
+  test('leaves keys optional when it is unticked', async () => {
+    const { app, as } = open()
+    const admin = as('admin', { isConfirmed: false })
+    const fields = { ...asFields(await formOf(admin), 'laptop'), requireKeys: 'false' }
+    expect((await admin.send('form', KEYS, fields)).status).toBe(200)
+    expect(isRequired(app)).toBe(false)
+  })
+
+  test('asks for a confirmation first, and creates nothing until then', async () => {
+    const { app, as } = open()
+    const admin = as('admin', { isConfirmed: false })
+    const json = { name: 'laptop', requireKeys: true }
+    expect(await problem(await admin.ask(KEYS, { json }))).toEqual([403, 'step_up_required'])
+    expect((await (await admin.ask('GET /api/api-keys/')).json()) as ApiKey[]).toEqual([])
+    expect(isRequired(app)).toBe(false)
+  })
+
+  test('is not offered to an operator, who may not change the setting, and can create the key', async () => {
+    const { app, as } = open()
+    const operator = as('operator')
+    const html = await page(operator, '/keys/new')
+    expect(html).not.toContain('name="requireKeys"')
+    expect(html).toContain('An admin can require keys')
+    const json = { name: 'laptop', requireKeys: true }
+    expect(await problem(await operator.ask(KEYS, { json }))).toEqual([403, 'permission_required'])
+    expect((await operator.ask(KEYS, { json: { name: 'laptop' } })).status).toBe(200)
+    expect(isRequired(app)).toBe(false)
+  })
+
+  test('is not offered where there are keys already, or keys are required', async () => {
+    const { app, as } = open()
+    const admin = as('admin')
+    app.key()
+    expect(await page(admin, '/keys/new')).not.toContain('requireKeys')
+    const strict = open({ settings: { apiKeyAuthEnabled: true } })
+    expect(await page(strict.as('admin'), '/keys/new')).not.toContain('requireKeys')
+  })
+
+  test('by JSON requires keys only when asked to, and is no change where they are', async () => {
+    const { app, as, audit } = open({ settings: { apiKeyAuthEnabled: true } })
+    const json = { name: 'laptop', requireKeys: true }
+    expect((await as('operator').ask(KEYS, { json })).status).toBe(200)
+    expect(audit().map(({ event }) => event)).toEqual(['api_key_created'])
+    const optional = open()
+    await optional.as('admin').ask(KEYS, { json: { name: 'laptop' } })
+    expect([isRequired(app), isRequired(optional.app)]).toEqual([true, false])
+  })
+})

@@ -5,7 +5,7 @@ import { withReturn } from '../ui/entrance.tsx'
 
 export const LocalAdminOffer: FC<{ returnTo: string }> = ({ returnTo }) => (
   <p class="split">
-    <span class="muted">No local administrator yet. With one, you can sign in when the reverse proxy is down.</span>
+    <span class="muted">There is no local administrator for when the reverse proxy is down.</span>
     <ButtonLink href={withReturn('/setup', returnTo)}>Create local administrator</ButtonLink>
   </p>
 )

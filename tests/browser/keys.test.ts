@@ -225,6 +225,27 @@ test('changing, switching off, a new secret, and the end', async () => {
   expect(visit.problems).toEqual([])
 })
 
+test('the first key requires keys from then on; later the bar of the list does', async () => {
+  await using own = await spawnServer()
+  await using visit = await browser.visit(`${own.url}/keys/new`)
+  const { page } = visit
+  const settings = async () =>
+    (await fetch(`${own.url}/api/settings`)).json() as Promise<{ apiKeyAuthEnabled: boolean }>
+  expect(await page.getByLabel('Require a key from now on').isChecked()).toBe(true)
+  await page.fill('[name=name]', 'laptop')
+  await page.click('text=Create the key')
+  expect(await textOf(page.locator('.command-key code'))).toMatch(/^sk-clb-/)
+  expect((await settings()).apiKeyAuthEnabled).toBe(true)
+  const json = { headers: { 'content-type': 'application/json' }, body: '{"apiKeyAuthEnabled":false}' }
+  await fetch(`${own.url}/api/settings`, { method: 'PATCH', ...json })
+  await page.goto(`${own.url}/keys`)
+  page.on('dialog', (dialog) => dialog.accept())
+  await page.click('text=Require keys')
+  await page.waitForSelector('.keys-optional', { state: 'detached' })
+  expect((await settings()).apiKeyAuthEnabled).toBe(true)
+  expect(visit.problems).toEqual([])
+})
+
 test('without script: sorted, searched, made and shown', async () => {
   await using visit = await browser.visit(`${world.url}/keys`, { javaScriptEnabled: false })
   const { page } = visit

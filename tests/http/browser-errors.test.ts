@@ -36,7 +36,7 @@ test.each([
 test('a proxy that says nothing is an explanation, and where somebody has a password a sign-in', async () => {
   const closed = await refusing('proxy_auth_required').ask('GET /reports', { headers: HTML })
   expect(closed.status).toBe(401)
-  expect(await closed.text()).toContain('Come in through your reverse proxy')
+  expect(await closed.text()).toContain('Open Sluice through your reverse proxy')
   const open = await refusing('proxy_auth_required', { details: { fallback: true } }).ask('GET /reports', {
     headers: HTML,
   })

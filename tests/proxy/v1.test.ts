@@ -167,6 +167,21 @@ describe('/v1/responses', () => {
     },
   )
 
+  const spent = [
+    { type: 'reasoning', id: 'rs_0a1b', summary: [], encrypted_content: null },
+    { type: 'message', id: 'msg_1', role: 'assistant', content: [] },
+    { type: 'web_search_call', id: 'ws_1', status: 'completed' },
+  ]
+  test.each([{}, { stream: true }])('goes on behind items that hold nothing to go on from: %j', async (asked) => {
+    const app = testApp()
+    for (const item of spent) {
+      const input = [...messages, item, ...messages]
+      expect((await answerOf(app, V1, { json: { model: 'gpt-5.5', input, ...asked } })).status).toBe(200)
+      expect(lastBody(app).input).toHaveLength(2)
+    }
+    await expectNothingLeft(app)
+  })
+
   const long = 'x'.repeat(65)
   const called = { name: 'f', arguments: '{}' }
   test.each<[string, (call_id: string) => object]>([

@@ -181,3 +181,14 @@ describe('the same account', () => {
     expect(service.upstream.oddities).toEqual([])
   })
 })
+
+test('a public client goes on behind reasoning that holds nothing to go on from', async () => {
+  await using service = ground()
+  const socket = await open(service, { path: PUBLIC })
+  const message = { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hello' }] }
+  const hollow = { type: 'reasoning', id: 'rs_0a1b', summary: [], encrypted_content: null }
+  expectCompleted(await socket.turn(create('hello', { input: [message, hollow, message] })))
+  expect(service.upstream.requests[0]?.body).toMatchObject({ input: [message, message] })
+  await leave(service, socket)
+  await expectNothingLeft(service)
+})

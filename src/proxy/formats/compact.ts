@@ -4,6 +4,7 @@ import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../../li
 import { COMPACTION_TRIGGER, checkCompactionTrigger } from './compaction-trigger.ts'
 import { clientItems, withParts } from './input-items.ts'
 import { upstreamFailure } from './responses-event.ts'
+import { isKnownId } from './taken-back.ts'
 import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
 
 interface CompactRequest extends NormalisedRequest {
@@ -55,12 +56,10 @@ export function compactFromResponse(response: unknown, retained: JsonObject[]): 
   }
 }
 
-/** An id of another kind would be refused when the client replays the item. */
 function compactionItem(item: JsonObject): JsonObject {
-  const hasOwnId = textOf(item.id).startsWith('cmp_')
   return {
     type: 'compaction',
-    ...(hasOwnId && { id: item.id }),
+    ...(item.id != null && isKnownId(item) && { id: item.id }),
     encrypted_content: item.encrypted_content,
     ...present(item, 'status'),
   }

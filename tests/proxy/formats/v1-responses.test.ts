@@ -25,6 +25,8 @@ const refusal = (body: JsonObject): AppError => {
   throw new Error('the request was accepted')
 }
 
+const reasoningText = (text: string) => ({ type: 'reasoning_text', text })
+
 describe('input', () => {
   const developer = { role: 'developer', content: [{ type: 'input_text', text: 'rules' }] }
   test.each<[string, JsonObject, unknown]>([
@@ -112,12 +114,53 @@ describe('input', () => {
       { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'e' },
     ],
     [
-      'reasoning with a content that nothing else holds',
-      { type: 'reasoning', summary: [], status: 'completed', content: [{ type: 'reasoning_text' }] },
-      { type: 'reasoning', summary: [], content: [{ type: 'reasoning_text' }] },
+      'reasoning whose content nothing else holds, as a summary',
+      { type: 'reasoning', id: 'rs_1', summary: [], status: 'completed', content: [reasoningText('hm')] },
+      { type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm' }] },
+    ],
+    [
+      'reasoning that has a summary and no ciphertext, without its id',
+      { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'hm' }], encrypted_content: null },
+      { type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm' }], encrypted_content: null },
+    ],
+    [
+      'a message, without the id of another service',
+      { type: 'message', id: 'chatcmpl-1', role: 'assistant', content: [{ type: 'output_text', text: 'hi' }] },
+      { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'hi' }] },
+    ],
+    [
+      'a call, without the id of another service',
+      { type: 'function_call', id: 'toolu_1', call_id: 'c', name: 'f', arguments: '' },
+      { type: 'function_call', call_id: 'c', name: 'f', arguments: '' },
     ],
   ])('%s is sent back', (_, item, expected) => {
     expect(normal({ input: [item] }).input).toEqual([expected])
+  })
+
+  test.each<[string, JsonObject]>([
+    ['reasoning without ciphertext', { type: 'reasoning', id: 'rs_0a1b', summary: [], encrypted_content: null }],
+    ['reasoning of empty texts', { type: 'reasoning', id: 'rs_1', summary: [], content: [{ type: 'reasoning_text' }] }],
+    ['a message that says nothing', { type: 'message', id: 'msg_1', role: 'assistant', content: [] }],
+    ['a message without content', { role: 'user', content: null }],
+    ['a web search without its action', { type: 'web_search_call', id: 'ws_1', status: 'completed' }],
+    ['an image without its data', { type: 'image_generation_call', id: 'ig_1', result: null, size: '1024x1024' }],
+    ['a compaction without ciphertext', { type: 'compaction', id: 'cmp_1', encrypted_content: null }],
+    ['an item of a new type that is an id and nothing else', { type: 'unheard_of', id: 'x_1', parts: [] }],
+  ])('%s is left out', (_, item) => {
+    expect(normal({ input: [userText('hi'), item, userText('go on')] }).input).toEqual([
+      userText('hi'),
+      userText('go on'),
+    ])
+  })
+
+  test('hosted calls that hold what they did are the same objects', () => {
+    const input = [
+      { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'q' } },
+      { type: 'image_generation_call', id: 'ig_1', status: 'completed', result: 'aGk=' },
+      { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'x' },
+      { type: 'compaction', id: 'cmp_1', encrypted_content: 'x' },
+    ]
+    expect(normal({ input }).input).toBe(input)
   })
 
   test('system messages move into the instructions, their images stay as the user’s', () => {

@@ -116,6 +116,7 @@ function judgeInput(input: Json[], chatgptAccountId: string, history: Json[]): v
   for (const [index, item] of input.entries()) {
     if (item.role === 'system') throw detail(400, 'System messages are not allowed')
     judgeStored(item)
+    judgeMessage(item, `input[${index}]`)
     judgeReasoning(item, `input[${index}]`)
     judgeIds(item, `input[${index}]`)
     if (item.encrypted_content != null) judgeEncrypted(item, chatgptAccountId)
@@ -128,9 +129,21 @@ function judgeInput(input: Json[], chatgptAccountId: string, history: Json[]): v
   }
 }
 
-/** What only stands for an item is looked for where nothing was stored; reasoning stands for itself by its ciphertext alone. */
-function judgeStored({ type, id, encrypted_content }: Json): void {
-  if (type !== 'item_reference' && (type !== 'reasoning' || id == null || encrypted_content != null)) return
+/** Assumed: what an item of the type consists of; one that has an id and none of it is looked up, and nothing is stored. */
+const SUBSTANCE: Record<string, readonly string[]> = {
+  reasoning: ['encrypted_content'],
+  compaction: ['encrypted_content'],
+  web_search_call: ['action'],
+  file_search_call: ['queries', 'results'],
+  code_interpreter_call: ['code', 'outputs'],
+  image_generation_call: ['result'],
+  mcp_list_tools: ['tools'],
+  item_reference: [],
+}
+
+function judgeStored({ type, id, ...item }: Json): void {
+  const members = id == null ? undefined : SUBSTANCE[String(type)]
+  if (!members || members.some((name) => item[name] != null)) return
   const message = `Item with id '${id}' not found. Items are not persisted when \`store\` is set to false.`
   throw apiError(
     404,
@@ -138,6 +151,13 @@ function judgeStored({ type, id, encrypted_content }: Json): void {
     `${message} Try again with \`store\` set to true, or remove this item from your input.`,
     'input',
   )
+}
+
+/** Assumed of the real service: a message says something. */
+function judgeMessage({ type = 'message', content }: Json, at: string): void {
+  if (type !== 'message' || typeof content === 'string' || (Array.isArray(content) && content.length > 0)) return
+  const message = `Invalid '${at}.content': expected a string or a list that is not empty.`
+  throw apiError(400, 'empty_array', message, `${at}.content`)
 }
 
 /** Reasoning is not taken back as it was sent (client-protocol §14). */
@@ -149,7 +169,23 @@ function judgeReasoning({ type, content, ...item }: Json, at: string): void {
   throw apiError(400, 'array_above_max_length', message, `${at}.content`)
 }
 
+/** How ids of the service begin; the first three as reported in public issues, the others assumed. */
+const ID_PREFIXES: Record<string, string> = {
+  message: 'msg',
+  reasoning: 'rs',
+  function_call: 'fc',
+  custom_tool_call: 'ctc',
+  web_search_call: 'ws',
+  image_generation_call: 'ig',
+  compaction: 'cmp',
+}
+
 function judgeIds(item: Json, at: string): void {
+  const prefix = ID_PREFIXES[String(item.type ?? 'message')]
+  if (prefix && item.id != null && !String(item.id).startsWith(prefix)) {
+    const message = `Invalid '${at}.id': '${item.id}'. Expected an ID that begins with '${prefix}'.`
+    throw apiError(400, 'invalid_value', message, `${at}.id`)
+  }
   for (const name of ['id', 'call_id']) {
     if (String(item[name] ?? '').length <= 64) continue
     const message = `Invalid '${at}.${name}': string too long. Expected a string with maximum length 64.`

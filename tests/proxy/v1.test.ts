@@ -167,6 +167,13 @@ describe('/v1/responses', () => {
     },
   )
 
+  test.each([{ parameters: null }, {}])('takes a function without parameters: %j', async (parameters) => {
+    const app = testApp()
+    const tools = [{ type: 'function', name: 'get_time', ...parameters }]
+    expect((await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello', tools } })).status).toBe(200)
+    await expectNothingLeft(app)
+  })
+
   const spent = [
     { type: 'reasoning', id: 'rs_0a1b', summary: [], encrypted_content: null },
     { type: 'message', id: 'msg_1', role: 'assistant', content: [] },
@@ -317,6 +324,16 @@ describe('/v1/chat/completions', () => {
       (await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages: results, tools } })).text,
     )
     expect(second.choices[0].message.content).toBe('The tool said: 2')
+    await expectNothingLeft(app)
+  })
+
+  test.each([
+    { tools: [{ type: 'function', function: { name: 'get_time' } }] },
+    { tools: [{ type: 'function', function: { name: 'get_time', parameters: null, strict: true } }] },
+    { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: null } } },
+  ])('may leave out what Responses requires: %j', async (asked) => {
+    const app = testApp()
+    expect((await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages, ...asked } })).status).toBe(200)
     await expectNothingLeft(app)
   })
 

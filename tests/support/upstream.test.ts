@@ -76,7 +76,10 @@ describe('an accepted turn', () => {
     const body = aBody({ model: 'gpt-6.1-sol', input: [...input, call, output] })
     expect(textOf(await eventsOf(await ask(upstream, account, { headers, body })))).toBe('The tool said: hi')
 
-    const classic = aBody({ input: [says('run: ls')], tools: [{ type: 'function', name: 'exec_command' }] })
+    const classic = aBody({
+      input: [says('run: ls')],
+      tools: [{ type: 'function', name: 'exec_command', parameters: {} }],
+    })
     const second = await eventsOf(await ask(upstream, account, { body: classic }))
     expect(second.at(-2)?.item).toMatchObject({ type: 'function_call', arguments: '{"cmd":"ls"}' })
     expect(upstream.oddities).toEqual([])

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { isObject, type JsonObject } from '../../lib/json.ts'
 import { invalid, parseAt } from './invalid-request.ts'
+import { filledFromChat } from './required-members.ts'
 import { currentTool } from './v1-responses.ts'
 
 /** A copy would not be the client's own (`rewrite.ts`). */
@@ -69,7 +70,7 @@ export function responsesFormat(format: unknown): JsonObject {
     throw invalid('response_format', "response_format must be 'text', 'json_object' or 'json_schema'.")
   }
   const { name, ...rest } = parseAt(JsonSchemaFormat, isObject(format) ? format : {}, 'response_format').json_schema
-  return { type, name, ...withoutNulls(rest) }
+  return filledFromChat({ type, name, ...withoutNulls(rest) })
 }
 
 function flatTool(tool: unknown, at: string): JsonObject | null {
@@ -77,10 +78,8 @@ function flatTool(tool: unknown, at: string): JsonObject | null {
   if (type === 'web_search' || String(type).startsWith('web_search_preview')) return currentTool(tool) as JsonObject // an object: it has a type
   if (type === 'custom') return customTool(parseAt(CustomTool, tool, at).custom)
   if (type !== 'function') throw invalid(`${at}.type`, `Tools of type '${String(type)}' are not supported over chat.`)
-  const { name, strict, ...rest } = parseAt(FunctionTool, tool, at).function
-  if (!name) return null
-  // Left out, `strict` means no in chat and yes in Responses.
-  return { type, name, ...withoutNulls(rest), strict: strict ?? false }
+  const { name, ...rest } = parseAt(FunctionTool, tool, at).function
+  return name ? filledFromChat({ type, name, ...withoutNulls(rest) }) : null
 }
 
 function customTool({ name, description, format }: z.output<typeof CustomTool>['custom']): JsonObject | null {

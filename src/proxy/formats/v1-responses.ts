@@ -5,6 +5,7 @@ import { checkCompactionTrigger } from './compaction-trigger.ts'
 import { type InputItems, inputItems } from './input-items.ts'
 import { type Placing, placed } from './instructions.ts'
 import { ALIASES, checkParameters, foldAliases, REFUSED_UPSTREAM, refuseStateful } from './parameters.ts'
+import { filledTool } from './required-members.ts'
 
 export interface NormalisedRequest {
   body: JsonObject
@@ -39,16 +40,16 @@ export const withCiphertext = (body: JsonObject): JsonObject => {
   return include.includes(CIPHERTEXT) ? body : { ...body, include: [...include, CIPHERTEXT] }
 }
 
-/** `tools` with the preview name of web search replaced; the same list when no tool needs it. */
+/** `tools` as the upstream takes them; the same list when no tool needs a change. */
 function currentTools(tools: unknown[]): unknown[] {
-  return tools.some(isPreviewSearch) ? tools.map(currentTool) : tools
+  const current = tools.map((tool) => (isObject(tool) ? filledTool(currentTool(tool)) : tool))
+  return current.every((tool, index) => tool === tools[index]) ? tools : current
 }
 
 /** A tool, or a choice of one, under the name the upstream knows. */
-export const currentTool = (tool: unknown): unknown => (isPreviewSearch(tool) ? { ...tool, type: 'web_search' } : tool)
+export const currentTool = <T>(tool: T): T => (isPreviewSearch(tool) ? { ...tool, type: 'web_search' } : tool)
 
-const isPreviewSearch = (tool: unknown): tool is JsonObject =>
-  isObject(tool) && textOf(tool.type).startsWith('web_search_preview')
+const isPreviewSearch = (tool: unknown): boolean => isObject(tool) && textOf(tool.type).startsWith('web_search_preview')
 
 /** What the body will hold under these names; `undefined` takes a member out. */
 function changedMembers(body: JsonObject, { instructions, input }: ReturnType<typeof placed>): JsonObject {

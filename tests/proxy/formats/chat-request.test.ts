@@ -6,6 +6,7 @@ import { MAX_DATA_URL_BYTES } from '../../../src/proxy/formats/chat-messages.ts'
 import { chatToResponses } from '../../../src/proxy/formats/chat-request.ts'
 import { NEUTRAL_INSTRUCTIONS } from '../../../src/proxy/formats/instructions.ts'
 
+const noParameters = { type: 'object', properties: {}, required: [], additionalProperties: false }
 const hello = { role: 'user', content: 'hi' }
 const aChat = (extra: JsonObject = {}): JsonObject => ({ model: 'gpt-5.5', messages: [hello], ...extra })
 const said = (...messages: unknown[]) => chatToResponses(aChat({ messages })).body
@@ -243,7 +244,7 @@ describe('other fields', () => {
     [
       'json_schema with a description and nulls',
       { response_format: { ...format, json_schema: { name: 'out', description: 'd', schema: null, strict: null } } },
-      { text: { format: { type: 'json_schema', name: 'out', description: 'd' } } },
+      { text: { format: { type: 'json_schema', name: 'out', description: 'd', schema: { type: 'object' } } } },
     ],
     ['effort', { reasoning_effort: 'none' }, { reasoning: { effort: 'none' } }],
     ['thinking', { thinking: { type: 'enabled' } }, { reasoning: { effort: 'medium' } }],
@@ -301,7 +302,17 @@ describe('other fields', () => {
     [
       'function tool with nulls',
       { tools: [{ type: 'function', function: { name: 'f', description: null, parameters: null } }] },
-      { tools: [{ type: 'function', name: 'f', strict: false }] },
+      { tools: [{ type: 'function', name: 'f', parameters: noParameters, strict: false }] },
+    ],
+    [
+      'function tool with nothing but a name',
+      { tools: [{ type: 'function', function: { name: 'get_time' } }] },
+      { tools: [{ type: 'function', name: 'get_time', parameters: noParameters, strict: false }] },
+    ],
+    [
+      'schema left out of the format',
+      { response_format: { type: 'json_schema', json_schema: { name: 'n' } } },
+      { text: { format: { type: 'json_schema', name: 'n', schema: { type: 'object' } } } },
     ],
     ['choice in a word', { tool_choice: 'required' }, { tool_choice: 'required' }],
     [
@@ -335,7 +346,7 @@ describe('other fields', () => {
     [
       'strict function tool',
       { tools: [{ type: 'function', function: { name: 'f', strict: true } }] },
-      { tools: [{ type: 'function', name: 'f', strict: true }] },
+      { tools: [{ type: 'function', name: 'f', parameters: noParameters, strict: true }] },
     ],
     [
       'web search',

@@ -331,7 +331,7 @@ describe('parameters', () => {
   })
 
   test('the preview web search is renamed; its neighbours are the same objects', () => {
-    const own = { type: 'function', name: 'f' }
+    const own = { type: 'function', name: 'f', parameters: {} }
     const body = normal({
       tools: [own, { type: 'web_search_preview', size: 1 }],
       tool_choice: { type: 'web_search_preview' },
@@ -415,7 +415,7 @@ test('opencode’s first request keeps all but its output limit', () => {
     include: ['reasoning.encrypted_content'],
     prompt_cache_key: 'ses_1',
     reasoning: { effort: 'low', summary: 'auto' },
-    tools: [{ type: 'function', name: 'bash' }],
+    tools: [{ type: 'function', name: 'bash', parameters: {} }],
     tool_choice: 'auto',
     stream: true,
   }

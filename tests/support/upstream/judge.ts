@@ -105,10 +105,31 @@ function judgeTurn(
     if (isJson(item)) return item
     throw apiError(400, 'invalid_type', 'An input item must be an object.', `input[${index}]`)
   })
+  judgeTools(body.tools)
+  judgeFormat(body.text)
   judgeInput(input, request.account.chatgptAccountId, history)
   const conversation = [...history, ...input]
   if (needsInstructions && !hasInstructions(body, conversation)) throw detail(400, 'Instructions are required')
   return { ...request, body, model, input: conversation }
+}
+
+/** A function says what it is called with, be it nothing. */
+function judgeTools(tools: unknown): void {
+  if (!Array.isArray(tools)) return
+  for (const [index, tool] of tools.entries()) {
+    if (!isJson(tool) || tool.type !== 'function' || isJson(tool.parameters)) continue
+    const at = `tools[${index}].parameters`
+    if (!('parameters' in tool))
+      throw apiError(400, 'missing_required_parameter', `Missing required parameter: '${at}'.`, at)
+    throw apiError(400, 'invalid_type', `Invalid type for '${at}': expected an object.`, at)
+  }
+}
+
+function judgeFormat(text: unknown): void {
+  const format = isJson(text) ? text.format : null
+  if (!isJson(format) || format.type !== 'json_schema' || isJson(format.schema)) return
+  const at = 'text.format.schema'
+  throw apiError(400, 'missing_required_parameter', `Missing required parameter: '${at}'.`, at)
 }
 
 function judgeInput(input: Json[], chatgptAccountId: string, history: Json[]): void {

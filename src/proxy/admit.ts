@@ -10,6 +10,7 @@ import { forwardable, readTurnState } from '../upstream/headers.ts'
 import { conversationHash } from './affinity.ts'
 import { refuseTurn } from './begin.ts'
 import { marksOf } from './continuity.ts'
+import { endsInTrigger } from './formats/compaction-trigger.ts'
 import { sentEffort, tierName } from './key-policy.ts'
 import { openingOf } from './opening.ts'
 import {
@@ -26,6 +27,7 @@ import type { UpstreamSession } from './upstream-session.ts'
 
 export interface Admission {
   route: string
+  /** `normal` where the body decides. */
   kind: TurnKind
   /** The native client gives up politely at other statuses than SDKs do (client protocol §10). */
   isNative: boolean
@@ -154,7 +156,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
     id: env.random.orderedId('trn', now),
     requestId,
     route: admission.route,
-    kind: admission.kind,
+    kind: kindOf(admission),
     transport: admission.transport ?? 'http',
     session: admission.session ?? null,
     chain: admission.chain ?? null,
@@ -184,6 +186,10 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
   turn.log.admitMs = elapsedMs(arrivedAt, env.clock.monotonic())
   return turn
 }
+
+/** Any Responses request may ask for a compaction in its input; newer native clients do it in no other way (client protocol §6). */
+const kindOf = ({ kind, body }: Admission): TurnKind =>
+  kind === 'normal' && endsInTrigger(body.json.input) ? 'compaction' : kind
 
 /** Names of clients are stored with every turn, so their length is bounded. */
 const MAX_NAME_CHARS = 64

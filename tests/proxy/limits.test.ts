@@ -397,6 +397,27 @@ describe('time limits', () => {
     await expectNothingLeft(app)
   })
 
+  const trigger = { type: 'compaction_trigger' }
+  test.each([
+    ['the native route', NATIVE, { ...json, input: [...json.input, trigger] }],
+    ['/v1', 'POST /v1/responses', { model: 'gpt-5.5', input: [{ role: 'user', content: 'hi' }, trigger] }],
+    ['chat that is Responses-shaped', 'POST /v1/chat/completions', { model: 'gpt-5.5', input: [trigger] }],
+  ])('a compaction on %s has the time of a compaction', async (_, route, body) => {
+    const app = testApp({ settings: { firstEventTimeoutSeconds: 4 } })
+    app.members[0]!.sim.next({ delayFirstEventMs: 10_000 })
+    expect((await answerOf(app, route, { json: body }, 500)).status).toBe(200)
+    expect(app.rows()).toMatchObject([{ kind: 'compaction', status: 'ok', attempts: 1 }])
+    expect(app.bindings.pool.all()[0]!.health.errors).toBe(0)
+    await expectNothingLeft(app)
+  })
+
+  test('a trigger that is not at the end makes no compaction', async () => {
+    const app = testApp()
+    await answerOf(app, NATIVE, { json: { ...json, input: [trigger, ...json.input] } })
+    expect(app.rows()).toMatchObject([{ kind: 'normal' }])
+    await expectNothingLeft(app)
+  })
+
   test('silence after created counts as no first event', async () => {
     const app = testApp({ settings: { firstEventTimeoutSeconds: 20 } })
     app.members[0]!.sim.next({ silence: { afterEvents: 2 } })

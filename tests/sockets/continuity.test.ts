@@ -98,6 +98,7 @@ describe('encrypted content', () => {
     expectCompleted(compacted)
     const history = outputOf(compacted)
     expect(history.map(({ type }) => type)).toEqual(['compaction'])
+    expect(service.rows().at(-1)).toMatchObject({ kind: 'compaction', status: 'ok' })
     write(service, (tx) => pauseAccount(tx, owner.id, ACTOR))
     const frame = create('', { input: [...history, asked('two')] })
     expect(refusalOf(await socket.turn(frame))).toEqual([503, 'continuity_owner_unavailable'])

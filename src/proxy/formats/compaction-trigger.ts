@@ -1,5 +1,5 @@
 /** The marker item that asks the upstream to compact a conversation: at most one, and last. */
-import { isObject } from '../../lib/json.ts'
+import { isObject, objectOf } from '../../lib/json.ts'
 import { invalid } from './invalid-request.ts'
 
 export const COMPACTION_TRIGGER = { type: 'compaction_trigger' } as const
@@ -14,3 +14,7 @@ export function checkCompactionTrigger(items: unknown[]): boolean {
   if (first !== items.length - 1) throw invalid('input', 'A compaction_trigger must be there once, as the last item.')
   return true
 }
+
+/** Whether the input of a request ends in the marker, whatever else is in it. */
+export const endsInTrigger = (input: unknown): boolean =>
+  Array.isArray(input) && objectOf(input.at(-1)).type === COMPACTION_TRIGGER.type

@@ -347,6 +347,36 @@ describe('/v1/chat/completions', () => {
   })
 })
 
+describe('what changes the answer and cannot be done', () => {
+  const asks: [string, string, Record<string, unknown>][] = [
+    ['background', V1, { input: 'hi', background: true }],
+    ['n', V1, { input: 'hi', n: 2 }],
+    ['n', V1, { input: 'hi', n: 0, stream: true }],
+    ['background', 'POST /v1/responses/compact', { input: 'hi', background: 'true' }],
+    ['background', CHAT, { messages, background: true }],
+    ['n', CHAT, { messages, n: 2, stream: true }],
+    ['n', CHAT, { input: 'hi', n: 3 }],
+  ]
+  test.each(asks)('is 400 and names %s: %s %j', async (param, route, asked) => {
+    const app = testApp()
+    const answer = await answerOf(app, route, { json: { model: 'gpt-5.5', ...asked } })
+    expect(answer.status).toBe(400)
+    expect(JSON.parse(answer.text).error).toMatchObject({ code: 'unsupported_parameter', param })
+    expect(app.upstream.requests).toEqual([])
+    await expectNothingLeft(app)
+  })
+
+  test.each([
+    [V1, { input: 'hi' }],
+    [CHAT, { messages }],
+  ])('%s takes what asks for nothing else, and names nothing', async (route, asked) => {
+    const app = testApp()
+    const answer = await answerOf(app, route, { json: { model: 'gpt-5.5', background: false, n: 1, ...asked } })
+    expect([answer.status, answer.headers.get('x-sluice-dropped-fields')]).toEqual([200, null])
+    await expectNothingLeft(app)
+  })
+})
+
 describe('tools and schemas', () => {
   const schema =
     '{"type": "object", "properties": {"b": {"minimum": -9223372036854775808}, "2": {"multipleOf": 1e-7}, "1": {}}}'

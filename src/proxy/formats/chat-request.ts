@@ -7,7 +7,7 @@ import { messageItems } from './chat-messages.ts'
 import { responsesFormat, responsesToolChoice, responsesTools } from './chat-tools.ts'
 import { type Conversation, placed } from './instructions.ts'
 import { invalid, parseAt } from './invalid-request.ts'
-import { ALIASES, checkParameters, foldAliases, refuseStateful } from './parameters.ts'
+import { ALIASES, checkParameters, foldAliases, isImplied, refuseStateful } from './parameters.ts'
 import { takenBack } from './taken-back.ts'
 import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
 
@@ -31,7 +31,6 @@ const Options = z.object({
   stream_options: z
     .object({ include_usage: z.boolean().nullish(), include_obfuscation: z.boolean().nullish() })
     .nullish(),
-  n: z.literal(1, { error: 'only one choice per request is supported' }).nullish(),
   modalities: z.array(z.literal('text', { error: 'only text answers are supported' })).nullish(),
   messages: z.array(z.unknown()).nullish(),
   tools: z.array(z.unknown()).nullish(),
@@ -91,8 +90,8 @@ function refuse(body: JsonObject): void {
 
 function responsesShaped({ messages: _, ...body }: JsonObject): NormalisedRequest {
   const { body: normal, dropped } = normaliseResponses(body)
-  // Both mean what the chat options already say, so nothing is lost with them.
-  return { body: normal, dropped: dropped.filter((name) => name !== 'stream_options' && name !== 'n') }
+  // It means what the chat options already say, so nothing is lost with it.
+  return { body: normal, dropped: dropped.filter((name) => name !== 'stream_options') }
 }
 
 function translated(body: JsonObject, messages: unknown[], clientTools: unknown[] | undefined): NormalisedRequest {
@@ -142,6 +141,6 @@ function droppedFrom(body: JsonObject): string[] {
     if (name === 'stream_options') {
       return objectOf(body.stream_options).include_obfuscation === true ? ['stream_options.include_obfuscation'] : []
     }
-    return TRANSLATED.has(name) || body[name] == null ? [] : [name]
+    return TRANSLATED.has(name) || isImplied(name) || body[name] == null ? [] : [name]
   })
 }

@@ -9,7 +9,6 @@ import { invalid } from './invalid-request.ts'
  * not listed: they go through, so that a parameter added upstream works here on the same day.
  */
 export const REFUSED_UPSTREAM: ReadonlySet<string> = new Set([
-  'background',
   'context_management',
   'frequency_penalty',
   'logit_bias',
@@ -20,7 +19,6 @@ export const REFUSED_UPSTREAM: ReadonlySet<string> = new Set([
   'max_tool_calls',
   'metadata',
   'moderation',
-  'n',
   'presence_penalty',
   'prompt_cache_options',
   'prompt_cache_retention',
@@ -34,6 +32,12 @@ export const REFUSED_UPSTREAM: ReadonlySet<string> = new Set([
   'truncation',
   'user',
 ])
+
+/** Parameters that change what the client gets, with the only value that can be served; it means the same as leaving them out. */
+const ONLY_VALUES: Readonly<Record<string, unknown>> = { background: false, n: 1 }
+
+/** Never sent upstream, and not named as dropped: either the request was rejected for it or nothing is lost. */
+export const isImplied = (name: string): boolean => Object.hasOwn(ONLY_VALUES, name)
 
 /** Names other clients use for members of `reasoning`, `text` and for the cache key; §5.5 of the proxy surface. */
 const EFFORT_ALIASES = ['reasoning_effort', 'reasoningEffort', 'thinking', 'enable_thinking'] as const
@@ -85,7 +89,10 @@ export function refuseStateful(body: JsonObject): void {
   }
 }
 
-/** Throws `invalid_request_error` for shapes and values that are wrong whatever the upstream says. */
+/**
+ * Throws `invalid_request_error` for shapes and values that are wrong whatever the upstream says, `unsupported_parameter`
+ * for what cannot be done here and would be missed.
+ */
 export function checkParameters(body: JsonObject): void {
   if (typeof body.model !== 'string' || body.model === '') throw invalid('model', 'A model is required.')
   if (body.instructions != null && typeof body.instructions !== 'string') {
@@ -100,6 +107,10 @@ export function checkParameters(body: JsonObject): void {
     throw invalid('truncation', "truncation must be 'auto' or 'disabled'.")
   }
   checkInclude(body.include)
+  for (const [param, value] of Object.entries(ONLY_VALUES)) {
+    if (body[param] == null || body[param] === value) continue
+    throw new AppError('unsupported_parameter', { param, message: `'${param}' can only be ${value} here.` })
+  }
 }
 
 function checkInclude(include: unknown): void {

@@ -4,7 +4,7 @@ import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import { checkCompactionTrigger } from './compaction-trigger.ts'
 import { type InputItems, inputItems } from './input-items.ts'
 import { type Placing, placed } from './instructions.ts'
-import { ALIASES, checkParameters, foldAliases, REFUSED_UPSTREAM, refuseStateful } from './parameters.ts'
+import { ALIASES, checkParameters, foldAliases, isImplied, REFUSED_UPSTREAM, refuseStateful } from './parameters.ts'
 import { filledTool } from './required-members.ts'
 
 export interface NormalisedRequest {
@@ -78,7 +78,8 @@ function rebuilt(body: JsonObject, changed: JsonObject): JsonObject {
 
 const STATE = new Set(['messages', 'conversation', 'prompt', 'previous_response_id'])
 
-const isLeftOut = (name: string) => REFUSED_UPSTREAM.has(name) || ALIASES.has(name) || STATE.has(name)
+const isLeftOut = (name: string) =>
+  REFUSED_UPSTREAM.has(name) || ALIASES.has(name) || STATE.has(name) || isImplied(name)
 
 /** A null asks for nothing, so leaving it out loses nothing; `store` counts only when storing was asked for. */
 function droppedFrom(body: JsonObject, { hadCacheBreakpoint }: InputItems): string[] {

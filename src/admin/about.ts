@@ -102,7 +102,6 @@ const LICENCES: Readonly<Record<keyof typeof dependencies, string>> = {
   'drizzle-orm': 'Apache-2.0',
   hono: 'MIT',
   'htmx.org': '0BSD',
-  'jsonc-parser': 'MIT',
   otpauth: 'MIT',
   'reflect-metadata': 'Apache-2.0',
   socks: 'MIT',

@@ -41,13 +41,13 @@ interface Member {
 }
 
 /**
- * All of them in their order, also those of equal names. `json` is a valid object. No tree is made of it: of a long text with
- * many escapes that takes seconds (measured).
+ * The members of the object that begins at `from`, by default the whole document, in their order, also those of equal names.
+ * `json` is valid. No tree is made of it: of a long text with many escapes that takes seconds (measured).
  */
-export function topMembers(json: Uint8Array): Member[] {
+export function topMembers(json: Uint8Array, from = 0): Member[] {
   const members: Member[] = []
   let depth = 0
-  for (let at = 0; at < json.length; at++) {
+  for (let at = from; at < json.length; at++) {
     const byte = json[at]
     const last = members.at(-1)
     if (byte === QUOTE) {
@@ -60,8 +60,29 @@ export function topMembers(json: Uint8Array): Member[] {
     } else if (byte === 0x5b || byte === 0x7b) depth++
     else if (byte === 0x5d || byte === 0x7d) depth--
     if (last && ((byte === COMMA && depth === 1) || (byte === 0x7d && depth === 0))) last.end = beforeBlanks(json, at)
+    if (depth === 0 && byte === 0x7d) break
   }
   return members
+}
+
+/** Where the elements of the list that begins at `from` stand, in their order. `json` is valid. */
+export function elementsOf(json: Uint8Array, from: number): { value: number; end: number }[] {
+  const elements: { value: number; end: number }[] = []
+  let depth = 0
+  let value = afterBlanks(json, from + 1)
+  if (json[value] === 0x5d) return elements
+  for (let at = from; at < json.length; at++) {
+    const byte = json[at]
+    if (byte === QUOTE) at = endOfString(json, at)
+    else if (byte === 0x5b || byte === 0x7b) depth++
+    else if (byte === 0x5d || byte === 0x7d) depth--
+    const isLast = byte === 0x5d && depth === 0
+    if (!isLast && (byte !== COMMA || depth !== 1)) continue
+    elements.push({ value, end: beforeBlanks(json, at) })
+    if (isLast) break
+    value = afterBlanks(json, at + 1)
+  }
+  return elements
 }
 
 /** The index of the first byte from `at` on that is no white space. */

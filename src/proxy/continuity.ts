@@ -2,12 +2,11 @@
  * Keeps a conversation with the account that owns its ciphertext, and readies the body when it has to move: only the
  * reasoning the new account cannot read is left out, as a splice in the text the client wrote (decisions §3).
  */
-import { type Node, parseTree } from 'jsonc-parser'
 import { DAY_MS } from '../lib/durations.ts'
 import { isObject, type JsonObject, objectsOf } from '../lib/json.ts'
-import { decodeUtf8, encodeUtf8 } from '../lib/utf8.ts'
+import { elementsOf, topMembers } from '../lib/json-members.ts'
+import { encodeUtf8 } from '../lib/utf8.ts'
 import { type AffinityMap, sha256 } from './affinity.ts'
-import { demandShallow } from './body-bounds.ts'
 import type { Plane } from './plane.ts'
 import type { SelectionNeeds } from './select.ts'
 import type { Turn, TurnBody } from './turn.ts'
@@ -95,10 +94,7 @@ const ciphertextOwner = (plane: Plane, turn: Turn, item: JsonObject): string | n
 
 const maxAgeMs = ({ settings }: Turn): number => settings.conversationAffinityMaxAgeDays * DAY_MS
 
-/**
- * Cuts matching `reasoning` items out of `input`; every other byte stays as the client wrote it. Which ones is read off
- * the parsed body: finding their places in the text of 17 MB takes a second (measured).
- */
+/** Cuts matching `reasoning` items out of `input`; every other byte stays as the client wrote it. */
 const dropReasoning = (
   { bytes, json }: Pick<TurnBody, 'bytes' | 'json'>,
   isUnreadable: (item: JsonObject) => boolean,
@@ -106,21 +102,14 @@ const dropReasoning = (
   const input: unknown[] = Array.isArray(json.input) ? json.input : []
   const isCut = input.map((item) => isObject(item) && item.type === 'reasoning' && isUnreadable(item))
   if (!isCut.includes(true)) return bytes
-  demandShallow(bytes)
-  const text = decodeUtf8(bytes)
-  const items = inputNodes(parseTree(text))
+  const list = topMembers(bytes).findLast(({ name }) => name === 'input')!.value // it was parsed from there
+  const items = elementsOf(bytes, list)
   const kept = items.filter((_, index) => !isCut[index])
-  if (kept.length === items.length) return bytes
-  const first = items[0]!
-  const last = items.at(-1)! // kept is shorter, so there are items
-  const list = kept.map((node) => text.slice(node.offset, node.offset + node.length)).join(',')
-  return encodeUtf8(text.slice(0, first.offset) + list + text.slice(last.offset + last.length))
+  const texts = kept.flatMap(({ value, end }) => [COMMA, bytes.subarray(value, end)]).slice(1)
+  return Buffer.concat([bytes.subarray(0, items[0]!.value), ...texts, bytes.subarray(items.at(-1)!.end)]) // some are cut, so there are items
 }
 
-const inputNodes = (root: Node | undefined): Node[] => {
-  const property = root?.children?.findLast((node) => node.children?.[0]?.value === 'input')
-  return property?.children?.[1]?.children ?? []
-}
+const COMMA = encodeUtf8(',')
 
 /** Remembers after a turn who owns its conversation and the ciphertext it produced. Returns the rows to be written. */
 export const rememberOwners = (

@@ -10,14 +10,14 @@ import { normaliseResponses, withCiphertext } from './formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from './key-policy.ts'
 import type { BodyHold } from './raw-body.ts'
 import { rewritten } from './rewrite.ts'
-import { alwaysStreamed, cutMembers, spliced } from './splice.ts'
+import { alwaysStreamed, cutMembers, type ListText, spliced, withItemsAhead } from './splice.ts'
 import type { TurnBody } from './turn.ts'
 
 /** What the last response leaves for a turn that continues it. */
 export interface Earlier {
   id: string
-  /** What a prewarm said that was answered here and not upstream; null for what the upstream knows. */
-  input: readonly unknown[] | null
+  /** The input of a prewarm that was answered here and not upstream; null for what the upstream knows. */
+  input: ListText | null
   /** Its conversation holds developer messages. Not looked at where bodies leave as they came. */
   isInstructed: boolean
 }
@@ -53,19 +53,13 @@ const capabilityNames = ({ client_metadata }: JsonObject): string[] =>
 export const nativeBody = (create: Create, key: KeyPolicy | null, earlier: Earlier | null): Continued => {
   const { frame, bytes, hold } = create
   const follows = followedBy(frame, earlier)
-  const members: JsonObject = {
-    ...alwaysStreamed(frame),
-    ...enforcedMembers(frame, key),
-    ...(follows && { input: follows }),
-    ...withoutOurMetadata(frame),
-  }
+  const members = { ...alwaysStreamed(frame), ...enforcedMembers(frame, key), ...withoutOurMetadata(frame) }
   // `null` names no earlier response, and the upstream would look for one.
   const kept = follows || frame.previous_response_id === null ? cutMembers(bytes, ['previous_response_id']) : bytes
   const json = follows ? { ...frame, previous_response_id: null } : frame
   const body = spliced({ bytes: kept, json, hold }, members)
-  if (follows) hold.resize(body.bytes.length)
   return {
-    body,
+    body: follows ? withItemsAhead(body, 'input', follows) : body,
     chain: follows ? null : chainOf(frame),
     isInstructed: false,
   }
@@ -86,20 +80,20 @@ export const publicBody = (create: Create, key: KeyPolicy | null, last: Earlier 
     ...(chain !== null && { previous_response_id: chain }),
     ...(generate === false && { generate }),
     ...withKeyPolicy(withCiphertext(body), key),
-    ...(earlier?.input && { input: [...earlier.input, ...said] }),
   }
-  const rewrite = rewritten({ bytes, json: frame, hold }, json)
-  return { body: rewrite, chain, isInstructed: placing.isInstructed || hasInstruction(said) }
+  const own = rewritten({ bytes, json: frame, hold }, json)
+  const whole = earlier?.input ? withItemsAhead(own, 'input', earlier.input) : own
+  return { body: whole, chain, isInstructed: placing.isInstructed || hasInstruction(said) }
 }
 
 const chainOf = ({ previous_response_id }: CreateFrame): string | null => previous_response_id || null
 
-/** The whole input of a turn that continues a prewarm of ours. Throws `invalid_request_error` when there is no list to join. */
-const followedBy = ({ previous_response_id, input }: CreateFrame, earlier: Earlier | null): unknown[] | null => {
+/** The input of a prewarm of ours that the turn continues. Throws `invalid_request_error` when there is no list to join it to. */
+const followedBy = ({ previous_response_id, input }: CreateFrame, earlier: Earlier | null): ListText | null => {
   if (!earlier?.input || previous_response_id !== earlier.id) return null
   if (!Array.isArray(input))
     throw new AppError('invalid_request_error', { message: 'input must be a list.', param: 'input' })
-  return [...earlier.input, ...input]
+  return earlier.input
 }
 
 const withoutOurMetadata = (frame: CreateFrame): JsonObject => {

@@ -19,6 +19,7 @@ import {
   publicBody,
 } from './socket-create.ts'
 import type { SocketSession } from './socket-session.ts'
+import { listTextOf } from './splice.ts'
 import { MAX_FRAME_BYTES } from './transport.ts'
 import { ClientGone, type Turn } from './turn.ts'
 
@@ -112,7 +113,7 @@ export class SocketTurn {
     return {
       turn,
       contract: this.#contract,
-      leaves: { input: keepsInput ? listOf(body.json.input) : null, isInstructed },
+      leaves: { input: keepsInput ? (listTextOf(body, 'input') ?? NO_ITEMS) : null, isInstructed },
     }
   }
 
@@ -158,7 +159,7 @@ interface Admitted {
   leaves: Omit<Earlier, 'id'>
 }
 
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+const NO_ITEMS = { items: [], text: '' }
 
 const interruptedEvent = (id: string | null, sequenceNumber: number): string =>
   JSON.stringify({

@@ -1,7 +1,7 @@
 /** Changes single members of a JSON text at their place, or takes them out, leaving every other byte as the client wrote it. */
 import type { JsonObject } from '../lib/json.ts'
 import { afterBlanks, topMembers } from '../lib/json-members.ts'
-import { encodeUtf8 } from '../lib/utf8.ts'
+import { decodeUtf8, encodeUtf8 } from '../lib/utf8.ts'
 import { demandShallow } from './body-bounds.ts'
 import type { TurnBody } from './turn.ts'
 
@@ -51,6 +51,35 @@ export const cutMembers = (bytes: Uint8Array<ArrayBuffer>, names: readonly strin
   if (kept.length === members.length) return bytes
   const parts = kept.flatMap(({ start, end }) => [COMMA, bytes.subarray(start, end)])
   return Buffer.concat([encodeUtf8('{'), ...parts.slice(1), encodeUtf8('}')])
+}
+
+/** A list of a body, as it was parsed and as it was written, without its brackets. */
+export interface ListText {
+  items: readonly unknown[]
+  text: string
+}
+
+/** The list under this name at the top of a body; null when there is none. */
+export const listTextOf = (body: TurnBody, name: string): ListText | null => placedList(body, name)
+
+/** The body with `ahead` in front of the elements of its list of this name. Its budget follows. */
+export const withItemsAhead = (body: TurnBody, name: string, ahead: ListText): TurnBody => {
+  const own = placedList(body, name)
+  if (!own || ahead.items.length === 0) return body
+  const text = own.items.length > 0 ? `${ahead.text},${own.text}` : ahead.text
+  const { bytes, hold } = body
+  const joined = Buffer.concat([bytes.subarray(0, own.value), encodeUtf8(`[${text}]`), bytes.subarray(own.end)])
+  hold.resize(joined.length)
+  return { bytes: joined, json: { ...body.json, [name]: [...ahead.items, ...own.items] }, hold }
+}
+
+/** Of a member written twice the last counts, as in `JSON.parse`. */
+const placedList = ({ bytes, json }: TurnBody, name: string): (ListText & { value: number; end: number }) | null => {
+  const items = json[name]
+  const place = topMembers(bytes).findLast((member) => member.name === name)
+  if (!Array.isArray(items) || !place) return null
+  const { value, end } = place
+  return { items, text: decodeUtf8(bytes.subarray(value + 1, end - 1)), value, end }
 }
 
 const OPENING = 0x7b

@@ -1,7 +1,7 @@
 /** Members that are written twice, and where members stand, told from the bytes. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { repeatedMember, topMembers } from '../../src/lib/json-members.ts'
+import { elementsOf, repeatedMember, topMembers } from '../../src/lib/json-members.ts'
 import { holds } from '../support/property.ts'
 
 const PATHS = ['model', 'store', 'reasoning', 'reasoning.effort']
@@ -108,6 +108,34 @@ describe('the members at the top', () => {
         const texts = members.map(([name, value]) => [name, `${JSON.stringify(name)}:`, JSON.stringify(value)])
         const json = `{${members.map(([, , blank], at) => `${blank}${texts[at]![1]}${texts[at]![2]}${blank}`).join(',')}}`
         expect(shown(json)).toEqual(texts)
+      }),
+    )
+  })
+})
+
+describe('the elements of a list', () => {
+  const shown = (json: string, from = 0) =>
+    elementsOf(bytes(json), from).map(({ value, end }) => new TextDecoder().decode(bytes(json).subarray(value, end)))
+
+  test.each([
+    ['[]', []],
+    ['[ ]', []],
+    ['[ 1 ,"a,]\\"" , [2,[3]],{"b":[4,5]}\n]', ['1', '"a,]\\""', '[2,[3]]', '{"b":[4,5]}']],
+    ['[[],{}]', ['[]', '{}']],
+  ])('%s', (json, texts) => {
+    expect(shown(json)).toEqual(texts)
+  })
+
+  test('of one inside, and nothing behind it', () => {
+    expect(shown('{"a":[1,2],"b":[3]}', 5)).toEqual(['1', '2'])
+  })
+
+  test('are those of any list', () => {
+    holds(
+      fc.property(fc.array(fc.jsonValue()), fc.constantFrom(0, 1), (list, indent) => {
+        expect(shown(JSON.stringify(list, null, indent)).map((text) => JSON.parse(text))).toEqual(
+          JSON.parse(JSON.stringify(list)),
+        )
       }),
     )
   })

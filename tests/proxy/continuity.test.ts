@@ -423,14 +423,15 @@ describe('encrypted content', () => {
     expect(bodyFor(plane, turn as unknown as Turn, 'acc_1')).toBe(bytes) // as: no more of a turn is read
   })
 
-  test('is not cut out of a body that is nested beyond measure', () => {
+  test('is cut out of a body that is nested beyond measure, too', () => {
     const { plane, affinity, clock, settings } = setUp().bindings
     affinity.remember('ciphertext', sha256('enc.other'), 'acc_2', { now: clock.now(), mixed: false })
-    const text = `{"input":[{"type":"reasoning","encrypted_content":"enc.other"},${'['.repeat(2000)}${']'.repeat(2000)}]}`
+    const deep = `${'['.repeat(2000)}${']'.repeat(2000)}`
+    const text = `{"input":[{"type":"reasoning","encrypted_content":"enc.other"},${deep}]}`
     const body = { bytes: new TextEncoder().encode(text), json: JSON.parse(text) }
     const turn = { hasCiphertext: true, conversation: null, body, settings: settings.current() }
-    const cut = () => bodyFor(plane, turn as unknown as Turn, 'acc_1') // as: no more of a turn is read
-    expect(cut).toThrow('The request body is nested too deeply.')
+    const cut = bodyFor(plane, turn as unknown as Turn, 'acc_1') // as: no more of a turn is read
+    expect(new TextDecoder().decode(cut)).toBe(`{"input":[${deep}]}`)
   })
 
   test('of a conversation that a sub-agent without history has moved is left out where it cannot be read', async () => {

@@ -382,13 +382,14 @@ describe('tools and schemas', () => {
     '{"type": "object", "properties": {"b": {"minimum": -9223372036854775808}, "2": {"multipleOf": 1e-7}, "1": {}}}'
   const flat = `{"type": "function", "name": "f", "parameters": ${schema}}`
   const asked = (more: string) => `{"model": "gpt-5.5", ${more}, "store": false}`
-  const toolsSent = (app: TestApp) => app.upstream.requests.at(-1)!.bodyText.match(/"tools":(.*)}$/s)?.[1]
+  const sentText = (app: TestApp) => app.upstream.requests.at(-1)!.bodyText
 
   test.each(['POST /v1/responses', 'POST /v1/responses/compact'])('leave as they were written: %s', async (route) => {
     const app = testApp()
     const tools = `[${flat}, {"type": "web_search_preview"}]`
     const answer = await answerOf(app, route, { body: asked(`"tools": [], "tools": ${tools}, "input": "hi"`) })
-    expect([answer.status, toolsSent(app)]).toEqual([200, `[${flat},{"type":"web_search"}]`])
+    expect(answer.status).toBe(200)
+    expect(sentText(app)).toContain(`"tools":[${flat},{"type":"web_search"}]`)
     await expectNothingLeft(app)
   })
 
@@ -396,7 +397,7 @@ describe('tools and schemas', () => {
     const app = testApp()
     const tool = '{"type": "function", "name": "f", "parameters": {"minimum": 123456789012345.678}}'
     await answerOf(app, V1, { body: asked(`"tools": [${tool}], "input": "hi"`) })
-    expect(toolsSent(app)).toBe(`[${tool}]`)
+    expect(sentText(app)).toContain(`"tools":[${tool}]`)
     await expectNothingLeft(app)
   })
 
@@ -407,8 +408,8 @@ describe('tools and schemas', () => {
     const answer = await answerOf(app, CHAT, {
       body: asked(`"tools": ${tools}, "messages": [{"role":"user","content":"hi"}]`),
     })
-    const sent = `[{"type":"function","name":"f","strict":false,"parameters":${schema}}]`
-    expect([answer.status, toolsSent(app)]).toEqual([200, sent])
+    expect(answer.status).toBe(200)
+    expect(sentText(app)).toContain(`"tools":[{"type":"function","name":"f","parameters":${schema},"strict":false}]`)
     await expectNothingLeft(app)
   })
 
@@ -426,8 +427,45 @@ describe('tools and schemas', () => {
     const app = testApp()
     const answer = await answerOf(app, route, { body: asked(`"verbosity": "low", ${more}`) })
     expect(answer.status).toBe(200)
-    const text = `"text":{"verbosity":"low","format":{"type":"json_schema","name":"f","strict":true,"schema":${schema}}}`
-    expect(app.upstream.requests.at(-1)!.bodyText).toContain(text)
+    expect(sentText(app)).toContain(schema)
+    const sent = { type: 'json_schema', name: 'f', strict: true, schema: JSON.parse(schema) }
+    expect(lastBody(app).text).toEqual({ verbosity: 'low', format: sent })
+    await expectNothingLeft(app)
+  })
+
+  const lite = { 'x-openai-internal-codex-responses-lite': 'true' }
+  const namespace = `{"type": "namespace", "name": "n", "tools": [${flat}]}`
+  test.each([
+    [
+      'tools among the items',
+      `"input": [{"role":"user","content":"hi"}, {"type": "additional_tools", "tools": [${namespace}]}]`,
+    ],
+    [
+      'tools beside a reasoning item that is changed',
+      `"input": [{"type":"reasoning","status":"x","encrypted_content":null,"summary":[{}]}, {"type": "additional_tools", "tools": [${namespace}]}]`,
+    ],
+    [
+      'a tool found by search',
+      `"input": [{"type": "tool_search_output", "call_id": "c", "status": "completed", "tools": [${namespace}]}, {"type":"additional_tools","tools":[]}]`,
+    ],
+    ['metadata of the client', `"input": "hi", "client_metadata": {"b": "1", "2": "2", "1": "${'[[{'}"}`],
+  ])('and so do %s', async (_, more) => {
+    const app = testApp()
+    await answerOf(app, V1, {
+      body: asked(`"temperature": 1, ${more}`),
+      headers: more.includes('additional_tools') ? lite : {},
+    })
+    const own = more.includes('client_metadata') ? /\{"b".*\}$/.exec(more)![0] : namespace
+    expect(sentText(app)).toContain(own)
+    await expectNothingLeft(app)
+  })
+
+  test('and so do tools among the items of a compaction the long way', async () => {
+    const app = testApp()
+    app.upstream.compactRetired = true
+    const input = `[{"type": "additional_tools", "tools": [${namespace}]}, {"role":"user","content":"hi"}]`
+    await answerOf(app, 'POST /v1/responses/compact', { body: asked(`"input": ${input}`), headers: lite })
+    expect(sentText(app)).toContain(namespace)
     await expectNothingLeft(app)
   })
 })

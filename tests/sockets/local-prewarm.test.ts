@@ -124,3 +124,20 @@ test.each([NATIVE, PUBLIC])('%s: what goes ahead of a turn counts among the bodi
   await leave(service, socket)
   await expectNothingLeft(service)
 })
+
+const lite = { client_metadata: { ws_request_header_x_openai_internal_codex_responses_lite: 'true' } }
+
+test.each([NATIVE, PUBLIC])('keeps the tools it brought as they were written: %s', async (path) => {
+  await using session = await local(path)
+  const { service, socket } = session
+  const tools =
+    '{"type": "additional_tools", "role": "developer", "tools": [{"type": "custom", "name": "x", "b": {}, "2": {}, "1": 1e400}]}'
+  const warm = await socket.turn(JSON.stringify(prewarm({ input: ['TOOLS'] })).replace('"TOOLS"', ` ${tools} `))
+  expectCompleted(warm)
+  expectCompleted(await socket.turn(following(idOf(warm), 'go', lite)))
+  const { bodyText } = service.upstream.requests[0]!
+  expect(bodyText).toContain(tools)
+  expect(JSON.parse(bodyText).input).toMatchObject([{ type: 'additional_tools' }, { role: 'user' }])
+  await leave(service, socket)
+  await expectNothingLeft(service)
+})

@@ -146,7 +146,9 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
   const named = hashOf(body.json.prompt_cache_key)
   // The producer of ciphertext is known better than by an opening, which other conversations may share.
   const isUntold = named === null && !admission.isNative && !marks.hasCiphertext
-  const opening = isUntold ? hashOf(openingOf(body.json)) : null
+  const begun = isUntold ? openingOf(body.json) : null
+  const beginning = begun && hashOf(begun.name)
+  const opening = begun?.isAnswered ? beginning : null
   const isAlone = opening !== null && env.affinity.openings.begin(opening)
   const conversation = isAlone ? opening : named
   // The upstream looks for cached prompts where this leads; the native client names its session itself.
@@ -172,6 +174,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
     turnStateOwner: turnState === null ? null : (readTurnState(turnState)?.owner ?? null),
     conversation,
     opening,
+    firstOf: begun?.isAnswered ? null : beginning,
     ...marks,
     restricted: admission.restricted ?? false,
     settings: env.settings.current(),

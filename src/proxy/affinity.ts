@@ -57,6 +57,7 @@ export class AffinityMap {
     const hasLost = [...this.#accountIds].some((id) => !accountIds.has(id))
     this.#accountIds = accountIds
     if (!hasLost) return
+    this.openings.keepOnly(accountIds)
     for (const owners of Object.values(this.#owners))
       for (const [keyHash, { accountId }] of owners) if (!accountIds.has(accountId)) owners.delete(keyHash)
   }

@@ -37,7 +37,7 @@ export const ownerOf = (plane: Plane, turn: Turn): SelectionNeeds['owner'] => {
   const chained = turn.chain === null ? null : (turn.session?.accountAt(plane.clock.monotonic()) ?? null)
   if (chained !== null) return { id: chained, hard: true }
   const issuer = issuerOf(plane, turn)
-  const conversation = conversationOwner(plane, turn)?.accountId ?? null
+  const conversation = conversationOwner(plane, turn)?.accountId ?? firstServer(plane, turn)
   // The state a handshake brought is of the turn before the socket: where the conversation has gone since, it is older.
   const isOlder = turn.transport === 'websocket'
   const [first, second] = isOlder ? [conversation, issuer] : [issuer, conversation]
@@ -54,6 +54,10 @@ const conversationOwner = (plane: Plane, turn: Turn) =>
   turn.conversation === null
     ? null
     : plane.affinity.get('conversation', turn.conversation, plane.clock.now(), maxAgeMs(turn))
+
+/** For the second request of a conversation without a name. */
+const firstServer = ({ affinity, clock }: Plane, { conversation, opening }: Turn): string | null =>
+  conversation !== null && conversation === opening ? affinity.openings.noted(opening, clock.now()) : null
 
 /** The recorded producer of the newest ciphertext in the input, or null. */
 export const recordedOwner = (plane: Plane, turn: Turn): string | null => newestProducer(plane, turn, () => true)

@@ -1,33 +1,44 @@
 /** Tells a conversation by how it began, where its client names none: chat clients send all of it with every turn. */
+import { MINUTE_MS } from '../lib/durations.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../lib/json.ts'
 
 /** Of what stands before the first message, and of that: no more than tells; both may be megabytes long. */
 const TOLD_CHARS = { before: 512, first: 4096 }
 
-/**
- * The first message of the user and what stands before it, as a name; null while nothing was answered: requests that are no
- * conversation stay spread over the accounts, whatever they have in common, and are not remembered.
- */
-export const openingOf = ({ instructions, input }: JsonObject): string | null => {
+interface Opening {
+  /** The first message of the user and what stands before it. */
+  name: string
+  /** The model said something or called a tool since. A request without that may be a single one, or the first of a conversation. */
+  isAnswered: boolean
+}
+
+/** Null where there is no text to tell by. */
+export const openingOf = ({ instructions, input }: JsonObject): Opening | null => {
   const items = objectsOf(input)
   const first = items.findIndex(({ role }) => role === 'user')
-  if (first === -1 || !items.slice(first + 1).some(isAnswer)) return null
+  if (first === -1) return null
   const text = textIn([items[first]?.content], TOLD_CHARS.first)
   const before = textIn(
     [textOf(instructions), ...items.slice(0, first).map(({ content }) => content)],
     TOLD_CHARS.before,
   )
-  return text === '' ? null : `opening\0${before}\0${text}`
+  return text === '' ? null : { name: `opening\0${before}\0${text}`, isAnswered: items.slice(first + 1).some(isAnswer) }
 }
 
-/**
- * Conversations told by their opening that have a turn under way. The turns of one follow each other: what begins alike and
- * runs side by side, as requests that share their examples do, is several.
- */
+/** How long the account of a first request is kept for the second. */
+const NOTED_MS = 15 * MINUTE_MS
+/** Most first requests have no second. */
+const MAX_NOTED = 10_000
+
+/** What is known of conversations by how they began, in memory only. */
 export class Openings {
   readonly #underWay = new Map<string, number>()
+  readonly #firstServed = new Map<string, { accountId: string; at: number }>()
 
-  /** Whether nothing of this opening was under way. What began must `end`. */
+  /**
+   * Whether nothing of this opening was under way. The turns of one conversation follow each other: what begins alike and runs
+   * side by side, as requests that share their examples do, is several. What began must `end`.
+   */
   begin(hash: string): boolean {
     const count = this.#underWay.get(hash) ?? 0
     this.#underWay.set(hash, count + 1)
@@ -38,6 +49,25 @@ export class Openings {
     const count = this.#underWay.get(hash) ?? 0
     if (count > 1) this.#underWay.set(hash, count - 1)
     else this.#underWay.delete(hash)
+  }
+
+  /** This account answered a first request at `at` (ms since epoch). */
+  note(hash: string, accountId: string, at: number): void {
+    this.#firstServed.delete(hash) // set() alone would keep the old place in the order of eviction
+    this.#firstServed.set(hash, { accountId, at })
+    if (this.#firstServed.size > MAX_NOTED) this.#firstServed.delete(this.#firstServed.keys().next().value!) // size > 0
+  }
+
+  /** The account that answered the first request, for some minutes. */
+  noted(hash: string, now: number): string | null {
+    const first = this.#firstServed.get(hash)
+    return first && now - first.at <= NOTED_MS ? first.accountId : null
+  }
+
+  /** Drops what was noted of other accounts. */
+  keepOnly(accountIds: ReadonlySet<string>): void {
+    for (const [hash, { accountId }] of this.#firstServed)
+      if (!accountIds.has(accountId)) this.#firstServed.delete(hash)
   }
 }
 

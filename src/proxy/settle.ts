@@ -49,6 +49,8 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
   const isOurs = outcome.status === 'ok' && log.upstreamTransport === null
   const attempts = isOurs ? [] : log.attempts
   const accountId = isOurs ? null : log.accountId
+  if (turn.firstOf !== null && outcome.status === 'ok' && accountId !== null)
+    affinity.openings.note(turn.firstOf, accountId, now)
   const asked = attempts.filter(({ accountId }) => accountId !== null).length
   ledger.record({
     row: {

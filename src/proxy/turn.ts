@@ -72,6 +72,8 @@ export interface Turn {
   readonly conversation: string | null
   /** The conversation's hash by how it began, where it has no name; under way in `Openings` until the turn is settled. */
   readonly opening: string | null
+  /** The same hash where nothing was answered yet: a second request, if there is one, goes to the account of this one. */
+  readonly firstOf: string | null
   /** The history is inside a `compaction` item only its account can read: the turn never moves. */
   readonly isAnchored: boolean
   readonly hasCiphertext: boolean

@@ -1,6 +1,6 @@
 /** A conversation stays with the account that can read it, across turns and restarts, and moves only when it must. */
 import { describe, expect, test } from 'bun:test'
-import { commit } from '../../db/commit.ts'
+import { announceAll, commit } from '../../db/commit.ts'
 import { AppError } from '../../src/errors.ts'
 import { deleteAccount } from '../../src/model/accounts.ts'
 import { sha256 } from '../../src/proxy/affinity.ts'
@@ -138,6 +138,51 @@ describe('the turns of one conversation go to one account', () => {
       expect(new Set(servedBy(app)).size).toBe(1)
       expect(await asked(chat('hullo', 'hi', 'how are you'))).not.toBe(first)
       expect(await asked(chat('hello', 'hi', 'how are you'), other)).not.toBe(first)
+      await expectNothingLeft(app)
+    })
+
+    const openings = Array.from({ length: 30 }, (_, n) => `question ${n}`)
+    const asText = (said: string[]) => (said.length === 1 ? said[0] : answered(...said))
+    test.each<[string, (said: string[]) => [route: string, json: object]]>([
+      ['in chat', (said) => [CHAT, chat(...said)]],
+      ['on /v1/responses', (said) => ['POST /v1/responses', { model: 'gpt-5.5', input: asText(said) }]],
+      [
+        'streamed, under a system message',
+        (said) => [
+          CHAT,
+          { model: 'gpt-5.5', stream: true, messages: [{ role: 'system', content: 'be brief' }, ...answered(...said)] },
+        ],
+      ],
+    ])('%s, goes on where its first request was answered', async (_, request) => {
+      const app = setUp()
+      const say = async (...said: string[]) => {
+        const [route, json] = request(said)
+        expect((await answerOf(app, route, { json })).status).toBe(200)
+      }
+      for (const opening of openings) await say(opening)
+      for (const opening of openings) await say(opening, 'an answer', 'and then?')
+      for (const opening of openings) await say(opening, 'an answer', 'and then?', 'another', 'and now?')
+      const served = servedBy(app)
+      expect(served.slice(30, 60)).toEqual(served.slice(0, 30))
+      expect(served.slice(60)).toEqual(served.slice(0, 30))
+      expect(new Set(served).size).toBe(3)
+      await expectNothingLeft(app)
+    })
+
+    test('goes where it can when the account of its first request was deleted, or the first request is long ago', async () => {
+      const app = setUp()
+      await answerOf(app, CHAT, { json: chat('hello') })
+      const [first] = servedBy(app)
+      app.sqlite.run('DELETE FROM accounts WHERE id = ?', [app.members[first!]!.id])
+      announceAll(app.db)
+      await answerOf(app, CHAT, { json: chat('hello', 'hi', 'go on') })
+      expect(app.rows().at(-1)).toMatchObject({ status: 'ok', moved: false })
+      await answerOf(app, CHAT, { json: chat('hullo') })
+      await app.clock.advance(15 * 60_000 + 1)
+      const { affinity } = app.bindings
+      expect(affinity.counts().conversation).toBe(1)
+      await answerOf(app, CHAT, { json: chat('hullo', 'hi', 'go on') })
+      expect(app.rows().at(-1)).toMatchObject({ status: 'ok', moved: false })
       await expectNothingLeft(app)
     })
 

@@ -1,41 +1,60 @@
 /** What a conversation without a name is told by. */
 import { expect, test } from 'bun:test'
+import type { JsonObject } from '../../src/lib/json.ts'
 import { Openings, openingOf } from '../../src/proxy/opening.ts'
 
+const nameOf = (json: JsonObject) => openingOf(json)?.name ?? null
 const user = (content: unknown) => ({ type: 'message', role: 'user', content })
 const answer = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'yes' }] }
 const text = (value: string) => ({ type: 'input_text', text: value })
 
 test('is the first message of the user, in whatever form, behind the instructions', () => {
-  const opening = openingOf({ instructions: 'be brief', input: [user('one two'), answer, user('three')] })
+  const opening = nameOf({ instructions: 'be brief', input: [user('one two'), answer, user('three')] })
   expect(opening).not.toBeNull()
   const same = { instructions: 'be brief', input: [user([text('one '), text('two')]), answer, user('four'), answer] }
-  expect(openingOf(same)).toBe(opening)
-  expect(openingOf({ ...same, instructions: 'be long' })).not.toBe(opening)
-  expect(openingOf({ ...same, input: [user('one'), answer] })).not.toBe(opening)
+  expect(nameOf(same)).toBe(opening)
+  expect(nameOf({ ...same, instructions: 'be long' })).not.toBe(opening)
+  expect(nameOf({ ...same, input: [user('one'), answer] })).not.toBe(opening)
 })
 
 test('tells conversations apart by what the system says, wherever it stands', () => {
-  const of = (content: string) => openingOf({ input: [{ role: 'developer', content }, user('one'), answer] })
+  const of = (content: string) => nameOf({ input: [{ role: 'developer', content }, user('one'), answer] })
   expect(of('be brief')).not.toBe(of('be long'))
-  expect(of('be brief')).toBe(openingOf({ instructions: 'be brief', input: [user('one'), answer] }))
+  expect(of('be brief')).toBe(nameOf({ instructions: 'be brief', input: [user('one'), answer] }))
 })
 
-test('is there once something was answered, a call of a tool too', () => {
-  expect(openingOf({ input: [user('one')] })).toBeNull()
-  expect(openingOf({ input: [answer, user('one'), user('two')] })).toBeNull()
-  expect(openingOf({ input: [user('one'), { type: 'function_call', name: 'f' }] })).not.toBeNull()
+test('is answered once the model said something or called a tool', () => {
+  const isAnswered = (...input: unknown[]) => openingOf({ input })?.isAnswered
+  expect(isAnswered(user('one'))).toBe(false)
+  expect(isAnswered(answer, user('one'), user('two'))).toBe(false)
+  expect(isAnswered(user('one'), answer)).toBe(true)
+  expect(isAnswered(user('one'), { type: 'function_call', name: 'f' })).toBe(true)
+  expect(openingOf({ input: [user('one')] })?.name).toBe(openingOf({ input: [user('one'), answer] })?.name)
+})
+
+test('of a first request is noted for some minutes, the last ten thousand of them', () => {
+  const openings = new Openings()
+  const minutes = (count: number) => count * 60_000
+  openings.note('a', 'acc_1', 0)
+  openings.note('a', 'acc_2', minutes(1))
+  expect(openings.noted('a', minutes(16))).toBe('acc_2')
+  expect(openings.noted('a', minutes(16) + 1)).toBeNull()
+  expect(openings.noted('b', 0)).toBeNull()
+  for (let n = 0; n < 10_000; n++) openings.note(`n${n}`, 'acc_1', minutes(1))
+  expect([openings.noted('a', minutes(1)), openings.noted('n0', minutes(1))]).toEqual([null, 'acc_1'])
+  openings.keepOnly(new Set(['acc_2']))
+  expect(openings.noted('n0', minutes(1))).toBeNull()
 })
 
 test('is none where there is no text to tell by', () => {
   for (const input of [undefined, 'one', [], [answer], [user([{ type: 'input_image' }]), answer], [user(7), answer]])
-    expect(openingOf({ input })).toBeNull()
+    expect(nameOf({ input })).toBeNull()
 })
 
 test('is the same for what differs far behind', () => {
   const long = 'x'.repeat(4096)
-  expect(openingOf({ input: [user(`${long}a`), answer] })).toBe(openingOf({ input: [user(`${long}b`), answer] }))
-  const under = (instructions: string) => openingOf({ instructions, input: [user('one'), answer] })
+  expect(nameOf({ input: [user(`${long}a`), answer] })).toBe(nameOf({ input: [user(`${long}b`), answer] }))
+  const under = (instructions: string) => nameOf({ instructions, input: [user('one'), answer] })
   expect(under(`${long}a`)).toBe(under(`${long}b`))
 })
 

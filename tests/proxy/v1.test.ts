@@ -310,6 +310,34 @@ describe('/v1/chat/completions', () => {
     await expectNothingLeft(app)
   })
 
+  test.each<[Record<string, unknown>, string | undefined]>([
+    [{ reasoning_effort: 'high' }, 'auto'],
+    [{ reasoning: { effort: 'low' }, stream: true }, 'auto'],
+    [{ reasoning_effort: 'low', reasoning: { summary: 'detailed' } }, 'detailed'],
+    [{ reasoning_effort: 'none' }, undefined],
+    [{}, undefined],
+  ])('tells what it thought where an effort was asked for: %j', async (asked, summary) => {
+    const app = testApp()
+    const answer = await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages, ...asked } })
+    expect(lastBody(app).reasoning?.summary).toBe(summary)
+    const thought = asked.stream
+      ? chunksOf(answer.text)
+          .map(({ choices }) => choices[0].delta.reasoning_content ?? '')
+          .join('')
+      : JSON.parse(answer.text).choices[0].message.reasoning_content
+    expect(thought).toBe(summary && '**Thinking** it over')
+    await expectNothingLeft(app)
+  })
+
+  test('asks for what was thought where a key enforces the effort, and nowhere else than in chat', async () => {
+    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
+    const headers = { authorization: `Bearer ${app.key({ enforcedReasoningEffort: 'high' }).key}` }
+    await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages }, headers })
+    expect(lastBody(app).reasoning).toEqual({ effort: 'high', summary: 'auto' })
+    await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hi' }, headers })
+    expect(lastBody(app).reasoning).toEqual({ effort: 'high' })
+  })
+
   test('carries tools both ways', async () => {
     const app = testApp()
     app.upstream.script(() => answers.toolCall({ name: 'add', arguments: '{"a":1}' }))

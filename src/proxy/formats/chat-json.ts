@@ -1,6 +1,7 @@
 /** Turns a finished Responses object into the JSON answer of Chat Completions. */
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { callKind, chatCall } from './call-kinds.ts'
+import { reasoningContent } from './chat-reasoning.ts'
 import { upstreamFailure } from './responses-event.ts'
 
 interface ChatJsonOptions {
@@ -15,8 +16,8 @@ interface ChatJsonOptions {
 }
 
 /**
- * The `chat.completion` object (proxy surface §14.3). Reasoning has no place in it. Throws `upstream_error` with the
- * upstream's own code for a response whose status is `failed`.
+ * The `chat.completion` object (proxy surface §14.3). Throws `upstream_error` with the upstream's own code for a response
+ * whose status is `failed`.
  */
 export function chatFromResponse(response: unknown, opts: ChatJsonOptions): JsonObject {
   const source = objectOf(response)
@@ -29,6 +30,7 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
   const refusal = joined(output, 'refusal', 'refusal')
   const usage = chatUsage(source.usage)
   const annotations = chatCitations(shown)
+  const reasoning = reasoningContent(output)
   return {
     id: opts.id,
     object: 'chat.completion',
@@ -41,6 +43,7 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
           role: 'assistant',
           content: text || (toolCalls.length > 0 || refusal ? null : ''),
           refusal: refusal || null,
+          ...(reasoning && { reasoning_content: reasoning }),
           ...(annotations.length > 0 && { annotations }),
           ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
         },

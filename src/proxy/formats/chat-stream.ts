@@ -3,6 +3,7 @@ import { type AppError, openAiError } from '../../errors.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { chatCitations, chatUsage, finishReason, isAnswer, isCommentary, saysAnything } from './chat-json.ts'
+import { ChatReasoning, summaryTexts } from './chat-reasoning.ts'
 import { ChatToolCalls } from './chat-tool-calls.ts'
 import { dataFrame, jsonLine } from './data-frame.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
@@ -26,6 +27,8 @@ const HANDLERS: Record<string, Handler> = {
   'response.output_text.done': (writer, event) => writer.rest('content', event, textOf(event.text)),
   'response.refusal.delta': (writer, event) => writer.text('refusal', event, textOf(event.delta)),
   'response.refusal.done': (writer, event) => writer.rest('refusal', event, textOf(event.refusal)),
+  'response.reasoning_summary_text.delta': (writer, event) => writer.thought(event, textOf(event.delta)),
+  'response.reasoning_summary_text.done': (writer, event) => writer.thoughtRest(event, textOf(event.text)),
   'response.output_item.added': (writer, event) => writer.begun(event, objectOf(event.item)),
   'response.output_item.done': (writer, event) => writer.item(event, objectOf(event.item)),
   'response.function_call_arguments.delta': (writer, event) => writer.callDelta(event),
@@ -48,6 +51,7 @@ export class ChatStream {
   readonly #includeUsage: boolean
   readonly #isJson: boolean
   readonly #calls = new ChatToolCalls()
+  readonly #reasoning = new ChatReasoning()
   /** Characters sent per content part, so that a final text adds only what the deltas left out. */
   readonly #sent = new Map<string, number>()
   /** The `phase` of each message, by its output index. */
@@ -112,6 +116,14 @@ export class ChatStream {
     return this.text(field, event, full.slice(sent))
   }
 
+  thought(event: JsonObject, delta: string): string {
+    return this.#think(this.#reasoning.delta(event, delta))
+  }
+
+  thoughtRest(event: JsonObject, full: string): string {
+    return this.#think(this.#reasoning.rest(event, full))
+  }
+
   begun(event: JsonObject, item: JsonObject): string {
     if (item.type !== 'message') return this.callItem(event, item)
     this.#phases.set(event.output_index, item.phase)
@@ -120,6 +132,7 @@ export class ChatStream {
 
   item(event: JsonObject, item: JsonObject): string {
     const call = this.begun(event, item)
+    if (item.type === 'reasoning') return this.#summary(event, item)
     if (item.type !== 'message') return call
     const texts = objectsOf(item.content).map((part, content_index) => {
       const at = { output_index: event.output_index, content_index }
@@ -170,8 +183,10 @@ export class ChatStream {
    */
   #missed(output: JsonObject[]): string {
     const hasText = this.#sent.size > 0
+    const hasThoughts = !this.#reasoning.isEmpty || hasText
     return output
       .map((item, output_index) => {
+        if (item.type === 'reasoning') return hasThoughts ? '' : this.#summary({ output_index }, item)
         if (item.type !== 'message') return this.callItem({}, item)
         return hasText ? '' : this.item({ output_index }, item)
       })
@@ -184,6 +199,16 @@ export class ChatStream {
     const length = objectsOf(item.content).reduce((sum, { text }) => sum + textOf(text).length, 0)
     if (!isCommentary(item)) this.#citations.set(key, chatCitations([item], this.#contentLength - length))
     else if (this.#held !== '') this.#heldCitations.push({ key, item, before: this.#held.length - length })
+  }
+
+  #summary({ output_index }: JsonObject, item: JsonObject): string {
+    return summaryTexts(item)
+      .map((text, summary_index) => this.thoughtRest({ output_index, summary_index }, text))
+      .join('')
+  }
+
+  #think(text: string): string {
+    return text === '' ? '' : this.#delta({ reasoning_content: text })
   }
 
   #call(delta: JsonObject | null): string {

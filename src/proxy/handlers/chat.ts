@@ -1,8 +1,9 @@
-/** `POST /v1/chat/completions`: a Responses turn spoken in the older dialect, both ways. Reasoning is never part of it. */
+/** `POST /v1/chat/completions`: a Responses turn spoken in the older dialect, both ways. */
 import type { Ctx } from '../../bindings.ts'
 import { answerWithJson, answerWithStream } from '../answer.ts'
 import { chatContract } from '../contracts.ts'
 import { chatFromResponse } from '../formats/chat-json.ts'
+import { withSummary } from '../formats/chat-reasoning.ts'
 import { withKeyPolicy } from '../key-policy.ts'
 import { OTHER_BODY_BYTES } from '../raw-body.ts'
 import { rewritten } from '../rewrite.ts'
@@ -30,7 +31,7 @@ const admitChat = async (c: Ctx) => {
   const { body, chat } = prepared(c, raw, CHAT, () => {
     const request = chatToResponses(raw.json)
     c.set('droppedFields', request.dropped)
-    return { body: rewritten(raw, withKeyPolicy(request.body, c.get('client').key)), chat: request.chat }
+    return { body: rewritten(raw, withSummary(withKeyPolicy(request.body, c.get('client').key))), chat: request.chat }
   })
   return { served: admitTurn(c, { ...CHAT, route: c.req.path, body }), chat }
 }

@@ -21,6 +21,7 @@ import {
 interface Delta {
   role?: string
   content?: string | null
+  reasoning_content?: string
   refusal?: string
   annotations?: unknown[]
   tool_calls?: {
@@ -77,6 +78,54 @@ const assembledCalls = (text: string) => {
   return calls
 }
 
+describe('reasoning', () => {
+  const summary = (...texts: string[]) => texts.map((text) => ({ type: 'summary_text', text }))
+  const reasoning = (...texts: string[]) => ({ type: 'reasoning', id: 'rs_1', summary: summary(...texts) })
+  const part = (type: string, summary_index: number, more: JsonObject): ResponsesEvent => ({
+    type: `response.reasoning_summary_text.${type}`,
+    output_index: 0,
+    summary_index,
+    ...more,
+  })
+  const message = messageEvents(1, 'Hello')
+  const done = (item: JsonObject) => ({ type: 'response.output_item.done', output_index: 0, item })
+  test.each<[string, ResponsesEvent[]]>([
+    [
+      'in deltas',
+      [
+        part('delta', 0, { delta: 'one ' }),
+        part('delta', 0, { delta: 'two' }),
+        part('done', 0, { text: 'one two' }),
+        part('delta', 1, { delta: 'three' }),
+        done(reasoning('one two', 'three')),
+        ...message,
+      ],
+    ],
+    ['in finished texts', [part('done', 0, { text: 'one two' }), part('done', 1, { text: 'three' }), ...message]],
+    ['in the finished item', [done(reasoning('one two', 'three')), ...message]],
+    ['in the response alone', [completed({ output: [reasoning('one two', 'three'), aMessage('Hello')] })]],
+    [
+      'half in deltas',
+      [part('delta', 0, { delta: 'one' }), done(reasoning('one two', 'three')), done(reasoning()), ...message],
+    ],
+  ])('%s comes out once, in front of the text', (_, events) => {
+    const said = deltas(run([...opening, ...events, completed()]))
+    expect(said.map(({ reasoning_content }) => reasoning_content ?? '').join('')).toBe('one two\n\nthree')
+    expect(said.map(({ content }) => content ?? '').join('')).toBe('Hello')
+    const firstText = said.findIndex(({ content }) => content)
+    expect(said.findLastIndex(({ reasoning_content }) => reasoning_content)).toBeLessThan(firstText)
+    expect(said.filter(({ role }) => role)).toHaveLength(1)
+  })
+
+  test('comes out of a whole response, of all its items', () => {
+    const output = [reasoning('one two'), aCall(0, '{}'), reasoning(), reasoning('three')]
+    const chat = chatFromResponse({ output }, { id: 'chatcmpl-1', created: 1, model: 'mine', isJson: false })
+    expect(chat).toMatchObject({ choices: [{ message: { content: null, reasoning_content: 'one two\n\nthree' } }] })
+    const silent = chatFromResponse({ output: [reasoning()] }, { id: 'c', created: 1, model: 'm', isJson: true })
+    expect(JSON.stringify(silent)).not.toContain('reasoning_content')
+  })
+})
+
 describe('text', () => {
   test('a whole answer, chunk by chunk', () => {
     const text = run([
@@ -93,7 +142,8 @@ describe('text', () => {
       choices: [{ index: 0, delta, finish_reason }],
     })
     expect(chunks(text) as unknown).toEqual([
-      chunk({ role: 'assistant', content: 'Hel' }),
+      chunk({ role: 'assistant', content: null, reasoning_content: 'hm' }),
+      chunk({ content: 'Hel' }),
       chunk({ content: 'lo' }),
       chunk({}, 'stop'),
     ])
@@ -532,7 +582,7 @@ describe('the end', () => {
 
   test('only events that say something in chat are needed', () => {
     const needed = ['response.output_text.delta', 'response.output_item.done', 'response.completed', 'error']
-    const ignored = ['response.created', 'response.reasoning_summary_text.delta', 'codex.rate_limits', 'toString', '']
+    const ignored = ['response.created', 'response.reasoning_summary_part.added', 'codex.rate_limits', 'toString', '']
     expect(needed.map((type) => aStream().needs(type))).toEqual(needed.map(() => true))
     expect(ignored.map((type) => aStream().needs(type))).toEqual(ignored.map(() => false))
   })

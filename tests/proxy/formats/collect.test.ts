@@ -220,6 +220,7 @@ describe('chat answer', () => {
           message: {
             role: 'assistant',
             content: null,
+            reasoning_content: 'hm',
             refusal: null,
             tool_calls: [
               { id: 'call_1', type: 'function', function: { name: 'tool_1', arguments: '{"a":1}' } },

@@ -82,6 +82,7 @@ export const callEvents = (n: number, ...pieces: string[]): ResponsesEvent[] => 
 export const reasoningEvents = (index: number): ResponsesEvent[] => [
   { type: 'response.output_item.added', output_index: index, item: { type: 'reasoning', id: 'rs_1', summary: [] } },
   { type: 'response.reasoning_summary_text.delta', output_index: index, summary_index: 0, delta: 'hm' },
+  { type: 'response.reasoning_summary_text.done', output_index: index, summary_index: 0, text: 'hm' },
   {
     type: 'response.output_item.done',
     output_index: index,

@@ -1,5 +1,13 @@
 /** Turns an answer of the stand-in model into the event sequence of the real service (client-protocol §3.6). */
-import { type Answer, type AnswerItem, type Json, type TokenUsage, type Turn, wantsCiphertext } from './script.ts'
+import {
+  type Answer,
+  type AnswerItem,
+  type Json,
+  type TokenUsage,
+  type Turn,
+  wantsCiphertext,
+  wantsSummary,
+} from './script.ts'
 import type { Mint } from './tokens.ts'
 
 export type StreamEvent = { type: string } & Record<string, unknown>
@@ -192,16 +200,18 @@ function* reasoningEvents(frame: ResponseFrame, output_index: number, text: stri
   const item = {
     type: 'reasoning',
     id: item_id,
-    summary: [part],
+    summary: wantsSummary(frame.turn) ? [part] : [],
     ...(wantsCiphertext(frame.turn) && {
       encrypted_content: encryptedFor(frame.turn.account.chatgptAccountId, frame.mint),
     }),
   }
   yield { type: 'response.output_item.added', output_index, item: { ...item, summary: [] } }
-  yield { type: 'response.reasoning_summary_part.added', ...place, part: { ...part, text: '' } }
-  yield { type: 'response.reasoning_summary_text.delta', ...place, delta: text }
-  yield { type: 'response.reasoning_summary_text.done', ...place, text }
-  yield { type: 'response.reasoning_summary_part.done', ...place, part }
+  if (item.summary.length > 0) {
+    yield { type: 'response.reasoning_summary_part.added', ...place, part: { ...part, text: '' } }
+    yield { type: 'response.reasoning_summary_text.delta', ...place, delta: text }
+    yield { type: 'response.reasoning_summary_text.done', ...place, text }
+    yield { type: 'response.reasoning_summary_part.done', ...place, part }
+  }
   yield { type: 'response.output_item.done', output_index, item }
   return item
 }

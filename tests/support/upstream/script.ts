@@ -68,7 +68,8 @@ export const answers = {
  */
 export function defaultAnswer(turn: Turn): Answer {
   if (turn.input.at(-1)?.type === 'compaction_trigger') return answers.compaction()
-  const reasoning: AnswerItem[] = wantsCiphertext(turn) ? [{ kind: 'reasoning', summary: '**Thinking** it over' }] : []
+  const reasoning: AnswerItem[] =
+    wantsCiphertext(turn) || wantsSummary(turn) ? [{ kind: 'reasoning', summary: '**Thinking** it over' }] : []
   return { items: [...reasoning, mainItem(turn)] }
 }
 
@@ -84,6 +85,11 @@ function mainItem(turn: Turn): AnswerItem {
 /** Whether the request asks for what its reasoning can be read from again. */
 export function wantsCiphertext(turn: Turn): boolean {
   return Array.isArray(turn.body.include) && turn.body.include.includes('reasoning.encrypted_content')
+}
+
+/** Whether the request asks for summaries of its reasoning; without, there are none. */
+export function wantsSummary(turn: Turn): boolean {
+  return isJson(turn.body.reasoning) && turn.body.reasoning.summary != null
 }
 
 /** The text of a message content or a tool output: a string, or a list of parts. */

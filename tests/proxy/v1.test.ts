@@ -365,6 +365,40 @@ describe('/v1/chat/completions', () => {
     await expectNothingLeft(app)
   })
 
+  test.each([{}, { stream: true }])('carries functions both ways, as before there were tools: %j', async (streamed) => {
+    const app = testApp()
+    app.upstream.script((turn) =>
+      turn.input.some(({ type }) => type === 'function_call_output')
+        ? null
+        : answers.toolCall({ name: 'add', arguments: '{"a":1,"b":20}' }, { deltaChars: 4 }),
+    )
+    const ask = async (...said: unknown[]) => {
+      const json = { model: 'gpt-5.5', messages: said, functions: [{ name: 'add' }], ...streamed }
+      const { status, text } = await answerOf(app, CHAT, { json })
+      expect(status).toBe(200)
+      if (!('stream' in streamed)) return JSON.parse(text).choices[0]
+      const choices = chunksOf(text).flatMap(({ choices }) => choices)
+      const calls = choices.flatMap(({ delta }) => delta.function_call ?? [])
+      expect(choices.filter(({ delta }) => delta.tool_calls)).toEqual([])
+      expect(calls.map(({ name }) => name)).toEqual(calls.map((_, n) => (n === 0 ? 'add' : undefined)))
+      const message = {
+        role: 'assistant',
+        content: choices.map(({ delta }) => delta.content ?? '').join('') || null,
+        ...(calls.length > 0 && {
+          function_call: { name: 'add', arguments: calls.map((one) => one.arguments).join('') },
+        }),
+      }
+      return { message, finish_reason: choices.at(-1).finish_reason }
+    }
+    const { message, finish_reason } = await ask(...messages)
+    expect(finish_reason).toBe('function_call')
+    expect(message.function_call).toEqual({ name: 'add', arguments: '{"a":1,"b":20}' })
+    expect(message.tool_calls).toBeUndefined()
+    const answered = await ask(...messages, message, { role: 'function', name: 'add', content: '21' })
+    expect(answered).toMatchObject({ message: { content: 'The tool said: 21' }, finish_reason: 'stop' })
+    await expectNothingLeft(app)
+  })
+
   test('ends a stream that breaks with one error and no [DONE]', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ dropAfter: { events: 6, how: 'fin' } })

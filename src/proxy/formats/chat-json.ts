@@ -13,6 +13,8 @@ interface ChatJsonOptions {
   model: string
   /** The client reads all text as JSON. */
   isJson: boolean
+  /** The client offers `functions` and knows no `tool_calls`. */
+  isLegacy: boolean
 }
 
 /**
@@ -45,10 +47,11 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
           refusal: refusal || null,
           ...(reasoning && { reasoning_content: reasoning }),
           ...(annotations.length > 0 && { annotations }),
-          ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+          ...(toolCalls.length > 0 &&
+            (opts.isLegacy ? { function_call: toolCalls[0]?.function } : { tool_calls: toolCalls })),
         },
         logprobs: null,
-        finish_reason: finishReason(source, toolCalls.length > 0),
+        finish_reason: finishReason(source, { hasCalled: toolCalls.length > 0, isLegacy: opts.isLegacy }),
       },
     ],
     ...(usage && { usage }),
@@ -73,14 +76,18 @@ const isElse = (item: JsonObject): boolean =>
 export const saysAnything = ({ content }: JsonObject): boolean =>
   objectsOf(content).some(({ type, text, refusal }) => (type === 'output_text' ? text : type === 'refusal' && refusal))
 
-type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls'
+type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls' | 'function_call'
 
 /** Why generation ended: what cut it short comes before what it called. */
-export function finishReason(response: JsonObject, calledTools: boolean): FinishReason {
+export function finishReason(
+  response: JsonObject,
+  { hasCalled, isLegacy }: { hasCalled: boolean; isLegacy: boolean },
+): FinishReason {
   const cut = objectOf(response.incomplete_details).reason
   if (cut === 'max_output_tokens' || cut === 'max_tokens') return 'length'
   if (cut === 'content_filter') return 'content_filter'
-  return calledTools ? 'tool_calls' : 'stop'
+  if (!hasCalled) return 'stop'
+  return isLegacy ? 'function_call' : 'tool_calls'
 }
 
 /** Token counts under their chat names; null when the upstream reported none, for none are made up. */

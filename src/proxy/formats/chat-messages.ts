@@ -1,6 +1,5 @@
 /** Turns one chat message into the Responses items that say the same. Request side only. */
 import { z } from 'zod'
-import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject } from '../../lib/json.ts'
 import { invalid, parseAt } from './invalid-request.ts'
 
@@ -51,7 +50,7 @@ const TRANSLATE: Record<Role, (message: JsonObject, at: string) => JsonObject[]>
 
 /**
  * The items for one message, in order. Keys a chat message may carry beside these (`name`, vendor extras) are left
- * behind. Throws `invalid_request_error` naming the part, as in `messages[1].content[0]`.
+ * behind; function calls come as tool calls (`chat-functions.ts`). Throws `invalid_request_error` naming the part, as in `messages[1].content[0]`.
  */
 export function messageItems(message: unknown, at: string): JsonObject[] {
   const role = isObject(message) ? message.role : undefined
@@ -129,7 +128,6 @@ function checkDataUrl(url: string, param: string): void {
 
 function assistantItems(message: JsonObject, at: string): JsonObject[] {
   const { content, refusal, tool_calls } = parseAt(AssistantMessage, message, at)
-  if (message.function_call != null && !tool_calls?.length) throw legacyCall(`${at}.function_call`)
   const parts = typeof content === 'string' ? textParts(content) : (content ?? []).map(assistantPart(`${at}.content`))
   if (refusal) parts.push({ type: 'refusal', refusal })
   const calls = (tool_calls ?? []).map((call) =>
@@ -141,10 +139,6 @@ function assistantItems(message: JsonObject, at: string): JsonObject[] {
   // What stands before calls and is not labelled so, newer models take for an answer, and stop too early after it.
   return [{ role: 'assistant', ...(calls.length > 0 && { phase: 'commentary' }), content: parts }, ...calls]
 }
-
-/** Left out, it would be a call that was never made; those of old have no id, which the upstream wants. */
-const legacyCall = (param: string): AppError =>
-  new AppError('unsupported_parameter', { param, message: "Send 'tool_calls' instead of 'function_call'." })
 
 const textParts = (text: string): JsonObject[] => (text === '' ? [] : [{ type: 'output_text', text }])
 

@@ -1,10 +1,10 @@
 /** Turns a Chat Completions request into the Responses request that asks for the same. */
 import { z } from 'zod'
-import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectOf, textOf } from '../../lib/json.ts'
 import { withOutputKinds } from './call-kinds.ts'
+import { choiceOfFunction, functionsOf, usesFunctions, withToolCalls } from './chat-functions.ts'
 import { messageItems } from './chat-messages.ts'
-import { responsesFormat, responsesToolChoice, responsesTools } from './chat-tools.ts'
+import { responsesFormat, responsesFunctions, responsesToolChoice, responsesTools } from './chat-tools.ts'
 import { type Conversation, placed } from './instructions.ts'
 import { invalid, parseAt } from './invalid-request.ts'
 import { ALIASES, checkParameters, foldAliases, isImplied, refuseStateful } from './parameters.ts'
@@ -19,6 +19,8 @@ interface ChatOptions {
   model: string
   /** All text of the answer is to be JSON. */
   isJson: boolean
+  /** Calls are answered as a `function_call`. */
+  isLegacy: boolean
 }
 
 interface ChatRequest extends NormalisedRequest {
@@ -46,6 +48,8 @@ const TRANSLATED: ReadonlySet<string> = new Set([
   ...ALIASES,
   'instructions',
   'response_format',
+  'functions',
+  'function_call',
   'tool_choice',
   'reasoning',
   'text',
@@ -65,6 +69,7 @@ export function chatToResponses(body: JsonObject): ChatRequest {
     includeUsage: options.stream_options?.include_usage === true,
     model: options.model,
     isJson: JSON_FORMATS.has(objectOf(objectOf(request.body.text).format).type),
+    isLegacy: usesFunctions(body),
   }
   return { ...request, chat }
 }
@@ -81,10 +86,6 @@ function requestOf(body: JsonObject, { messages, tools }: z.output<typeof Option
 function refuse(body: JsonObject): void {
   checkParameters(body)
   refuseStateful(body)
-  // Without its functions an assistant would quietly do nothing, so the predecessor of `tools` is not merely dropped.
-  if (Array.isArray(body.functions) && body.functions.length > 0) {
-    throw new AppError('unsupported_parameter', { param: 'functions', message: "Send 'tools' instead of 'functions'." })
-  }
   if (body.input != null) throw invalid('input', "Send either 'messages' or 'input'.")
 }
 
@@ -95,7 +96,10 @@ function responsesShaped({ messages: _, ...body }: JsonObject): NormalisedReques
 }
 
 function translated(body: JsonObject, messages: unknown[], clientTools: unknown[] | undefined): NormalisedRequest {
-  const tools = clientTools && responsesTools(clientTools)
+  const functions = functionsOf(body)
+  const isLegacy = functions.length > 0
+  const tools = isLegacy ? responsesFunctions(functions) : clientTools && responsesTools(clientTools)
+  const choice = body.tool_choice ?? choiceOfFunction(body.function_call)
   const members = withFormat(foldAliases(body), body.response_format)
   const { instructions, input } = placed(textOf(body.instructions), conversation(messages), { text: members.text })
   return {
@@ -104,8 +108,9 @@ function translated(body: JsonObject, messages: unknown[], clientTools: unknown[
       ...(instructions !== undefined && { instructions }),
       input,
       ...(tools && tools.tools.length > 0 && { tools: tools.tools }),
-      ...(body.tool_choice != null && { tool_choice: responsesToolChoice(body.tool_choice) }),
+      ...(choice != null && { tool_choice: responsesToolChoice(choice) }),
       ...Object.fromEntries(PASSED.filter((name) => body[name] != null).map((name) => [name, body[name]])),
+      ...(isLegacy && { parallel_tool_calls: false }), // a message has room for one function call
       ...members,
       store: false,
       stream: true,
@@ -117,7 +122,7 @@ function translated(body: JsonObject, messages: unknown[], clientTools: unknown[
 /** System and developer messages are instructions alike. */
 function conversation(messages: unknown[]): Conversation {
   const said: Conversation = { items: [], system: new Set() }
-  for (const [index, message] of messages.entries()) {
+  for (const [index, message] of withToolCalls(messages, 'messages').entries()) {
     const items = messageItems(message, `messages[${index}]`)
     said.items.push(...items)
     if (isInstruction(message)) for (const item of items) said.system.add(item)

@@ -18,6 +18,8 @@ export interface ChatStreamOptions {
   includeUsage: boolean
   /** The client reads all text as JSON. */
   isJson: boolean
+  /** The client offers `functions` and knows no `tool_calls`. */
+  isLegacy: boolean
 }
 
 type Handler = (writer: ChatStream, event: ResponsesEvent) => string
@@ -50,6 +52,7 @@ export class ChatStream {
   readonly #tail: string
   readonly #includeUsage: boolean
   readonly #isJson: boolean
+  readonly #isLegacy: boolean
   readonly #calls = new ChatToolCalls()
   readonly #reasoning = new ChatReasoning()
   /** Characters sent per content part, so that a final text adds only what the deltas left out. */
@@ -68,12 +71,13 @@ export class ChatStream {
   #hasRole = false
   #hasEnded = false
 
-  constructor({ id, created, model, includeUsage, isJson }: ChatStreamOptions) {
+  constructor({ id, created, model, includeUsage, isJson, isLegacy }: ChatStreamOptions) {
     const envelope = jsonLine({ id, object: 'chat.completion.chunk', created, model })
     this.#head = `data: ${envelope.slice(0, -1)},"choices":[`
     this.#tail = `]${includeUsage ? ',"usage":null' : ''}}\n\n`
     this.#includeUsage = includeUsage
     this.#isJson = isJson
+    this.#isLegacy = isLegacy
   }
 
   /** Whether events of this type say anything in chat; all others need not even be parsed. */
@@ -166,7 +170,7 @@ export class ChatStream {
       missed,
       cited,
       role,
-      this.#chunk({}, finishReason(response, this.#calls.count > 0)),
+      this.#chunk({}, finishReason(response, { hasCalled: this.#calls.count > 0, isLegacy: this.#isLegacy })),
       usage ? `${this.#head}],"usage":${jsonLine(usage)}}\n\n` : '',
       'data: [DONE]\n\n',
     ].join('')
@@ -212,7 +216,9 @@ export class ChatStream {
   }
 
   #call(delta: JsonObject | null): string {
-    return delta ? this.#releaseBefore() + this.#delta({ tool_calls: [delta] }) : ''
+    if (!delta) return ''
+    if (!this.#isLegacy) return this.#releaseBefore() + this.#delta({ tool_calls: [delta] })
+    return delta.index === 0 ? this.#releaseBefore() + this.#delta({ function_call: delta.function }) : ''
   }
 
   #releaseBefore(): string {

@@ -7,14 +7,13 @@ import { currentTool } from './v1-responses.ts'
 
 /** A copy would not be the client's own (`rewrite.ts`). */
 const Own = z.custom<JsonObject>(isObject, 'expected an object')
-const FunctionTool = z.object({
-  function: z.object({
-    name: z.string().nullish(),
-    description: z.string().nullish(),
-    parameters: Own.nullish(),
-    strict: z.boolean().nullish(),
-  }),
+const FunctionShape = z.object({
+  name: z.string().nullish(),
+  description: z.string().nullish(),
+  parameters: Own.nullish(),
+  strict: z.boolean().nullish(),
 })
+const FunctionTool = z.object({ function: FunctionShape })
 const Grammar = z.object({
   type: z.literal('grammar'),
   grammar: z.object({ definition: z.string(), syntax: z.string() }),
@@ -39,18 +38,32 @@ const JsonSchemaFormat = z.object({
   }),
 })
 
+/** Flat tools, and the places of those that were left out. */
+interface FlatTools {
+  tools: JsonObject[]
+  dropped: string[]
+}
+
 /**
  * Flat tools. One without a name cannot be called and is left out; `dropped` names it. Throws
  * `invalid_request_error` with the index the client used, for hosted tools too, which chat cannot show the results of.
  */
-export function responsesTools(tools: unknown[]): { tools: JsonObject[]; dropped: string[] } {
-  const dropped: string[] = []
-  const kept = tools.flatMap((tool, index) => {
-    const flat = flatTool(tool, `tools[${index}]`)
-    if (!flat) dropped.push(`tools[${index}]`)
-    return flat ? [flat] : []
-  })
-  return { tools: kept, dropped }
+export const responsesTools = (tools: unknown[]): FlatTools => flattened(tools, 'tools', flatTool)
+
+/** The same for `functions`, the predecessor of `tools`. */
+export const responsesFunctions = (functions: unknown[]): FlatTools =>
+  flattened(functions, 'functions', (one, at) => functionTool(parseAt(FunctionShape, one, at)))
+
+function flattened(
+  tools: unknown[],
+  source: string,
+  flat: (tool: unknown, at: string) => JsonObject | null,
+): FlatTools {
+  const all = tools.map((tool, index) => ({ at: `${source}[${index}]`, tool: flat(tool, `${source}[${index}]`) }))
+  return {
+    tools: all.flatMap(({ tool }) => (tool ? [tool] : [])),
+    dropped: all.filter(({ tool }) => !tool).map(({ at }) => at),
+  }
 }
 
 /** `tool_choice` without the nesting of chat; words pass. */
@@ -78,9 +91,11 @@ function flatTool(tool: unknown, at: string): JsonObject | null {
   if (type === 'web_search' || String(type).startsWith('web_search_preview')) return currentTool(tool) as JsonObject // an object: it has a type
   if (type === 'custom') return customTool(parseAt(CustomTool, tool, at).custom)
   if (type !== 'function') throw invalid(`${at}.type`, `Tools of type '${String(type)}' are not supported over chat.`)
-  const { name, ...rest } = parseAt(FunctionTool, tool, at).function
-  return name ? filledFromChat({ type, name, ...withoutNulls(rest) }) : null
+  return functionTool(parseAt(FunctionTool, tool, at).function)
 }
+
+const functionTool = ({ name, ...rest }: z.output<typeof FunctionShape>): JsonObject | null =>
+  name ? filledFromChat({ type: 'function', name, ...withoutNulls(rest) }) : null
 
 function customTool({ name, description, format }: z.output<typeof CustomTool>['custom']): JsonObject | null {
   if (!name) return null

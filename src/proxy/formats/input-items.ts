@@ -3,6 +3,7 @@
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import { withOutputKinds } from './call-kinds.ts'
+import { withToolCalls } from './chat-functions.ts'
 import { messageItems } from './chat-messages.ts'
 import type { Conversation } from './instructions.ts'
 import { invalid } from './invalid-request.ts'
@@ -20,7 +21,7 @@ export interface InputItems extends Conversation {
 export function inputItems(body: JsonObject): InputItems {
   const result: InputItems = { items: [], system: new Set(), hadCacheBreakpoint: false }
   const source = sourceOf(body)
-  for (const [index, item] of clientItems(body).entries()) {
+  for (const [index, item] of withToolCalls(clientItems(body), source).entries()) {
     const at = `${source}[${index}]`
     if (!isObject(item)) throw invalid(at, 'Every input item must be an object.')
     const isChat = source === 'messages' ? item.role !== 'system' : isChatMessage(item)

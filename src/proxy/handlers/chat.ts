@@ -18,6 +18,7 @@ export const chatCompletions = turnRoute(async (c) => {
     created: Math.floor(c.env.clock.now() / 1000),
     model: chat.model,
     isJson: chat.isJson,
+    isLegacy: chat.isLegacy,
   }
   return chat.stream
     ? answerWithStream(served, chatContract({ ...head, includeUsage: chat.includeUsage }))

@@ -378,9 +378,11 @@ describe('other fields', () => {
     expect(dropped).toEqual([])
   })
 
-  test('what pads the stream, and a list of no functions, are dropped and named', () => {
-    const { dropped } = chatToResponses(aChat({ stream_options: { include_obfuscation: true }, functions: [] }))
-    expect(dropped).toEqual(['stream_options.include_obfuscation', 'functions'])
+  test('what pads the stream, and what chat alone knows, are dropped and named', () => {
+    const { dropped } = chatToResponses(
+      aChat({ stream_options: { include_obfuscation: true }, web_search_options: {} }),
+    )
+    expect(dropped).toEqual(['stream_options.include_obfuscation', 'web_search_options'])
   })
 
   test('a tool without a name is dropped and named by its index', () => {
@@ -395,22 +397,22 @@ describe('other fields', () => {
   })
 
   test.each<[JsonObject, JsonObject]>([
-    [{}, { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: false }],
+    [{}, { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: false, isLegacy: false }],
     [
       { stream: true, stream_options: { include_usage: true } },
-      { stream: true, includeUsage: true, model: 'gpt-5.5', isJson: false },
+      { stream: true, includeUsage: true, model: 'gpt-5.5', isJson: false, isLegacy: false },
     ],
     [
       { stream: null, stream_options: null },
-      { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: false },
+      { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: false, isLegacy: false },
     ],
     [
       { response_format: { type: 'json_object' }, messages: [{ role: 'user', content: 'JSON' }] },
-      { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: true },
+      { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: true, isLegacy: false },
     ],
     [
       { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' } } } },
-      { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: true },
+      { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: true, isLegacy: false },
     ],
   ])('%j is remembered for the way back', (extra, expected) => {
     expect(chatToResponses(aChat(extra)).chat as unknown).toEqual(expected)
@@ -430,7 +432,7 @@ describe('other fields', () => {
     expect(body.input).toEqual([{ role: 'user', content: [{ type: 'input_text', text: 'hi' }] }])
     expect(body.tools).toBe(tools)
     expect(dropped).toEqual(['top_p'])
-    expect(chat).toEqual({ stream: true, includeUsage: true, model: 'm', isJson: false })
+    expect(chat).toEqual({ stream: true, includeUsage: true, model: 'm', isJson: false, isLegacy: false })
   })
 })
 
@@ -447,6 +449,79 @@ test('results in a Responses-shaped body are of the kind of their call, however 
     { type: 'custom_tool_call', call_id: 'c2', name: 'patch', input: 'y' },
     { type: 'custom_tool_call_output', call_id: 'c2', output: 'again' },
   ])
+})
+
+describe('functions, which chat had before tools', () => {
+  const functions = [{ name: 'f', parameters: { type: 'object' } }, { name: 'get_time' }]
+
+  test.each<[string, JsonObject, JsonObject]>([
+    ['without a choice', {}, {}],
+    ['of free choice', { function_call: 'auto' }, { tool_choice: 'auto' }],
+    ['of none', { function_call: 'none' }, { tool_choice: 'none' }],
+    ['of one', { function_call: { name: 'f' } }, { tool_choice: { type: 'function', name: 'f' } }],
+  ])('become tools, one call at a time, %s', (_, asked, choice) => {
+    const { body, chat, dropped } = chatToResponses(aChat({ functions, ...asked }))
+    expect(body).toMatchObject({
+      tools: [
+        { type: 'function', name: 'f', parameters: { type: 'object' }, strict: false },
+        { type: 'function', name: 'get_time', parameters: noParameters, strict: false },
+      ],
+      parallel_tool_calls: false,
+      ...choice,
+    })
+    expect('tool_choice' in body).toBe('tool_choice' in choice)
+    expect([chat.isLegacy, dropped]).toEqual([true, []])
+  })
+
+  test('empty ones ask for nothing', () => {
+    const { body, chat, dropped } = chatToResponses(aChat({ functions: [], function_call: null }))
+    expect([body.tools, body.tool_choice, chat.isLegacy, dropped]).toEqual([undefined, undefined, false, []])
+  })
+
+  const called = (name: string, args = '{}') => ({
+    role: 'assistant',
+    content: null,
+    function_call: { name, arguments: args },
+  })
+  const result = (name: string, content: unknown) => ({ role: 'function', name, content })
+  const items = (...history: unknown[]) => said(hello, ...history).input as JsonObject[]
+
+  test('calls and results find each other by their place, in every turn', () => {
+    const history = [called('f', '{"a":1}'), result('f', '7'), called('f', '{"a":2}'), result('f', null)]
+    const [, ...whole] = items(...history)
+    expect(whole).toMatchObject([
+      { type: 'function_call', name: 'f', arguments: '{"a":1}' },
+      { type: 'function_call_output', output: '7' },
+      { type: 'function_call', name: 'f', arguments: '{"a":2}' },
+      { type: 'function_call_output', output: '' },
+    ])
+    const ids = whole.map(({ call_id }) => call_id)
+    expect([ids[0], ids[2]]).toEqual([ids[1], ids[3]])
+    expect(new Set(ids).size).toBe(2)
+    expect(items(...history.slice(0, 2)).slice(1)).toEqual(whole.slice(0, 2))
+  })
+
+  test('what was said beside a call is commentary', () => {
+    expect(items({ ...called('f'), content: 'let me see' }, result('f', '7'))[1]).toMatchObject({
+      role: 'assistant',
+      phase: 'commentary',
+      content: [{ text: 'let me see' }],
+    })
+  })
+
+  test('a Responses-shaped body with such a history is read, too', () => {
+    const { body } = chatToResponses({ model: 'm', input: [hello, called('f'), result('f', '7')] })
+    expect(body.input).toMatchObject([{}, { type: 'function_call' }, { type: 'function_call_output', output: '7' }])
+  })
+
+  test('a call beside tool calls is the same call', () => {
+    const both = {
+      role: 'assistant',
+      tool_calls: [call('c1', 'f', '{}')],
+      function_call: { name: 'f', arguments: '{}' },
+    }
+    expect(items(both).slice(1)).toEqual([{ type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' }])
+  })
 })
 
 describe('refusals name the field', () => {
@@ -469,7 +544,7 @@ describe('refusals name the field', () => {
     ['messages and input', { input: 'x' }, 'input'],
     ['two choices', { n: 2 }, 'n'],
     ['audio answers', { modalities: ['text', 'audio'] }, 'modalities[1]'],
-    ['unknown role', { messages: [{ role: 'function', content: '' }] }, 'messages[0].role'],
+    ['unknown role', { messages: [{ role: 'robot', content: '' }] }, 'messages[0].role'],
     ['a role of the prototype', { messages: [{ role: 'toString', content: '' }] }, 'messages[0].role'],
     ['a message that is no object', { messages: [hello, 'x'] }, 'messages[1].role'],
     ['user without content', { messages: [{ role: 'user' }] }, 'messages[0].content'],
@@ -559,11 +634,26 @@ describe('refusals name the field', () => {
       'response_format.json_schema.name',
     ],
     ['two formats', { response_format: 'text', text: { format: { type: 'text' } } }, 'response_format'],
-    ['legacy functions', { functions: [{ name: 'f' }] }, 'functions'],
+    ['functions and tools', { functions: [{ name: 'f' }], tools: [{ type: 'custom' }] }, 'functions'],
+    ['functions that are no list', { functions: { name: 'f' } }, 'functions'],
+    ['function parameters', { functions: [{ name: 'f', parameters: 'x' }] }, 'functions[0].parameters'],
+    ['function choice', { functions: [{ name: 'f' }], function_call: { name: 7 } }, 'function_call.name'],
     [
-      'legacy call',
-      { messages: [hello, { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } }] },
-      'messages[1].function_call',
+      'function call without arguments',
+      { messages: [hello, { role: 'assistant', function_call: { name: 'f' } }] },
+      'messages[1].function_call.arguments',
+    ],
+    ['result of no call', { messages: [hello, { role: 'function', name: 'f', content: '7' }] }, 'messages[1].name'],
+    [
+      'second result of one call',
+      {
+        messages: [
+          { role: 'assistant', function_call: { name: 'f', arguments: '' } },
+          { role: 'function', name: 'f', content: '7' },
+          { role: 'function', name: 'f', content: '7' },
+        ],
+      },
+      'messages[2].name',
     ],
     ['previous_response_id', { previous_response_id: 'r' }, 'previous_response_id'],
     ['stream', { stream: 1 }, 'stream'],

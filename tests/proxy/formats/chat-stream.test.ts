@@ -38,7 +38,7 @@ interface Chunk {
 }
 
 const aStream = (includeUsage = false, isJson = false) =>
-  new ChatStream({ id: 'chatcmpl-1', created: 1_700_000_000, model: 'mine', includeUsage, isJson })
+  new ChatStream({ id: 'chatcmpl-1', created: 1_700_000_000, model: 'mine', includeUsage, isJson, isLegacy: false })
 const textOf = (bytes: Uint8Array | null) => (bytes ? new TextDecoder().decode(bytes) : '')
 
 /** As the real caller does: events nobody needs are not even pushed. */
@@ -119,9 +119,15 @@ describe('reasoning', () => {
 
   test('comes out of a whole response, of all its items', () => {
     const output = [reasoning('one two'), aCall(0, '{}'), reasoning(), reasoning('three')]
-    const chat = chatFromResponse({ output }, { id: 'chatcmpl-1', created: 1, model: 'mine', isJson: false })
+    const chat = chatFromResponse(
+      { output },
+      { id: 'chatcmpl-1', created: 1, model: 'mine', isJson: false, isLegacy: false },
+    )
     expect(chat).toMatchObject({ choices: [{ message: { content: null, reasoning_content: 'one two\n\nthree' } }] })
-    const silent = chatFromResponse({ output: [reasoning()] }, { id: 'c', created: 1, model: 'm', isJson: true })
+    const silent = chatFromResponse(
+      { output: [reasoning()] },
+      { id: 'c', created: 1, model: 'm', isJson: true, isLegacy: false },
+    )
     expect(JSON.stringify(silent)).not.toContain('reasoning_content')
   })
 })
@@ -300,7 +306,10 @@ describe('text', () => {
               event.type === 'response.output_item.done' ? { ...event, item: output[index] } : event,
             )
           })
-          const { choices } = chatFromResponse({ output }, { id: 'chatcmpl-1', created: 1, model: 'mine', isJson })
+          const { choices } = chatFromResponse(
+            { output },
+            { id: 'chatcmpl-1', created: 1, model: 'mine', isJson, isLegacy: false },
+          )
           const [whole] = choices as { message: Delta }[] // as: what this function makes
           const sent = deltas(run([...events, completed()], aStream(false, isJson)))
           expect(sent.map(({ content }) => content ?? '').join('')).toBe(whole?.message.content ?? '')

@@ -183,7 +183,7 @@ describe('a collected response', () => {
 
 describe('chat answer', () => {
   const chat = (response: JsonObject) =>
-    chatFromResponse(response, { id: 'chatcmpl-1', created: 1, model: 'mine', isJson: false })
+    chatFromResponse(response, { id: 'chatcmpl-1', created: 1, model: 'mine', isJson: false, isLegacy: false })
 
   test('is the final answer where there is one, else all that was said', () => {
     const cited = (text: string, start_index: number) => [

@@ -1,0 +1,51 @@
+/** The function calling that chat had before tools, translated to tools: clients that never moved on still use it. */
+import { z } from 'zod'
+import { isObject, type JsonObject } from '../../lib/json.ts'
+import { invalid, parseAt } from './invalid-request.ts'
+
+const Call = z.object({ name: z.string().min(1), arguments: z.string() })
+const Functions = z.array(z.unknown()).nullish()
+const Choice = z.object({ name: z.string().min(1) })
+
+/** Whether the client offers functions; then it is answered with a `function_call`. */
+export const usesFunctions = ({ functions }: JsonObject): boolean => Array.isArray(functions) && functions.length > 0
+
+/** The functions offered. Throws `invalid_request_error` for what is no list, or stands beside tools. */
+export function functionsOf(body: JsonObject): unknown[] {
+  const functions = parseAt(Functions, body.functions, 'functions') ?? []
+  if (functions.length > 0 && Array.isArray(body.tools) && body.tools.length > 0)
+    throw invalid('functions', "Send either 'tools' or 'functions'.")
+  return functions
+}
+
+/** The `tool_choice` a `function_call` stands for; words pass. */
+export const choiceOfFunction = (choice: unknown): unknown =>
+  isObject(choice) ? { type: 'function', function: parseAt(Choice, choice, 'function_call') } : choice
+
+/**
+ * The messages with function calls and their results as tool calls and theirs, each at its place. Function calls have no id, so
+ * they get one by their place, which stays the same in every turn. Throws `invalid_request_error` for a result without a call.
+ */
+export function withToolCalls(messages: unknown[], source: string): unknown[] {
+  const open: { id: string; name: string }[] = []
+  return messages.map((message, index) => {
+    if (!isObject(message) || message.type != null) return message
+    const at = `${source}[${index}]`
+    if (message.role === 'function') return toolResult(message, open, at)
+    if (message.role !== 'assistant' || message.function_call == null || hasToolCalls(message)) return message
+    const { function_call, ...rest } = message
+    const call = parseAt(Call, function_call, `${at}.function_call`)
+    const id = `call_of_message_${index}`
+    open.push({ id, name: call.name })
+    return { ...rest, tool_calls: [{ id, type: 'function', function: call }] }
+  })
+}
+
+function toolResult({ name, content }: JsonObject, open: { id: string; name: string }[], at: string): JsonObject {
+  const call = open.findLastIndex((one) => one.name === name)
+  const id = open.splice(call, call < 0 ? 0 : 1)[0]?.id
+  if (id === undefined) throw invalid(`${at}.name`, 'No function of this name was called before.')
+  return { role: 'tool', tool_call_id: id, content: content ?? '' }
+}
+
+const hasToolCalls = ({ tool_calls }: JsonObject): boolean => Array.isArray(tool_calls) && tool_calls.length > 0

@@ -160,6 +160,34 @@ describe('chat completions', () => {
     })
   })
 
+  test('call a function, as before there were tools, and take its output', async () => {
+    callsTool()
+    const functions = [{ name: 'weather', parameters: WEATHER_SCHEMA }]
+    const asked = await client.chat.completions.create({ model: MODEL, messages, functions, function_call: 'auto' })
+    const { message } = asked.choices[0]!
+    expect(asked.choices[0]).toMatchObject({ finish_reason: 'function_call', message: { function_call: CALL } })
+    const stream = client.chat.completions.stream({ model: MODEL, messages, functions })
+    expect((await stream.finalChatCompletion()).choices[0]).toMatchObject({
+      finish_reason: 'function_call',
+      message: { function_call: CALL },
+    })
+    const told = await client.chat.completions.create({
+      model: MODEL,
+      functions,
+      messages: [...messages, message, { role: 'function', name: 'weather', content: 'sunny' }],
+    })
+    expect(told.choices[0]?.message.content).toBe('It is sunny.')
+  })
+
+  test('tell what the model thought, streamed or not', async () => {
+    const asked = { model: MODEL, messages, reasoning_effort: 'high' as const }
+    const { choices } = await client.chat.completions.create(asked)
+    expect(choices[0]?.message).toMatchObject({ reasoning_content: '**Thinking** it over' })
+    const chunks = await collect(await client.chat.completions.create({ ...asked, stream: true }))
+    const deltas = chunks.map((chunk) => chunk.choices[0]?.delta as { reasoning_content?: string } | undefined) // as: it is no member of OpenAI's own
+    expect(deltas.map((delta) => delta?.reasoning_content ?? '').join('')).toBe('**Thinking** it over')
+  })
+
   describe('of a custom tool', () => {
     const PATCH = { name: 'patch', input: '*** Begin Patch\n"a" 1' }
     const format = { type: 'grammar' as const, grammar: { syntax: 'lark' as const, definition: 'start: /.+/s' } }
@@ -412,7 +440,7 @@ describe('errors are what the SDK knows them as', () => {
     const messages = [{ role: 'user' as const, content: 'hello' }]
     const error = await failureOf(client.chat.completions.create({ model: MODEL, messages, n: 2 }))
     expect(error).toBeInstanceOf(BadRequestError)
-    expect(error).toMatchObject({ status: 400, param: 'n', type: 'invalid_request_error' })
+    expect(error).toMatchObject({ status: 400, param: 'n', code: 'unsupported_parameter' })
     const chained = await failureOf(
       client.responses.create({ model: MODEL, input: 'hello', previous_response_id: 'resp_1' }),
     )

@@ -66,12 +66,28 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
     expect(first.text).toMatch(/^The tool said: [\s\S]*Roses are red\./)
 
     const second = await opencode.run(folder, '--continue', 'And who are you?')
-    expect(second).toEqual({ exitCode: 0, complaints: [], tools: [], text: `Hello from ${FIRST.email}` })
+    expect(second).toEqual({ exitCode: 0, complaints: [], tools: [], reasoning: '', text: `Hello from ${FIRST.email}` })
     const said = itemsOf(world.turns().at(-1)).filter(({ role }) => role === 'user')
     expect(said.map(({ content }) => textOf(content).replaceAll('"', '').trim())).toEqual([
       'What is in poem.txt?',
       'And who are you?',
     ])
+  })
+
+  test('shows what the model thought, over chat too', async () => {
+    const config = JSON.parse(configFor())
+    const provider = config.provider.sluice
+    provider.npm = '@ai-sdk/openai-compatible'
+    provider.models['gpt-5.5'].options = { reasoningEffort: 'high' }
+    const folder = opencode.folder(JSON.stringify(config))
+    const run = await opencode.run(folder, '--thinking', 'hello')
+    expect(run).toEqual({
+      exitCode: 0,
+      complaints: [],
+      tools: [],
+      reasoning: '**Thinking** it over',
+      text: `Hello from ${FIRST.email}`,
+    })
   })
 
   test.each(['gpt-5.5', 'gpt-6.1-sol'])(

@@ -15,6 +15,8 @@ export interface OpenCodeRun {
   exitCode: number
   /** Every piece of the answer, one per line. */
   text: string
+  /** What it shows of the reasoning, with `--thinking`. */
+  reasoning: string
   tools: { name: string; output: string }[]
   complaints: string[]
 }
@@ -119,9 +121,12 @@ async function run(folder: string, env: Record<string, string>, args: string[]):
   const options = { command: [PROGRAM], cwd: folder, env, timeoutMs: DEADLINE_MS }
   const { exitCode, stdout } = await runCommand(told, options)
   const events = stdout.split('\n').flatMap((line): RunEvent[] => (line.startsWith('{') ? [JSON.parse(line)] : []))
+  const said = (kind: string) =>
+    events.flatMap(({ type, part }) => (type === kind ? [part?.text ?? ''] : [])).join('\n')
   return {
     exitCode,
-    text: events.flatMap(({ type, part }) => (type === 'text' ? [part?.text ?? ''] : [])).join('\n'),
+    text: said('text'),
+    reasoning: said('reasoning'),
     tools: events.flatMap(({ type, part }) =>
       type === 'tool_use' ? [{ name: part?.tool ?? '', output: part?.state?.output ?? '' }] : [],
     ),

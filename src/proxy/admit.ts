@@ -144,9 +144,9 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
   const marks = marksOf(body.json.input)
   const hashOf = (name: unknown) => conversationHash(headers, name, client.key?.id ?? null)
   const named = hashOf(body.json.prompt_cache_key)
-  // The producer of ciphertext is known better than by an opening, which other conversations may share.
-  const isUntold = named === null && !admission.isNative && !marks.hasCiphertext
-  const begun = isUntold ? openingOf(body.json) : null
+  // Ciphertext names its account better than an opening does, which other conversations may share.
+  const isUnnamed = named === null && !admission.isNative && !marks.hasCiphertext
+  const begun = isUnnamed ? openingOf(body.json) : null
   const beginning = begun && hashOf(begun.name)
   const opening = begun?.isAnswered ? beginning : null
   const isAlone = opening !== null && env.affinity.openings.begin(opening)

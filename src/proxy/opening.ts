@@ -1,9 +1,9 @@
-/** Tells a conversation by how it began, where its client names none: chat clients send all of it with every turn. */
+/** Recognises a conversation that its client gives no name by how it began: chat clients send the whole of it with every request. */
 import { MINUTE_MS } from '../lib/durations.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../lib/json.ts'
 
-/** Of what stands before the first message, and of that: no more than tells; both may be megabytes long. */
-const TOLD_CHARS = { before: 512, first: 4096 }
+/** How much is read of what stands before the first message, and of that message; both may be megabytes long. */
+const MAX_CHARS = { before: 512, first: 4096 }
 
 interface Opening {
   /** The first message of the user and what stands before it. */
@@ -17,10 +17,10 @@ export const openingOf = ({ instructions, input }: JsonObject): Opening | null =
   const items = objectsOf(input)
   const first = items.findIndex(({ role }) => role === 'user')
   if (first === -1) return null
-  const text = textIn([items[first]?.content], TOLD_CHARS.first)
+  const text = textIn([items[first]?.content], MAX_CHARS.first)
   const before = textIn(
     [textOf(instructions), ...items.slice(0, first).map(({ content }) => content)],
-    TOLD_CHARS.before,
+    MAX_CHARS.before,
   )
   return text === '' ? null : { name: `opening\0${before}\0${text}`, isAnswered: items.slice(first + 1).some(isAnswer) }
 }

@@ -128,6 +128,39 @@ describe('a refused turn', () => {
       'compaction_trigger',
       { body: aBody({ input: [{ type: 'compaction_trigger' }, says('more')] }) },
     ],
+    ...[
+      { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: null },
+      { type: 'web_search_call', id: 'ws_1', status: 'completed' },
+      { type: 'image_generation_call', id: 'ig_1', result: null },
+      { type: 'item_reference', id: 'msg_1' },
+    ].map((item): [string, number, string, Ask] => [
+      `the id of a ${item.type} and nothing else`,
+      404,
+      `Item with id '${item.id}' not found`,
+      { body: aBody({ input: [item, says('more')] }) },
+    ]),
+    ...[
+      { type: 'message', id: 'chatcmpl-1', role: 'assistant', content: 'x' },
+      { type: 'function_call', id: 'toolu_1', call_id: 'call_1', name: 'f', arguments: '' },
+    ].map((item): [string, number, string, Ask] => [
+      `a foreign id of a ${item.type}`,
+      400,
+      'Expected an ID that begins with',
+      { body: aBody({ input: [item] }) },
+    ]),
+    ['an empty message', 400, 'content', { body: aBody({ input: [{ role: 'user', content: [] }] }) }],
+    ...[{}, { parameters: null }].map((parameters): [string, number, string, Ask] => [
+      `a function of ${JSON.stringify(parameters)}`,
+      400,
+      'tools[0].parameters',
+      { body: aBody({ tools: [{ type: 'function', name: 'f', ...parameters }] }) },
+    ]),
+    [
+      'a format without its schema',
+      400,
+      'text.format.schema',
+      { body: aBody({ text: { format: { type: 'json_schema', name: 'x' } } }) },
+    ],
   ]
   test.each(refusals)('%s', async (_name, status, message, options) => {
     const { upstream, account } = anUpstream()

@@ -5,7 +5,7 @@ import { invalid, parseAt } from './invalid-request.ts'
 import { filledFromChat } from './required-members.ts'
 import { currentTool } from './v1-responses.ts'
 
-/** A copy would not be the client's own (`rewrite.ts`). */
+/** Not copied, so that it can keep the client's text (`own-text.ts`). */
 const Own = z.custom<JsonObject>(isObject, 'expected an object')
 const FunctionShape = z.object({
   name: z.string().nullish(),

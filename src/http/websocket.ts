@@ -6,6 +6,8 @@ export interface SocketPeer {
   received(data: string | Buffer): void
   /** The client has read what was queued. */
   drained(): void
+  /** The client has sent a ping. The runtime answers it by itself, whether or not the client reads. */
+  pinged(): void
   /** The client has answered a ping: it is not in the middle of a frame. */
   ponged(): void
   closed(): void
@@ -28,6 +30,7 @@ export const websocket: Bun.WebSocketHandler<SocketPeer> = {
   open: (ws) => ws.data.opened(ws),
   message: (ws, data) => ws.data.received(data),
   drain: (ws) => ws.data.drained(),
+  ping: (ws) => ws.data.pinged(),
   pong: (ws) => ws.data.ponged(),
   close: (ws) => ws.data.closed(),
   // Without it a throw above would end the process (runtime note 2.6).

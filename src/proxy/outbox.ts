@@ -4,12 +4,10 @@ import type { Clock } from '../lib/clock.ts'
 import { ClientGone } from './turn.ts'
 
 const KEEPALIVE_MS = 8000
-/** A client that reads nothing for so long is given up. */
+/** A client that reads nothing for this long while something is queued for it is closed. */
 const STALLED_MS = 30_000
 /** Of what is queued for a client: below it there is room for more. */
 const RESUME_BYTES = 1024 * 1024
-/** Sends that wait for room: a turn is one, and so is each refusal of what the client says meanwhile. */
-const MAX_WAITING = 1000
 
 export class Outbox {
   readonly #ws: Bun.ServerWebSocket<SocketPeer>
@@ -18,15 +16,17 @@ export class Outbox {
   #isOpen = true
   /** While the client does not read: resolves when it does again. */
   #stalled: PromiseWithResolvers<void> | null = null
-  #waiting = 0
   /** `clock.monotonic()` from which on the time until a keepalive counts. */
   #quietSince = 0
+  /** `clock.monotonic()` of the last sign that the client reads. */
+  #readAt: number
 
   /** `giveUp`: the client reads nothing, or the runtime did not take a frame. */
   constructor(ws: Bun.ServerWebSocket<SocketPeer>, clock: Clock, giveUp: () => void) {
     this.#ws = ws
     this.#clock = clock
     this.#giveUp = giveUp
+    this.#readAt = clock.monotonic()
   }
 
   /** The time until a keepalive begins anew, as it does with each turn. */
@@ -61,7 +61,18 @@ export class Outbox {
 
   /** The client has read what was queued. */
   drained(): void {
+    this.#readAt = this.#clock.monotonic()
     this.#stalled?.resolve()
+  }
+
+  /**
+   * To be called regularly. What is queued can also be the pongs that the runtime sends by itself, so this does not
+   * depend on a send of ours waiting.
+   */
+  closeIfStalled(now: number): void {
+    if (!this.#isOpen) return
+    if (this.#ws.getBufferedAmount() === 0) this.#readAt = now
+    else if (now - this.#readAt >= STALLED_MS) this.#abandon()
   }
 
   /** Nothing more is sent. Of several reasons the first is told. */
@@ -97,13 +108,7 @@ export class Outbox {
 
   /** What comes while others wait is sent after them: a full queue would not take it, and the client that reads would be cut off. */
   #sendLater(texts: readonly string[]): Promise<void> {
-    if (this.#waiting === MAX_WAITING) {
-      this.#abandon()
-      return Promise.reject(new ClientGone())
-    }
-    this.#waiting++
-    const drained = this.#untilDrained().finally(() => this.#waiting--)
-    return drained.then(() => this.send(texts))
+    return this.#untilDrained().then(() => this.send(texts))
   }
 
   /** The runtime tells of each part that was read; of a frame larger than the queue the first leaves no room for another. */
@@ -114,12 +119,7 @@ export class Outbox {
   }
 
   async #untilRead(): Promise<void> {
-    const stalled = this.#stalled ?? Promise.withResolvers<void>()
-    if (!this.#stalled) {
-      this.#stalled = stalled
-      const cancel = this.#clock.after(STALLED_MS, () => this.#abandon())
-      void stalled.promise.then(cancel)
-    }
+    const stalled = (this.#stalled ??= Promise.withResolvers<void>())
     await stalled.promise
     if (this.#stalled === stalled) this.#stalled = null
   }

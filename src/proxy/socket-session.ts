@@ -24,11 +24,21 @@ const IDLE_AFTER_LARGE_MS = 2 * MINUTE_MS
 /** Longer than any that asks for no turn. */
 const SMALL_FRAME_CHARS = 64 * 1024
 
-/** Close codes (RFC 6455 §7.4.1 and its registry): idle, too slow, a fault of ours, restarting. 1009 is sent by the runtime. */
+/** A client that sends this many frames in a row that are rejected will not recover. */
+const MAX_REJECTED_IN_A_ROW = 20
+/**
+ * Pings and frames that start no turn, per beat (half a second). Real clients send a few a minute; the runtime hands over
+ * everything it has read at once, so a flood of them would block every other client.
+ */
+const MAX_NOTICES_PER_BEAT = 50
+
+/** Close codes (RFC 6455 §7.4.1 and its registry). 1009 is sent by the runtime. */
 const CLOSE = {
   idle: { code: 1001, reason: 'Idle' },
   slow: { code: 1013, reason: 'The client does not read' },
   fault: { code: 1011, reason: 'Internal error' },
+  rejected: { code: 1008, reason: 'Too many rejected frames' },
+  flood: { code: 1008, reason: 'Too many frames' },
   draining: { code: 1012, reason: 'The server is restarting' },
 } as const
 
@@ -63,6 +73,8 @@ export class SocketSession implements SocketPeer {
   #idleMs = IDLE_MS
   /** The idle limit is over, and a ping is out: a frame that is still on its way comes before its answer. */
   #isAsked = false
+  #rejectedInARow = 0
+  #notices = 0
 
   constructor(handshake: Handshake) {
     this.handshake = handshake
@@ -96,6 +108,10 @@ export class SocketSession implements SocketPeer {
     this.#outbox?.drained()
   }
 
+  pinged(): void {
+    this.#countNotice()
+  }
+
   ponged(): void {
     if (this.#isAsked) this.#close('idle')
   }
@@ -106,8 +122,9 @@ export class SocketSession implements SocketPeer {
       if (Buffer.byteLength(data) > LARGE_FRAME_BYTES) this.#noteLarge()
       if (typeof data !== 'string') throw new AppError('invalid_request_error', { message: 'Frames must be text.' })
       this.#read(data)
+      this.#rejectedInARow = 0
     } catch (err) {
-      this.#refuse(err)
+      this.#reject(err)
     }
   }
 
@@ -129,7 +146,7 @@ export class SocketSession implements SocketPeer {
     demandFewValues(bytes)
     const frame = parseFrame(data)
     if (frame.type === 'response.interrupt') this.#turn?.interrupt()
-    if (frame.type !== 'response.create') return
+    if (frame.type !== 'response.create') return this.#countNotice()
     const hold = bodies.open(bytes.length)
     try {
       bodies.grow(hold, bytes.length)
@@ -198,11 +215,20 @@ export class SocketSession implements SocketPeer {
     this.closed()
   }
 
-  #refuse(err: unknown): void {
-    this.send([errorFrame(AppError.from(err))])?.catch(() => {}) // who is gone needs no refusal
+  #reject(err: unknown): void {
+    this.send([errorFrame(AppError.from(err))])?.catch(() => {}) // the client has left
+    if (++this.#rejectedInARow >= MAX_REJECTED_IN_A_ROW) this.#close('rejected')
+    else this.#countNotice()
+  }
+
+  /** The runtime delivers nothing more after a close, not even what it has read already (measured). */
+  #countNotice(): void {
+    if (++this.#notices > MAX_NOTICES_PER_BEAT) this.#close('flood')
   }
 
   beat(now: number): void {
+    this.#notices = 0
+    this.#outbox?.closeIfStalled(now)
     if (this.#turn) this.#outbox?.keepAlive(now, this.#turn.keepalive)
     else if (now - this.#idleSince >= this.#idleMs) this.#askWhetherIdle()
   }

@@ -102,17 +102,6 @@ describe('events that come all at once', () => {
     socket.session.closed()
   })
 
-  test('end it where the client goes on with what is refused and reads nothing', async () => {
-    const { app, socket } = await stalledTurn()
-    for (let n = 0; n < 999; n++) socket.say({ type: 'nonsense' })
-    await app.clock.advance('1s')
-    expect(socket.closed).toBeNull()
-    socket.say({ type: 'nonsense' })
-    expect([socket.closed?.code, socket.isTerminated]).toEqual([1013, true])
-    await app.clock.advance('1s')
-    expect(app.bindings.turns.size).toBe(0)
-  })
-
   const batches = [
     { path: NATIVE, transport: 'http', count: 5, mib: 6 },
     { path: PUBLIC, transport: 'websocket', count: 3, mib: 17 },

@@ -81,7 +81,7 @@ const socketOf = (pretended: Pretended): Bun.ServerWebSocket<SocketSession> => {
       return ++pretended.pings
     },
     close: (code = 1005, reason = '') => {
-      pretended.closed = { code, reason }
+      pretended.closed ??= { code, reason }
     },
     terminate: () => {
       pretended.isTerminated = true

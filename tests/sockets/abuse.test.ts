@@ -1,0 +1,116 @@
+/** Clients that send what no client needs to: floods of rejected frames, of notices, of pings, and clients that never read. */
+import { describe, expect, test } from 'bun:test'
+import { testApp } from '../support/app.ts'
+import { create, expectCompleted, ground, NATIVE, open, PUBLIC, typesOf } from './ground.ts'
+import { pretendSocket } from './pretend.ts'
+
+describe('20 rejected frames in a row', () => {
+  const floods: [name: string, frame: Record<string, unknown> | string | Uint8Array][] = [
+    ['of an unknown type', { type: 'x' }],
+    ['that are not JSON', 'GET / HTTP/1.1'],
+    ['that are empty', ''],
+    ['that are binary', new Uint8Array(8)],
+    ['with a list in place of an object', '[]'],
+    ['with an invalid member', create('x', { generate: 'no' })],
+  ]
+  for (const path of [NATIVE, PUBLIC])
+    test.each(floods)(`${path}: close the socket with 1008: frames %s`, async (_name, frame) => {
+      await using service = ground()
+      const socket = await open(service, { path })
+      for (let n = 0; n < 25; n++) socket.send(frame)
+      expect(await socket.closed).toEqual({ code: 1008, reason: 'Too many rejected frames' })
+      expect(typesOf(socket.events)).toEqual(Array(20).fill('error'))
+    })
+
+  test('close it during a turn too: creates that no slot is left for', async () => {
+    await using service = ground()
+    service.members[0]?.sim.next({ silence: { afterEvents: 3 } })
+    const socket = await open(service)
+    for (let n = 0; n < 22; n++) socket.send(create(`turn ${n}`))
+    expect((await socket.closed).code).toBe(1008)
+    expect(socket.events.filter(({ status }) => status === 409)).toHaveLength(20)
+  })
+
+  test('are counted anew after an accepted one', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    for (let round = 0; round < 2; round++) {
+      for (let n = 0; n < 19; n++) socket.send({ type: 'x' })
+      for (let n = 0; n < 19; n++) await socket.next(({ type }) => type === 'error')
+      expectCompleted(await socket.turn(create()))
+    }
+    expect(socket.isOpen).toBeTrue()
+  })
+})
+
+describe('frames that start no turn are limited', () => {
+  test.each(['response.processed', 'response.interrupt'])('a flood of %s closes the socket with 1008', async (type) => {
+    await using service = ground()
+    const socket = await open(service)
+    for (let n = 0; n < 2000; n++) socket.send({ type })
+    expect(await socket.closed).toEqual({ code: 1008, reason: 'Too many frames' })
+  })
+
+  test('rejected frames with an accepted one in between do too', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    for (let n = 0; n < 2000; n++) socket.send({ type: n % 10 === 0 ? 'response.processed' : 'x' })
+    expect((await socket.closed).code).toBe(1008)
+  })
+
+  test('and pings too', () => {
+    const socket = pretendSocket(testApp())
+    for (let n = 0; n < 50; n++) socket.session.pinged()
+    expect(socket.closed).toBeNull()
+    socket.session.pinged()
+    expect(socket.closed).toEqual({ code: 1008, reason: 'Too many frames' })
+  })
+
+  test('a steady trickle of them passes', async () => {
+    const app = testApp()
+    const socket = pretendSocket(app)
+    for (let seconds = 0; seconds < 60; seconds++) {
+      for (let n = 0; n < 20; n++) socket.say({ type: 'response.processed' })
+      for (let n = 0; n < 20; n++) socket.session.pinged()
+      await app.clock.advance('1s')
+    }
+    expect(socket.closed).toBeNull()
+    socket.session.closed()
+  })
+})
+
+describe('a client that reads nothing is closed after 30 s', () => {
+  test('between turns, when only the pongs of the runtime are queued', async () => {
+    const app = testApp()
+    const socket = pretendSocket(app)
+    await app.clock.advance('1m')
+    socket.takes = 'queues'
+    socket.session.pinged()
+    await app.clock.advance('29s')
+    expect(socket.closed).toBeNull()
+    await app.clock.advance('2s')
+    expect([socket.closed?.code, socket.isTerminated]).toEqual([1013, true])
+    expect(app.bindings.sockets.size).toBe(0)
+  })
+
+  test('when only an error frame is queued', async () => {
+    const app = testApp()
+    const socket = pretendSocket(app)
+    socket.takes = 'queues'
+    socket.say({ type: 'x' })
+    await app.clock.advance('31s')
+    expect(socket.closed?.code).toBe(1013)
+  })
+
+  test('but not one that reads slowly', async () => {
+    const app = testApp()
+    const socket = pretendSocket(app)
+    socket.takes = 'queues'
+    for (let sips = 0; sips < 5; sips++) {
+      await app.clock.advance('25s')
+      socket.session.drained()
+    }
+    expect(socket.closed).toBeNull()
+    socket.session.closed()
+  })
+})

@@ -113,6 +113,8 @@ export async function seedSluice(
       'set',
       'apiKeyAuthEnabled=true',
       'proxyAccountStreamLimit=0',
+      'socketsPerKey=100000',
+      'socketsPerClient=100000',
       `upstreamStreamTransport=${transport}`,
     ],
     env,

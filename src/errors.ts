@@ -111,6 +111,7 @@ export const CODES = {
   // --- capacity
   rate_limit_exceeded: [429, 'A limit of this API key is used up.'],
   usage_limit_reached: [429, 'The usage limit has been reached.', 'usage_limit_reached'],
+  too_many_sockets: [429, 'Too many open sockets.', 'rate_limit_error'],
   account_stream_cap: [429, 'All accounts are at their limit of parallel streams.', 'rate_limit_error'],
   no_accounts: [503, 'No account can serve this request now.'],
   continuity_owner_unavailable: [503, 'The account that owns this conversation is not available now.'],

@@ -119,7 +119,8 @@ export class Outbox {
   }
 
   async #untilRead(): Promise<void> {
-    const stalled = (this.#stalled ??= Promise.withResolvers<void>())
+    this.#stalled ??= Promise.withResolvers()
+    const stalled = this.#stalled
     await stalled.promise
     if (this.#stalled === stalled) this.#stalled = null
   }

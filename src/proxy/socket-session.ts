@@ -8,7 +8,7 @@ import { AppError } from '../errors.ts'
 import type { SocketPeer } from '../http/websocket.ts'
 import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import { demandFewValues } from './body-bounds.ts'
-import { parseFrame } from './client-frames.ts'
+import { type CreateFrame, parseFrame } from './client-frames.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
 import { Outbox } from './outbox.ts'
 import type { Create, Earlier } from './socket-create.ts'
@@ -53,6 +53,8 @@ export interface Handshake {
   /** To ask again at each turn whether the client may still come in. */
   knock: Omit<Knock, 'keyAuthEnabled' | 'now'>
   contract: (client: Client) => FrameContract
+  /** Gives back the socket's place among those of its key and its client; may be called more than once. */
+  leave: () => void
 }
 
 /** `Bun.serve` calls these; a throw there would end the process (runtime note 2.6). */
@@ -97,6 +99,7 @@ export class SocketSession implements SocketPeer {
   closed(): void {
     const { env } = this.handshake
     env.sockets.delete(this)
+    this.handshake.leave()
     env.pulse.unwatch(this)
     this.#dropWaiting()
     this.#gone.abort(new ClientGone())
@@ -146,7 +149,12 @@ export class SocketSession implements SocketPeer {
     demandFewValues(bytes)
     const frame = parseFrame(data)
     if (frame.type === 'response.interrupt') this.#turn?.interrupt()
-    if (frame.type !== 'response.create') return this.#countNotice()
+    if (frame.type === 'response.create') this.#take(frame, bytes)
+    else this.#countNotice()
+  }
+
+  #take(frame: CreateFrame, bytes: Create['bytes']): void {
+    const { bodies } = this.handshake.env
     const hold = bodies.open(bytes.length)
     try {
       bodies.grow(hold, bytes.length)

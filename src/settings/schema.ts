@@ -106,6 +106,18 @@ export const Settings = z.strictObject({
     help: 'Further requests are refused until some of the bodies are done with.',
     unit: 'MiB',
   }),
+  socketsPerKey: setting(z.int().min(1).max(100_000), {
+    section: 'limits',
+    label: 'Open sockets per API key',
+    help: 'Further sockets of the key are rejected; the Codex CLI then goes on over HTTP.',
+    unit: 'sockets',
+  }),
+  socketsPerClient: setting(z.int().min(1).max(100_000), {
+    section: 'limits',
+    label: 'Open sockets per client address',
+    help: 'Raise it when many users share one address, as behind a reverse proxy whose headers are not trusted.',
+    unit: 'sockets',
+  }),
   connectTimeoutSeconds: setting(seconds(60), {
     section: 'timeouts',
     label: 'Connecting',
@@ -223,6 +235,8 @@ export const DEFAULTS: Settings = {
   capacityWaitSeconds: 5,
   capacityQueueLimit: 256,
   inFlightBodyMiB: 512,
+  socketsPerKey: 64,
+  socketsPerClient: 128,
   connectTimeoutSeconds: 8,
   firstEventTimeoutSeconds: 120,
   commitTimeoutSeconds: 180,

@@ -1,7 +1,20 @@
 /** Clients that send what no client needs to: floods of rejected frames, of notices, of pings, and clients that never read. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
-import { create, expectCompleted, ground, NATIVE, open, PUBLIC, typesOf } from './ground.ts'
+import { SocketRefused } from '../support/socket-client.ts'
+import {
+  CAPABILITY,
+  create,
+  expectCompleted,
+  type Ground,
+  ground,
+  leave,
+  NATIVE,
+  open,
+  PUBLIC,
+  typesOf,
+  until,
+} from './ground.ts'
 import { pretendSocket } from './pretend.ts'
 
 describe('20 rejected frames in a row', () => {
@@ -112,5 +125,57 @@ describe('a client that reads nothing is closed after 30 s', () => {
     }
     expect(socket.closed).toBeNull()
     socket.session.closed()
+  })
+})
+
+describe('open sockets are limited', () => {
+  /** Status and code of a rejected handshake; null when it was accepted. */
+  const rejectionOf = (handshake: Promise<unknown>) =>
+    handshake.then(
+      () => null,
+      (err: unknown) => {
+        if (!(err instanceof SocketRefused)) throw err
+        return [err.status, JSON.parse(err.body).error.code, JSON.parse(err.body).error.message]
+      },
+    )
+  const keyed = (service: Ground) => ({ headers: { authorization: `Bearer ${service.key().key}` } })
+  const OF_KEY = 'This API key already has 2 open sockets, the limit. Close one or use POST.'
+  const OF_CLIENT = 'This client already has 2 open sockets, the limit. Close one or use POST.'
+
+  test('for each key, whichever route they are on; another key is not affected', async () => {
+    await using service = ground({ settings: { apiKeyAuthEnabled: true, socketsPerKey: 2 } })
+    const mine = keyed(service)
+    const sockets = [await open(service, mine), await open(service, { ...mine, path: PUBLIC })]
+    expect(await rejectionOf(open(service, mine))).toEqual([426, 'too_many_sockets', OF_KEY])
+    expect(await rejectionOf(open(service, { ...mine, path: PUBLIC }))).toEqual([429, 'too_many_sockets', OF_KEY])
+    sockets.push(await open(service, keyed(service)))
+    await leave(service, ...sockets)
+    expect(await rejectionOf(open(service, mine))).toBeNull()
+  })
+
+  test('for each client address, also without a key', async () => {
+    await using service = ground({ settings: { socketsPerClient: 2 } })
+    const first = await open(service)
+    await open(service)
+    expect(await rejectionOf(open(service))).toEqual([426, 'too_many_sockets', OF_CLIENT])
+    first.terminate()
+    await until('the first gone', () => service.bindings.sockets.size === 1)
+    expect(await rejectionOf(open(service))).toBeNull()
+  })
+
+  test('with 429 for a restricted socket, which must not fall back to HTTP', async () => {
+    await using service = ground({ settings: { socketsPerKey: 1 } })
+    const { headers } = keyed(service)
+    const restricted = { headers: { ...headers, [CAPABILITY]: 'trusted_cyber' } }
+    await open(service, restricted)
+    expect((await rejectionOf(open(service, restricted)))?.[0]).toBe(429)
+  })
+
+  test('and a socket that was closed for a flood gives its place back', async () => {
+    await using service = ground({ settings: { socketsPerClient: 1 } })
+    const socket = await open(service)
+    for (let n = 0; n < 20; n++) socket.send('{')
+    await socket.closed
+    expect(await rejectionOf(open(service))).toBeNull()
   })
 })

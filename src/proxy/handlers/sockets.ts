@@ -4,6 +4,7 @@ import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { CAPABILITY_HEADER, clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import type { Claim } from '../../lib/seats.ts'
 import { demandOpen } from '../admit.ts'
 import { nativeFrames, publicFrames } from '../frame-contract.ts'
 import { type Handshake, SocketSession } from '../socket-session.ts'
@@ -16,14 +17,19 @@ const openSocket = (isNative: boolean) =>
     if (c.req.header('upgrade')?.toLowerCase() !== 'websocket') throw new AppError('not_found')
     demandOpen(c.env)
     const isRestricted = c.req.header(CAPABILITY_HEADER) !== undefined
-    demandSockets(c, isNative && !isRestricted)
-    const session = new SocketSession(handshakeOf(c, { isNative, isRestricted }))
+    const canFallBack = isNative && !isRestricted
+    demandSockets(c, canFallBack)
+    const leave = takePlace(c, canFallBack)
+    const session = new SocketSession(handshakeOf(c, { isNative, isRestricted, leave }))
     const headers = {
       'x-request-id': c.var.requestId,
       [TURN_STATE]: c.req.header(TURN_STATE) ?? c.env.random.id('turn'),
     }
     // Headers of the 101 must be given here: those that middleware sets do not reach it (runtime note 2.6).
-    if (!c.env.server?.upgrade(c.req.raw, { data: session, headers })) throw new AppError('bad_upgrade')
+    if (!c.env.server?.upgrade(c.req.raw, { data: session, headers })) {
+      leave()
+      throw new AppError('bad_upgrade')
+    }
     return new Response(null)
   })
 
@@ -32,8 +38,26 @@ const demandSockets = ({ env }: Ctx, canFallBack: boolean): void => {
   if (canFallBack && env.settings.current().upstreamStreamTransport === 'http') throw new AppError('upgrade_required')
 }
 
+/**
+ * A place among the open sockets of the key and of the client's address; returns what gives it back. Throws
+ * `too_many_sockets`: 426 where the client then goes on over HTTP, 429 otherwise.
+ */
+const takePlace = ({ env, var: { client, clientIp } }: Ctx, canFallBack: boolean): (() => void) => {
+  const { socketsPerKey, socketsPerClient } = env.settings.current()
+  const claims: Claim[] = []
+  if (client.key) claims.push({ of: `socket key ${client.key.id}`, most: socketsPerKey })
+  if (clientIp !== null) claims.push({ of: `socket client ${clientIp}`, most: socketsPerClient })
+  const full = claims.find(({ of, most }) => env.seats.taken(of) >= most)
+  if (full)
+    throw new AppError('too_many_sockets', {
+      message: `This ${full.of.startsWith('socket key') ? 'API key' : 'client'} already has ${full.most} open sockets, the limit. Close one or use POST.`,
+      ...(canFallBack ? { status: 426 } : { retryAfterSeconds: 30 }),
+    })
+  return env.seats.take(claims) ?? (() => {})
+}
+
 /** Copied, because the request is gone after the upgrade. */
-const handshakeOf = (c: Ctx, { isNative, isRestricted }: Pick<Handshake, 'isNative' | 'isRestricted'>): Handshake => {
+const handshakeOf = (c: Ctx, { isNative, isRestricted, leave }: HandshakeKind): Handshake => {
   const { env, req } = c
   const { clientIp, peer } = c.var
   const isHere = isLocal(c)
@@ -53,9 +77,12 @@ const handshakeOf = (c: Ctx, { isNative, isRestricted }: Pick<Handshake, 'isNati
       keys: env.keys,
       need: 'optional',
     },
+    leave,
     contract: (client) => (isNative ? nativeFrames : publicFrames)(contractOptions(env, client)),
   }
 }
+
+type HandshakeKind = Pick<Handshake, 'isNative' | 'isRestricted' | 'leave'>
 
 export const nativeSocket = openSocket(true)
 export const publicSocket = openSocket(false)

@@ -8,6 +8,7 @@ export const CODES = {
   malformed_json: [400, 'The request body is not valid JSON.'],
   bad_host: [400, 'The Host header is not valid.'],
   payload_too_large: [413, 'The request body is too large.'],
+  upload_timeout: [408, 'The upload stopped: nothing has arrived for 30 seconds.'],
   unsupported_encoding: [
     400,
     'The content encoding of the request body is not supported or the body does not match it.',

@@ -48,6 +48,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/http/handlers',
     'src/http/body',
     'src/http/request-context',
+    'src/http/upload',
     'src/http/websocket',
     'src/errors',
     'src/lib',

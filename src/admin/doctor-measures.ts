@@ -7,6 +7,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
 import type { Clock } from '../lib/clock.ts'
+import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import { EchoSession } from '../ops/echo-session.ts'
 
@@ -93,7 +94,9 @@ export const uploadFromBrowser = createHandlers(measurer(), async (c) => {
   if (Number(c.req.header('content-length')) > MOST_BYTES) throw new AppError('payload_too_large')
   const leave = takeSeat(c)
   try {
+    c.env.server?.timeout(c.req.raw, 0) // the idle limit would cut off a slow upload
     const bytes = await countBytes(c)
+    c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
     c.get('passAgain')(c) // the session may have ended meanwhile
     return c.json({ bytes, underscore: c.req.header(PROBE_HEADER) !== undefined })
   } finally {

@@ -1,9 +1,11 @@
 /** The beginning of a handler with a body: one schema for a JSON document and for the form that edits it. */
 import type { Context } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
 import { validator } from 'hono/validator'
 import type { z } from 'zod'
 import { AppError } from '../errors.ts'
+import { IDLE_SECONDS } from '../lib/idle-limit.ts'
+import { createMiddleware } from './handlers.ts'
+import { readUpload } from './upload.ts'
 
 /** Twice what the longest form can say. */
 const MAX_BYTES = 1024 * 1024
@@ -89,14 +91,27 @@ export interface RouteInput {
 export const carrying = <M extends object>(middleware: M, input: RouteInput): M & { readonly input: RouteInput } =>
   Object.assign(middleware, { input: Object.freeze(input) })
 
-/** Refuses what is declared larger unread, and counts what is not declared. Throws `payload_too_large`. */
+/**
+ * Reads the body, for the handler to parse. What is declared larger is rejected unread. Throws `payload_too_large`, and what
+ * `readUpload` does.
+ */
 export const atMost = (maxBytes: number) =>
-  bodyLimit({
-    maxSize: maxBytes,
-    onError: () => {
-      throw new AppError('payload_too_large')
-    },
+  createMiddleware(async ({ req, env }, next) => {
+    if (req.raw.body) {
+      const demandFits = (bytes: number) => {
+        if (bytes > maxBytes) throw new AppError('payload_too_large')
+      }
+      demandFits(Number(req.header('content-length')))
+      const bytes = await readUpload({ env, request: req.raw, arrived: demandFits })
+      env.server?.timeout(req.raw, IDLE_SECONDS)
+      Object.assign(req.bodyCache, { arrayBuffer: Promise.resolve(exactly(bytes)) }) // its type leaves out the promise
+    }
+    await next()
   })
+
+/** A buffer of its own: the one that was read into may be larger. */
+const exactly = ({ buffer, byteOffset, byteLength }: Uint8Array<ArrayBuffer>): ArrayBuffer =>
+  buffer.byteLength === byteLength ? buffer : buffer.slice(byteOffset, byteOffset + byteLength)
 
 const withinLimit = atMost(MAX_BYTES)
 const withinLimitOfAnybody = atMost(MAX_BYTES_OF_ANYBODY)

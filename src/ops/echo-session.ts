@@ -27,6 +27,8 @@ export class EchoSession {
 
   drained(): void {}
 
+  pinged(): void {}
+
   ponged(): void {}
 
   closed(): void {

@@ -1,13 +1,13 @@
 /** The request body as it came: read within a budget, decoded, and parsed once for the fields routing needs. */
+import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import { readUpload, type UploadEnv } from '../http/upload.ts'
 import { isObject, type JsonObject } from '../lib/json.ts'
 import { demandFewValues } from './body-bounds.ts'
 import type { TurnBody } from './turn.ts'
 
 export const RESPONSES_BODY_BYTES = 128 * 1024 * 1024
 export const OTHER_BODY_BYTES = 32 * 1024 * 1024
-/** Up to here the runtime collects a body by itself; in pieces a small one takes ten times as long (measured). */
-const PLAIN_READ_BYTES = 1024 * 1024
 
 /**
  * The bodies of all turns together (decisions §3 "Bodies in flight"). What has arrived counts, not what was announced:
@@ -77,52 +77,37 @@ export class BodyHold {
 }
 
 interface ReadLimits {
-  budget: BodyBudget
+  env: UploadEnv & Pick<Bindings, 'bodies'>
   maxBytes: number
   /** The native client sends an oversized body again and again at 413 and stops at 400 (client protocol §10.1). */
   tooLargeStatus: 400 | 413
 }
 
-/** Decodes, and changes nothing else. Throws `payload_too_large`, `unsupported_encoding`, `malformed_json`, `busy`, `invalid_request_error`. */
+/**
+ * Decodes, and changes nothing else. Leaves the idle limit of the connection lifted (`readUpload`). Throws
+ * `payload_too_large`, `unsupported_encoding`, `malformed_json`, `busy`, `upload_timeout`, `invalid_request_error`.
+ */
 export const readBody = async (request: Request, limits: ReadLimits): Promise<TurnBody> => {
   const declared = Number(request.headers.get('content-length') ?? Number.NaN)
   if (declared > limits.maxBytes) throw tooLarge(limits)
-  const hold = limits.budget.open(declared || 0)
+  const { env, maxBytes } = limits
+  const budget = env.bodies
+  const hold = budget.open(declared || 0)
+  const arrived = (bytes: number) => {
+    if (bytes > maxBytes) throw tooLarge(limits)
+    budget.grow(hold, bytes)
+  }
   try {
-    const raw = declared <= PLAIN_READ_BYTES ? await readWhole(request) : await readCounted(request, limits, hold)
-    limits.budget.grow(hold, raw.length)
+    const raw = await readUpload({ env, request, arrived })
     const encoding = request.headers.get('content-encoding')
     const decoded = isPlain(encoding) ? raw : await decode(raw, { encoding, limits, hold })
     const bytes = withoutMark(decoded)
-    limits.budget.grow(hold, bytes.length)
+    budget.grow(hold, bytes.length)
     return { bytes, json: parseObject(bytes), hold }
   } catch (err) {
     hold.release()
     throw err
   }
-}
-
-/** The runtime enforces the declared length: a body that ends early rejects here. */
-const readWhole = (request: Request): Promise<Uint8Array<ArrayBuffer>> =>
-  request.bytes().catch((cause) => {
-    throw endedEarly(cause)
-  })
-
-const readCounted = async (request: Request, limits: ReadLimits, hold: BodyHold): Promise<Uint8Array<ArrayBuffer>> => {
-  const chunks: Uint8Array[] = []
-  let total = 0
-  const source: AsyncIterable<Uint8Array> = request.body ?? new ReadableStream({ start: (c) => c.close() })
-  try {
-    for await (const chunk of source) {
-      total += chunk.length
-      if (total > limits.maxBytes) throw tooLarge(limits)
-      limits.budget.grow(hold, total)
-      chunks.push(chunk)
-    }
-  } catch (cause) {
-    throw cause instanceof AppError ? cause : endedEarly(cause)
-  }
-  return new Uint8Array(Buffer.concat(chunks))
 }
 
 interface Encoded {
@@ -137,10 +122,12 @@ const isPlain = (encoding: string | null): encoding is null | 'identity' => enco
 const loadDecoder = () => import('../lib/decode-body.ts')
 
 const decode = async (raw: Uint8Array<ArrayBuffer>, { encoding, limits, hold }: Encoded) => {
-  const { budget, maxBytes } = limits
+  const { env, maxBytes } = limits
   const { DecodeError, decodeBody } = await loadDecoder()
   try {
-    return new Uint8Array(await decodeBody(raw, encoding, { maxBytes, charge: (bytes) => budget.grow(hold, bytes) }))
+    return new Uint8Array(
+      await decodeBody(raw, encoding, { maxBytes, charge: (bytes) => env.bodies.grow(hold, bytes) }),
+    )
   } catch (cause) {
     if (!(cause instanceof DecodeError)) throw cause
     if (cause.kind === 'body_too_large') throw tooLarge(limits)
@@ -173,6 +160,3 @@ const tooLarge = ({ maxBytes, tooLargeStatus }: ReadLimits): AppError =>
     message: `The request body is larger than ${maxBytes / 1024 / 1024} MiB.`,
     status: tooLargeStatus,
   })
-
-const endedEarly = (cause: unknown): AppError =>
-  new AppError('invalid_request_error', { message: 'The request body ended early.', cause })

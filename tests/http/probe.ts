@@ -10,6 +10,7 @@ import { routedPath } from '../../src/http/routed-path.ts'
 import { securityHeaders } from '../../src/http/security-headers.ts'
 import type { Fields, Level } from '../../src/lib/log.ts'
 import { seededRandom } from '../../src/lib/random.ts'
+import { Pulse } from '../../src/proxy/pulse.ts'
 import { ManualClock } from '../support/clock.ts'
 
 interface Line {
@@ -42,7 +43,8 @@ export const probe = (mount: (app: Hono<AppEnv>) => void, over: Record<string, u
     PROXY_UNAUTHENTICATED_CLIENT_CIDRS: [],
   }
   const ops = { lostDatabase: () => null }
-  const bindings = { clock: new ManualClock(), random: seededRandom(1), log, env, ops, ...over }
+  const clock = new ManualClock()
+  const bindings = { clock, pulse: new Pulse(clock), random: seededRandom(1), log, env, ops, ...over }
   const app = new Hono<AppEnv>({ getPath: routedPath })
   app.onError(renderError)
   app.notFound(renderNotFound)

@@ -84,11 +84,11 @@ describe('a key that ends while the body comes in', () => {
     'serves no turn any more: %s',
     async (route) => {
       const app = testApp({ settings: { apiKeyAuthEnabled: true } })
-      const { key } = app.key({ expiresAt: app.clock.now() + 60_000 })
+      const { key } = app.key({ expiresAt: app.clock.now() + 20_000 })
       const { body, feed } = upload(Buffer.from('{'))
       const asked = app.ask(route, { body, headers: { authorization: `Bearer ${key}` } })
       await settle(app)
-      await app.clock.advance(60_000)
+      await app.clock.advance(20_000)
       const message = { role: 'user', content: [{ type: 'input_text', text: 'hi' }] }
       const list = route.includes('chat') ? 'messages' : 'input'
       feed.enqueue(
@@ -103,6 +103,43 @@ describe('a key that ends while the body comes in', () => {
   )
 })
 
+describe('a body that arrives slowly', () => {
+  const DASHBOARD = 'PATCH /api/settings'
+  const routes: [route: string, body: unknown, status: number][] = [
+    [NATIVE, codexBody('x'.repeat(300)), 200],
+    ['POST /v1/responses', { model: 'gpt-5.5', input: 'x'.repeat(300) }, 200],
+    ['POST /v1/chat/completions', { model: 'gpt-5.5', messages: [{ role: 'user', content: 'x'.repeat(300) }] }, 200],
+    [DASHBOARD, { capacityWaitSeconds: 7 }, 200],
+  ]
+  const started = (route: string) => {
+    const app = testApp()
+    const { body, feed } = upload()
+    return { app, feed, asked: app.ask(route, { body, headers: { 'content-type': 'application/json' } }) }
+  }
+
+  test.each(routes)('is served however long it takes: %s', async (route, json, status) => {
+    const { app, feed, asked } = started(route)
+    const bytes = Buffer.from(JSON.stringify(json))
+    for (let at = 0; at < bytes.length; at += Math.ceil(bytes.length / 20)) {
+      await app.clock.advance('29s')
+      feed.enqueue(bytes.subarray(at, at + Math.ceil(bytes.length / 20)))
+    }
+    feed.close()
+    expect((await asked).status).toBe(status)
+  })
+
+  test.each(routes)('is rejected with 408 after 30 s without a byte: %s', async (route) => {
+    const { app, feed, asked } = started(route)
+    await app.clock.advance('29s')
+    feed.enqueue(Buffer.from('{'))
+    await app.clock.advance('31s')
+    const answer = await asked
+    expect([answer.status, await answer.json()]).toMatchObject([408, { error: { code: 'upload_timeout' } }])
+    expect(app.upstream.requests).toEqual([])
+    await expectNothingLeft(app)
+  })
+})
+
 describe("the server's idle limit", () => {
   /** The limits set on the connection, in order. */
   const watched = () => {
@@ -113,15 +150,23 @@ describe("the server's idle limit", () => {
     return { app, limits }
   }
 
-  test('stays while the body comes in', async () => {
+  test('is lifted while a body arrives of unknown size', async () => {
     const { app, limits } = watched()
     const { body, feed } = upload(Buffer.from('{'))
     const asked = app.ask(NATIVE, { body })
     await settle(app)
-    expect(limits).toEqual([])
+    expect(limits).toEqual([0])
     feed.error(new Error('gone'))
     await asked
-    expect(limits).not.toContain(0)
+    expect(limits.at(-1)).toBe(30)
+  })
+
+  test('is 30 s and one second for each KiB while a small body arrives in one piece', async () => {
+    const { app, limits } = watched()
+    const body = Buffer.from(JSON.stringify(codexBody('x'.repeat(10_000))))
+    const headers = { 'content-length': String(body.length) }
+    expect((await answerOf(app, NATIVE, { body, headers })).status).toBe(200)
+    expect(limits).toEqual([30 + Math.ceil(body.length / 1024), 0, 255])
   })
 
   test.each([
@@ -131,7 +176,7 @@ describe("the server's idle limit", () => {
   ])('is lifted for the model and back before the end of %s', async (_name, route, json, status, limit) => {
     const { app, limits } = watched()
     expect((await answerOf(app, route, { json })).status).toBe(status)
-    expect(limits).toEqual([0, limit])
+    expect(limits).toEqual([0, 0, limit])
     await expectNothingLeft(app)
   })
 
@@ -139,7 +184,7 @@ describe("the server's idle limit", () => {
     const { app, limits } = watched()
     app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
     const response = await app.ask(NATIVE, { json: codexBody() })
-    expect(limits).toEqual([0, 255])
+    expect(limits).toEqual([0, 0, 255])
     await response.body!.cancel()
     await expectNothingLeft(app)
   })

@@ -62,6 +62,11 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     path: '/v1',
     status: 413,
   },
+  upload_timeout: {
+    ask: (app) => settled(app, app.ask(PUBLIC, { body: new ReadableStream() })),
+    path: '/v1',
+    status: 408,
+  },
   unsupported_encoding: {
     ask: (app) => app.ask(PUBLIC, { json: HELLO, headers: { 'content-encoding': 'compress' } }),
     path: '/v1',
@@ -261,6 +266,15 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     path: '/v1',
     status: 429,
   },
+  too_many_sockets: {
+    options: { settings: { socketsPerClient: 1 } },
+    ask: (app) => {
+      app.bindings.seats.take([{ of: 'socket client 127.0.0.1', most: 1 }])
+      return app.ask('GET /v1/responses', { headers: { upgrade: 'websocket' } })
+    },
+    path: '/v1',
+    status: 429,
+  },
   account_stream_cap: {
     options: { settings: { proxyAccountStreamLimit: 1, capacityWaitSeconds: 0 } },
     ask: async (app) => {
@@ -439,6 +453,7 @@ describe('§7 model routes answer in the envelope of their clients', () => {
     'no_accounts',
     'busy',
     'draining',
+    'too_many_sockets',
     'account_stream_cap',
     'usage_limit_reached',
     'rate_limit_exceeded',

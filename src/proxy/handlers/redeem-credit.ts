@@ -6,6 +6,7 @@ import { AppError } from '../../errors.ts'
 import { carrying } from '../../http/body.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import { isoOrNull } from '../../lib/iso.ts'
 import { recordRedemption } from '../../model/redemption-record.ts'
 import { redeem } from '../../upstream/redeem.ts'
@@ -35,9 +36,10 @@ const redeemWished = async (c: Ctx): Promise<Response> => {
 
 /** A body can be sent slowly, so the gate is asked once more when it is there. */
 const wishOf = async (c: Ctx): Promise<z.output<typeof Wish>> => {
-  const limits = { budget: c.env.bodies, maxBytes: OTHER_BODY_BYTES, tooLargeStatus: 413 } as const
+  const limits = { env: c.env, maxBytes: OTHER_BODY_BYTES, tooLargeStatus: 413 } as const
   const { json, hold } = await readBody(c.req.raw, limits)
   hold.release()
+  c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
   c.get('passAgain')(c)
   return parseAt(Wish, json)
 }

@@ -43,12 +43,12 @@ const longLived =
 export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept'>
 
 /**
- * The body, and with it the end of the server's idle limit: a model may think for minutes, but a client that stops in the
- * middle of its upload is cut off. One that sends slowly is asked once more who it is.
+ * The body. The idle limit of the connection is lifted from here on, because a model may think for minutes. The key is checked
+ * again after a slow upload.
  */
 export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONSES_BODY_BYTES): Promise<TurnBody> => {
   const { req, env } = c
-  const limits = { budget: env.bodies, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
+  const limits = { env, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
   const body = await readBody(req.raw, limits).catch((err: unknown) => refuseUnread(c, turns, err))
   try {
     if (elapsedMs(c.get('arrivedAt'), env.clock.monotonic()) > SLOW_BODY_MS) c.get('passAgain')(c)

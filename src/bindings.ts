@@ -25,6 +25,7 @@ import type { OverviewFigures } from './model/overview-figures.ts'
 import type { ResetCredits } from './model/reset-credits.ts'
 import type { Ops } from './ops/ops.ts'
 import type { AffinityMap } from './proxy/affinity.ts'
+import type { ArrivingFrames } from './proxy/arriving-frames.ts'
 import type { Ledger } from './proxy/ledger.ts'
 import type { Plane } from './proxy/plane.ts'
 import type { Pool } from './proxy/pool.ts'
@@ -63,6 +64,7 @@ export interface Bindings {
   /** One timer for every open stream: keepalives and silence. */
   pulse: Pulse
   bodies: BodyBudget
+  arrivingFrames: ArrivingFrames
   /** Tells open dashboards what has changed. */
   live: LiveHub
   /** Streams to people that may be open at once. */

@@ -13,6 +13,7 @@ import type { Log } from './lib/log.ts'
 import type { Random } from './lib/random.ts'
 import { Roster } from './lib/roster.ts'
 import { Seats } from './lib/seats.ts'
+import { openTcpInfo } from './lib/tcp-info.ts'
 import { LiveHub } from './live.ts'
 import { Catalog } from './model/catalog.ts'
 import { Firewall } from './model/firewall.ts'
@@ -23,6 +24,7 @@ import { OverviewFigures } from './model/overview-figures.ts'
 import { ResetCredits } from './model/reset-credits.ts'
 import { createOps, type Ops } from './ops/ops.ts'
 import { AffinityMap } from './proxy/affinity.ts'
+import { ArrivingFrames } from './proxy/arriving-frames.ts'
 import { Ledger, type LedgerEntry, type Written } from './proxy/ledger.ts'
 import { Pool } from './proxy/pool.ts'
 import { Pulse } from './proxy/pulse.ts'
@@ -70,6 +72,7 @@ export const buildBindings = (world: World): Bindings => {
   affinity.load(db)
   affinity.keepOnly(idsOf(pool))
   const pulse = new Pulse(clock)
+  const bodies = new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024)
   const upstream = { dial, clock, baseUrl: config.UPSTREAM_BASE_URL }
   const bindings: Omit<Bindings, 'views'> = {
     db,
@@ -99,7 +102,8 @@ export const buildBindings = (world: World): Bindings => {
     turns: new Roster(),
     sockets: new Roster(),
     pulse,
-    bodies: new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024),
+    bodies,
+    arrivingFrames: new ArrivingFrames({ clock, bodies, open: openTcpInfo }),
     sealer,
     passwords: world.passwords,
     failures: new FailureBudget(clock),

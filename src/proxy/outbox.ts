@@ -72,7 +72,7 @@ export class Outbox {
   closeIfStalled(now: number): void {
     if (!this.#isOpen) return
     if (this.#ws.getBufferedAmount() === 0) this.#readAt = now
-    else if (now - this.#readAt >= STALLED_MS) this.#abandon()
+    else if (now - this.#readAt >= STALLED_MS) this.#giveUp()
   }
 
   /** Nothing more is sent. Of several reasons the first is told. */
@@ -80,6 +80,11 @@ export class Outbox {
     if (!this.#isOpen) return
     this.#isOpen = false
     this.#ws.close(code, reason)
+  }
+
+  /** Drops the connection without waiting for the client. */
+  terminate(): void {
+    this.#ws.terminate()
   }
 
   /** The socket is gone; who waits for room is told. */
@@ -95,7 +100,7 @@ export class Outbox {
     this.#ws.cork(() => {
       for (const text of texts) {
         const sent = this.#ws.send(text)
-        if (sent === 0) return this.#abandon() // it was not taken: a hole in the stream must not go unnoticed
+        if (sent === 0) return this.#giveUp() // it was not taken: a hole in the stream must not go unnoticed
         taken.count++
         taken.isFull = sent === -1
         if (taken.isFull) return
@@ -123,11 +128,5 @@ export class Outbox {
     const stalled = this.#stalled
     await stalled.promise
     if (this.#stalled === stalled) this.#stalled = null
-  }
-
-  /** The runtime tells of an end only when the peer has answered, and this one does not. */
-  #abandon(): void {
-    this.#giveUp()
-    this.#ws.terminate()
   }
 }

@@ -7,6 +7,8 @@ import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { SocketPeer } from '../http/websocket.ts'
 import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
+import type { Peer } from '../lib/tcp-info.ts'
+import type { Arrivals } from './arriving-frames.ts'
 import { demandFewValues } from './body-bounds.ts'
 import { type CreateFrame, parseFrame } from './client-frames.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
@@ -39,6 +41,8 @@ const CLOSE = {
   fault: { code: 1011, reason: 'Internal error' },
   rejected: { code: 1008, reason: 'Too many rejected frames' },
   flood: { code: 1008, reason: 'Too many frames' },
+  busy: { code: 1013, reason: 'Too many request bodies are in memory; try again shortly' },
+  silent: { code: 1001, reason: 'The upload of a frame stopped' },
   draining: { code: 1012, reason: 'The server is restarting' },
 } as const
 
@@ -53,6 +57,8 @@ export interface Handshake {
   /** To ask again at each turn whether the client may still come in. */
   knock: Omit<Knock, 'keyAuthEnabled' | 'now'>
   contract: (client: Client) => FrameContract
+  /** Where the connection comes from; null on a Unix socket. */
+  peer: Peer | null
   /** Gives back the socket's place among those of its key and its client; may be called more than once. */
   leave: () => void
 }
@@ -71,6 +77,7 @@ export class SocketSession implements SocketPeer {
   isRestricted: boolean
   /** Kept for the next turn. */
   earlier: Earlier | null = null
+  #arrivals: Arrivals | null = null
   #idleSince = 0
   #idleMs = IDLE_MS
   /** The idle limit is over, and a ping is out: a frame that is still on its way comes before its answer. */
@@ -88,9 +95,10 @@ export class SocketSession implements SocketPeer {
   }
 
   opened(ws: Bun.ServerWebSocket<SocketPeer>): void {
-    const { env } = this.handshake
-    this.#outbox = new Outbox(ws, env.clock, () => this.#giveUp())
+    const { env, peer } = this.handshake
+    this.#outbox = new Outbox(ws, env.clock, () => this.#giveUp('slow'))
     this.#idleSince = env.clock.monotonic()
+    if (peer) this.#arrivals = env.arrivingFrames.watch(peer, (why) => this.#giveUp(why))
     env.sockets.add(this)
     env.pulse.watch(this)
     if (env.lifecycle.draining) this.drain()
@@ -99,6 +107,7 @@ export class SocketSession implements SocketPeer {
   closed(): void {
     const { env } = this.handshake
     env.sockets.delete(this)
+    this.#arrivals?.stop()
     this.handshake.leave()
     env.pulse.unwatch(this)
     this.#dropWaiting()
@@ -121,6 +130,7 @@ export class SocketSession implements SocketPeer {
 
   received(data: string | Buffer): void {
     this.#isAsked = false
+    this.#arrivals?.delivered()
     try {
       if (Buffer.byteLength(data) > LARGE_FRAME_BYTES) this.#noteLarge()
       if (typeof data !== 'string') throw new AppError('invalid_request_error', { message: 'Frames must be text.' })
@@ -218,9 +228,11 @@ export class SocketSession implements SocketPeer {
     return this.#outbox ? this.#outbox.send(texts) : Promise.reject(new ClientGone())
   }
 
-  #giveUp(): void {
-    this.#close('slow')
+  /** The runtime reports an end only once the client has answered the close, and this one may never do so. */
+  #giveUp(why: 'slow' | 'busy' | 'silent'): void {
+    this.#close(why)
     this.closed()
+    this.#outbox?.terminate()
   }
 
   #reject(err: unknown): void {

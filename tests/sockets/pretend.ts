@@ -44,6 +44,7 @@ export const pretendSocket = (app: TestApp, { isNative = true } = {}): Pretended
       keys: env.keys,
       need: 'optional',
     },
+    peer: null,
     leave: () => {},
     contract: (client: Client) => (isNative ? nativeFrames : publicFrames)(contractOptions(env, client)),
   })

@@ -77,6 +77,7 @@ const handshakeOf = (c: Ctx, { isNative, isRestricted, leave }: HandshakeKind): 
       keys: env.keys,
       need: 'optional',
     },
+    peer: env.server?.requestIP(req.raw) ?? null,
     leave,
     contract: (client) => (isNative ? nativeFrames : publicFrames)(contractOptions(env, client)),
   }

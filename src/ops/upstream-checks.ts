@@ -2,7 +2,7 @@
 import type { Agent } from 'node:http'
 import type { Clock } from '../lib/clock.ts'
 import type { Dial } from '../upstream/dial.ts'
-import { USER_AGENT } from '../upstream/headers.ts'
+import { PLAIN_JSON_HEADERS, USER_AGENT } from '../upstream/headers.ts'
 import { type Check, type Found, fine, problem, unknown, warning } from './checks.ts'
 
 export interface UpstreamFacts {
@@ -46,8 +46,7 @@ const timed = async ({ dial, clock }: UpstreamFacts, url: string): Promise<Timed
   const cancel = clock.after(TIMEOUT_MS, () => limit.abort(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)))
   const [began, start] = [clock.now(), clock.monotonic()]
   try {
-    const headers = { accept: 'application/json', 'user-agent': USER_AGENT }
-    const response = await dial.fetch(url, { signal: limit.signal, headers })
+    const response = await dial.fetch(url, { signal: limit.signal, headers: PLAIN_JSON_HEADERS })
     const tookMs = clock.monotonic() - start
     await response.body?.cancel()
     const date = Date.parse(response.headers.get('date') ?? '')

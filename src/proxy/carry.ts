@@ -1,6 +1,7 @@
 /** Carries one attempt to the upstream, over the transport that fits it, up to the point where the upstream has taken it. */
 import { AppError } from '../errors.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
+import { errorText, isCompressed } from '../upstream/bounded-body.ts'
 import { HandshakeRefused } from '../upstream/handshake-refused.ts'
 import type { AccountCredentials } from '../upstream/headers.ts'
 import { connect, openTurn, socketUrl } from '../upstream/open.ts'
@@ -86,10 +87,9 @@ const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controll
   })
   const { status, headers, body } = response
   if (status !== 200 || !body) throw await refusedBy(response, credentials)
-  const stream =
-    turn.accept === 'application/json'
-      ? new DocumentStream(response)
-      : new SseStream(body, plane.clock, turn.passesDeltas)
+  const isDocument = turn.accept === 'application/json'
+  if (!isDocument && isCompressed(response)) throw compressedStream(response)
+  const stream = isDocument ? new DocumentStream(response) : new SseStream(body, plane.clock, turn.passesDeltas)
   return { headers, stream, accessToken: credentials.accessToken }
 }
 
@@ -101,11 +101,15 @@ const prewarmed = ({ clock }: Plane, turn: Turn, { accessToken }: AccountCredent
   return { headers: new Headers(), stream, accessToken }
 }
 
-const ERROR_BODY_BYTES = 64 * 1024
-
-/** The body is read whole: an unread one keeps its connection (runtime note 3.6). */
 const refusedBy = async (response: Response, { accessToken }: AccountCredentials): Promise<Refused> =>
-  new Refused(response.status, response.headers, (await response.text()).slice(0, ERROR_BODY_BYTES), accessToken)
+  new Refused(response.status, response.headers, await errorText(response), accessToken)
+
+/** The service compresses nothing that was not asked for, so something on the way did; the account is not to blame. */
+const compressedStream = (response: Response): AppError => {
+  void response.body?.cancel().catch(() => {}) // it may be gone already
+  const message = 'The answer of the upstream is compressed, which was not asked for.'
+  return new AppError('upstream_unreachable', { message })
+}
 
 /** A client of HTTP has its socket for this turn only, a client on a socket for as long as it stays there. */
 const overSocket = (

@@ -2,6 +2,7 @@
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { objectOf, parseJson, textOf } from '../lib/json.ts'
+import { errorText, wholeText } from './bounded-body.ts'
 import type { Credentials } from './credentials.ts'
 import type { Dial } from './dial.ts'
 import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.ts'
@@ -51,7 +52,7 @@ export const whyOf = (err: unknown): Record<string, unknown> => {
 
 /**
  * Asks, and gives the parsed JSON of the answer. Throws `UpstreamRefusal` for any status but 200, `upstream_timeout`,
- * `upstream_unreachable`, `upstream_error` for an answer that is not JSON, what `Credentials` throws, and the reason of
+ * `upstream_unreachable`, `upstream_error` for an answer that is not JSON or larger than 8 MiB, what `Credentials` throws, and the reason of
  * an aborted signal.
  */
 export const ask = async (deps: AskDeps, accountId: string, question: Question): Promise<unknown> => {
@@ -68,6 +69,8 @@ interface Answer {
 }
 
 const FIRST_PAUSE_MS = 500
+/** A model catalog, the largest of these answers, has some hundred KB. */
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024
 
 /** 408, 429, 5xx and broken connections pass; the pause doubles. */
 const askPatiently = async (deps: AskDeps, account: AccountCredentials, question: Question): Promise<Answer> => {
@@ -98,10 +101,12 @@ const askOnce = async (
       ...(json && { method: 'POST', body: JSON.stringify(json) }),
       signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal,
     })
-    return { status: response.status, text: await response.text() }
+    const { status } = response
+    return { status, text: await (status === 200 ? wholeText(response, MAX_ANSWER_BYTES) : errorText(response)) }
   } catch (cause) {
     if (limit.signal.aborted) throw limit.signal.reason
     if (signal?.aborted) throw signal.reason
+    if (cause instanceof AppError && cause.code === 'upstream_error') throw cause // the answer came and cannot be read
     throw new AppError('upstream_unreachable', { cause })
   } finally {
     cancel()

@@ -114,8 +114,11 @@ const originOf = (url: string): string => {
   return end === -1 ? url : url.slice(0, end)
 }
 
-/** Time limits are ours (architecture §3.5); the runtime's own idle timer would end a model that thinks for long. */
-const OURS = { timeout: false, redirect: 'manual' } as const
+/**
+ * Time limits are ours (architecture §3.5); the runtime's own idle timer would end a model that thinks for long. Nor does the
+ * runtime unpack anything: 1 MB of gzip can hold 1 GB (`bounded-body.ts`).
+ */
+const OURS = { timeout: false, redirect: 'manual', decompress: false } as const
 
 const send = async (
   fetch: typeof globalThis.fetch,

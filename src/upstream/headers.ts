@@ -30,6 +30,13 @@ export interface AccountCredentials {
 
 export const USER_AGENT = `sluice/${VERSION}`
 
+/** Of a request of our own that is answered with JSON, never compressed (`bounded-body.ts`). */
+export const PLAIN_JSON_HEADERS = {
+  accept: 'application/json',
+  'accept-encoding': 'identity',
+  'user-agent': USER_AGENT,
+} as const
+
 /** The part of a client's headers that may leave, the same for every attempt of a turn. */
 export const forwardable = (inbound: Headers): Record<string, string> => {
   const named = connectionNames(inbound)

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { parseJson } from '../lib/json.ts'
-import { USER_AGENT } from './headers.ts'
+import { PLAIN_JSON_HEADERS } from './headers.ts'
 import {
   askIdentity,
   CLIENT_ID,
@@ -114,7 +114,7 @@ const ENDED: ReadonlyMap<string, string> = new Map([
 const post = (context: OAuthContext, path: string, json: object, signal?: AbortSignal) =>
   askIdentity(context, path, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json', 'user-agent': USER_AGENT },
+    headers: { ...PLAIN_JSON_HEADERS, 'content-type': 'application/json' },
     body: JSON.stringify(json),
     ...(signal && { signal }),
   })

@@ -1,11 +1,13 @@
 /** The token endpoint of the identity service: renewing tokens, exchanging the code of a sign-in, and what its refusals mean. */
 
 import { z } from 'zod'
+import { AppError } from '../errors.ts'
 import { parseJson } from '../lib/json.ts'
 import { PERMANENT_AUTH_CODES } from '../model/account-state.ts'
 import type { AccountTokens } from '../model/auth-json.ts'
+import { errorText, wholeText } from './bounded-body.ts'
 import type { Dial } from './dial.ts'
-import { USER_AGENT } from './headers.ts'
+import { PLAIN_JSON_HEADERS } from './headers.ts'
 
 export const CLIENT_ID = 'app_EMoamEEZ73f0CkXaXp7hrann'
 const SCOPE = 'openid profile email'
@@ -69,7 +71,7 @@ export const exchangeCode = async (context: OAuthContext, grant: CodeGrant): Pro
     code_verifier: grant.verifier,
     redirect_uri: grant.redirectUri,
   })
-  const headers = { ...ACCEPT, 'content-type': 'application/x-www-form-urlencoded' }
+  const headers = { ...PLAIN_JSON_HEADERS, 'content-type': 'application/x-www-form-urlencoded' }
   const init = { method: 'POST', headers, body: form.toString() }
   const { status, text } = await askIdentity(context, '/oauth/token', init)
   if (status !== 200) {
@@ -82,7 +84,16 @@ export const exchangeCode = async (context: OAuthContext, grant: CodeGrant): Pro
   return { accessToken, refreshToken, idToken }
 }
 
-const ACCEPT = { accept: 'application/json', 'user-agent': USER_AGENT }
+/** Three tokens of a few KB each. */
+const MAX_ANSWER_BYTES = 1024 * 1024
+
+const textOf = (response: Response): Promise<string> =>
+  response.status === 200 ? wholeText(response, MAX_ANSWER_BYTES) : errorText(response)
+
+const sentenceOf = (cause: unknown): string =>
+  cause instanceof AppError && cause.code === 'upstream_error'
+    ? `The identity service gave an answer that cannot be read: ${cause.message}`
+    : 'The identity service could not be reached.'
 
 /** One call to the identity service, body included, in 30 s. Throws `SignInError` when nothing comes back. */
 export const askIdentity = async (
@@ -94,10 +105,10 @@ export const askIdentity = async (
   try {
     const signal = init.signal ? AbortSignal.any([init.signal, limit]) : limit
     const response = await dial.fetch(authBaseUrl + path, { ...init, signal })
-    return { status: response.status, text: await response.text() }
+    return { status: response.status, text: await textOf(response) }
   } catch (cause) {
     if (init.signal?.aborted) throw init.signal.reason
-    throw new SignInError('The identity service could not be reached.', UNREACHABLE, cause)
+    throw new SignInError(sentenceOf(cause), UNREACHABLE, cause)
   }
 }
 
@@ -112,7 +123,7 @@ export const refreshTokens = async (context: OAuthContext, tokens: AccountTokens
   try {
     const response = await context.dial.fetch(url, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'application/json', 'user-agent': USER_AGENT },
+      headers: { ...PLAIN_JSON_HEADERS, 'content-type': 'application/json' },
       body: JSON.stringify({
         grant_type: 'refresh_token',
         client_id: CLIENT_ID,
@@ -122,9 +133,9 @@ export const refreshTokens = async (context: OAuthContext, tokens: AccountTokens
       signal: context.timeout(TIMEOUT_MS),
     })
     status = response.status
-    text = await response.text()
+    text = await textOf(response)
   } catch (cause) {
-    throw new RefreshError('The identity service could not be reached.', null, cause)
+    throw new RefreshError(sentenceOf(cause), null, cause)
   }
   if (status !== 200) throw refusal(status, text)
   const granted = Granted.safeParse(parseJson(text))

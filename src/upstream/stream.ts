@@ -1,6 +1,7 @@
 /** A model stream from the upstream as batches of whole events, whatever the transport that carries it. */
 import type { Clock } from '../lib/clock.ts'
 import { type SseEvent, SseScanner } from '../lib/sse.ts'
+import { wholeText } from './bounded-body.ts'
 import { FrameEvent } from './frame-event.ts'
 
 /** Events that arrived together; never empty. */
@@ -15,6 +16,9 @@ export interface UpstreamStream {
   drain(): void
 }
 
+/** As much as one event may have. */
+const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
+
 /** An answer that is one JSON document, seen as a stream of its terminal event alone. */
 export class DocumentStream implements UpstreamStream {
   readonly #response: Response
@@ -27,7 +31,7 @@ export class DocumentStream implements UpstreamStream {
   async read(): Promise<Batch | null> {
     if (this.#isRead) return null
     this.#isRead = true
-    const response: unknown = await this.#response.json()
+    const response: unknown = JSON.parse(await wholeText(this.#response, MAX_DOCUMENT_BYTES))
     const event = { type: 'response.completed', response }
     return [new FrameEvent(JSON.stringify(event))]
   }

@@ -20,11 +20,11 @@ const dialIn = (environment: Environment, { trusts = true, status = 200 } = {}) 
 const HTTP = 'http://u:p@proxy:8080'
 const SOCKS = 'socks5h://u:p@proxy:1080'
 
-test('fetch is told its proxy or that there is none, and neither follows redirects nor keeps time', async () => {
+test('fetch is told its proxy or that there is none, and neither follows redirects, keeps time nor unpacks', async () => {
   const { sent, dial } = dialIn({ HTTPS_PROXY: HTTP, NO_PROXY: 'b.test' })
   for (const url of ['https://a.test/x', 'https://b.test/x', 'http://a.test/x'])
     await dial.fetch(url, { method: 'PUT' })
-  const always = { method: 'PUT', redirect: 'manual', timeout: false }
+  const always = { method: 'PUT', redirect: 'manual', timeout: false, decompress: false }
   expect(sent).toEqual([
     { ...always, proxy: { url: HTTP, respectNoProxy: false } },
     { ...always, proxy: false },

@@ -21,7 +21,10 @@ export type Fault = {
   delayHeadersMs?: number
   /** Destroy the connection before any header: `fetch` rejects with a TypeError of code ECONNRESET. Ends a socket. */
   reset?: boolean
-  /** Answer with this status instead of doing anything; `body` is sent as it is when a string, else as JSON. */
+  /**
+   * Answer with this status instead of doing anything; `body` is sent as it is when a string or bytes, else as JSON. A
+   * function makes the stream that is sent.
+   */
   status?: number
   body?: unknown
   headers?: Record<string, string>

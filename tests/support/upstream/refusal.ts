@@ -3,7 +3,7 @@ import { isJson, type Json } from './script.ts'
 
 export class Refusal extends Error {
   readonly status: number
-  /** Sent as it is when a string, else as JSON. */
+  /** A string or bytes are sent as they are, a function makes the stream to send, anything else goes as JSON. */
   readonly body: unknown
   readonly headers: Record<string, string>
 
@@ -15,16 +15,23 @@ export class Refusal extends Error {
   }
 
   toResponse(more: Record<string, string>): Response {
-    const isText = typeof this.body === 'string'
-    const body = this.body === undefined ? null : isText ? (this.body as string) : JSON.stringify(this.body) // isText
-    const type = isText ? 'text/plain' : 'application/json'
-    return new Response(body, { status: this.status, headers: { 'content-type': type, ...more, ...this.headers } })
+    const { body, status, headers } = this
+    const isRaw = typeof body === 'string' || body instanceof Uint8Array || typeof body === 'function'
+    const type = isRaw ? 'text/plain' : 'application/json'
+    return new Response(sentAs(body), { status, headers: { 'content-type': type, ...more, ...headers } })
   }
 
   /** The in-band error of a socket (client-protocol §5). */
   toFrame(more: Record<string, string>): Json {
     return { type: 'error', status: this.status, error: errorOf(this.body), headers: { ...more, ...this.headers } }
   }
+}
+
+function sentAs(body: unknown): BodyInit | null {
+  if (body === undefined) return null
+  if (typeof body === 'function') return body()
+  if (typeof body === 'string') return body
+  return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body)
 }
 
 /** What the service would say about an error in the body of a refusal, whichever shape that has. */

@@ -1,0 +1,73 @@
+/** Reads bodies of upstream answers: never more than a limit, and unpacked only here (`dial.ts` keeps the runtime from it). */
+import { AppError } from '../errors.ts'
+import { DecodeError, decodeBody } from '../lib/decode-body.ts'
+import { decodeUtf8 } from '../lib/utf8.ts'
+
+const MIB = 1024 * 1024
+/** Far more than the longest error of the service. */
+const MAX_ERROR_BYTES = 64 * 1024
+
+/**
+ * The first 64 KiB of an error body as text; empty where it is compressed, because errors are never unpacked. Never rejects:
+ * the status is known, so what came before the body broke off is enough.
+ */
+export const errorText = async (response: Response): Promise<string> => {
+  if (isCompressed(response)) {
+    void response.body?.cancel().catch(() => {}) // an unread body keeps its connection (runtime note 3.6)
+    return ''
+  }
+  const body = new FirstBytes(MAX_ERROR_BYTES)
+  await body.readFrom(response).catch(() => {})
+  return decodeUtf8(body.bytes)
+}
+
+/** A whole body of at most `maxBytes`, also after it was unpacked, as text. Throws `upstream_error`, and what reading throws. */
+export const wholeText = async (response: Response, maxBytes: number): Promise<string> => {
+  const body = new FirstBytes(maxBytes)
+  if (!(await body.readFrom(response))) throw tooLarge(maxBytes)
+  if (!isCompressed(response)) return decodeUtf8(body.bytes)
+  try {
+    return decodeUtf8(await decodeBody(body.bytes, response.headers.get('content-encoding'), { maxBytes }))
+  } catch (cause) {
+    if (cause instanceof DecodeError && cause.kind === 'body_too_large') throw tooLarge(maxBytes)
+    throw new AppError('upstream_error', { message: 'The answer of the upstream could not be decoded.', cause })
+  }
+}
+
+/** Whether it came in an encoding, although every request asks for none. */
+export const isCompressed = ({ headers }: Response): boolean => {
+  const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? ''
+  return encoding !== '' && encoding !== 'identity'
+}
+
+const tooLarge = (maxBytes: number): AppError =>
+  new AppError('upstream_error', { message: `The answer of the upstream is larger than ${maxBytes / MIB} MiB.` })
+
+class FirstBytes {
+  readonly #max: number
+  readonly #parts: Uint8Array[] = []
+  #length = 0
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  /** What has come, up to the limit. */
+  get bytes(): Uint8Array {
+    return Buffer.concat(this.#parts, Math.min(this.#length, this.#max))
+  }
+
+  /** False when there is more than the limit; the rest is cancelled. */
+  async readFrom({ body }: Response): Promise<boolean> {
+    if (!body) return true
+    const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader()
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+      this.#parts.push(chunk.value)
+      this.#length += chunk.value.length
+      if (this.#length <= this.#max) continue
+      void reader.cancel().catch(() => {}) // it may be gone already
+      return false
+    }
+    return true
+  }
+}

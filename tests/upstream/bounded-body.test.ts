@@ -1,0 +1,178 @@
+/** Bodies of the upstream are read up to a limit and never unpacked on the way: neither costs memory that the upstream chooses. */
+import { describe, expect, test } from 'bun:test'
+import { gzipSync } from 'node:zlib'
+import { seededRandom } from '../../src/lib/random.ts'
+import { ask } from '../../src/upstream/ask.ts'
+import { createDial } from '../../src/upstream/dial.ts'
+import { exchangeCode, type OAuthContext, RefreshError, refreshTokens, SignInError } from '../../src/upstream/oauth.ts'
+import { askDevice } from '../../src/upstream/oauth-device.ts'
+import { answerOf, codexBody, testApp } from '../support/app.ts'
+import { liveService } from '../support/live.ts'
+import type { Fault, FaultRoute } from '../support/upstream/faults.ts'
+import { poolOfOne, rejection } from './pool-of-one.ts'
+
+const KIB = 1024
+const MIB = 1024 * KIB
+const PIECE_BYTES = 16 * KIB
+
+/** An answer of 64 MiB in pieces, as the runtime would hand it out; `seen` counts what was taken. */
+const flood = (status: number, on: FaultRoute = 'responses') => {
+  const seen = { sentBytes: 0, isCancelled: false }
+  const body = () =>
+    new ReadableStream<Uint8Array>(
+      {
+        pull(controller) {
+          controller.enqueue(new Uint8Array(PIECE_BYTES).fill(120))
+          seen.sentBytes += PIECE_BYTES
+          if (seen.sentBytes >= 64 * MIB) controller.close()
+        },
+        cancel() {
+          seen.isCancelled = true
+        },
+      },
+      { highWaterMark: 0 },
+    )
+  return { seen, fault: { on, status, body } satisfies Fault, response: () => new Response(body(), { status }) }
+}
+
+const expectBounded = ({ seen }: ReturnType<typeof flood>, maxBytes: number): void => {
+  expect(seen.sentBytes).toBeGreaterThan(0)
+  expect(seen.sentBytes).toBeLessThanOrEqual(maxBytes + PIECE_BYTES)
+  expect(seen.isCancelled).toBe(true)
+}
+
+const ERROR_BYTES = 64 * KIB
+const TURN = 'POST /backend-api/codex/responses'
+
+const TOKENS = { accessToken: 'a', refreshToken: 'r', idToken: 'i' }
+const GRANT = { code: 'c', verifier: 'v', redirectUri: 'http://localhost/' }
+const DEVICE = { deviceAuthId: 'd', userCode: 'ABCD' }
+const COMPACT_BODY = { model: 'gpt-5.5', instructions: 'Be brief.', input: codexBody('hello').input }
+const NEVER = new AbortController().signal
+
+const contextOf = (respond: () => Response): OAuthContext => {
+  const fetch = (async () => respond()) as unknown as typeof globalThis.fetch // as: called with an address and options
+  const dial = createDial({}, fetch, { trustsSocketEnvironment: true, random: seededRandom(1) })
+  return { dial, authBaseUrl: 'http://auth.test', timeout: () => NEVER }
+}
+
+describe('an error of any length is read to 64 KiB, and the rest is given up', () => {
+  test('of a model turn', async () => {
+    const app = testApp()
+    const endless = flood(400)
+    app.members[0]?.sim.next(endless.fault)
+    expect(await answerOf(app, TURN, { json: codexBody('hello') })).toMatchObject({ status: 400 })
+    expectBounded(endless, ERROR_BYTES)
+  })
+
+  test('of a question about the account', async () => {
+    const one = poolOfOne()
+    const endless = flood(404, 'usage')
+    one.sim.next(endless.fault)
+    const err = await rejection(ask(one.deps, one.id, { path: '/wham/usage', timeoutMs: 1000 }))
+    expect(err).toMatchObject({ status: 404 })
+    expectBounded(endless, ERROR_BYTES)
+  })
+
+  test.each([
+    ['a token renewal', (context: OAuthContext) => refreshTokens(context, TOKENS), RefreshError],
+    ['a sign-in by a code', (context: OAuthContext) => exchangeCode(context, GRANT), SignInError],
+    ['a sign-in on another device', (context: OAuthContext) => askDevice(context, DEVICE, NEVER), SignInError],
+  ])('of %s', async (_what, call, kind) => {
+    const endless = flood(400)
+    expect(await rejection(call(contextOf(() => endless.response())))).toBeInstanceOf(kind)
+    expectBounded(endless, ERROR_BYTES)
+  })
+
+  test('and a status counts although the body breaks off', async () => {
+    const broken = new ReadableStream({
+      pull(controller) {
+        controller.enqueue(new TextEncoder().encode('{"detail":"cut'))
+        controller.error(new TypeError('ECONNRESET'))
+      },
+    })
+    const one = poolOfOne()
+    one.sim.next({ on: 'usage', status: 404, body: () => broken })
+    const err = await rejection(ask(one.deps, one.id, { path: '/wham/usage', timeoutMs: 1000 }))
+    expect(err).toMatchObject({ status: 404 })
+  })
+})
+
+describe('a good answer has a limit too', () => {
+  test('of a question about the account', async () => {
+    const one = poolOfOne()
+    const endless = flood(200, 'usage')
+    one.sim.next(endless.fault)
+    const err = await rejection(ask(one.deps, one.id, { path: '/wham/usage', timeoutMs: 1000 }))
+    expect(err).toMatchObject({ code: 'upstream_error', message: expect.stringContaining('larger than 8 MiB') })
+    expectBounded(endless, 8 * MIB)
+  })
+
+  test.each([
+    ['a token renewal', (context: OAuthContext) => refreshTokens(context, TOKENS), RefreshError],
+    ['a sign-in by a code', (context: OAuthContext) => exchangeCode(context, GRANT), SignInError],
+  ])('of %s', async (_what, call, kind) => {
+    const endless = flood(200)
+    const err = await rejection(call(contextOf(() => endless.response())))
+    expect(err).toBeInstanceOf(kind)
+    expect(String(err)).toContain('larger than 1 MiB')
+    expectBounded(endless, MIB)
+  })
+
+  test('of a compaction', async () => {
+    const app = testApp()
+    const endless = flood(200, 'compact')
+    app.members[0]?.sim.next(endless.fault)
+    const route = 'POST /backend-api/codex/responses/compact'
+    expect(await answerOf(app, route, { json: COMPACT_BODY })).toMatchObject({ status: 200 }) // by another attempt
+    expect(app.attemptRows()).toMatchObject([{ code: 'upstream_error' }, { code: null }])
+    expectBounded(endless, 16 * MIB)
+  })
+})
+
+describe('a compressed answer, which is never asked for', () => {
+  const BOMB = gzipSync(Buffer.alloc(8 * MIB))
+  const GZIP = { 'content-encoding': 'gzip' }
+
+  test.each([
+    ['a model turn', 'responses', 500],
+    ['a compaction', 'compact', 400],
+  ] as const)('that is an error of %s is not unpacked: its status counts', async (_what, on, status) => {
+    await using service = Object.assign(liveService({ settings: { upstreamStreamTransport: 'http' } }), {
+      [Symbol.asyncDispose]: () => service.stop(),
+    })
+    service.members[0]?.sim.always({ on, status, body: BOMB, headers: GZIP })
+    const path = on === 'compact' ? '/responses/compact' : '/responses'
+    const response = await fetch(`${service.url}/backend-api/codex${path}`, {
+      method: 'POST',
+      body: JSON.stringify(on === 'compact' ? COMPACT_BODY : codexBody('hello')),
+    })
+    expect(response.status).toBe(status)
+    expect(await response.json()).toMatchObject({ error: { message: `The upstream answered with status ${status}.` } })
+  })
+
+  test('that is a stream is the fault of something on the way, not of the account', async () => {
+    const app = testApp()
+    const body = gzipSync('data: {"type":"response.completed"}\n\n')
+    app.members[0]?.sim.always({ status: 200, body, headers: { 'content-encoding': 'br' } })
+    const { status, text } = await answerOf(app, TURN, { json: codexBody('hello') })
+    const { code, message } = JSON.parse(text).error
+    expect([status, code]).toEqual([502, 'upstream_unreachable'])
+    expect(message).toContain('compressed')
+    expect(app.bindings.pool.all()[0]?.health.errors).toBe(0)
+  })
+
+  test('that is good and small is unpacked: it may hold the only living token', async () => {
+    const renewed = JSON.stringify({ access_token: 'a', refresh_token: 'r', id_token: 'i' })
+    const context = contextOf(() => new Response(gzipSync(renewed), { headers: GZIP }))
+    expect(await refreshTokens(context, TOKENS)).toEqual({ accessToken: 'a', refreshToken: 'r', idToken: 'i' })
+  })
+
+  test.each([
+    ['unpacks to more than the limit', BOMB, 'larger than 1 MiB'],
+    ['is not what it says', Buffer.from('{}'), 'could not be decoded'],
+  ])('that %s is an error', async (_why, body, words) => {
+    const context = contextOf(() => new Response(body, { headers: GZIP }))
+    expect(String(await rejection(refreshTokens(context, TOKENS)))).toContain(words)
+  })
+})

@@ -85,15 +85,24 @@ export const socketHeaders = (
   return headers
 }
 
-/** What the client is told of the headers an account was answered with. */
+/**
+ * What the client is told of the headers an account was answered with. A value above 8 KiB is left out: the client would send
+ * it back with each request, and servers, this one too, refuse heads of 16 KiB.
+ */
 export const passedOn = (answered: Headers, accountId: string): Record<string, string> => {
   const told: Record<string, string> = {}
-  const turnState = answered.get(TURN_STATE)
+  const turnState = boundedValue(answered.get(TURN_STATE))
   if (turnState !== null) told[TURN_STATE] = tagTurnState(accountId, turnState)
-  const reasoning = answered.get(REASONING_INCLUDED)
+  const reasoning = boundedValue(answered.get(REASONING_INCLUDED))
   if (reasoning !== null) told[REASONING_INCLUDED] = reasoning
   return told
 }
+
+/** Header values are one byte a character. */
+const MAX_VALUE_BYTES = 8 * 1024
+
+const boundedValue = (value: string | null): string | null =>
+  value !== null && value.length <= MAX_VALUE_BYTES ? value : null
 
 /**
  * Turn state as the client sees it: opaque, and prefixed with a tag of its issuer, so that the issuer is known after a
@@ -101,9 +110,11 @@ export const passedOn = (answered: Headers, accountId: string): Record<string, s
  */
 const tagTurnState = (accountId: string, value: string): string => `${accountTag(accountId)}.${value}`
 
+/** Null for one that was not issued here, or is longer than any that was. */
 export const readTurnState = (tagged: string): { owner: string; value: string } | null => {
   const match = /^(st[0-9a-f]{16})\.(.+)$/.exec(tagged)
-  return match ? { owner: match[1]!, value: match[2]! } : null // both groups are part of the match
+  const value = boundedValue(match?.[2] ?? null)
+  return match && value !== null ? { owner: match[1]!, value } : null // the group is part of the match
 }
 
 export const accountTag = (accountId: string): string =>

@@ -57,4 +57,14 @@ describe('the turn state', () => {
     expect(sent(told, { ...account, id: 'acc_b' })).not.toHaveProperty('x-codex-turn-state')
     expect(sent({ 'x-codex-turn-state': 'made up' })).not.toHaveProperty('x-codex-turn-state')
   })
+
+  test('of more than 8 KiB is passed on in neither direction, and one of exactly that is', () => {
+    const largest = 'x'.repeat(8192)
+    const told = passedOn(new Headers({ 'x-codex-turn-state': largest }), account.id)
+    expect(sent(told)).toMatchObject({ 'x-codex-turn-state': largest })
+    const tag = accountTag(account.id)
+    expect(sent({ 'x-codex-turn-state': `${tag}.${largest}x` })).not.toHaveProperty('x-codex-turn-state')
+    const tooLong = { 'x-codex-turn-state': `${largest}x`, 'x-reasoning-included': 'x'.repeat(60_000) }
+    expect(passedOn(new Headers(tooLong), account.id)).toEqual({})
+  })
 })

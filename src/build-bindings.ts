@@ -29,6 +29,7 @@ import { Ledger, type LedgerEntry, type Written } from './proxy/ledger.ts'
 import { Pool } from './proxy/pool.ts'
 import { Pulse } from './proxy/pulse.ts'
 import { BodyBudget } from './proxy/raw-body.ts'
+import { FailedSockets } from './proxy/socket-trouble.ts'
 import type { Reader } from './reader.ts'
 import { SettingsCache } from './settings/cache.ts'
 import { Credentials } from './upstream/credentials.ts'
@@ -94,6 +95,7 @@ export const buildBindings = (world: World): Bindings => {
       credentials,
       upstream,
       prefersSockets: (model) => catalog.prefersWebsockets(model),
+      failedSockets: new FailedSockets(),
       pulse,
       clock,
       random: () => random.float(),

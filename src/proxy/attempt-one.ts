@@ -31,7 +31,7 @@ export class AttemptFailed extends Error {
 
 interface AttemptOptions {
   lease: Lease
-  progress: Readonly<Pick<Progress, 'refreshed' | 'dropReasoning' | 'deadline'>>
+  progress: Readonly<Pick<Progress, 'refreshed' | 'dropReasoning' | 'deadline' | 'byHttp'>>
 }
 
 /** Resolves with the committed flow, which holds the lease. Throws `AttemptFailed`, or the turn's abort reason. */
@@ -95,7 +95,7 @@ const firstEventMs = ({ kind, settings }: Turn): number =>
 const openAndRead = async (
   plane: Plane,
   turn: Turn,
-  { lease, progress: { refreshed, dropReasoning } }: AttemptOptions,
+  { lease, progress: { refreshed, dropReasoning, byHttp } }: AttemptOptions,
   controller: AbortController,
 ): Promise<Flow> => {
   turn.log.phase = 'connect'
@@ -109,6 +109,7 @@ const openAndRead = async (
     credentials,
     bytes,
     isRenewed: refreshed.has(account.id),
+    byHttp: byHttp.has(account.id),
     controller,
   })
   turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())

@@ -13,6 +13,7 @@ import { evidenceOf, penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
 import { isMove, type Owner } from './select.ts'
+import { isFrameTooLarge, isOfSocketsAlone } from './socket-trouble.ts'
 import { elapsedMs, type Turn } from './turn.ts'
 import { needsOf } from './turn-needs.ts'
 
@@ -25,6 +26,8 @@ export interface Progress {
   deadline: number
   tried: Set<string>
   sameAccountRetries: number
+  /** Accounts whose sockets failed in this turn: their last attempt goes by HTTP. */
+  byHttp: Set<string>
   /** Accounts whose token was renewed for the turn. */
   refreshed: Set<string>
   /** Whom the next attempt asks: the owner of ciphertext, or the same account once more. Null: whom the pool chooses. */
@@ -45,6 +48,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   deadline: clock.monotonic() + budgetMs(turn),
   tried: new Set(),
   sameAccountRetries: 0,
+  byHttp: new Set(),
   refreshed: new Set(),
   next: null,
   dropReasoning: false,
@@ -127,6 +131,7 @@ interface Step {
 /** Charges the account and readies the next attempt, or throws what the client gets. */
 const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> => {
   const { err, id, progress } = step
+  if (await isRetriedForItsSocket(plane, turn, step)) return
   const { verdict, penalty, error } = err.classified
   penalise(plane, id, { failure: err.failure, penalty: wasCutShort(plane, step) ? null : penalty, model: turn.model })
   progress.waits.set(id, error.extra.retryAfterSeconds ?? Number.POSITIVE_INFINITY)
@@ -145,6 +150,22 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
     progress.next = again(id)
   } else if (!moveOn(progress, id) && !goesBack(progress))
     throw triedEnough(plane, turn, { error, last: progress.last })
+}
+
+/**
+ * A socket that failed is tried once more, then the same account by HTTP. It is charged with nothing until HTTP failed too.
+ * A frame that was too large goes by HTTP immediately.
+ */
+const isRetriedForItsSocket = async (plane: Plane, turn: Turn, { err, id, progress }: Step): Promise<boolean> => {
+  const { failure } = err
+  if (turn.chain !== null || progress.byHttp.has(id) || !isOfSocketsAlone(plane, turn, failure)) return false
+  if (plane.clock.monotonic() >= progress.deadline) return false
+  turn.session?.drop()
+  const isTooLarge = isFrameTooLarge(failure)
+  if (isTooLarge || progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES - 1) progress.byHttp.add(id)
+  if (!isTooLarge) await backOff(plane, turn, progress.sameAccountRetries++)
+  progress.next = again(id)
+  return true
 }
 
 /** Others took the time of the turn: not to answer in what was left of it says nothing of this account. */

@@ -1,16 +1,17 @@
 /** Carries one attempt to the upstream, over the transport that fits it, up to the point where the upstream has taken it. */
 import { AppError } from '../errors.ts'
-import { MINUTE_MS } from '../lib/durations.ts'
 import { errorText, isCompressed } from '../upstream/bounded-body.ts'
 import { HandshakeRefused } from '../upstream/handshake-refused.ts'
 import type { AccountCredentials } from '../upstream/headers.ts'
-import { connect, openTurn, socketUrl } from '../upstream/open.ts'
+import { connect, openTurn } from '../upstream/open.ts'
+import { SocketClosed } from '../upstream/socket-closed.ts'
 import { DocumentStream, SseStream, type UpstreamStream } from '../upstream/stream.ts'
 import { asFrame, asRequest, handshakeHeaders, requestHeaders } from './frame-body.ts'
 import type { LiveAccount } from './live-account.ts'
 import type { Plane } from './plane.ts'
 import { PrewarmStream } from './prewarm.ts'
-import { transportFor } from './transport.ts'
+import { goesOnByHttp, isOnHttp, noteSocketFailure } from './socket-trouble.ts'
+import { MAX_FRAME_BYTES, transportFor } from './transport.ts'
 import type { Turn } from './turn.ts'
 import type { Connection } from './upstream-session.ts'
 
@@ -21,6 +22,8 @@ interface Load {
   bytes: Uint8Array<ArrayBuffer>
   /** Its token was renewed for this turn: it is good. */
   isRenewed: boolean
+  /** Its sockets failed in this turn. */
+  byHttp: boolean
   /** Ends the attempt. */
   controller: AbortController
 }
@@ -52,19 +55,16 @@ export class Refused extends Error {
 export const carry = (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
   const wanted = transportFor(turn, {
     bytes: load.bytes.length,
-    isAccountOnHttp: isOnHttp(plane, turn, load.account),
+    isOnHttp: load.byHttp || isOnHttp(plane, turn, load.account),
     modelPrefersSockets: turn.model !== null && plane.prefersSockets(turn.model),
   })
   return wanted === 'http' ? overHttp(plane, turn, load) : overSocketIfPossible(plane, turn, load)
 }
 
-/** A connection that stands is not ended by the refusal another one met. */
-const isOnHttp = ({ clock }: Plane, { session }: Turn, { id, httpUntil }: LiveAccount): boolean =>
-  httpUntil > clock.now() && session?.accountAt(clock.monotonic()) !== id
-
 const overSocketIfPossible = async (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
   turn.log.upstreamTransport = 'websocket'
   const frame = asFrame(turn, load.bytes) // throws, so before there is a connection to leave behind
+  if (frame.length > MAX_FRAME_BYTES) return overHttp(plane, turn, load)
   const kept = turn.session?.take(load.account.id, plane.clock.monotonic()) ?? null
   const connection = kept ?? (await newConnection(plane, turn, load))
   if (!connection) return overHttp(plane, turn, load)
@@ -113,18 +113,21 @@ const compressedStream = (response: Response): AppError => {
 
 /** A client of HTTP has its socket for this turn only, a client on a socket for as long as it stays there. */
 const overSocket = (
-  { pool }: Plane,
+  plane: Plane,
   turn: Turn,
-  { frame, controller, connection }: Load & { frame: Load['bytes']; connection: Connection },
+  { account, frame, controller, connection }: Load & { frame: Load['bytes']; connection: Connection },
 ): Omit<Carried, 'headers'> => {
   const { session } = turn
   turn.log.isSent = true
   const { socket, accountId, accessToken } = connection
   const { signal } = controller
-  const stream = socket.turn(frame, (isClean) => {
-    if (!isClean) return // it is down, or going down
-    if (session && pool.isInUse(accountId)) session.keep(connection)
-    else socket.close()
+  const stream = socket.turn(frame, (isClean, error) => {
+    if (isClean) {
+      account.socketFailures = 0
+      if (session && plane.pool.isInUse(accountId)) session.keep(connection)
+      else socket.close()
+    } else if (!signal.aborted && !(error instanceof SocketClosed && error.isTooLarge))
+      noteSocketFailure(plane, turn, account) // it is down, or going down, and not because of us
   })
   const abort = () => stream.cancel(signal.reason)
   signal.addEventListener('abort', abort, { once: true }) // what fetch does by itself
@@ -146,30 +149,8 @@ const newConnection = async (plane: Plane, turn: Turn, load: Load): Promise<Conn
     return { socket, accountId: account.id, accessToken: credentials.accessToken }
   } catch (err) {
     if (controller.signal.aborted) throw err
-    const isOfSockets = (status: number) => NO_SOCKETS_HERE.has(status) || (status === 401 && isRenewed)
-    if (err instanceof HandshakeRefused && !isOfSockets(err.status))
-      throw new Refused(err.status, err.headers, err.body, credentials.accessToken)
-    if (!(err instanceof HandshakeRefused) && wouldBypassProxy(plane, turn)) throw err
-    noteNoSockets(plane, account, err)
-    return null
+    if (goesOnByHttp(plane, turn, { account, err, isRenewed })) return null
+    if (!(err instanceof HandshakeRefused)) throw err
+    throw new Refused(err.status, err.headers, err.body, credentials.accessToken)
   }
-}
-
-/** What a service, or something on the way to it, says that lets no sockets through; 426 is the service's own word for it. */
-const NO_SOCKETS_HERE: ReadonlySet<number> = new Set([403, 404, 405, 426, 501])
-const ON_HTTP_MS = 10 * MINUTE_MS
-
-/** A proxy for sockets alone that is down: what cannot pass it must not go around it (spec §1.11). */
-const wouldBypassProxy = ({ upstream: { dial, baseUrl } }: Plane, { path }: Turn): boolean =>
-  dial.isProxied(socketUrl(baseUrl, path)) && !dial.isProxied(baseUrl + path)
-
-/** A handshake that got no answer at all may have met a proxy that knows no sockets; HTTP tells at once whether that was it. */
-const noteNoSockets = ({ clock, log }: Plane, account: LiveAccount, err: unknown): void => {
-  const isRefused = err instanceof HandshakeRefused
-  if (isRefused) account.httpUntil = clock.now() + ON_HTTP_MS
-  log.info('the upstream takes no socket; going by HTTP', {
-    account: account.id,
-    status: isRefused ? err.status : 0,
-    err,
-  })
 }

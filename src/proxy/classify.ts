@@ -144,6 +144,7 @@ const OUTCOMES: Record<Kind, Outcome> = {
   timeout: { verdict: 'slow_account', penalty: 'transient', error: timedOut },
   // The network and the age of a connection are not the account's fault.
   network: { verdict: 'same_account', penalty: null, error: unreachable },
+  closed: { verdict: 'same_account', penalty: null, error: unreachable },
   reconnect: { verdict: 'same_account', penalty: null, error: serverError },
   idle: { verdict: 'other_account', penalty: null, error: timedOut },
   // The same for every account: asking again only hides what the operator has to repair.

@@ -13,6 +13,7 @@ export type Kind =
   | 'transient'
   | 'reconnect'
   | 'network'
+  | 'closed'
   | 'timeout'
   | 'idle'
   | 'misconfigured'
@@ -88,6 +89,7 @@ const CODE_KINDS: Readonly<Record<string, Kind>> = {
   upstream_timeout: 'timeout',
   stream_idle_timeout: 'idle',
   upstream_unreachable: 'network',
+  socket_closed: 'closed',
   websocket_connection_limit_reached: 'reconnect',
   aborted: 'cancelled',
   UnsupportedProxyProtocol: 'misconfigured',

@@ -17,6 +17,8 @@ export interface LiveAccount extends Candidate {
   rateSeenAt: number
   /** Its sockets were refused: until then (ms since epoch) it is asked over HTTP. */
   httpUntil: number
+  /** Handshakes and turns on sockets that died since the last turn that ended well. */
+  socketFailures: number
   limitedModels: Map<string, AccountState>
 }
 
@@ -32,7 +34,13 @@ export const fromRow = (row: AccountRow): FromRow => ({
 })
 
 /** What is known of an account by the time at which it happened, in memory only, before anything has. */
-export const UNTIMED = { health: HEALTHY satisfies Health, lastSelectedAt: 0, rateSeenAt: 0, httpUntil: 0 }
+export const UNTIMED = {
+  health: HEALTHY satisfies Health,
+  lastSelectedAt: 0,
+  rateSeenAt: 0,
+  httpUntil: 0,
+  socketFailures: 0,
+}
 
 /** As it is at a start, or right after it was added. */
 export const newAccount = (id: string, { seen, usage }: { seen: Seen; usage: UsageSnapshot | null }): LiveAccount => ({

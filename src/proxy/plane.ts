@@ -6,6 +6,7 @@ import type { Upstream } from '../upstream/open.ts'
 import type { AffinityMap } from './affinity.ts'
 import type { Pool } from './pool.ts'
 import type { Pulse } from './pulse.ts'
+import type { FailedSockets } from './socket-trouble.ts'
 
 export interface Plane {
   pool: Pool
@@ -14,6 +15,7 @@ export interface Plane {
   upstream: Upstream
   /** Whether the catalog says so of the model. */
   prefersSockets: (model: string) => boolean
+  failedSockets: FailedSockets
   pulse: Pulse
   clock: Clock
   /** In [0,1). */

@@ -2,20 +2,20 @@
 import { isObject, objectsOf } from '../lib/json.ts'
 import type { Transport, Turn } from './turn.ts'
 
-/** The service takes no frame above 16 MiB (client protocol §14); under `auto` there is room left for what we add. */
+/** The service takes no frame above 16 MiB (client protocol §14). The frame is measured before it is sent; a body is a little smaller. */
 export const MAX_FRAME_BYTES = 16 * 1024 * 1024
 const MAX_AUTO_FRAME_BYTES = 14 * 1024 * 1024
 
 interface Circumstances {
   bytes: number
-  /** The account's sockets were refused a short while ago. */
-  isAccountOnHttp: boolean
+  /** Sockets failed a short while ago, or in this turn (`socket-trouble.ts`). */
+  isOnHttp: boolean
   modelPrefersSockets: boolean
 }
 
-export const transportFor = (turn: Turn, { bytes, isAccountOnHttp, modelPrefersSockets }: Circumstances): Transport => {
+export const transportFor = (turn: Turn, { bytes, isOnHttp, modelPrefersSockets }: Circumstances): Transport => {
   const setting = keyWish(turn) ?? turn.settings.upstreamStreamTransport
-  const canUseSocket = turn.accept === 'text/event-stream' && bytes <= MAX_FRAME_BYTES && !isAccountOnHttp
+  const canUseSocket = turn.accept === 'text/event-stream' && bytes <= MAX_FRAME_BYTES && !isOnHttp
   if (setting === 'http' || !canUseSocket) return 'http'
   // A client on a socket continues responses that only an upstream socket knows, so it stays on one wherever it can.
   if (setting === 'websocket' || turn.transport === 'websocket') return 'websocket'

@@ -4,6 +4,7 @@ import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../lib/j
 import { plausibleReset } from '../model/account-state.ts'
 import { fromRateHeaders } from '../model/usage-reports.ts'
 import { hasAnyWindow, isExhausted } from '../model/usage-windows.ts'
+import { SocketClosed } from '../upstream/socket-closed.ts'
 
 export interface UpstreamFailure {
   /** How far the attempt came: dialling, waiting for headers, a status, an event in the stream, the stream itself. */
@@ -73,7 +74,7 @@ export const paramOf = (body: unknown): string | null => {
  */
 export const failureFromThrown = (err: unknown, caughtAt: 'headers' | 'stream' = 'headers'): UpstreamFailure => {
   const none = { where: caughtAt, status: null, type: null, resetsAt: null, retryAfterMs: null, body: err }
-  if (err instanceof AppError) return { ...none, code: err.code, message: err.message }
+  if (err instanceof AppError || err instanceof SocketClosed) return { ...none, code: err.code, message: err.message }
   const name = err instanceof Error ? err.name : ''
   const code = codeOf(err)
   if (name === 'TimeoutError' || code === 'ETIMEDOUT')

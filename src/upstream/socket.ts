@@ -5,6 +5,7 @@ import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { FrameEvent } from './frame-event.ts'
 import { HandshakeRefused } from './handshake-refused.ts'
+import { closedWith } from './socket-closed.ts'
 import { MAX_QUEUED_BYTES, SocketStream } from './socket-stream.ts'
 import { isTerminal } from './terminal.ts'
 
@@ -89,10 +90,13 @@ const headersOf = ({ rawHeaders }: IncomingMessage): Headers => {
   return headers
 }
 
+/** `error`: what the stream rejects with, if anything. */
+type WhenOver = (isClean: boolean, error: Error | null) => void
+
 interface RunningTurn {
   stream: SocketStream
   hasBegun: boolean
-  whenOver: ((isClean: boolean) => void) | undefined
+  whenOver: WhenOver | undefined
 }
 
 /** Made by `openSocket`. Serves one turn at a time; between turns what the service says is dropped. */
@@ -136,13 +140,13 @@ export class UpstreamSocket {
 
   /**
    * Sends one create and returns what the service answers, up to its terminal event. Throws while another turn runs.
-   * A socket that the service closes ends the stream after what had come; a binary frame makes it reject with
+   * A socket that the service closes makes the stream reject with `closedWith` after what had come, a binary frame with
    * `stream_incomplete`, and a connection that is lost, or that served before and goes without a word on this turn, with
    * ECONNRESET.
    * `whenOver` runs once: true when the terminal event came and the next turn can follow, false when the turn was
    * cancelled or broke.
    */
-  turn(frame: Uint8Array | string, whenOver?: (isClean: boolean) => void): SocketStream {
+  turn(frame: Uint8Array | string, whenOver?: WhenOver): SocketStream {
     if (this.#turn) throw new Error('a turn is running on this socket')
     const stream = new SocketStream({
       pause: () => this.#pause(),
@@ -202,7 +206,7 @@ export class UpstreamSocket {
     this.#hasServed ||= isClean
     this.#resume()
     turn.stream.end(error)
-    turn.whenOver?.(isClean)
+    turn.whenOver?.(isClean, error)
   }
 
   /** The way to the service is gone, which says nothing of the account. */
@@ -214,7 +218,7 @@ export class UpstreamSocket {
   #ended(code: number): void {
     const isStale = this.#hasServed && !this.#turn?.hasBegun // it was on its way out when the turn came
     this.#hasEnded = true
-    this.#endTurn(false, code === DROPPED || isStale ? connectionLost() : null)
+    this.#endTurn(false, code === DROPPED || isStale ? connectionLost() : closedWith(code))
     this.#cancelTimer()
     this.#onClosed?.()
     this.#onClosed = null

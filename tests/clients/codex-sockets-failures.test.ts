@@ -61,6 +61,28 @@ describe('the upstream takes no socket', () => {
   })
 })
 
+describe('upstream sockets are down and HTTP works', () => {
+  test.each([
+    ['a handshake answered with 500', { ...faults.serverError(), on: 'handshake' }],
+    ['a handshake answered with 502', { ...faults.badGatewayHtml(), on: 'handshake' }],
+    ['a handshake answered with 503', { status: 503, body: { detail: 'simulated 503' }, on: 'handshake' }],
+    ['a handshake that is reset', { reset: true, on: 'handshake' }],
+    ['a handshake without an answer', { delayHeadersMs: 60_000, on: 'handshake' }],
+    ['a socket that dies at once', { terminate: { afterEvents: 0 }, on: 'create' }],
+    ['a socket closed in the middle of its answer', { close: { code: 1012, afterEvents: 5 }, on: 'create' }],
+  ] as const)('%s: the answer comes over HTTP within 15 s', async (_what, fault: Fault) => {
+    const before = (world: World) => accountsOf(world).first.always(fault)
+    await using session = await startSession({ ...TWO_ACCOUNTS, before })
+    const began = Bun.nanoseconds()
+    const { status, text } = await session.thread.say('hello')
+    const seconds = (Bun.nanoseconds() - began) / 1e9
+    expect([status, text]).toEqual(['completed', HELLO_FIRST])
+    expect(seconds).toBeLessThan(15)
+    await talk(session, FIRST, 'hello again')
+    expect(createsOf(session.world).at(-1)).toMatchObject({ connection: null, account: FIRST.email })
+  })
+})
+
 describe('the upstream socket ends', () => {
   test.each([
     ['1011', { close: { code: 1011, afterEvents: 0 } }],

@@ -213,13 +213,14 @@ describe('a handshake upstream that is refused', () => {
     await expectNothingLeft(service)
   })
 
-  test('500: the account is asked again, then another one', async () => {
+  test('500: the account is tried again, then by HTTP', async () => {
     await using service = ground({ accounts: 2 })
     prefer(service, service.members[0]!.id)
     service.members[0]?.sim.always({ ...faults.serverError(), on: 'handshake' })
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
-    expect(service.attemptRows().map(({ upstreamStatus }) => upstreamStatus)).toEqual([500, 500, 500, 200])
+    expect(service.attemptRows().map(({ upstreamStatus }) => upstreamStatus)).toEqual([500, 500, 200])
+    expect(servedBy(service)).toEqual([0])
     await leave(service, socket)
     await expectNothingLeft(service)
   })

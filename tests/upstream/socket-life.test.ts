@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import { SocketStream } from '../../src/upstream/socket-stream.ts'
 import type { UpstreamStream } from '../../src/upstream/stream.ts'
 import { ManualClock } from '../support/clock.ts'
-import { acceptance, COMPLETED, connectTo, DELTA, rest, startPeer, startRaw, until } from './socket-peer.ts'
+import { acceptance, COMPLETED, connectTo, DELTA, heard, rest, startPeer, startRaw, until } from './socket-peer.ts'
 
 const MIB = 1024 * 1024
 const KILOBYTE = `{"type":"response.output_text.delta","delta":"${'a'.repeat(977)}"}`
@@ -92,7 +92,7 @@ test('a close behind a pause is noticed within seconds, unread as the events are
     await Bun.sleep(5)
   }
   await until(() => isOver)
-  expect(await rest(stream)).toHaveLength(1400)
+  expect((await heard(stream)).texts).toHaveLength(1400)
 })
 
 describe('a silent peer', () => {
@@ -252,14 +252,14 @@ test.skipIf(process.platform !== 'linux')(
         await stream.read()
         stream.cancel()
       },
-      closed: async (stream: UpstreamStream) => void (await rest(stream)),
+      closed: async (stream: UpstreamStream) => void (await heard(stream)),
       paused: async (stream: UpstreamStream, close: () => void) => {
         await until(() => queued(stream) > MIB)
         close()
       },
       'closed while paused': async (stream: UpstreamStream, _: () => void, n: number) => {
         await until(() => queued(stream) > MIB)
-        if (n % 2) await rest(stream)
+        if (n % 2) await heard(stream)
         else stream.cancel()
       },
     }

@@ -85,6 +85,18 @@ export const rest = async (stream: UpstreamStream): Promise<(string | null)[]> =
   return texts
 }
 
+/** The same of a stream that rejects in the end, and what it rejects with; null when it does not. */
+export const heard = async (stream: UpstreamStream): Promise<{ texts: (string | null)[]; error: unknown }> => {
+  const texts: (string | null)[] = []
+  try {
+    for (let batch = await stream.read(); batch; batch = await stream.read())
+      texts.push(...batch.map(({ data }) => data))
+  } catch (error) {
+    return { texts, error }
+  }
+  return { texts, error: null }
+}
+
 export const until = async (isSo: () => boolean): Promise<void> => {
   const giveUpAt = performance.now() + 4000
   while (!isSo()) {

@@ -1,7 +1,7 @@
 /** Turns on a socket: batches, the terminal event, what breaks one, and what the socket does in between. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
-import { acceptance, COMPLETED, connectTo, DELTA, rest, startPeer, startRaw, until } from './socket-peer.ts'
+import { acceptance, COMPLETED, connectTo, DELTA, heard, rest, startPeer, startRaw, until } from './socket-peer.ts'
 
 const RATE_LIMITS = '{"type":"codex.rate_limits"}'
 
@@ -105,14 +105,20 @@ test('a frame can be sent beside the turn', async () => {
 describe('a socket that goes down in the middle of a turn', () => {
   for (const code of [1000, 1001, 1008, 1009, 1011, 1012, 1013, 4000]) {
     for (const frames of [[], [DELTA, DELTA]]) {
-      test(`by a close ${code} after ${frames.length} events ends it there`, async () => {
+      test(`by a close ${code} after ${frames.length} events rejects after them and says so`, async () => {
         await using peer = startPeer((client) => {
           for (const frame of frames) client.send(frame)
           client.close(code, 'bye')
         })
         const socket = await connectTo(peer.url)
         const ends: boolean[] = []
-        expect(await rest(socket.turn('x', (isClean) => ends.push(isClean)))).toEqual(frames)
+        const { texts, error } = await heard(socket.turn('x', (isClean) => ends.push(isClean)))
+        expect(texts).toEqual(frames)
+        const isAboutTheAccount = ![1001, 1009, 1012, 1013].includes(code)
+        expect(error).toMatchObject({
+          code: isAboutTheAccount ? 'stream_incomplete' : 'socket_closed',
+          message: expect.stringContaining(`code ${code} `),
+        })
         expect(ends).toEqual([false])
         expect(socket.isOpen).toBe(false)
       })
@@ -145,10 +151,11 @@ describe('a socket that goes down in the middle of a turn', () => {
         return socket
       }
       expect(await rest((await kept()).turn('go')).catch((err) => err)).toMatchObject({ code: 'ECONNRESET' })
-      expect(await rest((await kept()).turn('begin'))).toEqual([DELTA])
+      const { texts, error } = await heard((await kept()).turn('begin'))
+      expect([texts, (error as Error).message]).toEqual([[DELTA], expect.stringContaining(`code ${code} `)])
     })
 
-  test('before anything reads gives what had come, then the end', async () => {
+  test('before anything reads gives what had come, then says how it ended', async () => {
     await using peer = startPeer((client) => {
       client.send(DELTA)
       client.close(1011)
@@ -156,7 +163,7 @@ describe('a socket that goes down in the middle of a turn', () => {
     const socket = await connectTo(peer.url)
     const stream = socket.turn('x')
     await until(() => !socket.isOpen)
-    expect(await rest(stream)).toEqual([DELTA])
+    expect(await heard(stream)).toMatchObject({ texts: [DELTA], error: { code: 'stream_incomplete' } })
   })
 
   test('by a binary frame rejects after what had come, and takes the socket down', async () => {

@@ -10,10 +10,12 @@ export type FaultRoute =
   | 'redeem'
   | 'token'
   | 'handshake'
+  | 'create'
 
 /**
  * Every field is optional and they compose: `{ delayHeadersMs: 50, status: 500 }` is a slow refusal. On a socket a
- * `responses` fault hits one `response.create`, its `status` an in-band error; `handshake` hits the upgrade itself.
+ * `responses` fault hits one `response.create`, its `status` an in-band error; `handshake` hits the upgrade itself, and
+ * `create` a `response.create` only, while HTTP works.
  */
 export type Fault = {
   on?: FaultRoute

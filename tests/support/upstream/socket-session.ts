@@ -97,7 +97,7 @@ export class SocketSession {
     let fault: Fault | null = null
     try {
       const turn = this.#judge(received, body)
-      fault = this.#account.takeFault('responses')
+      fault = this.#account.takeFault('create') ?? this.#account.takeFault('responses')
       this.#stall(fault)
       await strike(fault, this.#world, { signal: this.#gone.signal, record: received })
       received.status = 200

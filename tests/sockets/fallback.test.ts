@@ -1,0 +1,279 @@
+/** Upstream sockets fail while HTTP works: the turn is served over HTTP, and no account is charged for it. */
+import { describe, expect, test } from 'bun:test'
+import { codexBody } from '../support/app.ts'
+import { type Fault, faults } from '../support/upstream/faults.ts'
+import {
+  create,
+  expectCompleted,
+  expectNothingLeft,
+  following,
+  type Ground,
+  ground,
+  idOf,
+  leave,
+  NATIVE,
+  open,
+  PUBLIC,
+  prefer,
+  prewarm,
+  refusalOf,
+  typesOf,
+} from './ground.ts'
+
+const NATIVE_CLIENT = { 'content-type': 'application/json', originator: 'codex_cli_rs' }
+
+const post = async (
+  { url }: Ground,
+  path: string,
+  { headers = NATIVE_CLIENT as object, body = codexBody() as unknown } = {},
+) => {
+  const sent = typeof body === 'string' ? body : JSON.stringify(body)
+  const all = { 'content-type': 'application/json', 'user-agent': 'test', ...headers }
+  const init = { method: 'POST', headers: all, body: sent }
+  const response = await fetch(url + path, init)
+  expect(await response.text()).toContain('response.completed')
+}
+
+const transports = ({ rows }: Ground) => rows().map(({ upstreamTransport }) => upstreamTransport)
+const handshakes = ({ upstream }: Ground) => upstream.handshakes.map(({ status }) => status)
+const accountOf = ({ bindings, members }: Ground) => bindings.pool.get(members[0]!.id)! // it has at least one
+
+const expectUncharged = (service: Ground): void =>
+  expect(service.bindings.pool.all().map(({ health, state }) => [health.errors, state.status])).toEqual(
+    service.members.map(() => [0, 'active']),
+  )
+
+const CLIENTS: [string, (service: Ground) => Promise<void>][] = [
+  [
+    'a native client on a socket',
+    async (service) => {
+      const socket = await open(service)
+      expectCompleted(await socket.turn(create()))
+      await leave(service, socket)
+    },
+  ],
+  ['a native client over HTTP', (service) => post(service, NATIVE)],
+  [
+    'a client of /v1 over HTTP whose operator chose sockets',
+    (service) => {
+      service.change({ upstreamStreamTransport: 'websocket' })
+      return post(service, PUBLIC, { headers: {} })
+    },
+  ],
+]
+
+const SOCKETS_DOWN: [string, Fault, handshakes: number[]][] = [
+  ['a handshake answered with 500', { ...faults.serverError(), on: 'handshake' }, [500, 500]],
+  ['a handshake answered with a page of a 502', { ...faults.badGatewayHtml(), on: 'handshake' }, [502, 502]],
+  ['a handshake answered with 503', { on: 'handshake', status: 503, body: { detail: 'no' } }, [503, 503]],
+  ['a handshake answered with 522', { on: 'handshake', status: 522, body: '' }, [522, 522]],
+  ['a socket that is cut off', { on: 'create', terminate: { afterEvents: 0 } }, [101, 101]],
+  ['a socket closed with 1000', { on: 'create', close: { code: 1000, afterEvents: 1 } }, [101, 101]],
+  ['a socket closed with 1011', { on: 'create', close: { code: 1011, afterEvents: 0 } }, [101, 101]],
+  ['a socket closed with 1012', { on: 'create', close: { code: 1012, afterEvents: 2 } }, [101, 101]],
+  ['a binary frame', { on: 'create', binaryFrame: { afterEvents: 0 } }, [101, 101]],
+]
+
+describe('the last attempt goes by HTTP', () => {
+  for (const [index, [who, turn]] of CLIENTS.entries())
+    test.each(SOCKETS_DOWN.filter((_, n) => index === 0 || n % 4 === index))(
+      `of ${who}: %s`,
+      async (_what, fault, statuses) => {
+        await using service = ground({ accounts: 2 })
+        prefer(service, service.members[0]!.id) // there are two
+        service.members[0]?.sim.always(fault)
+        await turn(service)
+        expect(service.rows()).toMatchObject([
+          { upstreamTransport: 'http', status: 'ok', attempts: 3, accountId: service.members[0]?.id },
+        ])
+        expect(handshakes(service)).toEqual(statuses)
+        expectUncharged(service)
+        await expectNothingLeft(service)
+      },
+    )
+
+  test('once is no pattern: the second attempt takes a new socket', async () => {
+    await using service = ground()
+    service.members[0]?.sim.next({ on: 'handshake', status: 500, body: '' })
+    await post(service, NATIVE)
+    expect([handshakes(service), transports(service)]).toEqual([[500, 101], ['websocket']])
+  })
+
+  test('a prewarm is then answered here, and the turn that follows it is served', async () => {
+    await using service = ground()
+    service.members[0]?.sim.always({ on: 'handshake', status: 500, body: '' })
+    const socket = await open(service)
+    const warm = await socket.turn(prewarm())
+    expectCompleted(warm)
+    expectCompleted(await socket.turn(following(idOf(warm))))
+    expect(transports(service)).toEqual([null, 'http'])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('an account that fails over HTTP as well is charged for that alone, and another one serves', async () => {
+    await using service = ground({ accounts: 2 })
+    const [first, second] = service.members
+    prefer(service, first!.id) // there are two
+    first?.sim.always({ on: 'handshake', status: 500, body: '' })
+    first?.sim.always(faults.serverError())
+    await post(service, NATIVE)
+    expect(service.rows()).toMatchObject([{ upstreamTransport: 'websocket', status: 'ok', accountId: second?.id }])
+    expect(service.bindings.pool.all().map(({ health }) => health.errors)).toEqual([1, 0])
+  })
+
+  test('an overloaded model is not taken for sockets that are down', async () => {
+    await using service = ground()
+    const overloaded = { status: 503, error: { code: 'server_is_overloaded', message: 'Overloaded.' } }
+    service.members[0]?.sim.always({ on: 'create', ...overloaded, body: overloaded })
+    const socket = await open(service)
+    expect(refusalOf(await socket.turn(create()))).toEqual([503, 'server_is_overloaded'])
+    expect(service.upstream.requests.every(({ method }) => method === 'WS')).toBe(true)
+    await leave(service, socket)
+  })
+})
+
+describe('an account whose last three sockets died', () => {
+  const down: Fault = { on: 'handshake', status: 503, body: { detail: 'no' } }
+  const MINUTES = 60_000
+
+  test('is on HTTP for two minutes, then one failure is enough, and a turn that ends well clears it', async () => {
+    await using service = ground()
+    const { sim } = service.members[0]!
+    sim.always(down)
+    await post(service, NATIVE) // two handshakes
+    await post(service, NATIVE) // the third one
+    expect(handshakes(service)).toEqual([503, 503, 503])
+    expect(accountOf(service).httpUntil - Date.now()).toBeWithin(1.9 * MINUTES, 2 * MINUTES + 1)
+    await post(service, NATIVE)
+    expect(handshakes(service)).toHaveLength(3)
+
+    accountOf(service).httpUntil = 0 // two minutes later
+    await post(service, NATIVE)
+    await post(service, NATIVE)
+    expect(handshakes(service)).toHaveLength(4)
+
+    sim.always({ on: 'handshake' })
+    accountOf(service).httpUntil = 0
+    await post(service, NATIVE)
+    sim.next(down)
+    await post(service, NATIVE)
+    expect(handshakes(service).slice(4)).toEqual([101, 503, 101])
+    expect(transports(service)).toEqual(['http', 'http', 'http', 'http', 'http', 'websocket', 'websocket'])
+    expectUncharged(service)
+  })
+
+  test('is on HTTP after a single handshake without any answer, which cost the whole connect limit', async () => {
+    await using service = ground({ settings: { connectTimeoutSeconds: 1 } })
+    service.members[0]?.sim.always({ on: 'handshake', delayHeadersMs: 60_000 })
+    await post(service, NATIVE)
+    await post(service, NATIVE)
+    expect(handshakes(service)).toHaveLength(1)
+    expect(transports(service)).toEqual(['http', 'http'])
+    expectUncharged(service)
+  })
+
+  test('in the middle of their answers, the next turn goes by HTTP', async () => {
+    await using service = ground()
+    service.members[0]?.sim.always({ on: 'create', close: { code: 1012, afterEvents: 5 } })
+    const socket = await open(service)
+    for (let n = 0; n < 3; n++) expect(typesOf(await socket.turn(create())).at(-1)).toBe('response.failed')
+    expectCompleted(await socket.turn(create()))
+    expect(transports(service)).toEqual(['websocket', 'websocket', 'websocket', 'http'])
+    expectUncharged(service)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})
+
+describe('a native client that falls back to HTTP', () => {
+  const session = (id: string) => ({ ...NATIVE_CLIENT, 'session-id': id })
+
+  test('is carried by HTTP when the socket of its session just failed; others are not', async () => {
+    await using service = ground()
+    const socket = await open(service, { headers: session('one') })
+    service.members[0]?.sim.next({ on: 'create', terminate: { afterEvents: 5 }, dripMs: 5 })
+    expect(typesOf(await socket.turn(create())).at(-1)).toBe('response.failed')
+    await leave(service, socket)
+    await post(service, NATIVE, { headers: session('one') })
+    await post(service, NATIVE, { headers: session('two') })
+    expect(transports(service)).toEqual(['websocket', 'http', 'websocket'])
+    await expectNothingLeft(service)
+  })
+
+  test('whose socket ended well is carried by what fits it', async () => {
+    await using service = ground()
+    const socket = await open(service, { headers: session('one') })
+    expectCompleted(await socket.turn(create()))
+    await leave(service, socket)
+    await post(service, NATIVE, { headers: session('one') })
+    expect(transports(service)).toEqual(['websocket', 'websocket'])
+  })
+})
+
+describe('a frame that is too large for a socket', () => {
+  const LIMIT = 16 * 1024 * 1024
+  const HEAD_BYTES = '{"type":"response.create",'.length - '{'.length
+  const bodyOf = (bytes: number) => {
+    const around = JSON.stringify(codexBody('')).length
+    const body = JSON.stringify(codexBody('x'.repeat(bytes - around)))
+    expect(body.length).toBe(bytes)
+    return body
+  }
+
+  test.each([
+    ['a body of 16,777,215 bytes', LIMIT - 1, {}, 'http'],
+    ['the first body whose frame is too large', LIMIT - HEAD_BYTES + 1, {}, 'http'],
+    ['the last whose frame fits', LIMIT - HEAD_BYTES, {}, 'websocket'],
+    [
+      'a body that fits until its lite header is written into it',
+      LIMIT - HEAD_BYTES - 10,
+      { 'x-openai-internal-codex-responses-lite': 'true' },
+      'http',
+    ],
+  ] as const)(
+    '%s',
+    async (_what, bytes, headers, wanted) => {
+      await using service = ground({ settings: { upstreamStreamTransport: 'websocket' } })
+      await post(service, NATIVE, { headers, body: bodyOf(bytes) })
+      expect(service.rows()).toMatchObject([{ upstreamTransport: wanted, attempts: 1 }])
+      expect(handshakes(service)).toEqual(wanted === 'http' ? [] : [101])
+      expectUncharged(service)
+    },
+    20_000,
+  )
+
+  test('by the limit of the service, which closes with 1009: once more by HTTP, on the same account', async () => {
+    await using service = ground({ accounts: 2, settings: { upstreamStreamTransport: 'websocket' } })
+    prefer(service, service.members[0]!.id) // there are two
+    service.members[0]?.sim.always({ on: 'create', close: { code: 1009, afterEvents: 0 } })
+    const socket = await open(service)
+    expectCompleted(await socket.turn(create()))
+    await post(service, PUBLIC, { headers: {} })
+    expect(service.rows()).toMatchObject(
+      Array(2).fill({ upstreamTransport: 'http', attempts: 2, accountId: service.members[0]?.id }),
+    )
+    expect(accountOf(service)).toMatchObject({ socketFailures: 0, httpUntil: 0 })
+    expectUncharged(service)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})
+
+describe('a close that has nothing to do with the account charges it with nothing', () => {
+  test.each([1001, 1009, 1012, 1013])('%d', async (code) => {
+    await using service = ground()
+    const socket = await open(service)
+    const id = idOf(await socket.turn(create()))
+    service.members[0]?.sim.next({ close: { code, afterEvents: 1 } })
+    expect(refusalOf(await socket.turn(following(id)))).toEqual([400, 'previous_response_not_found'])
+    service.members[0]?.sim.next({ close: { code, afterEvents: 5 } })
+    const last = (await socket.turn(create())).at(-1)
+    expect(last).toMatchObject({ type: 'response.failed', response: { error: { code: 'stream_incomplete' } } })
+    expectUncharged(service)
+    const said = service.attemptRows().map(({ message }) => message)
+    expect(said).toContain(`The upstream closed the socket with code ${code} before the response was complete.`)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})

@@ -87,13 +87,13 @@ export class SseScanner {
     return at === -1 ? -1 : at + 2
   }
 
-  /** The tail with `part` behind it. While the event goes on the room doubles, so that each byte is copied a few times at most. */
+  /** The tail with `part` behind it. While the event goes on the room grows fourfold, so that each byte is copied twice at most. */
   #appended(tail: Buffer, part: Buffer, isEnd: boolean): Buffer {
     const used = this.#tailLength
     const length = used + part.length
     let grown = tail
     if (length > tail.length) {
-      grown = Buffer.allocUnsafeSlow(isEnd ? length : Math.max(length, 2 * tail.length))
+      grown = Buffer.allocUnsafeSlow(isEnd ? length : Math.max(length, 4 * tail.length))
       grown.set(tail.subarray(0, used))
     }
     grown.set(part, used)

@@ -86,7 +86,7 @@ const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controll
     connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
   })
   const { status, headers, body } = response
-  if (status !== 200 || !body) throw await refusedBy(response, credentials)
+  if (status !== 200 || !body) throw await refusedBy(plane, response, credentials)
   const isDocument = turn.accept === 'application/json'
   if (!isDocument && isCompressed(response)) throw compressedStream(response)
   const stream = isDocument ? new DocumentStream(response) : new SseStream(body, plane.clock, turn.passesDeltas)
@@ -101,8 +101,8 @@ const prewarmed = ({ clock }: Plane, turn: Turn, { accessToken }: AccountCredent
   return { headers: new Headers(), stream, accessToken }
 }
 
-const refusedBy = async (response: Response, { accessToken }: AccountCredentials): Promise<Refused> =>
-  new Refused(response.status, response.headers, await errorText(response), accessToken)
+const refusedBy = async ({ clock }: Plane, response: Response, { accessToken }: AccountCredentials): Promise<Refused> =>
+  new Refused(response.status, response.headers, await errorText(response, clock), accessToken)
 
 /** The service compresses nothing that was not asked for, so something on the way did; the account is not to blame. */
 const compressedStream = (response: Response): AppError => {

@@ -102,7 +102,7 @@ const askOnce = async (
       signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal,
     })
     const { status } = response
-    return { status, text: await (status === 200 ? wholeText(response, MAX_ANSWER_BYTES) : errorText(response)) }
+    return { status, text: await (status === 200 ? wholeText(response, MAX_ANSWER_BYTES) : errorText(response, clock)) }
   } catch (cause) {
     if (limit.signal.aborted) throw limit.signal.reason
     if (signal?.aborted) throw signal.reason

@@ -1,23 +1,28 @@
 /** Reads bodies of upstream answers: never more than a limit, and unpacked only here (`dial.ts` keeps the runtime from it). */
 import { AppError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
 import { DecodeError, decodeBody } from '../lib/decode-body.ts'
 import { decodeUtf8 } from '../lib/utf8.ts'
 
 const MIB = 1024 * 1024
 /** Far more than the longest error of the service. */
 const MAX_ERROR_BYTES = 64 * 1024
+const MAX_ERROR_MS = 5000
 
 /**
  * The first 64 KiB of an error body as text; empty where it is compressed, because errors are never unpacked. Never rejects:
- * the status is known, so what came before the body broke off is enough.
+ * the status is known, so what came before the body broke off is enough. With a `clock` a body that does not end is waited
+ * for 5 s; without one the caller's signal ends it.
  */
-export const errorText = async (response: Response): Promise<string> => {
+export const errorText = async (response: Response, clock?: Pick<Clock, 'after'>): Promise<string> => {
   if (isCompressed(response)) {
     void response.body?.cancel().catch(() => {}) // an unread body keeps its connection (runtime note 3.6)
     return ''
   }
   const body = new FirstBytes(MAX_ERROR_BYTES)
+  const cancel = clock?.after(MAX_ERROR_MS, () => body.stop())
   await body.readFrom(response).catch(() => {})
+  cancel?.()
   return decodeUtf8(body.bytes)
 }
 
@@ -47,6 +52,7 @@ class FirstBytes {
   readonly #max: number
   readonly #parts: Uint8Array[] = []
   #length = 0
+  #reader: ReadableStreamDefaultReader<Uint8Array> | null = null
 
   constructor(max: number) {
     this.#max = max
@@ -61,13 +67,19 @@ class FirstBytes {
   async readFrom({ body }: Response): Promise<boolean> {
     if (!body) return true
     const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader()
+    this.#reader = reader
     for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
       this.#parts.push(chunk.value)
       this.#length += chunk.value.length
       if (this.#length <= this.#max) continue
-      void reader.cancel().catch(() => {}) // it may be gone already
+      this.stop()
       return false
     }
     return true
+  }
+
+  /** Cancels the rest; a read under way ends. */
+  stop(): void {
+    void this.#reader?.cancel().catch(() => {}) // it may be gone already
   }
 }

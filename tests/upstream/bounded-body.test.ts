@@ -6,7 +6,7 @@ import { ask } from '../../src/upstream/ask.ts'
 import { createDial } from '../../src/upstream/dial.ts'
 import { exchangeCode, type OAuthContext, RefreshError, refreshTokens, SignInError } from '../../src/upstream/oauth.ts'
 import { askDevice } from '../../src/upstream/oauth-device.ts'
-import { answerOf, codexBody, testApp } from '../support/app.ts'
+import { answerOf, codexBody, expectNothingLeft, testApp } from '../support/app.ts'
 import { liveService } from '../support/live.ts'
 import type { Fault, FaultRoute } from '../support/upstream/faults.ts'
 import { poolOfOne, rejection } from './pool-of-one.ts'
@@ -82,6 +82,17 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
     const endless = flood(400)
     expect(await rejection(call(contextOf(() => endless.response())))).toBeInstanceOf(kind)
     expectBounded(endless, ERROR_BYTES)
+  })
+
+  test('and a body that never ends is waited for 5 s', async () => {
+    const app = testApp()
+    const begun = new TextEncoder().encode('{"detail":"cut')
+    const stalled = () => new ReadableStream({ start: (controller) => controller.enqueue(begun) })
+    app.members[0]?.sim.always({ status: 400, body: stalled })
+    const began = app.clock.monotonic()
+    expect(await answerOf(app, TURN, { json: codexBody('hello') }, 1000)).toMatchObject({ status: 400 })
+    expect(app.clock.monotonic() - began).toBeLessThan(7000)
+    await expectNothingLeft(app)
   })
 
   test('and a status counts although the body breaks off', async () => {

@@ -4,12 +4,14 @@ import type { Random } from '../lib/random.ts'
 import type { Work } from '../lib/schedule.ts'
 import { type AccountState, isInUse } from '../model/account-state.ts'
 import type { ResetCredits } from '../model/reset-credits.ts'
-import { whyOf } from '../upstream/ask.ts'
+import { UpstreamRefusal, whyOf } from '../upstream/ask.ts'
 import { fetchResetCredits } from '../upstream/reset-credits.ts'
 import { askDeps, type JobDeps } from './context.ts'
 
 export const RESET_CREDITS_INTERVAL_MS = 60_000
 const LANES = 4
+/** After a 402 or 404: the answer is about the address or the plan and will not change within a minute. */
+const HOLD_MS = 300_000
 
 export interface ResetCreditsDeps extends Pick<JobDeps, 'upstream' | 'credentials' | 'clock' | 'log'> {
   pool: { all(): readonly { readonly id: string; state: AccountState; row: { chatgptAccountId: string | null } }[] }
@@ -19,7 +21,7 @@ export interface ResetCreditsDeps extends Pick<JobDeps, 'upstream' | 'credential
 
 /** The job; its first run begins anywhere within its first minute, so that processes started together spread. */
 export const resetCreditsJob = (deps: ResetCreditsDeps): Work => {
-  const failing = new Set<string>()
+  const failing: Failing = new Map()
   let isFirst = true
   return async (signal) => {
     if (isFirst) await deps.clock.sleep(deps.random.float() * RESET_CREDITS_INTERVAL_MS, signal)
@@ -28,10 +30,13 @@ export const resetCreditsJob = (deps: ResetCreditsDeps): Work => {
   }
 }
 
-/** One round. `failing` are the accounts whose last question failed: told once, not every minute. */
+/** Accounts whose last question failed, which is logged once → the monotonic time (ms) before which they are not asked again. */
+export type Failing = Map<string, number>
+
+/** One round. `failing` is kept from one round to the next. */
 export const pollResetCredits = async (
   deps: ResetCreditsDeps,
-  failing: Set<string>,
+  failing: Failing,
   signal: AbortSignal,
 ): Promise<void> => {
   const ids = deps.pool
@@ -39,13 +44,14 @@ export const pollResetCredits = async (
     .flatMap((account) => (isInUse(account.state) && account.row.chatgptAccountId ? account.id : []))
   const asked = new Set(ids)
   deps.resetCredits.keepOnly(asked)
-  for (const id of failing) if (!asked.has(id)) failing.delete(id)
-  await inLanes(ids, LANES, (id) => pollAccount(deps, { id, failing, signal }))
+  for (const id of failing.keys()) if (!asked.has(id)) failing.delete(id)
+  const due = ids.filter((id) => (failing.get(id) ?? 0) <= deps.clock.monotonic())
+  await inLanes(due, LANES, (id) => pollAccount(deps, { id, failing, signal }))
 }
 
 const pollAccount = async (
   deps: ResetCreditsDeps,
-  { id, failing, signal }: { id: string; failing: Set<string>; signal: AbortSignal },
+  { id, failing, signal }: { id: string; failing: Failing; signal: AbortSignal },
 ): Promise<void> => {
   signal.throwIfAborted()
   try {
@@ -54,6 +60,8 @@ const pollAccount = async (
   } catch (err) {
     signal.throwIfAborted()
     if (!failing.has(id)) deps.log.warn('the reset credits of an account are not known', { account: id, ...whyOf(err) })
-    failing.add(id)
+    failing.set(id, isHeld(err) ? deps.clock.monotonic() + HOLD_MS : 0)
   }
 }
+
+const isHeld = (err: unknown): boolean => err instanceof UpstreamRefusal && (err.status === 402 || err.status === 404)

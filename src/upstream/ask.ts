@@ -33,12 +33,15 @@ export class UpstreamRefusal extends Error {
 
   constructor(
     readonly status: number,
-    /** The upstream's own error code, where it gave one. */
+    /** The upstream's own error code, where it gave one. An error type is not a code. */
     readonly code: string | null,
     /** What it said, or null. */
     readonly reason: string | null,
+    /** Its error type, for the message only. */
+    type: string | null = null,
   ) {
-    super(`The upstream answered ${status}${code ? ` ${code}` : ''}${reason ? `: ${reason}` : '.'}`)
+    const name = code ?? type
+    super(`The upstream answered ${status}${name ? ` ${name}` : ''}${reason ? `: ${reason}` : '.'}`)
   }
 }
 
@@ -125,5 +128,5 @@ const refusalOf = (status: number, body: unknown): UpstreamRefusal => {
   const top = objectOf(body)
   const inner = objectOf(top.error ?? top.detail ?? top)
   const reason = textOf(inner.message) || textOf(top.detail) || textOf(top.error) || null
-  return new UpstreamRefusal(status, textOf(inner.code) || textOf(inner.type) || null, reason)
+  return new UpstreamRefusal(status, textOf(inner.code) || null, reason, textOf(inner.type) || null)
 }

@@ -20,16 +20,21 @@ export const fetchUsage = async (deps: AskDeps, accountId: string, signal?: Abor
 type UsageVerdict = { kind: 'auth_failed'; code: string; evidence: string } | { kind: 'hold' } | { kind: 'passing' }
 
 /**
- * Reads the error of `fetchUsage` (domain logic §1.3). A bare 404 is no verdict on an account: a wrong
- * CODEX_LB_UPSTREAM_BASE_URL answers it for every one of them.
+ * Reads the error of `fetchUsage`. Only a permanent code of the identity service, or the sentence that the account has been
+ * deactivated, ends an account. Any other 402 or 404 may come from a wrong CODEX_LB_UPSTREAM_BASE_URL, which answers the
+ * same for every account (decisions §3, Side questions).
  */
 export const judgeUsageFailure = (err: unknown): UsageVerdict => {
   if (!(err instanceof UpstreamRefusal)) return { kind: 'passing' }
   const { status, code, reason, message: evidence } = err
-  if (code !== null && Object.hasOwn(PERMANENT_AUTH_CODES, code)) return { kind: 'auth_failed', code, evidence }
-  if (DEACTIVATED.test(reason ?? '') || status === 402 || (status === 404 && code !== null))
+  if (status < 500 && code !== null && Object.hasOwn(PERMANENT_AUTH_CODES, code))
+    return { kind: 'auth_failed', code, evidence }
+  if (DEACTIVATED_STATUSES.includes(status) && DEACTIVATED.test(reason ?? ''))
     return { kind: 'auth_failed', code: 'account_deactivated', evidence }
-  return status === 401 || status === 403 || status === 404 ? { kind: 'hold' } : { kind: 'passing' }
+  return HELD_STATUSES.includes(status) ? { kind: 'hold' } : { kind: 'passing' }
 }
 
-const DEACTIVATED = /account has been deactivated/i
+/** The upstream's sentence for a closed account, and the statuses it was seen with. */
+const DEACTIVATED = /has been deactivated/i
+const DEACTIVATED_STATUSES: readonly number[] = [401, 402, 403]
+const HELD_STATUSES: readonly number[] = [401, 402, 403, 404]

@@ -226,7 +226,7 @@ test.each([
   [
     'reset credits',
     (deps: JobDeps, signal: AbortSignal, { bindings }: TestApp) =>
-      pollResetCredits({ ...deps, ...bindings }, new Set(), signal),
+      pollResetCredits({ ...deps, ...bindings }, new Map(), signal),
   ],
   ['tokens', renewTokens],
 ])('a schedule that was stopped begins nothing: %s', async (_, work) => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { accounts as accountRows } from '../../db/schema/accounts.ts'
-import { pollResetCredits, type ResetCreditsDeps, resetCreditsJob } from '../../src/jobs/reset-credits.ts'
+import { type Failing, pollResetCredits, type ResetCreditsDeps, resetCreditsJob } from '../../src/jobs/reset-credits.ts'
 import { Schedule } from '../../src/lib/schedule.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { jobDeps } from './deps.ts'
@@ -17,7 +17,7 @@ const deps = (app: TestApp): ResetCreditsDeps => {
 
 /** One round after the other, as the job remembers which accounts failed. */
 const rounds = (app: TestApp) => {
-  const failing = new Set<string>()
+  const failing: Failing = new Map()
   return () => pollResetCredits(deps(app), failing, never)
 }
 
@@ -125,6 +125,18 @@ describe('a failure', () => {
     expect(listed(app)).toEqual(['c1'])
     expect([app.bindings.pool.get(id)?.state, app.bindings.pool.get(id)?.health, sim.accessToken]).toEqual(before)
     expect(app.upstream.requests.filter(({ path }) => path === '/oauth/token')).toEqual([])
+  })
+
+  test.each([402, 404])('%d holds the next question for five minutes', async (status) => {
+    const { app, sim, round } = withCredit()
+    sim.next({ on: 'reset-credits', status, body: { error: { code: 'not_found', message: 'No.' } } })
+    await round()
+    await app.clock.advance('4m')
+    await round()
+    expect(asked(app)).toHaveLength(1)
+    await app.clock.advance('1m')
+    await round()
+    expect(asked(app)).toHaveLength(2)
   })
 
   test('is over after ten seconds of silence', async () => {

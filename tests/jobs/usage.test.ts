@@ -131,6 +131,25 @@ describe('a refusal', () => {
     expect(app.bindings.pool.get(id)?.state).toMatchObject({ status: expected, cause: code })
   })
 
+  test.each([
+    ['402 without a body', 402, undefined],
+    ['402 of a billing page', 402, { error: { code: 'payment_required', message: 'Pay first.' } }],
+    ['404 with a code', 404, { error: { code: 'not_found' } }],
+    ['404 with a detail code', 404, { detail: { code: 'route_not_found' } }],
+    ['404 with a type', 404, { error: { type: 'invalid_request_error', message: 'Invalid URL' } }],
+    ['404 with a type that reads like a permanent code', 404, { error: { type: 'account_deleted', message: 'No.' } }],
+    ['401 with a type that reads like a permanent code', 401, { error: { type: 'token_expired', message: 'No.' } }],
+  ])('(%s) ends no account and holds the next question for five minutes', async (_, status, body) => {
+    const app = testApp()
+    const deps = jobDeps(app)
+    const [{ id, sim }] = app.members as [(typeof app.members)[0]]
+    sim.always({ on: 'usage', status, ...(body && { body }) })
+    await pollUsage(deps, never)
+    expect(app.bindings.pool.get(id)?.state.status).toBe('active')
+    expect(await beatFor(app, deps, 295_000)).toEqual([])
+    expect(await beatFor(app, deps, USAGE_BEAT_MS)).not.toEqual([])
+  })
+
   test('without a reason holds further questions for five minutes and changes nothing', async () => {
     const app = testApp()
     const deps = jobDeps(app)

@@ -95,18 +95,28 @@ describe('a refusal says of the account', () => {
     expect(verdict(status, code)).toMatchObject({ kind: 'auth_failed', code })
   })
 
-  test('402, and words to that effect: deactivated', () => {
-    expect(verdict(402)).toMatchObject({ kind: 'auth_failed', code: 'account_deactivated' })
-    const said = verdict(403, null, 'Your account has been deactivated.')
-    expect(said).toMatchObject({
-      kind: 'auth_failed',
-      code: 'account_deactivated',
-      evidence: expect.stringContaining('403'),
-    })
+  test.each([401, 402, 403])('%d with the sentence "has been deactivated": deactivated', (status) => {
+    const said = verdict(status, null, 'Your OpenAI account has been deactivated, please check your email.')
+    const evidence = expect.stringContaining(String(status))
+    expect(said).toMatchObject({ kind: 'auth_failed', code: 'account_deactivated', evidence })
   })
 
-  test('a bare 404 nothing for good: the address may be wrong', () => {
-    expect(verdict(404, null, 'Not Found')).toEqual({ kind: 'hold' })
+  test.each([400, 404, 500])('%d with the same sentence: nothing for good', (status) => {
+    expect(verdict(status, null, 'The deployment has been deactivated.').kind).not.toBe('auth_failed')
+  })
+
+  test.each([
+    [402, null],
+    [402, 'payment_required'],
+    [404, null],
+    [404, 'not_found'],
+    [404, 'route_not_found'],
+  ])('%d %p nothing for good: the address may be wrong', (status, code) => {
+    expect(verdict(status, code, 'Not Found')).toEqual({ kind: 'hold' })
+  })
+
+  test.each([500, 503])('%d with a permanent code nothing for good: the upstream itself failed', (status) => {
+    expect(verdict(status, 'account_deleted')).toEqual({ kind: 'passing' })
   })
 
   test.each([401, 403])('%d without a reason: ask again later', (status) => {

@@ -1,7 +1,9 @@
 /** Reads the native client's `auth.json`, in its own spelling and in camelCase, into the tokens and identity of one account. */
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
-import { parseJson } from '../lib/json.ts'
+import { isPrintable } from '../lib/controls.ts'
+import { isObject, type JsonObject, objectOf, parseJson } from '../lib/json.ts'
+import { knownCredentials } from './known-credentials.ts'
 
 export interface AccountIdentity {
   email: string
@@ -35,7 +37,6 @@ export const JUST_GIVEN = Number.POSITIVE_INFINITY
 const token = z.string().trim().min(1)
 
 const AuthJson = z.object({
-  OPENAI_API_KEY: z.unknown().optional(),
   tokens: z
     .object({
       id_token: token.optional(),
@@ -72,27 +73,71 @@ export const parseAuthJson = (text: string, fileName: string): ImportedAccount =
   const refuse = (why: string): never => {
     throw new AppError('invalid_auth_json', { message: `${fileName}: ${why}`, param: fileName })
   }
-  const file = AuthJson.safeParse(parseJson(text) ?? refuse('is not JSON'))
+  const json = parseJson(text) ?? refuse('is not JSON')
+  if (!isObject(json)) return refuse('is not a native auth.json (top level)')
+  if (!hasTokens(json)) refuse(knownCredentials(json) ?? NO_TOKENS)
+  const file = AuthJson.safeParse(json)
   if (!file.success) return refuse(`is not a native auth.json (${file.error.issues[0]?.path.join('.') || 'top level'})`)
-  const { tokens, OPENAI_API_KEY: apiKey } = file.data
-  if (!tokens)
-    return refuse(
-      `holds no tokens; it is ${apiKey ? 'from a client signed in with an API key' : 'no auth.json of the Codex CLI'}`,
-    )
+  const tokens = file.data.tokens ?? refuse(NO_TOKENS)
   const accessToken = tokens.access_token ?? tokens.accessToken ?? refuse('has no access_token')
   const refreshToken = tokens.refresh_token ?? tokens.refreshToken ?? refuse('has no refresh_token')
   const idToken = tokens.id_token ?? tokens.idToken ?? refuse('has no id_token')
-  const identity = identityOf(idToken) ?? refuse('has an id_token without an e-mail address')
+  const claimed = identityOf(idToken) ?? refuse('has an id_token without an e-mail address')
+  const identity = {
+    ...claimed,
+    chatgptAccountId: claimed.chatgptAccountId ?? tokens.account_id ?? tokens.accountId ?? null,
+  }
+  const unusable = unusableField({ identity, tokens: { accessToken, refreshToken, idToken } })
+  if (unusable) refuse(`has ${unusable}`)
   const stated = Date.parse(file.data.last_refresh ?? file.data.lastRefresh ?? '')
   return {
-    identity: {
-      ...identity,
-      chatgptAccountId: identity.chatgptAccountId ?? tokens.account_id ?? tokens.accountId ?? null,
-    },
+    identity,
     tokens: { accessToken, refreshToken, idToken },
     lastRefreshAt: stated > 0 ? stated : (issueOf(accessToken) ?? issueOf(idToken)), // Go's date for none is of the year 1
   }
 }
+
+const NO_TOKENS = 'holds no tokens; it is no auth.json of the Codex CLI'
+
+/** An app that renews the tokens of the Codex CLI itself leaves the refresh token empty. */
+const hasTokens = (file: JsonObject): boolean => {
+  const { tokens } = file
+  const held = objectOf(tokens)
+  if (file.auth_mode === 'chatgptAuthTokens') return Boolean(held.refresh_token)
+  return Object.keys(held).length > 0 || (tokens !== null && tokens !== undefined && !('OPENAI_API_KEY' in file))
+}
+
+/**
+ * The first field that could not be sent in a header or shown, and what is wrong with it, without its value; null: all can
+ * be used. Lengths are far above what the identity service gives.
+ */
+export const unusableField = ({ identity, tokens }: Pick<ImportedAccount, 'identity' | 'tokens'>): string | null => {
+  const sent: [string, string | null, number][] = [
+    ['access_token', tokens.accessToken, MAX_TOKEN_LENGTH],
+    ['refresh_token', tokens.refreshToken, MAX_TOKEN_LENGTH],
+    ['id_token', tokens.idToken, MAX_TOKEN_LENGTH],
+    ['account_id', identity.chatgptAccountId, MAX_ID_LENGTH],
+  ]
+  const shown: [string, string | null, number][] = [
+    ['email', identity.email, MAX_EMAIL_LENGTH],
+    ['user_id', identity.chatgptUserId, MAX_ID_LENGTH],
+    ['plan_type', identity.planType, MAX_ID_LENGTH],
+    ['workspace_id', identity.workspaceId, MAX_ID_LENGTH],
+    ['workspace_label', identity.workspaceLabel, MAX_ID_LENGTH],
+    ['seat_type', identity.seatType, MAX_ID_LENGTH],
+  ]
+  const tooLong = [...shown, ...sent].find(([, value, max]) => value !== null && value.length > max)
+  if (tooLong) return `a field ${tooLong[0]} that is too long (at most ${tooLong[2]} characters)`
+  const unsendable = sent.find(([, value]) => value !== null && !/^[\x21-\x7e]+$/.test(value))
+  if (unsendable) return `a field ${unsendable[0]} with characters that cannot be sent in a header`
+  const unshowable = shown.find(([, value]) => value !== null && !isPrintable(value))
+  return unshowable ? `a field ${unshowable[0]} with control characters` : null
+}
+
+const MAX_TOKEN_LENGTH = 16_384
+const MAX_ID_LENGTH = 256
+/** RFC 5321 §4.5.3.1: 64 for the name, 255 for the domain. */
+const MAX_EMAIL_LENGTH = 320
 
 /** Who an ID token speaks of, or null. The signature is not checked: the token came from the operator or over TLS. */
 export const identityOf = (idToken: string): AccountIdentity | null => {

@@ -6,7 +6,7 @@ import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
 import type { Actor } from '../model/audit.ts'
-import { type ImportedAccount, identityOf, JUST_GIVEN } from '../model/auth-json.ts'
+import { type ImportedAccount, identityOf, JUST_GIVEN, unusableField } from '../model/auth-json.ts'
 import { completeFlow, type FlowRow, failFlow } from '../model/oauth-flows.ts'
 import { findPerson } from '../model/people.ts'
 import { type CodeGrant, exchangeCode, type OAuthContext, SignInError } from './oauth.ts'
@@ -60,6 +60,8 @@ export class CodeExchanges {
       const tokens = await exchangeCode(oauth, grant)
       const identity = identityOf(tokens.idToken)
       if (identity === null) throw new SignInError('The identity service did not say who signed in.')
+      const unusable = unusableField({ identity, tokens })
+      if (unusable) throw new SignInError(`The identity service gave ${unusable}.`)
       await this.#store(flow, { identity, tokens, lastRefreshAt: JUST_GIVEN }, address)
     } catch (err) {
       if (!(err instanceof SignInError)) throw err

@@ -98,7 +98,7 @@ describe('looking', () => {
     expect(seen.files[2]?.existing).toEqual({ accountId: eve!.id, displayName: eve!.sim.email })
     expect(seen.files.slice(3).map(({ reason }) => reason)).toEqual([
       'The file is not JSON.',
-      'The file holds no tokens; it is from a client signed in with an API key.',
+      'The file is from the Codex CLI signed in with an API key, which is not a ChatGPT sign-in. Run `codex login`, sign in with ChatGPT, and import the new auth.json.',
     ])
     expect(seen.accounts).toBeNull()
     expect(rows()).toEqual(before)

@@ -72,12 +72,7 @@ describe('a bad file', () => {
     ['an empty file', '', 'is not JSON'],
     ['an array', '[]', 'is not a native auth.json'],
     ['JSON null', 'null', 'is not'],
-    ['a client with an API key', '{"OPENAI_API_KEY":"sk-x","tokens":null}', 'signed in with an API key'],
-    [
-      'a file of another program',
-      '{"openai":{"type":"oauth"}}',
-      'holds no tokens; it is no auth.json of the Codex CLI',
-    ],
+    ['a JSON file of something else', '{"name":"x","version":1}', 'holds no tokens'],
     ['no access token', file({ ...NATIVE, access_token: undefined }), 'has no access_token'],
     ['no refresh token', file({ ...NATIVE, refresh_token: undefined }), 'has no refresh_token'],
     ['no ID token', file({ ...NATIVE, id_token: undefined }), 'has no id_token'],
@@ -95,6 +90,90 @@ describe('a bad file', () => {
   test('never shows a token', () => {
     const { message } = refusalOf(file({ ...NATIVE, access_token: 7, refresh_token: 'secret-refresh' }))
     expect(message).not.toContain('secret')
+  })
+})
+
+describe('a file that is recognised and cannot be used is named, with what to do and without its secrets', () => {
+  const claims = { email: 'ada@example.test' }
+  test.each([
+    ['an API key', { OPENAI_API_KEY: 'sk-secret', tokens: null }, 'signed in with an API key'],
+    ['an API key, by its mode', { auth_mode: 'apikey', OPENAI_API_KEY: 'sk-secret' }, 'signed in with an API key'],
+    ['a personal access token', { OPENAI_API_KEY: null, personal_access_token: 'at-secret' }, 'personal access token'],
+    ['an agent identity', { auth_mode: 'agentIdentity', agent_identity: unsignedJwt(claims) }, 'agent identity'],
+    ['an agent identity without a mode', { agent_identity: { token: 'secret' }, tokens: null }, 'agent identity'],
+    ['a signed-out client', { OPENAI_API_KEY: null, tokens: null, last_refresh: null }, 'signed out'],
+    ['a signed-out client, by its mode', { auth_mode: 'chatgpt', OPENAI_API_KEY: null }, 'signed out'],
+    ['emptied tokens', { OPENAI_API_KEY: null, tokens: {} }, 'signed out'],
+    [
+      'tokens another app renews',
+      { auth_mode: 'chatgptAuthTokens', tokens: { ...NATIVE, refresh_token: '' } },
+      'another app',
+    ],
+    ['Claude Code', { claudeAiOauth: { accessToken: 'secret', refreshToken: 'secret', expiresAt: 1 } }, 'Claude Code'],
+    ['OpenCode', { openai: { type: 'oauth', access: 'secret', refresh: 'secret', expires: 1 } }, 'OpenCode'],
+    ['OpenCode with API keys', { anthropic: { type: 'api', key: 'secret' } }, 'OpenCode'],
+    [
+      'the Gemini CLI',
+      { access_token: 'secret', refresh_token: 'secret', scope: 'x', token_type: 'Bearer', expiry_date: 1 },
+      'Gemini CLI',
+    ],
+    ['CLIProxyAPI', { type: 'codex', access_token: 'secret', refresh_token: 'secret', email: 'a@b.c' }, 'CLIProxyAPI'],
+    ['GitHub Copilot', { 'github.com': { user: 'ada', oauth_token: 'secret' } }, 'GitHub Copilot'],
+  ])('%s', (_, content, name) => {
+    const { code, message } = refusalOf(JSON.stringify(content))
+    expect(code).toBe('invalid_auth_json')
+    expect(message).toContain(name)
+    expect(message).toContain('codex login')
+    expect(message).not.toContain('secret')
+    expect(message).not.toContain('eyJ')
+  })
+
+  test('a personal access token beside good tokens does not matter', () => {
+    expect(parseAuthJson(file(NATIVE, { personal_access_token: 'at-x' }), 'a').tokens.accessToken).toBe('access')
+  })
+})
+
+describe('a field that could not be sent or shown is refused by its name', () => {
+  const idToken = (auth: Record<string, unknown>, more: Record<string, unknown> = {}) =>
+    unsignedJwt({ email: 'ada@example.test', sub: 'ada', [AUTH]: auth, ...more })
+  const withEmail = (email: string) => ({ ...NATIVE, id_token: unsignedJwt({ email, sub: 'ada' }) })
+
+  test.each([
+    ['an access token with a control byte', { ...NATIVE, access_token: 'acc\u0000ess' }, 'access_token'],
+    ['an access token with a line break inside', { ...NATIVE, access_token: 'acc\r\nx: y' }, 'access_token'],
+    ['an access token beyond ASCII', { ...NATIVE, access_token: 'accéss' }, 'access_token'],
+    ['a refresh token with a tab inside', { ...NATIVE, refresh_token: 're\tfresh' }, 'refresh_token'],
+    ['a refresh token of 30 KB', { ...NATIVE, refresh_token: 'r'.repeat(30_000) }, 'refresh_token'],
+    ['an ID token with a control byte', { ...NATIVE, id_token: `${ID_TOKEN}\u0007x` }, 'id_token'],
+    ['an account id with CR LF', { ...NATIVE, id_token: idToken({}), account_id: 'ws\r\nx-evil: 1' }, 'account_id'],
+    ['an account id that ends with CR LF', { ...NATIVE, id_token: idToken({}), account_id: 'ws-1\r\n' }, 'account_id'],
+    [
+      'an account id of the claims with CR LF',
+      { ...NATIVE, id_token: idToken({ chatgpt_account_id: 'a\r\nb' }) },
+      'account_id',
+    ],
+    ['an account id of 1 KB', { ...NATIVE, id_token: idToken({ chatgpt_account_id: 'a'.repeat(1024) }) }, 'account_id'],
+    ['an account id beyond ASCII', { ...NATIVE, id_token: idToken({ chatgpt_account_id: 'wörk' }) }, 'account_id'],
+    ['an e-mail of 30 KB', withEmail(`${'a'.repeat(30_000)}@example.test`), 'email'],
+    ['an e-mail with a control byte', withEmail('ada\u001b[31m@example.test'), 'email'],
+    ['an e-mail that turns the order round', withEmail('ada\u202e@example.test'), 'email'],
+    ['an e-mail that is half a character', withEmail('ada\ud800@example.test'), 'email'],
+    ['a user id of 30 KB', { ...NATIVE, id_token: idToken({ chatgpt_user_id: 'u'.repeat(30_000) }) }, 'user_id'],
+    ['a plan with a line break', { ...NATIVE, id_token: idToken({ chatgpt_plan_type: 'pro\nx' }) }, 'plan_type'],
+    ['a label of 30 KB', { ...NATIVE, id_token: idToken({ workspace_label: 'l'.repeat(30_000) }) }, 'workspace_label'],
+    ['a seat type with a control byte', { ...NATIVE, id_token: idToken({ seat_type: 's\u0000' }) }, 'seat_type'],
+  ])('%s', (_, tokens, field) => {
+    const { code, message } = refusalOf(file(tokens))
+    expect(code).toBe('invalid_auth_json')
+    expect(message).toStartWith('work.json: ')
+    expect(message).toContain(field)
+    expect(message.length).toBeLessThan(200)
+  })
+
+  test('long but usable fields are taken', () => {
+    const id_token = idToken({ workspace_label: 'Königlich Bayerische Entwicklungsabteilung 部門' })
+    const tokens = { ...NATIVE, id_token, access_token: 'a'.repeat(8_000) }
+    expect(parseAuthJson(file(tokens), 'a').identity.workspaceLabel).toContain('部門')
   })
 })
 

@@ -8,6 +8,7 @@ import leftovers from './0004_leftovers.sql' with { type: 'text' }
 import accountTotals from './0005_account_totals.sql' with { type: 'text' }
 import requestSpans from './0006_request_spans.sql' with { type: 'text' }
 import hoursInOrder from './0007_hours_in_order.sql' with { type: 'text' }
+import accountSeat from './0008_account_seat.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -18,4 +19,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0005_account_totals', sql: accountTotals },
   { name: '0006_request_spans', sql: requestSpans },
   { name: '0007_hours_in_order', sql: hoursInOrder },
+  { name: '0008_account_seat', sql: accountSeat },
 ]

@@ -44,7 +44,8 @@ export const accounts = sqliteTable(
     nextCheckAt: integer(),
     attempts: integer().notNull().default(0),
   },
-  (t) => [index('accounts_identity').on(t.email, t.chatgptAccountId)],
+  /** What an import looks for; the e-mail is compared after that, as SQLite knows the cases of ASCII letters only. */
+  (t) => [index('accounts_seat').on(t.chatgptAccountId, t.chatgptUserId)],
 )
 
 /** The last known usage of an account, one row, rewritten by polls and by the ledger. */

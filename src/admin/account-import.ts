@@ -1,6 +1,6 @@
 /** `/api/accounts/import`: one or several `auth.json` files of the native client, at once or looked at first. */
 import { z } from 'zod'
-import { commit } from '../../db/commit.ts'
+import { commit, notice } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
@@ -55,11 +55,15 @@ export const importAccounts = createHandlers(
   },
 )
 
-/** In several commits, because streams wait while one runs. */
+/** In several commits, because streams wait while one runs; announced once, or the cost would grow with the square of the pool. */
 const keep = async (c: Ctx, accounts: readonly ImportedAccount[]): Promise<ImportedRow[]> => {
   const { db, sealer, random, clock } = c.env
-  const doing = { sealer, random, actor: actor(c) }
-  return onePerSeat(await inSlices(clock, accounts, (slice) => commit(db, (tx) => store(tx, slice, doing))))
+  const doing = { sealer, random, actor: actor(c), announcesLater: true }
+  try {
+    return onePerSeat(await inSlices(clock, accounts, (slice) => commit(db, (tx) => store(tx, slice, doing))))
+  } finally {
+    commit(db, (tx) => notice(tx, 'accounts'))
+  }
 }
 
 export interface ImportValue {

@@ -1,10 +1,7 @@
 /** Takes in several `auth.json` files at once: the good ones are kept, the others are named with their reason. */
 import type { Tx } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
-import type { Random } from '../lib/random.ts'
-import type { Sealer } from '../lib/seal.ts'
-import { type ImportedRow, importAccount } from './account-intake.ts'
-import type { Actor } from './audit.ts'
+import { type ImportedRow, importAccount, type TakingIn } from './account-intake.ts'
 import { type ImportedAccount, parseAuthJson } from './auth-json.ts'
 
 export interface AuthFile {
@@ -38,11 +35,8 @@ export const readAuthFiles = (files: readonly AuthFile[]): ReadAuthFiles => {
 }
 
 /** Stores them in their order. Of two files of one seat there are two rows; see `onePerSeat`. */
-export const importAccounts = (
-  tx: Tx,
-  accounts: readonly ImportedAccount[],
-  doing: { sealer: Sealer; random: Random; actor: Actor },
-): ImportedRow[] => accounts.map((account) => importAccount(tx, account, doing))
+export const importAccounts = (tx: Tx, accounts: readonly ImportedAccount[], doing: TakingIn): ImportedRow[] =>
+  accounts.map((account) => importAccount(tx, account, doing))
 
 /** Two files of one seat are one account, as the last left it; its tokens were kept if neither is newer. */
 export const onePerSeat = (rows: readonly ImportedRow[]): ImportedRow[] => {

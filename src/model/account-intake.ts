@@ -22,6 +22,8 @@ export interface TakingIn {
   random: Random
   actor: Actor
   event?: AuditEvent
+  /** The caller announces new accounts once all are stored: every memory view reads the whole table after an announcement. */
+  announcesLater?: boolean
 }
 
 /**
@@ -31,7 +33,7 @@ export interface TakingIn {
  */
 export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn): ImportedRow => {
   const { identity, tokens } = imported
-  const { sealer, random, actor, event = 'account_imported' } = doing
+  const { sealer, random, actor, event = 'account_imported', announcesLater = false } = doing
   const existing = findSeat(tx, identity)
   const tokensKept = existing !== undefined && !isNewer(imported, existing, { sealer, now: actor.at })
   const id = existing?.id ?? random.id('acc')
@@ -58,7 +60,7 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
     result,
     detail: event === 'account_signed_in' ? 'By a sign-in.' : null,
   })
-  notice(tx, 'accounts')
+  if (!announcesLater) notice(tx, 'accounts')
   return { ...getAccount(tx, id), tokensKept }
 }
 

@@ -1,11 +1,15 @@
 /** `/api/accounts`: taking accounts in, seeing what they can do and why not, changing and removing them. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
+import { onChange } from '../../db/commit.ts'
 import { auditLogs } from '../../db/schema/system.ts'
+import { findSeat } from '../../src/model/account-intake.ts'
+import { parseAuthJson } from '../../src/model/auth-json.ts'
 import { describeAccounts } from '../../src/proxy/describe.ts'
 import { publicModels, store } from '../spec/catalog.ts'
 import { codexBody, type TestApp, type TestOptions, testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
+import { plansOf } from '../support/query-plans.ts'
 import { unsignedJwt } from '../support/upstream/tokens.ts'
 
 const anApp = (options: TestOptions = {}) => {
@@ -79,6 +83,48 @@ describe('import', () => {
       'three@example.test',
     ])
     expect(answer.failures).toEqual([{ file: 'two.json', message: 'two.json: has no access_token' }])
+  })
+
+  test('of many accounts makes every memory view read the table once, not once a slice', async () => {
+    const app = anApp({ accounts: 0 })
+    let announced = 0
+    onChange(app.db, (topics) => {
+      if (topics.has('accounts')) announced++
+    })
+    const files = Array.from({ length: 35 }, (_, n) => [`${n}.json`, authJson(app, `a${n}@example.test`)])
+    let isDone = false
+    const answer = upload(app, Object.fromEntries(files)).finally(() => {
+      isDone = true
+    })
+    while (!isDone) await app.clock.advance(5)
+    expect((await answer).status).toBe(200)
+    expect(app.bindings.pool.all()).toHaveLength(35)
+    expect(announced).toBe(1)
+  })
+
+  test('announces what was stored when it fails midway', async () => {
+    const app = anApp({ accounts: 0 })
+    const files = Array.from({ length: 15 }, (_, n) => [`${n}.json`, authJson(app, `a${n}@example.test`)])
+    let isDone = false
+    const answer = upload(app, Object.fromEntries(files)).finally(() => {
+      isDone = true
+    })
+    const full =
+      "CREATE TRIGGER full BEFORE INSERT ON accounts WHEN (SELECT count(*) FROM accounts) >= 10 BEGIN SELECT RAISE(ABORT, 'full'); END"
+    app.sqlite.run(full)
+    while (!isDone) await app.clock.advance(5)
+    expect((await answer).status).toBe(500)
+    expect(app.bindings.pool.all()).toHaveLength(10)
+  })
+
+  test('looks for the seat of a file by an index', () => {
+    const app = anApp({ accounts: 0 })
+    const identity = parseAuthJson(authJson(app, 'ada@example.test'), 'a').identity
+    const seats = [identity, { ...identity, chatgptAccountId: null }, { ...identity, chatgptUserId: null }]
+    for (const seat of seats)
+      expect(plansOf(app.sqlite, /accounts/, () => findSeat(app.db, seat))).toEqual([
+        expect.stringContaining('SEARCH accounts USING INDEX accounts_seat'),
+      ])
   })
 
   test('of nothing good is refused, naming each file and why', async () => {

@@ -3,7 +3,14 @@ import type { RoutingPolicy } from '../../db/schema/accounts.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import type { Health } from '../model/account-health.ts'
 import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
-import { capacityCredits, isExhausted, nextReset, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
+import {
+  capacityCredits,
+  isExhausted,
+  nextReset,
+  type UsageSnapshot,
+  type UsageWindow,
+  usedNow,
+} from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 
 export type { RoutingPolicy }
@@ -67,12 +74,7 @@ export interface Ranked {
  * Only `single_account` with an account configured leaves any out.
  */
 export const rank = (candidates: readonly Candidate[], ctx: PolicyContext): readonly Ranked[] =>
-  candidates.length === 0
-    ? []
-    : ORDERINGS[ctx.strategy](
-        candidates.map((candidate) => measure(candidate, ctx)),
-        ctx,
-      )
+  candidates.length === 0 ? [] : ORDERINGS[ctx.strategy](measureAll(candidates, ctx), ctx)
 
 /** Strategies that look at `bucket` before anything of their own. */
 const BY_RESET: readonly Strategy[] = ['capacity_weighted', 'usage_weighted', 'fill_first']
@@ -82,9 +84,13 @@ export const bypassesTiers = (strategy: Strategy): boolean =>
   strategy === 'single_account' || strategy === 'sequential_drain' || strategy === 'reset_drain'
 
 interface Measured extends Ranked {
-  /** Percent used as reported, unknown = 0; the long window is the weekly or monthly one, else the short. */
+  /**
+   * Percent used as reported; the long window is the weekly or monthly one. A missing window counts as the other one, and
+   * an account without any as the average of the others: unknown is not unused.
+   */
   shortUsed: number
   longUsed: number
+  isUnknown: boolean
   /** The same with turns under way added: pressure in percent, never tokens over credits. */
   shortPressure: number
   longPressure: number
@@ -108,21 +114,51 @@ const UNKNOWN_RESET_SECONDS = 7 * 86_400
 const MIN_RESET_SECONDS = 300
 const MIN_RELATIVE_WEIGHT = 0.1
 
-const measure = (candidate: Candidate, ctx: PolicyContext): Measured => {
+const measureAll = (candidates: readonly Candidate[], ctx: PolicyContext): Measured[] => {
+  const reports = candidates.map(({ usage }) => reportedUse(usage, ctx.now))
+  const known = reports.filter((report) => report !== null)
+  const average = (of: (report: ReportedUse) => number) =>
+    known.reduce((sum, report) => sum + of(report), 0) / Math.max(1, known.length)
+  const typical =
+    known.length === reports.length ? NOTHING_USED : { short: average((r) => r.short), long: average((r) => r.long) }
+  return candidates.map((candidate, i) => measure(candidate, { ctx, report: reports[i] ?? null, typical }))
+}
+
+interface ReportedUse {
+  short: number
+  long: number
+}
+
+const NOTHING_USED: ReportedUse = { short: 0, long: 0 }
+
+/** null: no window was reported. */
+const reportedUse = (usage: UsageSnapshot | null, now: number): ReportedUse | null => {
+  const short = usedNow(usage?.windows.fiveHour ?? null, now)
+  const long = usedNow(longWindow(usage), now)
+  const either = long ?? short
+  return either === null ? null : { short: short ?? either, long: either }
+}
+
+const longWindow = (usage: UsageSnapshot | null): UsageWindow | null =>
+  usage?.windows.weekly ?? usage?.windows.monthly ?? null
+
+const measure = (
+  candidate: Candidate,
+  { ctx, report, typical }: { ctx: PolicyContext; report: ReportedUse | null; typical: ReportedUse },
+): Measured => {
   const { usage, planType } = candidate
-  const windows = usage?.windows
-  const long = windows?.weekly ?? windows?.monthly ?? null
-  const shortUsed = usedNow(windows?.fiveHour ?? null, ctx.now) ?? 0
-  const longUsed = usedNow(long, ctx.now) ?? shortUsed
+  const { short: shortUsed, long: longUsed } = report ?? typical
   const pressure = ctx.inFlightPenaltyPercent * candidate.inFlight
   const capacity = capacityCredits(planType, 'weekly')
-  const longResetAt = nextReset(long, ctx.now)
-  const bucket = ctx.preferEarlierReset ? resetDays(longResetAt ?? windows?.fiveHour?.resetAt ?? null, ctx.now) : 0
+  const longResetAt = nextReset(longWindow(usage), ctx.now)
+  const resetAt = longResetAt ?? usage?.windows.fiveHour?.resetAt ?? null
+  const bucket = ctx.preferEarlierReset ? resetDays(resetAt, ctx.now) : 0
   const isByReset = ctx.preferEarlierReset && BY_RESET.includes(ctx.strategy)
   return {
     id: candidate.id,
     shortUsed,
     longUsed,
+    isUnknown: report === null,
     shortPressure: shortUsed + pressure,
     longPressure: longUsed + pressure,
     capacity,
@@ -149,8 +185,10 @@ const byRecency = (a: Measured, b: Measured): number =>
   // Within one millisecond the time cannot tell a burst apart; what is in flight can.
   a.lastSelectedAt - b.lastSelectedAt || a.inFlight - b.inFlight || byId(a, b)
 
+const byKnown = (a: Measured, b: Measured): number => Number(a.isUnknown) - Number(b.isUnknown)
+
 const byUsage = (a: Measured, b: Measured): number =>
-  a.longPressure - b.longPressure || a.shortPressure - b.shortPressure || byRecency(a, b)
+  byKnown(a, b) || a.longPressure - b.longPressure || a.shortPressure - b.shortPressure || byRecency(a, b)
 
 const sorted = (
   measured: Measured[],
@@ -212,7 +250,8 @@ const ORDERINGS: Record<Strategy, Ordering> = {
     sorted(
       measured,
       (m) => m.shortUsed,
-      (a, b) => a.bucket - b.bucket || b.shortUsed - a.shortUsed || b.longUsed - a.longUsed || byId(a, b),
+      (a, b) =>
+        a.bucket - b.bucket || byKnown(a, b) || b.shortUsed - a.shortUsed || b.longUsed - a.longUsed || byId(a, b),
     ),
   sequential_drain: (measured) =>
     sorted(
@@ -226,6 +265,7 @@ const ORDERINGS: Record<Strategy, Ordering> = {
       (m) => resetDays(m.longResetAt, now),
       (a, b) =>
         resetDays(a.longResetAt, now) - resetDays(b.longResetAt, now) ||
+        byKnown(a, b) ||
         a.shortUsed - b.shortUsed ||
         a.longUsed - b.longUsed ||
         (a.longResetAt ?? Number.MAX_SAFE_INTEGER) - (b.longResetAt ?? Number.MAX_SAFE_INTEGER) ||

@@ -127,6 +127,57 @@ describe('one choice', () => {
     expect(order('capacity_weighted', accounts)).toEqual(['soon', 'later'])
   })
 
+  describe('a window that was not reported is unknown, not unused', () => {
+    const only = (name: 'fiveHour' | 'weekly' | 'monthly', percent: number): Candidate['usage'] => {
+      const { windows, ...rest } = used(percent, percent)
+      const none = { fiveHour: null, weekly: null, monthly: null }
+      return { ...rest, windows: { ...none, [name]: windows[name === 'fiveHour' ? 'fiveHour' : 'weekly'] } }
+    }
+    const never = anAccount('a-never', { usage: null })
+    const empty = anAccount('b-empty', {
+      usage: { ...used(0, 0), windows: { fiveHour: null, weekly: null, monthly: null } },
+    })
+
+    test('fill_first goes by the window an account has', () => {
+      const accounts = [
+        anAccount('both', { usage: used(30, 90) }),
+        anAccount('weekly', { usage: only('weekly', 60) }),
+        anAccount('monthly', { usage: only('monthly', 50) }),
+        anAccount('five', { usage: only('fiveHour', 40) }),
+      ]
+      const reset = { preferEarlierReset: false }
+      expect(order('fill_first', accounts, reset)).toEqual(['weekly', 'monthly', 'five', 'both'])
+    })
+
+    test('usage_weighted does not prefer a missing five-hour window to a small one', () => {
+      const accounts = [anAccount('a', { usage: only('weekly', 20) }), anAccount('b', { usage: used(5, 20) })]
+      expect(order('usage_weighted', accounts)).toEqual(['b', 'a'])
+    })
+
+    test.each(['fill_first', 'usage_weighted', 'reset_drain'] as const)(
+      '%s takes accounts without any report after those with room, before those that are used up',
+      (strategy) => {
+        const known = anAccount('c-known', { usage: used(70, 70) })
+        const spent = anAccount('d-spent', { usage: used(100, 100) })
+        const reset = { preferEarlierReset: false }
+        expect(order(strategy, [spent, never, empty, known], reset)).toEqual([
+          'c-known',
+          'a-never',
+          'b-empty',
+          'd-spent',
+        ])
+      },
+    )
+
+    test('capacity_weighted counts an account without a report as the average of the others', () => {
+      const ranked = rank(
+        [never, anAccount('b', { usage: used(0, 20) }), anAccount('c', { usage: used(0, 60) })],
+        aContext({ strategy: 'capacity_weighted' }),
+      )
+      expect(ranked.find(({ id }) => id === 'a-never')?.score).toBeCloseTo(7_560 * 0.6)
+    })
+  })
+
   test('fill_first takes the fullest, sequential_drain the smallest plan, reset_drain the earliest reset', () => {
     const accounts = [
       anAccount('a-pro', { planType: 'pro', usage: used(30, 5, 1) }),

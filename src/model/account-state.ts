@@ -2,7 +2,17 @@
 import type { AccountStatus } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
-import { hasAnyWindow, hasUsableCredits, isExhausted, MAX_RESET_AHEAD_MS, type UsageSnapshot } from './usage-windows.ts'
+import {
+  hasAnyWindow,
+  hasUsableCredits,
+  isExhausted,
+  isPoll,
+  limitInForce,
+  MAX_RESET_AHEAD_MS,
+  REPORTED_LIMITS,
+  type ReportedLimit,
+  type UsageSnapshot,
+} from './usage-windows.ts'
 
 export type { AccountStatus }
 
@@ -140,8 +150,8 @@ const block = (
   if (wasBlocked && (until === null || (state.until !== null && state.until >= until))) return state
   return {
     status: event.kind,
-    // Only a used-up allowance comes with a date.
-    cause: event.cause || (statedReset === null ? event.kind : 'usage_limit_reached'),
+    // A report knows better which limit it is. Otherwise, only a used-up allowance comes with a date.
+    cause: isReported(state) ? state.cause : event.cause || (statedReset === null ? event.kind : 'usage_limit_reached'),
     evidence: event.evidence || event.kind,
     since: state.status === event.kind ? (state.since ?? event.at) : event.at,
     until,
@@ -151,18 +161,60 @@ const block = (
 }
 
 const observe = (state: AccountState, { at, snapshot }: Extract<AccountEvent, { kind: 'usage' }>): AccountState => {
-  if (!isBlocked(state)) return state
+  if (!isInUse(state)) return state
   // A `since` ahead of now is a clock that was set back; it must not outrank every report to come.
   const isLater = state.since === null || !(snapshot.at <= state.since) || state.since > at
   if (!isLater) return state
+  const limit = limitInForce(snapshot, at)
+  if (limit && (!isBlocked(state) || isReported(state) || WORKSPACE_LIMITS.includes(limit.kind)))
+    return blockAsReported(state, limit, at)
+  if (!isBlocked(state)) return state
+  if (isReported(state)) return endsReported(state, snapshot) ? ACTIVE : state
   const { exhausted, resetAt } = isExhausted(snapshot, at)
-  if (!exhausted) return hasEvidence(snapshot) ? ACTIVE : state
+  if (!exhausted && !limit) return hasEvidence(snapshot) ? ACTIVE : state
   const until = plausibleReset(resetAt, at)
   if (until === null || until === state.until) return state
   return { ...state, since: Math.min(state.since ?? at, at), until, nextCheckAt: null }
 }
 
-const hasEvidence = ({ windows, credits }: UsageSnapshot): boolean => hasAnyWindow(windows) || hasUsableCredits(credits)
+const hasEvidence = ({ windows, credits, limit }: UsageSnapshot): boolean =>
+  hasAnyWindow(windows) || hasUsableCredits(credits) || limit === null
+
+/** Limits that the workspace sets; only the usage endpoint reports them each time. */
+const WORKSPACE_LIMITS: readonly string[] = ['spend_cap_reached', 'credits_depleted']
+
+/** Whether the block came from a usage report, not from a rejected request. */
+const isReported = ({ cause }: AccountState): boolean => (REPORTED_LIMITS as readonly (string | null)[]).includes(cause) // as: any cause may be looked up
+
+/** A block without a stated end holds until the next report. Reports come every minute; each puts the end off again. */
+const REPORT_HOLDS_MS = 5 * MINUTE_MS
+
+const blockAsReported = (state: AccountState, { kind, type, resetAt }: ReportedLimit, at: number): AccountState => {
+  const stated = plausibleReset(resetAt, at)
+  const until = stated ?? (state.until !== null && state.until > at ? state.until : null)
+  const isSame = state.cause === kind && state.until === until
+  if (isSame && (until !== null || (state.nextCheckAt ?? 0) - at >= 2 * CHECK_INTERVAL_MS)) return state
+  return {
+    status: 'quota_exceeded',
+    cause: kind,
+    evidence: `${REPORTED_WORDS[kind]}, says the usage report${type ? ` (${type})` : ''}`,
+    since: isBlocked(state) ? Math.min(state.since ?? at, at) : at,
+    until,
+    nextCheckAt: until === null ? at + REPORT_HOLDS_MS : null,
+    attempts: state.attempts,
+  }
+}
+
+const endsReported = ({ cause }: AccountState, snapshot: UsageSnapshot): boolean =>
+  isPoll(snapshot) || (snapshot.limit === null && !WORKSPACE_LIMITS.includes(cause ?? ''))
+
+/** A limit of a usage report in words, as the start of a sentence. */
+export const REPORTED_WORDS: Record<ReportedLimit['kind'], string> = {
+  spend_cap_reached: 'Spend cap reached',
+  credits_depleted: 'Workspace credits used up',
+  limit_reached: 'Usage limit reached',
+  not_allowed: 'Requests not allowed',
+}
 
 const check = (state: AccountState, { at, ok }: Extract<AccountEvent, { kind: 'checked' }>): AccountState => {
   if (!isBlocked(state)) return state

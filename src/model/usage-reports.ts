@@ -4,7 +4,10 @@ import {
   type AdditionalQuota,
   type Credits,
   hasAnyWindow,
+  isExhausted,
   MAX_RESET_AHEAD_MS,
+  REPORTED_LIMITS,
+  type ReportedLimit,
   type UsageSnapshot,
   type UsageWindow,
   type UsageWindows,
@@ -20,7 +23,9 @@ export const fromWhamUsage = (payload: unknown, at: number): UsageSnapshot | nul
     ofSlot('secondary', data.rate_limit?.secondary_window),
     ofSlot('monthly', data.rate_limit?.monthly_window),
   ]
-  const snapshot = snapshotOf(reports, data.credits, data.plan_type, at)
+  const { allowed = null, limit_reached: limitReached = null } = data.rate_limit ?? {}
+  const flags = { ...spendFlags(data), allowed, limitReached, type: data.rate_limit_reached_type }
+  const snapshot = snapshotOf(reports, data, { at, flags })
   return snapshot && { ...snapshot, additional: data.additional_rate_limits.map((quota) => additionalOf(quota, at)) }
 }
 
@@ -39,12 +44,22 @@ export const fromRateHeaders = (headers: Headers, at: number, family = 'codex'):
       resetAfterSeconds: field(`${slot}-reset-after-seconds`),
     }),
   )
+  const type =
+    family === 'codex' && limitFamily(headers) === null ? headers.get('x-codex-rate-limit-reached-type') : null
   const credits = CreditsReport.parse({
     has_credits: headers.get('x-codex-credits-has-credits'),
     unlimited: headers.get('x-codex-credits-unlimited'),
     balance: headers.get('x-codex-credits-balance'),
   })
-  return snapshotOf(reports, credits, PlanType.parse(headers.get('x-codex-plan-type')), at)
+  const plan_type = PlanType.parse(headers.get('x-codex-plan-type'))
+  return snapshotOf(reports, { credits, plan_type }, { at, flags: { ...NO_FLAGS, type: ReachedType.parse(type) } })
+}
+
+/** The limit that refused the request, where it is not the account's own and its windows are reported beside those; else null. */
+export const limitFamily = (headers: Headers): string | null => {
+  const name = (headers.get('x-codex-active-limit') ?? '').toLowerCase().replaceAll('_', '-')
+  const isReported = /^[a-z0-9-]+$/.test(name) && headers.has(`x-${name}-primary-used-percent`)
+  return isReported && name !== 'codex' ? name : null
 }
 
 /** Reads a `codex.rate_limits` event; null for any other event and for limits other than the account's own (`codex`). */
@@ -53,8 +68,15 @@ export const fromRateEvent = (event: unknown, at: number): UsageSnapshot | null 
   if (!data) return null
   const names = [data.limit_id, data.limit_name, data.metered_limit_name]
   if (names.some((name) => typeof name === 'string' && name.toLowerCase() !== 'codex')) return null
-  const reports = SLOTS.map((slot) => ofSlot(slot, data.rate_limits?.[slot]))
-  return snapshotOf(reports, data.credits, data.plan_type, at)
+  const { rate_limits: limits } = data
+  const reports = SLOTS.map((slot) => ofSlot(slot, limits?.[slot]))
+  const flags = {
+    ...spendFlags({ ...limits, ...data }),
+    allowed: limits?.allowed ?? null,
+    limitReached: limits?.limit_reached ?? null,
+    type: data.rate_limit_reached_type ?? limits?.rate_limit_reached_type ?? null,
+  }
+  return snapshotOf(reports, data, { at, flags })
 }
 
 const SLOTS = ['primary', 'secondary', 'monthly'] as const
@@ -109,8 +131,30 @@ const WindowReport = z
   .nullish()
   .catch(null)
 
+/** Text, or an object with a `type`; both forms are in use. */
+const ReachedType = z
+  .union([z.string(), z.object({ type: z.string() }).transform(({ type }) => type)])
+  .nullish()
+  .transform((type) => (type && /^[\w.-]{1,64}$/.test(type) ? type.toLowerCase() : null))
+  .catch(null)
+
+/** Assumed: the end of a reached spend cap is the reset of its individual limit. */
+const SpendControl = z
+  .object({
+    reached: Flag,
+    individual_limit: z.object({ reset_at: Numeric, reset_after_seconds: Numeric }).nullish().catch(null),
+  })
+  .nullish()
+  .catch(null)
+
 const LimitReport = z
-  .object({ primary_window: WindowReport, secondary_window: WindowReport, monthly_window: WindowReport })
+  .object({
+    allowed: Flag,
+    limit_reached: Flag,
+    primary_window: WindowReport,
+    secondary_window: WindowReport,
+    monthly_window: WindowReport,
+  })
   .nullish()
   .catch(null)
 
@@ -136,6 +180,8 @@ const WhamUsage = z.object({
   rate_limit: LimitReport,
   credits: CreditsReport,
   additional_rate_limits: AdditionalReports,
+  spend_control: SpendControl,
+  rate_limit_reached_type: ReachedType,
 })
 
 const RateEvent = z.object({
@@ -145,10 +191,40 @@ const RateEvent = z.object({
   limit_name: z.unknown().optional(),
   metered_limit_name: z.unknown().optional(),
   rate_limits: z
-    .object({ primary: WindowReport, secondary: WindowReport, monthly: WindowReport })
+    .object({
+      primary: WindowReport,
+      secondary: WindowReport,
+      monthly: WindowReport,
+      allowed: Flag,
+      limit_reached: Flag,
+      rate_limit_reached_type: ReachedType,
+    })
     .nullish()
     .catch(null),
   credits: CreditsReport,
+  spend_control: SpendControl,
+  rate_limit_reached_type: ReachedType,
+})
+
+/** What a report says beside its windows; null: nothing. */
+interface Flags {
+  allowed: boolean | null
+  limitReached: boolean | null
+  spendCapReached: boolean | null
+  /** ms since epoch */
+  spendResetAt: Pick<Report, 'resetAtSeconds' | 'resetAfterSeconds'>
+  type: string | null
+}
+
+const NO_RESET = { resetAtSeconds: null, resetAfterSeconds: null }
+const NO_FLAGS: Flags = { allowed: null, limitReached: null, spendCapReached: null, spendResetAt: NO_RESET, type: null }
+
+const spendFlags = ({ spend_control: control }: { spend_control?: z.output<typeof SpendControl> }) => ({
+  spendCapReached: control?.reached ?? null,
+  spendResetAt: {
+    resetAtSeconds: control?.individual_limit?.reset_at ?? null,
+    resetAfterSeconds: control?.individual_limit?.reset_after_seconds ?? null,
+  },
 })
 
 interface Report {
@@ -180,9 +256,8 @@ const additionalOf = (
 
 const snapshotOf = (
   reports: readonly Report[],
-  credits: Credits | null,
-  planType: string | null,
-  at: number,
+  { credits, plan_type: planType }: { credits: Credits | null; plan_type: string | null },
+  { at, flags }: { at: number; flags: Flags },
 ): UsageSnapshot | null => {
   const windows: UsageWindows = { fiveHour: null, weekly: null, monthly: null }
   for (const report of reports) {
@@ -192,8 +267,35 @@ const snapshotOf = (
     const rival = windows[kind]
     if (!rival || (window.resetAt ?? 0) > (rival.resetAt ?? 0)) windows[kind] = window
   }
-  const isEmpty = !hasAnyWindow(windows) && !credits && !planType
-  return isEmpty ? null : { at, windows, credits, planType }
+  const limit = limitOf(flags, windows, at)
+  const isEmpty = !hasAnyWindow(windows) && !credits && !planType && limit === undefined
+  return isEmpty ? null : { at, windows, credits, planType, ...(limit !== undefined && { limit }) }
+}
+
+/** null: the report says that there is no limit; undefined: it does not say. */
+const limitOf = (flags: Flags, windows: UsageWindows, at: number): ReportedLimit | null | undefined => {
+  const { allowed, limitReached, spendCapReached, type } = flags
+  const named = type === null ? null : (REACHED_TYPES[type] ?? 'limit_reached')
+  const found: Record<ReportedLimit['kind'], boolean> = {
+    spend_cap_reached: spendCapReached === true || named === 'spend_cap_reached',
+    credits_depleted: named === 'credits_depleted',
+    limit_reached: limitReached === true || named === 'limit_reached',
+    not_allowed: allowed === false,
+  }
+  const kind = REPORTED_LIMITS.find((name) => found[name])
+  if (kind === undefined)
+    return allowed === null && limitReached === null && spendCapReached === null ? undefined : null
+  const included = isExhausted({ at, windows, credits: null, planType: null }, at).resetAt
+  const resetAt = kind === 'spend_cap_reached' ? readReset(flags.spendResetAt, at) : included
+  return { kind, type, resetAt }
+}
+
+/** Types of client protocol §8 that are not about the included quota; any other one is taken for that. */
+const REACHED_TYPES: Readonly<Record<string, ReportedLimit['kind']>> = {
+  workspace_member_usage_limit_reached: 'spend_cap_reached',
+  workspace_owner_usage_limit_reached: 'spend_cap_reached',
+  workspace_member_credits_depleted: 'credits_depleted',
+  workspace_owner_credits_depleted: 'credits_depleted',
 }
 
 const readWindow = (report: Report, at: number): UsageWindow | null => {
@@ -209,7 +311,10 @@ const readWindow = (report: Report, at: number): UsageWindow | null => {
   }
 }
 
-const readReset = ({ resetAtSeconds, resetAfterSeconds }: Report, at: number): number | null => {
+const readReset = (
+  { resetAtSeconds, resetAfterSeconds }: Pick<Report, 'resetAtSeconds' | 'resetAfterSeconds'>,
+  at: number,
+): number | null => {
   if (resetAtSeconds !== null && resetAtSeconds > 0) {
     const resetAt = Math.ceil(resetAtSeconds * 1000)
     if (resetAt <= at + MAX_RESET_AHEAD_MS) return resetAt

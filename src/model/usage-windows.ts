@@ -23,6 +23,19 @@ export interface Credits {
   balance: number | null
 }
 
+/** What a report says keeps the account from sending requests, whatever its windows say. */
+export interface ReportedLimit {
+  /** Named as the cause of the block it brings. */
+  kind: (typeof REPORTED_LIMITS)[number]
+  /** The type the upstream gave it, where it gave one. */
+  type: string | null
+  /** ms since epoch; null: no end was stated, so it holds until the next report. */
+  resetAt: number | null
+}
+
+/** The first one that a report names counts. */
+export const REPORTED_LIMITS = ['spend_cap_reached', 'credits_depleted', 'limit_reached', 'not_allowed'] as const
+
 export interface UsageSnapshot {
   /** ms since epoch at which the upstream said so */
   at: number
@@ -31,6 +44,8 @@ export interface UsageSnapshot {
   planType: string | null
   /** Quotas beside the account's own; absent in reports that come with a turn, which do not speak of them. */
   additional?: readonly AdditionalQuota[]
+  /** null: the report says that there is none; absent: it does not say. */
+  limit?: ReportedLimit | null
 }
 
 /** Of single models or features, by the names the upstream gives it. */
@@ -102,6 +117,20 @@ export const isExhausted = (
 export const isQuotaUsedUp = ({ primary, secondary }: AdditionalQuota, now: number): boolean =>
   [primary, secondary].some((window) => (usedNow(window, now) ?? 0) >= 100)
 
+/** Whether this came from the usage endpoint, which reports everything there is. */
+export const isPoll = ({ additional }: UsageSnapshot): boolean => additional !== undefined
+
+/**
+ * The limit of the report that keeps the account out of use. Assumed: `allowed` and `limit_reached` speak of the included
+ * quota alone, so an account whose paid credits go on past a full weekly or monthly window is not kept out by them.
+ */
+export const limitInForce = (snapshot: UsageSnapshot, now: number): ReportedLimit | null => {
+  const { limit, credits, windows } = snapshot
+  if (!limit || limit.kind === 'spend_cap_reached' || limit.kind === 'credits_depleted') return limit ?? null
+  const isLongFull = [windows.weekly, windows.monthly].some((window) => (usedNow(window, now) ?? 0) >= 100)
+  return hasUsableCredits(credits) && isLongFull && !isExhausted(snapshot, now).exhausted ? null : limit
+}
+
 /** Whether the account may go on past a full long window at its own expense. */
 export const hasUsableCredits = (credits: Credits | null): boolean =>
   credits !== null && (credits.unlimited || credits.hasCredits || (credits.balance ?? 0) > 0)
@@ -113,7 +142,7 @@ export const hasUsableCredits = (credits: Credits | null): boolean =>
 export const capacityCredits = (planType: string | null, window: WindowLength): number =>
   (CAPACITY.get(planType?.trim().toLowerCase() ?? 'free') ?? FREE)[window]
 
-const isWhole = ({ additional, windows }: UsageSnapshot): boolean => additional !== undefined && hasAnyWindow(windows)
+const isWhole = (snapshot: UsageSnapshot): boolean => isPoll(snapshot) && hasAnyWindow(snapshot.windows)
 
 type Capacity = Record<WindowLength, number>
 

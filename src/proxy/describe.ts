@@ -80,7 +80,8 @@ const sentenceFor = (
   { status, cause }: { status: AccountStatus; cause: string | null },
 ) => {
   if (skipped === null) return null
-  if (status === 'rate_limited' && cause === 'usage_limit_reached') return 'Usage limit reached'
+  const isLimit = cause === 'limit_reached' || (status === 'rate_limited' && cause === 'usage_limit_reached')
+  if (isLimit) return 'Usage limit reached'
   const text = skipText(skipped)
   return text.charAt(0).toUpperCase() + text.slice(1)
 }

@@ -195,7 +195,9 @@ export class Pool {
     if (snapshot.additional && !snapshot.additional.some((quota) => isQuotaUsedUp(quota, snapshot.at)))
       account.limitedModels.clear()
     if (snapshot.planType && snapshot.planType !== account.planType) this.#changePlan(account, snapshot.planType)
-    this.apply(id, { kind: 'usage', at: snapshot.at, snapshot })
+    // Whether a limit holds depends on the credits, which not every report repeats.
+    const judged = snapshot.limit ? { ...snapshot, credits: usage.credits } : snapshot
+    this.apply(id, { kind: 'usage', at: snapshot.at, snapshot: judged })
     this.#observeHealth(account, snapshot.at)
   }
 

@@ -10,10 +10,11 @@ const REPEAT_MS = 5000
 export const absorbRateHeaders = ({ pool, clock }: Plane, accountId: string, headers: Headers): void => {
   const primary = headers.get('x-codex-primary-used-percent')
   const secondary = headers.get('x-codex-secondary-used-percent')
-  if (primary === null && secondary === null) return
+  const reached = headers.get('x-codex-rate-limit-reached-type')
+  if (primary === null && secondary === null && reached === null) return
   const account = pool.get(accountId)
   const at = clock.now()
-  const print = `${primary}|${secondary}|${headers.get('x-codex-primary-reset-at')}|${headers.get('x-codex-secondary-reset-at')}`
+  const print = `${primary}|${secondary}|${headers.get('x-codex-primary-reset-at')}|${headers.get('x-codex-secondary-reset-at')}|${reached}`
   if (account && account.ratePrint === print && at - account.rateSeenAt < REPEAT_MS) return
   if (account) Object.assign(account, { ratePrint: print, rateSeenAt: at })
   const snapshot = fromRateHeaders(headers, at)

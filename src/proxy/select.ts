@@ -47,6 +47,9 @@ const SKIP_REASONS = [
   'deactivated',
   'rate_limited',
   'quota_exceeded',
+  'spend_cap_reached',
+  'credits_depleted',
+  'not_allowed',
   'model_limited',
   'cooling_down',
   'model_not_supported',
@@ -135,7 +138,7 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, 
   const isOffered = needs.model === null || (candidate.models?.has(needs.model) ?? true)
   if (isListed && !isOffered) return verdictOf(id, 'model_not_supported')
   if (isBlocked(state)) {
-    return verdictOf(id, state.status as 'rate_limited' | 'quota_exceeded', state.until ?? state.nextCheckAt) // what isBlocked means
+    return verdictOf(id, blockReason(state), state.until ?? state.nextCheckAt)
   }
   const limit = limitOf(candidate, needs.model, ctx.now)
   if (limit) return verdictOf(id, 'model_limited', limit.until ?? limit.nextCheckAt)
@@ -145,6 +148,11 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, 
   if (isAtCap(candidate, needs)) return verdictOf(id, 'at_cap')
   return verdictOf(id, null)
 }
+
+/** A limit that a usage report named has a word of its own; any other block has that of the status. */
+const blockReason = ({ cause, status }: AccountState): SkipReason =>
+  OWN_WORDS.find((reason) => reason === cause) ?? (status as 'rate_limited' | 'quota_exceeded') // as: the account is blocked
+const OWN_WORDS = ['spend_cap_reached', 'credits_depleted', 'not_allowed'] as const
 
 type UnusableStatus = Exclude<AccountState['status'], 'active' | 'rate_limited' | 'quota_exceeded'>
 const UNUSABLE: Record<UnusableStatus, SkipReason> = {
@@ -156,7 +164,12 @@ const UNUSABLE: Record<UnusableStatus, SkipReason> = {
 const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolean =>
   streamCap > 0 && inFlight >= streamCap
 
-const BLOCKED: ReadonlySet<SkipReason | null> = new Set(['rate_limited', 'quota_exceeded', 'model_limited'])
+const BLOCKED: ReadonlySet<SkipReason | null> = new Set([
+  'rate_limited',
+  'quota_exceeded',
+  'model_limited',
+  ...OWN_WORDS,
+])
 
 /**
  * With nothing else left, or nothing that has not failed the turn, the cooling account that is due first is asked rather

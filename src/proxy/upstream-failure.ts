@@ -2,7 +2,7 @@
 import { AppError } from '../errors.ts'
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../lib/json.ts'
 import { plausibleReset } from '../model/account-state.ts'
-import { fromRateHeaders } from '../model/usage-reports.ts'
+import { fromRateHeaders, limitFamily } from '../model/usage-reports.ts'
 import { hasAnyWindow, isExhausted } from '../model/usage-windows.ts'
 import { SocketClosed } from '../upstream/socket-closed.ts'
 
@@ -166,16 +166,9 @@ const errorOf = (body: unknown): JsonObject => {
 const limitOf = (headers: Headers, at: number): Required<Pick<UpstreamFailure, 'isOfOneModel' | 'resetsAt'>> => {
   const own = fromRateHeaders(headers, at)
   const hasRoom = own !== null && hasAnyWindow(own.windows) && !isExhausted(own, at).exhausted
-  const family = hasRoom ? familyOf(headers) : null
+  const family = hasRoom ? limitFamily(headers) : null
   const refused = family === null ? own : fromRateHeaders(headers, at, family)
   return { isOfOneModel: family !== null, resetsAt: plausibleReset(isExhausted(refused, at).resetAt, at) }
-}
-
-/** The limit that refused the request, where it is not the account's own and its windows are told beside those. */
-const familyOf = (headers: Headers): string | null => {
-  const name = textOf(headers.get('x-codex-active-limit')).toLowerCase().replaceAll('_', '-')
-  const isTold = /^[a-z0-9-]+$/.test(name) && headers.has(`x-${name}-primary-used-percent`)
-  return isTold && name !== 'codex' ? name : null
 }
 
 const retryAfterMs = (headers: Headers, at: number): number | null => {

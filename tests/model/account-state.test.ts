@@ -11,7 +11,7 @@ import {
   nextState,
   PERMANENT_AUTH_CODES,
 } from '../../src/model/account-state.ts'
-import type { UsageSnapshot } from '../../src/model/usage-windows.ts'
+import { REPORTED_LIMITS, type UsageSnapshot } from '../../src/model/usage-windows.ts'
 import { holds } from '../support/property.ts'
 
 const AT = Date.UTC(2026, 10, 20, 12)
@@ -174,6 +174,99 @@ describe('a block', () => {
   })
 })
 
+describe('a limit of a usage report', () => {
+  const report = (at: number, limit: UsageSnapshot['limit'], more: Partial<UsageSnapshot> = {}): AccountEvent => ({
+    kind: 'usage',
+    at,
+    snapshot: { ...usage(20, at), additional: [], limit, ...more },
+  })
+  const cap = (resetAt: number | null = null) => ({ kind: 'spend_cap_reached' as const, type: null, resetAt })
+  const passing = (at: number, limit?: null): AccountEvent => ({
+    kind: 'usage',
+    at,
+    snapshot: { ...usage(20, at), ...(limit === null && { limit }) },
+  })
+
+  test('takes the account out of use until its end', () => {
+    const held = run([report(AT, cap(AT + 9 * MINUTE))])
+    expect(held).toMatchObject({
+      status: 'quota_exceeded',
+      cause: 'spend_cap_reached',
+      until: AT + 9 * MINUTE,
+      since: AT,
+    })
+    expect(held.evidence).toStartWith('Spend cap reached')
+    expect(run([{ kind: 'tick', at: AT + 9 * MINUTE - 1 }], held)).toBe(held)
+    expect(run([{ kind: 'tick', at: AT + 9 * MINUTE }], held).status).toBe('active')
+  })
+
+  test.each(['limit_reached', 'not_allowed', 'credits_depleted'] as const)('is called %s where it is that', (kind) => {
+    expect(run([report(AT, { kind, type: 'x_y', resetAt: null })])).toMatchObject({
+      status: 'quota_exceeded',
+      cause: kind,
+    })
+  })
+
+  test('without an end holds while reports repeat it, and is written again only every few minutes', () => {
+    let state = run([report(AT, cap())])
+    const seen = new Set([state])
+    for (let minute = 1; minute <= 60; minute++) {
+      state = run([{ kind: 'tick', at: AT + minute * MINUTE }, report(AT + minute * MINUTE, cap())], state)
+      seen.add(state)
+      expect(state.status).toBe('quota_exceeded')
+    }
+    expect(seen.size).toBeLessThanOrEqual(16)
+    expect(state.since).toBe(AT)
+    expect(run([{ kind: 'tick', at: AT + 66 * MINUTE }], state).status).toBe('active') // reports stopped coming
+  })
+
+  test('ends with the next poll that does not name it, before its stated end too', () => {
+    const held = run([report(AT, cap(AT + 90 * MINUTE))])
+    expect(run([report(AT + 1, null)], held)).toEqual(ACTIVE)
+    expect(run([report(AT + 1, undefined, usage(0, AT + 1))], held)).toEqual(ACTIVE)
+    expect(run([report(AT, null)], held)).toBe(held) // as old as the block
+  })
+
+  test('does not end with a report in passing that does not speak of it', () => {
+    const capped = run([report(AT, cap())])
+    expect(run([passing(AT + 1), passing(AT + 2, null)], capped)).toBe(capped)
+    const reached = run([report(AT, { kind: 'limit_reached', type: null, resetAt: null })])
+    expect(run([passing(AT + 1)], reached)).toBe(reached)
+    expect(run([passing(AT + 1, null)], reached)).toEqual(ACTIVE)
+  })
+
+  test('keeps its words when requests that were under way are rejected', () => {
+    const held = run([report(AT, cap()), limited(AT + 1, AT + 30 * MINUTE)])
+    expect(held).toMatchObject({ cause: 'spend_cap_reached', until: AT + 30 * MINUTE })
+  })
+
+  test('gives a rejected account its words, and keeps the end the rejection stated', () => {
+    const held = run([limited(AT, AT + 30 * MINUTE), report(AT + 1, cap())])
+    expect(held).toMatchObject({ cause: 'spend_cap_reached', until: AT + 30 * MINUTE, since: AT })
+  })
+
+  test('that is explicitly over ends the block of a rejection, also without windows', () => {
+    const windows = { fiveHour: null, weekly: null, monthly: null }
+    expect(run([limited(AT, AT + 90 * MINUTE), report(AT + 1, null, { windows })])).toEqual(ACTIVE)
+  })
+
+  test('about the included quota does not hold an account that goes on with paid credits', () => {
+    const weekly = { usedPercent: 100, windowMinutes: 10_080, resetAt: AT + 90 * MINUTE }
+    const windows = { fiveHour: null, weekly, monthly: null }
+    const credits = { hasCredits: true, unlimited: false, balance: 12 }
+    const reached = { kind: 'not_allowed' as const, type: null, resetAt: weekly.resetAt }
+    expect(run([report(AT, reached, { windows, credits })])).toBe(ACTIVE)
+    expect(run([report(AT, reached, { windows })]).status).toBe('quota_exceeded')
+    expect(run([report(AT, cap(), { windows, credits })]).cause).toBe('spend_cap_reached')
+    expect(run([report(AT, { ...reached, resetAt: null }, { credits })]).cause).toBe('not_allowed')
+  })
+
+  test('leaves paused and signed-out accounts alone', () => {
+    const paused = run([{ kind: 'pause', at: AT }])
+    expect(run([report(AT + 1, cap())], paused)).toBe(paused)
+  })
+})
+
 describe('sign-in failures', () => {
   test.each(Object.entries(PERMANENT_AUTH_CODES))('%s makes the account %s', (code, status) => {
     const state = run([{ kind: 'auth_failed', at: AT, code, evidence: '' }])
@@ -269,8 +362,16 @@ describe('from any state', () => {
   const time = fc.integer({ min: AT - 400 * 86_400_000, max: AT + 400 * 86_400_000 })
   const maybe = fc.option(fc.oneof(time, fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, 0, -1)), { nil: null })
   const snapshot = fc
-    .record({ used: fc.integer({ min: 0, max: 100 }), at: time, reset: fc.option(time, { nil: null }) })
-    .map(({ used, at, reset }) => usage(used, at, reset))
+    .record({
+      used: fc.integer({ min: 0, max: 100 }),
+      at: time,
+      reset: fc.option(time, { nil: null }),
+      kind: fc.option(fc.constantFrom(...REPORTED_LIMITS), { nil: null }),
+    })
+    .map(({ used, at, reset, kind }) => ({
+      ...usage(used, at, reset),
+      ...(kind && { limit: { kind, type: null, resetAt: reset } }),
+    }))
   const event: fc.Arbitrary<AccountEvent> = fc.oneof(
     fc.record({
       kind: fc.constantFrom('rate_limited' as const, 'quota_exceeded' as const),
@@ -313,7 +414,7 @@ describe('from any state', () => {
         const after = run(
           [
             { kind: 'tick', at: seen },
-            { kind: 'usage', at: seen, snapshot: usage(5, seen) },
+            { kind: 'usage', at: seen, snapshot: { ...usage(5, seen), additional: [], limit: null } },
           ],
           state,
         )

@@ -31,6 +31,7 @@ describe('the usage endpoint', () => {
       credits: { hasCredits: false, unlimited: false, balance: 0 },
       planType: 'team',
       additional: [],
+      limit: null,
     })
   })
 
@@ -110,6 +111,75 @@ describe('the usage endpoint', () => {
     expect(fromWhamUsage({ plan_type: 'free', rate_limit: null }, AT)).toEqual(
       aSnapshot({}, { planType: 'free', additional: [] }),
     )
+  })
+})
+
+describe('a limit that a report names', () => {
+  const T = seconds(AT) + 3600
+  const spend = (more: object = {}) => ({ reached: true, individual_limit: { limit: '100.00', reset_at: T, ...more } })
+  const full = { used_percent: 100, limit_window_seconds: 604_800, reset_at: T }
+
+  test.each([
+    [
+      'a spend cap without windows',
+      { plan_type: 'business', rate_limit: null, spend_control: spend() },
+      'spend_cap_reached',
+      T,
+    ],
+    ['a spend cap and nothing else', { spend_control: { reached: true } }, 'spend_cap_reached', null],
+    [
+      'a spend cap by its type',
+      { plan_type: 'team', rate_limit_reached_type: { type: 'workspace_member_usage_limit_reached' } },
+      'spend_cap_reached',
+      null,
+    ],
+    ['used-up credits', { rate_limit_reached_type: 'workspace_owner_credits_depleted' }, 'credits_depleted', null],
+    ['a reached limit without a full window', { rate_limit: { limit_reached: true } }, 'limit_reached', null],
+    [
+      'a reached limit and its window',
+      { rate_limit: { limit_reached: true, primary_window: full } },
+      'limit_reached',
+      T,
+    ],
+    ['a reached limit by a type nobody knows', { rate_limit_reached_type: 'promo_over' }, 'limit_reached', null],
+    ['no permission', { rate_limit: { allowed: false, limit_reached: false } }, 'not_allowed', null],
+    ['an end after too long', { spend_control: spend({ reset_at: AT }) }, 'spend_cap_reached', null],
+  ])('%s', (_, body, kind, resetAt) => {
+    expect(fromWhamUsage(body, AT)?.limit).toMatchObject({ kind, resetAt: resetAt && resetAt * 1000 })
+  })
+
+  test.each([
+    [
+      'said to be none',
+      { rate_limit: { allowed: true, limit_reached: false }, spend_control: { reached: false } },
+      null,
+    ],
+    ['said to be no spend cap', { plan_type: 'business', rate_limit: null, spend_control: { reached: false } }, null],
+    ['not spoken of', { plan_type: 'plus', rate_limit: null }, undefined],
+    ['unreadable', { plan_type: 'plus', spend_control: 'x', rate_limit_reached_type: 7 }, undefined],
+  ])('is %s', (_, body, limit) => {
+    expect(fromWhamUsage(body, AT)?.limit).toBe(limit as null)
+  })
+
+  test.each([
+    ['in the limits', { rate_limits: { limit_reached: true } }, 'limit_reached'],
+    ['in the limits, as a permission', { rate_limits: { allowed: false } }, 'not_allowed'],
+    ['beside the limits', { rate_limits: null, spend_control: spend() }, 'spend_cap_reached'],
+    ['by its type', { rate_limit_reached_type: 'workspace_member_credits_depleted' }, 'credits_depleted'],
+    ['by its type in the limits', { rate_limits: { rate_limit_reached_type: 'rate_limit_reached' } }, 'limit_reached'],
+  ])('is read from the event of a stream, %s', (_, event, kind) => {
+    expect(fromRateEvent({ type: 'codex.rate_limits', ...event }, AT)?.limit).toMatchObject({ kind })
+  })
+
+  test('is read from a header, unless that is about another limit', () => {
+    const headers = { 'x-codex-rate-limit-reached-type': 'workspace_member_usage_limit_reached' }
+    expect(fromRateHeaders(new Headers(headers), AT)?.limit).toMatchObject({ kind: 'spend_cap_reached' })
+    const other = {
+      ...headers,
+      'x-codex-active-limit': 'codex_bengalfox',
+      'x-codex-bengalfox-primary-used-percent': '100',
+    }
+    expect(fromRateHeaders(new Headers(other), AT)).toBeNull()
   })
 })
 

@@ -92,6 +92,16 @@ const WHAT: Record<WireAccount['status'], string> = {
   deactivated: 'The service has closed this account or its workspace.',
 }
 
+/** By the cause of the block, where that says more than the state. */
+const REPORTED: Partial<Record<string, string>> = {
+  spend_cap_reached:
+    'This account has reached the spend cap of its ChatGPT workspace. It is used again when the cap resets or is raised.',
+  credits_depleted:
+    'The ChatGPT workspace of this account has no credits left. It is used again when credits are added.',
+  limit_reached: 'ChatGPT reports that this account has reached its usage limit.',
+  not_allowed: 'ChatGPT reports that this account may not send requests now. It gave no reason.',
+}
+
 /** The account itself is fine, and another one is named. */
 const isPinnedOut = ({ status, skipped }: WireAccount): boolean => status === 'active' && skipped === 'policy_class'
 
@@ -102,7 +112,8 @@ const whatText = (account: WireAccount): string => {
   if (status === 'paused' && cause !== null && cause !== status)
     return 'Somebody paused this account here; apart from that it could not serve, either.'
   if (skipped === 'cooling_down') return 'Requests failed at this account lately; turns go to others meanwhile.'
-  return status === 'active' && why ? `${WHAT.active} ${why}.` : WHAT[status]
+  const reported = status === 'quota_exceeded' ? REPORTED[cause ?? ''] : undefined
+  return reported ?? (status === 'active' && why ? `${WHAT.active} ${why}.` : WHAT[status])
 }
 
 const evidenceText = (account: WireAccount, mayWrite: boolean): Child => {

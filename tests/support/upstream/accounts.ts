@@ -11,6 +11,12 @@ export type Usage = {
   primary?: UsageWindow
   secondary?: UsageWindow
   credits?: { hasCredits: boolean; unlimited: boolean; balance: string }
+  /** Of the report, in place of what follows from the windows. */
+  allowed?: boolean
+  limitReached?: boolean
+  spendControl?: { reached: boolean; resetAt?: number }
+  /** As `workspace_member_usage_limit_reached`. */
+  reachedType?: string
 }
 
 /** Times are ms since epoch; the wire has ISO 8601. */

@@ -18,8 +18,8 @@ export function usageDocument(account: Account, now: number): Record<string, unk
     email: account.email,
     plan_type: account.plan,
     rate_limit: {
-      allowed: !limitReached,
-      limit_reached: limitReached,
+      allowed: usage?.allowed ?? !limitReached,
+      limit_reached: usage?.limitReached ?? limitReached,
       primary_window: documentWindow(primary, now),
       secondary_window: documentWindow(secondary, now),
     },
@@ -32,8 +32,8 @@ export function usageDocument(account: Account, now: number): Record<string, unk
       approx_local_messages: [0, 0],
       approx_cloud_messages: [0, 0],
     },
-    spend_control: { reached: false },
-    rate_limit_reached_type: null,
+    spend_control: spendControl(usage?.spendControl, now),
+    rate_limit_reached_type: usage?.reachedType ? { type: usage.reachedType } : null,
     promo: null,
     rate_limit_reset_credits: { available_count: availableCount(account) },
   }
@@ -67,6 +67,7 @@ export function rateHeaders(account: Account, now: number): Record<string, strin
     'x-codex-credits-has-credits': credits.hasCredits ? 'True' : 'False',
     'x-codex-credits-unlimited': credits.unlimited ? 'True' : 'False',
     'x-codex-credits-balance': credits.balance,
+    ...(account.usage.reachedType && { 'x-codex-rate-limit-reached-type': account.usage.reachedType }),
   }
 }
 
@@ -77,9 +78,33 @@ export function rateLimitsEvent(account: Account): { type: string } & Record<str
   return {
     type: 'codex.rate_limits',
     plan_type: account.plan,
-    rate_limits: { primary: eventWindow(usage.primary), secondary: eventWindow(usage.secondary) },
+    rate_limits: {
+      ...(usage.allowed !== undefined && { allowed: usage.allowed }),
+      ...(usage.limitReached !== undefined && { limit_reached: usage.limitReached }),
+      primary: eventWindow(usage.primary),
+      secondary: eventWindow(usage.secondary),
+    },
+    ...(usage.spendControl && { spend_control: { reached: usage.spendControl.reached } }),
+    ...(usage.reachedType && { rate_limit_reached_type: usage.reachedType }),
     credits: { has_credits: credits.hasCredits, unlimited: credits.unlimited, balance: credits.balance },
   }
+}
+
+function spendControl(control: Usage['spendControl'], now: number): Record<string, unknown> {
+  if (!control?.reached) return { reached: false }
+  const { resetAt } = control
+  if (resetAt === undefined) return { reached: true }
+  const individual = {
+    source: 'workspace_spend_controls',
+    limit: '100.00',
+    used: '100.00',
+    remaining: '0.00',
+    used_percent: 100,
+    remaining_percent: 0,
+    reset_after_seconds: secondsUntil(resetAt, now),
+    reset_at: Math.floor(resetAt / 1000),
+  }
+  return { reached: true, individual_limit: individual }
 }
 
 function availableCount(account: Account): number {

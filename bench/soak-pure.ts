@@ -251,6 +251,7 @@ function contextOf(strategy: Strategy, now: number, random: () => number): Polic
     relativePower: 2,
     relativeTopK: 3,
     preferEarlierReset: false,
+    paidCredits: 'last',
     inFlightPenaltyPercent: 1,
   }
 }

@@ -9,6 +9,7 @@ import accountTotals from './0005_account_totals.sql' with { type: 'text' }
 import requestSpans from './0006_request_spans.sql' with { type: 'text' }
 import hoursInOrder from './0007_hours_in_order.sql' with { type: 'text' }
 import accountSeat from './0008_account_seat.sql' with { type: 'text' }
+import paidCredits from './0009_paid_credits.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -20,4 +21,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0006_request_spans', sql: requestSpans },
   { name: '0007_hours_in_order', sql: hoursInOrder },
   { name: '0008_account_seat', sql: accountSeat },
+  { name: '0009_paid_credits', sql: paidCredits },
 ]

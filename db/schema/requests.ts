@@ -24,6 +24,8 @@ export const requests = sqliteTable(
     conversationHash: text(),
     /** The conversation left the account that owned it. */
     moved: integer({ mode: 'boolean' }).notNull().default(false),
+    /** The included quota of the account was used up, so its paid credits were. */
+    paidCredits: integer({ mode: 'boolean' }).notNull().default(false),
     status: text({ enum: REQUEST_STATUSES }).notNull(),
     httpStatus: integer().notNull(),
     /** request · auth · select · connect · first_event · stream · finish: where it failed or was left. */

@@ -67,6 +67,7 @@ export const summarise = (view: AccountView, row: AccountRow, surroundings: Surr
     creditsHas: view.credits?.hasCredits ?? null,
     creditsUnlimited: view.credits?.unlimited ?? null,
     creditsBalance: view.credits?.balance ?? null,
+    paidCredits: view.paidCredits,
     deactivationReason: view.status === 'deactivated' || view.status === 'reauth_required' ? view.evidence : null,
     auth: tokens && { access: tokens.access, refresh: tokens.refresh, idToken: tokens.idToken },
     // Accounts are not warmed up here.

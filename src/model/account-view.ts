@@ -1,6 +1,7 @@
 /** An upstream account as people are shown it: what is known about it, and, apart from that, whether it would be chosen now. */
 import { iso, isoOrNull } from '../lib/iso.ts'
 import type { SkipReason } from '../proxy/select.ts'
+import type { Settings } from '../settings/schema.ts'
 import type { AccountState } from './account-state.ts'
 import type { AccountRow } from './accounts.ts'
 import { versionOf } from './edit-version.ts'
@@ -30,6 +31,8 @@ export interface AccountView extends Pick<AccountRow, Stored>, Omit<AccountState
   /** What failed at it since it last served; `evidence` is null for those who do not manage accounts. */
   lastError: { at: number; evidence: string | null } | null
   credits: Credits | null
+  /** How its paid credits are used now that its included quota is used up; null: it has included quota, or no credits. */
+  paidCredits: Settings['paidCredits'] | null
   /** When its usage was last reported; null: never. */
   usageAt: number | null
 }

@@ -49,6 +49,7 @@ const SKIPPED: Record<SkipReason, string> = {
   spend_cap_reached: 'spend cap reached',
   credits_depleted: 'workspace credits used up',
   not_allowed: 'not allowed to send requests, says its usage report',
+  paid_credits_off: 'included quota used up; paid credits are not used',
   model_limited: 'its allowance of the model is used up',
   cooling_down: 'cooling down after errors',
   model_not_supported: 'does not offer the model',
@@ -56,6 +57,7 @@ const SKIPPED: Record<SkipReason, string> = {
   at_cap: 'at its limit of parallel streams',
   not_owner: 'the conversation belongs to another account',
   other_retried: 'the account asked before was tried once more first',
+  paid_credits_last: 'included quota used up; paid credits are used last',
   lower_tier: 'only asked when no healthier account is left',
   policy_class: 'held back by its routing policy or the strategy',
 }

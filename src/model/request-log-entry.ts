@@ -71,6 +71,7 @@ export const toEntry = ({ row, account, key, upstreamStatus, upstreamCode }: Joi
     useragentGroup: row.userAgent?.match(/^[^\s/]+/)?.[0] ?? null,
     clientIp: sensitive ? row.clientIp : null,
     movedAccount: row.moved,
+    paidCredits: row.paidCredits,
     status: logStatus(row),
     httpStatus: row.httpStatus,
     errorCode: row.errorCode,

@@ -5,7 +5,7 @@ import { filled } from './form-query.ts'
 import { LogQuery } from './request-log-query.ts'
 
 /** Columns beside the seven that are always there. */
-const MORE_COLUMNS = ['tokens', 'total', 'effort', 'kind', 'route', 'tool', 'address', 'request'] as const
+const MORE_COLUMNS = ['tokens', 'total', 'effort', 'kind', 'route', 'tool', 'address', 'request', 'paid'] as const
 export type MoreColumn = (typeof MORE_COLUMNS)[number]
 
 /** The length of each, in ms. */

@@ -125,11 +125,21 @@ export const isPoll = ({ additional }: UsageSnapshot): boolean => additional !==
  * quota alone, so an account whose paid credits go on past a full weekly or monthly window is not kept out by them.
  */
 export const limitInForce = (snapshot: UsageSnapshot, now: number): ReportedLimit | null => {
-  const { limit, credits, windows } = snapshot
+  const { limit } = snapshot
   if (!limit || limit.kind === 'spend_cap_reached' || limit.kind === 'credits_depleted') return limit ?? null
-  const isLongFull = [windows.weekly, windows.monthly].some((window) => (usedNow(window, now) ?? 0) >= 100)
-  return hasUsableCredits(credits) && isLongFull && !isExhausted(snapshot, now).exhausted ? null : limit
+  return usesPaidCredits(snapshot, now) ? null : limit
 }
+
+/** Whether a request now would be paid for: the included weekly or monthly quota is used up, and credits are left. */
+export const usesPaidCredits = (snapshot: UsageSnapshot | null, now: number): boolean =>
+  snapshot !== null &&
+  hasUsableCredits(snapshot.credits) &&
+  !isExhausted(snapshot, now).exhausted &&
+  isExhausted({ ...snapshot, credits: null }, now).exhausted
+
+/** When the included quota of such an account is there again (ms); null: unknown. */
+export const includedQuotaReset = (snapshot: UsageSnapshot | null, now: number): number | null =>
+  snapshot && isExhausted({ ...snapshot, credits: null }, now).resetAt
 
 /** Whether the account may go on past a full long window at its own expense. */
 export const hasUsableCredits = (credits: Credits | null): boolean =>

@@ -4,6 +4,7 @@
  */
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
+import { usesPaidCredits } from '../model/usage-windows.ts'
 import { FAILURE_COOLDOWN_MS, passingFailure } from '../upstream/credentials.ts'
 import { AttemptFailed, attemptOn } from './attempt-one.ts'
 import { recordedOwner } from './continuity.ts'
@@ -92,6 +93,7 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
   try {
     const lease = await plane.pool.lease(needs, turn.signal)
     turn.log.accountId = lease.account.id
+    turn.log.paidCredits = usesPaidCredits(lease.account.usage, plane.clock.now())
     turn.log.moved = isMove(free.owner, lease.account.id)
     turn.log.selectMs ??= elapsedMs(turn.arrivedAt, plane.clock.monotonic())
     return lease

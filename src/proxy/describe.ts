@@ -2,7 +2,7 @@
 import { type AccountStatus, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
 import { skipText } from '../model/explain.ts'
-import { nextReset, perWindow, type UsageWindow, usedNow } from '../model/usage-windows.ts'
+import { nextReset, perWindow, type UsageWindow, usedNow, usesPaidCredits } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { LiveAccount } from './live-account.ts'
 import type { Pool } from './pool.ts'
@@ -29,20 +29,24 @@ export const describeAccounts = (
   const verdicts = new Map(considered.map((verdict) => [verdict.id, verdict]))
   // With one account chosen by name the others are out; otherwise a class of accounts is only asked before another.
   const isPinned = settings.routingStrategy === 'single_account'
-  const behind: readonly SkipReason[] = isPinned ? [] : ['lower_tier', 'policy_class']
-  return pool.all().map((account) => describe(account, verdicts.get(account.id), { now, behind }))
+  const behind: readonly SkipReason[] = isPinned
+    ? ['paid_credits_last']
+    : ['lower_tier', 'policy_class', 'paid_credits_last']
+  return pool
+    .all()
+    .map((account) => describe(account, verdicts.get(account.id), { now, behind, paidCredits: settings.paidCredits }))
 }
 
 interface Circumstances {
   /** ms since epoch */
   now: number
-  settings: Pick<Settings, 'proxyAccountStreamLimit' | 'routingStrategy'>
+  settings: Pick<Settings, 'proxyAccountStreamLimit' | 'routingStrategy' | 'paidCredits'>
 }
 
 const describe = (
   account: LiveAccount,
   verdict: Considered | undefined,
-  { now, behind }: { now: number; behind: readonly SkipReason[] },
+  { now, behind, paidCredits }: { now: number; behind: readonly SkipReason[]; paidCredits: Settings['paidCredits'] },
 ): AccountView => {
   const { row, usage, health } = account
   const state = nextState(account.state, { kind: 'tick', at: now })
@@ -69,6 +73,7 @@ const describe = (
     tier: health.tier,
     lastError: health.lastError,
     credits: usage?.credits ?? null,
+    paidCredits: usesPaidCredits(usage, now) ? paidCredits : null,
     securityWorkAuthorized: account.securityWorkAuthorized,
     lastRefreshAt: row.lastRefreshAt,
     usageAt: usage?.at ?? null,

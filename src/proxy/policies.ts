@@ -54,6 +54,8 @@ export interface PolicyContext {
   relativeTopK: number
   /** Spend allowances that reset sooner first, by whole days. */
   preferEarlierReset: boolean
+  /** When accounts whose included quota is used up may go on with paid credits. */
+  paidCredits: Settings['paidCredits']
   /** Percent of an account's allowance that one turn under way counts for. */
   inFlightPenaltyPercent: number
 }

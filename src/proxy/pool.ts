@@ -241,6 +241,7 @@ export class Pool {
       singleAccountId: settings.singleAccountId,
       relativePower: settings.relativeAvailabilityPower,
       relativeTopK: settings.relativeAvailabilityTopK,
+      paidCredits: settings.paidCredits,
       preferEarlierReset: settings.preferEarlierResetAccounts,
       inFlightPenaltyPercent: IN_FLIGHT_PENALTY_PERCENT,
     }

@@ -1,6 +1,6 @@
 /** Which account serves a turn, and why: eligibility, affinity, tiers and choice in one function, so the explanation cannot differ from the decision. */
 import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
-import { isExhausted, usedNow } from '../model/usage-windows.ts'
+import { includedQuotaReset, isExhausted, usedNow, usesPaidCredits } from '../model/usage-windows.ts'
 import {
   bypassesTiers,
   type Candidate,
@@ -50,6 +50,7 @@ const SKIP_REASONS = [
   'spend_cap_reached',
   'credits_depleted',
   'not_allowed',
+  'paid_credits_off',
   'model_limited',
   'cooling_down',
   'model_not_supported',
@@ -57,6 +58,7 @@ const SKIP_REASONS = [
   'at_cap',
   'not_owner',
   'other_retried',
+  'paid_credits_last',
   'lower_tier',
   'policy_class',
 ] as const
@@ -97,7 +99,7 @@ export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, 
     if (candidates.some(({ id }) => verdicts.get(id)?.skipped === 'at_cap')) {
       return { kind: 'wait', considered: [...verdicts.values()] }
     }
-    eligible = lastResort(candidates, needs, verdicts)
+    eligible = lastResort(candidates, needs, ctx, verdicts)
   }
   if (eligible.length === 0) {
     const considered = [...verdicts.values()]
@@ -142,6 +144,8 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, 
   }
   const limit = limitOf(candidate, needs.model, ctx.now)
   if (limit) return verdictOf(id, 'model_limited', limit.until ?? limit.nextCheckAt)
+  if (ctx.paidCredits === 'never' && usesPaidCredits(candidate.usage, ctx.now))
+    return verdictOf(id, 'paid_credits_off', includedQuotaReset(candidate.usage, ctx.now))
   if (needs.tried.has(id)) return verdictOf(id, 'tried')
   const { backoffUntil } = candidate.health
   if (backoffUntil !== null && backoffUntil > ctx.now) return verdictOf(id, 'cooling_down', backoffUntil)
@@ -167,6 +171,7 @@ const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolea
 const BLOCKED: ReadonlySet<SkipReason | null> = new Set([
   'rate_limited',
   'quota_exceeded',
+  'paid_credits_off',
   'model_limited',
   ...OWN_WORDS,
 ])
@@ -175,7 +180,12 @@ const BLOCKED: ReadonlySet<SkipReason | null> = new Set([
  * With nothing else left, or nothing that has not failed the turn, the cooling account that is due first is asked rather
  * than nobody, unless it is alone: then its back-off is the only protection a struggling upstream has.
  */
-const lastResort = (candidates: readonly Candidate[], needs: SelectionNeeds, verdicts: Verdicts): Candidate[] => {
+const lastResort = (
+  candidates: readonly Candidate[],
+  needs: SelectionNeeds,
+  ctx: PolicyContext,
+  verdicts: Verdicts,
+): Candidate[] => {
   const reasonOf = ({ id }: Candidate) => verdicts.get(id)?.skipped
   const cooling = candidates.filter((candidate) => reasonOf(candidate) === 'cooling_down')
   const blocked = candidates.some((c) => BLOCKED.has(reasonOf(c) ?? null))
@@ -183,7 +193,8 @@ const lastResort = (candidates: readonly Candidate[], needs: SelectionNeeds, ver
   const isAlone = cooling.length === 1 && !blocked && !haveFailed
   if (cooling.length === 0 || (isAlone && !needs.owner?.isExcused)) return []
   const due = (c: Candidate) => c.health.backoffUntil ?? 0
-  const first = cooling.filter((c) => !isAtCap(c, needs)).sort((a, b) => due(a) - due(b) || (a.id < b.id ? -1 : 1))[0]
+  const able = cooling.filter((c) => !isAtCap(c, needs))
+  const first = unpaid(able, ctx).toSorted((a, b) => due(a) - due(b) || (a.id < b.id ? -1 : 1))[0]
   return first ? [first] : []
 }
 
@@ -199,8 +210,8 @@ const choose = (
       for (const candidate of pool) if (!keep.includes(candidate)) verdicts.get(candidate.id)!.skipped = reason // all were judged
     return keep
   }
-  let pool = eligible
-  const owner = keptOwner(eligible, needs, ctx)
+  let pool = narrow(eligible, unpaid(eligible, ctx), 'paid_credits_last')
+  const owner = keptOwner(pool, needs, ctx)
   if (owner) pool = narrow(pool, [owner], 'not_owner')
   else if (!bypassesTiers(ctx.strategy)) {
     pool = narrow(pool, bestTier(pool, ctx.now), 'lower_tier')
@@ -216,6 +227,13 @@ const choose = (
     if (resetDays !== null) verdict.resetDays = resetDays
   }
   return ranked
+}
+
+/** Those with included quota, where any has and paid credits are to be used last; else all. */
+const unpaid = (pool: readonly Candidate[], { paidCredits, now }: PolicyContext): readonly Candidate[] => {
+  if (paidCredits !== 'last' || !pool.some(({ usage }) => usesPaidCredits(usage, now))) return pool
+  const included = pool.filter(({ usage }) => !usesPaidCredits(usage, now))
+  return included.length > 0 ? included : pool
 }
 
 /** The owner, or its heir, when the conversation should stay: unless it is over budget and another may be asked that is not. */

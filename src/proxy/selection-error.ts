@@ -51,7 +51,12 @@ export const failureOf = (
   const causes = countCauses(considered)
   const reasons = new Map(considered.map(({ id, skipped }) => [id, skipped]))
   const able = candidates.filter(({ id }) => !NOT_CANDIDATES.has(reasons.get(id) ?? 'tried'))
-  const resets = able.map((candidate) => exhaustionOf(candidate, needs.model, ctx.now))
+  const paidOff = new Map(considered.flatMap((each) => (each.skipped === 'paid_credits_off' ? [[each.id, each]] : [])))
+  const resets = able.map((candidate) => {
+    const { id, planType } = candidate
+    const resetsAt = paidOff.get(id)?.until
+    return resetsAt === undefined ? exhaustionOf(candidate, needs.model, ctx.now) : { planType, resetsAt }
+  })
   const isExhaustedPool = able.length > 0 && resets.every((reset) => reset !== null)
   const first = earliest(resets)
   return {
@@ -181,6 +186,7 @@ const PHRASES: Record<SkipReason, string | null> = {
   spend_cap_reached: 'at its spend cap',
   credits_depleted: 'out of workspace credits',
   not_allowed: 'not allowed to send requests',
+  paid_credits_off: 'out of included quota',
   model_limited: 'out of this model’s allowance',
   at_cap: 'at the limit of parallel streams',
   tried: 'failed in this request',
@@ -193,6 +199,7 @@ const PHRASES: Record<SkipReason, string | null> = {
   out_of_scope: null,
   not_owner: null,
   other_retried: null,
+  paid_credits_last: null,
   lower_tier: null,
 }
 

@@ -69,6 +69,7 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
       responseId: meter?.responseId ?? null,
       conversationHash: turn.conversation,
       moved: log.moved,
+      paidCredits: accountId !== null && log.paidCredits,
       status: outcome.status,
       httpStatus: outcome.httpStatus,
       phase: outcome.status === 'ok' ? null : log.phase,

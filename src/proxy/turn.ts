@@ -103,6 +103,8 @@ interface TurnLog {
   /** Whether that attempt came so far that the upstream may have begun to work. */
   isSent: boolean
   moved: boolean
+  /** Whether the account that was leased last goes on with paid credits. */
+  paidCredits: boolean
   /** The attempt that was made last went without any reasoning, which the account could not read. */
   isShortened: boolean
   /** Milliseconds from arrival, three decimals. */
@@ -119,6 +121,7 @@ export const newTurnLog = (): TurnLog => ({
   upstreamTransport: null,
   isSent: false,
   moved: false,
+  paidCredits: false,
   isShortened: false,
   admitMs: null,
   selectMs: null,

@@ -14,6 +14,8 @@ export const STRATEGIES = [
 
 const TRANSPORTS = ['auto', 'http', 'websocket'] as const
 
+export const PAID_CREDITS = ['never', 'last', 'freely'] as const
+
 /** The forms of the settings pages: what stands in one section is saved together. */
 export const SECTIONS = [
   'security',
@@ -75,6 +77,11 @@ export const Settings = z.strictObject({
     section: 'routing',
     label: 'Spend what resets first',
     help: 'Prefers the account whose weekly window ends soonest, so that less of it is lost.',
+  }),
+  paidCredits: setting(z.enum(PAID_CREDITS), {
+    section: 'routing',
+    label: 'Paid credits',
+    help: 'What happens when the weekly or monthly quota of an account is used up and it has paid credits left.',
   }),
   conversationAffinityMaxAgeDays: setting(z.int().min(1).max(365), {
     section: 'affinity',
@@ -230,6 +237,7 @@ export const DEFAULTS: Settings = {
   relativeAvailabilityPower: 2,
   relativeAvailabilityTopK: 5,
   preferEarlierResetAccounts: true,
+  paidCredits: 'last',
   conversationAffinityMaxAgeDays: 30,
   proxyAccountStreamLimit: 8,
   capacityWaitSeconds: 5,

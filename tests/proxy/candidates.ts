@@ -53,6 +53,7 @@ export const aContext = (with_: Partial<PolicyContext> = {}): PolicyContext => (
   relativePower: 2,
   relativeTopK: 5,
   preferEarlierReset: true,
+  paidCredits: 'last',
   inFlightPenaltyPercent: 2.5,
   ...with_,
 })

@@ -167,10 +167,10 @@ describe('owners', () => {
     expect(choose([other, own], hard)).toMatchObject({ id: 'own', moved: false })
   })
 
-  test('and stays where credits pay for the full week, or the strategy empties one account after the other', () => {
+  test('and stays where credits are freely spent on the full week, or the strategy empties one account after the other', () => {
     const full = used(0, 100)
     const paid = anAccount('own', { usage: { ...full, credits: { hasCredits: true, unlimited: false, balance: 5 } } })
-    expect(chosen([other, paid], soft)).toBe('own')
+    expect(chosen([other, paid], soft, { paidCredits: 'freely' })).toBe('own')
     expect(chosen([other, anAccount('own', { usage: full })], soft, { strategy: 'sequential_drain' })).toBe('own')
   })
 

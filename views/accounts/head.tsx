@@ -13,7 +13,7 @@ import { withQuery } from '../ui/with-query.ts'
 import type { AccountProps } from './detail.tsx'
 import { accountPath } from './links.ts'
 import { DeleteDialog } from './modal.tsx'
-import { addressOf, Eligibility, Evidence, factsOf, groundsOf } from './standing.tsx'
+import { addressOf, Eligibility, Evidence, factsOf, groundsOf, paidCreditsText } from './standing.tsx'
 
 export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, mayWrite, now }) => (
   <section class="card account-head" aria-labelledby="account-title" {...live(partOf(account))}>
@@ -33,6 +33,7 @@ export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, may
         <div>
           <Fact name="Eligible now?">
             <Eligibility account={account} now={now} />
+            {account.paidCredits && <span class="evidence muted">{paidCreditsText(account)}</span>}
             {account.eligible && <Evidence account={account} now={now} />}
           </Fact>
         </div>
@@ -112,6 +113,8 @@ const whatText = (account: WireAccount): string => {
   if (status === 'paused' && cause !== null && cause !== status)
     return 'Somebody paused this account here; apart from that it could not serve, either.'
   if (skipped === 'cooling_down') return 'Requests failed at this account lately; turns go to others meanwhile.'
+  if (skipped === 'paid_credits_off')
+    return 'The included quota of this account is used up, and its paid credits are not used (Settings, Routing).'
   const reported = status === 'quota_exceeded' ? REPORTED[cause ?? ''] : undefined
   return reported ?? (status === 'active' && why ? `${WHAT.active} ${why}.` : WHAT[status])
 }

@@ -38,7 +38,7 @@ export const Eligibility: FC<Props> = ({ account, now }) => {
     return (
       <span class="eligible is-eligible">
         <CheckIcon />
-        {account.tier === 'draining' ? 'Eligible, asked last' : 'Eligible now'}
+        {eligibleText(account)}
       </span>
     )
   const comesBack = account.until ?? account.nextCheckAt
@@ -57,6 +57,25 @@ export const Eligibility: FC<Props> = ({ account, now }) => {
     </span>
   )
 }
+
+const eligibleText = ({ tier, paidCredits }: WireAccount): string => {
+  if (paidCredits !== null)
+    return paidCredits === 'last' ? 'Eligible, paid credits used last' : 'Eligible, on paid credits'
+  return tier === 'draining' ? 'Eligible, asked last' : 'Eligible now'
+}
+
+/** Once the included quota is used up: what is left of the credits, and when they are used. Null before. */
+export const paidCreditsText = ({ paidCredits, credits }: WireAccount): string | null => {
+  if (paidCredits === null) return null
+  const left = credits?.unlimited
+    ? 'unlimited'
+    : credits?.balance == null
+      ? 'some left'
+      : `${amountText(credits.balance)} left`
+  return `Included quota used up; paid credits: ${left}, ${PAID[paidCredits]}`
+}
+
+const PAID = { never: 'not used', last: 'used last', freely: 'used freely' } as const
 
 /** Of what keeps it from being asked, or from being asked as often as others. */
 export const Evidence: FC<Props> = ({ account, now }) => {
@@ -103,8 +122,10 @@ export const planName = (plan: string | null): string | null =>
 
 const creditsText = ({ credits }: WireAccount): string | null => {
   if (credits?.unlimited) return 'unlimited credits'
-  return credits?.balance ? `${credits.balance.toLocaleString('en', { maximumFractionDigits: 2 })} credits` : null
+  return credits?.balance ? `${amountText(credits.balance)} credits` : null
 }
+
+const amountText = (amount: number): string => amount.toLocaleString('en', { maximumFractionDigits: 2 })
 
 /** The address where the name is another. */
 export const addressOf = ({ alias, email }: WireAccount): string | null =>

@@ -11,7 +11,7 @@ import { TableHead } from '../ui/table.tsx'
 import { Since } from '../ui/time.tsx'
 import { accountPath } from './links.ts'
 import { ResetCreditsCard } from './reset-credits.tsx'
-import { WINDOW_NAMES, WINDOWS } from './standing.tsx'
+import { paidCreditsText, WINDOW_NAMES, WINDOWS } from './standing.tsx'
 import { TrendChart } from './trend.tsx'
 
 export interface UsageProps {
@@ -84,10 +84,15 @@ const AllWindows: FC<Props> = ({ account, credits, now }) => {
   )
 }
 
-const Balance: FC<{ account: WireAccount }> = ({ account: { credits } }) => {
+const Balance: FC<{ account: WireAccount }> = ({ account }) => {
+  const { credits } = account
   if (!credits || (!credits.hasCredits && !credits.unlimited && !credits.balance)) return null
   const amount = credits.unlimited ? 'unlimited' : credits.balance === null ? 'some' : whole(credits.balance)
-  return <p class="muted small">Bought credits: {amount}. They pay once a weekly or monthly window is full.</p>
+  return (
+    <p class="muted small">
+      {paidCreditsText(account) ?? `Paid credits: ${amount}. They pay once a weekly or monthly window is full`}.
+    </p>
+  )
 }
 
 const whole = (credits: number): string => countText(Math.round(credits))

@@ -67,6 +67,7 @@ const Facts: FC<RequestView> = (request) => (
       <Fact name="Account">
         {request.accountName ?? (request.accountId ? 'a deleted account' : 'none')}
         {request.planType && <span class="muted"> {request.planType}</span>}
+        {request.paidCredits && <span class="muted"> · {paidText(request)}</span>}
         {request.movedAccount && <span class="muted"> · the conversation moved here</span>}
       </Fact>
       <Fact name="Key">{request.apiKeyName ?? (request.apiKeyId ? 'a deleted key' : null)}</Fact>
@@ -98,6 +99,10 @@ const Facts: FC<RequestView> = (request) => (
     </dl>
   </>
 )
+
+/** A rejected request spends nothing. */
+const paidText = ({ status }: RequestView): string =>
+  status === 'ok' || status === 'cancelled' ? 'served with paid credits' : 'on paid credits'
 
 const wayOf = ({ requestKind, transport, upstreamTransport }: RequestView): string =>
   [

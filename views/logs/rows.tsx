@@ -128,4 +128,5 @@ const CELLS: Record<MoreColumn, (request: LogEntry) => string | null> = {
   tool: ({ useragentGroup }) => useragentGroup,
   address: ({ clientIp }) => clientIp,
   request: ({ requestId }) => requestId,
+  paid: ({ paidCredits }) => (paidCredits ? 'paid credits' : null),
 }

@@ -39,6 +39,7 @@ export const COLUMN_NAMES: Record<MoreColumn, string> = {
   tool: 'Client',
   address: 'Address',
   request: 'Request id',
+  paid: 'Paid credits',
 }
 
 /** The phases of the request log in words that follow the result. */

@@ -56,9 +56,16 @@ const TRANSPORTS: Readonly<Record<Settings['upstreamStreamTransport'], { label: 
   websocket: { label: 'WebSocket', says: 'Always a WebSocket, also for clients that speak HTTP to Sluice.' },
 }
 
+const PAID_CREDITS: Readonly<Record<Settings['paidCredits'], { label: string; says: string }>> = {
+  never: { label: 'Never', says: 'The account is not used until its quota resets.' },
+  last: { label: 'Last', says: 'The account is used only when no account with included quota is available.' },
+  freely: { label: 'Freely', says: 'The account is used like any other, at the cost of its credits.' },
+}
+
 const CHOICES: Partial<Record<SettingName, Words>> = {
   routingStrategy: STRATEGIES,
   upstreamStreamTransport: TRANSPORTS,
+  paidCredits: PAID_CREDITS,
 }
 
 /** What a choice is called, and in one sentence what it does; itself where nobody has words for it. */

@@ -1,0 +1,1 @@
+ALTER TABLE `requests` ADD `paid_credits` integer DEFAULT false NOT NULL;

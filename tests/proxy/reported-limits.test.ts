@@ -65,7 +65,7 @@ describe('each limit of a poll has its own words', () => {
   })
 })
 
-test('the account page, the log and the routing simulator say it alike', async () => {
+test('the account page, the overview, the log and the routing simulator say it alike', async () => {
   const app = await capped({ spendControl: { reached: true } }, 2)
   expect((await answerOf(app, POST, { json: codexBody() })).status).toBe(200)
   const [first] = app.attemptRows()
@@ -76,6 +76,8 @@ test('the account page, the log and the routing simulator say it alike', async (
     await admin.ask(`GET /accounts/${app.members[0]!.id}`, { headers: { accept: 'text/html' } })
   ).text()
   expect(page).toContain('spend cap of its ChatGPT workspace')
+  const overview = await (await admin.ask('GET /dashboard/accounts', { headers: { accept: 'text/html' } })).text()
+  expect(overview).toContain('Spend cap reached')
   const explained = await (await admin.ask('GET /api/explain')).json()
   expect(JSON.stringify(explained)).toContain('spend cap reached')
 })

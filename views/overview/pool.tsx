@@ -120,12 +120,14 @@ const StripRow: FC<{ account: PoolAccount; now: string }> = ({ account, now }) =
 )
 
 const Standing: FC<{ account: PoolAccount; now: string }> = ({ account, now }) => {
-  const { eligible, inFlight, until, nextCheckAt } = account
+  const { eligible, inFlight, until, nextCheckAt, status, why } = account
   if (eligible) return <>{inFlight > 0 ? `${inFlight} in flight` : 'eligible'}</>
   const comesBack = until ?? nextCheckAt
   if (!comesBack) return <>not eligible</>
+  const says = (status === 'quota_exceeded' || status === 'active') && why // of the others the badge says it
   return (
     <>
+      {says && `${says} · `}
       {until ? 'back' : 'next check'} <Until at={comesBack} now={now} />
     </>
   )

@@ -17,6 +17,20 @@ const history = (app: TestApp) =>
     .all()
     .map(({ accountId, kind, result, detail }) => ({ accountId, kind, result, detail }))
 
+test('an identity that could not be shown is refused by its field, and no account is added', async () => {
+  const { app, start, approve, paste, emails } = signInWorld()
+  for (const [email, why] of [
+    ['ada\u0000@example.test', 'a field email with control characters'],
+    [`${'a'.repeat(30_000)}@example.test`, 'a field email that is too long'],
+  ] as const) {
+    const flow = await start()
+    const done = await paste(approve(flow, app.upstream.addAccount({ email })), flow.flowId)
+    expect(done.status).toBe('error')
+    expect(done.errorMessage).toContain(why)
+  }
+  expect(emails()).toEqual([])
+})
+
 describe('beginning', () => {
   test('answers with the address to sign in at, and keeps verifier and state to itself', async () => {
     const { app, start, port } = signInWorld()

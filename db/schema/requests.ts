@@ -16,6 +16,8 @@ export const requests = sqliteTable(
     transport: text({ enum: ['http', 'websocket'] }).notNull(),
     upstreamTransport: text({ enum: ['http', 'websocket'] }),
     keyId: text(),
+    /** The client sent a key that Sluice does not know, and needed none. */
+    unrecognizedKey: integer({ mode: 'boolean' }).notNull().default(false),
     accountId: text(),
     model: text(),
     reasoningEffort: text(),

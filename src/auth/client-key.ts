@@ -4,8 +4,10 @@ import { anyContains, type Cidr } from '../lib/cidr.ts'
 import type { KeyPolicy, KeyRing } from '../model/key-ring.ts'
 
 export interface Client {
-  /** null: no key was needed; whatever was sent instead of one was not looked at. */
+  /** null: no key was needed, and none that Sluice knows was sent. */
   key: KeyPolicy | null
+  /** Something was sent in place of a key, which nothing here knows; only where no key was needed. */
+  hasUnrecognizedKey: boolean
   /** Address of the client after trusted proxies; null: unknown. */
   ip: string | null
 }
@@ -29,16 +31,18 @@ export interface Knock {
 }
 
 /**
- * Lets the client in or throws `invalid_api_key`. With key auth on everybody needs a key. With it off, only callers on
+ * Lets the client in or throws `invalid_api_key`. With key auth on every client needs a key. With it off, only clients on
  * this machine and the exempt peers get in at all, and they need a key only where the route or the capability header
- * demands one.
+ * demands one. A known key counts in any case (decisions §3 "A key that is presented").
  */
 export const authenticateClient = (knock: Knock): Client => {
   const { ip, keyAuthEnabled } = knock
   if (!keyAuthEnabled && !knock.isLocal() && !isExempt(knock))
     throw refused('Proxy authentication must be configured before remote access is allowed')
   const needsKey = keyAuthEnabled || knock.need === 'always' || knock.capability !== null
-  return { key: needsKey ? demandKey(knock) : null, ip }
+  if (needsKey) return { key: demandKey(knock), hasUnrecognizedKey: false, ip }
+  const key = knownKey(knock)
+  return { key, hasUnrecognizedKey: key === null && isFilled(knock.authorization), ip }
 }
 
 type Capability = 'trusted_cyber'
@@ -55,12 +59,25 @@ export const capability = (header: string | null): Capability | null => {
 const isExempt = ({ peer, unauthenticatedCidrs }: Knock): boolean =>
   peer !== null && anyContains(unauthenticatedCidrs, peer)
 
-/** The key of a client that may not pass without, however it came in. Throws `invalid_api_key`. */
-export const demandKey = ({ authorization, keys, now }: Pick<Knock, 'authorization' | 'keys' | 'now'>): KeyPolicy => {
+/** The key of a client that may not pass without one. Throws `invalid_api_key`. */
+export const demandKey = (presented: Presented): KeyPolicy => {
+  if (bearerOf(presented.authorization) === null) throw refused('Missing API key in Authorization header')
+  const key = knownKey(presented)
+  if (!key) throw refused('Invalid API key')
+  return key
+}
+
+type Presented = Pick<Knock, 'authorization' | 'keys' | 'now'>
+
+/**
+ * The key that was sent; null: none that is known. A known one must be valid even where no key is needed: switching a key
+ * off must not free its client from the limits of the key. Throws `invalid_api_key`.
+ */
+const knownKey = ({ authorization, keys, now }: Presented): KeyPolicy | null => {
   const bearer = bearerOf(authorization)
-  if (bearer === null) throw refused('Missing API key in Authorization header')
-  const key = keys.find(bearer)
-  if (!key?.isActive) throw refused('Invalid API key')
+  const key = bearer === null ? null : keys.find(bearer)
+  if (!key) return null
+  if (!key.isActive) throw refused('Invalid API key')
   if (key.expiresAt !== null && key.expiresAt <= now) throw refused('API key has expired')
   return key
 }
@@ -68,5 +85,9 @@ export const demandKey = ({ authorization, keys, now }: Pick<Knock, 'authorizati
 /** RFC 6750 §2.1; the scheme in any case (RFC 9110 §11.1). */
 const bearerOf = (authorization: string | null): string | null =>
   authorization?.match(/^bearer[ \t]+(\S.*)$/i)?.[1] ?? null
+
+/** A scheme alone is no credential. */
+const isFilled = (authorization: string | null): boolean =>
+  authorization !== null && !/^(bearer)?[ \t]*$/i.test(authorization)
 
 const refused = (message: string): AppError => new AppError('invalid_api_key', { message })

@@ -63,6 +63,7 @@ export const toEntry = ({ row, account, key, upstreamStatus, upstreamCode }: Joi
     planType: account?.planType ?? null,
     apiKeyId: row.keyId,
     apiKeyName: key?.name ?? null,
+    unrecognizedKey: row.unrecognizedKey,
     model: row.model,
     reasoningEffort: row.reasoningEffort,
     serviceTier: row.serviceTier,

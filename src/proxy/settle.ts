@@ -62,6 +62,7 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
       transport: turn.transport,
       upstreamTransport: log.upstreamTransport,
       keyId: turn.client.key?.id ?? null,
+      unrecognizedKey: turn.client.hasUnrecognizedKey,
       accountId,
       model: turn.model,
       reasoningEffort: turn.reasoningEffort,

@@ -672,7 +672,7 @@ test('a fault of ours in the headers of a stream ends its turn', async () => {
   const app = testApp()
   const turns = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' } as const
   const faulty = new Hono<AppEnv>().post('*', async (c) => {
-    c.set('client', { key: null, ip: null })
+    c.set('client', { key: null, hasUnrecognizedKey: false, ip: null })
     c.set('requestId', 'req_1')
     c.set('arrivedAt', app.clock.monotonic())
     const body = await readTurnBody(c, turns)

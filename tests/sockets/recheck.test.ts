@@ -187,3 +187,29 @@ test('what a key enforces is put into native frames, and into public ones', asyn
   for (const { body } of service.upstream.requests) expect(body).toMatchObject({ reasoning: { effort: 'high' } })
   expect(service.rows().map(({ reasoningEffort }) => reasoningEffort)).toEqual(['high', 'high'])
 })
+
+describe('while keys are optional', () => {
+  const limits = [{ limitType: 'requests', limitWindow: 'daily', maxValue: 1, modelFilter: '' }] as const
+
+  test.each(ROUTES)('%s: a presented key counts on each turn of a socket', async (path) => {
+    await using service = ground()
+    const { key, row } = service.key({ limits: [...limits], enforcedReasoningEffort: 'high' })
+    const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
+    expectCompleted(await socket.turn(create()))
+    expect(refusalOf(await socket.turn(create()))).toEqual([429, 'rate_limit_exceeded'])
+    write(service, (tx) => updateKey(tx, row.id, { isActive: false }, DOING))
+    expect(refusalOf(await socket.turn(create()))).toEqual([401, 'invalid_api_key'])
+    expect(service.rows().map(({ keyId }) => keyId)).toEqual([row.id, row.id])
+    expect(service.upstream.requests).toHaveLength(1)
+    expect(service.upstream.requests[0]?.body).toMatchObject({ reasoning: { effort: 'high' } })
+    await leave(service, socket)
+  })
+
+  test.each(ROUTES)('%s: any other string is served and logged as an unrecognized key', async (path) => {
+    await using service = ground()
+    const socket = await open(service, { path, headers: { authorization: 'Bearer sk-of-something-else' } })
+    expectCompleted(await socket.turn(create()))
+    expect(service.rows()).toMatchObject([{ keyId: null, unrecognizedKey: true }])
+    await leave(service, socket)
+  })
+})

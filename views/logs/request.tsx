@@ -70,7 +70,7 @@ const Facts: FC<RequestView> = (request) => (
         {request.paidCredits && <span class="muted"> · {paidText(request)}</span>}
         {request.movedAccount && <span class="muted"> · the conversation moved here</span>}
       </Fact>
-      <Fact name="Key">{request.apiKeyName ?? (request.apiKeyId ? 'a deleted key' : null)}</Fact>
+      <Fact name="Key">{request.apiKeyName ?? namelessKey(request)}</Fact>
       <Fact name="Asked">
         <code>{request.route}</code>
         <span class="muted"> {wayOf(request)}</span>
@@ -103,6 +103,9 @@ const Facts: FC<RequestView> = (request) => (
 /** A rejected request spends nothing. */
 const paidText = ({ status }: RequestView): string =>
   status === 'ok' || status === 'cancelled' ? 'served with paid credits' : 'on paid credits'
+
+const namelessKey = ({ apiKeyId, unrecognizedKey }: RequestView): string | null =>
+  apiKeyId ? 'a deleted key' : unrecognizedKey ? 'unrecognized key (keys are optional, so it was not checked)' : null
 
 const wayOf = ({ requestKind, transport, upstreamTransport }: RequestView): string =>
   [

@@ -62,9 +62,7 @@ const RequestRow: FC<RowProps & { request: LogEntry }> = ({ request, columns = [
         <Since at={request.requestedAt} now={now} />
       </RequestLink>
     </td>
-    <td class="cell-key">
-      {request.apiKeyName ?? <span class="muted">{request.apiKeyId ? 'deleted key' : '–'}</span>}
-    </td>
+    <td class="cell-key">{request.apiKeyName ?? <span class="muted">{namelessKey(request)}</span>}</td>
     <td class="cell-account" title={request.accountName ?? undefined}>
       {request.accountName ?? <span class="muted">{request.accountId ? 'deleted account' : 'none'}</span>}
     </td>
@@ -83,6 +81,9 @@ const RequestRow: FC<RowProps & { request: LogEntry }> = ({ request, columns = [
     ))}
   </tr>
 )
+
+const namelessKey = ({ apiKeyId, unrecognizedKey }: LogEntry): string =>
+  apiKeyId ? 'deleted key' : unrecognizedKey ? 'unrecognized key' : '–'
 
 const RequestLink: FC<PropsWithChildren<{ id: string; here: string | null }>> = ({ id, here, children }) =>
   here === null ? (

@@ -95,7 +95,7 @@ const arrivalOf = (c: Ctx): Arrival => ({
  */
 const demandOrdinary = (json: JsonObject, { req, env }: Ctx): void => {
   if (!mentionsCapability(json)) return
-  // Where keys are optional the gate has not looked at the one that was sent.
+  // Where keys are optional the gate has let clients in without one.
   demandKey({ authorization: req.header('authorization') ?? null, keys: env.keys, now: env.clock.now() })
   if (demandsCapability(json))
     throw new AppError('required_capability_transport_unsupported', { param: 'client_metadata' })

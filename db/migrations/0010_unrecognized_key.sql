@@ -1,0 +1,1 @@
+ALTER TABLE `requests` ADD `unrecognized_key` integer DEFAULT false NOT NULL;

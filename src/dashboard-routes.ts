@@ -79,7 +79,7 @@ import {
   revokeUserSessions,
 } from './admin/people/users.ts'
 import { getReport, showReports } from './admin/reports.ts'
-import { listRequestOptions, listRequests, showRequest } from './admin/requests.ts'
+import { listRejectedClients, listRequestOptions, listRequests, showRequest } from './admin/requests.ts'
 import { consumeResetCredit, listAccountResetCredits } from './admin/reset-credits.ts'
 import { changeSettings, getSettings, putSettings } from './admin/settings.ts'
 import { searchSettings, showData, showNetwork, showRouting, showTableSizes } from './admin/settings-pages.ts'
@@ -215,6 +215,7 @@ const mountApi = (app: Hono<AppEnv>): void => {
   app.get('/api/request-logs', ...listRequests)
   app.get('/api/request-logs/options', ...listRequestOptions)
   app.get('/api/request-logs/:id', ...showRequest)
+  app.get('/api/rejected-clients', ...listRejectedClients)
 }
 
 /** Adding an account: sign-ins to the upstream, and what an import would do. */

@@ -1,4 +1,5 @@
 /** Every error this service can answer with, and the one class that carries it. Spec §7 and the proxy contract are this table. */
+import type { Rejection } from './model/rejections.ts'
 
 /** code → [HTTP status, default message, OpenAI `error.type` on model routes (derived from the status when absent)]. */
 export const CODES = {
@@ -149,6 +150,8 @@ export interface ErrorExtra {
   envelope?: Record<string, unknown>
   /** Another `error.type` than the table's, for a client that goes by it. */
   type?: string
+  /** The client itself was rejected: logged as such, once a minute (decisions §3 "Rejected clients"). */
+  rejection?: Rejection
   /** An upstream error handed on as it came: its own code and type are kept. */
   upstream?: { code: string | null; type: string | null }
 }

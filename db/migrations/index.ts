@@ -11,6 +11,7 @@ import hoursInOrder from './0007_hours_in_order.sql' with { type: 'text' }
 import accountSeat from './0008_account_seat.sql' with { type: 'text' }
 import paidCredits from './0009_paid_credits.sql' with { type: 'text' }
 import unrecognizedKey from './0010_unrecognized_key.sql' with { type: 'text' }
+import rejectedClients from './0011_rejected_clients.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -24,4 +25,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0008_account_seat', sql: accountSeat },
   { name: '0009_paid_credits', sql: paidCredits },
   { name: '0010_unrecognized_key', sql: unrecognizedKey },
+  { name: '0011_rejected_clients', sql: rejectedClients },
 ]

@@ -11,11 +11,19 @@ import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { holds } from '../model/permissions.ts'
+import type { RejectedClient } from '../model/rejected-clients.ts'
 import type { LogDetail, LogPage } from '../model/request-log.ts'
 import { keyNames } from '../model/request-log-choices.ts'
 import type { LogEntry } from '../model/request-log-entry.ts'
-import { LogPageQuery, type MoreColumn, type RangeName, toLogQuery } from '../model/request-log-page.ts'
-import { Moment, type StatusFilter } from '../model/request-log-query.ts'
+import {
+  LogPageQuery,
+  type MoreColumn,
+  type PageStatus,
+  type RangeName,
+  toLogQuery,
+  toRejectedQuery,
+} from '../model/request-log-page.ts'
+import { Moment } from '../model/request-log-query.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf, demandSight, requestOf, sightOf } from './requests.ts'
@@ -24,6 +32,8 @@ import { blindersOf, demandSight, requestOf, sightOf } from './requests.ts'
 export interface Logs extends LogPage {
   generatedAt: string
   filters: LogFilterValues
+  /** Rejected clients, where they were asked for in place of requests. */
+  rejected: RejectedClient[] | null
   /** What the filters offer; null: the caller may not know the keys. */
   options: { accounts: Choice[]; keys: Choice[] | null; models: string[] }
   columns: MoreColumn[]
@@ -45,7 +55,7 @@ interface LogFilterValues {
   account: string[]
   key: string[]
   model: string[]
-  status: StatusFilter[]
+  status: PageStatus[]
   code: string[]
   search: string
   conversation: string | null
@@ -115,7 +125,11 @@ const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
   const now = c.env.clock.now()
   const sight = sightOf(c)
   const [page, open] = await Promise.all([
-    readerOf(c).requestLogs(toLogQuery(asked, now), sight),
+    asksForRejected(asked)
+      ? rejectedOf(c, asked, now)
+      : readerOf(c)
+          .requestLogs(toLogQuery(asked, now), sight)
+          .then((requests) => ({ ...requests, rejected: null })),
     asked.open ? requestOf(c, asked.open) : null,
   ])
   return {
@@ -130,6 +144,27 @@ const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
     isSensitive: sight.sensitive,
     mayExplain: holds(c.var.principal.grants, 'accounts:read'),
   }
+}
+
+const asksForRejected = ({ status }: LogPageQuery): boolean => status.includes('rejected')
+
+/** As a page of the log without requests. Going back is by the newest page. */
+const rejectedOf = async (c: Ctx, asked: LogPageQuery, now: number) => {
+  const question = toRejectedQuery(asked, now)
+  const { items, nextCursor } = question
+    ? await readerOf(c).rejectedPage(question, sightOf(c))
+    : { items: [], nextCursor: null }
+  return { ...NO_REQUESTS, rejected: items, nextCursor, hasMore: nextCursor !== null }
+}
+
+const NO_REQUESTS: LogPage = {
+  requests: [],
+  total: null,
+  moreThan: null,
+  hasMore: false,
+  nextCursor: null,
+  prevCursor: null,
+  searchedTo: null,
 }
 
 const filtersOf = (asked: LogPageQuery): Omit<LogFilterValues, 'further'> => ({
@@ -188,7 +223,7 @@ const linksOf = (c: Ctx, { asked, page, now }: { asked: LogPageQuery; page: LogP
     newer: page.prevCursor && linkFrom(c, '/logs', { drop: PLACES, add: { newer: page.prevCursor } }),
     newest,
     clear: clear === newest ? null : clear,
-    tail: asked.cursor || asked.newer || asked.until !== undefined ? null : tailLink(c, now),
+    tail: asksForRejected(asked) || asked.cursor || asked.newer || asked.until !== undefined ? null : tailLink(c, now),
   } satisfies LogLinks
 }
 

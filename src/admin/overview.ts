@@ -24,12 +24,13 @@ import type { Tiles } from '../model/overview-tiles.ts'
 import { hasPasswordAccount } from '../model/people.ts'
 import { holds, mayWrite } from '../model/permissions.ts'
 import { type PoolMeter, poolMeters } from '../model/pool-meters.ts'
+import type { RejectedLately } from '../model/rejected-clients.ts'
 import type { LogEntry } from '../model/request-log-entry.ts'
 import { blindedRow } from '../model/request-view.ts'
 import { perWindow, type WindowLength } from '../model/usage-windows.ts'
 import { typedCommand } from '../ops/own-command.ts'
 import { type Health, healthOf } from './overview-health.ts'
-import { blindersOf } from './requests.ts'
+import { blindersOf, sightOf } from './requests.ts'
 
 /** Times are ISO 8601 in all of them. */
 export interface Overview {
@@ -138,6 +139,7 @@ const nowPart = async (c: Ctx): Promise<NowPart> => {
     isLedgerHealthy: ledger.healthy,
     isDatabaseLost: ops.lostDatabase() !== null,
     outage: accounts.some(({ eligible }) => eligible) ? outageFor(c) : null,
+    rejected: rejectedFor(c, figures.present.rejected),
     isChosenAccountGone: isChosenAccountGone(c),
     unwritten: ledger.unwrittenTurns,
     isDashboardOpen: env.DASHBOARD_AUTH_MODE === 'disabled',
@@ -158,6 +160,10 @@ const nowPart = async (c: Ctx): Promise<NowPart> => {
     checklist: checklistOf(c, accounts.length > 0),
   }
 }
+
+/** Addresses are for those who see them in the log. */
+const rejectedFor = (c: Ctx, rejected: readonly RejectedLately[]): readonly RejectedLately[] =>
+  sightOf(c).sensitive ? rejected : rejected.map((group) => ({ ...group, client: null }))
 
 const isChosenAccountGone = ({ env: { settings, pool } }: Ctx): boolean => {
   const { routingStrategy, singleAccountId } = settings.current()

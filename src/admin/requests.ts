@@ -8,6 +8,7 @@ import { idOf } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { holds } from '../model/permissions.ts'
 import { PRICES_VERSION } from '../model/pricing.ts'
+import { RejectedQuery } from '../model/rejected-clients.ts'
 import type { LogDetail } from '../model/request-log.ts'
 import { LogFilters, LogQuery } from '../model/request-log-query.ts'
 import type { Sight } from '../model/request-log-where.ts'
@@ -32,6 +33,12 @@ export const listRequestOptions = createHandlers(requires('dashboard:read'), que
   return c.json({ ...options, ...(hidesKeys && { apiKeys: [] }), pricesVersion: PRICES_VERSION })
 })
 
+export const listRejectedClients = createHandlers(requires('dashboard:read'), query(RejectedQuery), async (c) => {
+  const asked = c.req.valid('query')
+  demandSight(c, asked)
+  return c.json(await readerOf(c).rejectedPage(asked, sightOf(c)))
+})
+
 export const showRequest = createHandlers(requires('dashboard:read'), async (c) => c.json(await requestOf(c, idOf(c))))
 
 /** The request with row id `id`, as the caller may see it. Throws `not_found`. */
@@ -50,9 +57,9 @@ export const sightOf = (c: Ctx): Sight => ({
  * What is not shown is not filtered by either: asking for one conversation is looking into it, and asking for one key is
  * learning of it. Throws `permission_required`.
  */
-export const demandSight = (c: Ctx, asked: Pick<LogFilters, 'conversation_id' | 'apiKeyId'>): void => {
+export const demandSight = (c: Ctx, asked: Partial<Pick<LogFilters, 'conversation_id' | 'apiKeyId'>>): void => {
   if (asked.conversation_id !== undefined) demand(c.var.principal, 'conversations:read')
-  if (asked.apiKeyId.length > 0) demand(c.var.principal, 'api_keys:read')
+  if (asked.apiKeyId?.length) demand(c.var.principal, 'api_keys:read')
 }
 
 /** Upstream accounts are named to those who work with them, keys to those who may list them (spec §2, capability summary). */

@@ -33,7 +33,7 @@ export const GROUPS: readonly Group[] = [
     id: 'logs',
     title: 'Logs and reports',
     about: 'What was asked, what became of it, what it cost, and why.',
-    prefixes: ['/api/request-logs', '/api/reports', '/api/explain', '/api/dashboard'],
+    prefixes: ['/api/request-logs', '/api/rejected-clients', '/api/reports', '/api/explain', '/api/dashboard'],
   },
   {
     id: 'settings',

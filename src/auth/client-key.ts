@@ -2,6 +2,7 @@
 import { AppError } from '../errors.ts'
 import { anyContains, type Cidr } from '../lib/cidr.ts'
 import type { KeyPolicy, KeyRing } from '../model/key-ring.ts'
+import { keyStart, type Rejection } from '../model/rejections.ts'
 
 export interface Client {
   /** null: no key was needed, and none that Sluice knows was sent. */
@@ -38,7 +39,10 @@ export interface Knock {
 export const authenticateClient = (knock: Knock): Client => {
   const { ip, keyAuthEnabled } = knock
   if (!keyAuthEnabled && !knock.isLocal() && !isExempt(knock))
-    throw refused('Proxy authentication must be configured before remote access is allowed')
+    throw rejected('Proxy authentication must be configured before remote access is allowed', {
+      reason: 'remote_client',
+      keyStart: startOf(knock),
+    })
   const needsKey = keyAuthEnabled || knock.need === 'always' || knock.capability !== null
   if (needsKey) return { key: demandKey(knock), hasUnrecognizedKey: false, ip }
   const key = knownKey(knock)
@@ -61,9 +65,10 @@ const isExempt = ({ peer, unauthenticatedCidrs }: Knock): boolean =>
 
 /** The key of a client that may not pass without one. Throws `invalid_api_key`. */
 export const demandKey = (presented: Presented): KeyPolicy => {
-  if (bearerOf(presented.authorization) === null) throw refused('Missing API key in Authorization header')
+  if (bearerOf(presented.authorization) === null)
+    throw rejected('Missing API key in Authorization header', { reason: 'missing_key' })
   const key = knownKey(presented)
-  if (!key) throw refused('Invalid API key')
+  if (!key) throw rejected('Invalid API key', { reason: 'unknown_key', keyStart: startOf(presented) })
   return key
 }
 
@@ -77,8 +82,10 @@ const knownKey = ({ authorization, keys, now }: Presented): KeyPolicy | null => 
   const bearer = bearerOf(authorization)
   const key = bearer === null ? null : keys.find(bearer)
   if (!key) return null
-  if (!key.isActive) throw refused('Invalid API key')
-  if (key.expiresAt !== null && key.expiresAt <= now) throw refused('API key has expired')
+  const about = () => ({ keyId: key.id, keyStart: startOf({ authorization }) })
+  if (!key.isActive) throw rejected('Invalid API key', { reason: 'inactive_key', ...about() })
+  if (key.expiresAt !== null && key.expiresAt <= now)
+    throw rejected('API key has expired', { reason: 'expired_key', ...about() })
   return key
 }
 
@@ -90,4 +97,10 @@ const bearerOf = (authorization: string | null): string | null =>
 const isFilled = (authorization: string | null): boolean =>
   authorization !== null && !/^(bearer)?[ \t]*$/i.test(authorization)
 
-const refused = (message: string): AppError => new AppError('invalid_api_key', { message })
+const startOf = ({ authorization }: Pick<Knock, 'authorization'>): string | null => {
+  const bearer = bearerOf(authorization)
+  return bearer === null ? null : keyStart(bearer)
+}
+
+const rejected = (message: string, rejection: Rejection): AppError =>
+  new AppError('invalid_api_key', { message, rejection })

@@ -31,6 +31,13 @@ export const errorAnswer =
         path: loggedPath(c),
         err: thrown,
       })
+    if (err.extra.rejection)
+      c.env.ledger.reject({
+        ...err.extra.rejection,
+        ip: c.get('clientIp'),
+        route: loggedPath(c),
+        userAgent: c.req.header('user-agent') ?? null,
+      })
     c.status(err.status as ContentfulStatusCode) // as: every status of the table carries a body
     c.header('Vary', 'Accept, HX-Request')
     const { retryAfterSeconds } = err.extra

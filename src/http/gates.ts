@@ -143,7 +143,7 @@ export const clientKey = (need: KeyNeed) =>
   gate({ access: 'client-key', key: need }, (c) => {
     demandPlainHost(c)
     const clientIp = c.get('clientIp')
-    if (!c.env.firewall.allows(clientIp)) throw new AppError('ip_forbidden')
+    if (!c.env.firewall.allows(clientIp)) throw new AppError('ip_forbidden', { rejection: { reason: 'firewall' } })
     const client = authenticateClient({
       authorization: c.req.header('authorization') ?? null,
       capability: c.req.header(CAPABILITY_HEADER) ?? null,

@@ -2,6 +2,7 @@
 import { inArray, lt, sql } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
+import { rejectedClients } from '../../db/schema/rejections.ts'
 import { requests } from '../../db/schema/requests.ts'
 import { withShortLog } from '../../db/short-log.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -53,6 +54,7 @@ const forgetAll = async ({ db, clock, settings }: RetentionDeps, signal: AbortSi
   if (requestLogRetentionDays > 0) {
     const before = now - requestLogRetentionDays * DAY_MS
     await inSlices((tx) => forgetRequests(tx, { before, limit: TURNS }), TURNS)
+    await inSlices((tx) => forgetRejected(tx, before))
     await inSlices((tx) => purgeAccountEvents(tx, { before, limit: SLICE }))
   }
   await inSlices((tx) => trimConsidered(tx, { keep: EXPLAINED_TURNS, limit: EXPLANATIONS }), EXPLANATIONS)
@@ -82,6 +84,15 @@ const forgetExpired = (tx: Tx, now: number): void => {
 const forgetRequests = (tx: Tx, { before, limit }: { before: number; limit: number }): number => {
   const old = tx.select({ id: requests.id }).from(requests).where(lt(requests.startedAt, before)).limit(limit)
   return tx.delete(requests).where(inArray(requests.id, old)).run().changes
+}
+
+const forgetRejected = (tx: Tx, before: number): number => {
+  const old = tx
+    .select({ id: rejectedClients.id })
+    .from(rejectedClients)
+    .where(lt(rejectedClients.minute, before))
+    .limit(SLICE)
+  return tx.delete(rejectedClients).where(inArray(rejectedClients.id, old)).run().changes
 }
 
 /** An hour's worth, since this runs each hour; by account, which is how they are indexed. */

@@ -4,6 +4,8 @@ import type { AccountView } from './account-view.ts'
 import { isRunning } from './key-limits.ts'
 import type { KeyFact } from './overview.ts'
 import { type Grants, holds, mayWrite, type Permission } from './permissions.ts'
+import type { RejectedLately } from './rejected-clients.ts'
+import type { RejectionReason } from './rejections.ts'
 
 export interface Attention {
   /** Stable while the matter stands. */
@@ -24,6 +26,8 @@ export interface Facts {
   isDatabaseLost: boolean
   /** Turns that failed one after another though accounts could be asked, and what the newest failed with; empty: not to be told. */
   outage: { turns: number; message: string } | null
+  /** Rejected clients of the last hour, the most first; addresses only where the reader may see them. */
+  rejected: readonly RejectedLately[]
   /** The strategy “Single account” names one that was deleted. */
   isChosenAccountGone: boolean
   /** Ended turns that are in memory only. */
@@ -50,6 +54,7 @@ export const attention = (facts: Facts, grants: Grants): Attention[] => {
     ...database(facts, offer),
     ...ledger(facts, offer),
     ...outage(facts, offer),
+    ...rejectedClients(facts, offer),
     ...strategy(facts, mayWrite(grants)),
     ...exposure(facts, offer),
     ...shorten(signIns(facts, offer), 'accounts need a new sign-in', '/accounts'),
@@ -116,6 +121,36 @@ const outage = ({ outage }: Facts, offer: Offer): Attention[] =>
         },
       ]
     : []
+
+/** A few are somebody's typing error. */
+const MOST_UNTOLD = 10
+
+const rejectedClients = ({ rejected }: Facts, offer: Offer): Attention[] => {
+  const all = rejected.reduce((sum, { count }) => sum + count, 0)
+  const [most] = rejected
+  if (!most || all <= MOST_UNTOLD) return []
+  const others = all - most.count
+  const from = most.client === null ? '' : ` from ${most.client}`
+  const rest = others === 0 ? '' : `, and ${others} other rejected ${others === 1 ? 'request' : 'requests'}`
+  return [
+    {
+      id: 'rejected',
+      tone: 'wait',
+      text: `${most.count} ${most.count === 1 ? 'request' : 'requests'} ${REJECTED[most.reason]}${from} in the last hour${rest}`,
+      action: offer('dashboard:read', 'Show', '/logs?status=rejected&range=1h'),
+    },
+  ]
+}
+
+const REJECTED: Record<RejectionReason, string> = {
+  unknown_key: 'with an unknown key',
+  inactive_key: 'with a disabled key',
+  expired_key: 'with an expired key',
+  missing_key: 'without a key',
+  remote_client: 'while remote access is off',
+  firewall: 'blocked by the firewall',
+  model_not_allowed: 'for a model their key may not use',
+}
 
 const strategy = ({ isChosenAccountGone }: Facts, isWriter: boolean): Attention[] =>
   isChosenAccountGone

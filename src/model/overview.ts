@@ -6,6 +6,7 @@ import { apiKeyLimits, apiKeys, type LimitType, type LimitWindow } from '../../d
 import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { SLOT_MS } from './overview-slots.ts'
+import { type RejectedLately, rejectedLately } from './rejected-clients.ts'
 import { type LogEntry, NEWEST_FIRST, selectJoined, toEntry } from './request-log-entry.ts'
 import { total } from './sums.ts'
 import { faulty } from './turn-fault.ts'
@@ -42,6 +43,7 @@ export interface Present {
   /** Conversations with a turn in the last hour, and in the one before. */
   conversations: { now: number; before: number }
   keys: KeyFact[]
+  rejected: RejectedLately[]
   stateChanges: ReadonlyMap<string, readonly StateChange[]>
 }
 
@@ -93,6 +95,7 @@ export const overviewPresent = (db: Db, now: number): Present => ({
     before: conversationsIn(db, now - 2 * HOUR_MS, now - HOUR_MS),
   },
   keys: keyFacts(db),
+  rejected: rejectedLately(db, now),
   stateChanges: stateChanges(db, now - 24 * HOUR_MS),
 })
 

@@ -9,6 +9,7 @@ export const READ_LANES = {
   requestLog: 'quick',
   requestLogOptions: 'quick',
   newRequests: 'quick',
+  rejectedPage: 'quick',
   report: 'slow',
   reportCsv: 'slow',
   recentCallers: 'slow',

@@ -9,6 +9,7 @@ import { keyWeek } from './key-trends.ts'
 import { overviewPresent, overviewSlots } from './overview.ts'
 import type { READ_LANES } from './read-lanes.ts'
 import { recentCallers } from './recent-callers.ts'
+import { rejectedPage } from './rejected-clients.ts'
 import { reportCsv } from './report-csv.ts'
 import { report } from './reports.ts'
 import { newRequests, requestLog, requestLogOptions, requestLogs } from './request-log.ts'
@@ -34,6 +35,7 @@ const READS = {
   requestLog,
   requestLogOptions,
   newRequests,
+  rejectedPage,
   report: atOneMoment(report),
   reportCsv,
   recentCallers,

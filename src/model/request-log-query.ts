@@ -19,7 +19,7 @@ const ModelOption = z.string().transform((text) => {
 })
 
 /** Opaque to clients: a place in the log, between two rows. */
-const Cursor = z.string().transform((text, context) => {
+export const Cursor = z.string().transform((text, context) => {
   const [, startedAt, id] = /^(\d{1,15})\.(.+)$/.exec(Buffer.from(text, 'base64url').toString()) ?? []
   if (startedAt !== undefined && id !== undefined) return { startedAt: Number(startedAt), id }
   context.addIssue({ code: 'custom', message: 'is not a cursor of this list' })
@@ -44,7 +44,7 @@ export const LogFilters = z.object({
 export type LogFilters = z.output<typeof LogFilters>
 
 /** `failed` is every error, whatever its code. */
-const STATUS_FILTERS = [...LOG_STATUSES, 'failed', 'all'] as const
+export const STATUS_FILTERS = [...LOG_STATUSES, 'failed', 'all'] as const
 export type StatusFilter = (typeof STATUS_FILTERS)[number]
 
 export const LogQuery = LogFilters.extend({

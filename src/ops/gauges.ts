@@ -1,5 +1,6 @@
 /** What is true at the moment of a scrape: accounts, turns, sockets, bodies, the ledger, and the process itself. */
 import { ACCOUNT_STATUSES } from '../../db/schema/accounts.ts'
+import type { RejectionReason } from '../model/rejections.ts'
 import { usedNow } from '../model/usage-windows.ts'
 import type { Pool } from '../proxy/pool.ts'
 import { VERSION } from '../version.ts'
@@ -16,7 +17,7 @@ interface Present {
   /** Sockets to the upstream that wait between turns. */
   keptUpstreamSockets: number
   heldBytes: number
-  ledger: { unwrittenTurns: number; healthy: boolean }
+  ledger: { unwrittenTurns: number; healthy: boolean; rejections: Readonly<Record<RejectionReason, number>> }
   /** ms since epoch; null: none was made yet. */
   lastBackupAt: number | null
   /** ms since epoch */
@@ -45,6 +46,12 @@ export const presentFamilies = (present: Present): Family[] => [
   gauge('sluice_ledger_healthy', '0 while the request log cannot be written.', {
     value: present.ledger.healthy ? 1 : 0,
   }),
+  {
+    name: 'sluice_rejected_requests_total',
+    type: 'counter',
+    help: 'Requests of rejected clients by reason.',
+    samples: Object.entries(present.ledger.rejections).map(([reason, value]) => ({ labels: { reason }, value })),
+  },
   many(
     'sluice_last_backup_timestamp_seconds',
     'When the newest backup in the data folder was made.',

@@ -75,6 +75,7 @@ export const orRefuse = <T>(arrival: Arrival, admission: Admission, phase: Phase
   } catch (err) {
     const error = AppError.from(err)
     if (error.code === 'previous_response_not_found' && admission.transport === 'websocket') throw err
+    if (error.extra.rejection) throw err // logged as a rejected client
     const turn = newTurn(arrival, admission, { ...readableOf(arrival, admission), reservation: NOTHING_RESERVED })
     turn.log.phase = phase
     refuseTurn(arrival.env, turn, error)
@@ -224,7 +225,8 @@ const demandAllowed = (
 ): void => {
   if (key.allowedModels && !key.allowedModels.has(model)) {
     const message = `This API key does not have access to model '${model}'.`
-    throw new AppError(isNative ? 'model_not_found' : 'model_not_allowed', { message, param: 'model' })
+    const rejection = { reason: 'model_not_allowed', keyId: key.id, model } as const
+    throw new AppError(isNative ? 'model_not_found' : 'model_not_allowed', { message, param: 'model', rejection })
   }
   const { enforced, allowed } = key.efforts
   const efforts = enforced ? [enforced] : allowed && [...allowed]

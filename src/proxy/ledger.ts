@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { UsageSnapshot } from '../model/usage-windows.ts'
 import { type LedgerEntry, type LedgerWriter, ledgerWriter } from './ledger-writer.ts'
+import { type RejectedRequest, Rejections } from './rejections.ts'
 
 export type { LedgerEntry } from './ledger-writer.ts'
 
@@ -41,6 +42,7 @@ const MAX_PENDING = 50_000
 export class Ledger {
   readonly #deps: LedgerDeps
   readonly #writer: LedgerWriter
+  readonly #rejections: Rejections
   #entries: LedgerEntry[] = []
   #usage = new Map<string, UsageSnapshot>()
   #isRunning = false
@@ -53,6 +55,7 @@ export class Ledger {
   constructor(deps: LedgerDeps) {
     this.#deps = deps
     this.#writer = ledgerWriter(deps.sqlite)
+    this.#rejections = new Rejections(deps)
   }
 
   /** False from a failed write until one succeeds. */
@@ -65,9 +68,14 @@ export class Ledger {
     return this.#entries.length
   }
 
-  /** The same with usage snapshots. */
+  /** The same with usage snapshots and rejected clients. */
   get pending(): number {
-    return this.#entries.length + this.#usage.size
+    return this.#entries.length + this.#usage.size + this.#rejections.pending
+  }
+
+  /** Rejected clients by reason since the start. */
+  get rejections(): Readonly<Rejections['counts']> {
+    return this.#rejections.counts
   }
 
   start(): void {
@@ -94,6 +102,12 @@ export class Ledger {
   /** The account's latest usage as the upstream told it in passing; of several in one beat the last is written. */
   usage(accountId: string, snapshot: UsageSnapshot): void {
     this.#usage.set(accountId, snapshot)
+    this.#arm()
+  }
+
+  /** Counts a request whose client was rejected. Touches memory only and never throws. */
+  reject(request: RejectedRequest): void {
+    this.#rejections.note(request)
     this.#arm()
   }
 
@@ -147,9 +161,13 @@ export class Ledger {
     const { sqlite, db } = this.#deps
     sqlite.run('PRAGMA synchronous = NORMAL')
     try {
-      commit(db, () => this.#writer.write(batch, this.#usage))
+      commit(db, () => {
+        this.#writer.write(batch, this.#usage)
+        this.#rejections.write()
+      })
       this.#entries = this.#entries.slice(batch.length)
       this.#usage = new Map()
+      this.#rejections.written()
     } finally {
       sqlite.run('PRAGMA synchronous = FULL')
     }

@@ -214,13 +214,20 @@ export class SocketSession implements SocketPeer {
    */
   client({ isAsking }: { isAsking: boolean }): Client {
     const { env, knock } = this.handshake
-    if (!env.firewall.allows(knock.ip)) throw new AppError('ip_forbidden')
+    if (!env.firewall.allows(knock.ip)) throw new AppError('ip_forbidden', { rejection: { reason: 'firewall' } })
     return authenticateClient({
       ...knock,
       need: this.isRestricted || isAsking ? 'always' : knock.need,
       keyAuthEnabled: env.settings.current().apiKeyAuthEnabled,
       now: env.clock.now(),
     })
+  }
+
+  /** The handshake passed, and since then the client is not let in any more, or not with what it asks for. */
+  noteRejection(err: unknown): void {
+    const { env, knock, route, headers } = this.handshake
+    if (err instanceof AppError && err.extra.rejection)
+      env.ledger.reject({ ...err.extra.rejection, ip: knock.ip, route, userAgent: headers.get('user-agent') })
   }
 
   /** As `Outbox` has it. */

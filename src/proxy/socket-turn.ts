@@ -55,6 +55,7 @@ export class SocketTurn {
       await this.#serve()
     } catch (err) {
       this.#create?.hold.release()
+      this.#session.noteRejection(err)
       if (this.#session.gone.aborted) return
       await this.#session.send([this.#ending(err)])?.catch(() => {}) // gone meanwhile
     }

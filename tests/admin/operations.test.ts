@@ -100,6 +100,7 @@ describe('metrics', () => {
       1,
     ])
 
+    await app.ask('GET /v1/models', { peer: '192.0.2.7' }) // a client that is not let in
     app.bindings.pool.get(account)!.inFlight = 1
     app.bindings.turns.add(new Stopper())
     const held = app.bindings.bodies.open(0)

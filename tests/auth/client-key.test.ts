@@ -93,12 +93,30 @@ describe('key authentication on', () => {
 describe('key authentication off', () => {
   const off = { keyAuthEnabled: false }
 
-  test.each([null, 'Bearer good', 'Bearer unknown', 'Bearer revoked', 'Bearer expired', 'Basic x'])(
-    'a local client with %p passes and is not looked at',
-    (authorization) => {
-      expect(answer({ ...off, ...local, authorization })).toBe('no key')
-    },
-  )
+  test.each<[string | null, string]>([
+    [null, 'no key'],
+    ['Bearer unknown', 'no key'],
+    ['Basic x', 'no key'],
+    ['Bearer good', 'good'],
+    ['Bearer revoked', INVALID],
+    ['Bearer expired', EXPIRED],
+  ])('a local client with %p: %s', (authorization, expected) => {
+    expect(answer({ ...off, ...local, authorization })).toBe(expected)
+  })
+
+  test.each<[string | null, boolean]>([
+    [null, false],
+    ['', false],
+    ['Bearer ', false],
+    ['bearer', false],
+    ['Bearer unknown', true],
+    ['Basic x', true],
+    ['anything', true],
+    ['Bearer good', false],
+  ])('%p is an unrecognized key: %p', (authorization, isUnrecognized) => {
+    const client = authenticateClient(aKnock({ ...off, ...local, authorization }))
+    expect(client.hasUnrecognizedKey).toBe(isUnrecognized)
+  })
 
   test.each([null, 'Bearer good', 'Bearer unknown'])('a remote client with %p is refused', (authorization) => {
     expect(answer({ ...off, authorization })).toBe(CLOSED)
@@ -131,6 +149,7 @@ describe('key authentication off', () => {
 test('the client is told where it came from', () => {
   expect(authenticateClient(aKnock({ ...local, keyAuthEnabled: false }))).toEqual({
     key: null,
+    hasUnrecognizedKey: false,
     ip: '127.0.0.1',
   })
 })

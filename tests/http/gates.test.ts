@@ -9,6 +9,7 @@ const noKeys = {
   firewall: { allows: () => true },
   settings: { current: () => ({ apiKeyAuthEnabled: false, guestAccessEnabled: false }) },
   keys: { find: () => null },
+  ledger: { reject() {} },
   db: testDb().db,
 }
 const behind = (gates: Gate[], over: Record<string, unknown> = noKeys) =>
@@ -68,7 +69,7 @@ test('an exempt range counts for the socket peer', async () => {
     },
   )
   const response = await ask('GET /v1/thing', { peer: '192.0.2.7' })
-  expect(await response.json()).toEqual({ key: null, ip: '192.0.2.7' })
+  expect(await response.json()).toEqual({ key: null, hasUnrecognizedKey: false, ip: '192.0.2.7' })
 })
 
 test('a required capability without a key is refused for the key, not for the capability', async () => {

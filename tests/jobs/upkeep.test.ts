@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { commit, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { accountEvents, usageSamples } from '../../db/schema/history.ts'
+import { rejectedClients } from '../../db/schema/rejections.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { type BackupJobDeps, backUp } from '../../src/jobs/backups.ts'
 import { retain } from '../../src/jobs/retention.ts'
@@ -183,7 +184,7 @@ describe('retention', () => {
     const waiting: number[] = []
     for (; clock.pending > 0; await clock.advance(50)) waiting.push(clock.pending)
     await running
-    expect(waiting).toEqual(Array(7).fill(1))
+    expect(waiting).toEqual(Array(8).fill(1))
   })
 
   test('events go with the log, samples after 35 days', async () => {
@@ -210,6 +211,26 @@ describe('retention', () => {
         .map(({ hour }) => (now - hour) / DAY_MS)
         .sort(),
     ).toEqual([1, 34])
+  })
+
+  test('rejected clients go with the log', async () => {
+    const { db, clock, run } = setUp()
+    const now = clock.now() // which goes on while it runs
+    const days = (n: number) => now - n * DAY_MS
+    const facts = { client: '192.0.2.1', reason: 'unknown_key', count: 1, route: '/v1/models' } as const
+    commit(db, (tx) => {
+      for (let i = 0; i < 1200; i++)
+        tx.insert(rejectedClients)
+          .values({ ...facts, minute: days(9) - i * 60_000, lastAt: days(9) })
+          .run()
+      tx.insert(rejectedClients)
+        .values({ ...facts, minute: days(1), lastAt: days(1) })
+        .run()
+    })
+    await run({ requestLogRetentionDays: 0 })
+    expect(db.select().from(rejectedClients).all()).toHaveLength(1201)
+    await run({ requestLogRetentionDays: 7 })
+    expect(db.select().from(rejectedClients).all()).toMatchObject([{ minute: days(1) }])
   })
 
   test('events written while the clock was ahead stop no others from going', async () => {

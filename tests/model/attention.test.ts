@@ -14,6 +14,7 @@ const facts = (over: Partial<Facts> = {}): Facts => ({
   outage: null,
   isDatabaseLost: false,
   isChosenAccountGone: false,
+  rejected: [],
   unwritten: 0,
   isDashboardOpen: false,
   isKeyless: false,

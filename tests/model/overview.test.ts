@@ -436,7 +436,7 @@ describe('the strip of an account', () => {
         slots: Array.from({ length: 96 }, (_, index) =>
           slot({ at: START + (index - 48) * SLOT_MS, ...(index >= 48 && over[index - 48]) }),
         ),
-        present: { conversations: { now: 0, before: 0 }, keys: [], stateChanges: new Map(), ...present },
+        present: { conversations: { now: 0, before: 0 }, keys: [], rejected: [], stateChanges: new Map(), ...present },
       },
     )
 

@@ -34,6 +34,15 @@ test('buckets add up, a value on a bound belongs to it, and the rest is in +Inf'
 })
 
 describe('what is true at the moment of a scrape', () => {
+  const rejections = {
+    unknown_key: 2,
+    inactive_key: 0,
+    expired_key: 0,
+    missing_key: 0,
+    remote_client: 0,
+    firewall: 1,
+    model_not_allowed: 0,
+  }
   const present: Parameters<typeof presentFamilies>[0] = {
     pool: { all: () => [] },
     now: 1_800_000_000_000,
@@ -41,7 +50,7 @@ describe('what is true at the moment of a scrape', () => {
     clientSockets: 4,
     keptUpstreamSockets: 5,
     heldBytes: 6,
-    ledger: { unwrittenTurns: 7, healthy: true },
+    ledger: { unwrittenTurns: 7, healthy: true, rejections },
     lastBackupAt: null,
     startedAt: 1_799_999_000_500,
     rssBytes: 8,
@@ -61,13 +70,14 @@ describe('what is true at the moment of a scrape', () => {
       'sluice_held_body_bytes 6',
       'sluice_ledger_pending 7',
       'sluice_ledger_healthy 1',
+      ...Object.entries(rejections).map(([reason, n]) => `sluice_rejected_requests_total{reason="${reason}"} ${n}`),
       'process_start_time_seconds 1799999000.5',
       'process_resident_memory_bytes 8',
       'process_cpu_seconds_total 9.5',
     ])
-    expect(lines({ lastBackupAt: 1_799_999_999_000, ledger: { unwrittenTurns: 7, healthy: false } })).toEqual(
-      expect.arrayContaining(['sluice_last_backup_timestamp_seconds 1799999999', 'sluice_ledger_healthy 0']),
-    )
+    expect(
+      lines({ lastBackupAt: 1_799_999_999_000, ledger: { unwrittenTurns: 7, healthy: false, rejections } }),
+    ).toEqual(expect.arrayContaining(['sluice_last_backup_timestamp_seconds 1799999999', 'sluice_ledger_healthy 0']))
   })
 
   test('of an account is its turns, its state, and each window the upstream told of', () => {

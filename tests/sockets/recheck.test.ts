@@ -1,5 +1,6 @@
 /** What was allowed at the handshake is asked again at every turn: a refusal is an error frame, and the socket lives. */
 import { describe, expect, test } from 'bun:test'
+import { rejectedClients } from '../../db/schema/rejections.ts'
 import { systemRandom } from '../../src/lib/random.ts'
 import { deleteKey, updateKey } from '../../src/model/api-keys.ts'
 import { addEntry, removeEntry } from '../../src/model/firewall.ts'
@@ -210,6 +211,39 @@ describe('while keys are optional', () => {
     const socket = await open(service, { path, headers: { authorization: 'Bearer sk-of-something-else' } })
     expectCompleted(await socket.turn(create()))
     expect(service.rows()).toMatchObject([{ keyId: null, unrecognizedKey: true }])
+    await leave(service, socket)
+  })
+})
+
+describe('rejected clients are logged', () => {
+  const rejected = ({ bindings }: Ground) => {
+    bindings.ledger.flush()
+    return bindings.db.select().from(rejectedClients).orderBy(rejectedClients.id).all()
+  }
+
+  test.each(ROUTES)('%s: at the handshake and at a turn', async (path) => {
+    await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+    await open(service, { path, headers: { authorization: 'Bearer sk-clb-of-nobody-at-all' } }).catch(() => {})
+    expect(rejected(service)).toMatchObject([{ reason: 'unknown_key', keyStart: 'sk-clb-o', route: path, count: 1 }])
+    const { key, row } = service.key({ allowedModels: ['gpt-5.5'] })
+    const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
+    await socket.turn(create('hi', { model: 'gpt-5.4' }))
+    write(service, (tx) => updateKey(tx, row.id, { isActive: false }, DOING))
+    await socket.turn(create())
+    expect(rejected(service).slice(1)).toMatchObject([
+      { reason: 'model_not_allowed', model: 'gpt-5.4', keyId: row.id, route: path },
+      { reason: 'inactive_key', keyId: row.id, route: path },
+    ])
+    expect(service.rows()).toEqual([])
+    await leave(service, socket)
+  })
+
+  test('not what the service refuses for its own reasons', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    service.bindings.lifecycle.maxTurns = 0
+    expect(refusalOf(await socket.turn(create()))).toEqual([503, 'busy'])
+    expect(rejected(service)).toEqual([])
     await leave(service, socket)
   })
 })

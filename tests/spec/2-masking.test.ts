@@ -29,6 +29,10 @@ const open = async () => {
     return response.text()
   }
   await turn()
+  await app.ask('POST /backend-api/codex/responses', {
+    headers: { authorization: `Bearer ${row.keyPrefix}-of-nobody`, 'user-agent': `codex/1 (${AGENT})` },
+    peer: CLIENT,
+  })
   for (const member of app.members)
     member.sim.always({
       status: 400,
@@ -76,6 +80,7 @@ const SHOWN = [
   '/api/request-logs',
   '/api/request-logs?search=anna.smith',
   '/api/request-logs/options',
+  '/api/rejected-clients',
   '/api/request-logs/:id',
   '/api/dashboard-auth/session',
   '/api/dashboard-auth/me',
@@ -94,6 +99,7 @@ const SHOWN = [
   '/api/accounts/:id/rate-limit-reset-credits',
   '/logs',
   '/logs?status=error',
+  '/logs?status=rejected',
   '/logs/tail?after=2020-01-01T00:00:00Z',
   '/logs/explain',
   '/logs/explain?model=gpt-5.5',

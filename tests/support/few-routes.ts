@@ -32,7 +32,8 @@ export const fewRoutes = (mount: (app: Hono<AppEnv>) => void, over: Partial<Bind
     if (topics.has('settings')) settings.reload()
   })
   const env = readConfig({})
-  const bindings = { db, clock, keys, firewall, settings, env, random: seededRandom(3), ...over }
+  const ledger = { reject() {} }
+  const bindings = { db, clock, keys, firewall, settings, env, ledger, random: seededRandom(3), ...over }
   const app = new Hono<AppEnv>()
   app.use(requestContext)
   app.onError(renderError)

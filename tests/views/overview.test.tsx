@@ -40,7 +40,7 @@ const slotsOf = (accounts: readonly AccountView[], errors: LogEntry[]): Slot[] =
 
 const figuresOf = ({ accounts = [], errors = [], keys = [] }: Scene) => {
   const slots = slotsOf(accounts, errors)
-  const present = { conversations: { now: 3, before: 2 }, keys, stateChanges: new Map() }
+  const present = { conversations: { now: 3, before: 2 }, keys, rejected: [], stateChanges: new Map() }
   return { slots, present, tiles: tilesOf({ slots, present }) }
 }
 

@@ -52,6 +52,7 @@ export const aRequest = (over: Partial<LogEntry> = {}): LogEntry => ({
   planType: 'plus',
   apiKeyId: 'key_1',
   apiKeyName: 'my-laptop',
+  unrecognizedKey: false,
   model: 'gpt-5.5',
   reasoningEffort: null,
   serviceTier: null,

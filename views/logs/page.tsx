@@ -7,6 +7,7 @@ import { Card } from '../ui/card.tsx'
 import { momentText } from '../ui/time.tsx'
 import { Filters } from './filters.tsx'
 import { LogHead } from './head.tsx'
+import { RejectedTable } from './rejected.tsx'
 import { RequestDetail } from './request.tsx'
 import { RequestTable } from './rows.tsx'
 
@@ -25,7 +26,7 @@ export const LogsPage: FC<Logs> = (logs) => {
       <Filters {...logs} />
       <Card
         id="log"
-        title="Requests"
+        title={logs.rejected ? 'Rejected clients' : 'Requests'}
         count={countOf(logs)}
         aside={
           <>
@@ -34,6 +35,11 @@ export const LogsPage: FC<Logs> = (logs) => {
           </>
         }
       >
+        {logs.rejected && logs.rejected.length > 0 && (
+          <div class="scroll-x">
+            <RejectedTable clients={logs.rejected} now={now} />
+          </div>
+        )}
         {requests.length > 0 || links.tail ? (
           <div class="scroll-x">
             <RequestTable
@@ -46,7 +52,7 @@ export const LogsPage: FC<Logs> = (logs) => {
             />
           </div>
         ) : null}
-        {requests.length === 0 && <Nothing {...logs} />}
+        {requests.length === 0 && !logs.rejected?.length && <Nothing {...logs} />}
         <OlderLinks {...logs} />
       </Card>
       <aside id="drawer" class="drawer" aria-label="Request">
@@ -56,7 +62,8 @@ export const LogsPage: FC<Logs> = (logs) => {
   )
 }
 
-const countOf = ({ total, moreThan, requests }: Logs): string => {
+const countOf = ({ total, moreThan, requests, rejected }: Logs): string => {
+  if (rejected) return rejected.length === 0 ? '' : `${rejected.length} on this page`
   if (total !== null) return countText(total)
   if (moreThan !== null) return `${countText(moreThan)}+`
   return requests.length === 0 ? '' : `${requests.length} on this page`
@@ -72,8 +79,9 @@ const NewerLinks: FC<Logs> = ({ links }) =>
     </span>
   ) : null
 
-const OlderLinks: FC<Logs> = ({ links, requests, searchedTo }) => {
-  if (!links.older || (requests.length === 0 && searchedTo === null)) return null
+const OlderLinks: FC<Logs> = ({ links, requests, rejected, searchedTo }) => {
+  const isEmpty = requests.length === 0 && !rejected?.length
+  if (!links.older || (isEmpty && searchedTo === null)) return null
   return (
     <nav class="pager" aria-label="Pages">
       {searchedTo !== null && <span class="muted">Looked through back to {momentText(searchedTo)} UTC.</span>}

@@ -1,7 +1,7 @@
 /** How the log is put in words: results, phases, columns, strategies. */
 import type { FC } from 'hono/jsx'
-import type { MoreColumn, RangeName } from '../../src/model/request-log-page.ts'
-import type { LogStatus, StatusFilter } from '../../src/model/request-log-query.ts'
+import type { MoreColumn, PageStatus, RangeName } from '../../src/model/request-log-page.ts'
+import type { LogStatus } from '../../src/model/request-log-query.ts'
 import type { Strategy } from '../../src/proxy/policies.ts'
 import type { Tone } from '../ui/badge.tsx'
 import { CheckIcon, ClockIcon, CrossIcon, LeaveIcon, WarningIcon } from '../ui/icons.tsx'
@@ -14,13 +14,14 @@ export const RESULTS: Record<LogStatus, { word: string; tone: Tone; Icon: FC }> 
   error: { word: 'Failed', tone: 'bad', Icon: CrossIcon },
 }
 
-export const STATUS_CHOICES: readonly (readonly [StatusFilter, string])[] = [
+export const STATUS_CHOICES: readonly (readonly [PageStatus, string])[] = [
   ['ok', 'Done'],
   ['failed', 'Not served'],
   ['rate_limit', 'Rate limited'],
   ['quota', 'Quota used up'],
   ['error', 'Failed'],
   ['cancelled', 'Client left'],
+  ['rejected', 'Rejected'],
 ]
 
 export const RANGE_CHOICES: readonly (readonly [RangeName, string])[] = [

@@ -18,6 +18,12 @@ export const LOG_WORDS: WordsByRoute = {
     answer: '`Entry` with `attempts`.',
     throws: ['not_found'],
   },
+  'GET /api/rejected-clients': {
+    does: 'Clients that were rejected before any account was asked, one row per client, reason and minute with a count, the newest first.',
+    answer:
+      '`{items: [{id, minute, lastAt, reason, count, clientIp, isSeveral, keyStart, apiKeyId, apiKeyName, model, route, useragent}], nextCursor}`; what belongs to one request is of the last one that was counted.',
+    throws: ['permission_required'],
+  },
   'GET /api/reports': {
     does: 'What was used by day, model, account and key, beside the days before. At most 730 days.',
     answer: '`{startDate, endDate, …}`, or CSV.',

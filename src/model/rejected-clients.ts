@@ -1,0 +1,139 @@
+/** Rejected clients as the dashboard reads them: a list, and what came in the last hour. */
+import {
+  and,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  gte,
+  inArray,
+  lt,
+  lte,
+  or,
+  type SQL,
+  type SQLWrapper,
+  sql,
+} from 'drizzle-orm'
+import { z } from 'zod'
+import type { Db } from '../../db/commit.ts'
+import { apiKeys } from '../../db/schema/keys.ts'
+import { REJECTION_REASONS, rejectedClients } from '../../db/schema/rejections.ts'
+import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
+import { iso } from '../lib/iso.ts'
+import { filled, many } from './form-query.ts'
+import type { RejectionReason } from './rejections.ts'
+import { Cursor, cursorOf, Moment } from './request-log-query.ts'
+import type { Sight } from './request-log-where.ts'
+import { total } from './sums.ts'
+
+export const RejectedQuery = z.object({
+  search: z.string().trim().max(200).default('').describe('In client address, key start, model, route and user agent.'),
+  reason: many(z.enum(REJECTION_REASONS)).describe('For one of these reasons.'),
+  apiKeyId: many(z.string()).describe('With one of these keys, by id.'),
+  model: many(z.string()).describe('For one of these models, where the key does not allow it.'),
+  since: filled(Moment).describe('ISO 8601, included; without a zone UTC.'),
+  until: filled(Moment).describe('ISO 8601, included; without a zone UTC.'),
+  limit: z.coerce.number().int().min(1).max(1000).default(50).describe('Rows on a page.'),
+  cursor: filled(Cursor).describe('`nextCursor` of the page before.'),
+})
+export type RejectedQuery = z.output<typeof RejectedQuery>
+
+export type RejectedClient = ReturnType<typeof toClient>
+
+export interface RejectedPage {
+  /** Newest first. */
+  items: RejectedClient[]
+  nextCursor: string | null
+}
+
+/** Of a group in the last hour: one client and reason. */
+export interface RejectedLately {
+  /** null: unknown, or several. */
+  client: string | null
+  reason: RejectionReason
+  count: number
+}
+
+/** A page looks at the newest rows only. */
+const MAX_SCANNED = 50_000
+
+export const rejectedPage = (db: Db, query: RejectedQuery, sight: Sight): RejectedPage => {
+  const before = query.cursor === undefined ? undefined : lt(rejectedClients.id, Number(query.cursor.id))
+  const rows = db
+    .select({ row: getTableColumns(rejectedClients), key: { name: apiKeys.name } })
+    .from(rejectedClients)
+    .leftJoin(apiKeys, eq(apiKeys.id, rejectedClients.keyId))
+    .where(and(before, gt(rejectedClients.id, lastUnscanned(db, before)), whereOf(query, sight)))
+    .orderBy(desc(rejectedClients.id))
+    .limit(query.limit + 1)
+    .all()
+  const shown = rows.slice(0, query.limit)
+  const last = shown.at(-1)?.row
+  return {
+    items: shown.map(({ row, key }) => toClient(row, key?.name ?? null, sight)),
+    nextCursor: last && rows.length > shown.length ? cursorOf({ startedAt: last.minute, id: String(last.id) }) : null,
+  }
+}
+
+const lastUnscanned = (db: Db, before: SQL | undefined): number =>
+  db
+    .select({ id: rejectedClients.id })
+    .from(rejectedClients)
+    .where(before)
+    .orderBy(desc(rejectedClients.id))
+    .limit(1)
+    .offset(MAX_SCANNED)
+    .get()?.id ?? 0
+
+/** What `sight` does not show is not searched or filtered by either. */
+const whereOf = (query: RejectedQuery, sight: Sight): SQL | undefined => {
+  const { search, reason, apiKeyId, model, since, until } = query
+  const { client, keyStart, keyId, model: wanted, route, userAgent, lastAt, minute } = rejectedClients
+  const pattern = `%${search.replace(/[\\%_]/g, '\\$&')}%`
+  const like = (column: SQLWrapper) => sql`ifnull(${column}, '') LIKE ${pattern} ESCAPE '\\'`
+  const searched = [
+    wanted,
+    route,
+    ...(sight.hidesKeys ? [] : [keyStart]),
+    ...(sight.sensitive ? [client, userAgent] : []),
+  ]
+  return and(
+    since === undefined ? undefined : gte(lastAt, since),
+    until === undefined ? undefined : lte(minute, until),
+    search === '' ? undefined : or(...searched.map(like)),
+    reason.length === 0 ? undefined : inArray(rejectedClients.reason, reason),
+    apiKeyId.length === 0 ? undefined : inArray(keyId, apiKeyId),
+    model.length === 0 ? undefined : inArray(wanted, model),
+  )
+}
+
+const toClient = (row: typeof rejectedClients.$inferSelect, keyName: string | null, sight: Sight) => ({
+  id: String(row.id),
+  minute: iso(row.minute),
+  lastAt: iso(row.lastAt),
+  reason: row.reason,
+  count: row.count,
+  /** null: unknown, hidden, or several (`isSeveral`). */
+  clientIp: sight.sensitive && row.client !== SEVERAL ? row.client || null : null,
+  isSeveral: row.client === SEVERAL,
+  keyStart: sight.hidesKeys ? null : row.keyStart,
+  apiKeyId: sight.hidesKeys ? null : row.keyId,
+  apiKeyName: sight.hidesKeys ? null : keyName,
+  model: row.model,
+  route: row.route,
+  useragent: sight.sensitive ? row.userAgent : null,
+})
+
+/** As `proxy/rejections.ts` writes them. */
+const SEVERAL = '*'
+
+/** In the hour before `now` (ms since epoch), the most first. */
+export const rejectedLately = (db: Db, now: number): RejectedLately[] =>
+  db
+    .select({ client: rejectedClients.client, reason: rejectedClients.reason, count: total(rejectedClients.count) })
+    .from(rejectedClients)
+    .where(and(gte(rejectedClients.minute, now - HOUR_MS - MINUTE_MS), gt(rejectedClients.lastAt, now - HOUR_MS)))
+    .groupBy(rejectedClients.client, rejectedClients.reason)
+    .all()
+    .map((group) => ({ ...group, client: group.client === SEVERAL ? null : group.client || null }))
+    .toSorted((a, b) => b.count - a.count)

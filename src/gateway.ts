@@ -8,9 +8,11 @@ import { arrival, renderGatewayError } from './http/arrival.ts'
 import { headOnly, tellMethods } from './http/head.ts'
 import { demandPlainHost, plainHostOrNone } from './http/host.ts'
 import { KnownPaths } from './http/known-paths.ts'
+import { isModelPath } from './http/model-path.ts'
 import { demandOneAccessGate } from './http/route-table.ts'
 import { routedPath } from './http/routed-path.ts'
 import { securityHeaders } from './http/security-headers.ts'
+import { wrongBaseUrl } from './http/wrong-base-url.ts'
 
 /** `strict: false` would make `/api/api-keys/` and `/api/api-keys` one route and hide that the interface names both. */
 const createGateway = (): Hono<AppEnv> => {
@@ -27,7 +29,7 @@ const createGateway = (): Hono<AppEnv> => {
 const notFound = (c: Ctx): Response | Promise<Response> => {
   try {
     demandPlainHost(c)
-    throw new AppError('not_found')
+    throw isModelPath(c.req.path) ? wrongBaseUrl(c) : new AppError('not_found')
   } catch (err) {
     return renderGatewayError(err, c)
   }

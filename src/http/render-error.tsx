@@ -5,17 +5,21 @@ import { Problem, SignedOut } from '../../views/ui/form.tsx'
 import { fieldText, problemText } from '../../views/words.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
-import { AppError, type Code } from '../errors.ts'
+import { AppError, type Code, openAiError } from '../errors.ts'
 import { errorAnswer, messageOf, problemJson } from './error-answer.ts'
 import type { Typed } from './form-drafts.ts'
 import { representation } from './reply.tsx'
 import { pageOf, withReturn } from './return-path.ts'
+import { looksLikeModelTraffic, wrongBaseUrl } from './wrong-base-url.ts'
 
 /** Answers with the envelope of the surface, or a page that leads on. */
 export const renderError = errorAnswer((c, err, requestId) => renderForDashboard(c, err, requestId))
 
-/** `app.notFound`: nothing answers here. */
-export const renderNotFound = (c: Ctx): Response | Promise<Response> => renderError(new AppError('not_found'), c)
+/** `app.notFound`: nothing answers here. A model client that misses its base path is no browser, and reads another envelope. */
+export const renderNotFound = (c: Ctx): Response | Promise<Response> => {
+  const isMissed = representation(c) === 'json' && looksLikeModelTraffic(c.req.path)
+  return isMissed ? c.json({ error: openAiError(wrongBaseUrl(c)) }, 404) : renderError(new AppError('not_found'), c)
+}
 
 const renderForDashboard = (c: Ctx, err: AppError, requestId: string | null): Response | Promise<Response> => {
   const kind = representation(c)

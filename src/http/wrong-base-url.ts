@@ -1,0 +1,40 @@
+/** What a model client is told that reaches no route: which address it meant, and the base URL that leads there. */
+import type { Ctx } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { originForLinks } from './public-origin.ts'
+
+const NATIVE_BASE = '/backend-api/codex'
+const PUBLIC_BASE = '/v1'
+
+/** What clients ask for below a base URL: what is served, and what else the OpenAI API has. */
+const SERVED = 'responses(?:/compact)?|chat/completions|models(?:/[^/]+)?'
+const OTHERS = String.raw`completions|embeddings|images/\w+|audio/\w+|moderations|files|batches|conversations|realtime`
+const ENDS_IN_SERVED = new RegExp(`/(${SERVED})/*$`)
+const ENDS_LIKE_MODEL_TRAFFIC = new RegExp(`^(.*?)/(?:${SERVED}|${OTHERS})/*$`)
+/** Of base URLs, whole or cut short, beside `v1` behind any prefix. */
+const BASE_WORDS = /^\/*((api|openai|codex|backend-api|wham)(\/+|$))*$/
+const HAS_VERSION = /\/v1(\/|$)/
+const NATIVE_WORDS = /\/(codex|backend-api|wham)(\/|$)/
+const MAX_PATH_CHARS = 100
+
+/** Whether the path, which no route knows, is what a client with another base URL would ask for. */
+export const looksLikeModelTraffic = (path: string): boolean => {
+  const base = ENDS_LIKE_MODEL_TRAFFIC.exec(path)?.[1]
+  return base !== undefined && (BASE_WORDS.test(base) || HAS_VERSION.test(base))
+}
+
+/** A `not_found` for a model client whose path no route knows. */
+export const wrongBaseUrl = (c: Ctx): AppError => {
+  const { method, path } = c.req
+  const origin = originForLinks(c)
+  const resource = ENDS_IN_SERVED.exec(path)?.[1] ?? null
+  const isNative = NATIVE_WORDS.test(path) || c.req.header('originator') !== undefined
+  const base = isNative && !resource?.startsWith('chat/') ? NATIVE_BASE : PUBLIC_BASE
+  const meant = resource === null ? null : `${base}/${resource}`
+  const what = `${method} ${path.length > MAX_PATH_CHARS ? `${path.slice(0, MAX_PATH_CHARS)}…` : path} does not exist.`
+  const advice =
+    meant === null || meant === path
+      ? `The base URL for this client is ${origin}${base}.`
+      : `Use ${origin}${meant} instead. Set the base URL of the client to ${origin}${base}.`
+  return new AppError('not_found', { message: `${what} ${advice}` })
+}

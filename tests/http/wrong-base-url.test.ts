@@ -1,0 +1,99 @@
+/** A model client that misses the base path is told the right base URL, in the envelope it reads; browsers keep their page. */
+import { describe, expect, test } from 'bun:test'
+import { isForGateway } from '../../src/app.ts'
+import { testApp } from '../support/app.ts'
+
+const V1 = 'http://localhost:2455/v1'
+const NATIVE = 'http://localhost:2455/backend-api/codex'
+
+const asked = async (route: string, headers: Record<string, string> = {}) => {
+  const { ask } = testApp()
+  const json = route.startsWith('POST') ? { model: 'gpt-5.5', input: 'hello' } : undefined
+  const response = await ask(route, { json, headers: { accept: 'application/json', ...headers } })
+  const text = await response.text()
+  return { status: response.status, type: response.headers.get('content-type') ?? '', text }
+}
+
+const errorOf = (text: string) => (JSON.parse(text) as { error: Record<string, unknown> }).error
+
+describe('names the base URL and the address that was meant', () => {
+  test.each([
+    ['POST /responses', V1, '/v1/responses'],
+    ['POST /responses/', V1, '/v1/responses'],
+    ['POST /chat/completions', V1, '/v1/chat/completions'],
+    ['GET /models', V1, '/v1/models'],
+    ['GET /models/gpt-5.5', V1, '/v1/models/gpt-5.5'],
+    ['GET /v1/v1/models', V1, '/v1/models'],
+    ['POST /v1/v1/chat/completions', V1, '/v1/chat/completions'],
+    ['POST /v1/chat/completions/', V1, '/v1/chat/completions'],
+    ['POST /v1/responses/compact/', V1, '/v1/responses/compact'],
+    ['POST /api/v1/chat/completions', V1, '/v1/chat/completions'],
+    ['POST //v1/chat/completions', V1, '/v1/chat/completions'],
+    ['POST /v1/chat/completions/chat/completions', V1, '/v1/chat/completions'],
+    ['POST /codex/responses', NATIVE, '/backend-api/codex/responses'],
+    ['GET /backend-api/models', NATIVE, '/backend-api/codex/models'],
+    ['POST /backend-api/codex/responses/responses', NATIVE, '/backend-api/codex/responses'],
+  ])('%s', async (route, base, meant) => {
+    const { status, text } = await asked(route)
+    expect(status).toBe(404)
+    const error = errorOf(text)
+    expect(error).toMatchObject({ type: 'invalid_request_error', code: 'not_found', param: null })
+    expect(error.message).toEndWith(`Set the base URL of the client to ${base}.`)
+    expect(error.message).toContain(`${new URL(base).origin}${meant} `)
+  })
+
+  test('the native client by what it sends', async () => {
+    const { text } = await asked('POST /responses', { originator: 'codex_cli_rs' })
+    expect(errorOf(text).message).toEndWith(`Set the base URL of the client to ${NATIVE}.`)
+  })
+
+  test('under the name it is known by', async () => {
+    const { ask } = testApp({ environment: { CODEX_LB_PUBLIC_URL: 'https://sluice.example' } })
+    const text = await (await ask('POST /chat/completions', { json: {} })).text()
+    expect(errorOf(text).message).toContain('https://sluice.example/v1')
+  })
+
+  test.each([
+    'GET /v1/nothing',
+    'PUT /v1/models',
+    'GET /v1',
+    'POST /backend-api/codex/nothing',
+    'POST /openai/v1/embeddings',
+  ])('%s: the base URL alone, where nothing is known to be meant', async (route) => {
+    const { status, text } = await asked(route)
+    expect(status).toBe(404)
+    expect(errorOf(text).message).toEndWith(`is ${route.includes('codex') ? NATIVE : V1}.`)
+  })
+
+  test('a long path is not repeated', async () => {
+    const { text } = await asked(`GET /v1/${'x'.repeat(5000)}`)
+    expect(text.length).toBeLessThan(500)
+  })
+})
+
+describe('leaves the dashboard alone', () => {
+  test.each(['GET /models', 'GET /responses', 'GET /nothing', 'GET /chat/completions'])(
+    '%s of a browser',
+    async (route) => {
+      const { status, type } = await asked(route, { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' })
+      expect(status).toBe(404)
+      expect(type).toContain('text/html')
+    },
+  )
+
+  test.each([
+    'GET /nothing',
+    'POST /api/nothing',
+    'GET /settings/models',
+    'GET /my-responses',
+    'GET /api/responses/x/y',
+  ])('%s of a script', async (route) => {
+    const error = errorOf((await asked(route)).text)
+    expect(error).toEqual({ code: 'not_found', message: expect.any(String) })
+  })
+
+  test('what it has is found', async () => {
+    for (const path of ['/logs', '/accounts', '/api/settings']) expect((await asked(`GET ${path}`)).status).toBe(200)
+    expect(isForGateway('http://localhost:2455/responses')).toBe(false)
+  })
+})

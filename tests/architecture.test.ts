@@ -47,6 +47,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/http/gates',
     'src/http/handlers',
     'src/http/body',
+    'src/http/cors',
     'src/http/request-context',
     'src/http/upload',
     'src/http/websocket',

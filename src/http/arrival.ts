@@ -1,6 +1,7 @@
 /** What is done with every request of the gateway before its handler and behind it. */
 import type { Ctx } from '../bindings.ts'
 import { logAnswer } from './access-log.ts'
+import { allowOrigin, preflightAnswer } from './cors.ts'
 import { errorAnswer, problemJson } from './error-answer.ts'
 import { createMiddleware } from './handlers.ts'
 import { noteArrival, tellRequestId } from './request-context.ts'
@@ -13,7 +14,9 @@ export const renderGatewayError = errorAnswer(problemJson)
  */
 export const arrival = createMiddleware(async (c, next) => {
   noteArrival(c)
-  await next()
+  const preflight = preflightAnswer(c)
+  if (preflight) c.res = preflight
+  else await next()
   noteDeparture(c)
 })
 
@@ -49,5 +52,6 @@ const finish = (c: Ctx, answer: Response): Response => {
 
 const noteDeparture = (c: Ctx): void => {
   tellRequestId(c)
+  allowOrigin(c)
   logAnswer(c)
 }

@@ -1,7 +1,7 @@
 /** The gates of a route: middleware that enforces a rule and carries it as data, so the route table is printed from code. */
 import type { MiddlewareHandler } from 'hono'
 import { isLocal } from '../auth/caller.ts'
-import { authenticateClient, capability } from '../auth/client-key.ts'
+import { authenticateClient, capability, type Knock } from '../auth/client-key.ts'
 import { noteSeen } from '../auth/last-seen.ts'
 import {
   demand,
@@ -16,6 +16,7 @@ import type { AppEnv, Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { AuditEvent } from '../model/audit.ts'
 import { holds, type Permission } from '../model/permissions.ts'
+import { authorizationOf, listedOrigin } from './cors.ts'
 import { refusePages } from './cross-site.ts'
 import { demandPlainHost } from './host.ts'
 
@@ -144,21 +145,24 @@ export const clientKey = (need: KeyNeed) =>
     demandPlainHost(c)
     const clientIp = c.get('clientIp')
     if (!c.env.firewall.allows(clientIp)) throw new AppError('ip_forbidden', { rejection: { reason: 'firewall' } })
-    const client = authenticateClient({
-      authorization: c.req.header('authorization') ?? null,
-      capability: c.req.header(CAPABILITY_HEADER) ?? null,
-      isLocal: () => isLocal(c),
-      ip: clientIp,
-      peer: c.get('peer'),
-      keyAuthEnabled: c.env.settings.current().apiKeyAuthEnabled,
-      unauthenticatedCidrs: c.env.env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS,
-      keys: c.env.keys,
-      now: c.env.clock.now(),
-      need,
-    })
+    const { settings, clock } = c.env
+    const { apiKeyAuthEnabled: keyAuthEnabled } = settings.current()
+    const client = authenticateClient({ ...knockOf(c, need), keyAuthEnabled, now: clock.now() })
     if (client.key === null) refusePages(c)
     c.set('client', client)
   })
+
+/** What the client presents and where it comes from; also for a socket, whose later turns are asked with the same. */
+export const knockOf = (c: Ctx, need: KeyNeed): Omit<Knock, 'keyAuthEnabled' | 'now'> => ({
+  authorization: authorizationOf(c),
+  capability: c.req.header(CAPABILITY_HEADER) ?? null,
+  isLocal: () => isLocal(c),
+  ip: c.get('clientIp'),
+  peer: c.get('peer'),
+  unauthenticatedCidrs: c.env.env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS,
+  keys: c.env.keys,
+  need: listedOrigin(c) === null ? need : 'always',
+})
 
 /**
  * The capability rule of a model route (spec §1), to stand after `clientKey`: who has no key learns nothing more.

@@ -6,6 +6,7 @@ import { DEFAULTS, SETTING_NAMES, type Section, type SettingName, Settings } fro
 type Control =
   | { kind: 'switch' }
   | { kind: 'choice'; choices: readonly Choice[] }
+  | { kind: 'text'; maxLength: number }
   /** Both bounds are included, but for a `min` of 0 of a number that is not whole. */
   | { kind: 'number'; min: number; max: number; isWhole: boolean }
 
@@ -51,6 +52,7 @@ const Described = z.looseObject({
   minimum: z.number().optional(),
   exclusiveMinimum: z.number().optional(),
   maximum: z.number().optional(),
+  maxLength: z.number().default(Number.MAX_SAFE_INTEGER),
 })
 type Described = z.output<typeof Described>
 
@@ -67,10 +69,17 @@ const controlOf = (described: Described): Control => {
     case 'integer':
     case 'number':
       return { kind: 'number', ...boundsOf(described), isWhole: described.type === 'integer' }
+    case 'string':
+      return described.enum ? choiceOf(described) : { kind: 'text', maxLength: described.maxLength }
     default:
-      return { kind: 'choice', choices: (described.enum ?? []).map((value) => ({ value, label: null })) }
+      return choiceOf(described)
   }
 }
+
+const choiceOf = (described: Described): Control => ({
+  kind: 'choice',
+  choices: (described.enum ?? []).map((value) => ({ value, label: null })),
+})
 
 const boundsOf = ({ minimum, exclusiveMinimum, maximum }: Described) => ({
   min: minimum ?? exclusiveMinimum ?? 0,

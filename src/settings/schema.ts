@@ -46,6 +46,9 @@ const setting = <S extends z.ZodType>(schema: S, words: SettingMeta): S => schem
 
 const seconds = (max: number) => z.int().min(1).max(max)
 
+/** As a browser sends them: scheme, host, port, and no path. */
+const ORIGINS = /^([a-z][a-z0-9+.-]*:\/\/[^\s,/?#@*]+([\s,]+|$))*$/
+
 export const Settings = z.strictObject({
   routingStrategy: setting(z.enum(STRATEGIES), {
     section: 'routing',
@@ -173,6 +176,20 @@ export const Settings = z.strictObject({
     help: 'Clients see their own limits, and not how much the accounts behind them have left.',
     security: true,
   }),
+  corsOrigins: setting(
+    z
+      .string()
+      .trim()
+      .toLowerCase()
+      .max(2000)
+      .regex(ORIGINS, 'must be origins like https://app.example, separated by spaces'),
+    {
+      section: 'clients',
+      label: 'Web apps that may call the API',
+      help: 'Pages of these origins can use /v1 from the browser, always with an API key. Separate them by spaces; empty: none.',
+      security: true,
+    },
+  ),
   totpRequiredOnLogin: setting(z.boolean(), {
     section: 'security',
     label: 'Require two-factor from everybody with a password',
@@ -253,6 +270,7 @@ export const DEFAULTS: Settings = {
   compactTimeoutSeconds: 180,
   apiKeyAuthEnabled: false,
   hideUpstreamQuotaFromApiKeys: false,
+  corsOrigins: '',
   totpRequiredOnLogin: false,
   totpRequiredForAdminRole: false,
   guestAccessEnabled: false,

@@ -106,7 +106,7 @@ export const valueText = ({ name, control, unit }: ShownField, value: ShownField
     return picked ?? `${countText(value)}${unit ? ` ${unit}` : ''}`
   }
   const own = control.kind === 'choice' ? control.choices.find((choice) => choice.value === value)?.label : null
-  return own ?? choiceWords(name, value).label
+  return control.kind === 'text' ? value : (own ?? choiceWords(name, value).label)
 }
 
 const Input: FC<ShownField> = (field) => {
@@ -122,6 +122,8 @@ const Input: FC<ShownField> = (field) => {
       )
     case 'choice':
       return control.choices.some(({ label }) => label === null) ? <Radios {...field} /> : <Picker {...field} />
+    case 'text':
+      return <input {...common} type="text" maxlength={control.maxLength} value={String(value)} spellcheck={false} />
     case 'number':
       if (PICKED[name]) return <PickedNumber {...field} />
       return (

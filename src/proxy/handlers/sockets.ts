@@ -2,7 +2,8 @@
 import { isLocal } from '../../auth/caller.ts'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
-import { CAPABILITY_HEADER, clientKey, restricted } from '../../http/gates.ts'
+import { chosenProtocol } from '../../http/cors.ts'
+import { CAPABILITY_HEADER, clientKey, knockOf, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import type { Claim } from '../../lib/seats.ts'
 import { demandOpen } from '../admit.ts'
@@ -21,7 +22,9 @@ const openSocket = (isNative: boolean) =>
     demandSockets(c, canFallBack)
     const leave = takePlace(c, canFallBack)
     const session = new SocketSession(handshakeOf(c, { isNative, isRestricted, leave }))
+    const protocol = chosenProtocol(c)
     const headers = {
+      ...(protocol !== null && { 'sec-websocket-protocol': protocol }),
       'x-request-id': c.var.requestId,
       [TURN_STATE]: c.req.header(TURN_STATE) ?? c.env.random.id('turn'),
     }
@@ -59,7 +62,6 @@ const takePlace = ({ env, var: { client, clientIp } }: Ctx, canFallBack: boolean
 /** Copied, because the request is gone after the upgrade. */
 const handshakeOf = (c: Ctx, { isNative, isRestricted, leave }: HandshakeKind): Handshake => {
   const { env, req } = c
-  const { clientIp, peer } = c.var
   const isHere = isLocal(c)
   return {
     env,
@@ -67,16 +69,7 @@ const handshakeOf = (c: Ctx, { isNative, isRestricted, leave }: HandshakeKind): 
     route: req.path,
     isNative,
     isRestricted,
-    knock: {
-      authorization: req.header('authorization') ?? null,
-      capability: req.header(CAPABILITY_HEADER) ?? null,
-      isLocal: () => isHere,
-      ip: clientIp,
-      peer,
-      unauthenticatedCidrs: env.env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS,
-      keys: env.keys,
-      need: 'optional',
-    },
+    knock: { ...knockOf(c, 'optional'), isLocal: () => isHere },
     peer: env.server?.requestIP(req.raw) ?? null,
     leave,
     contract: (client) => (isNative ? nativeFrames : publicFrames)(contractOptions(env, client)),

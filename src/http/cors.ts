@@ -1,0 +1,74 @@
+/** Pages of other origins as model clients: those the setting lists may call `/v1`, always with a key (decisions §3 "Browser clients"). */
+import type { Ctx } from '../bindings.ts'
+
+const PUBLIC_PATH = /^\/v1(\/|$)/
+const METHODS = 'GET, POST, DELETE'
+/** For how long a browser need not ask again; short, so that an origin that is taken off the list is soon kept out. */
+const MAX_AGE_SECONDS = 60
+/** Readable without being exposed (Fetch standard, CORS-safelisted response-header names), and those that are about the connection. */
+const NOT_EXPOSED = new Set(['cache-control', 'content-type', 'content-length', 'date', 'vary', 'connection'])
+/** As OpenAI's realtime API takes it from browsers. */
+const KEY_PROTOCOL = 'openai-insecure-api-key.'
+
+/** The origin of the page that asks, where it is listed and the route is for pages; else null. */
+export const listedOrigin = (c: Ctx): string | null => {
+  const origin = c.req.header('origin')
+  if (origin === undefined || !PUBLIC_PATH.test(c.req.path)) return null
+  const listed = c.env.settings.current().corsOrigins.split(/[\s,]+/)
+  return listed.includes(origin.toLowerCase()) ? origin : null
+}
+
+/** The answer to a preflight of a listed origin; null: the request is none. Any header may be sent, since a key must be among them. */
+export const preflightAnswer = (c: Ctx): Response | null => {
+  if (c.req.method !== 'OPTIONS' || !c.req.header('access-control-request-method')) return null
+  if (listedOrigin(c) === null) return null
+  const wanted = c.req.header('access-control-request-headers')
+  const isPrivate = c.req.header('access-control-request-private-network') === 'true'
+  return new Response(null, {
+    status: 204,
+    headers: {
+      'access-control-allow-methods': METHODS,
+      'access-control-max-age': String(MAX_AGE_SECONDS),
+      ...(wanted && { 'access-control-allow-headers': wanted }),
+      ...(isPrivate && { 'access-control-allow-private-network': 'true' }),
+      vary: 'Access-Control-Request-Headers',
+    },
+  })
+}
+
+/** Lets the page read the answer with all its headers. Credentials are never allowed, so no cookie comes with a request. */
+export const allowOrigin = (c: Ctx): void => {
+  const origin = listedOrigin(c)
+  if (origin === null) return
+  const { headers } = c.res
+  const exposed = [...headers.keys()].filter((name) => !NOT_EXPOSED.has(name) && !name.startsWith('access-control-'))
+  headers.set('access-control-allow-origin', origin)
+  headers.set('access-control-expose-headers', exposed.join(', '))
+  headers.append('vary', 'Origin')
+}
+
+/** What a client presents: its header, or for a socket of a listed origin, which can set none, the key in a subprotocol. */
+export const authorizationOf = (c: Ctx): string | null => {
+  const header = c.req.header('authorization')
+  if (header !== undefined) return header
+  if (offeredProtocols(c).length === 0 || listedOrigin(c) === null) return null
+  const key = offeredProtocols(c).find((name) => name.startsWith(KEY_PROTOCOL))
+  return key === undefined ? null : `Bearer ${key.slice(KEY_PROTOCOL.length)}`
+}
+
+/**
+ * The subprotocol a socket of a listed origin is answered with: browsers close a connection that picks none of those they
+ * offered. `realtime` first, as OpenAI answers (assumed), and the one with the key only where there is no other.
+ */
+export const chosenProtocol = (c: Ctx): string | null => {
+  const offered = offeredProtocols(c)
+  if (offered.length === 0 || listedOrigin(c) === null) return null
+  const plain = offered.filter((name) => !name.startsWith('openai-'))
+  return plain.find((name) => name === 'realtime') ?? plain[0] ?? offered[0] ?? null
+}
+
+const offeredProtocols = (c: Ctx): string[] =>
+  c.req
+    .header('sec-websocket-protocol')
+    ?.split(',')
+    .map((name) => name.trim()) ?? []

@@ -1,0 +1,198 @@
+/** Browser clients of listed origins: preflight, answers they can read, and a key in any case. */
+import { describe, expect, test } from 'bun:test'
+import { answerOf, codexBody, testApp } from '../support/app.ts'
+import { problem } from '../support/people.ts'
+
+const APP = 'https://app.example'
+const LOCAL = 'http://localhost:3000'
+const DESKTOP = 'app://obsidian.md'
+const CORS = { settings: { corsOrigins: `${APP} ${LOCAL}, ${DESKTOP}` } }
+const CHAT = 'POST /v1/chat/completions'
+const json = { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello' }] }
+
+/** As openai-node sends from a page. */
+const ASKED =
+  'authorization,content-type,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-package-version,x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,x-stainless-timeout'
+
+const preflight = (origin: string, more: Record<string, string> = {}) => ({
+  origin,
+  'sec-fetch-site': 'cross-site',
+  'access-control-request-method': 'POST',
+  'access-control-request-headers': ASKED,
+  ...more,
+})
+
+const corsOf = ({ headers }: { headers: Headers }) =>
+  [...headers.keys()].filter((name) => name.startsWith('access-control-'))
+
+const listOf = (headers: Headers, name: string) => headers.get(name)?.toLowerCase().split(/, */) ?? []
+
+describe('a preflight', () => {
+  test.each([APP, LOCAL, DESKTOP])('of %s is answered, whatever the route', async (origin) => {
+    const { ask } = testApp(CORS)
+    for (const path of ['/v1/chat/completions', '/v1/responses', '/v1/models', '/v1/models/gpt-5.5', '/v1/nothing']) {
+      const answer = await ask(`OPTIONS ${path}`, { headers: preflight(origin), peer: '203.0.113.9' })
+      expect(answer.status).toBe(204)
+      expect(answer.headers.get('access-control-allow-origin')).toBe(origin)
+      expect(listOf(answer.headers, 'access-control-allow-headers')).toEqual(ASKED.split(','))
+      expect(listOf(answer.headers, 'access-control-allow-methods')).toEqual(['get', 'post', 'delete'])
+      expect(answer.headers.get('access-control-allow-credentials')).toBeNull()
+      expect(listOf(answer.headers, 'vary')).toContain('origin')
+      expect(answer.headers.get('x-request-id')).toStartWith('req_')
+    }
+  })
+
+  test.each([
+    ['another origin', 'https://evil.example', {}],
+    ['another port', 'http://localhost:3001', {}],
+    ['another scheme', 'http://app.example', {}],
+    ['a name that ends alike', 'https://evil-app.example', {}],
+    ['a sandboxed page', 'null', {}],
+    ['what is no preflight', APP, { 'access-control-request-method': '' }],
+  ])('of %s is not', async (_name, origin, more) => {
+    const { ask } = testApp(CORS)
+    const answer = await ask('OPTIONS /v1/chat/completions', { headers: preflight(origin, more) })
+    expect(answer.status).toBe(404)
+    expect(answer.headers.get('access-control-allow-methods')).toBeNull()
+  })
+
+  test.each(['/backend-api/codex/responses', '/api/settings', '/dashboard', '/chat/completions'])(
+    'of %s is not: /v1 alone is for pages',
+    async (path) => {
+      const answer = await testApp(CORS).ask(`OPTIONS ${path}`, { headers: preflight(APP) })
+      expect(corsOf(answer)).toEqual([])
+    },
+  )
+
+  test('of any page is not while no origin is listed', async () => {
+    const answer = await testApp().ask('OPTIONS /v1/chat/completions', { headers: preflight(APP) })
+    expect([answer.status, corsOf(answer)]).toEqual([404, []])
+  })
+
+  test('for the network it is in is granted, where it is asked for', async () => {
+    const headers = preflight(APP, { 'access-control-request-private-network': 'true' })
+    const answer = await testApp(CORS).ask('OPTIONS /v1/responses', { headers })
+    expect(answer.headers.get('access-control-allow-private-network')).toBe('true')
+  })
+})
+
+describe('a request of a listed origin', () => {
+  test.each([
+    [CHAT, json],
+    [CHAT, { ...json, stream: true }],
+    ['POST /v1/responses', { model: 'gpt-5.5', input: 'hello', temperature: 1 }],
+    ['GET /v1/models', undefined],
+  ])('%s is served with a key and may read our headers', async (route, body) => {
+    const app = testApp(CORS)
+    const headers = { origin: APP, 'sec-fetch-site': 'cross-site', authorization: `Bearer ${app.key().key}` }
+    const answer = await answerOf(app, route, { json: body, headers })
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('access-control-allow-origin')).toBe(APP)
+    expect(answer.headers.get('access-control-allow-credentials')).toBeNull()
+    const exposed = listOf(answer.headers, 'access-control-expose-headers')
+    expect(exposed).toContain('x-request-id')
+    for (const name of answer.headers.keys())
+      if (name.startsWith('x-')) expect([name, exposed.includes(name)]).toEqual([name, true])
+  })
+
+  test.each([undefined, 'Bearer x', 'Basic eA=='])(
+    'needs a key though none is required (%p)',
+    async (authorization) => {
+      const app = testApp(CORS)
+      for (const [route, body] of [[CHAT, json], ['GET /v1/models']] as const) {
+        const headers = { origin: APP, 'sec-fetch-site': 'cross-site', ...(authorization && { authorization }) }
+        const answer = await answerOf(app, route, { json: body, headers })
+        expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([401, APP])
+        expect(JSON.parse(answer.text).error.code).toBe('invalid_api_key')
+      }
+      expect(app.upstream.requests).toEqual([])
+      expect((await app.ask('GET /v1/models')).status).toBe(200) // no page
+    },
+  )
+
+  test('reads errors, each of them', async () => {
+    const app = testApp(CORS)
+    const headers = { origin: LOCAL, authorization: `Bearer ${app.key({ allowedModels: ['other'] }).key}` }
+    const asked: [string, unknown, number][] = [
+      [CHAT, json, 403],
+      ['POST /v1/responses', { input: 'hello' }, 400],
+      ['GET /v1/nothing', undefined, 404],
+      ['GET /v1/embeddings', undefined, 404],
+    ]
+    for (const [route, body, status] of asked) {
+      const answer = await answerOf(app, route, { json: body, headers })
+      expect([route, answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([route, status, LOCAL])
+    }
+    app.bindings.lifecycle.draining = true
+    const draining = await answerOf(app, CHAT, { json, headers })
+    expect([draining.status, draining.headers.get('access-control-allow-origin')]).toEqual([503, LOCAL])
+    expect(listOf(draining.headers, 'access-control-expose-headers')).toContain('retry-after')
+  })
+
+  test('is not let in by a cookie, nor by where it comes from', async () => {
+    const environment = { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' }
+    const app = testApp({ ...CORS, environment })
+    const headers = { origin: APP, cookie: 'sluice_session=abc' }
+    expect((await app.ask('GET /v1/models', { headers, peer: '203.0.113.9' })).status).toBe(401)
+  })
+
+  test('of another one is as before', async () => {
+    const app = testApp(CORS)
+    const answer = await answerOf(app, CHAT, { json, headers: { origin: 'https://evil.example' } })
+    expect([answer.status, corsOf(answer)]).toEqual([403, []])
+  })
+})
+
+describe('the setting', () => {
+  test.each([
+    ['', ''],
+    ['HTTPS://App.Example', 'https://app.example'],
+    [' https://a.example:8443,\nhttp://[::1]:3000 ', 'https://a.example:8443,\nhttp://[::1]:3000'],
+    ['chrome-extension://abcdefg', 'chrome-extension://abcdefg'],
+  ])('%p is kept as %p', async (given, kept) => {
+    const { ask, bindings } = testApp()
+    expect((await ask('PATCH /api/settings', { json: { corsOrigins: given } })).status).toBe(200)
+    expect(bindings.settings.current().corsOrigins).toBe(kept)
+  })
+
+  test.each([
+    '*',
+    'null',
+    'app.example',
+    'https://app.example/',
+    'https://app.example/path',
+    'https://a b.example',
+    'https://*.example',
+  ])('%p is refused', async (given) => {
+    const { ask } = testApp()
+    expect(await problem(await ask('PATCH /api/settings', { json: { corsOrigins: given } }))).toEqual([
+      422,
+      'validation_error',
+    ])
+  })
+
+  test('takes effect on the next request', async () => {
+    const { ask, change } = testApp()
+    const status = async () => (await ask('OPTIONS /v1/models', { headers: preflight(APP) })).status
+    expect(await status()).toBe(404)
+    change({ corsOrigins: APP })
+    expect(await status()).toBe(204)
+    change({ corsOrigins: '' })
+    expect(await status()).toBe(404)
+  })
+
+  test('is a text on its page', async () => {
+    const { ask } = testApp(CORS)
+    const page = await (await ask('GET /settings/network', { headers: { accept: 'text/html' } })).text()
+    const general = await (await ask('GET /settings', { headers: { accept: 'text/html' } })).text()
+    expect(page + general).toMatch(/<input[^>]*name="corsOrigins"[^>]*value="https:\/\/app.example http/)
+  })
+})
+
+test('the native body of a page is the same turn as ever', async () => {
+  const app = testApp(CORS)
+  const headers = { origin: APP, authorization: `Bearer ${app.key().key}` }
+  expect((await answerOf(app, 'POST /v1/responses', { json: codexBody(), headers })).status).toBe(200)
+  expect(app.upstream.oddities).toEqual([])
+  expect(Object.keys(app.upstream.requests[0]?.headers ?? {})).not.toContain('origin')
+})

@@ -1,0 +1,78 @@
+/** Sockets of browsers, which can set no header: the key comes in a subprotocol, from listed origins only. */
+import { describe, expect, test } from 'bun:test'
+import { connectSocket, SocketRefused } from '../support/socket-client.ts'
+import { create, expectCompleted, type Ground, ground, leave, NATIVE, PUBLIC, refusalOf } from './ground.ts'
+
+const APP = 'https://app.example'
+const CORS = { settings: { corsOrigins: APP } }
+
+const openAs = (service: Ground, protocols: string[], { origin = APP, path = PUBLIC, headers = {} } = {}) =>
+  connectSocket(service.socketUrl + path, { protocols, headers: { origin, ...headers } })
+
+const keyProtocol = (key: string) => `openai-insecure-api-key.${key}`
+
+const refusedWith = async (socket: Promise<unknown>) => {
+  const refusal = await socket.then(
+    () => null,
+    (err: unknown) => err,
+  )
+  if (!(refusal instanceof SocketRefused)) throw new Error(`It was not refused: ${String(refusal)}`)
+  return refusal.status
+}
+
+describe('a listed origin', () => {
+  test.each([
+    [['realtime', 'KEY', 'openai-beta.realtime-v1'], 'realtime'],
+    [['KEY', 'openai-beta.realtime-v1', 'responses'], 'responses'],
+    [['KEY', 'realtime'], 'realtime'],
+    [['KEY'], 'KEY'],
+  ])('sends its key among %p and is answered %p', async (offered, chosen) => {
+    await using service = ground(CORS)
+    const { key, row } = service.key()
+    const filled = (name: string) => (name === 'KEY' ? keyProtocol(key) : name)
+    const socket = await openAs(service, offered.map(filled))
+    expect(socket.opened.headers['sec-websocket-protocol']).toBe(filled(chosen))
+    expectCompleted(await socket.turn(create()))
+    expect(service.rows()).toMatchObject([{ keyId: row.id }])
+    expect(JSON.stringify(service.upstream.requests)).not.toContain(key)
+    await leave(service, socket)
+  })
+
+  test('needs a valid key, whether or not keys are required, and on each turn', async () => {
+    await using service = ground(CORS)
+    expect(await refusedWith(openAs(service, ['realtime']))).toBe(401)
+    expect(await refusedWith(openAs(service, ['realtime', keyProtocol('sk-clb-of-nobody')]))).toBe(401)
+    const { key } = service.key({ allowedModels: ['gpt-5.4'] })
+    const socket = await openAs(service, ['realtime', keyProtocol(key)])
+    expect(refusalOf(await socket.turn(create()))).toEqual([403, 'model_not_allowed'])
+    await leave(service, socket)
+    expect(service.lines.join('\n')).not.toContain(key)
+  })
+
+  test('may still send a header, which goes first', async () => {
+    await using service = ground(CORS)
+    const { key, row } = service.key()
+    const headers = { authorization: `Bearer ${key}` }
+    const socket = await openAs(service, ['realtime', keyProtocol('sk-clb-of-nobody')], { headers })
+    expectCompleted(await socket.turn(create()))
+    expect(service.rows()).toMatchObject([{ keyId: row.id }])
+    await leave(service, socket)
+  })
+})
+
+describe('a key in a subprotocol counts for nothing', () => {
+  test.each([
+    ['from another origin', { origin: 'https://evil.example' }, 403],
+    ['on the native route', { path: NATIVE }, 403],
+  ])('%s', async (_name, from, status) => {
+    await using service = ground(CORS)
+    const { key } = service.key()
+    expect(await refusedWith(openAs(service, ['realtime', keyProtocol(key)], from))).toBe(status)
+  })
+
+  test('while no origin is listed', async () => {
+    await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+    const { key } = service.key()
+    expect(await refusedWith(openAs(service, ['realtime', keyProtocol(key)]))).toBe(401)
+  })
+})

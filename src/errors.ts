@@ -146,7 +146,11 @@ export interface ErrorExtra {
   retryAfterSeconds?: number
   /** Another status than the table's, where one code has two (oversize on the native route is 400). */
   status?: number
-  /** Extra members of the OpenAI envelope: `plan_type`, `resets_at`. */
+  /** Retrying is pointless until a person acts; becomes `X-Should-Retry: false`. */
+  shouldRetry?: false
+  /** Extra response headers on model routes, lower case. */
+  headers?: Readonly<Record<string, string>>
+  /** Extra members of the OpenAI envelope: `resets_at`. */
   envelope?: Record<string, unknown>
   /** Another `error.type` than the table's, for a client that goes by it. */
   type?: string
@@ -205,5 +209,19 @@ export const openAiError = (err: AppError) => {
     code: err.extra.upstream?.code ?? err.code,
     param: err.extra.param ?? null,
     ...err.extra.envelope,
+  }
+}
+
+/** Waiting this long in silence helps nobody; one generation of SDKs would wait a whole day. They are told to fail instead. */
+const LONG_WAIT_SECONDS = 60
+
+/** Headers of an error on a model route: over HTTP, and inside the error frame of a socket. */
+export const openAiErrorHeaders = ({ extra }: AppError): Record<string, string> => {
+  const { retryAfterSeconds, shouldRetry, headers } = extra
+  const isPointless = shouldRetry === false || (retryAfterSeconds ?? 0) >= LONG_WAIT_SECONDS
+  return {
+    ...(retryAfterSeconds !== undefined && { 'retry-after': String(Math.max(1, Math.ceil(retryAfterSeconds))) }),
+    ...(isPointless && { 'x-should-retry': 'false' }),
+    ...headers,
   }
 }

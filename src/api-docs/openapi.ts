@@ -29,7 +29,7 @@ const ABOUT = [
   'Generated from the route table and the schemas of the running service.',
   'Where an answer has no schema, its description says what is in it.',
   'A JSON body of the dashboard API may also be sent as an HTML form, which a browser without script is answered with 303.',
-  'A model route answers 429 and 503 with `Retry-After`, but for `database_unavailable`, and 500, 502 and 504 where the upstream named one; the dashboard API answers 429 with it.',
+  'A model route answers 429 and 503 with `Retry-After`, except for `database_unavailable` and where retrying cannot help (`X-Should-Retry: false`), and 500, 502 and 504 where the upstream named one; the dashboard API answers 429 with it.',
   '`x-sluice` says of each operation what its gate asks for, and what is written to the audit log.',
 ].join(' ')
 

@@ -3,7 +3,7 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Principal } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
-import { AppError, type Code, openAiError } from '../errors.ts'
+import { AppError, type Code, openAiError, openAiErrorHeaders } from '../errors.ts'
 import { holds } from '../model/permissions.ts'
 import { databaseTrouble, saysNoFolder } from '../ops/database-trouble.ts'
 import { placesOf } from '../ops/places.ts'
@@ -12,9 +12,6 @@ import { isModelPath } from './model-path.ts'
 
 type Answer = Response | Promise<Response>
 type AnswerPeople = (c: Ctx, err: AppError, requestId: string | null) => Answer
-
-/** SDKs that are told to wait do so without a word, one generation of them for a whole day; from here on they are to say so instead. */
-const LONG_WAIT_SECONDS = 60
 
 const OUR_FAULTS: readonly Code[] = ['internal_error', 'database_unavailable']
 
@@ -43,7 +40,7 @@ export const errorAnswer =
     const { retryAfterSeconds } = err.extra
     if (retryAfterSeconds !== undefined) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterSeconds))))
     if (!isModelPath(c.req.path)) return answerPeople(c, err, requestId)
-    if ((retryAfterSeconds ?? 0) >= LONG_WAIT_SECONDS) c.header('X-Should-Retry', 'false')
+    for (const [name, value] of Object.entries(openAiErrorHeaders(err))) c.header(name, value)
     return c.json({ error: openAiError(err) })
   }
 

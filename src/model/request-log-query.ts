@@ -70,7 +70,15 @@ export const LogQuery = LogFilters.extend({
 export type LogQuery = z.output<typeof LogQuery>
 
 export const RATE_LIMIT_CODES = ['rate_limit_exceeded', 'usage_limit_reached']
-export const QUOTA_CODES = ['insufficient_quota', 'usage_not_included', 'quota_exceeded']
+export const QUOTA_CODES = [
+  'insufficient_quota',
+  'usage_not_included',
+  'quota_exceeded',
+  'workspace_owner_credits_depleted',
+  'workspace_member_credits_depleted',
+  'workspace_owner_usage_limit_reached',
+  'workspace_member_usage_limit_reached',
+]
 
 export const logStatus = (row: { status: 'ok' | 'error' | 'cancelled'; errorCode: string | null }): LogStatus => {
   if (row.status !== 'error') return row.status

@@ -159,6 +159,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
     id: env.random.orderedId('trn', now),
     requestId,
     route: admission.route,
+    isNative: admission.isNative,
     kind: kindOf(admission),
     transport: admission.transport ?? 'http',
     session: admission.session ?? null,

@@ -5,6 +5,7 @@ import type { Stopper } from '../lib/stopper.ts'
 import { attempt } from './attempts.ts'
 import type { Flow, FlowEnd } from './flow.ts'
 import type { Meter } from './meter.ts'
+import { forClient } from './nobody-left.ts'
 import type { Plane } from './plane.ts'
 import { failedEnd, settle, statusOf } from './settle.ts'
 import { ClientGone, type Turn } from './turn.ts'
@@ -31,7 +32,8 @@ export const begin = async (served: Served, sent: { headers: boolean }): Promise
     flow.whenEnded(life)
     return flow
   } catch (err) {
-    const error = err instanceof ClientGone ? new AppError('stream_incomplete', { cause: err }) : AppError.from(err)
+    const isGone = err instanceof ClientGone
+    const error = isGone ? new AppError('stream_incomplete', { cause: err }) : forClient(turn, AppError.from(err))
     life.ended(failedEnd(turn, error), null)
     throw error
   }

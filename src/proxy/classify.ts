@@ -1,9 +1,8 @@
 /** Judges every upstream failure: who is tried next, what the account is charged with, and what the client gets if this was the last attempt. */
 import { AppError, type ErrorExtra, resetMembers } from '../errors.ts'
-import { objectOf } from '../lib/json.ts'
 import { CHECK_INTERVAL_MS, PERMANENT_AUTH_CODES } from '../model/account-state.ts'
 import { AT_CAPACITY, type Kind, kindOf } from './failure-kind.ts'
-import { paramOf, statedError, type UpstreamFailure } from './upstream-failure.ts'
+import { paramOf, type UpstreamFailure } from './upstream-failure.ts'
 
 export {
   failureFromEvent,
@@ -60,10 +59,7 @@ const usageLimit = (failure: UpstreamFailure, at: number): AppError =>
     message: failure.message,
     upstream: { code: failure.code, type: failure.type ?? failure.code },
     cause: failure.body,
-    envelope: {
-      ...planOf(failure.body),
-      ...(failure.resetsAt !== null && resetMembers(failure.resetsAt, at)),
-    },
+    envelope: failure.resetsAt === null ? {} : resetMembers(failure.resetsAt, at),
   })
 
 /** Without `Retry-After` the native client gives a 429 up at once, with it it waits. */
@@ -170,9 +166,4 @@ const penaltyOf = (kind: Penalty['kind'] | null, { code }: UpstreamFailure): Pen
   if (kind !== 'auth_failed') return kind === null ? null : { kind }
   const name = code?.toLowerCase() ?? ''
   return { kind, code: Object.hasOwn(PERMANENT_AUTH_CODES, name) ? name : 'account_deactivated' }
-}
-
-const planOf = (body: unknown): { plan_type?: string } => {
-  const plan = statedError(objectOf(body)).plan_type
-  return typeof plan === 'string' ? { plan_type: plan } : {}
 }

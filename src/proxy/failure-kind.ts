@@ -1,6 +1,6 @@
 /** Which kind a failure of the upstream is, by what it is named, by its words, and by its status. */
 import { PERMANENT_AUTH_CODES } from '../model/account-state.ts'
-import { isCertificateCode, paramOf, type UpstreamFailure } from './upstream-failure.ts'
+import { isCertificateCode, isWorkspaceLimit, paramOf, type UpstreamFailure } from './upstream-failure.ts'
 
 export type Kind =
   | 'usage_limit'
@@ -49,6 +49,7 @@ const kindOfCode = (code: string | null): Kind | undefined => {
   if (code === null) return undefined
   const name = Object.hasOwn(CODE_KINDS, code) ? code : code.toLowerCase()
   if (Object.hasOwn(CODE_KINDS, name)) return CODE_KINDS[name]
+  if (isWorkspaceLimit(name)) return 'quota'
   return Object.hasOwn(PERMANENT_AUTH_CODES, name) ? 'account_gone' : undefined
 }
 

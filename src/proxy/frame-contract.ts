@@ -1,5 +1,5 @@
 /** What a client on a socket is sent of a turn: the same events as over HTTP, one text frame each. */
-import { type AppError, openAiError } from '../errors.ts'
+import { type AppError, openAiError, openAiErrorHeaders } from '../errors.ts'
 import type { SseEvent } from '../lib/sse.ts'
 import { eventData } from '../lib/sse-payload.ts'
 import { type Contract, type ContractOptions, failedEvent, NativeContract, publicContract } from './contracts.ts'
@@ -48,13 +48,13 @@ const translated = (contract: Contract, events: readonly SseEvent[], meter: Mete
 
 const textOf = (bytes: Uint8Array): string => eventData(bytes) ?? ''
 
-/** A refusal on a socket; the client reads `status` and `headers` as if it had asked over HTTP (client protocol §5). */
+/** A rejection on a socket; the client reads `status` and `headers` as if it had asked over HTTP (client protocol §5). */
 export const errorFrame = (err: AppError): string => {
-  const { retryAfterSeconds } = err.extra
+  const headers = openAiErrorHeaders(err)
   return JSON.stringify({
     type: 'error',
     status: err.status,
     error: openAiError(err),
-    ...(retryAfterSeconds !== undefined && { headers: { 'retry-after': String(retryAfterSeconds) } }),
+    ...(Object.keys(headers).length > 0 && { headers }),
   })
 }

@@ -9,6 +9,8 @@ import { needsOf } from './turn-needs.ts'
 /** What failed last says more than that nobody is left, unless the pool knows better, or of an account that is back sooner. */
 export const moreTelling = (last: AppError | null, nobody: AppError): AppError => {
   if (!last || POOL_KNOWS.has(nobody.code)) return nobody
+  // Clients retry these, and nothing changes until a person acts.
+  if (nobody.extra.shouldRetry === false && (last.status === 429 || last.status >= 500)) return nobody
   const back = nobody.extra.retryAfterSeconds ?? LONGEST_WAIT_SECONDS
   return back < LONGEST_WAIT_SECONDS ? withSooner(last, back) : last
 }
@@ -39,6 +41,10 @@ export const triedEnough = (
   const { code, extra } = error.code === 'usage_limit_reached' ? new AppError('no_accounts', { message }) : error
   return new AppError(code, { ...extra, retryAfterSeconds: 1 })
 }
+
+/** The native client retries a 503 for up to half an hour, and shows a 400 immediately (decisions §3 "Selection failure"). */
+export const forClient = ({ isNative }: Turn, err: AppError): AppError =>
+  isNative && err.extra.shouldRetry === false ? new AppError(err.code, { ...err.extra, status: 400 }) : err
 
 /** Why nobody was chosen, kept where an attempt would keep why its account was: the log answers for both. */
 export const noteNobody = ({ pool, clock }: Plane, turn: Turn, { needs, err, began }: Nobody): void => {

@@ -30,4 +30,11 @@ export const evidenceOf = (failure: UpstreamFailure): string => {
   return `${failure.status ?? failure.where}${cause ? ` ${cause}` : ''}: ${failure.message}`.slice(0, EVIDENCE_CHARS)
 }
 
+/** The upstream's own words in what `evidenceOf` wrote about a failure with this cause; null when there are none. */
+export const wordsIn = (evidence: string | null, cause: string | null): string | null => {
+  const mark = ` ${cause}: `
+  const at = evidence?.indexOf(mark) ?? -1
+  return evidence !== null && at > 0 ? evidence.slice(at + mark.length) || null : null
+}
+
 const causeOf = ({ code, type }: UpstreamFailure): string | null => code ?? type

@@ -1,9 +1,11 @@
-/** What a failed selection tells the client: an honest status, the causes counted, and when to come back. */
-import { AppError, resetMembers } from '../errors.ts'
-import { isBlocked, nextState, plausibleReset } from '../model/account-state.ts'
+/** What a failed selection tells the client: the status, the causes counted, and when to come back. */
+import { AppError, type ErrorExtra, resetMembers } from '../errors.ts'
+import { type AccountState, isBlocked, nextState, plausibleReset } from '../model/account-state.ts'
 import { isExhausted } from '../model/usage-windows.ts'
+import { wordsIn } from './penalties.ts'
 import { type Candidate, limitOf } from './policies.ts'
 import type { Considered, SelectionNeeds, SkipReason } from './select.ts'
+import { isWorkspaceLimit, REACHED_TYPE_HEADER } from './upstream-failure.ts'
 
 interface Cause {
   reason: SkipReason
@@ -12,14 +14,23 @@ interface Cause {
   nextAt: number | null
 }
 
+/** An account's own reason for being out of quota. */
+interface Rejection {
+  code: string
+  message: string
+}
+
 export interface SelectionFailure {
-  kind: 'exhausted' | 'restricted' | 'owner' | 'model' | 'unconfigured' | 'other'
+  kind: 'exhausted' | 'restricted' | 'owner' | 'model' | 'unconfigured' | 'unassigned' | 'other'
   causes: Cause[]
   /** The earliest known time at which an account may serve again (ms). */
   nextAt: number | null
-  /** Of an exhausted pool: the plan and the true reset (ms) of the account that is back first. */
-  planType: string | null
+  /** Every cause waits for a person, not for time: retrying cannot help. */
+  needsOperator: boolean
+  /** The true reset (ms) of the account of an exhausted pool that is back first. */
   resetsAt: number | null
+  /** What every account of an exhausted pool was rejected with, where that is more specific than a usage limit. */
+  sharedRejection: Rejection | null
   model: string | null
   /** Whether this is about the one account that owns the conversation. */
   ownerOnly: boolean
@@ -52,63 +63,71 @@ export const failureOf = (
   const reasons = new Map(considered.map(({ id, skipped }) => [id, skipped]))
   const able = candidates.filter(({ id }) => !NOT_CANDIDATES.has(reasons.get(id) ?? 'tried'))
   const paidOff = new Map(considered.flatMap((each) => (each.skipped === 'paid_credits_off' ? [[each.id, each]] : [])))
-  const resets = able.map((candidate) => {
-    const { id, planType } = candidate
-    const resetsAt = paidOff.get(id)?.until
-    return resetsAt === undefined ? exhaustionOf(candidate, needs.model, ctx.now) : { planType, resetsAt }
+  const exhausted = able.flatMap((candidate) => {
+    const resetsAt = paidOff.get(candidate.id)?.until
+    return (resetsAt === undefined ? exhaustionOf(candidate, needs.model, ctx.now) : { resetsAt, rejection: null }) ?? []
   })
-  const isExhaustedPool = able.length > 0 && resets.every((reset) => reset !== null)
-  const first = earliest(resets)
+  const isExhaustedPool = able.length > 0 && exhausted.length === able.length
   return {
     kind: kindOf(candidates, causes, needs, isExhaustedPool),
     causes,
     nextAt: minKnown(causes.map(({ nextAt }) => nextAt)),
-    planType: isExhaustedPool ? (first?.planType ?? null) : null,
-    resetsAt: isExhaustedPool ? (first?.resetsAt ?? null) : null,
+    needsOperator: able.length === 0,
+    resetsAt: isExhaustedPool ? minKnown(exhausted.map(({ resetsAt }) => resetsAt)) : null,
+    sharedRejection: isExhaustedPool ? sharedRejection(exhausted) : null,
     model: needs.model,
     ownerOnly: needs.owner?.hard ?? false,
   }
 }
 
 /**
- * The error for a failed selection (decisions §3): 429 `usage_limit_reached` with the true reset when every account is used up,
- * else 503 with a code, counted causes and always `Retry-After` (1…60 s), without which the native client asks thirty times.
+ * The error for a failed selection (decisions §3): 429 `usage_limit_reached` with the true reset when every account is used
+ * up, else 503 with a code and counted causes. One that ends by time always has `Retry-After` (1 to 60 s), without which the
+ * native client retries thirty times; one that waits for a person has none and says that retrying is pointless.
  */
 export const selectionError = (failure: SelectionFailure, now: number): AppError => {
-  const retryAfterSeconds = retryAfter(failure.nextAt, now)
+  const wait: ErrorExtra = failure.needsOperator
+    ? { shouldRetry: false }
+    : { retryAfterSeconds: retryAfter(failure.nextAt, now) }
   const because = describeCauses(failure.causes, now)
-  const explain = (sentence: string) => (because ? `${sentence} (${because})` : sentence)
+  const explain = (sentence: string, advice = REPAIR) =>
+    `${sentence}${because && ` (${because})`}.${failure.needsOperator ? ` ${advice}` : ''}`
   switch (failure.kind) {
     case 'exhausted':
-      return exhaustedError(failure, now, retryAfterSeconds)
+      return exhaustedError(failure, now, wait)
     case 'restricted':
       return new AppError('no_security_work_authorized_accounts', {
-        message: explain('No account authorised for this work is available.'),
-        retryAfterSeconds,
+        message: explain('No account authorised for this work is available'),
+        ...wait,
       })
     case 'owner':
       return new AppError('continuity_owner_unavailable', {
-        message: explain('The account that owns this conversation is not available now.'),
-        retryAfterSeconds,
+        message: explain('The account that owns this conversation is not available', `${REPAIR} ${NEW_CONVERSATION}`),
+        ...wait,
       })
     case 'model':
       return new AppError('no_accounts', {
-        message: explain(`No account offers the model '${failure.model}'.`),
+        message: explain(`No account offers the model '${failure.model}'`, 'Choose another model.'),
         param: 'model',
-        retryAfterSeconds,
+        ...wait,
       })
     case 'unconfigured':
       return new AppError('no_accounts', {
-        message: 'No account has been added to this service yet.',
-        retryAfterSeconds,
+        message: 'No ChatGPT account has been added to Sluice yet. Add one in the dashboard.',
+        ...wait,
+      })
+    case 'unassigned':
+      return new AppError('no_accounts', {
+        message: 'This API key has no accounts. Assign accounts to it in the Sluice dashboard.',
+        ...wait,
       })
     case 'other':
-      return new AppError('no_accounts', {
-        message: explain('No account can serve this request now.'),
-        retryAfterSeconds,
-      })
+      return new AppError('no_accounts', { message: explain('No account is available'), ...wait })
   }
 }
+
+const REPAIR = "Retrying won't help until this is fixed in the Sluice dashboard."
+const NEW_CONVERSATION = 'A new conversation can use another account.'
 
 const kindOf = (
   candidates: readonly Candidate[],
@@ -121,38 +140,46 @@ const kindOf = (
   if (needs.owner?.hard) return 'owner'
   if (candidates.length === 0) return 'unconfigured'
   const inScope = causes.filter(({ reason }) => reason !== 'out_of_scope')
+  if (inScope.length === 0) return 'unassigned'
   const lacksModel = inScope.some(({ reason }) => reason === 'model_not_supported')
   const couldServe = inScope.some(({ reason }) => reason !== 'model_not_supported')
   return lacksModel && !couldServe ? 'model' : 'other'
 }
 
-interface Reset {
-  planType: string
+interface Exhaustion {
   resetsAt: number | null
+  rejection: Rejection | null
 }
 
 /** The account's exhaustion when there is evidence for it, of its own allowance or of the model's; a passing rate limit is none. */
-const exhaustionOf = (candidate: Candidate, model: string | null, now: number): Reset | null => {
-  const { state: last, usage, planType } = candidate
+const exhaustionOf = (candidate: Candidate, model: string | null, now: number): Exhaustion | null => {
+  const { state: last, usage } = candidate
   const state = nextState(last, { kind: 'tick', at: now })
   if (!isBlocked(state)) {
     const limit = limitOf(candidate, model, now)
-    return limit && { planType, resetsAt: limit.until }
+    return limit && { resetsAt: limit.until, rejection: null }
   }
   const seen = isExhausted(usage, now)
   const isUsedUp = state.status === 'quota_exceeded' || state.cause === 'usage_limit_reached' || seen.exhausted
-  return isUsedUp ? { planType, resetsAt: plausibleReset(state.until ?? seen.resetAt, now) } : null
+  if (!isUsedUp) return null
+  return { resetsAt: plausibleReset(state.until ?? seen.resetAt, now), rejection: rejectionOf(state) }
 }
 
-const earliest = (resets: readonly (Reset | null)[]): Reset | null =>
-  resets.reduce((best, reset) => {
-    if (!reset) return best
-    if (!best) return reset
-    return (reset.resetsAt ?? Number.POSITIVE_INFINITY) < (best.resetsAt ?? Number.POSITIVE_INFINITY) ? reset : best
-  }, null)
+/** Null where the account has only reached its usage limit, or the upstream's words are not known. */
+const rejectionOf = ({ status, cause, evidence }: AccountState): Rejection | null => {
+  const message = wordsIn(evidence, cause)
+  return status === 'quota_exceeded' && cause !== null && message !== null ? { code: cause, message } : null
+}
 
-const exhaustedError = (failure: SelectionFailure, now: number, retryAfterSeconds: number): AppError => {
-  const { resetsAt, planType, ownerOnly, causes } = failure
+const sharedRejection = (exhausted: readonly Exhaustion[]): Rejection | null => {
+  const first = exhausted[0]?.rejection ?? null
+  return exhausted.every(({ rejection }) => rejection?.code === first?.code) ? first : null
+}
+
+const exhaustedError = (failure: SelectionFailure, now: number, wait: ErrorExtra): AppError => {
+  const { resetsAt, ownerOnly, causes, sharedRejection: shared } = failure
+  const envelope = resetsAt === null ? {} : resetMembers(resetsAt, now)
+  if (shared) return new AppError('usage_limit_reached', { ...asRejected(shared), envelope, ...wait })
   const which = causes.some(({ reason }) => reason === 'model_limited') ? 'usage limit for this model' : 'usage limit'
   const subject = ownerOnly
     ? `The account that owns this conversation has reached its ${which}`
@@ -160,13 +187,19 @@ const exhaustedError = (failure: SelectionFailure, now: number, retryAfterSecond
   return new AppError('usage_limit_reached', {
     // At "will reset at" LangChain for JavaScript gives up; otherwise it sits out six waits of a minute without a word.
     message: resetsAt === null ? `${subject}.` : `${subject}; it will reset at ${clockTime(resetsAt, now)}.`,
-    envelope: {
-      plan_type: planType,
-      ...(resetsAt !== null && resetMembers(resetsAt, now)),
-    },
-    retryAfterSeconds,
+    envelope,
+    ...wait,
   })
 }
+
+/** The native client has words of its own for these types, and for a workspace's limits by a header (client protocol §8). */
+const asRejected = ({ code, message }: Rejection): ErrorExtra => ({
+  message,
+  upstream: { code, type: NATIVE_TYPES.has(code) ? code : 'usage_limit_reached' },
+  ...(isWorkspaceLimit(code) && { headers: { [REACHED_TYPE_HEADER]: code } }),
+})
+
+const NATIVE_TYPES: ReadonlySet<string> = new Set(['usage_not_included', 'insufficient_quota'])
 
 const countCauses = (considered: readonly Considered[]): Cause[] => {
   const causes = new Map<SkipReason, Cause>()
@@ -178,8 +211,8 @@ const countCauses = (considered: readonly Considered[]): Cause[] => {
   return [...causes.values()]
 }
 
-/** How a cause reads after its count; those that are no concern of the client (another key's accounts) are left out. */
-const PHRASES: Record<SkipReason, string | null> = {
+/** How a cause reads after its count, where needed as singular and plural; what does not concern the client is left out. */
+const PHRASES: Record<SkipReason, string | readonly [string, string] | null> = {
   cooling_down: 'cooling down',
   rate_limited: 'rate limited',
   quota_exceeded: 'out of quota',
@@ -191,11 +224,11 @@ const PHRASES: Record<SkipReason, string | null> = {
   at_cap: 'at the limit of parallel streams',
   tried: 'failed in this request',
   paused: 'paused',
-  needs_sign_in: 'needs sign-in',
+  needs_sign_in: ['needs sign-in', 'need sign-in'],
   deactivated: 'deactivated',
   model_not_supported: 'without this model',
   not_authorized: 'not authorised for this work',
-  policy_class: 'not the one account that the routing strategy names', // the other use of it always leaves somebody
+  policy_class: 'not the account selected in the routing strategy', // its other use always leaves a candidate
   out_of_scope: null,
   not_owner: null,
   other_retried: null,
@@ -209,7 +242,8 @@ const describeCauses = (causes: readonly Cause[], now: number): string => {
     const cause = causes.find((each) => each.reason === reason)
     if (!cause || !phrase) continue
     const next = cause.nextAt !== null && cause.nextAt > now ? `, next at ${clockTime(cause.nextAt, now)}` : ''
-    parts.push(`${cause.count} ${phrase}${next}`)
+    const text = typeof phrase === 'string' ? phrase : phrase[cause.count === 1 ? 0 : 1]
+    parts.push(`${cause.count} ${text}${next}`)
   }
   return parts.join('; ')
 }

@@ -50,6 +50,8 @@ export interface Turn {
   readonly id: string
   readonly requestId: string
   readonly route: string
+  /** It came on a native route, whose client handles statuses differently from SDKs (client protocol §10). */
+  readonly isNative: boolean
   readonly kind: TurnKind
   /** How the client came. A body that came on a socket is a frame, and is written as one. */
   readonly transport: Transport

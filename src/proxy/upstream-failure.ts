@@ -138,8 +138,10 @@ const factsOf = (error: JsonObject, headers: Headers, at: number): Facts => {
   const message = text(error.message) ?? text(error.error_description) ?? null
   const seconds = num(error.resets_at)
   const inSeconds = num(error.resets_in_seconds)
+  const code = text(error.code)
+  const reached = textOf(headers.get(REACHED_TYPE_HEADER))
   return {
-    code: text(error.code),
+    code: isWorkspaceLimit(reached) && (code === null || code === 'usage_limit_reached') ? reached : code,
     type: text(error.type),
     message: message?.slice(0, MAX_MESSAGE_LENGTH) ?? null,
     resetsAt:
@@ -150,6 +152,12 @@ const factsOf = (error: JsonObject, headers: Headers, at: number): Facts => {
     isOfOneModel: limit.isOfOneModel,
   }
 }
+
+/** Beside a usage limit: which limit it is (client protocol §8). */
+export const REACHED_TYPE_HEADER = 'x-codex-rate-limit-reached-type'
+
+/** The spend cap or the credits of a workspace, set by its owner; no window resets them. */
+export const isWorkspaceLimit = (code: string): boolean => /^workspace_[a-z_]+$/.test(code)
 
 /** The object that carries `message`, `code` and `type`, wherever the upstream put it. */
 const errorOf = (body: unknown): JsonObject => {

@@ -249,7 +249,6 @@ describe('usage limits', () => {
       type: 'usage_limit_reached',
       code: 'usage_limit_reached',
       param: null,
-      plan_type: 'plus',
       resets_at: RESET,
       resets_in_seconds: 3600,
     })

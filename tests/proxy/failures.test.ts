@@ -42,14 +42,14 @@ const CASES: Record<string, Case> = {
   '401 once': { fault: faults.unauthorized(), once: true, alone: 'served', asked: 2, goesElsewhere: false },
   '401 always': {
     fault: faults.unauthorized(),
-    alone: [502, 'upstream_auth_failed'],
+    alone: [400, 'no_accounts'],
     asked: 2,
     goesElsewhere: true,
     state: 'reauth_required',
   },
   '402 of a workspace that is gone': {
     fault: faults.deactivatedWorkspace(),
-    alone: [502, 'upstream_auth_failed'],
+    alone: [400, 'no_accounts'],
     asked: 1,
     goesElsewhere: true,
     state: 'deactivated',
@@ -115,7 +115,7 @@ const CASES: Record<string, Case> = {
   },
   '429 insufficient quota': {
     fault: faults.insufficientQuota(),
-    alone: [429, 'usage_limit_reached'],
+    alone: [429, 'insufficient_quota'],
     asked: 1,
     goesElsewhere: true,
     state: 'quota_exceeded',
@@ -213,7 +213,7 @@ const CASES: Record<string, Case> = {
   },
   'response.failed insufficient_quota': {
     fault: failed('insufficient_quota'),
-    alone: [429, 'usage_limit_reached'],
+    alone: [429, 'insufficient_quota'],
     asked: 1,
     goesElsewhere: true,
     state: 'quota_exceeded',

@@ -363,7 +363,7 @@ describe('a selection that finds nobody is in the log with its reasons', () => {
     const app = testApp({ accounts: 2 })
     for (const { id } of app.members) app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
     const answer = await answerOf(app, NATIVE, { json: codexBody() })
-    expect(answer.status).toBe(503)
+    expect(answer.status).toBe(400)
     expect(answer.headers.get('server-timing')).toMatch(/^admit;dur=\d/)
     expect(app.rows()).toMatchObject([{ phase: 'select', attempts: 0, upstreamTransport: null, accountId: null }])
     expect(app.attemptRows()).toEqual([])

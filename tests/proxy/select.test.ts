@@ -21,6 +21,7 @@ const chosen = (...args: Parameters<typeof choose>) => {
 }
 const reasons = (...args: Parameters<typeof choose>) =>
   Object.fromEntries(choose(...args).considered.map(({ id, skipped }) => [id, skipped]))
+const NO_RETRY = "Retrying won't help until this is fixed in the Sluice dashboard."
 const refusal = (...args: Parameters<typeof choose>) => {
   const selection = choose(...args)
   if (selection.kind !== 'none') throw new Error(`expected a failure, got ${selection.kind}`)
@@ -141,7 +142,7 @@ describe('tiers and classes', () => {
   ])('says so when the account it names %s', (_why, candidates, with_, first) => {
     const error = refusal(candidates, with_, { strategy: 'single_account', singleAccountId: 'b' })
     expect(error.message).toBe(
-      `No account can serve this request now. (${first}1 not the one account that the routing strategy names)`,
+      `No account is available (${first}1 not the account selected in the routing strategy). ${NO_RETRY}`,
     )
   })
 })
@@ -202,11 +203,11 @@ describe('owners', () => {
     const exhausted = refusal([other, own], hard)
     expect(exhausted).toMatchObject({ code: 'usage_limit_reached', status: 429 })
     expect(exhausted.message).toContain('owns this conversation')
-    expect(openAiError(exhausted)).toMatchObject({ resets_at: (NOW + DAY_MS) / 1000, plan_type: 'plus' })
+    expect(openAiError(exhausted)).toMatchObject({ resets_at: (NOW + DAY_MS) / 1000 })
     for (const unavailable of [[other], [other, anAccount('own', { state: state('paused') })]]) {
       const error = refusal(unavailable, hard)
-      expect(error).toMatchObject({ code: 'continuity_owner_unavailable', status: 503 })
-      expect(error.extra.retryAfterSeconds).toBe(60)
+      expect(error).toMatchObject({ code: 'continuity_owner_unavailable', status: 503, extra: { shouldRetry: false } })
+      expect(error.extra.retryAfterSeconds).toBeUndefined()
     }
   })
 })
@@ -227,7 +228,6 @@ describe('failures', () => {
       type: 'usage_limit_reached',
       code: 'usage_limit_reached',
       param: null,
-      plan_type: 'team',
       resets_at: Math.ceil((NOW + 90_500) / 1000),
       resets_in_seconds: 91,
     })
@@ -235,7 +235,7 @@ describe('failures', () => {
 
   test('without a known reset none is made up', () => {
     const error = refusal([anAccount('a', { state: limited(null) })])
-    expect(openAiError(error)).toMatchObject({ code: 'usage_limit_reached', plan_type: 'plus' })
+    expect(openAiError(error)).toMatchObject({ code: 'usage_limit_reached' })
     expect(openAiError(error)).not.toHaveProperty('resets_at')
     expect(error.extra.retryAfterSeconds).toBe(30)
     expect(error.message).toBe('All accounts have reached their usage limit.')
@@ -270,7 +270,7 @@ describe('failures', () => {
     )
     expect(error).toMatchObject({ code: 'no_accounts', status: 503 })
     expect(error.message).toBe(
-      'No account can serve this request now. (2 rate limited, next at 14:20:35 UTC; 1 paused; 1 needs sign-in; 1 without this model)',
+      'No account is available (2 rate limited, next at 14:20:35 UTC; 1 paused; 1 needs sign-in; 1 without this model).',
     )
     expect(error.extra.retryAfterSeconds).toBe(35)
   })
@@ -295,21 +295,23 @@ describe('failures', () => {
     const both = [lacking, anAccount('b', { models: new Set(['gpt-x']) })]
     const model = refusal(both, { model: 'gpt-x', scope: new Set(['a']) })
     expect(model).toMatchObject({ code: 'no_accounts', status: 503 })
-    expect(model.message).toStartWith("No account offers the model 'gpt-x'.")
+    expect(model.message).toStartWith("No account offers the model 'gpt-x' (1 without this model).")
     expect(chosen([lacking], { model: 'gpt-x' })).toBe('a') // that none lists: for the upstream to judge
     const restricted = { restricted: true }
     expect(refusal([anAccount('a')], restricted).code).toBe('no_security_work_authorized_accounts')
     const spent = anAccount('a', { securityWorkAuthorized: true, state: limited(NOW + 9) })
     expect(refusal([spent], restricted)).toMatchObject({ code: 'no_security_work_authorized_accounts', status: 503 })
-    expect(refusal([]).message).toBe('No account has been added to this service yet.')
+    expect(refusal([]).message).toStartWith('No ChatGPT account has been added to Sluice yet.')
   })
 
   test("accounts outside the key's scope are neither counted nor mentioned", () => {
     const error = refusal([anAccount('a', { state: limited(NOW + 9000) }), anAccount('b')], { scope: new Set(['a']) })
     expect(error.code).toBe('usage_limit_reached')
-    expect(refusal([anAccount('b')], { scope: new Set() }).message).toBe('No account can serve this request now.')
+    expect(refusal([anAccount('b')], { scope: new Set() }).message).toStartWith('This API key has no accounts.')
   })
 })
+
+const ENDS_BY_TIME = new Set(['tried', 'rate_limited', 'quota_exceeded', 'model_limited', 'cooling_down', 'at_cap'])
 
 describe('choice and explanation', () => {
   const time = fc.integer({ min: NOW - 120_000, max: NOW + 120_000 })
@@ -368,8 +370,11 @@ describe('choice and explanation', () => {
         if (selection.kind !== 'chosen') {
           expect(unskipped).toEqual([])
           if (selection.kind === 'none') {
-            const { retryAfterSeconds = 0 } = selectionError(selection.failure, NOW).extra
-            expect(retryAfterSeconds).toBeWithin(1, 61)
+            const { retryAfterSeconds, shouldRetry } = selectionError(selection.failure, NOW).extra
+            if (shouldRetry === false) expect(retryAfterSeconds).toBeUndefined()
+            else expect(retryAfterSeconds).toBeWithin(1, 61)
+            const endsByTime = selection.considered.some(({ skipped }) => ENDS_BY_TIME.has(skipped ?? ''))
+            expect(shouldRetry === false).toBe(!endsByTime)
           }
           return
         }

@@ -15,7 +15,9 @@ import {
   ground,
   idOf,
   leave,
+  NATIVE,
   open,
+  PUBLIC,
   prefer,
   refusalOf,
   until,
@@ -174,7 +176,7 @@ describe('a handshake upstream that is refused', () => {
     expect(service.upstream.handshakes.map(({ status }) => status)).toEqual([401, 401])
     expect(service.bindings.pool.get(id)?.state.status).toBe('active')
     sim.always(faults.unauthorized())
-    expect(refusalOf(await socket.turn(create()))[1]).toBe('upstream_auth_failed')
+    expect(refusalOf(await socket.turn(create()))).toEqual([400, 'no_accounts'])
     expect(service.bindings.pool.get(id)?.state.status).toBe('reauth_required')
     await leave(service, socket)
     await expectNothingLeft(service)
@@ -227,9 +229,24 @@ describe('a handshake upstream that is refused', () => {
 })
 
 describe('nobody is there', () => {
-  test('without accounts: an error frame that says when to come back', async () => {
+  test.each([
+    [NATIVE, 400],
+    [PUBLIC, 503],
+  ])('without accounts, %s: an error frame with status %p that says not to retry', async (path, status) => {
     await using service = ground({ accounts: 0 })
+    const socket = await open(service, { path })
+    const events = await socket.turn(create())
+    expect(refusalOf(events)).toEqual([status, 'no_accounts'])
+    expect(events[0]?.headers).toEqual({ 'x-should-retry': 'false' })
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('every account is rate limited: an error frame that says when to retry', async () => {
+    await using service = ground()
+    service.members[0]?.sim.always(faults.rateLimited(20))
     const socket = await open(service)
+    await socket.turn(create())
     const events = await socket.turn(create())
     expect(refusalOf(events)).toEqual([503, 'no_accounts'])
     expect(events[0]).toMatchObject({ headers: { 'retry-after': expect.stringMatching(/^\d+$/) } })
@@ -241,7 +258,7 @@ describe('nobody is there', () => {
     await using service = ground()
     service.members[0]?.sim.revoke()
     const socket = await open(service)
-    expect(refusalOf(await socket.turn(create()))).toEqual([502, 'upstream_auth_failed'])
+    expect(refusalOf(await socket.turn(create()))).toEqual([400, 'no_accounts'])
     await leave(service, socket)
     await expectNothingLeft(service)
   })

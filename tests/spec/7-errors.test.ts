@@ -285,7 +285,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     path: '/v1',
     status: 429,
   },
-  no_accounts: { options: { accounts: 0 }, ask: (app) => turn(app), path: '/v1', status: 503 },
+  no_accounts: { options: { accounts: 0 }, ask: (app) => app.ask(PUBLIC, { json: HELLO }), path: '/v1', status: 503 },
   continuity_owner_unavailable: {
     options: { accounts: 2 },
     ask: async (app) => {
@@ -297,7 +297,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
       return app.ask(NATIVE, { json: codexBody('', { input }), headers: conversation })
     },
     path: '/v1',
-    status: 503,
+    status: 400,
   },
   busy: {
     ask: (app) => {
@@ -320,7 +320,8 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   upstream_timeout: { ask: (app) => lateFailure(app, { delayFirstEventMs: 10_000_000 }), path: '/v1', status: 504 },
   upstream_auth_failed: {
     ask: (app) => {
-      app.members[0]?.sim.revoke('token_invalidated')
+      app.members[0]?.sim.always(faults.unauthorized())
+      app.members[0]?.sim.always({ ...faults.serverError(), on: 'token' })
       return settled(app, turn(app))
     },
     path: '/v1',
@@ -356,7 +357,7 @@ const ON_SOCKET: Record<OnSocket, { status: number; say: (service: Ground) => Pr
     },
   },
   no_security_work_authorized_accounts: {
-    status: 503,
+    status: 400,
     say: async (service) => {
       const headers = { authorization: `Bearer ${service.key().key}`, [CAPABILITY]: 'trusted_cyber' }
       const socket = await open(service, { headers })
@@ -450,7 +451,6 @@ describe('§7 model routes answer in the envelope of their clients', () => {
   })
 
   test.each([
-    'no_accounts',
     'busy',
     'draining',
     'too_many_sockets',

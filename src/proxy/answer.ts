@@ -7,6 +7,7 @@ import { begin, type Served } from './begin.ts'
 import { type Contract, parsed } from './contracts.ts'
 import { eventStream } from './event-stream.ts'
 import type { Flow } from './flow.ts'
+import { withoutFacts } from './formats/account-facts.ts'
 import { ResponseCollector } from './formats/collect.ts'
 import type { Turn } from './turn.ts'
 
@@ -57,7 +58,7 @@ const documentOf = async (served: Answered, toDocument: (response: JsonObject) =
   const flow = await timed(served, begin(served, { headers: false }))
   const response = await collected(flow)
   if (flow.end?.error) throw flow.end.error
-  const document = toDocument(response())
+  const document = toDocument(withoutFacts(response()))
   return Response.json(document, { headers: answerHeaders(served, flow) })
 }
 

@@ -4,9 +4,9 @@ import { isObject, objectOf } from '../lib/json.ts'
 import type { Random } from '../lib/random.ts'
 import { piecesOf, type SseEvent } from '../lib/sse.ts'
 import { eventJson, frame } from '../lib/sse-payload.ts'
+import { mentionsAccountFacts, withoutAccountFacts } from './formats/account-facts.ts'
 import { ChatStream, type ChatStreamOptions } from './formats/chat-stream.ts'
 import { keepaliveComment, keepaliveEvent, responseCreatedEvent, responseFailedEvent } from './formats/failed-event.ts'
-import { mentionsHeaders, withoutForeignHeaders } from './formats/foreign-headers.ts'
 import { publicEvent } from './formats/public-events.ts'
 import type { ResponsesEvent } from './formats/responses-event.ts'
 import { SaidItems } from './formats/said-items.ts'
@@ -47,7 +47,7 @@ export class NativeContract implements Contract {
     const shown = hidesQuota ? events.filter(({ type }) => type !== 'codex.rate_limits') : events
     if (meter.terminal !== 'error') return relayed(shown)
     const told = (event: SseEvent) => (event.type === 'error' ? toPublic(event, meter, createdAt) : null)
-    return joined(shown.map((event) => told(event) ?? withoutForeignHeaders(event).bytes))
+    return joined(shown.map((event) => told(event) ?? withoutAccountFacts(event).bytes))
   }
 
   fail(err: AppError, meter: Meter | null): Uint8Array {
@@ -66,7 +66,7 @@ export const publicContract = ({ createdAt, random }: ContractOptions, model: st
     write: (events, meter) => {
       const out: Uint8Array[] = []
       for (const each of events) {
-        const event = withoutForeignHeaders(each)
+        const event = withoutAccountFacts(each)
         if (said.needs(event.type)) said.push(parsed(event.bytes, event.type))
         const bytes = REFILLED.has(event.type) ? refilled(event, said) : toPublic(event, meter, createdAt)
         if (bytes) out.push(bytes)
@@ -123,10 +123,10 @@ const refilled = (event: SseEvent, said: SaidItems): Uint8Array => {
   return frame({ ...ended, type, response: said.responseOf({ ...ended, type }) })
 }
 
-/** Looked through in the pieces they leave in: nearly no event holds headers. */
+/** Searched in the pieces they leave in: nearly no event holds account facts. */
 const relayed = (events: readonly SseEvent[]): readonly Uint8Array[] => {
   const pieces = piecesOf(events)
-  if (pieces.some(mentionsHeaders)) return joined(events.map((event) => withoutForeignHeaders(event).bytes))
+  if (pieces.some(mentionsAccountFacts)) return joined(events.map((event) => withoutAccountFacts(event).bytes))
   return pieces.length <= FEW_PIECES ? pieces : joined(pieces)
 }
 

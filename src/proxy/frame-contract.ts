@@ -3,7 +3,7 @@ import { type AppError, openAiError, openAiErrorHeaders } from '../errors.ts'
 import type { SseEvent } from '../lib/sse.ts'
 import { eventData } from '../lib/sse-payload.ts'
 import { type Contract, type ContractOptions, failedEvent, NativeContract, publicContract } from './contracts.ts'
-import { withoutForeignHeaders } from './formats/foreign-headers.ts'
+import { withoutAccountFacts } from './formats/account-facts.ts'
 import type { Meter } from './meter.ts'
 
 export interface FrameContract {
@@ -25,7 +25,7 @@ export const nativeFrames = (options: ContractOptions): FrameContract => {
       meter.terminal === 'error' || options.hidesQuota
         ? translated(contract, events, meter)
         : events.flatMap((event) => {
-            const { type, data } = withoutForeignHeaders(event)
+            const { type, data } = withoutAccountFacts(event)
             return type === null || data === null ? [] : [data]
           }),
     failed: (err, meter) => textOf(contract.fail(err, meter)),

@@ -1,0 +1,62 @@
+/** Removes from an event what is true of the upstream account alone, and what a client would take for its own. */
+import { placeOf } from '../../lib/bytes.ts'
+import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
+import type { SseEvent } from '../../lib/sse.ts'
+import { eventJson } from '../../lib/sse-payload.ts'
+import { FrameEvent } from '../../upstream/frame-event.ts'
+
+/**
+ * The native client reports another model than it asked for as high-risk activity of its user, fetches its catalog again after
+ * every response with another tag, and tells its user to upgrade the plan (client protocol §1, §8).
+ */
+const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
+  'openai-model',
+  'x-openai-model',
+  'x-models-etag',
+  'x-codex-plan-type',
+])
+const PLAN = 'plan_type'
+const KEYS = [Buffer.from('"headers"'), Buffer.from(`"${PLAN}"`)]
+
+/** Whether any event in `bytes` may hold account facts; decided without parsing, so also of one that only quotes these keys. */
+export const mentionsAccountFacts = (bytes: Uint8Array): boolean => KEYS.some((key) => placeOf(bytes, key) !== -1)
+
+/** The same object where there are none. */
+export const withoutAccountFacts = (event: SseEvent): SseEvent => {
+  if (event.type === null || event.type.endsWith('.delta') || !mentionsAccountFacts(event.bytes)) return event
+  const source = eventJson(event.bytes)
+  if (!isObject(source)) return event
+  const cleaned = event.type.startsWith('codex.') ? withoutPlan(withoutHeaders(source)) : withoutFacts(source)
+  return cleaned === source ? event : new FrameEvent(JSON.stringify(cleaned))
+}
+
+/** For an event, or the response object inside one. A tool may have a parameter named like the plan, so only the places are searched where the upstream speaks of the account. */
+export const withoutFacts = (source: JsonObject): JsonObject => {
+  const told = withoutHeaders(source)
+  const { [PLAN]: plan, ...rest } = told
+  let cleaned = plan === undefined ? told : rest
+  for (const [name, clean] of NESTED) {
+    const nested = cleaned[name]
+    if (!isObject(nested)) continue
+    const kept = clean(nested)
+    if (kept !== nested) cleaned = { ...cleaned, [name]: kept }
+  }
+  return cleaned
+}
+
+const withoutHeaders = (source: JsonObject): JsonObject => {
+  const all = Object.entries(objectOf(source.headers))
+  const kept = all.filter(([name]) => !ACCOUNT_HEADERS.has(name.toLowerCase()))
+  return kept.length === all.length ? source : { ...source, headers: Object.fromEntries(kept) }
+}
+
+/** At any depth. */
+const withoutPlan = (source: JsonObject): JsonObject =>
+  JSON.stringify(source).includes(`"${PLAN}":`)
+    ? JSON.parse(JSON.stringify(source, (name, value) => (name === PLAN ? undefined : value)))
+    : source
+
+const NESTED: readonly (readonly [string, (nested: JsonObject) => JsonObject])[] = [
+  ['response', withoutFacts],
+  ['error', withoutPlan],
+]

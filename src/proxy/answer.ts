@@ -4,11 +4,12 @@ import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { begin, type Served } from './begin.ts'
-import { type Contract, parsed } from './contracts.ts'
+import type { Contract } from './contracts.ts'
 import { eventStream } from './event-stream.ts'
 import type { Flow } from './flow.ts'
 import { withoutFacts } from './formats/account-facts.ts'
 import { ResponseCollector } from './formats/collect.ts'
+import { parsed } from './formats/public-events.ts'
 import type { Turn } from './turn.ts'
 
 /** Reverse proxies have a limit before headers where the native client has none, so they go out early then. */

@@ -2,15 +2,16 @@
 import { type AppError, openAiError, openAiErrorHeaders } from '../errors.ts'
 import type { SseEvent } from '../lib/sse.ts'
 import { eventData } from '../lib/sse-payload.ts'
-import { type Contract, type ContractOptions, failedEvent, NativeContract, publicContract } from './contracts.ts'
+import { type Contract, type ContractOptions, NativeContract } from './contracts.ts'
 import { withoutAccountFacts } from './formats/account-facts.ts'
+import { PublicEvents } from './formats/public-events.ts'
 import type { Meter } from './meter.ts'
 
 export interface FrameContract {
   /** One frame for each event that is for this client. */
   frames(events: readonly SseEvent[], meter: Meter): string[]
-  /** The one terminal event of a turn that began and could not be finished. */
-  failed(err: AppError, meter: Meter): string
+  /** What ends a turn that began and could not be finished; its last frame is the one terminal event. */
+  failed(err: AppError, meter: Meter): string[]
   /** Sent when nothing else was for a while; null: a ping does. */
   readonly keepalive: string | null
 }
@@ -28,16 +29,16 @@ export const nativeFrames = (options: ContractOptions): FrameContract => {
             const { type, data } = withoutAccountFacts(event)
             return type === null || data === null ? [] : [data]
           }),
-    failed: (err, meter) => textOf(contract.fail(err, meter)),
+    failed: (err, meter) => [textOf(contract.fail(err, meter))],
     keepalive: KEEPALIVE,
   }
 }
 
 export const publicFrames = (options: ContractOptions): FrameContract => {
-  const contract = publicContract(options, null)
+  const answer = new PublicEvents({ ...options, announcesErrors: false })
   return {
-    frames: (events, meter) => translated(contract, events, meter),
-    failed: (err, meter) => textOf(failedEvent(err, meter, options.createdAt)),
+    frames: (events, meter) => events.flatMap((event) => answer.of(event, meter)).map(textOf),
+    failed: (err, meter) => answer.failed(err, meter).map(textOf),
     keepalive: null,
   }
 }

@@ -56,7 +56,7 @@ export interface Handshake {
   isRestricted: boolean
   /** To ask again at each turn whether the client may still come in. */
   knock: Omit<Knock, 'keyAuthEnabled' | 'now'>
-  contract: (client: Client) => FrameContract
+  contract: (client: Client, model: string | null) => FrameContract
   /** Where the connection comes from; null on a Unix socket. */
   peer: Peer | null
   /** Gives back the socket's place among those of its key and its client; may be called more than once. */

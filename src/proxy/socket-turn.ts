@@ -1,6 +1,7 @@
 /** One turn on a downstream socket, from its `response.create` frame to the one event or frame that ends it. */
 import type { Client } from '../auth/client-key.ts'
 import { AppError } from '../errors.ts'
+import { textOf } from '../lib/json.ts'
 import { Stopper } from '../lib/stopper.ts'
 import { admit, demandOpen, orRefuse } from './admit.ts'
 import { begin } from './begin.ts'
@@ -57,7 +58,7 @@ export class SocketTurn {
       this.#create?.hold.release()
       this.#session.noteRejection(err)
       if (this.#session.gone.aborted) return
-      await this.#session.send([this.#ending(err)])?.catch(() => {}) // gone meanwhile
+      await this.#session.send(this.#ending(err))?.catch(() => {}) // gone meanwhile
     }
   }
 
@@ -92,7 +93,7 @@ export class SocketTurn {
     demandOpen(env)
     const client = this.#session.client({ isAsking: mentionsCapability(frame) })
     if (demandsCapability(frame)) this.#session.isRestricted = true
-    this.#contract = contract(client)
+    this.#contract = contract(client, client.key?.enforcedModel ?? (textOf(frame.model) || null))
     if (env.settings.current().upstreamStreamTransport === 'http') this.#session.upstream.drop() // no turn goes over it
     const arrival = { env, headers, client, requestId: env.random.id('req'), arrivedAt }
     const admission = {
@@ -143,13 +144,13 @@ export class SocketTurn {
   }
 
   /** Before the first event an error frame, which the client reads as a status; afterwards the terminal event. */
-  #ending(err: unknown): string {
+  #ending(err: unknown): string[] {
     const flow = this.#flow
-    if (this.#isInterrupted) return interruptedEvent(flow?.meter.responseId ?? null, flow?.meter.events ?? 0)
+    if (this.#isInterrupted) return [interruptedEvent(flow?.meter.responseId ?? null, flow?.meter.events ?? 0)]
     const error = AppError.from(err)
     if (flow && this.#contract) return this.#contract.failed(error, flow.meter)
     const { isNative, headers } = this.#session.handshake
-    return errorFrame(isNative ? toldToResend(error, headers) : error)
+    return [errorFrame(isNative ? toldToResend(error, headers) : error)]
   }
 }
 

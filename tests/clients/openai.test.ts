@@ -375,13 +375,12 @@ describe('an upstream stream that ends in the middle', () => {
     for (const account of world.upstream.accounts) account.always({ dropAfter: { events: 6, how: 'fin' } })
   }
 
-  test('ends a responses stream with response.failed', async () => {
+  test('makes a responses stream throw an APIError', async () => {
     breakOff()
-    const events = await collect(await client.responses.create({ model: MODEL, input: 'hello', stream: true }))
-    expect(events.at(-1)).toMatchObject({
-      type: 'response.failed',
-      response: { status: 'failed', error: { code: 'stream_incomplete' } },
-    })
+    const stream = await client.responses.create({ model: MODEL, input: 'hello', stream: true })
+    const error = await failureOf(collect(stream))
+    expect(error).toBeInstanceOf(APIError)
+    expect(error).toMatchObject({ code: 'stream_incomplete' })
     expect(world.turns()).toHaveLength(1)
   })
 
@@ -455,8 +454,9 @@ describe('errors are what the SDK knows them as', () => {
 
   test('a failure after the headers and before any event: told by the stream helper', async () => {
     for (const account of world.upstream.accounts) account.always({ delayHeadersMs: 5200, ...faults.forbidden() })
-    const response = await client.responses.stream({ model: MODEL, input: 'hello' }).finalResponse()
-    expect(response).toMatchObject({ status: 'failed', error: { code: 'upstream_error' }, output: [] })
+    const error = await failureOf(client.responses.stream({ model: MODEL, input: 'hello' }).finalResponse())
+    expect(error).toBeInstanceOf(APIError)
+    expect(error).toMatchObject({ code: 'upstream_error' })
     expect(world.turns()).toHaveLength(2)
   })
 

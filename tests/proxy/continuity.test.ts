@@ -591,13 +591,13 @@ describe('a conversation whose history is inside a compaction item', () => {
     await expectNothingLeft(app)
   })
 
-  test('answers 503 when its owner is away', async () => {
+  test('answers 400 when its owner is paused, which only a person ends', async () => {
     const app = setUp()
     const { owner, goOn } = await compacted(app)
     app.bindings.pool.apply(owner.id, { kind: 'pause', at: app.clock.now() })
     const answer = await goOn()
-    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([503, 'continuity_owner_unavailable'])
-    expect(Number(answer.headers.get('retry-after'))).toBeWithin(1, 61)
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'continuity_owner_unavailable'])
+    expect([answer.headers.get('retry-after'), answer.headers.get('x-should-retry')]).toEqual([null, 'false'])
     await expectNothingLeft(app)
   })
 

@@ -274,20 +274,20 @@ test('an old token that can never be renewed sends the turn to another account',
   await expectNothingLeft(app)
 })
 
-test('with no other account the client is told of the upstream, never of a 401', async () => {
+test('with no other account the client is told that it needs sign-in, never of a 401', async () => {
   const { app, first } = setUp({ accounts: 1 })
   first.sim.revoke('refresh_token_expired')
   const answer = await answerOf(app, NATIVE, { json })
-  expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([502, 'upstream_auth_failed'])
+  expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'no_accounts'])
   await expectNothingLeft(app)
 })
 
-test('an old token that can never be renewed is named as such when nobody else can serve', async () => {
+test('an old token that can never be renewed needs sign-in when no other account is left', async () => {
   const { app, first } = setUp({ accounts: 1 })
   await app.clock.advance('8d')
   first.sim.revoke('refresh_token_reused')
   const answer = await answerOf(app, NATIVE, { json })
-  expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([502, 'upstream_auth_failed'])
+  expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'no_accounts'])
   expect(app.attemptRows()).toHaveLength(1)
   await expectNothingLeft(app)
 })

@@ -388,9 +388,10 @@ describe('after the commit point', () => {
         const answer = await answerOf(app, route, { json: codexBody() })
         expect(answer.status).toBe(200)
         const terminals = answer.events.filter(({ type }) => isTerminal(type))
-        expect(terminals.map(({ type }) => type)).toEqual(['response.failed'])
+        const expected = route === POST ? ['response.failed'] : ['error', 'response.failed']
+        expect(terminals.map(({ type }) => type)).toEqual(expected)
         expect(answer.events.at(-1)?.type).toBe('response.failed')
-        const { id, error } = terminals[0]!.response as { id: string; error: { code: string } } // as: its shape is the test
+        const { id, error } = terminals.at(-1)!.response as { id: string; error: { code: string } } // as: its shape is the test
         expect(error.code).toBe(one.code)
         expect(id).toBe((answer.events[0]!.response as { id: string }).id)
         const numbers = answer.events.map(({ sequence_number }) => sequence_number)
@@ -681,7 +682,7 @@ test('a fault of ours in the headers of a stream ends its turn', async () => {
     const open: typeof attempt = async (...args) => Object.assign(await attempt(...args), { headers })
     return answerWithStream(
       { ...served, open },
-      publicContract({ createdAt: 0, hidesQuota: false, random: app.bindings.random }, 'gpt-5.5'),
+      publicContract({ model: 'gpt-5.5', createdAt: 0, hidesQuota: false, random: app.bindings.random }),
     )
   })
   const sent = { method: 'POST', body: JSON.stringify(codexBody()) }

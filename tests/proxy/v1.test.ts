@@ -60,7 +60,7 @@ describe('/v1/responses', () => {
       app.members[0]!.sim.next({ status: 200, headers: { 'content-type': 'text/event-stream' }, body })
       const { events } = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
       const response = { id: 'resp_1', status, output: said.map((event) => event.item) }
-      expect(events.at(-1)).toEqual({ type: `response.${status}`, response })
+      expect(events.at(-1)).toEqual({ type: `response.${status}`, sequence_number: sent.length - 1, response })
     }
     await expectNothingLeft(app)
   })

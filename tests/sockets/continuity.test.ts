@@ -101,7 +101,7 @@ describe('encrypted content', () => {
     expect(service.rows().at(-1)).toMatchObject({ kind: 'compaction', status: 'ok' })
     write(service, (tx) => pauseAccount(tx, owner.id, ACTOR))
     const frame = create('', { input: [...history, asked('two')] })
-    expect(refusalOf(await socket.turn(frame))).toEqual([503, 'continuity_owner_unavailable'])
+    expect(refusalOf(await socket.turn(frame))).toEqual([400, 'continuity_owner_unavailable'])
     await leave(service, socket)
     await expectNothingLeft(service)
   })

@@ -46,7 +46,8 @@ export const pretendSocket = (app: TestApp, { isNative = true } = {}): Pretended
     },
     peer: null,
     leave: () => {},
-    contract: (client: Client) => (isNative ? nativeFrames : publicFrames)(contractOptions(env, client)),
+    contract: (client: Client, model: string | null) =>
+      (isNative ? nativeFrames : publicFrames)(contractOptions(env, client, model)),
   })
   const pretended: Pretended = {
     session,

@@ -27,7 +27,10 @@ const ROUTES = [NATIVE, PUBLIC]
 const RESTRICTED = { [CAPABILITY]: 'trusted_cyber' }
 const DEMANDING = { client_metadata: { kept: 'yes', ...RESTRICTED } }
 /** Nobody is authorised: 400 is what stops the native client immediately. */
-const nobody = (path = NATIVE) => [path === NATIVE ? 400 : 503, 'no_security_work_authorized_accounts']
+const nobody = (path = NATIVE): [number, string] => [
+  path === NATIVE ? 400 : 503,
+  'no_security_work_authorized_accounts',
+]
 
 const authorise = (service: Ground, member: number, isAuthorised = true): void => {
   const id = service.members[member]?.id ?? ''

@@ -1,47 +1,76 @@
-/** The event that ends a stream we could not finish, the one before it where nothing was sent, and two ways to keep a silent one alive. */
+/** The events that end a stream we could not finish, the one before them where nothing was sent, and two ways to keep a silent one alive. */
 import { type AppError, openAiError } from '../../errors.ts'
+import type { JsonObject } from '../../lib/json.ts'
 import { frame } from '../../lib/sse-payload.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 
-export interface FailedEventOptions {
-  /** The id the client already saw in `response.created`. */
-  responseId?: string | undefined
-  /** One above the highest seen; the public contract wants a finite integer, so it starts at 0. */
-  sequenceNumber?: number | undefined
-  /** Whole seconds since epoch, as every timestamp inside a response object. */
-  createdAt: number
-}
-
-/** SSE bytes of `response.failed` carrying the same error an HTTP answer would (proxy surface §2.1). */
-export const responseFailedEvent = (err: AppError, opts: FailedEventOptions): Uint8Array =>
-  frame({
-    type: 'response.failed',
-    sequence_number: opts.sequenceNumber ?? 0,
-    response: {
-      id: opts.responseId,
-      object: 'response',
-      created_at: opts.createdAt,
-      status: 'failed',
-      error: openAiError(err),
-      incomplete_details: null,
-    },
-  })
-
-/** SSE bytes of the `response.created` every public stream begins with (proxy surface §9.4). */
-export const responseCreatedEvent = ({ id, model, createdAt }: BegunResponse): Uint8Array =>
-  frame({
-    type: 'response.created',
-    sequence_number: 0,
-    response: { id, object: 'response', created_at: createdAt, status: 'in_progress', model, output: [] },
-  })
-
-interface BegunResponse {
-  id: string
+interface ResponseHead {
+  /** The one the client saw in `response.created`. */
+  id: string | undefined
   /** As the client asked for it. */
   model: string | null
   /** Whole seconds since epoch. */
   createdAt: number
 }
+
+export interface FailedEventOptions extends ResponseHead {
+  /** One above the highest seen; the public contract wants a finite integer, so it starts at 0. */
+  sequenceNumber: number
+  /** Members that are known of the response. */
+  response?: JsonObject | undefined
+}
+
+/** SSE bytes of `response.failed` with a complete response object, carrying the same error an HTTP answer would. */
+export const responseFailedEvent = (err: AppError, opts: FailedEventOptions): Uint8Array => {
+  const { sequenceNumber, response = {} } = opts
+  const known = Object.fromEntries(Object.entries(response).filter(([, value]) => value != null))
+  return frame({
+    type: 'response.failed',
+    sequence_number: sequenceNumber,
+    response: { ...blankResponse(opts), error: openAiError(err), ...known, status: 'failed' },
+  })
+}
+
+/** SSE bytes of the `error` event that precedes it on OpenAI's API, in its nested form: SDKs throw on it. */
+export const errorEvent = (err: AppError, sequenceNumber: number): Uint8Array =>
+  frame({ type: 'error', sequence_number: sequenceNumber, error: openAiError(err) })
+
+/** SSE bytes of the `response.created` every public stream begins with (proxy surface §9.4). */
+export const responseCreatedEvent = (head: ResponseHead): Uint8Array =>
+  frame({ type: 'response.created', sequence_number: 0, response: blankResponse(head) })
+
+/** Every member that SDKs type, with OpenAI's own defaults. */
+const blankResponse = ({ id, model, createdAt }: ResponseHead) => ({
+  id,
+  object: 'response',
+  created_at: createdAt,
+  status: 'in_progress',
+  background: false,
+  error: null,
+  incomplete_details: null,
+  instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  metadata: {},
+  model,
+  output: [],
+  parallel_tool_calls: true,
+  previous_response_id: null,
+  prompt_cache_key: null,
+  reasoning: { effort: null, summary: null },
+  safety_identifier: null,
+  service_tier: 'auto',
+  store: false,
+  temperature: 1,
+  text: { format: { type: 'text' } },
+  tool_choice: 'auto',
+  tools: [],
+  top_logprobs: 0,
+  top_p: 1,
+  truncation: 'disabled',
+  usage: null,
+  user: null,
+})
 
 /** For `/v1` and chat, whose clients skip comments. */
 export const keepaliveComment: Uint8Array = encodeUtf8(': keepalive\n\n')

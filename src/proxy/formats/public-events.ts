@@ -1,16 +1,103 @@
-/** What clients of the public `/v1` API may see of an upstream stream; native clients see it raw. */
-import { type FailedEventOptions, responseFailedEvent } from './failed-event.ts'
+/** What clients of the public `/v1` API get of an upstream stream; native clients get it raw. */
+import type { AppError } from '../../errors.ts'
+import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
+import type { Random } from '../../lib/random.ts'
+import type { SseEvent } from '../../lib/sse.ts'
+import { eventJson, frame } from '../../lib/sse-payload.ts'
+import type { Meter } from '../meter.ts'
+import { withoutAccountFacts } from './account-facts.ts'
+import { errorEvent, responseCreatedEvent, responseFailedEvent } from './failed-event.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
+import { SaidItems } from './said-items.ts'
 
-/**
- * The bytes to send for one upstream event: unchanged, none (`null`), or a `response.failed` in place of a bare
- * `error`, which the public contract does not know (proxy surface §9.4). `parse` is called for `error` only. What has no
- * name is a comment, a `[DONE]`, after which SDKs read no further, or what they would break at.
- */
-export function publicEvent(
-  { type, bytes, parse }: { type: string | null; bytes: Uint8Array; parse: () => ResponsesEvent },
-  opts: FailedEventOptions,
-): Uint8Array | null {
-  if (type === 'error') return responseFailedEvent(upstreamFailure(parse()), opts)
-  return type === null || type.startsWith('codex.') ? null : bytes
+export interface PublicOptions {
+  model: string | null
+  /** Whole seconds since epoch. */
+  createdAt: number
+  random: Random
+  /**
+   * Whether a failure begins with an `error` event, as in OpenAI's own streams: many SDK helpers take a stream that ends with
+   * `response.failed` alone for a finished answer. On a socket it would end the turn, and `response.failed` the next one.
+   */
+  announcesErrors: boolean
 }
+
+/** The events of one answer, in order; `failed` at most once and last. */
+export class PublicEvents {
+  readonly #options: PublicOptions
+  readonly #said = new SaidItems()
+  #isBegun = false
+
+  constructor(options: PublicOptions) {
+    this.#options = options
+  }
+
+  /** What to send for one upstream event. None for `codex.*`, comments and `[DONE]`, behind which SDKs read no further. */
+  of(source: SseEvent, meter: Meter): Uint8Array[] {
+    const { type } = source
+    if (type === null || type.startsWith('codex.')) return []
+    this.#isBegun = true
+    const event = withoutAccountFacts(source)
+    if (this.#said.needs(type)) this.#said.push(parsed(event.bytes, type))
+    if (type === 'error' || type === 'response.failed') return this.#failedUpstream(parsed(event.bytes, type), meter)
+    return [ENDINGS.has(type) ? this.#ended(event.bytes, type, meter) : event.bytes]
+  }
+
+  /** How a stream ends that broke off. SDK helpers take no event before `response.created`. */
+  failed(err: AppError, meter: Meter | null): Uint8Array[] {
+    const { model, createdAt, random } = this.#options
+    const id = meter?.responseId ?? random.id('resp')
+    if (this.#isBegun) return this.#failure(err, { id, number: meter?.events ?? 0 })
+    return [responseCreatedEvent({ id, model, createdAt }), ...this.#failure(err, { id, number: 1 })]
+  }
+
+  #failure(err: AppError, { id, number, response }: FailureAt): Uint8Array[] {
+    const { model, createdAt, announcesErrors } = this.#options
+    const sequenceNumber = announcesErrors ? number + 1 : number
+    const failed = responseFailedEvent(err, { id, model, createdAt, sequenceNumber, response })
+    return announcesErrors ? [errorEvent(err, number), failed] : [failed]
+  }
+
+  /** The upstream leaves members out of its own failures, or reports them with an `error` event alone. */
+  #failedUpstream(event: ResponsesEvent, meter: Meter): Uint8Array[] {
+    const id = meter.responseId ?? this.#options.random.id('resp')
+    const response = event.type === 'error' ? {} : objectOf(event.response)
+    return this.#failure(upstreamFailure(event), { id, number: numberOf(event, meter), response })
+  }
+
+  /** SDKs read the final answer from the last event, in which the upstream leaves `output` empty, null or out. */
+  #ended(bytes: Uint8Array, type: string, meter: Meter): Uint8Array {
+    const event = parsed(bytes, type)
+    const number = numberOf(event, meter)
+    const isFilled = !isObject(event.response) || !isHollow(event.response) || this.#isSilent(event.response)
+    if (isFilled && event.sequence_number === number) return bytes
+    return frame({
+      ...event,
+      sequence_number: number,
+      ...(!isFilled && { response: this.#said.responseOf(event) }),
+    })
+  }
+
+  /** Nothing was said, and the answer says so. */
+  #isSilent({ output }: JsonObject): boolean {
+    return Array.isArray(output) && this.#said.isEmpty
+  }
+}
+
+interface FailureAt {
+  id: string
+  /** Of the first of its events. */
+  number: number
+  /** What the upstream said of the response. */
+  response?: JsonObject
+}
+
+const ENDINGS: ReadonlySet<string> = new Set(['response.completed', 'response.incomplete'])
+
+const isHollow = ({ output }: JsonObject): boolean => !Array.isArray(output) || output.length === 0
+
+/** The event's own, or its place in the stream: SDKs drop events without a number. The event is the last the meter counted. */
+const numberOf = ({ sequence_number: stated }: JsonObject, { events }: Meter): number =>
+  Number.isSafeInteger(stated) ? Number(stated) : Math.max(0, events - 1)
+
+export const parsed = (bytes: Uint8Array, type: string): ResponsesEvent => ({ ...objectOf(eventJson(bytes)), type })

@@ -19,13 +19,13 @@ export const nativeResponses = turnRoute(async (c) => {
     return spliced(raw, { ...alwaysStreamed(raw.json), ...enforcedMembers(raw.json, c.get('client').key) })
   })
   const served = admitTurn(c, { ...NATIVE, route: c.req.path, passesDeltas: true, body })
-  return answerWithStream(served, new NativeContract(contractOptions(c.env, c.get('client'))))
+  return answerWithStream(served, new NativeContract(contractOptions(c.env, c.get('client'), served.turn.model)))
 })
 
 export const publicResponses = turnRoute(async (c) => {
   const { served, wantsStream } = await admitPublic(c)
   return wantsStream
-    ? answerWithStream(served, publicContract(contractOptions(c.env, c.get('client')), served.turn.model))
+    ? answerWithStream(served, publicContract(contractOptions(c.env, c.get('client'), served.turn.model)))
     : answerWithJson(served, (response) => response)
 })
 
@@ -41,7 +41,12 @@ const admitPublic = async (c: Ctx): Promise<{ served: Answered; wantsStream: boo
   return { served: admitTurn(c, { ...PUBLIC, route: c.req.path, passesDeltas: wantsStream, body }), wantsStream }
 }
 
-export const contractOptions = ({ clock, settings, random }: Bindings, { key }: Client): ContractOptions => ({
+export const contractOptions = (
+  { clock, settings, random }: Bindings,
+  { key }: Client,
+  model: string | null,
+): ContractOptions => ({
+  model,
   createdAt: Math.floor(clock.now() / 1000),
   hidesQuota: key !== null && settings.current().hideUpstreamQuotaFromApiKeys,
   random,

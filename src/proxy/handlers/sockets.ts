@@ -72,7 +72,7 @@ const handshakeOf = (c: Ctx, { isNative, isRestricted, leave }: HandshakeKind): 
     knock: { ...knockOf(c, 'optional'), isLocal: () => isHere },
     peer: env.server?.requestIP(req.raw) ?? null,
     leave,
-    contract: (client) => (isNative ? nativeFrames : publicFrames)(contractOptions(env, client)),
+    contract: (client, model) => (isNative ? nativeFrames : publicFrames)(contractOptions(env, client, model)),
   }
 }
 

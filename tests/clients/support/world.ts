@@ -95,7 +95,7 @@ async function setUp(upstream: Upstream, settings: Record<string, string>, optio
     writeFileSync(path, account.authJson(), { mode: 0o600 })
     return path
   })
-  await sluice(['accounts', 'import', ...files], options)
+  if (files.length > 0) await sluice(['accounts', 'import', ...files], options)
   await sluice(['settings', 'set', ...Object.entries(settings).map(([name, value]) => `${name}=${value}`)], options)
   const { key }: { key: string } = JSON.parse(await sluice(['keys', 'create', '--name', 'test', '--json'], options))
   return key

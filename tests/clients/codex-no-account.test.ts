@@ -1,0 +1,66 @@
+/** The real Codex CLI in front of a pool that cannot serve it: its user learns why, immediately, and only once. */
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { faults } from '../support/upstream/faults.ts'
+import { installCodex } from './support/codex.ts'
+import { startWorld, type World, type WorldOptions } from './support/world.ts'
+
+/** Of the whole command, its start included. */
+const TOLD_WITHIN_SECONDS = 2
+const IN_AN_HOUR_MS = Date.now() + 3_600_000
+const TRANSPORTS = ['HTTP', 'WebSocket'] as const
+type Transport = (typeof TRANSPORTS)[number]
+
+// Longer than the CLI is given, so that a hang is reported with what it printed.
+setDefaultTimeout(90_000)
+
+/** What the CLI prints for one prompt. */
+const run = async (world: World, transport: Transport, key = world.key) => {
+  const baseUrl = `${world.url}/backend-api/codex`
+  await using codex = installCodex({ baseUrl, auth: { key }, sockets: transport === 'WebSocket' })
+  const { exitCode, complaints, seconds } = await codex.exec('hello')
+  return { exitCode, complaints: [...new Set(complaints)], seconds }
+}
+
+const needSignIn = (world: World): void => {
+  for (const account of world.upstream.accounts) account.revoke('refresh_token_reused')
+}
+
+const waiting: [string, WorldOptions, (world: World) => void, string][] = [
+  ['every account needs sign-in', { accounts: [{}, {}, {}] }, needSignIn, '3 need sign-in'],
+  ['there are no accounts', { accounts: [] }, () => {}, 'No ChatGPT account has been added'],
+]
+test.each(waiting)(`%s: told within ${TOLD_WITHIN_SECONDS} s`, async (_why, options, prepare, words) => {
+  await using world = await startWorld(options)
+  prepare(world)
+  for (const transport of TRANSPORTS) {
+    const { exitCode, complaints, seconds } = await run(world, transport)
+    expect([transport, exitCode, complaints]).toEqual([transport, 1, [expect.stringContaining(words)]])
+    expect(seconds).toBeLessThan(TOLD_WITHIN_SECONDS)
+  }
+})
+
+test('every account is used up: told when to try again, and nothing about upgrading', async () => {
+  await using world = await startWorld({ accounts: [{ plan: 'plus' }, { plan: 'free' }] })
+  for (const account of world.upstream.accounts) account.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS }))
+  for (const transport of TRANSPORTS) {
+    const { exitCode, complaints } = await run(world, transport)
+    const words = expect.stringMatching(/^You.ve hit your usage limit\. Try again at \d+:\d+ [AP]M\.$/)
+    expect([transport, exitCode, complaints]).toEqual([transport, 1, [words]])
+  }
+})
+
+test('the spend cap of the workspace is reached on every account: told so', async () => {
+  await using world = await startWorld({ accounts: [{}, {}] })
+  const headers = { 'x-codex-rate-limit-reached-type': 'workspace_member_usage_limit_reached' }
+  for (const account of world.upstream.accounts) account.always(faults.usageLimit({ headers }))
+  for (const transport of TRANSPORTS) {
+    const { exitCode, complaints } = await run(world, transport)
+    expect([transport, exitCode, complaints]).toEqual([transport, 1, [expect.stringContaining('spend cap')]])
+  }
+})
+
+test('a wrong key: told that the key is invalid', async () => {
+  await using world = await startWorld({ accounts: [{}] })
+  const { exitCode, complaints } = await run(world, 'HTTP', 'sk-clb-wrong')
+  expect([exitCode, complaints.at(-1)]).toEqual([1, expect.stringContaining('Invalid API key')])
+})

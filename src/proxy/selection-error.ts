@@ -167,9 +167,13 @@ const exhaustionOf = (candidate: Candidate, model: string | null, now: number): 
 
 /** Null where the account has only reached its usage limit, or the upstream's words are not known. */
 const rejectionOf = ({ status, cause, evidence }: AccountState): Rejection | null => {
-  const message = wordsIn(evidence, cause)
-  return status === 'quota_exceeded' && cause !== null && message !== null ? { code: cause, message } : null
+  if (status !== 'quota_exceeded' || cause === null) return null
+  // A usage report names a workspace's limit without words.
+  const message = wordsIn(evidence, cause) ?? (isWorkspaceLimit(cause) ? WORKSPACE_LIMIT : null)
+  return message === null ? null : { code: cause, message }
 }
+
+const WORKSPACE_LIMIT = "A limit of the accounts' workspace has been reached."
 
 const sharedRejection = (exhausted: readonly Exhaustion[]): Rejection | null => {
   const first = exhausted[0]?.rejection ?? null

@@ -233,6 +233,19 @@ describe('failures', () => {
     })
   })
 
+  test('a limit of the workspace that every account has reached is named, also where the upstream gave no words', () => {
+    const code = 'workspace_owner_credits_depleted'
+    const spent = (id: string, cause = code) =>
+      anAccount(id, { state: { ...limited(NOW + DAY_MS, cause), status: 'quota_exceeded' } })
+    const error = refusal([spent('a'), spent('b')])
+    expect(error).toMatchObject({ status: 429, message: expect.stringContaining('workspace') })
+    expect(error.extra.headers).toEqual({ 'x-codex-rate-limit-reached-type': code })
+    expect(openAiError(error)).toMatchObject({ code, type: 'usage_limit_reached', resets_at: (NOW + DAY_MS) / 1000 })
+    const mixed = refusal([spent('a'), spent('b', 'workspace_member_usage_limit_reached')])
+    expect(openAiError(mixed).code).toBe('usage_limit_reached')
+    expect(mixed.extra.headers).toBeUndefined()
+  })
+
   test('without a known reset none is made up', () => {
     const error = refusal([anAccount('a', { state: limited(null) })])
     expect(openAiError(error)).toMatchObject({ code: 'usage_limit_reached' })

@@ -4,8 +4,8 @@ import { faults } from '../support/upstream/faults.ts'
 import { installCodex } from './support/codex.ts'
 import { startWorld, type World, type WorldOptions } from './support/world.ts'
 
-/** Of the whole command, its start included. */
-const TOLD_WITHIN_SECONDS = 2
+/** Of the whole command. It takes one to two seconds; any status that the CLI retries takes seven at least. */
+const WITHIN_SECONDS = 5
 const IN_AN_HOUR_MS = Date.now() + 3_600_000
 const TRANSPORTS = ['HTTP', 'WebSocket'] as const
 type Transport = (typeof TRANSPORTS)[number]
@@ -29,15 +29,18 @@ const waiting: [string, WorldOptions, (world: World) => void, string][] = [
   ['every account needs sign-in', { accounts: [{}, {}, {}] }, needSignIn, '3 need sign-in'],
   ['there are no accounts', { accounts: [] }, () => {}, 'No ChatGPT account has been added'],
 ]
-test.each(waiting)(`%s: told within ${TOLD_WITHIN_SECONDS} s`, async (_why, options, prepare, words) => {
-  await using world = await startWorld(options)
-  prepare(world)
-  for (const transport of TRANSPORTS) {
-    const { exitCode, complaints, seconds } = await run(world, transport)
-    expect([transport, exitCode, complaints]).toEqual([transport, 1, [expect.stringContaining(words)]])
-    expect(seconds).toBeLessThan(TOLD_WITHIN_SECONDS)
-  }
-})
+test.each(waiting)(
+  '%s: the reason is shown immediately, over both transports',
+  async (_why, options, prepare, words) => {
+    await using world = await startWorld(options)
+    prepare(world)
+    for (const transport of TRANSPORTS) {
+      const { exitCode, complaints, seconds } = await run(world, transport)
+      expect([transport, exitCode, complaints]).toEqual([transport, 1, [expect.stringContaining(words)]])
+      expect(seconds).toBeLessThan(WITHIN_SECONDS)
+    }
+  },
+)
 
 test('every account is used up: told when to try again, and nothing about upgrading', async () => {
   await using world = await startWorld({ accounts: [{ plan: 'plus' }, { plan: 'free' }] })

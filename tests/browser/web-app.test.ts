@@ -1,12 +1,12 @@
 /** A web app of a listed origin, in a real browser: HTTP, a stream, errors, and a socket with its key in a subprotocol. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { launchBrowser, type TestBrowser } from './browser.ts'
-import { startPopulated, type World } from './world.ts'
+import { startPopulated } from './world.ts'
 
 setDefaultTimeout(60_000)
 
 describe('a page of another origin', () => {
-  let world: World
+  let world: Awaited<ReturnType<typeof startPopulated>>
   let browser: TestBrowser
   let app: Bun.Server<undefined>
   beforeAll(async () => {

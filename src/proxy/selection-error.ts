@@ -65,7 +65,9 @@ export const failureOf = (
   const paidOff = new Map(considered.flatMap((each) => (each.skipped === 'paid_credits_off' ? [[each.id, each]] : [])))
   const exhausted = able.flatMap((candidate) => {
     const resetsAt = paidOff.get(candidate.id)?.until
-    return (resetsAt === undefined ? exhaustionOf(candidate, needs.model, ctx.now) : { resetsAt, rejection: null }) ?? []
+    return (
+      (resetsAt === undefined ? exhaustionOf(candidate, needs.model, ctx.now) : { resetsAt, rejection: null }) ?? []
+    )
   })
   const isExhaustedPool = able.length > 0 && exhausted.length === able.length
   return {

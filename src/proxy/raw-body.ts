@@ -2,6 +2,7 @@
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { readUpload, type UploadEnv } from '../http/upload.ts'
+import { collectAfter } from '../lib/collect-after.ts'
 import { isObject, type JsonObject } from '../lib/json.ts'
 import { demandFewValues } from './body-bounds.ts'
 import type { TurnBody } from './turn.ts'
@@ -103,7 +104,9 @@ export const readBody = async (request: Request, limits: ReadLimits): Promise<Tu
     const decoded = isPlain(encoding) ? raw : await decode(raw, { encoding, limits, hold })
     const bytes = withoutMark(decoded)
     budget.grow(hold, bytes.length)
-    return { bytes, json: parseObject(bytes), hold }
+    const json = parseObject(bytes)
+    collectAfter(bytes.length)
+    return { bytes, json, hold }
   } catch (err) {
     hold.release()
     throw err

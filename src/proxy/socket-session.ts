@@ -6,6 +6,7 @@ import { authenticateClient, type Client, type Knock } from '../auth/client-key.
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { SocketPeer } from '../http/websocket.ts'
+import { collectAfter } from '../lib/collect-after.ts'
 import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import type { Peer } from '../lib/tcp-info.ts'
 import type { Arrivals } from './arriving-frames.ts'
@@ -132,7 +133,8 @@ export class SocketSession implements SocketPeer {
     this.#isAsked = false
     this.#arrivals?.delivered()
     try {
-      if (Buffer.byteLength(data) > LARGE_FRAME_BYTES) this.#noteLarge()
+      const bytes = Buffer.byteLength(data)
+      if (bytes > LARGE_FRAME_BYTES) this.#noteLarge(bytes)
       if (typeof data !== 'string') throw new AppError('invalid_request_error', { message: 'Frames must be text.' })
       this.#read(data)
       this.#rejectedInARow = 0
@@ -146,7 +148,8 @@ export class SocketSession implements SocketPeer {
     this.#close('fault')
   }
 
-  #noteLarge(): void {
+  #noteLarge(bytes: number): void {
+    this.handshake.env.clock.after(0, () => collectAfter(bytes)) // the runtime holds the text until we return
     this.#idleMs = IDLE_AFTER_LARGE_MS
     this.#idleSince = this.handshake.env.clock.monotonic() // who was refused may come again
   }

@@ -79,7 +79,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   unsupported_parameter: {
     ask: (app) =>
       app.ask('POST /v1/chat/completions', {
-        json: { model: 'm', messages: [{ role: 'user', content: 'x' }], functions: [{}] },
+        json: { model: 'm', messages: [{ role: 'user', content: 'x' }], background: true },
       }),
     path: '/v1',
     status: 400,

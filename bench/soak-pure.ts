@@ -275,6 +275,7 @@ function aCandidate(id: string, usedPercent: number, now: number): Candidate {
     securityWorkAuthorized: false,
     models: null,
     limitedModels: new Map(),
+    rejectedModels: new Map(),
   }
 }
 

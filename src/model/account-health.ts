@@ -14,11 +14,28 @@ export interface Health {
   enteredAt: number
   /** Successes in a row while probing. */
   successes: number
+  /** Probes that failed since it was last healthy; each doubles the rest before the next. */
+  failedProbes: number
+  /** Attempts that failed, where no account has served a request since; null: none. */
+  failing: Failing | null
+}
+
+interface Failing {
+  /** When the last of them failed (ms). */
+  at: number
+  /** How many failed in a row. */
+  count: number
+  /** Evidence of a lost connection. It counts as an error only once another account serves a request: until then it may be the network. */
+  lostConnection: string | null
 }
 
 export type HealthEvent =
   | { kind: 'error'; at: number; evidence: string; lacksToken?: boolean }
   | { kind: 'success'; at: number }
+  /** An attempt failed by the connection or the server. `lostConnection`: the evidence, where only the connection failed. */
+  | { kind: 'unserved'; at: number; lostConnection: string | null }
+  /** Another account served a request. `isShared`: that account had lost its connection too, so this was the network. */
+  | { kind: 'served_elsewhere'; at: number; isShared: boolean }
   /** Its token was renewed. */
   | { kind: 'renewed' }
   /** Percent used now, 0…100; a monthly allowance takes the place of a missing weekly one. */
@@ -32,6 +49,8 @@ export const HEALTHY: Health = Object.freeze({
   backoffUntil: null,
   enteredAt: 0,
   successes: 0,
+  failedProbes: 0,
+  failing: null,
 })
 
 const DRAIN_FIVE_HOUR_PERCENT = 85
@@ -41,6 +60,15 @@ const QUIET_MS = 60_000
 const RECOVERY_SUCCESSES = 3
 const BACKOFF_ERRORS = 3
 const BACKOFF_MS = 30_000
+/** How long a failed attempt says something about the next one, with no success in between. */
+const FAILING_MS = 60_000
+
+/** How long a lost connection may count against the account once another one serves a request. */
+const BLAME_MS = 5 * 60_000
+
+/** Whether the last attempts on the account failed and no account has served a request since. */
+export const isFailing = ({ failing }: Health, now: number): boolean =>
+  failing !== null && now - failing.at < FAILING_MS
 
 /** The health after `event`; the same object when nothing changes. */
 export const nextHealth = (health: Health, event: HealthEvent): Health => {
@@ -49,6 +77,10 @@ export const nextHealth = (health: Health, event: HealthEvent): Health => {
       return fail(health, event)
     case 'success':
       return succeed(health, event.at)
+    case 'unserved':
+      return probeFailed({ ...health, failing: noteFailure(health, event) }, event.at)
+    case 'served_elsewhere':
+      return servedElsewhere(health, event)
     case 'renewed':
       return health.lacksToken ? { ...health, ...NO_ERRORS } : health
     case 'observe':
@@ -76,14 +108,37 @@ const fail = (
     backoffUntil: errors < BACKOFF_ERRORS ? null : at + BACKOFF_MS,
     successes: 0,
   }
-  return hasRecentErrors(failed, at) ? enter(failed, 'draining', at) : failed
+  const probed = probeFailed(failed, at)
+  return hasRecentErrors(probed, at) ? enter(probed, 'draining', at) : probed
+}
+
+const noteFailure = (health: Health, { at, lostConnection }: Extract<HealthEvent, { kind: 'unserved' }>): Failing => {
+  const before = health.failing && at - health.failing.at < BLAME_MS ? health.failing : null
+  return {
+    at,
+    count: (before?.count ?? 0) + 1,
+    lostConnection: lostConnection ?? before?.lostConnection ?? null,
+  }
+}
+
+/** However many connections were lost before that, they count as one error: they may have the same cause. */
+const servedElsewhere = (
+  health: Health,
+  { at, isShared }: Extract<HealthEvent, { kind: 'served_elsewhere' }>,
+): Health => {
+  const { failing } = health
+  if (failing === null) return health
+  const evidence = at - failing.at < BLAME_MS && !isShared ? failing.lostConnection : null
+  const settled = { ...health, failing: null }
+  return evidence === null ? settled : fail(settled, { kind: 'error', at, evidence })
 }
 
 const succeed = (health: Health, at: number): Health => {
   const successes = health.tier === 'probing' ? health.successes + 1 : 0
-  if (health.errors === 0 && health.backoffUntil === null && successes === health.successes) return health
-  const cleared: Health = { ...health, ...NO_ERRORS, successes }
-  return successes >= RECOVERY_SUCCESSES ? enter(cleared, 'healthy', at) : cleared
+  const isClean = health.errors === 0 && health.backoffUntil === null && health.failing === null
+  if (isClean && successes === health.successes) return health
+  const cleared: Health = { ...health, ...NO_ERRORS, failing: null, successes }
+  return successes >= RECOVERY_SUCCESSES ? { ...enter(cleared, 'healthy', at), failedProbes: 0 } : cleared
 }
 
 const observe = (health: Health, event: Extract<HealthEvent, { kind: 'observe' }>): Health => {
@@ -92,9 +147,15 @@ const observe = (health: Health, event: Extract<HealthEvent, { kind: 'observe' }
     (event.weeklyUsed ?? 0) >= DRAIN_WEEKLY_PERCENT ||
     hasRecentErrors(health, event.at)
   if (isStrained) return enter(health, 'draining', event.at)
-  const isRested = health.tier === 'draining' && event.at - health.enteredAt >= QUIET_MS
+  const isRested = health.tier === 'draining' && event.at - health.enteredAt >= restMs(health)
   return isRested ? enter(health, 'probing', event.at) : health
 }
+
+const probeFailed = (health: Health, at: number): Health =>
+  health.tier === 'probing' ? enter({ ...health, failedProbes: health.failedProbes + 1 }, 'draining', at) : health
+
+/** A minute, doubled by each failed probe up to sixteen: traffic to an account that stays broken must fade. */
+const restMs = ({ failedProbes }: Health): number => QUIET_MS * 2 ** Math.min(failedProbes, 4)
 
 const hasRecentErrors = (health: Health, at: number): boolean =>
   health.errors >= DRAIN_ERRORS && health.lastError !== null && at - health.lastError.at < QUIET_MS

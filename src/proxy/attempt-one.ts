@@ -48,7 +48,7 @@ export const attemptOn = async (plane: Plane, turn: Turn, options: AttemptOption
     record(plane, turn, options.lease, { began, outcome: 'ok', failure: null })
     return flow
   } catch (cause) {
-    const err = cause instanceof Refused ? refused(plane, options.lease.account.id, cause) : cause
+    const err = cause instanceof Refused ? refused(plane, turn, options.lease.account.id, cause) : cause
     controller.abort(err)
     if (turn.signal.aborted) {
       record(plane, turn, options.lease, { began, outcome: 'cancelled', failure: null })
@@ -118,9 +118,11 @@ const openAndRead = async (
   return readToCommit(plane, turn, { lease, stream, controller, headers: passedOn(headers, account.id), accessToken })
 }
 
-const refused = (plane: Plane, accountId: string, refusal: Refused): AttemptFailed => {
+const refused = (plane: Plane, { path }: Turn, accountId: string, refusal: Refused): AttemptFailed => {
   const { status, headers, text, accessToken } = refusal
   const at = plane.clock.now()
   absorbRateHeaders(plane, accountId, headers)
-  return new AttemptFailed(failureFromResponse(status, headers, text, at), at, accessToken)
+  const failure = failureFromResponse(status, headers, text, at)
+  const isRouteGone = status === 404 && path.endsWith('/compact') // compact.ts takes the other route then
+  return new AttemptFailed(isRouteGone ? { ...failure, isUnexplained: false } : failure, at, accessToken)
 }

@@ -4,12 +4,13 @@
  */
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
+import { isFailing } from '../model/account-health.ts'
 import { usesPaidCredits } from '../model/usage-windows.ts'
 import { FAILURE_COOLDOWN_MS, passingFailure } from '../upstream/credentials.ts'
 import { AttemptFailed, attemptOn } from './attempt-one.ts'
 import { recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'
-import { moreTelling, noteNobody, triedEnough, withSooner } from './nobody-left.ts'
+import { moreTelling, noteNobody, noteUpstreamFailing, triedEnough, withSooner } from './nobody-left.ts'
 import { evidenceOf, penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
@@ -18,7 +19,9 @@ import { isFrameTooLarge, isOfSocketsAlone } from './socket-trouble.ts'
 import { elapsedMs, type Turn } from './turn.ts'
 import { needsOf } from './turn-needs.ts'
 
-const MAX_ACCOUNTS = 3
+const MAX_ACCOUNTS = 10
+/** Of those, accounts that failed slowly: each may have taken as long as a client waits. */
+const MAX_SLOW_ACCOUNTS = 3
 const MAX_SAME_ACCOUNT_RETRIES = 2
 
 /** Where the loop stands: what has been tried and what the next attempt does differently. */
@@ -29,6 +32,14 @@ export interface Progress {
   sameAccountRetries: number
   /** Accounts whose sockets failed in this turn: their last attempt goes by HTTP. */
   byHttp: Set<string>
+  /** Accounts with a failure that may have taken its time, as opposed to a rejection. */
+  slow: Set<string>
+  /** Accounts whose last attempt before this request failed: they get no second one here. */
+  wereFailing: Set<string>
+  /** The requests before this one met a failing upstream: one attempt is enough. Null before the first. */
+  isUpstreamFailing: boolean | null
+  /** An account said that the model is overloaded. */
+  isOverloaded: boolean
   /** Accounts whose token was renewed for the turn. */
   refreshed: Set<string>
   /** Whom the next attempt asks: the owner of ciphertext, or the same account once more. Null: whom the pool chooses. */
@@ -50,6 +61,10 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   tried: new Set(),
   sameAccountRetries: 0,
   byHttp: new Set(),
+  slow: new Set(),
+  wereFailing: new Set(),
+  isUpstreamFailing: null,
+  isOverloaded: false,
   refreshed: new Set(),
   next: null,
   dropReasoning: false,
@@ -90,8 +105,12 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
   const free = needsOf(plane, turn, tried)
   const needs = next ? { ...free, owner: next } : free
   const began = plane.clock.monotonic()
+  progress.isUpstreamFailing ??= plane.pool.isUpstreamFailing(needs)
   try {
     const lease = await plane.pool.lease(needs, turn.signal)
+    const { id, health } = lease.account
+    const isFirstHere = !turn.log.attempts.some(({ accountId }) => accountId === id)
+    if (isFirstHere && (health.errors > 0 || isFailing(health, plane.clock.now()))) progress.wereFailing.add(id)
     turn.log.accountId = lease.account.id
     turn.log.paidCredits = usesPaidCredits(lease.account.usage, plane.clock.now())
     turn.log.moved = isMove(free.owner, lease.account.id)
@@ -107,16 +126,18 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
   }
 }
 
-/** The account asked before: as it is, or though it cools down since it may answer otherwise now. */
+/** The same account once more. */
 const again = (id: string): Owner => ({ id, hard: true, isRetried: true })
-const anew = (id: string): Owner => ({ ...again(id), isExcused: true })
 
-/** Leaves an account that failed or cannot be had any more. False when no other may be tried. */
+/** Leaves an account that failed or is no longer available. False when no other may be tried. */
 const moveOn = (progress: Progress, id: string): boolean => {
   progress.next = null
   progress.tried.add(id)
-  return progress.tried.size < MAX_ACCOUNTS
+  return mayTryMore(progress)
 }
+
+const mayTryMore = ({ tried, slow }: Pick<Progress, 'tried' | 'slow'>): boolean =>
+  tried.size < MAX_ACCOUNTS && slow.size < MAX_SLOW_ACCOUNTS
 
 /**
  * A turn that continues an earlier response is tied to one connection. What fails there, another account may serve from
@@ -138,15 +159,16 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   penalise(plane, id, { failure: err.failure, penalty: wasCutShort(plane, step) ? null : penalty, model: turn.model })
   progress.waits.set(id, error.extra.retryAfterSeconds ?? Number.POSITIVE_INFINITY)
   if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
-  if (verdict === 'refused') progress.refusedBy.set(id, evidenceOf(err.failure))
+  if (verdict === 'refused') noteRejection(plane, step)
+  if (verdict === 'same_account' || verdict === 'slow_account') progress.slow.add(id)
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop() // it must not meet the next attempt
   if (verdict !== 'give_up' && turn.chain !== null) {
     if (verdict === 'refresh') await untilAborted(renew(plane, step), turn.signal)
     throw chainLost(error)
   }
-  if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline) throw error
+  if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline || saysAll(plane, turn, step)) throw error
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
-  else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) progress.next = anew(id)
+  else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) progress.next = again(id)
   else if (staysHere(plane, turn, step)) {
     await backOff(plane, turn, progress.sameAccountRetries++)
     progress.next = again(id)
@@ -170,6 +192,31 @@ const isRetriedForItsSocket = async (plane: Plane, turn: Turn, { err, id, progre
   return true
 }
 
+/** It counts against the account where another one serves this turn. */
+const noteRejection = ({ pool, clock }: Plane, { err, id, progress }: Step): void => {
+  progress.refusedBy.set(id, evidenceOf(err.failure))
+  pool.health(id, { kind: 'unserved', at: clock.now(), lostConnection: null })
+}
+
+/** Whether another account would only repeat it: an overloaded model, a model that no catalog lists, an upstream that fails for all. */
+const saysAll = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
+  const { verdict, penalty } = err.classified
+  if (verdict === 'overloaded') return noteOverload(plane, turn, progress)
+  if (penalty?.kind === 'model_unsupported') return plane.pool.isUnlisted(turn.model)
+  const isFault = verdict === 'refused' || progress.slow.has(id)
+  if (!progress.isUpstreamFailing || !isFault || progress.unread !== null) return false
+  noteUpstreamFailing(plane, turn, progress.tried)
+  return true
+}
+
+/** True when two accounts have said so, for this request or for one just before. */
+const noteOverload = ({ pool }: Plane, { model }: Turn, progress: Progress): boolean => {
+  const isSecond = progress.isOverloaded || pool.isOverloaded(model)
+  if (isSecond && model !== null) pool.noteOverload(model)
+  progress.isOverloaded = true
+  return isSecond
+}
+
 /** Others took the time of the turn: not to answer in what was left of it says nothing of this account. */
 const wasCutShort = ({ clock }: Plane, { err, progress }: Step): boolean =>
   err.classified.verdict === 'slow_account' && progress.tried.size > 0 && clock.monotonic() >= progress.deadline
@@ -177,10 +224,11 @@ const wasCutShort = ({ clock }: Plane, { err, progress }: Step): boolean =>
 /** Whether the same account is asked once more; a slow one only where no other can be. */
 const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict } = err.classified
-  if (progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES) return false
+  if (progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES || progress.wereFailing.has(id)) return false
+  if ((plane.pool.get(id)?.health.backoffUntil ?? 0) > plane.clock.now()) return false
   if (verdict !== 'slow_account') return verdict === 'same_account'
   const tried = new Set([...progress.tried, id])
-  return tried.size < MAX_ACCOUNTS && plane.pool.explain(needsOf(plane, turn, tried)).kind !== 'chosen'
+  return mayTryMore({ ...progress, tried }) && plane.pool.explain(needsOf(plane, turn, tried)).kind !== 'chosen'
 }
 
 /** One forced refresh per account and turn. A token refused right after it means the account must sign in again. */
@@ -199,6 +247,7 @@ const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }:
       if (!failure) return false
       const evidence = `Its token was refused and could not be renewed: ${failure.message}`
       pool.health(id, { kind: 'error', at: clock.now(), evidence, lacksToken: true })
+      progress.slow.add(id)
       const retryAfterSeconds = FAILURE_COOLDOWN_MS / 1000
       progress.last = new AppError('upstream_auth_failed', { message: NOT_RENEWED, cause, retryAfterSeconds })
       return false
@@ -218,7 +267,7 @@ const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step)
     if (!turn.isAnchored) progress.unread = id
   } else if (!progress.dropReasoning && !turn.isAnchored) {
     progress.dropReasoning = true
-    progress.next = anew(id)
+    progress.next = again(id)
     plane.log.info('reasoning left out that the account cannot read', { request: turn.requestId, account: id })
   } else throw err.classified.error
 }
@@ -229,7 +278,7 @@ const goesBack = (progress: Progress): boolean => {
   if (unread === null) return false
   progress.unread = null
   progress.tried.delete(unread)
-  progress.next = anew(unread)
+  progress.next = again(unread)
   progress.dropReasoning = true
   return true
 }

@@ -1,7 +1,7 @@
 /** Judges every upstream failure: who is tried next, what the account is charged with, and what the client gets if this was the last attempt. */
 import { AppError, type ErrorExtra, resetMembers } from '../errors.ts'
 import { CHECK_INTERVAL_MS, PERMANENT_AUTH_CODES } from '../model/account-state.ts'
-import { AT_CAPACITY, type Kind, kindOf } from './failure-kind.ts'
+import { type Kind, kindOf } from './failure-kind.ts'
 import { paramOf, type UpstreamFailure } from './upstream-failure.ts'
 
 export {
@@ -22,6 +22,8 @@ type Verdict =
   | 'refused'
   /** Refresh the token once and try again, then another account. */
   | 'refresh'
+  /** The model is overloaded, whichever account is used: at most one other account. */
+  | 'overloaded'
   /** Reasoning of another account: once on its owner, else once without it. */
   | 'encrypted_owner'
   | 'give_up'
@@ -34,6 +36,10 @@ export type Penalty =
   /** `code` is what `nextState` wants to know. */
   | { kind: 'auth_failed'; code: string }
   | { kind: 'transient' }
+  /** Counts against the account only once another one serves a request; until then it may be the network. */
+  | { kind: 'connection' }
+  /** The account does not have the model of the turn. */
+  | { kind: 'model_unsupported' }
 
 export interface Classified {
   verdict: Verdict
@@ -78,17 +84,29 @@ const boundedSeconds = (waitMs: number): number =>
   Math.min(MAX_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(waitMs / 1000)))
 
 const serverError = (failure: UpstreamFailure): AppError => {
-  const isAtCapacity = OVERLOAD_CODES.has(failure.code ?? '') || AT_CAPACITY.test(failure.message)
-  const status = failure.status ?? (isAtCapacity ? 503 : 502)
-  const waitMs = failure.retryAfterMs ?? (OVERLOADED_STATUSES.has(status) ? OVERLOADED_MS : null)
+  const status = failure.status ?? 502
   return new AppError('upstream_error', {
     message: failure.message,
     status: PASSED_SERVER_STATUSES.has(status) ? status : 502,
     upstream: { code: failure.code, type: failure.type },
     cause: failure.body,
-    ...(waitMs !== null && { retryAfterSeconds: boundedSeconds(waitMs) }),
+    ...(failure.retryAfterMs !== null && { retryAfterSeconds: boundedSeconds(failure.retryAfterMs) }),
   })
 }
+
+/** As it came: the native client stops at the code, and a `Retry-After` of ours would only keep it waiting. */
+const overloaded = (failure: UpstreamFailure): AppError => {
+  const { extra } = serverError(failure)
+  const status = failure.status === 401 ? null : failure.status
+  return new AppError('upstream_error', { ...extra, status: status ?? 503 })
+}
+
+/** The answer may come from something in front of the service, so its status says nothing about the request. */
+const unexplained = ({ status, body }: UpstreamFailure): AppError =>
+  new AppError('upstream_error', {
+    message: `ChatGPT answered with status ${status} and no explanation.`,
+    cause: body,
+  })
 
 /** The upstream's own words about this request: code, type, param and status are kept. */
 const asItCame = (failure: UpstreamFailure): AppError => {
@@ -120,10 +138,13 @@ const denied = (failure: UpstreamFailure): AppError =>
 const authFailed = (failure: UpstreamFailure): AppError => new AppError('upstream_auth_failed', { cause: failure.body })
 
 const unreachable = (failure: UpstreamFailure): AppError =>
-  new AppError(failure.where === 'stream' ? 'stream_incomplete' : 'upstream_unreachable', {
-    message: failure.message,
-    cause: failure.body,
-  })
+  new AppError(
+    failure.where === 'stream' || failure.code === 'stream_incomplete' ? 'stream_incomplete' : 'upstream_unreachable',
+    {
+      message: failure.message,
+      cause: failure.body,
+    },
+  )
 
 const timedOut = (failure: UpstreamFailure): AppError => new AppError('upstream_timeout', { cause: failure.body })
 
@@ -138,8 +159,9 @@ const OUTCOMES: Record<Kind, Outcome> = {
   signed_out: { verdict: 'other_account', penalty: null, error: authFailed },
   transient: { verdict: 'same_account', penalty: 'transient', error: serverError },
   timeout: { verdict: 'slow_account', penalty: 'transient', error: timedOut },
+  overload: { verdict: 'overloaded', penalty: null, error: overloaded },
+  network: { verdict: 'same_account', penalty: 'connection', error: unreachable },
   // The network and the age of a connection are not the account's fault.
-  network: { verdict: 'same_account', penalty: null, error: unreachable },
   closed: { verdict: 'same_account', penalty: null, error: unreachable },
   reconnect: { verdict: 'same_account', penalty: null, error: serverError },
   idle: { verdict: 'other_account', penalty: null, error: timedOut },
@@ -147,20 +169,17 @@ const OUTCOMES: Record<Kind, Outcome> = {
   misconfigured: { verdict: 'give_up', penalty: null, error: unreachable },
   cancelled: { verdict: 'give_up', penalty: null, error: unreachable },
   denied: { verdict: 'refused', penalty: null, error: denied },
-  model_unsupported: { verdict: 'other_account', penalty: null, error: withoutModel },
+  unexplained: { verdict: 'refused', penalty: null, error: unexplained },
+  model_unsupported: { verdict: 'other_account', penalty: 'model_unsupported', error: withoutModel },
   foreign_reasoning: { verdict: 'encrypted_owner', penalty: null, error: asItCame },
   request: { verdict: 'give_up', penalty: null, error: asItCame },
   // A code we do not know is nobody's fault until somebody reads it; clients retry a 502 by themselves.
   unknown: { verdict: 'give_up', penalty: null, error: serverError },
 }
 
-const OVERLOAD_CODES: ReadonlySet<string> = new Set(['server_is_overloaded', 'overloaded_error', 'slow_down'])
 /** Any other is a 502. */
 const PASSED_SERVER_STATUSES: ReadonlySet<number> = new Set([500, 503, 504, 529])
 const MAX_RETRY_AFTER_SECONDS = 300
-const OVERLOADED_STATUSES: ReadonlySet<number> = new Set([503, 529])
-/** Of one of these that names no wait: without one the native client asks thirty times in a row (client protocol §10). */
-const OVERLOADED_MS = 5_000
 
 const penaltyOf = (kind: Penalty['kind'] | null, { code }: UpstreamFailure): Penalty | null => {
   if (kind !== 'auth_failed') return kind === null ? null : { kind }

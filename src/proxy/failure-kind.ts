@@ -11,6 +11,7 @@ export type Kind =
   | 'account_gone'
   | 'signed_out'
   | 'transient'
+  | 'overload'
   | 'reconnect'
   | 'network'
   | 'closed'
@@ -19,6 +20,7 @@ export type Kind =
   | 'misconfigured'
   | 'cancelled'
   | 'denied'
+  | 'unexplained'
   | 'model_unsupported'
   | 'foreign_reasoning'
   | 'request'
@@ -26,22 +28,33 @@ export type Kind =
 
 /** Some sentences come before the name, the name before the status. */
 export const kindOf = (failure: UpstreamFailure): Kind => {
-  const { code, type, message, status, where, isOfOneModel, body } = failure
-  const named = kindOfSentence(failure) ?? kindOfCode(code) ?? kindOfCode(type)
+  const { code, type, message, status, where, isOfOneModel, isUnexplained, body } = failure
+  const named = kindOfSentence(failure) ?? accountEnd(failure) ?? kindOfCode(code) ?? kindOfCode(type)
   if (named === 'usage_limit' && isOfOneModel) return 'model_limit'
+  if ((named === undefined || named === 'transient') && AT_CAPACITY.test(message)) return 'overload'
   if (named) return named
-  if (AT_CAPACITY.test(message)) return 'transient'
   // Whatever its words: what was denied is the model that was asked for, and the account serves others.
   if (status === 403 && paramOf(body) === 'model') return 'model_unsupported'
-  if (status !== null) return kindOfStatus(status)
+  if (status !== null) return isUnexplained && !EXPLAINS_ITSELF.has(status) ? unexplained(status) : kindOfStatus(status)
   if (type === 'invalid_request_error' || code === 'invalid_request_error') return 'request'
   if (where === 'event') return code === null ? 'transient' : 'unknown'
   return code !== null && isCertificateCode(code) ? 'misconfigured' : 'network'
 }
 
+/** A permanent code ends the account only beside a status about access; an error type, or the code beside any other status, does not. */
+const accountEnd = ({ status, code }: UpstreamFailure): Kind | undefined => {
+  const isAboutAccess = status === null || ACCESS_STATUSES.has(status)
+  const name = code?.toLowerCase() ?? ''
+  return isAboutAccess && kindOfCode(name) === undefined && Object.hasOwn(PERMANENT_AUTH_CODES, name)
+    ? 'account_gone'
+    : undefined
+}
+
+const ACCESS_STATUSES: ReadonlySet<number> = new Set([401, 402, 403])
+
 const kindOfSentence = ({ status, code, type, message }: UpstreamFailure): Kind | undefined => {
   const isOfRequest = type === 'invalid_request_error' ? code !== null : kindOfCode(code) === 'request'
-  if (status === null || isOfRequest) return undefined
+  if (isOfRequest) return undefined
   return SENTENCES.find(({ statuses, pattern }) => statuses.includes(status) && pattern.test(message))?.kind
 }
 
@@ -49,9 +62,14 @@ const kindOfCode = (code: string | null): Kind | undefined => {
   if (code === null) return undefined
   const name = Object.hasOwn(CODE_KINDS, code) ? code : code.toLowerCase()
   if (Object.hasOwn(CODE_KINDS, name)) return CODE_KINDS[name]
-  if (isWorkspaceLimit(name)) return 'quota'
-  return Object.hasOwn(PERMANENT_AUTH_CODES, name) ? 'account_gone' : undefined
+  return isWorkspaceLimit(name) ? 'quota' : undefined
 }
+
+/** Without a word of the service a client error may come from anything in between, and another account may be served. */
+const unexplained = (status: number): Kind => (status >= 400 && status < 500 ? 'unexplained' : kindOfStatus(status))
+
+/** These statuses need no explanation: they are about the token, the quota, access, the time, the size or the rate. */
+const EXPLAINS_ITSELF: ReadonlySet<number> = new Set([401, 402, 403, 408, 413, 429])
 
 const kindOfStatus = (status: number): Kind => {
   if (status === 401) return 'token'
@@ -82,10 +100,10 @@ const CODE_KINDS: Readonly<Record<string, Kind>> = {
   server_error: 'transient',
   internal_error: 'transient',
   upstream_error: 'transient',
-  overloaded_error: 'transient',
-  server_is_overloaded: 'transient',
-  slow_down: 'transient',
-  stream_incomplete: 'transient',
+  overloaded_error: 'overload',
+  server_is_overloaded: 'overload',
+  slow_down: 'overload',
+  stream_incomplete: 'network',
   upstream_request_timeout: 'timeout',
   upstream_timeout: 'timeout',
   stream_idle_timeout: 'idle',
@@ -106,7 +124,8 @@ const CODE_KINDS: Readonly<Record<string, Kind>> = {
 
 interface Sentence {
   pattern: RegExp
-  statuses: readonly number[]
+  /** null: an event without a status. */
+  statuses: readonly (number | null)[]
   kind: Kind
 }
 
@@ -117,7 +136,7 @@ interface Sentence {
 const SENTENCES: readonly Sentence[] = [
   {
     pattern: /^the '[^']*' model is not supported when using codex with a chatgpt account/i,
-    statuses: [400, 403, 404],
+    statuses: [400, 403, 404, null],
     kind: 'model_unsupported',
   },
   { pattern: /^model not found\b/i, statuses: [404], kind: 'model_unsupported' },
@@ -125,4 +144,4 @@ const SENTENCES: readonly Sentence[] = [
 ]
 
 /** Said of a model that the service has too few machines for. */
-export const AT_CAPACITY = /^selected model is at capacity/i
+const AT_CAPACITY = /^selected model is at capacity/i

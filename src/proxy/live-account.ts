@@ -20,6 +20,7 @@ export interface LiveAccount extends Candidate {
   /** Handshakes and turns on sockets that died since the last turn that ended well. */
   socketFailures: number
   limitedModels: Map<string, AccountState>
+  rejectedModels: Map<string, number>
 }
 
 type FromRow = Pick<LiveAccount, 'row' | 'routingPolicy' | 'securityWorkAuthorized' | 'displayName'>
@@ -52,5 +53,6 @@ export const newAccount = (id: string, { seen, usage }: { seen: Seen; usage: Usa
   inFlight: 0,
   models: null,
   limitedModels: new Map(),
+  rejectedModels: new Map(),
   ratePrint: '',
 })

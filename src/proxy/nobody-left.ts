@@ -47,8 +47,28 @@ export const forClient = ({ isNative }: Turn, err: AppError): AppError =>
   isNative && err.extra.shouldRetry === false ? new AppError(err.code, { ...err.extra, status: 400 }) : err
 
 /** Why nobody was chosen, kept where an attempt would keep why its account was: the log answers for both. */
-export const noteNobody = ({ pool, clock }: Plane, turn: Turn, { needs, err, began }: Nobody): void => {
-  const durationMs = elapsedMs(began, clock.monotonic())
+export const noteNobody = (plane: Plane, turn: Turn, { needs, err, began }: Nobody): void => {
+  const durationMs = elapsedMs(began, plane.clock.monotonic())
+  noteNoAttempt(plane, turn, { needs, durationMs, code: err.code, message: err.message })
+}
+
+interface Nobody {
+  needs: SelectionNeeds
+  err: AppError
+  began: number
+}
+
+/** Why the request ends though accounts are left. */
+export const noteUpstreamFailing = (plane: Plane, turn: Turn, tried: ReadonlySet<string>): void =>
+  noteNoAttempt(plane, turn, {
+    needs: needsOf(plane, turn, tried),
+    durationMs: 0,
+    code: 'upstream_failing',
+    message:
+      'No other account was tried: earlier requests failed on several accounts, and none has served a request since.',
+  })
+
+const noteNoAttempt = ({ pool, clock }: Plane, turn: Turn, { needs, durationMs, code, message }: NoAttempt): void => {
   turn.log.attempts.push({
     n: turn.log.attempts.length + 1,
     accountId: null,
@@ -56,14 +76,15 @@ export const noteNobody = ({ pool, clock }: Plane, turn: Turn, { needs, err, beg
     durationMs,
     outcome: 'failed',
     upstreamStatus: null,
-    code: err.code,
-    message: err.message,
+    code,
+    message,
     considered: pool.explain(needs).considered,
   })
 }
 
-interface Nobody {
+interface NoAttempt {
   needs: SelectionNeeds
-  err: AppError
-  began: number
+  durationMs: number
+  code: string
+  message: string
 }

@@ -13,8 +13,13 @@ export const penalise = (
   if (!penalty) return
   const at = clock.now()
   const evidence = evidenceOf(failure)
-  if (penalty.kind === 'transient') pool.health(accountId, { kind: 'error', at, evidence })
-  else if (penalty.kind === 'auth_failed')
+  if (penalty.kind === 'connection') pool.health(accountId, { kind: 'unserved', at, lostConnection: evidence })
+  else if (penalty.kind === 'transient') {
+    pool.health(accountId, { kind: 'error', at, evidence })
+    pool.health(accountId, { kind: 'unserved', at, lostConnection: null })
+  } else if (penalty.kind === 'model_unsupported') {
+    if (model !== null) pool.rejectModel(accountId, model)
+  } else if (penalty.kind === 'auth_failed')
     pool.apply(accountId, { kind: 'auth_failed', at, code: penalty.code, evidence })
   else {
     const { resetsAt: resetAt, retryAfterMs } = failure

@@ -32,6 +32,8 @@ export interface Candidate {
   models: ReadonlySet<string> | null
   /** Models whose own allowance was used up → the block, which may be over. */
   limitedModels: ReadonlyMap<string, AccountState>
+  /** Models the account was told it does not have → until when that is remembered (ms). */
+  rejectedModels: ReadonlyMap<string, number>
 }
 
 /** The block of the account for `model` alone; null: its allowance of that is not used up, as far as is known. */

@@ -2,6 +2,7 @@
 import type { Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
+import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import type { Log } from '../lib/log.ts'
 import type { StopSignal } from '../lib/stopper.ts'
 import { type HealthEvent, nextHealth } from '../model/account-health.ts'
@@ -13,7 +14,15 @@ import type { Settings } from '../settings/schema.ts'
 import { describeAccounts } from './describe.ts'
 import { fromRow, type LiveAccount, newAccount, UNTIMED } from './live-account.ts'
 import { limitOf, type PolicyContext } from './policies.ts'
-import { type Considered, type Selection, type SelectionNeeds, select, selectionError } from './select.ts'
+import {
+  type Considered,
+  isUnlisted,
+  isUpstreamFailing,
+  type Selection,
+  type SelectionNeeds,
+  select,
+  selectionError,
+} from './select.ts'
 import { StateWriter } from './state-writer.ts'
 import { WaitingLine } from './waiting-line.ts'
 
@@ -50,6 +59,10 @@ interface PoolDeps {
 /** Percent of an allowance one turn under way counts for (domain-logic §2.3). */
 const IN_FLIGHT_PENALTY_PERCENT = 2.5
 
+const REJECTED_MODEL_MS = HOUR_MS
+/** Clients make up names; the oldest go first. */
+const MAX_REJECTED_MODELS = 100
+
 export class Pool {
   readonly #deps: PoolDeps
   readonly #writer: StateWriter
@@ -58,6 +71,10 @@ export class Pool {
   #all: readonly LiveAccount[] = []
   /** Turns that wait for a slot. */
   readonly #waiting: WaitingLine
+  /** Overloaded model → until when that is remembered (ms). */
+  readonly #overloaded = new Map<string, number>()
+  /** Accounts whose health may say `failing`. */
+  readonly #failing = new Set<string>()
   /** ms since epoch */
   #lastTickAt = 0
 
@@ -74,7 +91,9 @@ export class Pool {
     for (const row of listAccounts(this.#deps.db)) {
       const seen = { ...fromRow(row), ...this.#writer.present(row) }
       const live = this.#accounts.get(row.id) ?? newAccount(row.id, { seen, usage: usage.get(row.id) ?? null })
-      next.set(row.id, Object.assign(live, seen, { models: this.#deps.modelsOf(row.id) }))
+      const models = this.#deps.modelsOf(row.id)
+      if (models !== live.models) live.rejectedModels.clear() // a newer catalog knows better
+      next.set(row.id, Object.assign(live, seen, { models }))
     }
     this.#accounts = next
     this.#all = [...next.values()]
@@ -103,6 +122,27 @@ export class Pool {
   /** Whether any account is known to offer the model. One that none lists is for the upstream to judge. */
   offers(model: string | null): boolean {
     return model !== null && this.all().some(({ models }) => models?.has(model))
+  }
+
+  /** Whether catalogs are known and none of them lists the model: one account's answer then speaks for all. */
+  isUnlisted(model: string | null): boolean {
+    return isUnlisted(this.all(), model)
+  }
+
+  /** Whether further attempts of a request with these needs would only repeat what the requests before it met. */
+  isUpstreamFailing(needs: SelectionNeeds): boolean {
+    return this.#failing.size > 0 && isUpstreamFailing(this.all(), needs, this.#context())
+  }
+
+  /** The model was overloaded on one account after the other; for a minute one attempt a request is enough to see whether it still is. */
+  noteOverload(model: string): void {
+    const now = this.#deps.clock.now()
+    for (const [name, until] of this.#overloaded) if (until <= now) this.#overloaded.delete(name)
+    this.#overloaded.set(model, now + MINUTE_MS)
+  }
+
+  isOverloaded(model: string | null): boolean {
+    return (this.#overloaded.get(model ?? '') ?? 0) > this.#deps.clock.now()
   }
 
   /** The accounts as people are shown them. */
@@ -180,9 +220,29 @@ export class Pool {
     account?.limitedModels.set(model, nextState(limitOf(account, model, event.at) ?? ACTIVE, event))
   }
 
+  /** In memory only, for an hour or until the account's next catalog. */
+  rejectModel(id: string, model: string): void {
+    const rejected = this.#accounts.get(id)?.rejectedModels
+    if (!rejected) return
+    rejected.delete(model) // the newest is last
+    rejected.set(model, this.#deps.clock.now() + REJECTED_MODEL_MS)
+    if (rejected.size > MAX_REJECTED_MODELS) rejected.delete(rejected.keys().next().value!) // it is not empty
+  }
+
   health(id: string, event: HealthEvent): void {
     const account = this.#accounts.get(id)
-    if (account) account.health = nextHealth(account.health, event)
+    if (!account) return
+    const { failing } = account.health
+    account.health = nextHealth(account.health, event)
+    if (event.kind === 'unserved') this.#failing.add(id)
+    if (event.kind === 'success') this.#settleFailing(event.at, failing?.lostConnection != null)
+  }
+
+  /** One account served a request, so what the others failed with is theirs, unless that one had lost its connection too. */
+  #settleFailing(at: number, isShared: boolean): void {
+    const ids = [...this.#failing]
+    this.#failing.clear()
+    for (const id of ids) this.health(id, { kind: 'served_elsewhere', at, isShared })
   }
 
   /** Takes in what the upstream said of an account's usage, from a poll or in passing. */

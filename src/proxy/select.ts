@@ -1,4 +1,5 @@
 /** Which account serves a turn, and why: eligibility, affinity, tiers and choice in one function, so the explanation cannot differ from the decision. */
+import { isFailing } from '../model/account-health.ts'
 import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
 import { includedQuotaReset, isExhausted, usedNow, usesPaidCredits } from '../model/usage-windows.ts'
 import {
@@ -18,8 +19,6 @@ export { selectionError } from './selection-error.ts'
 export interface Owner {
   id: string
   hard: boolean
-  /** This turn has asked it, and has what it may answer now: it is asked once more though it cools down. */
-  isExcused?: boolean
   /** It is no more than an account asked before, which is asked once more before any other. */
   isRetried?: boolean
   /** Where the conversation went when it left that account: next in line. */
@@ -91,15 +90,15 @@ const PROBE_AFTER_MS = 60_000
 /** Decides, and reports on every candidate in their order. Changes nothing; the same input and random give the same answer. */
 export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): Selection => {
   const verdicts: Verdicts = new Map()
-  const isListed = candidates.some(({ models }) => needs.model !== null && models?.has(needs.model))
-  for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, ctx, isListed))
+  const listing = listingOf(candidates, needs.model)
+  for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, ctx, listing))
 
-  let eligible = candidates.filter(({ id }) => verdicts.get(id)?.skipped === null)
+  let eligible: readonly Candidate[] = candidates.filter(({ id }) => verdicts.get(id)?.skipped === null)
   if (eligible.length === 0) {
     if (candidates.some(({ id }) => verdicts.get(id)?.skipped === 'at_cap')) {
       return { kind: 'wait', considered: [...verdicts.values()] }
     }
-    eligible = lastResort(candidates, needs, ctx, verdicts)
+    eligible = lastResort(candidates, needs, ctx, verdicts) ?? mayHaveModel(candidates, needs, verdicts)
   }
   if (eligible.length === 0) {
     const considered = [...verdicts.values()]
@@ -124,8 +123,24 @@ const verdictOf = (id: string, skipped: SkipReason | null, until: number | null 
   until,
 })
 
+/** Whether some catalog lists the model, none of those that are known does, or none is known. */
+type Listing = 'listed' | 'unlisted' | 'unknown'
+
+const listingOf = (candidates: readonly Candidate[], model: string | null): Listing => {
+  if (model === null) return 'unknown'
+  let listing: Listing = 'unknown'
+  for (const { models } of candidates) {
+    if (models?.has(model)) return 'listed'
+    if (models !== null) listing = 'unlisted'
+  }
+  return listing
+}
+
+export const isUnlisted = (candidates: readonly Candidate[], model: string | null): boolean =>
+  listingOf(candidates, model) === 'unlisted'
+
 /** Facts that no waiting changes come first, so that a failure names the reason that matters. */
-const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, isListed: boolean): Considered => {
+const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, listing: Listing): Considered => {
   const { id } = candidate
   const { owner } = needs
   if (needs.scope && !needs.scope.has(id)) return verdictOf(id, 'out_of_scope')
@@ -138,7 +153,11 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, 
   const state = isBlocked(candidate.state) ? nextState(candidate.state, { kind: 'tick', at: ctx.now }) : candidate.state
   if (state.status !== 'active' && !isBlocked(state)) return verdictOf(id, UNUSABLE[state.status as UnusableStatus]) // narrowed by the two tests before it
   const isOffered = needs.model === null || (candidate.models?.has(needs.model) ?? true)
-  if (isListed && !isOffered) return verdictOf(id, 'model_not_supported')
+  if (listing === 'listed' && !isOffered) return verdictOf(id, 'model_not_supported')
+  const rejectedUntil = candidate.rejectedModels.get(needs.model ?? '') ?? 0
+  if (rejectedUntil > ctx.now) return verdictOf(id, 'model_not_supported', rejectedUntil)
+  // Waiting for the account would not bring a model that nobody is known to have.
+  if (isBlocked(state) && listing === 'unlisted') return verdictOf(id, 'model_not_supported')
   if (isBlocked(state)) {
     return verdictOf(id, blockReason(state), state.until ?? state.nextCheckAt)
   }
@@ -168,34 +187,48 @@ const UNUSABLE: Record<UnusableStatus, SkipReason> = {
 const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolean =>
   streamCap > 0 && inFlight >= streamCap
 
-const BLOCKED: ReadonlySet<SkipReason | null> = new Set([
+/** Such an account may serve the model later. */
+const WAITING: ReadonlySet<SkipReason | null> = new Set([
   'rate_limited',
   'quota_exceeded',
   'paid_credits_off',
-  'model_limited',
   ...OWN_WORDS,
+  'model_limited',
+  'cooling_down',
+  'at_cap',
+  'tried',
 ])
 
-/**
- * With nothing else left, or nothing that has not failed the turn, the cooling account that is due first is asked rather
- * than nobody, unless it is alone: then its back-off is the only protection a struggling upstream has.
- */
+/** With nothing else left, or nothing that has not failed the turn: the cooling account that is due first. */
 const lastResort = (
   candidates: readonly Candidate[],
   needs: SelectionNeeds,
   ctx: PolicyContext,
   verdicts: Verdicts,
-): Candidate[] => {
-  const reasonOf = ({ id }: Candidate) => verdicts.get(id)?.skipped
-  const cooling = candidates.filter((candidate) => reasonOf(candidate) === 'cooling_down')
-  const blocked = candidates.some((c) => BLOCKED.has(reasonOf(c) ?? null))
-  const haveFailed = needs.tried.size > 0 && !needs.owner?.hard
-  const isAlone = cooling.length === 1 && !blocked && !haveFailed
-  if (cooling.length === 0 || (isAlone && !needs.owner?.isExcused)) return []
+): readonly Candidate[] | null => {
+  const cooling = candidates.filter(({ id }) => verdicts.get(id)?.skipped === 'cooling_down')
+  if (cooling.length === 0) return null
   const due = (c: Candidate) => c.health.backoffUntil ?? 0
   const able = cooling.filter((c) => !isAtCap(c, needs))
-  const first = unpaid(able, ctx).toSorted((a, b) => due(a) - due(b) || (a.id < b.id ? -1 : 1))[0]
-  return first ? [first] : []
+  return unpaid(able, ctx)
+    .toSorted((a, b) => due(a) - due(b) || (a.id < b.id ? -1 : 1))
+    .slice(0, 1)
+}
+
+/** Where every account has rejected the model, the one that did so first gets one attempt: the answer is the upstream's, and may have changed. */
+const mayHaveModel = (
+  candidates: readonly Candidate[],
+  needs: SelectionNeeds,
+  verdicts: Verdicts,
+): readonly Candidate[] => {
+  const isWaiting = candidates.some(({ id }) => WAITING.has(verdicts.get(id)?.skipped ?? null))
+  if (isWaiting || needs.tried.size > 0) return []
+  const since = ({ id }: Candidate) => verdicts.get(id)?.until ?? 0
+  const rejected = candidates.filter((c) => verdicts.get(c.id)?.skipped === 'model_not_supported' && since(c) > 0)
+  return rejected
+    .filter((c) => !isAtCap(c, needs))
+    .sort((a, b) => since(a) - since(b) || (a.id < b.id ? -1 : 1))
+    .slice(0, 1)
 }
 
 /** Narrows the eligible to owner, tier and class, ranks what is left, and writes the reasons into `verdicts`. */
@@ -239,10 +272,9 @@ const unpaid = (pool: readonly Candidate[], { paidCredits, now }: PolicyContext)
 /** The owner, or its heir, when the conversation should stay: unless it is over budget and another may be asked that is not. */
 const keptOwner = (eligible: readonly Candidate[], { owner }: SelectionNeeds, ctx: PolicyContext): Candidate | null => {
   if (!owner) return null
+  const isFit = (kept: Candidate) => isUnderBudget(kept, ctx.now) && !keepsFailing(kept, ctx.now)
   const mayStay = (kept: Candidate) =>
-    bypassesTiers(ctx.strategy) ||
-    isUnderBudget(kept, ctx.now) ||
-    !eligible.some((other) => isUnderBudget(other, ctx.now))
+    bypassesTiers(ctx.strategy) || isFit(kept) || !eligible.some((other) => isFit(other))
   for (const name of [owner.id, owner.heir]) {
     const kept = eligible.find(({ id }) => id === name)
     if (kept && mayStay(kept)) return kept
@@ -255,9 +287,30 @@ const isUnderBudget = ({ usage }: Candidate, now: number): boolean => {
   return (usedNow(usage.windows.fiveHour, now) ?? 0) < STICKY_PERCENT && !isExhausted(usage, now).exhausted
 }
 
+/** Twice in a row: after the first time the client comes back for the rest of a stream, which only this account can continue. */
+const keepsFailing = ({ health }: Candidate, now: number): boolean =>
+  isFailing(health, now) && (health.failing?.count ?? 0) >= 2
+
+/** Enough to tell a failing upstream from failing accounts. */
+const FAILING_ACCOUNTS = 3
+
+/** Whether the last attempts on three of the accounts that could be used, or on all of them, failed and none has served a request since. */
+export const isUpstreamFailing = (
+  candidates: readonly Candidate[],
+  needs: SelectionNeeds,
+  ctx: PolicyContext,
+): boolean => {
+  const listing = listingOf(candidates, needs.model)
+  const usable = candidates.filter((candidate) => USABLE.has(judge(candidate, needs, ctx, listing).skipped))
+  const failing = usable.filter(({ health }) => isFailing(health, ctx.now)).length
+  return failing > 0 && failing >= Math.min(FAILING_ACCOUNTS, usable.length)
+}
+
+const USABLE: ReadonlySet<SkipReason | null> = new Set([null, 'cooling_down', 'at_cap'])
+
 const bestTier = (pool: readonly Candidate[], now: number): readonly Candidate[] => {
-  if (pool.every(isHealthy)) return pool
-  const healthy = pool.filter(isHealthy)
+  const healthy = pool.filter((candidate) => isHealthy(candidate, now))
+  if (healthy.length === pool.length) return pool
   const probing = pool.filter(({ health }) => health.tier === 'probing')
   if (healthy.length === 0) return probing.length > 0 ? probing : pool
   const due = probing
@@ -266,7 +319,8 @@ const bestTier = (pool: readonly Candidate[], now: number): readonly Candidate[]
   return due.length > 0 ? due.slice(0, 1) : healthy
 }
 
-const isHealthy = ({ health }: Candidate): boolean => health.tier === 'healthy'
+/** Failing accounts come after the others until one of them has served a request. */
+const isHealthy = ({ health }: Candidate, now: number): boolean => health.tier === 'healthy' && !isFailing(health, now)
 
 const CLASS_ORDER: readonly RoutingPolicy[] = ['burn_first', 'normal', 'preserve']
 

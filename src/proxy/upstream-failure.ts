@@ -19,6 +19,8 @@ export interface UpstreamFailure {
   retryAfterMs: number | null
   /** The allowance it speaks of is one of single models, and the account has room of its own. */
   isOfOneModel?: boolean
+  /** The answer holds no error of the service, neither a code nor a sentence. */
+  isUnexplained?: boolean
   /** The upstream's body, for the log and for the members of its error that are handed on. */
   body?: unknown
 }
@@ -33,8 +35,12 @@ export const failureFromResponse = (
   const body = parseJson(bodyText) ?? null // an HTML page of something in between; its text is kept as the body
   const facts = factsOf(errorOf(body), headers, at)
   const message = facts.message ?? `The upstream answered with status ${status}.`
-  return { ...facts, where: 'status', status, message, body: body ?? bodyText }
+  const isUnexplained = !isServiceError(body) || (facts.code ?? facts.type ?? facts.message) === null
+  return { ...facts, where: 'status', status, message, isUnexplained, body: body ?? bodyText }
 }
+
+/** The two shapes in which the service writes its errors; assumed to be all it has. */
+const isServiceError = (body: unknown): boolean => isObject(body) && ('error' in body || 'detail' in body)
 
 /** A `response.failed` or `error` event, also wrapped as a socket frame; null for events that are no failure. */
 export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | null => {

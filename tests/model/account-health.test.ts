@@ -1,6 +1,6 @@
 /** Back-off after transient errors, and the way through draining and probing back to healthy. */
 import { describe, expect, test } from 'bun:test'
-import { HEALTHY, type Health, type HealthEvent, nextHealth } from '../../src/model/account-health.ts'
+import { HEALTHY, type Health, type HealthEvent, isFailing, nextHealth } from '../../src/model/account-health.ts'
 
 const AT = 1_000_000
 const run = (events: HealthEvent[], from: Health = HEALTHY) => events.reduce(nextHealth, from)
@@ -72,7 +72,7 @@ describe('tiers', () => {
     expect(nearly).toMatchObject({ tier: 'probing', successes: 2 })
     expect(nextHealth(nearly, success(AT + 63_000))).toMatchObject({ tier: 'healthy', successes: 0 })
     const broken = nextHealth(nearly, error(AT + 63_000))
-    expect(broken).toMatchObject({ tier: 'probing', successes: 0 })
+    expect(broken).toMatchObject({ tier: 'draining', enteredAt: AT + 63_000, successes: 0 })
   })
 
   test('the minute of rest counts from when draining began, and not less', () => {
@@ -92,4 +92,47 @@ describe('tiers', () => {
   test('nothing to change gives the same object', () => {
     expect(run([success(AT), observe(AT)])).toBe(HEALTHY)
   })
+})
+
+describe('a lost connection', () => {
+  const lost = (at: number): HealthEvent => ({ kind: 'unserved', at, lostConnection: 'reset' })
+  const failed = (at: number): HealthEvent => ({ kind: 'unserved', at, lostConnection: null })
+  const elsewhere = (at: number, isShared = false): HealthEvent => ({ kind: 'served_elsewhere', at, isShared })
+
+  test('counts as one error once another account serves a request, however many there were', () => {
+    const health = run([lost(AT), lost(AT + 1), lost(AT + 2)])
+    expect(health).toMatchObject({ errors: 0, failing: { count: 3 } })
+    const charged = run([elsewhere(AT + 3)], health)
+    expect(charged).toMatchObject({ errors: 1, lastError: { at: AT + 3, evidence: 'reset' }, failing: null })
+  })
+
+  test.each<[string, HealthEvent]>([
+    ['the account that serves had lost its own', elsewhere(AT + 1, true)],
+    ['five minutes have passed', elsewhere(AT + 300_000)],
+    ['the account itself serves', success(AT + 1)],
+  ])('counts for nothing where %s', (_, event) => {
+    expect(run([lost(AT), event])).toMatchObject({ errors: 0, failing: null })
+  })
+
+  test('is not charged twice where the failure was an error already', () => {
+    expect(run([error(AT), failed(AT), elsewhere(AT + 1)])).toMatchObject({ errors: 1, failing: null })
+  })
+
+  test('says something about the next attempt for a minute', () => {
+    const health = run([lost(AT)])
+    expect([isFailing(health, AT + 59_999), isFailing(health, AT + 60_000)]).toEqual([true, false])
+  })
+})
+
+test('each failed probe doubles the rest before the next, up to sixteen minutes, until it is healthy again', () => {
+  let health = run([error(AT), error(AT)])
+  let at = AT
+  for (const minutes of [1, 2, 4, 8, 16, 16]) {
+    expect(nextHealth(health, observe(at + minutes * 60_000 - 1)).tier).toBe('draining')
+    at += minutes * 60_000
+    health = run([observe(at), error(at)], health)
+    expect(health.tier).toBe('draining')
+  }
+  const healed = run([observe(at + 16 * 60_000), success(at), success(at), success(at)], health)
+  expect(healed).toMatchObject({ tier: 'healthy', failedProbes: 0 })
 })

@@ -32,6 +32,7 @@ export const anAccount = (id: string, with_: Partial<Candidate> = {}): Candidate
   securityWorkAuthorized: false,
   models: null,
   limitedModels: new Map(),
+  rejectedModels: new Map(),
   ...with_,
 })
 

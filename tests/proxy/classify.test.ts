@@ -57,17 +57,25 @@ describe('statuses', () => {
     ['402', response(402, {}), ['other_account', 'quota_exceeded', 429, 'usage_limit_reached']],
     ['403 page', response(403, '<html>challenge</html>'), ['refused', null, 502, 'upstream_error']],
     ['403 with a code', response(403, error('region_denied')), ['refused', null, 403, 'region_denied']],
-    ['403 model by code', response(403, error('model_not_found')), ['other_account', null, 403, 'model_not_found']],
-    ['403 model in words', response(403, { detail: model }), ['other_account', null, 403, 'model_not_found']],
+    [
+      '403 model by code',
+      response(403, error('model_not_found')),
+      ['other_account', 'model_unsupported', 403, 'model_not_found'],
+    ],
+    [
+      '403 model in words',
+      response(403, { detail: model }),
+      ['other_account', 'model_unsupported', 403, 'model_not_found'],
+    ],
     [
       '403 model by param',
       response(403, { error: { code: 'permission_denied', message: 'No access.', param: 'model' } }),
-      ['other_account', null, 403, 'permission_denied'],
+      ['other_account', 'model_unsupported', 403, 'permission_denied'],
     ],
     [
       '403 model by param, the other way errors are written',
       response(403, { detail: { code: 'permission_denied', message: 'No access.', param: 'model' } }),
-      ['other_account', null, 403, 'permission_denied'],
+      ['other_account', 'model_unsupported', 403, 'permission_denied'],
     ],
     [
       '403 of another param',
@@ -92,11 +100,7 @@ describe('statuses', () => {
     ],
     ['500', response(500, error('server_error')), ['same_account', 'transient', 500, 'server_error']],
     ['502 page', response(502, '<html>'), ['same_account', 'transient', 502, 'upstream_error']],
-    [
-      '503 overloaded',
-      response(503, error('server_is_overloaded')),
-      ['same_account', 'transient', 503, 'server_is_overloaded'],
-    ],
+    ['503 overloaded', response(503, error('server_is_overloaded')), ['overloaded', null, 503, 'server_is_overloaded']],
     ['504', response(504, ''), ['same_account', 'transient', 504, 'upstream_error']],
     ['522', response(522, ''), ['same_account', 'transient', 502, 'upstream_error']],
     ['529', response(529, ''), ['same_account', 'transient', 529, 'upstream_error']],
@@ -104,11 +108,15 @@ describe('statuses', () => {
     [
       '400 at capacity',
       response(400, error(null, 'Selected model is at capacity. Please try another.')),
-      ['same_account', 'transient', 502, 'upstream_error'],
+      ['overloaded', null, 400, 'upstream_error'],
     ],
     ['307', response(307, ''), ['same_account', 'transient', 502, 'upstream_error']],
-    ['400 model', response(400, { detail: model }), ['other_account', null, 400, 'model_not_found']],
-    ['404 model', response(404, error('model_not_found')), ['other_account', null, 404, 'model_not_found']],
+    ['400 model', response(400, { detail: model }), ['other_account', 'model_unsupported', 400, 'model_not_found']],
+    [
+      '404 model',
+      response(404, error('model_not_found')),
+      ['other_account', 'model_unsupported', 404, 'model_not_found'],
+    ],
     ['400 context', response(400, error('context_length_exceeded')), ['give_up', null, 400, 'context_length_exceeded']],
     ['400 cyber', response(400, error('cyber_policy')), ['give_up', null, 400, 'cyber_policy']],
     ['400 prompt', response(400, error('invalid_prompt')), ['give_up', null, 400, 'invalid_prompt']],
@@ -125,7 +133,7 @@ describe('statuses', () => {
     [
       '404 model that is not everywhere yet',
       response(404, { detail: 'Model not found gpt-x' }),
-      ['other_account', null, 404, 'model_not_found'],
+      ['other_account', 'model_unsupported', 404, 'model_not_found'],
     ],
     ['404', response(404, { detail: 'Not Found' }), ['give_up', null, 404, 'invalid_request_error']],
     ['422', response(422, error('odd')), ['give_up', null, 422, 'odd']],
@@ -301,23 +309,21 @@ describe('retry hints', () => {
   test.each([
     [{ 'retry-after': '20' }, 20],
     [{ 'retry-after': '86400' }, 300],
-    [{}, 5],
+    [{}, undefined],
   ] as const)('of an overloaded upstream, %p', (headers, seconds) => {
     const failure = response(503, { error: { code: 'slow_down', message: 'Slow down.' } }, headers)
     expect(classify(failure, AT).error.extra.retryAfterSeconds).toBe(seconds)
   })
 
-  test('an overloaded upstream is to be left alone for a while, whatever says that it is', () => {
+  test('an overloaded upstream is handed on without a wait of ours', () => {
     const seconds = (failure: UpstreamFailure) => classify(failure, AT).error.extra.retryAfterSeconds
     const error = { code: 'server_is_overloaded', message: 'Overloaded.' }
-    expect(seconds(response(503, '<html>'))).toBe(5)
-    expect(seconds(response(529, ''))).toBe(5)
-    expect(seconds(response(500, ''))).toBeUndefined()
-    expect(seconds(failed(error))).toBe(5)
+    expect(seconds(response(503, '<html>'))).toBeUndefined()
+    expect(seconds(response(529, ''))).toBeUndefined()
+    expect(seconds(failed(error))).toBeUndefined()
+    expect(seconds(event({ type: 'error', status: 503, error }))).toBeUndefined()
     expect(seconds(failed({ message: 'Selected model is at capacity. Try again in 20s.' }))).toBe(20)
-    expect(seconds(event({ type: 'error', status: 503, error }))).toBe(5)
     expect(seconds(event({ type: 'error', status: 503, error, headers: { 'retry-after': 9 } }))).toBe(9)
-    expect(seconds(response(502, { error }))).toBeUndefined()
   })
 
   test('the message counts where no header speaks, also in events and frames', () => {
@@ -331,7 +337,7 @@ describe('retry hints', () => {
 describe('events', () => {
   test.each([
     ['server_error', ['same_account', 'transient', 502, 'server_error']],
-    ['server_is_overloaded', ['same_account', 'transient', 503, 'server_is_overloaded']],
+    ['server_is_overloaded', ['overloaded', null, 503, 'server_is_overloaded']],
     ['context_length_exceeded', ['give_up', null, 400, 'context_length_exceeded']],
     ['invalid_prompt', ['give_up', null, 400, 'invalid_prompt']],
     ['insufficient_quota', ['other_account', 'quota_exceeded', 429, 'insufficient_quota']],
@@ -376,12 +382,12 @@ describe('events', () => {
 describe('thrown errors', () => {
   const thrown = (code: string) => Object.assign(new TypeError(`secret detail of ${code}`), { code })
   test.each([
-    ['ECONNREFUSED', undefined, 'connect', ['same_account', null, 502, 'upstream_unreachable']],
-    ['ENOTFOUND', undefined, 'connect', ['same_account', null, 502, 'upstream_unreachable']],
-    ['ERR_PROXY_TUNNEL', undefined, 'connect', ['same_account', null, 502, 'upstream_unreachable']],
-    ['ECONNRESET', undefined, 'headers', ['same_account', null, 502, 'upstream_unreachable']],
-    ['ECONNRESET', 'stream', 'stream', ['same_account', null, 502, 'stream_incomplete']],
-    ['InvalidHTTPResponse', 'stream', 'stream', ['same_account', null, 502, 'stream_incomplete']],
+    ['ECONNREFUSED', undefined, 'connect', ['same_account', 'connection', 502, 'upstream_unreachable']],
+    ['ENOTFOUND', undefined, 'connect', ['same_account', 'connection', 502, 'upstream_unreachable']],
+    ['ERR_PROXY_TUNNEL', undefined, 'connect', ['same_account', 'connection', 502, 'upstream_unreachable']],
+    ['ECONNRESET', undefined, 'headers', ['same_account', 'connection', 502, 'upstream_unreachable']],
+    ['ECONNRESET', 'stream', 'stream', ['same_account', 'connection', 502, 'stream_incomplete']],
+    ['InvalidHTTPResponse', 'stream', 'stream', ['same_account', 'connection', 502, 'stream_incomplete']],
     ['DEPTH_ZERO_SELF_SIGNED_CERT', undefined, 'connect', ['give_up', null, 502, 'upstream_unreachable']],
     ['ERR_TLS_CERT_ALTNAME_INVALID', undefined, 'connect', ['give_up', null, 502, 'upstream_unreachable']],
     ['EPROTO', undefined, 'connect', ['give_up', null, 502, 'upstream_unreachable']],
@@ -413,7 +419,7 @@ describe('thrown errors', () => {
     expect(judge(failureFromThrown(timeout))).toEqual(['slow_account', 'transient', 504, 'upstream_timeout'])
     expect(judge(failureFromThrown(new DOMException('x', 'AbortError')))[0]).toBe('give_up')
     expect(judge(failureFromThrown(new AppError('stream_incomplete')))[0]).toBe('same_account')
-    expect(judge(failureFromThrown('what'))).toEqual(['same_account', null, 502, 'upstream_unreachable'])
+    expect(judge(failureFromThrown('what'))).toEqual(['same_account', 'connection', 502, 'upstream_unreachable'])
   })
 })
 

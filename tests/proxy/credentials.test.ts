@@ -197,7 +197,8 @@ test('a back-off for want of a token ends with its renewal', async () => {
   }
   const served = () => answerOf(app, NATIVE, { json }).then(({ status }) => status)
   expect(app.bindings.pool.get(first.id)!.health.backoffUntil).toBeGreaterThan(app.clock.now() + 20_000)
-  expect(await served()).toBe(503)
+  expect(await served()).toBe(502)
+  await app.clock.advance('6s')
   first.sim.always(null)
   const { credentials } = app.bindings.plane
   const { accessToken } = await credentials.fresh(first.id)

@@ -58,11 +58,11 @@ describe('a used-up allowance of one model', () => {
   })
 
   test('holds for a model that no catalog lists, too', async () => {
-    const { app, turn, first } = await struck(4, { knowsCatalogs: false })
-    expect(first.status).toBe(503) // three were asked, and the fourth not yet
+    const { app, turn, first } = await struck(11, { knowsCatalogs: false })
+    expect(first.status).toBe(503) // ten were tried, and the eleventh not yet
     for (const { sim } of app.members) sim.always(faults.usageLimit({ headers: familyHeaders(app.clock.now()) }))
     for (let n = 0; n < 2; n++) expect(errorOf(await turn(LIMITED)).type).toBe('usage_limit_reached')
-    expect(app.attemptRows()).toHaveLength(4)
+    expect(app.attemptRows()).toHaveLength(11)
     await expectNothingLeft(app)
   })
 

@@ -78,7 +78,7 @@ describe('eligibility', () => {
     expect(chosen([busy], { streamCap: 0 })).toBe('busy')
   })
 
-  test('as a last resort the cooling account due first is asked, unless it is alone', () => {
+  test('as a last resort the cooling account that is due first is used, also where it is the only one', () => {
     const soon = anAccount('soon', { health: health({ backoffUntil: NOW + 1 }) })
     const later = anAccount('later', { health: health({ backoffUntil: NOW + 2 }) })
     expect(chosen([later, soon])).toBe('soon')
@@ -86,8 +86,8 @@ describe('eligibility', () => {
       expect(chosen([later, anAccount('x', { state: { ...limited(NOW + 9), status } })])).toBe('later')
     expect(chosen([soon, anAccount('x')], { tried: new Set(['x']) })).toBe('soon')
     const stay = { id: 'soon', hard: true }
-    expect(chosen([soon, anAccount('x')], { tried: new Set(['x']), owner: stay })).toBe('none')
-    expect(chosen([soon])).toBe('none')
+    expect(chosen([soon, anAccount('x')], { tried: new Set(['x']), owner: stay })).toBe('soon')
+    expect(chosen([soon])).toBe('soon')
     expect(chosen([soon], { tried: new Set(['soon']) })).toBe('none')
     expect(chosen([soon, later], { tried: new Set(['soon', 'later']) })).toBe('none')
   })
@@ -103,6 +103,17 @@ describe('tiers and classes', () => {
     expect(chosen([draining, probing])).toBe('probing')
     expect(chosen([draining])).toBe('draining')
     expect(reasons([draining, healthy])).toEqual({ draining: 'lower_tier', healthy: null })
+  })
+
+  test('accounts that fail come after the others, and an owner that failed twice is left', () => {
+    const failing = (id: string, count: number) =>
+      anAccount(id, { health: health({ failing: { at: NOW, count, lostConnection: 'reset' } }) })
+    const other = anAccount('other', { usage: used(80, 80) })
+    expect(chosen([failing('a', 1), other])).toBe('other')
+    expect(chosen([failing('a', 1), failing('b', 1)])).not.toBe('none')
+    expect(chosen([failing('a', 1), other], { owner: { id: 'a', hard: false } })).toBe('a')
+    expect(chosen([failing('a', 2), other], { owner: { id: 'a', hard: false } })).toBe('other')
+    expect(chosen([failing('a', 2), other], { owner: { id: 'a', hard: true } })).toBe('a')
   })
 
   test('a probing account not asked for a minute gets one turn first', () => {
@@ -291,10 +302,10 @@ describe('failures', () => {
   test.each([
     [NOW + 1, 1],
     [NOW + 500_000, 60],
-  ])('retry after a cooldown until %p is %p s', (backoffUntil, seconds) => {
-    const error = refusal([anAccount('a', { health: health({ backoffUntil }) })])
+  ])('retry after a rate limit until %p is %p s', (until, seconds) => {
+    const error = refusal([anAccount('a', { state: limited(until, 'rate_limit_exceeded') })])
     expect(error.extra.retryAfterSeconds).toBe(seconds)
-    expect(error.message).toContain('1 cooling down, next at 14:2')
+    expect(error.message).toContain('1 rate limited, next at 14:2')
   })
 
   test('a passing rate limit is not exhaustion', () => {
@@ -346,6 +357,8 @@ describe('choice and explanation', () => {
         backoffUntil: fc.option(time, { nil: null }),
         enteredAt: time,
         successes: fc.nat(2),
+        failedProbes: fc.nat(3),
+        failing: fc.option(fc.record({ at: time, count: fc.nat(3), lostConnection: fc.constant(null) }), { nil: null }),
       }),
       usage: fc.option(
         fc.tuple(fc.nat(100), fc.nat(100), fc.nat(7)).map(([five, week, days]) => used(five, week, days)),
@@ -355,6 +368,7 @@ describe('choice and explanation', () => {
       lastSelectedAt: time,
       securityWorkAuthorized: fc.boolean(),
       models: fc.constantFrom(null, new Set(['m']), new Set(['n'])),
+      rejectedModels: fc.constantFrom(new Map(), new Map([['m', NOW + 1]])),
       limitedModels: fc.oneof(
         fc.constant(new Map()),
         time.map((until) => new Map([['m', limited(until)]])),

@@ -1,0 +1,360 @@
+/** How many accounts a request tries, what is remembered about them, and what counts against an account. */
+import { describe, expect, test } from 'bun:test'
+import { PINNED_CLIENT_VERSION } from '../../src/model/client-version.ts'
+import type { Considered } from '../../src/proxy/select.ts'
+import { fetchCatalogs, store } from '../spec/catalog.ts'
+import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { type Fault, faults, modelNotSupported } from '../support/upstream/faults.ts'
+import { catalogFor } from '../support/upstream/models.ts'
+
+const POST = 'POST /backend-api/codex/responses'
+const HOUR_MS = 3_600_000
+const MODEL = 'gpt-5.5'
+
+/** A pool whose accounts are used in this order. */
+const pool = (accounts: number, ...struck: Fault[]) => {
+  const app = testApp({ accounts, settings: { routingStrategy: 'sequential_drain' } })
+  const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  for (const [n, fault] of struck.entries()) inOrder[n]!.sim.always(fault)
+  const ask = (more: Record<string, unknown> = {}) => answerOf(app, POST, { json: codexBody('hello', more) })
+  /** The places of the accounts that were tried so far, and how often the upstream was called. */
+  const tried = () => app.attemptRows().map(({ accountId }) => inOrder.findIndex(({ id }) => id === accountId))
+  return { app, inOrder, ask, tried }
+}
+
+const errorOf = ({ text }: { text: string }) => JSON.parse(text).error
+const errors = ({ bindings, members }: TestApp) => members.map(({ id }) => bindings.pool.get(id)!.health.errors)
+
+describe('what an account says about a model', () => {
+  const error = { code: 'permission_denied', message: 'No access to this model.', param: 'model' }
+  test.each<[string, Fault]>([
+    ['the sentence of the service', faults.modelNotSupported(MODEL)],
+    ['a code', faults.modelNotFound(MODEL)],
+    ['a member of the request', { status: 403, body: { error } }],
+    ['an event', { errorEvent: { code: 'model_not_found', message: 'No such model.' } }],
+  ])('is remembered, given as %s', async (_, fault) => {
+    const { app, ask, tried } = pool(2, fault)
+    fetchCatalogs(app)
+    for (let n = 0; n < 6; n++) expect((await ask()).status).toBe(200)
+    expect(tried()).toEqual([0, 1, 1, 1, 1, 1, 1])
+    const considered = app.attemptRows().at(-1)!.considered as Considered[]
+    expect(considered.map(({ skipped }) => skipped)).toContain('model_not_supported')
+    expect(errors(app)).toEqual([0, 0])
+    await expectNothingLeft(app)
+  })
+
+  test('holds for that model only, and for an hour', async () => {
+    const { app, inOrder, ask, tried } = pool(2, faults.modelNotSupported(MODEL))
+    fetchCatalogs(app)
+    await ask()
+    inOrder[0]!.sim.always(null)
+    await ask({ model: 'codex-auto-review' })
+    await app.clock.advance(HOUR_MS - 1000)
+    await ask()
+    await app.clock.advance(1000)
+    await ask()
+    expect(tried()).toEqual([0, 1, 0, 1, 0])
+    await expectNothingLeft(app)
+  })
+
+  test('is forgotten with the next catalog of the account', async () => {
+    const { app, inOrder, ask, tried } = pool(2, faults.modelNotSupported(MODEL))
+    fetchCatalogs(app)
+    await ask()
+    inOrder[0]!.sim.always(null)
+    const { id, sim } = inOrder[0]!
+    store(app, id, catalogFor(sim, PINNED_CLIENT_VERSION).slice(0, -1))
+    await ask()
+    expect(tried()).toEqual([0, 1, 0])
+    await expectNothingLeft(app)
+  })
+
+  test('by every account costs later requests one attempt, answered in the words of the upstream', async () => {
+    const { app, ask, tried } = pool(3, ...Array<Fault>(3).fill(faults.modelNotSupported(MODEL)))
+    fetchCatalogs(app)
+    for (let n = 0; n < 3; n++) {
+      const answer = await ask()
+      await app.clock.advance(1000)
+      expect(answer.status).toBe(400)
+      expect(errorOf(answer)).toMatchObject({ code: 'model_not_found', message: modelNotSupported(MODEL) })
+    }
+    expect(tried()).toEqual([0, 1, 2, 0, 1])
+    await expectNothingLeft(app)
+  })
+})
+
+describe('a model that no catalog lists', () => {
+  test.each(['gpt-5.9-typo', 'GPT-5.5', 'o9'])('%s costs one attempt and is one clear error', async (model) => {
+    const { app, ask, tried } = pool(6)
+    fetchCatalogs(app)
+    const answer = await ask({ model })
+    expect([answer.status, errorOf(answer).code]).toEqual([400, 'model_not_found'])
+    expect(errorOf(answer).message).toBe(modelNotSupported(model))
+    expect(tried()).toEqual([0])
+    expect(app.rows()[0]).toMatchObject({ errorCode: 'model_not_found' })
+    await expectNothingLeft(app)
+  })
+
+  test('is served where an account that lists none of it has it after all', async () => {
+    const { app, ask } = pool(2)
+    for (const { id, sim } of app.members)
+      store(
+        app,
+        id,
+        catalogFor(sim, PINNED_CLIENT_VERSION).filter(({ slug }) => slug !== MODEL),
+      )
+    expect((await ask()).status).toBe(200)
+    await expectNothingLeft(app)
+  })
+
+  test('is not reported as a rate limit where every account is used up', async () => {
+    const { app, ask } = pool(2, faults.usageLimit(), faults.usageLimit())
+    fetchCatalogs(app)
+    expect((await ask()).status).toBe(429)
+    const answer = await ask({ model: 'gpt-5.9-typo' })
+    expect(answer.status).not.toBe(429)
+    expect(errorOf(answer).message).toContain('gpt-5.9-typo')
+    expect(app.rows().at(-1)!.errorCode).not.toBe('usage_limit_reached')
+    await expectNothingLeft(app)
+  })
+})
+
+describe('an answer without a word of the service', () => {
+  const page = '<html><body><h1>Not here</h1></body></html>'
+  const WORDLESS: [string, Fault][] = [
+    ['404 with an empty body', { status: 404, body: '' }],
+    ['404 with a page', { status: 404, body: page, headers: { 'content-type': 'text/html' } }],
+    ['405', { status: 405, body: 'Method Not Allowed' }],
+    ['451', { status: 451, body: page }],
+    ['400 with empty JSON', { status: 400, body: {} }],
+    ['418 in the words of a gateway', { status: 418, body: { message: 'no Route matched with those values' } }],
+  ]
+
+  test.each(WORDLESS)('%s: another account serves, and it counts against the first', async (_, fault) => {
+    const { app, ask, tried } = pool(2, fault)
+    expect((await ask()).status).toBe(200)
+    expect(tried()).toEqual([0, 1])
+    const [first] = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    expect(app.bindings.pool.get(first!.id)!.health.errors).toBe(1)
+    await expectNothingLeft(app)
+  })
+
+  test.each(WORDLESS)('%s of every account: 502 with a sentence, and no account is blamed', async (_, fault) => {
+    const { app, ask, tried } = pool(2, fault, fault)
+    const answer = await ask()
+    expect([answer.status, errorOf(answer).code]).toEqual([502, 'upstream_error'])
+    expect(errorOf(answer).message).toBe(`ChatGPT answered with status ${fault.status} and no explanation.`)
+    expect([tried(), errors(app)]).toEqual([
+      [0, 1],
+      [0, 0],
+    ])
+    await expectNothingLeft(app)
+  })
+
+  test.each<[string, Fault, number, string]>([
+    ['an error', { status: 404, body: { error: { code: 'not_found', message: 'No such item.' } } }, 404, 'not_found'],
+    ['a detail', { status: 405, body: { detail: 'Method Not Allowed' } }, 405, 'invalid_request_error'],
+    ['an error of a type', { status: 451, body: { error: { type: 'legal' } } }, 451, 'invalid_request_error'],
+    ['a size, which needs no words', { status: 413, body: page }, 413, 'invalid_request_error'],
+  ])('with %s it stays the client’s own', async (_, fault, status, code) => {
+    const { app, ask, tried } = pool(2, fault)
+    const answer = await ask()
+    expect([answer.status, errorOf(answer).code, tried()]).toEqual([status, code, [0]])
+    await expectNothingLeft(app)
+  })
+})
+
+describe('how many accounts a request tries', () => {
+  test.each<[string, Fault]>([
+    ['429', faults.rateLimited()],
+    ['a usage limit', faults.usageLimit()],
+    ['a revoked token', faults.unauthorized()],
+    ['a model that the account does not have', faults.modelNotFound(MODEL)],
+    ['403', faults.forbidden()],
+  ])('%s: up to ten', async (_, fault) => {
+    const { app, ask, tried } = pool(12, ...Array<Fault>(9).fill(fault))
+    expect((await ask()).status).toBe(200)
+    expect(new Set(tried()).size).toBe(10)
+    const all = pool(12, ...Array<Fault>(12).fill(fault))
+    expect((await all.ask()).status).toBeGreaterThanOrEqual(400)
+    expect(new Set(all.tried()).size).toBe(10)
+    await expectNothingLeft(app)
+    await expectNothingLeft(all.app)
+  })
+
+  test.each<[string, Fault]>([
+    ['500', faults.serverError()],
+    ['a page of a gateway', faults.badGatewayHtml()],
+    ['a reset', { reset: true }],
+    ['an early end', { dropAfter: { events: 1, how: 'fin' } }],
+  ])('%s: three, with two more attempts on the first', async (_, fault) => {
+    const { app, ask, tried } = pool(12, ...Array<Fault>(12).fill(fault))
+    expect((await ask()).status).toBeGreaterThanOrEqual(500)
+    expect(tried()).toEqual([0, 0, 0, 1, 2])
+    await expectNothingLeft(app)
+  })
+
+  test('rejections do not use up what slow failures may', async () => {
+    const limits = Array<Fault>(5).fill(faults.rateLimited())
+    const { app, ask, tried } = pool(12, ...limits, faults.serverError(), faults.serverError())
+    expect((await ask()).status).toBe(200)
+    expect(tried()).toEqual([0, 1, 2, 3, 4, 5, 5, 5, 6, 7])
+    await expectNothingLeft(app)
+  })
+})
+
+describe('an overloaded model', () => {
+  const atCapacity = { message: 'Selected model is at capacity. Please try a different model.', type: 'server_error' }
+  test.each<[string, Fault, number, string]>([
+    ['server_is_overloaded', faults.overloaded(), 503, 'server_is_overloaded'],
+    ['slow_down', faults.slowDown(), 503, 'slow_down'],
+    ['429 slow_down', { status: 429, body: { error: { code: 'slow_down', message: 'Slow.' } } }, 429, 'slow_down'],
+    ['the sentence', { status: 503, body: { error: atCapacity } }, 503, 'upstream_error'],
+  ])('%s: one other account, then handed on as it came', async (_, fault, status, code) => {
+    const { app, ask, tried } = pool(5, ...Array<Fault>(5).fill(fault))
+    const answer = await ask()
+    expect(tried()).toEqual([0, 1])
+    expect([answer.status, errorOf(answer).code, answer.headers.get('retry-after')]).toEqual([status, code, null])
+    expect(errors(app)).toEqual([0, 0, 0, 0, 0])
+    await expectNothingLeft(app)
+  })
+
+  test.each([1, 2, 5])(
+    'of %p accounts: thirty requests of a client cost at most 45 of the upstream',
+    async (accounts) => {
+      const { app, inOrder, ask } = pool(accounts, ...Array<Fault>(accounts).fill(faults.slowDown()))
+      for (let n = 0; n < 30; n++) {
+        expect((await ask()).status).toBe(503)
+        await app.clock.advance(800)
+      }
+      expect(app.attemptRows().length).toBeLessThanOrEqual(45)
+      for (const { sim } of inOrder) sim.always(null)
+      expect((await ask()).status).toBe(200)
+      await expectNothingLeft(app)
+    },
+  )
+
+  test('is tried once where there is one account, and the wait the upstream asks for is kept', async () => {
+    const { app, ask, tried } = pool(1, faults.slowDown(7))
+    const answer = await ask()
+    expect([answer.status, answer.headers.get('retry-after'), tried()]).toEqual([503, '7', [0]])
+    await expectNothingLeft(app)
+  })
+
+  test('is served by the other account where that has room', async () => {
+    const { app, ask, tried } = pool(3, faults.overloaded())
+    expect([(await ask()).status, tried()]).toEqual([200, [0, 1]])
+    await expectNothingLeft(app)
+  })
+})
+
+describe('connections that break', () => {
+  const CUTS: [string, Fault][] = [
+    ['reset', { reset: true }],
+    ['reset after the first event', { dropAfter: { events: 1, how: 'reset' } }],
+    ['ended early', { dropAfter: { events: 1, how: 'fin' } }],
+    ['reset in the middle of a stream', { dropAfter: { events: 6, how: 'reset' } }],
+    ['ended in the middle of a stream', { dropAfter: { events: 6, how: 'fin' } }],
+  ]
+
+  /** A hundred requests of conversations of their own. */
+  const traffic = async (app: TestApp, bad: string, pauseMs: number) => {
+    const calls: boolean[] = []
+    for (let n = 0; n < 100; n++) {
+      await answerOf(app, POST, { json: codexBody(`conversation ${n}`) })
+      await app.clock.advance(pauseMs)
+      app.bindings.pool.tick()
+    }
+    for (const { accountId } of app.attemptRows()) calls.push(accountId === bad)
+    return calls
+  }
+
+  test.each(
+    CUTS.flatMap(([name, fault]) => [100, 1000, 10_000, 60_000].map((pauseMs) => [name, pauseMs, fault] as const)),
+  )('%s by one of three accounts, a request every %p ms: it is left alone', async (_, pauseMs, fault) => {
+    const app = testApp({ accounts: 3 })
+    const bad = app.members[1]!
+    bad.sim.always(fault)
+    const calls = await traffic(app, bad.id, pauseMs)
+    const later = calls.slice(calls.indexOf(true)).slice(10)
+    expect(calls.length).toBeLessThanOrEqual(130)
+    expect(later.filter(Boolean).length).toBeLessThanOrEqual(later.length / 10)
+    await expectNothingLeft(app)
+  })
+
+  test.each(CUTS)('%s by all accounts: no account is blamed, also once the network is back', async (_, fault) => {
+    const app = testApp({ accounts: 3 })
+    for (const { sim } of app.members) sim.always(fault)
+    for (let n = 0; n < 10; n++) {
+      const { text } = await answerOf(app, POST, { json: codexBody(`conversation ${n}`) })
+      expect(text).not.toContain('response.completed')
+    }
+    for (const { sim } of app.members) sim.always(null)
+    for (let n = 10; n < 20; n++)
+      expect((await answerOf(app, POST, { json: codexBody(`conversation ${n}`) })).status).toBe(200)
+    for (const { id } of app.members)
+      expect(app.bindings.pool.get(id)!.health).toMatchObject({ errors: 0, backoffUntil: null, failing: null })
+    await expectNothingLeft(app)
+  })
+
+  test('a conversation leaves an account that broke its stream twice', async () => {
+    const app = testApp({ accounts: 2 })
+    const [first, second] = app.members
+    app.prefer(first!.id)
+    const headers = { 'session-id': 'one', 'thread-id': 'one' }
+    const ask = () => answerOf(app, POST, { json: codexBody(), headers })
+    await ask()
+    first!.sim.always({ dropAfter: { events: 6, how: 'reset' } })
+    for (let n = 0; n < 3; n++) await ask()
+    const [a, b] = [first!.id, second!.id]
+    expect(app.rows().map(({ accountId }) => accountId)).toEqual([a, a, a, b])
+    await expectNothingLeft(app)
+  })
+})
+
+describe('an upstream that fails for all', () => {
+  test.each<[string, number, Fault]>([
+    ['500', 1, faults.serverError()],
+    ['500', 3, faults.serverError()],
+    ['500', 12, faults.serverError()],
+    ['a reset', 1, { reset: true }],
+    ['a reset', 3, { reset: true }],
+    ['a reset', 12, { reset: true }],
+    ['503', 3, { status: 503, body: '' }],
+    ['404 without a word', 3, { status: 404, body: '' }],
+    ['an early end', 3, { dropAfter: { events: 1, how: 'fin' } }],
+  ])('%s on %p accounts: thirty requests of a client cost at most 45 of the upstream', async (_, accounts, fault) => {
+    const app = testApp({ accounts })
+    for (const { sim } of app.members) sim.always(fault)
+    for (let n = 0; n < 30; n++) {
+      const answer = await answerOf(app, POST, { json: codexBody() })
+      expect(answer.status).toBeGreaterThanOrEqual(500)
+      expect(answer.headers.get('retry-after')).toBeNull()
+      await app.clock.advance(800)
+    }
+    expect(app.attemptRows().length).toBeLessThanOrEqual(45)
+    await expectNothingLeft(app)
+  })
+
+  test('the log says why no other account was tried', async () => {
+    const { app, ask } = pool(2, faults.serverError(), faults.serverError())
+    for (let n = 0; n < 2; n++) await ask()
+    expect(app.failedSelections().at(-1)).toMatchObject({
+      code: 'upstream_failing',
+      message: expect.stringContaining('No other account was tried'),
+    })
+    await expectNothingLeft(app)
+  })
+
+  test('one account that recovers ends it, and all are tried again', async () => {
+    const { app, inOrder, ask, tried } = pool(3, ...Array<Fault>(3).fill({ reset: true }))
+    for (let n = 0; n < 2; n++) await ask()
+    inOrder[0]!.sim.always(null)
+    expect((await ask()).status).toBe(200)
+    inOrder[0]!.sim.always({ reset: true })
+    inOrder[2]!.sim.always(null)
+    expect((await ask()).status).toBe(200)
+    expect(tried().slice(7)).toEqual([0, 0, 0, 1, 2])
+    await expectNothingLeft(app)
+  })
+})

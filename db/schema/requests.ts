@@ -30,7 +30,7 @@ export const requests = sqliteTable(
     paidCredits: integer({ mode: 'boolean' }).notNull().default(false),
     status: text({ enum: REQUEST_STATUSES }).notNull(),
     httpStatus: integer().notNull(),
-    /** request · auth · select · connect · first_event · stream · finish: where it failed or was left. */
+    /** request · auth · select · connect · first_event · upstream · stream · finish: where it failed or was left. */
     phase: text(),
     errorCode: text(),
     errorMessage: text(),

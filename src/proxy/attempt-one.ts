@@ -55,6 +55,7 @@ export const attemptOn = async (plane: Plane, turn: Turn, options: AttemptOption
       throw turn.signal.reason
     }
     const failed = err instanceof AttemptFailed ? err : new AttemptFailed(failureFromThrown(err), clock.now())
+    if (failed.failure.where === 'status' || failed.failure.where === 'event') turn.log.phase = 'upstream'
     record(plane, turn, options.lease, { began, outcome: 'failed', failure: failed.failure })
     throw failed
   } finally {

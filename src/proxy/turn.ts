@@ -11,8 +11,8 @@ import type { UpstreamSession } from './upstream-session.ts'
 
 export type TurnKind = 'normal' | 'compaction' | 'prewarm'
 export type Transport = 'http' | 'websocket'
-/** `request`: what was asked could not be read or served as it is; `auth`: the key does not allow it. */
-export type Phase = 'request' | 'auth' | 'select' | 'connect' | 'first_event' | 'stream' | 'finish'
+/** `request`: what was asked could not be read or served as it is; `auth`: the key does not allow it; `upstream`: the upstream answered with an error. */
+export type Phase = 'request' | 'auth' | 'select' | 'connect' | 'first_event' | 'upstream' | 'stream' | 'finish'
 
 /** A request, as it came and as it goes to the upstream. `bytes` is what the client wrote wherever that was possible. */
 export interface TurnBody {

@@ -91,7 +91,7 @@ describe('a model that no catalog lists', () => {
     expect([answer.status, errorOf(answer).code]).toEqual([400, 'model_not_found'])
     expect(errorOf(answer).message).toBe(modelNotSupported(model))
     expect(tried()).toEqual([0])
-    expect(app.rows()[0]).toMatchObject({ errorCode: 'model_not_found' })
+    expect(app.rows()[0]).toMatchObject({ errorCode: 'model_not_found', phase: 'upstream' })
     await expectNothingLeft(app)
   })
 

@@ -317,7 +317,7 @@ describe('before the commit point, no other account', () => {
         expect([answer.status, error.code]).toEqual([status, code])
         expect(error.message).toBeString()
         expect(row).toMatchObject({ status: 'error', httpStatus: status, errorCode: code, attempts: one.asked })
-        expect<string[]>(['connect', 'first_event']).toContain(row.phase!)
+        expect<string[]>(['connect', 'first_event', 'upstream']).toContain(row.phase!)
         if (one.retryAfter) expect(answer.headers.get('retry-after')).toBe(one.retryAfter)
         if (status === 429) expect(answer.headers.get('retry-after')).not.toBeNull()
       }

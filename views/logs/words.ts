@@ -50,6 +50,7 @@ const PHASES: Readonly<Record<string, string>> = {
   select: 'choosing an account',
   connect: 'connecting',
   first_event: 'before the first token',
+  upstream: 'at ChatGPT',
   stream: 'mid-stream',
   finish: 'at the end',
 }

@@ -139,6 +139,11 @@ const SENTENCES: readonly Sentence[] = [
     statuses: [400, 403, 404, null],
     kind: 'model_unsupported',
   },
+  {
+    pattern: /^(the )?encrypted content\b.*\bcould not be (verified|decrypted|parsed)/is,
+    statuses: [400, 404, 422, null],
+    kind: 'foreign_reasoning',
+  },
   { pattern: /^model not found\b/i, statuses: [404], kind: 'model_unsupported' },
   { pattern: /\baccount has been deactivated/i, statuses: [401, 402, 403], kind: 'account_gone' },
 ]

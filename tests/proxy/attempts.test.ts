@@ -358,3 +358,41 @@ describe('an upstream that fails for all', () => {
     await expectNothingLeft(app)
   })
 })
+
+describe('ciphertext that an account cannot read, known by the sentence alone', () => {
+  const verified =
+    'The encrypted content gAAAAABo could not be verified. Reason: Encrypted content could not be decrypted or parsed.'
+  const ofRequest = (message: string, code: string | null): Fault => ({
+    status: 400,
+    body: { error: { message, type: 'invalid_request_error', code, param: null } },
+  })
+  test.each<[string, Fault]>([
+    ['with code null', ofRequest(verified, null)],
+    ['of an item', ofRequest('The encrypted content for item rs_1 could not be verified.', null)],
+    ['as a detail', { status: 400, body: { detail: 'Encrypted content could not be decrypted or parsed.' } }],
+    ['as an event', { failAfterCreated: { code: null as never, message: verified } }],
+  ])('%s: once more without it, and no account is blamed', async (_, fault) => {
+    const app = testApp()
+    const { sim } = app.members[0]!
+    sim.next(fault)
+    const input = [
+      { type: 'reasoning', summary: [], encrypted_content: `enc.${sim.chatgptAccountId}.x` },
+      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'go on' }] },
+    ]
+    const answer = await answerOf(app, POST, { json: codexBody('hello', { input }) })
+    expect(answer.status).toBe(200)
+    const sent = app.upstream.requests.map(({ bodyText }) => JSON.parse(bodyText).input.map(({ type }: never) => type))
+    expect(sent).toEqual([['reasoning', 'message'], ['message']])
+    expect(app.bindings.pool.get(app.members[0]!.id)).toMatchObject({
+      state: { status: 'active' },
+      health: { errors: 0 },
+    })
+    await expectNothingLeft(app)
+  })
+
+  test('a request that only quotes the sentence keeps its reasoning', async () => {
+    const { app, ask, tried } = pool(2, ofRequest(`Invalid value: '${verified}'`, 'invalid_value'))
+    expect([(await ask()).status, tried()]).toEqual([400, [0]])
+    await expectNothingLeft(app)
+  })
+})

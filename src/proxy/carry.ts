@@ -85,8 +85,8 @@ const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controll
     attempt: controller,
     connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
   })
-  const { status, headers, body } = response
-  if (status !== 200 || !body) throw await refusedBy(plane, response, credentials)
+  const { ok, headers, body } = response
+  if (!ok || !body) throw await refusedBy(plane, response, credentials)
   const isDocument = turn.accept === 'application/json'
   if (!isDocument && isCompressed(response)) throw compressedStream(response)
   const stream = isDocument ? new DocumentStream(response) : new SseStream(body, plane.clock, turn.passesDeltas)

@@ -359,6 +359,15 @@ describe('an upstream that fails for all', () => {
   })
 })
 
+test.each([201, 202, 206])('a good stream with status %p is served', async (status) => {
+  const app = testApp()
+  app.members[0]!.sim.always({ streamStatus: status })
+  const answer = await answerOf(app, POST, { json: codexBody() })
+  expect([answer.status, answer.events.at(-1)?.type]).toEqual([200, 'response.completed'])
+  expect(app.attemptRows()).toHaveLength(1)
+  await expectNothingLeft(app)
+})
+
 describe('ciphertext that an account cannot read, known by the sentence alone', () => {
   const verified =
     'The encrypted content gAAAAABo could not be verified. Reason: Encrypted content could not be decrypted or parsed.'

@@ -31,6 +31,8 @@ export type Fault = {
   body?: unknown
   headers?: Record<string, string>
 
+  /** Another status than 200 for the stream of an answer. */
+  streamStatus?: number
   /** The rest shapes the stream of a 200. Counts are of events already sent. */
   delayFirstEventMs?: number
   /** Pause between any two events. */

@@ -74,6 +74,7 @@ async function respond(c: C, world: World): Promise<Response> {
     },
   })
   return new Response(body, {
+    status: fault?.streamStatus ?? 200,
     headers: {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache',

@@ -158,6 +158,8 @@ export interface ErrorExtra {
   rejection?: Rejection
   /** An upstream error handed on as it came: its own code and type are kept. */
   upstream?: { code: string | null; type: string | null }
+  /** It came inside a stream, and a native client understands it better there than as a status. */
+  inStream?: true
 }
 
 /** The one error class. Throw it where the fact is known; `http/error-answer.ts` is the only reader. */

@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { begin, type Served } from './begin.ts'
-import type { Contract } from './contracts.ts'
+import { type Contract, NativeContract } from './contracts.ts'
 import { eventStream } from './event-stream.ts'
 import type { Flow } from './flow.ts'
 import { withoutFacts } from './formats/account-facts.ts'
@@ -31,7 +31,10 @@ export const answerWithStream = async (served: Answered, contract: Contract): Pr
   const { clock, pulse, server } = c.env
   const sent = { headers: false }
   const opening = begin(served, sent)
-  const flow = await timed(served, inTime(opening, clock))
+  const flow = await timed(served, inTime(opening, clock)).catch((err: unknown) => {
+    if (contract instanceof NativeContract && err instanceof AppError && err.extra.inStream) return null
+    throw err
+  })
   const headers = streamHeaders(served, flow)
   sent.headers = true
   const body = eventStream(flow ?? opening, { clock, pulse, contract, stopper })

@@ -98,7 +98,8 @@ const serverError = (failure: UpstreamFailure): AppError => {
 const overloaded = (failure: UpstreamFailure): AppError => {
   const { extra } = serverError(failure)
   const status = failure.status === 401 ? null : failure.status
-  return new AppError('upstream_error', { ...extra, status: status ?? 503 })
+  const inStream = failure.where === 'event' && { inStream: true as const }
+  return new AppError('upstream_error', { ...extra, status: status ?? 503, ...inStream })
 }
 
 /** The answer may come from something in front of the service, so its status says nothing about the request. */

@@ -219,6 +219,20 @@ describe('an overloaded model', () => {
     await expectNothingLeft(app)
   })
 
+  test.each<[string, Fault, string]>([
+    ['response.failed', { failAfterCreated: { code: 'slow_down', message: 'Busy.' } }, 'slow_down'],
+    ['an error event', { errorEvent: { code: 'server_is_overloaded', message: 'Busy.' } }, 'server_is_overloaded'],
+  ])('told by %s: an event for native clients, a status for others', async (_, fault, code) => {
+    const { app, ask, tried } = pool(5, ...Array<Fault>(5).fill(fault))
+    const answer = await ask()
+    expect([answer.status, answer.events.at(-1)]).toMatchObject([200, { response: { error: { code } } }])
+    expect(tried()).toEqual([0, 1])
+    const other = await answerOf(app, 'POST /v1/responses', { json: codexBody() })
+    expect([other.status, errorOf(other).code]).toEqual([503, code])
+    expect(app.rows().map(({ errorCode }) => errorCode)).toEqual([code, code])
+    await expectNothingLeft(app)
+  })
+
   test.each([1, 2, 5])(
     'of %p accounts: thirty requests of a client cost at most 45 of the upstream',
     async (accounts) => {

@@ -1,0 +1,67 @@
+/** The real Codex CLI while every account fails in the same way: what one prompt costs the upstream, beside the same without Sluice. */
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { createUpstream } from '../support/upstream/app.ts'
+import { type Fault, faults } from '../support/upstream/faults.ts'
+import { installCodex } from './support/codex.ts'
+import { startWorld } from './support/world.ts'
+
+// Codex gives up on a failing service after half a minute.
+setDefaultTimeout(180_000)
+
+interface Cost {
+  requests: number
+  seconds: number
+  complaint: string
+}
+
+const direct = async (fault: Fault, sockets: boolean): Promise<Cost> => {
+  const upstream = createUpstream()
+  const account = upstream.addAccount({})
+  account.always(fault)
+  const service = upstream.listen()
+  const headers = { 'chatgpt-account-id': account.chatgptAccountId }
+  const baseUrl = `${service.url}/backend-api/codex`
+  try {
+    await using codex = installCodex({ baseUrl, auth: { key: account.accessToken }, headers, sockets })
+    const { seconds, complaints } = await codex.exec('hello')
+    const requests = upstream.requests.filter(({ path }) => path.endsWith('/codex/responses')).length
+    return { requests, seconds, complaint: complaints.at(-1) ?? '' }
+  } finally {
+    await service.stop()
+  }
+}
+
+const throughSluice = async (fault: Fault, sockets: boolean): Promise<Cost> => {
+  await using world = await startWorld()
+  for (const account of world.upstream.accounts) account.always(fault)
+  await using codex = installCodex({ baseUrl: `${world.url}/backend-api/codex`, auth: { key: world.key }, sockets })
+  const { seconds, complaints } = await codex.exec('hello')
+  return { requests: world.turns().length, seconds, complaint: complaints.at(-1) ?? '' }
+}
+
+const FAILED_EVENT: Fault = { failAfterCreated: { code: 'server_is_overloaded', message: 'Overloaded.' } }
+
+describe.each([
+  ['over HTTP', false],
+  ['over sockets', true],
+])('%s', (_how, sockets) => {
+  test.each([
+    ['a status', faults.overloaded()],
+    ['an event', FAILED_EVENT],
+  ])('an overloaded model, told by %s, reaches the user within seconds', async (name, fault) => {
+    const [without, cost] = [await direct(fault, sockets), await throughSluice(fault, sockets)]
+    if (process.env.SHOW_FIGURES) console.info('overloaded,', name, { sockets, without, cost })
+    expect(cost.complaint).toBe(without.complaint)
+    expect(cost.requests).toBeLessThanOrEqual(12)
+    expect(cost.seconds).toBeLessThanOrEqual(10)
+  })
+
+  test.each([
+    ['a 500', faults.serverError()],
+    ['a reset', { reset: true }],
+  ])('%s for ever costs the upstream at most half more requests', async (name, fault) => {
+    const [without, cost] = await Promise.all([direct(fault, sockets), throughSluice(fault, sockets)])
+    if (process.env.SHOW_FIGURES) console.info(name, { sockets, without, cost })
+    expect(cost.requests).toBeLessThanOrEqual(1.5 * without.requests)
+  })
+})

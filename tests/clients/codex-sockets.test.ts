@@ -137,7 +137,8 @@ test.each([
 function expectOneAccount(world: World, log: LogRow[]): void {
   const [accountName] = world.accountsUsed()
   expect(log).toEqual(log.map(() => expect.objectContaining({ ...ON_SOCKETS, accountName, attemptCount: 1 })))
-  expect(log.map(({ requestKind }) => requestKind)).toEqual(['prewarm', ...log.slice(1).map(() => 'normal')])
+  const kinds = createsOf(world).map(({ items }) => (items.at(-1) === 'compaction_trigger' ? 'compaction' : 'normal'))
+  expect(log.map(({ requestKind }) => requestKind)).toEqual(['prewarm', ...kinds.slice(1)])
   expect(createsOf(world).map(({ isPrewarm }) => isPrewarm)).toEqual(
     log.map(({ requestKind }) => requestKind === 'prewarm'),
   )

@@ -246,7 +246,8 @@ const choose = (
   let pool = narrow(eligible, unpaid(eligible, ctx), 'paid_credits_last')
   const owner = keptOwner(pool, needs, ctx)
   if (owner) pool = narrow(pool, [owner], 'not_owner')
-  else if (!bypassesTiers(ctx.strategy)) {
+  else if (bypassesTiers(ctx.strategy)) pool = narrow(pool, steadyOf(pool, ctx.now), 'lower_tier')
+  else {
     pool = narrow(pool, bestTier(pool, ctx.now), 'lower_tier')
     pool = narrow(pool, bestClass(pool), 'policy_class')
   }
@@ -320,6 +321,15 @@ const bestTier = (pool: readonly Candidate[], now: number): readonly Candidate[]
 }
 
 /** Failing accounts come after the others until one of them has served a request. */
+/** For strategies without tiers: all but accounts that fail, which get a probe from time to time. */
+const steadyOf = (pool: readonly Candidate[], now: number): readonly Candidate[] => {
+  const steady = pool.filter(({ health, lastSelectedAt }) => {
+    const isDue = health.tier === 'probing' && now - lastSelectedAt >= PROBE_AFTER_MS
+    return !isFailing(health, now) && (health.errors === 0 || health.tier === 'healthy' || isDue)
+  })
+  return steady.length > 0 && steady.length < pool.length ? steady : pool
+}
+
 const isHealthy = ({ health }: Candidate, now: number): boolean => health.tier === 'healthy' && !isFailing(health, now)
 
 const CLASS_ORDER: readonly RoutingPolicy[] = ['burn_first', 'normal', 'preserve']

@@ -296,6 +296,15 @@ describe('connections that break', () => {
     await expectNothingLeft(app)
   })
 
+  test.each(CUTS)('%s by the first of three that are drained in order: it is left alone', async (_, fault) => {
+    const { app, inOrder } = pool(3, fault)
+    const calls = await traffic(app, inOrder[0]!.id, 10_000)
+    const later = calls.slice(10)
+    expect(calls.length).toBeLessThanOrEqual(130)
+    expect(later.filter(Boolean).length).toBeLessThanOrEqual(later.length / 10)
+    await expectNothingLeft(app)
+  })
+
   test.each(CUTS)('%s by all accounts: no account is blamed, also once the network is back', async (_, fault) => {
     const app = testApp({ accounts: 3 })
     for (const { sim } of app.members) sim.always(fault)

@@ -1,6 +1,6 @@
 /**
  * What hostile and slow clients cost the others, on loopback, each beside its control in the same run:
- * `bun bench/abuse.ts [--only floods,frames,pings,readers,bodies,uploads]`. Takes about five minutes, most of it `uploads`.
+ * `bun bench/abuse.ts [--only floods,frames,pings,readers,bodies,uploads]`. Takes about eight minutes, half of it `uploads`.
  */
 import { parseArgs } from 'node:util'
 import { frameBytes, OPCODE } from './frames.ts'

@@ -50,6 +50,7 @@ const readInPieces = async ({ env, request, arrived }: Upload, declared: number)
     }
   } catch (cause) {
     reader.cancel().catch(() => {}) // it has ended already
+    body.discard()
     throw cause instanceof AppError ? cause : endedEarly(cause)
   } finally {
     silence.stop()
@@ -102,6 +103,12 @@ class BodyBuffer {
       this.#buffer = this.#buffer.transfer(Math.max(needed, this.#declared || this.#buffer.byteLength * 2))
     new Uint8Array(this.#buffer, this.#length).set(part)
     this.#length = needed
+  }
+
+  /** Frees the memory now and not with the next collection. */
+  discard(): void {
+    this.#buffer = this.#buffer.transfer(0)
+    this.#length = 0
   }
 
   bytes(): Uint8Array<ArrayBuffer> {

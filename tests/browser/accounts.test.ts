@@ -142,7 +142,7 @@ describe('a blocked account', () => {
       'Until',
       'What you can do',
     ])
-    expect(said[1]).toContain('usage_limit_reached')
+    expect(said[1]).toContain('limit_reached')
     expect(said[3]).toMatch(/(ago|now)$/)
     expect(said[5]).toContain('429')
     expect(said[7]).toMatch(/ends by itself in 2 h/)

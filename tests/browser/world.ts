@@ -27,7 +27,7 @@ export const startPopulated = async (): Promise<World> => {
       { email: 'ada@example.test', plan: 'pro', usage: usage(12, 31) },
       { email: 'grace@example.test', plan: 'plus', usage: usage(64, 48) },
       { email: 'alan@example.test', plan: 'team', usage: usage(97, 82) },
-      { email: 'linus@example.test', plan: 'plus', usage: usage(100, 60) },
+      { email: 'linus@example.test', plan: 'plus', usage: usage(99, 60) },
       { email: 'edsger.wybe.dijkstra.with.a.long.name@mathematics.example.test', plan: 'edu', usage: {} },
       { email: 'barbara@example.test', plan: 'team' },
       { email: 'tony@example.test', plan: 'plus', usage: usage(20, 20) },
@@ -67,6 +67,7 @@ const bringAbout = async (world: World): Promise<void> => {
   const { accountId } = await find('linus')
   await api('PATCH', '/api/settings', { routingStrategy: 'single_account', singleAccountId: accountId })
   await takeTurn(world)
+  upstream.accounts.find(({ email }) => email.startsWith('linus'))?.setUsage(usage(100, 60)) // what later polls report
   upstream.accounts.find(({ email }) => email.startsWith('barbara'))?.revoke('token_invalidated')
   const barbara = (await find('barbara')).accountId
   await api('PATCH', '/api/settings', { singleAccountId: barbara })

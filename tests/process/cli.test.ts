@@ -34,7 +34,7 @@ describe('accounts', () => {
     const result = await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'), bad, join(folder, 'none'))
     expect(result.exitCode).toBe(1)
     expect(result.stdout).toMatch(/^Imported ada@example\.test \(pro\) as acc_\w+\n$/)
-    expect(result.stderr).toContain(`${bad}: holds no tokens`)
+    expect(result.stderr).toContain(`${bad}: is from the Codex CLI signed in with an API key`)
     expect(result.stderr).toContain('none: cannot be read (ENOENT)')
     expect(result.stderr).not.toContain('sk-secret')
     expect(statSync(dataDir).mode & 0o777).toBe(0o700)

@@ -147,7 +147,8 @@ const block = (
   const until = statedReset ?? (waitMs < SHORTEST_WAIT_MS ? null : plausibleReset(event.at + waitMs, event.at))
   // Turns that were in flight when the block began may still be refused: they may lengthen the block,
   // but neither shorten it nor count as another failed attempt.
-  if (wasBlocked && (until === null || (state.until !== null && state.until >= until))) return state
+  if (wasBlocked && (until === null || (state.until !== null && state.until >= until)))
+    return isReported(state) && event.evidence !== state.evidence ? { ...state, evidence: event.evidence } : state // its words say more
   return {
     status: event.kind,
     // A report knows better which limit it is. Otherwise, only a used-up allowance comes with a date.

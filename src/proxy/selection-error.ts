@@ -170,9 +170,10 @@ const exhaustionOf = (candidate: Candidate, model: string | null, now: number): 
 /** Null where the account has only reached its usage limit, or the upstream's words are not known. */
 const rejectionOf = ({ status, cause, evidence }: AccountState): Rejection | null => {
   if (status !== 'quota_exceeded' || cause === null) return null
-  // A usage report names a workspace's limit without words.
-  const message = wordsIn(evidence, cause) ?? (isWorkspaceLimit(cause) ? WORKSPACE_LIMIT : null)
-  return message === null ? null : { code: cause, message }
+  // A usage report names a workspace's limit without words, and its cause is Sluice's own word for it.
+  const code = /\bworkspace_[a-z_]+\b/.exec(evidence ?? '')?.[0] ?? cause
+  const message = wordsIn(evidence, code) ?? (isWorkspaceLimit(code) ? WORKSPACE_LIMIT : null)
+  return message === null ? null : { code, message }
 }
 
 const WORKSPACE_LIMIT = "A limit of the accounts' workspace has been reached."
@@ -212,7 +213,9 @@ const countCauses = (considered: readonly Considered[]): Cause[] => {
   for (const { skipped, until } of considered) {
     if (!skipped) continue
     const cause = causes.get(skipped) ?? { reason: skipped, count: 0, nextAt: null }
-    causes.set(skipped, { ...cause, count: cause.count + 1, nextAt: minKnown([cause.nextAt, until]) })
+    // When an account may be tried with the model again says nothing about when it has the model.
+    const endsAt = skipped === 'model_not_supported' ? null : until
+    causes.set(skipped, { ...cause, count: cause.count + 1, nextAt: minKnown([cause.nextAt, endsAt]) })
   }
   return [...causes.values()]
 }

@@ -4,6 +4,7 @@ import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../lib/j
 import { plausibleReset } from '../model/account-state.ts'
 import { fromRateHeaders, limitFamily } from '../model/usage-reports.ts'
 import { hasAnyWindow, isExhausted } from '../model/usage-windows.ts'
+import { isCompressed } from '../upstream/bounded-body.ts'
 import { SocketClosed } from '../upstream/socket-closed.ts'
 
 export interface UpstreamFailure {
@@ -35,12 +36,17 @@ export const failureFromResponse = (
   const body = parseJson(bodyText) ?? null // an HTML page of something in between; its text is kept as the body
   const facts = factsOf(errorOf(body), headers, at)
   const message = facts.message ?? `The upstream answered with status ${status}.`
-  const isUnexplained = !isServiceError(body) || (facts.code ?? facts.type ?? facts.message) === null
+  const isExplained = isServiceError(body) && (facts.code ?? facts.type ?? facts.message) !== null
+  const isUnexplained = !isExplained && !isServiceErrorCut(bodyText) && !isCompressed({ headers })
   return { ...facts, where: 'status', status, message, isUnexplained, body: body ?? bodyText }
 }
 
 /** The two shapes in which the service writes its errors; assumed to be all it has. */
 const isServiceError = (body: unknown): boolean => isObject(body) && ('error' in body || 'detail' in body)
+
+/** The service's error, of which only the beginning came. */
+const isServiceErrorCut = (text: string): boolean =>
+  parseJson(text) === undefined && /^\s*\{\s*"(error|detail)"/.test(text)
 
 /** A `response.failed` or `error` event, also wrapped as a socket frame; null for events that are no failure. */
 export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | null => {

@@ -40,7 +40,7 @@ export const wholeText = async (response: Response, maxBytes: number): Promise<s
 }
 
 /** Whether it came in an encoding, although every request asks for none. */
-export const isCompressed = ({ headers }: Response): boolean => {
+export const isCompressed = ({ headers }: Pick<Response, 'headers'>): boolean => {
   const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? ''
   return encoding !== '' && encoding !== 'identity'
 }

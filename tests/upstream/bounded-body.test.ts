@@ -61,7 +61,7 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
     const app = testApp()
     const endless = flood(400)
     app.members[0]?.sim.next(endless.fault)
-    expect(await answerOf(app, TURN, { json: codexBody('hello') })).toMatchObject({ status: 400 })
+    expect(await answerOf(app, TURN, { json: codexBody('hello') })).toMatchObject({ status: 502 })
     expectBounded(endless, ERROR_BYTES)
   })
 

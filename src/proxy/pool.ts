@@ -279,7 +279,8 @@ export class Pool {
     const at = this.#deps.clock.now()
     for (const account of this.all()) {
       // Set back: these would hold until it has caught up.
-      if (at < this.#lastTickAt) Object.assign(account, UNTIMED, { limitedModels: new Map() })
+      if (at < this.#lastTickAt)
+        Object.assign(account, UNTIMED, { limitedModels: new Map(), rejectedModels: new Map() })
       this.apply(account.id, { kind: 'tick', at })
       this.#observeHealth(account, at)
     }

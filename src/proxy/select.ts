@@ -1,5 +1,5 @@
 /** Which account serves a turn, and why: eligibility, affinity, tiers and choice in one function, so the explanation cannot differ from the decision. */
-import { isFailing } from '../model/account-health.ts'
+import { type Health, isFailing } from '../model/account-health.ts'
 import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
 import { includedQuotaReset, isExhausted, usedNow, usesPaidCredits } from '../model/usage-windows.ts'
 import {
@@ -98,7 +98,8 @@ export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, 
     if (candidates.some(({ id }) => verdicts.get(id)?.skipped === 'at_cap')) {
       return { kind: 'wait', considered: [...verdicts.values()] }
     }
-    eligible = lastResort(candidates, needs, ctx, verdicts) ?? mayHaveModel(candidates, needs, verdicts)
+    eligible = lastResort(candidates, ctx, verdicts)
+    if (eligible.length === 0) eligible = mayHaveModel(candidates, needs, ctx, verdicts)
   }
   if (eligible.length === 0) {
     const considered = [...verdicts.values()]
@@ -167,8 +168,8 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, 
     return verdictOf(id, 'paid_credits_off', includedQuotaReset(candidate.usage, ctx.now))
   if (needs.tried.has(id)) return verdictOf(id, 'tried')
   const { backoffUntil } = candidate.health
-  if (backoffUntil !== null && backoffUntil > ctx.now) return verdictOf(id, 'cooling_down', backoffUntil)
   if (isAtCap(candidate, needs)) return verdictOf(id, 'at_cap')
+  if (backoffUntil !== null && backoffUntil > ctx.now) return verdictOf(id, 'cooling_down', backoffUntil)
   return verdictOf(id, null)
 }
 
@@ -199,37 +200,38 @@ const WAITING: ReadonlySet<SkipReason | null> = new Set([
   'tried',
 ])
 
-/** With nothing else left, or nothing that has not failed the turn: the cooling account that is due first. */
-const lastResort = (
-  candidates: readonly Candidate[],
-  needs: SelectionNeeds,
-  ctx: PolicyContext,
-  verdicts: Verdicts,
-): readonly Candidate[] | null => {
+/** With nothing else left: the cooling account that is due first. */
+const lastResort = (candidates: readonly Candidate[], ctx: PolicyContext, verdicts: Verdicts): readonly Candidate[] => {
   const cooling = candidates.filter(({ id }) => verdicts.get(id)?.skipped === 'cooling_down')
-  if (cooling.length === 0) return null
   const due = (c: Candidate) => c.health.backoffUntil ?? 0
-  const able = cooling.filter((c) => !isAtCap(c, needs))
-  return unpaid(able, ctx)
+  return unpaid(cooling, ctx)
     .toSorted((a, b) => due(a) - due(b) || (a.id < b.id ? -1 : 1))
     .slice(0, 1)
 }
 
-/** Where every account has rejected the model, the one that did so first gets one attempt: the answer is the upstream's, and may have changed. */
+/**
+ * Where every account has rejected the model, the one that did so first gets one attempt: the answer is ChatGPT's, and may
+ * have changed. An account that could not be used for any other model gets none.
+ */
 const mayHaveModel = (
   candidates: readonly Candidate[],
   needs: SelectionNeeds,
+  ctx: PolicyContext,
   verdicts: Verdicts,
 ): readonly Candidate[] => {
   const isWaiting = candidates.some(({ id }) => WAITING.has(verdicts.get(id)?.skipped ?? null))
   if (isWaiting || needs.tried.size > 0) return []
-  const since = ({ id }: Candidate) => verdicts.get(id)?.until ?? 0
-  const rejected = candidates.filter((c) => verdicts.get(c.id)?.skipped === 'model_not_supported' && since(c) > 0)
-  return rejected
-    .filter((c) => !isAtCap(c, needs))
-    .sort((a, b) => since(a) - since(b) || (a.id < b.id ? -1 : 1))
+  const listing = listingOf(candidates, needs.model)
+  const since = ({ rejectedModels }: Candidate) => rejectedModels.get(needs.model ?? '') ?? 0
+  const rejected = candidates.filter(
+    (c) => since(c) > ctx.now && judge({ ...c, rejectedModels: NONE }, needs, ctx, listing).skipped === null,
+  )
+  return unpaid(rejected, ctx)
+    .toSorted((a, b) => since(a) - since(b) || (a.id < b.id ? -1 : 1))
     .slice(0, 1)
 }
+
+const NONE: ReadonlyMap<string, number> = new Map()
 
 /** Narrows the eligible to owner, tier and class, ranks what is left, and writes the reasons into `verdicts`. */
 const choose = (
@@ -320,17 +322,21 @@ const bestTier = (pool: readonly Candidate[], now: number): readonly Candidate[]
   return due.length > 0 ? due.slice(0, 1) : healthy
 }
 
-/** Failing accounts come after the others until one of them has served a request. */
 /** For strategies without tiers: all but accounts that fail, which get a probe from time to time. */
 const steadyOf = (pool: readonly Candidate[], now: number): readonly Candidate[] => {
   const steady = pool.filter(({ health, lastSelectedAt }) => {
     const isDue = health.tier === 'probing' && now - lastSelectedAt >= PROBE_AFTER_MS
-    return !isFailing(health, now) && (health.errors === 0 || health.tier === 'healthy' || isDue)
+    return isHealthy({ health }, now) || (!isFailing(health, now) && (health.errors === 0 || isDue))
   })
   return steady.length > 0 && steady.length < pool.length ? steady : pool
 }
 
-const isHealthy = ({ health }: Candidate, now: number): boolean => health.tier === 'healthy' && !isFailing(health, now)
+const isHealthy = ({ health }: Pick<Candidate, 'health'>, now: number): boolean =>
+  health.tier === 'healthy' && !isFailing(health, now) && !hasJustFailed(health, now)
+
+/** After one failure an account comes after the others for a minute, unless it has served a request since. */
+const hasJustFailed = ({ errors, lacksToken, lastError }: Health, now: number): boolean =>
+  errors > 0 && !lacksToken && lastError !== null && now - lastError.at < PROBE_AFTER_MS
 
 const CLASS_ORDER: readonly RoutingPolicy[] = ['burn_first', 'normal', 'preserve']
 

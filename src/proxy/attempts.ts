@@ -36,6 +36,8 @@ export interface Progress {
   slow: Set<string>
   /** Accounts whose last attempt before this request failed: they get no second one here. */
   wereFailing: Set<string>
+  /** Of those, accounts where no other account has served a request since: it may be the upstream that fails. */
+  stillFailing: Set<string>
   /** The requests before this one met a failing upstream: one attempt is enough. Null before the first. */
   isUpstreamFailing: boolean | null
   /** An account said that the model is overloaded. */
@@ -63,6 +65,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   byHttp: new Set(),
   slow: new Set(),
   wereFailing: new Set(),
+  stillFailing: new Set(),
   isUpstreamFailing: null,
   isOverloaded: false,
   refreshed: new Set(),
@@ -90,7 +93,7 @@ export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(p
   }
 }
 
-/** What one serves, others refused for a reason of their own: the account, not the turn, nor what lies before the upstream. */
+/** Another account served this request, so the earlier rejections were about those accounts, not the request. */
 const blame = ({ pool, clock }: Plane, { refusedBy }: Progress, servedBy: string): void => {
   const at = clock.now()
   for (const [id, evidence] of refusedBy) if (id !== servedBy) pool.health(id, { kind: 'error', at, evidence })
@@ -110,7 +113,9 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
     const lease = await plane.pool.lease(needs, turn.signal)
     const { id, health } = lease.account
     const isFirstHere = !turn.log.attempts.some(({ accountId }) => accountId === id)
-    if (isFirstHere && (health.errors > 0 || isFailing(health, plane.clock.now()))) progress.wereFailing.add(id)
+    const isStillFailing = isFailing(health, plane.clock.now())
+    if (isFirstHere && (health.errors > 0 || isStillFailing)) progress.wereFailing.add(id)
+    if (isFirstHere && isStillFailing) progress.stillFailing.add(id)
     turn.log.accountId = lease.account.id
     turn.log.paidCredits = usesPaidCredits(lease.account.usage, plane.clock.now())
     turn.log.moved = isMove(free.owner, lease.account.id)
@@ -170,7 +175,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
   else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) progress.next = again(id)
   else if (staysHere(plane, turn, step)) {
-    await backOff(plane, turn, progress.sameAccountRetries++)
+    await backOff(plane, turn, progress)
     progress.next = again(id)
   } else if (!moveOn(progress, id) && !goesBack(progress))
     throw triedEnough(plane, turn, { error, last: progress.last })
@@ -187,7 +192,7 @@ const isRetriedForItsSocket = async (plane: Plane, turn: Turn, { err, id, progre
   turn.session?.drop()
   const isTooLarge = isFrameTooLarge(failure)
   if (isTooLarge || progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES - 1) progress.byHttp.add(id)
-  if (!isTooLarge) await backOff(plane, turn, progress.sameAccountRetries++)
+  if (!isTooLarge) await backOff(plane, turn, progress)
   progress.next = again(id)
   return true
 }
@@ -204,7 +209,8 @@ const saysAll = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean
   if (verdict === 'overloaded') return noteOverload(plane, turn, progress)
   if (penalty?.kind === 'model_unsupported') return plane.pool.isUnlisted(turn.model)
   const isFault = verdict === 'refused' || progress.slow.has(id)
-  if (!progress.isUpstreamFailing || !isFault || progress.unread !== null) return false
+  if (!progress.isUpstreamFailing || !progress.stillFailing.has(id)) return false
+  if (!isFault || progress.unread !== null) return false
   noteUpstreamFailing(plane, turn, progress.tried)
   return true
 }
@@ -224,7 +230,8 @@ const wasCutShort = ({ clock }: Plane, { err, progress }: Step): boolean =>
 /** Whether the same account is asked once more; a slow one only where no other can be. */
 const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict } = err.classified
-  if (progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES || progress.wereFailing.has(id)) return false
+  if (progress.isUpstreamFailing || progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES) return false
+  if (progress.wereFailing.has(id)) return false
   if ((plane.pool.get(id)?.health.backoffUntil ?? 0) > plane.clock.now()) return false
   if (verdict !== 'slow_account') return verdict === 'same_account'
   const tried = new Set([...progress.tried, id])
@@ -283,6 +290,8 @@ const goesBack = (progress: Progress): boolean => {
   return true
 }
 
-/** 200 ms, doubling, ±10 %. */
-const backOff = ({ clock, random }: Plane, turn: Turn, retries: number): Promise<void> =>
-  clock.sleep(200 * 2 ** retries * (0.9 + 0.2 * random()), turn.signal)
+/** 200 ms before the first retry, 400 ms before each further one, ±10 %; never past the deadline. */
+const backOff = ({ clock, random }: Plane, turn: Turn, progress: Progress): Promise<void> => {
+  const pauseMs = 200 * 2 ** Math.min(progress.sameAccountRetries++, 1) * (0.9 + 0.2 * random())
+  return clock.sleep(Math.min(pauseMs, Math.max(0, progress.deadline - clock.monotonic())), turn.signal)
+}

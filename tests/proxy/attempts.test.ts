@@ -359,6 +359,23 @@ describe('an upstream that fails for all', () => {
     await expectNothingLeft(app)
   })
 
+  test.each([['sequential_drain'], ['round_robin'], ['capacity_weighted']])(
+    'half of twenty accounts is no upstream that fails for all: the others serve (%s)',
+    async (routingStrategy) => {
+      const app = testApp({ accounts: 20, settings: { routingStrategy } })
+      const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+      for (const { sim } of inOrder.slice(0, 10)) sim.always(faults.serverError())
+      let failed = 0
+      for (let n = 0; n < 40; n++) {
+        const { status } = await answerOf(app, POST, { json: codexBody(`hello ${n}`) })
+        if (status !== 200) failed++
+        await app.clock.advance(500)
+        app.bindings.pool.tick()
+      }
+      expect(failed).toBeLessThanOrEqual(4)
+    },
+  )
+
   test('the log says why no other account was tried', async () => {
     const { app, ask } = pool(2, faults.serverError(), faults.serverError())
     for (let n = 0; n < 2; n++) await ask()

@@ -456,9 +456,9 @@ describe('a refusal in words that nobody knows', () => {
     first.sim.always(faults.forbidden())
     for (const session of ['a', 'b', 'c', 'd']) expect((await turn(session)).status).toBe(200)
     const { health } = app.bindings.pool.get(first.id)!
-    expect(health.tier).toBe('draining')
+    expect(health.errors).toBe(1)
     expect(health.lastError?.evidence).toStartWith('403: ')
-    expect(app.attemptRows().filter(({ accountId }) => accountId === first.id)).toHaveLength(2)
+    expect(app.attemptRows().filter(({ accountId }) => accountId === first.id)).toHaveLength(1)
     expect(app.bindings.pool.get(second.id)?.health.errors).toBe(0)
     await expectNothingLeft(app)
   })

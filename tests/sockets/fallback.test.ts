@@ -277,3 +277,17 @@ describe('a close that has nothing to do with the account charges it with nothin
     await expectNothingLeft(service)
   })
 })
+
+test('ten accounts without sockets that all rate limit over HTTP are tried in a few seconds, and the client gets the 429', async () => {
+  await using service = ground({ accounts: 10 })
+  for (const { sim } of service.members) {
+    sim.always({ on: 'handshake', status: 503 })
+    sim.always(faults.rateLimited(20))
+  }
+  const headers = { ...NATIVE_CLIENT, 'user-agent': 'test' }
+  const init = { method: 'POST', headers, body: JSON.stringify(codexBody()) }
+  const response = await fetch(`${service.url}/backend-api/codex/responses`, init)
+  expect(response.status).toBe(429)
+  await response.text()
+  await expectNothingLeft(service)
+}, 30_000)

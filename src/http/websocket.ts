@@ -7,9 +7,9 @@ export interface SocketPeer {
   /** The client has read what was queued. */
   drained(): void
   /** The client has sent a ping. The runtime answers it by itself, whether or not the client reads. */
-  pinged(): void
-  /** The client has answered a ping: it is not in the middle of a frame. */
-  ponged(): void
+  pinged(payloadBytes: number): void
+  /** The client has sent a pong, as it must after each ping: it is not in the middle of a frame. */
+  ponged(payloadBytes: number): void
   closed(): void
   /** One of the above threw. */
   failed(err: unknown): void
@@ -30,8 +30,8 @@ export const websocket: Bun.WebSocketHandler<SocketPeer> = {
   open: (ws) => ws.data.opened(ws),
   message: (ws, data) => ws.data.received(data),
   drain: (ws) => ws.data.drained(),
-  ping: (ws) => ws.data.pinged(),
-  pong: (ws) => ws.data.ponged(),
+  ping: (ws, payload) => ws.data.pinged(payload.length),
+  pong: (ws, payload) => ws.data.ponged(payload.length),
   close: (ws) => ws.data.closed(),
   // Without it a throw above would end the process (runtime note 2.6).
   error: (err, ws) => ws.data.failed(err),

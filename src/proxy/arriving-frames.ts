@@ -16,19 +16,24 @@ const MIN_BYTES = 256 * 1024
 /** A client that sends nothing for this long in the middle of a frame has stopped. */
 const SILENT_MS = 30_000
 
+/** Of a ping or pong of a client: two bytes of header and the mask (RFC 6455 §5.2; its payload is at most 125 bytes). */
+const CONTROL_HEADER_BYTES = 6
+
 /** Cuts the socket off: `busy` when its frame exceeds what is left of the budget, `silent` when no more of it arrives. */
 export type End = (why: 'busy' | 'silent') => void
 
 export interface Arrivals {
   /** A frame has been delivered: what arrives from now on belongs to the next one. */
   delivered(): void
+  /** A ping or pong with this payload has been delivered, perhaps between the fragments of a message. */
+  control(payloadBytes: number): void
   stop(): void
 }
 
 interface Watched {
   peer: Peer
   descriptor: number | null
-  /** What had been received when the last frame was delivered; null where that is not known yet. */
+  /** What had been received when the last frame was delivered, since the connection was opened; null while that is unknown. */
   deliveredBytes: number | null
   receivedBytes: number
   /** When `receivedBytes` last changed. */
@@ -40,7 +45,7 @@ interface Watched {
 export class ArrivingFrames {
   readonly #clock: Clock
   readonly #bodies: BodyBudget
-  readonly #open: () => Promise<TcpInfo | null>
+  readonly #open: () => TcpInfo | null
   readonly #watched = new Set<Watched>()
   /** null until the first socket is watched, and where the system cannot be asked. */
   #tcp: TcpInfo | null = null
@@ -48,7 +53,7 @@ export class ArrivingFrames {
   #stopLooking: (() => void) | null = null
   #looks = 0
 
-  constructor({ clock, bodies, open }: { clock: Clock; bodies: BodyBudget; open: () => Promise<TcpInfo | null> }) {
+  constructor({ clock, bodies, open }: { clock: Clock; bodies: BodyBudget; open: () => TcpInfo | null }) {
     this.#clock = clock
     this.#bodies = bodies
     this.#open = open
@@ -56,13 +61,19 @@ export class ArrivingFrames {
 
   watch(peer: Peer, end: End): Arrivals {
     const hold = this.#bodies.open(0)
-    const watched: Watched = { peer, descriptor: null, deliveredBytes: 0, receivedBytes: 0, heardAt: 0, hold, end }
+    const watched: Watched = { peer, descriptor: null, deliveredBytes: null, receivedBytes: 0, heardAt: 0, hold, end }
     this.#watched.add(watched)
-    void this.#start()
+    this.#start()
+    this.#find([watched])
+    // A connection that a proxy reuses has carried other requests before the upgrade.
+    watched.deliveredBytes = this.#received(watched)
     return {
       delivered: () => {
         watched.hold.release()
         watched.deliveredBytes = this.#received(watched)
+      },
+      control: (payloadBytes) => {
+        if (watched.deliveredBytes !== null) watched.deliveredBytes += CONTROL_HEADER_BYTES + payloadBytes
       },
       stop: () => {
         watched.hold.release()
@@ -74,10 +85,10 @@ export class ArrivingFrames {
     }
   }
 
-  async #start(): Promise<void> {
+  #start(): void {
     if (!this.#isOpened) {
       this.#isOpened = true
-      this.#tcp = await this.#open()
+      this.#tcp = this.#open()
     }
     if (this.#tcp && this.#watched.size > 0) this.#stopLooking ??= this.#clock.every(LOOK_MS, () => this.#look())
   }
@@ -89,10 +100,13 @@ export class ArrivingFrames {
   }
 
   #findDescriptors(): void {
-    const fresh = [...this.#watched].filter(({ descriptor }) => descriptor === null)
-    if (fresh.length === 0) return
-    const found = this.#tcp?.find(fresh.map(({ peer }) => peer)) ?? []
-    for (const [n, watched] of fresh.entries()) watched.descriptor = found[n] ?? null
+    const missing = [...this.#watched].filter(({ descriptor }) => descriptor === null)
+    if (missing.length > 0) this.#find(missing)
+  }
+
+  #find(missing: readonly Watched[]): void {
+    const found = this.#tcp?.find(missing.map(({ peer }) => peer)) ?? []
+    for (const [n, watched] of missing.entries()) watched.descriptor = found[n] ?? null
   }
 
   #count(watched: Watched): void {

@@ -121,11 +121,13 @@ export class SocketSession implements SocketPeer {
     this.#outbox?.drained()
   }
 
-  pinged(): void {
+  pinged(payloadBytes: number): void {
+    this.#arrivals?.control(payloadBytes)
     this.#countNotice()
   }
 
-  ponged(): void {
+  ponged(payloadBytes: number): void {
+    this.#arrivals?.control(payloadBytes)
     if (this.#isAsked) this.#close('idle')
   }
 

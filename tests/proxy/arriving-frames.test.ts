@@ -1,9 +1,10 @@
 /** Frames that are still arriving on a socket: they count in the budget of all bodies, and a silent one ends. */
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { Peer } from '../../src/lib/tcp-info.ts'
 import { ArrivingFrames } from '../../src/proxy/arriving-frames.ts'
 import { BodyBudget } from '../../src/proxy/raw-body.ts'
 import { create, ground, NATIVE, until } from '../sockets/ground.ts'
+import { codexBody } from '../support/app.ts'
 import { ManualClock } from '../support/clock.ts'
 
 const MIB = 1024 * 1024
@@ -17,10 +18,10 @@ const pretendSystem = (limitMib = 16) => {
     find: (peers: readonly Peer[]) => peers.map(({ port }) => (received.has(port) ? port : null)),
     received: (descriptor: number) => received.get(descriptor) ?? null,
   }
-  const frames = new ArrivingFrames({ clock, bodies, open: async () => tcp })
+  const frames = new ArrivingFrames({ clock, bodies, open: () => tcp })
   const ends: [port: number, why: string][] = []
-  const watch = (port: number) => {
-    received.set(port, 0)
+  const watch = (port: number, earlierBytes = 0) => {
+    received.set(port, earlierBytes)
     const arrivals = frames.watch({ address: '127.0.0.1', port }, (why) => {
       ends.push([port, why])
       arrivals.stop()
@@ -73,7 +74,7 @@ test('a frame of which nothing arrives for 30 s ends its socket; a slow one does
   expect([ends, bodies.heldBytes]).toEqual([[[1, 'silent']], 4 * MIB])
 })
 
-test('a frame that was delivered before the system could be asked is not counted afterwards', async () => {
+test('a frame that was delivered before the first look is not counted afterwards', async () => {
   const { clock, bodies, received, watch, ends } = pretendSystem()
   const arrivals = watch(1)
   received.set(1, 5 * MIB)
@@ -89,23 +90,64 @@ test('an idle socket is left alone', async () => {
   expect(ends).toEqual([])
 })
 
+describe('what is no part of a frame is not counted', () => {
+  test.each([
+    ['a request of 40 MB on the same connection', 40 * MIB],
+    ['a few small ones', 300_000],
+    ['more than the budget holds', 20 * 1024 * MIB],
+  ])('what came before the upgrade: %s', async (_name, earlierBytes) => {
+    const { clock, bodies, received, watch, ends } = pretendSystem()
+    watch(1, earlierBytes)
+    await clock.advance('1m')
+    expect([ends, bodies.heldBytes]).toEqual([[], 0])
+    received.set(1, earlierBytes + 5 * MIB)
+    await clock.advance('300ms')
+    expect([ends, bodies.heldBytes]).toEqual([[], 5 * MIB])
+  })
+
+  test('pings and pongs, however many', async () => {
+    const { clock, bodies, received, watch, ends } = pretendSystem()
+    const arrivals = watch(1)
+    for (let count = 1; count <= 5000; count++) {
+      received.set(1, count * 131)
+      arrivals.control(125)
+    }
+    await clock.advance('1m')
+    expect([ends, bodies.heldBytes]).toEqual([[], 0])
+  })
+
+  test('but the fragments of a message between them are', async () => {
+    const { clock, bodies, received, watch } = pretendSystem()
+    const arrivals = watch(1)
+    for (let count = 1; count <= 8; count++) {
+      received.set(1, count * (MIB + 6))
+      arrivals.control(0)
+      await clock.advance('300ms')
+    }
+    expect(bodies.heldBytes).toBe(8 * MIB)
+  })
+})
+
+const UPGRADE = [
+  `GET ${NATIVE} HTTP/1.1`,
+  'host: 127.0.0.1',
+  'upgrade: websocket',
+  'connection: Upgrade',
+  'sec-websocket-version: 13',
+  'sec-websocket-key: YmVuY2htYXJrYmVuY2htYQ==',
+  '\r\n',
+].join('\r\n')
+
 /** A native socket that sends `bytes` of a frame of 100 MB. */
-const unfinishedFrame = async (url: string, bytes: number) => {
-  const handshake = [
-    `GET ${NATIVE} HTTP/1.1`,
-    'host: 127.0.0.1',
-    'upgrade: websocket',
-    'connection: Upgrade',
-    'sec-websocket-version: 13',
-    'sec-websocket-key: YmVuY2htYXJrYmVuY2htYQ==',
-  ]
+const unfinishedFrame = (url: string, bytes: number) => {
   const header = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0x05, 0xf5, 0xe1, 0, 0, 0, 0, 0])
-  let rest: Uint8Array = Buffer.concat([
-    Buffer.from(`${handshake.join('\r\n')}\r\n\r\n`),
-    header,
-    Buffer.alloc(bytes, 'x'),
-  ])
-  const client = { isOpen: true, drop: () => {} }
+  return rawClient(url, Buffer.concat([Buffer.from(UPGRADE), header, Buffer.alloc(bytes, 'x')]))
+}
+
+/** A connection that sends these bytes, and more when `send` is called. */
+const rawClient = async (url: string, first: Uint8Array) => {
+  let rest = first
+  const client = { isOpen: true, answers: '', drop: () => {}, send: (_more: Uint8Array) => {} }
   const send = (socket: Bun.Socket<undefined>) => {
     rest = rest.subarray(Math.max(0, socket.write(rest)))
   }
@@ -113,7 +155,9 @@ const unfinishedFrame = async (url: string, bytes: number) => {
     hostname: '127.0.0.1',
     port: Number(new URL(url).port),
     socket: {
-      data: () => {},
+      data: (_socket, data) => {
+        client.answers += data.toString('latin1')
+      },
       drain: send,
       close: () => {
         client.isOpen = false
@@ -122,6 +166,10 @@ const unfinishedFrame = async (url: string, bytes: number) => {
     },
   })
   client.drop = () => socket.terminate()
+  client.send = (more) => {
+    rest = Buffer.concat([rest, more])
+    send(socket)
+  }
   send(socket)
   return client
 }
@@ -143,5 +191,26 @@ test.skipIf(process.platform !== 'linux')(
     expect(answer.status).toBe(503)
     first.drop()
     await until('nothing held', () => bodies.heldBytes === 0 && sockets.size === 0)
+  },
+)
+
+test.skipIf(process.platform !== 'linux')(
+  'a real connection that is upgraded after a large request starts with nothing counted',
+  async () => {
+    await using service = ground({ settings: { inFlightBodyMiB: 16 } })
+    const { bodies, sockets, clock } = service.bindings
+    const body = Buffer.from(JSON.stringify(codexBody('x'.repeat(3 * MIB))))
+    const head = `POST ${NATIVE} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
+    const client = await rawClient(service.url, Buffer.concat([Buffer.from(head), body]))
+    await until('the request answered', () => client.answers.endsWith('\r\n0\r\n\r\n') && bodies.heldBytes === 0)
+    client.send(Buffer.from(UPGRADE))
+    await until('the upgrade', () => sockets.size === 1)
+    const looks = Promise.withResolvers<void>()
+    let left = 6
+    const stop = clock.every(50, () => --left === 0 && looks.resolve())
+    await looks.promise
+    stop()
+    expect([bodies.heldBytes, client.isOpen]).toEqual([0, true])
+    client.drop()
   },
 )

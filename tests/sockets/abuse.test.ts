@@ -73,9 +73,9 @@ describe('frames that start no turn are limited', () => {
 
   test('and pings too', () => {
     const socket = pretendSocket(testApp())
-    for (let n = 0; n < 50; n++) socket.session.pinged()
+    for (let n = 0; n < 50; n++) socket.session.pinged(0)
     expect(socket.closed).toBeNull()
-    socket.session.pinged()
+    socket.session.pinged(0)
     expect(socket.closed).toEqual({ code: 1008, reason: 'Too many frames' })
   })
 
@@ -84,7 +84,7 @@ describe('frames that start no turn are limited', () => {
     const socket = pretendSocket(app)
     for (let seconds = 0; seconds < 60; seconds++) {
       for (let n = 0; n < 20; n++) socket.say({ type: 'response.processed' })
-      for (let n = 0; n < 20; n++) socket.session.pinged()
+      for (let n = 0; n < 20; n++) socket.session.pinged(0)
       await app.clock.advance('1s')
     }
     expect(socket.closed).toBeNull()
@@ -98,7 +98,7 @@ describe('a client that reads nothing is closed after 30 s', () => {
     const socket = pretendSocket(app)
     await app.clock.advance('1m')
     socket.takes = 'queues'
-    socket.session.pinged()
+    socket.session.pinged(0)
     await app.clock.advance('29s')
     expect(socket.closed).toBeNull()
     await app.clock.advance('2s')

@@ -50,7 +50,7 @@ describe('an idle socket', () => {
     await app.clock.advance('65m')
     expect([socket.closed, socket.pings]).toEqual([null, 1])
     socket.say(create())
-    socket.session.ponged() // to the ping it got while it was sending
+    socket.session.ponged(0) // to the ping it got while it was sending
     await app.clock.advance('1s')
     expect([socket.closed, endsOf(typesOf(socket.frames))]).toEqual([null, ['response.completed']])
     socket.isUploading = false

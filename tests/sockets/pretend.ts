@@ -80,7 +80,7 @@ const socketOf = (pretended: Pretended): Bun.ServerWebSocket<SocketSession> => {
     },
     getBufferedAmount: () => (pretended.takes === 'queues' ? 1 : 0),
     ping: () => {
-      if (!pretended.isUploading) pretended.session.ponged()
+      if (!pretended.isUploading) pretended.session.ponged(0)
       return ++pretended.pings
     },
     close: (code = 1005, reason = '') => {

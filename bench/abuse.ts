@@ -193,6 +193,7 @@ const floods = async (target: RunningTarget) => {
     binary: frameBytes(OPCODE.binary, Buffer.alloc(8), true),
     notices: text('{"type":"response.processed"}'),
     pings: frameBytes(OPCODE.ping, Buffer.alloc(4), true),
+    pongs: frameBytes(OPCODE.pong, Buffer.alloc(4), true),
   }
   const rows: string[][] = []
   for (const [kind, frame] of Object.entries(kinds))

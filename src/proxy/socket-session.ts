@@ -30,7 +30,7 @@ const SMALL_FRAME_CHARS = 64 * 1024
 /** A client that sends this many frames in a row that are rejected will not recover. */
 const MAX_REJECTED_IN_A_ROW = 20
 /**
- * Pings and frames that start no turn, per beat (half a second). Real clients send a few a minute; the runtime hands over
+ * Pings, pongs and frames that start no turn, per beat (half a second). Real clients send a few a minute; the runtime hands over
  * everything it has read at once, so a flood of them would block every other client.
  */
 const MAX_NOTICES_PER_BEAT = 50
@@ -128,6 +128,7 @@ export class SocketSession implements SocketPeer {
 
   ponged(payloadBytes: number): void {
     this.#arrivals?.control(payloadBytes)
+    this.#countNotice()
     if (this.#isAsked) this.#close('idle')
   }
 

@@ -1,4 +1,4 @@
-/** Clients that send what no client needs to: floods of rejected frames, of notices, of pings, and clients that never read. */
+/** Clients that send what no client needs to: floods of rejected frames, of notices, of pings and pongs, and clients that never read. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
 import { SocketRefused } from '../support/socket-client.ts'
@@ -15,7 +15,7 @@ import {
   typesOf,
   until,
 } from './ground.ts'
-import { pretendSocket } from './pretend.ts'
+import { type Pretended, pretendSocket } from './pretend.ts'
 
 describe('20 rejected frames in a row', () => {
   const floods: [name: string, frame: Record<string, unknown> | string | Uint8Array][] = [
@@ -71,12 +71,25 @@ describe('frames that start no turn are limited', () => {
     expect((await socket.closed).code).toBe(1008)
   })
 
-  test('and pings too', () => {
-    const socket = pretendSocket(testApp())
-    for (let n = 0; n < 50; n++) socket.session.pinged(0)
-    expect(socket.closed).toBeNull()
-    socket.session.pinged(0)
-    expect(socket.closed).toEqual({ code: 1008, reason: 'Too many frames' })
+  const ping = { send: (socket: Pretended) => socket.session.pinged(0) }
+  const pong = { send: (socket: Pretended) => socket.session.ponged(125) }
+  const mixed = { send: (socket: Pretended, n: number) => (n % 2 === 0 ? ping : pong).send(socket) }
+  test.each(Object.entries({ pings: ping, pongs: pong, 'pings and pongs in turn': mixed }))(
+    'and %s too',
+    (_name, { send }) => {
+      const socket = pretendSocket(testApp())
+      for (let n = 0; n < 50; n++) send(socket, n)
+      expect(socket.closed).toBeNull()
+      send(socket, 50)
+      expect(socket.closed).toEqual({ code: 1008, reason: 'Too many frames' })
+    },
+  )
+
+  test('a flood of pongs on a real connection closes it', async () => {
+    await using service = ground()
+    const socket = await open(service)
+    for (let n = 0; n < 2000; n++) socket.pong()
+    expect(await socket.closed).toEqual({ code: 1008, reason: 'Too many frames' })
   })
 
   test('a steady trickle of them passes', async () => {

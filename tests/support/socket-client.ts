@@ -28,6 +28,8 @@ export type TestSocket = {
   readonly closed: Promise<Closed>
   /** Resolves when the peer has answered a ping. */
   ping: () => Promise<void>
+  /** Sends a pong that answers no ping. */
+  pong: () => void
   close: (code?: number, reason?: string) => void
   /** Drops the connection without a close frame, as the native client always does. */
   terminate: () => void
@@ -135,6 +137,7 @@ function testSocket(ws: WebSocket, inbox: Inbox, opened: TestSocket['opened'], t
     get closed() {
       return within(timeoutMs, end(inbox), () => `The connection was not closed${arrived(inbox)}`)
     },
+    pong: () => ws.pong(),
     ping() {
       const pong = Promise.withResolvers<void>()
       ws.once('pong', () => pong.resolve())

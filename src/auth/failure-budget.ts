@@ -1,7 +1,7 @@
 /** How often a minute somebody may do something: be wrong about a secret eight times, over all routes that check one (spec §8). */
 import type { Ctx } from '../bindings.ts'
 import { AppError, type Code } from '../errors.ts'
-import { normaliseIp } from '../lib/cidr.ts'
+import { clientOf } from '../lib/client-address.ts'
 import type { Clock } from '../lib/clock.ts'
 
 const TRIES = 8
@@ -70,18 +70,3 @@ export class FailureBudget {
  * nobody who confuses one proxy uses up the tries of everybody else who cannot be told.
  */
 export const budgetClient = ({ var: { clientIp, peer } }: Ctx): string => clientOf(clientIp ?? peer)
-
-/** One person has a whole /64 of IPv6 addresses, and all clients that cannot be told apart are one. */
-export const clientOf = (ip: string | null): string => {
-  const address = ip === null ? null : normaliseIp(ip)
-  if (address === null) return 'unknown'
-  return address.includes(':') ? expanded(address).slice(0, 4).join(':') : address
-}
-
-const expanded = (address: string): string[] => {
-  const [head = '', tail] = address.split('::')
-  const left = head === '' ? [] : head.split(':')
-  const right = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = tail === undefined ? 0 : 8 - left.length - right.length
-  return [...left, ...Array.from({ length: zeros }, () => '0'), ...right].map((part) => part.replace(/^0+(?=.)/, ''))
-}

@@ -1,7 +1,8 @@
 /** Eight tries a minute and client: which tries count, for whom, and when the next one is. */
 import { describe, expect, test } from 'bun:test'
-import { clientOf, FailureBudget } from '../../src/auth/failure-budget.ts'
+import { FailureBudget } from '../../src/auth/failure-budget.ts'
 import { AppError } from '../../src/errors.ts'
+import { clientOf } from '../../src/lib/client-address.ts'
 
 const setUp = () => {
   let now = 5000

@@ -152,8 +152,8 @@ describe('open sockets are limited', () => {
       },
     )
   const keyed = (service: Ground) => ({ headers: { authorization: `Bearer ${service.key().key}` } })
-  const OF_KEY = 'This API key already has 2 open sockets, the limit. Close one or use POST.'
-  const OF_CLIENT = 'This client already has 2 open sockets, the limit. Close one or use POST.'
+  const OF_KEY = 'This API key has reached its limit of 2 open sockets. Close one, or send requests over HTTP.'
+  const OF_CLIENT = 'This client has reached its limit of 2 open sockets. Close one, or send requests over HTTP.'
 
   test('for each key, whichever route they are on; another key is not affected', async () => {
     await using service = ground({ settings: { apiKeyAuthEnabled: true, socketsPerKey: 2 } })
@@ -174,6 +174,25 @@ describe('open sockets are limited', () => {
     first.terminate()
     await until('the first gone', () => service.bindings.sockets.size === 1)
     expect(await rejectionOf(open(service))).toBeNull()
+  })
+
+  describe('with all IPv6 addresses of one /64 as one client', () => {
+    const environment = {
+      CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
+      CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '127.0.0.0/8',
+    }
+    test.each([
+      ['two of one /64', '2001:db8:1:2::1', '2001:db8:1:2:ffff::9', 426],
+      ['written another way', '2001:db8:0:0:1::', '2001:db8::2', 426],
+      ['two /64 of one /48', '2001:db8:1:2::1', '2001:db8:1:3::1', null],
+      ['two IPv4 addresses of one /24', '203.0.113.8', '203.0.113.9', null],
+      ['an IPv4 address written as IPv6', '203.0.113.8', '::ffff:203.0.113.8', 426],
+    ])('%s', async (_name, first, second, status) => {
+      await using service = ground({ environment, settings: { apiKeyAuthEnabled: true, socketsPerClient: 1 } })
+      const from = (address: string) => ({ headers: { ...keyed(service).headers, 'x-forwarded-for': address } })
+      await open(service, from(first))
+      expect((await rejectionOf(open(service, from(second))))?.[0] ?? null).toBe(status)
+    })
   })
 
   test('with 429 for a restricted socket, which must not fall back to HTTP', async () => {

@@ -5,6 +5,7 @@ import { AppError } from '../../errors.ts'
 import { chosenProtocol } from '../../http/cors.ts'
 import { CAPABILITY_HEADER, clientKey, knockOf, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
+import { clientOf } from '../../lib/client-address.ts'
 import type { Claim } from '../../lib/seats.ts'
 import { demandOpen } from '../admit.ts'
 import { nativeFrames, publicFrames } from '../frame-contract.ts'
@@ -42,18 +43,18 @@ const demandSockets = ({ env }: Ctx, canFallBack: boolean): void => {
 }
 
 /**
- * A place among the open sockets of the key and of the client's address; returns what gives it back. Throws
+ * A place among the open sockets of the key and of the client's address or IPv6 /64; returns what gives it back. Throws
  * `too_many_sockets`: 426 where the client then goes on over HTTP, 429 otherwise.
  */
 const takePlace = ({ env, var: { client, clientIp } }: Ctx, canFallBack: boolean): (() => void) => {
   const { socketsPerKey, socketsPerClient } = env.settings.current()
   const claims: Claim[] = []
   if (client.key) claims.push({ of: `socket key ${client.key.id}`, most: socketsPerKey })
-  if (clientIp !== null) claims.push({ of: `socket client ${clientIp}`, most: socketsPerClient })
+  if (clientIp !== null) claims.push({ of: `socket client ${clientOf(clientIp)}`, most: socketsPerClient })
   const full = claims.find(({ of, most }) => env.seats.taken(of) >= most)
   if (full)
     throw new AppError('too_many_sockets', {
-      message: `This ${full.of.startsWith('socket key') ? 'API key' : 'client'} already has ${full.most} open sockets, the limit. Close one or use POST.`,
+      message: `This ${full.of.startsWith('socket key') ? 'API key' : 'client'} has reached its limit of ${full.most} open sockets. Close one, or send requests over HTTP.`,
       ...(canFallBack ? { status: 426 } : { retryAfterSeconds: 30 }),
     })
   return env.seats.take(claims) ?? (() => {})

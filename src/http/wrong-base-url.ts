@@ -1,4 +1,4 @@
-/** What a model client is told that reaches no route: which address it meant, and the base URL that leads there. */
+/** The error for a model client whose path has no route: names the address it meant and the base URL to set. */
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { originForLinks } from './public-origin.ts'
@@ -32,9 +32,24 @@ export const wrongBaseUrl = (c: Ctx): AppError => {
   const base = isNative && !resource?.startsWith('chat/') ? NATIVE_BASE : PUBLIC_BASE
   const meant = resource === null ? null : `${base}/${resource}`
   const what = `${method} ${path.length > MAX_PATH_CHARS ? `${path.slice(0, MAX_PATH_CHARS)}…` : path} does not exist.`
-  const advice =
-    meant === null || meant === path
-      ? `The base URL for this client is ${origin}${base}.`
-      : `Use ${origin}${meant} instead. Set the base URL of the client to ${origin}${base}.`
-  return new AppError('not_found', { message: `${what} ${advice}` })
+  return new AppError('not_found', { message: `${what} ${adviceFor({ path, origin, base, meant })}` })
+}
+
+/** Does not tell a client to set the base URL it already has. */
+const adviceFor = ({
+  path,
+  origin,
+  base,
+  meant,
+}: {
+  path: string
+  origin: string
+  base: string
+  meant: string | null
+}) => {
+  if (meant !== null && meant !== path)
+    return `Use ${origin}${meant} instead. Set the base URL of the client to ${origin}${base}.`
+  return `${path}/`.startsWith(`${base}/`)
+    ? 'Check the method and the path.'
+    : `Check the path. The base URL is ${origin}${base}.`
 }

@@ -54,15 +54,26 @@ describe('names the base URL and the address that was meant', () => {
   })
 
   test.each([
+    ['POST /openai/v1/embeddings', V1],
+    ['POST /backend-api/nothing', NATIVE],
+    ['POST /api/v1/audio/speech', V1],
+  ])('%s: the base URL alone, where no route is known to be meant', async (route, base) => {
+    const { status, text } = await asked(route)
+    expect(status).toBe(404)
+    expect(errorOf(text).message).toEndWith(` does not exist. Check the path. The base URL is ${base}.`)
+  })
+
+  test.each([
+    'POST /v1/messages',
     'GET /v1/nothing',
     'PUT /v1/models',
     'GET /v1',
+    'POST /v1/files',
     'POST /backend-api/codex/nothing',
-    'POST /openai/v1/embeddings',
-  ])('%s: the base URL alone, where nothing is known to be meant', async (route) => {
+    'DELETE /backend-api/codex/models',
+  ])('%s: not the base URL it already has', async (route) => {
     const { status, text } = await asked(route)
-    expect(status).toBe(404)
-    expect(errorOf(text).message).toEndWith(`is ${route.includes('codex') ? NATIVE : V1}.`)
+    expect([status, errorOf(text).message]).toEqual([404, `${route} does not exist. Check the method and the path.`])
   })
 
   test('a long path is not repeated', async () => {

@@ -5,6 +5,7 @@ import type { AppEnv, Ctx } from './bindings.ts'
 import { AppError } from './errors.ts'
 import { mountGateway } from './gateway-routes.ts'
 import { arrival, renderGatewayError } from './http/arrival.ts'
+import { unlistedPreflight } from './http/cors.ts'
 import { headOnly, tellMethods } from './http/head.ts'
 import { demandPlainHost, plainHostOrNone } from './http/host.ts'
 import { KnownPaths } from './http/known-paths.ts'
@@ -29,7 +30,8 @@ const createGateway = (): Hono<AppEnv> => {
 const notFound = (c: Ctx): Response | Promise<Response> => {
   try {
     demandPlainHost(c)
-    throw isModelPath(c.req.path) ? wrongBaseUrl(c) : new AppError('not_found')
+    if (!isModelPath(c.req.path)) throw new AppError('not_found')
+    throw unlistedPreflight(c) ?? wrongBaseUrl(c)
   } catch (err) {
     return renderGatewayError(err, c)
   }

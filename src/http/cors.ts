@@ -1,5 +1,6 @@
 /** Pages of other origins as model clients: those the setting lists may call `/v1`, always with a key (decisions §3 "Browser clients"). */
 import type { Ctx } from '../bindings.ts'
+import { AppError } from '../errors.ts'
 
 const PUBLIC_PATH = /^\/v1(\/|$)/
 const METHODS = 'GET, POST, DELETE'
@@ -10,18 +11,35 @@ const NOT_EXPOSED = new Set(['cache-control', 'content-type', 'content-length', 
 /** As OpenAI's realtime API takes it from browsers. */
 const KEY_PROTOCOL = 'openai-insecure-api-key.'
 
-/** The origin of the page that asks, where it is listed and the route is for pages; else null. */
+/** Longer origins are cut short in errors. */
+const MAX_ORIGIN_CHARS = 100
+
+/** The origin of the page that sent this, if it is listed and pages may use the route; null otherwise. */
 export const listedOrigin = (c: Ctx): string | null => {
-  const origin = c.req.header('origin')
-  if (origin === undefined || !PUBLIC_PATH.test(c.req.path)) return null
+  const origin = c.req.header('origin')?.trim()
+  if (!origin || !PUBLIC_PATH.test(c.req.path)) return null
   const listed = c.env.settings.current().corsOrigins.split(/[\s,]+/)
   return listed.includes(origin.toLowerCase()) ? origin : null
 }
 
-/** The answer to a preflight of a listed origin; null: the request is none. Any header may be sent, since a key must be among them. */
+const isPreflight = (c: Ctx): boolean =>
+  c.req.method === 'OPTIONS' && Boolean(c.req.header('access-control-request-method'))
+
+/** The error for a preflight of an origin that is not listed; null: the request is something else. */
+export const unlistedPreflight = (c: Ctx): AppError | null => {
+  const origin = c.req.header('origin')?.trim()
+  if (!origin || !isPreflight(c) || !PUBLIC_PATH.test(c.req.path) || listedOrigin(c) !== null) return null
+  const name = origin.length > MAX_ORIGIN_CHARS ? `${origin.slice(0, MAX_ORIGIN_CHARS)}…` : origin
+  const message =
+    origin === 'null'
+      ? 'This page has no origin, so it cannot be listed in the setting corsOrigins. Serve it from an http:// or https:// address.'
+      : `The origin ${name} is not listed in the setting corsOrigins. Add it there to let its pages use /v1.`
+  return new AppError('cross_site_request_rejected', { message })
+}
+
+/** The answer to a preflight of a listed origin; null: the request is something else. Any header may be sent, since the key must be one. */
 export const preflightAnswer = (c: Ctx): Response | null => {
-  if (c.req.method !== 'OPTIONS' || !c.req.header('access-control-request-method')) return null
-  if (listedOrigin(c) === null) return null
+  if (!isPreflight(c) || listedOrigin(c) === null) return null
   const wanted = c.req.header('access-control-request-headers')
   const isPrivate = c.req.header('access-control-request-private-network') === 'true'
   return new Response(null, {
@@ -38,13 +56,14 @@ export const preflightAnswer = (c: Ctx): Response | null => {
 
 /** Lets the page read the answer with all its headers. Credentials are never allowed, so no cookie comes with a request. */
 export const allowOrigin = (c: Ctx): void => {
+  if (c.env.settings.current().corsOrigins === '' || !PUBLIC_PATH.test(c.req.path)) return
+  const { headers } = c.res
+  headers.append('vary', 'Origin')
   const origin = listedOrigin(c)
   if (origin === null) return
-  const { headers } = c.res
   const exposed = [...headers.keys()].filter((name) => !NOT_EXPOSED.has(name) && !name.startsWith('access-control-'))
   headers.set('access-control-allow-origin', origin)
   headers.set('access-control-expose-headers', exposed.join(', '))
-  headers.append('vary', 'Origin')
 }
 
 /** What a client presents: its header, or for a socket of a listed origin, which can set none, the key in a subprotocol. */

@@ -46,8 +46,18 @@ const setting = <S extends z.ZodType>(schema: S, words: SettingMeta): S => schem
 
 const seconds = (max: number) => z.int().min(1).max(max)
 
-/** As a browser sends them: scheme, host, port, and no path. */
+/** Scheme, host, port, and no path. */
 const ORIGINS = /^([a-z][a-z0-9+.-]*:\/\/[^\s,/?#@*]+([\s,]+|$))*$/
+const ORIGINS_HINT = 'must be origins like https://app.example, separated by spaces'
+
+/**
+ * An origin as browsers send it: without the default port, the host in Punycode. The origin of a URL is `null` for schemes
+ * the URL standard does not know, like `app://`. Null: not a URL.
+ */
+const normalOrigin = (text: string): string | null => {
+  const url = URL.parse(text)
+  return url && `${url.protocol}//${url.host}`
+}
 
 export const Settings = z.strictObject({
   routingStrategy: setting(z.enum(STRATEGIES), {
@@ -182,7 +192,9 @@ export const Settings = z.strictObject({
       .trim()
       .toLowerCase()
       .max(2000)
-      .regex(ORIGINS, 'must be origins like https://app.example, separated by spaces'),
+      .regex(ORIGINS, ORIGINS_HINT)
+      .refine((text) => text.split(/[\s,]+/).every((one) => one === '' || URL.canParse(one)), ORIGINS_HINT)
+      .overwrite((text) => text.replace(/[^\s,]+/g, (one) => normalOrigin(one) ?? one)),
     {
       section: 'clients',
       label: 'Web apps that may call the API',

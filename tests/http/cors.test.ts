@@ -43,17 +43,27 @@ describe('a preflight', () => {
   })
 
   test.each([
-    ['another origin', 'https://evil.example', {}],
-    ['another port', 'http://localhost:3001', {}],
-    ['another scheme', 'http://app.example', {}],
-    ['a name that ends alike', 'https://evil-app.example', {}],
-    ['a sandboxed page', 'null', {}],
-    ['what is no preflight', APP, { 'access-control-request-method': '' }],
-  ])('of %s is not', async (_name, origin, more) => {
+    ['another origin', 'https://evil.example'],
+    ['another port', 'http://localhost:3001'],
+    ['another scheme', 'http://app.example'],
+    ['a name that ends alike', 'https://evil-app.example'],
+    ['a sandboxed page', 'null'],
+    ['a very long name', `https://${'a'.repeat(3000)}.example`],
+  ])('of %s is not: the answer names the origin and the setting', async (_name, origin) => {
     const { ask } = testApp(CORS)
-    const answer = await ask('OPTIONS /v1/chat/completions', { headers: preflight(origin, more) })
-    expect(answer.status).toBe(404)
-    expect(answer.headers.get('access-control-allow-methods')).toBeNull()
+    const answer = await ask('OPTIONS /v1/chat/completions', { headers: preflight(origin) })
+    expect([answer.status, corsOf(answer), listOf(answer.headers, 'vary').includes('origin')]).toEqual([403, [], true])
+    const { error } = JSON.parse(await answer.text())
+    expect(error.code).toBe('cross_site_request_rejected')
+    expect(error.message).toContain(origin === 'null' ? 'no origin' : origin.slice(0, 100))
+    expect(error.message).toContain('corsOrigins')
+    expect(error.message.length).toBeLessThan(300)
+  })
+
+  test('is only what names a method', async () => {
+    const headers = preflight(APP, { 'access-control-request-method': '' })
+    const answer = await testApp(CORS).ask('OPTIONS /v1/chat/completions', { headers })
+    expect([answer.status, answer.headers.get('access-control-allow-methods')]).toEqual([404, null])
   })
 
   test.each(['/backend-api/codex/responses', '/api/settings', '/dashboard', '/chat/completions'])(
@@ -66,7 +76,8 @@ describe('a preflight', () => {
 
   test('of any page is not while no origin is listed', async () => {
     const answer = await testApp().ask('OPTIONS /v1/chat/completions', { headers: preflight(APP) })
-    expect([answer.status, corsOf(answer)]).toEqual([404, []])
+    expect([answer.status, corsOf(answer)]).toEqual([403, []])
+    expect((await answer.json()).error.message).toContain(APP)
   })
 
   test('for the network it is in is granted, where it is asked for', async () => {
@@ -143,12 +154,46 @@ describe('a request of a listed origin', () => {
   })
 })
 
+describe('a request of no listed origin', () => {
+  test.each([
+    ['an empty origin', { origin: '' }, 'GET /v1/models'],
+    ['an empty origin of a preflight', { ...preflight(''), origin: '' }, 'OPTIONS /v1/models'],
+    ['spaces for an origin', { origin: ' ' }, 'GET /v1/models'],
+  ])('%s is not listed, whatever the list', async (_name, headers, route) => {
+    for (const corsOrigins of ['', `${APP},`, `${APP} ,, ${LOCAL}`]) {
+      const answer = await testApp({ settings: { corsOrigins } }).ask(route, { headers })
+      expect([corsOrigins, answer.status === 204, corsOf(answer)]).toEqual([corsOrigins, false, []])
+    }
+  })
+
+  test.each([
+    ['no origin', {}, 'GET /v1/models', 200],
+    ['another origin', { origin: 'https://evil.example' }, 'GET /v1/models', 403],
+    ['an unknown path', {}, 'GET /v1/nothing', 404],
+  ])('%s: caches keep its answer apart from that of a listed one', async (_name, headers, route, status) => {
+    const answer = await testApp(CORS).ask(route, { headers })
+    expect([answer.status, listOf(answer.headers, 'vary').includes('origin')]).toEqual([status, true])
+    const without = await testApp().ask(route, { headers })
+    expect(listOf(without.headers, 'vary')).not.toContain('origin')
+  })
+
+  test('routes that are not for pages do not depend on the origin', async () => {
+    const answer = await testApp(CORS).ask('GET /backend-api/codex/models?client_version=1.0.0')
+    expect(listOf(answer.headers, 'vary')).not.toContain('origin')
+  })
+})
+
 describe('the setting', () => {
   test.each([
     ['', ''],
     ['HTTPS://App.Example', 'https://app.example'],
     [' https://a.example:8443,\nhttp://[::1]:3000 ', 'https://a.example:8443,\nhttp://[::1]:3000'],
     ['chrome-extension://abcdefg', 'chrome-extension://abcdefg'],
+    ['app://obsidian.md tauri://localhost', 'app://obsidian.md tauri://localhost'],
+    ['https://a.example:443', 'https://a.example'],
+    ['http://b.example:80 https://c.example:80', 'http://b.example https://c.example:80'],
+    ['https://MÜNCHEN.example, https://a.example:443', 'https://xn--mnchen-3ya.example, https://a.example'],
+    ['http://[0:0::1]:3000', 'http://[::1]:3000'],
   ])('%p is kept as %p', async (given, kept) => {
     const { ask, bindings } = testApp()
     expect((await ask('PATCH /api/settings', { json: { corsOrigins: given } })).status).toBe(200)
@@ -163,6 +208,8 @@ describe('the setting', () => {
     'https://app.example/path',
     'https://a b.example',
     'https://*.example',
+    'https://a.example:99999',
+    'https://[::1',
   ])('%p is refused', async (given) => {
     const { ask } = testApp()
     expect(await problem(await ask('PATCH /api/settings', { json: { corsOrigins: given } }))).toEqual([
@@ -174,11 +221,11 @@ describe('the setting', () => {
   test('takes effect on the next request', async () => {
     const { ask, change } = testApp()
     const status = async () => (await ask('OPTIONS /v1/models', { headers: preflight(APP) })).status
-    expect(await status()).toBe(404)
+    expect(await status()).toBe(403)
     change({ corsOrigins: APP })
     expect(await status()).toBe(204)
     change({ corsOrigins: '' })
-    expect(await status()).toBe(404)
+    expect(await status()).toBe(403)
   })
 
   test('is a text on its page', async () => {

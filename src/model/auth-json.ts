@@ -88,7 +88,7 @@ export const parseAuthJson = (text: string, fileName: string): ImportedAccount =
     chatgptAccountId: claimed.chatgptAccountId ?? tokens.account_id ?? tokens.accountId ?? null,
   }
   const unusable = unusableField({ identity, tokens: { accessToken, refreshToken, idToken } })
-  if (unusable) refuse(`has ${unusable}`)
+  if (unusable) refuse(unusable)
   const stated = Date.parse(file.data.last_refresh ?? file.data.lastRefresh ?? '')
   return {
     identity,
@@ -97,7 +97,7 @@ export const parseAuthJson = (text: string, fileName: string): ImportedAccount =
   }
 }
 
-const NO_TOKENS = 'holds no tokens; it is no auth.json of the Codex CLI'
+const NO_TOKENS = "has no tokens; it isn't an auth.json from the Codex CLI"
 
 /** An app that renews the tokens of the Codex CLI itself leaves the refresh token empty. */
 const hasTokens = (file: JsonObject): boolean => {
@@ -108,7 +108,7 @@ const hasTokens = (file: JsonObject): boolean => {
 }
 
 /**
- * The first field that could not be sent in a header or shown, and what is wrong with it, without its value; null: all can
+ * Names the first field that cannot be sent in a header or shown, and what is wrong with it, without its value; null: all can
  * be used. Lengths are far above what the identity service gives.
  */
 export const unusableField = ({ identity, tokens }: Pick<ImportedAccount, 'identity' | 'tokens'>): string | null => {
@@ -127,11 +127,11 @@ export const unusableField = ({ identity, tokens }: Pick<ImportedAccount, 'ident
     ['seat_type', identity.seatType, MAX_ID_LENGTH],
   ]
   const tooLong = [...shown, ...sent].find(([, value, max]) => value !== null && value.length > max)
-  if (tooLong) return `a field ${tooLong[0]} that is too long (at most ${tooLong[2]} characters)`
+  if (tooLong) return `${tooLong[0]} is too long (at most ${tooLong[2]} characters)`
   const unsendable = sent.find(([, value]) => value !== null && !/^[\x21-\x7e]+$/.test(value))
-  if (unsendable) return `a field ${unsendable[0]} with characters that cannot be sent in a header`
+  if (unsendable) return `${unsendable[0]} has characters that cannot be sent in a header`
   const unshowable = shown.find(([, value]) => value !== null && !isPrintable(value))
-  return unshowable ? `a field ${unshowable[0]} with control characters` : null
+  return unshowable ? `${unshowable[0]} has control characters` : null
 }
 
 const MAX_TOKEN_LENGTH = 16_384

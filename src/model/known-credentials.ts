@@ -28,7 +28,7 @@ const hasEntry = (file: Record<string, unknown>, isOne: (entry: Record<string, u
 const KNOWN: readonly Known[] = [
   {
     matches: ({ auth_mode: mode }) => mode === 'chatgptAuthTokens',
-    what: 'holds tokens that another app gave to the Codex CLI and renews itself',
+    what: 'has tokens that another app manages and renews',
     todo: SIGN_IN,
   },
   {

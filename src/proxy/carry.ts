@@ -107,7 +107,7 @@ const refusedBy = async ({ clock }: Plane, response: Response, { accessToken }: 
 /** The service compresses nothing that was not asked for, so something on the way did; the account is not to blame. */
 const compressedStream = (response: Response): AppError => {
   void response.body?.cancel().catch(() => {}) // it may be gone already
-  const message = 'The answer of the upstream is compressed, which was not asked for.'
+  const message = "ChatGPT sent a compressed answer, which Sluice doesn't accept."
   return new AppError('upstream_unreachable', { message })
 }
 

@@ -61,7 +61,7 @@ export class CodeExchanges {
       const identity = identityOf(tokens.idToken)
       if (identity === null) throw new SignInError('The identity service did not say who signed in.')
       const unusable = unusableField({ identity, tokens })
-      if (unusable) throw new SignInError(`The identity service gave ${unusable}.`)
+      if (unusable) throw new SignInError(`ChatGPT sent an account that Sluice can't use: ${unusable}.`)
       await this.#store(flow, { identity, tokens, lastRefreshAt: JUST_GIVEN }, address)
     } catch (err) {
       if (!(err instanceof SignInError)) throw err

@@ -133,7 +133,7 @@ describe('import', () => {
     expect(status).toBe(400)
     expect(answer.error).toMatchObject({ code: 'invalid_auth_json', param: 'a.json' })
     expect(answer.error.message).toContain('a.json: is not JSON')
-    expect(answer.error.message).toContain('b.json: holds no tokens')
+    expect(answer.error.message).toContain('b.json: has no tokens')
     expect(app.events()).toEqual([])
   })
 

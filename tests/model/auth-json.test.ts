@@ -72,7 +72,11 @@ describe('a bad file', () => {
     ['an empty file', '', 'is not JSON'],
     ['an array', '[]', 'is not a native auth.json'],
     ['JSON null', 'null', 'is not'],
-    ['a JSON file of something else', '{"name":"x","version":1}', 'holds no tokens'],
+    [
+      'a JSON file of something else',
+      '{"name":"x","version":1}',
+      "has no tokens; it isn't an auth.json from the Codex CLI",
+    ],
     ['no access token', file({ ...NATIVE, access_token: undefined }), 'has no access_token'],
     ['no refresh token', file({ ...NATIVE, refresh_token: undefined }), 'has no refresh_token'],
     ['no ID token', file({ ...NATIVE, id_token: undefined }), 'has no id_token'],
@@ -107,7 +111,7 @@ describe('a file that is recognised and cannot be used is named, with what to do
     [
       'tokens another app renews',
       { auth_mode: 'chatgptAuthTokens', tokens: { ...NATIVE, refresh_token: '' } },
-      'another app',
+      'work.json: has tokens that another app manages and renews. ',
     ],
     ['Claude Code', { claudeAiOauth: { accessToken: 'secret', refreshToken: 'secret', expiresAt: 1 } }, 'Claude Code'],
     ['OpenCode', { openai: { type: 'oauth', access: 'secret', refresh: 'secret', expires: 1 } }, 'OpenCode'],
@@ -131,6 +135,15 @@ describe('a file that is recognised and cannot be used is named, with what to do
   test('a personal access token beside good tokens does not matter', () => {
     expect(parseAuthJson(file(NATIVE, { personal_access_token: 'at-x' }), 'a').tokens.accessToken).toBe('access')
   })
+})
+
+test.each([
+  ['access_token', 'is too long (at most 16384 characters)', { ...NATIVE, access_token: 'x'.repeat(20_000) }],
+  ['refresh_token', 'has characters that cannot be sent in a header', { ...NATIVE, refresh_token: 'a\tb' }],
+  ['email', 'is too long (at most 320 characters)', { ...NATIVE, id_token: unsignedJwt({ email: 'a'.repeat(400) }) }],
+  ['email', 'has control characters', { ...NATIVE, id_token: unsignedJwt({ email: 'a\u0007b@example.test' }) }],
+])('the message begins with the file and the field: %s %s', (field, problem, tokens) => {
+  expect(refusalOf(file(tokens)).message).toBe(`work.json: ${field} ${problem}`)
 })
 
 describe('a field that could not be sent or shown is refused by its name', () => {

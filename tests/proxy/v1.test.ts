@@ -410,6 +410,10 @@ describe('/v1/chat/completions', () => {
 })
 
 describe('what changes the answer and cannot be done', () => {
+  const UNSUPPORTED: Record<string, string> = {
+    n: "n must be 1. Sluice can't return several answers.",
+    background: 'Background responses are not supported. Leave out background.',
+  }
   const asks: [string, string, Record<string, unknown>][] = [
     ['background', V1, { input: 'hi', background: true }],
     ['n', V1, { input: 'hi', n: 2 }],
@@ -423,7 +427,8 @@ describe('what changes the answer and cannot be done', () => {
     const app = testApp()
     const answer = await answerOf(app, route, { json: { model: 'gpt-5.5', ...asked } })
     expect(answer.status).toBe(400)
-    expect(JSON.parse(answer.text).error).toMatchObject({ code: 'unsupported_parameter', param })
+    const message = UNSUPPORTED[param]
+    expect(JSON.parse(answer.text).error).toMatchObject({ code: 'unsupported_parameter', param, message })
     expect(app.upstream.requests).toEqual([])
     await expectNothingLeft(app)
   })

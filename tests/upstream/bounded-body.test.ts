@@ -169,7 +169,7 @@ describe('a compressed answer, which is never asked for', () => {
     const { status, text } = await answerOf(app, TURN, { json: codexBody('hello') })
     const { code, message } = JSON.parse(text).error
     expect([status, code]).toEqual([502, 'upstream_unreachable'])
-    expect(message).toContain('compressed')
+    expect(message).toBe("ChatGPT sent a compressed answer, which Sluice doesn't accept.")
     expect(app.bindings.pool.all()[0]?.health.errors).toBe(0)
   })
 

@@ -44,7 +44,7 @@ export function withToolCalls(messages: unknown[], source: string): unknown[] {
 function toolResult({ name, content }: JsonObject, open: { id: string; name: string }[], at: string): JsonObject {
   const call = open.findLastIndex((one) => one.name === name)
   const id = open.splice(call, call < 0 ? 0 : 1)[0]?.id
-  if (id === undefined) throw invalid(`${at}.name`, 'No function of this name was called before.')
+  if (id === undefined) throw invalid(`${at}.name`, 'This function result has no matching function_call.')
   return { role: 'tool', tool_call_id: id, content: content ?? '' }
 }
 

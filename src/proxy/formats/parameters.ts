@@ -34,7 +34,10 @@ export const REFUSED_UPSTREAM: ReadonlySet<string> = new Set([
 ])
 
 /** Parameters that change what the client gets, with the only value that can be served; it means the same as leaving them out. */
-const ONLY_VALUES: Readonly<Record<string, unknown>> = { background: false, n: 1 }
+const ONLY_VALUES: Readonly<Record<string, { value: unknown; message: string }>> = {
+  background: { value: false, message: 'Background responses are not supported. Leave out background.' },
+  n: { value: 1, message: "n must be 1. Sluice can't return several answers." },
+}
 
 /** Never sent upstream, and not named as dropped: either the request was rejected for it or nothing is lost. */
 export const isImplied = (name: string): boolean => Object.hasOwn(ONLY_VALUES, name)
@@ -107,9 +110,9 @@ export function checkParameters(body: JsonObject): void {
     throw invalid('truncation', "truncation must be 'auto' or 'disabled'.")
   }
   checkInclude(body.include)
-  for (const [param, value] of Object.entries(ONLY_VALUES)) {
+  for (const [param, { value, message }] of Object.entries(ONLY_VALUES)) {
     if (body[param] == null || body[param] === value) continue
-    throw new AppError('unsupported_parameter', { param, message: `'${param}' can only be ${value} here.` })
+    throw new AppError('unsupported_parameter', { param, message })
   }
 }
 

@@ -662,6 +662,11 @@ describe('refusals name the field', () => {
     expect([err.status, err.extra.param]).toEqual([400, param])
   })
 
+  test('a function result without a call is said to have none', () => {
+    const err = refusal(aChat({ messages: [hello, { role: 'function', name: 'f', content: '7' }] }))
+    expect(err.message).toBe('This function result has no matching function_call.')
+  })
+
   test('a data URL of exactly 8 MiB is taken', () => {
     const url = big.slice(0, MAX_DATA_URL_BYTES)
     expect(() => chatToResponses(aChat(part({ type: 'image_url', image_url: { url } })))).not.toThrow()

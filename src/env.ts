@@ -1,10 +1,11 @@
-/** The process environment, read once and frozen. Nothing else is configurable from outside the dashboard (decisions §1). */
+/** The process environment, read once and frozen. Everything else is a setting. */
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { z } from 'zod'
 import { type Cidr, parseCidr } from './lib/cidr.ts'
+import { findVariable, hasOurPrefix, otherName, variableName, variableNames } from './lib/env-names.ts'
 import { type Environment, PROXY_VARIABLES, withoutLogin } from './lib/env-proxy.ts'
 import { parseJson } from './lib/json.ts'
 
@@ -13,8 +14,6 @@ import { parseJson } from './lib/json.ts'
  * megabyte, and what is parsed with turns is not read faster by it (measured).
  */
 z.config({ jitless: true })
-
-const PREFIX = 'CODEX_LB_'
 
 const bool = z
   .enum(['true', 'false', '1', '0', 'yes', 'no', 'on', 'off'])
@@ -54,7 +53,7 @@ const number = z
 const port = number.pipe(z.number().int().max(65_535))
 const secret = z.string().min(16, 'must be at least 16 characters')
 
-/** Name without prefix → schema. Bare names are listed in `BARE`. */
+/** Name without prefix → schema; `lib/env-names.ts` knows the prefixes. */
 const VARIABLES = {
   PORT: port,
   HOST: z.string().min(1),
@@ -79,7 +78,6 @@ const VARIABLES = {
   SHUTDOWN_DRAIN_SECONDS: number.pipe(z.number().max(3600)),
 } as const
 type Name = keyof typeof VARIABLES
-const BARE: readonly Name[] = ['PORT', 'HOST']
 const SECRET: readonly Name[] = ['DASHBOARD_BOOTSTRAP_TOKEN', 'METRICS_TOKEN']
 
 const DEFAULTS: Partial<Record<Name, string>> = {
@@ -106,8 +104,10 @@ type Values = { [N in Name]: z.output<(typeof VARIABLES)[N]> }
 export interface Config extends Readonly<Values> {
   /** The environment itself, for the proxy variables that are read by name. */
   readonly raw: Readonly<Record<string, string | undefined>>
-  /** `CODEX_LB_*` names that mean nothing here, to be warned about once. */
+  /** Names with one of our prefixes that are not known, to be warned about once. */
   readonly unknown: readonly string[]
+  /** A sentence for each variable that is set by both of its names to different values. */
+  readonly conflicts: readonly string[]
 }
 
 /** A variable that cannot be used; the message is one sentence for stderr. */
@@ -115,17 +115,21 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-/** Where the data folder is; asked before anything else, because its `.env` adds to the environment. */
-const dataDirOf = (environment: Environment): string => environment[`${PREFIX}DATA_DIR`] || join(homedir(), '.sluice')
+/** Where the data folder is. Looked up first, because its `.env` adds to the environment. */
+const dataDirOf = (environment: Environment): string =>
+  findVariable(environment, 'DATA_DIR')?.text ?? join(homedir(), '.sluice')
 
 /**
- * The environment with what the `.env` of the data folder adds; variables of the process win. Throws `ConfigError` for a
- * file that is there and cannot be read: to go on without it would be to go on without what it says.
+ * The environment with what the `.env` of the data folder adds. Variables of the process win, by whichever of their names.
+ * Throws `ConfigError` for a file that is there and cannot be read: going on without it would ignore what it sets.
  */
 export const withEnvFile = (environment: Environment): Environment => {
   const path = join(dataDirOf(environment), '.env')
   try {
-    return { ...parseEnv(readFileSync(path, 'utf8')), ...environment }
+    const added = Object.entries(parseEnv(readFileSync(path, 'utf8'))).filter(
+      ([variable]) => !environment[otherName(variable) ?? variable],
+    )
+    return { ...Object.fromEntries(added), ...environment }
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException // as: the file system throws nothing else
     if (code === 'ENOENT' || code === 'ENOTDIR') return environment
@@ -136,29 +140,40 @@ export const withEnvFile = (environment: Environment): Environment => {
 /** Reads and checks the environment. Throws `ConfigError` naming variable and value; a secret's value is left out. */
 export const readConfig = (environment: Environment): Config => {
   const values: Record<string, unknown> = {}
-  for (const name of Object.keys(VARIABLES) as Name[]) values[name] = readOne(environment, name)
-  const config = { ...(values as Values), raw: environment, unknown: unknownNames(environment) } // as: every name was read
+  for (const name of NAMES) values[name] = readOne(environment, name)
+  const config = {
+    ...(values as Values), // as: every name was read
+    raw: environment,
+    unknown: unknownNames(environment),
+    conflicts: NAMES.flatMap((name) => conflictOf(environment, name)),
+  }
   demandConsistent(config)
   return Object.freeze(config)
 }
 
-/** What `environment` sets of the variables that are read here, by the names a process is given them. */
+const NAMES = Object.keys(VARIABLES) as Name[] // as: the keys of this very table
+
+/** What `environment` sets of the variables that are read here, each by its first name. */
 export const variablesSet = (environment: Environment): { name: string; value: string; isSecret: boolean }[] => {
-  const secret = SECRET.map(variableName)
-  return [...ownNames(), ...PROXY_VARIABLES.map((name) => name.toUpperCase()), ...PROXY_VARIABLES].flatMap((name) => {
-    const value = environment[name] ?? ''
-    return value === '' ? [] : { name, value, isSecret: secret.includes(name) || withoutLogin(value) !== value }
+  const own = NAMES.flatMap((name) => {
+    const found = findVariable(environment, name)
+    return found ? { name: variableName(name), value: found.text, isSecret: SECRET.includes(name) } : []
   })
+  const proxies = [...PROXY_VARIABLES.map((name) => name.toUpperCase()), ...PROXY_VARIABLES].flatMap((name) => {
+    const value = environment[name] ?? ''
+    return value === '' ? [] : { name, value, isSecret: false }
+  })
+  return [...own, ...proxies].map(({ name, value, isSecret }) => ({
+    name,
+    value,
+    isSecret: isSecret || withoutLogin(value) !== value,
+  }))
 }
 
-const ownNames = () => (Object.keys(VARIABLES) as Name[]).map(variableName) // as: the keys of this very table
-
-const variableName = (name: Name) => (BARE.includes(name) ? name : PREFIX + name)
-
 const readOne = (environment: Environment, name: Name): unknown => {
-  const variable = variableName(name)
-  const given = environment[variable]
-  const text = given === undefined || given === '' ? defaultOf(name) : given
+  const found = findVariable(environment, name)
+  const variable = found?.variable ?? variableName(name)
+  const text = found?.text ?? defaultOf(name)
   const parsed = VARIABLES[name].safeParse(text)
   if (parsed.success) return parsed.data
   const shown = SECRET.includes(name) ? variable : `${variable}="${withoutLogin(text ?? '')}"`
@@ -168,16 +183,21 @@ const readOne = (environment: Environment, name: Name): unknown => {
 const defaultOf = (name: Name): string | undefined => (name === 'DATA_DIR' ? dataDirOf({}) : DEFAULTS[name])
 
 const unknownNames = (environment: Environment): string[] => {
-  const known = ownNames()
-  return Object.keys(environment).filter((key) => key.startsWith(PREFIX) && !known.includes(key))
+  const known = NAMES.flatMap(variableNames)
+  return Object.keys(environment).filter((key) => hasOurPrefix(key) && !known.includes(key))
+}
+
+const conflictOf = (environment: Environment, name: Name): string[] => {
+  const [used = '', ...others] = variableNames(name).filter((variable) => environment[variable])
+  return others
+    .filter((other) => environment[other] !== environment[used])
+    .map((other) => `${used} and ${other} are set to different values. ${used} is used; remove ${other}.`)
 }
 
 const demandConsistent = (config: Values) => {
   const { DASHBOARD_AUTH_MODE: mode, FIREWALL_TRUST_PROXY_HEADERS: trust } = config
   if (trust && config.FIREWALL_TRUSTED_PROXY_CIDRS.length === 0)
-    throw new ConfigError('CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS=true needs CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS.')
+    throw new ConfigError('SLUICE_FIREWALL_TRUST_PROXY_HEADERS=true needs SLUICE_FIREWALL_TRUSTED_PROXY_CIDRS.')
   if (mode === 'trusted_header' && !trust)
-    throw new ConfigError(
-      'CODEX_LB_DASHBOARD_AUTH_MODE="trusted_header" needs CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS=true.',
-    )
+    throw new ConfigError('SLUICE_DASHBOARD_AUTH_MODE=trusted_header needs SLUICE_FIREWALL_TRUST_PROXY_HEADERS=true.')
 }

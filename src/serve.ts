@@ -35,7 +35,11 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
     now: systemClock.now,
     write: (line) => void process.stdout.write(`${line}\n`),
   })
-  if (config.unknown.length > 0) log.warn('variables that mean nothing here', { names: config.unknown.join(', ') })
+  if (config.unknown.length > 0)
+    log.warn('unknown environment variables, ignored (PORT and HOST take no prefix)', {
+      names: config.unknown.join(', '),
+    })
+  for (const conflict of config.conflicts) log.warn(conflict)
   const dial = createDial(config.raw, fetch, {
     trustsSocketEnvironment: config.UPSTREAM_WEBSOCKET_TRUST_ENV,
     random: systemRandom,

@@ -20,6 +20,45 @@ test('schemas are walked, not compiled: what is made after this module heeds it'
   expect(z.config().jitless).toBeTrue()
 })
 
+test('every variable is read by both prefixes, and ours wins', () => {
+  expect(readConfig({ SLUICE_LOG_LEVEL: 'debug' }).LOG_LEVEL).toBe('debug')
+  expect(readConfig({ CODEX_LB_PUBLIC_URL: 'https://a.test' }).PUBLIC_URL).toBe('https://a.test')
+  expect(readConfig({ SLUICE_OAUTH_CALLBACK_PORT: '1', CODEX_LB_OAUTH_CALLBACK_PORT: '2' }).OAUTH_CALLBACK_PORT).toBe(1)
+  expect(readConfig({ SLUICE_DATA_DIR: '', CODEX_LB_DATA_DIR: '/old' }).DATA_DIR).toBe('/old')
+})
+
+test('a variable that is set by both names to different values is reported with the one that is used', () => {
+  const { conflicts, METRICS_TOKEN } = readConfig({
+    SLUICE_METRICS_TOKEN: 'the-token-that-is-used',
+    CODEX_LB_METRICS_TOKEN: 'the-token-that-is-not',
+    SLUICE_LOG_FORMAT: 'json',
+    CODEX_LB_LOG_FORMAT: 'json',
+    CODEX_LB_PUBLIC_URL: '',
+    SLUICE_PUBLIC_URL: 'https://a.test',
+  })
+  expect(METRICS_TOKEN).toBe('the-token-that-is-used')
+  expect(conflicts).toEqual([
+    'SLUICE_METRICS_TOKEN and CODEX_LB_METRICS_TOKEN are set to different values. SLUICE_METRICS_TOKEN is used; remove CODEX_LB_METRICS_TOKEN.',
+  ])
+})
+
+test('a bad value is reported by the name it was given with', () => {
+  expect(refusal(() => readConfig({ SLUICE_LOG_LEVEL: 'loud' }))).toStartWith('SLUICE_LOG_LEVEL="loud" cannot be used')
+  expect(refusal(() => readConfig({ SLUICE_DASHBOARD_AUTH_MODE: 'trusted_header' }))).toContain(
+    'SLUICE_FIREWALL_TRUST_PROXY_HEADERS=true',
+  )
+})
+
+test('unknown names of both prefixes are reported, and not those that others read', () => {
+  const { unknown } = readConfig({
+    SLUICE_TYPO: 'x',
+    SLUICE_PORT: '1',
+    SLUICE_API_KEY: 'sk',
+    SLUICE_RUNTIME_IS_SET: '1',
+  })
+  expect(unknown).toEqual(['SLUICE_TYPO', 'SLUICE_PORT'])
+})
+
 test('a name that means nothing is told, also one that is read without the prefix', () => {
   const { PORT, unknown } = readConfig({ CODEX_LB_PORT: '1', CODEX_LB_HOST: '::1', CODEX_LB_TYPO: 'x', HOST: '::1' })
   expect([PORT, unknown]).toEqual([2455, ['CODEX_LB_PORT', 'CODEX_LB_HOST', 'CODEX_LB_TYPO']])
@@ -81,6 +120,19 @@ test('the .env of the data folder adds to the environment, which wins', () => {
     writeFileSync(join(dir, '.env'), 'PORT=1\nHOST=::1\n')
     const environment = { CODEX_LB_DATA_DIR: dir, PORT: '2' }
     expect(withEnvFile(environment)).toEqual({ ...environment, HOST: '::1' })
+  })
+})
+
+test('the environment wins over the .env by either name', () => {
+  inFolder((dir) => {
+    writeFileSync(
+      join(dir, '.env'),
+      'SLUICE_LOG_LEVEL=debug\nCODEX_LB_LOG_FORMAT=json\nSLUICE_PUBLIC_URL=https://a.test\n',
+    )
+    const environment = { CODEX_LB_DATA_DIR: dir, CODEX_LB_LOG_LEVEL: 'warn', SLUICE_LOG_FORMAT: 'text' }
+    const config = readConfig(withEnvFile(environment))
+    expect([config.LOG_LEVEL, config.LOG_FORMAT, config.PUBLIC_URL]).toEqual(['warn', 'text', 'https://a.test'])
+    expect(config.conflicts).toEqual([])
   })
 })
 

@@ -7,6 +7,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { reply } from '../http/reply.tsx'
 import { type Cidr, formatCidr } from '../lib/cidr.ts'
+import { findVariable, variableName } from '../lib/env-names.ts'
 import { PROXY_VARIABLES, withoutLogin } from '../lib/env-proxy.ts'
 import { iso } from '../lib/iso.ts'
 import { holds } from '../model/permissions.ts'
@@ -36,7 +37,7 @@ export interface About {
 
 interface Environment {
   variables: Variable[]
-  /** `CODEX_LB_*` names that mean nothing here. */
+  /** Names with one of our prefixes that are not known. */
   unknown: string[]
 }
 
@@ -63,23 +64,18 @@ const aboutOf = (c: Ctx): About => {
   }
 }
 
-const PREFIX = 'CODEX_LB_'
-
 /** Every variable that is read, with what it comes to. Secrets and passwords in URLs are left out. */
 export const variablesOf = (config: Config): Variable[] => {
-  const { raw, unknown: _, ...values } = config
+  const { raw, unknown: _, conflicts: __, ...values } = config
   const own = Object.entries(values).map(([name, value]) => ownVariable(name, value, raw))
   return [...own, ...PROXY_VARIABLES.flatMap((name) => egressVariable(name, raw))]
 }
 
-/** Two are read without the prefix (decisions §1). */
-const nameOf = (name: string): string => (name === 'PORT' || name === 'HOST' ? name : PREFIX + name)
-
 const ownVariable = (key: string, value: unknown, raw: Config['raw']): Variable => {
-  const name = nameOf(key)
   const isSecret = /(TOKEN|SECRET|PASSWORD)$/.test(key)
   const text = textOf(value)
-  return { name, value: isSecret && text !== null ? '' : text, isSet: (raw[name] ?? '') !== '', isSecret }
+  const isSet = findVariable(raw, key) !== null
+  return { name: variableName(key), value: isSecret && text !== null ? '' : text, isSet, isSecret }
 }
 
 const egressVariable = (name: string, raw: Config['raw']): Variable[] => {
@@ -99,6 +95,7 @@ const LICENCES: Readonly<Record<keyof typeof dependencies, string>> = {
   '@hono/zod-validator': 'MIT',
   '@node-rs/argon2': 'MIT',
   '@simplewebauthn/server': 'MIT',
+  commander: 'MIT',
   'drizzle-orm': 'Apache-2.0',
   hono: 'MIT',
   'htmx.org': '0BSD',

@@ -10,6 +10,7 @@ import { open, requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { reply } from '../http/reply.tsx'
+import { findVariable } from '../lib/env-names.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { namedApart } from '../model/account-names.ts'
 import type { AccountStatus } from '../model/account-state.ts'
@@ -240,7 +241,7 @@ const poolAccount = (account: AccountView, figures: Figures): PoolAccount => ({
 
 /** Without its folder it would work on the one in the home of whoever types it. */
 const commandFor = ({ DATA_DIR, raw }: Config): string =>
-  raw.CODEX_LB_DATA_DIR ? `CODEX_LB_DATA_DIR='${DATA_DIR}' ${typedCommand()}` : typedCommand()
+  findVariable(raw, 'DATA_DIR') ? `SLUICE_DATA_DIR='${DATA_DIR}' ${typedCommand()}` : typedCommand()
 
 /** Of the script; who puts the list away means it. */
 const PUT_AWAY = 'checklist'

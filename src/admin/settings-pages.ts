@@ -105,16 +105,16 @@ const callersOf = (c: Ctx): Promise<string[]> =>
 
 /** What the environment says about who stands before us. */
 const PROXY_NAMES = [
-  'CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS',
-  'CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS',
-  'CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS',
-  'CODEX_LB_DASHBOARD_AUTH_MODE',
-  'CODEX_LB_DASHBOARD_AUTH_PROXY_HEADER',
-  'CODEX_LB_PUBLIC_URL',
+  'SLUICE_FIREWALL_TRUST_PROXY_HEADERS',
+  'SLUICE_FIREWALL_TRUSTED_PROXY_CIDRS',
+  'SLUICE_PROXY_UNAUTHENTICATED_CLIENT_CIDRS',
+  'SLUICE_DASHBOARD_AUTH_MODE',
+  'SLUICE_DASHBOARD_AUTH_PROXY_HEADER',
+  'SLUICE_PUBLIC_URL',
 ]
 
 const isEgress = ({ name }: Variable): boolean =>
-  PROXY_VARIABLES.includes(name.toLowerCase()) || name === 'CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV'
+  PROXY_VARIABLES.includes(name.toLowerCase()) || name === 'SLUICE_UPSTREAM_WEBSOCKET_TRUST_ENV'
 
 const targetsOf = ({ env: { env } }: Ctx): EgressTarget[] => {
   const urls = [env.UPSTREAM_BASE_URL, env.AUTH_BASE_URL, env.REALTIME_BASE_URL]

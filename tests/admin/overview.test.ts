@@ -198,7 +198,7 @@ test('the commands of the first steps name the folder where it is not the usual 
   expect(await page('sluice.example.test')).toContain('data-guess="http://sluice.example.test"')
   const own = await page('localhost:2455')
   expect(own).not.toContain('data-guess')
-  expect(own).toContain('CODEX_LB_DATA_DIR=&#39;/srv/sluice&#39; npm run sluice -- keys create')
+  expect(own).toContain('SLUICE_DATA_DIR=&#39;/srv/sluice&#39; npm run sluice -- keys create')
 })
 
 test('an account that got new tokens is blocked no longer in its strip', async () => {

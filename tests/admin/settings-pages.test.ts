@@ -332,9 +332,9 @@ describe('about', () => {
     expect(about.environment.unknown).toEqual(['CODEX_LB_DESSERT'])
     expect(about.environment.variables).toEqual(
       expect.arrayContaining([
-        { name: 'CODEX_LB_METRICS_TOKEN', value: '', isSet: true, isSecret: true },
-        { name: 'CODEX_LB_PUBLIC_URL', value: 'https://sluice.example.test', isSet: true, isSecret: false },
-        { name: 'CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS', value: '10.0.0.0/8', isSet: true, isSecret: false },
+        { name: 'SLUICE_METRICS_TOKEN', value: '', isSet: true, isSecret: true },
+        { name: 'SLUICE_PUBLIC_URL', value: 'https://sluice.example.test', isSet: true, isSecret: false },
+        { name: 'SLUICE_FIREWALL_TRUSTED_PROXY_CIDRS', value: '10.0.0.0/8', isSet: true, isSecret: false },
         { name: 'PORT', value: '2455', isSet: false, isSecret: false },
       ]),
     )

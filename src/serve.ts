@@ -1,4 +1,5 @@
 /** The command `serve`: everything is put together here, and lives until a signal ends it. */
+import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { canTellPagesBehind, pagesBehind } from '../db/checkpoint.ts'
 import { acquireFolderLock } from '../db/lock.ts'
@@ -7,14 +8,17 @@ import type { World } from './build-bindings.ts'
 import { Checkpointer } from './checkpointer.ts'
 import { type Folder, makePrivateFolder, openFolder } from './cli/open-folder.ts'
 import { type Config, readConfig, withEnvFile } from './env.ts'
+import { isLoopbackHost } from './lib/client-ip.ts'
 import { systemClock } from './lib/clock.ts'
 import type { Environment } from './lib/env-proxy.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { systemRandom } from './lib/random.ts'
+import { accountsPhrase, plural } from './model/pool-words.ts'
 import { typedCommand } from './ops/own-command.ts'
 import { createReader } from './reader.ts'
 import { type RunningServer, startServer } from './server.ts'
 import { createDial } from './upstream/dial.ts'
+import { VERSION } from './version.ts'
 
 /** What only `main.ts` may reach for. */
 export interface Outside {
@@ -65,7 +69,14 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
   const server = startServer(world, lock)
   survive(log)
   drainOnSignal(server, log)
-  if (config.LOG_FORMAT === 'json') log.info('listening', { url: server.url, accounts: accountsIn(server) })
+  if (config.LOG_FORMAT === 'json')
+    log.info('listening', {
+      version: VERSION,
+      url: server.url,
+      dataDir: resolve(config.DATA_DIR),
+      accounts: statusesIn(server).length,
+      keys: server.bindings.keys.size,
+    })
   else greet(server, config)
 }
 
@@ -102,21 +113,23 @@ const drainOnSignal = (server: RunningServer, log: Log): void => {
   if (isatty(0) && isatty(2)) process.on('SIGHUP', () => void drain('SIGHUP'))
 }
 
-const accountsIn = ({ bindings }: RunningServer): number => bindings.pool.all().length
+const statusesIn = ({ bindings }: RunningServer) => bindings.pool.all().map(({ state }) => state.status)
 
-const greet = (server: RunningServer, config: Config): void => {
+/** Version, dashboard, data folder, accounts and keys: one line each. */
+const greet = (server: RunningServer, { HOST, DATA_DIR }: Config): void => {
   const { url, bindings } = server
-  const accounts = accountsIn(server)
+  const statuses = statusesIn(server)
   const command = typedCommand()
-  // "All addresses" is none to open: a browser that calls it so is not on this machine for us.
+  // A browser cannot open "all addresses", and whoever names one of them is not on this machine for us.
   const dashboard = `${url.replace(/^http:\/\/(0\.0\.0\.0|\[::\])(?=:|$)/, 'http://127.0.0.1')}/dashboard`
-  const next =
-    accounts === 0
-      ? `Next: import an account with "${command} accounts import ~/.codex/auth.json", or open ${dashboard} for all steps.`
-      : `${accounts} account${accounts === 1 ? '' : 's'} in the pool. Dashboard: ${dashboard}`
-  const remote =
-    config.HOST === '127.0.0.1' || bindings.settings.current().apiKeyAuthEnabled
-      ? ''
-      : `Clients on other machines are refused until "${command} settings set apiKeyAuthEnabled=true".\n`
-  process.stdout.write(`Sluice is listening on ${url}\n${next}\n${remote}`)
+  const next = statuses.length === 0 ? `. Add an account in the dashboard or with "${command} accounts add".` : ''
+  const lines = [
+    `Sluice ${VERSION} is listening on ${url}`,
+    `Dashboard: ${dashboard}`,
+    `Data folder: ${resolve(DATA_DIR)}`,
+    `${accountsPhrase(statuses)}, ${plural(bindings.keys.size, 'key')}${next}`,
+  ]
+  if (!isLoopbackHost(HOST) && !bindings.settings.current().apiKeyAuthEnabled)
+    lines.push(`Clients on other machines are rejected until you run "${command} settings set apiKeyAuthEnabled=true".`)
+  process.stdout.write(`${lines.join('\n')}\n`)
 }

@@ -1,7 +1,8 @@
-/** The bootstrap token at work: made when an install has no password, shown in the log, asked for from another machine. */
+/** The bootstrap token: created while no password is set, shown in the log, needed to set the first one from another machine. */
 import { commit, type Tx } from '../../db/commit.ts'
 import type { Bindings, Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
+import { isLoopbackHost } from '../lib/client-ip.ts'
 import {
   dropBootstrapToken,
   hasBootstrapToken,
@@ -17,8 +18,9 @@ import { isLocal } from './caller.ts'
 type Reached = Pick<Bindings, 'db' | 'env' | 'random' | 'clock' | 'log'>
 
 /**
- * At start: while nobody has a password there is a token, the environment's or a new one that the log shows. Only its hash
- * is stored, so each start without a password shows another one. Behind a proxy and without authentication there is none.
+ * At the start, while no user has a password: stores the token of the environment, or creates one and shows it in the log.
+ * Only its hash is stored, so each start without a password shows another one. Where Sluice listens on this machine only
+ * nothing is created: the first password is set here, and behind a reverse proxy with `sluice bootstrap-token --rotate`.
  */
 export const prepareBootstrapToken = (reached: Reached): void => {
   const { db, env, random, clock } = reached
@@ -26,7 +28,7 @@ export const prepareBootstrapToken = (reached: Reached): void => {
   const given = env.DASHBOARD_BOOTSTRAP_TOKEN
   const actor = { id: 'system', method: null, address: null, at: clock.now() }
   if (given !== undefined) commit(db, (tx) => storeBootstrapToken(tx, given))
-  else
+  else if (!isLoopbackHost(env.HOST))
     showBootstrapToken(
       reached,
       commit(db, (tx) => rotateBootstrapToken(tx, { random, actor })),
@@ -45,10 +47,10 @@ export const warnOfOpenDashboard = ({ env, log }: Pick<Reached, 'env' | 'log'>):
     })
 }
 
-/** The one time the token can be read. */
+/** The only time the token can be read. */
 export const showBootstrapToken = ({ log }: Pick<Reached, 'log'>, token: string): void =>
-  log.warn(
-    'no password is set: to set the first one from another machine, open /setup there and enter this bootstrap token',
+  log.info(
+    'No password is set yet. To set the first one from another machine, open /setup there and enter this bootstrap token.',
     { bootstrap: token },
   )
 

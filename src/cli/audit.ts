@@ -1,7 +1,7 @@
 /** `sluice audit verify`: proves that the audit log is whole, or names the first row that shows it is not. */
 import { type AuditVerdict, verifyAuditLog } from '../model/audit-verify.ts'
+import { plural } from '../model/pool-words.ts'
 import { type Command, dispatch, noArguments, printJson, readArgs, withFolder } from './command.ts'
-import { plural } from './plural.ts'
 
 /** Exit code 1 when the log is broken. */
 const verify: Command = (args, io) => {

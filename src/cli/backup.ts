@@ -2,12 +2,12 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemClock } from '../lib/clock.ts'
+import { plural } from '../model/pool-words.ts'
 import { keyOf, makeBackup } from '../ops/backup-file.ts'
 import { BackupError, type BackupVerdict, isRestorable, verifyBackup } from '../ops/backup-verify.ts'
 import { backupPath, makeBackupFolder } from '../ops/backups.ts'
 import { placesOf } from '../ops/places.ts'
 import { type Command, configOf, noArguments, onlyArgument, printJson, readArgs, yieldToTurns } from './command.ts'
-import { plural } from './plural.ts'
 
 /** Beside a running server too. Does not migrate: the server that runs may be of another release. */
 const make: Command = async (args, io) => {

@@ -1,11 +1,11 @@
 /** `sluice restore FILE`: puts a backup in the place of the present database, while no server runs. */
 import { resolve } from 'node:path'
+import { plural } from '../model/pool-words.ts'
 import { placesOf } from '../ops/places.ts'
 import { type Restored, restoreBackup } from '../ops/restore.ts'
 import type { Revived } from '../ops/revived.ts'
 import { holdings } from './backup.ts'
 import { type Command, cliActor, configOf, onlyArgument, printJson, readArgs } from './command.ts'
-import { plural } from './plural.ts'
 
 export const restore: Command = (args, io) => {
   const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })

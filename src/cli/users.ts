@@ -7,6 +7,7 @@ import type { Actor } from '../model/audit.ts'
 import { NewPassword } from '../model/credentials.ts'
 import { getPerson, type Person } from '../model/people.ts'
 import { listUsers, type User } from '../model/people-view.ts'
+import { plural } from '../model/pool-words.ts'
 import { createAdmin, setPassword, signOutEverywhere, takeTotp } from '../model/recovery.ts'
 import { isTaken, Username } from '../model/usernames.ts'
 import {
@@ -21,7 +22,6 @@ import {
 } from './command.ts'
 import { aboutOne } from './find.ts'
 import { listing } from './listing.ts'
-import { plural } from './plural.ts'
 import { readNewPassword } from './secret.ts'
 import { shortTime } from './table.ts'
 

@@ -26,6 +26,11 @@ export function isLoopback(ip: string): boolean {
   return ip === '127.0.0.1' || anyContains(LOOPBACK, ip)
 }
 
+/** Whether a server that listens on `host` is reached from this machine only. */
+export function isLoopbackHost(host: string): boolean {
+  return LOCAL_HOSTS.includes(host) || isLoopback(host.replace(/^\[(.*)\]$/, '$1'))
+}
+
 /**
  * Whether somebody on this machine is calling: loopback client and loopback Host. Without trust, any header that a proxy
  * adds makes the request remote; with it, the peer must be trusted and a proxy must name its client, in all such headers

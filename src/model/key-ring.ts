@@ -55,6 +55,11 @@ export class KeyRing {
     this.#limits = limits
   }
 
+  /** How many keys there are, revoked and expired ones too. */
+  get size(): number {
+    return this.#policies.size
+  }
+
   /** By hex SHA-256; the policy of a revoked or expired key, too. */
   byHash(hash: string): KeyPolicy | null {
     return this.#policies.get(hash) ?? null

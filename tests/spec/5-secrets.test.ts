@@ -18,7 +18,7 @@ const PASSWORDS = {
 
 /** Everything that was secret, by name, and everything that was said. */
 const run = async () => {
-  const app = testApp({ environment: { CODEX_LB_PUBLIC_URL: 'http://localhost:2455' } })
+  const app = testApp({ environment: { HOST: '0.0.0.0', CODEX_LB_PUBLIC_URL: 'http://localhost:2455' } })
   const { browser, audit } = people(app)
   const secrets = new Map<string, string>(Object.entries(PASSWORDS).map(([name, value]) => [`${name} password`, value]))
   const codes = new Set<string>()

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { identities } from '../../db/schema/people.ts'
 import { prepareBootstrapToken } from '../../src/auth/bootstrap.ts'
-import { rotateBootstrapToken } from '../../src/model/bootstrap-token.ts'
+import { hasBootstrapToken, rotateBootstrapToken } from '../../src/model/bootstrap-token.ts'
 import { testApp } from '../support/app.ts'
 import { HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
 
@@ -12,7 +12,8 @@ const SETUP = `POST ${AUTH}/password/setup`
 const NEW = 'a password of my own'
 
 const open = (options: Parameters<typeof testApp>[0] = {}) => {
-  const app = testApp({ accounts: 0, ...options })
+  const { environment, ...rest } = options
+  const app = testApp({ accounts: 0, environment: { HOST: '0.0.0.0', ...environment }, ...rest })
   prepareBootstrapToken(app.bindings)
   return { app, ...people(app), token: tokenIn(app.lines) }
 }
@@ -132,10 +133,21 @@ describe('§5 the bootstrap token', () => {
     expect((await browser(REMOTE).ask(SETUP, { json })).status).toBe(200)
   })
 
+  test.each(['127.0.0.1', '::1', '[::1]', 'localhost', '127.0.0.53'])('is not made for a server on %s', (HOST) => {
+    const { app, token } = open({ environment: { HOST } })
+    expect([token, hasBootstrapToken(app.bindings.db)]).toEqual([null, false])
+  })
+
+  test.each(['0.0.0.0', '::', '192.168.1.5', 'sluice.lan'])('is made for a server on %s', (HOST) => {
+    const { app, token } = open({ environment: { HOST } })
+    expect(token).not.toBeNull()
+    expect(app.lines.join('\n')).toContain('INFO  No password is set yet.')
+  })
+
   test('is not made where somebody has a password, nor in another mode', () => {
     const { app, add } = open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
     expect(tokenIn(app.lines)).toBeNull()
-    const second = testApp({ accounts: 0 })
+    const second = testApp({ accounts: 0, environment: { HOST: '0.0.0.0' } })
     people(second).add({ username: 'admin', role: 'admin' })
     prepareBootstrapToken(second.bindings)
     expect(tokenIn(second.lines)).toBeNull()

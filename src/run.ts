@@ -15,8 +15,8 @@ const loadCommands = () => import('./cli/main.ts')
 
 export const run = async (argv: readonly string[], outside: Outside): Promise<void> => {
   const [word, ...rest] = argv
-  if (word === 'serve' && rest.length > 0 && !rest.includes('--help')) {
-    process.stderr.write('sluice: serve takes no arguments; set HOST and PORT in the environment.\n')
+  if (word === 'serve' && rest.length > 0 && !rest.some((word) => word === '--help' || word === '-h')) {
+    process.stderr.write('sluice: serve takes no arguments. Set HOST and PORT in the environment.\n')
     process.exit(2)
   }
   try {
@@ -25,11 +25,12 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
       return await serve(outside)
     }
     const { runCli } = await loadCommands()
-    process.exitCode = await runCli(word === 'serve' ? ['help'] : argv, {
+    process.exitCode = await runCli(argv, {
       environment: withEnvFile(outside.environment),
       stdout: writerTo(process.stdout),
       stderr: writerTo(process.stderr),
       fetch: outside.fetch,
+      timeout: outside.timeout,
     })
   } catch (err) {
     process.stderr.write(`sluice: ${explain(err, outside.environment)}\n`)

@@ -76,6 +76,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/settings',
     'src/auth',
     'src/upstream',
+    'src/proxy/pool',
     'src/env',
     'db',
     'src/errors',
@@ -106,7 +107,7 @@ const ANYWHERE = ['src/version', 'package']
 
 /** What an idle service does without: pages, what only they read and parse, commands, and ways out that few have. */
 const LATE = [
-  ...['views', 'src/dashboard', 'src/api-docs', 'src/cli/main'],
+  ...['views', 'src/dashboard', 'src/api-docs', 'src/cli/main', 'commander'],
   ...['src/model/reads', 'src/model/reports', 'src/model/key-input', 'src/model/people-input', 'src/model/audit-log'],
   ...['src/upstream/tunnel', 'src/upstream/tunnel-agent', 'src/upstream/socks-bridge', 'src/upstream/socket'],
   ...['socks', 'ws', 'node:http', 'node:https', 'node:tls'],

@@ -1,4 +1,4 @@
-/** `sluice accounts …`: upstream accounts, written straight to the database. */
+/** `sluice accounts …`: the ChatGPT accounts of the pool, changed in the database. */
 import { readFile } from 'node:fs/promises'
 import { commit, type Tx } from '../../db/commit.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -12,6 +12,7 @@ import {
   readAuthFiles,
 } from '../model/account-import.ts'
 import type { ImportedRow } from '../model/account-intake.ts'
+import { accountNames } from '../model/account-names.ts'
 import { nextState } from '../model/account-state.ts'
 import {
   type AccountRow,
@@ -25,25 +26,23 @@ import {
 } from '../model/accounts.ts'
 import type { Actor } from '../model/audit.ts'
 import { importBudget, type OpenedFiles, openFile } from '../model/auth-files.ts'
+import { STATE_WORDS } from '../model/pool-words.ts'
 import { perWindow, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
-import { type Command, cliActor, dispatch, printJson, readArgs, UsageError, withFolder } from './command.ts'
+import { cliActor, printJson, type Run, withFolder } from './command.ts'
 import { aboutOne } from './find.ts'
 import { listing } from './listing.ts'
 import { shortTime } from './table.ts'
 
-/** The good files are kept also when others cannot be read; then the exit code is 1. */
-const importFiles: Command = async (args, io) => {
-  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
-  if (positionals.length === 0)
-    throw new UsageError('Name the auth.json files or ZIP archives of them to import; - is standard input.')
-  const { files, failures: unreadable } = await readFiles(positionals)
+/** The good files are imported even when others cannot be read; then the exit code is 1. */
+export const importFiles: Run = async (io, names, { json }) => {
+  const { files, failures: unreadable } = await readFiles(names)
   const { accounts, failures: malformed } = readAuthFiles(files)
   const failures = [...unreadable, ...malformed]
   return withFolder(io, ({ db, sealer }) => {
     const known = new Set(listAccounts(db).map(({ id }) => id))
     const doing = { sealer, random: systemRandom, actor: cliActor() }
     const rows = onePerSeat(commit(db, (tx) => importAccounts(tx, accounts, doing)))
-    if (values.json) printJson(io, { accounts: rows.map(importedFacts), failures })
+    if (json) printJson(io, { accounts: rows.map(importedFacts), failures })
     else for (const row of rows) io.stdout(outcomeOf(row, known.has(row.id)))
     for (const { message } of failures) io.stderr(`sluice: ${message}\n`)
     return failures.length === 0 ? 0 : 1
@@ -52,10 +51,11 @@ const importFiles: Command = async (args, io) => {
 
 const importedFacts = (row: ImportedRow) => ({ ...facts(row, null), tokensKept: row.tokensKept })
 
-const outcomeOf = ({ id, email, planType, tokensKept, status }: ImportedRow, wasKnown: boolean): string => {
-  const verb = tokensKept ? 'Kept' : wasKnown ? 'Renewed' : 'Imported'
-  const why = tokensKept ? ": nothing says that the file's tokens are newer than the stored ones" : ''
-  return `${verb} ${email} (${planType}) as ${id}${why}${status === 'paused' ? '; it is still paused' : ''}\n`
+const outcomeOf = ({ email, planType, tokensKept, status }: ImportedRow, wasKnown: boolean): string => {
+  const name = `${email} (${planType})`
+  const paused = status === 'paused' ? ' It is still paused.' : ''
+  if (tokensKept) return `Kept ${name}: the stored tokens are as new as the ones in the file.${paused}\n`
+  return `${wasKnown ? 'Updated' : 'Imported'} ${name}.${paused}\n`
 }
 
 const readFiles = async (names: readonly string[]): Promise<OpenedFiles> => {
@@ -75,27 +75,28 @@ const readFiles = async (names: readonly string[]): Promise<OpenedFiles> => {
   return { files, failures }
 }
 
-const list = listing({
+export const listOfAccounts = listing({
   all: (db) => {
     const usage = usageOf(db)
     return listAccounts(db).map((row) => facts(row, usage.get(row.id) ?? null))
   },
-  headings: ['ID', 'ACCOUNT', 'PLAN', 'STATUS', 'UNTIL', '5H', 'WEEK', 'MONTH'],
+  nameOf: (account) => account.displayName,
+  headings: ['ACCOUNT', 'PLAN', 'STATUS', 'UNTIL', '5H', 'WEEK', 'MONTH', 'ID'],
   cells: ({ accountId, displayName: name, planType, status, until, nextCheckAt, usedPercent }) => [
-    accountId,
     name,
     planType,
-    status,
+    STATE_WORDS[status],
     nextCheckAt === null ? shortTime(timeOf(until)) : `check ${shortTime(timeOf(nextCheckAt))}`,
     percent(usedPercent.fiveHour),
     percent(usedPercent.weekly),
     percent(usedPercent.monthly),
+    accountId,
   ],
-  none: 'No accounts yet: sluice accounts import ~/.codex/auth.json',
+  none: 'No accounts yet. To add one: sluice accounts add',
   document: (accounts) => ({ accounts }),
 })
 
-/** What is known of an account without its live part, which only the server has. Times are ISO 8601, as on the wire. */
+/** What the database knows of an account; the live part only the server has. Times are ISO 8601, as on the wire. */
 const facts = (row: AccountRow, usage: UsageSnapshot | null) => {
   const now = systemClock.now()
   const { status, cause, evidence, until, nextCheckAt } = nextState(stateOf(row), { kind: 'tick', at: now })
@@ -120,24 +121,21 @@ const timeOf = (text: string | null): number | null => (text === null ? null : D
 
 const percent = (used: number | null): string => (used === null ? '-' : `${Math.round(used)}%`)
 
-const ACCOUNT = {
+export const ACCOUNT = {
   what: 'account',
-  foundBy: 'its id, the beginning of it, or its e-mail',
+  listedBy: 'accounts list',
   all: listAccounts,
   namesOf: ({ email, alias }: AccountRow) => [email, alias],
 }
 
-/** A command that changes one account in one commit, then says so. */
-const change = (verb: string, apply: (tx: Tx, id: string, actor: Actor) => unknown): Command =>
+/** A command that changes one account in one commit. */
+const change = (verb: string, apply: (tx: Tx, id: string, actor: Actor) => unknown): Run =>
   aboutOne(ACCOUNT, (db, account) => {
+    const name = accountNames(db, { hidesAccounts: false }).get(account.id) ?? displayName(account)
     commit(db, (tx) => void apply(tx, account.id, cliActor()))
-    return `${verb} ${displayName(account)} (${account.id})`
+    return `${verb} ${name}.`
   })
 
-export const accounts: Command = dispatch('accounts', {
-  import: importFiles,
-  list,
-  pause: change('Paused', pauseAccount),
-  resume: change('Resumed', reactivateAccount),
-  remove: change('Removed', deleteAccount),
-})
+export const pause = change('Paused', pauseAccount)
+export const resume = change('Resumed', reactivateAccount)
+export const remove = change('Removed', deleteAccount)

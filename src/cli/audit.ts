@@ -1,32 +1,26 @@
-/** `sluice audit verify`: proves that the audit log is whole, or names the first row that shows it is not. */
+/** `sluice audit verify`: checks that the audit log is complete and unchanged, or names the first row that is not. */
 import { type AuditVerdict, verifyAuditLog } from '../model/audit-verify.ts'
-import { plural } from '../model/pool-words.ts'
-import { type Command, dispatch, noArguments, printJson, readArgs, withFolder } from './command.ts'
+import { printJson, type Run, withFolder } from './command.ts'
 
 /** Exit code 1 when the log is broken. */
-const verify: Command = (args, io) => {
-  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
-  noArguments(positionals)
-  return withFolder(io, ({ db, sqlite }) => {
+export const verifyAudit: Run = (io, _args, { json }) =>
+  withFolder(io, ({ db, sqlite }) => {
     // One snapshot: a running server may write, and purge, while the rows are read.
     const verdict = sqlite.transaction(() => verifyAuditLog(db))()
-    if (values.json) printJson(io, verdict)
+    if (json) printJson(io, verdict)
     else io.stdout(`${sentence(verdict)}\n`)
     return verdict.isWhole ? 0 : 1
   })
-}
 
 const sentence = (verdict: AuditVerdict): string => {
   if (!verdict.isWhole) {
     const { rowId, problem } = verdict
-    return rowId === null ? `BROKEN: ${problem}.` : `BROKEN at row ${rowId}: ${problem}.`
+    return rowId === null ? `Broken: ${problem}.` : `Broken at entry ${rowId}: ${problem}.`
   }
   const { rows, unchained, purgedThroughId } = verdict
   return [
-    `OK: ${plural(rows, 'row')}`,
-    ...(unchained > 0 ? [`${unchained} of them written by a release without hashes`] : []),
-    ...(purgedThroughId === null ? [] : [`purged up to row ${purgedThroughId}`]),
+    `Verified: ${rows} ${rows === 1 ? 'entry' : 'entries'}, unbroken chain`,
+    ...(unchained > 0 ? [`${unchained} written by a release without hashes`] : []),
+    ...(purgedThroughId === null ? [] : [`deleted up to entry ${purgedThroughId}`]),
   ].join(', ')
 }
-
-export const audit: Command = dispatch('audit', { verify })

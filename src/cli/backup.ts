@@ -1,4 +1,4 @@
-/** `sluice backup`, `sluice backup verify`: a copy of the database that is safe to keep, and the proof that one is. */
+/** `sluice backup`, `sluice backup verify`: a consistent copy of the database, and whether one can be restored. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemClock } from '../lib/clock.ts'
@@ -7,43 +7,42 @@ import { keyOf, makeBackup } from '../ops/backup-file.ts'
 import { BackupError, type BackupVerdict, isRestorable, verifyBackup } from '../ops/backup-verify.ts'
 import { backupPath, makeBackupFolder } from '../ops/backups.ts'
 import { placesOf } from '../ops/places.ts'
-import { type Command, configOf, noArguments, onlyArgument, printJson, readArgs, yieldToTurns } from './command.ts'
+import { configOf, printJson, type Run, yieldToTurns } from './command.ts'
 
-/** Beside a running server too. Does not migrate: the server that runs may be of another release. */
-const make: Command = async (args, io) => {
-  const { values, positionals } = readArgs(args, {
-    out: { type: 'string' },
-    'with-key': { type: 'boolean' },
-    json: { type: 'boolean' },
-  })
-  noArguments(positionals)
+interface BackupOptions {
+  out?: string
+  withKey?: true
+  json?: true
+}
+
+/** Works while the server runs. Does not migrate: the running server may be of another release. */
+export const makeBackupFile: Run<BackupOptions> = async (io, _args, { out, withKey, json }) => {
   const { dir, databasePath, keyPath } = placesOf(configOf(io))
-  if (values['with-key'] && !existsSync(keyPath)) throw new BackupError(`There is no encryption key at ${keyPath}.`)
+  if (withKey && !existsSync(keyPath)) throw new BackupError(`There is no encryption key at ${keyPath}.`)
   yieldToTurns()
-  if (values.out === undefined && existsSync(databasePath)) await makeBackupFolder(dir)
+  if (out === undefined && existsSync(databasePath)) await makeBackupFolder(dir)
   const made = makeBackup({
     source: databasePath,
-    target: values.out === undefined ? backupPath(dir, systemClock.now(), 'manual') : resolve(values.out),
-    keyFile: values['with-key'] ? keyPath : null,
+    target: out === undefined ? backupPath(dir, systemClock.now(), 'manual') : resolve(out),
+    keyFile: withKey ? keyPath : null,
   })
-  if (values.json) printJson(io, made)
+  if (json) printJson(io, made)
   else io.stdout(`${made.file}\n`)
-  if (!values.json) io.stderr(made.keyFile === null ? withoutKey(keyPath) : withKey(made.keyFile))
+  if (!json) io.stderr(made.keyFile === null ? keyElsewhere(keyPath) : keyBeside(made.keyFile))
   return 0
 }
 
-const withoutKey = (keyPath: string): string =>
-  `The secrets in it open only with ${keyPath}; keep a copy of that file somewhere else.\n`
+const keyElsewhere = (keyPath: string): string =>
+  `Its secrets can be opened only with ${keyPath}. Keep a copy of that file somewhere else.\n`
 
-const withKey = (keyFile: string): string =>
-  `The key is beside it (${keyFile}): whoever has both files has every account.\n`
+const keyBeside = (keyFile: string): string =>
+  `The encryption key is next to it: ${keyFile}. Anyone with both files can use every account.\n`
 
-/** Exit code 1 when it could not be restored. A broken audit log is told beside. */
-const verify: Command = (args, io) => {
-  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
-  const file = resolve(onlyArgument(positionals, 'backup'))
+/** Exit code 1 when it cannot be restored. A broken audit log is reported but does not count. */
+export const verifyBackupFile: Run = (io, [name = ''], { json }) => {
+  const file = resolve(name)
   const verdict = verifyBackup(file, existsSync(keyOf(file)) ? keyOf(file) : placesOf(configOf(io)).keyPath)
-  if (values.json) printJson(io, { ...verdict, isRestorable: isRestorable(verdict) })
+  if (json) printJson(io, { ...verdict, isRestorable: isRestorable(verdict) })
   else io.stdout(`${sentences(verdict).join('\n')}\n`)
   return isRestorable(verdict) ? 0 : 1
 }
@@ -51,12 +50,12 @@ const verify: Command = (args, io) => {
 const sentences = (verdict: BackupVerdict): string[] => {
   const { damage, schema, schemaDifferences, key, audit } = verdict
   return [
-    isRestorable(verdict) ? 'OK: it can be restored.' : 'NOT RESTORABLE as it is.',
-    `Holds ${holdings(verdict)}.`,
-    damage.length === 0 ? 'File: whole.' : `File: damaged: ${damage[0]}`,
+    isRestorable(verdict) ? 'OK: this backup can be restored.' : 'This backup cannot be restored as it is.',
+    `Contents: ${holdings(verdict)}.`,
+    damage.length === 0 ? 'File: intact.' : `File: damaged: ${damage[0]}`,
     `Schema: ${schemaDifferences.length === 0 ? SCHEMA[schema] : `not what Sluice creates: ${schemaDifferences.join(', ')}`}.`,
     `Encryption key: ${KEY[key]}.`,
-    audit.isWhole ? `Audit log: whole, ${plural(audit.rows, 'row')}.` : `Audit log: BROKEN: ${audit.problem}.`,
+    audit.isWhole ? `Audit log: verified, ${audit.rows} entries.` : `Audit log: broken: ${audit.problem}.`,
   ]
 }
 
@@ -64,15 +63,13 @@ export const holdings = ({ accounts, apiKeys, requests }: BackupVerdict): string
   [plural(accounts, 'account'), plural(apiKeys, 'key'), plural(requests, 'request')].join(', ')
 
 const SCHEMA: Record<BackupVerdict['schema'], string> = {
-  current: 'of this release',
-  older: 'of an older release; it is brought up to date when it is restored',
-  newer: 'of a newer release; update this program first',
+  current: 'this release',
+  older: 'an older release; the restore migrates it',
+  newer: 'a newer release; update Sluice first',
 }
 
 const KEY: Record<BackupVerdict['key'], string> = {
-  fits: 'fits',
-  other: 'the one at hand is not the one it was sealed with',
-  missing: 'there is none at hand to try',
+  fits: 'matches',
+  other: 'does not match; this backup was made with another key',
+  missing: 'not found, so it could not be checked',
 }
-
-export const backup: Command = (args, io) => (args[0] === 'verify' ? verify(args.slice(1), io) : make(args, io))

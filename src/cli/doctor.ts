@@ -1,4 +1,4 @@
-/** `sluice doctor`: what the doctor's page shows, from a shell, also when the server does not start. */
+/** `sluice doctor`: the checks of the doctor page from a shell, also when the server does not start. */
 import { existsSync } from 'node:fs'
 import { readerDatabase } from '../../db/open.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -14,12 +14,10 @@ import { type Places, placesOf } from '../ops/places.ts'
 import { DEFAULTS } from '../settings/schema.ts'
 import { readSettings } from '../settings/store.ts'
 import { createDial } from '../upstream/dial.ts'
-import { type Command, configOf, noArguments, printJson, readArgs, yieldToTurns } from './command.ts'
+import { configOf, printJson, type Run, yieldToTurns } from './command.ts'
 
-/** Exit code 1 when something is a problem. Nothing is made, migrated or changed. */
-export const doctor: Command = async (args, io) => {
-  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
-  noArguments(positionals)
+/** Exit code 1 when something is a problem. Nothing is created, migrated or changed. */
+export const doctor: Run = async (io, _args, { json }) => {
   const config = configOf(io)
   yieldToTurns()
   const report = await examine({
@@ -35,7 +33,7 @@ export const doctor: Command = async (args, io) => {
       authBaseUrl: config.AUTH_BASE_URL,
     },
   })
-  if (values.json) printJson(io, { ...report, at: iso(report.at) })
+  if (json) printJson(io, { ...report, at: iso(report.at) })
   else io.stdout(report.findings.map(lineOf).join(''))
   return report.verdict === 'problem' ? 1 : 0
 }
@@ -73,7 +71,7 @@ const readableFacts = (databasePath: string): Partial<StoredFacts> => {
   }
 }
 
-const MARKS: Record<Verdict, string> = { ok: 'ok     ', unknown: '?      ', warning: 'WARNING', problem: 'PROBLEM' }
+const MARKS: Record<Verdict, string> = { ok: 'OK     ', unknown: 'Unknown', warning: 'Warning', problem: 'Problem' }
 
 const lineOf = ({ verdict, title, says, advice }: Finding): string =>
   `${MARKS[verdict]}  ${title}: ${says}\n${advice === null ? '' : `         -> ${advice}\n`}`

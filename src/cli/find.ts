@@ -1,33 +1,34 @@
-/** Commands about one thing, which a person names by an id, the beginning of one, or a name. */
+/** Commands about one account, key or user, named by an id, the beginning of one, or a name. */
 import type { Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
-import { type CliIo, type Command, onlyArgument, readArgs, UsageError, withFolder } from './command.ts'
+import { type CliIo, type Run, UsageError, withFolder } from './command.ts'
 
-interface Kind<T> {
+export interface Kind<T> {
   /** "account" */
   what: string
-  /** By what it is found, for who named none: "its id or its name". */
-  foundBy: string
+  /** The command that lists them: "accounts list". */
+  listedBy: string
   all: (db: Db) => readonly T[]
   namesOf: (item: T) => (string | null)[]
 }
 
-/** A command whose only argument names one of `kind`; `run` ends with the sentence that says what was done. */
+/** A command whose only argument names one of `kind`; `run` returns a sentence that says what was done. */
 export const aboutOne =
-  <T extends { id: string }>(kind: Kind<T>, run: (db: Db, found: T, io: CliIo) => string | Promise<string>): Command =>
-  (args, io) => {
-    const wanted = onlyArgument(readArgs(args, {}).positionals, `${kind.what}: ${kind.foundBy}`)
-    return withFolder(io, async ({ db }) => {
-      io.stdout(`${await run(db, findOne(kind.all(db), wanted, kind), io)}\n`)
+  <T extends { id: string }>(kind: Kind<T>, run: (db: Db, found: T, io: CliIo) => string | Promise<string>): Run =>
+  (io, [wanted = '']) =>
+    withFolder(io, async ({ db }) => {
+      io.stdout(`${await run(db, findOne(kind, kind.all(db), wanted), io)}\n`)
       return 0
     })
-  }
 
-/** The one item whose id or one of whose names is `wanted`, else the only one whose id begins so. */
-const findOne = <T extends { id: string }>(
+/**
+ * The item whose id or one of whose names is `wanted`, else the only one whose id begins so. Throws `not_found`, and
+ * `UsageError` where several match.
+ */
+export const findOne = <T extends { id: string }>(
+  { what, listedBy, namesOf }: Kind<T>,
   items: readonly T[],
   wanted: string,
-  { what, namesOf }: Pick<Kind<T>, 'what' | 'namesOf'>,
 ): T => {
   const text = wanted.toLowerCase()
   const stages: ((item: T) => boolean)[] = [
@@ -37,11 +38,13 @@ const findOne = <T extends { id: string }>(
   ]
   for (const matches of stages) {
     const found = items.filter(matches)
-    if (found.length > 1) throw ambiguous(what, wanted, found)
+    if (found.length > 1) {
+      const choices = found.map((item) => `${namesOf(item).find(Boolean) ?? ''} (${item.id})`)
+      throw new UsageError(`"${wanted}" matches ${found.length} ${what}s. Use one of these ids: ${choices.join(', ')}.`)
+    }
     if (found[0]) return found[0]
   }
-  throw new AppError('not_found', { message: `There is no ${what} "${wanted}".` })
+  throw new AppError('not_found', {
+    message: `There is no ${what} "${wanted}". "sluice ${listedBy}" shows them all.`,
+  })
 }
-
-const ambiguous = (what: string, wanted: string, found: readonly { id: string }[]): UsageError =>
-  new UsageError(`"${wanted}" could be ${found.length} ${what}s: ${found.map(({ id }) => id).join(', ')}.`)

@@ -1,104 +1,74 @@
-/** `sluice keys …`: API keys of model clients. A new key is shown once, here, and can never be shown again. */
-import { z } from 'zod'
-import { commit } from '../../db/commit.ts'
-import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
+/** `sluice keys …`: API keys of clients. A new key is shown once, here, and can never be shown again. */
+import { commit, type Db } from '../../db/commit.ts'
 import { systemClock } from '../lib/clock.ts'
-import { iso } from '../lib/iso.ts'
 import { systemRandom } from '../lib/random.ts'
+import { listAccounts } from '../model/accounts.ts'
 import { type ApiKey, toApiKey } from '../model/api-key-view.ts'
-import { createKey, listKeys, type StoredKey, updateKey } from '../model/api-keys.ts'
-import { NewKey } from '../model/key-input.ts'
+import {
+  createKey,
+  deleteKey,
+  type IssuedKey,
+  listKeys,
+  regenerateKey,
+  type StoredKey,
+  updateKey,
+} from '../model/api-keys.ts'
+import { Catalog } from '../model/catalog.ts'
+import { KeyPatch, NewKey } from '../model/key-input.ts'
 import { type KeyState, keyState } from '../model/key-list.ts'
 import { readSettings } from '../settings/store.ts'
-import {
-  type Command,
-  cliActor,
-  dispatch,
-  noArguments,
-  printJson,
-  readArgs,
-  UsageError,
-  withFolder,
-} from './command.ts'
-import { aboutOne } from './find.ts'
+import { type CliIo, cliActor, printJson, type Run, UsageError, withFolder } from './command.ts'
+import { aboutOne, findOne, type Kind } from './find.ts'
+import { checked, fieldsOf, type KeyOptions, MICROS } from './key-options.ts'
 import { listing } from './listing.ts'
-import { shortTime } from './table.ts'
+import { byName, shortTime } from './table.ts'
 
-const create: Command = (args, io) => {
-  const { values, positionals } = readArgs(args, {
-    name: { type: 'string' },
-    model: { type: 'string', multiple: true },
-    limit: { type: 'string', multiple: true },
-    expires: { type: 'string' },
-    json: { type: 'boolean' },
-  })
-  noArguments(positionals)
-  const input = newKey({
-    name: values.name,
-    allowedModels: values.model,
-    limits: values.limit?.map(parseLimit),
-    expiresAt: values.expires === undefined ? undefined : parseTime(values.expires),
-  })
+interface Json {
+  json?: true
+}
+
+export const create: Run<KeyOptions & Json> = (io, _args, { json, ...options }) => {
+  if (options.name === undefined) throw new UsageError('Give the key a name: --name laptop')
+  const input = checked(NewKey, fieldsOf(options))
   return withFolder(io, ({ db }) => {
-    const doing = { actor: cliActor(), random: systemRandom }
-    const { row, key } = commit(db, (tx) => createKey(tx, input, doing))
-    if (values.json) printJson(io, { ...toApiKey(row, doing.actor.at), key })
-    else io.stdout(`${key}\n`)
-    if (!values.json) io.stderr(`Key "${row.name}" (${row.id}). It is shown only now.\n`)
+    const issued = commit(db, (tx) => createKey(tx, input, doing()))
+    show(io, issued, { json, sentence: `Created the key "${issued.row.name}".` })
+    warnOfModels(io, db, input.allowedModels ?? [])
     if (!readSettings(db).values.apiKeyAuthEnabled) io.stderr(KEYS_OPTIONAL)
     return 0
   })
+}
+
+const doing = () => ({ actor: cliActor(), random: systemRandom })
+
+/** The key alone on standard output, so that a script can take it. */
+const show = (io: CliIo, { row, key }: IssuedKey, { json, sentence }: { json?: true; sentence: string }): void => {
+  if (json) printJson(io, { ...toApiKey(row, systemClock.now()), key })
+  else io.stdout(`${key}\n`)
+  if (!json) io.stderr(`${sentence} Copy it now: it is not shown again.\n`)
 }
 
 const KEYS_OPTIONAL =
   'Keys are optional: clients on this machine can connect without a key or with an unrecognized one. ' +
   'To require keys: sluice settings set apiKeyAuthEnabled=true\n'
 
-const newKey = (input: Record<string, unknown>): NewKey => {
-  if (input.name === undefined) throw new UsageError('Give the key a name: --name laptop')
-  const parsed = NewKey.safeParse(input)
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  throw new UsageError(`${issue?.path.join('.') || 'The key'}: ${issue?.message}`)
+const MOST_NAMED = 12
+
+/** Only where accounts have reported their models: before that every name is as good as another. */
+const warnOfModels = (io: CliIo, db: Db, models: readonly string[]): void => {
+  const catalog = new Catalog(db)
+  const listed = new Set(listAccounts(db).flatMap(({ id }) => [...(catalog.modelsOf(id) ?? [])]))
+  const unlisted = models.filter((model) => !listed.has(model))
+  if (listed.size === 0 || unlisted.length === 0) return
+  const known = [...listed].toSorted(byName)
+  const more = known.length > MOST_NAMED ? ` and ${known.length - MOST_NAMED} more` : ''
+  io.stderr(
+    `Warning: no account offers ${unlisted.map((model) => `"${model}"`).join(', ')}. ` +
+      `Models on offer: ${known.slice(0, MOST_NAMED).join(', ')}${more}.\n`,
+  )
 }
 
-const FACTORS: Readonly<Record<string, number>> = { '': 1, k: 1e3, m: 1e6, g: 1e9 }
-const MICROS = 1e6
-/** What 1.1 M is off by in floating point, of itself: of 17,000.01 dollars in millionths it is more than a millionth of one. */
-const ROUNDING = 2 * Number.EPSILON
-
-/** `total_tokens:daily:5M`, `cost_usd:monthly:20:gpt-5.5`; the last part, a model, may hold colons of its own. */
-const parseLimit = (text: string) => {
-  const [limitType = '', limitWindow = '', amount = '', ...model] = text.split(':')
-  const [, digits, suffix = ''] = /^(\d+(?:\.\d+)?)([kmg]?)$/i.exec(amount) ?? []
-  if (!isOneOf(LIMIT_TYPES, limitType) || !isOneOf(LIMIT_WINDOWS, limitWindow) || digits === undefined)
-    throw new UsageError(
-      `--limit ${text} is not type:window:max[:model]; ` +
-        `types are ${LIMIT_TYPES.join(', ')}, windows ${LIMIT_WINDOWS.join(', ')}, max a number such as 500, 20k or 1.5M.`,
-    )
-  const unit = limitType === 'cost_usd' ? MICROS : 1
-  const exact = Number(digits) * (FACTORS[suffix.toLowerCase()] ?? 1) * unit
-  const maxValue = Math.round(exact)
-  if (Math.abs(exact - maxValue) > exact * ROUNDING)
-    throw new UsageError(`--limit ${text} is finer than is counted: whole requests and tokens, millionths of a dollar.`)
-  return { limitType, limitWindow, maxValue, modelFilter: model.join(':') }
-}
-
-const isOneOf = (values: readonly string[], text: string): boolean => values.includes(text)
-
-/** `Date.parse` alone takes nearly anything: `12` is December 2001. */
-const Expiry = z.union([z.iso.date(), z.iso.datetime({ offset: true })])
-
-/** A date alone means its first moment in UTC. */
-const parseTime = (text: string): string => {
-  if (!Expiry.safeParse(text).success)
-    throw new UsageError(`--expires ${text} is not a date; write 2027-01-31 or 2027-01-31T18:00:00Z.`)
-  const at = Date.parse(text)
-  if (at <= systemClock.now()) throw new UsageError(`--expires ${text} is over; the key would open nothing.`)
-  return iso(at)
-}
-
-/** As the pages say it, but in the words of the commands. */
+/** In the words of the commands. */
 const STATES: Record<KeyState, string> = {
   active: 'active',
   off: 'revoked',
@@ -106,22 +76,23 @@ const STATES: Record<KeyState, string> = {
   expired: 'expired',
 }
 
-const list = listing({
+export const list = listing({
   all: (db) => {
     const now = systemClock.now()
     return listKeys(db).map((row) => toApiKey(row, now))
   },
-  headings: ['ID', 'NAME', 'KEY', 'STATUS', 'EXPIRES', 'LAST USED', 'LIMITS'],
+  nameOf: ({ name }) => name,
+  headings: ['NAME', 'KEY', 'STATUS', 'EXPIRES', 'LAST USED', 'LIMITS', 'ID'],
   cells: (key) => [
-    key.id,
     key.name,
     `${key.keyPrefix}…`,
     STATES[keyState(key)],
-    shortTime(key.expiresAt === null ? null : Date.parse(key.expiresAt)),
-    shortTime(key.lastUsedAt === null ? null : Date.parse(key.lastUsedAt)),
-    key.limits.map(limitText).join(', ') || '-',
+    key.expiresAt === null ? 'never' : shortTime(Date.parse(key.expiresAt)),
+    key.lastUsedAt === null ? 'never' : shortTime(Date.parse(key.lastUsedAt)),
+    key.limits.map(limitText).join(', ') || 'unlimited',
+    key.id,
   ],
-  none: 'No keys yet: sluice keys create --name laptop',
+  none: 'No keys yet. To create one: sluice keys create --name laptop',
 })
 
 const limitText = ({
@@ -135,17 +106,61 @@ const limitText = ({
   return `${limitType}:${limitWindow}:${currentValue / unit}/${maxValue / unit}${modelFilter ? `:${modelFilter}` : ''}`
 }
 
-const KEY = {
+export const KEY: Kind<StoredKey> = {
   what: 'key',
-  foundBy: 'its id, the beginning of it, or its name',
+  listedBy: 'keys list',
   all: listKeys,
-  namesOf: ({ name, keyPrefix }: StoredKey) => [name, keyPrefix],
+  namesOf: ({ name, keyPrefix }) => [name, keyPrefix],
 }
 
-/** Kept, switched off, with its history; the dashboard can delete it. */
-const revoke = aboutOne(KEY, (db, key) => {
-  commit(db, (tx) => updateKey(tx, key.id, { isActive: false }, { actor: cliActor(), random: systemRandom }))
-  return `Revoked "${key.name}" (${key.id})`
+const called = ({ name, keyPrefix }: StoredKey): string => `"${name}" (${keyPrefix}…)`
+
+interface EditOptions extends KeyOptions, Json {
+  allModels?: true
+  unlimited?: true
+  enable?: true
+  resetUsage?: true
+}
+
+export const edit: Run<EditOptions> = (io, [wanted = ''], options) => {
+  const { allModels, unlimited, enable, resetUsage, json, ...fields } = options
+  if (allModels && fields.model) throw new UsageError('Use either --model or --all-models.')
+  if (unlimited && fields.limit) throw new UsageError('Use either --limit or --unlimited.')
+  const patch = checked(KeyPatch, {
+    ...fieldsOf(fields),
+    ...(allModels && { allowedModels: null }),
+    ...(unlimited && { limits: [] }),
+    ...(enable && { isActive: true }),
+    ...(resetUsage && { resetUsage: true }),
+  })
+  if (Object.keys(patch).length === 0)
+    throw new UsageError('Nothing to change. Give at least one option, such as --name.')
+  return withFolder(io, ({ db }) => {
+    const key = findOne(KEY, KEY.all(db), wanted)
+    const row = commit(db, (tx) => updateKey(tx, key.id, patch, doing()))
+    if (json) printJson(io, toApiKey(row, systemClock.now()))
+    else io.stdout(`Changed key ${called(row)}.\n`)
+    warnOfModels(io, db, patch.allowedModels ?? [])
+    return 0
+  })
+}
+
+/** A new secret for the same key. */
+export const regenerate: Run = (io, [wanted = ''], { json }) =>
+  withFolder(io, ({ db }) => {
+    const { id } = findOne(KEY, KEY.all(db), wanted)
+    const issued = commit(db, (tx) => regenerateKey(tx, id, doing()))
+    show(io, issued, { json, sentence: `New secret for the key "${issued.row.name}". The old one no longer works.` })
+    return 0
+  })
+
+/** The key stays with its history and can be enabled again. */
+export const revoke = aboutOne(KEY, (db, key) => {
+  commit(db, (tx) => updateKey(tx, key.id, { isActive: false }, doing()))
+  return `Revoked key ${called(key)}.`
 })
 
-export const keys: Command = dispatch('keys', { create, list, revoke })
+export const remove = aboutOne(KEY, (db, key) => {
+  commit(db, (tx) => deleteKey(tx, key.id, cliActor()))
+  return `Deleted key ${called(key)}. Its requests stay in the log.`
+})

@@ -1,27 +1,25 @@
-/** `list`: all there is of something, as a table or with `--json`. */
+/** `list`: everything there is of something, in natural order of its name, as a table or with `--json`. */
 import type { Db } from '../../db/commit.ts'
-import { type Command, noArguments, printJson, readArgs, withFolder } from './command.ts'
-import { table } from './table.ts'
+import { printJson, type Run, withFolder } from './command.ts'
+import { byName, table } from './table.ts'
 
 interface Listing<T> {
   all: (db: Db) => readonly T[]
+  nameOf: (item: T) => string
   headings: readonly string[]
   cells: (item: T) => readonly string[]
-  /** A sentence that says how to make the first. */
+  /** A sentence that says how to add the first. */
   none: string
-  /** What `--json` prints; the items themselves unless told. */
+  /** What `--json` prints; the items themselves unless given. */
   document?: (items: readonly T[]) => unknown
 }
 
 export const listing =
-  <T>({ all, headings, cells, none, document = (items) => items }: Listing<T>): Command =>
-  (args, io) => {
-    const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
-    noArguments(positionals)
-    return withFolder(io, ({ db }) => {
-      const items = all(db)
-      if (values.json) printJson(io, document(items))
+  <T>({ all, nameOf, headings, cells, none, document = (items) => items }: Listing<T>): Run =>
+  (io, _args, { json }) =>
+    withFolder(io, ({ db }) => {
+      const items = all(db).toSorted((a, b) => byName(nameOf(a), nameOf(b)))
+      if (json) printJson(io, document(items))
       else io.stdout(items.length === 0 ? `${none}\n` : table(headings, items.map(cells)))
       return 0
     })
-  }

@@ -1,74 +1,67 @@
-/** The command line: everything but `serve`. It works on the database directly, also beside a running server. */
+/** The command line: everything but `serve`. It works on the database directly, also while the server runs. */
 import { isBusy } from '../../db/lock.ts'
 import { ConfigError } from '../env.ts'
 import { AppError } from '../errors.ts'
-import { VERSION } from '../version.ts'
-import { accounts } from './accounts.ts'
-import { audit } from './audit.ts'
-import { backup } from './backup.ts'
-import { bootstrapToken } from './bootstrap.ts'
-import { type CliIo, type Command, UsageError } from './command.ts'
-import { doctor } from './doctor.ts'
-import { healthcheck } from './healthcheck.ts'
-import { HELP } from './help.ts'
-import { keys } from './keys.ts'
+import { type CliIo, UsageError } from './command.ts'
+import { type CommandSpec, nameOf } from './command-spec.ts'
+import { COMMANDS } from './commands.ts'
 import { FolderError } from './open-folder.ts'
-import { restore } from './restore.ts'
-import { service } from './service.ts'
-import { settings } from './settings.ts'
-import { user } from './users.ts'
+import { CommanderError, createProgram, exitCodeOf } from './program.ts'
 
-const print =
-  (text: string): Command =>
-  (_args, io) => {
-    io.stdout(text)
-    return 0
-  }
-
-const help = print(HELP)
-const version = print(`${VERSION}\n`)
-
-const COMMANDS: Readonly<Record<string, Command>> = {
-  accounts,
-  keys,
-  settings,
-  user,
-  'bootstrap-token': bootstrapToken,
-  audit,
-  backup,
-  restore,
-  doctor,
-  service,
-  healthcheck,
-  help,
-  '--help': help,
-  '-h': help,
-  version,
-  '--version': version,
-}
-
-/** Runs one command and returns its exit code: 0 done, 1 refused or failed, 2 not understood. Never throws. */
+/** Runs one command and returns its exit code: 0 done, 1 rejected or failed, 2 not understood. Never throws. */
 export const runCli = async (argv: readonly string[], io: CliIo): Promise<number> => {
-  const [word, ...args] = argv
+  let exitCode = 0
+  const program = createProgram(io, async (spec, args, options) => {
+    const run = await spec.run?.()
+    exitCode = (await run?.(io, args, options as never)) ?? 0 // as: commander read them by the table of the same command
+  })
+  const path = commandPath(argv)
   try {
-    if (word === undefined) throw new UsageError('Name a command.')
-    const command = Object.hasOwn(COMMANDS, word) ? COMMANDS[word] : undefined
-    if (!command) throw new UsageError(`There is no command "${word}".`)
-    return await (args.includes('--help') ? help : command)(args, io)
+    await program.parseAsync(helpRequest(argv), { from: 'user' })
+    return exitCode
   } catch (err) {
+    if (err instanceof CommanderError) {
+      exitCode = exitCodeOf(err)
+      if (exitCode !== 0 && err.code !== 'commander.help') io.stderr(hintFor(path))
+      return exitCode
+    }
     io.stderr(`sluice: ${explain(err)}\n`)
+    if (err instanceof UsageError) io.stderr(hintFor(path))
     return err instanceof UsageError ? 2 : 1
   }
 }
 
+/** Without a command, and for `help COMMAND`, what is wanted is the help. */
+const helpRequest = (argv: readonly string[]): string[] => {
+  const [word, ...rest] = argv
+  if (word === undefined) return ['--help']
+  if (word !== 'help') return [...argv]
+  // An unknown name without `--help`, so that it is reported.
+  return commandPath(rest).length === rest.length ? [...rest, '--help'] : rest
+}
+
+/** The names of commands at the beginning of `argv`. */
+const commandPath = (argv: readonly string[]): string[] => {
+  const path: string[] = []
+  let level: readonly CommandSpec[] = Object.values(COMMANDS).flat()
+  for (const word of argv[0] === 'help' ? argv.slice(1) : argv) {
+    const spec = level.find((one) => nameOf(one) === word || one.alias === word)
+    if (!spec) break
+    path.push(word)
+    level = spec.commands ?? []
+  }
+  return path
+}
+
+const hintFor = (path: readonly string[]): string => `Run "${['sluice help', ...path].join(' ')}" for help.\n`
+
 const explain = (err: unknown): string => {
-  if (err instanceof UsageError) return `${err.message}\nTry "sluice help".`
   if (err instanceof AppError) return [err.message, ...fieldsOf(err)].join('\n  ')
-  if (err instanceof ConfigError || err instanceof FolderError) return err.message
-  if (isBusy(err)) return 'The database is busy with a long write; try again in a moment.'
+  if (err instanceof UsageError || err instanceof ConfigError || err instanceof FolderError) return err.message
+  if (isBusy(err)) return 'The database is busy with a long write. Try again in a moment.'
   return err instanceof Error ? err.message : String(err)
 }
 
-/** One line a field that was refused. */
+/** One line per field that was rejected. */
 const fieldsOf = ({ extra }: AppError): string[] =>
   Object.entries(extra.details?.fields ?? {}).map(([name, messages]) => `${name}: ${[messages].flat().join(' ')}`)

@@ -96,7 +96,7 @@ const lockToMigrate = (sqlite: Database, dir: string): FolderLock | null => {
       if (!(cause instanceof FolderLockedError)) throw cause
       if (tries < LOCK_TRIES) standStill(LOCK_PAUSE_MS)
       else
-        throw new FolderError(`${cause.message} It is of an earlier release than this program: restart it first.`, {
+        throw new FolderError(`${cause.message} It runs an older release than this program. Restart it first.`, {
           cause,
         })
     }
@@ -113,7 +113,10 @@ export const makePrivateFolder = (dir: string): void => {
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
   } catch (cause) {
-    throw new FolderError(`The data folder ${dir} cannot be made (${codeOf(cause)}); set CODEX_LB_DATA_DIR.`, { cause })
+    throw new FolderError(
+      `The data folder ${dir} cannot be created (${codeOf(cause)}). Set SLUICE_DATA_DIR to another folder.`,
+      { cause },
+    )
   }
   demandOwn(dir)
   try {
@@ -129,7 +132,9 @@ const STICKY = 0o1000
 const demandOwn = (dir: string): void => {
   const { mode, uid } = statSync(dir)
   if ((mode & STICKY) === 0 || uid !== process.getuid?.() || readdirSync(dir).length === 0) return
-  throw new FolderError(`The data folder ${dir} is shared by everybody; set CODEX_LB_DATA_DIR to a folder in it.`)
+  throw new FolderError(
+    `The data folder ${dir} is shared by all users of this machine. Set SLUICE_DATA_DIR to a folder in it.`,
+  )
 }
 
 const openFile = (path: string): OpenedDatabase => {
@@ -148,8 +153,8 @@ const openKey = (db: Db, path: string, random: Random): Uint8Array => {
   if (known !== null && !existsSync(path)) throw wrongKey(`The encryption key file ${path} is missing.`)
   const key = loadOrCreateKey(path, random)
   if ((known ?? commit(db, (tx) => claimFingerprint(tx, fingerprint(key)))) === fingerprint(key)) return key
-  throw wrongKey(`${path} is not the key this database was sealed with.`)
+  throw wrongKey(`${path} is not the encryption key of this database.`)
 }
 
 const wrongKey = (what: string): FolderError =>
-  new FolderError(`${what} Restore the file that belongs to it, or name it in CODEX_LB_ENCRYPTION_KEY_FILE.`)
+  new FolderError(`${what} Restore the file that belongs to this database, or set SLUICE_ENCRYPTION_KEY_FILE to it.`)

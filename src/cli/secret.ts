@@ -1,19 +1,28 @@
-/** Reads a password where nobody looks on: typed without an echo, or from standard input. Never from the command line. */
+/** Reads secrets typed without an echo, or from standard input. Never from the command line. */
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { AppError } from '../errors.ts'
 import type { CliIo } from './command.ts'
 
-/** From a terminal it is asked for twice; else it is the first line of standard input. Throws `validation_error`. */
+/** At a terminal it is typed twice; otherwise it is the first line of standard input. Throws `validation_error`. */
 export const readNewPassword = async (io: CliIo): Promise<string> => {
   if (!process.stdin.isTTY) return firstLine(await Bun.stdin.text())
-  const keys = createInterface({ input: process.stdin, output: silence(), terminal: true, historySize: 0 })
-  const lines = keys[Symbol.asyncIterator]() // what is pasted at once waits in it for the next question
-  try {
+  return atTerminal(async (lines) => {
     const password = await typed(io, lines, 'New password: ')
-    if ((await typed(io, lines, 'Once more: ')) !== password)
-      throw new AppError('validation_error', { message: 'The two were not the same.' })
+    if ((await typed(io, lines, 'Repeat it: ')) !== password)
+      throw new AppError('validation_error', { message: 'The passwords do not match. Nothing was changed.' })
     return password
+  })
+}
+
+/** One secret: typed at a terminal, otherwise the first line of standard input. */
+export const readSecret = async (io: CliIo, prompt: string): Promise<string> =>
+  process.stdin.isTTY ? atTerminal((lines) => typed(io, lines, prompt)) : firstLine(await Bun.stdin.text())
+
+const atTerminal = async (read: (lines: AsyncIterator<string>) => Promise<string>): Promise<string> => {
+  const keys = createInterface({ input: process.stdin, output: silence(), terminal: true, historySize: 0 })
+  try {
+    return await read(keys[Symbol.asyncIterator]()) // the iterator keeps what is pasted at once for the next question
   } finally {
     keys.close()
   }
@@ -21,7 +30,7 @@ export const readNewPassword = async (io: CliIo): Promise<string> => {
 
 const firstLine = (text: string): string => text.split(/\r?\n/, 1)[0] ?? ''
 
-/** Where the keys would be shown. */
+/** In place of the echo. */
 const silence = () => new Writable({ write: (_chunk, _encoding, done) => done() })
 
 /** Without a line: Ctrl-C, or Ctrl-D at its beginning. */

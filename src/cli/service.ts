@@ -3,17 +3,13 @@ import { resolve } from 'node:path'
 import { variablesSet, withEnvFile } from '../env.ts'
 import { ownCommand, ownFolder } from '../ops/own-command.ts'
 import { placesOf } from '../ops/places.ts'
-import { type CliIo, type Command, configOf, dispatch, noArguments, readArgs } from './command.ts'
+import { type CliIo, configOf, type Run } from './command.ts'
 
-const print: Command = (args, io) => {
-  const { values, positionals } = readArgs(args, { launchd: { type: 'boolean' } })
-  noArguments(positionals)
+export const printService: Run<{ launchd?: true }> = (io, _args, { launchd }) => {
   const service = serviceOf(io)
-  io.stdout(values.launchd ? launchdPlist(service) : systemdUnit(service))
+  io.stdout(launchd ? launchdPlist(service) : systemdUnit(service))
   return 0
 }
-
-export const service: Command = dispatch('service', { print })
 
 interface Service {
   /** The program and its arguments. */
@@ -23,11 +19,11 @@ interface Service {
   dataDir: string
   /** Set for it; secrets belong into the `.env` of the data folder instead. */
   environment: Readonly<Record<string, string>>
-  /** What whoever saves it must know first, a sentence or two each. */
+  /** What the reader must know before saving it, a sentence or two each. */
   warnings: readonly string[]
   /** Seconds it may take to finish running turns. */
   drainSeconds: number
-  /** Whose home the folder, its key or the program lies in; null: in none, so that the service can be a user of its own. */
+  /** Whose home the folder, its key or the program is in; null: in none, so the service can have a user of its own. */
   homeOf: string | null
 }
 
@@ -49,7 +45,7 @@ const serviceOf = (io: CliIo): Service => {
   }
 }
 
-/** Who runs this; null: nobody can say. The variables come second: `su` leaves them those of whoever was there before. */
+/** Who runs this; null: unknown. The variables come second, because `su` keeps those of the previous user. */
 const userOf = ({ environment: { LOGNAME, USER } }: CliIo): string | null =>
   [loginName(), LOGNAME, USER].find((name) => name && USER_NAME.test(name)) ?? null
 
@@ -64,34 +60,36 @@ const loginName = (): string | null => {
   }
 }
 
-const ownerWarning = (path: string): string => `Nobody could say whose ${path} is: set User= to its owner.`
+const ownerWarning = (path: string): string => `The owner of ${path} could not be determined: set User= to it.`
 
-/** What stands in the data folder's `.env` is left out: the service reads it there, also after it was changed. */
+/** What is in the data folder's `.env` is left out: the service reads it there, also after a change. */
 const environmentOf = (io: CliIo, { dataDir, host, port }: { dataDir: string; host: string; port: number }) => {
-  const inFile = withEnvFile({ CODEX_LB_DATA_DIR: dataDir })
-  const given = variablesSet(io.environment).filter(({ name, value }) => inFile[name] !== value)
+  const inFile = new Map(
+    variablesSet(withEnvFile({ SLUICE_DATA_DIR: dataDir })).map(({ name, value }) => [name, value]),
+  )
+  const given = variablesSet(io.environment).filter(({ name, value }) => inFile.get(name) !== value)
   const plain = given.filter(({ isSecret }) => !isSecret).map(({ name, value }) => [name, pathOf(name, value)])
-  const defaults = { ...(inFile.HOST ? {} : { HOST: host }), ...(inFile.PORT ? {} : { PORT: String(port) }) }
+  const defaults = {
+    ...(inFile.has('HOST') ? {} : { HOST: host }),
+    ...(inFile.has('PORT') ? {} : { PORT: String(port) }),
+  }
   const secrets = given.filter(({ isSecret }) => isSecret).map(({ name }) => name)
   return {
-    environment: { ...defaults, ...Object.fromEntries(plain), CODEX_LB_DATA_DIR: dataDir },
+    environment: { ...defaults, ...Object.fromEntries(plain), SLUICE_DATA_DIR: dataDir },
     warnings: [...secretsWarning(secrets, dataDir), ...cacheWarning()],
   }
 }
 
-const pathOf = (name: string, value: string): string =>
-  name === 'CODEX_LB_ENCRYPTION_KEY_FILE' ? resolve(value) : value
+const pathOf = (name: string, value: string): string => (name === 'SLUICE_ENCRYPTION_KEY_FILE' ? resolve(value) : value)
 
 const secretsWarning = (names: readonly string[], dataDir: string): string[] =>
-  names.length === 0
-    ? []
-    : [`Not printed, because secret: ${names.join(', ')}. Write it into ${dataDir}/.env (mode 600).`]
+  names.length === 0 ? [] : [`Secrets are not printed: ${names.join(', ')}. Write them to ${dataDir}/.env (mode 600).`]
 
 const cacheWarning = (): string[] =>
   process.execPath.includes('/_npx/')
     ? [
-        `The runtime lies in the cache of npx, which npm may empty. Install it for good: npm install -g bun@${Bun.version}`,
-        'Then print this again with "bun src/main.ts service print".',
+        `Bun is in the cache of npx, which npm may delete. Install it: npm install -g bun@${Bun.version}`,
+        'Then run "bun src/main.ts service print" again.',
       ]
     : []
 
@@ -105,7 +103,7 @@ const systemdUnit = ({ command, folder, dataDir, environment, drainSeconds, home
   `# Save as /etc/systemd/system/sluice.service, then:
 #   systemctl daemon-reload && systemctl enable --now sluice
 ${warnings.map((warning) => `# ${warning}\n`).join('')}${homeOf === null ? ownUser(dataDir) : ''}[Unit]
-Description=Sluice, one gate in front of a pool of model accounts
+Description=Sluice, a proxy for a pool of ChatGPT accounts
 After=network-online.target
 Wants=network-online.target
 
@@ -151,7 +149,7 @@ SystemCallFilter=@system-service
 WantedBy=multi-user.target
 `
 
-const ownUser = (dataDir: string): string => `# It runs as a user of its own; make one, and give it the folder:
+const ownUser = (dataDir: string): string => `# It runs as a user of its own. Create the user and its folder:
 #   useradd --system --home-dir ${shellWord(dataDir)} --shell /usr/sbin/nologin sluice
 #   install -d -o sluice -m 0700 ${shellWord(dataDir)}
 `

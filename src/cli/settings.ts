@@ -1,20 +1,19 @@
-/** `sluice settings …`: what the dashboard's settings page changes, from a shell. */
-
+/** `sluice settings …`: shows and changes settings. */
 import { commit, type Tx } from '../../db/commit.ts'
 import { parseJson } from '../lib/json.ts'
 import { append } from '../model/audit.ts'
+import { expectedOf } from '../settings/expected.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
-import { type Command, cliActor, dispatch, printJson, readArgs, UsageError, withFolder } from './command.ts'
+import { cliActor, printJson, type Run, UsageError, withFolder } from './command.ts'
 import { table } from './table.ts'
 
-const get: Command = (args, io) => {
-  const { values, positionals } = readArgs(args, { json: { type: 'boolean' } })
-  const names = positionals.length === 0 ? SETTING_NAMES : positionals.map(settingName)
+export const getSettings: Run = (io, asked, { json }) => {
+  const names = asked.length === 0 ? SETTING_NAMES : asked.map(settingName)
   return withFolder(io, ({ db }) => {
     const current = readSettings(db).values
-    if (values.json) printJson(io, Object.fromEntries(names.map((name) => [name, current[name]])))
-    else if (positionals.length === 1) io.stdout(`${names.map((name) => text(current[name]))}\n`)
+    if (json) printJson(io, Object.fromEntries(names.map((name) => [name, current[name]])))
+    else if (asked.length === 1) io.stdout(`${names.map((name) => text(current[name]))}\n`)
     else
       io.stdout(
         table(
@@ -31,10 +30,8 @@ const row = (name: SettingName, current: Settings): string[] => [name, text(curr
 const text = (value: unknown): string => (value === null ? 'none' : String(value))
 
 /** All of them in one commit, or none. */
-const set: Command = (args, io) => {
-  const { positionals } = readArgs(args, {})
-  if (positionals.length === 0) throw new UsageError('Name what to set: sluice settings set apiKeyAuthEnabled=true')
-  const patch = Object.fromEntries(positionals.map(assignment))
+export const setSettings: Run = (io, assignments) => {
+  const patch = Object.fromEntries(assignments.map(assignment))
   return withFolder(io, ({ db }) => {
     const changed = commit(db, (tx) => change(tx, patch))
     for (const name of changed) io.stdout(`${name} = ${text(patch[name])}\n`)
@@ -54,12 +51,12 @@ const change = (tx: Tx, patch: Partial<Settings>): SettingName[] => {
 
 const assignment = (argument: string): [SettingName, unknown] => {
   const at = argument.indexOf('=')
-  if (at < 1) throw new UsageError(`"${argument}" is not NAME=VALUE.`)
+  if (at < 1) throw new UsageError(`Write ${argument === '' ? 'it' : `"${argument}"`} as NAME=VALUE.`)
   const name = settingName(argument.slice(0, at))
   return [name, readValue(name, argument.slice(at + 1))]
 }
 
-/** Read as JSON where the setting is a number, a truth value or none, else taken as it stands. */
+/** Read as JSON where the setting is a number, true or false, or none; otherwise as text. */
 const readValue = (name: SettingName, given: string): unknown => {
   const schema = Settings.shape[name]
   const candidates = given === 'none' ? [null, given] : [parseJson(given), given]
@@ -67,14 +64,12 @@ const readValue = (name: SettingName, given: string): unknown => {
     const parsed = schema.safeParse(candidate)
     if (parsed.success) return parsed.data
   }
-  const reason = schema.safeParse(candidates[0] ?? given).error?.issues[0]?.message
-  throw new UsageError(`${name} cannot be "${given}": ${reason}`)
+  const stated = schema.safeParse(given).error?.issues.find(({ message }) => message.startsWith('must be '))?.message
+  throw new UsageError(`${name} ${stated ?? `must be ${expectedOf(name)}`}, not "${given}".`)
 }
 
 const settingName = (given: string): SettingName => {
   const name = SETTING_NAMES.find((known) => known.toLowerCase() === given.toLowerCase())
   if (name) return name
-  throw new UsageError(`There is no setting "${given}". "sluice settings get" lists them.`)
+  throw new UsageError(`There is no setting "${given}". "sluice settings get" shows them all.`)
 }
-
-export const settings: Command = dispatch('settings', { get, set })

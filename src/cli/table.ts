@@ -16,8 +16,20 @@ export const table = (headings: readonly string[], rows: readonly (readonly stri
     .join('')
 }
 
-/** `2026-11-20 19:30` in UTC, to be read at a glance; a dash for none. */
-export const shortTime = (ms: number | null): string =>
-  ms === null ? '-' : new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
+/** `2026-11-20 19:30` in the time zone of this machine; a dash for null. */
+export const shortTime = (ms: number | null): string => (ms === null ? '-' : localTime(ms).slice(0, 16))
+
+/** `2026-11-20 19:30:05` in the time zone of this machine. */
+export const localTime = (ms: number): string => {
+  const at = new Date(ms)
+  const two = (number: number) => String(number).padStart(2, '0')
+  const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`
+  return `${date} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`
+}
+
+const natural = new Intl.Collator('en', { numeric: true })
+
+/** Natural order: `team2` comes before `team10`. */
+export const byName = (a: string, b: string): number => natural.compare(a, b)
 
 const pad = (cell: string, width: number): string => cell + ' '.repeat(width - Bun.stringWidth(cell))

@@ -1,4 +1,4 @@
-/** `sluice user …`: dashboard accounts from a shell, for who is locked out or sets a machine up without a browser. */
+/** `sluice user …`: users of the dashboard from a shell, when you are locked out or have no browser. */
 import { commit, type Tx } from '../../db/commit.ts'
 import { createPasswords } from '../auth/passwords.ts'
 import { AppError } from '../errors.ts'
@@ -10,46 +10,37 @@ import { listUsers, type User } from '../model/people-view.ts'
 import { plural } from '../model/pool-words.ts'
 import { createAdmin, setPassword, signOutEverywhere, takeTotp } from '../model/recovery.ts'
 import { isTaken, Username } from '../model/usernames.ts'
-import {
-  type CliIo,
-  type Command,
-  cliActor,
-  dispatch,
-  onlyArgument,
-  readArgs,
-  UsageError,
-  withFolder,
-} from './command.ts'
+import { type CliIo, cliActor, type Run, UsageError, withFolder } from './command.ts'
 import { aboutOne } from './find.ts'
 import { listing } from './listing.ts'
 import { readNewPassword } from './secret.ts'
 import { shortTime } from './table.ts'
 
-const list = listing({
+export const listAllUsers = listing({
   all: listUsers,
-  headings: ['ID', 'NAME', 'ROLE', 'STATUS', 'PASSWORD', 'TWO-FACTOR', 'LAST SIGN-IN'],
+  nameOf: ({ username }) => username,
+  headings: ['NAME', 'ROLE', 'STATUS', 'PASSWORD', 'TWO-FACTOR', 'LAST SIGN-IN', 'ID'],
   cells: ({ id, username, role, status, hasPassword, totpConfigured, lastLoginAt }) => [
-    id,
     username,
     role.name,
     status,
     hasPassword ? 'yes' : 'no',
     totpConfigured ? 'yes' : 'no',
     shortTime(lastLoginAt === null ? null : Date.parse(lastLoginAt)),
+    id,
   ],
-  none: 'No accounts yet: sluice user create-admin admin',
+  none: 'No users yet. To create the first: sluice user create-admin admin',
 })
 
-const createAdminAccount: Command = (args, io) => {
-  const { positionals } = readArgs(args, {})
-  const username = usernameOf(onlyArgument(positionals, 'user name'))
+export const createAdminUser: Run = (io, [name = '']) => {
+  const username = usernameOf(name)
   return withFolder(io, async ({ db }) => {
     if (isTaken(db, username))
-      throw new AppError('username_taken', { message: `There is an account "${username}" already.` })
+      throw new AppError('username_taken', { message: `There is already a user "${username}".` })
     const hash = await readHash(io)
     const id = systemRandom.id('usr')
     const { row } = commit(db, (tx) => createAdmin(tx, { id, username, hash, actor: cliActor() }))
-    io.stdout(`Created the administrator "${row.username}" (${row.id})\n`)
+    io.stdout(`Created the administrator "${row.username}".\n`)
     return 0
   })
 }
@@ -68,43 +59,32 @@ const readHash = async (io: CliIo): Promise<string> => {
   return (await createPasswords()).hash(parsed.data)
 }
 
-const ACCOUNT = {
-  what: 'account',
-  foundBy: 'its user name, its e-mail or its id',
+const USER = {
+  what: 'user',
+  listedBy: 'user list',
   all: listUsers,
   namesOf: ({ username, email }: User) => [username, email],
 }
 
-const resetPassword = aboutOne(ACCOUNT, async (db, { id, username, status }, io) => {
+export const resetPassword = aboutOne(USER, async (db, { id, username, status }, io) => {
   const hash = await readHash(io)
   commit(db, (tx) => setPassword(tx, getPerson(tx, id), { hash, actor: cliActor() }))
-  if (status === 'disabled') io.stderr('The account is disabled and cannot sign in until it is enabled.\n')
-  return `"${username}" (${id}) has a new password and was signed out everywhere`
+  if (status === 'disabled') io.stderr('This user is disabled and cannot sign in until enabled.\n')
+  return `Set a new password for "${username}" and signed them out everywhere.`
 })
 
-/** Something done to one account, and what can be said of it then. */
-const onOne = (change: (tx: Tx, person: Person, actor: Actor) => string): Command =>
-  aboutOne(ACCOUNT, (db, { id, username }) => {
-    const done = commit(db, (tx) => change(tx, getPerson(tx, id), cliActor()))
-    return `"${username}" (${id}) ${done}`
-  })
+/** Changes one user in one commit, and reports it. */
+const onOne = (change: (tx: Tx, person: Person, actor: Actor) => string): Run =>
+  aboutOne(USER, (db, { id }) => commit(db, (tx) => change(tx, getPerson(tx, id), cliActor())))
 
-const resetTotp = onOne((tx, person, actor) => {
+export const resetTotp = onOne((tx, person, actor) => {
   if (person.row.totpSecretSealed === null)
-    throw new AppError('invalid_totp_setup', { message: `"${person.row.username}" has no second factor.` })
+    throw new AppError('invalid_totp_setup', { message: `"${person.row.username}" has no two-factor authentication.` })
   takeTotp(tx, person, actor)
-  return 'has no second factor any more and was signed out everywhere'
+  return `Removed two-factor authentication of "${person.row.username}" and signed them out everywhere.`
 })
 
-const revokeSessions = onOne((tx, person, actor) => {
+export const revokeSessions = onOne((tx, person, actor) => {
   const count = signOutEverywhere(tx, person, actor)
-  return `was signed out of ${plural(count, 'browser')}`
-})
-
-export const user: Command = dispatch('user', {
-  list,
-  'create-admin': createAdminAccount,
-  'reset-password': resetPassword,
-  'reset-totp': resetTotp,
-  'revoke-sessions': revokeSessions,
+  return `Signed "${person.row.username}" out of ${plural(count, 'browser')}.`
 })

@@ -57,12 +57,7 @@ export class CodeExchanges {
   async #exchange(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
     const { db, oauth } = this.#deps
     try {
-      const tokens = await exchangeCode(oauth, grant)
-      const identity = identityOf(tokens.idToken)
-      if (identity === null) throw new SignInError('The identity service did not say who signed in.')
-      const unusable = unusableField({ identity, tokens })
-      if (unusable) throw new SignInError(`ChatGPT sent an account that Sluice can't use: ${unusable}.`)
-      await this.#store(flow, { identity, tokens, lastRefreshAt: JUST_GIVEN }, address)
+      await this.#store(flow, await signedInAccount(oauth, grant), address)
     } catch (err) {
       if (!(err instanceof SignInError)) throw err
       commit(db, (tx) => failFlow(tx, flow, err.message, actorOf(this.#deps, flow, address)))
@@ -90,6 +85,16 @@ export class CodeExchanges {
   async settled(): Promise<void> {
     await Promise.allSettled(this.#running.values())
   }
+}
+
+/** The account that a code stands for, which can be exchanged once. Throws `SignInError`. */
+export const signedInAccount = async (oauth: OAuthContext, grant: CodeGrant): Promise<ImportedAccount> => {
+  const tokens = await exchangeCode(oauth, grant)
+  const identity = identityOf(tokens.idToken)
+  if (identity === null) throw new SignInError('The identity service did not say who signed in.')
+  const unusable = unusableField({ identity, tokens })
+  if (unusable) throw new SignInError(`ChatGPT sent an account that Sluice can't use: ${unusable}.`)
+  return { identity, tokens, lastRefreshAt: JUST_GIVEN }
 }
 
 /** A callback comes without a session: what is done is signed by whoever began. */

@@ -5,10 +5,7 @@ import type { Sealer } from '../lib/seal.ts'
 import type { FlowRow } from '../model/oauth-flows.ts'
 import { deviceAuthIdOf } from './flow-secrets.ts'
 import { type CodeGrant, type OAuthContext, SignInError } from './oauth.ts'
-import { askDevice } from './oauth-device.ts'
-
-/** What a device flow waits longer after each `slow_down` (RFC 8628 §3.5). */
-const SLOW_DOWN_SECONDS = 5
+import { untilGranted } from './oauth-device.ts'
 
 interface DevicePollsDeps {
   sealer: Sealer
@@ -65,13 +62,8 @@ export class DevicePolls {
 
   async #untilGranted(flow: FlowRow, signal: AbortSignal): Promise<CodeGrant> {
     const { sealer, oauth, clock } = this.#deps
-    const deviceAuthId = deviceAuthIdOf(flow, sealer)
-    let intervalSeconds = flow.intervalSeconds ?? SLOW_DOWN_SECONDS
-    for (;;) {
-      await clock.sleep(intervalSeconds * 1000, signal)
-      const answer = await askDevice(oauth, { deviceAuthId, userCode: flow.userCode ?? '' }, signal)
-      if (answer.kind === 'granted') return answer.grant
-      if (answer.kind === 'slow-down') intervalSeconds += SLOW_DOWN_SECONDS
-    }
+    const { intervalSeconds } = flow
+    const device = { deviceAuthId: deviceAuthIdOf(flow, sealer), userCode: flow.userCode ?? '', intervalSeconds }
+    return untilGranted(oauth, device, { clock, signal })
   }
 }

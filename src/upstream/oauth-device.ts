@@ -1,6 +1,7 @@
 /** Signing in with a code that is typed in on another device: asking for one, and asking whether it was used. */
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { parseJson } from '../lib/json.ts'
 import { PLAIN_JSON_HEADERS } from './headers.ts'
@@ -103,6 +104,29 @@ export const askDevice = async (
   const { authorization_code, code_verifier: verifier } = approved.data
   const redirectUri = context.authBaseUrl + REDIRECT_PATH
   return { kind: 'granted', grant: { code: authorization_code, verifier, redirectUri } }
+}
+
+/** How much longer a device waits after each `slow_down` (RFC 8628 §3.5). */
+const SLOW_DOWN_SECONDS = 5
+
+interface Waiting {
+  clock: Pick<Clock, 'sleep'>
+  signal: AbortSignal
+}
+
+/** Polls until the user has signed in. Throws `SignInError` when the sign-in is over, and the reason of `signal`. */
+export const untilGranted = async (
+  context: OAuthContext,
+  device: Pick<DeviceCode, 'deviceAuthId' | 'userCode'> & { intervalSeconds: number | null },
+  { clock, signal }: Waiting,
+): Promise<CodeGrant> => {
+  let intervalSeconds = device.intervalSeconds ?? SLOW_DOWN_SECONDS
+  for (;;) {
+    await clock.sleep(intervalSeconds * 1000, signal)
+    const answer = await askDevice(context, device, signal)
+    if (answer.kind === 'granted') return answer.grant
+    if (answer.kind === 'slow-down') intervalSeconds += SLOW_DOWN_SECONDS
+  }
 }
 
 /** RFC 8628 §3.5. */

@@ -57,8 +57,8 @@ describe('alone', () => {
       const env = { CODEX_LB_DASHBOARD_AUTH_MODE: mode, CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
       const refused = await runCommand(['bootstrap-token', '--rotate'], { dataDir, env })
       expect([mode, refused.exitCode, refused.stdout]).toEqual([mode, 1, ''])
-      expect(refused.stderr).toContain(`CODEX_LB_DASHBOARD_AUTH_MODE=${mode}`)
-      expect((await runCommand(['bootstrap-token'], { dataDir, env })).stdout).toContain('no bootstrap token is needed')
+      expect(refused.stderr).toContain(`SLUICE_DASHBOARD_AUTH_MODE=${mode}`)
+      expect((await runCommand(['bootstrap-token'], { dataDir, env })).stdout).toContain('no bootstrap token is used')
     }
   })
 
@@ -66,7 +66,7 @@ describe('alone', () => {
     await sluice('keys create --name laptop')
     const made = await sluice('user create-admin Admin', 'a long password\nrest\n')
     expect([made.exitCode, made.stderr]).toEqual([0, ''])
-    expect(made.stdout).toMatch(/^Created the administrator "admin" \(usr_\w+\)\n$/)
+    expect(made.stdout).toBe('Created the administrator "admin".\n')
     const row = userRow('admin')
     expect(row).toMatchObject({ status: 'active', roleId: 'role_admin' })
     expect(await (await createPasswords()).verify('a long password', row?.passwordHash ?? null)).toBe(true)
@@ -81,7 +81,7 @@ describe('alone', () => {
   test('a second one has a name of its own; what cannot be is refused before anything is written', async () => {
     expect((await sluice('user create-admin anna', 'another password')).exitCode).toBe(0)
     expect((await sluice('user create-admin anna', 'another password')).stderr).toContain(
-      'There is an account "anna" already',
+      'There is already a user "anna"',
     )
     expect((await sluice('user create-admin bob', 'short')).stderr).toContain('at least 8 characters')
     expect((await sluice('user create-admin bob')).stderr).toContain('at least 8 characters')
@@ -93,8 +93,8 @@ describe('alone', () => {
 
   test('accounts are listed for people and for programs, without secrets', async () => {
     const { stdout } = await sluice('user list')
-    expect(stdout.split('\n')[0]).toMatch(/^ID +NAME +ROLE +STATUS +PASSWORD +TWO-FACTOR +LAST SIGN-IN$/)
-    expect(stdout.split('\n')[2]).toMatch(/^usr_\w+ +anna +Admin +active +yes +no +-$/)
+    expect(stdout.split('\n')[0]).toMatch(/^NAME +ROLE +STATUS +PASSWORD +TWO-FACTOR +LAST SIGN-IN +ID$/)
+    expect(stdout.split('\n')[2]).toMatch(/^anna +Admin +active +yes +no +- +usr_\w+$/)
     expect((await sluice('user list --json')).stdout).not.toContain('argon2')
   })
 
@@ -103,13 +103,15 @@ describe('alone', () => {
     sqlite.run("UPDATE users SET totp_secret_sealed = 'sealed', totp_last_step = 5 WHERE username = 'anna'")
     sqlite.run("UPDATE users SET email = 'anna@example.test' WHERE username = 'anna'")
     sqlite.close()
-    expect((await sluice('user list')).stdout).toMatch(/ anna +Admin +active +yes +yes +-$/m)
+    expect((await sluice('user list')).stdout).toMatch(/^anna +Admin +active +yes +yes +- +usr_/m)
     expect((await sluice('user reset-totp Anna@example.test')).exitCode).toBe(0)
     expect(userRow('anna')).toMatchObject({ totpSecretSealed: null, totpLastStep: null })
     expect(lastEvent()).toMatchObject({ event: 'user_totp_reset', actor: 'cli', method: 'cli' })
     const again = await sluice('user reset-totp anna')
-    expect([again.exitCode, again.stderr]).toEqual([1, 'sluice: "anna" has no second factor.\n'])
-    expect((await sluice('user reset-totp nobody')).stderr).toContain('There is no account "nobody"')
+    expect([again.exitCode, again.stderr]).toEqual([1, 'sluice: "anna" has no two-factor authentication.\n'])
+    expect((await sluice('user reset-totp nobody')).stderr).toContain(
+      'There is no user "nobody". "sluice user list" shows them all.',
+    )
   })
 
   test('a new password for who is disabled opens nothing yet, and that is said', async () => {
@@ -118,13 +120,13 @@ describe('alone', () => {
     sqlite.run("UPDATE users SET status = 'disabled' WHERE username = 'dora'")
     sqlite.close()
     const { exitCode, stderr } = await sluice('user reset-password dora', 'another password')
-    expect([exitCode, stderr]).toEqual([0, 'The account is disabled and cannot sign in until it is enabled.\n'])
+    expect([exitCode, stderr]).toEqual([0, 'This user is disabled and cannot sign in until enabled.\n'])
   })
 
   test('a token of the environment is told to win at the next start', async () => {
     const env = { CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'a-token-of-the-environment-that-is-long-enough' }
     const { stderr } = await runCommand(['bootstrap-token', '--rotate'], { dataDir: join(folder, 'other'), env })
-    expect(stderr).toContain('The next start replaces it by CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN.')
+    expect(stderr).toContain('The next start replaces it by SLUICE_DASHBOARD_BOOTSTRAP_TOKEN.')
   })
 
   test('of an audit log it is said what was purged, and what was written before there were hashes', async () => {
@@ -134,10 +136,10 @@ describe('alone', () => {
     for (const at of [1, 2])
       sqlite.run(`INSERT INTO audit_logs (at, event, actor, severity) VALUES (${at}, 'x', 'cli', 'info')`)
     const verified = async () => (await runCommand(['audit', 'verify'], { dataDir })).stdout
-    expect(await verified()).toBe('OK: 2 rows, 2 of them written by a release without hashes\n')
+    expect(await verified()).toBe('Verified: 2 entries, unbroken chain, 2 written by a release without hashes\n')
     commit(db, (tx) => purgeAuditLog(tx, { before: 3, limit: 9, now: 3 }))
     sqlite.close()
-    expect(await verified()).toBe('OK: 1 row, purged up to row 2\n')
+    expect(await verified()).toBe('Verified: 1 entry, unbroken chain, deleted up to entry 2\n')
   })
 })
 
@@ -180,8 +182,8 @@ describe('at a terminal', () => {
   test.each([
     ['Ctrl-C', 'a long\x03', 'Nothing was changed.'],
     ['Ctrl-D', '\x04', 'Nothing was changed.'],
-    ['another second line', 'a long password\rb long password\r', 'The two were not the same.'],
-    ['the first line again by an arrow', 'a long password\r\x1b[A\r', 'The two were not the same.'],
+    ['another second line', 'a long password\rb long password\r', 'The passwords do not match.'],
+    ['the first line again by an arrow', 'a long password\r\x1b[A\r', 'The passwords do not match.'],
   ])('%s changes nothing', async (_, keys, says) => {
     const { exitCode, shown } = await type('zoe', keys)
     expect([exitCode, shown]).toEqual([1, expect.stringContaining(says)])
@@ -212,12 +214,15 @@ describe('beside a running server', () => {
     const { status, cookie } = await signIn('another password')
     expect([status, await statusWith(cookie)]).toEqual([200, 200])
     const reset = await sluice('user reset-password anna', 'a third password\n')
-    expect([reset.exitCode, reset.stdout]).toEqual([0, expect.stringContaining('was signed out everywhere')])
+    expect([reset.exitCode, reset.stdout]).toEqual([
+      0,
+      'Set a new password for "anna" and signed them out everywhere.\n',
+    ])
     expect(await statusWith(cookie)).toBe(401)
     expect((await signIn('another password')).status).toBe(401)
     expect((await signIn('a third password')).status).toBe(200)
     expect(lastEvent()).toMatchObject({ event: 'login_success' })
-    expect((await sluice('user list')).stdout).toMatch(/ anna .* \d{4}-\d\d-\d\d \d\d:\d\d$/m)
+    expect((await sluice('user list')).stdout).toMatch(/^anna .* \d{4}-\d\d-\d\d \d\d:\d\d +usr_/m)
   })
 
   test('what was done here is in the log that is read there', async () => {
@@ -229,14 +234,14 @@ describe('beside a running server', () => {
   test('sessions are revoked', async () => {
     const { cookie } = await signIn('a third password')
     const revoked = await sluice('user revoke-sessions anna')
-    expect(revoked.stdout).toContain('was signed out of 3 browsers')
+    expect(revoked.stdout).toBe('Signed "anna" out of 3 browsers.\n')
     expect(await statusWith(cookie)).toBe(401)
   })
 
   test('the audit log is proven, no password stands in it, and a row that was touched is named', async () => {
     const whole = await sluice('audit verify')
     expect([whole.exitCode, whole.stderr]).toEqual([0, ''])
-    expect(whole.stdout).toMatch(/^OK: \d+ rows\n$/)
+    expect(whole.stdout).toMatch(/^Verified: \d+ entries, unbroken chain\n$/)
     expect(JSON.parse((await sluice('audit verify --json')).stdout)).toMatchObject({ isWhole: true, unchained: 0 })
     for (const password of ['another password', 'a third password', 'a long password'])
       expect(read((sqlite) => JSON.stringify(sqlite.query('SELECT * FROM audit_logs').all()))).not.toContain(password)
@@ -244,6 +249,6 @@ describe('beside a running server', () => {
     sqlite.run("UPDATE audit_logs SET actor = 'usr_x' WHERE id = 4")
     sqlite.close()
     const broken = await sluice('audit verify')
-    expect([broken.exitCode, broken.stdout]).toEqual([1, 'BROKEN at row 4: its content was changed.\n'])
+    expect([broken.exitCode, broken.stdout]).toEqual([1, 'Broken at entry 4: its content was changed.\n'])
   })
 })

@@ -33,7 +33,7 @@ describe('accounts', () => {
     writeFileSync(bad, '{"OPENAI_API_KEY":"sk-secret"}')
     const result = await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'), bad, join(folder, 'none'))
     expect(result.exitCode).toBe(1)
-    expect(result.stdout).toMatch(/^Imported ada@example\.test \(pro\) as acc_\w+\n$/)
+    expect(result.stdout).toBe('Imported ada@example.test (pro).\n')
     expect(result.stderr).toContain(`${bad}: is from the Codex CLI signed in with an API key`)
     expect(result.stderr).toContain('none: cannot be read (ENOENT)')
     expect(result.stderr).not.toContain('sk-secret')
@@ -75,9 +75,7 @@ describe('accounts', () => {
     await sluice('accounts', 'import', file)
     const again = await sluice('accounts', 'import', file)
     expect(again.exitCode).toBe(0)
-    expect(again.stdout).toMatch(
-      /^Kept ada@example\.test \(pro\) as acc_\w+: nothing says that the file's tokens are newer/,
-    )
+    expect(again.stdout).toBe('Kept ada@example.test (pro): the stored tokens are as new as the ones in the file.\n')
     const { stdout } = await sluice('accounts', 'import', file, '--json')
     expect(JSON.parse(stdout)).toMatchObject({ accounts: [{ tokensKept: true, status: 'active' }], failures: [] })
     expect(stdout).not.toMatch(/sealed/i)
@@ -85,15 +83,15 @@ describe('accounts', () => {
 
   test('are paused by e-mail, resumed by the beginning of the id, listed and removed', async () => {
     await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'))
-    expect((await sluice('accounts', 'pause', 'ADA@example.test')).stdout).toStartWith('Paused ada@example.test (acc_')
+    expect((await sluice('accounts', 'pause', 'ADA@example.test')).stdout).toBe('Paused ada@example.test.\n')
     const [{ accountId, status }] = (await json('accounts', 'list')).accounts
     expect(status).toBe('paused')
     const again = await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'))
-    expect(again.stdout).toEndWith('; it is still paused\n')
+    expect(again.stdout).toEndWith(' It is still paused.\n')
     expect((await sluice('accounts', 'resume', accountId.slice(0, 10))).exitCode).toBe(0)
     const { stdout } = await sluice('accounts', 'list')
-    expect(stdout.split('\n')[0]).toMatch(/^ID +ACCOUNT +PLAN +STATUS/)
-    expect(stdout.split('\n')[1]).toMatch(/^acc_\w+ +ada@example\.test +pro +active/)
+    expect(stdout.split('\n')[0]).toMatch(/^ACCOUNT +PLAN +STATUS .* ID$/)
+    expect(stdout.split('\n')[1]).toMatch(/^ada@example\.test +pro +active .* acc_\w+$/)
     expect((await sluice('accounts', 'remove', accountId)).exitCode).toBe(0)
     expect((await json('accounts', 'list')).accounts).toEqual([])
   })
@@ -101,9 +99,9 @@ describe('accounts', () => {
   test('whose tokens are newer are renewed, from standard input too', async () => {
     const account = createUpstream().addAccount({ email: 'ada@example.test', plan: 'pro' })
     const importing = () => runCommand(['accounts', 'import', '-'], { dataDir, stdin: account.authJson() })
-    expect((await importing()).stdout).toStartWith('Imported ada@example.test (pro) as acc_')
+    expect((await importing()).stdout).toBe('Imported ada@example.test (pro).\n')
     account.signInAgain()
-    expect((await importing()).stdout).toStartWith('Renewed ada@example.test (pro) as acc_')
+    expect((await importing()).stdout).toBe('Updated ada@example.test (pro).\n')
   })
 
   test('are listed with what is used of the windows that are known', async () => {
@@ -116,9 +114,9 @@ describe('accounts', () => {
     ])
     db.close()
     const { stdout } = await sluice('accounts', 'list')
-    expect(stdout).toMatch(/5H +WEEK +MONTH\n.*\n/)
-    expect(stdout).toMatch(/ada@example\.test +pro +active +- +- +37% +0%$/m)
-    expect(stdout).toMatch(/bob@example\.test +pro +active +- +- +- +-$/m)
+    expect(stdout).toMatch(/5H +WEEK +MONTH +ID\n.*\n/)
+    expect(stdout).toMatch(/ada@example\.test +pro +active +- +- +37% +0% +acc_/m)
+    expect(stdout).toMatch(/bob@example\.test +pro +active +- +- +- +- +acc_/m)
     const usedPercent = { fiveHour: null, weekly: 36.6, monthly: 0 }
     expect((await json('accounts', 'list')).accounts).toContainEqual(expect.objectContaining({ usedPercent }))
   })
@@ -132,23 +130,28 @@ describe('accounts', () => {
     const [account] = (await json('accounts', 'list')).accounts
     expect(account).toMatchObject({ status: 'rate_limited', until: null, nextCheckAt: time })
     expect((await sluice('accounts', 'list')).stdout).toContain(
-      `rate_limited  check ${time.slice(0, 16).replace('T', ' ')}`,
+      `rate limited  check ${time.slice(0, 16).replace('T', ' ')}`,
     )
     db.run('UPDATE accounts SET until = next_check_at, next_check_at = NULL')
     db.close()
-    expect((await sluice('accounts', 'list')).stdout).toContain(`rate_limited  ${time.slice(0, 16).replace('T', ' ')}`)
+    expect((await sluice('accounts', 'list')).stdout).toContain(`rate limited  ${time.slice(0, 16).replace('T', ' ')}`)
   })
 
   test('that are not there, or could be several, are refused', async () => {
     await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'), authFile('b.json', 'bob@example.test'))
     const missing = await sluice('accounts', 'pause', 'eve@example.test')
-    expect([missing.exitCode, missing.stderr]).toEqual([1, 'sluice: There is no account "eve@example.test".\n'])
+    expect([missing.exitCode, missing.stderr]).toEqual([
+      1,
+      'sluice: There is no account "eve@example.test". "sluice accounts list" shows them all.\n',
+    ])
     const several = await sluice('accounts', 'pause', 'acc_')
     expect(several.exitCode).toBe(2)
-    expect(several.stderr).toMatch(/"acc_" could be 2 accounts: acc_\w+, acc_\w+\.$/m)
-    expect((await sluice('accounts', 'pause', '')).stderr).toBe('sluice: There is no account "".\n')
-    expect((await sluice('accounts', 'pause')).stderr).toContain(
-      'Name exactly one account: its id, the beginning of it',
+    expect(several.stderr).toMatch(
+      /"acc_" matches 2 accounts\. Use one of these ids: ada@\S+ \(acc_\w+\), bob@\S+ \(acc_\w+\)\.$/m,
+    )
+    expect((await sluice('accounts', 'pause', '')).stderr).toStartWith('sluice: There is no account "".')
+    expect((await sluice('accounts', 'pause')).stderr).toBe(
+      `sluice: Missing required argument 'account'.\nRun "sluice help accounts pause" for help.\n`,
     )
   })
 })
@@ -168,7 +171,9 @@ describe('keys', () => {
     expect(made.exitCode).toBe(0)
     const key = made.stdout.trim()
     expect(key).toMatch(/^sk-clb-[\w-]{43}$/)
-    expect(made.stderr).toMatch(/^Key "laptop" \(\w+\)\. It is shown only now\.\nKeys are optional: .*\n$/)
+    expect(made.stderr).toMatch(
+      /^Created the key "laptop"\. Copy it now: it is not shown again\.\nKeys are optional: .*\n$/,
+    )
     const [listed] = await json('keys', 'list')
     expect(listed).toMatchObject({ name: 'laptop', allowedModels: ['gpt-5.5'], isActive: true })
     expect(listed.limits).toMatchObject([
@@ -188,7 +193,7 @@ describe('keys', () => {
     expect(before.stderr).toContain('clients on this machine can connect without a key or with an unrecognized one')
     expect(before.stderr).toContain('sluice settings set apiKeyAuthEnabled=true')
     expect((await sluice('settings', 'set', 'apiKeyAuthEnabled=true')).exitCode).toBe(0)
-    expect((await sluice('keys', 'create', '--name', 'two')).stderr).toMatch(/^Key "two" .*\n$/)
+    expect((await sluice('keys', 'create', '--name', 'two')).stderr).toMatch(/^Created the key "two"\. .*\n$/)
     expect((await sluice('settings', 'set', 'apiKeyAuthEnabled=false')).exitCode).toBe(0)
   })
 
@@ -201,7 +206,7 @@ describe('keys', () => {
     db.run("UPDATE api_keys SET is_active = 0, deactivated_reason = 'owner_disabled' WHERE name = 'early'")
     db.close()
     const [, ...lines] = (await sluice('keys', 'list')).stdout.trim().split('\n')
-    const states = lines.map((line) => line.split(/ {2,}/)).map(([, name, , state]) => [name, state])
+    const states = lines.map((line) => line.split(/ {2,}/)).map(([name, , state]) => [name, state])
     expect(states).toEqual([
       ['early', 'owner disabled'],
       ['late', 'owner disabled'],
@@ -214,17 +219,17 @@ describe('keys', () => {
     await sluice('keys', 'create', '--name', 'laptop', '--expires', '2099-01-31T18:00:00+01:00', ...limits)
     await sluice('keys', 'create', '--name', 'pl\nain')
     const [head = '', ...lines] = (await sluice('keys', 'list')).stdout.trim().split('\n')
-    const cells = lines.map((line) => line.split(/ {2,}/).slice(1))
+    const cells = lines.map((line) => line.split(/ {2,}/).slice(0, -1))
     expect(cells).toEqual([
       [
         'laptop',
         expect.stringMatching(/^sk-clb-.+…$/),
         'active',
         '2099-01-31 17:00',
-        '-',
+        'never',
         'cost_usd:monthly:0/2.5:gpt-5.5, requests:5h:0/100',
       ],
-      ['plain', expect.any(String), 'active', '-', '-', '-'],
+      ['plain', expect.any(String), 'active', 'never', 'never', 'unlimited'],
     ])
     expect(new Set([head, ...lines].map((line) => line.search(/STATUS|active/))).size).toBe(1)
   })
@@ -233,7 +238,7 @@ describe('keys', () => {
     const { id, key } = await json('keys', 'create', '--name', 'first')
     expect(key).toStartWith('sk-clb-')
     await sluice('keys', 'create', '--name', id)
-    expect((await sluice('keys', 'revoke', id)).stdout).toBe(`Revoked "first" (${id})\n`)
+    expect((await sluice('keys', 'revoke', id)).stdout).toMatch(/^Revoked key "first" \(sk-clb-\S+…\)\.\n$/)
   })
 
   test('may have limits that are large and fine', async () => {
@@ -245,16 +250,22 @@ describe('keys', () => {
 
   test.each([
     [[], '--name laptop'],
-    [['laptop'], '"laptop" is not expected here.'],
-    [['--name', 'x', '--limit', 'tokens:5h:1'], 'type:window:max'],
-    [['--name', 'x', '--limit', 'requests:5h:-1'], 'type:window:max'],
-    [['--name', 'x', '--limit', 'requests:5h:1.5'], 'requests:5h:1.5 is finer than is counted'],
-    [['--name', 'x', '--limit', 'requests:5h:0'], 'limits.0.maxValue: Too small'],
+    [['laptop'], 'Too many arguments'],
+    [['--name', 'x', '--limit', 'tokens:5h:1'], 'is not TYPE:WINDOW:MAX[:MODEL]. Types: '],
+    [['--name', 'x', '--limit', 'requests:5h:-1'], 'is not TYPE:WINDOW:MAX'],
+    [['--name', 'x', '--limit', 'requests:5h:1.5'], 'requests:5h:1.5 is too fine'],
+    [['--name', 'x', '--limit', 'requests:5h:0'], '--limit requests:5h:0 allows nothing: MAX must be above 0.'],
     [['--name', 'x', '--expires', 'soon'], '--expires soon is not a date'],
     [['--name', 'x', '--expires', '12'], '--expires 12 is not a date'],
-    [['--name', 'x', '--expires', '2001-12-01'], '--expires 2001-12-01 is over'],
-    [['--name', ''], 'name'],
-    [['--nmae', 'x'], "Unknown option '--nmae'"],
+    [['--name', 'x', '--expires', '2001-12-01'], '--expires 2001-12-01 is in the past.'],
+    [['--name', ''], '--name must not be empty.'],
+    [['--name', 'x'.repeat(129)], '--name must have at most 128 characters.'],
+    [['--name', 'x', '--model', 'm'.repeat(256)], '--model must have at most 255 characters.'],
+    [
+      ['--name', 'x', ...['requests:5h:1', 'requests:5h:2'].flatMap((limit) => ['--limit', limit])],
+      'Two limits have the same',
+    ],
+    [['--nmae', 'x'], "Unknown option '--nmae'. Did you mean --name?"],
   ])('create %j is refused with a hint', async (args, hint) => {
     const { exitCode, stderr, stdout } = await sluice('keys', 'create', ...args)
     expect([exitCode, stdout]).toEqual([2, ''])
@@ -303,11 +314,15 @@ describe('settings', () => {
   })
 
   test.each([
-    [[], 'Name what to set: sluice settings set'],
-    [['routingStrategy'], '"routingStrategy" is not NAME=VALUE.'],
-    [['=x'], '"=x" is not NAME=VALUE.'],
-    [['routingStrategy=luck'], 'routingStrategy cannot be "luck": Invalid option: expected one of "capacity_weighted"'],
-    [['proxyAccountStreamLimit=-1'], 'proxyAccountStreamLimit cannot be "-1": Too small'],
+    [[], "Missing required argument 'name=value'"],
+    [['routingStrategy'], 'Write "routingStrategy" as NAME=VALUE.'],
+    [['=x'], 'Write "=x" as NAME=VALUE.'],
+    [['routingStrategy=luck'], 'routingStrategy must be one of capacity_weighted, usage_weighted,'],
+    [['proxyAccountStreamLimit=-1'], 'proxyAccountStreamLimit must be a whole number from 0 to 10000, not "-1".'],
+    [['relativeAvailabilityTopK=abc'], 'relativeAvailabilityTopK must be a whole number from 1 to 20, not "abc".'],
+    [['relativeAvailabilityPower=0'], 'relativeAvailabilityPower must be a number above 0, up to 16, not "0".'],
+    [['apiKeyAuthEnabled=maybe'], 'apiKeyAuthEnabled must be true or false, not "maybe".'],
+    [['corsOrigins=x'], 'corsOrigins must be origins like https://app.example, separated by spaces, not "x".'],
   ])('set %j is refused with the reason', async (args, reason) => {
     const { exitCode, stderr } = await sluice('settings', 'set', ...args)
     expect(exitCode).toBe(2)
@@ -316,11 +331,14 @@ describe('settings', () => {
 })
 
 test.each([
-  [[], 2, 'Name a command'],
-  [['toString'], 2, 'There is no command "toString"'],
-  [['accounts', 'explode'], 2, 'it has import, list, pause, resume, remove'],
-  [['accounts'], 2, 'sluice accounts needs one of: import, list,'],
-  [['accounts', 'import'], 2, 'Name the auth.json files'],
+  [['toString'], 2, "Unknown command 'toString'."],
+  [['statsu'], 2, "Unknown command 'statsu'. Did you mean status?"],
+  [['help', 'nope'], 2, "Unknown command 'nope'."],
+  [['accounts', 'explode'], 2, 'Run "sluice help accounts" for help.'],
+  [['accounts'], 2, 'Usage: sluice accounts'],
+  [['accounts', 'import'], 2, "Missing required argument 'file'"],
+  [['completion', 'tcsh'], 2, 'Use bash, zsh or fish.'],
+  [['logs', '--limit', 'many'], 2, '--limit must be a whole number from 0 to 1000, not "many".'],
 ] as const)('%j ends with %d', async (args, code, hint) => {
   const { exitCode, stderr } = await sluice(...args)
   expect(exitCode).toBe(code)
@@ -348,7 +366,7 @@ describe('output', () => {
   test('leaves out the control characters of names that somebody typed', async () => {
     await sluice('keys', 'create', '--name', 'a\x1b]0;b\x07')
     const [{ id }] = await json('keys', 'list')
-    expect((await sluice('keys', 'revoke', id)).stdout).toBe(`Revoked "a]0;b" (${id})\n`)
+    expect((await sluice('keys', 'revoke', id)).stdout).toStartWith('Revoked key "a]0;b" (')
   })
 
   test('leaves out what in a name turns the order of a line round, and escapes it in JSON', async () => {
@@ -360,12 +378,14 @@ describe('output', () => {
     expect(stdout).toContain('a\\u202eb\\u2066c')
     expect(JSON.parse(stdout)).toMatchObject([{ name: 'a\u202eb\u2066c' }])
     const [{ id }] = JSON.parse(stdout)
-    expect((await sluice('keys', 'revoke', id)).stdout).toBe(`Revoked "abc" (${id})\n`)
+    expect((await sluice('keys', 'revoke', id)).stdout).toStartWith('Revoked key "abc" (')
   })
 })
 
 test('help and version open nothing', async () => {
-  expect((await sluice('help')).stdout).toContain('Usage: sluice')
+  const [bare, help] = [await sluice(), await sluice('help')]
+  expect([bare.exitCode, bare.stderr, bare.stdout]).toEqual([0, '', help.stdout])
+  expect(help.stdout).toContain('Usage: sluice')
   expect((await sluice('accounts', '--help')).exitCode).toBe(0)
   expect((await sluice('version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   expect(existsSync(dataDir)).toBe(false)
@@ -374,7 +394,9 @@ test('help and version open nothing', async () => {
 describe('the folder', () => {
   test('that had no database is named, once: the one of the service may lie elsewhere', async () => {
     const [first, second] = [await sluice('audit', 'verify'), await sluice('audit', 'verify')]
-    expect(first.stderr).toBe(`There was no database yet; ${join(dataDir, 'sluice.db')} was made.\n`)
+    expect(first.stderr).toBe(
+      `Created a new database: ${join(dataDir, 'sluice.db')}. If you expected an existing one, set SLUICE_DATA_DIR.\n`,
+    )
     expect(second.stderr).toBe('')
   })
 
@@ -388,7 +410,9 @@ describe('the folder', () => {
     writeFileSync(dataDir, '')
     const { exitCode, stderr } = await runCommand(['keys', 'list'], { dataDir: join(dataDir, 'sub') })
     expect(exitCode).toBe(1)
-    expect(stderr).toBe(`sluice: The data folder ${dataDir}/sub cannot be made (ENOTDIR); set CODEX_LB_DATA_DIR.\n`)
+    expect(stderr).toBe(
+      `sluice: The data folder ${dataDir}/sub cannot be created (ENOTDIR). Set SLUICE_DATA_DIR to another folder.\n`,
+    )
   })
 })
 
@@ -398,7 +422,7 @@ describe('the key of the folder', () => {
     writeFileSync(join(dataDir, 'encryption.key'), `${Buffer.alloc(32, 1).toString('base64url')}\n`)
     const { exitCode, stderr } = await sluice('accounts', 'list')
     expect(exitCode).toBe(1)
-    expect(stderr).toContain('is not the key this database was sealed with')
+    expect(stderr).toContain('is not the encryption key of this database')
     expect(stderr).not.toContain('    at ')
   })
 
@@ -419,7 +443,7 @@ test('a server that does not answer is not healthy, and not waited for', async (
   const { exitCode, stderr } = await runCommand(['healthcheck'], { env, timeoutMs: 9000 })
   resolve(new Response())
   await silent.stop(true)
-  expect([exitCode, stderr]).toEqual([1, 'sluice: not ready (no answer within 3000 ms)\n'])
+  expect([exitCode, stderr]).toEqual([1, 'sluice: The server is not ready: no answer within 3000 ms.\n'])
 }, 10_000)
 
 describe('beside a running server', () => {

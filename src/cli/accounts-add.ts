@@ -1,0 +1,61 @@
+/** `sluice accounts add`: signs in to ChatGPT with a code that is entered in any browser, and adds the account. */
+import { commit } from '../../db/commit.ts'
+import { systemClock } from '../lib/clock.ts'
+import { MINUTE_MS } from '../lib/durations.ts'
+import { systemRandom } from '../lib/random.ts'
+import { importAccount } from '../model/account-intake.ts'
+import { listAccounts } from '../model/accounts.ts'
+import { signedInAccount } from '../upstream/code-exchanges.ts'
+import { createDial } from '../upstream/dial.ts'
+import { type OAuthContext, SignInError } from '../upstream/oauth.ts'
+import { type DeviceCode, requestDeviceCode, untilGranted, verificationUrl } from '../upstream/oauth-device.ts'
+import { type CliIo, cliActor, configOf, type Run, withFolder } from './command.ts'
+
+export const addAccount: Run = (io) =>
+  withFolder(io, async ({ db, sealer }) => {
+    const oauth = oauthOf(io)
+    const device = await requestDeviceCode(oauth, systemClock.now())
+    io.stdout(instructions(device, verificationUrl(oauth.authBaseUrl)))
+    const account = await signedInAccount(oauth, await grantOf(oauth, device))
+    const known = new Set(listAccounts(db).map(({ id }) => id))
+    const doing = { sealer, random: systemRandom, actor: cliActor(), event: 'account_signed_in' as const }
+    const { id, email, planType, status } = commit(db, (tx) => importAccount(tx, account, doing))
+    io.stdout(`${known.has(id) ? 'Signed in again to' : 'Added'} ${email} (${planType}).\n`)
+    if (status === 'paused') io.stdout('It is still paused. To use it: sluice accounts resume\n')
+    return 0
+  })
+
+const oauthOf = (io: CliIo): OAuthContext => {
+  const config = configOf(io)
+  const dial = createDial(config.raw, io.fetch, {
+    trustsSocketEnvironment: config.UPSTREAM_WEBSOCKET_TRUST_ENV,
+    random: systemRandom,
+  })
+  return { dial, authBaseUrl: config.AUTH_BASE_URL, timeout: io.timeout }
+}
+
+const instructions = ({ userCode, expiresAt }: DeviceCode, url: string): string => {
+  const minutes = Math.round((expiresAt - systemClock.now()) / MINUTE_MS)
+  return `Open this page in any browser and sign in to ChatGPT:
+
+  ${url}
+
+Enter this code:
+
+  ${userCode}
+
+The code expires in ${minutes} min. Waiting for you to sign in. Press Ctrl-C to cancel.
+`
+}
+
+/** Throws `SignInError`, also when the code has expired. */
+const grantOf = async (oauth: OAuthContext, device: DeviceCode) => {
+  const limit = new AbortController()
+  const expired = new SignInError('The code has expired. Run the command again for a new one.')
+  const cancel = systemClock.after(device.expiresAt - systemClock.now(), () => limit.abort(expired))
+  try {
+    return await untilGranted(oauth, device, { clock: systemClock, signal: limit.signal })
+  } finally {
+    cancel()
+  }
+}

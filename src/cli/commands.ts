@@ -1,0 +1,267 @@
+/** Every command: its arguments, options, help and examples. Help, completion and parsing are made from this table. */
+import { type CommandSpec, JSON_OPTION } from './command-spec.ts'
+import { KEY_COMMANDS } from './commands-keys.ts'
+
+/** `sluice serve` itself never comes here; see `run.ts`. */
+const helpOnly = async () => () => 0
+
+const SERVER: readonly CommandSpec[] = [
+  {
+    usage: 'serve',
+    summary: 'run the server',
+    details:
+      'It takes no options. Set HOST, PORT and the SLUICE_* variables in the environment or in .env of the data folder.',
+    examples: ['sluice serve', 'HOST=0.0.0.0 PORT=8080 sluice serve'],
+    run: helpOnly,
+  },
+  {
+    usage: 'status',
+    summary: 'show the server, accounts, keys and the last hour on one screen',
+    options: [JSON_OPTION],
+    examples: ['sluice status', 'sluice status --json'],
+    run: async () => (await import('./status.ts')).status,
+  },
+  {
+    usage: 'logs',
+    summary: 'show the newest requests',
+    details: 'With -f, requests appear within a second after they end, until you press Ctrl-C.',
+    options: [
+      { flags: '-f, --follow', text: 'wait for new requests and show them' },
+      { flags: '--errors', text: 'only requests that ended with an error' },
+      { flags: '--limit <n>', text: 'how many requests to show first, 0 to 1000 (default: 20)' },
+      { flags: '--json', text: 'print one JSON object per line' },
+    ],
+    examples: ['sluice logs -f', 'sluice logs --errors --limit 50'],
+    run: async () => (await import('./logs.ts')).logs,
+  },
+  {
+    usage: 'explain',
+    summary: 'show which account a request would use, and why not the others',
+    options: [
+      { flags: '--model <model>', text: 'the model of the request (default: any)' },
+      { flags: '--key <key>', text: 'the key it is sent with: its name or id (default: none)' },
+      JSON_OPTION,
+    ],
+    examples: ['sluice explain --model gpt-5.5', 'sluice explain --model gpt-5.5 --key laptop'],
+    run: async () => (await import('./explain.ts')).explainChoice,
+  },
+  {
+    usage: 'doctor',
+    summary: 'check the installation and say what to fix',
+    details: 'Exits with 1 when there is a problem. It changes nothing.',
+    options: [JSON_OPTION],
+    examples: ['sluice doctor', 'sluice doctor --json'],
+    run: async () => (await import('./doctor.ts')).doctor,
+  },
+  {
+    usage: 'healthcheck',
+    summary: 'exit with 0 when the server is ready, else with 1',
+    examples: ['sluice healthcheck', 'sluice healthcheck && echo ready'],
+    run: async () => (await import('./healthcheck.ts')).healthcheck,
+  },
+]
+
+const oneAccount = (name: string, summary: string): CommandSpec => ({
+  usage: `${name} <account>`,
+  summary,
+  details: 'ACCOUNT is an e-mail, an alias, an id or the beginning of an id.',
+  examples: [`sluice accounts ${name} ada@example.com`, `sluice accounts ${name} acc_3f9a`],
+  run: async () => (await import('./accounts.ts'))[name as 'pause' | 'resume' | 'remove'], // as: the three names below
+})
+
+const ACCOUNTS: CommandSpec = {
+  usage: 'accounts',
+  summary: 'ChatGPT accounts: add, import, list, pause, resume, remove',
+  commands: [
+    {
+      usage: 'add',
+      summary: 'sign in to ChatGPT with a code and add the account',
+      details: 'Shows a page and a code. Open the page in any browser, sign in and enter the code.',
+      examples: ['sluice accounts add', 'docker exec -it sluice sluice accounts add'],
+      run: async () => (await import('./accounts-add.ts')).addAccount,
+    },
+    {
+      usage: 'import <file...>',
+      summary: 'import auth.json files of the Codex CLI, or ZIP archives of them',
+      details:
+        'Use - for standard input. Good files are imported even when others cannot be read; then the exit code is 1.',
+      options: [JSON_OPTION],
+      examples: [
+        'sluice accounts import ~/.codex/auth.json',
+        'ssh laptop cat .codex/auth.json | sluice accounts import -',
+      ],
+      run: async () => (await import('./accounts.ts')).importFiles,
+    },
+    {
+      usage: 'list',
+      summary: 'list accounts with their state and usage',
+      options: [JSON_OPTION],
+      examples: ['sluice accounts list', 'sluice accounts list --json'],
+      run: async () => (await import('./accounts.ts')).listOfAccounts,
+    },
+    oneAccount('pause', 'stop using an account'),
+    oneAccount('resume', 'use a paused account again'),
+    oneAccount('remove', 'delete an account; its requests stay in the log'),
+  ],
+}
+
+const SETTINGS: CommandSpec = {
+  usage: 'settings',
+  summary: 'settings: get, set',
+  commands: [
+    {
+      usage: 'get [name...]',
+      summary: 'show all settings, or some',
+      options: [JSON_OPTION],
+      examples: ['sluice settings get', 'sluice settings get routingStrategy'],
+      run: async () => (await import('./settings.ts')).getSettings,
+    },
+    {
+      usage: 'set <name=value...>',
+      summary: 'change settings; they apply to the next request',
+      examples: [
+        'sluice settings set apiKeyAuthEnabled=true',
+        'sluice settings set requestLogRetentionDays=90 backupKeep=14',
+      ],
+      run: async () => (await import('./settings.ts')).setSettings,
+    },
+  ],
+}
+
+const oneUser = (
+  name: string,
+  summary: string,
+  run: CommandSpec['run'],
+  more: Partial<CommandSpec> = {},
+): CommandSpec => ({
+  usage: `${name} <user>`,
+  summary,
+  examples: [`sluice user ${name} anna`, `sluice user ${name} anna@example.com`],
+  ...(run && { run }),
+  ...more,
+})
+
+const PASSWORD = 'The password is asked for, or read from standard input.'
+
+const USERS: CommandSpec = {
+  usage: 'user',
+  alias: 'users',
+  summary: 'users of the dashboard: list, create-admin, reset-password, reset-totp, revoke-sessions',
+  commands: [
+    {
+      usage: 'list',
+      summary: 'list users',
+      options: [JSON_OPTION],
+      examples: ['sluice user list', 'sluice user list --json'],
+      run: async () => (await import('./users.ts')).listAllUsers,
+    },
+    oneUser('create-admin', 'create an administrator', async () => (await import('./users.ts')).createAdminUser, {
+      details: PASSWORD,
+      examples: ['sluice user create-admin anna', 'sluice user create-admin admin < password.txt'],
+    }),
+    oneUser(
+      'reset-password',
+      'set a new password and sign the user out',
+      async () => (await import('./users.ts')).resetPassword,
+      {
+        details: PASSWORD,
+        examples: ['sluice user reset-password anna', 'sluice user reset-password admin < password.txt'],
+      },
+    ),
+    oneUser(
+      'reset-totp',
+      'remove two-factor authentication and sign the user out',
+      async () => (await import('./users.ts')).resetTotp,
+    ),
+    oneUser('revoke-sessions', 'sign the user out everywhere', async () => (await import('./users.ts')).revokeSessions),
+  ],
+}
+
+const MAINTENANCE: readonly CommandSpec[] = [
+  {
+    usage: 'bootstrap-token',
+    summary: 'the token that sets the first password from another machine',
+    details: 'Without --rotate it only says whether there is one, because only its hash is stored.',
+    options: [{ flags: '--rotate', text: 'create a new token and show it once' }],
+    examples: ['sluice bootstrap-token', 'sluice bootstrap-token --rotate'],
+    run: async () => (await import('./bootstrap.ts')).bootstrapToken,
+  },
+  {
+    usage: 'audit',
+    summary: 'the audit log: verify',
+    commands: [
+      {
+        usage: 'verify',
+        summary: 'check that the audit log is complete and unchanged',
+        details: 'Exits with 1 and names the first entry that was changed or removed.',
+        options: [JSON_OPTION],
+        examples: ['sluice audit verify', 'sluice audit verify --json'],
+        run: async () => (await import('./audit.ts')).verifyAudit,
+      },
+    ],
+  },
+  {
+    usage: 'backup',
+    summary: 'back up the database, also while the server runs; backup verify checks one',
+    options: [
+      { flags: '--out <file>', text: 'where to write it (default: backups/ in the data folder)' },
+      { flags: '--with-key', text: 'copy the encryption key next to it' },
+      JSON_OPTION,
+    ],
+    examples: ['sluice backup', 'sluice backup --out /mnt/nas/sluice.db --with-key'],
+    run: async () => (await import('./backup.ts')).makeBackupFile,
+    commands: [
+      {
+        usage: 'verify <file>',
+        summary: 'check that a backup can be restored',
+        options: [JSON_OPTION],
+        examples: ['sluice backup verify /mnt/nas/sluice.db', 'sluice backup verify sluice.db --json'],
+        run: async () => (await import('./backup.ts')).verifyBackupFile,
+      },
+    ],
+  },
+  {
+    usage: 'restore <file>',
+    summary: 'replace the database by a backup; stop the server first',
+    details: 'The previous database is kept next to it.',
+    options: [JSON_OPTION],
+    examples: ['sluice restore /mnt/nas/sluice.db', 'sluice restore sluice.db --json'],
+    run: async () => (await import('./restore.ts')).restore,
+  },
+  {
+    usage: 'service',
+    summary: 'run Sluice as a service: print',
+    commands: [
+      {
+        usage: 'print',
+        summary: 'print a systemd unit for this program and its current environment',
+        options: [{ flags: '--launchd', text: 'print a property list for launchd (macOS) instead' }],
+        examples: [
+          'sluice service print > /etc/systemd/system/sluice.service',
+          'sluice service print --launchd > ~/Library/LaunchAgents/sluice.plist',
+        ],
+        run: async () => (await import('./service.ts')).printService,
+      },
+    ],
+  },
+  {
+    usage: 'completion <shell>',
+    summary: 'print a completion script for bash, zsh or fish',
+    examples: ['source <(sluice completion bash)', 'sluice completion fish > ~/.config/fish/completions/sluice.fish'],
+    run: async () => (await import('./completion.ts')).completion,
+  },
+  {
+    usage: 'version',
+    summary: 'print the version',
+    examples: ['sluice version', 'sluice --version'],
+    run: async () => (await import('./print-version.ts')).printVersion,
+  },
+]
+
+/** By the headings of the help. */
+export const COMMANDS: Readonly<Record<string, readonly CommandSpec[]>> = {
+  'Server:': SERVER,
+  'Pool and clients:': [ACCOUNTS, KEY_COMMANDS, SETTINGS],
+  'Users:': [USERS],
+  'Maintenance:': MAINTENANCE,
+}

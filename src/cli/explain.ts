@@ -1,0 +1,71 @@
+/** `sluice explain`: which account a request with this model and key would use, and why not the others. */
+
+import type { Db } from '../../db/commit.ts'
+import { systemClock } from '../lib/clock.ts'
+import { createLog } from '../lib/log.ts'
+import { systemRandom } from '../lib/random.ts'
+import { accountNames } from '../model/account-names.ts'
+import { Catalog } from '../model/catalog.ts'
+import { type CandidateView, type Explanation, explain } from '../model/explain.ts'
+import { KeyRing } from '../model/key-ring.ts'
+import { Pool } from '../proxy/pool.ts'
+import type { Settings } from '../settings/schema.ts'
+import { readSettings } from '../settings/store.ts'
+import { printJson, type Run, withFolder } from './command.ts'
+import { findOne } from './find.ts'
+import { KEY } from './keys.ts'
+import { shortTime, table } from './table.ts'
+
+interface ExplainOptions {
+  model?: string
+  key?: string
+  json?: true
+}
+
+/** Exit code 1 when no account would be used. */
+export const explainChoice: Run<ExplainOptions> = (io, _args, { model = null, key, json }) =>
+  withFolder(io, ({ db }) => {
+    const settings = readSettings(db).values
+    const stored = key === undefined ? null : findOne(KEY, KEY.all(db), key)
+    const explanation = explain(storedPool(db, settings), {
+      model,
+      key: stored && new KeyRing(db).byHash(stored.keyHash),
+      settings,
+      names: accountNames(db, { hidesAccounts: false }),
+      now: systemClock.now(),
+    })
+    if (json) printJson(io, explanation)
+    else io.stdout(inWords(explanation))
+    if (!json) io.stderr(NOTE)
+    return explanation.outcome === 'chosen' ? 0 : 1
+  })
+
+const NOTE =
+  'This is from the database. Running requests and short cool-downs are known only to the server: see its Routing simulator.\n'
+
+/** The pool as the database knows it. It only explains, so it never writes. */
+const storedPool = (db: Db, settings: Settings): Pool => {
+  const catalog = new Catalog(db)
+  return new Pool({
+    db,
+    clock: systemClock,
+    log: createLog({ level: 'error', format: 'text', now: systemClock.now, write: () => {} }),
+    random: () => systemRandom.float(),
+    settings: () => settings,
+    modelsOf: (id) => catalog.modelsOf(id),
+    saveUsage: () => {},
+  })
+}
+
+const inWords = ({ sentence, chosen, candidates }: Explanation): string => {
+  const first = chosen === null ? sentence : `${chosen.accountName ?? chosen.accountId} would be used.`
+  const rows = candidates.map((candidate) => rowOf(candidate, chosen?.accountId ?? null))
+  return `${first}\n${rows.length === 0 ? '' : `\n${table(['ACCOUNT', 'RESULT', 'REASON', 'UNTIL'], rows)}`}`
+}
+
+const rowOf = ({ accountId, accountName, reason, until }: CandidateView, chosenId: string | null): string[] => [
+  accountName ?? accountId,
+  accountId === chosenId ? 'used' : reason === null ? 'available' : 'skipped',
+  reason ?? '-',
+  shortTime(until === null ? null : Date.parse(until)),
+]

@@ -1,0 +1,70 @@
+/** Calls to the server of this environment. They use no proxy of the environment. */
+import { type IncomingMessage, request } from 'node:http'
+import type { Config } from '../env.ts'
+
+type Address = Pick<Config, 'HOST' | 'PORT'>
+
+interface Call {
+  path: string
+  /** Sent by POST as JSON; without it the call is a GET. */
+  json?: unknown
+  headers?: Readonly<Record<string, string>>
+  timeoutMs: number
+}
+
+interface Answer {
+  status: number
+  text: string
+}
+
+/** Where browsers and clients on this machine reach it. */
+export const ownUrl = (address: Address): string => {
+  const host = hostOf(address)
+  return `http://${host.includes(':') ? `[${host}]` : host}:${address.PORT}`
+}
+
+/** The answer, or in words why there is none. */
+export const askOwnServer = (address: Address, { path, json, headers, timeoutMs }: Call): Promise<Answer | string> => {
+  const { promise, resolve } = Promise.withResolvers<Answer | string>()
+  const body = json === undefined ? undefined : JSON.stringify(json)
+  const asked = request(
+    {
+      hostname: hostOf(address),
+      port: address.PORT,
+      path,
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      timeout: timeoutMs,
+    },
+    (response) => void textOf(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), failed),
+  )
+  const failed = (err: unknown) => resolve(err instanceof Error ? err.message : String(err))
+  asked.once('timeout', () => {
+    resolve(`no answer within ${timeoutMs} ms`)
+    asked.destroy()
+  })
+  asked.once('error', failed)
+  asked.end(body)
+  return promise
+}
+
+/** `ready`, `not ready`, or in words why there is no answer. */
+export const readiness = async (address: Address, timeoutMs = 3000): Promise<string> => {
+  const answer = await askOwnServer(address, { path: '/health/ready', timeoutMs })
+  if (typeof answer === 'string') return answer
+  return answer.status === 200 ? READY : `not ready (HTTP ${answer.status})`
+}
+
+export const READY = 'ready'
+
+const textOf = async (response: IncomingMessage): Promise<string> => {
+  const parts: Buffer[] = []
+  for await (const part of response) parts.push(part as Buffer) // as: no encoding was set
+  return Buffer.concat(parts).toString()
+}
+
+/** An address of this machine, without brackets. */
+const hostOf = ({ HOST }: Address): string => {
+  const host = HOST.replace(/^\[(.*)\]$/, '$1')
+  return ['0.0.0.0', '::', 'localhost'].includes(host) ? '127.0.0.1' : host
+}

@@ -1,0 +1,8 @@
+/** `sluice version`. */
+import { VERSION } from '../version.ts'
+import type { Run } from './command.ts'
+
+export const printVersion: Run = (io) => {
+  io.stdout(`${VERSION}\n`)
+  return 0
+}

@@ -1,0 +1,111 @@
+/** `sluice status`: the server and the pool on one screen, from the database and the health of the running server. */
+import { resolve } from 'node:path'
+import type { Db } from '../../db/commit.ts'
+import { ACCOUNT_STATUSES } from '../../db/schema/accounts.ts'
+import type { Config } from '../env.ts'
+import { systemClock } from '../lib/clock.ts'
+import { HOUR_MS } from '../lib/durations.ts'
+import { isoOrNull } from '../lib/iso.ts'
+import { nextState } from '../model/account-state.ts'
+import { listAccounts, stateOf, usageOf } from '../model/accounts.ts'
+import { toApiKey } from '../model/api-key-view.ts'
+import { listKeys } from '../model/api-keys.ts'
+import { keyState } from '../model/key-list.ts'
+import { plural, STATE_WORDS } from '../model/pool-words.ts'
+import { rejectedLately } from '../model/rejected-clients.ts'
+import { outcomesSince } from '../model/request-log-tail.ts'
+import { nextReset } from '../model/usage-windows.ts'
+import { readSettings } from '../settings/store.ts'
+import { VERSION } from '../version.ts'
+import { configOf, printJson, type Run, withFolder } from './command.ts'
+import { ownUrl, READY, readiness } from './own-server.ts'
+import { shortTime } from './table.ts'
+
+/** Exit code 0 also when the server does not run: `healthcheck` is for scripts. */
+export const status: Run = (io, _args, { json }) =>
+  withFolder(io, async ({ db }) => {
+    const config = configOf(io)
+    const report = { ...storedFacts(db), ...serverFacts(config, await readiness(config)) }
+    if (json) printJson(io, report)
+    else io.stdout(inWords(report))
+    return 0
+  })
+
+type Report = ReturnType<typeof storedFacts> & ReturnType<typeof serverFacts>
+
+const serverFacts = (config: Config, server: string) => ({
+  version: VERSION,
+  server,
+  url: ownUrl(config),
+  dataFolder: resolve(config.DATA_DIR),
+})
+
+const storedFacts = (db: Db) => {
+  const now = systemClock.now()
+  const { ok, error, cancelled } = outcomesSince(db, now - HOUR_MS)
+  const keys = listKeys(db)
+  const active = keys.filter((row) => keyState(toApiKey(row, now)) === 'active').length
+  return {
+    accounts: accountsByState(db, now),
+    keys: { active, inactive: keys.length - active },
+    keysRequired: readSettings(db).values.apiKeyAuthEnabled,
+    lastHour: {
+      requests: ok + error + cancelled,
+      errors: error,
+      cancelled,
+      rejected: rejectedLately(db, now).reduce((sum, { count }) => sum + count, 0),
+    },
+  }
+}
+
+/** Each state that an account is in, with the next moment at which one of them is expected to change. */
+const accountsByState = (db: Db, now: number) => {
+  const usage = usageOf(db)
+  const accounts = listAccounts(db).map((row) => {
+    const { status, until, nextCheckAt } = nextState(stateOf(row), { kind: 'tick', at: now })
+    const windows = Object.values(usage.get(row.id)?.windows ?? {})
+    const resets = windows.flatMap((window) => nextReset(window, now) ?? [])
+    return { status, next: until ?? nextCheckAt ?? earliest(status === 'active' ? resets : []) }
+  })
+  return ACCOUNT_STATUSES.flatMap((status) => {
+    const group = accounts.filter((account) => account.status === status)
+    const nextResetAt = isoOrNull(earliest(group.flatMap(({ next }) => next ?? [])))
+    return group.length === 0 ? [] : [{ status, count: group.length, nextResetAt }]
+  })
+}
+
+const earliest = (times: readonly number[]): number | null => (times.length === 0 ? null : Math.min(...times))
+
+const inWords = (report: Report): string => {
+  const { accounts, keys, keysRequired, lastHour } = report
+  const total = accounts.reduce((sum, { count }) => sum + count, 0)
+  const { requests, errors, cancelled, rejected } = lastHour
+  const lines: [label: string, text: string][] = [
+    ['Server', serverInWords(report)],
+    ['URL', report.url],
+    ['Dashboard', `${report.url}/dashboard`],
+    ['Data folder', report.dataFolder],
+    ['Accounts', total === 0 ? 'none yet. To add one: sluice accounts add' : plural(total, 'account')],
+    ...accounts.map((group): [string, string] => ['', stateInWords(group)]),
+    [
+      'Keys',
+      `${keys.active} active${keys.inactive > 0 ? `, ${keys.inactive} not active` : ''}; ${keysRequired ? 'required' : 'optional on this machine'}`,
+    ],
+    [
+      'Last hour',
+      `${plural(requests, 'request')}, ${plural(errors, 'error')}, ${cancelled} cancelled, ${rejected} rejected`,
+    ],
+  ]
+  return lines.map(([label, text]) => `${label.padEnd(13)}${text}\n`).join('')
+}
+
+const serverInWords = ({ version, server, accounts }: Report): string => {
+  if (server !== READY) return `Sluice ${version}, not serving: ${server}`
+  const isServing = accounts.some(({ status }) => status === 'active')
+  return `Sluice ${version}, ${isServing ? 'serving' : 'running, but no account is available'}`
+}
+
+const stateInWords = ({ status, count, nextResetAt }: Report['accounts'][number]): string => {
+  const time = nextResetAt === null ? '' : `, next reset ${shortTime(Date.parse(nextResetAt))}`
+  return `${count} ${STATE_WORDS[status]}${time}`
+}

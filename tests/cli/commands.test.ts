@@ -1,0 +1,137 @@
+/** The table of commands: help with examples that work, hints about typos, and completion. */
+import { describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type CommandSpec, nameOf } from '../../src/cli/command-spec.ts'
+import { COMMANDS } from '../../src/cli/commands.ts'
+import { runCli } from '../../src/cli/main.ts'
+import { createProgram } from '../../src/cli/program.ts'
+import { expectedOf } from '../../src/settings/expected.ts'
+import { SETTING_NAMES } from '../../src/settings/schema.ts'
+
+const everyCommand = (specs: readonly CommandSpec[], parents: string[] = []): { path: string[]; spec: CommandSpec }[] =>
+  specs.flatMap((spec) => {
+    const path = [...parents, nameOf(spec)]
+    return [{ path, spec }, ...everyCommand(spec.commands ?? [], path)]
+  })
+
+const ALL = everyCommand(Object.values(COMMANDS).flat())
+const RUNNING = ALL.filter(({ spec }) => spec.run !== undefined)
+
+const cli = async (...argv: string[]) => {
+  const said = { stdout: '', stderr: '' }
+  const exitCode = await runCli(argv, {
+    environment: {},
+    stdout: (text) => void (said.stdout += text),
+    stderr: (text) => void (said.stderr += text),
+    fetch: () => Promise.reject(new Error('No command here uses the network.')),
+    timeout: () => new AbortController().signal,
+  })
+  return { exitCode, ...said }
+}
+
+describe('every command', () => {
+  test.each(RUNNING.map(({ path, spec }) => [path.join(' '), spec] as const))(
+    '%s has two examples that parse',
+    async (name, spec) => {
+      expect(spec.examples?.length ?? 0).toBeGreaterThanOrEqual(2)
+      for (const example of spec.examples ?? []) {
+        const [, line = ''] =
+          /(?:^|[ (])sluice ((?!sluice ).*)$/.exec(example.replace(/ (?:[<>&|]|<\().*$|\)$/g, '')) ?? []
+        const words = (line || example.replace(/^.*sluice /, '').replace(/\)$/, '')).split(' ')
+        let understood: CommandSpec | null = null
+        const silent = { stdout: () => {}, stderr: () => {} }
+        const program = createProgram(silent, async (one) => void (understood = one))
+        await program.parseAsync(words, { from: 'user' }).catch((err: { code?: string }) => {
+          if (err.code === 'commander.version') understood = spec
+        })
+        expect([name, example, understood]).toEqual([name, example, spec])
+      }
+    },
+  )
+
+  test.each(ALL.map(({ path, spec }) => [path.join(' '), path, spec] as const))(
+    '%s has help',
+    async (_, path, spec) => {
+      for (const argv of [
+        ['help', ...path],
+        [...path, '--help'],
+        [...path, '-h'],
+      ]) {
+        const { exitCode, stdout, stderr } = await cli(...argv)
+        expect([exitCode, stderr]).toEqual([0, ''])
+        expect(stdout).toStartWith(`Usage: sluice ${path.join(' ')}`)
+        for (const example of spec.examples ?? []) expect(stdout).toContain(`  ${example}\n`)
+      }
+    },
+  )
+})
+
+test('without a command the help is printed', async () => {
+  const bare = await cli()
+  expect(bare).toEqual(await cli('help'))
+  expect(bare).toMatchObject({ exitCode: 0, stderr: '' })
+  for (const spec of Object.values(COMMANDS).flat()) expect(bare.stdout).toContain(`\n  ${nameOf(spec)} `)
+})
+
+test.each([
+  [['keys', 'creat'], "sluice: Unknown command 'creat'. Did you mean create?", 'keys'],
+  [['statsu'], "sluice: Unknown command 'statsu'. Did you mean status?", ''],
+  [['help', 'keys', 'nope'], "sluice: Unknown command 'nope'.", 'keys'],
+  [['keys', 'create', '--nmae', 'x'], "sluice: Unknown option '--nmae'. Did you mean --name?", 'keys create'],
+  [['accounts', 'pause'], "sluice: Missing required argument 'account'.", 'accounts pause'],
+  [['keys', 'create', '--name'], "sluice: Option '--name <name>' argument missing.", 'keys create'],
+  [['users', 'list', 'x'], 'sluice: Too many arguments', 'users list'],
+])('%j is not understood, and the hint names the help', async (argv, says, path) => {
+  const { exitCode, stdout, stderr } = await cli(...argv)
+  expect([exitCode, stdout]).toEqual([2, ''])
+  expect(stderr).toStartWith(says)
+  expect(stderr).toEndWith(`Run "${['sluice', 'help', path].filter(Boolean).join(' ')}" for help.\n`)
+})
+
+test('what a setting may be is said without the jargon of schemas', () => {
+  for (const name of SETTING_NAMES) {
+    expect(expectedOf(name)).toMatch(/^(a whole number from|a number (from|above)|true or false|one of|text)/)
+    expect(expectedOf(name)).not.toMatch(/undefined|null|string|int|received/i)
+  }
+  expect(expectedOf('relativeAvailabilityTopK')).toBe('a whole number from 1 to 20')
+  expect(expectedOf('relativeAvailabilityPower')).toBe('a number above 0, up to 16')
+  expect(expectedOf('singleAccountId')).toBe('text of at most 255 characters, or none')
+})
+
+describe('completion', () => {
+  test.each([
+    ['', ['status', 'accounts', 'keys', 'help']],
+    ['st', ['status']],
+    ['keys ', ['create', 'list', 'test', 'edit', 'regenerate', 'revoke', 'delete', '--help']],
+    ['keys create --n', ['--name']],
+    ['backup ver', ['verify']],
+    ['completion ', ['bash', 'zsh', 'fish']],
+    ['settings get ke', []],
+  ])('in bash after "sluice %s"', async (typed, expected) => {
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-completion-'))
+    try {
+      const words = `sluice ${typed}`.split(' ')
+      const { stdout } = await cli('completion', 'bash')
+      const ask = `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _sluice`
+      writeFileSync(join(folder, 'script'), `${stdout}\n${ask}\nprintf '%s\\n' "\${COMPREPLY[@]}"\n`)
+      const bash = Bun.spawnSync(['bash', '--norc', '--noprofile', join(folder, 'script')])
+      const offered = bash.stdout.toString().trim().split('\n').filter(Boolean)
+      expect(bash.stderr.toString()).toBe('')
+      if (expected.length === 0) expect(offered).toEqual([])
+      else expect(offered).toEqual(expect.arrayContaining(expected))
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  test.each(['zsh', 'fish'])('for %s knows every command and option', async (shell) => {
+    const { exitCode, stdout } = await cli('completion', shell)
+    expect(exitCode).toBe(0)
+    for (const { path, spec } of ALL) {
+      expect(stdout).toContain(`'${path.join(' ')}'`)
+      for (const { flags } of spec.options ?? []) expect(stdout).toContain(/--([\w-]+)/.exec(flags)?.[1] ?? '?')
+    }
+  })
+})

@@ -120,7 +120,7 @@ describe('beside a running server', () => {
     const following = start(['logs', '-f', '--limit', '1'], world.server.env)
     await following.shows(/Waiting for new requests/)
     await turn('req_followed')
-    await following.shows(/Waiting for new requests[^]*\n.* ok +gpt-\S+ +test /)
+    await following.shows(/Waiting for new requests[\s\S]*\n.* ok +gpt-\S+ +test /)
     following.child.kill('SIGINT')
     expect(await following.child.exited).toBe(0)
     expect(following.output().match(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}/gm)?.length).toBe(2)

@@ -53,7 +53,7 @@ test('a folder that everybody works in stays as it is, and one that is empty bec
     const { exitCode, stderr } = await runCommand(command.split(' '), { dataDir })
     expect([exitCode, stderr]).toEqual([
       1,
-      `sluice: The data folder ${dataDir} is shared by everybody; set CODEX_LB_DATA_DIR to a folder in it.\n`,
+      `sluice: The data folder ${dataDir} is shared by all users of this machine. Set SLUICE_DATA_DIR to a folder in it.\n`,
     ])
   }
   expect([mode(), readdirSync(dataDir)]).toEqual([0o1777, ['of somebody else']])

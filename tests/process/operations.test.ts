@@ -51,7 +51,7 @@ test('a backup of a running server is verified, refused while it runs, and resto
 
     const verified = await sluice(['backup', 'verify', backup])
     expect(verified.exitCode).toBe(0)
-    expect(verified.stdout).toStartWith('OK: it can be restored.\nHolds 0 accounts, 1 key, 0 requests.\n')
+    expect(verified.stdout).toStartWith('OK: this backup can be restored.\nContents: 0 accounts, 1 key, 0 requests.\n')
     const refused = await sluice(['restore', backup])
     expect([refused.exitCode, refused.stdout]).toEqual([1, ''])
     expect(refused.stderr).toContain(`Another server (process ${server.pid})`)
@@ -82,15 +82,15 @@ test('a restore names what was taken away since, and works again', async () => {
   sqlite.close()
   const { stdout } = await sluice(['restore', backup])
   for (const said of [
-    'Keys that were revoked since work again; revoke them anew: "laptop".',
-    'People who were disabled since may sign in again; disable them anew: "eve".',
-    'The old passwords hold again; change them anew: "ada".',
-    'Guests are let in again; see Settings, Access.',
+    'Keys revoked since the backup work again. Revoke them: "laptop".',
+    'Users disabled since the backup can sign in again. Disable them: "eve".',
+    'Passwords changed since the backup are the old ones again. Change them: "ada".',
+    'Guest access is on again. See Settings, Access.',
   ])
     expect(stdout).toContain(`${said}\n`)
   expect(stdout).not.toContain('Passkeys')
   const [aside = ''] = readdirSync(dataDir).filter((name) => name.startsWith('before-restore-'))
-  expect(stdout).toContain(`What was there before is in ${join(dataDir, aside)}; remove it once all is well.\n`)
+  expect(stdout).toContain(`The previous database is in ${join(dataDir, aside)}. Delete it once everything works.\n`)
 }, 30_000)
 
 test('of a backup that cannot be restored it is said why', async () => {
@@ -108,12 +108,12 @@ test('of a backup that cannot be restored it is said why', async () => {
   expect([exitCode, stdout.trim().split('\n')]).toEqual([
     1,
     [
-      'NOT RESTORABLE as it is.',
-      'Holds 0 accounts, 0 keys, 0 requests.',
-      'File: whole.',
-      'Schema: of a newer release; update this program first.',
-      'Encryption key: the one at hand is not the one it was sealed with.',
-      'Audit log: BROKEN: its content was changed.',
+      'This backup cannot be restored as it is.',
+      'Contents: 0 accounts, 0 keys, 0 requests.',
+      'File: intact.',
+      'Schema: a newer release; update Sluice first.',
+      'Encryption key: does not match; this backup was made with another key.',
+      'Audit log: broken: its content was changed.',
     ],
   ])
 }, 30_000)
@@ -122,12 +122,12 @@ test('a restore onto the database of another installation does not say that anyt
   const backup = join(root, 'copy.db')
   await sluice(['keys', 'create', '--name', 'theirs'])
   const made = await sluice(['backup', '--with-key', '--out', backup])
-  expect(made.stderr).toContain(`The key is beside it (${backup}.`)
+  expect(made.stderr).toContain(`The encryption key is next to it: ${backup}.`)
   rmSync(dataDir, { recursive: true })
-  expect((await sluice(['backup', 'verify', backup])).stdout).toContain('Encryption key: fits.')
+  expect((await sluice(['backup', 'verify', backup])).stdout).toContain('Encryption key: matches.')
   await sluice(['keys', 'create', '--name', 'ours'])
   const { stdout } = await sluice(['restore', backup])
-  expect(stdout).toContain('\nThe backup is of another installation: its keys, people and settings hold now, ')
+  expect(stdout).toContain('\nThe backup is from another installation: its keys, users and settings replace ')
   expect(stdout).not.toContain('revoke')
 }, 30_000)
 
@@ -281,7 +281,7 @@ test('the doctor finds an upstream that is not there, and is content with one th
 
   const broken = await sluice(['doctor'])
   expect(broken.exitCode).toBe(1)
-  expect(broken.stdout).toContain('PROBLEM  Upstream over HTTP: 127.0.0.1:1 cannot be reached')
+  expect(broken.stdout).toContain('Problem  Upstream over HTTP: 127.0.0.1:1 cannot be reached')
   expect(broken.stdout).toMatch(/^ {9}-> \w/m)
   expect(broken.stdout).not.toContain('-> null')
 }, 30_000)
@@ -370,7 +370,7 @@ test('the doctor makes nothing where there is nothing', async () => {
 test('the unit runs this very program on this very folder', async () => {
   const { exitCode, stdout } = await sluice(['service', 'print'], { ...alone, PORT: '4000' })
   expect(exitCode).toBe(0)
-  expect(stdout).toContain(`Environment=CODEX_LB_DATA_DIR=${dataDir}\n`)
+  expect(stdout).toContain(`Environment=SLUICE_DATA_DIR=${dataDir}\n`)
   expect(stdout).toContain('Environment=PORT=4000\n')
   expect(stdout).toMatch(/^ExecStart=\/.* serve$/m)
   expect(stdout).toContain('TimeoutStopSec=45\n')
@@ -391,21 +391,21 @@ test('the unit takes along how this program is set up, and no secret', async () 
     https_proxy: 'http://anna:hunter2@proxy.example:3128',
     NO_PROXY: '127.0.0.1',
   })
-  expect(stdout).toContain('Environment=CODEX_LB_PUBLIC_URL=https://sluice.example\n')
-  expect(stdout).toContain(`Environment=CODEX_LB_UPSTREAM_BASE_URL=${nowhere}\n`)
-  expect(stdout).toMatch(/^Environment=CODEX_LB_ENCRYPTION_KEY_FILE=\/.*keys\/one.key$/m)
+  expect(stdout).toContain('Environment=SLUICE_PUBLIC_URL=https://sluice.example\n')
+  expect(stdout).toContain(`Environment=SLUICE_UPSTREAM_BASE_URL=${nowhere}\n`)
+  expect(stdout).toMatch(/^Environment=SLUICE_ENCRYPTION_KEY_FILE=\/.*keys\/one.key$/m)
   expect(stdout).toContain('Environment=NO_PROXY=127.0.0.1\n')
-  expect(stdout).toMatch(/^# Not printed, because secret: CODEX_LB_METRICS_TOKEN, https_proxy\. .*\/\.env/m)
+  expect(stdout).toMatch(/^# Secrets are not printed: SLUICE_METRICS_TOKEN, https_proxy\. .*\/\.env/m)
   expect(stdout).not.toMatch(/nobody-may-read|hunter2|LOG_FORMAT/)
 })
 
 test('a folder is written as systemd and XML want it, whatever its name', async () => {
   const env = { ...alone, CODEX_LB_DATA_DIR: `${root}/a b%"&<c` }
   const { stdout: unit } = await sluice(['service', 'print'], env)
-  expect(unit).toContain(`\nEnvironment="CODEX_LB_DATA_DIR=${root}/a b%%\\"&<c"\n`)
+  expect(unit).toContain(`\nEnvironment="SLUICE_DATA_DIR=${root}/a b%%\\"&<c"\n`)
   expect(unit).toContain(`\nReadWritePaths="${root}/a b%%\\"&<c"\n`)
   const { stdout: plist } = await sluice(['service', 'print', '--launchd'], env)
-  expect(plist).toContain(`<key>CODEX_LB_DATA_DIR</key>\n    <string>${root}/a b%"&amp;&lt;c</string>\n`)
+  expect(plist).toContain(`<key>SLUICE_DATA_DIR</key>\n    <string>${root}/a b%"&amp;&lt;c</string>\n`)
 })
 
 describe('whose the service is where it lies in a home', () => {
@@ -418,7 +418,7 @@ describe('whose the service is where it lies in a home', () => {
     for (const env of left) {
       const unit = await printed({ ...IN_HOME, ...env })
       expect(unit).toContain(`\nUser=${name}\n`)
-      expect(unit).not.toContain('# Nobody could say')
+      expect(unit).not.toContain('# The owner of')
     }
   })
 
@@ -431,7 +431,7 @@ describe('whose the service is where it lies in a home', () => {
   test('is a name to be checked, with a warning, where nobody knows', async () => {
     const unit = await printed({ ...IN_HOME, PATH: '/nonexistent' })
     expect(unit).toContain('\nUser=sluice\n')
-    expect(unit).toContain('# Nobody could say whose /home/ada/sluice is: set User= to its owner.\n')
+    expect(unit).toContain('# The owner of /home/ada/sluice could not be determined: set User= to it.\n')
     expect(unit).toContain('\nProtectHome=false\n')
   })
 })
@@ -459,7 +459,7 @@ describe('a server on all addresses', () => {
     async (HOST) => {
       await using server = await spawnServer({ dataDir, env: { ...alone, HOST } })
       expect(await runCommand(['healthcheck'], { env: server.env })).toMatchObject({ exitCode: 0, stderr: '' })
-      const [, dashboard = ''] = /open (\S+) for all steps/.exec(server.output()) ?? []
+      const [, dashboard = ''] = /^Dashboard: (\S+)$/m.exec(server.output()) ?? []
       expect((await fetch(dashboard)).status).toBe(200)
     },
     30_000,

@@ -1,6 +1,6 @@
 /**
- * What the process does once it is set up: `serve`, or one of the commands, and only that is loaded. Every failure before
- * listening is one sentence.
+ * Runs `serve` or one of the commands, and loads only what that needs. Every failure before the server listens is reported in
+ * one sentence.
  */
 import { isIP } from 'node:net'
 import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
@@ -9,7 +9,7 @@ import { databaseTrouble } from './ops/database-trouble.ts'
 import { placesOf } from './ops/places.ts'
 import type { Outside } from './serve.ts'
 
-/** Not inside a `try`: what cannot be found there is left out of the executable without a word (measured). */
+/** Outside of a `try`: there the bundler silently leaves out what it cannot find (measured). */
 const loadService = () => import('./serve.ts')
 const loadCommands = () => import('./cli/main.ts')
 
@@ -38,7 +38,7 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
   }
 }
 
-/** Names were typed by somebody, who must not get at the terminal, or at the order of a line, through them. */
+/** Leaves out control characters, so that a name cannot drive the terminal or turn the order of a line round. */
 const writerTo = (stream: NodeJS.WriteStream) => {
   stream.on('error', giveUp)
   return (text: string): void => {
@@ -50,13 +50,13 @@ const writerTo = (stream: NodeJS.WriteStream) => {
   }
 }
 
-/** A reader that has gone has read enough, as `head` has; otherwise what was to be shown is lost. */
+/** A reader that has gone, such as `head`, has read enough. Any other failure loses output and is reported. */
 const giveUp = ({ code, message }: NodeJS.ErrnoException): never => {
   if (code !== 'EPIPE') process.stderr.write(`sluice: The output could not be written: ${message}\n`)
   process.exit(1)
 }
 
-/** Whatever is thrown behind `ConfigError` was thrown with an environment that can be read. */
+/** An error other than `ConfigError` comes after the environment was read, so it can be read here again. */
 const explain = (err: unknown, environment: Outside['environment']): string => {
   if (!(err instanceof Error)) return String(err)
   if (err instanceof ConfigError) return err.message
@@ -68,11 +68,12 @@ const explain = (err: unknown, environment: Outside['environment']): string => {
 
 const LISTENING: readonly unknown[] = ['listen', 'getaddrinfo']
 
-/** What the runtime says of a name it does not know may be any code, also that of a taken port (measured). */
+/** For an unknown host name the runtime gives any code, also the one of a port in use (measured). */
 const explainListening = (err: Error & { code?: unknown }, { HOST, PORT }: Config): string => {
-  const where = `port ${PORT} of ${HOST}`
+  const where = `${HOST} port ${PORT}`
   if (isIP(HOST) === 0)
-    return `${where} cannot be listened on: the port is taken or not for this user, or the name is not known; set HOST or PORT.`
-  if (err.code === 'EADDRINUSE') return `${where} is taken; set PORT to another one, or stop what listens there.`
-  return `${where} cannot be listened on: ${err.message}; set HOST to an address of this machine, and PORT to one from 1024.`
+    return `Cannot listen on ${where}: the port is in use or not allowed, or the host name is unknown. Set HOST or PORT.`
+  if (err.code === 'EADDRINUSE')
+    return `Cannot listen on ${where}: it is in use. Stop the program that uses it, or set PORT.`
+  return `Cannot listen on ${where}: ${err.message}. Set HOST to an address of this machine and PORT to 1024 or higher.`
 }

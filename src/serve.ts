@@ -1,4 +1,4 @@
-/** The command `serve`: everything is put together here, and lives until a signal ends it. */
+/** The command `serve`: builds the server from its parts, and runs it until a signal ends it. */
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { canTellPagesBehind, pagesBehind } from '../db/checkpoint.ts'
@@ -20,7 +20,7 @@ import { type RunningServer, startServer } from './server.ts'
 import { createDial } from './upstream/dial.ts'
 import { VERSION } from './version.ts'
 
-/** What only `main.ts` may reach for. */
+/** What only `main.ts` may access directly. */
 export interface Outside {
   environment: Environment
   fetch: typeof globalThis.fetch
@@ -30,7 +30,7 @@ export interface Outside {
   maxTurns: number
 }
 
-/** Returns when it listens. Throws `ConfigError`, `EgressError`, `FolderError`, `FolderLockedError`, and what listening throws. */
+/** Returns once it listens. Throws `ConfigError`, `EgressError`, `FolderError`, `FolderLockedError`, and the error of a taken port. */
 export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside): Promise<void> => {
   const config = readConfig(withEnvFile(environment))
   const log = createLog({
@@ -83,33 +83,33 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
 const checkpointerOf = ({ databasePath, sqlite, isNamed }: Folder, log: Log): Checkpointer =>
   new Checkpointer({ path: databasePath, pagesBehind: () => pagesBehind(sqlite), isNamed, clock: systemClock, log })
 
-/** A fault in one request must not end the others; it is logged whole. A log that has no room is no fault, and no reason to log. */
+/** An error in one request must not end the others, so it is logged. A log that cannot be written is ignored. */
 const survive = (log: Log): void => {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   process.on('unhandledRejection', (err) => log.error('an unhandled rejection', { err }))
   process.on('uncaughtException', (err) => log.error('an uncaught exception', { err }))
 }
 
-/** One stop may come as two signals: to the whole group, and again from whoever passes it on, as npm does. */
+/** One stop can arrive as two signals: sent to the process group, and passed on again by a parent such as npm. */
 const SAME_STOP_MS = 1000
 
 const drainOnSignal = (server: RunningServer, log: Log): void => {
-  let askedAt: number | null = null
+  let stoppedAt: number | null = null
   const drain = async (signal: string) => {
     const now = systemClock.monotonic()
-    if (askedAt !== null) {
-      if (now - askedAt > SAME_STOP_MS) process.exit(1) // asked twice: somebody is in a hurry
+    if (stoppedAt !== null) {
+      if (now - stoppedAt > SAME_STOP_MS) process.exit(1) // a second stop means now
       return
     }
-    askedAt = now
+    stoppedAt = now
     log.info('draining', { signal, turns: server.bindings.turns.size })
     await server.drain()
     process.exit(0)
   }
   process.on('SIGTERM', () => void drain('SIGTERM'))
   process.on('SIGINT', () => void drain('SIGINT'))
-  // Its terminal was closed. Where it has none, as under nohup (of which BSD's leaves it the terminal to read from), the signal
-  // means what it meant to who started it.
+  // The terminal was closed. Without one, as under nohup (BSD's leaves it as standard input), the signal keeps the meaning that
+  // the parent process gave it.
   if (isatty(0) && isatty(2)) process.on('SIGHUP', () => void drain('SIGHUP'))
 }
 

@@ -1,4 +1,4 @@
-/** Opens the data folder: the database brought up to date, and the key its secrets are sealed with, checked against it. */
+/** Opens the data folder: migrates the database, and checks the encryption key against it. */
 import type { Database } from 'bun:sqlite'
 import { chmodSync, closeSync, existsSync, fstatSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
 import { commit, type Db } from '../../db/commit.ts'
@@ -19,15 +19,15 @@ export interface Folder {
   dir: string
   databasePath: string
   db: Db
-  /** The connection itself: for watching it, and for the ledger's prepared statements. */
+  /** The connection itself, for watching it and for the ledger's prepared statements. */
   sqlite: Database
   sealer: Sealer
-  /** False once the database file was removed, replaced or moved away: what is written from then on ends with this process. */
+  /** False once the database file was removed, replaced or moved away: later writes are lost with this process. */
   isNamed(): boolean
   close(): void
 }
 
-/** The folder, or the key that goes with it, cannot be used; the message is a sentence for stderr. */
+/** The folder or its encryption key cannot be used; the message is a sentence for stderr. */
 export class FolderError extends Error {
   override readonly name = 'FolderError'
 }
@@ -40,8 +40,8 @@ interface OpenDeps {
 }
 
 /**
- * Opens the folder of `config`, made when missing and readable by its owner only (decisions §1). Without the server's lock
- * too, so commands work beside a running server, but for one of an earlier release: the schema does not change under it.
+ * Opens the folder of `config`; a missing one is created, readable by its owner only (decisions §1). Commands need no lock, so
+ * they work while the server runs, except where they would change the schema under a server of an older release.
  * Throws `FolderError`, and what `migrate` throws.
  */
 export const openFolder = (
@@ -67,8 +67,8 @@ export const openFolder = (
 }
 
 /**
- * By its number of names, and whether its own leads to a file made at the same moment: inode numbers would tell the same, but
- * change by themselves on FUSE. Where a file system keeps no such moment it is 0, which nothing differs from.
+ * Notices a removed or replaced file by its link count and by the creation time of the file at its path. Inode numbers change
+ * by themselves on FUSE. On a file system without creation times both are 0 and equal.
  */
 const holdFile = (path: string, sqlite: Database): Pick<Folder, 'isNamed' | 'close'> => {
   const file = openSync(path, 'r')
@@ -83,11 +83,11 @@ const holdFile = (path: string, sqlite: Database): Pick<Folder, 'isNamed' | 'clo
   return { isNamed, close }
 }
 
-/** Of commands that begin together one migrates, which takes a moment. */
+/** When several commands start together, one migrates and the others wait a moment. */
 const LOCK_TRIES = 30
 const LOCK_PAUSE_MS = 100
 
-/** Null when there is nothing to migrate, or no more. Throws `FolderError` where a server keeps the lock. */
+/** Null when nothing has to be migrated any more. Throws `FolderError` when a server keeps the lock. */
 const lockToMigrate = (sqlite: Database, dir: string): FolderLock | null => {
   for (let tries = 1; isOutdated(sqlite, MIGRATIONS); tries++)
     try {
@@ -122,13 +122,13 @@ export const makePrivateFolder = (dir: string): void => {
   try {
     chmodSync(dir, 0o700)
   } catch {
-    // A volume that belongs to somebody else, as in a container run with --user; the files in it are 0600 all the same.
+    // A volume of another owner, as in a container run with --user. The files in it are 0600 anyway.
   }
 }
 
 const STICKY = 0o1000
 
-/** A folder that everybody works in, as `/tmp`, would be closed to them all. One that was ever ours has lost that bit. */
+/** Closing a shared folder such as `/tmp` would lock out all its users. A folder that was ours before has lost that bit. */
 const demandOwn = (dir: string): void => {
   const { mode, uid } = statSync(dir)
   if ((mode & STICKY) === 0 || uid !== process.getuid?.() || readdirSync(dir).length === 0) return
@@ -147,7 +147,7 @@ const openFile = (path: string): OpenedDatabase => {
 
 const codeOf = (err: unknown): string => (err instanceof Error && 'code' in err ? String(err.code) : String(err))
 
-/** A key is made only for a database that has none yet: a new one beside old secrets would open nothing. */
+/** A key is created only for a database that has none yet: a new key could not open old secrets. */
 const openKey = (db: Db, path: string, random: Random): Uint8Array => {
   const known = fingerprintOf(db)
   if (known !== null && !existsSync(path)) throw wrongKey(`The encryption key file ${path} is missing.`)

@@ -474,20 +474,22 @@ describe('where the server cannot listen', () => {
     using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
     await using sluice = await spawnServer()
     for (const port of [other.port ?? 0, sluice.port])
-      expect(await serve('127.0.0.1', port)).toContain(`sluice: port ${port} of 127.0.0.1 is taken; set PORT`)
+      expect(await serve('127.0.0.1', port)).toContain(
+        `sluice: Cannot listen on 127.0.0.1 port ${port}: it is in use. Stop`,
+      )
   }, 30_000)
 
   test('a name that nobody knows is not called a taken port', async () => {
     const port = freePort()
     const said = await serve('nosuch.invalid', port)
-    expect(said).toContain(`sluice: port ${port} of nosuch.invalid cannot be listened on`)
+    expect(said).toContain(`sluice: Cannot listen on nosuch.invalid port ${port}: `)
     expect(said).toContain('set HOST or PORT')
   }, 30_000)
 
   test('nor is an address of another machine', async () => {
     const port = freePort()
     const said = await serve('203.0.113.7', port)
-    expect(said).toContain(`sluice: port ${port} of 203.0.113.7 cannot be listened on: EADDRNOTAVAIL`)
+    expect(said).toContain(`sluice: Cannot listen on 203.0.113.7 port ${port}: EADDRNOTAVAIL`)
     expect(said).toContain('set HOST to an address of this machine')
   }, 30_000)
 })

@@ -38,7 +38,8 @@ export const askOwnServer = (address: Address, { path, json, headers, timeoutMs 
     },
     (response) => void textOf(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), failed),
   )
-  const failed = (err: unknown) => resolve(err instanceof Error ? err.message : String(err))
+  const failed = (err: unknown) =>
+    resolve(isRefused(err) ? NOT_RUNNING : err instanceof Error ? err.message : String(err))
   asked.once('timeout', () => {
     resolve(`no answer within ${timeoutMs} ms`)
     asked.destroy()
@@ -56,6 +57,10 @@ export const readiness = async (address: Address, timeoutMs = 3000): Promise<str
 }
 
 export const READY = 'ready'
+/** Nothing listens at its address. */
+export const NOT_RUNNING = 'it is not running'
+
+const isRefused = (err: unknown): boolean => err instanceof Error && 'code' in err && err.code === 'ECONNREFUSED'
 
 const textOf = async (response: IncomingMessage): Promise<string> => {
   const parts: Buffer[] = []

@@ -18,7 +18,7 @@ import { nextReset } from '../model/usage-windows.ts'
 import { readSettings } from '../settings/store.ts'
 import { VERSION } from '../version.ts'
 import { configOf, printJson, type Run, withFolder } from './command.ts'
-import { ownUrl, READY, readiness } from './own-server.ts'
+import { NOT_RUNNING, ownUrl, READY, readiness } from './own-server.ts'
 import { shortTime } from './table.ts'
 
 /** Exit code 0 also when the server does not run: `healthcheck` is for scripts. */
@@ -100,6 +100,7 @@ const inWords = (report: Report): string => {
 }
 
 const serverInWords = ({ version, server, accounts }: Report): string => {
+  if (server === NOT_RUNNING) return `Sluice ${version}, not running`
   if (server !== READY) return `Sluice ${version}, not serving: ${server}`
   const isServing = accounts.some(({ status }) => status === 'active')
   return `Sluice ${version}, ${isServing ? 'serving' : 'running, but no account is available'}`

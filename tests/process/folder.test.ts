@@ -37,7 +37,7 @@ test('nothing changes the schema under a running server of an earlier release', 
   const second = await runCommand(['serve'], { dataDir, env })
   expect([second.exitCode, second.stderr]).toEqual([1, expect.stringContaining('Another server')])
   const list = await runCommand(['keys', 'list'], { dataDir })
-  expect([list.exitCode, list.stderr]).toEqual([1, expect.stringContaining('earlier release')])
+  expect([list.exitCode, list.stderr]).toEqual([1, expect.stringContaining('older release')])
   expect(list.stderr).toContain('restart it first')
   expect(applied()).toBe(MIGRATIONS.length - 1)
   release()

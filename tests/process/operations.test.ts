@@ -483,13 +483,13 @@ describe('where the server cannot listen', () => {
     const port = freePort()
     const said = await serve('nosuch.invalid', port)
     expect(said).toContain(`sluice: Cannot listen on nosuch.invalid port ${port}: `)
-    expect(said).toContain('set HOST or PORT')
+    expect(said).toContain('Set HOST or PORT.')
   }, 30_000)
 
   test('nor is an address of another machine', async () => {
     const port = freePort()
     const said = await serve('203.0.113.7', port)
     expect(said).toContain(`sluice: Cannot listen on 203.0.113.7 port ${port}: EADDRNOTAVAIL`)
-    expect(said).toContain('set HOST to an address of this machine')
+    expect(said).toContain('Set HOST to an address of this machine')
   }, 30_000)
 })

@@ -38,7 +38,7 @@ test('nothing changes the schema under a running server of an earlier release', 
   expect([second.exitCode, second.stderr]).toEqual([1, expect.stringContaining('Another server')])
   const list = await runCommand(['keys', 'list'], { dataDir })
   expect([list.exitCode, list.stderr]).toEqual([1, expect.stringContaining('older release')])
-  expect(list.stderr).toContain('restart it first')
+  expect(list.stderr).toContain('Restart it first')
   expect(applied()).toBe(MIGRATIONS.length - 1)
   release()
   expect((await runCommand(['keys', 'list'], { dataDir })).exitCode).toBe(0)

@@ -359,7 +359,7 @@ describe('an upstream that fails for all', () => {
     await expectNothingLeft(app)
   })
 
-  test.each([['sequential_drain'], ['round_robin'], ['capacity_weighted']])(
+  test.each(['sequential_drain', 'round_robin', 'capacity_weighted'] as const)(
     'half of twenty accounts is no upstream that fails for all: the others serve (%s)',
     async (routingStrategy) => {
       const app = testApp({ accounts: 20, settings: { routingStrategy } })

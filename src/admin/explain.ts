@@ -16,8 +16,8 @@ import { accountChoices } from './account-choices.ts'
 import { type Logs, optionsOf } from './logs-page.ts'
 
 const ExplainQuery = z.object({
-  model: z.string().trim().max(200).default('').describe('The model that would be asked for. Empty: any.'),
-  key: z.string().max(100).default('').describe('Id of the key it would come with. Empty: none.'),
+  model: z.string().trim().max(200).default('').describe('The requested model. Empty: any.'),
+  key: z.string().max(100).default('').describe('ID of the key. Empty: no key.'),
 })
 
 /**
@@ -64,6 +64,7 @@ const keyOf = (c: Ctx, id: string): KeyPolicy => {
   demand(c.var.principal, 'api_keys:read')
   const hash = keyHashOf(c.env.db, id)
   const policy = hash === null ? null : c.env.keys.byHash(hash)
-  if (!policy) throw new AppError('not_found', { param: 'key', message: 'There is no such API key.' })
+  if (!policy)
+    throw new AppError('not_found', { param: 'key', message: 'API key not found. It may have been deleted.' })
   return policy
 }

@@ -1,4 +1,4 @@
-/** `/api/request-logs`: what was asked through the proxy, and what became of it. */
+/** `/api/request-logs`: the requests of clients and their results. */
 import { demand, type Principal } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
@@ -44,7 +44,10 @@ export const showRequest = createHandlers(requires('dashboard:read'), async (c) 
 /** The request with row id `id`, as the caller may see it. Throws `not_found`. */
 export const requestOf = async (c: Ctx, id: string): Promise<LogDetail> => {
   const found = await readerOf(c).requestLog(id, sightOf(c))
-  if (!found) throw new AppError('not_found', { message: 'There is no such request in the log.' })
+  if (!found)
+    throw new AppError('not_found', {
+      message: 'Request not found. It may have been deleted from the log, or the link is wrong.',
+    })
   return found
 }
 

@@ -1,10 +1,10 @@
 /** An upstream account as people are shown it: what is known about it, and, apart from that, whether it would be chosen now. */
 import { iso, isoOrNull } from '../lib/iso.ts'
-import type { SkipReason } from '../proxy/select.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { AccountState } from './account-state.ts'
 import type { AccountRow } from './accounts.ts'
 import { versionOf } from './edit-version.ts'
+import type { SkipReason } from './skip-reasons.ts'
 import { type Credits, perWindow, type UsageWindow, type UsageWindows, type WindowLength } from './usage-windows.ts'
 
 /** `draining`: asked last, to finish soon; `probing`: coming back, one request at a time. */

@@ -1,10 +1,11 @@
-/** Why an account was chosen and the others were not, in words: for a request of the log, and for one that might come now. */
+/** Why an account was chosen and the others were not: for a logged request, and for one that might come now. */
 
 import { isoOrNull } from '../lib/iso.ts'
-import type { Considered, Selection, SkipReason } from '../proxy/select.ts'
+import type { Considered, Selection } from '../proxy/select.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { KeyPolicy } from './key-ring.ts'
 import { refusalByLimit } from './reservations.ts'
+import { skipText } from './skip-reasons.ts'
 
 /** An account that a selection looked at. */
 export interface CandidateView {
@@ -37,33 +38,6 @@ export interface Explanation {
   /** The chosen one first, then the others that could serve by their score, then the rest. */
   candidates: CandidateView[]
 }
-
-const SKIPPED: Record<SkipReason, string> = {
-  tried: 'had already failed for this request',
-  out_of_scope: 'not among the accounts of the key',
-  paused: 'paused',
-  needs_sign_in: 'needs a new sign-in',
-  deactivated: 'deactivated by the service',
-  rate_limited: 'rate limited',
-  quota_exceeded: 'allowance used up',
-  spend_cap_reached: 'spend cap reached',
-  credits_depleted: 'workspace credits used up',
-  not_allowed: 'not allowed to send requests, says its usage report',
-  paid_credits_off: 'included quota used up; paid credits are not used',
-  model_limited: 'its allowance of the model is used up',
-  cooling_down: 'cooling down after errors',
-  model_not_supported: 'does not offer the model',
-  not_authorized: 'not authorised for security work',
-  at_cap: 'at its limit of parallel streams',
-  not_owner: 'the conversation belongs to another account',
-  other_retried: 'the account asked before was tried once more first',
-  paid_credits_last: 'included quota used up; paid credits are used last',
-  lower_tier: 'only asked when no healthier account is left',
-  policy_class: 'held back by its routing policy or the strategy',
-}
-
-/** What a request is told to have been skipped for; a word nobody knows any more stands for itself. */
-export const skipText = (reason: string): string => (SKIPPED as Record<string, string>)[reason] ?? reason // as: older rows may hold other words
 
 /** What of the pool an explanation needs: the function that chooses. */
 interface Chooser {
@@ -114,28 +88,25 @@ export const explain = (pool: Chooser, { model: asked, key, settings, names, now
 }
 
 const refusalOf = (key: KeyPolicy, model: string | null, now: number): string | null => {
-  if (!key.isActive) return 'The key is switched off, or its owner is disabled: every request with it is refused.'
-  if (key.expiresAt !== null && key.expiresAt <= now) return 'The key has expired: every request with it is refused.'
+  if (!key.isActive) return 'The key or its owner is disabled. Requests with this key are rejected.'
+  if (key.expiresAt !== null && key.expiresAt <= now) return 'The key has expired. Requests with it are rejected.'
   if (model !== null && key.allowedModels && !key.allowedModels.has(model))
-    return `The key may not use the model ${model}: such a request is refused.`
+    return `This key does not allow the model ${model}. The request would be rejected.`
   const overLimit = refusalByLimit(key, model, now)
-  return overLimit && `${overLimit.message} Until then such a request is refused.`
+  return overLimit && `${overLimit.message} Until then requests with this key are rejected.`
 }
 
 const sentenceFor = (selection: Selection, unlisted: string | null): string => {
-  const aside =
-    unlisted === null
-      ? ''
-      : ` No account lists ${unlisted}, so whether there is such a model is for the upstream to say.`
+  const aside = unlisted === null ? '' : ` No account lists the model ${unlisted}, so ChatGPT may reject it.`
   switch (selection.kind) {
     case 'chosen':
-      return `A request would be served now.${aside}`
+      return `The request would use this account.${aside}`
     case 'wait':
-      return `Every account that could serve is at its limit of parallel streams: a request would wait for a free one.${aside}`
+      return `Every available account is at its limit of parallel requests. The request would wait for a free one.${aside}`
     case 'none':
       return selection.considered.length === 0
-        ? 'No account has been added yet: a request would be refused.'
-        : `No account can serve this now: a request would be refused.${aside}`
+        ? 'No account has been added yet. The request would be rejected.'
+        : `No account is available for this request. It would be rejected.${aside}`
   }
 }
 

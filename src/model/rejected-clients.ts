@@ -24,17 +24,23 @@ import { filled, many } from './form-query.ts'
 import type { RejectionReason } from './rejections.ts'
 import { Cursor, cursorOf, Moment } from './request-log-query.ts'
 import type { Sight } from './request-log-where.ts'
+import { REJECTION_RESULTS } from './request-result.ts'
 import { total } from './sums.ts'
 
 export const RejectedQuery = z.object({
-  search: z.string().trim().max(200).default('').describe('In client address, key start, model, route and user agent.'),
-  reason: many(z.enum(REJECTION_REASONS)).describe('For one of these reasons.'),
-  apiKeyId: many(z.string()).describe('With one of these keys, by id.'),
-  model: many(z.string()).describe('For one of these models, where the key does not allow it.'),
-  since: filled(Moment).describe('ISO 8601, included; without a zone UTC.'),
-  until: filled(Moment).describe('ISO 8601, included; without a zone UTC.'),
-  limit: z.coerce.number().int().min(1).max(1000).default(50).describe('Rows on a page.'),
-  cursor: filled(Cursor).describe('`nextCursor` of the page before.'),
+  search: z
+    .string()
+    .trim()
+    .max(200)
+    .default('')
+    .describe('Searches client address, key start, model, route and user agent.'),
+  reason: many(z.enum(REJECTION_REASONS)).describe('Only these reasons.'),
+  apiKeyId: many(z.string()).describe('Only these keys (IDs).'),
+  model: many(z.string()).describe('Only these models, where the key does not allow the model.'),
+  since: filled(Moment).describe('ISO 8601, inclusive. UTC if it has no zone.'),
+  until: filled(Moment).describe('ISO 8601, inclusive. UTC if it has no zone.'),
+  limit: z.coerce.number().int().min(1).max(1000).default(50).describe('Rows per page.'),
+  cursor: filled(Cursor).describe('`nextCursor` of the previous page.'),
 })
 export type RejectedQuery = z.output<typeof RejectedQuery>
 
@@ -112,6 +118,7 @@ const toClient = (row: typeof rejectedClients.$inferSelect, keyName: string | nu
   minute: iso(row.minute),
   lastAt: iso(row.lastAt),
   reason: row.reason,
+  result: REJECTION_RESULTS[row.reason],
   count: row.count,
   /** null: unknown, hidden, or several (`isSeveral`). */
   clientIp: sight.sensitive && row.client !== SEVERAL ? row.client || null : null,

@@ -6,8 +6,10 @@ import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
-import { type CandidateView, skipText } from './explain.ts'
+import type { CandidateView } from './explain.ts'
 import { logStatus } from './request-log-query.ts'
+import { causeOf, resultText } from './request-result.ts'
+import { skipText } from './skip-reasons.ts'
 
 export type LogEntry = ReturnType<typeof toEntry>
 export type LogAttempt = ReturnType<typeof toAttempt>
@@ -22,6 +24,9 @@ const lastAttempt = (column: 'upstream_status' | 'code') =>
   sql`(SELECT ${sql.raw(column)} FROM attempts
     WHERE request_row_id = ${requests.id} AND account_id IS NOT NULL ORDER BY n DESC LIMIT 1)`
 
+/** Different accounts: several attempts may be on the same one. */
+const accountsTried = sql<number>`(SELECT count(DISTINCT account_id) FROM attempts WHERE request_row_id = ${requests.id})`
+
 export const selectJoined = (db: Db) =>
   db
     .select({
@@ -30,6 +35,7 @@ export const selectJoined = (db: Db) =>
       key: { name: apiKeys.name },
       upstreamStatus: lastAttempt('upstream_status').mapWith(attempts.upstreamStatus) as SQL<number | null>, // as: mapWith forgets null
       upstreamCode: lastAttempt('code').mapWith(attempts.code) as SQL<string | null>, // as: the same
+      accountsTried,
     })
     .from(requests)
     .leftJoin(accounts, eq(accounts.id, requests.accountId))
@@ -47,7 +53,10 @@ interface Telling {
 type Joined = ReturnType<ReturnType<typeof selectJoined>['all']>[number]
 
 /** Phases are milliseconds from the arrival of the request, so that each contains the one before. */
-export const toEntry = ({ row, account, key, upstreamStatus, upstreamCode }: Joined, { names, sensitive }: Telling) => {
+export const toEntry = (
+  { row, account, key, upstreamStatus, upstreamCode, accountsTried }: Joined,
+  { names, sensitive }: Telling,
+) => {
   const outputTokens = row.outputTokens ?? row.reasoningTokens
   return {
     id: row.id,
@@ -74,6 +83,9 @@ export const toEntry = ({ row, account, key, upstreamStatus, upstreamCode }: Joi
     movedAccount: row.moved,
     paidCredits: row.paidCredits,
     status: logStatus(row),
+    /** What happened, by its cause: in words, and as a name that does not change with them. */
+    result: resultText(row, accountsTried),
+    cause: causeOf(row),
     httpStatus: row.httpStatus,
     errorCode: row.errorCode,
     errorMessage: row.errorMessage,

@@ -1,8 +1,8 @@
-/** What may be asked of the request log: the query string of its routes. */
+/** The query parameters of the request log. */
 import { z } from 'zod'
 import { filled, many } from './form-query.ts'
 
-/** How a turn ended, as the log shows it: `rate_limit` and `quota` are errors told apart by their code. */
+/** How a request ended: `rate_limit` and `quota` are errors with certain codes. */
 export const LOG_STATUSES = ['ok', 'cancelled', 'rate_limit', 'quota', 'error'] as const
 export type LogStatus = (typeof LOG_STATUSES)[number]
 
@@ -18,7 +18,7 @@ const ModelOption = z.string().transform((text) => {
   return { model, reasoningEffort: effort === '' ? null : effort }
 })
 
-/** Opaque to clients: a place in the log, between two rows. */
+/** Opaque to clients: a position in the log. */
 export const Cursor = z.string().transform((text, context) => {
   const [, startedAt, id] = /^(\d{1,15})\.(.+)$/.exec(Buffer.from(text, 'base64url').toString()) ?? []
   if (startedAt !== undefined && id !== undefined) return { startedAt: Number(startedAt), id }
@@ -32,14 +32,14 @@ export const cursorOf = ({ startedAt, id }: Cursor): string => Buffer.from(`${st
 /** The filters that the list and its options share. */
 export const LogFilters = z.object({
   conversation_id: filled(z.string().max(200)).describe('The hash shown as `conversationId`.'),
-  accountId: many(z.string()).describe('Served by one of these accounts.'),
-  apiKeyId: many(z.string()).describe('Made with one of these keys, by id.'),
-  model: many(z.string()).describe('For one of these models.'),
-  reasoningEffort: many(z.string()).describe('With one of these efforts.'),
-  modelOption: many(ModelOption).describe('`model:::effort`, both at once.'),
-  code: many(z.string().trim().max(100)).describe('Error codes, exactly.'),
-  since: filled(Moment).describe('ISO 8601, included; without a zone UTC.'),
-  until: filled(Moment).describe('ISO 8601, included; without a zone UTC.'),
+  accountId: many(z.string()).describe('Only requests on one of these accounts.'),
+  apiKeyId: many(z.string()).describe('Only requests with one of these keys (IDs).'),
+  model: many(z.string()).describe('Only requests for one of these models.'),
+  reasoningEffort: many(z.string()).describe('Only requests with one of these reasoning efforts.'),
+  modelOption: many(ModelOption).describe('`model:::effort`: one model with one effort.'),
+  code: many(z.string().trim().max(100)).describe('Only requests with one of these error codes.'),
+  since: filled(Moment).describe('ISO 8601, inclusive. UTC if it has no zone.'),
+  until: filled(Moment).describe('ISO 8601, inclusive. UTC if it has no zone.'),
 })
 export type LogFilters = z.output<typeof LogFilters>
 
@@ -53,18 +53,18 @@ export const LogQuery = LogFilters.extend({
     .trim()
     .max(200)
     .default('')
-    .describe('In ids, route, model, errors, account, key, client address and user agent.'),
-  status: many(z.enum(STATUS_FILTERS)).describe('How it ended; `failed` is every error, whatever its code.'),
-  limit: z.coerce.number().int().min(1).max(1000).default(50).describe('Rows on a page.'),
+    .describe('Searches IDs, route, model, errors, account, key, client address and user agent.'),
+  status: many(z.enum(STATUS_FILTERS)).describe('How the request ended. `failed` is any error.'),
+  limit: z.coerce.number().int().min(1).max(1000).default(50).describe('Rows per page.'),
   offset: z.coerce
     .number()
     .int()
     .min(0)
     .max(10_000)
     .default(0)
-    .describe('For clients that count; they see rows twice when new ones arrive.'),
-  cursor: filled(Cursor).describe('`nextCursor` of the page before: rows older than that place, none of them twice.'),
-  newer: filled(Cursor).describe('Rows newer than this place, next to it; `cursor` goes before.'),
+    .describe('Rows to skip. Rows repeat when new ones arrive; `cursor` avoids that.'),
+  cursor: filled(Cursor).describe('`nextCursor` of the previous page: older rows, without repeats.'),
+  newer: filled(Cursor).describe('`prevCursor`: the page of newer rows. Ignored with `cursor`.'),
 })
 /** `since` and `until` are ms since epoch. */
 export type LogQuery = z.output<typeof LogQuery>

@@ -1,5 +1,6 @@
 /** What ended turns add up to since the start, in memory: by result, account, key and model. Fed with each ledger entry. */
 import { CODES } from '../errors.ts'
+import { causeOf } from '../model/request-result.ts'
 import type { LedgerEntry } from '../proxy/ledger.ts'
 import { type Family, Histogram, type Labels, type Sample } from './prometheus.ts'
 
@@ -32,7 +33,8 @@ const DURATION_BOUNDS = [0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800]
 export class TurnCounts {
   readonly #isKnownModel: (model: string) => boolean
   readonly #results = new Map<string, Record<Status, number>>()
-  readonly #errors = new Map<string, Map<string, number>>()
+  /** By phase, code and cause. */
+  readonly #errors = new Map<string, number>()
   readonly #accounts = new Map<string, Tally>()
   readonly #keys = new Map<string, Tally>()
   readonly #models = new Map<string, Tally>()
@@ -59,32 +61,32 @@ export class TurnCounts {
 
   families(): Family[] {
     return [
-      counter('sluice_requests_total', 'Ended turns by route, transport and result.', this.#resultSamples()),
-      counter('sluice_errors_total', 'Failed turns by the phase they failed in and their code.', this.#errorSamples()),
+      counter('sluice_requests_total', 'Requests that ended, by route, transport and status.', this.#resultSamples()),
+      counter('sluice_errors_total', 'Failed requests by phase, error code and cause.', this.#errorSamples()),
       ...tallyFamilies('account', this.#accounts),
       ...tallyFamilies('key', this.#keys),
       ...tallyFamilies('model', this.#models),
       {
         name: 'sluice_first_event_seconds',
         type: 'histogram',
-        help: 'From the arrival of a turn to its first event.',
+        help: 'From the arrival of a request to its first token.',
         samples: this.#firstEvent.samples(),
       },
       {
         name: 'sluice_request_duration_seconds',
         type: 'histogram',
-        help: 'From the arrival of a turn to its end.',
+        help: 'From the arrival of a request to its end.',
         samples: this.#duration.samples(),
       },
     ]
   }
 
-  #countResult({ route, transport, status, phase, errorCode }: Row): void {
+  #countResult({ route, transport, status, phase = null, errorCode = null, errorMessage = null }: Row): void {
     this.#results.getOrInsertComputed(`${transport} ${route}`, () => ({ ok: 0, error: 0, cancelled: 0 }))[status]++
     if (status !== 'error') return
-    const codes = this.#errors.getOrInsertComputed(phase ?? OTHER, () => new Map())
-    const code = errorCode != null && Object.hasOwn(CODES, errorCode) ? errorCode : 'upstream'
-    codes.set(code, (codes.get(code) ?? 0) + 1)
+    const code = errorCode !== null && Object.hasOwn(CODES, errorCode) ? errorCode : 'upstream'
+    const kind = `${phase ?? OTHER} ${code} ${causeOf({ status, phase, errorCode, errorMessage })}`
+    this.#errors.set(kind, (this.#errors.get(kind) ?? 0) + 1)
   }
 
   #modelLabel(model: string | null): string {
@@ -100,8 +102,10 @@ export class TurnCounts {
   }
 
   *#errorSamples(): Generator<Sample> {
-    for (const [phase, codes] of this.#errors)
-      for (const [code, value] of codes) yield { labels: { phase, code }, value }
+    for (const [kind, value] of this.#errors) {
+      const [phase = '', code = '', cause = ''] = kind.split(' ')
+      yield { labels: { phase, code, cause }, value }
+    }
   }
 }
 
@@ -138,7 +142,7 @@ const counter = (name: string, help: string, samples: Iterable<Sample>): Family 
 const tallyFamilies = (dimension: 'account' | 'key' | 'model', tallies: ReadonlyMap<string, Tally>): Family[] => [
   counter(
     `sluice_${dimension}_requests_total`,
-    `Ended turns by ${dimension} and result.`,
+    `Requests that ended, by ${dimension} and status.`,
     each(dimension, tallies, (tally) => [
       [{ status: 'ok' }, tally.ok],
       [{ status: 'error' }, tally.error],

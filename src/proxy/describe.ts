@@ -1,12 +1,12 @@
 /** The accounts as people are shown them: whether each would be chosen now, and if not, why, in a sentence. */
 import { type AccountStatus, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
-import { skipText } from '../model/explain.ts'
+import { type SkipReason, skipText } from '../model/skip-reasons.ts'
 import { nextReset, perWindow, type UsageWindow, usedNow, usesPaidCredits } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { LiveAccount } from './live-account.ts'
 import type { Pool } from './pool.ts'
-import type { Considered, SelectionNeeds, SkipReason } from './select.ts'
+import type { Considered, SelectionNeeds } from './select.ts'
 
 /** Those of an ordinary turn: any model, any account, no conversation. */
 const ORDINARY: Omit<SelectionNeeds, 'streamCap'> = {

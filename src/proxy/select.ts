@@ -1,6 +1,7 @@
 /** Which account serves a turn, and why: eligibility, affinity, tiers and choice in one function, so the explanation cannot differ from the decision. */
 import { type Health, isFailing } from '../model/account-health.ts'
 import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
+import type { SkipReason } from '../model/skip-reasons.ts'
 import { includedQuotaReset, isExhausted, usedNow, usesPaidCredits } from '../model/usage-windows.ts'
 import {
   bypassesTiers,
@@ -37,31 +38,6 @@ export interface SelectionNeeds {
   /** Turns one account may carry at once, 0 = unlimited. */
   streamCap: number
 }
-
-const SKIP_REASONS = [
-  'tried',
-  'out_of_scope',
-  'paused',
-  'needs_sign_in',
-  'deactivated',
-  'rate_limited',
-  'quota_exceeded',
-  'spend_cap_reached',
-  'credits_depleted',
-  'not_allowed',
-  'paid_credits_off',
-  'model_limited',
-  'cooling_down',
-  'model_not_supported',
-  'not_authorized',
-  'at_cap',
-  'not_owner',
-  'other_retried',
-  'paid_credits_last',
-  'lower_tier',
-  'policy_class',
-] as const
-export type SkipReason = (typeof SKIP_REASONS)[number]
 
 export interface Considered {
   id: string

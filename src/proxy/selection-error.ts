@@ -1,10 +1,12 @@
 /** What a failed selection tells the client: the status, the causes counted, and when to come back. */
 import { AppError, type ErrorExtra, resetMembers } from '../errors.ts'
 import { type AccountState, isBlocked, nextState, plausibleReset } from '../model/account-state.ts'
+import { OWNER_AT_LIMIT } from '../model/request-result.ts'
+import { SKIP_REASONS, type SkipReason, skipCount } from '../model/skip-reasons.ts'
 import { isExhausted } from '../model/usage-windows.ts'
 import { wordsIn } from './penalties.ts'
 import { type Candidate, limitOf } from './policies.ts'
-import type { Considered, SelectionNeeds, SkipReason } from './select.ts'
+import type { Considered, SelectionNeeds } from './select.ts'
 import { isWorkspaceLimit, REACHED_TYPE_HEADER } from './upstream-failure.ts'
 
 interface Cause {
@@ -188,9 +190,7 @@ const exhaustedError = (failure: SelectionFailure, now: number, wait: ErrorExtra
   const envelope = resetsAt === null ? {} : resetMembers(resetsAt, now)
   if (shared) return new AppError('usage_limit_reached', { ...asRejected(shared), envelope, ...wait })
   const which = causes.some(({ reason }) => reason === 'model_limited') ? 'usage limit for this model' : 'usage limit'
-  const subject = ownerOnly
-    ? `The account that owns this conversation has reached its ${which}`
-    : `All accounts have reached their ${which}`
+  const subject = ownerOnly ? `${OWNER_AT_LIMIT} ${which}` : `All accounts have reached their ${which}`
   return new AppError('usage_limit_reached', {
     // At "will reset at" LangChain for JavaScript gives up; otherwise it sits out six waits of a minute without a word.
     message: resetsAt === null ? `${subject}.` : `${subject}; it will reset at ${clockTime(resetsAt, now)}.`,
@@ -220,44 +220,18 @@ const countCauses = (considered: readonly Considered[]): Cause[] => {
   return [...causes.values()]
 }
 
-/** How a cause reads after its count, where needed as singular and plural; what does not concern the client is left out. */
-const PHRASES: Record<SkipReason, string | readonly [string, string] | null> = {
-  cooling_down: 'cooling down',
-  rate_limited: 'rate limited',
-  quota_exceeded: 'out of quota',
-  spend_cap_reached: 'at its spend cap',
-  credits_depleted: 'out of workspace credits',
-  not_allowed: 'not allowed to send requests',
-  paid_credits_off: 'out of included quota',
-  model_limited: 'out of this model’s allowance',
-  at_cap: 'at the limit of parallel streams',
-  tried: 'failed in this request',
-  paused: 'paused',
-  needs_sign_in: ['needs sign-in', 'need sign-in'],
-  deactivated: 'deactivated',
-  model_not_supported: 'without this model',
-  not_authorized: 'not authorised for this work',
-  policy_class: 'not the account selected in the routing strategy', // its other use always leaves a candidate
-  out_of_scope: null,
-  not_owner: null,
-  other_retried: null,
-  paid_credits_last: null,
-  lower_tier: null,
-}
-
 const describeCauses = (causes: readonly Cause[], now: number): string => {
-  const parts: string[] = []
-  for (const [reason, phrase] of Object.entries(PHRASES)) {
-    const cause = causes.find((each) => each.reason === reason)
-    if (!cause || !phrase) continue
-    const next = cause.nextAt !== null && cause.nextAt > now ? `, next at ${clockTime(cause.nextAt, now)}` : ''
-    const text = typeof phrase === 'string' ? phrase : phrase[cause.count === 1 ? 0 : 1]
-    parts.push(`${cause.count} ${text}${next}`)
-  }
+  const order = Object.keys(SKIP_REASONS)
+  const sorted = causes.toSorted((a, b) => order.indexOf(a.reason) - order.indexOf(b.reason))
+  const parts = sorted.flatMap(({ reason, count, nextAt }) => {
+    const text = skipCount(reason, count)
+    if (text === null) return []
+    return nextAt !== null && nextAt > now ? `${text}, next at ${clockTime(nextAt, now)}` : text
+  })
   return parts.join('; ')
 }
 
-/** Rounded up: who comes back at the time shown must not be too early. */
+/** Rounded up, so that a client that comes back at this time is not too early. */
 const clockTime = (at: number, now: number): string => {
   const iso = new Date(Math.ceil(at / 1000) * 1000).toISOString()
   const time = `${iso.slice(11, 19)} UTC`

@@ -33,7 +33,7 @@ test('every other account has its reason in words; the chosen one comes first', 
   expect(candidates.map(({ accountName, reason }) => [accountName, reason])).toEqual([
     ['alan@example.test', null],
     ['ada@example.test', 'paused'],
-    ['grace@example.test', 'held back by its routing policy or the strategy'],
+    ['grace@example.test', 'excluded by its routing policy or the strategy'],
   ])
 })
 
@@ -62,7 +62,7 @@ describe('of two that reset on different days', () => {
   test('the page says that the day decided, and claims no draw', async () => {
     const html = await explainedPage([1, 6])
     expect(html).toContain('<strong>small@example.test</strong>')
-    expect(html).toContain('could have served; resets later')
+    expect(html).toContain('available; resets later')
     expect(html).not.toContain('weighted draw')
   })
 
@@ -83,7 +83,7 @@ describe('with a key', () => {
       'alan@example.test',
       { id: row.id, name: 'test' },
     ])
-    expect(answer.candidates.filter(({ reason }) => reason === 'not among the accounts of the key')).toHaveLength(2)
+    expect(answer.candidates.filter(({ reason }) => reason === 'not assigned to this key')).toHaveLength(2)
   })
 
   test('one that may not use the model is refused before any account is looked at', async () => {
@@ -91,7 +91,7 @@ describe('with a key', () => {
     const { row } = app.key({ allowedModels: ['gpt-5.4'] })
     expect(await explained(app, `?model=gpt-5.5&key=${row.id}`)).toMatchObject({
       outcome: 'refused',
-      sentence: 'The key may not use the model gpt-5.5: such a request is refused.',
+      sentence: 'This key does not allow the model gpt-5.5. The request would be rejected.',
       candidates: [],
     })
   })
@@ -147,7 +147,7 @@ test('nobody, and an empty pool, are said in so many words', async () => {
   expect(await explained(app)).toMatchObject({
     outcome: 'none',
     chosen: null,
-    sentence: 'No account can serve this now: a request would be refused.',
+    sentence: 'No account is available for this request. It would be rejected.',
   })
   expect(await explained(testApp({ accounts: 0 }))).toMatchObject({ outcome: 'none', candidates: [] })
 })
@@ -158,5 +158,5 @@ test('the page asks with a form that works without script', async () => {
   expect(await page('/logs/explain')).not.toContain('id="explanation"')
   const html = await page('/logs/explain?model=gpt-5.5&key=')
   expect(html).toContain('id="explanation"')
-  expect(html).toContain('A request would be served now.')
+  expect(html).toContain('The request would use this account.')
 })

@@ -93,7 +93,7 @@ describe('metrics', () => {
     expect(served.get('sluice_first_event_seconds_count')).toBe(1)
 
     app.bindings.pool.apply(account, { kind: 'pause', at })
-    expect((await turn()).status).toBe(503)
+    expect((await turn()).status).toBe(400)
     const failed = await note()
     expect(failed.get(`sluice_account_state{account="${account}",state="paused"}`)).toBe(1)
     expect([...failed].filter(([name]) => name.startsWith('sluice_errors_total')).map(([, value]) => value)).toEqual([

@@ -289,7 +289,7 @@ describe('one request', () => {
               accountId: 'acc_b',
               score: null,
               skipped: 'tried',
-              reason: 'had already failed for this request',
+              reason: 'already failed for this request',
               until: '2026-01-10T00:00:00.000Z',
             },
           ],

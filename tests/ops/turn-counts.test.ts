@@ -60,13 +60,13 @@ test('one turn is counted under its result, account, key and model', () => {
   expect(lines.filter((line) => line.startsWith('sluice_errors_total'))).toEqual([])
 })
 
-test('errors are told by phase, in our words or as the upstream’s', () => {
+test('errors are counted by phase, code and cause; codes that only the upstream has are counted together', () => {
   const { counts, text } = setUp()
   counts.count(aRow({ status: 'error', phase: 'select', errorCode: 'no_accounts' }))
   counts.count(aRow({ status: 'error', phase: 'stream', errorCode: 'whatever they say today' }))
   expect(text()).toContain('sluice_account_requests_total{account="acc_a",status="error"} 2')
-  expect(text()).toContain('sluice_errors_total{phase="select",code="no_accounts"} 1')
-  expect(text()).toContain('sluice_errors_total{phase="stream",code="upstream"} 1')
+  expect(text()).toContain('sluice_errors_total{phase="select",code="no_accounts",cause="no_account"} 1')
+  expect(text()).toContain('sluice_errors_total{phase="stream",code="upstream",cause="chatgpt_error"} 1')
 })
 
 test('a made-up model is "other", and so is every key beyond the thousandth', () => {

@@ -66,6 +66,8 @@ export const aRequest = (over: Partial<LogEntry> = {}): LogEntry => ({
   httpStatus: 200,
   errorCode: null,
   errorMessage: null,
+  result: 'Completed',
+  cause: 'completed',
   failurePhase: null,
   upstreamStatusCode: 200,
   upstreamErrorCode: null,

@@ -1,4 +1,4 @@
-/** Why this account: each candidate with its score, or with what it was skipped for. */
+/** Why this account: each candidate with its score or the reason it was skipped. */
 import type { FC } from 'hono/jsx'
 import type { CandidateView } from '../../src/model/explain.ts'
 import { CheckIcon } from '../ui/icons.tsx'
@@ -14,11 +14,11 @@ interface ListProps {
   chosen: CandidateView | null
 }
 
-/** More than these are folded. */
+/** The rest is folded. */
 const SHOWN = 8
 
 export const Candidates: FC<CandidatesProps> = ({ candidates, chosenId }) => {
-  if (candidates.length === 0) return <p class="small muted">There was no account to choose from.</p>
+  if (candidates.length === 0) return <p class="small muted">There were no accounts to choose from.</p>
   const place = ({ accountId, skipped }: CandidateView) => (accountId === chosenId ? 0 : skipped === null ? 1 : 2)
   const days = ({ resetDays }: CandidateView) => resetDays ?? Number.MAX_SAFE_INTEGER
   const ordered = candidates.toSorted(
@@ -39,7 +39,7 @@ export const Candidates: FC<CandidatesProps> = ({ candidates, chosenId }) => {
   )
 }
 
-/** Whether `chosen` came first because its allowance resets on an earlier day; one that nobody knows counts as the last. */
+/** Whether `chosen` came first because its quota resets on an earlier day. An unknown reset counts as the last. */
 export const resetsLater = (candidate: CandidateView, chosen: CandidateView | null): boolean =>
   chosen !== null &&
   chosen.resetDays !== null &&
@@ -54,7 +54,7 @@ const List: FC<ListProps> = ({ candidates, chosen }) => (
         <li class={isChosen ? 'candidate is-chosen' : 'candidate'}>
           <span class="candidate-name">
             {isChosen && <CheckIcon />}
-            {candidate.accountName ?? 'a deleted account'}
+            {candidate.accountName ?? 'Deleted account'}
           </span>
           <span class="candidate-why muted">{whyText(candidate, chosen)}</span>
           <span class="candidate-score">{candidate.score === null ? '' : `score ${scoreText(candidate.score)}`}</span>
@@ -68,11 +68,11 @@ const whyText = (candidate: CandidateView, chosen: CandidateView | null): string
   const { reason, until, resetDays } = candidate
   if (candidate === chosen) return 'chosen'
   if (resetsLater(candidate, chosen))
-    return resetDays === null ? 'could have served; its reset is not known' : 'could have served; resets later'
-  if (reason === null) return 'could have served'
+    return resetDays === null ? 'available; its reset is not known' : 'available; resets later'
+  if (reason === null) return 'available'
   return until === null ? reason : `${reason} until ${momentText(until)} UTC`
 }
 
-/** Four digits say enough to compare within one choice; larger numbers keep their whole part. */
+/** Four digits are enough to compare; larger numbers keep their whole part. */
 const scoreText = (score: number): string =>
   Math.abs(score) >= 1000 ? Math.round(score).toLocaleString('en') : String(Number(score.toPrecision(4)))

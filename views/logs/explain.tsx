@@ -1,4 +1,4 @@
-/** `/logs/explain`: which account a request would get now, asked of the function that decides. */
+/** `/logs/explain`, the routing simulator: which account a request would get now. */
 import type { FC } from 'hono/jsx'
 import type { ExplainView } from '../../src/admin/explain.ts'
 import type { CandidateView, Explanation } from '../../src/model/explain.ts'
@@ -13,7 +13,7 @@ export const ExplainPage: FC<ExplainView> = ({ asked, options, explanation, gene
   <div class="page" data-now={generatedAt}>
     <LogHead current="/logs/explain" mayExplain />
     <form class="card filter-card" method="get" action="/logs/explain">
-      <p class="muted">Which account would a request get at this moment? Nothing is sent, and nothing changes.</p>
+      <p class="muted">See which account a request would use right now. Nothing is sent.</p>
       <div class="filter-row">
         <label class="field">
           <span class="field-label">Model</span>
@@ -34,7 +34,7 @@ export const ExplainPage: FC<ExplainView> = ({ asked, options, explanation, gene
           </datalist>
         </label>
         {options.keys && <Filter label="Key" name="key" chosen={asked.key} options={optionsOf(options.keys)} />}
-        <FilterActions label="Explain" />
+        <FilterActions label="Simulate" />
       </div>
     </form>
     {explanation && <Answer {...explanation} at={generatedAt} />}
@@ -43,9 +43,9 @@ export const ExplainPage: FC<ExplainView> = ({ asked, options, explanation, gene
 
 const TONES: Record<Explanation['outcome'], [title: string, tone: Tone]> = {
   chosen: ['', 'good'],
-  wait: ['It would wait', 'wait'],
-  none: ['Nobody', 'bad'],
-  refused: ['Refused', 'bad'],
+  wait: ['The request would wait', 'wait'],
+  none: ['No account available', 'bad'],
+  refused: ['Rejected', 'bad'],
 }
 
 const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, strategy, candidates, model, at }) => {
@@ -54,7 +54,7 @@ const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, s
     <section class="card" id="explanation" aria-labelledby="explanation-title">
       <div class="card-part">
         <h2 class="sr" id="explanation-title">
-          The answer
+          Result
         </h2>
         <p class={`health tone-${tone}`}>
           <span class="dot" aria-hidden="true" />
@@ -67,8 +67,8 @@ const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, s
               Model <code>{model}</code> ·{' '}
             </>
           )}
-          strategy {STRATEGY_NAMES[strategy]}
-          {isDrawn({ strategy, candidates }) && ', a weighted draw: asked again, it may choose another'} ·{' '}
+          {STRATEGY_NAMES[strategy]} strategy
+          {isDrawn({ strategy, candidates }) && ', a weighted draw: the next request may use another account'} ·{' '}
           {momentText(at)} UTC
         </p>
       </div>
@@ -84,7 +84,7 @@ const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, s
 
 const DRAWN: readonly Explanation['strategy'][] = ['capacity_weighted', 'relative_availability']
 
-/** Whether chance had a part: there is another that may win, which is none that resets on a later day or has nothing left. */
+/** Whether it was drawn by chance: another account could have won. One that resets later or has nothing left could not. */
 const isDrawn = ({ strategy, candidates }: Pick<Explanation, 'strategy' | 'candidates'>): boolean => {
   const [chosen = null, ...others] = candidates
   const mayWin = (one: CandidateView) => one.skipped === null && (one.score ?? 0) > 0 && !resetsLater(one, chosen)

@@ -1,4 +1,4 @@
-/** The filters of the log: a form whose fields are the query string of the page. */
+/** The filters of the log: a form whose fields become the query string of the page. */
 import type { FC } from 'hono/jsx'
 import type { Logs } from '../../src/admin/logs-page.ts'
 import type { MoreColumn } from '../../src/model/request-log-page.ts'
@@ -11,13 +11,13 @@ export const Filters: FC<Logs> = (logs) => {
     <form id="log-filters" class="card filter-card" method="get" action="/logs">
       <div class="filter-row">
         <label class="field filter-search">
-          <span class="field-label">Text</span>
+          <span class="field-label">Search</span>
           <input
             type="search"
             name="search"
             value={filters.search}
             maxlength={200}
-            placeholder="Request id, message, name …"
+            placeholder="Request ID, error, account, key …"
           />
         </label>
         <Filter
@@ -25,7 +25,7 @@ export const Filters: FC<Logs> = (logs) => {
           name="range"
           chosen={filters.range}
           options={RANGE_CHOICES}
-          none={isCustom(logs) ? 'Own range' : 'Any time'}
+          none={isCustom(logs) ? 'Custom' : 'Any time'}
         />
         <Filter label="Result" name="status" chosen={filters.status[0]} options={STATUS_CHOICES} />
         <Filter label="Account" name="accountId" chosen={filters.account[0]} options={optionsOf(options.accounts)} />
@@ -48,7 +48,7 @@ export const Filters: FC<Logs> = (logs) => {
           <TimeFilter label="To (UTC)" name="until" at={filters.until} />
         </div>
         <fieldset class="columns">
-          <legend class="field-label">Columns beside the usual ones</legend>
+          <legend class="field-label">More columns</legend>
           {COLUMNS.filter((name) => logs.isSensitive || name !== 'address').map((name) => (
             <label class="check">
               <input type="checkbox" name="columns" value={name} checked={columns.includes(name)} />
@@ -57,10 +57,10 @@ export const Filters: FC<Logs> = (logs) => {
           ))}
         </fieldset>
       </details>
-      {filters.further.length > 0 && <p class="filter-note">Also asked for: {furtherText(logs)}.</p>}
+      {filters.further.length > 0 && <p class="filter-note">Also filtered by {furtherText(logs)}.</p>}
       {filters.conversation && (
         <p class="filter-note">
-          Only the conversation <code>{filters.conversation.slice(0, 12)}</code>.
+          Showing one conversation: <code>{filters.conversation.slice(0, 12)}</code>
         </p>
       )}
     </form>

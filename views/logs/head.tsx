@@ -1,4 +1,4 @@
-/** The head of the pages about requests: the list, why an account is chosen, and reports. */
+/** The head of the pages about requests: the log, reports and the routing simulator. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 
 interface HeadProps {
@@ -9,7 +9,7 @@ interface HeadProps {
 const PAGES = [
   ['/logs', 'Requests'],
   ['/reports', 'Reports'],
-  ['/logs/explain', 'Which account?'],
+  ['/logs/explain', 'Routing simulator'],
 ] as const
 
 export const LogHead: FC<PropsWithChildren<HeadProps>> = ({ current, mayExplain, children }) => (
@@ -28,6 +28,6 @@ export const LogHead: FC<PropsWithChildren<HeadProps>> = ({ current, mayExplain,
 
 const TITLES: Record<HeadProps['current'], string> = {
   '/logs': 'Logs',
-  '/logs/explain': 'Which account?',
+  '/logs/explain': 'Routing simulator',
   '/reports': 'Reports',
 }

@@ -84,7 +84,7 @@ const OlderLinks: FC<Logs> = ({ links, requests, rejected, searchedTo }) => {
   if (!links.older || (isEmpty && searchedTo === null)) return null
   return (
     <nav class="pager" aria-label="Pages">
-      {searchedTo !== null && <span class="muted">Looked through back to {momentText(searchedTo)} UTC.</span>}
+      {searchedTo !== null && <span class="muted">Searched back to {momentText(searchedTo)} UTC.</span>}
       <ButtonLink href={links.older} rel="next">
         {searchedTo === null ? 'Older' : 'Search older'}
       </ButtonLink>
@@ -92,19 +92,19 @@ const OlderLinks: FC<Logs> = ({ links, requests, rejected, searchedTo }) => {
   )
 }
 
-/** An empty log, filters that match nothing, and a search that has not come to its end are three things. */
+/** Tells an empty log, filters without a match and an unfinished search apart. */
 const Nothing: FC<Logs> = ({ links, searchedTo, prevCursor }) => (
   <div class="empty" id="log-empty">
     {links.clear ? (
       <>
-        <p>{searchedTo ? 'Nothing matches so far.' : 'No request matches these filters.'}</p>
+        <p>{searchedTo ? 'No matches so far.' : 'No requests match these filters.'}</p>
         <ButtonLink href={links.clear}>Clear filters</ButtonLink>
       </>
     ) : prevCursor ? (
-      <p>There is nothing further this way.</p>
+      <p>No more requests.</p>
     ) : (
       <>
-        <p>No requests yet. They appear here as soon as a client asks for something.</p>
+        <p>No requests yet. They appear here as soon as a client sends one.</p>
         <ButtonLink href="/dashboard">Connect a client</ButtonLink>
       </>
     )}

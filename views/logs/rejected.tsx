@@ -1,29 +1,28 @@
 /** Rejected clients in a table: one row per client, reason and minute. */
 import type { FC } from 'hono/jsx'
 import type { RejectedClient } from '../../src/model/rejected-clients.ts'
-import type { RejectionReason } from '../../src/model/rejections.ts'
 import { countText } from '../ui/amounts.ts'
 import { CrossIcon } from '../ui/icons.tsx'
 import { TableHead } from '../ui/table.tsx'
-import { Since } from '../ui/time.tsx'
+import { LogTime } from './log-time.tsx'
 
 export const RejectedTable: FC<{ clients: readonly RejectedClient[]; now: string }> = ({ clients, now }) => (
   <table class="list requests">
-    <TableHead texts={['Last', 'Client', 'Result', 'Key', 'Model', 'Route']} numbers={['Count']} />
+    <TableHead texts={['Time', 'Client', 'Result', 'Key', 'Model', 'Route']} numbers={['Count']} />
     <tbody>
       {clients.map((client) => (
         <tr id={`rejected-${client.id}`}>
           <td class="cell-time">
-            <Since at={client.lastAt} now={now} />
+            <LogTime at={client.lastAt} now={now} />
           </td>
           <td class="cell-account" title={client.useragent ?? undefined}>
-            {client.clientIp ?? <span class="muted">{client.isSeveral ? 'other clients' : 'not shown'}</span>}
+            {client.clientIp ?? <span class="muted">{client.isSeveral ? 'other clients' : 'hidden'}</span>}
           </td>
           <td class="cell-result">
             <span class="result tone-bad">
               <CrossIcon />
               <span>
-                <b>Rejected</b> {REASONS[client.reason]}
+                <b>{client.result}</b>
               </span>
             </span>
           </td>
@@ -45,14 +44,4 @@ const KeyOf: FC<RejectedClient> = ({ apiKeyId, apiKeyName, keyStart }) => {
   if (apiKeyName !== null) return <>{apiKeyName}</>
   if (keyStart !== null) return <code>{keyStart}…</code>
   return <span class="muted">{apiKeyId === null ? '–' : 'deleted key'}</span>
-}
-
-const REASONS: Record<RejectionReason, string> = {
-  unknown_key: 'unknown key',
-  inactive_key: 'disabled key',
-  expired_key: 'expired key',
-  missing_key: 'no key',
-  remote_client: 'remote access is off',
-  firewall: 'firewall',
-  model_not_allowed: 'model not allowed',
 }

@@ -1,4 +1,4 @@
-/** One request: how it went, where its time went, what it cost, what was tried, and why on this account. */
+/** One request: its result, timing, cost, attempts, and why its account was chosen. */
 import type { Child, FC, PropsWithChildren } from 'hono/jsx'
 import type { RequestView } from '../../src/admin/logs-page.ts'
 import type { CostFormula, CostTerm } from '../../src/model/pricing.ts'
@@ -10,6 +10,7 @@ import { durationText, momentText } from '../ui/time.tsx'
 import { Candidates } from './candidates.tsx'
 import { Result } from './rows.tsx'
 import { AttemptBar, TimingBar } from './timing.tsx'
+import { phaseText } from './words.ts'
 
 /** A page of its own, or the inside of the drawer. */
 export const RequestPage: Titled<RequestView> = (request) => (
@@ -35,7 +36,7 @@ export const RequestDetail: FC<RequestView & { close: string }> = ({ close, ...r
     <div class="card-part">
       <Facts {...request} />
     </div>
-    <Part title="Where the time went">
+    <Part title="Timing">
       <TimingBar phases={request.phases} isOk={request.status === 'ok'} />
     </Part>
     <Part title="Tokens and cost">
@@ -65,29 +66,30 @@ const Facts: FC<RequestView> = (request) => (
         {request.serviceTier && ` · ${request.serviceTier}`}
       </Fact>
       <Fact name="Account">
-        {request.accountName ?? (request.accountId ? 'a deleted account' : 'none')}
+        {request.accountName ?? (request.accountId ? 'Deleted account' : 'None')}
         {request.planType && <span class="muted"> {request.planType}</span>}
         {request.paidCredits && <span class="muted"> · {paidText(request)}</span>}
-        {request.movedAccount && <span class="muted"> · the conversation moved here</span>}
+        {request.movedAccount && <span class="muted"> · conversation moved to this account</span>}
       </Fact>
       <Fact name="Key">{request.apiKeyName ?? namelessKey(request)}</Fact>
-      <Fact name="Asked">
+      <Fact name="Request">
         <code>{request.route}</code>
         <span class="muted"> {wayOf(request)}</span>
       </Fact>
-      <Fact name="Answered">
+      <Fact name="Response">
         HTTP {request.httpStatus}
         {request.upstreamStatusCode !== null && request.upstreamStatusCode !== request.httpStatus && (
-          <span class="muted"> · the upstream said {request.upstreamStatusCode}</span>
+          <span class="muted"> · ChatGPT returned {request.upstreamStatusCode}</span>
         )}
       </Fact>
+      {request.failurePhase && <Fact name="Ended at">{phaseText(request.failurePhase)}</Fact>}
       <Fact name="Client">{request.useragent ?? request.useragentGroup}</Fact>
       <Fact name="Address">{request.clientIp}</Fact>
-      <Fact name="Request id">
+      <Fact name="Request ID">
         <Copied text={request.requestId} />
       </Fact>
       {request.responseId && (
-        <Fact name="Response id">
+        <Fact name="Response ID">
           <Copied text={request.responseId} />
         </Fact>
       )}
@@ -102,10 +104,10 @@ const Facts: FC<RequestView> = (request) => (
 
 /** A rejected request spends nothing. */
 const paidText = ({ status }: RequestView): string =>
-  status === 'ok' || status === 'cancelled' ? 'served with paid credits' : 'on paid credits'
+  status === 'ok' || status === 'cancelled' ? 'used paid credits' : 'on paid credits'
 
 const namelessKey = ({ apiKeyId, unrecognizedKey }: RequestView): string | null =>
-  apiKeyId ? 'a deleted key' : unrecognizedKey ? 'unrecognized key (keys are optional, so it was not checked)' : null
+  apiKeyId ? 'Deleted key' : unrecognizedKey ? 'Unknown key (not checked, because keys are optional)' : null
 
 const wayOf = ({ requestKind, transport, upstreamTransport }: RequestView): string =>
   [
@@ -115,7 +117,7 @@ const wayOf = ({ requestKind, transport, upstreamTransport }: RequestView): stri
     .filter(Boolean)
     .join(', ')
 
-/** Left out when there is nothing to say. */
+/** Left out when it is empty. */
 const Fact: FC<{ name: string; children?: Child }> = ({ name, children }) => {
   const isEmpty = children === null || children === undefined || (Array.isArray(children) && children.every(isNothing))
   return isEmpty ? null : (
@@ -143,13 +145,13 @@ const TERM_NAMES: Record<CostTerm['kind'], string> = {
 
 const Cost: FC<RequestView> = (request) => {
   const { costFormula: formula, costUsd } = request
-  if (request.tokens === null) return <p class="muted">The upstream reported no usage.</p>
+  if (request.tokens === null) return <p class="muted">ChatGPT reported no usage.</p>
   if (!formula) {
     const { inputTokens, cachedInputTokens, outputTokens } = request
     return (
       <p>
         {tokensText(inputTokens)} tokens in ({tokensText(cachedInputTokens)} cached), {tokensText(outputTokens)} out.{' '}
-        <span class="muted">The model has no known price.</span>
+        <span class="muted">The price of this model is not known.</span>
       </p>
     )
   }
@@ -183,31 +185,29 @@ const Cost: FC<RequestView> = (request) => {
 
 const tokensText = (count: number | null): string => (count === null ? '–' : countText(count))
 
-/** Stored costs are never recomputed, so the table of today may come to another sum. */
+/** Stored costs are never recomputed, so the current prices may give another amount. */
 const pricesText = ({ pricesVersion, totalUsd }: CostFormula, costUsd: number | null): string => {
-  if (costUsd === null) return `List prices of ${pricesVersion}. The request was logged without a cost.`
+  if (costUsd === null) return `List prices of ${pricesVersion}. No cost was logged for this request.`
   return Math.abs(totalUsd - costUsd) < 0.000_001
     ? `List prices of ${pricesVersion}.`
-    : `At the list prices of ${pricesVersion} it would be ${costText(totalUsd)}; it was priced with the table of its day.`
+    : `Logged with earlier prices. At the list prices of ${pricesVersion} it would be ${costText(totalUsd)}.`
 }
 
 const attemptsTitle = ({ attempts }: RequestView): string =>
   attempts.length > 1 ? `Attempts (${attempts.length})` : whyText(attempts[0])
 
 const whyText = (attempt?: { accountId: string | null }): string =>
-  attempt?.accountId === null ? 'Why nobody?' : 'Why this account?'
+  attempt?.accountId === null ? 'Why no account?' : 'Why this account?'
 
 const Attempts: FC<RequestView> = ({ attempts, phases, requestedAt }) => {
-  if (attempts.length === 0) return <p class="muted">No account was asked: the request ended before one was chosen.</p>
+  if (attempts.length === 0) return <p class="muted">The request ended before an account was chosen.</p>
   const isOnly = attempts.length === 1
   return (
     <ol class="attempts">
       {attempts.map((attempt) => (
         <li class="attempt">
           <p class="attempt-head">
-            <strong>
-              {attempt.accountName ?? (attempt.accountId ? 'A deleted account' : 'Nobody could be chosen')}
-            </strong>
+            <strong>{attempt.accountName ?? (attempt.accountId ? 'Deleted account' : 'No account available')}</strong>
             <span class="muted">
               {OUTCOMES[attempt.outcome]}
               {attempt.upstreamStatus !== null && attempt.outcome === 'failed' && ` · HTTP ${attempt.upstreamStatus}`}
@@ -231,12 +231,14 @@ const Attempts: FC<RequestView> = ({ attempts, phases, requestedAt }) => {
   )
 }
 
-const OUTCOMES = { ok: 'answered', failed: 'failed', cancelled: 'left by the client' } as const
+const OUTCOMES = { ok: 'completed', failed: 'failed', cancelled: 'cancelled by the client' } as const
 
 const Why: FC<{ attempt: RequestView['attempts'][number]; isOnly: boolean }> = ({ attempt, isOnly }) => {
   if (!attempt.isExplained)
     return (
-      <p class="small muted">Why this account is kept for failures and the last 10,000 requests; this one is older.</p>
+      <p class="small muted">
+        This request is too old to explain. Sluice keeps the reasons for errors and the last 10,000 requests.
+      </p>
     )
   const candidates = <Candidates candidates={attempt.considered} chosenId={attempt.accountId} />
   if (isOnly) return <div class="why">{candidates}</div>

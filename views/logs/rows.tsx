@@ -1,19 +1,20 @@
-/** Requests in a table: seven columns, and those that were chosen beside them; the same in each list and in a live tail. */
+/** Requests in a table: the usual columns and those that were added to them; the same in each list and in the live tail. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { LogTail } from '../../src/admin/logs-page.ts'
 import type { LogEntry } from '../../src/model/request-log-entry.ts'
 import type { MoreColumn } from '../../src/model/request-log-page.ts'
 import { costText, shortCount } from '../ui/amounts.ts'
 import { TableHead } from '../ui/table.tsx'
-import { durationText, Since } from '../ui/time.tsx'
-import { COLUMN_NAMES, phaseText, RESULTS } from './words.ts'
+import { durationText } from '../ui/time.tsx'
+import { LogTime } from './log-time.tsx'
+import { COLUMN_NAMES, LOOKS } from './words.ts'
 
 interface RowProps {
-  /** What is shown beside the usual seven. */
+  /** Shown in addition to the usual ones. */
   columns?: readonly MoreColumn[]
-  /** The list without an open request, which opens one beside it; null: a request is a page of its own. */
+  /** The list without an open request: requests open beside it. null: each opens as a page. */
   here?: string | null
-  /** Row id of the request that stands open. */
+  /** Row id of the open request. */
   openId?: string | null
   /** ISO 8601: when the page was made. */
   now: string
@@ -41,7 +42,7 @@ export const RequestTable: FC<RowProps & { id: string; requests: readonly LogEnt
   </table>
 )
 
-/** What a live tail is answered: the rows, and in the attribute where the next question goes. */
+/** The answer to a live tail: new rows, and in the attribute the URL to ask next. */
 export const NewRows: FC<LogTail> = ({ requests, columns, here, next, generatedAt }) => (
   <tbody data-next={next} data-now={generatedAt}>
     {requests.map((request) => (
@@ -59,7 +60,7 @@ const RequestRow: FC<RowProps & { request: LogEntry }> = ({ request, columns = [
   >
     <td class="cell-time">
       <RequestLink id={request.id} here={here}>
-        <Since at={request.requestedAt} now={now} />
+        <LogTime at={request.requestedAt} now={now} />
       </RequestLink>
     </td>
     <td class="cell-key">{request.apiKeyName ?? <span class="muted">{namelessKey(request)}</span>}</td>
@@ -83,7 +84,7 @@ const RequestRow: FC<RowProps & { request: LogEntry }> = ({ request, columns = [
 )
 
 const namelessKey = ({ apiKeyId, unrecognizedKey }: LogEntry): string =>
-  apiKeyId ? 'deleted key' : unrecognizedKey ? 'unrecognized key' : '–'
+  apiKeyId ? 'deleted key' : unrecognizedKey ? 'unknown key' : '–'
 
 const RequestLink: FC<PropsWithChildren<{ id: string; here: string | null }>> = ({ id, here, children }) =>
   here === null ? (
@@ -98,16 +99,15 @@ const RequestLink: FC<PropsWithChildren<{ id: string; here: string | null }>> = 
 
 const Nothing: FC = () => <span class="muted">–</span>
 
-/** One word and an icon, the phase that failed, and the code. */
+/** What happened, with an icon, and the error code. */
 export const Result: FC<{ request: LogEntry }> = ({ request }) => {
-  const { word, tone, Icon } = RESULTS[request.status]
-  const { failurePhase: phase, attemptCount: attempts } = request
+  const { tone, Icon } = LOOKS[request.status]
+  const { attemptCount: attempts } = request
   return (
     <span class={`result tone-${tone}`} title={`HTTP ${request.httpStatus}`}>
       <Icon />
       <span>
-        <b>{word}</b>
-        {phase && ` ${phaseText(phase)}`}
+        <b>{request.result}</b>
         {attempts > 1 && <span class="muted"> · {attempts} attempts</span>}
         {request.errorCode && <code class="muted">{request.errorCode}</code>}
       </span>

@@ -13,7 +13,7 @@ interface Segment {
   ms: number
 }
 
-/** Each part ends where the next begins; one that was never reached is not there, and what is left belongs to the last. */
+/** Each part ends where the next begins. Parts that were not reached are missing; the rest of the time belongs to the last. */
 const segmentsOf = ({ admitMs, selectMs, connectMs, firstEventMs, totalMs }: Phases): Segment[] => {
   const ends = [
     ['Queue', 'queue', admitMs],
@@ -29,11 +29,11 @@ const segmentsOf = ({ admitMs, selectMs, connectMs, firstEventMs, totalMs }: Pha
     segments.push({ name, className, fromMs: from, ms: to - from })
     from = to
   }
-  const last = segments.length === ends.length ? 'Stream' : 'Until its end'
+  const last = segments.length === ends.length ? 'Stream' : 'Until it ended'
   return [...segments, { name: last, className: 'stream', fromMs: from, ms: totalMs - from }]
 }
 
-/** Narrower than this nothing can be seen (of 1000). */
+/** Narrower parts would be invisible (of 1000). */
 const MIN_WIDTH = 4
 
 export const TimingBar: FC<{ phases: Phases; isOk: boolean }> = ({ phases, isOk }) => {
@@ -80,7 +80,7 @@ interface AttemptBarProps {
   outcome: 'ok' | 'failed' | 'cancelled'
 }
 
-/** When within the request this attempt was. */
+/** When this attempt ran within the request. */
 export const AttemptBar: FC<AttemptBarProps> = ({ startMs, durationMs, totalMs, outcome }) => {
   const scale = 1000 / Math.max(totalMs, 0.001)
   const x = Math.min(Math.max(0, startMs * scale), 1000 - MIN_WIDTH)

@@ -1,4 +1,4 @@
-/** How the log is put in words: results, phases, columns, strategies. */
+/** Words of the log beside the results, which are in `model/request-result.ts`: phases, filters, columns, strategies. */
 import type { FC } from 'hono/jsx'
 import type { MoreColumn, PageStatus, RangeName } from '../../src/model/request-log-page.ts'
 import type { LogStatus } from '../../src/model/request-log-query.ts'
@@ -6,22 +6,22 @@ import type { Strategy } from '../../src/proxy/policies.ts'
 import type { Tone } from '../ui/badge.tsx'
 import { CheckIcon, ClockIcon, CrossIcon, LeaveIcon, WarningIcon } from '../ui/icons.tsx'
 
-export const RESULTS: Record<LogStatus, { word: string; tone: Tone; Icon: FC }> = {
-  ok: { word: 'Done', tone: 'good', Icon: CheckIcon },
-  cancelled: { word: 'Client left', tone: 'idle', Icon: LeaveIcon },
-  rate_limit: { word: 'Rate limited', tone: 'wait', Icon: ClockIcon },
-  quota: { word: 'Quota used up', tone: 'wait', Icon: WarningIcon },
-  error: { word: 'Failed', tone: 'bad', Icon: CrossIcon },
+export const LOOKS: Record<LogStatus, { tone: Tone; Icon: FC }> = {
+  ok: { tone: 'good', Icon: CheckIcon },
+  cancelled: { tone: 'idle', Icon: LeaveIcon },
+  rate_limit: { tone: 'wait', Icon: ClockIcon },
+  quota: { tone: 'wait', Icon: WarningIcon },
+  error: { tone: 'bad', Icon: CrossIcon },
 }
 
 export const STATUS_CHOICES: readonly (readonly [PageStatus, string])[] = [
-  ['ok', 'Done'],
-  ['failed', 'Not served'],
+  ['ok', 'Completed'],
+  ['failed', 'Errors'],
   ['rate_limit', 'Rate limited'],
-  ['quota', 'Quota used up'],
-  ['error', 'Failed'],
-  ['cancelled', 'Client left'],
-  ['rejected', 'Rejected'],
+  ['quota', 'Out of quota'],
+  ['error', 'Other errors'],
+  ['cancelled', 'Cancelled by the client'],
+  ['rejected', 'Rejected clients'],
 ]
 
 export const RANGE_CHOICES: readonly (readonly [RangeName, string])[] = [
@@ -39,20 +39,20 @@ export const COLUMN_NAMES: Record<MoreColumn, string> = {
   route: 'Route',
   tool: 'Client',
   address: 'Address',
-  request: 'Request id',
+  request: 'Request ID',
   paid: 'Paid credits',
 }
 
-/** The phases of the request log in words that follow the result. */
+/** How far a request came that did not complete. */
 const PHASES: Readonly<Record<string, string>> = {
-  request: 'in the request itself',
-  auth: 'at the key',
-  select: 'choosing an account',
-  connect: 'connecting',
-  first_event: 'before the first token',
-  upstream: 'at ChatGPT',
-  stream: 'mid-stream',
-  finish: 'at the end',
+  request: 'Reading the request',
+  auth: 'Checking the key',
+  select: 'Choosing an account',
+  connect: 'Connecting to ChatGPT',
+  first_event: 'Waiting for the first token',
+  upstream: 'Answered by ChatGPT',
+  stream: 'Streaming the response',
+  finish: 'Finishing',
 }
 
 export const phaseText = (phase: string): string => PHASES[phase] ?? phase

@@ -1,0 +1,25 @@
+/** When a row of the log happened: the exact time, without the day if it is today's. */
+import type { FC } from 'hono/jsx'
+import { momentText, sinceText } from '../ui/time.tsx'
+
+interface LogTimeProps {
+  /** ISO 8601 */
+  at: string
+  /** ISO 8601: when the page was made. */
+  now: string
+}
+
+/** "14:20:31", or "2026-01-10 14:20:31". The tooltip says how long ago that was; the script keeps it true. */
+export const LogTime: FC<LogTimeProps> = ({ at, now }) => {
+  const text = momentText(at)
+  const today = momentText(now).slice(0, DAY_CHARS)
+  return (
+    <time datetime={at} title={`${sinceText(at, now)} · ${utcText(at)}`} data-ago>
+      {text.startsWith(today) ? text.slice(DAY_CHARS) : text}
+    </time>
+  )
+}
+
+const DAY_CHARS = '2026-01-10 '.length
+
+const utcText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 19)} UTC`

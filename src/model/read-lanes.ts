@@ -9,6 +9,8 @@ export const READ_LANES = {
   requestLog: 'quick',
   requestLogOptions: 'quick',
   newRequests: 'quick',
+  logHistogram: 'quick',
+  rejectedHistogram: 'quick',
   rejectedPage: 'quick',
   report: 'slow',
   reportCsv: 'slow',

@@ -12,6 +12,7 @@ import { recentCallers } from './recent-callers.ts'
 import { rejectedPage } from './rejected-clients.ts'
 import { reportCsv } from './report-csv.ts'
 import { report } from './reports.ts'
+import { logHistogram, rejectedHistogram } from './request-histogram.ts'
 import { newRequests, requestLog, requestLogOptions, requestLogs } from './request-log.ts'
 import { tableSizes } from './table-sizes.ts'
 
@@ -35,6 +36,8 @@ const READS = {
   requestLog,
   requestLogOptions,
   newRequests,
+  logHistogram,
+  rejectedHistogram,
   rejectedPage,
   report: atOneMoment(report),
   reportCsv,

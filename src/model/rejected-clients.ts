@@ -22,6 +22,7 @@ import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
 import { filled, many } from './form-query.ts'
 import type { RejectionReason } from './rejections.ts'
+import type { SpanCount } from './request-histogram.ts'
 import { Cursor, cursorOf, Moment } from './request-log-query.ts'
 import type { Sight } from './request-log-where.ts'
 import { REJECTION_RESULTS } from './request-result.ts'
@@ -130,6 +131,16 @@ const toClient = (row: typeof rejectedClients.$inferSelect, keyName: string | nu
   route: row.route,
   useragent: sight.sensitive ? row.userAgent : null,
 })
+
+/** How many rejections there were, as errors, in steps of `stepMs`. */
+export const rejectedBySpan = (db: Db, query: RejectedQuery, sight: Sight, stepMs: number): SpanCount[] =>
+  db
+    .select({ at: rejectedClients.minute, count: total(rejectedClients.count) })
+    .from(rejectedClients)
+    .where(and(gt(rejectedClients.id, lastUnscanned(db, undefined)), whereOf(query, sight)))
+    .groupBy(sql`${rejectedClients.minute} / ${stepMs}`)
+    .all()
+    .map(({ at, count }) => ({ at: at - (at % stepMs), status: 'error', count }))
 
 /** As `proxy/rejections.ts` writes them. */
 const SEVERAL = '*'

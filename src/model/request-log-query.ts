@@ -43,6 +43,9 @@ export const LogFilters = z.object({
 })
 export type LogFilters = z.output<typeof LogFilters>
 
+/** A request is slow when its first token, or its end without one, took longer. */
+export const SLOW_MS = 10_000
+
 /** `failed` is every error, whatever its code. */
 export const STATUS_FILTERS = [...LOG_STATUSES, 'failed', 'all'] as const
 export type StatusFilter = (typeof STATUS_FILTERS)[number]
@@ -55,6 +58,7 @@ export const LogQuery = LogFilters.extend({
     .default('')
     .describe('Searches IDs, route, model, errors, account, key, client address and user agent.'),
   status: many(z.enum(STATUS_FILTERS)).describe('How the request ended. `failed` is any error.'),
+  slow: filled(z.stringbool()).describe(`Only requests whose first token took more than ${SLOW_MS / 1000} s.`),
   limit: z.coerce.number().int().min(1).max(1000).default(50).describe('Rows per page.'),
   offset: z.coerce
     .number()

@@ -2,6 +2,7 @@
 import { and, type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
+import type { SpanCount } from './request-histogram.ts'
 import type { Cursor, LogQuery } from './request-log-query.ts'
 import { beyond, type Plan, planOf, type Sight } from './request-log-where.ts'
 
@@ -36,6 +37,33 @@ export const countRows = (db: Db, query: LogQuery, sight: Sight, most: number): 
   )
   return row?.count ?? 0
 }
+
+/**
+ * The newest rows that may be looked at, by how they ended, in steps of `stepMs`. `countedFrom` (ms since epoch) is where
+ * looking stopped; null: all were counted.
+ */
+export const countBySpan = (
+  db: Db,
+  query: LogQuery,
+  sight: Sight,
+  stepMs: number,
+): { counts: SpanCount[]; countedFrom: number | null } => {
+  const plan = placedPlan(db, query, sight)
+  const counts = db.all<SpanCount>(
+    sql`SELECT at - at % ${stepMs} AS at, status, count(*) AS count FROM (
+      SELECT started_at AS at, status, ${plan.where ?? ALL} AS fits
+      FROM ${requests} WHERE ${plan.within ?? ALL} ORDER BY ${TIME.older} LIMIT ${most(plan)})
+    WHERE fits GROUP BY 1, status`,
+  )
+  return { counts, countedFrom: timeScanned(db, plan, 'older') }
+}
+
+/** Whether the filters that an index leads through find more than `many` rows. */
+export const isMoreThan = (db: Db, query: LogQuery, sight: Sight, many: number): boolean =>
+  db.all(
+    sql`SELECT 1 FROM ${requests} WHERE ${placedPlan(db, query, sight).within ?? ALL}
+      ORDER BY ${TIME.older} LIMIT 1 OFFSET ${many}`,
+  ).length > 0
 
 export const directionOf = ({ cursor, newer }: LogQuery): Direction => (!cursor && newer ? 'newer' : 'older')
 

@@ -10,6 +10,7 @@ import {
   type LogStatus,
   QUOTA_CODES,
   RATE_LIMIT_CODES,
+  SLOW_MS,
   type StatusFilter,
 } from './request-log-query.ts'
 import type { Blinders } from './request-view.ts'
@@ -36,6 +37,7 @@ export const planOf = (query: LogQuery, sight: Sight, { isRequestId }: { isReque
     part(isRequestId ? eq(requests.requestId, query.search) : searchWhere(query.search, sight), { leads: isRequestId }),
     ...filterParts(query),
     ...statusParts(query.status),
+    part(query.slow ? sql`coalesce(${requests.firstEventMs}, ${requests.totalMs}) > ${SLOW_MS}` : undefined),
   ]
   return planFrom(parts, query)
 }

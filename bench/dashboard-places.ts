@@ -38,7 +38,8 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
   '/keys/new': () => ['/keys/new'],
   '/keys/:id': ({ key }) => [`/keys/${key}`],
   '/keys/:id/edit': ({ key }) => [`/keys/${key}/edit`],
-  '/logs': ({ request }) => ['/logs', `/logs?open=${request}`],
+  '/logs': ({ request }) => ['/logs', `/logs?open=${request}`, '/logs?range=1h', '/logs?range=24h'],
+  '/logs/export': () => ['/logs/export?format=csv&range=1h'],
   '/logs/tail': () => [`/logs/tail?after=${new Date(Date.now() - 60_000).toISOString()}`],
   '/logs/explain': ({ key }) => ['/logs/explain', `/logs/explain?model=gpt-5.5&apiKeyId=${key}`],
   '/logs/:id': ({ request }) => [`/logs/${request}`],
@@ -130,6 +131,8 @@ const filteredLogs = ({ account, key, requestId, conversation, middle, end }: Id
     `newer=${cursorOf(end)}`,
     `newer=${cursorOf(end)}&accountId=${account}&search=nowhere`,
     'limit=200',
+    'slow=true',
+    'status=rejected',
   ].map((query) => `/logs?${query}`)
 }
 

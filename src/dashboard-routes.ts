@@ -57,6 +57,7 @@ import { goToKeys, showEditKey, showKey, showKeys, showNewKey } from './admin/ke
 import { testApiKey } from './admin/key-test.ts'
 import { showKeyTrends, showKeyUsage7d } from './admin/key-week.ts'
 import { streamChanges } from './admin/live.ts'
+import { exportLogs } from './admin/log-export.ts'
 import { showLogs, showRequestPage, tailLogs } from './admin/logs-page.ts'
 import { showMetrics } from './admin/metrics.ts'
 import { cancelSignIn, completeSignIn, pasteCallback, showSignIn, startSignIn } from './admin/oauth.ts'
@@ -282,6 +283,7 @@ const mountKeyPages = (app: Hono<AppEnv>): void => {
 const mountLogPages = (app: Hono<AppEnv>): void => {
   app.get('/logs', ...showLogs)
   app.get('/logs/tail', ...tailLogs)
+  app.get('/logs/export', ...exportLogs)
   app.get('/logs/explain', ...showExplain)
   app.get('/logs/:id', ...showRequestPage)
   app.get('/reports', ...showReports)

@@ -1,4 +1,4 @@
-/** `/logs`: the request log as a page with filters in its URL, one request of it, and what is new for a live tail. */
+/** `/logs`: the request log with its filters in the URL, one request of it, and new requests for the live tail. */
 import { LogsPage } from '../../views/logs/page.tsx'
 import { RequestPage } from '../../views/logs/request.tsx'
 import { NewRows } from '../../views/logs/rows.tsx'
@@ -12,6 +12,7 @@ import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { holds } from '../model/permissions.ts'
 import type { RejectedClient } from '../model/rejected-clients.ts'
+import type { LogHistogram } from '../model/request-histogram.ts'
 import type { LogDetail, LogPage } from '../model/request-log.ts'
 import { keyNames } from '../model/request-log-choices.ts'
 import type { LogEntry } from '../model/request-log-entry.ts'
@@ -32,15 +33,23 @@ import { blindersOf, demandSight, requestOf, sightOf } from './requests.ts'
 export interface Logs extends LogPage {
   generatedAt: string
   filters: LogFilterValues
-  /** Rejected clients, where they were asked for in place of requests. */
+  /** Set when the page shows rejected clients instead of requests. */
   rejected: RejectedClient[] | null
-  /** What the filters offer; null: the caller may not know the keys. */
+  /** Requests, or rejections, over time under the same filters; null: there are none. */
+  histogram: LogHistogram | null
+  /** What the filters offer. `keys` is null for users who may not see keys. */
   options: { accounts: Choice[]; keys: Choice[] | null; models: string[] }
   columns: MoreColumn[]
-  /** Rows on a page, where that was asked for. */
+  /** Rows per page, if the URL says so. */
   limit: number | null
+  /** New requests are added as they end. */
+  isLive: boolean
+  /** Repeated errors are folded into one row. */
+  isGrouped: boolean
+  /** Parameters of the URL that this page does not have. */
+  unknown: string[]
   links: LogLinks
-  /** The request that stands open beside the list. */
+  /** The request that is open beside the list. */
   open: LogDetail | null
   /** May look into conversations. */
   isSensitive: boolean
@@ -58,8 +67,9 @@ interface LogFilterValues {
   status: PageStatus[]
   code: string[]
   search: string
+  slow: boolean
   conversation: string | null
-  /** What the form has no field for, as the query string says it: further values, and filters that only links make. */
+  /** Filters without a field in the form, as they are in the query string: second values, and filters that only links set. */
   further: [name: string, value: string][]
 }
 
@@ -72,8 +82,18 @@ interface LogLinks {
   newest: string
   /** Without filters; null: there are none. */
   clear: string | null
-  /** What ended since this page was made, under the same filters; null: this is not the newest page. */
+  /** Requests that ended since this page was made, under the same filters; null: this is not the newest page. */
   tail: string | null
+  /** The four views above the filters. */
+  all: string
+  errors: string
+  rejected: string
+  slow: string
+  /** The same list without folded repeats. */
+  ungrouped: string
+  /** Everything under the same filters, as files. */
+  csv: string
+  json: string
 }
 
 /** `GET /logs`. Throws `validation_error`, `permission_required`, and `not_found` for an open request that is not there. */
@@ -124,12 +144,13 @@ const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
   demandSight(c, asked)
   const now = c.env.clock.now()
   const sight = sightOf(c)
-  const [page, open] = await Promise.all([
+  const [page, histogram, open] = await Promise.all([
     asksForRejected(asked)
       ? rejectedOf(c, asked, now)
       : readerOf(c)
           .requestLogs(toLogQuery(asked, now), sight)
           .then((requests) => ({ ...requests, rejected: null })),
+    histogramOf(c, asked, now),
     asked.open ? requestOf(c, asked.open) : null,
   ])
   return {
@@ -138,7 +159,11 @@ const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
     filters: { ...filtersOf(asked), further: furtherOf(c) },
     options: optionsOf(c),
     columns: asked.columns,
+    histogram,
     limit: c.req.query('limit') ? asked.limit : null,
+    isLive: asked.live ?? false,
+    isGrouped: asked.grouped ?? true,
+    unknown: unknownOf(c),
     links: linksOf(c, { asked, page, now }),
     open,
     isSensitive: sight.sensitive,
@@ -148,7 +173,13 @@ const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
 
 const asksForRejected = ({ status }: LogPageQuery): boolean => status.includes('rejected')
 
-/** As a page of the log without requests. Going back is by the newest page. */
+const histogramOf = async (c: Ctx, asked: LogPageQuery, now: number): Promise<LogHistogram | null> => {
+  if (!asksForRejected(asked)) return readerOf(c).logHistogram(toLogQuery(asked, now), sightOf(c), now)
+  const question = toRejectedQuery(asked, now)
+  return question && readerOf(c).rejectedHistogram(question, sightOf(c), now)
+}
+
+/** As a page of the log without requests. Its only way back is the newest page. */
 const rejectedOf = async (c: Ctx, asked: LogPageQuery, now: number) => {
   const question = toRejectedQuery(asked, now)
   const { items, nextCursor } = question
@@ -177,6 +208,7 @@ const filtersOf = (asked: LogPageQuery): Omit<LogFilterValues, 'further'> => ({
   status: asked.status,
   code: asked.code,
   search: asked.search,
+  slow: asked.slow ?? false,
   conversation: asked.conversation_id ?? null,
 })
 
@@ -209,17 +241,32 @@ export const optionsOf = (c: Ctx): Logs['options'] => {
   }
 }
 
-/** Parameters that say where in the list one is. */
+const unknownOf = (c: Ctx): string[] =>
+  [...new Set(new URL(c.req.url).searchParams.keys())].filter((name) => !Object.hasOwn(LogPageQuery.shape, name))
+
+/** Parameters for the position in the list. */
 const PLACES = ['cursor', 'newer', 'open', 'after'] as const
-/** Parameters that stay when the filters go. */
-const LOOKS = ['columns', 'limit'] as const
+/** Parameters that stay when the filters are cleared. */
+const LOOKS = ['columns', 'limit', 'live', 'grouped'] as const
+/** Parameters that choose between the views above the filters. */
+const VIEWS = ['status', 'slow'] as const
 
 const linksOf = (c: Ctx, { asked, page, now }: { asked: LogPageQuery; page: LogPage; now: number }) => {
   const newest = linkFrom(c, '/logs', { drop: PLACES })
-  const clear = linkFrom(c, '/logs', { drop: [...PLACES, ...FILTERS] })
+  const clear = linkFrom(c, '/logs', { drop: [...PLACES, ...FILTERS, ...unknownOf(c)] })
+  const view = (add: Record<string, string>) => linkFrom(c, '/logs', { drop: [...PLACES, ...VIEWS], add })
+  const file = (format: 'csv' | 'json') =>
+    linkFrom(c, '/logs/export', { drop: [...PLACES, ...LOOKS, ...unknownOf(c)], add: { format } })
   return {
     here: linkFrom(c, '/logs', { drop: ['open', 'after'] }),
-    older: page.nextCursor && linkFrom(c, '/logs', { drop: PLACES, add: { cursor: page.nextCursor } }),
+    all: view({}),
+    errors: view({ status: 'failed' }),
+    rejected: view({ status: 'rejected' }),
+    slow: view({ slow: 'true' }),
+    ungrouped: linkFrom(c, '/logs', { drop: ['open', 'after', 'grouped'], add: { grouped: 'false' } }),
+    csv: file('csv'),
+    json: file('json'),
+    older: page.nextCursor && linkFrom(c, '/logs', { drop: [...PLACES, 'live'], add: { cursor: page.nextCursor } }),
     newer: page.prevCursor && linkFrom(c, '/logs', { drop: PLACES, add: { newer: page.prevCursor } }),
     newest,
     clear: clear === newest ? null : clear,
@@ -233,4 +280,4 @@ const FILTERS = Object.keys(LogPageQuery.shape).filter((name) => !([...PLACES, .
 const SETTLED_MS = 2000
 
 const tailLink = (c: Ctx, now: number): string =>
-  linkFrom(c, '/logs/tail', { drop: PLACES, add: { after: iso(now - SETTLED_MS) } })
+  linkFrom(c, '/logs/tail', { drop: [...PLACES, 'live'], add: { after: iso(now - SETTLED_MS) } })

@@ -1,5 +1,6 @@
-/** A report as comma-separated values (RFC 4180), safe to open in a spreadsheet. */
+/** A report as comma-separated values. */
 import type { Db } from '../../db/commit.ts'
+import { csvLine } from '../lib/csv.ts'
 import { type LinePlace, type ReportLine, type ReportQuery, reportLines } from './reports.ts'
 import type { Blinders } from './request-view.ts'
 
@@ -42,17 +43,10 @@ export const reportCsv = (
 ): CsvPage => {
   const from = place ?? { day: 0, after: null }
   const { lines, next } = reportLines(db, query, blinders, { now, place: from, limit: LINES })
-  const rows = lines.map((line) => COLUMNS.map(([, value]) => cell(value(line))))
+  const rows = lines.map((line) => COLUMNS.map(([, value]): string | number => value(line)))
   if (place === null) rows.unshift(COLUMNS.map(([head]) => head))
   const isCutOff = next !== null && before + lines.length >= MOST_LINES
   if (isCutOff) rows.push([`cut off after ${before + lines.length} lines; choose fewer days`])
-  const text = rows.map((row) => `${row.join(',')}\r\n`).join('')
+  const text = rows.map(csvLine).join('')
   return { text, lines: lines.length, next: isCutOff ? null : next }
-}
-
-/** A text that begins like a formula would be run as one: the apostrophe makes it a text. */
-const cell = (value: string | number): string => {
-  if (typeof value === 'number') return String(value)
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }

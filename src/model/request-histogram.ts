@@ -16,7 +16,7 @@ export interface LogHistogram {
   from: string
   stepMs: number
   bars: Bar[]
-  /** ISO 8601: filters look at 50,000 requests at most, and older ones are not counted. null: all are counted. */
+  /** ISO 8601: with filters only the newest 15,000 to 50,000 requests are looked at, back to here. null: all are counted. */
   countedFrom: string | null
 }
 

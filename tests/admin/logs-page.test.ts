@@ -149,7 +149,7 @@ describe('filters are the query string', () => {
     expect(await page('/logs?model=gpt-5.5')).not.toContain('Also filtered by')
   })
 
-  test.each(['/logs?range=2h', '/logs?cursor=x', '/logs?columns=secrets', '/logs?since=then'])(
+  test.each(['/logs?range=2h', '/logs?cursor=x', '/logs?columns=secrets', '/logs?live=perhaps', '/logs?since=then'])(
     '%s is refused',
     async (path) => {
       expect(await problem(await app.ask(`GET ${path}`))).toEqual([422, 'validation_error'])
@@ -157,9 +157,9 @@ describe('filters are the query string', () => {
   )
 
   test('where nothing matches, the way back is one link that keeps the columns', async () => {
-    const html = await page('/logs?search=nothing-like-this&columns=tokens')
+    const html = await page('/logs?search=nothing-like-this&columns=total')
     expect(html).toContain('No requests match these filters.')
-    expect(html).toContain('href="/logs?columns=tokens"')
+    expect(html).toContain('href="/logs?columns=total"')
     expect((await logs()).links.clear).toBeNull()
   })
 
@@ -178,6 +178,159 @@ describe('filters are the query string', () => {
   test('an empty log says what will fill it', async () => {
     app = testApp()
     expect(await page('/logs')).toContain('No requests yet.')
+  })
+})
+
+describe('the views above the filters', () => {
+  beforeEach(() => {
+    add('failed', 3, { status: 'error', errorCode: 'upstream_error' })
+    add('slow', 2, { firstEventMs: 12_000, totalMs: 20_000 })
+    add('quick', 1, { firstEventMs: 900 })
+  })
+
+  test.each([
+    ['all', 'quick slow failed'],
+    ['errors', 'failed'],
+    ['slow', 'slow'],
+    ['rejected', ''],
+  ] as const)('%s', async (name, found) => {
+    const path = (await logs('/logs?model=gpt-5.5&live=true&cursor=&status=ok')).links[name]
+    expect(path).toStartWith('/logs?model=gpt-5.5&live=true')
+    expect(await ids(path)).toBe(found)
+    expect(await page(path)).toMatch(new RegExp(`aria-current="page"[^>]*>${name}</a>`, 'i'))
+  })
+
+  test('another status is none of the four', async () => {
+    const html = await page('/logs?status=ok')
+    expect(/<nav class="chips".*?<\/nav>/.exec(html)?.[0]).not.toContain('aria-current')
+  })
+
+  test('slow and live stay when another filter is sent', async () => {
+    const fields = fieldsOf(await page('/logs?slow=true&live=true&grouped=false'), 'log-filters')
+    expect(fields).toEqual(
+      expect.arrayContaining([
+        ['slow', 'true'],
+        ['live', 'true'],
+        ['grouped', 'false'],
+      ]),
+    )
+    expect((await logs('/logs?slow=true&live=true')).links.clear).toBe('/logs?live=true')
+  })
+})
+
+describe('parameters that the log does not have', () => {
+  test.each([
+    ['/logs?stauts=failed', ['stauts']],
+    ['/logs?from=2026-01-01&model=gpt-5.5&to=x&from=y', ['from', 'to']],
+    ['/logs?constructor=1', ['constructor']],
+    ['/logs?model=gpt-5.5&columns=total&open=', []],
+  ])('%s', async (path, names) => {
+    expect((await logs(path)).unknown).toEqual(names)
+    const html = await page(path)
+    for (const name of names) expect(html).toContain(`<code>${name}</code>`)
+    expect(html.includes('Not applied')).toBe(names.length > 0)
+  })
+
+  test('they are escaped and shortened, and Clear takes them out', async () => {
+    add('a', 1)
+    const name = `<img>${'x'.repeat(100)}`
+    const path = `/logs?${encodeURIComponent(name)}=1`
+    expect(await page(path)).toContain(`<code>&lt;img&gt;${'x'.repeat(35)}</code>`)
+    expect((await logs(path)).links.clear).toBe('/logs')
+  })
+})
+
+describe('repeated errors', () => {
+  const failed = { status: 'error', errorCode: 'model_not_found', phase: 'upstream' } as const
+  const hidden = (html: string) => [...html.matchAll(/<tr id="log-(\w+)" hidden=""/g)].map(([, id]) => id)
+
+  beforeEach(() => {
+    for (const n of [9, 8, 7]) add(`e${n}`, n, failed)
+    add('ok', 6)
+    add('e5', 5, failed)
+    add('e4', 4, { ...failed, model: 'gpt-5.4' })
+    add('e3', 3, { ...failed, errorCode: 'no_accounts', phase: 'select' })
+  })
+
+  test('neighbours that failed alike are one row, and the others are behind it', async () => {
+    const html = await page('/logs')
+    expect(hidden(html)).toEqual(['e8', 'e9'])
+    expect(html).toMatch(/<a class="repeats" href="\/logs\?grouped=false"[^>]*>3 times since [^<]+<\/a>/)
+  })
+
+  test('every row is there when asked for, and beside an open one', async () => {
+    expect(hidden(await page('/logs?grouped=false'))).toEqual([])
+    expect(hidden(await page('/logs?open=e9'))).toEqual([])
+    expect(await ids('/logs')).toBe('e3 e4 e5 ok e7 e8 e9')
+  })
+
+  test('requests that completed are never folded', async () => {
+    for (const n of [2, 1]) add(`ok${n}`, n)
+    expect(hidden(await page('/logs?status=ok'))).toEqual([])
+  })
+})
+
+describe('the histogram', () => {
+  test('counts what the filters leave, and is above the rows', async () => {
+    for (const n of [1, 2, 3]) add(`a${n}`, 60 * n, n === 3 ? { status: 'error' } : {})
+    const { histogram } = await logs('/logs?range=1h')
+    expect(histogram?.stepMs).toBe(60_000)
+    expect(histogram?.bars.reduce((sum, { completed }) => sum + completed, 0)).toBe(2)
+    const html = await page('/logs?range=1h')
+    expect(html.indexOf('id="log-histogram"')).toBeLessThan(html.indexOf('id="log-rows"'))
+    expect(html).toContain('aria-label="Requests over time: 3 requests, 1 error"')
+    expect(await page('/logs?range=1h&model=none')).toContain('0 requests')
+  })
+
+  test('there is none where there is nothing', async () => {
+    expect((await logs()).histogram).toBeNull()
+    expect((await logs('/logs?status=rejected')).histogram).toBeNull()
+    expect(await page('/logs')).not.toContain('log-histogram')
+  })
+})
+
+describe('exports', () => {
+  const file = async (path: string) => {
+    const answer = await app.ask(`GET ${path}`)
+    return { text: await answer.text(), name: answer.headers.get('content-disposition') }
+  }
+
+  test('have every row under the filters, over pages, newest first', async () => {
+    app.sqlite.run(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 2500)
+      INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms, model)
+      SELECT printf('r%06d', n), 'r', ${now} - 60000 + n, '/', 'normal', 'http', 'ok', 200, 1, 1, iif(n % 2, 'odd', 'even') FROM n`)
+    const { csv, json } = (await logs('/logs?model=odd&limit=5&columns=total&nonsense=1')).links
+    expect(csv).toBe('/logs/export?model=odd&format=csv')
+    const { text, name } = await file(csv)
+    const lines = text.trimEnd().split('\r\n')
+    expect([lines.length, name]).toEqual([1251, 'attachment; filename="sluice-log-2026-01-01.csv"'])
+    expect(lines[1]).toContain('r002499')
+    const parsed = JSON.parse((await file(json)).text) as { rows: { id: string }[]; isComplete: boolean }
+    expect([parsed.rows.length, parsed.rows.at(-1)?.id, parsed.isComplete]).toEqual([1250, 'r000001', true])
+  })
+
+  test('without rows they are whole files, too', async () => {
+    expect(JSON.parse((await file('/logs/export?format=json&model=none')).text)).toEqual({ rows: [], isComplete: true })
+    expect((await file('/logs/export?status=rejected')).text).toBe(
+      'time,count,result,reason,client_ip,key,key_start,model,route,client\r\n',
+    )
+  })
+
+  test('a spreadsheet runs nothing of them', async () => {
+    add('evil', 1, { errorMessage: '=1+1', errorCode: 'a"b,c', status: 'error' })
+    expect((await file('/logs/export')).text).toContain(`"a""b,c",'=1+1,`)
+  })
+
+  test('show a viewer no more than the page does', async () => {
+    add('one', 5, { status: 'error', errorCode: 'upstream_error', errorMessage: 'ada@example.test was rejected' })
+    const viewer = people(app).as('viewer')
+    for (const format of ['csv', 'json']) {
+      const text = await (await viewer.ask(`GET /logs/export?format=${format}`)).text()
+      expect(text).toContain('a***@example.test')
+      expect(text).not.toMatch(/ada@example|Laptop|192\.0\.2\.7|secret|"talk"/)
+    }
+    expect(await problem(await viewer.ask(`GET /logs/export?apiKeyId=${keyId}`))).toEqual([403, 'permission_required'])
+    expect(await problem(await people(app).as('member').ask('GET /logs/export'))).toEqual([403, 'permission_required'])
   })
 })
 

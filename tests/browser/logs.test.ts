@@ -34,7 +34,7 @@ const EVERY_LOOK = [
 
 const PAGES: Record<string, () => string | Promise<string>> = {
   logs: () => '/logs',
-  'logs-columns': () => '/logs?columns=tokens&columns=total&columns=route&columns=tool&columns=request',
+  'logs-columns': () => '/logs?columns=total&columns=effort&columns=route&columns=tool&columns=request',
   'logs-open': async () => `/logs?open=${await failedId()}`,
   'logs-nothing': () => '/logs?search=nothing-like-this',
   request: async () => `/logs/${await failedId()}`,

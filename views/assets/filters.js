@@ -3,10 +3,11 @@
   const on = (event, run) => document.addEventListener(event, run)
 
   on('change', ({ target }) => {
-    target.closest('form[data-auto]')?.requestSubmit()
-    // A range by name instead of the one that was set by hand.
-    if (target.name === 'range' && target.value)
+    // A named range replaces the one that was set by hand.
+    if (target.name === 'range')
       for (const field of target.form.querySelectorAll('[name=since], [name=until]')) field.value = ''
+    // A time changes with each digit that is typed; it has a button.
+    if (target.type !== 'datetime-local') target.closest('form[data-auto]')?.requestSubmit()
   })
   // What is not filled in does not belong into the address.
   on('formdata', ({ target, formData }) => {

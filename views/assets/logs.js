@@ -1,4 +1,4 @@
-/* The request log: one request beside the list, the live tail. Pages work without it. */
+/* The request log: one request beside the list, folded repeats, zooming in by dragging, the live tail. Pages work without it. */
 ;(() => {
   const on = (event, run) => document.addEventListener(event, run)
   const drawer = document.getElementById('drawer')
@@ -50,8 +50,14 @@
   addEventListener('popstate', show)
   on('click', (event) => {
     if (event.button || event.ctrlKey || event.metaKey || event.shiftKey) return
+    const repeats = event.target.closest('[data-repeats]')
+    if (repeats) {
+      event.preventDefault()
+      for (const row of document.querySelectorAll(`[data-of="${repeats.closest('tr').id}"]`)) row.hidden = !row.hidden
+      return
+    }
     const shutter = event.target.closest('[data-drawer-close]')
-    // A row is its link, but for whoever selects in it.
+    // A click anywhere in a row opens it, unless text is selected.
     const row = getSelection().isCollapsed ? event.target.closest('#log-rows tr') : null
     const link = event.target.closest('[data-drawer]') ?? row?.querySelector('[data-drawer]')
     if (!shutter && !link) return
@@ -64,17 +70,80 @@
     const step = { j: 'nextElementSibling', k: 'previousElementSibling' }[event.key]
     if (!step || !rows) return
     const here = document.activeElement.closest('tr') ?? document.getElementById(last)
-    const row = here?.parentElement === rows ? here[step] : rows.firstElementChild
+    let row = here?.parentElement === rows ? here[step] : rows.firstElementChild
+    while (row?.hidden) row = row[step]
     const link = row?.querySelector('[data-drawer]')
     link?.focus()
     if (link && drawer.hasChildNodes()) go(link.href)
   })
 
-  // Four times a second at most when the server tells, every six seconds when it does not: it tells every five at least.
+  // As the server words it; its clock counts.
+  const skew = Date.now() - Date.parse(document.querySelector('[data-now]').dataset.now)
+  const ago = (at) => {
+    const seconds = Math.max(0, Math.floor((Date.now() - skew - at) / 1e3))
+    if (seconds < 60) return `${seconds} s ago`
+    if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`
+    return seconds < 172800 ? `${Math.floor(seconds / 3600)} h ago` : `${Math.floor(seconds / 86400)} d ago`
+  }
+  on('mouseover', ({ target }) => {
+    const time = target.closest('time[data-ago]')
+    if (time) time.title = time.title.replace(/^.* ·/, `${ago(Date.parse(time.dateTime))} ·`)
+  })
+
+  // Dragging over the histogram sets the time filter; a click sets it to one bar.
+  let drag = null
+  const shareAt = ({ clientX }, svg) => {
+    const { left, width } = svg.getBoundingClientRect()
+    return Math.min(Math.max((clientX - left) / width, 0), 0.9999)
+  }
+  const spanOf = ({ svg, from, to }) => {
+    const bars = svg.viewBox.baseVal.width / 10
+    return [Math.min(from, to), Math.max(from, to)].map((share) => Math.floor(share * bars))
+  }
+  const draw = () => {
+    const [first, last] = spanOf(drag)
+    const zoom = drag.svg.querySelector('.histogram-zoom')
+    zoom.setAttribute('x', first * 10)
+    zoom.setAttribute('width', (last - first + 1) * 10)
+  }
+  on('pointerdown', (event) => {
+    const svg = event.target.closest('#log-histogram svg')
+    if (!svg || event.button) return
+    event.preventDefault()
+    svg.setPointerCapture(event.pointerId)
+    const share = shareAt(event, svg)
+    drag = { svg, from: share, to: share }
+    draw()
+  })
+  on('pointermove', (event) => {
+    if (!drag) return
+    drag.to = shareAt(event, drag.svg)
+    draw()
+  })
+  on('pointercancel', () => {
+    drag?.svg.querySelector('.histogram-zoom').setAttribute('width', 0)
+    drag = null
+  })
+  on('pointerup', () => {
+    if (!drag) return
+    const [first, last] = spanOf(drag)
+    const { from, step } = drag.svg.closest('figure').dataset
+    drag = null
+    const timeOf = (bar) => `${new Date(Date.parse(from) + bar * step).toISOString().slice(0, 19)}Z`
+    const url = new URL(location.href)
+    for (const name of ['range', 'cursor', 'newer', 'open', 'live']) url.searchParams.delete(name)
+    url.searchParams.set('since', timeOf(first))
+    url.searchParams.set('until', timeOf(last + 1 - 1e3 / step))
+    location.href = url.href
+  })
+
+  // Four times a second at most when the server sends changes, every six seconds when it does not.
   const MOST_ROWS = 200
   const toggle = document.querySelector('[data-tail]')
   const says = document.getElementById('tail-says')
+  const resume = document.getElementById('tail-resume')
   if (!toggle || !rows) return
+  let pausedBy = null
   let next = toggle.dataset.tail
   let askedAt = 0
   let isAsking = false
@@ -120,37 +189,76 @@
   }
   const ask = async () => {
     isDue = true
-    if (isAsking || document.hidden || !toggle.checked || Date.now() - askedAt < 250) return
+    if (isAsking || document.hidden || !toggle.checked || pausedBy || Date.now() - askedAt < 250) return
     isAsking = true
     isDue = false
     askedAt = Date.now()
     try {
       const answer = await fetch(next, { headers: { 'hx-request': 'true', accept: 'text/html' } })
       if (answer.ok) take(await answer.text())
-      else if (answer.status < 500) stop(answer.status === 401 ? 'You are signed out.' : 'The live view stopped.')
-    } catch {} // the server is away, as with a 502; asked again with the next beat
+      else if (answer.status < 500) stop(answer.status === 401 ? 'You are signed out.' : 'Live updates stopped.')
+    } catch {} // no connection; the next beat tries again
     isAsking = false
   }
+  const write = (words, isPaused) => {
+    says.textContent = words
+    resume.hidden = !isPaused
+  }
   const stop = (why) => {
-    if (!toggle.checked) return
     toggle.checked = false
-    says.textContent = why
+    pausedBy = null
+    write(why, false)
+  }
+  const pause = (what) => {
+    if (!toggle.checked || pausedBy) return
+    pausedBy = what
+    write(`Paused while you ${what}`, true)
+  }
+  const goOn = () => {
+    pausedBy = null
+    write('', false)
+    askedAt = 0
+    ask()
   }
   document.body.addEventListener('live:logs', ask)
   setInterval(() => {
     if (isDue || Date.now() - askedAt >= 6e3) ask()
   }, 250)
+  // The address says that the log is live, so do the links and filters that keep to the list.
+  const keep = (href) => {
+    const url = new URL(href, location.href)
+    url.searchParams.delete('live')
+    if (toggle.checked) url.searchParams.set('live', 'true')
+    return url.pathname + url.search
+  }
   toggle.addEventListener('change', () => {
-    says.textContent = toggle.checked ? 'New requests appear by themselves.' : ''
-    if (!toggle.checked) return
-    askedAt = 0
-    scrollTo({ top: 0 })
-    ask()
+    history.replaceState(history.state, '', keep(location.href))
+    for (const link of document.querySelectorAll('.chips a, .clear-filters, #log-rows a, [data-drawer-close]'))
+      link.setAttribute('href', keep(link.href))
+    document.querySelector('[data-live-field]')?.remove()
+    if (toggle.checked) {
+      const field = { type: 'hidden', name: 'live', value: 'true' }
+      const input = Object.assign(document.createElement('input'), field)
+      input.dataset.liveField = ''
+      document.getElementById('log-filters').append(input)
+      scrollTo({ top: 0 })
+    }
+    goOn()
   })
-  // Whoever reads must not have the list move under the eyes.
-  addEventListener('scroll', () => scrollY > 160 && stop('Live is off while you scroll.'), { passive: true })
+  resume.addEventListener('click', () => {
+    getSelection().removeAllRanges()
+    scrollTo({ top: 0 })
+    goOn()
+  })
+  // The list must not move while someone reads further down or selects.
+  const onScroll = () => {
+    const isAbove = rows.getBoundingClientRect().top < 0
+    if (isAbove) pause('scroll')
+    else if (pausedBy === 'scroll') goOn()
+  }
+  addEventListener('scroll', onScroll, { passive: true })
   on('selectionchange', () => {
     const selection = getSelection()
-    if (!selection.isCollapsed && selection.containsNode(rows, true)) stop('Live is off while you select.')
+    if (!selection.isCollapsed && selection.containsNode(rows, true)) pause('select')
   })
 })()

@@ -2,13 +2,32 @@
 import type { FC } from 'hono/jsx'
 import type { Logs } from '../../src/admin/logs-page.ts'
 import type { MoreColumn } from '../../src/model/request-log-page.ts'
-import { Filter, FilterActions, optionsOf, plainOptions, TimeFilter } from '../ui/select.tsx'
-import { COLUMN_NAMES, RANGE_CHOICES, STATUS_CHOICES } from './words.ts'
+import { Submit } from '../ui/button.tsx'
+import { Filter, optionsOf, plainOptions, TimeFilter } from '../ui/select.tsx'
+import { COLUMN_NAMES, RANGE_CHOICES, STATUS_CHOICES, VIEWS } from './words.ts'
 
 export const Filters: FC<Logs> = (logs) => {
   const { filters, options, links, columns, limit } = logs
   return (
-    <form id="log-filters" class="card filter-card" method="get" action="/logs">
+    <form id="log-filters" class="card filter-card" method="get" action="/logs" data-auto>
+      <div class="chip-row">
+        <nav class="chips" aria-label="Show">
+          {VIEWS.map(([name, label]) => (
+            <a
+              href={links[name]}
+              aria-current={name === viewOf(logs) ? 'page' : undefined}
+              title={name === 'slow' ? 'First token after more than 10 s' : undefined}
+            >
+              {label}
+            </a>
+          ))}
+        </nav>
+        {links.clear && (
+          <a class="clear-filters" href={links.clear}>
+            Clear filters
+          </a>
+        )}
+      </div>
       <div class="filter-row">
         <label class="field filter-search">
           <span class="field-label">Search</span>
@@ -33,19 +52,27 @@ export const Filters: FC<Logs> = (logs) => {
           <Filter label="Key" name="apiKeyId" chosen={filters.key[0]} options={optionsOf(options.keys)} />
         )}
         <Filter label="Model" name="model" chosen={filters.model[0]} options={plainOptions(options.models)} />
-        <FilterActions label="Filter" clear={links.clear} />
+        <div class="filter-actions without-script">
+          <Submit>Apply</Submit>
+        </div>
       </div>
+      {filters.slow && <input type="hidden" name="slow" value="true" />}
+      {logs.isLive && <input type="hidden" name="live" value="true" data-live-field />}
+      {!logs.isGrouped && <input type="hidden" name="grouped" value="false" />}
       {filters.conversation && <input type="hidden" name="conversation_id" value={filters.conversation} />}
       {filters.further.map(([name, value]) => (
         <input type="hidden" name={name} value={value} />
       ))}
       {limit !== null && <input type="hidden" name="limit" value={String(limit)} />}
-      <details class="filter-more" open={isCustom(logs) || filters.code.length > 0}>
+      <details class="filter-more" open={isCustom(logs) || filters.code.length > 0 || columns.length > 0}>
         <summary class="reveal">More filters and columns</summary>
         <div class="filter-row">
           <TextFilter label="Error code" name="code" value={filters.code[0]} placeholder="usage_limit_reached" />
           <TimeFilter label="From (UTC)" name="since" at={filters.since} />
           <TimeFilter label="To (UTC)" name="until" at={filters.until} />
+          <div class="filter-actions needs-script">
+            <Submit>Apply times</Submit>
+          </div>
         </div>
         <fieldset class="columns">
           <legend class="field-label">More columns</legend>
@@ -65,6 +92,13 @@ export const Filters: FC<Logs> = (logs) => {
       )}
     </form>
   )
+}
+
+const viewOf = ({ filters: { status, slow } }: Logs): string | null => {
+  const [chosen = null, ...further] = status
+  if (chosen === null) return slow ? 'slow' : 'all'
+  if (slow || further.length > 0) return null
+  return chosen === 'failed' ? 'errors' : chosen === 'rejected' ? 'rejected' : null
 }
 
 const COLUMNS = Object.keys(COLUMN_NAMES) as MoreColumn[] // as: Object.keys forgets the literal types

@@ -9,15 +9,18 @@ interface LogTimeProps {
   now: string
 }
 
-/** "14:20:31", or "2026-01-10 14:20:31". The tooltip says how long ago that was; the script keeps it true. */
-export const LogTime: FC<LogTimeProps> = ({ at, now }) => {
+/** The tooltip says how long ago that was; the script keeps it true. */
+export const LogTime: FC<LogTimeProps> = ({ at, now }) => (
+  <time datetime={at} title={`${sinceText(at, now)} · ${utcText(at)}`} data-ago>
+    {logTimeText(at, now)}
+  </time>
+)
+
+/** "14:20:31", or "2026-01-10 14:20:31". */
+export const logTimeText = (at: string, now: string): string => {
   const text = momentText(at)
   const today = momentText(now).slice(0, DAY_CHARS)
-  return (
-    <time datetime={at} title={`${sinceText(at, now)} · ${utcText(at)}`} data-ago>
-      {text.startsWith(today) ? text.slice(DAY_CHARS) : text}
-    </time>
-  )
+  return text.startsWith(today) ? text.slice(DAY_CHARS) : text
 }
 
 const DAY_CHARS = '2026-01-10 '.length

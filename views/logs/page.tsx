@@ -7,6 +7,7 @@ import { Card } from '../ui/card.tsx'
 import { momentText } from '../ui/time.tsx'
 import { Filters } from './filters.tsx'
 import { LogHead } from './head.tsx'
+import { Histogram } from './histogram.tsx'
 import { RejectedTable } from './rejected.tsx'
 import { RequestDetail } from './request.tsx'
 import { RequestTable } from './rows.tsx'
@@ -18,11 +19,12 @@ export const LogsPage: FC<Logs> = (logs) => {
       <LogHead current="/logs" mayExplain={logs.mayExplain}>
         {links.tail && (
           <label class="check tail-switch needs-script">
-            <input type="checkbox" data-tail={links.tail} />
+            <input type="checkbox" data-tail={links.tail} checked={logs.isLive} />
             <span>Live</span>
           </label>
         )}
       </LogHead>
+      <UnknownParameters {...logs} />
       <Filters {...logs} />
       <Card
         id="log"
@@ -31,10 +33,21 @@ export const LogsPage: FC<Logs> = (logs) => {
         aside={
           <>
             <span class="sr" id="tail-says" role="status" />
-            <NewerLinks {...logs} />
+            <button class="link" id="tail-resume" type="button" hidden>
+              Resume
+            </button>
+            <HeadLinks {...logs} />
           </>
         }
       >
+        {logs.histogram && (
+          <Histogram
+            histogram={logs.histogram}
+            isOfRejected={logs.rejected !== null}
+            now={now}
+            src={links.tail && links.here}
+          />
+        )}
         {logs.rejected && logs.rejected.length > 0 && (
           <div class="scroll-x">
             <RejectedTable clients={logs.rejected} now={now} />
@@ -49,6 +62,7 @@ export const LogsPage: FC<Logs> = (logs) => {
               here={links.here}
               openId={open?.id ?? null}
               now={now}
+              ungrouped={logs.isGrouped ? links.ungrouped : null}
             />
           </div>
         ) : null}
@@ -69,15 +83,47 @@ const countOf = ({ total, moreThan, requests, rejected }: Logs): string => {
   return requests.length === 0 ? '' : `${requests.length} on this page`
 }
 
-const NewerLinks: FC<Logs> = ({ links }) =>
-  links.newer ? (
-    <span class="card-link">
-      <a href={links.newest}>Newest</a>
-      <a href={links.newer} rel="prev">
-        Newer
-      </a>
-    </span>
-  ) : null
+const HeadLinks: FC<Logs> = ({ links, requests, rejected }) => (
+  <span class="card-link">
+    {links.newer && (
+      <>
+        <a href={links.newest}>Newest</a>
+        <a href={links.newer} rel="prev">
+          Newer
+        </a>
+      </>
+    )}
+    {requests.length + (rejected?.length ?? 0) > 0 && (
+      <span class="exports">
+        Export{' '}
+        <a href={links.csv} download>
+          CSV
+        </a>{' '}
+        <a href={links.json} download>
+          JSON
+        </a>
+      </span>
+    )}
+  </span>
+)
+
+/** A filter with a typing error would otherwise look as if it matched everything. */
+const UnknownParameters: FC<Logs> = ({ unknown }) =>
+  unknown.length === 0 ? null : (
+    <p class="notice" role="alert">
+      Not applied:{' '}
+      {unknown.slice(0, MOST_UNKNOWN).map((name, index) => (
+        <>
+          {index > 0 && ', '}
+          <code>{name.slice(0, MOST_NAME_CHARS)}</code>
+        </>
+      ))}
+      . The log has no {unknown.length === 1 ? 'such filter' : 'such filters'}.
+    </p>
+  )
+
+const MOST_UNKNOWN = 5
+const MOST_NAME_CHARS = 40
 
 const OlderLinks: FC<Logs> = ({ links, requests, rejected, searchedTo }) => {
   const isEmpty = requests.length === 0 && !rejected?.length

@@ -3,10 +3,11 @@ import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { LogTail } from '../../src/admin/logs-page.ts'
 import type { LogEntry } from '../../src/model/request-log-entry.ts'
 import type { MoreColumn } from '../../src/model/request-log-page.ts'
-import { costText, shortCount } from '../ui/amounts.ts'
+import { costText, countText, shortCount } from '../ui/amounts.ts'
 import { TableHead } from '../ui/table.tsx'
 import { durationText } from '../ui/time.tsx'
-import { LogTime } from './log-time.tsx'
+import { LogTime, logTimeText } from './log-time.tsx'
+import { groupRepeats } from './repeats.ts'
 import { COLUMN_NAMES, LOOKS } from './words.ts'
 
 interface RowProps {
@@ -18,16 +19,19 @@ interface RowProps {
   openId?: string | null
   /** ISO 8601: when the page was made. */
   now: string
+  /** The list with every repeat: repeated errors are folded, and this is where the rest of them is. null: nothing is folded. */
+  ungrouped?: string | null
 }
 
 export const RequestTable: FC<RowProps & { id: string; requests: readonly LogEntry[] }> = ({
   id,
   requests,
   columns = [],
+  ungrouped = null,
   ...row
 }) => (
   <table class="list requests">
-    <TableHead texts={['Time', 'Key', 'Account', 'Model', 'Result']} numbers={['First token', 'Cost']}>
+    <TableHead texts={['Time', 'Key', 'Account', 'Model', 'Result']} numbers={['Tokens', 'First token', 'Cost']}>
       {columns.map((column) => (
         <th scope="col" class={NUMERIC.includes(column) ? 'number' : undefined}>
           {COLUMN_NAMES[column]}
@@ -35,9 +39,18 @@ export const RequestTable: FC<RowProps & { id: string; requests: readonly LogEnt
       ))}
     </TableHead>
     <tbody id={id}>
-      {requests.map((request) => (
-        <RequestRow request={request} columns={columns} {...row} />
-      ))}
+      {(ungrouped === null ? requests.map((request) => [request]) : groupRepeats(requests)).map((group) =>
+        group.map((request, place) => (
+          <RequestRow
+            request={request}
+            columns={columns}
+            repeats={place === 0 && group.length > 1 ? { group, ungrouped } : null}
+            firstId={group[0]?.id}
+            isFolded={place > 0 && group.every(({ id }) => id !== row.openId)}
+            {...row}
+          />
+        )),
+      )}
     </tbody>
   </table>
 )
@@ -51,9 +64,35 @@ export const NewRows: FC<LogTail> = ({ requests, columns, here, next, generatedA
   </tbody>
 )
 
-const RequestRow: FC<RowProps & { request: LogEntry }> = ({ request, columns = [], here = null, openId, now }) => (
+interface Repeats {
+  group: readonly LogEntry[]
+  ungrouped: string | null
+}
+
+type RequestRowProps = Omit<RowProps, 'ungrouped'> & {
+  request: LogEntry
+  /** Set on the first row of a group. */
+  repeats?: Repeats | null
+  /** It is one of the others of a group, and hidden. */
+  isFolded?: boolean
+  /** The first of its group. */
+  firstId?: string
+}
+
+const RequestRow: FC<RequestRowProps> = ({
+  request,
+  columns = [],
+  here = null,
+  openId,
+  now,
+  repeats = null,
+  isFolded = false,
+  firstId,
+}) => (
   <tr
     id={`log-${request.id}`}
+    hidden={isFolded || undefined}
+    data-of={isFolded && firstId ? `log-${firstId}` : undefined}
     class={request.id === openId ? 'is-open' : undefined}
     data-at={request.requestedAt}
     aria-current={request.id === openId ? 'true' : undefined}
@@ -70,6 +109,10 @@ const RequestRow: FC<RowProps & { request: LogEntry }> = ({ request, columns = [
     <td class="cell-model">{request.model ? <code>{request.model}</code> : <span class="muted">–</span>}</td>
     <td class="cell-result">
       <Result request={request} />
+      {repeats && <RepeatsLink {...repeats} now={now} />}
+    </td>
+    <td class="cell-tokens number" title={tokensTitle(request)}>
+      {request.tokens === null ? <Nothing /> : shortCount(request.tokens)}
     </td>
     <td class="cell-first number">
       {request.latencyFirstTokenMs === null ? <Nothing /> : durationText(request.latencyFirstTokenMs)}
@@ -82,6 +125,21 @@ const RequestRow: FC<RowProps & { request: LogEntry }> = ({ request, columns = [
     ))}
   </tr>
 )
+
+/** Without the script it leads to the list with every row. */
+const RepeatsLink: FC<Repeats & { now: string }> = ({ group, ungrouped, now }) => {
+  const oldest = group.at(-1)
+  return (
+    <a class="repeats" href={ungrouped ?? undefined} data-repeats>
+      {group.length} times{oldest && ` since ${logTimeText(oldest.requestedAt, now)}`}
+    </a>
+  )
+}
+
+const tokensTitle = ({ inputTokens, cachedInputTokens, outputTokens }: LogEntry): string | undefined =>
+  inputTokens === null && outputTokens === null
+    ? undefined
+    : `${countText(inputTokens ?? 0)} in (${countText(cachedInputTokens ?? 0)} cached), ${countText(outputTokens ?? 0)} out`
 
 const namelessKey = ({ apiKeyId, unrecognizedKey }: LogEntry): string =>
   apiKeyId ? 'deleted key' : unrecognizedKey ? 'unknown key' : '–'
@@ -115,13 +173,9 @@ export const Result: FC<{ request: LogEntry }> = ({ request }) => {
   )
 }
 
-const NUMERIC: readonly MoreColumn[] = ['tokens', 'total']
+const NUMERIC: readonly MoreColumn[] = ['total']
 
 const CELLS: Record<MoreColumn, (request: LogEntry) => string | null> = {
-  tokens: ({ inputTokens, outputTokens }) =>
-    inputTokens === null && outputTokens === null
-      ? null
-      : `${shortCount(inputTokens ?? 0)} in, ${shortCount(outputTokens ?? 0)} out`,
   total: ({ latencyMs }) => durationText(latencyMs),
   effort: ({ reasoningEffort }) => reasoningEffort,
   kind: ({ requestKind, transport }) => `${requestKind}, ${transport}`,

@@ -24,6 +24,14 @@ export const STATUS_CHOICES: readonly (readonly [PageStatus, string])[] = [
   ['rejected', 'Rejected clients'],
 ]
 
+/** The views above the filters. */
+export const VIEWS = [
+  ['all', 'All'],
+  ['errors', 'Errors'],
+  ['rejected', 'Rejected'],
+  ['slow', 'Slow'],
+] as const
+
 export const RANGE_CHOICES: readonly (readonly [RangeName, string])[] = [
   ['1h', 'Last hour'],
   ['24h', 'Last 24 hours'],
@@ -32,7 +40,6 @@ export const RANGE_CHOICES: readonly (readonly [RangeName, string])[] = [
 ]
 
 export const COLUMN_NAMES: Record<MoreColumn, string> = {
-  tokens: 'Tokens',
   total: 'Total time',
   effort: 'Effort',
   kind: 'Kind',

@@ -29,6 +29,10 @@ export const PAGE_WORDS: WordsByRoute = {
   'GET /keys/:id/edit': { does: 'Changing a key.', ...SOME_KEY },
   'GET /logs': { does: 'The request log.', throws: ['permission_required', 'not_found'] },
   'GET /logs/tail': { does: 'Requests that ended since a time, for the live log.', throws: ['permission_required'] },
+  'GET /logs/export': {
+    does: 'The log under the filters of its page as a file, newest first, at most 100,000 rows.',
+    throws: ['permission_required'],
+  },
   'GET /logs/explain': { does: 'The routing simulator.', throws: ['permission_required', 'not_found'] },
   'GET /logs/:id': { does: 'One request.', throws: ['not_found'] },
   'GET /reports': { does: 'What was used, by day, model, account and key.', throws: ['permission_required'] },

@@ -1,0 +1,160 @@
+/** `/logs/export`: the log under the filters of its page, as a file. */
+import { z } from 'zod'
+import type { Ctx } from '../bindings.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/query.ts'
+import { csvLine } from '../lib/csv.ts'
+import { iso } from '../lib/iso.ts'
+import { encodeUtf8 } from '../lib/utf8.ts'
+import type { RejectedClient } from '../model/rejected-clients.ts'
+import type { LogEntry } from '../model/request-log-entry.ts'
+import { LogPageQuery, toLogQuery, toRejectedQuery } from '../model/request-log-page.ts'
+import { Cursor } from '../model/request-log-query.ts'
+import { readerOf } from './reader-of.ts'
+import { demandSight, sightOf } from './requests.ts'
+
+const ExportQuery = LogPageQuery.extend({
+  format: z.enum(['csv', 'json']).default('csv').describe('The format of the file.'),
+})
+
+/** Newest first. A file has 100,000 rows at most. */
+export const exportLogs = createHandlers(requires('dashboard:read'), query(ExportQuery), async (c) => {
+  const { format, ...asked } = c.req.valid('query')
+  demandSight(c, asked)
+  const now = c.env.clock.now()
+  const isRejected = asked.status.includes('rejected')
+  const pageAt = isRejected ? rejectedPages(c, asked, now) : requestPages(c, asked, now)
+  const write = format === 'json' ? jsonWriter() : csvWriter(isRejected ? REJECTED_COLUMNS : REQUEST_COLUMNS)
+  const name = `sluice-${isRejected ? 'rejected-clients' : 'log'}-${iso(now).slice(0, 10)}.${format}`
+  return c.body(await streamOf(c, pageAt, write), 200, {
+    'content-type': TYPES[format],
+    'content-disposition': `attachment; filename="${name}"`,
+  })
+})
+
+const TYPES = { csv: 'text/csv; charset=utf-8', json: 'application/json; charset=utf-8' } as const
+
+/** What a spreadsheet still opens. */
+const MOST_ROWS = 100_000
+const ROWS_AT_ONCE = 1000
+
+type Row = LogEntry | RejectedClient
+
+interface Page {
+  rows: readonly Row[]
+  next: Cursor | null
+}
+
+type PageAt = (cursor: Cursor | null) => Promise<Page>
+
+const cursorFrom = (text: string | null): Cursor | null => (text === null ? null : Cursor.parse(text))
+
+const requestPages = (c: Ctx, asked: LogPageQuery, now: number): PageAt => {
+  const question = { ...toLogQuery(asked, now), limit: ROWS_AT_ONCE, newer: undefined }
+  return async (cursor) => {
+    const page = await readerOf(c).requestLogs({ ...question, cursor: cursor ?? undefined }, sightOf(c))
+    return { rows: page.requests, next: cursorFrom(page.nextCursor) }
+  }
+}
+
+const rejectedPages = (c: Ctx, asked: LogPageQuery, now: number): PageAt => {
+  const question = toRejectedQuery(asked, now)
+  return async (cursor) => {
+    if (!question) return { rows: [], next: null }
+    const page = await readerOf(c).rejectedPage(
+      { ...question, limit: ROWS_AT_ONCE, cursor: cursor ?? undefined },
+      sightOf(c),
+    )
+    return { rows: page.items, next: cursorFrom(page.nextCursor) }
+  }
+}
+
+interface Writer {
+  head: string
+  rows: (rows: readonly Row[], isFirst: boolean) => string
+  /** `isCutOff`: the file is full, and rows are missing. */
+  end: (isCutOff: boolean) => string
+}
+
+type Columns = Record<string, (row: never) => string | number | null>
+
+const REQUEST_COLUMNS: Record<string, (row: LogEntry) => string | number | null> = {
+  time: ({ requestedAt }) => requestedAt,
+  id: ({ id }) => id,
+  request_id: ({ requestId }) => requestId,
+  result: ({ result }) => result,
+  cause: ({ cause }) => cause,
+  status: ({ status }) => status,
+  http_status: ({ httpStatus }) => httpStatus,
+  error_code: ({ errorCode }) => errorCode,
+  error_message: ({ errorMessage }) => errorMessage,
+  phase: ({ failurePhase }) => failurePhase,
+  key: ({ apiKeyName }) => apiKeyName,
+  account: ({ accountName }) => accountName,
+  attempts: ({ attemptCount }) => attemptCount,
+  model: ({ model }) => model,
+  effort: ({ reasoningEffort }) => reasoningEffort,
+  input_tokens: ({ inputTokens }) => inputTokens,
+  cached_input_tokens: ({ cachedInputTokens }) => cachedInputTokens,
+  output_tokens: ({ outputTokens }) => outputTokens,
+  cost_usd: ({ costUsd }) => costUsd,
+  first_token_ms: ({ latencyFirstTokenMs }) => latencyFirstTokenMs,
+  total_ms: ({ latencyMs }) => latencyMs,
+  route: ({ route }) => route,
+  client: ({ useragent, useragentGroup }) => useragent ?? useragentGroup,
+  client_ip: ({ clientIp }) => clientIp,
+}
+
+const REJECTED_COLUMNS: Record<string, (row: RejectedClient) => string | number | null> = {
+  time: ({ lastAt }) => lastAt,
+  count: ({ count }) => count,
+  result: ({ result }) => result,
+  reason: ({ reason }) => reason,
+  client_ip: ({ clientIp }) => clientIp,
+  key: ({ apiKeyName }) => apiKeyName,
+  key_start: ({ keyStart }) => keyStart,
+  model: ({ model }) => model,
+  route: ({ route }) => route,
+  client: ({ useragent }) => useragent,
+}
+
+const csvWriter = (columns: Columns): Writer => ({
+  head: csvLine(Object.keys(columns)),
+  rows: (rows) => rows.map((row) => csvLine(Object.values(columns).map((value) => value(row as never)))).join(''), // as: the columns are of these rows
+  end: (isCutOff) => (isCutOff ? csvLine([`cut off after ${MOST_ROWS} rows; choose a shorter time`]) : ''),
+})
+
+const jsonWriter = (): Writer => ({
+  head: '{"rows":[',
+  rows: (rows, isFirst) =>
+    rows.map((row, index) => `${isFirst && index === 0 ? '' : ','}\n${JSON.stringify(row)}`).join(''),
+  end: (isCutOff) => `\n],"isComplete":${!isCutOff}}\n`,
+})
+
+/** Read page by page as fast as the client takes it. What is wrong with the filters is thrown before the first. */
+const streamOf = async (c: Ctx, pageAt: PageAt, write: Writer): Promise<ReadableStream<Uint8Array>> => {
+  const { log } = c.env
+  let page: Page | null = await pageAt(null)
+  let text = write.head
+  let sent = 0
+  return new ReadableStream({
+    async pull(controller) {
+      if (!page) return controller.close()
+      const { rows, next } = page
+      text += write.rows(rows, sent === 0)
+      sent += rows.length
+      const isCutOff = next !== null && sent >= MOST_ROWS
+      const isLast = next === null || isCutOff
+      if (isLast) text += write.end(isCutOff)
+      controller.enqueue(encodeUtf8(text))
+      text = ''
+      page = isLast
+        ? null
+        : await pageAt(next).catch((err) => {
+            log.warn('an export of the log stopped early', { err })
+            throw err
+          })
+    },
+  })
+}

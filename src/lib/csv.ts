@@ -1,0 +1,11 @@
+/** Comma-separated values (RFC 4180), safe to open in a spreadsheet. */
+
+export const csvLine = (values: readonly (string | number | null)[]): string => `${values.map(cell).join(',')}\r\n`
+
+/** A text that begins like a formula would be run as one: the apostrophe makes it a text. */
+const cell = (value: string | number | null): string => {
+  if (value === null) return ''
+  if (typeof value === 'number') return String(value)
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}

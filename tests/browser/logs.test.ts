@@ -60,11 +60,13 @@ test('filters go into the address, without those that are empty, and Clear takes
   const { page } = visit
   const all = (await ids(page)).length
   await page.selectOption('[name=status]', 'failed')
-  await page.click('.filter-card button')
   await page.waitForURL(at('/logs?status=failed'))
   expect((await ids(page)).length).toBe(2)
-  expect(await textsOf(page.locator('#log-rows .result b'))).toEqual(['Failed', 'Rate limited'])
-  await page.click('text=Clear')
+  expect(await textsOf(page.locator('#log-rows .result b'))).toEqual([
+    'No account available (1 account tried)',
+    'All accounts at their limit',
+  ])
+  await page.click('text=Clear filters')
   await page.waitForURL(at('/logs'))
   expect((await ids(page)).length).toBe(all)
   expect(visit.problems).toEqual([])
@@ -77,18 +79,48 @@ test('a request opens beside the list, has an address, and goes with Back, Escap
   await page.click('#log-rows tr:first-child .cell-model')
   await drawer.locator('h2').waitFor()
   expect(page.url()).toContain('/logs?status=failed&open=')
-  expect(await textOf(drawer.locator('h2'))).toMatch(/Failed\s+at ChatGPT/)
+  expect(await textOf(drawer.locator('h2'))).toContain('No account available (1 account tried)')
   expect(await textOf(drawer)).toContain('The access token was refused.')
   expect(await drawer.locator('h2').evaluate((el) => el === document.activeElement)).toBe(true)
   await page.keyboard.press('j')
-  await drawer.locator('h2', { hasText: 'Rate limited' }).waitFor()
+  await drawer.locator('h2', { hasText: 'All accounts at their limit' }).waitFor()
   await page.keyboard.press('Escape')
   await drawer.locator('h2').waitFor({ state: 'detached' })
   expect(page.url()).toBe(at('/logs?status=failed'))
   await page.goBack()
-  await drawer.locator('h2', { hasText: 'Rate limited' }).waitFor()
+  await drawer.locator('h2', { hasText: 'All accounts at their limit' }).waitFor()
   await drawer.locator('.request-close').click()
   await drawer.locator('h2').waitFor({ state: 'detached' })
+  expect(visit.problems).toEqual([])
+})
+
+test('dragging over the histogram sets the time, and a click sets one bar', async () => {
+  await using visit = await browser.visit(at('/logs?range=24h&status=ok'))
+  const { page } = visit
+  const { from, step, bars, box } = await page.locator('#log-histogram svg').evaluate((svg) => ({
+    from: Date.parse(svg.closest('figure')!.dataset.from!),
+    step: Number(svg.closest('figure')!.dataset.step),
+    bars: (svg as SVGSVGElement).viewBox.baseVal.width / 10, // as: it is one
+    box: svg.getBoundingClientRect().toJSON() as DOMRect, // as: its members
+  }))
+  const timeOf = (bar: number) => `${new Date(from + bar * step).toISOString().slice(0, 19)}Z`
+  const middleOf = (bar: number) => box.x + ((bar + 0.5) / bars) * box.width
+  await page.mouse.move(middleOf(bars - 1), box.y + 20)
+  await page.mouse.down()
+  await page.mouse.move(middleOf(0), box.y + 30, { steps: 3 })
+  await page.mouse.up()
+  await page.waitForURL(/since=/)
+  const asked = new URL(page.url()).searchParams
+  expect(Object.fromEntries(asked)).toEqual({
+    status: 'ok',
+    since: timeOf(0),
+    until: timeOf(bars - 1000 / step),
+  })
+  expect((await ids(page)).length).toBeGreaterThan(0)
+  await page.goBack()
+  await page.mouse.click(middleOf(bars - 1), box.y + 20)
+  await page.waitForURL(/since=/)
+  expect(new URL(page.url()).searchParams.get('since')).toBe(timeOf(bars - 1))
   expect(visit.problems).toEqual([])
 })
 
@@ -101,7 +133,7 @@ test('why an account was chosen stands in the request, and the id can be copied'
   const candidates = await textsOf(drawer.locator('.candidate'))
   expect(candidates[0]).toContain('chosen')
   expect(candidates.join('\n')).toMatch(/tony@example\.test\s+paused/)
-  expect(candidates.join('\n')).toMatch(/barbara@example\.test\s+needs a new sign-in/)
+  expect(candidates.join('\n')).toMatch(/barbara@example\.test\s+needs sign-in/)
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
   await drawer.locator('[data-action=copy]').first().click()
   await drawer.locator('[data-action=copy].is-done').waitFor()
@@ -122,7 +154,7 @@ describe('live', () => {
     await takeTurn(world)
     await page.waitForFunction((count) => document.querySelectorAll('#log-rows tr').length > count, before.length)
     expect((await ids(page)).slice(1)).toEqual(before)
-    expect((await textsOf(page.locator('#log-rows .result b')))[0]).toBe('Done')
+    expect((await textsOf(page.locator('#log-rows .result b')))[0]).toBe('Completed')
     expect(visit.problems).toEqual([])
   })
 
@@ -136,6 +168,25 @@ describe('live', () => {
     await page.unroute('**/logs/tail?*')
     await takeTurn(world)
     await page.waitForFunction((count) => document.querySelectorAll('#log-rows tr').length > count, before.length)
+  })
+
+  test('is in the address, and stays when filters change', async () => {
+    await using visit = await browser.visit(at('/logs?live=true'))
+    const { page } = visit
+    expect(await page.isChecked('[data-tail]')).toBe(true)
+    const before = (await ids(page)).length
+    await takeTurn(world)
+    await page.waitForFunction((count) => document.querySelectorAll('#log-rows tr').length > count, before)
+    await page.selectOption('[name=status]', 'ok')
+    await page.waitForURL(at('/logs?status=ok&live=true'))
+    await page.uncheck('[data-tail]')
+    expect(page.url()).toBe(at('/logs?status=ok'))
+    await page.click('.chips >> text=All')
+    await page.waitForURL(at('/logs'))
+    await page.check('[data-tail]')
+    expect(page.url()).toBe(at('/logs?live=true'))
+    await page.click('.chips >> text=Errors')
+    await page.waitForURL(at('/logs?status=failed&live=true'))
   })
 
   test('an empty filter fills', async () => {
@@ -170,7 +221,7 @@ describe('live', () => {
     expect([(await ids(page))[0], next]).toEqual([`log-${all.requests[next]?.id}`, 200])
   })
 
-  test('selecting turns it off, and says so', async () => {
+  test('selecting pauses it, and Resume goes on', async () => {
     await using visit = await browser.visit(at('/logs'))
     const { page } = visit
     await start(page)
@@ -178,17 +229,24 @@ describe('live', () => {
       .locator('#log-rows .cell-model')
       .first()
       .evaluate((cell) => getSelection()?.selectAllChildren(cell))
-    await page.waitForFunction(() => !document.querySelector<HTMLInputElement>('[data-tail]')?.checked)
-    expect(await textOf(page.locator('#tail-says'))).toBe('Live is off while you select.')
+    await page.locator('#tail-resume').waitFor()
+    expect(await textOf(page.locator('#tail-says'))).toBe('Paused while you select')
+    const before = await ids(page)
+    await takeTurn(world)
+    await page.click('#tail-resume')
+    await page.waitForFunction((count) => document.querySelectorAll('#log-rows tr').length > count, before.length)
+    expect(await page.isChecked('[data-tail]')).toBe(true)
   })
 
-  test('scrolling turns it off', async () => {
+  test('scrolling pauses it until you are back at the top', async () => {
     await using visit = await browser.visit(at('/logs?columns=route'), { viewport: { width: 390, height: 320 } })
     const { page } = visit
     await start(page)
-    await page.mouse.wheel(0, 600)
-    await page.waitForFunction(() => !document.querySelector<HTMLInputElement>('[data-tail]')?.checked)
-    expect(await textOf(page.locator('#tail-says'))).toBe('Live is off while you scroll.')
+    await page.mouse.wheel(0, 3000)
+    await page.locator('#tail-resume').waitFor()
+    expect(await textOf(page.locator('#tail-says'))).toBe('Paused while you scroll')
+    await page.evaluate(() => scrollTo(0, 0))
+    await page.locator('#tail-resume').waitFor({ state: 'hidden' })
   })
 })
 
@@ -210,7 +268,7 @@ test('without script: filters, one request, older pages, and the explanation', a
   await page.goto(at('/logs/explain'))
   await page.fill('[name=model]', 'gpt-5.5')
   await page.click('.filter-card button')
-  expect(await textOf(page.locator('#explanation'))).toContain('A request would be served now.')
+  expect(await textOf(page.locator('#explanation'))).toContain('The request would use this account.')
   expect(visit.problems).toEqual([])
 })
 
@@ -263,16 +321,16 @@ test('a search that has looked at 50,000 requests says how far it came, and goes
   await using visit = await browser.visit(at('/logs'))
   const { page } = visit
   await page.fill('[name=search]', name)
-  await page.click('.filter-card button')
+  await page.press('[name=search]', 'Enter')
   await page.waitForURL(at(`/logs?search=${name}`))
-  expect(await textOf(page.locator('#log-empty'))).toMatch(/^Nothing matches so far\./)
-  expect(await textOf(page.locator('.pager'))).toMatch(/^Looked through back to \w.* UTC\.\s+Search older$/)
+  expect(await textOf(page.locator('#log-empty'))).toMatch(/^No matches so far\./)
+  expect(await textOf(page.locator('.pager'))).toMatch(/^Searched back to \w.* UTC\.\s+Search older$/)
   await page.click('text=Search older')
   await page.waitForURL(/cursor=/)
   expect(await ids(page)).toEqual([`log-${name}_0`])
   expect(new URL(page.url()).searchParams.get('search')).toBe(name)
   await page.fill('[name=search]', 'no such thing')
-  await page.click('.filter-card button')
+  await page.press('[name=search]', 'Enter')
   await page.waitForURL(/search=no/)
   await page.click('text=Search older')
   await page.waitForURL(/cursor=/)

@@ -67,8 +67,8 @@ const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, s
               Model <code>{model}</code> ·{' '}
             </>
           )}
-          {STRATEGY_NAMES[strategy]} strategy
-          {isDrawn({ strategy, candidates }) && ', a weighted draw: the next request may use another account'} ·{' '}
+          Strategy: {STRATEGY_NAMES[strategy]}
+          {isDrawn({ strategy, candidates }) && ' (a weighted draw, so the next request may use another account)'} ·{' '}
           {momentText(at)} UTC
         </p>
       </div>

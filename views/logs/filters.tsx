@@ -71,7 +71,7 @@ export const Filters: FC<Logs> = (logs) => {
           <TimeFilter label="From (UTC)" name="since" at={filters.since} />
           <TimeFilter label="To (UTC)" name="until" at={filters.until} />
           <div class="filter-actions needs-script">
-            <Submit>Apply times</Submit>
+            <Submit isPlain>Apply times</Submit>
           </div>
         </div>
         <fieldset class="columns">

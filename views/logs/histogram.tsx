@@ -49,7 +49,7 @@ export const Histogram: FC<HistogramProps> = ({ histogram, isOfRejected, now, sr
         <g class="bars-hit" stroke-width={STEP}>
           {bars.map((bar, index) => (
             <path d={`M${middleOf(index)} 0V${HEIGHT}`}>
-              {totalOf(bar) > 0 && <title>{`${momentText(startOf(index))}: ${barText(bar, isOfRejected)}`}</title>}
+              {hasAny(bar) && <title>{`${momentText(startOf(index))}: ${barText(bar, isOfRejected)}`}</title>}
             </path>
           ))}
         </g>
@@ -64,11 +64,13 @@ export const Histogram: FC<HistogramProps> = ({ histogram, isOfRejected, now, sr
           {countedFrom && <span>Counted back to {logTimeText(countedFrom, now)}. </span>}
           <span class="needs-script">Drag to zoom</span>
         </span>
-        <span>{logTimeText(startOf(bars.length - 1), now)}</span>
+        <span>{logTimeText(startOf(bars.length), now)}</span>
       </figcaption>
     </figure>
   )
 }
+
+export const hasAny = (bar: Bar): boolean => totalOf(bar) > 0
 
 const totalOf = ({ completed, cancelled, errors }: Bar): number => completed + cancelled + errors
 

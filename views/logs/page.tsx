@@ -7,7 +7,7 @@ import { Card } from '../ui/card.tsx'
 import { momentText } from '../ui/time.tsx'
 import { Filters } from './filters.tsx'
 import { LogHead } from './head.tsx'
-import { Histogram } from './histogram.tsx'
+import { Histogram, hasAny } from './histogram.tsx'
 import { RejectedTable } from './rejected.tsx'
 import { RequestDetail } from './request.tsx'
 import { RequestTable } from './rows.tsx'
@@ -40,7 +40,7 @@ export const LogsPage: FC<Logs> = (logs) => {
           </>
         }
       >
-        {logs.histogram && (
+        {logs.histogram?.bars.some(hasAny) && (
           <Histogram
             histogram={logs.histogram}
             isOfRejected={logs.rejected !== null}

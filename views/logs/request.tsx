@@ -82,7 +82,7 @@ const Facts: FC<RequestView> = (request) => (
           <span class="muted"> · ChatGPT returned {request.upstreamStatusCode}</span>
         )}
       </Fact>
-      {request.failurePhase && <Fact name="Ended at">{phaseText(request.failurePhase)}</Fact>}
+      {request.failurePhase && <Fact name="Phase">{phaseText(request.failurePhase)}</Fact>}
       <Fact name="Client">{request.useragent ?? request.useragentGroup}</Fact>
       <Fact name="Address">{request.clientIp}</Fact>
       <Fact name="Request ID">

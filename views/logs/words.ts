@@ -21,7 +21,7 @@ export const STATUS_CHOICES: readonly (readonly [PageStatus, string])[] = [
   ['quota', 'Out of quota'],
   ['error', 'Other errors'],
   ['cancelled', 'Cancelled by the client'],
-  ['rejected', 'Rejected clients'],
+  ['rejected', 'Rejected'],
 ]
 
 /** The views above the filters. */
@@ -50,14 +50,14 @@ export const COLUMN_NAMES: Record<MoreColumn, string> = {
   paid: 'Paid credits',
 }
 
-/** How far a request came that did not complete. */
+/** How far a request came that did not complete; shown beside it when it is opened. */
 const PHASES: Readonly<Record<string, string>> = {
   request: 'Reading the request',
   auth: 'Checking the key',
   select: 'Choosing an account',
   connect: 'Connecting to ChatGPT',
   first_event: 'Waiting for the first token',
-  upstream: 'Answered by ChatGPT',
+  upstream: 'Answer from ChatGPT',
   stream: 'Streaming the response',
   finish: 'Finishing',
 }

@@ -250,7 +250,7 @@ test('the page says in words and figures what the JSON says', async () => {
 test('what has no known price is a dash on the page, and not free', async () => {
   add('2026-03-28T10:00Z', { costMicros: 0, unpriced: 1, model: 'mystery' })
   const html = await (await app.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })).text()
-  for (const words of ['<dt>Cost</dt><dd class="report-value">–</dd>', '2026-03-28: –, 1 request', 'no known price'])
+  for (const words of ['<dt>Cost</dt><dd class="report-value">–</dd>', '2026-03-28: –, 1 request', 'no price is known'])
     expect(html).toContain(words)
   expect(html).toContain('2026-03-29: $0, 0 requests')
   expect(html).not.toContain('<td>$0 ')

@@ -1,4 +1,4 @@
-/** `/reports`: usage in a range of days: totals compared with the previous period, a chart, and shares. */
+/** `/reports`: what was used in a range of days: sums beside the days before, a chart, and shares. */
 import type { Child, FC } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
 import type { Sums } from '../../src/model/report-sums.ts'
@@ -19,14 +19,14 @@ export const ReportPage: FC<ReportView> = (report) => (
     <Summary {...report} />
     <Days {...report} />
     <div class="shares">
-      <Shares id="models" title="By model" shares={report.byModel} none="No model" />
-      {report.byKey && <Shares id="keys" title="By key" shares={report.byKey} none="No key" gone="Deleted key" />}
-      <Shares id="accounts" title="By account" shares={report.byAccount} none="No account" gone="Deleted account" />
+      <Shares id="models" title="By model" shares={report.byModel} none="no model" />
+      {report.byKey && <Shares id="keys" title="By key" shares={report.byKey} none="no key" gone="a deleted key" />}
+      <Shares id="accounts" title="By account" shares={report.byAccount} none="no account" gone="a deleted account" />
     </div>
     <p class="small muted">
       Costs are estimates at list prices.
-      {report.summary.unpriced > 0 && ' A + means that some requests have no known price and are not included.'} Based
-      on hourly totals, which are kept forever. As of {momentText(report.generatedAt)} UTC.
+      {report.summary.unpriced > 0 && ' Beside a + some requests have no known price and count as nothing.'} From hourly
+      sums, which are kept for ever, as of {momentText(report.generatedAt)} UTC.
     </p>
   </div>
 )
@@ -71,10 +71,10 @@ const Summary: FC<ReportView> = ({ summary, comparison }) => {
       <Tile name="Tokens" change={change(tokens)} note={cachedText(summary)}>
         {shortCount(tokens(summary))}
       </Tile>
-      <Tile name="Error rate" note={`${countText(summary.cancelled)} cancelled by the client`}>
+      <Tile name="Failed" note={`${countText(summary.cancelled)} left by the client`}>
         {percentText(summary.errors, summary.requests)}
       </Tile>
-      <Tile name="Daily average" note={plural(fewDigits(summary.avgRequestsPerDay), 'request')}>
+      <Tile name="A day" note={plural(fewDigits(summary.avgRequestsPerDay), 'request')}>
         {tokenCost(summary.avgCostPerDayUsd, tokens(summary))}
       </Tile>
       <Tile name="Accounts used">{countText(summary.activeAccounts)}</Tile>
@@ -82,7 +82,7 @@ const Summary: FC<ReportView> = ({ summary, comparison }) => {
   )
 }
 
-/** Small averages keep a digit, so that they do not read as zero. */
+/** Of a few, what is behind the point counts: some are not none. */
 const fewDigits = (mean: number): number => Number(mean < 1 ? mean.toPrecision(1) : mean.toFixed(mean < 10 ? 1 : 0))
 
 const tokens = ({ inputTokens, outputTokens }: Sums): number => inputTokens + outputTokens
@@ -110,18 +110,18 @@ const changeText = (now: number, before: number): string | null => {
   if (before === 0) return null
   const percent = Math.round((now / before - 1) * 100)
   return percent === 0
-    ? 'same as the previous period'
-    : `${countText(Math.abs(percent))} % ${percent > 0 ? 'more' : 'less'} than the previous period`
+    ? 'as before'
+    : `${countText(Math.abs(percent))} % ${percent > 0 ? 'more' : 'less'} than the days before`
 }
 
 const Days: FC<ReportView> = ({ daily, summary }) => {
   const most = Math.max(...daily.map(({ costUsd }) => costUsd), 0)
-  const nothing = tokens(summary) > 0 ? 'no known price' : 'no usage'
+  const nothing = tokens(summary) > 0 ? 'no price is known' : 'nothing was used'
   return (
-    <TextCard id="days" title="Cost per day" count={most === 0 ? nothing : `up to ${dollarText(most)}`}>
+    <TextCard id="days" title="Cost a day" count={most === 0 ? nothing : `up to ${dollarText(most)}`}>
       <figure>
         <Bars
-          label={`Cost per day over ${daily.length} days. The table below has the same figures.`}
+          label={`Cost of each of ${daily.length} days; the table below has the same figures.`}
           bars={daily.map((day) => ({ title: dayText(day), value: day.costUsd }))}
           ends={[daily[0]?.date, daily.at(-1)?.date]}
         />
@@ -137,7 +137,7 @@ const dayText = (day: ReportDay): string => `${day.date}: ${costOf(day)}, ${plur
 
 const DayTable: FC<{ daily: readonly ReportDay[] }> = ({ daily }) => (
   <table class="figures">
-    <TableHead texts={['Day']} numbers={['Cost', 'Requests', 'Errors', 'Tokens in', 'Tokens out', 'Accounts']} />
+    <TableHead texts={['Day']} numbers={['Cost', 'Requests', 'Failed', 'Tokens in', 'Tokens out', 'Accounts']} />
     <tbody>
       {daily.toReversed().map((day) => (
         <tr>
@@ -168,7 +168,7 @@ const SHARES_SHOWN = 12
 const Shares: FC<SharesProps> = ({ id, title, shares, none, gone }) => (
   <Card id={id} title={title} count={shares.length}>
     {shares.length === 0 ? (
-      <p class="card-part muted">No requests in this period.</p>
+      <p class="card-part muted">Nothing in these days.</p>
     ) : (
       <table class="figures share-table">
         <TableHead texts={['Name']} numbers={['Cost', 'Requests', 'Tokens']} />
@@ -198,7 +198,7 @@ const Shares: FC<SharesProps> = ({ id, title, shares, none, gone }) => (
       </table>
     )}
     {shares.length > SHARES_SHOWN && (
-      <p class="card-part small muted">The download has {shares.length - SHARES_SHOWN} more.</p>
+      <p class="card-part small muted">{shares.length - SHARES_SHOWN} more in the download.</p>
     )}
   </Card>
 )

@@ -14,7 +14,7 @@ const TITLES: Readonly<Record<string, string>> = {
   '/keys': 'Keys',
   '/keys/new': 'New key',
   '/logs': 'Logs',
-  '/logs/explain': 'Which account?',
+  '/logs/explain': 'Routing simulator',
   '/reports': 'Reports',
   '/settings': 'Settings',
   '/settings/access': 'People and access',

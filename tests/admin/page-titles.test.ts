@@ -9,7 +9,7 @@ const HTML = { headers: { accept: 'text/html,application/xhtml+xml' } }
 
 /** What answers a browser and is no page: other programs' business, files, streams, and ways to a page. */
 const NO_PAGES =
-  /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket)|openapi\.json|logs\/tail|apis)?$/
+  /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket)|openapi\.json|logs\/(tail|export)|apis)?$/
 
 const PAGES = everyRoute.filter(({ method, path }) => method === 'GET' && !NO_PAGES.test(path)).map(({ path }) => path)
 
@@ -67,7 +67,7 @@ const EXPECTED: Record<string, Page> = {
   '/keys/:id': { title: 'laptop', id: ({ key }) => key },
   '/keys/:id/edit': { title: 'Edit laptop', id: ({ key }) => key },
   '/logs': { title: 'Logs' },
-  '/logs/explain': { title: 'Which account?' },
+  '/logs/explain': { title: 'Routing simulator' },
   '/logs/:id': { title: 'Request', id: ({ request }) => request },
   '/reports': { title: 'Reports' },
   '/settings': { title: 'Settings' },

@@ -92,7 +92,7 @@ describe('the log page', () => {
     expect(await read<Logs>(app, '/logs?status=rejected&range=1h&model=gpt-5.5')).toMatchObject({ rejected: [] })
     expect(await read<Logs>(app, '/logs?status=rejected&code=invalid_api_key')).toMatchObject({ rejected: [] })
     const page = await textOf(app, '/logs?status=rejected')
-    expect(page).toContain('<b>Rejected</b> unknown key')
+    expect(page).toContain('<b>Rejected: unknown key</b>')
     expect(page).toContain('sk-clb-t…')
     expect(page).not.toContain(SECRET)
     expect(await textOf(app, '/logs')).toContain('<option value="rejected">Rejected</option>')

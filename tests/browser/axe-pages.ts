@@ -125,11 +125,13 @@ export const PAGES: Record<string, Stops> = {
   '/keys/:id/edit': ({ keys }) => [{ name: 'with limits', path: `/keys/${keys.ci}/edit` }],
   '/logs': ({ requests }) => [
     { name: 'list', path: '/logs' },
-    { name: 'every column', path: '/logs?columns=tokens&columns=total&columns=route&columns=tool&columns=request' },
+    { name: 'every column', path: '/logs?columns=total&columns=effort&columns=route&columns=tool&columns=request' },
     { name: 'one open', path: `/logs?open=${requests.failed}` },
     { name: 'nothing found', path: '/logs?search=nothing-like-this' },
     { name: 'live', path: '/logs', act: press('[data-tail]') },
     { name: 'none yet', path: '/logs', as: 'new' },
+    { name: 'rejected, with an unknown parameter', path: '/logs?status=rejected&nonsense=1' },
+    { name: 'more filters', path: '/logs?since=2026-01-01T00:00:00Z&status=failed' },
   ],
   '/logs/explain': () => [
     { name: 'before', path: '/logs/explain' },
@@ -192,6 +194,7 @@ export const NO_PAGES: Record<string, string> = {
   '/doctor/stream': 'pieces that are timed',
   '/doctor/socket': 'a socket',
   '/assets/:file': 'style and scripts',
+  '/logs/export': 'a file',
   '/health': 'a probe',
   '/health/live': 'a probe',
   '/health/ready': 'a probe',

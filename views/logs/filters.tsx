@@ -7,27 +7,10 @@ import { Filter, optionsOf, plainOptions, TimeFilter } from '../ui/select.tsx'
 import { COLUMN_NAMES, RANGE_CHOICES, STATUS_CHOICES, VIEWS } from './words.ts'
 
 export const Filters: FC<Logs> = (logs) => {
-  const { filters, options, links, columns, limit } = logs
+  const { filters, options, limit } = logs
   return (
     <form id="log-filters" class="card filter-card" method="get" action="/logs" data-auto>
-      <div class="chip-row">
-        <nav class="chips" aria-label="Show">
-          {VIEWS.map(([name, label]) => (
-            <a
-              href={links[name]}
-              aria-current={name === viewOf(logs) ? 'page' : undefined}
-              title={name === 'slow' ? 'First token after more than 10 s' : undefined}
-            >
-              {label}
-            </a>
-          ))}
-        </nav>
-        {links.clear && (
-          <a class="clear-filters" href={links.clear}>
-            Clear filters
-          </a>
-        )}
-      </div>
+      <Chips {...logs} />
       <div class="filter-row">
         <label class="field filter-search">
           <span class="field-label">Search</span>
@@ -64,26 +47,7 @@ export const Filters: FC<Logs> = (logs) => {
         <input type="hidden" name={name} value={value} />
       ))}
       {limit !== null && <input type="hidden" name="limit" value={String(limit)} />}
-      <details class="filter-more" open={isCustom(logs) || filters.code.length > 0 || columns.length > 0}>
-        <summary class="reveal">More filters and columns</summary>
-        <div class="filter-row">
-          <TextFilter label="Error code" name="code" value={filters.code[0]} placeholder="usage_limit_reached" />
-          <TimeFilter label="From (UTC)" name="since" at={filters.since} />
-          <TimeFilter label="To (UTC)" name="until" at={filters.until} />
-          <div class="filter-actions needs-script">
-            <Submit isPlain>Apply times</Submit>
-          </div>
-        </div>
-        <fieldset class="columns">
-          <legend class="field-label">More columns</legend>
-          {COLUMNS.filter((name) => logs.isSensitive || name !== 'address').map((name) => (
-            <label class="check">
-              <input type="checkbox" name="columns" value={name} checked={columns.includes(name)} />
-              <span>{COLUMN_NAMES[name]}</span>
-            </label>
-          ))}
-        </fieldset>
-      </details>
+      <MoreFilters {...logs} />
       {filters.further.length > 0 && <p class="filter-note">Also filtered by {furtherText(logs)}.</p>}
       {filters.conversation && (
         <p class="filter-note">
@@ -91,6 +55,56 @@ export const Filters: FC<Logs> = (logs) => {
         </p>
       )}
     </form>
+  )
+}
+
+const Chips: FC<Logs> = (logs) => {
+  const { links } = logs
+  return (
+    <div class="chip-row">
+      <nav class="chips" aria-label="Show">
+        {VIEWS.map(([name, label]) => (
+          <a
+            href={links[name]}
+            aria-current={name === viewOf(logs) ? 'page' : undefined}
+            title={name === 'slow' ? 'First token after more than 10 s' : undefined}
+          >
+            {label}
+          </a>
+        ))}
+      </nav>
+      {links.clear && (
+        <a class="clear-filters" href={links.clear}>
+          Clear filters
+        </a>
+      )}
+    </div>
+  )
+}
+
+const MoreFilters: FC<Logs> = (logs) => {
+  const { filters, columns } = logs
+  return (
+    <details class="filter-more" open={isCustom(logs) || filters.code.length > 0 || columns.length > 0}>
+      <summary class="reveal">More filters and columns</summary>
+      <div class="filter-row">
+        <TextFilter label="Error code" name="code" value={filters.code[0]} placeholder="usage_limit_reached" />
+        <TimeFilter label="From (UTC)" name="since" at={filters.since} />
+        <TimeFilter label="To (UTC)" name="until" at={filters.until} />
+        <div class="filter-actions needs-script">
+          <Submit isPlain>Apply times</Submit>
+        </div>
+      </div>
+      <fieldset class="columns">
+        <legend class="field-label">More columns</legend>
+        {COLUMNS.filter((name) => logs.isSensitive || name !== 'address').map((name) => (
+          <label class="check">
+            <input type="checkbox" name="columns" value={name} checked={columns.includes(name)} />
+            <span>{COLUMN_NAMES[name]}</span>
+          </label>
+        ))}
+      </fieldset>
+    </details>
   )
 }
 

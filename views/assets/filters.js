@@ -21,6 +21,7 @@
       form.requestSubmit()
     }, 250)
   })
+  on('submit', () => clearTimeout(due))
   // What is not filled in does not belong into the address.
   on('formdata', ({ target, formData }) => {
     if (target.method !== 'get') return

@@ -107,7 +107,7 @@ const paidText = ({ status }: RequestView): string =>
   status === 'ok' || status === 'cancelled' ? 'used paid credits' : 'on paid credits'
 
 const namelessKey = ({ apiKeyId, unrecognizedKey }: RequestView): string | null =>
-  apiKeyId ? 'Deleted key' : unrecognizedKey ? 'Unknown key (not checked, because keys are optional)' : null
+  apiKeyId ? 'Deleted key' : unrecognizedKey ? 'Unrecognized key (not checked, because keys are optional)' : null
 
 const wayOf = ({ requestKind, transport, upstreamTransport }: RequestView): string =>
   [

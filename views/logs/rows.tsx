@@ -142,7 +142,7 @@ const tokensTitle = ({ inputTokens, cachedInputTokens, outputTokens }: LogEntry)
     : `${countText(inputTokens ?? 0)} in (${countText(cachedInputTokens ?? 0)} cached), ${countText(outputTokens ?? 0)} out`
 
 const namelessKey = ({ apiKeyId, unrecognizedKey }: LogEntry): string =>
-  apiKeyId ? 'deleted key' : unrecognizedKey ? 'unknown key' : '–'
+  apiKeyId ? 'deleted key' : unrecognizedKey ? 'unrecognized key' : '–'
 
 const RequestLink: FC<PropsWithChildren<{ id: string; here: string | null }>> = ({ id, here, children }) =>
   here === null ? (

@@ -413,7 +413,7 @@ describe('whether it would be chosen', () => {
     const single = views(app, { routingStrategy: 'single_account', singleAccountId: first.id })
     expect(single).toMatchObject([
       { eligible: true },
-      { eligible: false, why: 'Held back by its routing policy or the strategy' },
+      { eligible: false, why: 'Excluded by its routing policy or the strategy' },
     ])
   })
 
@@ -430,7 +430,7 @@ describe('whether it would be chosen', () => {
   test('a full account says so', () => {
     const app = anApp({ accounts: 1 })
     app.bindings.pool.all()[0]!.inFlight = 8
-    expect(views(app)).toMatchObject([{ eligible: false, why: 'At its limit of parallel streams', inFlight: 8 }])
+    expect(views(app)).toMatchObject([{ eligible: false, why: 'At its limit of parallel requests', inFlight: 8 }])
   })
 })
 

@@ -64,7 +64,7 @@ test('filters go into the address, without those that are empty, and Clear takes
   expect((await ids(page)).length).toBe(2)
   expect(await textsOf(page.locator('#log-rows .result b'))).toEqual([
     'No account available (1 account tried)',
-    'All accounts at their limit',
+    'All accounts at their limit (1 account tried)',
   ])
   await page.click('text=Clear filters')
   await page.waitForURL(at('/logs'))

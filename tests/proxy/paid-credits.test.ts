@@ -130,7 +130,7 @@ describe('in the service', () => {
 
   test('never: out of use until the reset, told to people and to the client', async () => {
     const { app, id, admin, resetAt } = await open('never')
-    const why = 'Included quota used up; paid credits are not used'
+    const why = 'Included quota used up, and paid credits are off'
     expect(viewOf(app)).toMatchObject({ eligible: false, skipped: 'paid_credits_off', why, until: resetAt })
     const answer = await answerOf(app, POST, { json: codexBody() })
     expect(answer.status).toBe(429)

@@ -52,9 +52,9 @@ describe('each limit of a poll has its own words', () => {
   test.each([
     ['spend cap', { spendControl: { reached: true } }, 'Spend cap reached'],
     ['spend cap by its type', { reachedType: 'workspace_member_usage_limit_reached' }, 'Spend cap reached'],
-    ['credits', { reachedType: 'workspace_owner_credits_depleted' }, 'Workspace credits used up'],
+    ['credits', { reachedType: 'workspace_owner_credits_depleted' }, 'Out of workspace credits'],
     ['limit', { limitReached: true }, 'Usage limit reached'],
-    ['permission', { allowed: false }, 'Not allowed to send requests, says its usage report'],
+    ['permission', { allowed: false }, 'Not allowed to send requests, according to its usage report'],
   ])('%s', async (_, usage, why) => {
     const app = await capped(usage)
     expect(viewOf(app)).toMatchObject({ status: 'quota_exceeded', eligible: false, why })

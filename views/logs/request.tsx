@@ -104,7 +104,7 @@ const Facts: FC<RequestView> = (request) => (
 
 /** A rejected request spends nothing. */
 const paidText = ({ status }: RequestView): string =>
-  status === 'ok' || status === 'cancelled' ? 'used paid credits' : 'on paid credits'
+  status === 'ok' || status === 'cancelled' ? 'served with paid credits' : 'on paid credits'
 
 const namelessKey = ({ apiKeyId, unrecognizedKey }: RequestView): string | null =>
   apiKeyId ? 'Deleted key' : unrecognizedKey ? 'Unrecognized key (not checked, because keys are optional)' : null

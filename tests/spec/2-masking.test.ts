@@ -101,6 +101,8 @@ const SHOWN = [
   '/logs?status=error',
   '/logs?status=rejected',
   '/logs/tail?after=2020-01-01T00:00:00Z',
+  '/logs/export',
+  '/logs/export?format=json&status=rejected',
   '/logs/explain',
   '/logs/explain?model=gpt-5.5',
   '/logs/:id',

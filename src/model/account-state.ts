@@ -148,7 +148,9 @@ const block = (
   // Turns that were in flight when the block began may still be refused: they may lengthen the block,
   // but neither shorten it nor count as another failed attempt.
   if (wasBlocked && (until === null || (state.until !== null && state.until >= until)))
-    return isReported(state) && event.evidence !== state.evidence ? { ...state, evidence: event.evidence } : state // its words say more
+    return isReported(state) && event.evidence && event.evidence !== state.evidence
+      ? { ...state, evidence: event.evidence }
+      : state // its words say more
   return {
     status: event.kind,
     // A report knows better which limit it is. Otherwise, only a used-up allowance comes with a date.

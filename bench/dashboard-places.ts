@@ -41,7 +41,7 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
   '/logs': ({ request }) => ['/logs', `/logs?open=${request}`, '/logs?range=1h', '/logs?range=24h'],
   '/logs/export': () => ['/logs/export?format=csv&range=1h'],
   '/logs/tail': () => [`/logs/tail?after=${new Date(Date.now() - 60_000).toISOString()}`],
-  '/logs/explain': ({ key }) => ['/logs/explain', `/logs/explain?model=gpt-5.5&apiKeyId=${key}`],
+  '/accounts/simulator': ({ key }) => ['/accounts/simulator', `/accounts/simulator?model=gpt-5.5&apiKeyId=${key}`],
   '/logs/:id': ({ request }) => [`/logs/${request}`],
   '/reports': ({ account, key }) => [
     '/reports',

@@ -1,7 +1,7 @@
 /** THE TABLE of what is for people: every method, path and gate, the JSON API and the pages. Beside it, `gateway-routes.ts`. */
 import type { Hono } from 'hono'
 import { showAbout } from './admin/about.ts'
-import { exportAuth } from './admin/account-export.ts'
+import { exportAccounts, exportAuth } from './admin/account-export.ts'
 import { importChosen, preflightImport } from './admin/account-import.ts'
 import { showAccount, showAccounts, showAccountTrends } from './admin/account-pages.ts'
 import {
@@ -13,9 +13,11 @@ import {
   pauseAccount,
   pauseAccounts,
   probeAccount,
+  probeAccounts,
   reactivateAccount,
   reactivateAccounts,
   setAlias,
+  setRoutingPolicies,
   setRoutingPolicy,
 } from './admin/accounts.ts'
 import { createApiKey, deleteApiKey, editApiKey, listApiKeys, regenerateApiKey } from './admin/api-keys.ts'
@@ -51,7 +53,7 @@ import { createBackup, downloadBackup, listBackups } from './admin/backups.ts'
 import { documentation } from './admin/docs.ts'
 import { showDoctor } from './admin/doctor.ts'
 import { socketForBrowser, streamForBrowser, uploadFromBrowser } from './admin/doctor-measures.ts'
-import { explainChoice, showExplain } from './admin/explain.ts'
+import { explainChoice, leadToSimulator, showSimulator } from './admin/explain.ts'
 import { addFirewallEntry, removeFirewallEntry, showFirewall } from './admin/firewall.ts'
 import { goToKeys, showEditKey, showKey, showKeys, showNewKey } from './admin/key-pages.ts'
 import { testApiKey } from './admin/key-test.ts'
@@ -65,7 +67,7 @@ import { goToDashboard, showFigures, showNow, showOverview, showPool } from './a
 import { showAccess, showSettings } from './admin/pages/access.ts'
 import { showInvitePage } from './admin/pages/invite.ts'
 import { showMyAccount, showTwoFactor } from './admin/pages/me.ts'
-import { chooseWay, showBrowserSignIn, showDeviceSignIn, showImport } from './admin/pages/new-account.tsx'
+import { showBrowserSignIn, showDeviceSignIn, showImport } from './admin/pages/new-account.tsx'
 import { showConfirm, showLogin, showPending, showSetup, showTotp } from './admin/pages/sign-in.ts'
 import { acceptInvitation, showInvitation } from './admin/people/accept.ts'
 import { inviteUser, listInvitations, resendInvitation, revokeInvitation } from './admin/people/invites.ts'
@@ -228,7 +230,8 @@ const mountOAuth = (app: Hono<AppEnv>): void => {
   app.post('/api/oauth/cancel', ...cancelSignIn)
   app.post('/api/accounts/import/preflight', ...preflightImport)
   app.post('/api/accounts/import/preflight/:id', ...importChosen)
-  app.get('/accounts/new', ...chooseWay)
+  app.get('/accounts/simulator', ...showSimulator)
+  app.get('/accounts/new', ...showBrowserSignIn)
   app.get('/accounts/new/browser', ...showBrowserSignIn)
   app.get('/accounts/new/device', ...showDeviceSignIn)
   app.get('/accounts/new/import', ...showImport)
@@ -260,6 +263,9 @@ const mountAccountPages = (app: Hono<AppEnv>): void => {
   app.get('/accounts/:id', ...showAccount)
   app.post('/api/accounts/pause', ...pauseAccounts)
   app.post('/api/accounts/reactivate', ...reactivateAccounts)
+  app.post('/api/accounts/routing-policy', ...setRoutingPolicies)
+  app.post('/api/accounts/probe', ...probeAccounts)
+  app.post('/api/accounts/export', ...exportAccounts)
   app.post('/api/accounts/delete', ...deleteAccounts)
   app.get('/api/accounts/:id/trends', ...showAccountTrends)
   app.post('/api/accounts/:id/export/auth', ...exportAuth)
@@ -284,7 +290,7 @@ const mountLogPages = (app: Hono<AppEnv>): void => {
   app.get('/logs', ...showLogs)
   app.get('/logs/tail', ...tailLogs)
   app.get('/logs/export', ...exportLogs)
-  app.get('/logs/explain', ...showExplain)
+  app.get('/logs/explain', ...leadToSimulator)
   app.get('/logs/:id', ...showRequestPage)
   app.get('/reports', ...showReports)
   app.get('/api/explain', ...explainChoice)

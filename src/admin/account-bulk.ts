@@ -1,4 +1,4 @@
-/** `/api/accounts/{pause,reactivate,delete}`: the same change to many accounts, a few a commit, each with its own audit row. */
+/** `/api/accounts/{pause,reactivate,routing-policy,delete}`: the same change to many accounts, a few per commit, each with its own audit row. */
 import { z } from 'zod'
 import { commit, type Tx } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
@@ -11,24 +11,29 @@ import { proceed } from '../http/reply.tsx'
 import { pageOf } from '../http/return-path.ts'
 import { inSlices } from '../lib/slices.ts'
 import { clearLeftovers } from '../model/account-leftovers.ts'
-import { deleteAccount, pauseAccount, reactivateAccount } from '../model/accounts.ts'
+import { ROUTING_POLICIES } from '../model/account-summary.ts'
+import { deleteAccount, editAccount, pauseAccount, reactivateAccount } from '../model/accounts.ts'
 import type { Actor } from '../model/audit.ts'
 import { back } from './back.ts'
 
 const MOST = 1000
 
 const Chosen = z.strictObject({
-  accountIds: z.array(z.string().max(255)).min(1).max(MOST).describe('The accounts it is about.'),
+  accountIds: z.array(z.string().max(255)).min(1).max(MOST).describe('The accounts to change.'),
 })
-const ToDelete = Chosen.extend({ deleteHistory: z.boolean().default(false).describe('Their request log goes, too.') })
+const ToDelete = Chosen.extend({ deleteHistory: z.boolean().default(false).describe('Delete their request log too.') })
 
-/** What the change came to: the ids it was made to, and those that were left as they are, with the reason. */
+const Policies = Chosen.extend({
+  routingPolicy: z.enum(ROUTING_POLICIES).describe('The routing policy they get.'),
+})
+
+/** The accounts that were changed, and those that were not, with the reason. */
 interface Outcome {
   changed: string[]
   refused: { accountId: string; code: string; message: string }[]
 }
 
-/** Answers `{status, changed, refused}`; throws the reason when it is about one account alone. */
+/** Answers `{status, changed, refused}`. For a single account the reason is thrown. */
 export const pauseAccounts = createHandlers(
   requires('accounts:write', { audit: 'account_paused' }),
   body(Chosen),
@@ -47,7 +52,18 @@ export const reactivateAccounts = createHandlers(
   },
 )
 
-/** With `deleteHistory` their log goes, too, behind the answer. */
+/** Sets the routing policy of several accounts. */
+export const setRoutingPolicies = createHandlers(
+  requires('accounts:write', { audit: 'account_updated' }),
+  body(Policies),
+  async (c) => {
+    const { accountIds, routingPolicy } = c.req.valid('json')
+    const outcome = await toEach(c, accountIds, (tx, id, who) => editAccount(tx, id, { routingPolicy }, who))
+    return proceed(c, { status: 'updated', ...outcome }, back(c, doneOf(outcome, 'accounts_updated')))
+  },
+)
+
+/** With `deleteHistory` their log is deleted too, after the response. */
 export const deleteAccounts = createHandlers(
   requires('accounts:write', { audit: 'account_deleted' }),
   body(ToDelete),
@@ -84,10 +100,10 @@ const toEach = async (c: Ctx, accountIds: readonly string[], change: Change, atO
   return outcome
 }
 
-/** Thousands of events and samples go with each. */
+/** Each takes thousands of events and samples with it. */
 const DELETED_AT_ONCE = 2
 
-/** Also of one account alone. What they leave behind goes behind the answer. */
+/** Also used for a single account. What they leave behind is removed after the response. */
 export const deleteEach = async (
   c: Ctx,
   accountIds: readonly string[],
@@ -96,21 +112,21 @@ export const deleteEach = async (
   const remove: Change = (tx, id, who) => deleteAccount(tx, id, who, { withHistory })
   const outcome = await toEach(c, accountIds, remove, DELETED_AT_ONCE)
   const { ledger, lifecycle, log } = c.env
-  ledger.flush() // turns that have ended and are not written yet
+  ledger.flush() // finished turns that are not written yet
   void clearBehind(c).catch((err) => {
-    if (lifecycle.draining) return // the database is closed; retention goes on with it after the next start
-    log.error('what deleted accounts left behind was not removed yet', { err })
+    if (lifecycle.draining) return // the database is closed; retention continues after the next start
+    log.error('leftovers of deleted accounts could not be removed yet', { err })
   })
   return outcome
 }
 
-/** Whoever waited for the commit of the deletion gets the loop first. */
+/** Yields first, so that requests waiting for the commit run before this. */
 const clearBehind = async ({ env }: Ctx): Promise<void> => {
   await env.clock.sleep(0)
   await clearLeftovers(env)
 }
 
-/** The verbs of the model refuse before they write, so what was refused left nothing in the transaction. */
+/** The model functions throw before they write, so a refusal leaves nothing in the transaction. */
 const refusalOf = (apply: () => unknown): AppError | null => {
   try {
     apply()

@@ -1,5 +1,6 @@
-/** The accounts in lists to choose from, and where their ids are read. */
+/** The accounts for lists to choose from. */
 import type { Ctx } from '../bindings.ts'
+import { naturalOrder } from '../lib/natural-order.ts'
 import { tellApart } from '../model/account-names.ts'
 import { maskEmails } from '../model/account-summary.ts'
 import { blindersOf } from './requests.ts'
@@ -9,11 +10,11 @@ export interface Choice {
   name: string
 }
 
-/** All accounts by name, masked for those who do not work with them. */
+/** All accounts by name, masked for visitors who don't manage them. */
 export const accountChoices = (c: Ctx): Choice[] => {
   const { hidesAccounts } = blindersOf(c.var.principal)
   const called = c.env.pool.all().map(({ id, displayName, planType }) => {
     return { id, name: hidesAccounts ? maskEmails(displayName) : displayName, planType }
   })
-  return [...tellApart(called)].map(([id, name]) => ({ id, name })).toSorted((a, b) => a.name.localeCompare(b.name))
+  return [...tellApart(called)].map(([id, name]) => ({ id, name })).toSorted((a, b) => naturalOrder(a.name, b.name))
 }

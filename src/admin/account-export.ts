@@ -1,6 +1,6 @@
-/** `/api/accounts/:id/export/auth`: the credentials of one account, after a confirmation, for use in another program. */
+/** `/api/accounts/:id/export/auth`, `/api/accounts/export`: exports credentials, after a confirmation. */
 import { z } from 'zod'
-import { commit } from '../../db/commit.ts'
+import { commit, type Tx } from '../../db/commit.ts'
 import { ExportedPage } from '../../views/accounts/exported.tsx'
 import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
@@ -10,6 +10,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { reply, representation } from '../http/reply.tsx'
+import { zipOf } from '../lib/zip-write.ts'
 import {
   codexAuthJson,
   EXPORT_FORMATS,
@@ -19,21 +20,24 @@ import {
   opencodeAuthJson,
 } from '../model/account-export.ts'
 import { openTokens, UNREADABLE_TOKENS } from '../model/account-tokens.ts'
-import { type AccountRow, getAccount } from '../model/accounts.ts'
+import { type AccountRow, displayName, getAccount } from '../model/accounts.ts'
 import { append } from '../model/audit.ts'
 import type { AccountTokens } from '../model/auth-json.ts'
 
 const Format = z.strictObject({
-  format: z.enum(EXPORT_FORMATS).default('codex').describe('Of the file for a browser; other clients get all at once.'),
+  format: z
+    .enum(EXPORT_FORMATS)
+    .default('codex')
+    .describe('File format for browsers; other clients get all formats at once.'),
 })
 
-/** A browser without script downloads the file; htmx is shown it. Throws `account_not_found`, `account_state_transition_invalid`. */
+/** Without script the browser downloads the file; with htmx a dialog shows it. Throws `account_not_found`, `account_state_transition_invalid`. */
 export const exportAuth = createHandlers(
   requires('accounts:export', { stepUp: true, audit: 'account_exported' }),
   body(Format),
   (c) => {
     const { format } = c.req.valid('json')
-    const { row, tokens } = taken(c, format)
+    const { row, tokens } = commit(c.env.db, (tx) => taken(c, tx, { id: idOf(c), format }))
     const kind = representation(c)
     if (kind === 'json') return c.json(exportedAuth(row, tokens))
     const file = { filename: fileNameFor(row, format), text: textOf(row, tokens, format) }
@@ -45,19 +49,42 @@ export const exportAuth = createHandlers(
   },
 )
 
-const taken = (c: Ctx, format: ExportFormat): { row: AccountRow; tokens: AccountTokens } => {
-  const { db, sealer } = c.env
-  const who = actor(c)
-  return commit(db, (tx) => {
-    const row = getAccount(tx, idOf(c))
-    const tokens = openTokens(sealer, row)
-    if (tokens === UNREADABLE_TOKENS)
-      throw new AppError('account_state_transition_invalid', {
-        message: 'Its stored tokens cannot be read; sign it in again.',
-      })
-    append(tx, who, 'account_exported', { target: row.id, details: { format } })
-    return { row, tokens }
-  })
+const Several = Format.extend({
+  accountIds: z.array(z.string().max(255)).min(1).max(1000).describe('The accounts to export.'),
+})
+
+/** Several accounts as a ZIP archive of one file each. Throws `account_not_found`, `account_state_transition_invalid`. */
+export const exportAccounts = createHandlers(
+  requires('accounts:export', { stepUp: true, audit: 'account_exported' }),
+  body(Several),
+  (c) => {
+    const { accountIds, format } = c.req.valid('json')
+    const files = commit(c.env.db, (tx) =>
+      [...new Set(accountIds)].map((id) => {
+        const { row, tokens } = taken(c, tx, { id, format })
+        return { name: `${id}/${fileNameFor(row, format)}`, text: textOf(row, tokens, format) }
+      }),
+    )
+    return c.body(zipOf(files), 200, {
+      'content-type': 'application/zip',
+      'content-disposition': 'attachment; filename="accounts.zip"',
+    })
+  },
+)
+
+const taken = (
+  c: Ctx,
+  tx: Tx,
+  { id, format }: { id: string; format: ExportFormat },
+): { row: AccountRow; tokens: AccountTokens } => {
+  const row = getAccount(tx, id)
+  const tokens = openTokens(c.env.sealer, row)
+  if (tokens === UNREADABLE_TOKENS)
+    throw new AppError('account_state_transition_invalid', {
+      message: `The stored tokens of ${displayName(row)} cannot be read. Sign in again.`,
+    })
+  append(tx, actor(c), 'account_exported', { target: row.id, details: { format } })
+  return { row, tokens }
 }
 
 const textOf = (row: AccountRow, tokens: AccountTokens, format: ExportFormat): string =>

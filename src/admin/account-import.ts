@@ -1,4 +1,4 @@
-/** `/api/accounts/import`: one or several `auth.json` files of the native client, at once or looked at first. */
+/** `/api/accounts/import`: one or several `auth.json` files of the Codex CLI, imported directly or after a preview. */
 import { z } from 'zod'
 import { commit, notice } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
@@ -8,6 +8,8 @@ import { atMost, body, readForm } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
+import { Flag, query } from '../http/query.ts'
+import { representation } from '../http/reply.tsx'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { inSlices } from '../lib/slices.ts'
 import type { ZipBudget } from '../lib/zip.ts'
@@ -15,7 +17,7 @@ import { type ImportFailure, onePerSeat, readAuthFiles, importAccounts as store 
 import type { ImportedRow } from '../model/account-intake.ts'
 import { displayName } from '../model/accounts.ts'
 import {
-  asAuthFile,
+  asAuthFiles,
   importBudget,
   MAX_IMPORT_BYTES,
   MAX_IMPORT_FILES,
@@ -55,7 +57,7 @@ export const importAccounts = createHandlers(
   },
 )
 
-/** In several commits, because streams wait while one runs; announced once, or the cost would grow with the square of the pool. */
+/** In several commits, because streams wait while one runs. Announced once: each announcement reads the whole table again. */
 const keep = async (c: Ctx, accounts: readonly ImportedAccount[]): Promise<ImportedRow[]> => {
   const { db, sealer, random, clock } = c.env
   const doing = { sealer, random, actor: actor(c), announcesLater: true }
@@ -68,11 +70,11 @@ const keep = async (c: Ctx, accounts: readonly ImportedAccount[]): Promise<Impor
 
 export interface ImportValue {
   preflightId: string
-  /** ISO 8601: until when the files are held. */
+  /** ISO 8601: until when the files are kept. */
   expiresAt: string
   generatedAt: string
   files: PreflightFile[]
-  /** What came of it; null until it was imported. */
+  /** The result; null until imported. */
   accounts: readonly ImportOutcome[] | null
 }
 
@@ -86,31 +88,57 @@ export interface PreflightFile {
   email: string | null
   planType: string | null
   workspaceLabel: string | null
-  /** ISO 8601: when its tokens were renewed, by the file or by themselves. */
+  /** ISO 8601: when its tokens were refreshed, according to the file or the tokens. */
   lastRefreshAt: string | null
-  /** The account it would renew. */
+  /** The account whose tokens it would replace. */
   existing: PreflightEntry['existing']
 }
 
-/** Says for each file what its import would do, and writes nothing. The files are held for a quarter of an hour. */
-export const preflightImport = createHandlers(requires('accounts:write'), atMost(MAX_IMPORT_BYTES), async (c) => {
-  const { db, sealer, clock, importDrafts } = c.env
-  const { files, failures } = await uploads(c)
-  const entries = await judgeFiles(db, files, { sealer, clock, failures })
-  return goOnImporting(c, importValue(c, importDrafts.keep(c.var.principal.id, entries)))
+const Preflight = z.object({
+  importSingle: Flag.describe('Import right away if it is one file that adds an account or has newer tokens.'),
 })
+
+/**
+ * Says what importing each file would do, without writing anything. The files are kept for 15 minutes. Throws
+ * `invalid_auth_json` in a dialog where no file is valid.
+ */
+export const preflightImport = createHandlers(
+  requires('accounts:write', { audit: 'account_imported' }),
+  query(Preflight),
+  atMost(MAX_IMPORT_BYTES),
+  async (c) => {
+    const { db, sealer, clock, importDrafts } = c.env
+    const uploaded = await uploads(c)
+    c.var.passAgain(c)
+    const entries = await judgeFiles(db, uploaded.files, { sealer, clock, failures: uploaded.failures })
+    // With script the form stays as it is, and with it what was pasted.
+    const isInvalid = entries.every(({ verdict }) => verdict === 'broken')
+    if (isInvalid && representation(c) === 'fragment') throw allBad(failuresOf(entries))
+    const draft = importDrafts.keep(c.var.principal.id, entries)
+    const [only] = entries
+    if (c.req.valid('query').importSingle && entries.length === 1 && only?.account && isWorthwhile(only))
+      await finish(c, draft, [only.account])
+    return goOnImporting(c, draftValue(c, draft.id))
+  },
+)
+
+const failuresOf = (entries: readonly PreflightEntry[]): ImportFailure[] =>
+  entries.map(({ file, reason }) => ({ file, message: (reason ?? '').replace(/^The file/, file) }))
+
+const finish = (c: Ctx, draft: Draft, accounts: readonly ImportedAccount[]): Promise<void> =>
+  c.env.importDrafts.finish(draft, async () => (await keep(c, accounts)).map(outcomeOf))
 
 const Choice = z.strictObject({
   files: z
     .array(z.string().max(8))
-    .min(1, 'choose at least one file')
+    .min(1, 'select at least one file')
     .max(MAX_IMPORT_FILES)
-    .describe('The `id`s of the files to import, as the preflight has them.'),
+    .describe('The `id`s of the files to import, from the preview.'),
 })
 
 /**
- * Imports the chosen files of a preflight, once: asked again it says what came of it. Throws `import_not_found`,
- * `validation_error` for a file that is not of this preflight or cannot be read.
+ * Imports the selected files of a preview, once: a repeated request returns the same result. Throws `import_not_found`,
+ * `validation_error` for a file that is not in this preview or cannot be read.
  */
 export const importChosen = createHandlers(
   requires('accounts:write', { audit: 'account_imported' }),
@@ -119,7 +147,7 @@ export const importChosen = createHandlers(
     const draft = draftOf(c, idOf(c))
     if (draft.outcome === null) {
       const accounts = chosen(draft, c.req.valid('json').files)
-      await c.env.importDrafts.finish(draft, async () => (await keep(c, accounts)).map(outcomeOf))
+      await finish(c, draft, accounts)
     }
     return goOnImporting(c, draftValue(c, draft.id))
   },
@@ -131,7 +159,7 @@ const chosen = ({ entries }: Draft, ids: readonly string[]) =>
     if (account) return account
     throw new AppError('validation_error', {
       param: 'files',
-      details: { fields: { files: [`${id} is no readable file of this preflight`] } },
+      details: { fields: { files: [`${id} is not a readable file of this preview`] } },
     })
   })
 
@@ -177,9 +205,12 @@ const uploads = async (c: Ctx): Promise<OpenedFiles> => {
   })
   const parts = [form[FIELD] ?? []]
     .flat()
-    .filter((part) => typeof part === 'string' || part.size > 0 || Boolean(part.name))
+    .filter((part) => (typeof part === 'string' ? part.trim() !== '' : part.size > 0 || Boolean(part.name)))
   if (parts.length === 0)
-    throw new AppError('invalid_auth_json', { message: `Send the file in the field ${FIELD}.`, param: FIELD })
+    throw new AppError('invalid_auth_json', {
+      message: 'Select a file or paste the text of an auth.json.',
+      param: FIELD,
+    })
   demandFew(parts)
   const budget = importBudget()
   const read: OpenedFiles[] = []
@@ -191,17 +222,20 @@ const uploads = async (c: Ctx): Promise<OpenedFiles> => {
 
 const demandFew = ({ length }: readonly unknown[]): void => {
   if (length > MAX_IMPORT_FILES)
-    throw new AppError('invalid_auth_json', { message: `At most ${MAX_IMPORT_FILES} files go at once.`, param: FIELD })
+    throw new AppError('invalid_auth_json', {
+      message: `You can import at most ${MAX_IMPORT_FILES} files at once.`,
+      param: FIELD,
+    })
 }
 
 const readPart = async (part: string | File, budget: ZipBudget): Promise<OpenedFiles> => {
-  if (typeof part === 'string') return asAuthFile('auth.json', part)
+  if (typeof part === 'string') return asAuthFiles('The pasted text', part)
   return openFile(part.name || 'auth.json', await part.bytes(), budget) // the runtime gives none at all for an empty one
 }
 
 const allBad = (failures: readonly ImportFailure[]): AppError =>
   new AppError('invalid_auth_json', {
-    message: failures.map(({ message }) => message).join('; '),
+    message: failures.map(({ message }) => message).join(' '),
     param: failures[0]?.file,
     details: { failures },
   })

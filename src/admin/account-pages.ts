@@ -1,4 +1,4 @@
-/** `/accounts`, `/accounts/:id`, and the trend behind the latter: what is known of the accounts, as far as the visitor may see it. */
+/** `/accounts`, `/accounts/:id` and its trend, as far as the visitor may see them. */
 import { z } from 'zod'
 import { AccountPage, type AccountProps, type Tab, type TabName } from '../../views/accounts/detail.tsx'
 import { AccountsPage, type AccountsProps } from '../../views/accounts/list.tsx'
@@ -10,15 +10,16 @@ import { idOf } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { HOUR_MS } from '../lib/durations.ts'
-import { iso } from '../lib/iso.ts'
+import { iso, isoOrNull } from '../lib/iso.ts'
 import { offeredActions, READ_ONLY } from '../model/account-actions.ts'
-import { maskedHistory } from '../model/account-events-read.ts'
+import { lastProbe, maskedHistory } from '../model/account-events-read.ts'
 import { tokenHealth } from '../model/account-export.ts'
-import { AccountQuery, filterAccounts } from '../model/account-filter.ts'
+import { AccountQuery, filterAccounts, type ListedAccount, planTotals } from '../model/account-filter.ts'
 import { namedApart } from '../model/account-names.ts'
 import { isInUse } from '../model/account-state.ts'
 import { ACCOUNT_STATUSES, maskedView, remainingCredits } from '../model/account-summary.ts'
 import { openTokens } from '../model/account-tokens.ts'
+import { lastUsesOf, NO_USE, usesOf } from '../model/account-totals.ts'
 import { TREND_HOURS, trendPoints, withPresent } from '../model/account-trends.ts'
 import { type AccountView, wireAccount } from '../model/account-view.ts'
 import { type AccountRow, getAccount } from '../model/accounts.ts'
@@ -30,10 +31,10 @@ import { said } from './pages/said.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
 
-/** Masked first and filtered afterwards: what somebody is not shown, they cannot search for. */
+/** Masked before filtering, so visitors cannot search for what is hidden from them. */
 export const showAccounts = createHandlers(requires('accounts:read'), query(AccountQuery), (c) => {
   const asked = c.req.valid('query')
-  const all = viewsFor(c).map(wireAccount)
+  const all = listedAccounts(c)
   const found = filterAccounts(all, asked)
   const pages = Math.max(1, Math.ceil(found.length / asked.per))
   const page = Math.min(asked.page, pages)
@@ -44,14 +45,25 @@ export const showAccounts = createHandlers(requires('accounts:read'), query(Acco
     total: all.length,
     pages,
     query: { ...asked, page },
-    plans: [...new Set(all.map(({ planType }) => planType))].toSorted(),
+    plans: planTotals(all),
     states: Object.fromEntries(counted.filter(([status, count]) => count > 0 || status === asked.state)),
     mayWrite: mayWrite(c),
+    mayExport: holds(c.var.principal.grants, 'accounts:export'),
     now: iso(c.env.clock.now()),
     ...said(c),
   }
   return reply(c, value, AccountsPage)
 })
+
+const listedAccounts = (c: Ctx): ListedAccount[] => {
+  const uses = usesOf(c.env.db)
+  const lastUses = lastUsesOf(c.env.db)
+  return viewsFor(c).map((view) => {
+    const { requestCount, totalCostUsd } = uses.get(view.accountId) ?? NO_USE
+    const lastUsedAt = isoOrNull(lastUses.get(view.accountId))
+    return { ...wireAccount(view), requests: requestCount, costUsd: totalCostUsd, lastUsedAt }
+  })
+}
 
 /** 7 days, hourly, as percent left. Throws `account_not_found`. */
 export const showAccountTrends = createHandlers(requires('dashboard:read', { and: 'accounts:read' }), async (c) => {
@@ -69,7 +81,7 @@ const TabQuery = z.object({
   before: z.coerce.number().int().min(1).nullable().default(null).catch(null),
 })
 
-/** A tab the visitor may not open is the first one. Throws `account_not_found`. */
+/** A tab the visitor may not open becomes the first one. Throws `account_not_found`. */
 export const showAccount = createHandlers(requires('accounts:read'), query(TabQuery), async (c) => {
   const asked = c.req.valid('query')
   const view = viewOf(c)
@@ -86,12 +98,11 @@ export const showAccount = createHandlers(requires('accounts:read'), query(TabQu
     mayWrite: mayWrite(c),
     now: iso(c.env.clock.now()),
     done,
-    problem: problem ?? (c.req.query('done') === 'account_probe_failed' ? PROBE_FAILED : null),
+    problem,
+    probe: mayWrite(c) ? lastProbe(c.env.db, view.accountId, c.env.clock.now() - HOUR_MS) : null,
   }
   return reply(c, value, AccountPage)
 })
-
-const PROBE_FAILED = 'The upstream did not serve the probe. What it answered stands under Events.'
 
 interface Shown {
   tab: TabName
@@ -139,12 +150,12 @@ const creditsIn = (view: AccountView, length: WindowLength) => {
   return left === null || capacity === 0 ? null : { left, capacity }
 }
 
-/** `available`: null until the service was asked. */
+/** `available`: null until fetched. */
 const resetRefusal = (c: Ctx, { status }: AccountView, available: number | null): string | null => {
   if (!mayWrite(c)) return READ_ONLY
-  if (!isInUse({ status })) return 'Not while the account is out of use.'
-  if (available === null) return 'Not known yet: the service has not been asked, or has not answered.'
-  return available === 0 ? 'The service has granted none that could be used.' : null
+  if (!isInUse({ status })) return 'Reset credits can only be used on an account that is in use.'
+  if (available === null) return 'Not fetched from ChatGPT yet.'
+  return available === 0 ? 'This account has no reset credits.' : null
 }
 
 const routingOf = (c: Ctx, view: AccountView): Tab => {
@@ -170,7 +181,7 @@ const credentialsOf = (c: Ctx, row: AccountRow): Tab => {
     addedAt: iso(row.createdAt),
     exportRefusal: holds(c.var.principal.grants, 'accounts:export')
       ? null
-      : 'Your role cannot export credentials; an Admin can.',
+      : 'Your role cannot export credentials. Ask an Admin.',
   }
 }
 

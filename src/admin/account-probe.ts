@@ -1,4 +1,4 @@
-/** `POST /api/accounts/:id/probe`: one small real turn, and the usage right after it. */
+/** `/api/accounts/:id/probe` and `/api/accounts/probe`: sends one small real request per account, then fetches the usage. */
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
@@ -21,53 +21,101 @@ import { back } from './back.ts'
 const DEFAULT_MODEL = 'gpt-5.5'
 
 const Probe = z.strictObject({
-  model: z.string().trim().min(1).max(200).optional().describe('Absent: one that the account offers.'),
+  model: z.string().trim().min(1).max(200).optional().describe('Default: a model the account offers.'),
 })
 
-/** Throws `account_not_found`, `account_not_probable` for an account that is out of use. */
+/** Throws `account_not_found`, `account_not_probable` for an account that is not in use. */
 export const probeAccount = createHandlers(
   requires('accounts:write', { audit: 'account_probed' }),
   body(Probe),
   async (c) => {
-    const { pool, plane, clock, db } = c.env
-    const id = idOf(c)
-    const before = standing(c, id)
-    if (!isInUse(before)) throw new AppError('account_not_probable')
-    const deps = { ...plane.upstream, credentials: plane.credentials }
-    const { status, ok } = await probe(deps, id, modelFor(c, id, c.req.valid('json').model))
-    pool.apply(id, { kind: 'checked', at: clock.now(), ok })
-    if (ok) pool.health(id, { kind: 'success', at: clock.now() })
-    await fetchUsage(deps, id).then(
-      (snapshot) => pool.observe(id, snapshot),
-      (err: unknown) => c.env.log.info('no usage after a probe', { account: id, ...whyOf(err) }),
-    )
-    const who = actor(c)
-    commit(db, (tx) => {
-      append(tx, who, 'account_probed', { target: id, details: { status, ok } })
-      noteAccountEvent(tx, { accountId: id, at: who.at, kind: 'probe', ...probeNote(status, ok) })
-    })
-    const after = standing(c, id)
-    const answer = {
-      status: 'probed',
-      accountId: id,
-      probeStatusCode: status,
-      primaryUsedPercentBefore: before.primary,
-      primaryUsedPercentAfter: after.primary,
-      secondaryUsedPercentBefore: before.secondary,
-      secondaryUsedPercentAfter: after.secondary,
-      accountStatusBefore: before.status,
-      accountStatusAfter: after.status,
-    }
-    return proceed(c, answer, back(c, ok ? 'account_probed' : 'account_probe_failed'))
+    const answer = await probeOne(c, idOf(c), c.req.valid('json').model)
+    return proceed(c, answer, back(c, 'account_probed'))
   },
 )
 
-const probeNote = (status: number, ok: boolean) => ({
-  result: ok ? 'served' : 'failed',
-  detail: status === 0 ? 'The upstream could not be reached.' : `The upstream answered ${status}.`,
+const MOST_PROBES = 100
+const PROBES_AT_ONCE = 10
+/** Ten rounds of probes that all run into their limit. */
+const PATIENCE_SECONDS = 255
+
+const Chosen = z.strictObject({
+  accountIds: z.array(z.string().max(255)).min(1).max(MOST_PROBES).describe('The accounts to probe.'),
 })
 
-/** One that the account offers, unless the operator says which. */
+/** Answers `{status, probed, refused}`. For a single account the reason is thrown. */
+export const probeAccounts = createHandlers(
+  requires('accounts:write', { audit: 'account_probed' }),
+  body(Chosen),
+  async (c) => {
+    c.env.server?.timeout(c.req.raw, PATIENCE_SECONDS)
+    const ids = [...new Set(c.req.valid('json').accountIds)]
+    const probed: ProbeAnswer[] = []
+    const refused: Refusal[] = []
+    for (let at = 0; at < ids.length; at += PROBES_AT_ONCE)
+      await Promise.all(
+        ids.slice(at, at + PROBES_AT_ONCE).map(async (accountId) => {
+          try {
+            probed.push(await probeOne(c, accountId))
+          } catch (err) {
+            if (!(err instanceof AppError) || ids.length === 1) throw err
+            refused.push({ accountId, code: err.code, message: err.message })
+          }
+        }),
+      )
+    const served = probed.filter(({ served }) => served).length
+    const done = served === ids.length ? '' : served === 0 ? '_none' : '_partly'
+    return proceed(c, { status: 'probed', probed, refused }, back(c, `accounts_probed${done}`))
+  },
+)
+
+interface Refusal {
+  accountId: string
+  code: string
+  message: string
+}
+
+type ProbeAnswer = Awaited<ReturnType<typeof probeOne>>
+
+/** Sends the request and notes its result. Throws `account_not_found`, `account_not_probable`. */
+const probeOne = async (c: Ctx, id: string, model?: string) => {
+  const { pool, plane, clock, db } = c.env
+  const before = standing(c, id)
+  if (!isInUse(before)) throw new AppError('account_not_probable')
+  const deps = { ...plane.upstream, credentials: plane.credentials }
+  const { status, ok } = await probe(deps, id, modelFor(c, id, model))
+  pool.apply(id, { kind: 'checked', at: clock.now(), ok, by: 'probe' })
+  if (ok) pool.health(id, { kind: 'success', at: clock.now() })
+  await fetchUsage(deps, id).then(
+    (snapshot) => pool.observe(id, snapshot),
+    (err: unknown) => c.env.log.info('no usage after a probe', { account: id, ...whyOf(err) }),
+  )
+  const who = actor(c)
+  commit(db, (tx) => {
+    append(tx, who, 'account_probed', { target: id, details: { status, ok } })
+    noteAccountEvent(tx, { accountId: id, at: who.at, kind: 'probe', ...probeNote(status, ok) })
+  })
+  const after = standing(c, id)
+  return {
+    status: 'probed',
+    served: ok,
+    accountId: id,
+    probeStatusCode: status,
+    primaryUsedPercentBefore: before.primary,
+    primaryUsedPercentAfter: after.primary,
+    secondaryUsedPercentBefore: before.secondary,
+    secondaryUsedPercentAfter: after.secondary,
+    accountStatusBefore: before.status,
+    accountStatusAfter: after.status,
+  }
+}
+
+const probeNote = (status: number, ok: boolean) => ({
+  result: ok ? 'served' : 'failed',
+  detail: status === 0 ? 'ChatGPT could not be reached.' : `ChatGPT answered ${status}.`,
+})
+
+/** A model the account offers, unless the caller names one. */
 const modelFor = (c: Ctx, id: string, wanted: string | undefined): string => {
   if (wanted !== undefined) return wanted
   const offered = c.env.catalog.modelsOf(id)

@@ -1,4 +1,4 @@
-/** `/api/accounts`: the upstream accounts, taken in, looked at, set aside and removed. */
+/** `/api/accounts`: list, edit, pause, resume and delete accounts. */
 import { z } from 'zod'
 import { commit, type Sync, type Tx } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
@@ -29,11 +29,11 @@ import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
 import { deleteEach } from './account-bulk.ts'
 import { back } from './back.ts'
 
-export { deleteAccounts, pauseAccounts, reactivateAccounts } from './account-bulk.ts'
+export { deleteAccounts, pauseAccounts, reactivateAccounts, setRoutingPolicies } from './account-bulk.ts'
 export { importAccounts } from './account-import.ts'
-export { probeAccount } from './account-probe.ts'
+export { probeAccount, probeAccounts } from './account-probe.ts'
 
-/** `{accounts}`: each with what is known, whether it would be chosen now, and why not. */
+/** `{accounts}`: each with its state, whether it is available now, and why not. */
 export const listAccounts = createHandlers(requires('dashboard:read', { and: 'accounts:read' }), (c) => {
   const mayWrite = holds(c.var.principal.grants, 'accounts:write')
   const accounts = summariesOf(c, { withTokens: mayWrite })
@@ -67,17 +67,17 @@ export const pauseAccount = createHandlers(requires('accounts:write', { audit: '
   return proceed(c, { status: 'paused' }, back(c, 'account_paused'))
 })
 
-/** Throws `account_not_found`, `account_state_transition_invalid` for one that has to sign in again. */
+/** Throws `account_not_found`, `account_state_transition_invalid` for one that needs sign-in. */
 export const reactivateAccount = createHandlers(requires('accounts:write', { audit: 'account_reactivated' }), (c) => {
   write(c, reactivate)
   return proceed(c, { status: 'reactivated' }, back(c, 'account_reactivated'))
 })
 
 const Deletion = z.object({
-  delete_history: Flag.describe('Its request log goes, too.'),
+  delete_history: Flag.describe('Delete its request log too.'),
 })
 
-/** Its log goes too with `delete_history`, behind the answer. */
+/** With `delete_history` its log is deleted too, after the response. */
 export const deleteAccount = createHandlers(
   requires('accounts:write', { audit: 'account_deleted' }),
   query(Deletion),
@@ -93,15 +93,15 @@ const AliasText = z
   .max(255)
   .nullable()
   .transform((alias) => alias || null)
-  .describe('What to call it instead of its e-mail. Blank or null: nothing.')
+  .describe('Shown in place of the e-mail address. Blank or null: none.')
 
 const PolicyName = z
   .enum(ROUTING_POLICIES)
-  .describe('Used up first, like any other, or kept until the others are used up.')
+  .describe('`burn_first`: used before the others; `normal`: the strategy decides; `preserve`: last resort.')
 
-/** The dashboard API has a route of its own for each of the others; the form of the page sends all three at once. */
+/** The form of the page sends all three at once; the API also has a route each for alias and policy. */
 const Patch = z.strictObject({
-  securityWorkAuthorized: z.boolean().optional().describe('Belongs to the restricted pool.'),
+  securityWorkAuthorized: z.boolean().optional().describe('Whether it belongs to the restricted pool.'),
   alias: AliasText.optional(),
   routingPolicy: PolicyName.optional(),
   expectedVersion: ExpectedVersion,

@@ -1,4 +1,4 @@
-/** Where a browser goes on after a change to accounts: the page its form is on, with its filters, and what was done. */
+/** Where a browser goes after a change to accounts: the page of the form with its filters, and what was done. */
 import type { Ctx } from '../bindings.ts'
 import { pageOf } from '../http/return-path.ts'
 

@@ -1,6 +1,7 @@
-/** `/api/explain`: which account a request with this model and key would get now, and why not the others. */
+/** `/api/explain`: which account a request with this model and key would use now, and why not the others. */
 import { z } from 'zod'
-import { ExplainPage } from '../../views/logs/explain.tsx'
+import { SIMULATOR } from '../../views/accounts/links.ts'
+import { SimulatorPage } from '../../views/accounts/simulator.tsx'
 import { demand } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
@@ -17,12 +18,12 @@ import { type Logs, optionsOf } from './logs-page.ts'
 
 const ExplainQuery = z.object({
   model: z.string().trim().max(200).default('').describe('The requested model. Empty: any.'),
-  key: z.string().max(100).default('').describe('ID of the key. Empty: no key.'),
+  key: z.string().max(100).default('').describe('ID of the key the request uses. Empty: none.'),
 })
 
 /**
- * Names are masked for those who do not work with accounts. Throws `permission_required` for a key, `not_found`, and
- * `validation_error` for a parameter nobody knows: the answer would be to another question than the one asked.
+ * Names are masked for visitors who don't manage accounts. Throws `permission_required` for a key, `not_found`, and
+ * `validation_error` for an unknown parameter.
  */
 export const explainChoice = createHandlers(requires('accounts:read'), query(ExplainQuery.strict()), (c) =>
   c.json(explanationOf(c, c.req.valid('query'))),
@@ -32,12 +33,12 @@ export interface ExplainView {
   generatedAt: string
   asked: z.output<typeof ExplainQuery>
   options: Logs['options']
-  /** null: nothing was asked yet. */
+  /** null: the form was not submitted yet. */
   explanation: Explanation | null
 }
 
-/** `GET /logs/explain`: the form, and below it the answer. */
-export const showExplain = createHandlers(requires('accounts:read'), query(ExplainQuery), (c) => {
+/** `GET /accounts/simulator`: the form, and below it the result. */
+export const showSimulator = createHandlers(requires('accounts:read'), query(ExplainQuery), (c) => {
   const asked = c.req.valid('query')
   const isAsked = c.req.query('model') !== undefined || c.req.query('key') !== undefined
   const view: ExplainView = {
@@ -46,8 +47,13 @@ export const showExplain = createHandlers(requires('accounts:read'), query(Expla
     options: optionsOf(c),
     explanation: isAsked ? explanationOf(c, asked) : null,
   }
-  return reply(c, view, ExplainPage)
+  return reply(c, view, SimulatorPage)
 })
+
+/** Where the simulator was before; bookmarks still work. */
+export const leadToSimulator = createHandlers(requires('accounts:read'), (c) =>
+  c.redirect(SIMULATOR + new URL(c.req.url).search, 301),
+)
 
 const explanationOf = (c: Ctx, { model, key }: z.output<typeof ExplainQuery>): Explanation => {
   const { pool, settings, clock } = c.env
@@ -64,7 +70,6 @@ const keyOf = (c: Ctx, id: string): KeyPolicy => {
   demand(c.var.principal, 'api_keys:read')
   const hash = keyHashOf(c.env.db, id)
   const policy = hash === null ? null : c.env.keys.byHash(hash)
-  if (!policy)
-    throw new AppError('not_found', { param: 'key', message: 'API key not found. It may have been deleted.' })
+  if (!policy) throw new AppError('not_found', { param: 'key', message: 'This API key does not exist.' })
   return policy
 }

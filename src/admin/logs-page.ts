@@ -10,7 +10,6 @@ import { idOf } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
-import { holds } from '../model/permissions.ts'
 import type { RejectedClient } from '../model/rejected-clients.ts'
 import type { LogHistogram } from '../model/request-histogram.ts'
 import type { LogDetail, LogPage } from '../model/request-log.ts'
@@ -53,7 +52,6 @@ export interface Logs extends LogPage {
   open: LogDetail | null
   /** May look into conversations. */
   isSensitive: boolean
-  mayExplain: boolean
 }
 
 /** As the form shows them. */
@@ -167,7 +165,6 @@ const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
     links: linksOf(c, { asked, page, now }),
     open,
     isSensitive: sight.sensitive,
-    mayExplain: holds(c.var.principal.grants, 'accounts:read'),
   }
 }
 

@@ -1,4 +1,4 @@
-/** `/api/oauth`: signing in to the upstream, to add an account or to sign one in again. */
+/** `/api/oauth`: ChatGPT sign-ins, to add an account or to sign in to one again. */
 import { z } from 'zod'
 import { actor } from '../auth/principal.ts'
 import { AppError } from '../errors.ts'
@@ -13,13 +13,15 @@ import { signInValue } from './sign-in-value.ts'
 const optionalId = z.string().trim().max(128).nullish()
 
 const Start = z.strictObject({
-  forceMethod: z.string().trim().max(32).nullish().describe('`device`: with a code; else in the browser.'),
-  accountId: optionalId.describe('The account to sign in again; only its own seat is taken. Absent: a new one.'),
+  forceMethod: z.string().trim().max(32).nullish().describe('`device`: with a code. Default: in the browser.'),
+  accountId: optionalId.describe(
+    'The account to sign in again; only the same user and workspace is accepted. Default: add an account.',
+  ),
 })
 
 /**
- * Begins a sign-in: with a code when `forceMethod` is `device`, else in the browser; for `accountId` only that account's own
- * seat is taken. Throws `account_not_found`, `device_auth_unavailable`, `device_auth_failed`, `upstream_unreachable`.
+ * Starts a sign-in: with a code when `forceMethod` is `device`, else in the browser. With `accountId` only the same user and
+ * workspace is accepted. Throws `account_not_found`, `device_auth_unavailable`, `device_auth_failed`, `upstream_unreachable`.
  */
 export const startSignIn = createHandlers(
   requires('accounts:write', { audit: 'account_sign_in_started' }),
@@ -36,21 +38,21 @@ export const startSignIn = createHandlers(
   },
 )
 
-const FlowId = optionalId.describe('Which sign-in. Absent: the one begun last.')
+const FlowId = optionalId.describe('Which sign-in. Default: the one started last.')
 const Which = z.object({ flowId: FlowId })
 
-/** How a sign-in of one's own stands; without `flowId` the one begun last. Throws `oauth_flow_not_found`. */
+/** The status of one of the caller's sign-ins; without `flowId` the one started last. Throws `oauth_flow_not_found`. */
 export const showSignIn = createHandlers(requires('accounts:write'), query(Which), (c) =>
   c.json(signInValue(c, c.env.signIns.status(c.var.principal.id, c.req.valid('query').flowId || null))),
 )
 
 const Completion = z.strictObject({
   flowId: FlowId,
-  deviceAuthId: optionalId.describe('The same under its older name.'),
-  userCode: optionalId.describe('The code that was shown; another one is refused.'),
+  deviceAuthId: optionalId.describe('The same as `flowId`, under its older name.'),
+  userCode: optionalId.describe('The code that was shown; any other is rejected.'),
 })
 
-/** The same, and makes sure that a device is being asked about. It completes by itself. Throws `oauth_flow_not_found`. */
+/** The same, and makes sure that the device sign-in is being polled. It completes by itself. Throws `oauth_flow_not_found`. */
 export const completeSignIn = createHandlers(requires('accounts:write'), body(Completion), (c) => {
   const { flowId, deviceAuthId, userCode } = c.req.valid('json')
   const { signIns } = c.env
@@ -62,7 +64,7 @@ export const completeSignIn = createHandlers(requires('accounts:write'), body(Co
 
 const Cancellation = z.strictObject({ flowId: z.string().trim().min(1).max(128).describe('Which sign-in.') })
 
-/** Ends one that waits; one that has ended is told as it stands. Throws `oauth_flow_not_found`. */
+/** Cancels a pending sign-in; for one that has ended it returns the result. Throws `oauth_flow_not_found`. */
 export const cancelSignIn = createHandlers(
   requires('accounts:write', { audit: 'account_sign_in_cancelled' }),
   body(Cancellation),
@@ -70,11 +72,11 @@ export const cancelSignIn = createHandlers(
 )
 
 const Pasted = z.strictObject({
-  callbackUrl: z.string().trim().min(1).max(8192).describe('The whole address the browser ended on.'),
-  flowId: optionalId.describe('Which sign-in it must belong to. Absent: whichever it does.'),
+  callbackUrl: z.string().trim().min(1).max(8192).describe('The full URL the browser ended on.'),
+  flowId: optionalId.describe('The sign-in it must belong to. Default: any of yours.'),
 })
 
-/** Takes the address that the browser ended on. Throws `invalid_callback` for one that belongs to no sign-in, or to another. */
+/** Takes the URL that the browser ended on. Throws `invalid_callback` for one that belongs to no sign-in, or to another. */
 export const pasteCallback = createHandlers(
   requires('accounts:write', { audit: 'account_signed_in' }),
   body(Pasted),

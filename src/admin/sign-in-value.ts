@@ -1,4 +1,4 @@
-/** A sign-in to the upstream as it is shown: what to do next, how long there is, and what came of it. */
+/** A ChatGPT sign-in as it is shown: what to do next, how long it is valid, and its result. */
 import { isLocal } from '../auth/caller.ts'
 import type { Ctx } from '../bindings.ts'
 import { iso } from '../lib/iso.ts'
@@ -17,22 +17,22 @@ export interface SignInValue {
   status: FlowRow['status']
   /** A sentence, once it has failed. */
   errorMessage: string | null
-  /** Somebody here did not want it any more: no fault to be told as one. */
+  /** A user cancelled it here, so it is not shown as an error. */
   isCancelled: boolean
-  /** The account to be signed in again; null: whoever signs in is added. */
+  /** The account to sign in again; null: the sign-in adds an account. */
   target: KnownAccount | null
-  /** What came of it. */
+  /** The result. */
   account: KnownAccount | null
-  /** Whether it was paused, and so still is. */
+  /** Whether it is still paused. */
   isPaused: boolean
   /** Where to sign in. */
   authorizationUrl: string | null
-  /** Where the browser ends, and whether that reaches us by itself. */
+  /** Where the browser ends up, and whether Sluice receives that by itself. */
   callbackUrl: string | null
   callback: 'listening' | 'port_busy' | 'remote' | null
   verificationUrl: string | null
   userCode: string | null
-  /** Names the flow, like `flowId`. The service's own id stays here: with the code it would be as good as the account. */
+  /** The flow's id, like `flowId`. OpenAI's own id is never sent out: with the code it would give access to the account. */
   deviceAuthId: string | null
   intervalSeconds: number | null
   expiresInSeconds: number
@@ -66,13 +66,13 @@ export const signInValue = (c: Ctx, flow: FlowRow): SignInValue => {
   }
 }
 
-/** Null when it is gone by now. */
+/** Null when it was deleted. */
 const knownAccount = (c: Ctx, id: string): KnownAccount | null => {
   const row = c.env.pool.get(id)?.row
   return row ? { accountId: id, displayName: displayName(row), planType: row.planType } : null
 }
 
-/** The account of `?account=`, to be signed in again. Throws `account_not_found`. */
+/** The account of `?account=`, to sign in again. Throws `account_not_found`. */
 export const targetAccount = (c: Ctx, id: string): KnownAccount => {
   const row = getAccount(c.env.db, id)
   return { accountId: id, displayName: displayName(row), planType: row.planType }

@@ -36,11 +36,11 @@ export const isZip = (bytes: Uint8Array): boolean =>
 export const readZip = async (bytes: Uint8Array, { budget, bytes: maxBytes, wants }: ZipLimits): Promise<ZipFile[]> => {
   const entries = directoryOf(bytes).filter(({ name }) => !name.endsWith('/') && wants(name))
   if (entries.length > budget.files)
-    throw new ZipError(`holds more than the ${budget.files} files that are left to read`)
+    throw new ZipError(`contains more than the ${budget.files} files that may still be read`)
   demand(areApart(entries))
   const read: ZipFile[] = []
   for (const entry of entries) {
-    if (budget.bytes <= 0) throw new ZipError('unpacks to more than is read at once')
+    if (budget.bytes <= 0) throw new ZipError('unpacks to more than one import may read')
     budget.files -= 1
     budget.bytes -= maxBytes // of one that cannot be read the work was done all the same
     const unpacked = await unpack(bytes, entry, maxBytes)
@@ -84,7 +84,7 @@ const directoryOf = (bytes: Uint8Array): Entry[] => {
   const end = endOf(view)
   const count = view.getUint16(end + 10, true)
   let at = view.getUint32(end + 16, true)
-  if (count === 0xffff || at === 0xffffffff) throw new ZipError('is a ZIP64 archive, which is not read')
+  if (count === 0xffff || at === 0xffffffff) throw new ZipError('is a ZIP64 archive, which is not supported')
   return Array.from({ length: count }, () => {
     demand(at + DIRECTORY_ENTRY_BYTES <= bytes.length && view.getUint32(at, true) === DIRECTORY_ENTRY)
     const nameBytes = view.getUint16(at + 28, true)
@@ -105,7 +105,7 @@ const directoryOf = (bytes: Uint8Array): Entry[] => {
 const endOf = (view: DataView): number => {
   const last = view.byteLength - END_BYTES
   for (let at = last; at >= Math.max(0, last - LONGEST_COMMENT); at--) if (view.getUint32(at, true) === END) return at
-  throw new ZipError('is not a whole ZIP archive')
+  throw new ZipError('is an incomplete ZIP archive')
 }
 
 const inflate = promisify(inflateRaw)

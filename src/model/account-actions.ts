@@ -1,4 +1,4 @@
-/** What somebody can do about an account in its present state, and, where they cannot, why not. */
+/** The actions on an account in its current state, and why one is not possible. */
 import { type AccountState, type AccountStatus, statusBeneath } from './account-state.ts'
 
 const ACCOUNT_ACTIONS = ['probe', 'resume', 'pause', 'reauthenticate', 'delete'] as const
@@ -6,13 +6,13 @@ export type AccountAction = (typeof ACCOUNT_ACTIONS)[number]
 
 export interface OfferedAction {
   action: AccountAction
-  /** Why it cannot be done now, as a sentence; null: it can. */
+  /** Why it is not possible now, as a sentence; null: it is. */
   refusal: string | null
 }
 
-export const READ_ONLY = 'Your role can look at accounts but not change them.'
+export const READ_ONLY = 'Your role can view accounts but not change them.'
 
-/** In the order of their use for this state: what most likely helps comes first. The routes refuse the same. */
+/** Ordered by how likely they help in this state. The routes reject the same ones. */
 export const offeredActions = (account: Standing, mayWrite: boolean): OfferedAction[] =>
   ORDER[account.status].map((action) => ({
     action,
@@ -23,10 +23,10 @@ type Standing = Pick<AccountState, 'status' | 'cause'>
 
 const refusalOf = (action: AccountAction, account: Standing): string | null =>
   action === 'resume' && statusBeneath(account) === 'reauth_required'
-    ? 'It has to sign in again first.'
+    ? 'Sign in again first.'
     : (REFUSALS[action]?.[account.status] ?? null)
 
-/** A state that is being left is not offered again: what runs has nothing to resume. */
+/** An action without effect in a state is left out: an active account has nothing to resume. */
 const ORDER: Record<AccountStatus, readonly AccountAction[]> = {
   active: ['probe', 'pause', 'reauthenticate', 'delete'],
   rate_limited: ['probe', 'resume', 'pause', 'reauthenticate', 'delete'],
@@ -37,15 +37,15 @@ const ORDER: Record<AccountStatus, readonly AccountAction[]> = {
 }
 
 const OUT_OF_USE = {
-  paused: 'A paused account is not asked anything. Resume it first.',
-  reauth_required: 'Without a new sign-in there is nothing to ask with.',
-  deactivated: 'The service has closed this account. Sign in again or try again first.',
+  paused: 'Resume the account to probe it.',
+  reauth_required: 'Sign in again to probe the account.',
+  deactivated: 'ChatGPT has closed this account. Sign in again or retry it first.',
 } as const
 
 const REFUSALS: Partial<Record<AccountAction, Partial<Record<AccountStatus, string>>>> = {
   probe: OUT_OF_USE,
   pause: {
-    reauth_required: 'It is not asked anyway until somebody signs in again.',
-    deactivated: 'It is not asked anyway while it is deactivated.',
+    reauth_required: 'It is not used anyway until you sign in again.',
+    deactivated: 'It is not used anyway while it is deactivated.',
   },
 }

@@ -1,5 +1,5 @@
-/** The history of an account as people read it: newest first, a page at a time. */
-import { and, desc, eq, lt } from 'drizzle-orm'
+/** The history of an account, newest first, one page at a time. */
+import { and, desc, eq, gte, lt } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 import { iso } from '../lib/iso.ts'
@@ -11,19 +11,19 @@ export interface AccountHistoryEntry {
   at: string
   kind: AccountEventKind
   result: string
-  /** null: there is none, or it is not for the visitor. */
+  /** null: there is none, or the visitor may not see it. */
   detail: string | null
 }
 
 export interface AccountHistoryPage {
   events: AccountHistoryEntry[]
-  /** What `before` takes for the page after this one; null: it is the last. */
+  /** `before` of the next page; null: this is the last. */
   older: number | null
 }
 
 const PAGE = 50
 
-/** `before`: only events older than the one of this id. */
+/** `before`: only events older than the one with this id. */
 export const accountHistory = (db: Db, accountId: string, before: number | null): AccountHistoryPage => {
   const rows = db
     .select()
@@ -39,7 +39,18 @@ export const accountHistory = (db: Db, accountId: string, before: number | null)
   }
 }
 
-/** For those who do not work with accounts: what happened, without what was seen. */
+/** The last probe since `since` (ms); null: there is none. */
+export const lastProbe = (db: Db, accountId: string, since: number): AccountHistoryEntry | null => {
+  const row = db
+    .select()
+    .from(accountEvents)
+    .where(and(eq(accountEvents.accountId, accountId), eq(accountEvents.kind, 'probe'), gte(accountEvents.at, since)))
+    .orderBy(desc(accountEvents.id))
+    .get()
+  return row ? { ...row, at: iso(row.at) } : null
+}
+
+/** For visitors who don't manage accounts: without the details. */
 export const maskedHistory = (page: AccountHistoryPage): AccountHistoryPage => ({
   ...page,
   events: page.events.map((event) => ({ ...event, detail: null })),

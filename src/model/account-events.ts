@@ -1,4 +1,4 @@
-/** The history of an account as its page tells it: state changes, tokens, probes, imports. */
+/** The history of an account: state changes, tokens, probes, imports. */
 import { sql } from 'drizzle-orm'
 import type { Tx } from '../../db/commit.ts'
 import type { accountEvents } from '../../db/schema/history.ts'
@@ -10,7 +10,7 @@ interface AccountEventNote {
   /** ms since epoch */
   at: number
   kind: AccountEventKind
-  /** A word or two: the state it came to, `renewed`, `failed`. */
+  /** A word or two: the new state, `refreshed`, `failed`. */
   result: string
   /** A sentence of evidence without secrets. */
   detail: string | null
@@ -18,7 +18,7 @@ interface AccountEventNote {
 
 const MAX_DETAIL_CHARS = 500
 
-/** Adds to the history. An account that was deleted meanwhile has none, and nothing is written. */
+/** Adds to the history; writes nothing for an account that has been deleted. */
 export const noteAccountEvent = (tx: Tx, { accountId, at, kind, result, detail }: AccountEventNote): void => {
   const text = detail?.slice(0, MAX_DETAIL_CHARS) ?? null
   tx.run(sql`
@@ -26,13 +26,12 @@ export const noteAccountEvent = (tx: Tx, { accountId, at, kind, result, detail }
     SELECT ${accountId}, ${at}, ${kind}, ${result}, ${text} WHERE EXISTS (SELECT 1 FROM accounts WHERE id = ${accountId})`)
 }
 
-/** Of one purge: more than could ever be misdated, and scanned in a few milliseconds. */
+/** Rows one purge scans, in a few milliseconds; more than a wrong clock could misdate. */
 const LOOKED_AT = 10_000
 
 /**
- * Forgets events from before `before` (ms since epoch), at most the `limit` first. Returns how many; fewer than `limit` means
- * that none are left among the first 10,000 rows, and so none at all: rows are in the order of time but for those of a clock
- * that was wrong, which are passed over.
+ * Deletes events from before `before` (ms since epoch), at most `limit`, and returns how many. Fewer than `limit` means that
+ * none are left: rows are in the order of time, except a few written while the clock was wrong.
  */
 export const purgeAccountEvents = (tx: Tx, { before, limit }: { before: number; limit: number }): number =>
   tx.run(sql`

@@ -1,4 +1,4 @@
-/** The credentials of one account as other programs read them, and how fresh they are. The only place that spells out tokens. */
+/** The credentials of one account in the formats of other programs, and how fresh they are. The only place that exposes tokens. */
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { statusBeneath } from './account-state.ts'
 import type { AccountRow } from './accounts.ts'
@@ -7,7 +7,7 @@ import { type AccountTokens, expiryOf } from './auth-json.ts'
 export const EXPORT_FORMATS = ['codex', 'opencode'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
-/** `auth.json` of the native client: snake_case, as it writes it itself. */
+/** The `auth.json` of the Codex CLI, in its own spelling. */
 export const codexAuthJson = (row: AccountRow, tokens: AccountTokens) => ({
   auth_mode: 'chatgpt',
   OPENAI_API_KEY: null,
@@ -20,7 +20,7 @@ export const codexAuthJson = (row: AccountRow, tokens: AccountTokens) => ({
   last_refresh: iso(row.lastRefreshAt),
 })
 
-/** `expires` is ms since epoch; 0: unknown, so it is renewed before use. */
+/** `expires` is ms since epoch; 0: unknown, so OpenCode refreshes it before use. */
 export const opencodeAuthJson = (row: AccountRow, tokens: AccountTokens) => ({
   openai: {
     type: 'oauth',
@@ -31,7 +31,7 @@ export const opencodeAuthJson = (row: AccountRow, tokens: AccountTokens) => ({
   },
 })
 
-/** Everything at once (dashboard API §1.5, `export/auth`). */
+/** All formats at once (dashboard API §1.5, `export/auth`). */
 export const exportedAuth = (row: AccountRow, tokens: AccountTokens) => ({
   filename: fileNameFor(row, 'codex'),
   account: { accountId: row.id, chatgptAccountId: row.chatgptAccountId, email: row.email },
@@ -40,7 +40,7 @@ export const exportedAuth = (row: AccountRow, tokens: AccountTokens) => ({
   opencodeAuthJson: opencodeAuthJson(row, tokens),
 })
 
-/** ASCII letters, digits, dots and dashes only: it goes into a header. */
+/** ASCII letters, digits, dots and dashes only, because it goes into a header. */
 export const fileNameFor = ({ alias, email }: AccountRow, format: ExportFormat): string => {
   const name = (alias ?? email).toLowerCase().replace(/[^a-z0-9.]+/g, '-')
   return `${format === 'codex' ? 'auth' : 'opencode-auth'}-${name.replace(/^-+|-+$/g, '').slice(0, 60) || 'account'}.json`
@@ -53,11 +53,11 @@ export interface TokenHealth {
   refresh: { expiresAt: string | null; state: TokenState }
   idToken: { expiresAt: string | null; state: TokenState }
   lastRefreshAt: string
-  /** When the tokens are renewed next, at the latest; null: not any more, somebody has to sign in again. */
+  /** When the tokens are refreshed next, at the latest; null: never, the account needs sign-in. */
   nextRefreshAt: string | null
 }
 
-/** `renewAfterMs`: the age at which tokens are renewed though they have not expired. Times are ISO 8601. */
+/** `renewAfterMs`: the age at which tokens are refreshed before they expire. Times are ISO 8601. */
 export const tokenHealth = (
   row: AccountRow,
   tokens: AccountTokens,

@@ -1,12 +1,13 @@
-/** Which accounts the list shows, and in what order: the query of its URL, applied to what the visitor may see. */
+/** The filters and the order of the account list, from the query of its URL. */
 import { z } from 'zod'
 import { ACCOUNT_STATUSES } from '../../db/schema/accounts.ts'
+import { naturalOrder } from '../lib/natural-order.ts'
 import type { WireAccount } from './account-view.ts'
 
-const ACCOUNT_SORTS = ['name', 'state', 'five_hour', 'weekly', 'in_flight'] as const
+const ACCOUNT_SORTS = ['name', 'state', 'five_hour', 'weekly', 'in_flight', 'requests', 'cost', 'used'] as const
 export type AccountSort = (typeof ACCOUNT_SORTS)[number]
 
-/** An unknown value filters nothing: a link of another version still opens the list. */
+/** An unknown value filters nothing, so a link from another version still opens the list. */
 const choice = <T extends readonly [string, ...string[]]>(values: T) => z.enum(values).optional().catch(undefined)
 
 export const AccountQuery = z.object({
@@ -21,7 +22,7 @@ export const AccountQuery = z.object({
   sort: z.enum(ACCOUNT_SORTS).default('name').catch('name'),
   order: z.enum(['asc', 'desc']).default('asc').catch('asc'),
   view: z.enum(['table', 'cards']).default('table').catch('table'),
-  /** How many a page shows: 25 stay light on a phone, 100 are for changing many at once. */
+  /** Rows per page: 25 keeps phones fast, 100 is for changing many at once. */
   per: z.coerce
     .number()
     .pipe(z.literal([25, 100]))
@@ -31,11 +32,19 @@ export const AccountQuery = z.object({
 })
 export type AccountQuery = z.output<typeof AccountQuery>
 
-/** Those that pass, sorted. What a visitor is not shown cannot be searched for: mask before filtering. */
-export const filterAccounts = (accounts: readonly WireAccount[], query: AccountQuery): WireAccount[] =>
+/** An account with what it has served since it was added. */
+export interface ListedAccount extends WireAccount {
+  requests: number
+  costUsd: number
+  /** ISO 8601; null: never. */
+  lastUsedAt: string | null
+}
+
+/** The accounts that pass, sorted. Mask before filtering, so visitors cannot search for what is hidden from them. */
+export const filterAccounts = (accounts: readonly ListedAccount[], query: AccountQuery): ListedAccount[] =>
   accounts.filter((account) => passes(account, query)).toSorted(comparing(query))
 
-const passes = (account: WireAccount, { q, state, eligible, plan }: AccountQuery): boolean =>
+const passes = (account: ListedAccount, { q, state, eligible, plan }: AccountQuery): boolean =>
   (state === undefined || account.status === state) &&
   (eligible === undefined || account.eligible === (eligible === 'yes')) &&
   (plan === undefined || account.planType === plan) &&
@@ -43,7 +52,7 @@ const passes = (account: WireAccount, { q, state, eligible, plan }: AccountQuery
 
 const includes = (text: string, part: string): boolean => text.toLowerCase().includes(part.toLowerCase())
 
-/** By what needs somebody most. */
+/** Most urgent first. */
 const STATE_ORDER: readonly string[] = [
   'reauth_required',
   'deactivated',
@@ -53,24 +62,48 @@ const STATE_ORDER: readonly string[] = [
   'active',
 ]
 
-const SORT_VALUES: Record<AccountSort, (account: WireAccount) => string | number | null> = {
-  name: ({ displayName }) => displayName.toLowerCase(),
+const SORT_VALUES: Record<Exclude<AccountSort, 'name'>, (account: ListedAccount) => string | number | null> = {
   state: ({ status, eligible }) => STATE_ORDER.indexOf(status) * 2 + Number(eligible),
   five_hour: ({ windows }) => windows.fiveHour?.usedPercent ?? null,
   weekly: ({ windows }) => (windows.weekly ?? windows.monthly)?.usedPercent ?? null,
   in_flight: ({ inFlight }) => inFlight,
+  requests: ({ requests }) => requests,
+  cost: ({ costUsd }) => costUsd,
+  used: ({ lastUsedAt }) => lastUsedAt,
 }
 
-/** What is not known stands last in either direction; equals go by name. */
+/** Unknown values come last in either direction; ties are sorted by name. */
 const comparing = ({ sort, order }: AccountQuery) => {
   const direction = order === 'asc' ? 1 : -1
+  if (sort === 'name') return (a: ListedAccount, b: ListedAccount): number => direction * byName(a, b)
   const value = SORT_VALUES[sort]
-  return (a: WireAccount, b: WireAccount): number => {
+  return (a: ListedAccount, b: ListedAccount): number => {
     const [x, y] = [value(a), value(b)]
     if (x === null || y === null) return x === y ? byName(a, b) : x === null ? 1 : -1
     return x === y ? byName(a, b) : x < y ? -direction : direction
   }
 }
 
-const byName = (a: WireAccount, b: WireAccount): number =>
-  a.displayName.localeCompare(b.displayName, 'en') || (a.accountId < b.accountId ? -1 : 1)
+const byName = (a: ListedAccount, b: ListedAccount): number =>
+  naturalOrder(a.displayName, b.displayName) || (a.accountId < b.accountId ? -1 : 1)
+
+/** The accounts of one plan together. */
+export interface PlanTotal {
+  plan: string
+  accounts: number
+  available: number
+  requests: number
+  costUsd: number
+}
+
+/** Of all accounts, whatever the filters show. */
+export const planTotals = (accounts: readonly ListedAccount[]): PlanTotal[] =>
+  [...Map.groupBy(accounts, ({ planType }) => planType)]
+    .map(([plan, group]) => ({
+      plan,
+      accounts: group.length,
+      available: group.filter(({ eligible }) => eligible).length,
+      requests: group.reduce((sum, { requests }) => sum + requests, 0),
+      costUsd: group.reduce((sum, { costUsd }) => sum + costUsd, 0),
+    }))
+    .toSorted((a, b) => naturalOrder(a.plan, b.plan))

@@ -7,6 +7,7 @@ import type { Sealer } from '../lib/seal.ts'
 import { noteAccountEvent } from './account-events.ts'
 import { nextState, statusBeneath } from './account-state.ts'
 import { openTokens, sealTokens, UNREADABLE_TOKENS } from './account-tokens.ts'
+import { STATE_NAMES } from './account-words.ts'
 import { type AccountRow, getAccount, stateOf } from './accounts.ts'
 import { type Actor, type AuditEvent, append } from './audit.ts'
 import { type AccountIdentity, type ImportedAccount, UNKNOWN_PLAN } from './auth-json.ts'
@@ -52,13 +53,13 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
     target: id,
     details: { email: identity.email, renewed: existing !== undefined && !tokensKept, tokensKept },
   })
-  const result = existing === undefined ? 'added' : tokensKept ? 'tokens kept' : 'renewed'
+  const result = existing === undefined ? 'added' : tokensKept ? 'tokens kept' : 'tokens replaced'
   noteAccountEvent(tx, {
     accountId: id,
     at: actor.at,
     kind: 'import',
     result,
-    detail: event === 'account_signed_in' ? 'By a sign-in.' : null,
+    detail: event === 'account_signed_in' ? 'By signing in.' : null,
   })
   if (!announcesLater) notice(tx, 'accounts')
   return { ...getAccount(tx, id), tokensKept }
@@ -93,10 +94,10 @@ export const renewAccount = (
       ...event,
       kind: 'state',
       result: state.status,
-      detail: `with new tokens; was ${row.status}`,
+      detail: `New tokens were stored. Before: ${STATE_NAMES[row.status].toLowerCase()}.`,
     })
   if (planType !== row.planType)
-    noteAccountEvent(tx, { ...event, kind: 'plan', result: planType, detail: `was ${row.planType}` })
+    noteAccountEvent(tx, { ...event, kind: 'plan', result: planType, detail: `Before: ${row.planType}.` })
   notice(tx, 'accounts')
 }
 

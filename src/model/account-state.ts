@@ -47,8 +47,8 @@ export type AccountEvent =
   | ({ kind: 'quota_exceeded' } & Refusal)
   /** The snapshot as it was reported, not merged with older ones: only fresh numbers may end a block. */
   | { kind: 'usage'; at: number; snapshot: UsageSnapshot }
-  /** A probe of a blocked account; `ok` means the upstream served it, not merely that it answered. */
-  | { kind: 'checked'; at: number; ok: boolean }
+  /** A probe of a blocked account, or a reset credit that was used; `ok` means that requests are served again. */
+  | { kind: 'checked'; at: number; ok: boolean; by?: 'probe' | 'reset_credit' }
   | { kind: 'tick'; at: number }
   | { kind: 'auth_failed'; at: number; code: string; evidence: string }
   | { kind: 'pause'; at: number }
@@ -200,7 +200,7 @@ const blockAsReported = (state: AccountState, { kind, type, resetAt }: ReportedL
   return {
     status: 'quota_exceeded',
     cause: kind,
-    evidence: `${REPORTED_WORDS[kind]}, says the usage report${type ? ` (${type})` : ''}`,
+    evidence: `${REPORTED_WORDS[kind]}, according to the usage report${type ? ` (${type})` : ''}`,
     since: isBlocked(state) ? Math.min(state.since ?? at, at) : at,
     until,
     nextCheckAt: until === null ? at + REPORT_HOLDS_MS : null,
@@ -275,7 +275,7 @@ const pause = (state: AccountState, at: number): AccountState => {
   if (state.status === 'paused') return state
   if (state.status === 'reauth_required' || state.status === 'deactivated') {
     throw new AppError('account_state_transition_invalid', {
-      message: `An account that is ${LABEL[state.status]} cannot be paused.`,
+      message: `An account that ${LABEL[state.status]} cannot be paused.`,
     })
   }
   return { ...ACTIVE, status: 'paused', cause: PAUSED, since: at }
@@ -284,10 +284,10 @@ const pause = (state: AccountState, at: number): AccountState => {
 const reactivate = (state: AccountState): AccountState => {
   if (statusBeneath(state) === 'reauth_required') {
     throw new AppError('account_state_transition_invalid', {
-      message: `An account that is ${LABEL.reauth_required} has to sign in again first.`,
+      message: 'This account needs sign-in. Sign in again first.',
     })
   }
   return state.status === 'active' ? state : ACTIVE
 }
 
-const LABEL = { reauth_required: 'waiting for a new sign-in', deactivated: 'deactivated' } as const
+const LABEL = { reauth_required: 'needs sign-in', deactivated: 'is deactivated' } as const

@@ -1,12 +1,14 @@
-/** What the accounts have done for as long as they are here, as the dashboard's clients read it. */
+/** What the accounts have done since they were added. */
+import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
-import { accountTotals } from '../../db/schema/accounts.ts'
+import { accounts, accountTotals } from '../../db/schema/accounts.ts'
+import { requestHours, requests } from '../../db/schema/requests.ts'
 
 export interface AccountUse {
   requestCount: number
   totalTokens: number
   cachedInputTokens: number
-  /** What the same would have cost at list price; turns without a known price are missing from it. */
+  /** Cost at list price; requests without a known price are not counted. */
   totalCostUsd: number
 }
 
@@ -17,7 +19,7 @@ export const NO_USE: AccountUse = Object.freeze({
   totalCostUsd: 0,
 })
 
-/** By account id; who has done nothing is missing. */
+/** By account id; accounts without requests are missing. */
 export const usesOf = (db: Db): Map<string, AccountUse> =>
   new Map(
     db
@@ -34,3 +36,18 @@ export const usesOf = (db: Db): Map<string, AccountUse> =>
         },
       ]),
   )
+
+/** When each account started its last request (ms since epoch). Known to the hour only once the log no longer has it. */
+export const lastUsesOf = (db: Db): Map<string, number> => {
+  const fromLog = sql<
+    number | null
+  >`(SELECT max(${requests.startedAt}) FROM ${requests} WHERE ${requests.accountId} = ${accounts.id})`
+  const fromHours = sql<
+    number | null
+  >`(SELECT max(${requestHours.hour}) FROM ${requestHours} WHERE ${requestHours.accountId} = ${accounts.id})`
+  const rows = db
+    .select({ id: accounts.id, at: sql<number | null>`coalesce(${fromLog}, ${fromHours})` })
+    .from(accounts)
+    .all()
+  return new Map(rows.flatMap(({ id, at }) => (at === null ? [] : [[id, at] as const])))
+}

@@ -57,14 +57,19 @@ export const pauseAccount = (tx: Tx, id: string, actor: Actor): AccountState => 
 export const reactivateAccount = (tx: Tx, id: string, actor: Actor): AccountState =>
   transition(tx, id, actor, 'reactivate')
 
-/** What stands already is no event: the first one known of an account tells what it was before. */
 const transition = (tx: Tx, id: string, actor: Actor, kind: 'pause' | 'reactivate'): AccountState => {
   const before = stateOf(getAccount(tx, id))
   const state = nextState(before, { kind, at: actor.at })
   if (state === before) return state
   saveState(tx, id, state)
   append(tx, actor, kind === 'pause' ? 'account_paused' : 'account_reactivated', { target: id })
-  noteAccountEvent(tx, { accountId: id, at: actor.at, kind: 'state', result: state.status, detail: 'by hand' })
+  noteAccountEvent(tx, {
+    accountId: id,
+    at: actor.at,
+    kind: 'state',
+    result: state.status,
+    detail: kind === 'pause' ? 'Paused by a user.' : 'Resumed by a user.',
+  })
   return state
 }
 

@@ -71,13 +71,14 @@ const IdClaims = z.object({
 /** Throws `invalid_auth_json`, naming `fileName` and what is wrong with it. */
 export const parseAuthJson = (text: string, fileName: string): ImportedAccount => {
   const refuse = (why: string): never => {
-    throw new AppError('invalid_auth_json', { message: `${fileName}: ${why}`, param: fileName })
+    throw new AppError('invalid_auth_json', { message: `${fileName} ${why}.`, param: fileName })
   }
-  const json = parseJson(text) ?? refuse('is not JSON')
-  if (!isObject(json)) return refuse('is not a native auth.json (top level)')
+  const json = parseJson(text) ?? refuse('is not valid JSON')
+  if (!isObject(json)) return refuse('is not an auth.json of the Codex CLI (top level)')
   if (!hasTokens(json)) refuse(knownCredentials(json) ?? NO_TOKENS)
   const file = AuthJson.safeParse(json)
-  if (!file.success) return refuse(`is not a native auth.json (${file.error.issues[0]?.path.join('.') || 'top level'})`)
+  if (!file.success)
+    return refuse(`is not an auth.json of the Codex CLI (${file.error.issues[0]?.path.join('.') || 'top level'})`)
   const tokens = file.data.tokens ?? refuse(NO_TOKENS)
   const accessToken = tokens.access_token ?? tokens.accessToken ?? refuse('has no access_token')
   const refreshToken = tokens.refresh_token ?? tokens.refreshToken ?? refuse('has no refresh_token')

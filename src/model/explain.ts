@@ -1,4 +1,4 @@
-/** Why an account was chosen and the others were not: for a logged request, and for one that might come now. */
+/** Why an account was used and the others were not, in words: for a logged request, and for the routing simulator. */
 
 import { isoOrNull } from '../lib/iso.ts'
 import type { Considered, Selection } from '../proxy/select.ts'
@@ -7,39 +7,39 @@ import type { KeyPolicy } from './key-ring.ts'
 import { refusalByLimit } from './reservations.ts'
 import { skipText } from './skip-reasons.ts'
 
-/** An account that a selection looked at. */
+/** An account that routing considered. */
 export interface CandidateView {
   accountId: string
-  /** null: it is gone. */
+  /** null: it was deleted. */
   accountName: string | null
-  /** What the strategy ranked it by, in the strategy's own unit; null: it was not ranked. */
+  /** The strategy's score, in its own unit; null: it was not ranked. */
   score: number | null
-  /** null: it was chosen, or could have been. */
+  /** null: it was used, or could have been. */
   skipped: string | null
   /** `skipped` in words. */
   reason: string | null
-  /** ISO 8601: when the reason ends, where that is known. */
+  /** ISO 8601: when the reason ends, if known. */
   until: string | null
-  /** Whole days to its reset, where accounts that reset sooner were asked first; null: not so, or not known. */
+  /** Whole days until its reset, where accounts that reset sooner are used first; null: that is off, or the reset is not known. */
   resetDays: number | null
 }
 
-/** Which account a request would get now. */
+/** Which account a request would use now. */
 export interface Explanation {
-  /** The model that would be asked for: the key's, where it enforces one. null: any. */
+  /** The requested model, or the one the key enforces. null: any. */
   model: string | null
   apiKey: { id: string; name: string } | null
   strategy: Settings['routingStrategy']
-  /** `refused`: the key itself turns the request away. */
+  /** `refused`: the key rejects the request. */
   outcome: 'chosen' | 'wait' | 'none' | 'refused'
   chosen: { accountId: string; accountName: string | null } | null
   /** The outcome in a sentence. */
   sentence: string
-  /** The chosen one first, then the others that could serve by their score, then the rest. */
+  /** The chosen one first, then the other available ones by score, then the rest. */
   candidates: CandidateView[]
 }
 
-/** What of the pool an explanation needs: the function that chooses. */
+/** The part of the pool an explanation needs. */
 interface Chooser {
   offers(model: string | null): boolean
   explain(needs: {
@@ -56,13 +56,13 @@ interface Question {
   model: string | null
   key: KeyPolicy | null
   settings: Pick<Settings, 'routingStrategy' | 'proxyAccountStreamLimit'>
-  /** Of every account, by id. */
+  /** Account names by id. */
   names: ReadonlyMap<string, string>
   /** ms since epoch. */
   now: number
 }
 
-/** Asks the function that leases accounts to turns, so the answer cannot differ from what would happen. Changes nothing. */
+/** Uses the function that routes requests, so the result is what would happen. Changes nothing. */
 export const explain = (pool: Chooser, { model: asked, key, settings, names, now }: Question): Explanation => {
   const model = key?.enforcedModel ?? asked
   const about = { model, apiKey: key && { id: key.id, name: key.name }, strategy: settings.routingStrategy }
@@ -88,29 +88,29 @@ export const explain = (pool: Chooser, { model: asked, key, settings, names, now
 }
 
 const refusalOf = (key: KeyPolicy, model: string | null, now: number): string | null => {
-  if (!key.isActive) return 'The key or its owner is disabled. Requests with this key are rejected.'
-  if (key.expiresAt !== null && key.expiresAt <= now) return 'The key has expired. Requests with it are rejected.'
+  if (!key.isActive) return 'This key is inactive or its owner is disabled, so the request would be rejected.'
+  if (key.expiresAt !== null && key.expiresAt <= now) return 'This key has expired, so the request would be rejected.'
   if (model !== null && key.allowedModels && !key.allowedModels.has(model))
-    return `This key does not allow the model ${model}. The request would be rejected.`
+    return `This key is not allowed to use the model ${model}, so the request would be rejected.`
   const overLimit = refusalByLimit(key, model, now)
-  return overLimit && `${overLimit.message} Until then requests with this key are rejected.`
+  return overLimit && `${overLimit.message} Until then requests are rejected.`
 }
 
 const sentenceFor = (selection: Selection, unlisted: string | null): string => {
-  const aside = unlisted === null ? '' : ` No account lists the model ${unlisted}, so ChatGPT may reject it.`
+  const aside = unlisted === null ? '' : ` No account lists ${unlisted}, so ChatGPT decides whether the model exists.`
   switch (selection.kind) {
     case 'chosen':
       return `The request would use this account.${aside}`
     case 'wait':
-      return `Every available account is at its limit of parallel requests. The request would wait for a free one.${aside}`
+      return `Every available account is at its limit of parallel requests, so the request would wait for a free one.${aside}`
     case 'none':
       return selection.considered.length === 0
-        ? 'No account has been added yet. The request would be rejected.'
-        : `No account is available for this request. It would be rejected.${aside}`
+        ? 'There are no accounts yet, so the request would be rejected.'
+        : `No account is available for this request, so it would be rejected.${aside}`
   }
 }
 
-/** The chosen one, those ranked beside it by their resets and from the best score down as they came, those skipped. */
+/** The chosen one, then the available ones by reset and score, then the skipped ones. */
 const inOrder = (considered: readonly Considered[], chosenId: string | null): Considered[] => {
   const place = ({ id, skipped }: Considered) => (id === chosenId ? 0 : skipped === null ? 1 : 2)
   const days = ({ resetDays }: Considered) => resetDays ?? Number.MAX_SAFE_INTEGER

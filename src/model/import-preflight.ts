@@ -1,4 +1,4 @@
-/** What an import would do, file by file, before anything is written; and the files that wait for somebody to choose among them. */
+/** The preview of an import, file by file, before anything is written; and the files kept until the user decides. */
 import type { Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -45,32 +45,32 @@ export const judgeFiles = async (
 const judge = (db: Db, file: AuthFile, { sealer, now }: { sealer: Sealer; now: number }): PreflightEntry => {
   const { accounts, failures } = readAuthFiles([file])
   const account = accounts[0]
-  if (!account) return brokenEntry(file.name, failures[0]?.message ?? 'cannot be read')
+  if (!account) return brokenEntry(file.name, failures[0]?.message ?? 'cannot be read.')
   const row = findSeat(db, account.identity)
   const entry = { id: '', file: file.name, account }
   if (!row) return { ...entry, verdict: 'new', reason: null, existing: null }
   const existing = { accountId: row.id, displayName: displayName(row) }
   const isSame = openTokens(sealer, row).refreshToken === account.tokens.refreshToken
   if (isNewer(account, row, { sealer, now })) {
-    const why = isSame ? 'these are its own tokens; they would be tried again' : 'any tokens may be better than its own'
-    const reason = statusBeneath(row) === 'reauth_required' ? `It needs a sign-in, and ${why}.` : null
+    const why = isSame ? 'these are the same tokens, which would be tried again' : 'these tokens may work'
+    const reason = statusBeneath(row) === 'reauth_required' ? `The account needs sign-in, and ${why}.` : null
     return { ...entry, verdict: 'newer', reason, existing }
   }
-  if (isSame) return { ...entry, verdict: 'same', reason: 'These tokens are stored already.', existing }
+  if (isSame) return { ...entry, verdict: 'same', reason: 'These tokens are already stored.', existing }
   return account.lastRefreshAt === null
     ? {
         ...entry,
         verdict: 'undated',
-        reason: 'It does not say that its tokens are newer than the stored ones.',
+        reason: 'The file does not say when its tokens were refreshed, so the stored ones are kept.',
         existing,
       }
-    : { ...entry, verdict: 'older', reason: 'The stored tokens were renewed later; these are spent.', existing }
+    : { ...entry, verdict: 'older', reason: 'The stored tokens are newer, so these no longer work.', existing }
 }
 
-/** The message of a file names it; in the table its name stands beside it. */
+/** The message starts with the name of the file, which the table shows beside it. */
 const brokenEntry = (file: string, message: string): PreflightEntry => {
-  const why = message.startsWith(`${file}: `) ? message.slice(file.length + 2) : message
-  return { id: '', file, verdict: 'broken', reason: `The file ${why}.`, account: null, existing: null }
+  const why = message.startsWith(`${file} `) ? message.slice(file.length + 1) : message
+  return { id: '', file, verdict: 'broken', reason: `The file ${why}`, account: null, existing: null }
 }
 
 const seatsOf = (entries: readonly PreflightEntry[]): Iterable<PreflightEntry[]> =>
@@ -87,7 +87,7 @@ const outdo = (rivals: readonly PreflightEntry[]): void => {
   for (const entry of rivals)
     if (entry !== best && isWorthwhile(entry)) {
       entry.verdict = 'older'
-      entry.reason = `${best.file} is of the same account and at least as new.`
+      entry.reason = `${best.file} is for the same account and at least as new.`
     }
 }
 

@@ -1,4 +1,4 @@
-/** Sign-ins to the upstream as rows: begun, superseded, expired, ended, and the account that comes of one, in one commit. */
+/** ChatGPT sign-ins as rows: started, superseded, expired, finished, and the account they add, in one commit. */
 import { createHash } from 'node:crypto'
 import { and, desc, eq, lte, ne, notInArray } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'
@@ -14,14 +14,14 @@ import { holds } from './permissions.ts'
 
 export type FlowRow = typeof oauthFlows.$inferSelect
 
-/** Of those that ended, the last so many are kept for whoever still asks. */
+/** How many finished sign-ins are kept for pages that still ask for them. */
 const KEPT_FLOWS = 16
-/** Browser sign-ins of one person that wait at once; one more ends the oldest. */
+/** Pending browser sign-ins per user; one more ends the oldest. */
 const MOST_PENDING = 16
 
-const EXPIRED = 'The sign-in was not finished in time. Begin a new one.'
-const SUPERSEDED = 'A newer sign-in was begun instead.'
-const CANCELLED = 'The sign-in was cancelled here.'
+const EXPIRED = 'The sign-in expired. Start a new one.'
+const SUPERSEDED = 'You started a newer sign-in.'
+const CANCELLED = 'The sign-in was cancelled.'
 
 /** The place the secret of a flow is sealed for. */
 export const flowContext = (id: string): string => `oauth_flows/secret/${id}`
@@ -177,15 +177,15 @@ const reauthenticate = (tx: Tx, accountId: string, imported: ImportedAccount, do
 const byWhom = ({ name }: Actor): string | null => (name ? `By ${name}.` : null)
 
 const refusalOf = (tx: Tx, flow: FlowRow, { identity }: ImportedAccount): string | null => {
-  if (!mayStillAdd(tx, flow.createdBy)) return 'Whoever began this sign-in may not add accounts any more.'
+  if (!mayStillAdd(tx, flow.createdBy)) return 'You no longer have permission to add accounts.'
   if (flow.accountId === null) return null
   const row = getAccount(tx, flow.accountId)
   if (isSeatOf(row, identity)) return null
   const who =
     row.email.toLowerCase() === identity.email.toLowerCase()
-      ? `The workspace or user of ${identity.email} is another one than that of ${displayName(row)}`
-      : `You signed in as ${identity.email}, which is not ${displayName(row)}`
-  return `${who}, the account being re-authenticated. Nothing was changed.`
+      ? `${identity.email} signed in with a different workspace or user than ${displayName(row)}`
+      : `You signed in as ${identity.email}, not as ${displayName(row)}`
+  return `${who}. Nothing was changed.`
 }
 
 /** A sign-in takes minutes, in which somebody may have been disabled. Who has no account is the machine's own administrator. */

@@ -10,6 +10,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { noteAccountEvent } from '../model/account-events.ts'
 import { type AccountEvent, type AccountState, nextState } from '../model/account-state.ts'
+import { recoveryText } from '../model/account-words.ts'
 import { type AccountRow, savePlan, saveState, stateOf } from '../model/accounts.ts'
 
 interface StateWriterDeps {
@@ -121,41 +122,42 @@ const store = (tx: Tx, id: string, { events, planType, now }: Pending & { now: n
   if (!row) return
   const states = replay(row, events, now)
   saveState(tx, id, states.at(-1)?.state ?? stateOf(row))
-  for (const { state, at } of changesOf(row, states)) noteState(tx, id, { state, at })
+  for (const change of changesOf(states)) noteState(tx, id, change)
   if (planType !== null) {
     savePlan(tx, id, planType)
-    noteAccountEvent(tx, { accountId: id, at: now, kind: 'plan', result: planType, detail: `was ${row.planType}` })
+    noteAccountEvent(tx, { accountId: id, at: now, kind: 'plan', result: planType, detail: `Before: ${row.planType}.` })
   }
   notice(tx, 'accounts')
 }
 
-interface StateAt {
+interface StateAfter {
+  before: AccountState
   state: AccountState
-  /** ms since epoch */
-  at: number
+  event: AccountEvent
 }
 
-/** Those with another status than before; that a block goes on is no news. */
-const changesOf = (row: AccountRow, states: readonly StateAt[]): StateAt[] =>
-  states.filter(({ state }, i) => state.status !== (i === 0 ? row.status : states[i - 1]?.state.status))
+/** Those that changed the status; that a block continues is no news. */
+const changesOf = (states: readonly StateAfter[]): StateAfter[] =>
+  states.filter(({ before, state }) => state.status !== before.status)
 
-const noteState = (tx: Tx, accountId: string, { state, at }: StateAt): void =>
+const noteState = (tx: Tx, accountId: string, { before, state, event }: StateAfter): void =>
   noteAccountEvent(tx, {
     accountId,
-    at,
+    at: event.at,
     kind: 'state',
     result: state.status,
-    detail: state.evidence ?? state.cause,
+    detail: state.status === 'active' ? recoveryText(before, event) : (state.evidence ?? state.cause),
   })
 
 /** The state after each event. */
-const replay = (row: AccountRow, events: readonly AccountEvent[], now: number): StateAt[] => {
+const replay = (row: AccountRow, events: readonly AccountEvent[], now: number): StateAfter[] => {
   let state = stateOf(row)
   return events
     .filter((event) => !isOfOldTokens(row, event, now))
     .map((event) => {
+      const before = state
       state = step(state, event)
-      return { state, at: event.at }
+      return { before, state, event }
     })
 }
 

@@ -75,15 +75,15 @@ export class CallbackListener {
 
   async #serve(request: Request, server: Bun.Server<undefined>): Promise<Response> {
     const url = URL.parse(request.url) // what a Host header makes of it may be no address, and an error would print the code
-    if (!url) return page({ status: 400, title: 'Not an address', text: 'Open the address as the sign-in gave it.' })
+    if (!url) return page({ status: 400, title: 'Invalid URL', text: 'Open the URL exactly as the sign-in gave it.' })
     if (request.method !== 'GET' || url.pathname !== CALLBACK_PATH)
-      return page({ status: 404, title: 'Nothing here', text: 'This port only waits for sign-ins to come back.' })
+      return page({ status: 404, title: 'Page not found', text: 'This port only receives sign-ins from ChatGPT.' })
     const address = server.requestIP(request)?.address ?? null
     try {
       return page(await this.#deps.answer(request.url, address))
     } catch (err) {
       this.#deps.log.error('a sign-in could not be taken in', { err })
-      return page({ status: 500, title: 'Something went wrong', text: 'Look into the log of Sluice, then try again.' })
+      return page({ status: 500, title: 'Something went wrong', text: 'Check the log of Sluice, then try again.' })
     }
   }
 }

@@ -75,10 +75,10 @@ export class CodeExchanges {
         return
       } catch (err) {
         if (err instanceof AppError) throw err
-        log.error('an account that was signed in could not be stored yet', { flow: flow.id, err })
+        log.error('a signed-in account could not be stored yet', { flow: flow.id, err })
       }
     }
-    throw new SignInError('The account could not be stored; the log says why. Mend that and begin again.')
+    throw new SignInError('The account could not be stored. Check the log of Sluice, then start again.')
   }
 
   /** When all that are under way have ended, well or not. */

@@ -204,7 +204,7 @@ export class Credentials {
       try {
         const wasStored = commit(db, (tx) => {
           const isStored = storeTokens(tx, change)
-          if (isStored) noteAccountEvent(tx, { ...ofToken(row, change.at), result: 'renewed', detail: null })
+          if (isStored) noteAccountEvent(tx, { ...ofToken(row, change.at), result: 'refreshed', detail: null })
           return isStored
         })
         this.#unstored.delete(row.id)

@@ -45,7 +45,7 @@ export class DevicePolls {
     } catch (err) {
       // If the rows say that it still waits, the next look at them begins anew.
       this.#running.delete(flow.id)
-      this.#deps.log.error('a sign-in could not be followed', { flow: flow.id, err })
+      this.#deps.log.error('a sign-in could not be polled', { flow: flow.id, err })
     }
   }
 

@@ -50,14 +50,14 @@ const Offer = z
 /** Throws `device_auth_unavailable`, `device_auth_failed`, `upstream_unreachable`. */
 export const requestDeviceCode = async (context: OAuthContext, now: number): Promise<DeviceCode> => {
   const { status, text } = await post(context, CODE_PATH, { client_id: CLIENT_ID }).catch((cause: unknown) => {
-    throw new AppError('upstream_unreachable', { message: 'The identity service could not be reached.', cause })
+    throw new AppError('upstream_unreachable', { message: 'OpenAI could not be reached.', cause })
   })
   if (status === 404) throw new AppError('device_auth_unavailable')
   const offer = Offer.safeParse(parseJson(text))
   if (status >= 400 || !offer.success || offer.data.userCode === undefined) {
     const code = statedCode(text)
     throw new AppError('device_auth_failed', {
-      message: `The identity service gave no code; it answered ${status}${code ? ` ${code}` : ''}.`,
+      message: `OpenAI gave no code. It answered HTTP ${status}${code ? ` (${code})` : ''}.`,
     })
   }
   const { device_auth_id: deviceAuthId, userCode, interval } = offer.data
@@ -100,7 +100,7 @@ export const askDevice = async (
   if (ending !== undefined) throw new SignInError(ending, code)
   if (status === 403 || status === 404) return { kind: 'pending' }
   const approved = Approved.safeParse(parseJson(text))
-  if (!approved.success) throw new SignInError(`The identity service ended the sign-in with ${status}.`, code)
+  if (!approved.success) throw new SignInError(`OpenAI ended the sign-in with HTTP ${status}.`, code)
   const { authorization_code, code_verifier: verifier } = approved.data
   const redirectUri = context.authBaseUrl + REDIRECT_PATH
   return { kind: 'granted', grant: { code: authorization_code, verifier, redirectUri } }
@@ -131,7 +131,7 @@ export const untilGranted = async (
 
 /** RFC 8628 §3.5. */
 const ENDED: ReadonlyMap<string, string> = new Map([
-  ['access_denied', 'The sign-in was refused on the other device.'],
+  ['access_denied', 'The sign-in was rejected on the other device.'],
   ['expired_token', 'The code has expired.'],
 ])
 

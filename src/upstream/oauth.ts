@@ -76,10 +76,10 @@ export const exchangeCode = async (context: OAuthContext, grant: CodeGrant): Pro
   const { status, text } = await askIdentity(context, '/oauth/token', init)
   if (status !== 200) {
     const code = statedCode(text)
-    throw new SignInError(`The identity service refused the sign-in with ${status}${code ? ` ${code}` : ''}.`, code)
+    throw new SignInError(`OpenAI rejected the sign-in with HTTP ${status}${code ? ` (${code})` : ''}.`, code)
   }
   const granted = SignedIn.safeParse(parseJson(text))
-  if (!granted.success) throw new SignInError('The identity service gave an answer without tokens.')
+  if (!granted.success) throw new SignInError('OpenAI answered without tokens.')
   const { access_token: accessToken, refresh_token: refreshToken, id_token: idToken } = granted.data
   return { accessToken, refreshToken, idToken }
 }
@@ -92,8 +92,8 @@ const textOf = (response: Response): Promise<string> =>
 
 const sentenceOf = (cause: unknown): string =>
   cause instanceof AppError && cause.code === 'upstream_error'
-    ? `The identity service gave an answer that cannot be read: ${cause.message}`
-    : 'The identity service could not be reached.'
+    ? `The answer of OpenAI could not be read: ${cause.message}`
+    : 'OpenAI could not be reached.'
 
 /** One call to the identity service, body included, in 30 s. Throws `SignInError` when nothing comes back. */
 export const askIdentity = async (
@@ -139,7 +139,7 @@ export const refreshTokens = async (context: OAuthContext, tokens: AccountTokens
   }
   if (status !== 200) throw refusal(status, text)
   const granted = Granted.safeParse(parseJson(text))
-  if (!granted.success) throw new RefreshError('The identity service gave an answer without tokens.', null)
+  if (!granted.success) throw new RefreshError('OpenAI answered without tokens.', null)
   return {
     accessToken: granted.data.access_token,
     refreshToken: granted.data.refresh_token ?? tokens.refreshToken,

@@ -80,5 +80,6 @@ const takeIn = async (deps: RedeemDeps, accountId: string, { code }: Redeemed): 
     () => {}, // and so does the one for usage
   )
   await Promise.all([usage, refreshed])
-  if (code === 'reset') deps.pool.apply(accountId, { kind: 'checked', at: deps.clock.now(), ok: true })
+  if (code === 'reset')
+    deps.pool.apply(accountId, { kind: 'checked', at: deps.clock.now(), ok: true, by: 'reset_credit' })
 }

@@ -115,6 +115,15 @@ export class SignIns {
     return this.#asOfNow(id === null ? latestFlowOf(db, who) : getFlowOf(db, who, id))
   }
 
+  /** The newest pending sign-in of `who` by this method for this account (null: to add one); null: there is none. */
+  pending({ who, method, accountId }: Pick<FlowRow, 'method' | 'accountId'> & { who: string }): FlowRow | null {
+    const { db, clock } = this.#deps
+    const now = clock.now()
+    const isIt = (flow: FlowRow) =>
+      flow.createdBy === who && flow.method === method && flow.accountId === accountId && flow.expiresAt > now
+    return pendingFlows(db).findLast(isIt) ?? null
+  }
+
   #asOfNow(row: FlowRow): FlowRow {
     return this.#exchanges.of(row.id) ? row : asOf(row, this.#deps.clock.now())
   }
@@ -210,7 +219,7 @@ export class SignIns {
       return home === undefined ? page : { ...page, location: `${home}/accounts/new/browser?flow=${flow.id}` }
     } catch (err) {
       if (err instanceof AppError && (err.code === 'invalid_callback' || err.code === 'oauth_flow_not_found'))
-        return NOBODY
+        return UNKNOWN
       throw err
     }
   }
@@ -218,12 +227,12 @@ export class SignIns {
 
 /** `error` is a word of the service, or of whoever made up the address. */
 const refusalText = (error: string): string =>
-  error === 'access_denied' ? 'The sign-in was cancelled in the browser.' : `The sign-in was refused: ${error}.`
+  error === 'access_denied' ? 'The sign-in was cancelled at ChatGPT.' : `ChatGPT rejected the sign-in: ${error}.`
 
 const SIGNED_IN = { status: 200, title: 'Signed in', text: 'You can close this window and go back to Sluice.' }
-const NOT_SIGNED_IN = { status: 400, title: 'Not signed in', text: 'Go back to Sluice to see why, and begin again.' }
-const NOBODY = {
+const NOT_SIGNED_IN = { status: 400, title: 'Not signed in', text: 'Go back to Sluice to see why and start again.' }
+const UNKNOWN = {
   status: 400,
-  title: 'Nobody waits for this',
-  text: 'This address belongs to no sign-in that was begun here. Begin a new one in Sluice.',
+  title: 'Unknown sign-in',
+  text: 'This URL belongs to no sign-in of this Sluice. Start a new one in the dashboard.',
 }

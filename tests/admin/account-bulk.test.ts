@@ -1,8 +1,10 @@
 /** One change to several accounts: all in one request, each recorded, and those that refuse left as they are. */
 import { describe, expect, test } from 'bun:test'
 import { retain } from '../../src/jobs/retention.ts'
+import { readAuthFiles } from '../../src/model/account-import.ts'
+import { importBudget, openFile } from '../../src/model/auth-files.ts'
 import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
-import { HOWS, people, problem } from '../support/people.ts'
+import { HOWS, people, problem, type Somebody } from '../support/people.ts'
 
 const open = (accounts = 3) => {
   const app = testApp({ accounts })
@@ -67,7 +69,7 @@ test('where all refuse the page says that nothing was done', async () => {
   const place = response.headers.get('location') ?? ''
   expect(place).toBe('/accounts?done=accounts_paused_none')
   const html = await (await operator.ask(`GET ${place}`, { headers: { accept: 'text/html' } })).text()
-  expect(html).toMatch(/role="alert">None of the chosen accounts was paused/)
+  expect(html).toMatch(/role="alert">No account was paused/)
   expect(html).not.toContain('Some of the chosen accounts')
 })
 
@@ -221,5 +223,91 @@ describe.each(['pause', 'reactivate', 'delete'])('%s', (verb) => {
     expect(response.status).toBe(303)
     const done = { pause: 'accounts_paused', reactivate: 'accounts_reactivated', delete: 'accounts_deleted' }[verb]
     expect(response.headers.get('location')).toBe(`/accounts?state=active&done=${done}`)
+  })
+})
+
+test('a routing policy is set for all selected accounts, each with its audit row', async () => {
+  const { app, ids, as, audit } = open()
+  const body = { accountIds: [ids[0], ids[2], 'acc_unknown'], routingPolicy: 'preserve' }
+  expect(await problem(await as('viewer').ask('POST /api/accounts/routing-policy', { json: body }))).toEqual([
+    403,
+    'permission_required',
+  ])
+  const answer = await as('operator').ask('POST /api/accounts/routing-policy', { json: body })
+  expect(await answer.json()).toMatchObject({
+    status: 'updated',
+    changed: [ids[0], ids[2]],
+    refused: [{ accountId: 'acc_unknown', code: 'account_not_found' }],
+  })
+  expect(app.bindings.pool.all().map(({ routingPolicy }) => routingPolicy)).toEqual(['preserve', 'normal', 'preserve'])
+  expect(audit().filter(({ event }) => event === 'account_updated')).toMatchObject([
+    { target: ids[0] },
+    { target: ids[2] },
+  ])
+})
+
+describe('probing several accounts', () => {
+  test('says for each what came of it', async () => {
+    const { app, ids, as } = open()
+    app.members[1]?.sim.next({ status: 429 })
+    app.bindings.pool.apply(ids[2] ?? '', { kind: 'pause', at: app.clock.now() })
+    const answer = await as('operator').ask('POST /api/accounts/probe', { json: { accountIds: [...ids, ids[0]] } })
+    const { probed, refused } = (await answer.json()) as { probed: { accountId: string }[]; refused: unknown[] }
+    expect(probed.toSorted((a, b) => ids.indexOf(a.accountId) - ids.indexOf(b.accountId))).toMatchObject([
+      { accountId: ids[0], served: true, probeStatusCode: 200 },
+      { accountId: ids[1], served: false, probeStatusCode: 429 },
+    ])
+    expect(refused).toMatchObject([{ accountId: ids[2], code: 'account_not_probable' }])
+    expect(app.upstream.oddities).toEqual([])
+  })
+
+  test.each([
+    [0, 'accounts_probed'],
+    [1, 'accounts_probed_partly'],
+    [3, 'accounts_probed_none'],
+  ])('of which %d fail leads back to the list, which says so', async (failing, done) => {
+    const { app, ids, as } = open()
+    for (const { sim } of app.members.slice(0, failing)) sim.next({ status: 500 })
+    const body = new URLSearchParams(ids.map((id) => ['accountIds', id])).toString()
+    const headers = {
+      accept: 'text/html',
+      'content-type': 'application/x-www-form-urlencoded',
+      referer: 'http://localhost:2455/accounts?plan=plus',
+    }
+    const answer = await as('operator').ask('POST /api/accounts/probe', { body, headers })
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, `/accounts?plan=plus&done=${done}`])
+    const page = await as('operator').ask(`GET /accounts?done=${done}`, { headers: { accept: 'text/html' } })
+    expect(await page.text()).toMatch(/ChatGPT served all probes|Some probes failed|All probes failed/)
+  })
+})
+
+describe('exporting several accounts', () => {
+  test('gives a ZIP archive that can be imported again, with an audit row for each', async () => {
+    const { ids, as, audit } = open()
+    const answer = await as('admin').ask('POST /api/accounts/export', { json: { accountIds: ids.slice(0, 2) } })
+    expect(answer.headers.get('content-disposition')).toBe('attachment; filename="accounts.zip"')
+    const { files, failures } = await openFile('accounts.zip', await answer.bytes(), importBudget())
+    expect(failures).toEqual([])
+    expect(readAuthFiles(files).accounts.map(({ identity }) => identity.email)).toEqual([
+      'account-1@example.test',
+      'account-2@example.test',
+    ])
+    expect(audit().filter(({ event }) => event === 'account_exported')).toMatchObject([
+      { target: ids[0] },
+      { target: ids[1] },
+    ])
+  })
+
+  test('needs the permission and a recent confirmation, and exports nothing for an unknown account', async () => {
+    const { ids, as, audit } = open()
+    const ask = (who: Somebody, accountIds: (string | undefined)[]) =>
+      who.ask('POST /api/accounts/export', { json: { accountIds } })
+    expect(await problem(await ask(as('operator'), ids))).toEqual([403, 'permission_required'])
+    expect(await problem(await ask(as('admin', { isConfirmed: false }), ids))).toEqual([403, 'step_up_required'])
+    expect(await problem(await ask(as('admin', { username: 'eva' }), [ids[0], 'acc_unknown']))).toEqual([
+      404,
+      'account_not_found',
+    ])
+    expect(audit().filter(({ event }) => event === 'account_exported')).toEqual([])
   })
 })

@@ -1,6 +1,7 @@
 /** The account pages: what is listed, in what order, what an account says of itself, and what those see who may only look. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
+import { accountTotals } from '../../db/schema/accounts.ts'
 import { accountEvents, usageSamples } from '../../db/schema/history.ts'
 import { requestHours } from '../../db/schema/requests.ts'
 import type { AccountProps } from '../../views/accounts/detail.tsx'
@@ -88,6 +89,49 @@ describe('the list', () => {
     expect(emails(await list(operator, '?sort=five_hour&order=desc'))).toEqual(['ada', 'grace', 'alan'])
   })
 
+  test('sorts names as people count: 2 before 10, whatever the case', async () => {
+    const names = ['team-10', 'Team-2', 'team-1', 'beta']
+    const { as } = open({ accounts: names.map((name) => ({ email: `${name}@example.test`, plan: 'plus' as const })) })
+    const order = async (query = '') => emails(await list(as('operator'), query))
+    expect(await order()).toEqual(['beta', 'team-1', 'Team-2', 'team-10'])
+    expect(await order('?sort=name&order=desc')).toEqual(['team-10', 'Team-2', 'team-1', 'beta'])
+    expect(await order('?sort=in_flight&order=desc')).toEqual(['beta', 'team-1', 'Team-2', 'team-10'])
+  })
+
+  test('has what each account served, sorts by it, and adds it up for each plan', async () => {
+    const { app, as, ada, alan } = open()
+    const used = (accountId: string, requests: number, costMicros: number) =>
+      commit(app.db, (tx) => {
+        const tokens = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 }
+        tx.insert(accountTotals)
+          .values({ accountId, requests, costMicros, ...tokens })
+          .run()
+        const hour = { keyId: '', model: 'gpt-5.5', errors: 0, cancelled: 0, unpriced: 0, ...tokens }
+        tx.insert(requestHours)
+          .values({ hour: app.clock.now() - requests * HOUR_MS, accountId, requests, costMicros, ...hour })
+          .run()
+      })
+    used(ada, 3, 1_500_000)
+    used(alan, 12, 250_000)
+    const operator = as('operator')
+    expect(emails(await list(operator, '?sort=requests&order=desc'))).toEqual(['alan', 'ada', 'grace'])
+    expect(emails(await list(operator, '?sort=cost&order=desc'))).toEqual(['ada', 'alan', 'grace'])
+    expect(emails(await list(operator, '?sort=used&order=desc'))).toEqual(['ada', 'alan', 'grace'])
+    const { accounts, plans } = await list(operator)
+    expect(accounts.map(({ requests, costUsd, lastUsedAt }) => [requests, costUsd, lastUsedAt])).toEqual([
+      [3, 1.5, '2025-12-31T21:00:00.000Z'],
+      [12, 0.25, '2025-12-31T12:00:00.000Z'],
+      [0, 0, null],
+    ])
+    expect(plans).toEqual([
+      { plan: 'plus', accounts: 1, available: 1, requests: 0, costUsd: 0 },
+      { plan: 'pro', accounts: 1, available: 1, requests: 3, costUsd: 1.5 },
+      { plan: 'team', accounts: 1, available: 1, requests: 12, costUsd: 0.25 },
+    ])
+    const page = await (await operator.ask('GET /accounts', html)).text()
+    for (const said of ['$1.50', '$0.25', 'never', 'Totals per plan']) expect(page).toContain(said)
+  })
+
   test('of many is light, and a page beyond the last is the last', async () => {
     const { as } = open({ accounts: 60 })
     const operator = as('operator')
@@ -147,7 +191,7 @@ describe('an account', () => {
     const refusal = { at, evidence: '429 too many', resetAt: at + HOUR_MS, retryAfterMs: null }
     app.bindings.pool.apply(ada, { kind: 'rate_limited', ...refusal })
     const page = await (await as('operator').ask(`GET /accounts/${ada}`, html)).text()
-    for (const said of ['asks this account to wait', '429 too many', 'ends by itself', 'in 1 h', 'Clear and retry'])
+    for (const said of ['asked this account to wait', '429 too many', 'Ends', 'in 1 h', 'Clear and retry'])
       expect(page).toContain(said)
   })
 
@@ -200,6 +244,88 @@ describe('an account', () => {
   })
 })
 
+describe('an account that recovered', () => {
+  const block = (app: ReturnType<typeof testApp>, id: string, resetAt: number | null = null) =>
+    app.bindings.pool.apply(id, {
+      kind: 'rate_limited',
+      at: app.clock.now(),
+      evidence: '429 too many',
+      resetAt,
+      retryAfterMs: null,
+    })
+  const WINDOW = { usedPercent: 5, windowMinutes: 300, resetAt: null }
+
+  test.each([
+    [
+      'a usage report',
+      'The usage report shows quota again.',
+      (app: ReturnType<typeof testApp>, id: string) => {
+        const windows = { fiveHour: WINDOW, weekly: null, monthly: null }
+        app.bindings.pool.observe(id, { at: app.clock.now() + 1, planType: null, credits: null, windows })
+      },
+    ],
+    [
+      'a probe',
+      'ChatGPT served a probe.',
+      (app: ReturnType<typeof testApp>, id: string) =>
+        app.bindings.pool.apply(id, { kind: 'checked', at: app.clock.now(), ok: true, by: 'probe' }),
+    ],
+    [
+      'a reset credit',
+      'A reset credit was used.',
+      (app: ReturnType<typeof testApp>, id: string) =>
+        app.bindings.pool.apply(id, { kind: 'checked', at: app.clock.now(), ok: true, by: 'reset_credit' }),
+    ],
+    [
+      'the end of a wait without a date',
+      'The wait is over, so it is tried again.',
+      (app: ReturnType<typeof testApp>, id: string) =>
+        app.bindings.pool.apply(id, { kind: 'tick', at: app.clock.now() + HOUR_MS }),
+    ],
+  ])('by %s says so', async (_, reason, recover) => {
+    const { app, as, ada } = open()
+    block(app, ada)
+    await recover(app, ada)
+    await app.clock.advance(10)
+    const { content } = await detail(as('operator'), ada, '?tab=events')
+    if (content.tab !== 'events') throw new Error(`This is ${content.tab}.`)
+    expect(content.events.slice(0, 2).map(({ kind, result, detail }) => [kind, result, detail])).toEqual([
+      ['state', 'active', reason],
+      ['state', 'rate_limited', '429 too many'],
+    ])
+  })
+
+  test('by its reset says so', async () => {
+    const { app, as, ada } = open()
+    block(app, ada, app.clock.now() + HOUR_MS)
+    app.bindings.pool.apply(ada, { kind: 'tick', at: app.clock.now() + HOUR_MS })
+    await app.clock.advance(10)
+    const page = await (await as('operator').ask(`GET /accounts/${ada}?tab=events`, html)).text()
+    expect(page).toContain('<strong>Active</strong>')
+    expect(page).toContain('The reset time has passed.')
+  })
+})
+
+describe('a probe', () => {
+  test.each([
+    ['that is served', null, 'ChatGPT served the probe'],
+    ['that is rejected', { status: 429 } as const, 'The probe failed: ChatGPT answered 429.'],
+    ['that gets no answer', { reset: true } as const, 'The probe failed: ChatGPT could not be reached.'],
+  ])('%s shows its result beside the button, for an hour', async (_, fault, said) => {
+    const { app, as, ada } = open()
+    const [{ sim }] = app.members as [(typeof app.members)[0]]
+    if (fault) sim.next(fault)
+    const operator = as('operator')
+    const answer = await operator.submit(`POST /api/accounts/${ada}/probe`)
+    expect(answer.status).toBe(303)
+    const page = async (who = operator) => (await who.ask(`GET /accounts/${ada}`, html)).text()
+    expect(await page()).toMatch(new RegExp(`<div class="actions">.*</div><p class="probe-result.*${said}`, 's'))
+    expect(await page(as('viewer'))).not.toContain('probe-result')
+    await app.clock.advance('61m')
+    expect(await page()).not.toContain('probe-result')
+  })
+})
+
 describe('the last seven days', () => {
   test('the trend on the page ends with the present only while that was reported in this hour', async () => {
     const { app, as, ada } = open()
@@ -225,9 +351,9 @@ describe('the last seven days', () => {
       const { content } = await detail(as('operator'), ada)
       return content.tab === 'usage' ? content.resetRefusal : 'no credits'
     }
-    expect(await refusal()).toStartWith('Not known yet')
+    expect(await refusal()).toStartWith('Not fetched')
     app.bindings.resetCredits.set(ada, [])
-    expect(await refusal()).toStartWith('The service has granted none')
+    expect(await refusal()).toStartWith('This account has no reset credits')
   })
 
   test('leave out the hours without a sample', async () => {
@@ -355,23 +481,23 @@ describe('the five answers of an account', () => {
     const { app, as, ada, grace } = open()
     app.change({ routingStrategy: 'single_account', singleAccountId: ada })
     const said = await answers(as('operator'), grace)
-    expect(said.What).toContain('the strategy names another one')
-    expect(said['On what evidence']).toContain('Settings → Routing')
-    expect(said.Until).toBe('the strategy is changed')
+    expect(said.What).toContain('uses only one other account')
+    expect(said.Evidence).toContain('Settings → Routing')
+    expect(said.Ends).toBe('when you change the strategy')
     expect(await (await as('operator').ask(`GET /accounts/${grace}`, html)).text()).toContain(
       'href="/settings/routing"',
     )
   })
 
-  test('at its limit of parallel streams it waits for one of its turns', async () => {
+  test('at its limit of parallel requests it waits for one of its turns', async () => {
     const { app, as, ada, grace, alan } = open()
     app.change({ proxyAccountStreamLimit: 1 })
     for (const other of [grace, alan]) app.bindings.pool.apply(other, { kind: 'pause', at: app.clock.now() })
     const needs = { model: null, tried: new Set<string>(), scope: null, owner: null, restricted: false }
     const lease = await app.bindings.pool.lease(needs, new AbortController().signal)
     const said = await answers(as('operator'), ada)
-    expect(said.Until).toBe('one of its turns ends')
-    expect(said['On what evidence']).toContain('turns under way')
+    expect(said.Ends).toBe('when one of its requests finishes')
+    expect(said.Evidence).toContain('requests running')
     lease.release()
   })
 
@@ -382,37 +508,37 @@ describe('the five answers of an account', () => {
     fail()
     fail()
     const asked = await answers(as('operator'), ada)
-    expect(asked['Eligible now?']).toBe('Eligible, asked last 503 server_is_overloaded: Overloaded, now')
-    expect((await answers(as('viewer'), ada))['Eligible now?']).toBe('Eligible, asked last')
+    expect(asked['Available?']).toBe('Available, used last 503 server_is_overloaded: Overloaded, now')
+    expect((await answers(as('viewer'), ada))['Available?']).toBe('Available, used last')
     fail()
     await app.clock.advance('2s')
     const said = await answers(as('operator'), ada)
-    expect(said.What).toStartWith('Requests failed at this account lately')
-    expect([said.Since, said['On what evidence']]).toEqual(['2 s ago', evidence])
-    expect(said.Until).toContain('it ends by itself')
-    expect((await answers(as('viewer'), ada))['On what evidence']).toBe('Shown to those who manage accounts.')
+    expect(said.What).toStartWith('Recent requests failed on this account')
+    expect([said.Since, said.Evidence]).toEqual(['2 s ago', evidence])
+    expect(said.Ends).toStartWith('in ')
+    expect((await answers(as('viewer'), ada))['Evidence']).toBe('Visible to users who can manage accounts.')
     app.bindings.pool.health(ada, { kind: 'success', at: app.clock.now() })
-    expect((await answers(as('operator'), ada))['Eligible now?']).toStartWith('Eligible')
+    expect((await answers(as('operator'), ada))['Available?']).toStartWith('Available')
   })
 
   test('paused they are the pause, and what else keeps it out to those who manage accounts', async () => {
     const { app, as, ada } = open()
     app.bindings.pool.apply(ada, { kind: 'pause', at: app.clock.now() })
     const paused = await answers(as('operator'), ada)
-    expect(paused.What).toContain('the service has nothing against it')
-    expect(paused['On what evidence']).toBe('It was paused by hand.')
+    expect(paused.What).toContain('Nothing is wrong with it at ChatGPT')
+    expect(paused['Evidence']).toBe('Paused by a user.')
     const evidence = 'Its stored tokens cannot be read.'
     app.bindings.pool.apply(ada, { kind: 'auth_failed', at: app.clock.now(), code: 'tokens_unreadable', evidence })
     const said = await answers(as('operator'), ada)
     expect(said.What).toBe(
-      'Somebody paused this account here; apart from that it could not serve, either. tokens_unreadable',
+      'This account was paused in Sluice, and it could not be used otherwise either. tokens_unreadable',
     )
-    expect(said['On what evidence']).toBe(`It was paused by hand. ${evidence}`)
-    expect(said['What you can do']).toContain('It has to sign in again first.')
-    expect((await answers(as('viewer'), ada))['On what evidence']).toBe('It was paused by hand.')
+    expect(said.Evidence).toBe(`Paused by a user. ${evidence}`)
+    expect(said['What you can do']).toContain('Sign in again first.')
+    expect((await answers(as('viewer'), ada))['Evidence']).toBe('Paused by a user.')
     await app.clock.advance(0)
     expect(await answers(as('operator'), ada)).toMatchObject({ State: 'Paused' })
     const tokens = await (await as('operator').ask(`GET /accounts/${ada}?tab=credentials`, html)).text()
-    expect(tokens).toContain('not any more: somebody has to sign in again')
+    expect(tokens).toContain('none: sign in again first')
   })
 })

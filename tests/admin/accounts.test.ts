@@ -82,7 +82,7 @@ describe('import', () => {
       'one@example.test',
       'three@example.test',
     ])
-    expect(answer.failures).toEqual([{ file: 'two.json', message: 'two.json: has no access_token' }])
+    expect(answer.failures).toEqual([{ file: 'two.json', message: 'two.json has no access_token.' }])
   })
 
   test('of many accounts makes every memory view read the table once, not once a slice', async () => {
@@ -132,8 +132,8 @@ describe('import', () => {
     const { status, body: answer } = await upload(app, { 'a.json': 'x', 'b.json': '{}' })
     expect(status).toBe(400)
     expect(answer.error).toMatchObject({ code: 'invalid_auth_json', param: 'a.json' })
-    expect(answer.error.message).toContain('a.json: is not JSON')
-    expect(answer.error.message).toContain('b.json: has no tokens')
+    expect(answer.error.message).toContain('a.json is not valid JSON')
+    expect(answer.error.message).toContain('b.json has no tokens')
     expect(app.events()).toEqual([])
   })
 
@@ -288,7 +288,7 @@ describe('the list', () => {
     const nextCheckAt = new Date(at + 60_000).toISOString()
     expect(await list(app)).toMatchObject([{ status: 'rate_limited', state: { until: null, nextCheckAt } }])
     const pageOf = async (path: string) => (await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
-    expect(await pageOf(`/accounts/${id}`)).toContain('no end is known; it is tried again')
+    expect(await pageOf(`/accounts/${id}`)).toContain('unknown; next check')
     for (const path of ['/accounts', '/dashboard']) expect(await pageOf(path)).toContain('next check')
     expect((await pageOf('/dashboard')).match(/next check/g)).toHaveLength(2)
   })
@@ -574,6 +574,7 @@ describe('a probe', () => {
       status: 200,
       body: {
         status: 'probed',
+        served: true,
         accountId: id,
         probeStatusCode: 200,
         primaryUsedPercentBefore: null,

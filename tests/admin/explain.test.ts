@@ -56,19 +56,19 @@ describe('of two that reset on different days', () => {
       })
     see(app.members[0]?.id ?? '', 'plus', weekly(80, days[0]))
     see(app.members[1]?.id ?? '', 'pro', weekly(1, days[1]))
-    return (await app.ask('GET /logs/explain?model=gpt-5.5', { headers: { accept: 'text/html' } })).text()
+    return (await app.ask('GET /accounts/simulator?model=gpt-5.5', { headers: { accept: 'text/html' } })).text()
   }
 
   test('the page says that the day decided, and claims no draw', async () => {
     const html = await explainedPage([1, 6])
     expect(html).toContain('<strong>small@example.test</strong>')
     expect(html).toContain('available; resets later')
-    expect(html).not.toContain('weighted draw')
+    expect(html).not.toContain('weighted random')
   })
 
   test('on the same day it is a draw, and both could have served', async () => {
     const html = await explainedPage([1, 1])
-    expect(html).toContain('a weighted draw')
+    expect(html).toContain('weighted random')
     expect(html).not.toContain('resets later')
   })
 })
@@ -91,7 +91,7 @@ describe('with a key', () => {
     const { row } = app.key({ allowedModels: ['gpt-5.4'] })
     expect(await explained(app, `?model=gpt-5.5&key=${row.id}`)).toMatchObject({
       outcome: 'refused',
-      sentence: 'This key does not allow the model gpt-5.5. The request would be rejected.',
+      sentence: 'This key is not allowed to use the model gpt-5.5, so the request would be rejected.',
       candidates: [],
     })
   })
@@ -138,7 +138,7 @@ test('a parameter nobody knows is refused by its name: without it the answer wou
       },
     },
   ])
-  expect((await app.ask('GET /logs/explain?model=gpt-5.5&from=a-bookmark')).status).toBe(200)
+  expect((await app.ask('GET /accounts/simulator?model=gpt-5.5&from=a-bookmark')).status).toBe(200)
 })
 
 test('nobody, and an empty pool, are said in so many words', async () => {
@@ -147,7 +147,7 @@ test('nobody, and an empty pool, are said in so many words', async () => {
   expect(await explained(app)).toMatchObject({
     outcome: 'none',
     chosen: null,
-    sentence: 'No account is available for this request. It would be rejected.',
+    sentence: 'No account is available for this request, so it would be rejected.',
   })
   expect(await explained(testApp({ accounts: 0 }))).toMatchObject({ outcome: 'none', candidates: [] })
 })
@@ -155,8 +155,8 @@ test('nobody, and an empty pool, are said in so many words', async () => {
 test('the page asks with a form that works without script', async () => {
   const app = aPool()
   const page = async (path: string) => (await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
-  expect(await page('/logs/explain')).not.toContain('id="explanation"')
-  const html = await page('/logs/explain?model=gpt-5.5&key=')
+  expect(await page('/accounts/simulator')).not.toContain('id="explanation"')
+  const html = await page('/accounts/simulator?model=gpt-5.5&key=')
   expect(html).toContain('id="explanation"')
   expect(html).toContain('The request would use this account.')
 })

@@ -97,7 +97,7 @@ describe('looking', () => {
     expect(seen.files[2]?.reason).toBeNull()
     expect(seen.files[2]?.existing).toEqual({ accountId: eve!.id, displayName: eve!.sim.email })
     expect(seen.files.slice(3).map(({ reason }) => reason)).toEqual([
-      'The file is not JSON.',
+      'The file is not valid JSON.',
       'The file is from the Codex CLI signed in with an API key, which is not a ChatGPT sign-in. Run `codex login`, sign in with ChatGPT, and import the new auth.json.',
     ])
     expect(seen.accounts).toBeNull()
@@ -132,7 +132,7 @@ describe('looking', () => {
       ['unknown.json', 'undated'],
     ])
     expect(seen[1]?.files[0]).toMatchObject({
-      reason: 'It does not say that its tokens are newer than the stored ones.',
+      reason: 'The file does not say when its tokens were refreshed, so the stored ones are kept.',
       isWorthwhile: false,
       lastRefreshAt: null,
     })
@@ -149,7 +149,9 @@ describe('looking', () => {
     const { app, look } = open(1)
     app.sqlite.run("UPDATE accounts SET status = 'reauth_required'")
     const again = await look({ 'again.json': app.members[0]!.sim.authJson() })
-    expect(again.files[0]?.reason).toBe('It needs a sign-in, and these are its own tokens; they would be tried again.')
+    expect(again.files[0]?.reason).toBe(
+      'The account needs sign-in, and these are the same tokens, which would be tried again.',
+    )
   })
 
   test('of several files of one account only the newest is worth it', async () => {
@@ -167,7 +169,7 @@ describe('looking', () => {
       ['april.json', 'older'],
       ['march.json', 'older'],
     ])
-    expect(seen.files[0]?.reason).toBe('june.json is of the same account and at least as new.')
+    expect(seen.files[0]?.reason).toBe('june.json is for the same account and at least as new.')
   })
 
   test('another address, workspace or user is an account of its own', async () => {
@@ -240,8 +242,8 @@ describe('looking', () => {
     const small = zipOf([{ name: 'ada.json', text: good }])
     const { files } = await look({ 'one.zip': large, 'two.zip': large, 'three.zip': small })
     expect(files.filter(({ file }) => file.endsWith('.zip')).map(({ file, reason }) => [file, reason])).toEqual([
-      ['two.zip', 'The file unpacks to more than is read at once.'],
-      ['three.zip', 'The file unpacks to more than is read at once.'],
+      ['two.zip', 'The file unpacks to more than one import may read.'],
+      ['three.zip', 'The file unpacks to more than one import may read.'],
     ])
   })
 
@@ -252,13 +254,13 @@ describe('looking', () => {
     expect(await problem(await preflight(many))).toEqual([400, 'invalid_auth_json'])
     const seen = (await (await preflight({ 'a.zip': zip, 'b.zip': zip })).json()) as ImportValue // as: looked at below
     expect(seen.files).toHaveLength(502)
-    expect(seen.files.at(-1)?.reason).toBe('The file holds more than the 499 files that are left to read.')
+    expect(seen.files.at(-1)?.reason).toBe('The file contains more than the 499 files that may still be read.')
   })
 
   test('a file far larger than the client writes is broken, and a body beyond 32 MiB is refused', async () => {
     const { admin, look } = open()
     expect((await look({ 'big.json': 'x'.repeat(66_000) })).files[0]?.reason).toBe(
-      'The file is too large for an auth.json.',
+      'The file is too large. An auth.json has a few kilobytes; Sluice reads up to 64 KB.',
     )
     const headers = { 'content-type': 'multipart/form-data; boundary=x', 'content-length': String(33 * 1024 * 1024) }
     const response = await admin.ask('POST /api/accounts/import/preflight', { body: 'x', headers })
@@ -372,8 +374,8 @@ describe('the page', () => {
     const stored = world.app.members[0]!.sim.authJson()
     const [eve, bob] = ['eve', 'bob'].map((name) => world.app.upstream.addAccount({ email: `${name}@example.test` }))
     const files = { 'a.json': stored, 'b.json': eve!.authJson(), 'c.json': bob!.authJson(), 'd.json': '{' }
-    expect(await pageOf(world, files)).toContain('4 files: 2 to import, 1 that would change nothing, 1 broken.')
-    expect(await pageOf(world, { 'a.json': '{', 'b.json': '{' })).toContain('2 files: 2 broken.')
+    expect(await pageOf(world, files)).toContain('4 files: 2 to import, 1 without changes, 1 invalid.')
+    expect(await pageOf(world, { 'a.json': '{', 'b.json': '{' })).toContain('2 files: 2 invalid.')
     expect(await pageOf(world, { 'b.json': eve!.authJson() })).not.toContain('1 to import')
   })
 })
@@ -396,7 +398,7 @@ describe('without script', () => {
     const imported = await admin.submit(`POST ${action}`, { files: '0' })
     expect([imported.status, imported.headers.get('location')]).toEqual([303, place])
     expect(await (await admin.ask(`GET ${place}`, { headers: { accept: 'text/html' } })).text()).toContain(
-      'The account was imported',
+      'Account imported',
     )
     expect(emails()).toEqual(['ada@example.test'])
   })

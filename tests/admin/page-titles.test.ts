@@ -9,7 +9,7 @@ const HTML = { headers: { accept: 'text/html,application/xhtml+xml' } }
 
 /** What answers a browser and is no page: other programs' business, files, streams, and ways to a page. */
 const NO_PAGES =
-  /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket)|openapi\.json|logs\/(tail|export)|apis)?$/
+  /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket)|openapi\.json|logs\/(tail|export|explain)|apis)?$/
 
 const PAGES = everyRoute.filter(({ method, path }) => method === 'GET' && !NO_PAGES.test(path)).map(({ path }) => path)
 
@@ -58,16 +58,16 @@ const EXPECTED: Record<string, Page> = {
   '/dashboard/figures': { title: 'Overview' },
   '/accounts': { title: 'Accounts' },
   '/accounts/:id': { title: 'ada@example.test', id: ({ account }) => account },
-  '/accounts/new': { title: 'Add an account' },
-  '/accounts/new/browser': { title: 'Sign in with this browser' },
-  '/accounts/new/device': { title: 'Sign in with a code' },
-  '/accounts/new/import': { title: 'Import auth.json files' },
+  '/accounts/new': { title: 'Add account' },
+  '/accounts/new/browser': { title: 'Add account: browser', heading: 'Add account' },
+  '/accounts/new/device': { title: 'Add account: code', heading: 'Add account' },
+  '/accounts/new/import': { title: 'Add account: file', heading: 'Add account' },
   '/keys': { title: 'Keys' },
   '/keys/new': { title: 'New key' },
   '/keys/:id': { title: 'laptop', id: ({ key }) => key },
   '/keys/:id/edit': { title: 'Edit laptop', id: ({ key }) => key },
   '/logs': { title: 'Logs' },
-  '/logs/explain': { title: 'Routing simulator' },
+  '/accounts/simulator': { title: 'Routing simulator' },
   '/logs/:id': { title: 'Request', id: ({ request }) => request },
   '/reports': { title: 'Reports' },
   '/settings': { title: 'Settings' },

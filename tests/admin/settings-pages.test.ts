@@ -211,7 +211,7 @@ test('seats of one person are told apart wherever an account is picked by name',
   const { app, as } = open({ accounts: [{ email }, { email, plan: 'team' }, { email: 'bob@example.test' }] })
   const [first, second] = app.members.map(({ id }) => id.slice(0, 8))
   const admin = as('admin')
-  for (const path of ['/settings/routing', '/keys/new', '/logs', '/logs/explain?model=gpt-5.5']) {
+  for (const path of ['/settings/routing', '/keys/new', '/logs', '/accounts/simulator?model=gpt-5.5']) {
     const { text } = await page(admin, path)
     for (const name of [`${email} (plus, ${first})`, `${email} (team, ${second})`, 'bob@example.test<'])
       expect([path, name, text.includes(`>${name}`)]).toEqual([path, name, true])

@@ -152,7 +152,7 @@ describe('coming back', () => {
       },
     ])
     expect(history(app)).toEqual([
-      { accountId: row?.id ?? '?', kind: 'import', result: 'added', detail: 'By a sign-in.' },
+      { accountId: row?.id ?? '?', kind: 'import', result: 'added', detail: 'By signing in.' },
     ])
     expect(app.upstream.oddities).toEqual([])
   })
@@ -213,7 +213,7 @@ describe('coming back', () => {
     const cancelled = app.upstream.signIns.cancel(flow.authorizationUrl ?? '')
     expect(await paste(cancelled)).toMatchObject({
       status: 'error',
-      errorMessage: 'The sign-in was cancelled in the browser.',
+      errorMessage: 'The sign-in was cancelled at ChatGPT.',
     })
     const scripted = cancelled.replace('access_denied', encodeURIComponent('<script>alert(1)</script>'))
     expect((await paste(scripted)).errorMessage).toBe((await status(flow.flowId)).errorMessage)
@@ -224,7 +224,7 @@ describe('coming back', () => {
   test.each(['constructor', '__proto__', 'server_error'])('with the error %p ends with that word', async (error) => {
     const { start, paste } = signInWorld()
     const state = new URL((await start()).authorizationUrl ?? '').searchParams.get('state')
-    expect((await paste(`?error=${error}&state=${state}`)).errorMessage).toBe(`The sign-in was refused: ${error}.`)
+    expect((await paste(`?error=${error}&state=${state}`)).errorMessage).toBe(`ChatGPT rejected the sign-in: ${error}.`)
   })
 
   test('after it has failed, a good code changes nothing', async () => {
@@ -244,7 +244,7 @@ describe('coming back', () => {
     const forged = `${flow.callbackUrl}?code=made-up&state=${state}`
     expect(await paste(forged)).toMatchObject({
       status: 'error',
-      errorMessage: 'The identity service refused the sign-in with 400 invalid_grant.',
+      errorMessage: 'OpenAI rejected the sign-in with HTTP 400 (invalid_grant).',
     })
     await paste(forged)
     expect(tokenCalls()).toHaveLength(1)
@@ -260,7 +260,7 @@ describe('coming back', () => {
     }
     expect(await paste(url)).toMatchObject({
       status: 'error',
-      errorMessage: 'The identity service could not be reached.',
+      errorMessage: 'OpenAI could not be reached.',
     })
     expect(emails()).toEqual([])
   })
@@ -312,7 +312,7 @@ describe('coming back', () => {
     const url = approve(flow, app.upstream.addAccount({}))
     await follow(url)
     expect(app.sqlite.query('SELECT status, error_message FROM oauth_flows').all()).toEqual([
-      { status: 'error', error_message: 'Whoever began this sign-in may not add accounts any more.' },
+      { status: 'error', error_message: 'You no longer have permission to add accounts.' },
     ])
     expect(emails()).toEqual([])
   })
@@ -379,7 +379,7 @@ describe('time', () => {
     await app.clock.advance(1)
     expect(await status(flow.flowId)).toMatchObject({
       status: 'error',
-      errorMessage: 'The sign-in was not finished in time. Begin a new one.',
+      errorMessage: 'The sign-in expired. Start a new one.',
       expiresInSeconds: 0,
     })
     await app.clock.advance('3s')
@@ -395,7 +395,7 @@ describe('time', () => {
     const url = approve(flow, app.upstream.addAccount({}))
     await paste(approve(done, app.upstream.addAccount({})))
     app.clock.set(15 * MINUTE_MS)
-    const ended = { status: 'error', errorMessage: 'The sign-in was not finished in time. Begin a new one.' }
+    const ended = { status: 'error', errorMessage: 'The sign-in expired. Start a new one.' }
     expect(await status(flow.flowId)).toMatchObject({ ...ended, flowId: flow.flowId, authorizationUrl: null })
     expect(await paste(url)).toMatchObject(ended)
     expect((await status(done.flowId)).status).toBe('success')
@@ -497,7 +497,7 @@ describe('signing an account in again', () => {
       },
     ])
     expect(history(app).slice(-2)).toEqual([
-      { accountId: ada.id, kind: 'state', result: 'active', detail: 'with new tokens; was reauth_required' },
+      { accountId: ada.id, kind: 'state', result: 'active', detail: 'New tokens were stored. Before: needs sign-in.' },
       { accountId: ada.id, kind: 'import', result: 'signed in again', detail: 'By anna.' },
     ])
   })
@@ -511,8 +511,7 @@ describe('signing an account in again', () => {
     expect(await paste(approve(flow, stranger))).toMatchObject({
       status: 'error',
       account: null,
-      errorMessage:
-        'You signed in as mallory@example.test, which is not ada@example.test, the account being re-authenticated. Nothing was changed.',
+      errorMessage: 'You signed in as mallory@example.test, not as ada@example.test. Nothing was changed.',
     })
     const again = await start({ accountId: ada.id })
     expect((await paste(approve(again, eve.sim))).status).toBe('error')
@@ -527,7 +526,7 @@ describe('signing an account in again', () => {
     world.app.sqlite.run(`UPDATE accounts SET chatgpt_account_id = 'another-workspace' WHERE id = '${ada.id}'`)
     const before = rows(world)
     const answer = await paste(approve(await start({ accountId: ada.id }), ada.sim))
-    expect(answer.errorMessage).toStartWith('The workspace or user of ada@example.test is another one')
+    expect(answer.errorMessage).toStartWith('ada@example.test signed in with a different workspace or user')
     expect(rows(world)).toEqual(before)
   })
 
@@ -548,11 +547,11 @@ describe('signing an account in again', () => {
     const page = await (
       await admin.ask(`GET /accounts/new/browser?flow=${flow.flowId}`, { headers: { accept: 'text/html' } })
     ).text()
-    expect(page).toContain('It is paused, and serves once somebody resumes it.')
+    expect(page).toContain('It is still paused: resume it to use it.')
     expect(page).not.toContain('serves from now on')
     expect(app.bindings.pool.get(eve.id)?.state.status).toBe('paused')
     expect(history(app).slice(-2)).toEqual([
-      { accountId: eve.id, kind: 'state', result: 'paused', detail: 'by hand' },
+      { accountId: eve.id, kind: 'state', result: 'paused', detail: 'Paused by a user.' },
       { accountId: eve.id, kind: 'import', result: 'signed in again', detail: 'By anna.' },
     ])
   })
@@ -563,7 +562,8 @@ describe('signing an account in again', () => {
     await paste(approve(await start({ accountId: ada.id }), ada.sim))
     const page = await admin.ask(`GET /accounts/${ada.id}?tab=events`, { headers: { accept: 'text/html' } })
     const text = (await page.text()).replace(/<[^>]*>/g, ' ')
-    for (const said of ['signed in again', 'By anna.', 'with new tokens', 'was free']) expect(text).toContain(said)
+    for (const said of ['signed in again', 'By anna.', 'New tokens were stored', 'Before: free.'])
+      expect(text).toContain(said)
   })
 
   test('history, audit row and tokens are written together or not at all', async () => {

@@ -33,7 +33,7 @@ describe('in the browser', () => {
     const { app, start, cancel, status, approve, paste, tokenCalls, emails } = open()
     const flow = await start()
     const url = approve(flow, app.upstream.addAccount({}))
-    const ended = { status: 'error', isCancelled: true, errorMessage: 'The sign-in was cancelled here.' }
+    const ended = { status: 'error', isCancelled: true, errorMessage: 'The sign-in was cancelled.' }
     expect(await cancel(flow.flowId)).toMatchObject({ ...ended, authorizationUrl: null })
     expect(await status(flow.flowId)).toMatchObject(ended)
     expect(await paste(url)).toMatchObject(ended)
@@ -124,12 +124,12 @@ describe('the page', () => {
       const path = `/accounts/new/${method}?flow=${flow.flowId}`
       const waiting = await (await admin.ask(`GET ${path}`, html)).text()
       expect(waiting).toContain('action="/api/oauth/cancel"')
-      expect(waiting.replace(/<[^>]*>/g, '')).toContain('Cancel the sign-in')
+      expect(waiting.replace(/<[^>]*>/g, '')).toContain('Cancel')
       const sent = await admin.submit(CANCEL, { flowId: flow.flowId })
       expect([sent.status, sent.headers.get('location')]).toEqual([303, path])
       const page = await (await admin.ask(`GET ${path}`, html)).text()
-      expect(page).toContain('The sign-in was cancelled')
-      expect(page).toContain('Begin again')
+      expect(page).toContain('Sign-in cancelled.')
+      expect(page).toContain('Start again')
       expect(page).not.toContain('/api/oauth/cancel')
       expect(page).not.toContain('problem-line')
     },

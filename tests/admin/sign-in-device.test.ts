@@ -172,7 +172,7 @@ describe('ending', () => {
     const [one, two] = [await device(), await device()]
     expect(await status(one.flowId)).toMatchObject({
       status: 'error',
-      errorMessage: 'A newer sign-in was begun instead.',
+      errorMessage: 'You started a newer sign-in.',
     })
     app.upstream.signIns.enterCode(one.userCode ?? '', app.upstream.addAccount({ email: 'old@example.test' }))
     app.upstream.signIns.enterCode(two.userCode ?? '', app.upstream.addAccount({ email: 'new@example.test' }))
@@ -220,7 +220,7 @@ describe('ending', () => {
     await app.clock.advance('30s')
     expect(await status(flow.flowId)).toMatchObject({
       status: 'error',
-      errorMessage: 'The sign-in was refused on the other device.',
+      errorMessage: 'The sign-in was rejected on the other device.',
     })
     expect(questions()).toHaveLength(1)
   })
@@ -233,7 +233,7 @@ describe('ending', () => {
     await app.clock.advance('30s')
     expect(await status(flow.flowId)).toMatchObject({
       status: 'error',
-      errorMessage: expect.stringContaining('begin again'),
+      errorMessage: expect.stringContaining('start again'),
     })
     expect([questions().length, app.clock.pending]).toEqual([1, 0])
   })
@@ -271,7 +271,7 @@ describe('ending', () => {
     await app.clock.advance('5m')
     expect(await status(flow.flowId)).toMatchObject({
       status: 'error',
-      errorMessage: expect.stringContaining('in time'),
+      errorMessage: expect.stringContaining('expired'),
     })
     expect(questions().length).toBeLessThanOrEqual(12)
     expect(app.clock.pending).toBe(0)

@@ -100,7 +100,7 @@ describe('the list', () => {
     await page.uncheck('[aria-label="Select grace@example.test"]')
     await page.check('[aria-label="Select tony@example.test"]')
     await page.click('.bulk >> text=Pause')
-    await page.waitForSelector('.done >> text=were paused')
+    await page.waitForSelector('.done >> text=Accounts paused')
     expect(await textOf(row(page, 'tony'))).toContain('Paused')
     expect(visit.problems).toEqual([])
   })
@@ -120,7 +120,7 @@ describe('the list', () => {
     await page.check('[aria-label="Select tony@example.test"]')
     await page.click('.bulk >> text=Resume')
     await page.waitForURL(/q=tony&done=accounts_reactivated/)
-    expect(await textOf(page.locator('.done'))).toContain('in use again')
+    expect(await textOf(page.locator('.done'))).toContain('Accounts resumed')
     await page.check('[aria-label="Select tony@example.test"]')
     await page.click('.bulk >> text=Pause')
     await page.waitForURL(/done=accounts_paused/)
@@ -138,38 +138,38 @@ describe('a blocked account', () => {
     expect(said.filter((_, index) => index % 2 === 0)).toEqual([
       'What',
       'Since',
-      'On what evidence',
-      'Until',
+      'Evidence',
+      'Ends',
       'What you can do',
     ])
     expect(said[1]).toContain('limit_reached')
     expect(said[3]).toMatch(/(ago|now)$/)
     expect(said[5]).toContain('429')
-    expect(said[7]).toMatch(/ends by itself in 2 h/)
-    expect(said[9]).toMatch(/Probe now\s+Clear and retry\s+Pause\s+Re-authenticate\s+Delete/)
+    expect(said[7]).toMatch(/^in 2 h|^in 1 h 59/)
+    expect(said[9]).toMatch(/Probe now\s+Clear and retry\s+Pause\s+Sign in again\s+Delete/)
   })
 
   test('that needs a sign-in offers it first, and says why the rest does not help', async () => {
     const id = await idOf('barbara')
     await using visit = await browser.visit(`${world.url}/accounts/${id}`)
     const first = visit.page.locator('.answers .actions > *').first()
-    expect(await textOf(first)).toBe('Re-authenticate')
+    expect(await textOf(first)).toBe('Sign in again')
     expect(await first.getAttribute('href')).toBe(`/accounts/new/browser?account=${id}`)
     expect(await visit.page.locator('button:disabled >> text=Probe now').count()).toBe(1)
-    expect(await textOf(visit.page.locator('.action-reasons'))).toContain('Without a new sign-in')
+    expect(await textOf(visit.page.locator('.action-reasons'))).toContain('Sign in again to probe')
   })
 
   test('is paused, resumed and probed from its page', async () => {
     await using visit = await browser.visit(`${world.url}/accounts/${await idOf('grace')}`)
     const { page } = visit
     await page.click('button:text-is("Pause")')
-    await page.waitForSelector('.done >> text=was paused')
-    expect(await textOf(page.locator('.two-facts'))).toMatch(/Paused[\s\S]*Not asked until it is resumed/)
+    await page.waitForSelector('.done >> text=Account paused')
+    expect(await textOf(page.locator('.two-facts'))).toMatch(/Paused[\s\S]*Not used until you resume it/)
     await page.click('button:text-is("Resume")')
-    await page.waitForSelector('.done >> text=in use again')
+    await page.waitForSelector('.done >> text=Account resumed')
     await page.click('button:text-is("Probe now")')
-    await page.waitForSelector('.done >> text=served the probe')
-    expect(await textOf(page.locator('.two-facts'))).toMatch(/Active[\s\S]*Eligible now/)
+    await page.waitForSelector('.probe-result >> text=served the probe')
+    expect(await textOf(page.locator('.two-facts'))).toMatch(/Active[\s\S]*Available/)
     expect(visit.problems).toEqual([])
   })
 })
@@ -222,9 +222,9 @@ test('alias and policy are saved in one form', async () => {
   await page.fill('[name=alias]', 'The Bombe')
   await page.check('[name=routingPolicy][value=preserve]')
   await page.click('#form-routing button')
-  await page.waitForSelector('.done >> text=was saved')
+  await page.waitForSelector('.done >> text=Account saved')
   expect(await textOf(page.locator('h1'))).toBe('The Bombe')
-  expect(await textOf(page.locator('.account-head-name .muted'))).toContain('kept back')
+  expect(await textOf(page.locator('.account-head-name .muted'))).toContain('last resort')
   await page.fill('[name=alias]', '')
   await page.check('[name=routingPolicy][value=normal]')
   await page.click('#form-routing button')
@@ -244,7 +244,7 @@ test('names without a place to break are whole on a phone, and spans of time sta
   await world.api('PATCH', '/api/settings', { routingStrategy: 'single_account', singleAccountId: id })
   await page.goto(`${world.url}/accounts/${id}`)
   expect(await narrowProblems(page)).toEqual([])
-  await page.goto(`${world.url}/logs/explain?model=gpt-5.5`)
+  await page.goto(`${world.url}/accounts/simulator?model=gpt-5.5`)
   expect(await narrowProblems(page)).toEqual([])
   await world.api('PATCH', `/api/accounts/${id}`, { alias: null })
   await world.api('PATCH', '/api/settings', { routingStrategy: 'capacity_weighted', singleAccountId: null })
@@ -289,7 +289,7 @@ test('reset credits are listed, and one is used once the question is answered: t
   await using visit = await browser.visit(`${world.url}/accounts/${id}`)
   const { page } = visit
   const credits = page.locator('#reset-credits')
-  const use = credits.getByRole('button', { name: 'Use the one that expires first' })
+  const use = credits.getByRole('button', { name: 'Use a reset credit' })
   const sent: string[] = []
   page.on('request', (request) => request.method() === 'POST' && sent.push(new URL(request.url()).pathname))
   let question = ''
@@ -306,18 +306,20 @@ test('reset credits are listed, and one is used once the question is answered: t
   )
   expect(await textOf(page.locator('#windows'))).toContain('0 % left')
   await press(false)
-  expect(question).toBe('Use a reset credit of linus@example.test? It cannot be given back.')
+  expect(question).toBe(
+    'Use a reset credit of linus@example.test? The one that expires first is used, and this can’t be undone.',
+  )
   await press(true)
-  await page.waitForSelector('.done >> text=The reset credit was used')
+  await page.waitForSelector('.done >> text=Reset credit used')
   expect(sent).toEqual([`/api/accounts/${id}/rate-limit-reset-credits/consume`])
-  expect(await textOf(page.locator('.two-facts'))).toMatch(/Active[\s\S]*Eligible now/)
+  expect(await textOf(page.locator('.two-facts'))).toMatch(/Active[\s\S]*Available/)
   expect(await textsOf(page.locator('#windows .meter-text b'))).toEqual(['100 % left', '100 % left'])
   expect(await textOf(credits.locator('.count'))).toBe('1')
   expect(await textOf(credits.locator('.row').nth(1))).toMatch(/redeemed$/)
 
   linus.setUsage({ primary: { usedPercent: 80, windowMinutes: 300, resetAt: now + HOUR_MS } })
   await press(true)
-  await credits.getByText('The service has granted none that could be used.').waitFor()
+  await credits.getByText('This account has no reset credits.').waitFor()
   expect(await use.count()).toBe(0)
   expect(linus.resetCredits.map(({ status }) => status)).toEqual(['redeemed', 'redeemed'])
   expect(visit.problems).toEqual([])
@@ -343,15 +345,15 @@ test('what is ticked is deleted after a question, and gone from the list without
   await bulk.getByRole('button', { name: 'Delete…' }).click()
   const [asked] = await Promise.all([
     page.waitForRequest('**/api/accounts/delete'),
-    question.getByRole('button', { name: 'Delete, keep the log' }).click(),
+    question.getByRole('button', { name: 'Delete and keep the log' }).click(),
   ])
-  await page.waitForSelector('.done >> text=The chosen accounts were deleted')
+  await page.waitForSelector('.done >> text=Accounts deleted')
   expect(await names(page)).toEqual(remaining)
   expect(asked.postData()).not.toContain('deleteHistory')
   expect([await logged(barbara), await logged(linus)]).toEqual([1, 1])
   await tick('linus')
   await bulk.getByRole('button', { name: 'Delete…' }).click()
-  await question.getByRole('button', { name: 'Delete with the log' }).click()
+  await question.getByRole('button', { name: 'Delete with its log' }).click()
   await row(page, 'linus').waitFor({ state: 'detached' })
   await until(async () => (await logged(linus)) === 0, world.output)
   expect([await logged(barbara), loads]).toEqual([1, 0])
@@ -372,7 +374,7 @@ test.each([
   const before = await names(page)
   for (let at = 0; at < Math.min(count, await page.locator(box).count()); at++) await page.locator(box).nth(at).check()
   await page.click('.bulk >> text=Pause')
-  await page.waitForSelector('.done >> text=were paused')
+  await page.waitForSelector('.done >> text=Accounts paused')
   const after = await names(page)
   expect(after.slice(0, before.length - count)).toEqual(before.slice(count))
   expect(after.length).toBeGreaterThan(before.length - count)
@@ -385,7 +387,7 @@ test('the page of an account that somebody else deletes says so, and stays', asy
   const id = await idOf('edsger')
   await using visit = await browser.visit(`${world.url}/accounts/${id}`, { untilLive: true })
   await world.api('DELETE', `/api/accounts/${id}`)
-  await visit.page.locator('#flash', { hasText: 'There is no such account.' }).waitFor()
+  await visit.page.locator('#flash', { hasText: 'This account does not exist. It may have been deleted.' }).waitFor()
   expect(await visit.page.locator('#account-title').isVisible()).toBe(true)
 })
 

@@ -34,7 +34,7 @@ const accountStops: Stops = ({ accounts: { ada, linus, tony } }) => [
   {
     name: 'exported',
     path: `/accounts/${ada}?tab=credentials`,
-    act: dialogOf('text=Codex auth.json', '.exported'),
+    act: dialogOf('text=Export for Codex', '.exported'),
   },
 ]
 
@@ -133,9 +133,9 @@ export const PAGES: Record<string, Stops> = {
     { name: 'rejected, with an unknown parameter', path: '/logs?status=rejected&nonsense=1' },
     { name: 'more filters', path: '/logs?since=2026-01-01T00:00:00Z&status=failed' },
   ],
-  '/logs/explain': () => [
-    { name: 'before', path: '/logs/explain' },
-    { name: 'answered', path: '/logs/explain?model=gpt-5.5' },
+  '/accounts/simulator': () => [
+    { name: 'before', path: '/accounts/simulator' },
+    { name: 'answered', path: '/accounts/simulator?model=gpt-5.5' },
   ],
   '/logs/:id': ({ requests }) => [
     { name: 'failed', path: `/logs/${requests.failed}` },

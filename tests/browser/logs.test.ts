@@ -38,7 +38,7 @@ const PAGES: Record<string, () => string | Promise<string>> = {
   'logs-open': async () => `/logs?open=${await failedId()}`,
   'logs-nothing': () => '/logs?search=nothing-like-this',
   request: async () => `/logs/${await failedId()}`,
-  explain: () => '/logs/explain?model=gpt-5.5',
+  explain: () => '/accounts/simulator?model=gpt-5.5',
   reports: () => '/reports',
 }
 
@@ -265,7 +265,7 @@ test('without script: filters, one request, older pages, and the explanation', a
   await page.click('#drawer .request-close')
   await page.waitForURL(at('/logs?limit=2'))
   expect(await page.locator('#drawer h2').count()).toBe(0)
-  await page.goto(at('/logs/explain'))
+  await page.goto(at('/accounts/simulator'))
   await page.fill('[name=model]', 'gpt-5.5')
   await page.click('.filter-card button')
   expect(await textOf(page.locator('#explanation'))).toContain('The request would use this account.')
@@ -297,7 +297,7 @@ test('seats of one e-mail are told apart also where the e-mail is too long for i
   const { page } = visit
   for (const [path, place] of [
     ['/logs', '.cell-account'],
-    ['/logs/explain?model=gpt-5.5', '.candidate-name'],
+    ['/accounts/simulator?model=gpt-5.5', '.candidate-name'],
     ['/reports', '.share-name'],
   ] as const) {
     await page.goto(at(path))

@@ -30,7 +30,7 @@ const PAGES: Record<string, string> = {
   'settings-about': '/settings/about',
   doctor: '/doctor',
   docs: '/docs',
-  explain: '/logs/explain?model=gpt-5.5',
+  explain: '/accounts/simulator?model=gpt-5.5',
   audit: '/audit',
   me: '/me',
   'two-factor': '/me/two-factor',

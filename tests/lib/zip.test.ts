@@ -26,7 +26,7 @@ describe('reading', () => {
   test('only what is wanted, also where more would be too many', async () => {
     const bytes = zipOf(Array.from({ length: 12 }, (_, n) => ({ name: n === 3 ? 'x.json' : `${n}.txt`, text: 'y' })))
     expect(await read(bytes, { wants: (name) => name.endsWith('.json') })).toEqual([{ name: 'x.json', text: 'y' }])
-    expect(read(bytes)).rejects.toThrow('holds more than the 10 files that are left to read')
+    expect(read(bytes)).rejects.toThrow('contains more than the 10 files that may still be read')
   })
 
   test('an archive behind a comment, and an empty one', async () => {
@@ -51,8 +51,8 @@ describe('refusing', () => {
     const budget = budgetOf({ files: 5 })
     expect(await read(bytes, { budget })).toHaveLength(3)
     expect(budget).toEqual({ files: 2, bytes: 100_000 - 2700 })
-    expect(read(bytes, { budget })).rejects.toThrow('holds more than the 2 files that are left to read')
-    expect(read(bytes, { budget: budgetOf({ bytes: 1500 }) })).rejects.toThrow('unpacks to more than is read at once')
+    expect(read(bytes, { budget })).rejects.toThrow('contains more than the 2 files that may still be read')
+    expect(read(bytes, { budget: budgetOf({ bytes: 1500 }) })).rejects.toThrow('unpacks to more than one import may read')
   })
 
   test('what could not be read is paid for', async () => {
@@ -60,7 +60,7 @@ describe('refusing', () => {
     const bomb = zipOf([{ name: 'bomb', text: '0'.repeat(5000) }])
     await read(bomb, { budget }).catch(() => {})
     await read(bomb, { budget }).catch(() => {})
-    expect(read(zipOf([{ name: 'a', text: 'b' }]), { budget })).rejects.toThrow('unpacks to more than is read at once')
+    expect(read(zipOf([{ name: 'a', text: 'b' }]), { budget })).rejects.toThrow('unpacks to more than one import may read')
   })
 
   test('entries that share their packed bytes', async () => {
@@ -81,7 +81,7 @@ describe('refusing', () => {
 
   test('one that was cut off', () => {
     const bytes = zipOf([{ name: 'a', text: 'b' }])
-    expect(read(bytes.subarray(0, bytes.length - 10))).rejects.toThrow('is not a whole ZIP archive')
+    expect(read(bytes.subarray(0, bytes.length - 10))).rejects.toThrow('is an incomplete ZIP archive')
   })
 
   test('whatever else is in it: read, or refused with a reason, and never anything else', async () => {

@@ -343,10 +343,10 @@ describe('a pause', () => {
     },
   )
 
-  test('ends when somebody resumes it, but not before the sign-in it needs', () => {
+  test('ends when you resume it, but not before the sign-in it needs', () => {
     const resume: AccountEvent = { kind: 'reactivate', at: AT + 9 }
     const lost = run([failed('token_expired')], paused)
-    expect(() => nextState(lost, resume)).toThrow('has to sign in again first')
+    expect(() => nextState(lost, resume)).toThrow('needs sign-in')
     expect(run([signedIn, resume], lost)).toBe(ACTIVE)
     expect(run([failed('account_deleted'), resume], paused)).toBe(ACTIVE)
   })

@@ -68,9 +68,9 @@ describe('a good file', () => {
 
 describe('a bad file', () => {
   test.each([
-    ['not JSON', '{"tokens":', 'is not JSON'],
-    ['an empty file', '', 'is not JSON'],
-    ['an array', '[]', 'is not a native auth.json'],
+    ['not JSON', '{"tokens":', 'is not valid JSON'],
+    ['an empty file', '', 'is not valid JSON'],
+    ['an array', '[]', 'is not an auth.json of the Codex CLI'],
     ['JSON null', 'null', 'is not'],
     [
       'a JSON file of something else',
@@ -86,7 +86,7 @@ describe('a bad file', () => {
   ])('%s is refused by name and reason', (_, text, reason) => {
     const refusal = refusalOf(text)
     expect(refusal.code).toBe('invalid_auth_json')
-    expect(refusal.message).toStartWith('work.json: ')
+    expect(refusal.message).toStartWith('work.json ')
     expect(refusal.message).toContain(reason)
     expect(refusal.extra.param).toBe('work.json')
   })
@@ -178,7 +178,7 @@ describe('a field that could not be sent or shown is refused by its name', () =>
   ])('%s', (_, tokens, field) => {
     const { code, message } = refusalOf(file(tokens))
     expect(code).toBe('invalid_auth_json')
-    expect(message).toStartWith('work.json: ')
+    expect(message).toStartWith('work.json ')
     expect(message).toContain(field)
     expect(message.length).toBeLessThan(200)
   })
@@ -197,7 +197,7 @@ test('of several files the good ones are kept, and each bad one is named', () =>
     { name: 'three.json', text: file(NATIVE) },
   ])
   expect(accounts).toHaveLength(2)
-  expect(failures).toEqual([{ file: 'two.json', message: 'two.json: is not JSON' }])
+  expect(failures).toEqual([{ file: 'two.json', message: 'two.json is not valid JSON.' }])
 })
 
 test('a token says when it expires, in ms, or nothing', () => {

@@ -34,7 +34,7 @@ describe('accounts', () => {
     const result = await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'), bad, join(folder, 'none'))
     expect(result.exitCode).toBe(1)
     expect(result.stdout).toBe('Imported ada@example.test (pro).\n')
-    expect(result.stderr).toContain(`${bad}: is from the Codex CLI signed in with an API key`)
+    expect(result.stderr).toContain(`${bad} is from the Codex CLI signed in with an API key`)
     expect(result.stderr).toContain('none: cannot be read (ENOENT)')
     expect(result.stderr).not.toContain('sk-secret')
     expect(statSync(dataDir).mode & 0o777).toBe(0o700)
@@ -67,7 +67,7 @@ describe('accounts', () => {
     const result = await sluice('accounts', 'import', pool, cut)
     expect(result.exitCode).toBe(1)
     expect(result.stdout).toMatch(/^Imported ada@example\.test .*\nImported eve@example\.test .*\n$/)
-    expect(result.stderr).toBe(`sluice: ${cut}: is not a whole ZIP archive\nsluice: bad.json: is not JSON\n`)
+    expect(result.stderr).toBe(`sluice: ${cut} is an incomplete ZIP archive.\nsluice: bad.json is not valid JSON.\n`)
   })
 
   test('imported again keep tokens unless newer ones are brought', async () => {

@@ -282,6 +282,11 @@ export const MUTATIONS: Record<string, Mutation> = {
   },
   'POST /api/accounts/pause': chosen,
   'POST /api/accounts/reactivate': { ...chosen, isPaused: true },
+  'POST /api/accounts/routing-policy': {
+    fields: ({ accountId }) => ({ accountIds: accountId, routingPolicy: 'preserve' }),
+  },
+  'POST /api/accounts/probe': chosen,
+  'POST /api/accounts/export': chosen,
   'POST /api/accounts/delete': chosen,
   'PATCH /api/accounts/:id': { ...account, fields: () => ({ securityWorkAuthorized: true }) },
   'DELETE /api/accounts/:id': account,

@@ -1,4 +1,4 @@
-/** The accounts as cards: for few of them, or for a wall. */
+/** The accounts as cards. */
 import type { FC } from 'hono/jsx'
 import { StateBadge } from '../ui/badge.tsx'
 import type { AccountsProps } from './list.tsx'

@@ -1,4 +1,4 @@
-/** How fresh the tokens of an account are, and handing them out to another program after a confirmation. */
+/** How fresh the tokens of an account are, and exporting them for another program. */
 import type { FC } from 'hono/jsx'
 import type { TokenHealth } from '../../src/model/account-export.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
@@ -11,11 +11,11 @@ import { Since, Until } from '../ui/time.tsx'
 
 export interface CredentialsProps {
   tokens: TokenHealth
-  /** How the upstream tells the account from others; null: it has no such id. */
+  /** ChatGPT's id of the workspace; null: none is known. */
   chatgptAccountId: string | null
   /** ISO 8601 */
   addedAt: string
-  /** Why they cannot be handed out; null: they can. */
+  /** Why they can't be exported; null: they can. */
   exportRefusal: string | null
 }
 
@@ -31,10 +31,10 @@ export const CredentialsTab: FC<Props> = (props) => (
 const Health: FC<Props> = ({ tokens, chatgptAccountId, addedAt, now }) => (
   <Card id="tokens" title="Tokens">
     <dl class="answers">
-      <Fact name="Last renewed">
+      <Fact name="Last refreshed">
         <Since at={tokens.lastRefreshAt} now={now} />
       </Fact>
-      <Fact name="Renewed next">
+      <Fact name="Next refresh">
         <NextRefresh tokens={tokens} now={now} />
       </Fact>
       <Fact name="Access token">
@@ -46,7 +46,7 @@ const Health: FC<Props> = ({ tokens, chatgptAccountId, addedAt, now }) => (
       <Fact name="Added">
         <Since at={addedAt} now={now} />
       </Fact>
-      <Fact name="Account id">
+      <Fact name="ChatGPT account ID">
         {chatgptAccountId ? <code>{chatgptAccountId}</code> : <span class="muted">none</span>}
       </Fact>
     </dl>
@@ -54,12 +54,12 @@ const Health: FC<Props> = ({ tokens, chatgptAccountId, addedAt, now }) => (
 )
 
 const NextRefresh: FC<Pick<Props, 'tokens' | 'now'>> = ({ tokens, now }) => {
-  if (tokens.nextRefreshAt === null) return <>not any more: somebody has to sign in again</>
+  if (tokens.nextRefreshAt === null) return <>none: sign in again first</>
   return tokens.nextRefreshAt <= now ? (
-    <>at the next use</>
+    <>at the next request</>
   ) : (
     <>
-      <Until at={tokens.nextRefreshAt} now={now} />, or when the service refuses it
+      <Until at={tokens.nextRefreshAt} now={now} />, or as soon as ChatGPT rejects the token
     </>
   )
 }
@@ -76,7 +76,7 @@ const TokenState: FC<{ token: TokenHealth['access']; now: string }> = ({ token, 
     <Badge tone={tone}>
       <span>
         {label}
-        {token.state === 'unknown' && <span class="muted"> · it does not say when it ends</span>}
+        {token.state === 'unknown' && <span class="muted"> · no expiry date</span>}
         {token.expiresAt && token.state === 'valid' && (
           <span class="muted">
             {' · expires '}
@@ -91,12 +91,12 @@ const TokenState: FC<{ token: TokenHealth['access']; now: string }> = ({ token, 
 const Export: FC<Props> = ({ account, exportRefusal }) => (
   <TextCard id="export" title="Export">
     <p>
-      Whoever holds these credentials can use the account. A refresh token works once: as soon as another program renews
-      it, the one kept here is dead, and the other way round. Pause or delete the account here if it moves.
+      Anyone with these credentials can use the account. A refresh token works only once: if another program uses it,
+      the copy in Sluice stops working. Pause or delete the account here if you move it.
     </p>
     <div class="actions">
-      <ExportButton account={account} format="codex" label="Codex auth.json" refusal={exportRefusal} />
-      <ExportButton account={account} format="opencode" label="OpenCode auth.json" refusal={exportRefusal} />
+      <ExportButton account={account} format="codex" label="Export for Codex" refusal={exportRefusal} />
+      <ExportButton account={account} format="opencode" label="Export for OpenCode" refusal={exportRefusal} />
       {exportRefusal && <span class="muted small">{exportRefusal}</span>}
     </div>
   </TextCard>

@@ -1,6 +1,7 @@
-/** One account: how it stands and why, what can be done about it, and four tabs of what is known. */
+/** One account: its state and why, what you can do about it, and four tabs with details. */
 import type { FC } from 'hono/jsx'
 import type { OfferedAction } from '../../src/model/account-actions.ts'
+import type { AccountHistoryEntry } from '../../src/model/account-events-read.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
 import type { Titled } from '../titles.ts'
 import { NeedsScript, Outcome } from '../ui/form.tsx'
@@ -22,13 +23,15 @@ export type Tab =
 
 export interface AccountProps {
   account: WireAccount
-  /** null: not for the visitor, or not known. */
+  /** null: hidden from the visitor, or not known. */
   workspace: string | null
   actions: readonly OfferedAction[]
   /** The tabs the visitor may open. */
   tabs: readonly TabName[]
   content: Tab
   mayWrite: boolean
+  /** The last probe, for an hour; null: there was none, or the visitor may not see it. */
+  probe: AccountHistoryEntry | null
   /** ISO 8601: when the page was made. */
   now: string
   done: string | null

@@ -1,7 +1,9 @@
 /** What happened to an account, newest first. */
 import type { FC } from 'hono/jsx'
 import type { AccountHistoryEntry, AccountHistoryPage } from '../../src/model/account-events-read.ts'
+import type { AccountStatus } from '../../src/model/account-state.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
+import { STATE_NAMES } from '../../src/model/account-words.ts'
 import { Card } from '../ui/card.tsx'
 import { AgePager } from '../ui/pager.tsx'
 import { Since } from '../ui/time.tsx'
@@ -19,7 +21,7 @@ export const EventsTab: FC<EventsProps & { account: WireAccount; now: string }> 
   return (
     <Card id="events" title="Events">
       {events.length === 0 ? (
-        <p class="empty muted">{before === null ? 'Nothing has happened to this account yet.' : 'Nothing older.'}</p>
+        <p class="empty muted">{before === null ? 'No events yet.' : 'No older events.'}</p>
       ) : (
         <ol>
           {events.map((event) => (
@@ -41,6 +43,12 @@ const KINDS: Record<AccountHistoryEntry['kind'], string> = {
   reset: 'Reset',
 }
 
+const resultText = ({ kind, result }: AccountHistoryEntry): string => {
+  if (kind === 'state' && Object.hasOwn(STATE_NAMES, result)) return STATE_NAMES[result as AccountStatus] // as: it is one
+  const text = result.replaceAll('_', ' ')
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
 const Event: FC<{ event: AccountHistoryEntry; now: string }> = ({ event, now }) => (
   <li class="event">
     <span class="muted">
@@ -48,7 +56,7 @@ const Event: FC<{ event: AccountHistoryEntry; now: string }> = ({ event, now }) 
     </span>
     <span class="event-kind">{KINDS[event.kind]}</span>
     <span class="event-what">
-      <strong>{event.result.replaceAll('_', ' ')}</strong>
+      <strong>{resultText(event)}</strong>
       {event.detail && <span class="muted small">{event.detail}</span>}
     </span>
   </li>

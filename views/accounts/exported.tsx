@@ -1,4 +1,4 @@
-/** The credentials of an account, shown once in the dialog of the page: to copy, or to save as the file programs expect. */
+/** The exported credentials, shown once in the dialog of the page, to copy or save. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Command } from '../ui/button.tsx'
 
@@ -10,11 +10,11 @@ interface ExportedProps {
 export const ExportedPage: FC<ExportedProps> = ({ filename, text }) => (
   <div class="panel">
     <h2>{filename}</h2>
-    <p class="muted">Keep it as you would keep a password. This was written to the audit log.</p>
+    <p class="muted">Treat this file like a password. The export was recorded in the audit log.</p>
     <Command text={text} class="exported" isLong />
     <div class="actions">
       <ButtonLink isMain href={`data:application/json,${encodeURIComponent(text)}`} download={filename} autofocus>
-        Save as a file
+        Save file
       </ButtonLink>
       <button class="button button-plain" type="button" data-action="close">
         Close

@@ -1,7 +1,7 @@
-/** What narrows the account list: a plain form whose answer is a link that can be kept. */
+/** The filters of the account list: a plain form, so every result is a link. */
 import type { FC } from 'hono/jsx'
 import type { AccountStatus } from '../../src/model/account-state.ts'
-import { stateLabel } from '../ui/badge.tsx'
+import { STATE_NAMES } from '../../src/model/account-words.ts'
 import { type Option, Options } from '../ui/select.tsx'
 import { listLink } from './links.ts'
 import type { AccountsProps } from './list.tsx'
@@ -15,17 +15,23 @@ export const Filters: FC<AccountsProps> = ({ query, plans, states }) => (
         name="q"
         value={query.q}
         maxlength={200}
-        placeholder="Name, e-mail or id"
+        placeholder="Name, e-mail or ID"
         aria-label="Search accounts"
       />
       <Choice name="state" label="State" any="Any state" value={query.state} options={stateOptions(states)} />
-      <Choice name="eligible" label="Eligible now" any="Eligible or not" value={query.eligible} options={ELIGIBLE} />
+      <Choice
+        name="eligible"
+        label="Availability"
+        any="Any availability"
+        value={query.eligible}
+        options={AVAILABILITY}
+      />
       <Choice
         name="plan"
         label="Plan"
         any="Any plan"
         value={query.plan}
-        options={plans.map((plan) => [plan, planName(plan) ?? 'Unknown'])}
+        options={plans.map(({ plan, accounts }) => [plan, `${planName(plan) ?? 'Unknown'} (${accounts})`])}
       />
       {query.sort !== 'name' && <input type="hidden" name="sort" value={query.sort} />}
       {query.order !== 'asc' && <input type="hidden" name="order" value={query.order} />}
@@ -42,15 +48,15 @@ export const Filters: FC<AccountsProps> = ({ query, plans, states }) => (
   </div>
 )
 
-const ELIGIBLE: readonly Option[] = [
-  ['yes', 'Eligible now'],
-  ['no', 'Not eligible'],
+const AVAILABILITY: readonly Option[] = [
+  ['yes', 'Available'],
+  ['no', 'Not available'],
 ]
 
 const stateOptions = (states: AccountsProps['states']): Option[] =>
   Object.entries(states).map(([state, count]) => [
     state,
-    `${stateLabel(state as AccountStatus)} (${count})`, // as: the keys of `states` are
+    `${STATE_NAMES[state as AccountStatus]} (${count})`, // as: the keys of `states` are
   ])
 
 const isNarrowed = ({ q, state, eligible, plan }: AccountsProps['query']): boolean =>

@@ -1,4 +1,4 @@
-/** The top of an account: state and "eligible now" as two facts, and, when it is out, the five questions people have then. */
+/** The top of an account page: its state, whether it is available, and what explains a block. */
 import type { Child, FC } from 'hono/jsx'
 import type { AccountAction, OfferedAction } from '../../src/model/account-actions.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
@@ -6,6 +6,7 @@ import { StateBadge } from '../ui/badge.tsx'
 import { ButtonLink, Refused } from '../ui/button.tsx'
 import { Fact } from '../ui/fact.tsx'
 import { Action } from '../ui/form.tsx'
+import { CheckIcon, CrossIcon } from '../ui/icons.tsx'
 import { live } from '../ui/live.tsx'
 import { opens } from '../ui/modal.ts'
 import { Since, Until } from '../ui/time.tsx'
@@ -15,7 +16,7 @@ import { accountPath } from './links.ts'
 import { DeleteDialog } from './modal.tsx'
 import { addressOf, Eligibility, Evidence, factsOf, groundsOf, paidCreditsText } from './standing.tsx'
 
-export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, mayWrite, now }) => (
+export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, mayWrite, probe, now }) => (
   <section class="card account-head" aria-labelledby="account-title" {...live(partOf(account))}>
     <div class="account-head-main">
       <div class="account-head-name">
@@ -31,7 +32,7 @@ export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, may
           </Fact>
         </div>
         <div>
-          <Fact name="Eligible now?">
+          <Fact name="Available?">
             <Eligibility account={account} now={now} />
             {account.paidCredits && <span class="evidence muted">{paidCreditsText(account)}</span>}
             {account.eligible && <Evidence account={account} now={now} />}
@@ -40,27 +41,27 @@ export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, may
       </dl>
     </div>
     {account.status !== 'active' || !account.eligible ? (
-      <FiveAnswers account={account} actions={actions} mayWrite={mayWrite} now={now} />
+      <FiveAnswers account={account} actions={actions} mayWrite={mayWrite} probe={probe} now={now} />
     ) : (
       <div class="account-actions">
-        <Actions account={account} actions={actions} />
+        <Actions account={account} actions={actions} probe={probe} now={now} />
       </div>
     )}
   </section>
 )
 
-/** The lightest of its tabs is asked: only the head is taken. */
+/** Refreshed from the lightest tab, of which only the head is used. */
 const partOf = ({ accountId }: WireAccount) => ({
   id: 'account-head',
   topics: ['accounts', 'usage'] as const,
   src: withQuery(accountPath(accountId), { tab: 'routing' }),
 })
 
-const inFlightText = ({ inFlight }: WireAccount): string | null => (inFlight > 0 ? `${inFlight} in flight` : null)
+const inFlightText = ({ inFlight }: WireAccount): string | null => (inFlight > 0 ? `${inFlight} running` : null)
 
-type AnswersProps = Pick<AccountProps, 'account' | 'actions' | 'mayWrite' | 'now'>
+type AnswersProps = Pick<AccountProps, 'account' | 'actions' | 'mayWrite' | 'probe' | 'now'>
 
-const FiveAnswers: FC<AnswersProps> = ({ account, actions, mayWrite, now }) => (
+const FiveAnswers: FC<AnswersProps> = ({ account, actions, mayWrite, probe, now }) => (
   <dl class="answers">
     <Fact name="What">
       {whatText(account)}
@@ -74,23 +75,23 @@ const FiveAnswers: FC<AnswersProps> = ({ account, actions, mayWrite, now }) => (
     <Fact name="Since">
       <SinceWhen account={account} now={now} />
     </Fact>
-    <Fact name="On what evidence">{evidenceText(account, mayWrite)}</Fact>
-    <Fact name="Until">
+    <Fact name="Evidence">{evidenceText(account, mayWrite)}</Fact>
+    <Fact name="Ends">
       <UntilWhen account={account} now={now} />
     </Fact>
     <Fact name="What you can do">
-      <Actions account={account} actions={actions} />
+      <Actions account={account} actions={actions} probe={probe} now={now} />
     </Fact>
   </dl>
 )
 
 const WHAT: Record<WireAccount['status'], string> = {
-  active: 'The account itself is fine, but it would not be chosen at this moment.',
-  rate_limited: 'The service asks this account to wait; turns go to other accounts meanwhile.',
-  quota_exceeded: 'The allowance of this account is used up.',
-  paused: 'Somebody paused this account here; the service has nothing against it.',
-  reauth_required: 'The service no longer takes the credentials of this account.',
-  deactivated: 'The service has closed this account or its workspace.',
+  active: 'The account works, but requests would not use it right now.',
+  rate_limited: 'ChatGPT asked this account to wait. Requests go to other accounts for now.',
+  quota_exceeded: 'This account is out of quota.',
+  paused: 'This account was paused in Sluice. Nothing is wrong with it at ChatGPT.',
+  reauth_required: 'ChatGPT no longer accepts the credentials of this account.',
+  deactivated: 'ChatGPT has closed this account or its workspace.',
 }
 
 /** By the cause of the block, where that says more than the state. */
@@ -103,18 +104,18 @@ const REPORTED: Partial<Record<string, string>> = {
   not_allowed: 'ChatGPT reports that this account may not send requests now. It gave no reason.',
 }
 
-/** The account itself is fine, and another one is named. */
+/** The account works, but the routing strategy uses only another one. */
 const isPinnedOut = ({ status, skipped }: WireAccount): boolean => status === 'active' && skipped === 'policy_class'
 
 const whatText = (account: WireAccount): string => {
-  if (isPinnedOut(account))
-    return 'The account itself is fine, but the strategy names another one, and only that is asked.'
+  if (isPinnedOut(account)) return 'The account works, but the routing strategy uses only one other account.'
   const { status, cause, why, skipped } = account
   if (status === 'paused' && cause !== null && cause !== status)
-    return 'Somebody paused this account here; apart from that it could not serve, either.'
-  if (skipped === 'cooling_down') return 'Requests failed at this account lately; turns go to others meanwhile.'
+    return 'This account was paused in Sluice, and it could not be used otherwise either.'
+  if (skipped === 'cooling_down')
+    return 'Recent requests failed on this account. Requests go to other accounts for now.'
   if (skipped === 'paid_credits_off')
-    return 'The included quota of this account is used up, and its paid credits are not used (Settings, Routing).'
+    return 'The included quota of this account is used up, and Sluice is set not to use paid credits (Settings → Routing).'
   const reported = status === 'quota_exceeded' ? REPORTED[cause ?? ''] : undefined
   return reported ?? (status === 'active' && why ? `${WHAT.active} ${why}.` : WHAT[status])
 }
@@ -125,49 +126,45 @@ const evidenceText = (account: WireAccount, mayWrite: boolean): Child => {
   if (isPinnedOut(account))
     return (
       <>
-        The strategy under <a href="/settings/routing">Settings → Routing</a>.
+        The routing strategy under <a href="/settings/routing">Settings → Routing</a>.
       </>
     )
-  if (status === 'paused') return ['It was paused by hand.', account.evidence].filter(Boolean).join(' ')
+  if (status === 'paused') return ['Paused by a user.', account.evidence].filter(Boolean).join(' ')
   if (status === 'active' && account.skipped !== 'cooling_down')
-    return 'What this service counts itself: turns under way.'
-  if (!mayWrite) return 'Shown to those who manage accounts.'
-  return evidence ?? 'The service gave none.'
+    return 'The requests running on this account, counted by Sluice.'
+  if (!mayWrite) return 'Visible to users who can manage accounts.'
+  return evidence ?? 'ChatGPT gave none.'
 }
 
 const SinceWhen: FC<{ account: WireAccount; now: string }> = ({ account, now }) => {
   const { since } = groundsOf(account)
-  return since ? <Since at={since} now={now} /> : <>just now; nothing was written down</>
+  return since ? <Since at={since} now={now} /> : <>just now</>
 }
 
 const UntilWhen: FC<{ account: WireAccount; now: string }> = ({ account, now }) => {
   if (account.until)
-    return (
-      <>
-        it ends by itself <Until at={account.until} now={now} />
-      </>
-    )
+    return <Until at={account.until} now={now} />
   if (account.nextCheckAt)
     return (
       <>
-        no end is known; it is tried again <Until at={account.nextCheckAt} now={now} />
+        unknown; next check <Until at={account.nextCheckAt} now={now} />
       </>
     )
-  if (isPinnedOut(account)) return <>the strategy is changed</>
-  if (account.status === 'active' && account.skipped === 'at_cap') return <>one of its turns ends</>
+  if (isPinnedOut(account)) return <>when you change the strategy</>
+  if (account.status === 'active' && account.skipped === 'at_cap') return <>when one of its requests finishes</>
   return <>{ENDS[account.status]}</>
 }
 
 const ENDS: Record<WireAccount['status'], string> = {
-  active: 'the reason is gone; nothing has to be done',
-  rate_limited: 'the service serves it again',
-  quota_exceeded: 'the service serves it again',
-  paused: 'somebody resumes it',
-  reauth_required: 'somebody signs in to it again',
-  deactivated: 'somebody signs in to it again, or tries it again',
+  active: 'by itself; you need not do anything',
+  rate_limited: 'when ChatGPT accepts requests again',
+  quota_exceeded: 'when ChatGPT accepts requests again',
+  paused: 'when you resume it',
+  reauth_required: 'when you sign in again',
+  deactivated: 'when you sign in again or retry it',
 }
 
-const Actions: FC<{ account: WireAccount; actions: readonly OfferedAction[] }> = ({ account, actions }) => {
+const Actions: FC<Omit<AnswersProps, 'mayWrite'>> = ({ account, actions, probe, now }) => {
   const reasons = [...new Set(actions.flatMap(({ refusal }) => refusal ?? []))]
   return (
     <>
@@ -176,8 +173,24 @@ const Actions: FC<{ account: WireAccount; actions: readonly OfferedAction[] }> =
           <ActionButton account={account} {...offered} />
         ))}
       </div>
+      {probe && <ProbeResult probe={probe} now={now} />}
       {reasons.length > 0 && <p class="muted small action-reasons">{reasons.join(' ')}</p>}
     </>
+  )
+}
+
+const ProbeResult: FC<{ probe: NonNullable<AccountProps['probe']>; now: string }> = ({ probe, now }) => {
+  const isServed = probe.result === 'served'
+  return (
+    <p class={isServed ? 'probe-result is-good' : 'probe-result is-bad'} role="status">
+      {isServed ? <CheckIcon /> : <CrossIcon />}
+      <span>
+        {isServed ? 'ChatGPT served the probe' : `The probe failed: ${probe.detail ?? 'no answer'}`}{' '}
+        <span class="muted">
+          <Since at={probe.at} now={now} />
+        </span>
+      </span>
+    </p>
   )
 }
 
@@ -185,7 +198,7 @@ const LABELS: Record<AccountAction, string> = {
   probe: 'Probe now',
   resume: 'Resume',
   pause: 'Pause',
-  reauthenticate: 'Re-authenticate',
+  reauthenticate: 'Sign in again',
   delete: 'Delete…',
 }
 
@@ -218,7 +231,7 @@ const Delete: FC<{ account: WireAccount; label: string }> = ({ account, label })
       {label}
     </button>
     <DeleteDialog id="delete-account" title={`Delete ${account.displayName}?`}>
-      <p>Its credentials are erased, and conversations it owns cannot go on. Turns under way still end.</p>
+      <p>Its credentials are erased and its conversations can't continue. Running requests will finish.</p>
     </DeleteDialog>
   </form>
 )

@@ -1,10 +1,12 @@
-/** The addresses of the account pages: every view, filter and tab has one, and what is the default is left out of it. */
+/** The addresses of the account pages. Every view, filter and tab has one; defaults are left out of it. */
 import type { AccountQuery } from '../../src/model/account-filter.ts'
 import { withQuery } from '../ui/with-query.ts'
 
+export const SIMULATOR = '/accounts/simulator'
+
 export const accountPath = (accountId: string): string => `/accounts/${encodeURIComponent(accountId)}`
 
-/** The account list with some of its query changed; a change of what is listed goes back to the first page. */
+/** The account list with some of its query changed, back on its first page unless `change` says otherwise. */
 export const listLink = (query: AccountQuery, change: Partial<AccountQuery>): string => {
   const { q, state, eligible, plan, sort, order, view, per, page } = { ...query, page: 1, ...change }
   return withQuery('/accounts', {

@@ -1,7 +1,6 @@
-/** All accounts: found, sorted, looked at as a table or as cards, and changed several at a time. */
+/** The account list: search, filters, table or cards, and actions on several accounts. */
 import type { FC } from 'hono/jsx'
-import type { AccountQuery } from '../../src/model/account-filter.ts'
-import type { WireAccount } from '../../src/model/account-view.ts'
+import type { AccountQuery, ListedAccount, PlanTotal } from '../../src/model/account-filter.ts'
 import { ButtonLink, Refused } from '../ui/button.tsx'
 import { Outcome } from '../ui/form.tsx'
 import { LivePart, live } from '../ui/live.tsx'
@@ -9,21 +8,24 @@ import { NumberedPager } from '../ui/pager.tsx'
 import { BulkBar } from './bulk.tsx'
 import { AccountCards } from './cards.tsx'
 import { Filters } from './filters.tsx'
-import { listLink } from './links.ts'
+import { listLink, SIMULATOR } from './links.ts'
+import { PlanTotals } from './plans.tsx'
 import { AccountTable } from './table.tsx'
 
 export interface AccountsProps {
   /** The page of the list that is shown. */
-  accounts: readonly WireAccount[]
+  accounts: readonly ListedAccount[]
   /** How many pass the filters, and how many there are. */
   found: number
   total: number
   pages: number
   query: AccountQuery
-  /** What the filters offer. */
-  plans: readonly string[]
+  /** One for each plan, of all accounts. */
+  plans: readonly PlanTotal[]
+  /** States to filter by, with their number of accounts. */
   states: Readonly<Record<string, number>>
   mayWrite: boolean
+  mayExport: boolean
   /** ISO 8601: when the page was made. */
   now: string
   done: string | null
@@ -40,6 +42,7 @@ export const AccountsPage: FC<AccountsProps> = (props) => {
         <span class="muted" {...live({ id: 'account-count', topics: ['accounts'], src })}>
           {countText(props)}
         </span>
+        <ButtonLink href={SIMULATOR}>Routing simulator</ButtonLink>
         <AddAccount mayWrite={mayWrite} />
       </header>
       <Outcome done={done} problem={problem} />
@@ -58,9 +61,10 @@ export const AccountsPage: FC<AccountsProps> = (props) => {
             )}
             <Pager {...props} />
           </LivePart>
-          {mayWrite && accounts.length > 0 && <BulkBar />}
+          {mayWrite && accounts.length > 0 && <BulkBar mayExport={props.mayExport} />}
         </section>
       )}
+      {total > 1 && <PlanTotals plans={props.plans} src={src} />}
     </div>
   )
 }
@@ -76,19 +80,19 @@ const AddAccount: FC<{ mayWrite: boolean }> = ({ mayWrite }) =>
       Add account
     </ButtonLink>
   ) : (
-    <Refused label="Add account" why="Your role can look at accounts but not add them." isMain />
+    <Refused label="Add account" why="Your role can view accounts but not add them." isMain />
   )
 
 const Empty: FC<{ mayWrite: boolean; src: string }> = ({ mayWrite, src }) => (
   <section class="card empty" {...live({ id: 'accounts-none', topics: ['accounts'], src })}>
-    <p>No accounts yet. An account is what turns are served with: sign in to one, or bring its file.</p>
+    <p>No accounts yet. Add a ChatGPT account to start serving requests.</p>
     <AddAccount mayWrite={mayWrite} />
   </section>
 )
 
 const NothingFound: FC = () => (
   <div class="empty">
-    <p>No account matches.</p>
+    <p>No account matches these filters.</p>
     <ButtonLink href="/accounts">Clear filters</ButtonLink>
   </div>
 )
@@ -98,7 +102,7 @@ const Pager: FC<AccountsProps> = ({ query, pages, found }) => {
   const per = query.per === 25 ? 100 : 25
   return (
     <NumberedPager page={query.page} pages={pages} at={(page) => listLink(query, { page })}>
-      <a href={listLink(query, { per })}>Show {per} a page</a>
+      <a href={listLink(query, { per })}>Show {per} per page</a>
     </NumberedPager>
   )
 }

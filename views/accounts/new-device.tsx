@@ -1,48 +1,40 @@
-/** Signing in with a code: large enough to be typed from across the room, with the time it has left. */
+/** The Code tab: a code large enough to read from across the room, with a copy button and the time it has left. */
 import type { FC } from 'hono/jsx'
 import type { SignInValue } from '../../src/admin/sign-in-value.ts'
 import { CopyButton } from '../ui/button.tsx'
 import { Ended } from './new-ended.tsx'
-import { Begin, Cancel, Frame, Leave, type SignInProps, titleOf, Waiting } from './new-frame.tsx'
+import { AddFrame, AsTarget, Begin, Cancel, type SignInProps, Waiting } from './new-frame.tsx'
 
 export const NewDevice: FC<SignInProps> = ({ flow, target, problem }) => {
   if (flow === null) return <Intro {...{ target, problem }} />
   return flow.status === 'pending' ? <Pending flow={flow} /> : <Ended flow={flow} />
 }
 
+/** With script this is replaced by the code as soon as it is there. */
 const Intro: FC<Omit<SignInProps, 'flow'>> = ({ target, problem }) => (
-  <Frame title={titleOf(target, 'Sign in with a code')}>
-    <p>
-      You get a code, and type it in on the page of the service, on any device.
-      {target && ` Sign in as ${target.displayName}: anybody else is refused, and nothing is changed.`}
-    </p>
-    <Begin method="device" label="Get a code" {...{ target, problem }} />
-  </Frame>
+  <AddFrame way="device" target={target}>
+    <p>Get a code and enter it at OpenAI on any device.</p>
+    <AsTarget target={target} />
+    <Begin method="device" label="Get a code" isSentOnLoad {...{ target, problem }} />
+  </AddFrame>
 )
 
 const Pending: FC<{ flow: SignInValue }> = ({ flow }) => (
-  <Frame title={titleOf(flow.target, 'Sign in with a code')}>
-    <ol class="device-steps">
-      <li>
-        Open{' '}
-        <a href={flow.verificationUrl ?? ''} target="_blank" rel="noopener noreferrer">
-          {flow.verificationUrl?.replace(/^https?:\/\//, '')}
-        </a>{' '}
-        and sign in.
-      </li>
-      <li>
-        Type in this code:
-        <div class="device-code">
-          <output class="device-code-text">{flow.userCode}</output>
-          <CopyButton label="Copy the code" />
-        </div>
-      </li>
-    </ol>
-    <p class="muted">Type it only on that page, and give it to nobody: whoever enters it adds their account here.</p>
-    <Waiting flow={flow} text="Waiting for the code to be used." />
-    <div class="actions">
-      <Leave label="Close" />
-      <Cancel flow={flow} />
+  <AddFrame way="device" target={flow.target}>
+    <p class="device-where">
+      On any device, open{' '}
+      <a href={flow.verificationUrl ?? ''} target="_blank" rel="noopener noreferrer">
+        {flow.verificationUrl?.replace(/^https?:\/\//, '')}
+      </a>{' '}
+      and enter this code:
+    </p>
+    <AsTarget target={flow.target} />
+    <div class="device-code">
+      <output class="device-code-text">{flow.userCode}</output>
+      <CopyButton label="Copy code" />
     </div>
-  </Frame>
+    <Waiting flow={flow} text="Waiting for the code to be entered." />
+    <p class="muted small">Don't share this code. Anyone who enters it adds their own account to Sluice.</p>
+    <Cancel flow={flow} />
+  </AddFrame>
 )

@@ -1,12 +1,21 @@
-/** What the pages that add an account have in common: the region that is swapped, its form, and the ways on. */
+/** The parts shared by the pages that add an account: the region that is swapped, its tabs, its forms, and Cancel. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { KnownAccount, SignInValue } from '../../src/admin/sign-in-value.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Problem } from '../ui/form.tsx'
-import { Until } from '../ui/time.tsx'
+import { Countdown } from '../ui/time.tsx'
 import { withQuery } from '../ui/with-query.ts'
 
 const REGION = 'new-account'
+
+const WAYS = [
+  ['browser', 'Browser'],
+  ['device', 'Code'],
+  ['import', 'File'],
+] as const
+export type Way = (typeof WAYS)[number][0]
+
+export const wayPath = (way: Way): string => `/accounts/new/${way}`
 
 interface FrameProps {
   title: string
@@ -24,23 +33,49 @@ export const Frame: FC<PropsWithChildren<FrameProps>> = ({ title, isWide, isChan
   </div>
 )
 
+interface AddFrameProps {
+  way: Way
+  /** The account to sign in again. */
+  target: KnownAccount | null
+}
+
+/** "Add account" with its three ways as tabs. A file can't be limited to one account, so signing in again offers two. */
+export const AddFrame: FC<PropsWithChildren<AddFrameProps>> = ({ way, target, children }) => (
+  <Frame title={target ? `Sign in again: ${target.displayName}` : 'Add account'}>
+    <nav class="tabs" aria-label="Ways to sign in">
+      {WAYS.filter(([path]) => !(target && path === 'import')).map(([path, label]) => (
+        <a
+          href={withQuery(wayPath(path), { account: target?.accountId })}
+          aria-current={path === way ? 'page' : undefined}
+        >
+          {label}
+        </a>
+      ))}
+    </nav>
+    {children}
+  </Frame>
+)
+
 interface StepFormProps {
   /** `[\w-]+`; the server answers errors into the form of this name. */
   name: string
   action: string
   problem?: string | null
   hasFiles?: boolean
+  /** Sent by the script as soon as it is shown. */
+  isSentOnLoad?: boolean
 }
 
 /** Its answer is the next step, in the same place. */
-export const StepForm: FC<PropsWithChildren<StepFormProps>> = ({ name, action, problem, hasFiles, children }) => (
+export const StepForm: FC<PropsWithChildren<StepFormProps>> = ({ name, action, problem, children, ...options }) => (
   <form
     id={`form-${name}`}
     class="stack"
     method="post"
     action={action}
-    enctype={hasFiles ? 'multipart/form-data' : undefined}
+    enctype={options.hasFiles ? 'multipart/form-data' : undefined}
     hx-post={action}
+    hx-trigger={options.isSentOnLoad ? 'load, submit' : undefined}
     hx-target={`#${REGION}`}
     hx-swap="outerHTML"
     hx-disable="find button"
@@ -53,39 +88,44 @@ export const StepForm: FC<PropsWithChildren<StepFormProps>> = ({ name, action, p
 )
 
 export interface SignInProps {
-  /** Null: none was begun yet. */
+  /** Null: none was started yet. */
   flow: SignInValue | null
-  /** The account to be signed in again. */
+  /** The account to sign in again. */
   target: KnownAccount | null
   problem: string | null
 }
 
-export const titleOf = (target: KnownAccount | null, title: string): string =>
-  target ? `Sign in again: ${target.displayName}` : title
-
 interface BeginProps extends Pick<SignInProps, 'target' | 'problem'> {
   method: SignInValue['method']
   label: string
+  isSentOnLoad?: boolean
 }
 
-/** The button that begins a sign-in. */
-export const Begin: FC<PropsWithChildren<BeginProps>> = ({ method, label, target, problem, children }) => (
-  <StepForm name={`begin-${method}`} action="/api/oauth/start" problem={problem}>
+/** The button that starts a sign-in. */
+export const Begin: FC<BeginProps> = ({ method, label, target, problem, isSentOnLoad }) => (
+  <StepForm
+    name={`begin-${method}`}
+    action="/api/oauth/start"
+    problem={problem}
+    isSentOnLoad={isSentOnLoad && problem === null}
+  >
     <input type="hidden" name="forceMethod" value={method} />
     {target && <input type="hidden" name="accountId" value={target.accountId} />}
     <div class="actions">
       <button class="button" type="submit" autofocus>
         {label}
       </button>
-      <Back target={target} />
-      {children}
+      <Leave label="Cancel" />
     </div>
   </StepForm>
 )
 
-export const Back: FC<{ target: KnownAccount | null }> = ({ target }) => (
-  <ButtonLink href={withQuery('/accounts/new', { account: target?.accountId })}>Another way</ButtonLink>
-)
+export const AsTarget: FC<Pick<SignInProps, 'target'>> = ({ target }) =>
+  target && (
+    <p>
+      Sign in as <strong>{target.displayName}</strong>. Any other account is rejected.
+    </p>
+  )
 
 /** Leaves the dialog, or goes to the accounts. */
 export const Leave: FC<{ label: string; to?: string; isMain?: boolean }> = ({ label, to = '/accounts', isMain }) => (
@@ -94,17 +134,19 @@ export const Leave: FC<{ label: string; to?: string; isMain?: boolean }> = ({ la
   </ButtonLink>
 )
 
-/** Ends the sign-in itself; who only leaves the page lets it wait. */
+/** Ends the sign-in; closing the dialog leaves it pending. */
 export const Cancel: FC<{ flow: SignInValue }> = ({ flow }) => (
   <StepForm name="cancel" action="/api/oauth/cancel">
     <input type="hidden" name="flowId" value={flow.flowId} />
-    <Submit isPlain>Cancel the sign-in</Submit>
+    <div class="actions">
+      <Submit isPlain>Cancel</Submit>
+    </div>
   </StepForm>
 )
 
-/** Asks every two seconds whether it is over; nothing is touched until it is. Without script one asks by a link. */
+/** Asks every two seconds for the result and changes nothing until there is one. Without script a link does. */
 export const Waiting: FC<{ flow: SignInValue; text: string }> = ({ flow, text }) => {
-  const path = `/accounts/new/${flow.method}`
+  const path = wayPath(flow.method)
   return (
     <>
       <p
@@ -121,12 +163,12 @@ export const Waiting: FC<{ flow: SignInValue; text: string }> = ({ flow, text })
         <span>
           {text}{' '}
           <span class="muted">
-            It ends <Until at={flow.expiresAt} now={flow.generatedAt} />.
+            Expires in <Countdown at={flow.expiresAt} now={flow.generatedAt} />.
           </span>
         </span>
       </p>
       <noscript>
-        <ButtonLink href={withQuery(path, { flow: flow.flowId })}>See whether it worked</ButtonLink>
+        <ButtonLink href={withQuery(path, { flow: flow.flowId })}>Check whether it worked</ButtonLink>
       </noscript>
     </>
   )

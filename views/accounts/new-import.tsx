@@ -1,4 +1,4 @@
-/** Importing files in three steps: hand them over, see what each would do, choose. */
+/** The File tab: import a file or pasted text. One clean file is imported right away; otherwise a preview comes first. */
 import type { FC } from 'hono/jsx'
 import type { ImportValue, PreflightFile } from '../../src/admin/account-import.ts'
 import type { Verdict } from '../../src/model/import-preflight.ts'
@@ -7,11 +7,11 @@ import { ButtonLink, Submit } from '../ui/button.tsx'
 import { CheckIcon } from '../ui/icons.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { accountPath } from './links.ts'
-import { Back, Frame, Leave, StepForm } from './new-frame.tsx'
+import { AddFrame, Frame, Leave, StepForm, wayPath } from './new-frame.tsx'
 import { planName } from './standing.tsx'
 
 interface ImportProps {
-  /** Null: no files were handed over yet. */
+  /** Null: no files were sent yet. */
   draft: ImportValue | null
   problem: string | null
 }
@@ -26,23 +26,34 @@ export const NewImport: FC<ImportProps> = ({ draft, problem }) => {
 }
 
 const Choose: FC<Omit<ImportProps, 'draft'>> = ({ problem }) => (
-  <Frame title="Import auth.json files">
+  <AddFrame way="import" target={null}>
     <p>
-      The Codex CLI keeps its sign-in in <code>~/.codex/auth.json</code>. Nothing is stored before you have seen what
-      each file would do.
+      Import the <code>auth.json</code> of the Codex CLI. You find it at <code>~/.codex/auth.json</code>.
     </p>
-    <StepForm name="files" action="/api/accounts/import/preflight" problem={problem} hasFiles>
+    <StepForm name="files" action="/api/accounts/import/preflight?importSingle=true" problem={problem} hasFiles>
       <label class="drop">
-        <span class="field-label">Files, or one ZIP of them</span>
-        <input type="file" name="auth_json" accept=".json,.zip,application/json,application/zip" multiple required />
-        <span class="hint">Drop them here, or choose them.</span>
+        <span class="field-label">Drop auth.json files or a ZIP here</span>
+        <input type="file" name="auth_json" accept=".json,.zip,application/json,application/zip" multiple />
+      </label>
+      <label class="field">
+        <span class="field-label">Or paste the text of an auth.json</span>
+        <textarea
+          class="paste-file"
+          name="auth_json"
+          rows={4}
+          autocomplete="off"
+          autocapitalize="none"
+          spellcheck={false}
+          placeholder={'{ "tokens": { … } }'}
+        />
       </label>
       <div class="actions">
-        <Submit>Look at them</Submit>
-        <Back target={null} />
+        <Submit>Import</Submit>
+        <Leave label="Cancel" />
       </div>
+      <p class="muted small">If there is anything to decide, you see a preview before anything is stored.</p>
     </StepForm>
-  </Frame>
+  </AddFrame>
 )
 
 const VERDICTS: Record<Verdict, [label: string, tone: Tone]> = {
@@ -50,15 +61,15 @@ const VERDICTS: Record<Verdict, [label: string, tone: Tone]> = {
   newer: ['Newer', 'good'],
   same: ['Same', 'idle'],
   older: ['Older', 'wait'],
-  undated: ['No date', 'wait'],
-  broken: ['Broken', 'bad'],
+  undated: ['Undated', 'wait'],
+  broken: ['Invalid', 'bad'],
 }
 
 const Preflight: FC<{ draft: ImportValue; problem: string | null }> = ({ draft, problem }) => {
   const { preflightId, files, expiresAt, generatedAt } = draft
   const useful = files.filter(({ isWorthwhile }) => isWorthwhile).length
   return (
-    <Frame title={useful === 0 ? 'Nothing to import' : 'What the import would do'} isWide>
+    <Frame title={useful === 0 ? 'Nothing to import' : 'Preview import'} isWide>
       <StepForm name="chosen" action={`/api/accounts/import/preflight/${preflightId}`} problem={problem}>
         {files.length > 1 && <p>{countsOf(files)}</p>}
         <ul class="preflight">
@@ -67,33 +78,33 @@ const Preflight: FC<{ draft: ImportValue; problem: string | null }> = ({ draft, 
           ))}
         </ul>
         <div class="actions">
-          {useful > 0 && <Submit>Import the chosen</Submit>}
-          <ButtonLink isMain={useful === 0} href="/accounts/new/import">
-            Other files
+          {useful > 0 && <Submit>Import selected</Submit>}
+          <ButtonLink isMain={useful === 0} href={wayPath('import')}>
+            Select other files
           </ButtonLink>
           <Leave label="Cancel" />
         </div>
       </StepForm>
       {useful > 0 && (
         <p class="muted small" data-now={generatedAt}>
-          Nothing is stored yet. The files are let go of <Until at={expiresAt} now={generatedAt} />.
+          Nothing is stored yet. This preview expires <Until at={expiresAt} now={generatedAt} />.
         </p>
       )}
     </Frame>
   )
 }
 
-/** The list can be a thousand rows long, and the broken ones stand at its end. */
+/** The list can have a thousand rows, with the invalid ones at its end. */
 const countsOf = (files: readonly PreflightFile[]): string => {
   const useful = files.filter(({ isWorthwhile }) => isWorthwhile).length
   const broken = files.filter(({ verdict }) => verdict === 'broken').length
   const counts: [count: number, what: string][] = [
     [useful, 'to import'],
-    [files.length - useful - broken, 'that would change nothing'],
-    [broken, 'broken'],
+    [files.length - useful - broken, 'without changes'],
+    [broken, 'invalid'],
   ]
-  const told = counts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`)
-  return `${files.length} files: ${told.join(', ')}.`
+  const parts = counts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`)
+  return `${files.length} files: ${parts.join(', ')}.`
 }
 
 const FileRow: FC<{ file: PreflightFile; now: string }> = ({ file, now }) => {
@@ -115,7 +126,7 @@ const FileRow: FC<{ file: PreflightFile; now: string }> = ({ file, now }) => {
             {file.lastRefreshAt && (
               <>
                 {' '}
-                Its tokens were renewed <Since at={file.lastRefreshAt} now={now} />.
+                Tokens refreshed <Since at={file.lastRefreshAt} now={now} />.
               </>
             )}
           </span>
@@ -126,31 +137,26 @@ const FileRow: FC<{ file: PreflightFile; now: string }> = ({ file, now }) => {
 }
 
 const effectOf = ({ existing }: PreflightFile): string =>
-  existing ? `Renews the tokens of ${existing.displayName}.` : 'Adds an account.'
+  existing ? `Replaces the tokens of ${existing.displayName}.` : 'Adds this account.'
 
 const Imported: FC<{ accounts: NonNullable<ImportValue['accounts']> }> = ({ accounts }) => (
-  <Frame
-    title={accounts.length === 1 ? 'The account was imported' : `${accounts.length} accounts were imported`}
-    isChange
-  >
+  <Frame title={accounts.length === 1 ? 'Account imported' : `${accounts.length} accounts imported`} isChange>
     <ul class="imported">
       {accounts.map(({ accountId, displayName, tokensKept, isPaused }) => (
         <li>
           <CheckIcon />
           <span>
             <a href={accountPath(accountId)}>{displayName}</a>
-            {tokensKept && <span class="muted"> · kept the tokens it had</span>}
+            {tokensKept && <span class="muted"> · already up to date</span>}
             {isPaused && <span class="muted"> · still paused</span>}
           </span>
         </li>
       ))}
     </ul>
-    {accounts.some(({ isPaused }) => !isPaused) && (
-      <p class="muted">{accounts.length === 1 ? 'Its' : 'Their'} usage and models are being fetched.</p>
-    )}
+    {accounts.some(({ isPaused }) => !isPaused) && <p class="muted">Usage and models are being fetched.</p>}
     <div class="actions">
       <Leave label="Done" isMain />
-      <ButtonLink href="/accounts/new">Add another</ButtonLink>
+      <ButtonLink href={wayPath('import')}>Add another</ButtonLink>
     </div>
   </Frame>
 )

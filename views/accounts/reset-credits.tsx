@@ -1,4 +1,4 @@
-/** Reset credits of an account: each starts its limits anew at once, and each is gone when it is used or expires. */
+/** Reset credits of an account. Each resets its limits immediately and can be used once before it expires. */
 import type { FC } from 'hono/jsx'
 import type { WireAccount } from '../../src/model/account-view.ts'
 import type { ResetCreditsView } from '../../src/model/reset-credits.ts'
@@ -34,7 +34,7 @@ export const ResetCreditsCard: FC<Props> = (props) => {
                       expires <Until at={credit.expiresAt} now={now} />
                     </>
                   ) : (
-                    'does not expire'
+                    'never expires'
                   )
                 ) : (
                   credit.status
@@ -51,7 +51,7 @@ export const ResetCreditsCard: FC<Props> = (props) => {
   )
 }
 
-const USE = 'Use the one that expires first'
+const USE = 'Use a reset credit'
 
 const Use: FC<Props> = ({ account, resetCredits, resetRefusal, redeemRequestId }) => {
   if (resetRefusal !== null)
@@ -65,7 +65,7 @@ const Use: FC<Props> = ({ account, resetCredits, resetRefusal, redeemRequestId }
     <Action
       name="reset-credit"
       action={`/api/accounts/${encodeURIComponent(account.accountId)}/rate-limit-reset-credits/consume`}
-      confirm={`Use a reset credit of ${account.displayName}? It cannot be given back.`}
+      confirm={`Use a reset credit of ${account.displayName}? The one that expires first is used, and this can’t be undone.`}
       values={{ redeemRequestId }}
       label={USE}
     />

@@ -1,4 +1,4 @@
-/** What the choice of an account goes by: its policy, its name, the restricted pool, and limits that hold for all. */
+/** How routing treats this account: its policy and name, the restricted pool, and what else decides. */
 import type { FC } from 'hono/jsx'
 import type { WireAccount } from '../../src/model/account-view.ts'
 import { Submit } from '../ui/button.tsx'
@@ -8,23 +8,23 @@ import { Check, Field, Form } from '../ui/form.tsx'
 
 export interface RoutingProps {
   strategy: string
-  /** Turns one account may carry at once; 0: no limit. */
+  /** Requests one account may run at once; 0: unlimited. */
   streamLimit: number
-  /** Slugs, sorted; null: the upstream was not asked yet. */
+  /** Slugs, sorted; null: not fetched yet. */
   models: readonly string[] | null
   /** Why nothing can be changed; null: it can. */
   refusal: string | null
 }
 
-const POLICIES: readonly [WireAccount['routingPolicy'], label: string, hint: string][] = [
-  ['burn_first', 'Use first', 'Asked before the others, until it is used up.'],
-  ['normal', 'Normal', 'The strategy decides.'],
-  ['preserve', 'Keep back', 'Asked only when no other account can serve.'],
+export const POLICIES: readonly [WireAccount['routingPolicy'], label: string, hint: string][] = [
+  ['burn_first', 'Use first', 'Used before other accounts, until it is out of quota.'],
+  ['normal', 'Normal', 'The routing strategy decides.'],
+  ['preserve', 'Last resort', 'Used only when no other account is available.'],
 ]
 
 export const RoutingTab: FC<RoutingProps & { account: WireAccount }> = (props) => (
   <>
-    <TextCard id="routing" title="Routing of this account">
+    <TextCard id="routing" title="Routing">
       <RoutingForm {...props} />
     </TextCard>
     <Circumstances {...props} />
@@ -41,7 +41,7 @@ const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, ref
         value={account.alias}
         maxlength={255}
         class="field-short"
-        hint="Shown instead of the e-mail address; empty: none."
+        hint="Shown in place of the e-mail address. Leave empty to show the address."
       />
       <fieldset class="choices">
         <legend class="field-label">Routing policy</legend>
@@ -59,7 +59,7 @@ const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, ref
         label="Restricted pool"
         name="securityWorkAuthorized"
         isOn={account.securityWorkAuthorized}
-        hint="May serve turns that demand an account authorised for security work. Such turns never go anywhere else."
+        hint="Serves requests that require an account authorised for security work. Those requests use only accounts in this pool."
       />
       {refusal === null ? (
         <div class="actions">
@@ -73,21 +73,21 @@ const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, ref
 )
 
 const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({ account, strategy, streamLimit, models }) => (
-  <Card id="circumstances" title="What else decides">
+  <Card id="circumstances" title="What else affects routing">
     <dl class="answers">
       <Fact name="Strategy">
-        {strategy.replaceAll('_', ' ')} <span class="muted">· for all accounts</span>
+        {strategy.replaceAll('_', ' ')} <span class="muted">· applies to all accounts</span>
       </Fact>
-      <Fact name="Turns at once">
-        {account.inFlight} now, {streamLimit === 0 ? 'without a limit' : `at most ${streamLimit}`}{' '}
-        <span class="muted">· for each account</span>
+      <Fact name="Parallel requests">
+        {account.inFlight} running, {streamLimit === 0 ? 'unlimited' : `at most ${streamLimit}`}{' '}
+        <span class="muted">· per account</span>
       </Fact>
       <Fact name="Health">{TIERS[account.tier]}</Fact>
       <Fact name="Models">
         {models === null ? (
-          <span class="muted">not known yet</span>
+          <span class="muted">not fetched yet</span>
         ) : models.length === 0 ? (
-          <span class="muted">it offers none</span>
+          <span class="muted">none</span>
         ) : (
           <ul class="model-list">
             {models.map((model) => (
@@ -103,7 +103,7 @@ const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({ account, s
 )
 
 const TIERS: Record<WireAccount['tier'], string> = {
-  healthy: 'healthy',
-  draining: 'draining: nearly full or failing lately, so it is asked last',
-  probing: 'coming back: one turn at a time until it has served three',
+  healthy: 'Healthy',
+  draining: 'Nearly out of quota or failing recently, so it is used last',
+  probing: 'Recovering: one request at a time until three have succeeded',
 }

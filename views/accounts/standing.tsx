@@ -1,6 +1,7 @@
-/** What is known about an account, and, told apart from it, whether it would be chosen now and why not. */
+/** The state of an account, and whether it is available now and why not. */
 import type { FC } from 'hono/jsx'
 import type { WireAccount } from '../../src/model/account-view.ts'
+import { WINDOW_NAMES } from '../../src/model/account-words.ts'
 import { CheckIcon, ClockIcon, CrossIcon } from '../ui/icons.tsx'
 import { Meter } from '../ui/meter.tsx'
 import { Since, Until } from '../ui/time.tsx'
@@ -12,9 +13,8 @@ interface Props {
 }
 
 export const WINDOWS = ['fiveHour', 'weekly', 'monthly'] as const
-export const WINDOW_NAMES = { fiveHour: '5-hour', weekly: 'Weekly', monthly: 'Monthly' } as const
 
-/** Those that were reported: a plan without a window has no bar for it, and nothing known is not drawn as zero. */
+/** The windows that were reported. What is not known is left out, not drawn as zero. */
 export const Windows: FC<Props> = ({ account: { windows }, now }) => {
   if (WINDOWS.every((name) => !windows[name])) return <span class="muted">No usage reported yet</span>
   return (
@@ -27,10 +27,10 @@ export const Windows: FC<Props> = ({ account: { windows }, now }) => {
   )
 }
 
-/** Where the state says why, what would end it is worth more. */
+/** Where the badge already says why, this says what ends it. */
 const NOT_UNTIL: Partial<Record<WireAccount['status'], string>> = {
-  paused: 'Not asked until it is resumed',
-  reauth_required: 'Not asked until somebody signs in again',
+  paused: 'Not used until you resume it',
+  reauth_required: 'Not used until you sign in again',
 }
 
 export const Eligibility: FC<Props> = ({ account, now }) => {
@@ -46,7 +46,7 @@ export const Eligibility: FC<Props> = ({ account, now }) => {
     <span class="eligible">
       {comesBack ? <ClockIcon /> : <CrossIcon />}
       <span>
-        {NOT_UNTIL[account.status] ?? account.why ?? 'Not eligible now'}
+        {NOT_UNTIL[account.status] ?? account.why ?? 'Not available'}
         {comesBack && (
           <>
             {account.until ? ' · back ' : ' · next check '}
@@ -60,8 +60,8 @@ export const Eligibility: FC<Props> = ({ account, now }) => {
 
 const eligibleText = ({ tier, paidCredits }: WireAccount): string => {
   if (paidCredits !== null)
-    return paidCredits === 'last' ? 'Eligible, paid credits used last' : 'Eligible, on paid credits'
-  return tier === 'draining' ? 'Eligible, asked last' : 'Eligible now'
+    return paidCredits === 'last' ? 'Available, paid credits used last' : 'Available, on paid credits'
+  return tier === 'draining' ? 'Available, used last' : 'Available'
 }
 
 /** Once the included quota is used up: what is left of the credits, and when they are used. Null before. */
@@ -77,7 +77,7 @@ export const paidCreditsText = ({ paidCredits, credits }: WireAccount): string |
 
 const PAID = { never: 'not used', last: 'used last', freely: 'used freely' } as const
 
-/** Of what keeps it from being asked, or from being asked as often as others. */
+/** The evidence for what keeps the account from being used, or from being used as often as others. */
 export const Evidence: FC<Props> = ({ account, now }) => {
   const { evidence, since } = groundsOf(account)
   return evidence === null ? null : (
@@ -93,7 +93,7 @@ export const Evidence: FC<Props> = ({ account, now }) => {
   )
 }
 
-/** An account in service has no block to explain, but it may have failed. */
+/** An active account has no block to explain, but it may have failed recently. */
 export const groundsOf = (account: WireAccount): { evidence: string | null; since: string | null } => {
   const { status, evidence, since, tier, lastError } = account
   if (status === 'paused') return { evidence: null, since }
@@ -104,8 +104,8 @@ export const groundsOf = (account: WireAccount): { evidence: string | null; sinc
 
 const POLICIES: Record<WireAccount['routingPolicy'], string | null> = {
   normal: null,
-  burn_first: 'used first',
-  preserve: 'kept back',
+  burn_first: 'use first',
+  preserve: 'last resort',
 }
 
 /** The few facts that tell accounts apart. */

@@ -1,11 +1,12 @@
-/** The accounts as a table whose headings sort; on a phone each is two lines. */
+/** The accounts as a sortable table; on a phone each row takes several lines. */
 import type { FC } from 'hono/jsx'
-import type { AccountSort } from '../../src/model/account-filter.ts'
+import type { AccountSort, ListedAccount } from '../../src/model/account-filter.ts'
 import type { WireAccount, WireWindow } from '../../src/model/account-view.ts'
+import { countText, dollarText } from '../ui/amounts.ts'
 import { StateBadge } from '../ui/badge.tsx'
 import { leftPercent, toneOf } from '../ui/meter.tsx'
 import { SortHeading } from '../ui/table.tsx'
-import { untilText } from '../ui/time.tsx'
+import { Since, untilText } from '../ui/time.tsx'
 import { accountPath, listLink } from './links.ts'
 import type { AccountsProps } from './list.tsx'
 import { addressOf, Eligibility, factsOf } from './standing.tsx'
@@ -28,7 +29,10 @@ export const AccountTable: FC<AccountsProps> = ({ accounts, query, mayWrite, now
         <Heading by="state" label="State" query={query} />
         <Heading by="five_hour" label="5-hour" query={query} />
         <Heading by="weekly" label="Weekly" query={query} />
-        <Heading by="in_flight" label="In flight" query={query} isNumber />
+        <Heading by="in_flight" label="Running" query={query} isNumber />
+        <Heading by="requests" label="Requests" query={query} isNumber />
+        <Heading by="cost" label="Cost" query={query} isNumber />
+        <Heading by="used" label="Last used" query={query} isNumber />
       </tr>
     </thead>
     <tbody>
@@ -58,7 +62,7 @@ const Heading: FC<HeadingProps> = ({ by, label, query, isNumber }) => {
   )
 }
 
-const Row: FC<{ account: WireAccount; mayWrite: boolean; now: string }> = ({ account, mayWrite, now }) => (
+const Row: FC<{ account: ListedAccount; mayWrite: boolean; now: string }> = ({ account, mayWrite, now }) => (
   <tr>
     {mayWrite && (
       <td class="cell-check">
@@ -76,7 +80,16 @@ const Row: FC<{ account: WireAccount; mayWrite: boolean; now: string }> = ({ acc
       <Window window={account.windows.fiveHour} now={now} />
     </td>
     <LongWindow account={account} now={now} />
-    <td class="cell-flight number">{account.inFlight}</td>
+    <td class="cell-total number">{account.inFlight}</td>
+    <td class="cell-total number" data-label="Requests">
+      {countText(account.requests)}
+    </td>
+    <td class="cell-total number" data-label="Cost">
+      {dollarText(account.costUsd)}
+    </td>
+    <td class="cell-total number" data-label="Last used">
+      {account.lastUsedAt ? <Since at={account.lastUsedAt} now={now} /> : 'never'}
+    </td>
   </tr>
 )
 
@@ -110,7 +123,7 @@ export const Pick: FC<{ account: WireAccount }> = ({ account }) => (
   />
 )
 
-/** The text says what the bar shows. Many of these stand on one page, so each is as little markup as it can be. */
+/** The text says what the bar shows. A page has many of these, so the markup is kept small. */
 const Window: FC<{ window: WireWindow | null; now: string }> = ({ window, now }) =>
   window === null ? (
     <span>not reported</span>

@@ -1,4 +1,4 @@
-/** Seven days as lines, made on the server: an hour without a sample breaks the line, because it is a gap and not zero. */
+/** Seven days as lines, drawn on the server. An hour without a sample breaks the line, because it is a gap and not zero. */
 import type { FC } from 'hono/jsx'
 import { units } from '../ui/svg.ts'
 import { AsTable, TableHead } from '../ui/table.tsx'
@@ -22,7 +22,7 @@ const HEIGHT = 100
 export const TrendChart: FC<TrendProps> = ({ from, series }) => {
   const known = series.filter(({ values }) => values.some((value) => value !== null))
   const hours = series[0]?.values.length ?? 0
-  if (known.length === 0) return <p class="empty muted">No samples yet; the first point comes within an hour.</p>
+  if (known.length === 0) return <p class="empty muted">No data yet. The first point appears within an hour.</p>
   return (
     <figure class="trend">
       <div class="trend-plot">
@@ -32,7 +32,7 @@ export const TrendChart: FC<TrendProps> = ({ from, series }) => {
           <span>0 %</span>
         </span>
         <svg class="trend-lines" viewBox={`0 0 ${hours} ${HEIGHT}`} preserveAspectRatio="none" role="img">
-          <title>Percent used, hour by hour, in the last seven days</title>
+          <title>Percent used per hour, last 7 days</title>
           <desc>{known.map(spoken).join(' ')}</desc>
           <path class="trend-grid" d={gridPath(hours)} />
           {known.map(({ values }, index) => (
@@ -59,7 +59,7 @@ export const TrendChart: FC<TrendProps> = ({ from, series }) => {
             {name}
           </span>
         ))}
-        <span class="muted small">A break is an hour without a sample.</span>
+        <span class="muted small">Gaps are hours without data.</span>
       </figcaption>
       <DayTable from={from} series={known} />
     </figure>
@@ -94,7 +94,7 @@ const gridPath = (hours: number): string => {
 const spoken = ({ name, values }: TrendSeries): string => {
   const known = values.filter((value) => value !== null)
   const last = known.at(-1) ?? 0
-  return `${name}: ${Math.round(last)} % used at last, at most ${Math.round(Math.max(...known))} %.`
+  return `${name}: ${Math.round(last)} % used now, at most ${Math.round(Math.max(...known))} %.`
 }
 
 const weekday = new Intl.DateTimeFormat('en', { weekday: 'short', timeZone: 'UTC' })
@@ -107,7 +107,7 @@ const daysFrom = (from: number, hours: number): number[] =>
 const DayTable: FC<TrendProps> = ({ from, series }) => (
   <AsTable>
     <table class="figures">
-      <TableHead texts={['24 hours from (UTC)']} numbers={series.map(({ name }) => `${name}, most`)} />
+      <TableHead texts={['24 hours from (UTC)']} numbers={series.map(({ name }) => `${name}, highest`)} />
       <tbody>
         {daysFrom(from, series[0]?.values.length ?? 0).map((at, day) => (
           <tr>

@@ -1,7 +1,8 @@
-/** How full an account is, how it got there, what it was spent on, and what could reset it. */
+/** Quota of an account, its trend, what it was used for, and its reset credits. */
 import type { FC } from 'hono/jsx'
 import type { AccountSpend, Spend, Trend } from '../../src/model/account-trends.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
+import { WINDOW_NAMES } from '../../src/model/account-words.ts'
 import type { ResetCreditsView } from '../../src/model/reset-credits.ts'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { Card, TextCard } from '../ui/card.tsx'
@@ -11,20 +12,20 @@ import { TableHead } from '../ui/table.tsx'
 import { Since } from '../ui/time.tsx'
 import { accountPath } from './links.ts'
 import { ResetCreditsCard } from './reset-credits.tsx'
-import { paidCreditsText, WINDOW_NAMES, WINDOWS } from './standing.tsx'
+import { paidCreditsText, WINDOWS } from './standing.tsx'
 import { TrendChart } from './trend.tsx'
 
 export interface UsageProps {
-  /** Credits of each window: left, and of how many; null: the plan has none, or nothing was reported. */
+  /** Credits left in each window, and their total; null: the plan has none, or nothing was reported. */
   credits: Record<(typeof WINDOWS)[number], { left: number; capacity: number } | null>
   trend: Trend
-  /** `byKey` is null for those who may not know the keys. */
+  /** `byKey` is null for visitors who may not see keys. */
   spend: Omit<AccountSpend, 'byKey'> & { byKey: AccountSpend['byKey'] | null }
-  /** null: the upstream was not asked yet. */
+  /** null: not fetched yet. */
   resetCredits: ResetCreditsView | null
   /** Why none can be used; null: one can. */
   resetRefusal: string | null
-  /** Makes the button one redemption, however often it is pressed. */
+  /** Makes repeated presses of the button one redemption. */
   redeemRequestId: string
 }
 
@@ -35,17 +36,17 @@ export const UsageTab: FC<Props> = (props) => {
   return (
     <>
       <LivePart id="allowance" topics={['accounts', 'usage']} src={accountPath(account.accountId)}>
-        <TextCard id="windows" title="Allowance" count={account.usageAt && <Reported at={account.usageAt} now={now} />}>
+        <TextCard id="windows" title="Quota" count={account.usageAt && <Reported at={account.usageAt} now={now} />}>
           <AllWindows {...props} />
         </TextCard>
       </LivePart>
-      <TextCard id="trend" title="Last seven days" count="percent used">
+      <TextCard id="trend" title="Last 7 days" count="percent used">
         <TrendChart
           from={trend.from}
           series={WINDOWS.map((name) => ({ name: WINDOW_NAMES[name], values: trend[name] }))}
         />
       </TextCard>
-      <Card id="spend" title="Spent in seven days" count={totalText(spend.total)}>
+      <Card id="spend" title="Usage in the last 7 days" count={totalText(spend.total)}>
         <SpendTables spend={spend} />
       </Card>
       <ResetCreditsCard {...props} />
@@ -61,7 +62,7 @@ const Reported: FC<{ at: string; now: string }> = ({ at, now }) => (
 
 const AllWindows: FC<Props> = ({ account, credits, now }) => {
   if (WINDOWS.every((name) => !account.windows[name]))
-    return <p class="muted">The service has not reported any window of this account yet.</p>
+    return <p class="muted">ChatGPT has not reported any quota for this account yet.</p>
   return (
     <>
       {WINDOWS.map((name) => {
@@ -72,7 +73,7 @@ const AllWindows: FC<Props> = ({ account, credits, now }) => {
               <Meter label={WINDOW_NAMES[name]} window={window} now={now} />
               {credits[name] && (
                 <span class="muted small">
-                  {whole(credits[name].left)} of {whole(credits[name].capacity)} credits of the plan left
+                  {whole(credits[name].left)} of {whole(credits[name].capacity)} plan credits left
                 </span>
               )}
             </div>
@@ -90,7 +91,8 @@ const Balance: FC<{ account: WireAccount }> = ({ account }) => {
   const amount = credits.unlimited ? 'unlimited' : credits.balance === null ? 'some' : whole(credits.balance)
   return (
     <p class="muted small">
-      {paidCreditsText(account) ?? `Paid credits: ${amount}. They pay once a weekly or monthly window is full`}.
+      {paidCreditsText(account) ?? `Paid credits: ${amount}. They are used once the weekly or monthly quota is used up`}
+      .
     </p>
   )
 }
@@ -99,16 +101,16 @@ const whole = (credits: number): string => countText(Math.round(credits))
 
 const totalText = ({ requests, costMicros, unpriced }: Spend): string => {
   const gap = unpriced > 0 ? `, ${countText(unpriced)} without a known price` : ''
-  return requests === 0 ? 'nothing' : `${plural(requests, 'request')} · ${dollarText(costMicros / 1e6)}${gap}`
+  return requests === 0 ? 'no requests' : `${plural(requests, 'request')} · ${dollarText(costMicros / 1e6)}${gap}`
 }
 
 const SpendTables: FC<Pick<UsageProps, 'spend'>> = ({ spend: { byModel, byKey, total } }) =>
   total.requests === 0 ? (
-    <p class="empty muted">This account served nothing in the last seven days.</p>
+    <p class="empty muted">No requests in the last 7 days.</p>
   ) : (
     <div class="spend">
       <SpendTable title="Model" rows={byModel} total={total} nobody="no model" />
-      {byKey && <SpendTable title="Key" rows={byKey} total={total} nobody="no key, or a deleted one" />}
+      {byKey && <SpendTable title="Key" rows={byKey} total={total} nobody="no key, or a deleted key" />}
     </div>
   )
 

@@ -19,6 +19,10 @@
     if (h < 1) return `${m} m`
     return h < 24 ? pair(h, 'h', m % 60, 'm') : pair(Math.floor(h / 24), 'd', h % 24, 'h')
   }
+  const countdown = (ms) => {
+    const s = Math.max(0, Math.floor(ms / 1e3))
+    return `${Math.floor(s / 60)}:${`${s % 60}`.padStart(2, '0')}`
+  }
   const TIME = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }
   const moment = (at) =>
     new Date(at).toLocaleString('en', at - Date.now() < 72e6 ? TIME : { ...TIME, weekday: 'short' })
@@ -29,6 +33,7 @@
       const { live } = el.dataset
       const ms = (Date.parse(el.dateTime) - Date.now() + skew) * (live === 'since' ? -1 : 1)
       if (live === 'clock') el.textContent = moment(Date.parse(el.dateTime))
+      else if (live === 'countdown') el.textContent = countdown(ms)
       else el.textContent = ms < 1e3 ? 'now' : live === 'until' ? `in ${span(ms)}` : `${span(ms)} ago`
     }
   }

@@ -2,21 +2,19 @@
 import type { FC, PropsWithChildren } from 'hono/jsx'
 
 interface HeadProps {
-  current: '/logs' | '/logs/explain' | '/reports'
-  mayExplain: boolean
+  current: '/logs' | '/reports'
 }
 
 const PAGES = [
   ['/logs', 'Requests'],
   ['/reports', 'Reports'],
-  ['/logs/explain', 'Routing simulator'],
 ] as const
 
-export const LogHead: FC<PropsWithChildren<HeadProps>> = ({ current, mayExplain, children }) => (
+export const LogHead: FC<PropsWithChildren<HeadProps>> = ({ current, children }) => (
   <header class="page-head log-head">
     <h1>{TITLES[current]}</h1>
     <nav class="log-tabs" aria-label="About requests">
-      {PAGES.filter(([path]) => mayExplain || path !== '/logs/explain').map(([path, label]) => (
+      {PAGES.map(([path, label]) => (
         <a href={path} aria-current={path === current ? 'page' : undefined}>
           {label}
         </a>
@@ -28,6 +26,5 @@ export const LogHead: FC<PropsWithChildren<HeadProps>> = ({ current, mayExplain,
 
 const TITLES: Record<HeadProps['current'], string> = {
   '/logs': 'Logs',
-  '/logs/explain': 'Routing simulator',
   '/reports': 'Reports',
 }

@@ -16,7 +16,7 @@ export const LogsPage: FC<Logs> = (logs) => {
   const { requests, columns, links, open, generatedAt: now } = logs
   return (
     <div class="page" data-now={now}>
-      <LogHead current="/logs" mayExplain={logs.mayExplain}>
+      <LogHead current="/logs">
         {links.tail && (
           <label class="check tail-switch needs-script">
             <input type="checkbox" data-tail={links.tail} checked={logs.isLive} />

@@ -14,7 +14,7 @@ import { LogHead } from './head.tsx'
 
 export const ReportPage: FC<ReportView> = (report) => (
   <div class="page" data-now={report.generatedAt}>
-    <LogHead current="/reports" mayExplain />
+    <LogHead current="/reports" />
     <Range {...report} />
     <Summary {...report} />
     <Days {...report} />

@@ -1,6 +1,7 @@
 /** A state in one word, or an outcome as an icon; the colour repeats what the word says, it never says it alone. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { AccountStatus } from '../../src/model/account-state.ts'
+import { STATE_NAMES } from '../../src/model/account-words.ts'
 import { CheckIcon, ClockIcon, CrossIcon, WarningIcon } from './icons.tsx'
 
 export type Tone = 'good' | 'wait' | 'bad' | 'idle'
@@ -19,18 +20,15 @@ export const ToneIcon: FC<{ tone: Tone }> = ({ tone }) => {
   return <Icon />
 }
 
-const STATES: Record<AccountStatus, [label: string, tone: Tone]> = {
-  active: ['Active', 'good'],
-  rate_limited: ['Rate limited', 'wait'],
-  quota_exceeded: ['Quota used up', 'wait'],
-  paused: ['Paused', 'idle'],
-  reauth_required: ['Needs sign-in', 'bad'],
-  deactivated: ['Deactivated', 'bad'],
+const STATE_TONES: Record<AccountStatus, Tone> = {
+  active: 'good',
+  rate_limited: 'wait',
+  quota_exceeded: 'wait',
+  paused: 'idle',
+  reauth_required: 'bad',
+  deactivated: 'bad',
 }
 
-/** In the words of the badge, for menus. */
-export const stateLabel = (status: AccountStatus): string => STATES[status][0]
-
 export const StateBadge: FC<{ status: AccountStatus }> = ({ status }) => (
-  <Badge tone={STATES[status][1]}>{STATES[status][0]}</Badge>
+  <Badge tone={STATE_TONES[status]}>{STATE_NAMES[status]}</Badge>
 )

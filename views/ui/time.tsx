@@ -15,6 +15,19 @@ export const Until: FC<MomentProps> = ({ at, now }) => (
   </time>
 )
 
+/** "14:32", counting down every second. */
+export const Countdown: FC<MomentProps> = ({ at, now }) => (
+  <time class="countdown" datetime={at} title={exactly(at)} data-live="countdown">
+    {countdownText(Date.parse(at) - Date.parse(now))}
+  </time>
+)
+
+/** Minutes and seconds. `views/assets/app.js` says the same. */
+const countdownText = (ms: number): string => {
+  const seconds = Math.max(0, Math.floor(ms / 1000))
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
+}
+
 /** "3 m ago", counting up. */
 export const Since: FC<MomentProps> = ({ at, now }) => (
   <time datetime={at} title={exactly(at)} data-live="since">

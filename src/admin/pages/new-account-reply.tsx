@@ -1,4 +1,4 @@
-/** How a step of adding an account is answered: JSON, the same dialog again, or a page that can be reloaded and shared. */
+/** The response to a step of adding an account: JSON, the dialog again, or a page that can be reloaded. */
 import type { FC } from 'hono/jsx'
 import { NewBrowser } from '../../../views/accounts/new-browser.tsx'
 import { NewDevice } from '../../../views/accounts/new-device.tsx'
@@ -11,10 +11,10 @@ import type { SignInValue } from '../sign-in-value.ts'
 
 const HERE = '/accounts/new'
 
-/** htmx asked for it from another page, to show it over that one. */
+/** htmx requested it from another page, to show it over that one. */
 const isDialog = (c: Ctx): boolean => representation(c) === 'fragment' && !pageOf(c)?.pathname.startsWith(HERE)
 
-/** Ends what began or moved a sign-in: JSON, the same dialog, or the page of the sign-in, which can be reloaded and shared. */
+/** Responds to what started or changed a sign-in. */
 export const goOnWith = (c: Ctx, value: SignInValue): Response | Promise<Response> => {
   const view = { flow: value, target: value.target, problem: null }
   return goOn(

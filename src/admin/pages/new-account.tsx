@@ -1,7 +1,6 @@
-/** `/accounts/new`: the ways to add an account, each a page of its own and, with script, a dialog over the page one is on. */
+/** `/accounts/new`: the ways to add an account, each a page and, with script, a dialog over the current page. */
 import { z } from 'zod'
 import { NewBrowser } from '../../../views/accounts/new-browser.tsx'
-import { NewAccount } from '../../../views/accounts/new-choose.tsx'
 import { NewDevice } from '../../../views/accounts/new-device.tsx'
 import { NewImport } from '../../../views/accounts/new-import.tsx'
 import type { Ctx } from '../../bindings.ts'
@@ -18,10 +17,6 @@ const id = z.string().max(128).optional()
 const Asked = z.object({ flow: id, account: id, draft: id, waiting: id })
 
 const gate = () => requires('accounts:write')
-
-export const chooseWay = createHandlers(gate(), query(Asked), (c) =>
-  reply(c, { target: targetOf(c, c.req.valid('query').account) }, NewAccount),
-)
 
 export const showBrowserSignIn = createHandlers(gate(), query(Asked), (c) =>
   isStillWaiting(c, c.req.valid('query'))
@@ -41,18 +36,22 @@ export const showImport = createHandlers(gate(), query(Asked), (c) => {
   return reply(c, { draft: value, problem: said(c).problem }, NewImport)
 })
 
-/** Without a flow the page offers to begin one. Throws `oauth_flow_not_found`, `account_not_found`. */
+/**
+ * Without a flow it shows the visitor's pending one, so that opening the dialog again starts no other, or offers to start
+ * one. Throws `oauth_flow_not_found`, `account_not_found`.
+ */
 const signInPage = (c: Ctx, { flow, account }: z.output<typeof Asked>, method: SignInValue['method']) => {
-  const value = flow ? signInValue(c, c.env.signIns.status(c.var.principal.id, flow)) : null
+  const target = targetOf(c, account)
+  const who = c.var.principal.id
+  const row = flow
+    ? c.env.signIns.status(who, flow)
+    : c.env.signIns.pending({ who, method, accountId: target?.accountId ?? null })
+  const value = row && signInValue(c, row)
   if (value && value.method !== method) throw new AppError('oauth_flow_not_found')
-  return {
-    flow: value,
-    target: value ? value.target : targetOf(c, account),
-    problem: said(c).problem,
-  }
+  return { flow: value, target: value ? value.target : target, problem: said(c).problem }
 }
 
-/** A page that waits asks with `waiting`, and is left alone until there is something new: people type into it. */
+/** A waiting page polls with `waiting` and gets 204 until there is something new, because users type into it. */
 const isStillWaiting = (c: Ctx, { flow, waiting }: z.output<typeof Asked>): boolean =>
   waiting !== undefined && flow !== undefined && c.env.signIns.status(c.var.principal.id, flow).status === 'pending'
 

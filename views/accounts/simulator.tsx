@@ -1,19 +1,24 @@
-/** `/logs/explain`, the routing simulator: which account a request would get now. */
+/** `/accounts/simulator`: which account a request would use now, decided by the function that routes requests. */
 import type { FC } from 'hono/jsx'
 import type { ExplainView } from '../../src/admin/explain.ts'
 import type { CandidateView, Explanation } from '../../src/model/explain.ts'
+import { Candidates, resetsLater } from '../logs/candidates.tsx'
+import { STRATEGY_NAMES } from '../logs/words.ts'
 import type { Tone } from '../ui/badge.tsx'
 import { Filter, FilterActions, optionsOf } from '../ui/select.tsx'
 import { momentText } from '../ui/time.tsx'
-import { Candidates, resetsLater } from './candidates.tsx'
-import { LogHead } from './head.tsx'
-import { STRATEGY_NAMES } from './words.ts'
+import { SIMULATOR } from './links.ts'
 
-export const ExplainPage: FC<ExplainView> = ({ asked, options, explanation, generatedAt }) => (
+export const SimulatorPage: FC<ExplainView> = ({ asked, options, explanation, generatedAt }) => (
   <div class="page" data-now={generatedAt}>
-    <LogHead current="/logs/explain" mayExplain />
-    <form class="card filter-card" method="get" action="/logs/explain">
-      <p class="muted">See which account a request would use right now. Nothing is sent.</p>
+    <nav class="crumbs" aria-label="Breadcrumb">
+      <a href="/accounts">Accounts</a>
+    </nav>
+    <header class="page-head">
+      <h1>Routing simulator</h1>
+    </header>
+    <form class="card filter-card" method="get" action={SIMULATOR}>
+      <p class="muted">See which account a request would use right now. Nothing is sent, and nothing changes.</p>
       <div class="filter-row">
         <label class="field">
           <span class="field-label">Model</span>
@@ -45,7 +50,7 @@ const TONES: Record<Explanation['outcome'], [title: string, tone: Tone]> = {
   chosen: ['', 'good'],
   wait: ['The request would wait', 'wait'],
   none: ['No account available', 'bad'],
-  refused: ['Rejected', 'bad'],
+  refused: ['Request rejected', 'bad'],
 }
 
 const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, strategy, candidates, model, at }) => {
@@ -68,8 +73,7 @@ const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, s
             </>
           )}
           Strategy: {STRATEGY_NAMES[strategy]}
-          {isDrawn({ strategy, candidates }) && ' (a weighted draw, so the next request may use another account)'} ·{' '}
-          {momentText(at)} UTC
+          {isDrawn({ strategy, candidates }) && ' (weighted random, so the result can vary)'} · {momentText(at)} UTC
         </p>
       </div>
       {outcome !== 'refused' && (
@@ -84,7 +88,7 @@ const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, s
 
 const DRAWN: readonly Explanation['strategy'][] = ['capacity_weighted', 'relative_availability']
 
-/** Whether it was drawn by chance: another account could have won. One that resets later or has nothing left could not. */
+/** Whether chance plays a part: another candidate could win, so not one that resets later or has nothing left. */
 const isDrawn = ({ strategy, candidates }: Pick<Explanation, 'strategy' | 'candidates'>): boolean => {
   const [chosen = null, ...others] = candidates
   const mayWin = (one: CandidateView) => one.skipped === null && (one.score ?? 0) > 0 && !resetsLater(one, chosen)

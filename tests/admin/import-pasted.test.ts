@@ -1,0 +1,111 @@
+/** Pasting the text of auth.json files: one right away, several after a preview, and what is not one of them. */
+import { describe, expect, test } from 'bun:test'
+import type { ImportValue } from '../../src/admin/account-import.ts'
+import { testApp } from '../support/app.ts'
+import { people } from '../support/people.ts'
+
+const ROUTE = 'POST /api/accounts/import/preflight?importSingle=true'
+
+const open = () => {
+  const app = testApp({ accounts: 0 })
+  const admin = people(app).as('admin')
+  const ask = async (text: string, headers: Record<string, string> = {}) => {
+    const form = new FormData()
+    form.append('auth_json', new File([], ''))
+    form.append('auth_json', text)
+    const request = new Request('http://localhost', { method: 'POST', body: form })
+    const type = request.headers.get('content-type') ?? ''
+    return admin.ask(ROUTE, { body: await request.arrayBuffer(), headers: { 'content-type': type, ...headers } })
+  }
+  return {
+    app,
+    ask,
+    paste: async (text: string) => (await (await ask(text)).json()) as ImportValue, // as: tests look at the members they name
+    fileOf: (name: string) => app.upstream.addAccount({ email: `${name}@example.test` }).authJson(),
+    emails: () => app.bindings.pool.all().map(({ row }) => row.email),
+  }
+}
+
+const FRAGMENT = { 'hx-request': 'true', 'hx-source': 'form#form-files', 'hx-current-url': 'http://localhost/accounts' }
+
+describe('one clean text', () => {
+  test.each([
+    ['as it is', (json: string) => json],
+    ['with a byte order mark', (json: string) => `\uFEFF${json}`],
+    ['in a code fence', (json: string) => `\`\`\`json\r\n${json}\r\n\`\`\`\r\n`],
+    ['in a list', (json: string) => `[${json}]`],
+  ])('%s is imported right away', async (_, change) => {
+    const { paste, fileOf, emails } = open()
+    const { accounts, files } = await paste(change(fileOf('ada')))
+    expect(accounts).toMatchObject([{ displayName: 'ada@example.test', tokensKept: false }])
+    expect(files.map(({ verdict }) => verdict)).toEqual(['new'])
+    expect(emails()).toEqual(['ada@example.test'])
+  })
+
+  test('that changes nothing is shown, not imported', async () => {
+    const { paste, fileOf } = open()
+    const json = fileOf('ada')
+    await paste(json)
+    expect(await paste(json)).toMatchObject({ accounts: null, files: [{ verdict: 'same' }] })
+  })
+})
+
+describe('several texts in one paste', () => {
+  test.each([
+    ['one after another', (files: string[]) => files.join('\n')],
+    ['each with a byte order mark', (files: string[]) => files.map((json) => `\uFEFF${json}`).join('\r\n\r\n')],
+    ['as head prints them', (files: string[]) => files.map((json, n) => `==> ${n}.json <==\n${json}`).join('\n')],
+  ])('%s are three files in a preview', async (_, join) => {
+    const { paste, fileOf, emails } = open()
+    const { accounts, files } = await paste(join(['ada', 'eve', 'bob'].map(fileOf)))
+    expect(accounts).toBeNull()
+    expect(files.map(({ email, verdict }) => [email, verdict])).toEqual([
+      ['ada@example.test', 'new'],
+      ['eve@example.test', 'new'],
+      ['bob@example.test', 'new'],
+    ])
+    expect(emails()).toEqual([])
+  })
+
+  test('of which the last is cut off keeps the whole ones and names the other', async () => {
+    const { paste, fileOf, emails } = open()
+    const { files } = await paste(`${fileOf('ada')}\n${fileOf('eve').slice(0, 200)}`)
+    expect(files.map(({ file, verdict, reason }) => [file, verdict, reason])).toEqual([
+      ['The pasted text (1 of 2)', 'new', null],
+      ['The pasted text (2 of 2)', 'broken', 'The file is not valid JSON.'],
+    ])
+    expect(emails()).toEqual([])
+  })
+
+  test('braces and quotes inside of strings separate nothing', async () => {
+    const { paste, fileOf } = open()
+    const document = JSON.parse(fileOf('ada'))
+    const { accounts } = await paste(JSON.stringify({ note: 'a "}" and a \\ and {', ...document }))
+    expect(accounts).toHaveLength(1)
+  })
+})
+
+describe('what is no auth.json', () => {
+  test.each([
+    ['2 MB of letters', 'x'.repeat(2 * 1024 * 1024), 'The pasted text is too large.'],
+    ['2 MB in one object', `{"a":"${'x'.repeat(2 * 1024 * 1024)}"}`, 'The pasted text is too large.'],
+    ['2 MB of quotes', '"\\"'.repeat(700_000), 'The pasted text is too large.'],
+    ['a sentence', 'my auth file', 'The pasted text is not valid JSON.'],
+    ['a cut-off file', '{"tokens":{"id_token":"', 'The pasted text is not valid JSON.'],
+    ['nothing', ' \n', 'Select a file or paste the text of an auth.json.'],
+  ])('%s is answered in the form, which stays as it is', async (_, text, sentence) => {
+    const { ask, emails } = open()
+    const answer = await ask(text, FRAGMENT)
+    expect(answer.headers.get('hx-retarget')).toBe('#form-files-problem')
+    expect(await answer.text()).toContain(sentence)
+    expect(emails()).toEqual([])
+  })
+
+  test('without script the preview says why', async () => {
+    const { ask, app } = open()
+    const answer = await ask('my auth file', { accept: 'text/html' })
+    expect(answer.status).toBe(303)
+    expect(answer.headers.get('location')).toStartWith('/accounts/new/import?draft=imp_')
+    expect(app.sqlite.query('SELECT count(*) AS n FROM accounts').get()).toEqual({ n: 0 })
+  })
+})

@@ -89,7 +89,7 @@ export const parseAuthJson = (text: string, fileName: string): ImportedAccount =
     chatgptAccountId: claimed.chatgptAccountId ?? tokens.account_id ?? tokens.accountId ?? null,
   }
   const unusable = unusableField({ identity, tokens: { accessToken, refreshToken, idToken } })
-  if (unusable) refuse(unusable)
+  if (unusable) refuse(`is not usable: ${unusable}`)
   const stated = Date.parse(file.data.last_refresh ?? file.data.lastRefresh ?? '')
   return {
     identity,

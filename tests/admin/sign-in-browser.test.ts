@@ -562,7 +562,7 @@ describe('signing an account in again', () => {
     await paste(approve(await start({ accountId: ada.id }), ada.sim))
     const page = await admin.ask(`GET /accounts/${ada.id}?tab=events`, { headers: { accept: 'text/html' } })
     const text = (await page.text()).replace(/<[^>]*>/g, ' ')
-    for (const said of ['signed in again', 'By anna.', 'New tokens were stored', 'Before: free.'])
+    for (const said of ['Signed in again', 'By anna.', 'New tokens were stored', 'Before: free.'])
       expect(text).toContain(said)
   })
 

@@ -135,13 +135,7 @@ describe('a blocked account', () => {
   test('answers what, since when, on what evidence, until when, and what can be done', async () => {
     await using visit = await browser.visit(`${world.url}/accounts/${await idOf('linus')}`)
     const said = await textsOf(visit.page.locator('.answers dt, .answers dd'))
-    expect(said.filter((_, index) => index % 2 === 0)).toEqual([
-      'What',
-      'Since',
-      'Evidence',
-      'Ends',
-      'What you can do',
-    ])
+    expect(said.filter((_, index) => index % 2 === 0)).toEqual(['What', 'Since', 'Evidence', 'Ends', 'What you can do'])
     expect(said[1]).toContain('limit_reached')
     expect(said[3]).toMatch(/(ago|now)$/)
     expect(said[5]).toContain('429')

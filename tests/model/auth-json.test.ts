@@ -111,7 +111,7 @@ describe('a file that is recognised and cannot be used is named, with what to do
     [
       'tokens another app renews',
       { auth_mode: 'chatgptAuthTokens', tokens: { ...NATIVE, refresh_token: '' } },
-      'work.json: has tokens that another app manages and renews. ',
+      'work.json has tokens that another app manages and renews. ',
     ],
     ['Claude Code', { claudeAiOauth: { accessToken: 'secret', refreshToken: 'secret', expiresAt: 1 } }, 'Claude Code'],
     ['OpenCode', { openai: { type: 'oauth', access: 'secret', refresh: 'secret', expires: 1 } }, 'OpenCode'],
@@ -143,7 +143,7 @@ test.each([
   ['email', 'is too long (at most 320 characters)', { ...NATIVE, id_token: unsignedJwt({ email: 'a'.repeat(400) }) }],
   ['email', 'has control characters', { ...NATIVE, id_token: unsignedJwt({ email: 'a\u0007b@example.test' }) }],
 ])('the message begins with the file and the field: %s %s', (field, problem, tokens) => {
-  expect(refusalOf(file(tokens)).message).toBe(`work.json: ${field} ${problem}`)
+  expect(refusalOf(file(tokens)).message).toBe(`work.json is not usable: ${field} ${problem}.`)
 })
 
 describe('a field that could not be sent or shown is refused by its name', () => {

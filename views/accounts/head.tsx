@@ -142,8 +142,7 @@ const SinceWhen: FC<{ account: WireAccount; now: string }> = ({ account, now }) 
 }
 
 const UntilWhen: FC<{ account: WireAccount; now: string }> = ({ account, now }) => {
-  if (account.until)
-    return <Until at={account.until} now={now} />
+  if (account.until) return <Until at={account.until} now={now} />
   if (account.nextCheckAt)
     return (
       <>

@@ -91,7 +91,7 @@ export class CodeExchanges {
 export const signedInAccount = async (oauth: OAuthContext, grant: CodeGrant): Promise<ImportedAccount> => {
   const tokens = await exchangeCode(oauth, grant)
   const identity = identityOf(tokens.idToken)
-  if (identity === null) throw new SignInError('The identity service did not say who signed in.')
+  if (identity === null) throw new SignInError('OpenAI did not say who signed in.')
   const unusable = unusableField({ identity, tokens })
   if (unusable) throw new SignInError(`ChatGPT sent an account that Sluice can't use: ${unusable}.`)
   return { identity, tokens, lastRefreshAt: JUST_GIVEN }

@@ -1,25 +1,25 @@
-/** Confirming a sensitive change: the same few fields in a dialog over the form, and on a page of their own. */
+/** Confirming a sensitive change: a dialog over the form, or a page without script. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Submit } from './ui/button.tsx'
 import { Entrance, PasskeyButton, withReturn } from './ui/entrance.tsx'
 import { CodeField, Field, Form, Problem } from './ui/form.tsx'
 
 interface ConfirmProps {
-  /** What the account can confirm with: `password`, `totp`, `passkey`. */
+  /** What the user can confirm with: `password`, `totp`, `passkey`. */
   methods: readonly string[]
   username: string
-  /** Where a browser without script goes on. */
+  /** Where a browser without script continues. */
   returnTo: string
-  /** What the last attempt came to. */
+  /** Why the last attempt failed. */
   problem?: string | null
 }
 
-/** Swapped into the dialog of the page, or a page by itself. */
+/** Swapped into the dialog of the page, or a page of its own. */
 export const Confirm: FC<ConfirmProps> = ({ methods, username, returnTo, problem }) => {
   const hasSecret = methods.includes('password') || methods.includes('totp')
   return (
     <Entrance title="Confirm that it is you">
-      <p class="muted">This holds for five minutes on this browser.</p>
+      <p class="muted">You won’t be asked again in this browser for five minutes.</p>
       {hasSecret && (
         <Form
           name="confirm"

@@ -1,4 +1,4 @@
-/** Accepting an invite: who invited, into which role, and a password to choose. */
+/** Accepting an invite: who sent it, the role, and a new password. */
 import type { FC } from 'hono/jsx'
 import { Submit } from './ui/button.tsx'
 import { Entrance } from './ui/entrance.tsx'
@@ -13,7 +13,7 @@ interface InviteProps {
   usernameLocked: boolean
   /** ISO 8601 */
   expiresAt: string
-  /** ISO 8601: when the page was made. */
+  /** ISO 8601: when the page was rendered. */
   now: string
   problem: string | null
 }
@@ -21,10 +21,10 @@ interface InviteProps {
 export const InvitePage: FC<InviteProps> = (props) => {
   const { token, roleName, inviterDisplayName, suggestedUsername, usernameLocked, expiresAt, now, problem } = props
   return (
-    <Entrance title="You are invited">
+    <Entrance title="Join Sluice">
       <p data-now={now}>
-        {inviterDisplayName ? <strong>{inviterDisplayName}</strong> : 'An administrator'} invites you to this Sluice as{' '}
-        <strong>{roleName}</strong>. The link works once and ends <Until at={expiresAt} now={now} />.
+        {inviterDisplayName ? <strong>{inviterDisplayName}</strong> : 'An administrator'} invited you to this Sluice as{' '}
+        <strong>{roleName}</strong>. The link works once and expires <Until at={expiresAt} now={now} />.
       </p>
       <Form name="invite" class="stack" action="/api/dashboard-auth/invite/accept" problem={problem}>
         <input type="hidden" name="token" value={token} />
@@ -41,7 +41,7 @@ export const InvitePage: FC<InviteProps> = (props) => {
           />
         )}
         <NewPassword autofocus />
-        <Submit isWide>Join</Submit>
+        <Submit isWide>Set password and sign in</Submit>
       </Form>
     </Entrance>
   )

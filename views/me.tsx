@@ -1,4 +1,4 @@
-/** My account: who I am here, what I sign in with, and where I am signed in. */
+/** My account: profile, ways to sign in, and signed-in browsers. */
 import type { FC } from 'hono/jsx'
 import { PasskeysCard, type PasskeysProps } from './me/passkeys.tsx'
 import { type Session, SessionsCard } from './me/sessions.tsx'
@@ -11,20 +11,20 @@ interface MeProps {
   username: string
   displayName: string | null
   email: string | null
-  /** By which a form that was opened before somebody else's change is told. */
+  /** Detects edits of a form that was opened before another change. */
   version: string
   role: { name: string }
-  /** False where the authentication mode leaves no passwords to manage, or the proxy alone signed this browser in. */
+  /** False if the authentication mode has no passwords, or only the proxy signed this browser in. */
   managesPassword: boolean
   hasPassword: boolean
-  /** Whether there is no local administrator behind the proxy yet, and this user may create it. */
+  /** Whether the local administrator behind the proxy is missing and this user may create it. */
   mayCreateLocalAdmin: boolean
-  /** Whether there is nobody else, so that the password may go. */
+  /** Whether this is the only user, who may remove the password. */
   isOnlyAccount: boolean
   hasTotp: boolean
   passkeys: PasskeysProps
   sessions: readonly Session[]
-  /** ISO 8601: when the page was made. */
+  /** ISO 8601: when the page was rendered. */
   now: string
   done: string | null
   problem: string | null
@@ -69,22 +69,22 @@ const Password: FC<MeProps> = ({ username, hasPassword, managesPassword, isOnlyA
       <>
         <Form name="password" class="row-form" action="/api/dashboard-auth/password/change">
           <Field
-            label="Present password"
+            label="Current password"
             name="currentPassword"
             type="password"
             autocomplete="current-password"
             required
           />
           <NewPassword name="newPassword" label="New password" username={username} />
-          <Submit>Change</Submit>
+          <Submit>Change password</Submit>
         </Form>
         {isOnlyAccount && <RemovePassword />}
       </>
     ) : (
       <p class="muted">
         {hasPassword
-          ? 'To change your password, sign in with it once; the reverse proxy has signed you in.'
-          : 'You have no password here; the reverse proxy signs you in.'}
+          ? 'The reverse proxy signed you in. To change your password, sign in with it once.'
+          : 'You have no password. The reverse proxy signs you in.'}
       </p>
     )}
     {mayCreateLocalAdmin && <LocalAdminOffer returnTo="/me" />}
@@ -93,16 +93,16 @@ const Password: FC<MeProps> = ({ username, hasPassword, managesPassword, isOnlyA
 
 const RemovePassword: FC = () => (
   <details class="fold">
-    <summary class="reveal">Remove the password</summary>
-    <p class="muted">Everybody on this machine may then do everything again, without signing in.</p>
+    <summary class="reveal">Remove password</summary>
+    <p class="muted">Anyone who uses this machine then has full access without signing in.</p>
     <Form
       name="remove-password"
       class="row-form"
       action="/api/dashboard-auth/password/remove"
-      confirm="Remove the password? Everybody on this machine may then do everything."
+      confirm="Remove the password? Anyone who uses this machine then has full access."
     >
       <Field label="Your password" name="password" type="password" autocomplete="current-password" required />
-      <Submit isRisky>Remove</Submit>
+      <Submit isRisky>Remove password</Submit>
     </Form>
   </details>
 )
@@ -111,15 +111,15 @@ const TwoFactor: FC<MeProps> = ({ hasTotp }) => (
   <TextCard id="two-factor" title="Two-factor authentication" count={hasTotp ? 'on' : 'off'}>
     {hasTotp ? (
       <details class="fold">
-        <summary class="reveal">Switch it off</summary>
+        <summary class="reveal">Turn off</summary>
         <Form name="totp-off" class="row-form" action="/api/dashboard-auth/totp/disable">
           <CodeField />
-          <Submit isRisky>Switch off</Submit>
+          <Submit isRisky>Turn off two-factor</Submit>
         </Form>
       </details>
     ) : (
       <p class="split">
-        <span class="muted">A code from an authenticator app besides the password.</span>
+        <span class="muted">Ask for a code from an authenticator app after the password.</span>
         <ButtonLink href="/me/two-factor?return=%2Fme">Set up</ButtonLink>
       </p>
     )}

@@ -1,4 +1,4 @@
-/** The ways in: a password or a passkey, the second factor, the first password, and why somebody is not let in. */
+/** Sign-in: password or passkey, the second factor, the first password, and why a user cannot sign in. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Submit } from './ui/button.tsx'
 import { Entrance, Logout, PasskeyButton, withReturn } from './ui/entrance.tsx'
@@ -6,12 +6,12 @@ import { CodeField, Done, Field, Form, NewPassword } from './ui/form.tsx'
 
 interface LoginProps {
   usernameField: 'hidden' | 'shown'
-  /** Whether anybody has a passkey to sign in with. */
+  /** Whether any user has a passkey. */
   hasPasskeys: boolean
   guests: 'refused' | 'welcome' | 'with-password'
   returnTo: string
   problem: string | null
-  /** Which of the two forms the problem is about. */
+  /** Whether the problem belongs to the guest form. */
   isGuestProblem: boolean
   done: string | null
 }
@@ -57,13 +57,13 @@ interface GuestProps extends Pick<LoginProps, 'guests' | 'returnTo'> {
 const GuestCard: FC<GuestProps> = ({ guests, returnTo, problem }) => (
   <section class="card panel panel-quiet">
     <h2>Just looking?</h2>
-    <p class="muted">Guests see the overview with names masked, and can change nothing.</p>
+    <p class="muted">Guests can see the overview with masked names. They cannot change anything.</p>
     <Form name="guest" class="stack" action={withReturn('/api/dashboard-auth/guest/login', returnTo)} problem={problem}>
       {guests === 'with-password' && (
         <Field label="Guest password" name="password" type="password" autocomplete="off" required />
       )}
       <Submit isPlain isWide>
-        Look around as a guest
+        Continue as guest
       </Submit>
     </Form>
   </section>
@@ -78,18 +78,18 @@ interface TotpProps {
 export const TotpPage: FC<TotpProps> = ({ username, returnTo, problem }) => (
   <Entrance title="Enter the code">
     <p class="muted">
-      Your authenticator app shows six digits for <strong>{username}</strong>.
+      Enter the six-digit code for <strong>{username}</strong> from your authenticator app.
     </p>
     <Form name="totp" class="stack" action={withReturn('/api/dashboard-auth/totp/verify', returnTo)} problem={problem}>
       <CodeField autofocus label="Code" />
       <Submit isWide>Continue</Submit>
     </Form>
-    <Logout label="Sign in as somebody else" />
+    <Logout label="Sign in as a different user" />
   </Entrance>
 )
 
 interface SetupProps {
-  /** Asked for from another machine. */
+  /** The request comes from another machine. */
   asksToken: boolean
   returnTo: string
   problem: string | null
@@ -98,8 +98,7 @@ interface SetupProps {
 export const SetupPage: FC<SetupProps> = ({ asksToken, returnTo, problem }) => (
   <Entrance title="Choose a password">
     <p>
-      This makes the first account, <strong>admin</strong>, which may do everything. You can rename it and add other
-      people later.
+      This creates the first user, <strong>admin</strong>, with full access. You can rename it and add more users later.
     </p>
     <Form
       name="setup"
@@ -114,17 +113,17 @@ export const SetupPage: FC<SetupProps> = ({ asksToken, returnTo, problem }) => (
           autocomplete="off"
           autofocus
           required
-          hint="Proves that this machine is yours; it works once."
+          hint="Shows that you have access to the server. It works once."
         />
       )}
       <NewPassword username="admin" autofocus={!asksToken} />
-      <Submit isWide>Set the password</Submit>
+      <Submit isWide>Set password</Submit>
     </Form>
     {asksToken && <WhereTheTokenIs />}
   </Entrance>
 )
 
-/** Behind a reverse proxy that signs people in. */
+/** Behind a reverse proxy that signs users in. */
 export const LocalAdminPage: FC<Omit<SetupProps, 'asksToken'>> = ({ returnTo, problem }) => (
   <Entrance title="Create a local administrator">
     <p>
@@ -152,37 +151,37 @@ const WhereTheTokenIs: FC = () => (
     <summary class="reveal">Where do I find the token?</summary>
     <ul class="bullets">
       <li>
-        In the log of the service, written once at its start. With Docker: <code>docker logs sluice</code>
+        In the log, written when Sluice starts. With Docker: <code>docker logs sluice</code>
       </li>
       <li>
-        On the machine itself, a new one: <code>sluice bootstrap-token --rotate</code>
+        Create a new one on the server: <code>sluice bootstrap-token --rotate</code>
       </li>
       <li>
-        Or it is what you have set as <code>CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN</code>.
+        If you set <code>CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN</code>, use that value.
       </li>
     </ul>
-    <p class="muted">On the machine itself, at http://localhost, no token is needed.</p>
+    <p class="muted">You don’t need a token if you open http://localhost on the server itself.</p>
   </details>
 )
 
 interface PendingProps {
   reason: 'unknown' | 'disabled'
-  /** As the proxy announces this browser. */
+  /** The name the proxy sent. */
   subject: string
-  /** Whether somebody has a password here. */
+  /** Whether any user has a password. */
   hasLocalLogin: boolean
   returnTo: string
 }
 
 export const PendingPage: FC<PendingProps> = ({ reason, subject, hasLocalLogin, returnTo }) => (
-  <Entrance title={reason === 'disabled' ? 'This account is disabled' : 'You are not known here yet'}>
+  <Entrance title={reason === 'disabled' ? 'Your user is disabled' : 'You don’t have access yet'}>
     <p>
-      The reverse proxy announces you as <code>{subject}</code>.
+      The reverse proxy signed you in as <code>{subject}</code>.
     </p>
     <p>
       {reason === 'disabled'
-        ? 'An administrator has disabled this account. Ask one to enable it, then try again.'
-        : 'An administrator has to add this name first. Ask one, then try again.'}
+        ? 'Ask an administrator to enable you, then try again.'
+        : 'Ask an administrator to add this name, then try again.'}
     </p>
     <div class="actions">
       <ButtonLink isMain href={returnTo}>

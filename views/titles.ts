@@ -13,11 +13,11 @@ const TITLES: Readonly<Record<string, string>> = {
   '/accounts/new/device': 'Add account: code',
   '/accounts/new/import': 'Add account: file',
   '/keys': 'Keys',
-  '/keys/new': 'New key',
+  '/keys/new': 'Create key',
   '/logs': 'Logs',
   '/reports': 'Reports',
   '/settings': 'Settings',
-  '/settings/access': 'People and access',
+  '/settings/access': 'Users',
   '/settings/routing': 'Routing',
   '/settings/network': 'Network',
   '/settings/data': 'Data',
@@ -33,11 +33,11 @@ const TITLES: Readonly<Record<string, string>> = {
   '/totp': 'Enter the code',
   '/setup': 'Choose a password',
   '/confirm': 'Confirm that it is you',
-  '/auth/pending': 'You are not known here yet',
-  '/invite': 'You are invited',
+  '/auth/pending': 'You don’t have access yet',
+  '/invite': 'Join Sluice',
   // What a form without script ends on.
   '/api/api-keys': 'Keys',
-  '/api/dashboard-users': 'People and access',
+  '/api/dashboard-users': 'Users',
 }
 
 /** Of a page that has none, that of the page it is a part of. */

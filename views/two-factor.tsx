@@ -1,17 +1,17 @@
-/** Setting up the second factor: a picture to scan, the same as text, and a code that proves it worked. */
+/** Setting up two-factor: a QR code, the secret as text, and a code that proves it worked. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Submit } from './ui/button.tsx'
 import { Entrance, Logout, withReturn } from './ui/entrance.tsx'
 import { CodeField, Form } from './ui/form.tsx'
 
 interface TwoFactorProps {
-  /** Made for this page and stored nowhere until a code proves it. */
+  /** Created for this page and not stored until a code proves it. */
   secret: string
   otpauthUri: string
   qrSvgDataUri: string
-  /** Whether nothing else answers until this is done. */
+  /** Whether the user cannot continue without it. */
   isRequired: boolean
-  /** Whether it is a step on the way to creating the local administrator. */
+  /** Whether it is a step towards creating the local administrator. */
   isForLocalAdmin: boolean
   returnTo: string
   problem: string | null
@@ -21,16 +21,16 @@ export const TwoFactorPage: FC<TwoFactorProps> = (props) => {
   const { secret, otpauthUri, qrSvgDataUri, isRequired, isForLocalAdmin, returnTo, problem } = props
   return (
     <Entrance title="Set up two-factor authentication">
-      {isRequired && <p class="note">Your role asks for it: everything else waits until this is done.</p>}
+      {isRequired && <p class="note">Your role requires two-factor authentication. Set it up to continue.</p>}
       {isForLocalAdmin && (
         <p class="note">Creating a local administrator needs a confirmation. Set up two-factor authentication first.</p>
       )}
-      <p>Scan this with an authenticator app, then enter the code it shows.</p>
+      <p>Scan the QR code with an authenticator app, then enter the code from the app.</p>
       <div class="qr">
-        <img src={qrSvgDataUri} alt="QR code with the secret below" width="200" height="200" />
+        <img src={qrSvgDataUri} alt="QR code of the secret below" width="200" height="200" />
       </div>
       <details class="fold">
-        <summary class="reveal">Type it in instead</summary>
+        <summary class="reveal">Enter the secret instead</summary>
         <p>
           <code class="secret">{secret.match(/.{1,4}/g)?.join(' ') ?? secret}</code>
         </p>
@@ -42,12 +42,12 @@ export const TwoFactorPage: FC<TwoFactorProps> = (props) => {
         name="two-factor"
         class="stack"
         action={withReturn('/api/dashboard-auth/totp/setup/confirm', returnTo)}
-        problem={problem && `${problem} Without script the picture is a new one each time: scan it again.`}
+        problem={problem && `${problem} The QR code is new. Scan it again.`}
       >
         <input type="hidden" name="secret" value={secret} />
         <CodeField autofocus label="Code" />
         <div class="actions">
-          <Submit>Switch it on</Submit>
+          <Submit>Turn on two-factor</Submit>
           {!isRequired && <ButtonLink href={isForLocalAdmin ? '/me' : returnTo}>Cancel</ButtonLink>}
         </div>
       </Form>

@@ -11,40 +11,40 @@ interface Problem {
 const PROBLEMS: Readonly<Record<string, string>> = {
   'validation_error:password': 'The password needs at least 8 characters.',
   'validation_error:newPassword': 'The new password needs at least 8 characters.',
-  'validation_error:currentPassword': 'Please give your present password.',
+  'validation_error:currentPassword': 'Enter your current password.',
   'validation_error:username':
-    'A user name has 1 to 64 letters, digits, dots, dashes or underscores; “admin” is reserved.',
-  'validation_error:email': 'That is not an e-mail address.',
-  'validation_error:code': 'The code has six digits.',
-  'validation_error:grants': 'These permissions do not fit together; see what each of them needs.',
-  'validation_error:name': 'Please give a name.',
-  'validation_error:allowedModels': 'At least one of these models is not a name.',
-  'validation_error:enforcedModel': 'The model that is always used must be among the ticked ones.',
+    'Use 1 to 64 letters, digits, dots, dashes or underscores. The name “admin” is reserved.',
+  'validation_error:email': 'Enter a valid e-mail address.',
+  'validation_error:code': 'Enter the six-digit code or a recovery code.',
+  'validation_error:grants': 'Some permissions need others. Check the “Needs” notes below each permission.',
+  'validation_error:name': 'Enter a name.',
+  'validation_error:allowedModels': 'At least one of these is not a valid model name.',
+  'validation_error:enforcedModel': 'The model that is always used must be one of the allowed models.',
   'validation_error:allowedReasoningEfforts':
-    'A key either has one reasoning effort, under Routing, or a list of them, under Advanced: not both.',
-  'validation_error:assignedAccountIds': 'One of the ticked accounts is gone. Reload the page and choose again.',
-  'validation_error:ownerUserId': 'The owner must be an active account.',
-  'validation_error:limits': 'Two limits count the same for the same time and model. Keep one of them.',
+    'Set either one reasoning effort under Routing or a list under Advanced, not both.',
+  'validation_error:assignedAccountIds': 'One of the selected accounts was deleted. Reload the page and select again.',
+  'validation_error:ownerUserId': 'The owner must be an active user.',
+  'validation_error:limits': 'Two limits have the same unit, period and model. Remove one of them.',
   'validation_error:singleAccountId': 'The strategy “Single account” needs an account: choose one.',
-  'validation_error:isActive': 'The owner of this key is disabled: it cannot be switched on from here.',
-  username_required: 'Several people sign in here: please give your user name, too.',
-  invalid_bootstrap_token: 'The bootstrap token is wrong or was used.',
-  bootstrap_required: 'From another machine the first password needs the bootstrap token.',
-  invalid_credentials: 'That does not match. Check what you typed and try again.',
-  invalid_totp_code: 'That code is wrong or was used. Wait for the next one and try again.',
-  invite_not_found: 'An invite works once and for 24 hours. Ask whoever invited you for a new one.',
+  'validation_error:isActive': 'The owner of this key is disabled. Enable the owner first.',
+  username_required: 'Enter your user name too. This Sluice has several users.',
+  invalid_bootstrap_token: 'This bootstrap token is wrong or was already used.',
+  bootstrap_required: 'You need the bootstrap token to set the first password from another machine.',
+  invalid_credentials: 'Wrong user name or password.',
+  invalid_totp_code: 'This code is wrong or was already used. Wait for the next code and try again.',
+  invite_not_found: 'Invite links work once and expire after 24 hours. Ask the person who invited you for a new one.',
   proxy_auth_required:
-    'Sluice is set up to sign you in through a reverse proxy, and this request did not come with a user name from it. Open Sluice at the address of the proxy.',
+    'Sluice signs you in through a reverse proxy, but this request came without a user name. Open Sluice at the address of the proxy.',
   step_up_unavailable: 'This change needs a confirmation. Set up two-factor authentication under My account first.',
-  step_up_required: 'Please confirm that it is you, then send the form again.',
-  other_users_exist: 'The password can only be removed while you are the only account and no invite is open.',
-  last_admin_protected: 'At least one active administrator must remain. Make somebody else Admin first.',
+  step_up_required: 'Confirm that it is you, then submit the form again.',
+  other_users_exist: 'You can remove the password only while you are the only user and there are no open invites.',
+  last_admin_protected: 'You need at least one active administrator. Make another user Admin first.',
   invalid_totp_config: 'Set up your own two-factor authentication first, then require it from others.',
 }
 
 /** One or two sentences; null for a code nobody knows. `fallback` is the message of the error itself. */
 export const problemText = ({ code, field, waitSeconds }: Problem, fallback: string | null): string | null => {
-  const tooMany = code === 'own_account_rate_limited' ? 'changes of your own account' : 'attempts'
+  const tooMany = code === 'own_account_rate_limited' ? 'changes to your account' : 'attempts'
   if (code.endsWith('_rate_limited')) return `Too many ${tooMany}. Try again in ${waitSeconds ?? 60} seconds.`
   return PROBLEMS[`${code}:${field}`] ?? PROBLEMS[code] ?? fallback
 }
@@ -66,7 +66,7 @@ const spaced = (name: string): string =>
 
 const DONE: Readonly<Record<string, string>> = {
   password_changed: 'Your password was changed. Your other browsers were signed out.',
-  password_removed: 'The password was removed. Two-factor requirements were switched off.',
+  password_removed: 'The password was removed. Two-factor requirements were turned off.',
   totp_enabled: 'Two-factor authentication is on.',
   totp_disabled: 'Two-factor authentication is off.',
   passkey_added: 'The passkey was added.',
@@ -79,17 +79,17 @@ const DONE: Readonly<Record<string, string>> = {
   firewall_entry_added: 'The address was added to the firewall.',
   firewall_entry_removed: 'The address was removed from the firewall.',
   backup_created: 'The backup was made.',
-  guest_password_set: 'The guest password was set. Guests have to come in anew.',
+  guest_password_set: 'The guest password was set. Guests must sign in again.',
   guest_password_removed: 'The guest password was removed.',
-  guest_sessions_revoked: 'Every guest was logged out.',
+  guest_sessions_revoked: 'All guests were signed out.',
   invite_revoked: 'The invite was revoked.',
-  user_updated: 'The account was saved.',
-  user_disabled: 'The account was disabled: its sessions ended and its keys stopped working.',
-  user_enabled: 'The account was enabled. Its keys stay off until they are switched on.',
-  user_deleted: 'The account was deleted. Its keys are kept, inactive and without an owner.',
-  user_totp_reset: 'Two-factor authentication of the account was reset.',
-  user_sessions_revoked: 'Every browser of the account was signed out.',
-  user_keys_reactivated: 'The keys that were switched off with the account are on again.',
+  user_updated: 'The user was saved.',
+  user_disabled: 'The user was disabled, signed out everywhere, and their keys stopped working.',
+  user_enabled: 'The user was enabled. Their keys stay off until you turn them on.',
+  user_deleted: 'The user was deleted. Their keys stay, turned off and without an owner.',
+  user_totp_reset: 'Two-factor authentication and recovery codes of the user were removed.',
+  user_sessions_revoked: 'The user was signed out of all browsers.',
+  user_keys_reactivated: 'The keys that were turned off with the user are on again.',
   role_created: 'The role was created.',
   role_updated: 'The role was saved.',
   role_deleted: 'The role was deleted.',
@@ -111,9 +111,9 @@ const DONE: Readonly<Record<string, string>> = {
   reset_credit_redeemed: 'Reset credit used. The limits of the account have been reset.',
   reset_credit_not_needed: 'Nothing was reset. The limits were already reset, or the credit was already used.',
   api_key_updated: 'The key was saved.',
-  api_key_deleted: 'The key was deleted. What it used stays in the log.',
+  api_key_deleted: 'The key was deleted. Its requests stay in the log.',
   signed_out: 'You are signed out.',
-  signed_out_everywhere: 'You are signed out of every browser.',
+  signed_out_everywhere: 'You are signed out of all browsers.',
 }
 
 const UNDONE: Readonly<Record<string, string>> = {

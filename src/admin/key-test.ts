@@ -1,4 +1,4 @@
-/** `POST /api/api-keys/:id/test`: one small turn through a key, by the route its clients use, and what became of it. */
+/** `POST /api/api-keys/:id/test`: sends one small request with a key, by the route its clients use, and reports the result. */
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { KeyTestResult } from '../../views/keys/test.tsx'
@@ -20,19 +20,19 @@ import type { SettingsCache } from '../settings/cache.ts'
 import { accountChoices } from './account-choices.ts'
 import { listedModels } from './key-models.ts'
 
-/** The whole service as one function, so that the test passes every gate a client passes. */
+/** All of Sluice as one function, so that the test passes every gate a client passes. */
 type Serve = (request: Request, env: Bindings) => Response | Promise<Response>
 
 export interface KeyTest {
   isOk: boolean
   keyId: string
   requestId: string
-  /** Row in the request log; null: the request was refused before it became a turn. */
+  /** Row in the request log; null: the request was rejected before it became a turn. */
   logId: string | null
-  /** null: none is known yet, and nothing was sent. */
+  /** null: no model is known yet, so nothing was sent. */
   model: string | null
   account: string | null
-  /** Accounts that were asked. */
+  /** Accounts that were tried. */
   attempts: number
   /** From sending to the first text, ms. */
   firstTokenMs: number | null
@@ -43,12 +43,12 @@ export interface KeyTest {
   /** The beginning of the answer. */
   text: string
   error: { status: number; code: string; message: string } | null
-  /** false: clients on this machine are let in without any key, all others are refused. */
+  /** false: clients on this machine can connect without a key, all others are rejected. */
   isKeyRequired: boolean
 }
 
 const TestInput = z.strictObject({
-  model: z.string().trim().min(1).max(200).optional().describe('Absent: the first one the key may use.'),
+  model: z.string().trim().min(1).max(200).optional().describe('Absent: the first model the key can use.'),
 })
 
 const DEADLINE_MS = 45_000

@@ -15,7 +15,7 @@ interface Tab {
 
 const TABS = [
   { id: 'general', path: '/settings', label: 'General', needs: null },
-  { id: 'access', path: '/settings/access', label: 'People and access', needs: 'users:manage' },
+  { id: 'access', path: '/settings/access', label: 'Users', needs: 'users:manage' },
   { id: 'routing', path: '/settings/routing', label: 'Routing', needs: 'dashboard:read' },
   { id: 'network', path: '/settings/network', label: 'Network', needs: 'dashboard:read' },
   { id: 'data', path: '/settings/data', label: 'Data', needs: 'dashboard:read' },

@@ -245,7 +245,7 @@ const PLACES: readonly Place[] = [
   {
     tab: 'access',
     href: '/settings/access',
-    label: 'People, invites and roles',
+    label: 'Users, invites and roles',
     help: 'Who may sign in and do what.',
     needs: 'users:manage',
   },

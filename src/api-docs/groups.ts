@@ -28,7 +28,7 @@ export const GROUPS: readonly Group[] = [
     about: 'The accounts of the pool: adding, pausing, probing, exporting, resetting.',
     prefixes: ['/api/accounts', '/api/oauth'],
   },
-  { id: 'keys', title: 'API keys', about: 'What model clients sign in with.', prefixes: ['/api/api-keys'] },
+  { id: 'keys', title: 'API keys', about: 'Keys of model clients.', prefixes: ['/api/api-keys'] },
   {
     id: 'logs',
     title: 'Logs and reports',
@@ -43,14 +43,14 @@ export const GROUPS: readonly Group[] = [
   },
   {
     id: 'people',
-    title: 'People and roles',
-    about: 'Who may use the dashboard, and what they changed.',
+    title: 'Users and roles',
+    about: 'Who can use the dashboard, and the audit log.',
     prefixes: ['/api/dashboard-users', '/api/dashboard-roles', '/api/auth-providers', '/api/audit-logs'],
   },
   {
     id: 'sign-in',
     title: 'Signing in',
-    about: 'Passwords, second factors, passkeys, guests, and one’s own account.',
+    about: 'Passwords, two-factor, passkeys, guests, and your own user.',
     prefixes: ['/api/dashboard-auth'],
   },
   {

@@ -61,7 +61,7 @@ export const getKey = (db: Db, id: string): StoredKey => {
     .leftJoin(users, eq(users.id, apiKeys.ownerUserId))
     .where(eq(apiKeys.id, id))
     .get()
-  if (!row) throw new AppError('not_found', { message: 'There is no such API key.' })
+  if (!row) throw new AppError('not_found', { message: 'API key not found.' })
   return { ...row.key, owner: row.owner, limits: limitsOf(db, id) }
 }
 

@@ -21,7 +21,7 @@ export const NewPassword = z
   .max(MAX_PASSWORD_CHARS)
   .describe('The new password.')
 /** One that is checked: whatever could have been chosen, and too short ones, which are wrong. */
-export const GivenPassword = z.string().max(MAX_PASSWORD_CHARS).describe('The password there is.')
+export const GivenPassword = z.string().max(MAX_PASSWORD_CHARS).describe('The current password.')
 
 /** Steps before and after the present one whose codes count, too: clocks differ. */
 export const TOTP_WINDOW = 1

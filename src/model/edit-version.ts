@@ -1,4 +1,4 @@
-/** By which an edit tells what it was made from: somebody else's change in between is then not lost but refused. */
+/** Optimistic locking: an edit names the version it started from and is rejected if the resource has changed since. */
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
 
@@ -6,13 +6,13 @@ export const ExpectedVersion = z
   .string()
   .max(64)
   .optional()
-  .describe('The `version` that was read: a change made in between is then not lost but refused.')
+  .describe('The `version` you read. If it has changed since, the request gets `edit_conflict`.')
 
-/** Another one for every change of `shown`; rows have no counter of their own. */
+/** Changes with every change of `shown`; rows have no counter of their own. */
 export const versionOf = (shown: readonly unknown[]): string =>
   new Bun.CryptoHasher('sha256').update(JSON.stringify(shown)).digest('hex').slice(0, 16)
 
-/** Throws `edit_conflict`. Who expects nothing writes over whatever is there. */
+/** Throws `edit_conflict`. Without `expected` the edit always wins. */
 export const demandVersion = (expected: string | undefined, version: string): void => {
   if (expected !== undefined && expected !== version) throw new AppError('edit_conflict')
 }

@@ -1,4 +1,4 @@
-/** What may be said about an API key from outside: the fields of a new key and of a change to one. */
+/** The request bodies that create and change an API key. */
 import { z } from 'zod'
 import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
 import { ExpectedVersion } from './edit-version.ts'
@@ -26,13 +26,18 @@ const usageSections = z
 
 const Limit = z
   .strictObject({
-    limitType: z.enum(LIMIT_TYPES).describe('What is counted.'),
-    limitWindow: z.enum(LIMIT_WINDOWS).describe('For how long; a month is 30 days.'),
+    limitType: z.enum(LIMIT_TYPES).describe('The unit that is limited.'),
+    limitWindow: z.enum(LIMIT_WINDOWS).describe('The period. A month is 30 days.'),
     maxValue: z
       .int({ error: ({ code }) => (code === 'invalid_type' ? 'must be a whole number' : undefined) })
       .min(1)
-      .describe('Tokens, requests or credits; millionths of a dollar for `cost_usd`.'),
-    modelFilter: z.string().trim().max(255).nullish().describe('One model. Absent, null or empty: all together.'),
+      .describe('Tokens, requests or credits; micro-dollars for `cost_usd`.'),
+    modelFilter: z
+      .string()
+      .trim()
+      .max(255)
+      .nullish()
+      .describe('Counts only this model. Absent, null or empty: all models.'),
   })
   .refine(({ limitType, modelFilter }) => limitType !== 'credits' || !modelFilter, {
     path: ['modelFilter'],
@@ -41,66 +46,66 @@ const Limit = z
   .transform(({ modelFilter, ...limit }) => ({ ...limit, modelFilter: modelFilter ?? '' }))
 export type LimitInput = z.output<typeof Limit>
 
-/** Only `name` is needed: what is left out takes the default of its column. */
+/** Only `name` is required; other fields take the default of their column. */
 export const NewKey = z.strictObject({
-  name: z.string().trim().min(1).max(128).describe('What people call the key.'),
+  name: z.string().trim().min(1).max(128).describe('Display name.'),
   allowedModels: z
     .array(modelName)
     .max(1000)
     .transform(distinct)
     .nullish()
-    .describe('The models it may ask for. Null or empty: all.'),
+    .describe('Allowed models. Null or empty: all.'),
   applyToCodexModel: z
     .boolean()
     .optional()
-    .describe('The native catalog hides models outside `allowedModels` instead of leaving them out.'),
-  enforcedModel: modelName.nullish().describe('Asked for in place of whatever the client asks for.'),
-  enforcedReasoningEffort: effort.nullish().describe('Used in place of the client’s.'),
+    .describe('The native catalog marks models outside `allowedModels` as hidden instead of removing them.'),
+  enforcedModel: modelName.nullish().describe('Used instead of the model the client requests.'),
+  enforcedReasoningEffort: effort.nullish().describe('Used instead of the effort the client requests.'),
   allowedReasoningEfforts: z
-    .array(effort.refine((name) => name !== 'none', 'No effort at all can be enforced, but not listed.'))
+    .array(effort.refine((name) => name !== 'none', '`none` can be enforced but not listed.'))
     .min(1)
     .transform(distinct)
     .nullish()
-    .describe('Other efforts are refused; `none` cannot be listed. Null: all.'),
+    .describe('Other efforts are rejected. `none` cannot be listed. Null: all.'),
   enforcedServiceTier: serviceTier.nullish().describe('`fast` means `priority`. On `/v1` only.'),
   trafficClass: z.enum(['foreground', 'opportunistic']).optional().describe('Stored; no effect yet.'),
   transportPolicyOverride: z
     .enum(['smart', 'always_http', 'always_websocket'])
     .nullish()
-    .describe('For clients that come over HTTP, instead of the setting; `smart` and null leave it to that.'),
+    .describe('Overrides the transport setting for HTTP clients. `smart` and null use the setting.'),
   usageSections: usageSections
     .optional()
-    .describe('What `GET /v1/usage` shows of the pool: `upstream_limits`, `account_pool_usage`, comma separated.'),
+    .describe('What `GET /v1/usage` shows of the pool: `upstream_limits`, `account_pool_usage`, comma-separated.'),
   expiresAt: z.iso
     .datetime({ offset: true })
     .transform((text) => Date.parse(text))
     .nullish()
-    .describe('ISO 8601 with a zone. Null: never.'),
+    .describe('ISO 8601 with a zone. Null: never expires.'),
   assignedAccountIds: z
     .array(z.string().min(1))
     .max(1000)
     .transform(distinct)
     .nullish()
-    .describe('Only these accounts serve it. Null: all; empty: none.'),
+    .describe('Accounts that may serve this key. Null: all; empty: none.'),
   ownerUserId: z
     .string()
     .min(1)
     .max(64)
     .nullish()
-    .describe('Id of the person it belongs to. Absent: who makes it; null: nobody.'),
-  assignedSourceIds: z.null().optional().describe('Model sources do not exist yet, so no key can be confined to some.'),
+    .describe('User id of the owner. Absent: the user who creates it; null: no owner.'),
+  assignedSourceIds: z.null().optional().describe('Not available yet; only null is accepted.'),
   limits: z
     .array(Limit)
     .max(100)
     .refine(areDistinct, 'Two limits have the same type, window and model.')
     .optional()
-    .describe('What it may use. A change replaces the list; limits that stay keep their use.'),
+    .describe('Replaces the list of limits. Limits that stay keep their usage.'),
 })
 export type NewKey = z.output<typeof NewKey>
 
 export const KeyPatch = NewKey.partial().extend({
-  isActive: z.boolean().optional().describe('Off, it is refused from the next request on.'),
-  resetUsage: z.boolean().optional().describe('Sets the use of every limit back to zero.'),
+  isActive: z.boolean().optional().describe('When off, requests with this key are rejected.'),
+  resetUsage: z.boolean().optional().describe('Sets the usage of every limit back to zero.'),
   expectedVersion: ExpectedVersion,
 })
 export type KeyPatch = z.output<typeof KeyPatch>

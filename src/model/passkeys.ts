@@ -102,14 +102,14 @@ export const addPasskey = (
 ): PasskeyRow => {
   const held = tx.select({ n: count() }).from(passkeys).where(eq(passkeys.userId, input.userId)).get()?.n ?? 0
   if (held >= MAX_PASSKEYS)
-    throw new AppError('invalid_passkey', { message: `An account holds at most ${MAX_PASSKEYS} passkeys.` })
+    throw new AppError('invalid_passkey', { message: `You can have at most ${MAX_PASSKEYS} passkeys.` })
   const [row] = tx
     .insert(passkeys)
     .values({ ...input, id: random.id('pky'), createdAt: actor.at })
     .onConflictDoNothing({ target: passkeys.credentialId })
     .returning()
     .all()
-  if (!row) throw new AppError('invalid_passkey', { message: 'This passkey is registered already.' })
+  if (!row) throw new AppError('invalid_passkey', { message: 'This passkey is already registered.' })
   append(tx, actor, 'passkey_added', { target: row.id, details: { name: row.name, user: row.userId } })
   notice(tx, 'people')
   return row
@@ -161,7 +161,7 @@ const getPasskey = (db: Db, id: string, userId: string): PasskeyRow => {
     .from(passkeys)
     .where(and(eq(passkeys.id, id), eq(passkeys.userId, userId)))
     .get()
-  if (!row) throw new AppError('not_found', { message: 'There is no such passkey.' })
+  if (!row) throw new AppError('not_found', { message: 'Passkey not found.' })
   return row
 }
 

@@ -1,4 +1,4 @@
-/** What may be said about an account from outside: the bodies of adding one and of changing one. */
+/** The request bodies that add and change a user. */
 import { z } from 'zod'
 import { subjectText } from '../lib/subject.ts'
 import { ExpectedVersion } from './edit-version.ts'
@@ -20,13 +20,13 @@ export const Email = z
   .max(320)
   .regex(/^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/, 'must look like name@example.com')
   .nullable()
-  .describe('Only one account has it. Null: none.')
+  .describe('Must be unique. Null: none.')
 
 /** Slug or id (decisions §2). */
 const RoleReference = z.string().trim().min(1).max(64)
 const roleFields = {
   role: RoleReference.optional().describe('Slug or id of the role.'),
-  roleId: RoleReference.optional().describe('The same; goes before `role`.'),
+  roleId: RoleReference.optional().describe('Same as `role`; wins over it.'),
 }
 
 /** `roleId` wins. */
@@ -39,12 +39,12 @@ const Subject = z
   .trim()
   .overwrite(subjectText)
   .max(512)
-  .regex(/^[^,]*$/, 'must not have a comma in it')
+  .regex(/^[^,]*$/, 'must not contain a comma')
 
 const ExpectedIdentity = z.strictObject({
   provider: z.literal('trusted_header').describe('The reverse proxy.'),
-  providerKey: z.literal('default').optional().describe('There is one.'),
-  subject: Subject.describe('The value of the proxy’s header, whatever its case.'),
+  providerKey: z.literal('default').optional().describe('Always `default`.'),
+  subject: Subject.describe('The value of the proxy’s header, in any case.'),
 })
 
 export const NewPerson = z
@@ -53,22 +53,22 @@ export const NewPerson = z
     displayName: DisplayName.optional(),
     email: Email.optional(),
     ...roleFields,
-    usernameLocked: z.boolean().default(false).describe('The invited person cannot pick another name.'),
-    ssoOnly: z.boolean().default(false).describe('No link and no password: waits for `expectedIdentity`.'),
-    expectedIdentity: ExpectedIdentity.nullish().describe('Whom the proxy will announce; with `ssoOnly` only.'),
+    usernameLocked: z.boolean().default(false).describe('The invited user cannot choose a different name.'),
+    ssoOnly: z.boolean().default(false).describe('No link and no password: the user signs in as `expectedIdentity`.'),
+    expectedIdentity: ExpectedIdentity.nullish().describe('The name the proxy will send. Only with `ssoOnly`.'),
   })
   .refine((input) => roleReference(input) !== undefined, { path: ['role'], error: 'is missing' })
   .refine(({ ssoOnly, expectedIdentity }) => !ssoOnly || Boolean(expectedIdentity?.subject), {
     path: ['expectedIdentity'],
-    error: 'is needed for an account without a password',
+    error: 'is required for a user without a password',
   })
   .refine(({ ssoOnly, expectedIdentity }) => ssoOnly || !expectedIdentity?.subject, {
     path: ['expectedIdentity'],
-    error: 'is for an account without a password',
+    error: 'is only for a user without a password',
   })
 export type NewPerson = z.output<typeof NewPerson>
 
-/** `username` may repeat the reserved name of the account that has it. */
+/** `username` may repeat the reserved name of the user who has it. */
 export const PersonPatch = z.strictObject({
   username: Username.optional(),
   displayName: DisplayName.optional(),
@@ -77,7 +77,9 @@ export const PersonPatch = z.strictObject({
   status: z
     .enum(['active', 'disabled'])
     .optional()
-    .describe('Disabled, their sessions end and their keys are switched off; enabled again, the keys stay off.'),
+    .describe(
+      '`disabled` signs the user out and turns off their keys. The keys stay off after enabling the user again.',
+    ),
   expectedVersion: ExpectedVersion,
 })
 export type PersonPatch = z.output<typeof PersonPatch>

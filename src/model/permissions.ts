@@ -37,18 +37,18 @@ export const IMPLIES: Partial<Record<Permission, readonly Permission[]>> = {
   'security:write': ['ops:write'],
 }
 
-/** What each covers, in the words of the role editor. */
+/** What each permission allows, as the role editor and 403 pages say it. */
 export const DESCRIPTIONS: Record<Permission, string> = {
   'dashboard:read': 'See the dashboard',
-  'accounts:read': 'See accounts, their windows and usage',
+  'accounts:read': 'See accounts, their limits and usage',
   'accounts:write': 'Add, pause, probe and route accounts',
-  'accounts:export': 'Export the credentials of accounts',
+  'accounts:export': 'Export account credentials',
   'api_keys:read': 'See API keys',
-  'api_keys:write': 'Create, change and revoke API keys',
-  'api_keys:assign': 'Give API keys to other people',
-  'ops:write': 'Change settings that are not about security',
+  'api_keys:write': 'Create, edit and delete API keys',
+  'api_keys:assign': 'Assign API keys to other users',
+  'ops:write': 'Change settings other than security',
   'security:write': 'Change security settings, the firewall and sign-in providers',
-  'users:manage': 'Manage people and invites',
+  'users:manage': 'Manage users and invites',
   'roles:manage': 'Manage custom roles',
   'conversations:read': 'Read conversations and sensitive log metadata',
   'audit:read': 'Read the audit log',

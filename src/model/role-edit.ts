@@ -29,8 +29,8 @@ const Grant = z.preprocess(
     return { permission, scope }
   },
   z.strictObject({
-    permission: z.enum(PERMISSIONS).describe('What may be done.'),
-    scope: z.enum(['all', 'own']).default('all').describe('With everything, or only with what is one’s own.'),
+    permission: z.enum(PERMISSIONS).describe('The permission.'),
+    scope: z.enum(['all', 'own']).default('all').describe('Everything, or only what the user owns.'),
   }),
 )
 
@@ -46,9 +46,9 @@ const GrantList = z
   })
 
 export const NewRole = z.strictObject({
-  name: Name.describe('What people call the role; no other role is called so.'),
-  description: Description.optional().describe('What it is for. Blank or null: nothing.'),
-  grants: GrantList.describe('What it may do, each as an object or as a text like `accounts:read:all`.'),
+  name: Name.describe('Display name. Must be unique.'),
+  description: Description.optional().describe('What the role is for. Blank or null: none.'),
+  grants: GrantList.describe('Permissions, each as an object or as text like `accounts:read:all`.'),
 })
 export const RolePatch = NewRole.partial().extend({ expectedVersion: ExpectedVersion })
 export const RoleClone = NewRole.omit({ grants: true })

@@ -28,11 +28,11 @@ const preset = (slug: PresetSlug, name: string, description: string, isAssignabl
 })
 
 export const PRESET_ROLES: readonly Role[] = [
-  preset('admin', 'Admin', 'Everything', true),
-  preset('operator', 'Operator', 'Runs accounts, keys and routing; no people, no security settings', true),
-  preset('viewer', 'Viewer', 'Looks, with names masked', true),
-  preset('member', 'Member', 'Own keys only; not assignable yet', false),
-  preset('guest', 'Guest', 'Looks without an account', false),
+  preset('admin', 'Admin', 'Full access', true),
+  preset('operator', 'Operator', 'Manages accounts, keys and routing. No users or security settings.', true),
+  preset('viewer', 'Viewer', 'Read-only access with masked names', true),
+  preset('member', 'Member', 'Own keys only. Not available yet.', false),
+  preset('guest', 'Guest', 'Read-only access without signing in as a user', false),
 ]
 export const ADMIN_ROLE_ID = 'role_admin'
 

@@ -27,6 +27,6 @@ export type SessionList = ReturnType<typeof sessionList>
 
 /** Holds on the session's very next request. Throws `not_found`, also for a session of somebody else than `userId`. */
 export const endOneSession = (tx: Tx, id: string, { userId, actor }: { userId: string; actor: Actor }): void => {
-  if (!endSession(tx, id, userId)) throw new AppError('not_found', { message: 'There is no such session.' })
+  if (!endSession(tx, id, userId)) throw new AppError('not_found', { message: 'Session not found.' })
   append(tx, actor, 'session_ended', { target: userId, details: { session: id } })
 }

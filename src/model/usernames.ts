@@ -17,7 +17,7 @@ export const Username = z
   .trim()
   .toLowerCase()
   .regex(/^[a-z0-9._-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores')
-  .describe('Letters, digits, dots, dashes and underscores, in lower case; nobody else has it.')
+  .describe('Lower-case letters, digits, dots, dashes and underscores. Must be unique.')
 
 /** For everybody but the account that has the reserved name already. */
 export const FreeUsername = Username.refine((name) => name !== RESERVED_USERNAME, 'is reserved')

@@ -167,7 +167,7 @@ test('the result as a page says what to do', async () => {
   await app.ask(`PATCH /api/api-keys/${row.id}`, { json: { isActive: false } })
   const headers = { 'hx-request': 'true' }
   const { text } = await answerOf(app, `POST /api/api-keys/${row.id}/test`, { json: { model: 'gpt-5.5' }, headers })
-  expect(text).toContain('It does not work.')
-  expect(text).toContain('switched off')
+  expect(text).toContain('The test failed.')
+  expect(text).toContain('turned off')
   expect(text).not.toContain('<html')
 })

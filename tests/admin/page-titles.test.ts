@@ -63,7 +63,7 @@ const EXPECTED: Record<string, Page> = {
   '/accounts/new/device': { title: 'Add account: code', heading: 'Add account' },
   '/accounts/new/import': { title: 'Add account: file', heading: 'Add account' },
   '/keys': { title: 'Keys' },
-  '/keys/new': { title: 'New key' },
+  '/keys/new': { title: 'Create key' },
   '/keys/:id': { title: 'laptop', id: ({ key }) => key },
   '/keys/:id/edit': { title: 'Edit laptop', id: ({ key }) => key },
   '/logs': { title: 'Logs' },
@@ -71,7 +71,7 @@ const EXPECTED: Record<string, Page> = {
   '/logs/:id': { title: 'Request', id: ({ request }) => request },
   '/reports': { title: 'Reports' },
   '/settings': { title: 'Settings' },
-  '/settings/access': { title: 'People and access' },
+  '/settings/access': { title: 'Users' },
   '/settings/routing': { title: 'Routing' },
   '/settings/network': { title: 'Network' },
   '/settings/data': { title: 'Data' },
@@ -87,8 +87,8 @@ const EXPECTED: Record<string, Page> = {
   '/login': { title: 'Sign in', visitor: ({ stranger }) => stranger },
   '/totp': { title: 'Enter the code', visitor: ({ half }) => half },
   '/setup': { title: 'Choose a password', visitor: () => people(testApp({ accounts: 0 })).browser() },
-  '/auth/pending': { title: 'You are not known here yet', visitor: strangerOfTheProxy },
-  '/invite/:token': { title: 'You are invited', id: ({ invite }) => invite, visitor: ({ stranger }) => stranger },
+  '/auth/pending': { title: 'You don’t have access yet', visitor: strangerOfTheProxy },
+  '/invite/:token': { title: 'Join Sluice', id: ({ invite }) => invite, visitor: ({ stranger }) => stranger },
 }
 
 const textOf = (html: string, tag: string): string | null =>

@@ -106,7 +106,7 @@ export const PAGES: Record<string, Stops> = {
       path: '/keys/new',
       act: async (page) => {
         await page.fill('[name=name]', 'looked at')
-        await page.click('text=Create the key')
+        await page.click('text=Create key')
         await page.waitForSelector('.command-key')
       },
     },

@@ -132,7 +132,7 @@ test('making a key, copying it, and trying it', async () => {
   await page.keyboard.press('ArrowDown')
   await pressAt(page.locator('summary', { hasText: 'Limits' }))
   await typeInto(page.locator('[name="limits.0.amount"]'), '100')
-  await pressAt(button('Create the key'))
+  await pressAt(button('Create key'))
   const shown = page.locator('.command-key')
   await shown.waitFor()
   await pressAt(shown.getByRole('button'))

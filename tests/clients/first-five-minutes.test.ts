@@ -128,7 +128,7 @@ const throughTheBrowser = async (who: Person): Promise<string[]> => {
 
   await follow(setPassword)
   await page.fill('[name=password]', PASSWORD)
-  await press('Set the password')
+  await press('Set password')
   await page.waitForURL('**/dashboard')
   await isDone(setPassword)
 
@@ -143,7 +143,7 @@ const throughTheBrowser = async (who: Person): Promise<string[]> => {
 
   await follow(createKey)
   await page.fill('[name=name]', 'laptop')
-  await press('Create the key')
+  await press('Create key')
   await page.getByRole('heading', { name: connect }).waitFor()
   const texts = await textsOf(page.locator('[data-client=codex] code'))
   expect(visit.problems).toEqual([])

@@ -155,5 +155,5 @@ test('with script every field that was refused is named beside the button', asyn
     ['limits.0.type', 'requests'],
   ]).toString()
   const html = await (await operator.ask('POST /api/api-keys/', { body, headers })).text()
-  expect(html).toContain('Please give a name. Limits 1 max value: ')
+  expect(html).toContain('Enter a name. Limits 1 max value: ')
 })

@@ -263,7 +263,7 @@ describe('§8 Limits: tries of invite links', () => {
 
 describe('§5 Delegation 1: a link gives what its author may give, and what it was given out for', () => {
   const DEAD: [number, string] = [404, 'invite_not_found']
-  const NOTES = ['The role was changed after it was sent.', 'Whoever sent it may not give this role any more.']
+  const NOTES = ['The role changed after the invite.', 'The user who sent it may no longer assign this role.']
   /** What the list of the API and the page say of links that are void. */
   const shown = async (admin: Browser) => {
     const invites = (await (await admin.ask('GET /api/dashboard-users/invites')).json()) as { voidReason: string }[] // as: the members looked at
@@ -279,7 +279,7 @@ describe('§5 Delegation 1: a link gives what its author may give, and what it w
     expect(await problem(await browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${token}`))).toEqual(DEAD)
     expect(await problem(await accept())).toEqual(DEAD)
     expect(audit().at(-1)).toMatchObject({ event: 'user_role_changed', details: { voidedLinks: 1 } })
-    expect(await shown(admin)).toEqual(['role_changed', 'Link void', 'The role was changed after it was sent.'])
+    expect(await shown(admin)).toEqual(['role_changed', 'Link void', 'The role changed after the invite.'])
     const resent = (await (await admin.ask(`POST /api/dashboard-users/${id}/invite`)).json()) as { token: string } // as: asserted next
     const session = await accept({ token: resent.token })
     expect(await session.json()).toMatchObject({ user: { role: { slug: 'admin' } } })
@@ -323,7 +323,7 @@ describe('§5 Delegation 1: a link gives what its author may give, and what it w
     expect(await shown(as('admin'))).toEqual([
       'author_may_not',
       'Link void',
-      'Whoever sent it may not give this role any more.',
+      'The user who sent it may no longer assign this role.',
     ])
     const json = { token: invite.token, password: 'my own password' }
     expect(await problem(await browser(REMOTE).ask(ACCEPT, { json }))).toEqual(DEAD)

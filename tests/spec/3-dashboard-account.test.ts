@@ -56,7 +56,7 @@ describe('§3 Dashboard account row 1: an account is added', () => {
     })
   })
 
-  test('a name that was asked for by an invite that is over is free again', async () => {
+  test('a name that was asked for with an invite link that is over is free again', async () => {
     const { app, as } = open()
     const admin = as('admin')
     const invite = () => admin.ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } })

@@ -201,7 +201,7 @@ describe('§4 Changes of one’s own account', () => {
     const [route, json] = NAME
     for (let n = 0; n <= 30; n++) await anna.ask(route, { json: json(n) })
     const page = await anna.submit(`POST ${AUTH}/me`, { displayName: 'Anna' })
-    expect(await page.text()).toContain('Too many changes of your own account. Try again in 60 seconds.')
+    expect(await page.text()).toContain('Too many changes to your account. Try again in 60 seconds.')
     const change = { currentPassword: PASSWORD, newPassword: `${PASSWORD}!` }
     expect((await anna.ask(`POST ${AUTH}/password/change`, { json: change })).status).toBe(200)
   })

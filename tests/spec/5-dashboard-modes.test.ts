@@ -1,4 +1,4 @@
-/** Spec §5, dashboard auth modes, and coming in as a guest. */
+/** Spec §5, dashboard auth modes, and guest sign-in. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { identities } from '../../db/schema/people.ts'

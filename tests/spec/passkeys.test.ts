@@ -171,11 +171,11 @@ describe('Decisions §4 Passkeys: registering', () => {
       ).toBe(201)
     }
     const refused = await register(crowd.signInAs(anna.person), new Authenticator())
-    expect(await refused.json()).toMatchObject({ error: { message: 'An account holds at most 20 passkeys.' } })
+    expect(await refused.json()).toMatchObject({ error: { message: 'You can have at most 20 passkeys.' } })
     expect((await list(anna)).items.map(({ name }) => name).slice(0, 3)).toEqual(['Phone', '2', '3'])
     const known = await register(crowd.as('viewer'), new Authenticator(), 'Hers', { id })
     expect(known.status).toBe(400)
-    expect(await known.json()).toMatchObject({ error: { message: 'This passkey is registered already.' } })
+    expect(await known.json()).toMatchObject({ error: { message: 'This passkey is already registered.' } })
   })
 
   test('a name is needed, an unknown member is refused, and a body that is no credential is, too', async () => {

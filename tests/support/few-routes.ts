@@ -8,6 +8,7 @@ import { requestContext } from '../../src/http/request-context.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { Firewall } from '../../src/model/firewall.ts'
 import { KeyRing } from '../../src/model/key-ring.ts'
+import { Pulse } from '../../src/proxy/pulse.ts'
 import { SettingsCache } from '../../src/settings/cache.ts'
 import { ManualClock } from './clock.ts'
 import { testDb } from './db.ts'
@@ -33,7 +34,18 @@ export const fewRoutes = (mount: (app: Hono<AppEnv>) => void, over: Partial<Bind
   })
   const env = readConfig({})
   const ledger = { reject() {} }
-  const bindings = { db, clock, keys, firewall, settings, env, ledger, random: seededRandom(3), ...over }
+  const bindings = {
+    db,
+    clock,
+    keys,
+    firewall,
+    settings,
+    env,
+    ledger,
+    pulse: new Pulse(clock),
+    random: seededRandom(3),
+    ...over,
+  }
   const app = new Hono<AppEnv>()
   app.use(requestContext)
   app.onError(renderError)

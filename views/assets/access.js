@@ -36,8 +36,8 @@
     await call('register/finish', { name, response: credential.toJSON() })
   }
   const WORDS = {
-    NotAllowedError: 'The passkey was not used. You can try again.',
-    InvalidStateError: 'This device has a passkey here already.',
+    NotAllowedError: 'The passkey was not used. Try again.',
+    InvalidStateError: 'This device already has a passkey for Sluice.',
     SecurityError: 'Passkeys do not work at this address.',
   }
   const say = (place, text) => {

@@ -1,12 +1,12 @@
-/** Connect a client: a tab each, with text that can be pasted as it stands. The tabs are radio buttons and need no script. */
+/** "Connect a client": one tab per client with text to paste. The tabs are radio buttons, so they work without script. */
 import type { FC } from 'hono/jsx'
 import { Command } from '../ui/button.tsx'
 import { type Connection, snippets } from './snippets.ts'
 
 export interface ConnectProps extends Omit<Connection, 'key'> {
-  /** The key itself, or what stands for it. */
+  /** The key itself, or its placeholder. */
   apiKey: string
-  /** The address was read from the Host header alone: the script puts in the one of the address bar. */
+  /** The address comes from the Host header alone: the script replaces it with the one in the address bar. */
   isGuess: boolean
 }
 

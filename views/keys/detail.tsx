@@ -1,4 +1,4 @@
-/** One key: what it used in seven days, how full its limits are, what it may do, and everything that can be done about it. */
+/** One key: usage in the last 7 days, limits, permissions, and every action on it. */
 import type { Child, FC } from 'hono/jsx'
 import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
 import type { KeyState } from '../../src/model/key-list.ts'
@@ -20,7 +20,7 @@ import { Trend, type TrendPoint } from './trend.tsx'
 import type { ApiKey } from './words.ts'
 
 export interface KeyProps {
-  /** ISO 8601: when the page was made. */
+  /** ISO 8601: when the page was rendered. */
   generatedAt: string
   apiKey: ApiKey
   state: KeyState
@@ -30,7 +30,7 @@ export interface KeyProps {
   connection: Omit<ConnectProps, 'apiKey'>
   /** null: keys are required. */
   optional: OptionalKeys | null
-  /** Names of the accounts it is confined to. */
+  /** Names of the accounts this key is limited to. */
   accountNames: readonly Choice[]
   canWrite: boolean
   done: string | null
@@ -42,7 +42,7 @@ interface NamedShare extends AccountShare {
   name: string | null
 }
 
-const WHY_NOT = 'Your role can look at keys, not use or change them.'
+const WHY_NOT = 'You have read-only access to keys.'
 
 export const KeyPage: Titled<KeyProps> = (props) => {
   const { apiKey, generatedAt: now, canWrite, connection } = props
@@ -54,18 +54,19 @@ export const KeyPage: Titled<KeyProps> = (props) => {
       <Usage {...props} />
       <TextCard id="limits" title="Limits">
         {apiKey.limits.length === 0 ? (
-          <p class="muted">None: it may use whatever the pool has.</p>
+          <p class="muted">No limits. This key can use everything the pool has.</p>
         ) : (
           <LimitList limits={apiKey.limits} now={now} />
         )}
       </TextCard>
-      <TextCard id="policy" title="What it may do">
+      <TextCard id="policy" title="Permissions">
         <Policy {...props} />
       </TextCard>
       <KeyTestForm id={apiKey.id} whyNot={canWrite ? null : WHY_NOT} />
       <TextCard id="connect" title="Connect a client">
         <p class="muted">
-          The key itself was shown when it was made: put it where <code>{KEY_PLACEHOLDER}</code> stands.
+          Replace <code>{KEY_PLACEHOLDER}</code> with the key you copied when it was created. Lost it? Create a new
+          secret below.
         </p>
         <Connect {...connection} apiKey={KEY_PLACEHOLDER} />
       </TextCard>
@@ -85,9 +86,9 @@ const Head: FC<KeyProps> = ({ apiKey, state, generatedAt: now }) => (
     <KeyBadge state={state} />
     <p class="key-facts muted">
       <code>{apiKey.keyPrefix}…</code>
-      <span>of {apiKey.owner?.username ?? 'nobody'}</span>
+      <span>{apiKey.owner ? `Owner ${apiKey.owner.username}` : 'No owner'}</span>
       <span>
-        made <Since at={apiKey.createdAt} now={now} />
+        created <Since at={apiKey.createdAt} now={now} />
       </span>
       <span>{apiKey.lastUsedAt ? <Used at={apiKey.lastUsedAt} now={now} /> : 'never used'}</span>
       {apiKey.expiresAt && <Expires at={apiKey.expiresAt} now={now} />}
@@ -97,7 +98,7 @@ const Head: FC<KeyProps> = ({ apiKey, state, generatedAt: now }) => (
 
 const Used: FC<{ at: string; now: string }> = ({ at, now }) => (
   <>
-    used <Since at={at} now={now} />
+    last used <Since at={at} now={now} />
   </>
 )
 
@@ -118,18 +119,18 @@ const Expires: FC<{ at: string; now: string }> = ({ at, now }) => (
 const Usage: FC<KeyProps> = ({ usage, shares, trends, apiKey: { usageSummary: life } }) => {
   const costText = (usd: number) => tokenCost(usd, usage.totalCostUsd === 0 ? usage.totalTokens : 0)
   return (
-    <TextCard id="usage" title="Seven days">
+    <TextCard id="usage" title="Last 7 days">
       {usage.totalRequests === 0 ? (
         <p class="muted">
-          Not used in seven days.
-          {life.requestCount > 0 && ` Before that: ${requestsText(life)}.`}
+          No requests in the last 7 days.
+          {life.requestCount > 0 && ` All time: ${requestsText(life)}.`}
         </p>
       ) : (
         <>
           <p>
             <b>{plural(usage.totalRequests, 'request')}</b> · <b>{shortCount(usage.totalTokens)}</b> tokens,{' '}
-            {shortCount(usage.cachedInputTokens)} of them cached · <b>{costText(usage.totalCostUsd)}</b>{' '}
-            <span class="muted">(in all its life {requestsText(life)})</span>
+            {shortCount(usage.cachedInputTokens)} cached · <b>{costText(usage.totalCostUsd)}</b>{' '}
+            <span class="muted">(all time: {requestsText(life)})</span>
           </p>
           <div class="key-trends">
             <Trend label="Tokens" points={trends.tokens} text={shortCount} />
@@ -155,11 +156,11 @@ interface SharesProps {
 
 const Shares: FC<SharesProps> = ({ shares, total, text }) => (
   <div>
-    <h3 class="field-label">On which accounts</h3>
+    <h3 class="field-label">Usage by account</h3>
     <ul class="key-shares">
       {shares.slice(0, MOST_SHARES).map(({ name, costMicros }) => (
         <li>
-          <span class="key-share">{name ?? <span class="muted">a deleted account</span>}</span>
+          <span class="key-share">{name ?? <span class="muted">deleted account</span>}</span>
           <span class="muted">
             {text(costMicros / 1e6)}
             {total > 0 && ` · ${Math.round(costMicros / 1e4 / total)} %`}
@@ -177,18 +178,18 @@ const Policy: FC<KeyProps> = ({ apiKey, accountNames }) => {
   return (
     <dl class="key-policy">
       <Fact name="Models">
-        {apiKey.enforcedModel ? `always ${apiKey.enforcedModel}` : (apiKey.allowedModels?.join(', ') ?? 'every model')}
+        {apiKey.enforcedModel ? `always ${apiKey.enforcedModel}` : (apiKey.allowedModels?.join(', ') ?? 'all models')}
       </Fact>
       <Fact name="Reasoning effort">
         {apiKey.enforcedReasoningEffort
           ? `always ${apiKey.enforcedReasoningEffort}`
-          : (apiKey.allowedReasoningEfforts?.join(', ') ?? 'as the client asks')}
+          : (apiKey.allowedReasoningEfforts?.join(', ') ?? 'set by the client')}
       </Fact>
       <Fact name="Service tier">
-        {apiKey.enforcedServiceTier ? `always ${apiKey.enforcedServiceTier}` : 'as the client asks'}
+        {apiKey.enforcedServiceTier ? `always ${apiKey.enforcedServiceTier}` : 'set by the client'}
       </Fact>
       <Fact name="Accounts">
-        {ids === null ? 'every account' : ids.length === 0 ? 'none' : ids.map(accountName).join(', ')}
+        {ids === null ? 'all accounts' : ids.length === 0 ? 'none' : ids.map(accountName).join(', ')}
       </Fact>
     </dl>
   )
@@ -204,7 +205,7 @@ const Fact: FC<{ name: string; children?: Child }> = ({ name, children }) => (
 const Actions: FC<{ apiKey: ApiKey }> = ({ apiKey: { id, name, isActive, limits } }) => {
   const path = `/api/api-keys/${id}`
   return (
-    <section class="card card-body key-actions" aria-label="More">
+    <section class="card card-body key-actions" aria-label="Actions">
       <div class="key-action">
         <ButtonLink href={`/keys/${id}/edit`}>Edit</ButtonLink>
         <Hint text="Name, models, expiry, limits and routing." />
@@ -212,14 +213,16 @@ const Actions: FC<{ apiKey: ApiKey }> = ({ apiKey: { id, name, isActive, limits 
       <Action
         name="switch"
         class="key-action"
-        label={isActive ? 'Switch off' : 'Switch on'}
+        label={isActive ? 'Turn off' : 'Turn on'}
         action={path}
         method="patch"
         values={{ isActive: String(!isActive) }}
       >
         <Hint
           text={
-            isActive ? 'Refused from the next request on; nothing is lost.' : 'Let in again from the next request on.'
+            isActive
+              ? 'Rejects requests with this key until you turn it on again.'
+              : 'Accepts requests with this key again.'
           }
         />
       </Action>
@@ -232,18 +235,18 @@ const Actions: FC<{ apiKey: ApiKey }> = ({ apiKey: { id, name, isActive, limits 
           method="patch"
           values={{ resetUsage: 'true' }}
         >
-          <Hint text="Every limit starts over at zero." />
+          <Hint text="Sets the usage of every limit back to zero." />
         </Action>
       )}
       <Action
         name="regenerate"
         class="key-action"
-        label="Regenerate"
+        label="Create new secret"
         action={`${path}/regenerate`}
         target="#main"
-        confirm={`Give ${name} a new secret? Clients with the old one are refused at once.`}
+        confirm={`Create a new secret for ${name}? The current one stops working immediately.`}
       >
-        <Hint text="A new secret for the same key; the old one dies at once." />
+        <Hint text="Create a new secret. The current one stops working immediately." />
       </Action>
       <Action
         name="delete"
@@ -251,10 +254,10 @@ const Actions: FC<{ apiKey: ApiKey }> = ({ apiKey: { id, name, isActive, limits 
         label="Delete"
         action={path}
         method="delete"
-        confirm={`Delete ${name}? Its clients are refused at once. This cannot be undone.`}
+        confirm={`Delete ${name}? Clients that use it are rejected immediately. You cannot undo this.`}
         isRisky
       >
-        <Hint text="What it used stays in the log." />
+        <Hint text="Past requests stay in the log." />
       </Action>
     </section>
   )

@@ -1,27 +1,27 @@
-/** The limits of a key as rows of a form: those there are, and some blank ones. */
+/** The limits of a key as form rows: the existing ones and a few blank ones. */
 import type { FC } from 'hono/jsx'
 import { keeping, type Option, Options } from '../ui/select.tsx'
 import { type ApiKey, LIMIT_TYPE_NAMES, WINDOW_NAMES } from './words.ts'
 
 type Limit = ApiKey['limits'][number]
 
-/** Credits count nothing: a limit on them would never be reached. */
+/** Nothing counts credits, so a limit on them would never be reached. */
 const OFFERED_TYPES: readonly Option[] = Object.entries(LIMIT_TYPE_NAMES).filter(([type]) => type !== 'credits')
 
-/** Rows for new ones, up to what the form can send. */
+/** Blank rows for new limits, up to the number of rows the form can send. */
 const BLANK_ROWS = 2
 const MOST_ROWS = 12
 
 export const LimitRows: FC<{ limits: readonly Limit[]; models: readonly Option[] }> = ({ limits, models }) => {
   if (limits.length > MOST_ROWS)
-    return <p class="muted">This key has more limits than fit here; change them by the API.</p>
+    return <p class="muted">This key has more limits than this form can show. Change them with the API.</p>
   const rows = Array.from(
     { length: Math.min(MOST_ROWS, limits.length + BLANK_ROWS) },
     (_, index) => limits[index] ?? null,
   )
   return (
     <>
-      <p class="hint">Over a limit the client is answered 429. A row without an amount is no limit.</p>
+      <p class="hint">Requests over a limit get HTTP 429. Leave the amount empty for no limit.</p>
       {rows.map((limit, index) => (
         <LimitRow limit={limit} index={index} models={models} />
       ))}
@@ -45,16 +45,16 @@ const LimitRow: FC<{ limit: Limit | null; index: number; models: readonly Option
         placeholder="Amount"
         aria-label="Amount"
       />
-      <Bare name={name('type')} label="Of what" options={keeping(OFFERED_TYPES, type)} value={type} />
+      <Bare name={name('type')} label="Unit" options={keeping(OFFERED_TYPES, type)} value={type} />
       <Bare
         name={name('window')}
-        label="How often"
+        label="Period"
         options={Object.entries(WINDOW_NAMES)}
         value={limit?.limitWindow ?? 'weekly'}
       />
       <Bare
         name={name('model')}
-        label="Which model"
+        label="Model"
         options={[['', 'all models'], ...keeping(models, model)]}
         value={model}
       />

@@ -1,4 +1,4 @@
-/** The fields of a key: name, models and expiry in sight, everything else folded. One form makes a key and changes it. */
+/** The fields of a key: name, models and expiry are visible, everything else is folded. The same form creates and edits. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import { plural } from '../ui/amounts.ts'
 import { Check, Field } from '../ui/form.tsx'
@@ -6,11 +6,11 @@ import { keeping, type Option, optionsOf, plainOptions, Select } from '../ui/sel
 import { LimitRows } from './form-limits.tsx'
 import type { ApiKey } from './words.ts'
 
-/** What there is to choose from. */
+/** The options of the selects. */
 export interface KeyChoices {
   models: readonly Choice[]
   accounts: readonly Choice[]
-  /** Empty: the visitor may not give keys to others. */
+  /** Empty: the user may not assign keys to others. */
   owners: readonly Choice[]
   efforts: readonly string[]
   tiers: readonly string[]
@@ -35,7 +35,7 @@ export const KeyFields: FC<FieldsProps> = ({ choices, apiKey }) => (
       value={apiKey?.name}
       maxlength={128}
       placeholder="laptop"
-      hint="Who or what uses it: logs and limits are by key."
+      hint="Which person, app or machine will use it. You will see this name in the logs."
       autofocus={apiKey === null}
       required
     />
@@ -44,9 +44,7 @@ export const KeyFields: FC<FieldsProps> = ({ choices, apiKey }) => (
       name="allowedModels"
       options={optionsOf(choices.models)}
       ticked={apiKey?.allowedModels ?? []}
-      hint={
-        choices.models.length === 0 ? 'The catalog is empty until an account is added.' : 'None ticked: every model.'
-      }
+      hint={choices.models.length === 0 ? 'Add an account to see its models here.' : 'Leave empty to allow all models.'}
     />
     <Expiry expiresAt={apiKey?.expiresAt ?? null} />
     <Fold title="Limits" facts={limitFacts(apiKey)}>
@@ -72,16 +70,16 @@ const Fold: FC<PropsWithChildren<{ title: string; facts: string }>> = ({ title, 
 
 const limitFacts = (apiKey: ApiKey | null): string => {
   const count = apiKey?.limits.length ?? 0
-  return count === 0 ? 'none' : count === 1 ? 'one' : String(count)
+  return count === 0 ? 'unlimited' : plural(count, 'limit')
 }
 
 const routingFacts = (apiKey: ApiKey | null): string =>
   [
-    apiKey?.assignedAccountIds ? plural(apiKey.assignedAccountIds.length, 'account') : 'every account',
+    apiKey?.assignedAccountIds ? plural(apiKey.assignedAccountIds.length, 'account') : 'all accounts',
     ...(apiKey?.enforcedModel ? [`always ${apiKey.enforcedModel}`] : []),
   ].join(' · ')
 
-/** What was chosen and is gone from the catalog or the pool stays, to be taken back. */
+/** Keeps chosen values that are no longer in the catalog or the pool, so that they can be unticked. */
 const withPresent = (options: readonly Option[], present: readonly string[]): readonly Option[] => [
   ...options,
   ...plainOptions(present.filter((id) => !options.some(([value]) => value === id))),
@@ -95,7 +93,7 @@ interface TicksProps {
   hint?: string
 }
 
-/** The hidden one says that none was ticked: a form leaves unticked boxes out. */
+/** Forms omit unticked boxes: the hidden input sends the empty list. */
 const Ticks: FC<TicksProps> = ({ legend, name, options, ticked, hint }) => (
   <fieldset class="key-ticks">
     <legend class="field-label">{legend}</legend>
@@ -116,7 +114,7 @@ const DAYS: readonly Option[] = [
   ['7', 'In 7 days'],
   ['30', 'In 30 days'],
   ['90', 'In 90 days'],
-  ['365', 'In a year'],
+  ['365', 'In 1 year'],
 ]
 
 const Expiry: FC<{ expiresAt: string | null }> = ({ expiresAt }) => (
@@ -124,7 +122,7 @@ const Expiry: FC<{ expiresAt: string | null }> = ({ expiresAt }) => (
     label="Expires"
     name="expiry"
     options={[
-      ...(expiresAt === null ? [] : [['keep', `On ${expiresAt.slice(0, 10)}, as it is`] as const]),
+      ...(expiresAt === null ? [] : [['keep', `On ${expiresAt.slice(0, 10)} (unchanged)`] as const]),
       ['never', 'Never'],
       ...DAYS,
     ]}
@@ -132,36 +130,36 @@ const Expiry: FC<{ expiresAt: string | null }> = ({ expiresAt }) => (
   />
 )
 
-const AS_ASKED: Option = ['', 'As the client asks']
+const SET_BY_CLIENT: Option = ['', 'Set by the client']
 
 const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
   const chosen = apiKey?.assignedAccountIds ?? []
   return (
     <>
       <Select
-        label="Model in place of what is asked for"
+        label="Always use this model"
         name="enforcedModel"
-        options={[AS_ASKED, ...keeping(plainOptions(choices.models.map(({ id }) => id)), apiKey?.enforcedModel)]}
+        options={[SET_BY_CLIENT, ...keeping(plainOptions(choices.models.map(({ id }) => id)), apiKey?.enforcedModel)]}
         value={apiKey?.enforcedModel ?? ''}
       />
       <Select
         label="Reasoning effort"
         name="enforcedReasoningEffort"
-        options={[AS_ASKED, ...plainOptions(choices.efforts)]}
+        options={[SET_BY_CLIENT, ...plainOptions(choices.efforts)]}
         value={apiKey?.enforcedReasoningEffort ?? ''}
       />
       <Select
         label="Service tier"
         name="enforcedServiceTier"
-        options={[AS_ASKED, ...plainOptions(choices.tiers)]}
+        options={[SET_BY_CLIENT, ...plainOptions(choices.tiers)]}
         value={apiKey?.enforcedServiceTier ?? ''}
       />
       <Select
         label="Accounts"
         name="accountScope"
         options={[
-          ['all', 'Every account'],
-          ['chosen', 'Only those chosen below'],
+          ['all', 'All accounts'],
+          ['chosen', 'Only the accounts below'],
         ]}
         value={apiKey?.assignedAccountIds ? 'chosen' : 'all'}
       />
@@ -170,11 +168,11 @@ const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
   )
 }
 
-/** A list and no boxes: two hundred of them would weigh more than the rest of the page. */
+/** A list instead of checkboxes: 200 checkboxes would outweigh the rest of the page. */
 const Chosen: FC<{ options: readonly Option[]; chosen: readonly string[] }> = ({ options, chosen }) =>
   options.length === 0 ? null : (
     <label class="field key-chosen">
-      <span class="field-label">Chosen accounts</span>
+      <span class="field-label">Accounts for this key</span>
       <input type="hidden" name="assignedAccountIds" value="" />
       <select name="assignedAccountIds" multiple size={Math.min(8, options.length)}>
         {options.map(([value, label]) => (
@@ -187,8 +185,8 @@ const Chosen: FC<{ options: readonly Option[]; chosen: readonly string[] }> = ({
   )
 
 const SECTIONS: readonly Option[] = [
-  ['upstream_limits', 'What is left upstream'],
-  ['account_pool_usage', 'How much of the pool is used'],
+  ['upstream_limits', 'Remaining ChatGPT limits'],
+  ['account_pool_usage', 'Usage of the account pool'],
 ]
 
 const Advanced: FC<FieldsProps> = ({ choices, apiKey }) => (
@@ -197,28 +195,31 @@ const Advanced: FC<FieldsProps> = ({ choices, apiKey }) => (
       <Select
         label="Owner"
         name="ownerUserId"
-        options={[['', 'Nobody'], ...keeping(optionsOf(choices.owners), apiKey?.ownerUserId, apiKey?.owner?.username)]}
+        options={[
+          ['', 'No owner'],
+          ...keeping(optionsOf(choices.owners), apiKey?.ownerUserId, apiKey?.owner?.username),
+        ]}
         value={apiKey ? (apiKey.ownerUserId ?? '') : (choices.owners[0]?.id ?? '')}
-        hint="The key works only while its owner is active."
+        hint="The key stops working while its owner is disabled."
       />
     )}
     <Ticks
-      legend="Efforts the client may choose"
+      legend="Allowed reasoning efforts"
       name="allowedReasoningEfforts"
       options={plainOptions(choices.efforts.filter((effort) => effort !== 'none'))}
       ticked={apiKey?.allowedReasoningEfforts ?? []}
-      hint="None ticked: every effort. Not together with one that is set under Routing."
+      hint="Leave empty to allow all. Does not apply if you set an effort under Routing."
     />
     <Ticks
-      legend="What the client may ask about the pool"
+      legend="Pool information the client can read"
       name="usageSections"
       options={SECTIONS}
       ticked={(apiKey?.usageSections ?? 'upstream_limits,account_pool_usage').split(',').filter(Boolean)}
     />
     <Check
       name="applyToCodexModel"
-      label="Hide other models in the native catalog"
-      hint="Otherwise they are left out of it."
+      label="Hide other models in Codex"
+      hint="Models this key cannot use stay in the model list, marked as hidden. When off, they are removed from the list."
       isOn={apiKey?.applyToCodexModel ?? false}
     />
   </>

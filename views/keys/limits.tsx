@@ -1,4 +1,4 @@
-/** The limits of a key: a bar each that fills with what is used, and the same in words. */
+/** The limits of a key: a bar that fills with usage, and the same in words. */
 import type { FC } from 'hono/jsx'
 import { Bar } from '../ui/meter.tsx'
 import { Until } from '../ui/time.tsx'
@@ -6,9 +6,9 @@ import { type ApiKey, amountText, boundText, limitName, percentOf } from './word
 
 type Limit = ApiKey['limits'][number]
 
-/** In a list: the fullest two, and how many more there are. */
+/** For lists: the two fullest limits and the number of others. */
 export const LimitBars: FC<{ limits: readonly Limit[] }> = ({ limits }) => {
-  if (limits.length === 0) return <span class="muted">none</span>
+  if (limits.length === 0) return <span class="muted">unlimited</span>
   const fullest = limits.toSorted((a, b) => percentOf(b) - percentOf(a)).slice(0, SHOWN)
   const more = limits.length - fullest.length
   return (
@@ -21,14 +21,14 @@ export const LimitBars: FC<{ limits: readonly Limit[] }> = ({ limits }) => {
           </span>
         </span>
       ))}
-      {more > 0 && <span class="muted small">and {more} more</span>}
+      {more > 0 && <span class="muted small">+ {more} more</span>}
     </span>
   )
 }
 
 const SHOWN = 2
 
-/** On the page of the key: all of them, with amounts and resets. */
+/** For the page of the key: all limits with amounts and resets. */
 export const LimitList: FC<{ limits: readonly Limit[]; now: string }> = ({ limits, now }) => (
   <ul class="key-limit-list">
     {limits.map((limit) => (

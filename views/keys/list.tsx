@@ -1,4 +1,4 @@
-/** All keys: whose they are, what they used, how full their limits are. Every column sorts, and the order is in the address. */
+/** All keys with owner, usage and limits. Every column sorts, and the order is in the URL. */
 import type { Child, FC } from 'hono/jsx'
 import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
 import type { KeySort, KeyState, KeysQuery } from '../../src/model/key-list.ts'
@@ -53,7 +53,7 @@ export const KeysPage: FC<KeysProps> = ({ generatedAt, keys, total, pages, query
         <section class="card empty" {...live({ id: 'keys-none', topics: ['keys'], src })}>
           <KeyIcon />
           <h2>No keys yet</h2>
-          <p>A key lets one client in, with its own limits and its own account of what it used.</p>
+          <p>Create a key for each client. Every key has its own limits and usage.</p>
         </section>
       ) : (
         <section class="card" aria-label="Keys">
@@ -78,17 +78,17 @@ const keysLink = ({ q, sort, dir }: KeysQuery, change: Partial<KeysQuery>): stri
 const NothingFound: FC<{ text: string }> = ({ text }) => (
   <div class="empty">
     <h2>No key matches “{text}”</h2>
-    <ButtonLink href="/keys">Clear the search</ButtonLink>
+    <ButtonLink href="/keys">Clear search</ButtonLink>
   </div>
 )
 
 const NewKeyLink: FC<{ canWrite: boolean }> = ({ canWrite }) =>
   canWrite ? (
     <ButtonLink isMain href="/keys/new">
-      New key
+      Create key
     </ButtonLink>
   ) : (
-    <span class="muted small">Your role can look at keys, not change them.</span>
+    <span class="muted small">You have read-only access to keys.</span>
   )
 
 const Search: FC<{ query: KeysQuery }> = ({ query: { q, sort, dir } }) => (
@@ -129,7 +129,7 @@ interface HeadingProps {
   isNumber?: boolean
 }
 
-/** Amounts begin with the largest: that is what one looks for. */
+/** Amounts sort largest first. */
 const Heading: FC<HeadingProps> = ({ by, query, label, isNumber }) => {
   const { sort, dir } = query
   const isSorted = sort === by
@@ -153,7 +153,7 @@ const KeyRow: FC<{ listed: ListedKey; now: string }> = ({ listed: key, now }) =>
       </a>
       <code class="muted small">{key.keyPrefix}…</code>
     </Cell>
-    <Cell name="owner">{key.owner?.username ?? <span class="muted">nobody</span>}</Cell>
+    <Cell name="owner">{key.owner?.username ?? <span class="muted">none</span>}</Cell>
     <Cell name="tokens" isNumber>
       <span title={`${countText(key.usageSummary.totalTokens)} tokens`}>
         {shortCount(key.usageSummary.totalTokens)}

@@ -1,4 +1,4 @@
-/** Making and editing a key, and the one time it is shown: beside everything that can be pasted, and a test. */
+/** Creating and editing a key, and the page that shows it once with connect texts and a test. */
 import type { FC } from 'hono/jsx'
 import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
 import type { Titled } from '../titles.ts'
@@ -17,20 +17,20 @@ interface FormProps {
 }
 
 export interface NewKeyProps extends FormProps {
-  /** While keys are optional and this is the first. */
+  /** Set while keys are optional and this is the first key. */
   optional: OptionalKeys | null
 }
 
 export const NewKeyPage: FC<NewKeyProps> = ({ choices, optional, problem }) => (
   <div class="page page-narrow">
     <header class="page-head">
-      <h1>New key</h1>
+      <h1>Create key</h1>
     </header>
     <section class="card">
       <Form name="key" class="card-body" action="/api/api-keys/" target="#main" problem={problem}>
         <KeyFields choices={choices} apiKey={null} />
         {optional && <RequireKeys whyNot={optional.whyNot} />}
-        <Ending label="Create the key" back="/keys" />
+        <Ending label="Create key" back="/keys" />
       </Form>
     </section>
   </div>
@@ -72,24 +72,24 @@ interface ShownProps {
   key: string
 }
 
-/** What comes of making or renewing a key; `where` says how clients reach the service, and is asked by pages only. */
+/** The page after creating or renewing a key. `where` says how clients reach Sluice; only HTML answers need it. */
 export const shownKeyAt =
   (where: () => Omit<ConnectProps, 'apiKey'>, isRenewed: boolean): FC<ShownProps> =>
   ({ id, name, key }) => (
     <div class="page page-narrow">
       <header class="page-head">
-        <h1>{isRenewed ? `A new secret for ${name}` : `${name} is ready`}</h1>
+        <h1>{isRenewed ? `New secret for ${name}` : `${name} is ready`}</h1>
       </header>
       <section class="card card-body key-secret" aria-labelledby="shown-title">
-        <h2 id="shown-title">The key</h2>
+        <h2 id="shown-title">Your key</h2>
         <p>
-          <strong>It is shown only now.</strong> Sluice keeps a fingerprint of it, not the key.
-          {isRenewed && ' The old one stopped working.'}
+          <strong>Copy it now. You cannot see it again.</strong> Sluice stores only a fingerprint.
+          {isRenewed && ' The previous secret no longer works.'}
         </p>
         <Command text={key} class="command-key" />
         <div class="actions">
           <ButtonLink isMain href={`/keys/${id}`}>
-            I have saved it
+            Done, I copied it
           </ButtonLink>
         </div>
       </section>

@@ -1,4 +1,4 @@
-/** What is not enforced while keys are optional, with the switch beside it, and the offer to require them with the first key. */
+/** What Sluice does not enforce while keys are optional, the button to require them, and the same offer with the first key. */
 import type { FC } from 'hono/jsx'
 import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
 import { ButtonLink } from '../ui/button.tsx'
@@ -51,7 +51,7 @@ const Switch: FC<Pick<OptionalKeys, 'whyNot'> & { src: string }> = ({ whyNot, sr
       method="patch"
       values={{ apiKeyAuthEnabled: 'true' }}
       label="Require keys"
-      confirm="Require a key from every client? Clients without a valid key are rejected from their next request on."
+      confirm="Require a key from every client? Clients without a valid key are rejected from their next request."
     />
   )
 }

@@ -9,17 +9,16 @@ import { TextCard } from '../ui/card.tsx'
 import { Form } from '../ui/form.tsx'
 import { durationText } from '../ui/time.tsx'
 
-/** The script adds what lies between the browser and the service; without it the turn alone is tested. */
+/** The script also measures the path between the browser and Sluice; without it only the request is tested. */
 export const KeyTestForm: FC<{ id: string; whyNot?: string | null }> = ({ id, whyNot = null }) => (
   <TextCard id="test" title="Test">
     <p class="muted">
-      Sends one small request through the key, by the route its clients use, and measures what passes between this
-      browser and the server.
+      Sends one small request with this key and measures the connection between this browser and Sluice.
     </p>
     <Form name="test" action={`/api/api-keys/${id}/test`} target="#key-test">
       <div class="actions">
         <button class="button button-plain" type="submit" disabled={whyNot !== null} data-path-test>
-          Test this key
+          Test key
         </button>
         {whyNot && <span class="muted small">{whyNot}</span>}
       </div>
@@ -38,8 +37,8 @@ export const KeyTestResult: FC<KeyTest> = (test) => (
     {test.error === null ? <Answered test={test} /> : <Failed test={test} error={test.error} />}
     {!test.isKeyRequired && (
       <Finding tone="wait">
-        <b>Keys are not required yet.</b> Clients on this machine get in without one, and clients on other machines are
-        refused until you switch key authentication on.
+        <b>Keys are optional.</b> Clients on this machine can connect without one. Clients on other machines are
+        rejected until you turn on “Require an API key”.
       </Finding>
     )}
   </ul>
@@ -47,14 +46,14 @@ export const KeyTestResult: FC<KeyTest> = (test) => (
 
 const Answered: FC<{ test: KeyTest }> = ({ test }) => (
   <Finding tone="good">
-    <b>It works.</b> {test.account ?? 'An account'} answered “{test.text.trim()}” with <code>{test.model}</code>.
+    <b>It works.</b> {test.account ?? 'An account'} answered “{test.text.trim()}” using <code>{test.model}</code>.
     <span class="key-finding-facts muted">{factsOf(test).join(' · ')}</span>
   </Finding>
 )
 
 const Failed: FC<{ test: KeyTest; error: NonNullable<KeyTest['error']> }> = ({ test, error }) => (
   <Finding tone="bad">
-    <b>It does not work.</b> {ADVICE[error.code] ?? error.message}
+    <b>The test failed.</b> {ADVICE[error.code] ?? error.message}
     <span class="key-finding-facts muted">
       <code>
         {error.status} {error.code}
@@ -68,23 +67,23 @@ const Failed: FC<{ test: KeyTest; error: NonNullable<KeyTest['error']> }> = ({ t
 
 const factsOf = (test: KeyTest): string[] => [
   ...(test.firstTokenMs === null ? [] : [`first token after ${durationText(test.firstTokenMs)}`]),
-  `done after ${durationText(test.totalMs)}`,
+  `finished after ${durationText(test.totalMs)}`,
   ...(test.inputTokens === null ? [] : [`${test.inputTokens} tokens in, ${test.outputTokens ?? 0} out`]),
   ...(test.costUsd === null ? [] : [dollarText(test.costUsd)]),
   ...(test.attempts > 1 ? [`${test.attempts} attempts`] : []),
 ]
 
-/** What to do, where the error alone does not say it. */
+/** What to do, where the error message does not say it. */
 const ADVICE: Readonly<Record<string, string>> = {
-  invalid_api_key: 'The key is switched off, has expired, or its owner is disabled. Nothing was sent.',
-  ip_forbidden: 'This browser’s address is not on the firewall list, so a client beside it would be refused, too.',
-  model_not_allowed: 'The key may not use this model.',
-  rate_limit_exceeded: 'A limit of the key is used up. Raise it, or wait for its reset.',
-  no_accounts: 'No account can serve it now. The accounts page says why for each.',
-  account_stream_cap: 'Every account has as many streams open as it may. Try again in a moment.',
-  upstream_unreachable: 'The upstream could not be reached from here. Look at the network or the egress proxy.',
-  upstream_auth_failed: 'The upstream refused the account. Sign it in again on the accounts page.',
-  upstream_timeout: 'The upstream took too long.',
+  invalid_api_key: 'The key is turned off or expired, or its owner is disabled. No request was sent.',
+  ip_forbidden: 'The firewall does not allow this browser’s address. Clients on the same network are rejected too.',
+  model_not_allowed: 'This key cannot use this model.',
+  rate_limit_exceeded: 'This key has reached a limit. Raise the limit or wait until it resets.',
+  no_accounts: 'No account is available. See Accounts for the reason of each.',
+  account_stream_cap: 'Every account has reached its limit of parallel requests. Try again in a moment.',
+  upstream_unreachable: 'Sluice could not reach ChatGPT. Check the network and the outgoing proxy.',
+  upstream_auth_failed: 'ChatGPT rejected the account’s sign-in. Sign in again on the Accounts page.',
+  upstream_timeout: 'ChatGPT did not answer in time.',
 }
 
 const Finding: FC<PropsWithChildren<{ tone: Tone }>> = ({ tone, children }) => (
@@ -100,7 +99,7 @@ const Line: FC<PropsWithChildren<{ tone: Tone }>> = ({ tone, children }) => (
   </p>
 )
 
-/** All outcomes stand in the page; the script shows the one it measured. */
+/** The page contains all outcomes; the script shows the one it measured. */
 const Measured: FC<Measure> = ({ kind, title, path, outcomes }) => (
   <li data-measure={kind} data-path={path}>
     <div data-outcome="running">

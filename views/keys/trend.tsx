@@ -1,10 +1,10 @@
-/** Seven days of a key in bars of four hours each, and the same in a table of days. */
+/** The last 7 days of a key in bars of four hours, and the same as a table of days. */
 import type { FC } from 'hono/jsx'
 import { Bars } from '../ui/bars.tsx'
 import { AsTable, TableHead } from '../ui/table.tsx'
 
 export interface TrendPoint {
-  /** ISO 8601: the beginning of the hour. */
+  /** ISO 8601: the start of the hour. */
   t: string
   v: number
 }
@@ -28,9 +28,9 @@ export const Trend: FC<TrendProps> = ({ label, points, text }) => {
         <span class="muted">{label}</span> <b>{total}</b>
       </figcaption>
       <Bars
-        label={`${label} in seven days: ${total}`}
+        label={`${label}, last 7 days: ${total}`}
         bars={groups.map(({ t, v }) => ({ title: `${spanOf(t)}: ${text(v)}`, value: v }))}
-        ends={[dayOf(points[0]), most > 0 ? `up to ${text(most)} in ${HOURS_A_BAR} hours` : '', dayOf(points.at(-1))]}
+        ends={[dayOf(points[0]), most > 0 ? `peak ${text(most)} in ${HOURS_A_BAR} h` : '', dayOf(points.at(-1))]}
       />
       <AsTable>
         <table class="figures">

@@ -1,4 +1,4 @@
-/** What keys, their states and their limits are called on the pages. */
+/** How the pages name keys, their states and their limits. */
 import type { ApiKey } from '../../src/model/api-key-view.ts'
 import type { KeyState } from '../../src/model/key-list.ts'
 import { dollarText, shortCount } from '../ui/amounts.ts'
@@ -10,7 +10,7 @@ type Limit = ApiKey['limits'][number]
 
 export const STATES: Record<KeyState, [label: string, tone: Tone]> = {
   active: ['Active', 'good'],
-  off: ['Switched off', 'idle'],
+  off: ['Off', 'idle'],
   orphaned: ['Owner disabled', 'bad'],
   expired: ['Expired', 'wait'],
 }
@@ -25,20 +25,20 @@ export const LIMIT_TYPE_NAMES: Record<Limit['limitType'], string> = {
 }
 
 export const WINDOW_NAMES: Record<Limit['limitWindow'], string> = {
-  '5h': 'in 5 hours',
-  daily: 'a day',
-  '7d': 'in 7 days',
-  weekly: 'a week',
-  monthly: 'in 30 days',
+  '5h': 'per 5 hours',
+  daily: 'per day',
+  '7d': 'per 7 days',
+  weekly: 'per week',
+  monthly: 'per 30 days',
 }
 
-/** "tokens a week", "dollars a day for gpt-5.5". */
+/** "tokens per week", "dollars per day for gpt-5.5". */
 export const limitName = (limit: Limit): string => `${LIMIT_TYPE_NAMES[limit.limitType]} ${inWindow(limit)}`
 
-/** How much is used, in percent; above 100 when the last turn took more than was left. */
+/** Used percent; above 100 when the last request took more than was left. */
 export const percentOf = ({ currentValue, maxValue }: Limit): number => (currentValue / maxValue) * 100
 
-/** "$25.00 a week", "50 M tokens in 30 days for gpt-5.5". */
+/** "$25.00 per week", "50 M tokens per 30 days for gpt-5.5". */
 export const boundText = (limit: Limit): string => {
   const amount = amountText(limit.limitType, limit.maxValue)
   return `${amount} ${limit.limitType === 'cost_usd' ? inWindow(limit) : limitName(limit)}`

@@ -1,4 +1,4 @@
-/** My passkeys: what there is, adding one, naming it, and taking it away. */
+/** My passkeys: list, add, rename and remove. */
 import type { FC } from 'hono/jsx'
 import { Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
@@ -15,9 +15,9 @@ interface Passkey {
 
 export interface PasskeysProps {
   items: readonly Passkey[]
-  /** null: they can be used under this address. */
+  /** null: passkeys work at this address. */
   unavailableReason: string | null
-  /** Where they can be used on this machine. */
+  /** An address on this machine where they work. */
   availableAt: string | null
 }
 
@@ -53,7 +53,7 @@ const PasskeyRow: FC<{ passkey: Passkey; now: string }> = ({ passkey, now }) => 
           Added <Since at={passkey.createdAt} now={now} />
           {passkey.lastUsedAt && (
             <>
-              , used <Since at={passkey.lastUsedAt} now={now} />
+              , last used <Since at={passkey.lastUsedAt} now={now} />
             </>
           )}
         </p>
@@ -81,17 +81,17 @@ const PasskeyRow: FC<{ passkey: Passkey; now: string }> = ({ passkey, now }) => 
   )
 }
 
-/** The script does it: a browser offers passkeys to scripts only. */
+/** Browsers offer passkeys to scripts only. */
 const AddPasskey: FC = () => (
   <>
-    <p class="muted">Sign in with this device or a security key instead of the password; it also confirms changes.</p>
+    <p class="muted">Sign in and confirm changes with this device or a security key instead of your password.</p>
     <form class="row-form needs-passkey" data-passkey data-then="/me?done=passkey_added#passkeys">
-      <Field label="Name of the new one" name="name" maxlength={64} placeholder="My laptop" required />
+      <Field label="Passkey name" name="name" maxlength={64} placeholder="My laptop" required />
       <Submit>
-        <KeyIcon /> Add a passkey
+        <KeyIcon /> Add passkey
       </Submit>
       <div class="form-problem" role="alert" />
     </form>
-    <p class="muted without-passkey">This browser does not offer passkeys here, or scripts are off.</p>
+    <p class="muted without-passkey">This browser does not support passkeys here, or JavaScript is off.</p>
   </>
 )

@@ -1,4 +1,4 @@
-/** Where I am signed in, and ending it there. */
+/** The browsers a user is signed in with. */
 import type { FC } from 'hono/jsx'
 import { Card } from '../ui/card.tsx'
 import { Action } from '../ui/form.tsx'
@@ -18,8 +18,9 @@ export interface Session {
 const METHODS: Readonly<Record<string, string>> = {
   password: 'with a password',
   totp: 'with a password and a code',
+  recovery_code: 'with a recovery code',
   passkey: 'with a passkey',
-  invite: 'by an invite',
+  invite: 'with an invite link',
   trusted_header: 'through the reverse proxy',
 }
 
@@ -38,33 +39,33 @@ export const SessionsCard: FC<{ sessions: readonly Session[]; now: string }> = (
           name="end-others"
           action="/api/dashboard-auth/sessions"
           method="delete"
-          label="End all others"
-          confirm="Sign every other browser out?"
+          label="Sign out other browsers"
+          confirm="Sign out of all other browsers?"
         />
       )}
       <Action
         name="logout-all"
         action="/api/dashboard-auth/logout-all"
         label="Sign out everywhere"
-        confirm="Sign out of every browser, this one too?"
+        confirm="Sign out of all browsers, including this one?"
       />
     </div>
   </Card>
 )
 
-/** `path` is the list the session is ended in. */
+/** `path` is the route of the session list. */
 export const SessionRow: FC<{ session: Session; now: string; path: string }> = ({ session, now, path }) => (
   <li class="row">
     <div class="row-main">
       <strong>{session.device}</strong>
       {session.isCurrent && <span class="tag">this browser</span>}
       <p class="muted">
-        Since <Since at={session.createdAt} now={now} /> {METHODS[session.method] ?? ''}
+        Signed in <Since at={session.createdAt} now={now} /> {METHODS[session.method] ?? ''}
         {session.address && ` from ${session.address}`}, last seen <Since at={session.lastSeenAt} now={now} />
       </p>
     </div>
     {!session.isCurrent && (
-      <Action name={`end-${session.id}`} action={`${path}/${session.id}`} method="delete" label="End" />
+      <Action name={`end-${session.id}`} action={`${path}/${session.id}`} method="delete" label="Sign out" />
     )}
   </li>
 )

@@ -1,19 +1,19 @@
-/** Deleting a user whom the reverse proxy signs in: they come back at their next visit, so disabling is offered instead. */
+/** Deleting a user who signs in through the reverse proxy: the next visit recreates them, so disabling is offered instead. */
 import type { FC } from 'hono/jsx'
 import { Submit } from '../ui/button.tsx'
 import { Form } from '../ui/form.tsx'
 import { opens, shuts } from '../ui/modal.ts'
 import type { ListedUser } from './list.tsx'
 
-/** What the proxy's next request for a deleted user leads to. */
+/** What happens at the next visit of a deleted user through the proxy. */
 export const returnText = ({ roleName }: NonNullable<ListedUser['afterDeletion']>): string =>
   roleName === null
-    ? 'Their next visit through the reverse proxy is refused until you add them again.'
+    ? 'Their next visit through the reverse proxy is rejected until you add them again.'
     : `Their next visit through the reverse proxy creates them again, with the role ${roleName}.`
 
 interface DeleteProps {
   user: ListedUser
-  /** Of the user's routes. */
+  /** Base path of the user's routes. */
   path: string
   after: NonNullable<ListedUser['afterDeletion']>
 }
@@ -31,9 +31,9 @@ export const DeleteProxyUser: FC<DeleteProps> = ({ user: { id, username, status 
           <h2 id={`${dialog}-title`}>Delete {username}?</h2>
           <p>
             <strong>{returnText(after)}</strong>{' '}
-            {mayDisable ? 'To keep them out, disable them instead.' : 'Disabled users stay out.'}
+            {mayDisable ? 'To keep them out, disable them instead.' : 'Disabled users cannot sign in.'}
           </p>
-          <p class="muted">Their keys are kept, inactive and without an owner.</p>
+          <p class="muted">Their keys stay, turned off and without an owner.</p>
           <div class="actions">
             {mayDisable && (
               <Form name={`disable-instead-${id}`} method="patch" action={path}>

@@ -1,4 +1,4 @@
-/** Adding somebody: the form, and the link that is shown once. */
+/** Inviting a user: the form, and the link that is shown once. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Command, Submit } from '../ui/button.tsx'
 import { Entrance } from '../ui/entrance.tsx'
@@ -7,22 +7,22 @@ import { type RoleOption, RoleSelect } from './list.tsx'
 
 interface InviteFormProps {
   roles: readonly RoleOption[]
-  /** Whether a reverse proxy may announce people. */
+  /** Whether users can sign in through a reverse proxy. */
   isProxyTrusted: boolean
-  /** Offered first: the role that can do least. */
+  /** Preselected: the role with the fewest permissions. */
   defaultRoleId: string | undefined
 }
 
 export const InviteForm: FC<InviteFormProps> = ({ roles, isProxyTrusted, defaultRoleId }) => (
   <details class="fold fold-card" id="invite">
-    <summary class="button button-plain">Invite somebody</summary>
+    <summary class="button button-plain">Invite user</summary>
     <Form name="invite" class="row-form" action="/api/dashboard-users" target="#dialog">
       <Field label="User name" name="username" maxlength={64} required />
       <Field label="Display name" name="displayName" maxlength={128} />
       <Field label="E-mail" name="email" type="email" maxlength={320} />
       <RoleSelect roles={roles} value={defaultRoleId} />
-      <Check label="They keep this user name" name="usernameLocked" isOn={false} />
-      <Submit>Make a link</Submit>
+      <Check label="Do not let them change the user name" name="usernameLocked" isOn={false} />
+      <Submit>Create invite link</Submit>
     </Form>
     {isProxyTrusted && <WaitingForm roles={roles} defaultRoleId={defaultRoleId} />}
   </details>
@@ -30,13 +30,13 @@ export const InviteForm: FC<InviteFormProps> = ({ roles, isProxyTrusted, default
 
 const WaitingForm: FC<Omit<InviteFormProps, 'isProxyTrusted'>> = ({ roles, defaultRoleId }) => (
   <Form name="await" class="row-form" action="/api/dashboard-users" target="#dialog">
-    <p class="form-intro">Or somebody the reverse proxy will announce: no link, no password.</p>
+    <p class="form-intro">Or add a user who signs in through the reverse proxy. They need no link and no password.</p>
     <input type="hidden" name="ssoOnly" value="true" />
     <input type="hidden" name="expectedIdentity.provider" value="trusted_header" />
-    <Field label="As the proxy names them" name="expectedIdentity.subject" maxlength={512} required />
-    <Field label="User name here" name="username" maxlength={64} required />
+    <Field label="Name sent by the proxy" name="expectedIdentity.subject" maxlength={512} required />
+    <Field label="User name in Sluice" name="username" maxlength={64} required />
     <RoleSelect roles={roles} value={defaultRoleId} />
-    <Submit>Add</Submit>
+    <Submit>Add user</Submit>
   </Form>
 )
 
@@ -44,13 +44,13 @@ interface Invite {
   token: string
 }
 
-/** What comes of adding somebody; `origin` is the one people open the dashboard under. */
+/** The answer to an invite; `origin` is the public address of the dashboard. */
 export const invitedAt =
   (origin: string): FC<{ user: { username: string }; invite: Invite | null }> =>
   ({ user, invite }) =>
     invite ? <LinkCard url={urlOf(origin, invite)} username={user.username} /> : <WaitsCard />
 
-/** A new link for somebody who was invited before. */
+/** A new link for a user who was invited before. */
 export const newLinkAt =
   (origin: string): FC<Invite> =>
   (invite) => <LinkCard url={urlOf(origin, invite)} username={null} />
@@ -60,19 +60,19 @@ const urlOf = (origin: string, { token }: Invite): string => `${origin}/invite/$
 const LinkCard: FC<{ url: string; username: string | null }> = (props) => (
   <Entrance title="Send this link">
     <Link {...props} />
-    <Leave />
+    <DoneLink />
   </Entrance>
 )
 
 const WaitsCard: FC = () => (
-  <Entrance title="Added">
-    <p>The account becomes active when the proxy first announces exactly that name.</p>
-    <Leave />
+  <Entrance title="User added">
+    <p>The user becomes active at their first visit through the proxy under exactly this name.</p>
+    <DoneLink />
   </Entrance>
 )
 
-/** The list behind the dialog is out of date by now. */
-const Leave: FC = () => (
+/** Closing reloads the list behind the dialog. */
+const DoneLink: FC = () => (
   <div class="actions" data-reload>
     <ButtonLink isMain href="/settings/access" data-action="close">
       Done
@@ -83,8 +83,8 @@ const Leave: FC = () => (
 const Link: FC<{ url: string; username: string | null }> = ({ url, username }) => (
   <>
     <p>
-      It lets {username ? <strong>{username}</strong> : 'the invited person'} choose a password, works once and for 24
-      hours. <strong>It is shown only now.</strong>
+      {username ? <strong>{username}</strong> : 'The invited user'} can set a password with it. It works once and
+      expires in 24 hours. <strong>Copy it now. You cannot see it again.</strong>
     </p>
     <Command text={url} />
   </>

@@ -1,4 +1,4 @@
-/** The accounts: who, which role, how they sign in, and what can be done about each. */
+/** The users: name, role, ways to sign in, and the actions on each. */
 import type { FC } from 'hono/jsx'
 import type { User } from '../../src/model/people-view.ts'
 import { type Session, SessionRow } from '../me/sessions.tsx'
@@ -11,13 +11,13 @@ import { DeleteProxyUser, returnText } from './delete.tsx'
 
 export interface ListedUser extends User {
   isSelf: boolean
-  /** Whether the visitor's role covers this one (spec §5, delegation). */
+  /** Whether the signed-in user's role covers this one (spec §5, delegation). */
   isManageable: boolean
-  /** Where they are signed in; of those who are manageable only. */
+  /** Where they are signed in; empty for users who are not manageable. */
   sessions: readonly Session[]
   /**
-   * For users whom the reverse proxy signs in: the role with which their next visit creates them again once they are deleted,
-   * null where it is refused. null: the proxy does not sign them in.
+   * For users of the reverse proxy: the role with which their next visit recreates them after deletion, null if that visit
+   * is rejected. null: they do not sign in through the proxy.
    */
   afterDeletion: { roleName: string | null } | null
 }
@@ -29,9 +29,9 @@ export interface RoleOption {
 
 interface ListProps {
   users: readonly ListedUser[]
-  /** What the visitor may give. */
+  /** The roles the signed-in user may assign. */
   roles: readonly RoleOption[]
-  /** ISO 8601: when the page was made. */
+  /** ISO 8601: when the page was rendered. */
   now: string
   /** The short list of the settings page has no controls. */
   isShort?: boolean
@@ -74,22 +74,23 @@ type Invite = NonNullable<User['pendingInvite']>
 
 const inviteText = (invite: Invite | null): string => {
   if (invite === null) return 'No way to sign in'
-  return invite.voidReason ? 'The link opens nothing any more' : 'Link not used yet'
+  return invite.voidReason ? 'Link no longer valid' : 'Link not used yet'
 }
 
-/** What happened to an invite, and what can be done about it. */
+/** Why an invite is void, and what to do. */
 const VoidNote: FC<{ invite: Invite }> = ({ invite: { voidReason, ssoOnly } }) => (
   <span class="small">
     {voidReason === 'role_changed'
-      ? 'The role was changed after it was sent.'
-      : `Whoever ${ssoOnly ? 'added them' : 'sent it'} may not give this role any more.`}{' '}
-    {ssoOnly ? 'They are not let in until somebody confirms them.' : 'Make a new link.'}
+      ? 'The role changed after the invite.'
+      : `The user who ${ssoOnly ? 'added them' : 'sent it'} may no longer assign this role.`}{' '}
+    {ssoOnly ? 'Confirm them before they can sign in.' : 'Create a new link.'}
   </span>
 )
 
 const METHODS: Readonly<Record<string, string>> = {
   password: 'password',
   totp: 'password and code',
+  recovery_code: 'recovery code',
   passkey: 'passkey',
   invite: 'invite link',
   trusted_header: 'reverse proxy',
@@ -100,7 +101,7 @@ const waysOf = (user: User): string[] => [
   ...(user.totpConfigured ? ['Two-factor'] : []),
   ...(user.passkeyCount > 0 ? [user.passkeyCount === 1 ? 'Passkey' : `${user.passkeyCount} passkeys`] : []),
   ...user.identities.map((subject) => `Proxy: ${subject}`),
-  ...(user.pendingInvite?.ssoOnly ? [`Waits for ${user.pendingInvite.expectedSubject} from the proxy`] : []),
+  ...(user.pendingInvite?.ssoOnly ? [`Waiting for ${user.pendingInvite.expectedSubject} from the proxy`] : []),
 ]
 
 const STATES: Record<User['status'], [label: string, tone: Tone]> = {
@@ -117,7 +118,7 @@ const StatusBadge: FC<{ user: User; now: string }> = ({ user, now }) => {
       <Badge tone={tone}>{label}</Badge>
       {endsAt && (
         <span class="muted small">
-          {user.pendingInvite?.voidReason ? 'removed' : 'link ends'} <Until at={endsAt} now={now} />
+          {user.pendingInvite?.voidReason ? 'removed' : 'link expires'} <Until at={endsAt} now={now} />
         </span>
       )}
     </span>
@@ -132,8 +133,8 @@ const stateOf = ({ status, pendingInvite }: User): [label: string, tone: Tone] =
 const Manage: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: string }> = ({ user, roles, now }) => {
   if (!user.isManageable)
     return (
-      <span class="person-manage muted" title="Your role does not cover everything theirs does">
-        Beyond your role
+      <span class="person-manage muted" title="This user has permissions that your role does not have">
+        Needs a higher role
       </span>
     )
   return (
@@ -144,7 +145,7 @@ const Manage: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: string }
       <div class="person-controls">
         <EditForm user={user} roles={roles} />
         <div class="actions">
-          {user.status === 'invited' ? <InviteActions user={user} roles={roles} /> : <AccountActions user={user} />}
+          {user.status === 'invited' ? <InviteActions user={user} roles={roles} /> : <UserActions user={user} />}
         </div>
         {user.sessions.length > 0 && (
           <ul class="rows" aria-label={`Signed-in browsers of ${user.username}`}>
@@ -172,7 +173,7 @@ const EditForm: FC<{ user: ListedUser; roles: readonly RoleOption[] }> = ({ user
 interface SelectProps {
   roles: readonly RoleOption[]
   value?: string
-  /** Shown even if it cannot be given any more. */
+  /** Shown even if it can no longer be assigned. */
   current?: RoleOption
 }
 
@@ -206,9 +207,9 @@ const InviteActions: FC<{ user: ListedUser; roles: readonly RoleOption[] }> = ({
         name={`revoke-${user.id}`}
         action={path}
         method="delete"
-        label="Revoke"
+        label="Revoke invite"
         confirm={[
-          `Revoke the invite of ${user.username}? The account is deleted too.`,
+          `Revoke the invite of ${user.username}? This also deletes the user.`,
           ...(user.afterDeletion ? [returnText(user.afterDeletion)] : []),
         ].join(' ')}
         isRisky
@@ -217,7 +218,7 @@ const InviteActions: FC<{ user: ListedUser; roles: readonly RoleOption[] }> = ({
   )
 }
 
-const AccountActions: FC<{ user: ListedUser }> = ({ user }) => {
+const UserActions: FC<{ user: ListedUser }> = ({ user }) => {
   const path = `/api/dashboard-users/${user.id}`
   const { id, username } = user
   return (
@@ -233,7 +234,7 @@ const AccountActions: FC<{ user: ListedUser }> = ({ user }) => {
           name={`totp-${id}`}
           action={`${path}/reset-totp`}
           label="Reset two-factor"
-          confirm={`Take the authenticator away from ${username}? They sign in without it until they set it up again.`}
+          confirm={`Remove the authenticator and the recovery codes of ${username}? They sign in without a code until they set it up again.`}
         />
       )}
       {user.deactivatedKeyCount > 0 && (
@@ -247,7 +248,7 @@ const AccountActions: FC<{ user: ListedUser }> = ({ user }) => {
           action={path}
           method="delete"
           label="Delete"
-          confirm={`Delete ${username}? Their keys are kept, inactive and without an owner.`}
+          confirm={`Delete ${username}? Their keys stay, turned off and without an owner.`}
           isRisky
         />
       )}
@@ -255,7 +256,7 @@ const AccountActions: FC<{ user: ListedUser }> = ({ user }) => {
   )
 }
 
-const restoreLabel = (count: number): string => `Switch ${count === 1 ? 'a key' : `${count} keys`} back on`
+const restoreLabel = (count: number): string => `Turn ${count === 1 ? 'a key' : `${count} keys`} back on`
 
 const StatusAction: FC<{ user: User; path: string }> = ({ user, path }) =>
   user.status === 'active' ? (

@@ -1,4 +1,4 @@
-/** Settings, Access, in full: every account, the roles, and the proxy as a way to sign in. */
+/** The Users page: every user, the roles, and sign-in through a reverse proxy. */
 import type { FC } from 'hono/jsx'
 import { Card } from '../ui/card.tsx'
 import { NeedsScript, Outcome } from '../ui/form.tsx'
@@ -10,18 +10,18 @@ import { Roles, type RolesProps } from './roles.tsx'
 
 export interface AccessProps extends RolesProps {
   users: readonly ListedUser[]
-  /** What the visitor may give. */
+  /** The roles the signed-in user may assign. */
   grantable: readonly RoleOption[]
-  /** null: not for this visitor. */
+  /** null: the signed-in user may not see it. */
   provider: ProviderProps['provider'] | null
   isProxyTrusted: boolean
-  /** Whether there is no local administrator behind the proxy yet, and the visitor may create it. */
+  /** Whether the local administrator behind the proxy is missing and the signed-in user may create it. */
   mayCreateLocalAdmin: boolean
-  /** People are managed by somebody with an account (spec §5 Signing in 8). */
+  /** Managing users needs a user of your own (spec §5 Signing in 8). */
   hasAccount: boolean
-  /** Whether the next change asks for a confirmation. */
+  /** Whether the next change needs a confirmation. */
   mustConfirm: boolean
-  /** ISO 8601: when the page was made. */
+  /** ISO 8601: when the page was rendered. */
   now: string
   done: string | null
   problem: string | null
@@ -32,13 +32,13 @@ export const AccessPage: FC<AccessProps> = (props) => {
   return (
     <div class="page" data-now={now}>
       <header class="page-head">
-        <h1>People and access</h1>
+        <h1>Users</h1>
         <a href="/settings">All settings</a>
       </header>
       <Outcome done={done} problem={problem} />
       <NeedsScript />
       {mustConfirm && <ConfirmFirst />}
-      <Card id="people" title="Accounts" count={users.length}>
+      <Card id="people" title="Users" count={users.length}>
         {users.length > 0 && <PeopleList users={users} roles={grantable} now={now} />}
         {props.mayCreateLocalAdmin && (
           <div class="card-body">
@@ -70,7 +70,8 @@ const leastOf = (roles: readonly RoleOption[]): string | undefined =>
 const ConfirmFirst: FC = () => (
   <noscript>
     <p class="note">
-      Changes here need a confirmation: <a href="/confirm?return=%2Fsettings%2Faccess">confirm that it is you</a> first.
+      Changes on this page need a confirmation.{' '}
+      <a href="/confirm?return=%2Fsettings%2Faccess">Confirm that it is you</a> first.
     </p>
   </noscript>
 )
@@ -78,7 +79,7 @@ const ConfirmFirst: FC = () => (
 export const NoAccount: FC = () => (
   <div class="card-body">
     <p>
-      Nobody has an account yet: whoever uses this machine may do everything. To add people,{' '}
+      There are no users yet. Anyone who uses this machine has full access. To add users,{' '}
       <a href="/setup?return=%2Fsettings%2Faccess">set a password</a> first.
     </p>
   </div>

@@ -1,4 +1,4 @@
-/** The reverse proxy as a way to sign in: what becomes of people it announces first. */
+/** Sign-in through a reverse proxy: the role that new users get. */
 import type { FC } from 'hono/jsx'
 import { Submit } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
@@ -17,7 +17,7 @@ export interface ProviderProps {
     config: { identityHeader?: string }
   }
   roles: readonly RoleOption[]
-  /** What strangers become now, also where it is not the visitor's to give: a form must not change what nobody touched. */
+  /** The role of new users now, also if the signed-in user may not assign it: saving must not change what was not edited. */
   current: RoleOption | undefined
   canEdit: boolean
 }
@@ -26,11 +26,11 @@ export const ProviderCard: FC<ProviderProps> = ({ provider, roles, current, canE
   <TextCard id="providers" title="Sign-in through a reverse proxy" count={provider.active ? 'on' : 'off'}>
     {provider.active ? (
       <p class="muted">
-        People are known by the header <code>{provider.config.identityHeader}</code> of your proxy.
+        Your proxy names the user in the header <code>{provider.config.identityHeader}</code>.
       </p>
     ) : (
       <p class="muted">
-        Off. <code>CODEX_LB_DASHBOARD_AUTH_MODE=trusted_header</code> switches it on; what is set here then applies.
+        Off. Turn it on with <code>CODEX_LB_DASHBOARD_AUTH_MODE=trusted_header</code>. The settings below apply then.
       </p>
     )}
     {canEdit ? <ProviderForm provider={provider} roles={roles} current={current} /> : null}
@@ -40,24 +40,21 @@ export const ProviderCard: FC<ProviderProps> = ({ provider, roles, current, canE
 const ProviderForm: FC<Omit<ProviderProps, 'canEdit'>> = ({ provider, roles, current }) => (
   <Form name="provider" class="stack" method="patch" action={`/api/auth-providers/${provider.id}`}>
     <Select
-      label="Somebody new becomes"
+      label="Role of new users"
       name="unknownIdentityRoleId"
-      options={[
-        ['', 'Nobody: refuse them until they are added'],
-        ...keeping(optionsOf(roles), current?.id, current?.name),
-      ]}
+      options={[['', 'None: reject them until you add them'], ...keeping(optionsOf(roles), current?.id, current?.name)]}
       value={provider.unknownIdentityRoleId ?? ''}
     />
     <Check
       name="linkByEmail"
       label="Link by e-mail"
-      hint="Signs in as the user with this e-mail address. An address that users entered for themselves counts only if they may manage users."
+      hint="A new name from the proxy signs in as the user with that e-mail address. An address that a user entered themselves counts only if they may manage users."
       isOn={provider.linkByEmail}
     />
     <Check
       name="idpMfaEnforced"
-      label="The proxy asks for a second factor"
-      hint="Noted only; confirmations here stay as they are."
+      label="The proxy requires two-factor"
+      hint="For your records. Sluice still asks for confirmations."
       isOn={provider.idpMfaEnforced}
     />
     <div class="actions">

@@ -1,4 +1,4 @@
-/** The roles: what the built-in ones may, and an editor for those of one's own. */
+/** The roles: permissions of the built-in ones, and an editor for custom roles. */
 import type { FC } from 'hono/jsx'
 import type { permissionViews, RoleView } from '../../src/model/people-roles-view.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
@@ -10,10 +10,10 @@ type PermissionView = ReturnType<typeof permissionViews>[number]
 export interface RolesProps {
   roles: readonly RoleView[]
   permissions: readonly PermissionView[]
-  /** Those the visitor holds for all, the only ones that can be given (spec §5, delegation). */
+  /** Permissions the signed-in user holds at scope `all`: only these can be granted (spec §5, delegation). */
   held: readonly string[]
   canEdit: boolean
-  /** The role that a new one is to be like; null, or the id of none: no such form is open. */
+  /** The role to copy; null or an unknown id: no copy form is open. */
   cloneOf: string | null
 }
 
@@ -30,8 +30,8 @@ export const Roles: FC<RolesProps> = (props) => {
       {original && <Clone original={original} {...props} />}
       {canEdit && (
         <details class="fold fold-card" id="new-role">
-          <summary class="button button-plain">New role</summary>
-          <RoleForm name="new-role" action="/api/dashboard-roles" submit="Create" {...props} />
+          <summary class="button button-plain">Create role</summary>
+          <RoleForm name="new-role" action="/api/dashboard-roles" submit="Create role" {...props} />
         </details>
       )}
     </Card>
@@ -45,7 +45,7 @@ const RoleRow: FC<RolesProps & { role: RoleView }> = ({ role, ...props }) => (
       {role.kind === 'custom' && <span class="tag">custom</span>}
       <p class="muted">{role.description}</p>
     </div>
-    <span class="muted">{role.slug === 'guest' ? 'no accounts' : people(role.usersCount)}</span>
+    <span class="muted">{role.slug === 'guest' ? 'not for users' : usersText(role.usersCount)}</span>
     <details class="role-more">
       <summary class="reveal">
         {role.locked || !props.canEdit ? 'Permissions' : 'Edit'}
@@ -61,17 +61,17 @@ const RoleRow: FC<RolesProps & { role: RoleView }> = ({ role, ...props }) => (
   </li>
 )
 
-/** A new role with what another one may: as far as the visitor holds it, since nobody gives more. */
+/** A new role with the permissions of another one, as far as the signed-in user holds them. */
 const Clone: FC<RolesProps & { original: RoleView }> = ({ original, ...props }) => {
   const grants = original.grants.filter(({ permission }) => props.held.includes(permission))
   const name = `Copy of ${original.name}`.slice(0, MAX_NAME)
   return (
     <details class="fold fold-card" id="clone-role" open>
-      <summary class="button button-plain">New role like {original.name}</summary>
+      <summary class="button button-plain">Copy of {original.name}</summary>
       <RoleForm
         name="clone-role"
         action="/api/dashboard-roles"
-        submit="Create"
+        submit="Create role"
         role={{ ...original, name, grants }}
         isFirst
         {...props}
@@ -80,7 +80,7 @@ const Clone: FC<RolesProps & { original: RoleView }> = ({ original, ...props }) 
   )
 }
 
-const people = (count: number): string => (count === 0 ? 'nobody yet' : count === 1 ? '1 account' : `${count} accounts`)
+const usersText = (count: number): string => (count === 0 ? 'no users' : count === 1 ? '1 user' : `${count} users`)
 
 const GrantList: FC<RolesProps & { role: RoleView }> = ({ role, permissions }) => {
   const scopes = new Map(role.grants.map(({ permission, scope }) => [permission as string, scope]))
@@ -91,7 +91,7 @@ const GrantList: FC<RolesProps & { role: RoleView }> = ({ role, permissions }) =
         .map(({ permission, description }) => (
           <li>
             {description}
-            {scopes.get(permission) === 'own' && ' (their own)'}
+            {scopes.get(permission) === 'own' && ' (only their own)'}
           </li>
         ))}
     </ul>
@@ -114,7 +114,7 @@ const RoleEditor: FC<RolesProps & { role: RoleView }> = ({ role, ...props }) => 
         name={`delete-role-${role.id}`}
         action={`/api/dashboard-roles/${role.id}`}
         method="delete"
-        label="Delete the role"
+        label="Delete role"
         confirm={`Delete the role ${role.name}?`}
         isRisky
       />
@@ -123,7 +123,7 @@ const RoleEditor: FC<RolesProps & { role: RoleView }> = ({ role, ...props }) => 
 )
 
 const CloneLink: FC<{ role: RoleView }> = ({ role }) => (
-  <ButtonLink href={`/settings/access?clone=${role.id}`}>Clone the role</ButtonLink>
+  <ButtonLink href={`/settings/access?clone=${role.id}`}>Copy role</ButtonLink>
 )
 
 const MAX_NAME = 64
@@ -134,20 +134,20 @@ interface RoleFormProps extends RolesProps {
   method?: 'post' | 'patch'
   submit: string
   role?: RoleView
-  /** The page is opened for it. */
+  /** Whether the page was opened for this form. */
   isFirst?: boolean
 }
 
-/** No permission ticked is said, too: a form leaves unchecked boxes out. */
+/** Forms omit unticked boxes: the hidden input sends the empty list. */
 const RoleForm: FC<RoleFormProps> = ({ name, action, method, submit, role, permissions, held, isFirst }) => (
   <Form name={name} class="stack role-form" action={action} method={method}>
     {method === 'patch' && <input type="hidden" name="expectedVersion" value={role?.version} />}
     <div class="row-form">
       <Field label="Name" name="name" value={role?.name} maxlength={MAX_NAME} autofocus={isFirst} required />
-      <Field label="What it is for" name="description" value={role?.description} maxlength={256} />
+      <Field label="Description" name="description" value={role?.description} maxlength={256} />
     </div>
     <fieldset class="permissions">
-      <legend class="field-label">May</legend>
+      <legend class="field-label">Permissions</legend>
       <input type="hidden" name="grants" value="" />
       {permissions.map((view) => (
         <PermissionCheck
@@ -184,11 +184,11 @@ const PermissionCheck: FC<CheckProps> = ({ view, needs, role, isHeld }) => {
       />
       <span>
         {view.description}
-        {view.privileged && <span class="tag">administrator-level</span>}
+        {view.privileged && <span class="tag">admin level</span>}
         {needs.length > 0 && (
           <span class="hint">Needs {needs.map(({ description }) => `“${description}”`).join(' and ')}.</span>
         )}
-        {!isHeld && <span class="hint">You do not hold this yourself.</span>}
+        {!isHeld && <span class="hint">You don’t have this permission yourself.</span>}
       </span>
     </label>
   )

@@ -1,4 +1,4 @@
-/** People and access, beside the other settings. */
+/** The Users page inside the settings frame. */
 import type { FC } from 'hono/jsx'
 import type { Frame } from '../../src/admin/settings-frame.ts'
 import { AccessPage, type AccessProps } from '../people/page.tsx'

@@ -1,4 +1,4 @@
-/** `/api/dashboard-auth/guest`: coming in without an account, and what the administrator decides about it. */
+/** `/api/dashboard-auth/guest`: guest sign-in, and the guest password an administrator sets. */
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
@@ -23,7 +23,7 @@ import { guestPasswordHash, logOutGuests, setGuestPassword } from '../../model/g
 const accessAfter = (event: AuditEvent): string => `/settings?done=${event}#access`
 
 const Login = z.strictObject({
-  password: GivenPassword.nullish().describe('The one all guests share, if there is one.'),
+  password: GivenPassword.nullish().describe('The shared guest password, if there is one.'),
 })
 const Password = z.strictObject({ password: NewPassword })
 
@@ -32,7 +32,7 @@ const Password = z.strictObject({ password: NewPassword })
  * ended session behind. Throws `guest_access_disabled`, `invalid_credentials`, `guest_password_rate_limited`.
  */
 export const logInAsGuest = createHandlers(
-  open('coming in as a guest', { audit: 'login_success' }),
+  open('guest sign-in', { audit: 'login_success' }),
   body(Login),
   async (c) => {
     const { db, settings } = c.env
@@ -58,7 +58,7 @@ const checkAndAdmit = (c: Ctx, hash: string, password: string): Promise<Resoluti
     return guestOf(admitGuest(c, hash))
   })
 
-/** Every guest has to come in anew with it. */
+/** Signs out all guests. */
 export const changeGuestPassword = createHandlers(
   requires('security:write', { stepUp: true, audit: 'guest_password_set' }),
   body(Password),
@@ -73,7 +73,7 @@ export const changeGuestPassword = createHandlers(
   },
 )
 
-/** From now on guests come in without one, as long as they are let in at all. */
+/** Guests then need no password, as long as guest access is on. */
 export const removeGuestPassword = createHandlers(
   requires('security:write', { stepUp: true, audit: 'guest_password_removed' }),
   (c) => {

@@ -18,7 +18,7 @@ import { hasPasswordAccount, passwordHolders, personOf, type UserRow } from '../
 
 /** Not held to the rules of user names: a name that cannot exist is as wrong as one that does not. */
 const Login = z.strictObject({
-  username: z.string().max(64).nullish().describe('Needed once two accounts have a password.'),
+  username: z.string().max(64).nullish().describe('Required if several users have a password.'),
   password: GivenPassword,
 })
 
@@ -26,7 +26,7 @@ const Login = z.strictObject({
  * Throws `password_management_disabled`, `password_not_configured`, `username_required`, `password_rate_limited`, and
  * `invalid_credentials` for everything that is wrong with name, password or account, all in the same time (spec §5).
  */
-export const logIn = createHandlers(open('signing in', { audit: 'login_success' }), body(Login), async (c) => {
+export const logIn = createHandlers(open('sign-in', { audit: 'login_success' }), body(Login), async (c) => {
   const { username, password } = c.req.valid('json')
   demandManaged(c)
   const row = wanted(c, username ?? '')

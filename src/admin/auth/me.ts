@@ -21,13 +21,16 @@ const Profile = z.strictObject({
 })
 
 /** Throws `user_account_required` and the 401 of the case. */
-export const showMe = createHandlers(open('the account that asks, also at the enrollment gate'), (c) =>
+export const showMe = createHandlers(open('the signed-in user, also before setting up required two-factor'), (c) =>
   c.json(toMe(ownAccount(c))),
 )
 
 /** Throws `edit_conflict`, `email_taken`, `own_account_rate_limited`, and as above. */
 export const editMe = createHandlers(
-  open('the account that asks, also at the enrollment gate', { audit: 'profile_updated', check: ownAccount }),
+  open('the signed-in user, also before setting up required two-factor', {
+    audit: 'profile_updated',
+    check: ownAccount,
+  }),
   body(Profile),
   (c) => {
     const principal = demandOwnAccount(c.var.principal)

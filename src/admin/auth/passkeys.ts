@@ -43,7 +43,7 @@ import { getPerson } from '../../model/people.ts'
 import { STEP_UP_MS } from '../../model/sessions.ts'
 import { demandRelyingParty, passkeySupport } from './relying-party.ts'
 
-const Name = z.string().trim().min(1, 'must not be empty').max(64).describe('What its owner calls it.')
+const Name = z.string().trim().min(1, 'must not be empty').max(64).describe('Display name.')
 const Naming = z.strictObject({ name: Name })
 const ofBrowser = <S extends z.ZodType>(schema: S): S =>
   schema.describe('`PublicKeyCredential.toJSON()`, as an object or as text.')
@@ -105,7 +105,7 @@ export const deletePasskey = createHandlers(
  * Returns what `navigator.credentials.get` is given. Names no passkey: the one that is picked says who signs in. One client
  * gets only so many, so that it cannot crowd out what others were sent. Throws `password_rate_limited`.
  */
-export const startPasskeySignIn = createHandlers(open('signs in'), async (c) => {
+export const startPasskeySignIn = createHandlers(open('sign-in'), async (c) => {
   demandManaged(c)
   const rp = demandRelyingParty(c)
   c.env.passkeyStarts.take(budgetClient(c), 'password_rate_limited')
@@ -114,7 +114,7 @@ export const startPasskeySignIn = createHandlers(open('signs in'), async (c) => 
 
 /** The authenticator has verified its person, so every factor was shown. Throws `invalid_passkey` whatever was wrong. */
 export const finishPasskeySignIn = createHandlers(
-  open('signs in', { audit: 'login_success' }),
+  open('sign-in', { audit: 'login_success' }),
   body(Assertion),
   async (c) => {
     demandManaged(c)

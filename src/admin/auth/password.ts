@@ -26,7 +26,7 @@ const Removal = z.strictObject({ password: GivenPassword })
  * `invalid_credentials`, `password_rate_limited`, `own_account_rate_limited` and the 401 of the case.
  */
 export const replacePassword = createHandlers(
-  open('the account that asks, also at the enrollment gate', {
+  open('the signed-in user, also before setting up required two-factor', {
     audit: 'password_changed',
     check: (c) => demandPasswordHolder(c, ownAccount),
   }),
@@ -51,7 +51,7 @@ export const replacePassword = createHandlers(
  * bootstrap token (spec §5 Signing in 7). Throws `other_users_exist`, `totp_enrollment_required`, and what changing it does.
  */
 export const removePassword = createHandlers(
-  open('the account that asks, with its password', {
+  open('the signed-in user, with their password', {
     audit: 'password_removed',
     check: (c) => demandPasswordHolder(c, settledAccount),
   }),

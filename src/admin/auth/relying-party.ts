@@ -13,11 +13,11 @@ interface PasskeySupport {
   link: string | null
 }
 
-const NO_ORIGIN = 'Set CODEX_LB_PUBLIC_URL to the address under which people open the dashboard to use passkeys.'
+const NO_ORIGIN = 'To use passkeys, set CODEX_LB_PUBLIC_URL to the address of the dashboard.'
 const NO_NAME =
-  'Passkeys belong to a name and cannot be used on an IP address. On the machine itself open the dashboard as localhost; ' +
-  'from elsewhere use a name with https.'
-const NO_TLS = 'Browsers allow passkeys over https only.'
+  'Passkeys need a host name; they do not work with an IP address. On the server itself, open the dashboard at localhost. ' +
+  'From elsewhere, use a host name with https.'
+const NO_TLS = 'Browsers allow passkeys only over https.'
 
 /** Whether passkeys work under the address this request came by. */
 export const passkeySupport = (c: Ctx): PasskeySupport => {

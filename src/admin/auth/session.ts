@@ -13,7 +13,9 @@ import { append } from '../../model/audit.ts'
 import { getPerson } from '../../model/people.ts'
 import { endSessionsOf } from '../../model/sessions.ts'
 
-export const showSession = createHandlers(open('says who is asking'), (c) => c.json(sessionView(c, resolve(c))))
+export const showSession = createHandlers(open('returns the current session'), (c) =>
+  c.json(sessionView(c, resolve(c))),
+)
 
 /** Whoever asks, and whatever is left of their session: afterwards there is none. */
 export const logOut = createHandlers(open('ends the session of this browser', { audit: 'logout' }), (c) => {
@@ -35,7 +37,7 @@ export const logOut = createHandlers(open('ends the session of this browser', { 
 
 /** Throws `user_account_required` and the 401 of the case. */
 export const logOutEverywhere = createHandlers(
-  open('the account that asks, also at the enrollment gate', { audit: 'user_sessions_revoked' }),
+  open('the signed-in user, also before setting up required two-factor', { audit: 'user_sessions_revoked' }),
   (c) => {
     const principal = ownAccount(c)
     const doer = actorOf(principal, c)

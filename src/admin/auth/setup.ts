@@ -24,7 +24,12 @@ import { ADMIN_ROLE_ID, getRole } from '../../model/roles.ts'
 
 const Setup = z.strictObject({
   password: NewPassword,
-  bootstrapToken: z.string().trim().max(256).nullish().describe('From the log of the service; not on its own machine.'),
+  bootstrapToken: z
+    .string()
+    .trim()
+    .max(256)
+    .nullish()
+    .describe('From the log of Sluice. Not needed on its own machine.'),
 })
 
 /**
@@ -33,7 +38,7 @@ const Setup = z.strictObject({
  * `demandLocalAdminRights` and `demandStepUp` do.
  */
 export const setUpPassword = createHandlers(
-  open('the first password, before anybody can sign in', { audit: 'password_set' }),
+  open('the first password, before anyone can sign in', { audit: 'password_set' }),
   body(Setup),
   async (c) => {
     const { password, bootstrapToken } = c.req.valid('json')

@@ -28,7 +28,7 @@ type Factors = z.output<typeof Factors>
  * factor was wrong or missing, `step_up_rate_limited` and the 401 of the case.
  */
 export const stepUp = createHandlers(
-  open('the account that asks, with its factors', {
+  open('the signed-in user, with their factors', {
     audit: 'step_up_verified',
     check: (c) => demandFactors(settledAccount(c)),
   }),

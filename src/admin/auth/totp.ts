@@ -21,20 +21,26 @@ import { hasPasskey, type UserRow } from '../../model/people.ts'
 /** Whatever is typed; what is no code is a wrong one. */
 const Code = z.string().max(64).describe('Six digits of the authenticator.')
 const Confirmation = z.strictObject({
-  secret: z.string().trim().regex(TOTP_SECRET, 'is not the secret').describe('The one that was offered.'),
+  secret: z.string().trim().regex(TOTP_SECRET, 'is not the offered secret').describe('The secret from `setup/start`.'),
   code: Code,
 })
 const Shown = z.strictObject({ code: Code })
 
 /** Nothing is stored: the secret comes back with its first code. Throws `invalid_totp_setup` when there is one already. */
-export const startTotpSetup = createHandlers(open('the account that asks, also at the enrollment gate'), (c) => {
-  const { row } = newcomer(c).person
-  return c.json(offerTotp(c.env.random, row.username))
-})
+export const startTotpSetup = createHandlers(
+  open('the signed-in user, also before setting up required two-factor'),
+  (c) => {
+    const { row } = newcomer(c).person
+    return c.json(offerTotp(c.env.random, row.username))
+  },
+)
 
 /** Throws `invalid_totp_setup`, `invalid_totp_code`, `totp_rate_limited`. */
 export const confirmTotpSetup = createHandlers(
-  open('the account that asks, also at the enrollment gate', { audit: 'totp_enabled', check: (c) => newcomer(c) }),
+  open('the signed-in user, also before setting up required two-factor', {
+    audit: 'totp_enabled',
+    check: (c) => newcomer(c),
+  }),
   body(Confirmation),
   async (c) => {
     const { secret, code } = c.req.valid('json')
@@ -71,7 +77,7 @@ export const verifyTotp = createHandlers(
 
 /** The requirement stays where there is one, and asks for a new authenticator. Throws as above. */
 export const removeTotp = createHandlers(
-  open('the account that asks, with a code', {
+  open('the signed-in user, with a code', {
     audit: 'totp_disabled',
     check: (c) => manager(c, settledAccount),
   }),

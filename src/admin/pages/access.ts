@@ -56,9 +56,9 @@ const meOf = (c: Ctx, { id, person: { row, role } }: AccountPrincipal): Settings
   const passkeys = listPasskeys(c.env.db, id).length
   const hasTotp = row.totpSecretSealed !== null
   const ways = [
-    row.passwordHash === null ? 'signed in by the proxy' : 'password',
+    row.passwordHash === null ? 'signed in by the reverse proxy' : 'password',
     `two-factor ${hasTotp ? 'on' : 'off'}`,
-    passkeys === 0 ? 'no passkeys' : passkeys === 1 ? 'one passkey' : `${passkeys} passkeys`,
+    passkeys === 0 ? 'no passkeys' : passkeys === 1 ? '1 passkey' : `${passkeys} passkeys`,
   ]
   return { username: row.username, roleName: role.name, ways }
 }

@@ -9,7 +9,7 @@ import { openInvitation } from '../people/accept.ts'
 import { said } from './said.ts'
 
 /** Throws `invite_not_found` for every dead link alike, `invite_rate_limited`. */
-export const showInvitePage = createHandlers(open('whoever holds the link is asked to join'), (c) => {
+export const showInvitePage = createHandlers(open('anyone with an invite link'), (c) => {
   const token = c.req.param('token') ?? ''
   const now = iso(c.env.clock.now())
   return reply(c, { ...invitationView(openInvitation(c, token)), token, now, problem: said(c).problem }, InvitePage)

@@ -44,18 +44,21 @@ export const showMyAccount = createHandlers(signedIn(), (c) => {
 })
 
 /** Open to those who are held at the enrollment gate: it is the way through. */
-export const showTwoFactor = createHandlers(open('the account that asks, also at the enrollment gate'), (c) => {
-  const { person } = ownAccount(c)
-  if (person.row.totpSecretSealed !== null) return c.redirect('/me#two-factor')
-  return reply(
-    c,
-    {
-      ...offerTotp(c.env.random, person.row.username),
-      isRequired: isBound(person, c.env.settings.current()),
-      isForLocalAdmin: returnPath(c).startsWith('/setup'),
-      returnTo: returnPath(c),
-      problem: said(c).problem,
-    },
-    TwoFactorPage,
-  )
-})
+export const showTwoFactor = createHandlers(
+  open('the signed-in user, also before setting up required two-factor'),
+  (c) => {
+    const { person } = ownAccount(c)
+    if (person.row.totpSecretSealed !== null) return c.redirect('/me#two-factor')
+    return reply(
+      c,
+      {
+        ...offerTotp(c.env.random, person.row.username),
+        isRequired: isBound(person, c.env.settings.current()),
+        isForLocalAdmin: returnPath(c).startsWith('/setup'),
+        returnTo: returnPath(c),
+        problem: said(c).problem,
+      },
+      TwoFactorPage,
+    )
+  },
+)

@@ -22,7 +22,7 @@ import { said } from './said.ts'
  * Without a password or passkey there is nothing to sign in with: the first page is then the setup, and behind a proxy that
  * signs people in the message that it is needed (spec §5 Trusted-header 1). Throws `proxy_auth_required` and the other 401s there.
  */
-export const showLogin = createHandlers(open('the way in'), (c) => {
+export const showLogin = createHandlers(open('sign-in page'), (c) => {
   const returnTo = returnPath(c)
   const resolution = resolveHalf(c)
   if (resolution.kind === 'half') return c.redirect(withReturn('/totp', returnTo))

@@ -21,12 +21,12 @@ import { Username } from '../../model/usernames.ts'
 const MAX_TOKEN = 256
 
 /** Throws `invite_not_found` for every dead link alike, `invite_rate_limited`. */
-export const showInvitation = createHandlers(open('whoever holds the link is asked to join'), (c) =>
+export const showInvitation = createHandlers(open('anyone with an invite link'), (c) =>
   c.json(invitationView(openInvitation(c, c.req.param('token') ?? ''))),
 )
 
 const Acceptance = z.strictObject({
-  token: z.string().max(MAX_TOKEN).describe('The last part of the link.'),
+  token: z.string().max(MAX_TOKEN).describe('The last part of the invite link.'),
   username: Username.optional(),
   password: NewPassword,
   displayName: DisplayName.optional(),
@@ -37,7 +37,7 @@ const Acceptance = z.strictObject({
  * `invite_not_found`, `username_locked`, `username_taken`.
  */
 export const acceptInvitation = createHandlers(
-  open('the link is the right to come in', { audit: 'invite_accepted' }),
+  open('anyone with an invite link', { audit: 'invite_accepted' }),
   body(Acceptance),
   async (c) => {
     const acceptance = c.req.valid('json')

@@ -1,4 +1,4 @@
-/** `/api/auth-providers`: the ways to sign in, and what becomes of people the reverse proxy announces first. */
+/** `/api/auth-providers`: the ways to sign in, and the role of users who first come through the reverse proxy. */
 import { z } from 'zod'
 import type { Ctx } from '../../bindings.ts'
 import { body } from '../../http/body.ts'
@@ -11,7 +11,7 @@ import { getProvider, isActive, listProviders, type ProviderRow, updateProvider 
 import { manage, managing, peopleAfter } from './manage.ts'
 
 const Patch = z.strictObject({
-  label: z.string().trim().min(1).max(128).optional().describe('What people call it.'),
+  label: z.string().trim().min(1).max(128).optional().describe('Display name.'),
   unknownIdentityRoleId: z
     .string()
     .trim()
@@ -19,14 +19,14 @@ const Patch = z.strictObject({
     .max(64)
     .nullable()
     .optional()
-    .describe('Slug or id of the role that newcomers get. Null: they are refused.'),
+    .describe('Slug or id of the role of new users. Null: they are rejected.'),
   linkByEmail: z
     .boolean()
     .optional()
     .describe(
-      'A new identity that is the e-mail address of a user signs in as that user, invited users too. An address that users entered for themselves counts only if they hold `users:manage`.',
+      'A new identity that equals the e-mail address of a user signs in as that user, also if invited. An address that users entered themselves counts only if they have `users:manage`.',
     ),
-  idpMfaEnforced: z.boolean().optional().describe('That it asks for a second factor. Recorded; no effect yet.'),
+  idpMfaEnforced: z.boolean().optional().describe('Whether the proxy requires a second factor. Stored; no effect yet.'),
 })
 
 export const listAuthProviders = createHandlers(requires('security:write'), (c) =>

@@ -1,43 +1,43 @@
-/** Words for the keys of model clients. */
+/** API descriptions of the API keys. */
 import type { WordsByRoute } from './words.ts'
 
 export const KEY_WORDS: WordsByRoute = {
-  'GET /api/api-keys/': { does: 'All keys with their limits and use.', answer: '`[Key]`' },
+  'GET /api/api-keys/': { does: 'Lists all keys with their limits and usage.', answer: '`[Key]`' },
   'POST /api/api-keys/': {
     does: 'Creates a key. Giving it to another user, or to none, needs `api_keys:assign`; requiring keys with it needs `security:write`.',
-    answer: '`Key` with `key`, which is shown here only.',
+    answer: '`Key` with `key`, which is shown only here.',
     throws: ['permission_required', 'step_up_required', 'step_up_unavailable'],
     example: { name: 'my-laptop' },
   },
   'PATCH /api/api-keys/:id': {
-    does: 'Changes what is named of a key.',
+    does: 'Changes the given fields of a key.',
     answer: '`Key`',
     throws: ['not_found', 'edit_conflict', 'permission_required'],
     example: { isActive: false },
   },
   'POST /api/api-keys/:id/regenerate': {
-    does: 'Makes a new secret for the key; the old one is dead at once.',
-    answer: '`Key` with a new `key`, which is shown here only.',
+    does: 'Creates a new secret. The current one stops working immediately.',
+    answer: '`Key` with a new `key`, which is shown only here.',
     throws: ['not_found'],
   },
   'DELETE /api/api-keys/:id': {
-    does: 'Deletes a key; its log stays.',
+    does: 'Deletes a key. Its requests stay in the log.',
     status: 204,
     throws: ['not_found'],
   },
   'GET /api/api-keys/:id/trends': {
-    does: 'Seven days of a key, hour by hour.',
+    does: 'Usage of a key in the last 7 days, by hour.',
     answer: '`{keyId, cost: [{t, v}], tokens: [{t, v}]}`',
     throws: ['not_found'],
   },
   'GET /api/api-keys/:id/usage-7d': {
-    does: 'Seven days of a key in sums, and by the accounts that served it.',
+    does: 'Total usage of a key in the last 7 days, and by account.',
     answer:
       '`{keyId, totalTokens, totalCostUsd, totalRequests, cachedInputTokens, accountCosts: [{accountId, email, costUsd, isDeleted}]}`',
     throws: ['not_found'],
   },
   'POST /api/api-keys/:id/test': {
-    does: 'Makes one small turn through the key. A turn that fails is a result, not an error.',
+    does: 'Sends one small request with the key. A failed request is a result, not an error.',
     answer:
       '`{isOk, model, account, attempts, firstTokenMs, totalMs, inputTokens, outputTokens, costUsd, text, error, …}`',
     throws: ['not_found'],

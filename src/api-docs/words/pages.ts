@@ -40,7 +40,7 @@ export const PAGE_WORDS: WordsByRoute = {
   'GET /logs/:id': { does: 'One request.', throws: ['not_found'] },
   'GET /reports': { does: 'What was used, by day, model, account and key.', throws: ['permission_required'] },
   'GET /settings': { does: 'One’s own controls and the general settings.', leadsOn: true },
-  'GET /settings/access': { does: 'People, invites, roles and guests.' },
+  'GET /settings/access': { does: 'Users, invites and roles.' },
   'GET /settings/routing': { does: 'How accounts are chosen.' },
   'GET /settings/network': { does: 'The firewall and who is trusted.' },
   'GET /settings/data': { does: 'Retention, sizes and backups.' },

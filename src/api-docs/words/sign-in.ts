@@ -1,4 +1,4 @@
-/** Words for `/api/dashboard-auth`. */
+/** API descriptions of `/api/dashboard-auth`. */
 import type { Words, WordsByRoute } from './words.ts'
 
 const OK = '`{status: "ok"}`'
@@ -32,13 +32,13 @@ const PASSKEY_SIGN_IN: Words['throws'] = [
 
 export const SIGN_IN_WORDS: WordsByRoute = {
   'GET /api/dashboard-auth/session': {
-    does: 'Says who asks, what they may do, and what is still to come.',
+    does: 'Returns the current session: user, permissions and the next sign-in step.',
     answer:
-      '`authenticated`, `authMode`, `authMethod`, `user`, `role` (`admin` or `guest`), `permissions`, `stepUp`, `assignableRoleIds`, what is still to come (`totpRequiredOnLogin`, `totpEnrollmentRequired`, `bootstrapRequired`), what there is (`login`, `guestAccessEnabled`, …)',
+      '`authenticated`, `authMode`, `authMethod`, `user`, `role` (`admin` or `guest`), `permissions`, `stepUp`, `assignableRoleIds`, the next step (`totpRequiredOnLogin`, `totpEnrollmentRequired`, `bootstrapRequired`), the available ways to sign in (`login`, `guestAccessEnabled`, …)',
     cookie: true,
   },
   'POST /api/dashboard-auth/password/setup': {
-    does: 'Sets the first password and makes the account `admin`. Needs the bootstrap token from other machines, and once anybody has an account; behind a proxy `users:manage` and a confirmation instead.',
+    does: 'Sets the first password and creates the user `admin`. From other machines, or if there are users already, it needs the bootstrap token. Behind a reverse proxy it needs `users:manage` and a confirmation instead.',
     answer: SESSION,
     throws: [
       'password_management_disabled',
@@ -59,7 +59,7 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     cookie: true,
   },
   'POST /api/dashboard-auth/password/login': {
-    does: 'Signs in. With two-factor `totpRequiredOnLogin` is true and only `/totp/verify` goes on.',
+    does: 'Signs in. With two-factor, `totpRequiredOnLogin` is true: continue with `/totp/verify`.',
     answer: SESSION,
     throws: [
       'password_management_disabled',
@@ -72,34 +72,34 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     cookie: true,
   },
   'POST /api/dashboard-auth/password/change': {
-    does: 'Changes one’s own password; every other browser is signed out.',
+    does: 'Changes your password and signs you out of all other browsers.',
     answer: OK,
     account: 'held',
     throws: [...PASSWORD, 'own_account_rate_limited'],
     example: { currentPassword: 'correct horse battery', newPassword: 'staple battery horse' },
   },
   'POST /api/dashboard-auth/password/remove': {
-    does: 'Back to an install without a password: the only account goes.',
+    does: 'Removes the password and the only user. Sluice then works without signing in on its own machine.',
     answer: OK,
     account: 'settled',
     throws: [...PASSWORD, 'other_users_exist'],
     example: PASSWORD_EXAMPLE,
   },
   'POST /api/dashboard-auth/totp/setup/start': {
-    does: 'Offers a secret for an authenticator; nothing is stored.',
+    does: 'Returns a new secret for an authenticator app. Nothing is stored yet.',
     answer: '`{secret, otpauthUri, qrSvgDataUri}`',
     account: 'held',
     throws: ['password_management_disabled', 'invalid_totp_setup'],
   },
   'POST /api/dashboard-auth/totp/setup/confirm': {
-    does: 'Takes the offered secret into use, with its first code.',
+    does: 'Turns on two-factor with the secret and its first code.',
     answer: OK,
     account: 'held',
     throws: [...TOTP, 'invalid_totp_setup', 'invalid_totp_code'],
     example: { secret: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP', ...CODE_EXAMPLE },
   },
   'POST /api/dashboard-auth/totp/verify': {
-    does: 'The second factor of a sign-in that waits for it.',
+    does: 'Completes a sign-in with the second factor: a code from the authenticator app or a recovery code.',
     answer: SESSION,
     account: 'held',
     throws: [...TOTP, 'invalid_totp_code', 'own_account_rate_limited'],
@@ -107,14 +107,14 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     cookie: true,
   },
   'POST /api/dashboard-auth/totp/disable': {
-    does: 'Does without the authenticator again.',
+    does: 'Turns off two-factor and deletes the recovery codes.',
     answer: '`{status: "ok", stepUpAvailable}`',
     account: 'settled',
     throws: [...TOTP, 'invalid_totp_code'],
     example: CODE_EXAMPLE,
   },
   'POST /api/dashboard-auth/step-up': {
-    does: 'Confirms for five minutes that it is you, with all of the two that the account holds.',
+    does: 'Confirms for five minutes that it is you. Send every factor you have: password, and code or recovery code.',
     answer: '`{verifiedAt, expiresAt}`',
     account: 'settled',
     throws: [
@@ -127,48 +127,48 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     example: PASSWORD_EXAMPLE,
     cookie: true,
   },
-  'POST /api/dashboard-auth/logout': { does: 'Signs this browser out.', answer: OK, cookie: true },
+  'POST /api/dashboard-auth/logout': { does: 'Signs out of this browser.', answer: OK, cookie: true },
   'POST /api/dashboard-auth/logout-all': {
-    does: 'Signs every browser of the account out.',
+    does: 'Signs you out of all browsers.',
     answer: OK,
     account: 'held',
   },
   'GET /api/dashboard-auth/me': {
-    does: 'The account that asks.',
+    does: 'Returns your user.',
     answer: '`{id, username, displayName, email, role, authMethod, totpConfigured, mustChangePassword, version}`',
     account: 'held',
   },
   'PATCH /api/dashboard-auth/me': {
-    does: 'Changes one’s own name and address.',
-    answer: 'The account, as `GET`.',
+    does: 'Changes your display name and e-mail.',
+    answer: 'Your user, as `GET`.',
     account: 'held',
     throws: ['edit_conflict', 'email_taken', 'own_account_rate_limited'],
     example: { displayName: 'Anna' },
   },
   'POST /api/dashboard-auth/guest/login': {
-    does: 'Comes in as a guest, where guests are let in.',
+    does: 'Signs in as a guest if guest access is on.',
     answer: SESSION,
     throws: ['guest_access_disabled', 'invalid_credentials', 'guest_password_rate_limited'],
     example: PASSWORD_EXAMPLE,
     cookie: true,
   },
   'POST /api/dashboard-auth/guest/password': {
-    does: 'Sets the password all guests share; every guest is signed out.',
+    does: 'Sets the password that all guests share and signs out all guests.',
     answer: OK,
     example: PASSWORD_EXAMPLE,
   },
   'POST /api/dashboard-auth/guest/password/remove': {
-    does: 'From now on guests come in without a password; every guest is signed out.',
+    does: 'Removes the guest password and signs out all guests. Guests then need no password.',
     answer: OK,
   },
-  'POST /api/dashboard-auth/guest/logout-all': { does: 'Signs every guest out.', answer: OK },
+  'POST /api/dashboard-auth/guest/logout-all': { does: 'Signs out all guests.', answer: OK },
   'GET /api/dashboard-auth/invite/:token': {
-    does: 'What an invite offers. Looking does not use it up.',
+    does: 'Returns the details of an invite without using it up.',
     answer: '`{roleName, inviterDisplayName, suggestedUsername, usernameLocked, expiresAt}`',
     throws: ['invite_not_found', 'invite_rate_limited'],
   },
   'POST /api/dashboard-auth/invite/accept': {
-    does: 'Takes an invite: sets the password and signs in.',
+    does: 'Accepts an invite: sets the password and signs in.',
     answer: SESSION,
     throws: [
       'password_management_disabled',
@@ -182,16 +182,16 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     cookie: true,
   },
   'GET /api/dashboard-auth/passkeys': {
-    does: 'One’s own passkeys, and whether they can be used under this address.',
+    does: 'Lists your passkeys and says whether passkeys work at this address.',
     answer: '`{items: [Passkey], isAvailable, unavailableReason, availableAt}`',
   },
   'POST /api/dashboard-auth/passkeys/register/start': {
-    does: 'Begins to register a passkey.',
-    answer: 'What `navigator.credentials.create` takes.',
+    does: 'Starts registering a passkey.',
+    answer: 'Options for `navigator.credentials.create`.',
     throws: ['passkeys_unavailable', 'own_account_rate_limited'],
   },
   'POST /api/dashboard-auth/passkeys/register/finish': {
-    does: 'Keeps the passkey that was made.',
+    does: 'Stores the new passkey.',
     answer: '`Passkey`',
     status: 201,
     throws: ['passkeys_unavailable', 'invalid_passkey', 'own_account_rate_limited'],
@@ -204,25 +204,25 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     example: { name: 'Phone' },
   },
   'DELETE /api/dashboard-auth/passkeys/:id': {
-    does: 'Removes a passkey, unless it is the only way in that is left.',
+    does: 'Removes a passkey, unless it is your only way to sign in.',
     status: 204,
     throws: ['not_found', 'credential_required'],
   },
   'POST /api/dashboard-auth/passkeys/sign-in/start': {
-    does: 'Begins a sign-in with whichever passkey is picked.',
-    answer: 'What `navigator.credentials.get` takes.',
+    does: 'Starts a sign-in with a passkey.',
+    answer: 'Options for `navigator.credentials.get`.',
     throws: PASSKEY_SIGN_IN,
   },
   'POST /api/dashboard-auth/passkeys/sign-in/finish': {
-    does: 'Signs in; every factor counts as shown.',
+    does: 'Signs in. A passkey counts as all factors.',
     answer: SESSION,
     throws: [...PASSKEY_SIGN_IN, 'invalid_passkey'],
     example: { response: ASSERTION },
     cookie: true,
   },
   'POST /api/dashboard-auth/passkeys/step-up/start': {
-    does: 'Begins a confirmation with one of one’s own passkeys.',
-    answer: 'What `navigator.credentials.get` takes.',
+    does: 'Starts a confirmation with a passkey.',
+    answer: 'Options for `navigator.credentials.get`.',
     throws: ['passkeys_unavailable', 'step_up_unavailable', 'own_account_rate_limited'],
   },
   'POST /api/dashboard-auth/passkeys/step-up/finish': {
@@ -233,13 +233,13 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     cookie: true,
   },
   'GET /api/dashboard-auth/sessions': {
-    does: 'The browsers one is signed in with.',
+    does: 'Lists the browsers you are signed in with.',
     answer: '`{items: [{id, method, device, address, createdAt, lastSeenAt, expiresAt, isCurrent}]}`',
   },
   'DELETE /api/dashboard-auth/sessions/:id': {
-    does: 'Signs one of them out, from its next request on.',
+    does: 'Signs you out of one browser, from its next request.',
     status: 204,
     throws: ['not_found'],
   },
-  'DELETE /api/dashboard-auth/sessions': { does: 'Signs out every browser but this one.', answer: '`{ended}`' },
+  'DELETE /api/dashboard-auth/sessions': { does: 'Signs you out of all other browsers.', answer: '`{ended}`' },
 }

@@ -48,7 +48,7 @@ import {
 } from './admin/auth/sessions.ts'
 import { setUpPassword } from './admin/auth/setup.ts'
 import { stepUp } from './admin/auth/step-up.ts'
-import { confirmTotpSetup, removeTotp, startTotpSetup, verifyTotp } from './admin/auth/totp.ts'
+import { confirmTotpSetup, removeTotp, renewRecoveryCodes, startTotpSetup, verifyTotp } from './admin/auth/totp.ts'
 import { createBackup, downloadBackup, listBackups } from './admin/backups.ts'
 import { documentation } from './admin/docs.ts'
 import { showDoctor } from './admin/doctor.ts'
@@ -126,6 +126,7 @@ const mountSignIn = (app: Hono<AppEnv>): void => {
   app.post('/api/dashboard-auth/totp/setup/confirm', ...confirmTotpSetup)
   app.post('/api/dashboard-auth/totp/verify', ...verifyTotp)
   app.post('/api/dashboard-auth/totp/disable', ...removeTotp)
+  app.post('/api/dashboard-auth/totp/recovery-codes', ...renewRecoveryCodes)
   app.post('/api/dashboard-auth/step-up', ...stepUp)
   app.post('/api/dashboard-auth/logout', ...logOut)
   app.post('/api/dashboard-auth/logout-all', ...logOutEverywhere)

@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Submit } from './ui/button.tsx'
 import { Entrance, PasskeyButton, withReturn } from './ui/entrance.tsx'
-import { CodeField, Field, Form, Problem } from './ui/form.tsx'
+import { CodeField, Field, Form, Problem, RecoveryCodeField } from './ui/form.tsx'
 
 interface ConfirmProps {
   /** What the user can confirm with: `password`, `totp`, `passkey`. */
@@ -45,6 +45,7 @@ export const Confirm: FC<ConfirmProps> = ({ methods, username, returnTo, problem
           </div>
         </Form>
       )}
+      {methods.includes('totp') && <WithRecoveryCode methods={methods} returnTo={returnTo} />}
       {!hasSecret && problem && <Problem text={problem} />}
       {methods.includes('passkey') && (
         <PasskeyButton action="confirm-passkey" then={returnTo} isAlternative={hasSecret} />
@@ -53,6 +54,21 @@ export const Confirm: FC<ConfirmProps> = ({ methods, username, returnTo, problem
     </Entrance>
   )
 }
+
+const WithRecoveryCode: FC<Pick<ConfirmProps, 'methods' | 'returnTo'>> = ({ methods, returnTo }) => (
+  <details class="fold">
+    <summary class="reveal">Lost your authenticator?</summary>
+    <Form name="confirm-recovery" class="stack" action={withReturn('/api/dashboard-auth/step-up', returnTo)}>
+      {methods.includes('password') && (
+        <Field label="Your password" name="password" type="password" autocomplete="current-password" required />
+      )}
+      <RecoveryCodeField />
+      <div class="actions">
+        <Submit>Confirm with recovery code</Submit>
+      </div>
+    </Form>
+  </details>
+)
 
 const Cancel: FC<{ returnTo: string }> = ({ returnTo }) => (
   <ButtonLink href={returnTo} data-action="close">

@@ -3,9 +3,10 @@ import type { FC } from 'hono/jsx'
 import { PasskeysCard, type PasskeysProps } from './me/passkeys.tsx'
 import { type Session, SessionsCard } from './me/sessions.tsx'
 import { LocalAdminOffer } from './people/local-admin.tsx'
+import { plural } from './ui/amounts.ts'
 import { ButtonLink, Submit } from './ui/button.tsx'
 import { TextCard } from './ui/card.tsx'
-import { CodeField, Field, Form, NeedsScript, NewPassword, Outcome } from './ui/form.tsx'
+import { Action, CodeField, Field, Form, NeedsScript, NewPassword, Outcome } from './ui/form.tsx'
 
 interface MeProps {
   username: string
@@ -22,6 +23,7 @@ interface MeProps {
   /** Whether this is the only user, who may remove the password. */
   isOnlyAccount: boolean
   hasTotp: boolean
+  recoveryCodesLeft: number
   passkeys: PasskeysProps
   sessions: readonly Session[]
   /** ISO 8601: when the page was rendered. */
@@ -107,16 +109,19 @@ const RemovePassword: FC = () => (
   </details>
 )
 
-const TwoFactor: FC<MeProps> = ({ hasTotp }) => (
+const TwoFactor: FC<MeProps> = ({ hasTotp, recoveryCodesLeft }) => (
   <TextCard id="two-factor" title="Two-factor authentication" count={hasTotp ? 'on' : 'off'}>
     {hasTotp ? (
-      <details class="fold">
-        <summary class="reveal">Turn off</summary>
-        <Form name="totp-off" class="row-form" action="/api/dashboard-auth/totp/disable">
-          <CodeField />
-          <Submit isRisky>Turn off two-factor</Submit>
-        </Form>
-      </details>
+      <>
+        <RecoveryCodes left={recoveryCodesLeft} />
+        <details class="fold">
+          <summary class="reveal">Turn off</summary>
+          <Form name="totp-off" class="row-form" action="/api/dashboard-auth/totp/disable">
+            <CodeField label="Code or recovery code" takesRecoveryCodes />
+            <Submit isRisky>Turn off two-factor</Submit>
+          </Form>
+        </details>
+      </>
     ) : (
       <p class="split">
         <span class="muted">Ask for a code from an authenticator app after the password.</span>
@@ -124,4 +129,22 @@ const TwoFactor: FC<MeProps> = ({ hasTotp }) => (
       </p>
     )}
   </TextCard>
+)
+
+const FEW_CODES = 3
+
+const RecoveryCodes: FC<{ left: number }> = ({ left }) => (
+  <div class="split" id="recovery-codes">
+    <p class={left <= FEW_CODES ? undefined : 'muted'}>
+      {left === 0 ? 'You have no recovery codes.' : `${plural(left, 'recovery code')} left.`}{' '}
+      {left <= FEW_CODES && 'Create new ones so that you can sign in without your authenticator.'}
+    </p>
+    <Action
+      name="recovery-codes"
+      action="/api/dashboard-auth/totp/recovery-codes"
+      target="#main"
+      label={left === 0 ? 'Create recovery codes' : 'Create new codes'}
+      confirm={left === 0 ? undefined : 'Create new recovery codes? The current ones stop working.'}
+    />
+  </div>
 )

@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Submit } from './ui/button.tsx'
 import { Entrance, Logout, PasskeyButton, withReturn } from './ui/entrance.tsx'
-import { CodeField, Done, Field, Form, NewPassword } from './ui/form.tsx'
+import { CodeField, Done, Field, Form, NewPassword, RecoveryCodeField } from './ui/form.tsx'
 
 interface LoginProps {
   usernameField: 'hidden' | 'shown'
@@ -84,6 +84,19 @@ export const TotpPage: FC<TotpProps> = ({ username, returnTo, problem }) => (
       <CodeField autofocus label="Code" />
       <Submit isWide>Continue</Submit>
     </Form>
+    <details class="fold">
+      <summary class="reveal">Lost your authenticator?</summary>
+      <Form name="recovery" class="stack" action={withReturn('/api/dashboard-auth/totp/verify', returnTo)}>
+        <RecoveryCodeField />
+        <Submit isPlain isWide>
+          Use recovery code
+        </Submit>
+      </Form>
+      <p class="muted">
+        No recovery codes? Ask an administrator to reset your two-factor, or run on the server:{' '}
+        <code>sluice user reset-totp {username}</code>
+      </p>
+    </details>
     <Logout label="Sign in as a different user" />
   </Entrance>
 )

@@ -37,6 +37,7 @@ const TITLES: Readonly<Record<string, string>> = {
   '/invite': 'Join Sluice',
   // What a form without script ends on.
   '/api/api-keys': 'Keys',
+  '/api/dashboard-auth/totp': 'Recovery codes',
   '/api/dashboard-users': 'Users',
 }
 

@@ -41,6 +41,7 @@ export const TwoFactorPage: FC<TwoFactorProps> = (props) => {
       <Form
         name="two-factor"
         class="stack"
+        target="#main"
         action={withReturn('/api/dashboard-auth/totp/setup/confirm', returnTo)}
         problem={problem && `${problem} The QR code is new. Scan it again.`}
       >

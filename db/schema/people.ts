@@ -100,7 +100,9 @@ export const sessions = sqliteTable(
     tokenHash: text().notNull().unique(),
     /** null: a guest. */
     userId: text().references(() => users.id, { onDelete: 'cascade' }),
-    method: text({ enum: ['password', 'totp', 'passkey', 'invite', 'guest', 'trusted_header'] }).notNull(),
+    method: text({
+      enum: ['password', 'totp', 'recovery_code', 'passkey', 'invite', 'guest', 'trusted_header'],
+    }).notNull(),
     /** False while the second factor is still to come. */
     isComplete: integer({ mode: 'boolean' }).notNull(),
     /** Until when sensitive changes need no confirmation; null: they do now. */
@@ -132,6 +134,20 @@ export const passkeys = sqliteTable(
     lastUsedAt: integer(),
   },
   (t) => [index('passkeys_user').on(t.userId)],
+)
+
+/** Recovery codes of users with an authenticator. Using one deletes its row. */
+export const recoveryCodes = sqliteTable(
+  'recovery_codes',
+  {
+    userId: text()
+      .notNull()
+      .references(() => users.id, { onDelete: 'cascade' }),
+    /** Hex SHA-256 of the user id and the code. A code has 80 random bits, so a fast hash is enough. */
+    codeHash: text().notNull(),
+    createdAt: integer().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.userId, t.codeHash] })],
 )
 
 /** What was sent to be signed, until it comes back once. */

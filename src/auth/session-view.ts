@@ -63,7 +63,8 @@ const stateView = (resolution: Resolution) => {
   }
 }
 
-type Method = Exclude<SignInMethod, 'invite'> | 'disabled' | 'local_bootstrap'
+type ShownMethod = Exclude<SignInMethod, 'invite' | 'recovery_code'>
+type Method = ShownMethod | 'disabled' | 'local_bootstrap'
 
 const subjectOf = (resolution: Resolution): { person: Person | null; method: Method | null } => {
   if (resolution.kind === 'nobody') return { person: null, method: null }
@@ -74,9 +75,11 @@ const subjectOf = (resolution: Resolution): { person: Person | null; method: Met
     : { person: null, method: principal.kind }
 }
 
-/** Who accepted an invite has chosen a password with it. */
-export const methodName = (method: SignInMethod): Exclude<SignInMethod, 'invite'> =>
-  method === 'invite' ? 'password' : method
+/** The contract knows neither invites nor recovery codes: they count as a password, and as a second factor. */
+export const methodName = (method: SignInMethod): ShownMethod => {
+  if (method === 'invite') return 'password'
+  return method === 'recovery_code' ? 'totp' : method
+}
 
 const userView = ({ row: { id, username, displayName }, role }: Person) => ({
   id,

@@ -22,6 +22,7 @@ import { budgetClient } from './failure-budget.ts'
 import { countOwnChange } from './own-account.ts'
 import { type AccountPrincipal, actorFor, actorOf } from './principal.ts'
 import { type Resolution, resolveAccount } from './resolve.ts'
+import { demandSecondFactor, type SecondFactor } from './second-factor.ts'
 import { readSessionToken, writeSessionToken } from './session-cookie.ts'
 
 /** For finding the phone; a password alone must not stay good for guessing codes. */
@@ -63,20 +64,22 @@ export const signIn = (c: Ctx, { person, method, isComplete, event = 'login_succ
 }
 
 /**
- * The second factor of a half session was right: a whole session with a new token takes its place. Throws `totp_required`
- * when another request has completed it already.
+ * Spends the second factor of a half session: a whole session with a new token takes its place. Throws `totp_required`
+ * when another request has completed it already, and `invalid_totp_code`.
  */
-export const completeSession = (c: Ctx, half: SessionRow, person: Person, first: (tx: Tx) => void): Resolution => {
-  const draft = { ...draftSession(c, true), userId: person.row.id, method: 'totp' as const, isComplete: true }
+export const completeSession = (c: Ctx, half: SessionRow, person: Person, factor: SecondFactor): Resolution => {
+  const { method } = factor
+  const draft = { ...draftSession(c, true), userId: person.row.id, method, isComplete: true }
+  const actor = actorFor(c, person, method)
   const { row, token } = commit(c.env.db, (tx) => {
-    first(tx)
+    demandSecondFactor(tx, person.row, factor, actor)
     if (!endSession(tx, half.id, person.row.id)) throw new AppError('totp_required')
     noteSignIn(tx, person, draft)
-    append(tx, actorFor(c, person, 'totp'), 'login_success', { target: person.row.id, details: { method: 'totp' } })
+    append(tx, actor, 'login_success', { target: person.row.id, details: { method } })
     return createSession(tx, c.env.random, { ...draft, isConfirmed: true })
   })
   writeSessionToken(c, token, row.expiresAt)
-  return resolveAccount(c, person, { method: 'totp', session: row })
+  return resolveAccount(c, person, { method, session: row })
 }
 
 /**

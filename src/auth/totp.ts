@@ -2,9 +2,7 @@
 import { Secret, TOTP } from 'otpauth'
 import { renderSVG } from 'uqr'
 import type { Random } from '../lib/random.ts'
-import type { Sealer } from '../lib/seal.ts'
-import { TOTP_WINDOW, totpContext } from '../model/credentials.ts'
-import type { UserRow } from '../model/people.ts'
+import { TOTP_WINDOW } from '../model/credentials.ts'
 
 const ISSUER = 'Sluice'
 const SECRET_BYTES = 20
@@ -47,7 +45,3 @@ export const stepOfCode = (secret: string, code: string, now: number): number | 
   })
   return delta === null ? null : TOTP.counter({ period: PARAMETERS.period, timestamp: now }) + delta
 }
-
-/** The same for the secret somebody has set up; null also when there is none. */
-export const stepOfTheirCode = (sealer: Sealer, row: UserRow, { code, now }: { code: string; now: number }) =>
-  row.totpSecretSealed === null ? null : stepOfCode(sealer.open(row.totpSecretSealed, totpContext(row.id)), code, now)

@@ -33,6 +33,8 @@ export const EVENTS = {
   password_removed: 'warning',
   totp_enabled: 'warning',
   totp_disabled: 'warning',
+  recovery_codes_created: 'warning',
+  recovery_code_used: 'warning',
   passkey_added: 'warning',
   passkey_renamed: 'info',
   passkey_removed: 'warning',

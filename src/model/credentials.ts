@@ -5,9 +5,11 @@ import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { identities, users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
+import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
 import { dropExpiredInvites } from './expired-invites.ts'
 import { getPerson, hasPasswordAccount, type Person, type UserRow } from './people.ts'
+import { createRecoveryCodes, deleteRecoveryCodes } from './recovery-codes.ts'
 import { ADMIN_ROLE_ID } from './roles.ts'
 import { endSessionsOf } from './sessions.ts'
 import { RESERVED_USERNAME } from './usernames.ts'
@@ -123,10 +125,14 @@ export const isUnchanged = (tx: Tx, row: UserRow): boolean =>
   tx.select({ id: users.id }).from(users).where(isStill(row)).get() !== undefined
 
 /**
- * `step` is that of the code the person has just shown, which is spent with it. Browsers that signed in without the second
- * factor are signed out. Throws `invalid_totp_setup` when there is one already.
+ * Spends `step`, the step of the code that proved the secret. Signs out browsers that signed in without the second factor.
+ * Returns the new recovery codes, to be shown once. Throws `invalid_totp_setup` when there is an authenticator already.
  */
-export const enableTotp = (tx: Tx, userId: string, { sealed, step, exceptSession, actor }: NewTotp): void => {
+export const enableTotp = (
+  tx: Tx,
+  userId: string,
+  { sealed, step, exceptSession, random, actor }: NewTotp,
+): string[] => {
   const { changes } = tx
     .update(users)
     .set({ totpSecretSealed: sealed, totpLastStep: step })
@@ -136,19 +142,20 @@ export const enableTotp = (tx: Tx, userId: string, { sealed, step, exceptSession
   const endedSessions = endSessionsOf(tx, userId, exceptSession)
   append(tx, actor, 'totp_enabled', { target: userId, details: { endedSessions } })
   notice(tx, 'people')
+  return createRecoveryCodes(tx, userId, { random, now: actor.at })
 }
 
 interface NewTotp {
   sealed: string
   step: number
   exceptSession: string | null
+  random: Random
   actor: Actor
 }
 
-/** The code of `step` was right, and is spent. */
-export const disableTotp = (tx: Tx, row: UserRow, { step, actor }: { step: number; actor: Actor }): void => {
-  demandTotpStep(tx, row, step)
-  tx.update(users).set({ totpSecretSealed: null, totpLastStep: null }).where(eq(users.id, row.id)).run()
+/** Removes the authenticator and the recovery codes. The caller has spent a code before. */
+export const disableTotp = (tx: Tx, row: UserRow, actor: Actor): void => {
+  clearTotp(tx, row.id)
   append(tx, actor, 'totp_disabled', { target: row.id })
   notice(tx, 'people')
 }
@@ -171,7 +178,8 @@ export const spendTotpStep = (tx: Tx, { id, totpSecretSealed }: UserRow, step: n
     )
     .run().changes > 0
 
-/** Throws `invalid_totp_code` where the above is false. */
-export const demandTotpStep = (tx: Tx, row: UserRow, step: number): void => {
-  if (!spendTotpStep(tx, row, step)) throw new AppError('invalid_totp_code')
+/** Removes the authenticator and the recovery codes that belong to it. */
+export const clearTotp = (tx: Tx, userId: string): void => {
+  tx.update(users).set({ totpSecretSealed: null, totpLastStep: null }).where(eq(users.id, userId)).run()
+  deleteRecoveryCodes(tx, userId)
 }

@@ -1,9 +1,8 @@
-/** What an administrator takes from an account: its second factor, its sessions, or everything. */
-import { eq } from 'drizzle-orm'
+/** What an administrator removes from a user: the second factor, the sessions, or the user as a whole. */
 import { notice, type Tx } from '../../db/commit.ts'
-import { users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import { append } from './audit.ts'
+import { clearTotp } from './credentials.ts'
 import { type Caller, demandDelegation } from './delegation.ts'
 import { getPerson, type Person } from './people.ts'
 import { removeUser } from './people-admins.ts'
@@ -24,10 +23,10 @@ export const deletePerson = (tx: Tx, id: string, caller: Caller): void => {
   notice(tx, 'people')
 }
 
-/** Requirements stay: who is bound sets up a new one. Throws as `deletePerson` but for the last rule. */
+/** Removes the authenticator and the recovery codes. A two-factor requirement stays. Throws as `deletePerson` but for the last rule. */
 export const resetTotp = (tx: Tx, id: string, caller: Caller): void => {
   reachable(tx, id, caller, { isSelfAllowed: false })
-  tx.update(users).set({ totpSecretSealed: null, totpLastStep: null }).where(eq(users.id, id)).run()
+  clearTotp(tx, id)
   endSessionsOf(tx, id)
   append(tx, caller.actor, 'user_totp_reset', { target: id })
   notice(tx, 'people')

@@ -5,7 +5,7 @@ import { users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import { type Actor, append } from './audit.ts'
 import { dropBootstrapToken } from './bootstrap-token.ts'
-import { adoptKeys, createPasswordAdmin } from './credentials.ts'
+import { adoptKeys, clearTotp, createPasswordAdmin } from './credentials.ts'
 import { getPerson, type Person } from './people.ts'
 import { ADMIN_ROLE_ID } from './roles.ts'
 import { endSessionsOf } from './sessions.ts'
@@ -47,9 +47,9 @@ export const setPassword = (tx: Tx, { row }: Person, { hash, actor }: { hash: st
   notice(tx, 'people')
 }
 
-/** Requirements stay: who is bound sets up a new one at the next sign-in. Every session ends. */
+/** Removes the authenticator and the recovery codes and ends every session. A two-factor requirement stays in force. */
 export const takeTotp = (tx: Tx, { row }: Person, actor: Actor): void => {
-  tx.update(users).set({ totpSecretSealed: null, totpLastStep: null }).where(eq(users.id, row.id)).run()
+  clearTotp(tx, row.id)
   const endedSessions = endSessionsOf(tx, row.id)
   append(tx, actor, 'user_totp_reset', { target: row.id, details: { endedSessions } })
   notice(tx, 'people')

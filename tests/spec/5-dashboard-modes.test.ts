@@ -383,7 +383,7 @@ describe('§2 Guest', () => {
         expect(await ben.session()).toMatchObject({ authenticated: false, permissions: [] })
         const led = await ben.ask('GET /logs', { headers: WANTED })
         expect([led.status, led.headers.get('location')]).toEqual([303, '/login?return=%2Flogs'])
-        expect(await (await ben.ask('GET /login', { headers: WANTED })).text()).toContain('Look around as a guest')
+        expect(await (await ben.ask('GET /login', { headers: WANTED })).text()).toContain('Continue as guest')
         const entered = await ben.send(how, `${GUEST}?return=%2Flogs`)
         expect([entered.status, entered.headers.get('location')]).toEqual(how === 'json' ? [200, null] : [303, '/logs'])
         expect([ben.cookie, (await ben.session()).role]).toEqual([null, 'guest'])

@@ -87,7 +87,11 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: an account that waits',
     expect((await row(id)).pendingInvite?.voidReason).toBe('author_may_not')
     expect(audit().at(-1)).toMatchObject({ event: 'login_failed', details: { subject: 'anna' } })
     const text = await page(boss)
-    for (const said of ['Not confirmed', 'Whoever added them may not give this role any more.', 'Confirm as Viewer'])
+    for (const said of [
+      'Not confirmed',
+      'The user who added them may no longer assign this role.',
+      'Confirm as Viewer',
+    ])
       expect(text).toContain(said)
   })
 

@@ -26,9 +26,9 @@ describe('§5 Trusted-header 1: without the header nobody comes in', () => {
     add({ username: 'admin', role: 'admin' })
     expect(await problem(await browser().ask(SETTINGS))).toEqual([401, 'proxy_auth_required'])
     const login = async () => (await browser().ask('GET /login', { headers: { accept: 'text/html' } })).text()
-    expect(await login()).not.toContain('as a guest')
+    expect(await login()).not.toContain('Continue as guest')
     commit(app.db, (tx) => setGuestPassword(tx, 'some hash', { id: 'test', method: null, address: null, at: 0 }))
-    expect(await login()).toContain('as a guest')
+    expect(await login()).toContain('Continue as guest')
   })
 
   test('a header from a peer that is no trusted proxy is not looked at', async () => {
@@ -296,7 +296,7 @@ describe('deleting a user whom the proxy signs in', () => {
   test.each([
     ['role_admin', 'creates them again, with the role Admin.', 'admin'],
     ['role_viewer', 'creates them again, with the role Viewer.', 'viewer'],
-    [null, 'is refused until you add them again.', null],
+    [null, 'is rejected until you add them again.', null],
   ])('says what their next visit does and offers to disable them: new users become %p', async (role, says, slug) => {
     const { app, announced, setProvider } = behindProxy()
     const anna = announced('anna')

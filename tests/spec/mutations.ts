@@ -340,6 +340,7 @@ export const MUTATIONS: Record<string, Mutation> = {
     events: (_, kind) => (kind === 'half' ? ['login_success'] : kind === 'proxied' ? ['step_up_verified'] : []),
   },
   [`POST ${AUTH}/totp/disable`]: { fields: code, open: 'account', hasTotp: true },
+  [`POST ${AUTH}/totp/recovery-codes`]: { hasTotp: true },
   [`POST ${AUTH}/step-up`]: { fields: password, open: 'account', proxied: [403, 'step_up_required'] },
   [`POST ${AUTH}/logout`]: {
     open: 'anybody',

@@ -129,7 +129,7 @@
         replayed = form
         form.requestSubmit()
       }
-    else if (ctx.response.raw.ok && form.id === 'form-confirm' && dialog.contains(form)) {
+    else if (ctx.response.raw.ok && /^form-confirm/.test(form.id) && dialog.contains(form)) {
       event.preventDefault()
       confirmed()
     }

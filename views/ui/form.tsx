@@ -144,26 +144,46 @@ export const NewPassword: FC<{ name?: string; label?: string; username?: string;
   </>
 )
 
+interface CodeProps {
+  label?: string
+  autofocus?: boolean
+  /** Accepts recovery codes too, for forms that are used rarely: the phone then shows all keys instead of digits. */
+  takesRecoveryCodes?: boolean
+}
+
 /** Six digits, offered by phones and password managers. */
-export const CodeField: FC<{ autofocus?: boolean; label?: string }> = ({
+export const CodeField: FC<CodeProps> = ({
   autofocus,
+  takesRecoveryCodes = false,
   label = 'Code from your authenticator app',
 }) => (
   <label class="field">
     <span class="field-label">{label}</span>
     <input
-      class="code-input"
+      class={takesRecoveryCodes ? undefined : 'code-input'}
       name="code"
-      inputmode="numeric"
       autocomplete="one-time-code"
-      pattern="[0-9 ]{6,7}"
-      maxlength={7}
       placeholder="000000"
-      title="Six digits"
       autofocus={autofocus}
       required
+      {...(takesRecoveryCodes
+        ? { maxlength: MAX_CODE_CHARS, autocapitalize: 'none', spellcheck: false }
+        : { inputmode: 'numeric', pattern: '[0-9 ]{6,7}', maxlength: 7, title: 'Six digits' })}
     />
   </label>
+)
+
+const MAX_CODE_CHARS = 32
+
+export const RecoveryCodeField: FC = () => (
+  <Field
+    label="Recovery code"
+    name="code"
+    autocomplete="off"
+    maxlength={MAX_CODE_CHARS}
+    placeholder="xxxx-xxxx-xxxx-xxxx"
+    required
+  />
 )
 
 interface CheckProps {

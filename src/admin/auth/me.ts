@@ -1,6 +1,6 @@
-/** `/api/dashboard-auth/me`: one's own account, however one signed in. */
+/** `/api/dashboard-auth/me`: the signed-in user, however they signed in. */
 import { z } from 'zod'
-import { commit } from '../../../db/commit.ts'
+import { commit, type Db } from '../../../db/commit.ts'
 import { countOwnChange, ownAccount } from '../../auth/own-account.ts'
 import { type AccountPrincipal, actorOf, demandOwnAccount } from '../../auth/principal.ts'
 import { methodName } from '../../auth/session-view.ts'
@@ -13,6 +13,7 @@ import { getPerson, personVersion } from '../../model/people.ts'
 import { DisplayName, Email } from '../../model/people-input.ts'
 import { roleReferenceView } from '../../model/people-view.ts'
 import { updateProfile } from '../../model/profile.ts'
+import { countRecoveryCodes } from '../../model/recovery-codes.ts'
 
 const Profile = z.strictObject({
   displayName: DisplayName.optional(),
@@ -22,7 +23,7 @@ const Profile = z.strictObject({
 
 /** Throws `user_account_required` and the 401 of the case. */
 export const showMe = createHandlers(open('the signed-in user, also before setting up required two-factor'), (c) =>
-  c.json(toMe(ownAccount(c))),
+  c.json(toMe(c.env.db, ownAccount(c))),
 )
 
 /** Throws `edit_conflict`, `email_taken`, `own_account_rate_limited`, and as above. */
@@ -37,11 +38,15 @@ export const editMe = createHandlers(
     const doer = actorOf(principal, c)
     countOwnChange(c, principal, 'profile_updated')
     commit(c.env.db, (tx) => updateProfile(tx, principal.id, c.req.valid('json'), doer))
-    return proceed(c, toMe({ ...principal, person: getPerson(c.env.db, principal.id) }), '/me?done=profile_updated')
+    return proceed(
+      c,
+      toMe(c.env.db, { ...principal, person: getPerson(c.env.db, principal.id) }),
+      '/me?done=profile_updated',
+    )
   },
 )
 
-const toMe = ({ method, person: { row, role } }: AccountPrincipal) => ({
+const toMe = (db: Db, { method, person: { row, role } }: AccountPrincipal) => ({
   id: row.id,
   username: row.username,
   displayName: row.displayName,
@@ -49,6 +54,7 @@ const toMe = ({ method, person: { row, role } }: AccountPrincipal) => ({
   role: roleReferenceView(role),
   authMethod: methodName(method),
   totpConfigured: row.totpSecretSealed !== null,
+  recoveryCodesLeft: countRecoveryCodes(db, row.id),
   mustChangePassword: false,
   version: personVersion(row),
 })

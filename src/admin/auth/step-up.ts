@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import { attempt } from '../../auth/attempt.ts'
 import { settledAccount } from '../../auth/own-account.ts'
-import { type AccountPrincipal, demandOwnAccount } from '../../auth/principal.ts'
+import { type AccountPrincipal, actorOf, demandOwnAccount } from '../../auth/principal.ts'
+import { readSecondFactor, spendSecondFactor } from '../../auth/second-factor.ts'
 import { confirm } from '../../auth/sign-in.ts'
-import { stepOfTheirCode } from '../../auth/totp.ts'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
@@ -13,13 +13,13 @@ import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'
 import { returnPath } from '../../http/return-path.ts'
 import { iso } from '../../lib/iso.ts'
-import { GivenPassword, isUnchanged, spendTotpStep } from '../../model/credentials.ts'
+import { GivenPassword, isUnchanged } from '../../model/credentials.ts'
 import { STEP_UP_MS } from '../../model/sessions.ts'
 
 /** What the account holds of the two; a passkey confirms by routes of its own. */
 const Factors = z.strictObject({
   password: GivenPassword.nullish(),
-  code: z.string().max(64).nullish().describe('Six digits of the authenticator.'),
+  code: z.string().max(64).nullish().describe('Six digits of the authenticator app, or a recovery code.'),
 })
 type Factors = z.output<typeof Factors>
 
@@ -49,17 +49,17 @@ const demandFactors = ({ person: { row }, stepUpMethods }: AccountPrincipal): vo
 
 /** Both are looked at before either is judged, so that the answer does not tell which was wrong. */
 const check = async (c: Ctx, principal: AccountPrincipal, { password, code }: Factors): Promise<number> => {
-  const { passwords, sealer, clock } = c.env
+  const { passwords } = c.env
   const { row } = principal.person
   const hasPassword = row.passwordHash !== null
   const hasTotp = row.totpSecretSealed !== null
   const isPasswordRight = !hasPassword || (await passwords.verify(password ?? '', row.passwordHash))
-  const step = stepOfTheirCode(sealer, row, { code: code ?? '', now: clock.now() })
-  if (!isPasswordRight || (hasTotp && step === null)) throw new AppError('invalid_credentials')
+  const factor = readSecondFactor(c.env, row, code ?? '')
+  if (!isPasswordRight || (hasTotp && factor === null)) throw new AppError('invalid_credentials')
   return confirm(c, principal, {
-    methods: [...(hasPassword ? ['password'] : []), ...(hasTotp ? ['totp'] : [])],
+    methods: [...(hasPassword ? ['password'] : []), ...(factor ? [factor.method] : [])],
     first: (tx) => {
-      if (!isUnchanged(tx, row) || (step !== null && !spendTotpStep(tx, row, step)))
+      if (!isUnchanged(tx, row) || (factor && !spendSecondFactor(tx, row, factor, actorOf(principal, c))))
         throw new AppError('invalid_credentials')
     },
   })

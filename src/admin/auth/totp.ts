@@ -1,32 +1,37 @@
-/** `/api/dashboard-auth/totp`: setting up an authenticator, showing its code at sign-in, and doing without again. */
+/** `/api/dashboard-auth/totp`: setting up an authenticator, signing in with its code, recovery codes, turning it off. */
 import { z } from 'zod'
-import { commit } from '../../../db/commit.ts'
+import { commit, type Tx } from '../../../db/commit.ts'
+import { recoveryCodesAt } from '../../../views/recovery-codes.tsx'
 import { attempt } from '../../auth/attempt.ts'
-import { demandManaged, demandOwnSession, ownAccount, settledAccount } from '../../auth/own-account.ts'
+import { countOwnChange, demandManaged, demandOwnSession, ownAccount, settledAccount } from '../../auth/own-account.ts'
 import { type AccountPrincipal, actorOf, demandOwnAccount } from '../../auth/principal.ts'
 import { type Resolution, resolveHalf } from '../../auth/resolve.ts'
+import { demandSecondFactor, readSecondFactor, type SecondFactor } from '../../auth/second-factor.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { completeSession, confirm, endOthers } from '../../auth/sign-in.ts'
-import { offerTotp, stepOfCode, stepOfTheirCode, TOTP_SECRET } from '../../auth/totp.ts'
+import { offerTotp, stepOfCode, TOTP_SECRET } from '../../auth/totp.ts'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
-import { open } from '../../http/gates.ts'
+import { open, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
-import { proceed } from '../../http/reply.tsx'
+import { proceed, reply } from '../../http/reply.tsx'
 import { returnPath } from '../../http/return-path.ts'
-import { demandTotpStep, disableTotp, enableTotp, totpContext } from '../../model/credentials.ts'
-import { hasPasskey, type UserRow } from '../../model/people.ts'
+import { append } from '../../model/audit.ts'
+import { disableTotp, enableTotp, totpContext } from '../../model/credentials.ts'
+import { getPerson, hasPasskey, type UserRow } from '../../model/people.ts'
+import { createRecoveryCodes } from '../../model/recovery-codes.ts'
 
-/** Whatever is typed; what is no code is a wrong one. */
-const Code = z.string().max(64).describe('Six digits of the authenticator.')
+/** Not validated further: anything that is not a code is a wrong code. */
+const TotpCode = z.string().max(64).describe('Six digits of the authenticator app.')
+const AnyCode = z.string().max(64).describe('Six digits of the authenticator app, or a recovery code.')
 const Confirmation = z.strictObject({
   secret: z.string().trim().regex(TOTP_SECRET, 'is not the offered secret').describe('The secret from `setup/start`.'),
-  code: Code,
+  code: TotpCode,
 })
-const Shown = z.strictObject({ code: Code })
+const Shown = z.strictObject({ code: AnyCode })
 
-/** Nothing is stored: the secret comes back with its first code. Throws `invalid_totp_setup` when there is one already. */
+/** Nothing is stored: the secret comes back with its first code. Throws `invalid_totp_setup` if there is an authenticator already. */
 export const startTotpSetup = createHandlers(
   open('the signed-in user, also before setting up required two-factor'),
   (c) => {
@@ -35,7 +40,7 @@ export const startTotpSetup = createHandlers(
   },
 )
 
-/** Throws `invalid_totp_setup`, `invalid_totp_code`, `totp_rate_limited`. */
+/** Answers with the recovery codes, which are shown only here. Throws `invalid_totp_setup`, `invalid_totp_code`, `totp_rate_limited`. */
 export const confirmTotpSetup = createHandlers(
   open('the signed-in user, also before setting up required two-factor', {
     audit: 'totp_enabled',
@@ -47,20 +52,37 @@ export const confirmTotpSetup = createHandlers(
     const principal = demandOwnAccount(c.var.principal)
     const doer = actorOf(principal, c)
     const sealed = c.env.sealer.seal(secret, totpContext(principal.id))
-    await attempt(c, { limited: 'totp_rate_limited', method: 'totp_setup', target: principal.id }, () => {
+    const tried = { limited: 'totp_rate_limited', method: 'totp_setup', target: principal.id } as const
+    const recoveryCodes = await attempt(c, tried, () => {
       const step = stepOfCode(secret, code, doer.at)
       if (step === null) throw new AppError('invalid_totp_code')
-      endOthers(c, principal, (tx, exceptSession) =>
-        enableTotp(tx, principal.id, { sealed, step, exceptSession, actor: doer }),
+      return endOthers(c, principal, (tx, exceptSession) =>
+        enableTotp(tx, principal.id, { sealed, step, exceptSession, random: c.env.random, actor: doer }),
       )
     })
-    return proceed(c, { status: 'ok' }, returnPath(c))
+    return reply(c, { status: 'ok', recoveryCodes }, recoveryCodesAt({ isNew: true, returnTo: returnPath(c) }))
+  },
+)
+
+/** Replaces the recovery codes. Throws `invalid_totp_config` without an authenticator, and `own_account_rate_limited`. */
+export const renewRecoveryCodes = createHandlers(
+  signedIn({ account: true, stepUp: true, audit: 'recovery_codes_created' }),
+  (c) => {
+    const principal = manager(c, settledAccount)
+    const doer = actorOf(principal, c)
+    countOwnChange(c, principal, 'recovery_codes_created')
+    const recoveryCodes = commit(c.env.db, (tx) => {
+      if (getPerson(tx, principal.id).row.totpSecretSealed === null) throw new AppError('invalid_totp_config')
+      append(tx, doer, 'recovery_codes_created', { target: principal.id })
+      return createRecoveryCodes(tx, principal.id, { random: c.env.random, now: doer.at })
+    })
+    return reply(c, { status: 'ok', recoveryCodes }, recoveryCodesAt({ isNew: false, returnTo: '/me#two-factor' }))
   },
 )
 
 /**
- * The second factor of a session that waits for it. For somebody the proxy signs in without a password it is a
- * confirmation. Throws `invalid_totp_code`, `totp_rate_limited` and the 401 of the case.
+ * The second factor of a session that waits for it, or a confirmation for a user whom the proxy signs in without a
+ * password. Throws `invalid_totp_code`, `totp_rate_limited` and the 401 of the case.
  */
 export const verifyTotp = createHandlers(
   open('the second factor of signing in', { audit: 'login_success', check: (c) => whoWaits(c) }),
@@ -69,13 +91,13 @@ export const verifyTotp = createHandlers(
     const { code } = c.req.valid('json')
     const { resolution, row } = whoWaits(c)
     const after = await attempt(c, { limited: 'totp_rate_limited', method: 'totp', target: row.id }, () =>
-      accept(c, resolution, { row, step: demandStep(c, row, code) }),
+      accept(c, resolution, { row, factor: demandCode(c, row, code) }),
     )
     return proceed(c, sessionView(c, after), returnPath(c))
   },
 )
 
-/** The requirement stays where there is one, and asks for a new authenticator. Throws as above. */
+/** Deletes the recovery codes too. If two-factor is required, the user must set up a new authenticator. Throws as above. */
 export const removeTotp = createHandlers(
   open('the signed-in user, with a code', {
     audit: 'totp_disabled',
@@ -87,8 +109,11 @@ export const removeTotp = createHandlers(
     const { row } = principal.person
     const doer = actorOf(principal, c)
     await attempt(c, { limited: 'totp_rate_limited', method: 'totp_removal', target: row.id }, () => {
-      const step = demandStep(c, row, c.req.valid('json').code)
-      commit(c.env.db, (tx) => disableTotp(tx, row, { step, actor: doer }))
+      const factor = demandCode(c, row, c.req.valid('json').code)
+      commit(c.env.db, (tx) => {
+        demandSecondFactor(tx, row, factor, doer)
+        disableTotp(tx, row, doer)
+      })
     })
     const stepUpAvailable = row.passwordHash !== null || hasPasskey(c.env.db, row.id)
     return proceed(c, { status: 'ok', stepUpAvailable }, '/me?done=totp_disabled#two-factor')
@@ -102,22 +127,24 @@ const whoWaits = (c: Ctx): { resolution: Resolution; row: UserRow } => {
   return { resolution, row: resolution.kind === 'half' ? resolution.person.row : ownAccount(c).person.row }
 }
 
-const accept = (c: Ctx, resolution: Resolution, { row, step }: { row: UserRow; step: number }): Resolution => {
-  if (resolution.kind === 'half')
-    return completeSession(c, resolution.session, resolution.person, (tx) => demandTotpStep(tx, row, step))
+const accept = (
+  c: Ctx,
+  resolution: Resolution,
+  { row, factor }: { row: UserRow; factor: SecondFactor },
+): Resolution => {
+  if (resolution.kind === 'half') return completeSession(c, resolution.session, resolution.person, factor)
   const principal = ownAccount(c)
-  if (row.passwordHash === null) {
-    confirm(c, principal, { methods: ['totp'], first: (tx) => demandTotpStep(tx, row, step) })
-    return resolution
-  }
-  commit(c.env.db, (tx) => demandTotpStep(tx, row, step))
+  const doer = actorOf(principal, c)
+  const first = (tx: Tx) => demandSecondFactor(tx, row, factor, doer)
+  if (row.passwordHash === null) confirm(c, principal, { methods: [factor.method], first })
+  else commit(c.env.db, first)
   return resolution
 }
 
-const demandStep = (c: Ctx, row: UserRow, code: string): number => {
-  const step = stepOfTheirCode(c.env.sealer, row, { code, now: c.env.clock.now() })
-  if (step === null) throw new AppError('invalid_totp_code')
-  return step
+const demandCode = (c: Ctx, row: UserRow, code: string): SecondFactor => {
+  const factor = readSecondFactor(c.env, row, code)
+  if (factor === null) throw new AppError('invalid_totp_code')
+  return factor
 }
 
 const newcomer = (c: Ctx): AccountPrincipal => {

@@ -1,4 +1,4 @@
-/** `/me`, `/me/two-factor`: what somebody may see and change about themselves. */
+/** `/me`, `/me/two-factor`: what users see and change about themselves. */
 import { MePage } from '../../../views/me.tsx'
 import { TwoFactorPage } from '../../../views/two-factor.tsx'
 import { mayCreateLocalAdmin } from '../../auth/local-admin.ts'
@@ -12,6 +12,7 @@ import { reply } from '../../http/reply.tsx'
 import { returnPath } from '../../http/return-path.ts'
 import { iso } from '../../lib/iso.ts'
 import { listPeople, personVersion } from '../../model/people.ts'
+import { countRecoveryCodes } from '../../model/recovery-codes.ts'
 import { passkeysOf } from '../auth/passkeys.ts'
 import { ownSessions } from '../auth/sessions.ts'
 import { said } from './said.ts'
@@ -34,6 +35,7 @@ export const showMyAccount = createHandlers(signedIn(), (c) => {
       mayCreateLocalAdmin: mayCreateLocalAdmin(c, principal),
       isOnlyAccount: listPeople(c.env.db).length === 1,
       hasTotp: row.totpSecretSealed !== null,
+      recoveryCodesLeft: countRecoveryCodes(c.env.db, row.id),
       passkeys: { items, unavailableReason, availableAt },
       sessions: ownSessions(c).items,
       now: iso(c.env.clock.now()),
@@ -43,7 +45,7 @@ export const showMyAccount = createHandlers(signedIn(), (c) => {
   )
 })
 
-/** Open to those who are held at the enrollment gate: it is the way through. */
+/** Also open to users who must set up two-factor first. */
 export const showTwoFactor = createHandlers(
   open('the signed-in user, also before setting up required two-factor'),
   (c) => {

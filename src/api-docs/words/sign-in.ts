@@ -93,7 +93,7 @@ export const SIGN_IN_WORDS: WordsByRoute = {
   },
   'POST /api/dashboard-auth/totp/setup/confirm': {
     does: 'Turns on two-factor with the secret and its first code.',
-    answer: OK,
+    answer: '`{status: "ok", recoveryCodes}`: ten codes, shown only here.',
     account: 'held',
     throws: [...TOTP, 'invalid_totp_setup', 'invalid_totp_code'],
     example: { secret: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP', ...CODE_EXAMPLE },
@@ -112,6 +112,16 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     account: 'settled',
     throws: [...TOTP, 'invalid_totp_code'],
     example: CODE_EXAMPLE,
+  },
+  'POST /api/dashboard-auth/totp/recovery-codes': {
+    does: 'Replaces your recovery codes. The previous ones stop working.',
+    answer: '`{status: "ok", recoveryCodes}`: ten codes, shown only here.',
+    throws: [
+      'password_management_disabled',
+      'authentication_required',
+      'invalid_totp_config',
+      'own_account_rate_limited',
+    ],
   },
   'POST /api/dashboard-auth/step-up': {
     does: 'Confirms for five minutes that it is you. Send every factor you have: password, and code or recovery code.',
@@ -135,7 +145,8 @@ export const SIGN_IN_WORDS: WordsByRoute = {
   },
   'GET /api/dashboard-auth/me': {
     does: 'Returns your user.',
-    answer: '`{id, username, displayName, email, role, authMethod, totpConfigured, mustChangePassword, version}`',
+    answer:
+      '`{id, username, displayName, email, role, authMethod, totpConfigured, recoveryCodesLeft, mustChangePassword, version}`',
     account: 'held',
   },
   'PATCH /api/dashboard-auth/me': {

@@ -1,0 +1,32 @@
+/** The recovery codes of a user, shown once: after setting up two-factor, and when they are replaced. */
+import type { Titled } from './titles.ts'
+import { ButtonLink, Command } from './ui/button.tsx'
+import { Entrance } from './ui/entrance.tsx'
+
+interface ShownCodes {
+  status: string
+  recoveryCodes: readonly string[]
+}
+
+/** `isNew`: two-factor was just turned on; else the codes replace earlier ones. */
+export const recoveryCodesAt = ({ isNew, returnTo }: { isNew: boolean; returnTo: string }): Titled<ShownCodes> => {
+  const Codes: Titled<ShownCodes> = ({ recoveryCodes }) => (
+    <Entrance title="Save your recovery codes">
+      <p>
+        {isNew ? 'Two-factor authentication is on. ' : 'Your previous recovery codes no longer work. '}
+        If you lose your authenticator, sign in with one of these codes. Each code works once.
+      </p>
+      <Command text={recoveryCodes.join('\n')} />
+      <p>
+        <strong>Copy them now. You cannot see them again.</strong>
+      </p>
+      <div class="actions">
+        <ButtonLink isMain href={returnTo}>
+          I saved the codes
+        </ButtonLink>
+      </div>
+    </Entrance>
+  )
+  Codes.title = () => 'Recovery codes'
+  return Codes
+}

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { AccountOptions } from '../tests/support/upstream/accounts.ts'
 import { createUpstream, type Upstream } from '../tests/support/upstream/app.ts'
+import { codexConfig, KEY_FROM_SHELL, variables } from '../views/keys/snippets.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
 const MODEL = 'gpt-5.5'
@@ -125,6 +126,8 @@ const ask = async (url: string, init: RequestInit): Promise<Response> => {
   return response
 }
 
+const indented = (text: string): string => text.replace(/^(?=.)/gm, '  ')
+
 const instructions = (url: string, key: string): string => `
 Sluice demo. The accounts are made up, and nothing leaves this machine.
 
@@ -133,27 +136,17 @@ Sluice demo. The accounts are made up, and nothing leaves this machine.
 
 Codex CLI: in ~/.codex/config.toml
 
-  model = "${MODEL}"
-  model_provider = "sluice"
+${indented(codexConfig(url, KEY_FROM_SHELL, MODEL))}
 
-  [model_providers.sluice]
-  name = "sluice"
-  base_url = "${url}/backend-api/codex"
-  wire_api = "responses"
-  supports_websockets = true
-  env_key = "SLUICE_API_KEY"
-  model_catalog_url = "${url}/backend-api/codex/models"
-
-and in the shell it is started from
+and in the shell that starts it
 
   export SLUICE_API_KEY=${key}
 
 OpenAI SDKs
 
-  export OPENAI_BASE_URL=${url}/v1
-  export OPENAI_API_KEY=${key}
+${indented(variables({ baseUrl: url, key }))}
 
-A first turn
+A first request
 
   curl -sN ${url}/v1/responses -H 'authorization: Bearer ${key}' -H 'content-type: application/json' -d '{"model":"${MODEL}","input":"Say hello.","stream":true}'
 

@@ -1,8 +1,9 @@
-/** `/keys`: the pages about API keys, each one value that a JSON client can have as well. */
+/** `/keys`: the pages about API keys; each shows a value that JSON clients can get too. */
 import { KeyPage, type KeyProps } from '../../views/keys/detail.tsx'
 import type { KeyChoices } from '../../views/keys/form.tsx'
 import { KeysPage, type KeysProps } from '../../views/keys/list.tsx'
 import { EditKeyPage, type EditKeyProps, NewKeyPage, type NewKeyProps } from '../../views/keys/new.tsx'
+import { EXAMPLE_MODEL } from '../../views/keys/snippets.ts'
 import type { Ctx } from '../bindings.ts'
 import { open, requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -25,7 +26,7 @@ import { weekOf } from './key-week.ts'
 import { said } from './pages/said.ts'
 import { blindersOf } from './requests.ts'
 
-/** More would make a page heavier than it may be. */
+/** More would exceed the page size limit. */
 const PAGE_SIZE = 20
 
 export const showKeys = createHandlers(requires('api_keys:read'), query(KeysQuery), (c) => {
@@ -97,28 +98,24 @@ export const showEditKey = createHandlers(writes(), (c) => {
   return reply(c, props, EditKeyPage)
 })
 
-/** Accounts are named to those who work with them; others see identifiers. */
+/** Users who may not see accounts get ids instead of names. */
 const namesOf = (c: Ctx, ids: readonly string[]) =>
   blindersOf(c.var.principal).hidesAccounts || ids.length === 0
     ? []
     : accountChoices(c).filter(({ id }) => ids.includes(id))
 
-/** How a client with this key is set up, but for the key itself. */
+/** The connect texts of this key, without the key itself. */
 export const connectionFor = (c: Ctx, row: Pick<StoredKey, 'keyHash' | 'enforcedModel' | 'allowedModels'>) => {
   const models = listedModels(c, c.env.keys.byHash(row.keyHash))
   const only = row.enforcedModel ?? (row.allowedModels?.length === 1 ? row.allowedModels[0] : undefined)
   return {
     baseUrl: originForLinks(c),
     isGuess: publicOrigin(c) === null,
-    model: only ?? models[0]?.id ?? row.allowedModels?.[0] ?? FAMILIAR_MODEL,
-    isOnlyModel: only !== undefined,
+    model: only ?? models[0]?.id ?? row.allowedModels?.[0] ?? EXAMPLE_MODEL,
   }
 }
 
-/** Stands in examples while the catalog is empty. */
-const FAMILIAR_MODEL = 'gpt-5.5'
-
-/** What a form offers; accounts and people are named to those who may give keys to them. */
+/** The options of the form; owners only for users who may assign keys. */
 const choicesFor = (c: Ctx): KeyChoices => {
   const { principal } = c.var
   const mayAssign = holds(principal.grants, 'api_keys:assign')
@@ -132,7 +129,7 @@ const choicesFor = (c: Ctx): KeyChoices => {
   }
 }
 
-/** Active people, who asks first. */
+/** Active users, the signed-in one first. */
 const ownersFor = (c: Ctx, ownId: string) =>
   listPeople(c.env.db)
     .filter(({ row }) => row.status === 'active')

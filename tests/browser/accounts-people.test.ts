@@ -100,7 +100,7 @@ test('a viewer sees masked names, no evidence, no credentials, and why the butto
   await using visit = await browser.visit(`${own.url}/invite/${invite.token}`)
   const { page } = visit
   await page.fill('[name=password]', PASSWORD)
-  await Promise.all([page.waitForURL(/dashboard/), page.click('#form-invite button')])
+  await Promise.all([page.waitForURL(/dashboard/), page.click('#form-invite [type=submit]')])
   await until(async () => {
     await page.goto(`${own.url}/accounts`)
     return (await page.locator('.account-link').count()) === 1

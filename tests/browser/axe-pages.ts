@@ -157,7 +157,7 @@ export const PAGES: Record<string, Stops> = {
       act: async (page) => {
         await page.click('#invite > summary')
         await page.fill('#form-invite [name=username]', 'looked.at')
-        await page.click('#form-invite button')
+        await page.click('#form-invite [type=submit]')
         await page.waitForSelector('dialog[open] .command code')
       },
     },

@@ -37,7 +37,7 @@ test('a passkey is added, signs in, confirms a change, and is removed', async ()
   forgetConfirmations(server)
   await page.click('#invite > summary')
   await page.fill('#form-invite [name=username]', 'ada')
-  await page.click('#form-invite button')
+  await page.click('#form-invite [type=submit]')
   await page.click('dialog[open] >> text=Use a passkey')
   await page.waitForSelector('dialog[open] .command code')
 

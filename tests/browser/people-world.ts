@@ -58,7 +58,7 @@ export const signIn = async (page: Page, url: string, { password = PASSWORD, use
   await page.goto(`${url}/login`)
   if (username !== '') await page.fill('#form-login [name=username]', username)
   await page.fill('#form-login [name=password]', password)
-  await Promise.all([page.waitForURL(`${url}/dashboard`), page.click('#form-login button')])
+  await Promise.all([page.waitForURL(`${url}/dashboard`), page.click('#form-login [type=submit]')])
 }
 
 /** Five minutes pass for every confirmation at once. */

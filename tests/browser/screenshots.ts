@@ -64,7 +64,7 @@ for (const width of WIDTHS)
   for (const colorScheme of THEMES) {
     await using visit = await browser.visit(`${url}/login`, { viewport: width, colorScheme })
     await visit.page.fill('#form-login [name=password]', PASSWORD)
-    await Promise.all([visit.page.waitForURL(/totp/), visit.page.click('#form-login button')])
+    await Promise.all([visit.page.waitForURL(/totp/), visit.page.click('#form-login [type=submit]')])
     await shoot(visit.page, { name: 'totp', width: width.width, theme: colorScheme })
   }
 

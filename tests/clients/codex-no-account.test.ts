@@ -65,5 +65,5 @@ test('the spend cap of the workspace is reached on every account: told so', asyn
 test('a wrong key: told that the key is invalid', async () => {
   await using world = await startWorld({ accounts: [{}] })
   const { exitCode, complaints } = await run(world, 'HTTP', 'sk-clb-wrong')
-  expect([exitCode, complaints.at(-1)]).toEqual([1, expect.stringContaining('Invalid API key')])
+  expect([exitCode, complaints.at(-1)]).toEqual([1, expect.stringMatching(/401 Unauthorized.*Invalid API key/)])
 })

@@ -408,7 +408,12 @@ describe('errors are what the SDK knows them as', () => {
   test('a wrong key: AuthenticationError', async () => {
     const error = await failureOf(ask(clientWith('sk-clb-wrong')))
     expect(error).toBeInstanceOf(AuthenticationError)
-    expect(error).toMatchObject({ status: 401, code: 'invalid_api_key', requestID: expect.any(String) })
+    expect(error).toMatchObject({
+      status: 401,
+      code: 'invalid_api_key',
+      message: '401 Invalid API key',
+      requestID: expect.any(String),
+    })
     expect(world.turns()).toEqual([])
   })
 

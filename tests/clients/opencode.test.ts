@@ -43,7 +43,7 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
   })
 
   const configFor = ({ key = world.key, model = 'gpt-5.5' } = {}): string => {
-    const all = snippets({ baseUrl: world.url, key, model, isOnlyModel: false })
+    const all = snippets({ baseUrl: world.url, key, model })
     return all.find(({ id }) => id === 'opencode')?.parts[0]?.text ?? ''
   }
 

@@ -22,8 +22,8 @@ afterEach(() => world.upstream.reset())
 
 const GREETING = 'Hello from ada@example.test'
 
-const textsOf = (id: string, isOnlyModel = false): string[] => {
-  const all = snippets({ baseUrl: world.url, key: world.key, model: 'gpt-5.5', isOnlyModel })
+const textsOf = (id: string): string[] => {
+  const all = snippets({ baseUrl: world.url, key: world.key, model: 'gpt-5.5' })
   return all.find((snippet) => snippet.id === id)?.parts.map(({ text }) => text) ?? []
 }
 
@@ -61,8 +61,8 @@ describe('the Codex CLI', () => {
     expect(bodies.some((body) => body.includes('"compaction_trigger"'))).toBe(true)
   })
 
-  test('starts with the one model of a key that may use no other', async () => {
-    const [config = '', shell = ''] = textsOf('codex', true)
+  test('starts with the model of the text', async () => {
+    const [config = '', shell = ''] = textsOf('codex')
     await using codex = codexWith(config, exported(shell))
     expect((await codex.exec('hello')).text).toBe(GREETING)
     expect(JSON.stringify(world.turns()[0]?.body)).toContain('"model":"gpt-5.5"')
@@ -108,14 +108,17 @@ test('OpenCode is given a JSON document with the address, the key and the model'
   })
 })
 
-test('docs/clients.md says the same', async () => {
+test('docs/clients.md and the README say the same', async () => {
   const baseUrl = 'http://127.0.0.1:2455'
   const manual = await Bun.file(resolve(import.meta.dir, '../../docs/clients.md')).text()
-  const all = snippets({ baseUrl, key: 'sk-clb-…', model: 'gpt-5.5', isOnlyModel: false })
+  const all = snippets({ baseUrl, key: 'sk-clb-…', model: 'gpt-5.5' })
   const said = all.filter(({ id }) => ['codex', 'python', 'javascript', 'curl'].includes(id)).map(({ parts }) => parts)
   const texts = said.flat().flatMap(({ text }) => (text.includes('install openai') ? [] : [text]))
   expect(texts.filter((text) => !manual.includes(text))).toEqual([])
-  expect(manual).toContain(codexConfig(baseUrl, KEY_FROM_SHELL))
+  const readme = await Bun.file(resolve(import.meta.dir, '../../README.md')).text()
+  for (const text of [manual, readme]) expect(text).toContain(codexConfig(baseUrl, KEY_FROM_SHELL, 'gpt-5.5'))
+  for (const { wrongKey } of all.filter(({ id }) => ['codex', 'python', 'javascript'].includes(id)))
+    expect(manual).toContain(wrongKey)
   const [openCode = ''] = all.find(({ id }) => id === 'opencode')?.parts.map(({ text }) => text) ?? []
   const [inManual = ''] = textsUnder('docs/clients.md', 'OpenCode', 'json')
   expect(JSON.parse(inManual)).toEqual(JSON.parse(openCode))

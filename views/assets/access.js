@@ -1,4 +1,4 @@
-/* Dialogs, confirming a change and sending it again, passkeys, menus. Signing in, joining and confirming by password work without it. */
+/* Dialogs, confirming a change and sending it again, passkeys, passwords, menus. Signing in, joining and confirming by password work without it. */
 ;(() => {
   const root = document.documentElement
   const dialog = document.getElementById('dialog')
@@ -61,11 +61,21 @@
     }
   }
 
+  const setShown = (input, isShown) => {
+    const button = input.closest('.password-field').querySelector('[data-action]')
+    input.type = isShown ? 'text' : 'password'
+    button.title = button.querySelector('.sr').textContent = isShown ? 'Hide password' : 'Show password'
+  }
   const actions = {
     close(el, event) {
       if (!dialog.contains(el)) return
       event.preventDefault()
       dialog.close()
+    },
+    'show-password'(el) {
+      const input = el.previousElementSibling.querySelector('input')
+      setShown(input, input.type === 'password')
+      input.focus()
     },
     'sign-in-passkey'(el) {
       withPasskey(
@@ -82,6 +92,23 @@
       )
     },
   }
+  // The hint below a new password: how many different characters, of how many kinds. Words of a sentence count as strong.
+  const hints = new WeakMap()
+  const strengthOf = (text) => {
+    const kinds = [/[a-z]/, /[A-Z]/, /\d/, /[^a-zA-Z\d]/].filter((kind) => kind.test(text)).length
+    const score = new Set(text).size * 2 + text.length + kinds * 2
+    return text.length < 8 || /^(passwor[dt]|qwert|12345|letmein|admin)/i.test(text) || score < 28
+      ? 0
+      : score < 42
+        ? 1
+        : 2
+  }
+  on('input', ({ target }) => {
+    const hint = target.closest('.password-field')?.querySelector('[data-strength]')
+    if (!hint) return
+    if (!hints.has(hint)) hints.set(hint, hint.textContent)
+    hint.textContent = target.value ? hint.dataset.strength.split('|')[strengthOf(target.value)] : hints.get(hint)
+  })
   const shutMenus = (except) => {
     for (const menu of document.querySelectorAll('details.menu[open]'))
       if (!except || !menu.contains(except)) menu.open = false
@@ -99,6 +126,8 @@
   })
   on('submit', (event) => {
     const form = event.target
+    // Browsers remember what was sent from a text field.
+    for (const input of form.querySelectorAll('.password-field input')) setShown(input, false)
     if (!form.matches('[data-passkey]')) return
     event.preventDefault()
     withPasskey(

@@ -23,7 +23,7 @@ export const Connect: FC<ConnectProps> = ({ apiKey, isGuess, ...connection }) =>
           </label>
         ))}
       </div>
-      {clients.map(({ id, parts }) => (
+      {clients.map(({ id, parts, wrongKey }) => (
         <div class="client-panel" data-client={id}>
           {parts.map(({ where, text }) => (
             <>
@@ -33,6 +33,9 @@ export const Connect: FC<ConnectProps> = ({ apiKey, isGuess, ...connection }) =>
               <Command text={text} />
             </>
           ))}
+          <p class="muted small">
+            <Sentence text={wrongKey} />
+          </p>
         </div>
       ))}
     </fieldset>

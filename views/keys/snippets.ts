@@ -1,37 +1,39 @@
-/** What to paste into a client so that it asks here: texts for the address and the key that are really in use. */
+/** The texts that connect a client: the one source for dashboard, demo, README and docs/clients.md (a test compares them). */
 
 export interface Connection {
-  /** Origin of the service as the browser reaches it, without a trailing slash. */
+  /** Origin of Sluice as the browser reaches it, without a trailing slash. */
   baseUrl: string
-  /** The key itself, or what stands for it once it is not known any more. */
+  /** The key itself, or its placeholder. */
   key: string
-  /** A model the key may use. */
+  /** A model the key can use. */
   model: string
-  /** Whether the key may use no other; else native clients choose by themselves. */
-  isOnlyModel: boolean
 }
 
 interface Snippet {
   id: string
   label: string
-  /** In the order in which they are needed. */
+  /** In the order of use. */
   parts: readonly Part[]
+  /** What the client shows if the key is wrong, as far as tests against it show. */
+  wrongKey: string
 }
 
 interface Part {
-  /** Where it goes, as a sentence; what stands between backquotes is code. */
+  /** Where it goes, as a sentence; text between backquotes is code. */
   where: string
   text: string
 }
 
-/** Stands where a key was: it is shown once. */
+/** Placeholder for the key, which is shown only once. */
 export const KEY_PLACEHOLDER = '<your key>'
-/** The variable the native client reads the key from. */
+/** In place of a model while the catalog is empty. */
+export const EXAMPLE_MODEL = 'gpt-5.5'
+/** The Codex CLI reads the key from this variable. */
 export const KEY_FROM_SHELL = 'env_key = "SLUICE_API_KEY"'
 
-/** Every client, the native ones first. */
+/** All clients, Codex first. */
 export const snippets = (to: Connection): readonly Snippet[] => {
-  const model = to.isOnlyModel ? to.model : null
+  const { model } = to
   return [
     {
       id: 'codex',
@@ -40,55 +42,72 @@ export const snippets = (to: Connection): readonly Snippet[] => {
         { where: 'In `~/.codex/config.toml`:', text: codexConfig(to.baseUrl, KEY_FROM_SHELL, model) },
         { where: 'In the shell that starts it:', text: `export SLUICE_API_KEY=${to.key}` },
       ],
+      wrongKey: CODEX_WRONG_KEY,
     },
     {
       id: 'ide',
       label: 'IDE extension',
       parts: [
         {
-          where: 'It reads the same `~/.codex/config.toml`, but not the variables of your shell:',
+          where: 'In `~/.codex/config.toml`, with the key in the file because the extension does not read your shell:',
           text: codexConfig(to.baseUrl, `experimental_bearer_token = ${quoted(to.key)}`, model),
         },
       ],
+      wrongKey: CODEX_WRONG_KEY,
     },
     {
       id: 'python',
       label: 'Python',
       parts: [
-        { where: 'Once:', text: 'pip install openai' },
-        { where: 'Then:', text: pythonProgram(to) },
+        { where: 'Install:', text: 'pip install openai' },
+        { where: 'Run:', text: pythonProgram(to) },
       ],
+      wrongKey: 'With a wrong key you see `openai.AuthenticationError: Error code: 401` and `Invalid API key`.',
     },
     {
       id: 'javascript',
       label: 'JavaScript',
       parts: [
-        { where: 'Once:', text: 'npm install openai' },
-        { where: 'Then, as a module:', text: javascriptProgram(to) },
+        { where: 'Install:', text: 'npm install openai' },
+        { where: 'Run, as a module:', text: javascriptProgram(to) },
       ],
+      wrongKey: 'With a wrong key you see `AuthenticationError: 401 Invalid API key`.',
     },
-    { id: 'opencode', label: 'OpenCode', parts: [{ where: 'In `opencode.json`:', text: openCodeConfig(to) }] },
-    { id: 'curl', label: 'curl', parts: [{ where: 'Asks for one answer:', text: curlCommand(to) }] },
+    {
+      id: 'opencode',
+      label: 'OpenCode',
+      parts: [{ where: 'In `opencode.json`:', text: openCodeConfig(to) }],
+      wrongKey: 'With a wrong key you see `Invalid API key`.',
+    },
+    {
+      id: 'curl',
+      label: 'curl',
+      parts: [{ where: 'Send one request:', text: curlCommand(to) }],
+      wrongKey: 'With a wrong key you get HTTP 401 with the code `invalid_api_key`.',
+    },
     {
       id: 'other',
       label: 'Other apps',
       parts: [
         {
-          where: 'Whatever speaks the OpenAI API has a field for the address and one for the key:',
+          where: 'For any app that uses the OpenAI API, enter this address and key in its settings or environment:',
           text: variables(to),
         },
       ],
+      wrongKey: 'With a wrong key the app gets HTTP 401 with the message `Invalid API key`.',
     },
   ]
 }
 
+const CODEX_WRONG_KEY = 'With a wrong key Codex shows `401 Unauthorized` and `Invalid API key`.'
+
 /**
- * Sockets first, HTTP where they do not get through, and compaction by the service. `auth` is the line that says where
- * the key is; `model` is named for a key that may use no other, because the client would start with its own choice.
+ * WebSockets first, HTTP where they are blocked, and compaction by ChatGPT. `auth` is the line that says where the key is.
+ * `model` is named because Codex would start with its own choice, which the key or the pool may not have.
  */
-export const codexConfig = (baseUrl: string, auth: string, model: string | null = null): string =>
+export const codexConfig = (baseUrl: string, auth: string, model: string): string =>
   [
-    ...(model === null ? [] : [`model = ${quoted(model)}`]),
+    `model = ${quoted(model)}`,
     'model_provider = "sluice"',
     '',
     '[model_providers.sluice]',
@@ -101,7 +120,7 @@ export const codexConfig = (baseUrl: string, auth: string, model: string | null 
     'capabilities = { remote_compaction = "v2" }',
   ].join('\n')
 
-/** The two variables that OpenAI's own libraries read. */
+/** The two variables that OpenAI's SDKs read. */
 export const variables = ({ baseUrl, key }: Pick<Connection, 'baseUrl' | 'key'>): string =>
   `export OPENAI_BASE_URL=${baseUrl}/v1\nexport OPENAI_API_KEY=${key}`
 
@@ -124,8 +143,8 @@ const javascriptProgram = ({ baseUrl, key, model }: Connection): string =>
   ].join('\n')
 
 /**
- * A provider of its own: under the name `openai` the client takes every turn of somebody who signed in to ChatGPT with it
- * straight there. `small_model` writes the titles of conversations.
+ * A provider of its own: under the name `openai`, OpenCode bypasses Sluice if the user signed in to ChatGPT with it.
+ * `small_model` writes the titles of conversations.
  */
 const openCodeConfig = ({ baseUrl, key, model }: Connection): string => {
   const sluice = {
@@ -143,7 +162,7 @@ const openCodeConfig = ({ baseUrl, key, model }: Connection): string => {
   return JSON.stringify(config, null, 2)
 }
 
-/** What the client would have to guess: without the limit, the budget of the service's models, it compacts too late. */
+/** OpenCode cannot know these: without the limit of the ChatGPT models it compacts too late. */
 const OPENCODE_MODEL = {
   attachment: true,
   reasoning: true,
@@ -159,5 +178,5 @@ const curlCommand = ({ baseUrl, key, model }: Connection): string =>
     `  -d '${JSON.stringify({ model, input: 'Say hello.' }).replaceAll("'", "'\\''")}'`,
   ].join('\n')
 
-/** The same escapes hold in TOML, Python and JavaScript. */
+/** These escapes are valid in TOML, Python and JavaScript. */
 const quoted = (text: string): string => JSON.stringify(text)

@@ -1,7 +1,7 @@
 /** The first five minutes: three steps with commands that can be pasted as they are, for the address that is really in use. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { Checklist } from '../../src/admin/overview.ts'
-import { codexConfig, KEY_FROM_SHELL, KEY_PLACEHOLDER, variables } from '../keys/snippets.ts'
+import { codexConfig, EXAMPLE_MODEL, KEY_FROM_SHELL, KEY_PLACEHOLDER, variables } from '../keys/snippets.ts'
 import { Command } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { CheckIcon } from '../ui/icons.tsx'
@@ -34,7 +34,7 @@ export const FirstSteps: FC<FirstStepsProps> = ({ baseUrl, isGuess, command, has
         <p>
           The Codex CLI, in <code>~/.codex/config.toml</code>:
         </p>
-        <Command text={codexConfig(baseUrl, KEY_FROM_SHELL)} />
+        <Command text={codexConfig(baseUrl, KEY_FROM_SHELL, EXAMPLE_MODEL)} />
         <p>Anything that speaks the OpenAI API:</p>
         <Command text={variables({ baseUrl, key: KEY_PLACEHOLDER })} />
       </Step>

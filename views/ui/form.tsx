@@ -1,7 +1,7 @@
 /** Forms: posted as they stand by any browser, and in place by htmx, with what went wrong beside them. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
-import { Submit } from './button.tsx'
-import { CheckIcon, WarningIcon } from './icons.tsx'
+import { IconButton, Submit } from './button.tsx'
+import { CheckIcon, EyeIcon, WarningIcon } from './icons.tsx'
 
 interface FormProps {
   /** Unique on the page, `[\w-]+`; the server answers errors into the form of this name. */
@@ -28,7 +28,7 @@ export const Form: FC<PropsWithChildren<FormProps>> = ({ name, action, method = 
     hx-target={target}
     hx-swap={target ? 'innerHTML' : 'none'}
     hx-confirm={rest.confirm}
-    hx-disable="find button"
+    hx-disable="find [type=submit]"
   >
     {rest.children}
     {rest.confirm && method === 'post' && <AskedFirst question={rest.confirm} />}
@@ -107,7 +107,10 @@ interface FieldProps {
   class?: string
 }
 
-export const Field: FC<FieldProps> = ({ label, hint, value, class: name, type = 'text', ...input }) => (
+export const Field: FC<FieldProps> = (props) =>
+  props.type === 'password' ? <PasswordField {...props} /> : <PlainField {...props} />
+
+const PlainField: FC<FieldProps> = ({ label, hint, value, class: name, type = 'text', ...input }) => (
   <label class={name ? `field ${name}` : 'field'}>
     <span class="field-label">{label}</span>
     <input
@@ -121,6 +124,22 @@ export const Field: FC<FieldProps> = ({ label, hint, value, class: name, type = 
   </label>
 )
 
+/** With a button that shows the password, where scripts run. It stands beside the label, whose text names the field. */
+const PasswordField: FC<FieldProps & { strength?: string }> = ({ label, hint, strength, ...input }) => (
+  <div class="field password-field">
+    <PlainField label={label} {...input} />
+    <IconButton action="show-password" label="Show password" icon={EyeIcon} />
+    {hint && (
+      <span class="hint" data-strength={strength} aria-live={strength && 'polite'}>
+        {hint}
+      </span>
+    )}
+  </div>
+)
+
+/** What the hint below a new password says as it grows; the script chooses. */
+const STRENGTHS = ['Weak. Add more words.', 'Fair. Longer is stronger.', 'Strong.']
+
 /** At least eight characters; the name goes along for password managers and is not sent. */
 export const NewPassword: FC<{ name?: string; label?: string; username?: string; autofocus?: boolean }> = ({
   name = 'password',
@@ -130,14 +149,15 @@ export const NewPassword: FC<{ name?: string; label?: string; username?: string;
 }) => (
   <>
     {username !== undefined && <input type="text" value={username} autocomplete="username" hidden readonly />}
-    <Field
+    <PasswordField
       label={label}
       name={name}
       type="password"
       autocomplete="new-password"
       minlength={8}
       maxlength={1024}
-      hint="At least 8 characters."
+      hint="At least 8 characters. Several random words are easy to remember and hard to guess."
+      strength={STRENGTHS.join('|')}
       autofocus={autofocus}
       required
     />

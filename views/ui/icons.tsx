@@ -31,6 +31,13 @@ export const Mark: FC = () => (
 export const GaugeIcon = icon('M2 11.5a6 6 0 1 1 12 0M8 11.5l2.6-3.6')
 export const CheckIcon = icon('m3.5 8.5 3 3 6-7')
 
+export const EyeIcon: FC = () => (
+  <Line>
+    <path d="M1.75 8S4 3.75 8 3.75 14.25 8 14.25 8 12 12.25 8 12.25 1.75 8 1.75 8z" />
+    <circle cx="8" cy="8" r="1.75" />
+  </Line>
+)
+
 export const ClockIcon: FC = () => (
   <Line>
     <circle cx="8" cy="8" r="5.75" />

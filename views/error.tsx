@@ -24,7 +24,7 @@ const titleOf = ({ code, status }: ErrorProps): string => {
   const known = TITLES[code]
   if (known) return known
   if (status >= 500) return 'Something went wrong'
-  return status === 401 || status === 403 ? 'You cannot do this' : 'That did not work'
+  return status === 401 || status === 403 ? 'You don’t have access' : 'That did not work'
 }
 
 export const ErrorPage: FC<ErrorProps> & { title: typeof titleOf } = (props) => (

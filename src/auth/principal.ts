@@ -4,6 +4,7 @@ import { AppError } from '../errors.ts'
 import type { Actor } from '../model/audit.ts'
 import type { Person } from '../model/people.ts'
 import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../model/permissions.ts'
+import { missingPermissionText } from '../model/roles.ts'
 import { confirmationEnd, type SessionRow, type SignInMethod } from '../model/sessions.ts'
 
 /** Every `switch` over `kind` says what it does for each. */
@@ -34,9 +35,11 @@ export const BOOTSTRAP: Principal = Object.freeze({
 })
 export const UNGUARDED: Principal = Object.freeze({ kind: 'disabled', id: 'disabled', grants: PRESETS.admin })
 
-/** Throws `permission_required`, naming the permission in `param`. */
+/** Throws `permission_required`, which names the permission and who can grant it. */
 export const demand = (principal: Principal, permission: Permission): void => {
-  if (!holds(principal.grants, permission)) throw new AppError('permission_required', { param: permission })
+  if (holds(principal.grants, permission)) return
+  const message = missingPermissionText(permission, principal.kind === 'guest')
+  throw new AppError('permission_required', { param: permission, message })
 }
 
 /** The generic write check (dashboard API §0.3). Throws `read_only_access`. */

@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts'
 import type { Actor } from './audit.ts'
 import { findPerson, type Person } from './people.ts'
 import { holds, isSubset, type Permission } from './permissions.ts'
-import { ADMIN_ROLE_ID, listRoles, type Role } from './roles.ts'
+import { ADMIN_ROLE_ID, listRoles, missingPermissionText, type Role } from './roles.ts'
 
 /** An account that changes people or roles, as it stands inside the commit. */
 export interface Caller {
@@ -19,7 +19,8 @@ export interface Caller {
 export const callerNow = (tx: Tx, actor: Actor, permission: Permission): Caller => {
   const person = findPerson(tx, actor.id)
   if (person?.row.status !== 'active') throw new AppError('authentication_required')
-  if (!holds(person.role.grants, permission)) throw new AppError('permission_required', { param: permission })
+  if (!holds(person.role.grants, permission))
+    throw new AppError('permission_required', { param: permission, message: missingPermissionText(permission, false) })
   return { person, actor }
 }
 

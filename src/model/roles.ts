@@ -4,7 +4,16 @@ import type { Db } from '../../db/commit.ts'
 import { roleGrants, roles } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import { versionOf } from './edit-version.ts'
-import { type Grants, PERMISSIONS, type Permission, PRESETS, type PresetSlug, type Scope } from './permissions.ts'
+import {
+  DESCRIPTIONS,
+  type Grants,
+  holds,
+  PERMISSIONS,
+  type Permission,
+  PRESETS,
+  type PresetSlug,
+  type Scope,
+} from './permissions.ts'
 
 export interface Role {
   id: string
@@ -35,6 +44,16 @@ export const PRESET_ROLES: readonly Role[] = [
   preset('guest', 'Guest', 'Read-only access without signing in as a user', false),
 ]
 export const ADMIN_ROLE_ID = 'role_admin'
+
+/** What a 403 says: the missing permission, the built-in roles that have it, and who can assign one. */
+export const missingPermissionText = (permission: Permission, isGuest: boolean): string => {
+  const roles = PRESET_ROLES.filter((role) => role.isAssignable && holds(role.grants, permission))
+  const names = roles.map(({ name }) => name).join(' or ')
+  const need = `You need the permission “${DESCRIPTIONS[permission]}” (${permission}).`
+  return isGuest
+    ? `${need} Guests don’t have it. Sign in as a user with the role ${names}.`
+    : `${need} Ask a user who manages users to give you the role ${names}.`
+}
 
 /** Presets first, then custom roles by name. */
 export const listRoles = (db: Db): Role[] => {

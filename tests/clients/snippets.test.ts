@@ -54,7 +54,10 @@ describe('the Codex CLI', () => {
 
   test('compacts a long conversation by the service', async () => {
     const [config = '', shell = ''] = textsOf('codex')
-    await using codex = codexWith(`model_auto_compact_token_limit = 1\n${config}`, exported(shell))
+    await using codex = codexWith(
+      config.replace('model_provider', 'model_auto_compact_token_limit = 1\nmodel_provider'),
+      exported(shell),
+    )
     const first = await codex.exec('hello')
     await codex.resume(first.threadId, 'and again')
     const bodies = world.turns().map(({ body }) => JSON.stringify(body))

@@ -44,7 +44,9 @@ export const LoginPage: FC<LoginProps> = (props) => {
           <Submit isWide>Sign in</Submit>
         </Form>
         <p class="muted small">
-          Forgot it? On the server: <code>sluice user reset-password admin</code>
+          Forgot it? On the server:
+          <br />
+          <code>sluice user reset-password admin</code>
         </p>
         {hasPasskeys && <PasskeyButton action="sign-in-passkey" then={returnTo} isAlternative />}
       </section>

@@ -106,7 +106,7 @@ export const PAGES: Record<string, Stops> = {
       path: '/keys/new',
       act: async (page) => {
         await page.fill('[name=name]', 'looked at')
-        await page.click('text=Create key')
+        await page.click('#form-key [type=submit]')
         await page.waitForSelector('.command-key')
       },
     },
@@ -117,7 +117,7 @@ export const PAGES: Record<string, Stops> = {
       name: 'tested',
       path: `/keys/${keys.test}`,
       act: async (page) => {
-        await page.click('text=Test this key')
+        await page.click('[data-path-test]')
         await page.waitForSelector('#key-test .key-finding')
       },
     },

@@ -141,7 +141,7 @@ test('making a key, copying it, and trying it', async () => {
   await tabTo(page.locator('.client-tab input:checked'))
   await page.keyboard.press('ArrowRight')
   expect(await page.locator('.client-tab input').nth(1).isChecked()).toBe(true)
-  await pressAt(button('Test this key'))
+  await pressAt(button('Test key'))
   await page.locator('#key-test .key-finding').first().waitFor()
 })
 

@@ -241,7 +241,7 @@ const Actions: FC<{ apiKey: ApiKey }> = ({ apiKey: { id, name, isActive, limits 
       <Action
         name="regenerate"
         class="key-action"
-        label="Create new secret"
+        label="Replace secret"
         action={`${path}/regenerate`}
         target="#main"
         confirm={`Create a new secret for ${name}? The current one stops working immediately.`}

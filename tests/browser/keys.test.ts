@@ -79,7 +79,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
     await page.locator('[data-measure=headers] [data-outcome=ok]:visible').waitFor()
     await page.locator('[data-path="/v1/models"] [data-outcome=ok]:visible').waitFor()
     await page.locator('[data-path="/backend-api/codex/models"] [data-outcome=ok]:visible').waitFor()
-    expect(await textOf(page.locator('#key-test'))).toMatch(/It works\. \S+@example\.test answered .* with gpt-5\.5/)
+    expect(await textOf(page.locator('#key-test'))).toMatch(/It works\. \S+@example\.test answered .* using gpt-5\.5/)
     expect(await textOf(page.locator('#path-test'))).toContain('one by one')
     await screenshot(page, `key-shown-${name}`)
     expect(visit.problems).toEqual([])
@@ -270,7 +270,7 @@ test('without script the browser has the question ticked before a key gets anoth
   const { page } = visit
   await page.click('button:text-is("Replace secret")')
   expect(page.url()).toBe(path)
-  await page.getByLabel('Give renewed plainly a new secret?').check()
+  await page.getByLabel('Create a new secret for renewed plainly?').check()
   await page.click('button:text-is("Replace secret")')
   expect(await textOf(page.locator('.command-key code'))).toMatch(/^sk-clb-/)
   expect(visit.problems).toEqual([])

@@ -33,7 +33,7 @@ export const Connect: FC<ConnectProps> = ({ apiKey, isGuess, ...connection }) =>
               <Command text={text} />
             </>
           ))}
-          <p class="muted small">
+          <p>
             <Sentence text={wrongKey} />
           </p>
         </div>
@@ -43,5 +43,5 @@ export const Connect: FC<ConnectProps> = ({ apiKey, isGuess, ...connection }) =>
 }
 
 const Sentence: FC<{ text: string }> = ({ text }) => (
-  <span>{text.split('`').map((part, index) => (index % 2 === 1 ? <code>{part}</code> : part))}</span>
+  <>{text.split('`').map((part, index) => (index % 2 === 1 ? <code>{part}</code> : part))}</>
 )

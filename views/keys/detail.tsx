@@ -65,7 +65,7 @@ export const KeyPage: Titled<KeyProps> = (props) => {
       <KeyTestForm id={apiKey.id} whyNot={canWrite ? null : WHY_NOT} />
       <TextCard id="connect" title="Connect a client">
         <p class="muted">
-          Replace <code>{KEY_PLACEHOLDER}</code> with the key you copied when it was created. Lost it? Create a new
+          Replace <code>{KEY_PLACEHOLDER}</code> with the key you copied when it was created. Lost it? Replace the
           secret below.
         </p>
         <Connect {...connection} apiKey={KEY_PLACEHOLDER} />

@@ -62,7 +62,7 @@ export const snippets = (to: Connection): readonly Snippet[] => {
         { where: 'Install:', text: 'pip install openai' },
         { where: 'Run:', text: pythonProgram(to) },
       ],
-      wrongKey: 'With a wrong key you see `openai.AuthenticationError: Error code: 401` and `Invalid API key`.',
+      wrongKey: 'Wrong key: `openai.AuthenticationError: Error code: 401`, `Invalid API key`.',
     },
     {
       id: 'javascript',
@@ -71,19 +71,19 @@ export const snippets = (to: Connection): readonly Snippet[] => {
         { where: 'Install:', text: 'npm install openai' },
         { where: 'Run, as a module:', text: javascriptProgram(to) },
       ],
-      wrongKey: 'With a wrong key you see `AuthenticationError: 401 Invalid API key`.',
+      wrongKey: 'Wrong key: `AuthenticationError: 401 Invalid API key`.',
     },
     {
       id: 'opencode',
       label: 'OpenCode',
       parts: [{ where: 'In `opencode.json`:', text: openCodeConfig(to) }],
-      wrongKey: 'With a wrong key you see `Invalid API key`.',
+      wrongKey: 'Wrong key: `Invalid API key`.',
     },
     {
       id: 'curl',
       label: 'curl',
       parts: [{ where: 'Send one request:', text: curlCommand(to) }],
-      wrongKey: 'With a wrong key you get HTTP 401 with the code `invalid_api_key`.',
+      wrongKey: 'Wrong key: HTTP 401, `invalid_api_key`.',
     },
     {
       id: 'other',
@@ -94,12 +94,12 @@ export const snippets = (to: Connection): readonly Snippet[] => {
           text: variables(to),
         },
       ],
-      wrongKey: 'With a wrong key the app gets HTTP 401 with the message `Invalid API key`.',
+      wrongKey: 'Wrong key: HTTP 401, `Invalid API key`.',
     },
   ]
 }
 
-const CODEX_WRONG_KEY = 'With a wrong key Codex shows `401 Unauthorized` and `Invalid API key`.'
+const CODEX_WRONG_KEY = 'Wrong key: Codex shows `401 Unauthorized` and `Invalid API key`.'
 
 /**
  * WebSockets first, HTTP where they are blocked, and compaction by ChatGPT. `auth` is the line that says where the key is.

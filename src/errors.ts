@@ -29,7 +29,11 @@ export const CODES = {
   ip_forbidden: [403, 'Access denied for client IP', 'access_error'],
   account_outside_pool: [403, 'Account is outside the API key pool', 'permission_error'],
   model_not_allowed: [403, 'This API key does not have access to the model.', 'permission_error'],
-  permission_required: [403, 'You do not have permission to do this. Ask a user who manages users.', 'permission_error'],
+  permission_required: [
+    403,
+    'You do not have permission to do this. Ask a user who manages users.',
+    'permission_error',
+  ],
   read_only_access: [403, 'You have read-only access. Ask a user who manages users for the role Operator or Admin.'],
   step_up_required: [403, 'Confirm that it is you.'],
   step_up_unavailable: [403, 'This change needs a confirmation. Set a password or two-factor authentication first.'],

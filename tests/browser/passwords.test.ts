@@ -35,7 +35,7 @@ test('a button shows the password, and the form still signs in', async () => {
 test('without script there is no such button', async () => {
   await using visit = await browser.visit(`${owned.url}/login`, { javaScriptEnabled: false })
   expect(await visit.page.getByRole('button', { name: 'Show password' }).count()).toBe(0)
-  expect(await visit.page.locator('main').innerText()).toContain('sluice user reset-password admin')
+  expect(await visit.page.locator('main').textContent()).toContain('sluice user reset-password admin')
 })
 
 test('a new password is called weak, fair or strong as it is typed', async () => {
@@ -45,7 +45,7 @@ test('a new password is called weak, fair or strong as it is typed', async () =>
   await page.goto(`${owned.url}/me`)
   const field = page.locator('[name=newPassword]')
   const hint = page.locator('[data-strength]')
-  const before = await hint.innerText()
+  const before = await hint.textContent()
   for (const [text, says] of [
     ['short', 'Weak'],
     ['password1234', 'Weak'],
@@ -54,10 +54,10 @@ test('a new password is called weak, fair or strong as it is typed', async () =>
     ['correct horse battery', 'Strong'],
   ] as const) {
     await field.fill(text)
-    expect([text, await hint.innerText()]).toEqual([text, expect.stringMatching(new RegExp(`^${says}`))])
+    expect([text, await hint.textContent()]).toEqual([text, expect.stringMatching(new RegExp(`^${says}`))])
   }
   await field.fill('')
-  expect(await hint.innerText()).toBe(before)
+  expect(await hint.textContent()).toBe(before)
 })
 
 test('recovery codes are shown after setting up two-factor, and one signs in', async () => {
@@ -69,7 +69,7 @@ test('recovery codes are shown after setting up two-factor, and one signs in', a
   await page.fill('#form-two-factor [name=code]', codeFor(secret))
   await page.click('#form-two-factor button[type=submit]')
   await page.getByRole('heading', { name: 'Save your recovery codes' }).waitFor()
-  const codes = (await page.locator('.command code').innerText()).split('\n')
+  const codes = ((await page.locator('.command code').textContent()) ?? '').split('\n')
   expect(codes).toHaveLength(10)
   await page.getByRole('link', { name: 'I saved the codes' }).click()
   await page.getByText('10 recovery codes left').waitFor()

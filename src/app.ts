@@ -15,7 +15,7 @@ export const answer = (request: Request, env: Bindings): Response | Promise<Resp
 const answerPeople = async (request: Request, env: Bindings): Promise<Response> => {
   const dashboard = await loadDashboard().catch((err: unknown) => {
     loading = null
-    env.log.error('the dashboard could not be loaded; restart the service', { err })
+    env.log.error('the dashboard could not be loaded; restart Sluice', { err })
     return null
   })
   return dashboard ? dashboard.fetch(request, env) : notLoaded()

@@ -72,7 +72,7 @@ export class Checkpointer {
     this.#running?.resolve()
     this.#running = null
     if (failure !== null && !this.#hasFailed)
-      this.#deps.log.warn('The log of the database could not be carried over by its thread.', { why: failure })
+      this.#deps.log.warn('the checkpoint thread could not write the database log back', { why: failure })
     this.#hasFailed = failure !== null
   }
 }

@@ -1,18 +1,18 @@
-/** Every error this service can answer with, and the one class that carries it. Spec §7 and the proxy contract are this table. */
+/** Every error Sluice can return, and the one class that carries it. Spec §7 and the proxy contract are this table. */
 import type { Rejection } from './model/rejections.ts'
 
 /** code → [HTTP status, default message, OpenAI `error.type` on model routes (derived from the status when absent)]. */
 export const CODES = {
   // --- input
-  invalid_request_error: [400, 'Invalid request payload.'],
-  validation_error: [422, 'Some fields are not valid.'],
+  invalid_request_error: [400, 'The request is not valid.'],
+  validation_error: [422, 'Some fields are not valid. Correct them and try again.'],
   malformed_json: [400, 'The request body is not valid JSON.'],
   bad_host: [400, 'The Host header is not valid.'],
   payload_too_large: [413, 'The request body is too large.'],
-  upload_timeout: [408, 'The upload stopped: nothing has arrived for 30 seconds.'],
+  upload_timeout: [408, 'The upload timed out: no data arrived for 30 seconds.'],
   unsupported_encoding: [
     400,
-    'The content encoding of the request body is not supported or the body does not match it.',
+    'The request body does not match its Content-Encoding, or that encoding is not supported.',
   ],
   unsupported_media_type: [415, 'The request body must be JSON.'],
   unsupported_parameter: [400, 'A parameter of the request is not supported.'],
@@ -58,8 +58,8 @@ export const CODES = {
     400,
     'Required capability routing is only supported over the Responses WebSocket transport.',
   ],
-  unsupported_required_capability: [400, 'The required capability is not known to this service.'],
-  no_security_work_authorized_accounts: [503, 'No account is authorised for this work.'],
+  unsupported_required_capability: [400, 'The required capability is not supported.'],
+  no_security_work_authorized_accounts: [503, 'No account is authorized for security work.'],
   // --- signing in
   password_management_disabled: [400, 'Passwords are turned off by the authentication mode.'],
   password_not_configured: [400, 'No password is set.'],
@@ -119,20 +119,24 @@ export const CODES = {
     'A reset credit of this account is being used right now. Try again in a moment.',
   ],
   target_reset_credit_changed: [409, 'Requested reset credit is unavailable'],
-  ip_exists: [409, 'That address is already on the list.'],
-  turn_in_progress: [409, 'Two turns of this socket are under way already.'],
-  edit_conflict: [409, 'Somebody else changed this in the meantime; reload and try again.'],
-  settings_conflict: [409, 'The settings changed in the meantime; reload and try again.'],
+  ip_exists: [409, 'This address is already on the list.'],
+  turn_in_progress: [409, 'This socket already has two requests running. Wait for one to finish.'],
+  edit_conflict: [409, 'This was changed while you were editing. Reload and try again.'],
+  settings_conflict: [409, 'The settings were changed while you were editing. Reload and try again.'],
   // --- capacity
-  rate_limit_exceeded: [429, 'A limit of this API key is used up.'],
+  rate_limit_exceeded: [429, 'This API key has reached one of its limits.'],
   usage_limit_reached: [429, 'The usage limit has been reached.', 'usage_limit_reached'],
-  too_many_sockets: [429, 'Too many open sockets.', 'rate_limit_error'],
-  account_stream_cap: [429, 'All accounts are at their limit of parallel streams.', 'rate_limit_error'],
-  no_accounts: [503, 'No account can serve this request now.'],
-  continuity_owner_unavailable: [503, 'The account that owns this conversation is not available now.'],
-  busy: [503, 'The proxy is busy; try again shortly.'],
-  draining: [503, 'The proxy is shutting down.'],
-  database_unavailable: [503, 'The database cannot be read or written; the log of the service says why.'],
+  too_many_sockets: [429, 'Too many open sockets. Close one or use HTTP POST.', 'rate_limit_error'],
+  account_stream_cap: [
+    429,
+    'All accounts are at their limit of parallel streams. Try again shortly.',
+    'rate_limit_error',
+  ],
+  no_accounts: [503, 'No account is available for this request.'],
+  continuity_owner_unavailable: [503, 'The account that owns this conversation is not available.'],
+  busy: [503, 'Sluice is busy. Try again shortly.'],
+  draining: [503, 'Sluice is restarting. Try again shortly.'],
+  database_unavailable: [503, 'The database cannot be read or written. The server log says why.'],
   // --- upstream
   upstream_error: [502, 'The upstream answered with an error.'],
   upstream_unreachable: [502, 'The upstream could not be reached.'],
@@ -142,7 +146,7 @@ export const CODES = {
   upstream_auth_failed: [502, 'The upstream refused the credentials of the account.'],
   stream_incomplete: [502, 'The upstream stream ended before the response was complete.'],
   // --- ours
-  internal_error: [500, 'Something went wrong.'],
+  internal_error: [500, 'Something went wrong in Sluice. The server log has the details.'],
 } as const satisfies Record<string, readonly [status: number, message: string, type?: string]>
 
 export type Code = keyof typeof CODES
@@ -227,7 +231,7 @@ export const openAiError = (err: AppError) => {
   }
 }
 
-/** Waiting this long in silence helps nobody; one generation of SDKs would wait a whole day. They are told to fail instead. */
+/** One generation of SDKs silently waits as long as Retry-After says, up to a day. From this length on, clients should fail instead. */
 const LONG_WAIT_SECONDS = 60
 
 /** Headers of an error on a model route: over HTTP, and inside the error frame of a socket. */

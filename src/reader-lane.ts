@@ -33,7 +33,7 @@ interface Limit {
 const READING: Limit = {
   ms: DEADLINE_MS,
   why: 'A read of the database took too long and was given up.',
-  error: () => new AppError('busy', { message: 'Reading this takes too long; narrow the filters.' }),
+  error: () => new AppError('busy', { message: 'This takes too long to read. Narrow the filters.' }),
 }
 
 /** How long a thread takes to start is not the fault of the read that waits for it. */
@@ -172,7 +172,7 @@ export class ReaderLane {
 
   #crashed(worker: Worker, reason: string, error: Error = new AppError('busy')): void {
     if (worker !== this.#worker) return
-    this.#deps.log.error('The thread that reads the database ended.', { reason })
+    this.#deps.log.error('the database reader thread ended', { reason })
     this.#end(error)
   }
 }
@@ -183,4 +183,4 @@ const refuse = ({ cancelTimer, reject }: Call, error: Error): void => {
 }
 
 const tooMany = (): AppError =>
-  new AppError('busy', { message: 'Too much is being read at this moment; try again shortly.', retryAfterSeconds: 5 })
+  new AppError('busy', { message: 'Too many reports are being read. Try again shortly.', retryAfterSeconds: 5 })

@@ -63,7 +63,7 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     sqlite: folder.sqlite,
     clock,
     onMoved: () => announceAll(folder.db),
-    onError: (err) => log.error('the database could not be watched', { err }),
+    onError: (err) => log.error('database changes could not be watched', { err }),
   })
   const drain = async () => {
     bindings.lifecycle.draining = true

@@ -50,7 +50,7 @@ test('a dashboard that cannot be loaded is said to whoever asks for it and in th
     console.log(JSON.stringify({ answers: [await ask(), await ask()], logged }))`
   const told = JSON.parse(await $`${process.execPath} -e ${script}`.text())
   const error = { code: 'internal_error', message: 'The dashboard could not be loaded; the log says why.' }
-  const text = 'the dashboard could not be loaded; restart the service: no such page'
+  const text = 'the dashboard could not be loaded; restart Sluice: no such page'
   expect(told.answers).toEqual([
     [500, 'no-store', { error }],
     [500, 'no-store', { error }],

@@ -57,7 +57,7 @@ const csvOf = async (c: Ctx, asked: ReportQuery): Promise<ReadableStream<Uint8Ar
       page =
         next &&
         (await pageAt(next, sent).catch((err) => {
-          log.warn('a report was not written to its end', { err })
+          log.warn('a report could not be written completely', { err })
           throw err
         }))
     },

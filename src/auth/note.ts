@@ -7,6 +7,6 @@ export const note = ({ env: { db, log } }: Ctx, write: (tx: Tx) => void): void =
   try {
     commit(db, write)
   } catch (err) {
-    log.debug('What a request is to leave behind could not be noted.', { err })
+    log.debug('a note about a request could not be stored', { err })
   }
 }

@@ -71,9 +71,9 @@ const nobody = (error: AppError, { isSessionOver = false } = {}): Resolution => 
 })
 
 const OPEN =
-  'Authentication is off, so Sluice answers only under its own names. Set CODEX_LB_PUBLIC_URL to this address, trust the reverse proxy that forwards it, or use the IP address.'
+  'Sign-in is turned off, so Sluice only answers at known addresses. Set CODEX_LB_PUBLIC_URL to this address, trust the reverse proxy that forwards it, or use the IP address.'
 const ANNOUNCED =
-  'The proxy names you under a Host that may belong to anybody: let it forward the Host of CODEX_LB_PUBLIC_URL, or send the address.'
+  'The sign-in header does not count for this Host. Let the reverse proxy forward the host name of CODEX_LB_PUBLIC_URL, or use the IP address.'
 
 const refused = (c: Ctx, subject: string, error: AppError): Resolution => {
   recordRefusal(c, subject, error)

@@ -133,7 +133,7 @@ export const proveRegistration = (
       requireUserVerification: true,
       supportedAlgorithmIDs: ALGORITHMS,
     })
-    if (!registrationInfo) throw new Error('The attestation is not right.')
+    if (!registrationInfo) throw new Error('The attestation is not valid.')
     const { id, publicKey, counter } = registrationInfo.credential
     return {
       credentialId: id,
@@ -153,7 +153,7 @@ export const proveAssertion = (
     const { verifyAuthenticationResponse } = await library()
     const { userHandle } = answer.response
     if (userHandle && Buffer.from(userHandle, 'base64url').toString() !== passkey.userId)
-      throw new Error('The passkey names somebody else.')
+      throw new Error('The passkey belongs to another user.')
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
       response: { ...answer, clientExtensionResults: {} } as AuthenticationResponseJSON, // as: a null handle is none
       expectedChallenge: challenge,
@@ -162,7 +162,7 @@ export const proveAssertion = (
       credential: { id: passkey.credentialId, publicKey: bytesOf(passkey.publicKey), counter: passkey.counter },
       requireUserVerification: true,
     })
-    if (!verified) throw new Error('The signature is not right.')
+    if (!verified) throw new Error('The signature is not valid.')
     return authenticationInfo.newCounter
   })
 

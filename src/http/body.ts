@@ -31,7 +31,10 @@ export const body = <S extends z.ZodObject>(schema: S) => {
     if (!isForm) return parse(schema, json)
     const form = await readForm(c, { dot: true }).catch((cause: unknown) => {
       if (cause instanceof AppError) throw cause
-      throw new AppError('validation_error', { message: 'The form could not be read.', cause })
+      throw new AppError('validation_error', {
+        message: 'The form could not be read. Reload the page and try again.',
+        cause,
+      })
     })
     c.set('typed', form)
     return parse(schema, fromForm(schema, form))
@@ -54,7 +57,7 @@ export const body = <S extends z.ZodObject>(schema: S) => {
 export const readForm = async ({ req }: Context, options: { dot?: boolean } = {}) => {
   const bytes = Buffer.from(await req.arrayBuffer()) // Hono keeps it for the parser
   if (fieldsIn(bytes, req.header('content-type') ?? '') > MOST_FORM_FIELDS)
-    throw new AppError('payload_too_large', { message: `A form has at most ${MOST_FORM_FIELDS} fields.` })
+    throw new AppError('payload_too_large', { message: `A form can have at most ${MOST_FORM_FIELDS} fields.` })
   return req.parseBody({ all: true, ...options })
 }
 
@@ -69,7 +72,9 @@ const fieldsIn = (bytes: Buffer, type: string): number => {
   if (mediaType(type) !== 'multipart/form-data') return countOf(bytes, '&') + 1
   const boundary = MULTIPART.exec(type)?.groups?.boundary
   if (boundary === undefined)
-    throw new AppError('invalid_request_error', { message: 'The type of a multipart form names one plain boundary.' })
+    throw new AppError('invalid_request_error', {
+      message: 'The Content-Type of a multipart form must name exactly one boundary.',
+    })
   return countOf(bytes, `--${boundary}`) - 1
 }
 

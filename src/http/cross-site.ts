@@ -69,10 +69,10 @@ export const forwardedOrigin = (c: Ctx, host: string): string[] => {
 }
 
 const BEHIND_PROXY =
-  'The request came from another site and was refused. ' +
-  'Behind a reverse proxy, forward the Host header as the browser sent it, with its port.'
+  'This request came from another site, so it was rejected. ' +
+  'If you use a reverse proxy, let it forward the Host header unchanged, including the port.'
 const FOREIGN_NAME =
-  'The request came from a page under a name that may belong to anybody: send a key, set CODEX_LB_PUBLIC_URL, or use the address.'
+  'Web pages on this host name need an API key. Send one, set CODEX_LB_PUBLIC_URL to this address, or use the IP address.'
 
 const rejection = (c: Ctx, message = BEHIND_PROXY): AppError =>
   new AppError('cross_site_request_rejected', {

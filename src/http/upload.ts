@@ -117,5 +117,5 @@ class BodyBuffer {
 }
 
 const endedEarly = (cause: unknown): never => {
-  throw new AppError('invalid_request_error', { message: 'The request body ended early.', cause })
+  throw new AppError('invalid_request_error', { message: 'The request body ended before it was complete.', cause })
 }

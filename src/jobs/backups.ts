@@ -31,5 +31,5 @@ export const backUp = async ({ backups, settings, clock, log }: BackupJobDeps, s
   if (newest && now - newest.at < backupIntervalHours * HOUR_MS) return
   const { name, bytes } = await backups.make('scheduled', signal)
   const removed = await backups.keepNewest(backupKeep)
-  log.info('a backup was made', { name, bytes, removed: removed.length })
+  log.info('backup created', { name, bytes, removed: removed.length })
 }

@@ -59,7 +59,8 @@ const pollAccount = async (
     failing.delete(id)
   } catch (err) {
     signal.throwIfAborted()
-    if (!failing.has(id)) deps.log.warn('the reset credits of an account are not known', { account: id, ...whyOf(err) })
+    if (!failing.has(id))
+      deps.log.warn('the reset credits of an account could not be read', { account: id, ...whyOf(err) })
     failing.set(id, isHeld(err) ? deps.clock.monotonic() + HOLD_MS : 0)
   }
 }

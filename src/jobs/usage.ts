@@ -53,7 +53,7 @@ const charge = ({ pool, clock, log }: JobDeps, { id, poll, err }: { id: string; 
   const verdict = judgeUsageFailure(err)
   if (verdict.kind === 'auth_failed') pool.apply(id, { ...verdict, at: clock.now() })
   if (verdict.kind === 'hold') poll.holdUntil = clock.monotonic() + HOLD_MS
-  if (!poll.isFailing) log.warn('the usage of an account is not known', { account: id, ...whyOf(err) })
+  if (!poll.isFailing) log.warn('the usage of an account could not be read', { account: id, ...whyOf(err) })
   poll.isFailing = true
 }
 

@@ -128,7 +128,7 @@ export class Backups {
   /** Its path. Throws `not_found`; a name that leads elsewhere is none. */
   async find(name: string): Promise<string> {
     const known = (await this.list()).find((backup) => backup.name === name)
-    if (!known) throw new AppError('not_found', { message: 'There is no such backup.' })
+    if (!known) throw new AppError('not_found', { message: 'Backup not found. It may have been deleted.' })
     return join(backupFolder(this.#deps.dir), known.name)
   }
 }

@@ -225,7 +225,7 @@ const demandAllowed = (
   isNative: boolean,
 ): void => {
   if (key.allowedModels && !key.allowedModels.has(model)) {
-    const message = `This API key does not have access to model '${model}'.`
+    const message = `This API key cannot use the model '${model}'.`
     const rejection = { reason: 'model_not_allowed', keyId: key.id, model } as const
     throw new AppError(isNative ? 'model_not_found' : 'model_not_allowed', { message, param: 'model', rejection })
   }
@@ -233,13 +233,13 @@ const demandAllowed = (
   const efforts = enforced ? [enforced] : allowed && [...allowed]
   if (efforts && reasoningEffort !== null && !efforts.some((effort) => isSameEffort(effort, reasoningEffort)))
     throw new AppError('invalid_request_error', {
-      message: `This API key allows the reasoning effort ${efforts.join(', ')} only.`,
+      message: `This API key only allows these reasoning efforts: ${efforts.join(', ')}.`,
       param: 'reasoning.effort',
       ...(isNative ? {} : { status: 403 }),
     })
   if (key.tier !== null && serviceTier !== null && tierName(serviceTier) !== tierName(key.tier))
     throw new AppError('invalid_request_error', {
-      message: `This API key allows the service tier ${key.tier} only.`,
+      message: `This API key only allows the service tier ${key.tier}.`,
       param: 'service_tier',
     })
 }

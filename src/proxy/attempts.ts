@@ -241,7 +241,7 @@ const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boole
 /** One forced refresh per account and turn. A token refused right after it means the account must sign in again. */
 const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }: Step): Promise<boolean> => {
   if (progress.refreshed.has(id)) {
-    const evidence = 'refused with a token that was renewed a moment before'
+    const evidence = 'rejected right after its token was refreshed'
     pool.apply(id, { kind: 'auth_failed', at: clock.now(), code: 'account_auth_invalidated', evidence })
     return false
   }
@@ -252,7 +252,7 @@ const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }:
     (cause: unknown) => {
       const failure = passingFailure(cause) // any other was charged where it happened
       if (!failure) return false
-      const evidence = `Its token was refused and could not be renewed: ${failure.message}`
+      const evidence = `Its token was rejected and could not be refreshed: ${failure.message}`
       pool.health(id, { kind: 'error', at: clock.now(), evidence, lacksToken: true })
       progress.slow.add(id)
       const retryAfterSeconds = FAILURE_COOLDOWN_MS / 1000
@@ -262,7 +262,7 @@ const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }:
   )
 }
 
-const NOT_RENEWED = 'The token of the account was refused and could not be renewed yet.'
+const NOT_RENEWED = 'The token of the account was rejected and could not be refreshed yet.'
 
 /** Once more on the account that produced it, else once without any reasoning (decisions §3 "Encrypted content"). */
 const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step): void => {
@@ -275,7 +275,7 @@ const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step)
   } else if (!progress.dropReasoning && !turn.isAnchored) {
     progress.dropReasoning = true
     progress.next = again(id)
-    plane.log.info('reasoning left out that the account cannot read', { request: turn.requestId, account: id })
+    plane.log.info('left out reasoning that the account cannot read', { request: turn.requestId, account: id })
   } else throw err.classified.error
 }
 

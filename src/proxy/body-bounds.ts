@@ -11,7 +11,9 @@ const MOST_VALUES = 500_000
 /** To be called before a body is parsed. Throws `invalid_request_error`. */
 export const demandFewValues = (bytes: Uint8Array): void => {
   if (holdsMoreValuesThan(bytes, MOST_VALUES))
-    throw new AppError('invalid_request_error', { message: `The request body has more than ${MOST_VALUES} values.` })
+    throw new AppError('invalid_request_error', {
+      message: `The request body has more than ${MOST_VALUES} JSON values.`,
+    })
 }
 
 /** No client comes near it; the runtime's own limit is some tens of thousands (measured, Bun 1.4.5). */

@@ -133,7 +133,7 @@ const denied = (failure: UpstreamFailure): AppError =>
     'upstream_error',
     failure.code || failure.type
       ? asItCame(failure).extra
-      : { message: 'The upstream refused the request.', cause: failure.body },
+      : { message: 'ChatGPT rejected the request.', cause: failure.body },
   )
 
 const authFailed = (failure: UpstreamFailure): AppError => new AppError('upstream_auth_failed', { cause: failure.body })

@@ -27,7 +27,7 @@ export const parseFrame = (text: string): ClientFrame => {
   if (parsed.success) return parsed.data
   const { path, message } = parsed.error.issues[0]! // a failure has an issue
   throw new AppError('invalid_request_error', {
-    message: path[0] === 'type' || path.length === 0 ? 'The frame is of no type that is known here.' : message,
+    message: path[0] === 'type' || path.length === 0 ? 'The frame has an unknown type.' : message,
     param: path.join('.') || 'type',
   })
 }

@@ -63,7 +63,7 @@ export const endedEarly: UpstreamFailure = Object.freeze({
   status: null,
   code: 'stream_incomplete',
   type: null,
-  message: 'The upstream stream ended before the response was complete.',
+  message: 'The stream from ChatGPT ended before the response was complete.',
   resetsAt: null,
   retryAfterMs: null,
 })

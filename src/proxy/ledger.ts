@@ -88,7 +88,7 @@ export class Ledger {
     this.#isRunning = false
     this.#disarm()
     this.flush()
-    if (this.pending > 0) this.#deps.log.error('The last records of the ledger were lost.', { count: this.pending })
+    if (this.pending > 0) this.#deps.log.error('the last request log entries were lost', { count: this.pending })
   }
 
   /** Adds an ended turn. Touches memory only and never throws. */
@@ -179,7 +179,7 @@ export class Ledger {
     const [only, ...others] = batch
     if (only && others.length === 0) {
       this.#entries = this.#entries.slice(1)
-      this.#deps.log.error('A record of the ledger was refused by the database and dropped.', {
+      this.#deps.log.error('the database rejected a request log entry, which was dropped', {
         id: only.row.id,
         error,
       })
@@ -188,13 +188,13 @@ export class Ledger {
   }
 
   #noteFailure(error: unknown): void {
-    if (this.#isHealthy) this.#deps.log.error('The ledger could not be written and is kept in memory.', { error })
+    if (this.#isHealthy) this.#deps.log.error('the request log cannot be written and is kept in memory', { error })
     this.#isHealthy = false
     this.#reportLost()
   }
 
   #noteSuccess(): void {
-    if (!this.#isHealthy) this.#deps.log.info('The ledger is written again.')
+    if (!this.#isHealthy) this.#deps.log.info('the request log can be written again')
     this.#isHealthy = true
     this.#batchSize = Math.min(MAX_BATCH, this.#batchSize * 2)
     this.#reportLost()
@@ -208,7 +208,7 @@ export class Ledger {
 
   #reportLost(): void {
     if (this.#lost === 0) return
-    this.#deps.log.error('Records of ended turns were lost: the ledger was full.', { count: this.#lost })
+    this.#deps.log.error('request log entries were lost because the buffer was full', { count: this.#lost })
     this.#lost = 0
   }
 }

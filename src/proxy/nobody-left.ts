@@ -37,7 +37,7 @@ export const triedEnough = (
   const selection = pool.explain({ ...needsOf(plane, turn, new Set()), streamCap: 0 })
   if (selection.kind === 'none') return moreTelling(last, selectionError(selection.failure, clock.now()))
   if (!OF_ONE.has(error.code)) return last ?? error
-  const message = 'The accounts that were asked cannot serve now; another may serve the next try.'
+  const message = 'The accounts tried cannot serve this request now. A retry may reach another account.'
   const { code, extra } = error.code === 'usage_limit_reached' ? new AppError('no_accounts', { message }) : error
   return new AppError(code, { ...extra, retryAfterSeconds: 1 })
 }

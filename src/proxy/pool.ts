@@ -204,7 +204,7 @@ export class Pool {
     if (!account) return
     const state = nextState(account.state, event)
     if (state === account.state) return
-    this.#deps.log.info('account state', {
+    this.#deps.log.info('account state changed', {
       account: id,
       from: account.state.status,
       to: state.status,
@@ -262,7 +262,7 @@ export class Pool {
   }
 
   #changePlan(account: LiveAccount, planType: string): void {
-    this.#deps.log.info('account plan', { account: account.id, from: account.planType, to: planType })
+    this.#deps.log.info('account plan changed', { account: account.id, from: account.planType, to: planType })
     account.planType = planType
     this.#writer.plan(account.id, planType)
   }

@@ -50,7 +50,7 @@ export class BodyBudget {
 
 const tooManyBodies = (): AppError =>
   new AppError('busy', {
-    message: 'Too many request bodies are in memory; try again shortly.',
+    message: 'Sluice is busy: too many request bodies are in memory. Try again shortly.',
     retryAfterSeconds: 2,
   })
 

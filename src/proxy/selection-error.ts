@@ -101,7 +101,7 @@ export const selectionError = (failure: SelectionFailure, now: number): AppError
       return exhaustedError(failure, now, wait)
     case 'restricted':
       return new AppError('no_security_work_authorized_accounts', {
-        message: explain('No account authorised for this work is available'),
+        message: explain('No account authorized for security work is available'),
         ...wait,
       })
     case 'owner':

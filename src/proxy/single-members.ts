@@ -25,5 +25,5 @@ export const demandSingle = (bytes: Uint8Array, json: JsonObject): void => {
   const there = CHECKED.filter((path) => (path === 'reasoning.effort' ? hasEffort : path in json))
   const param = repeatedMember(bytes, there)
   if (param !== null)
-    throw new AppError('invalid_request_error', { message: `The request names ${param} twice.`, param })
+    throw new AppError('invalid_request_error', { message: `The request has '${param}' twice. Send it once.`, param })
 }

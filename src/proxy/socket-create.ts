@@ -92,7 +92,7 @@ const chainOf = ({ previous_response_id }: CreateFrame): string | null => previo
 const followedBy = ({ previous_response_id, input }: CreateFrame, earlier: Earlier | null): ListText | null => {
   if (!earlier?.input || previous_response_id !== earlier.id) return null
   if (!Array.isArray(input))
-    throw new AppError('invalid_request_error', { message: 'input must be a list.', param: 'input' })
+    throw new AppError('invalid_request_error', { message: "'input' must be a list.", param: 'input' })
   return earlier.input
 }
 

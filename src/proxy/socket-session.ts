@@ -42,7 +42,7 @@ const CLOSE = {
   fault: { code: 1011, reason: 'Internal error' },
   rejected: { code: 1008, reason: 'Too many rejected frames' },
   flood: { code: 1008, reason: 'Too many frames' },
-  busy: { code: 1013, reason: 'Too many request bodies are in memory; try again shortly' },
+  busy: { code: 1013, reason: 'Too many request bodies are in memory. Try again shortly' },
   silent: { code: 1001, reason: 'The upload of a frame stopped' },
   draining: { code: 1012, reason: 'The server is restarting' },
 } as const
@@ -194,7 +194,7 @@ export class SocketSession implements SocketPeer {
     turn.run().then(
       () => this.#next(),
       (err: unknown) => {
-        this.handshake.env.log.error('a turn on a socket failed', { err })
+        this.handshake.env.log.error('a request on a socket failed', { err })
         this.#close('fault')
       },
     )

@@ -61,7 +61,7 @@ export const goesOnByHttp = (
   }
   if (status === null) noteSocketFailure(plane, turn, account, isTimeout(err) ? MAX_FAILURES : 1)
   else account.httpUntil = plane.clock.now() + REFUSED_MS
-  plane.log.info('the upstream takes no socket; going by HTTP', { account: account.id, status: status ?? 0, err })
+  plane.log.info('ChatGPT did not accept a WebSocket, using HTTP', { account: account.id, status: status ?? 0, err })
   return true
 }
 

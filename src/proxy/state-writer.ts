@@ -73,7 +73,7 @@ export class StateWriter {
     this.flush()
     this.#disarm()
     if (this.#pending.size > 0)
-      this.#deps.log.error('The last states of accounts were lost.', { accounts: [...this.#pending.keys()].join(', ') })
+      this.#deps.log.error('the last account states were lost', { accounts: [...this.#pending.keys()].join(', ') })
   }
 
   #of(accountId: string): Pending {
@@ -104,11 +104,11 @@ export class StateWriter {
       })
     } catch (error) {
       this.#pending = batch
-      if (this.#isHealthy) this.#deps.log.error('Account states could not be stored and are kept in memory.', { error })
+      if (this.#isHealthy) this.#deps.log.error('account states cannot be stored and are kept in memory', { error })
       this.#isHealthy = false
       return
     }
-    if (!this.#isHealthy) this.#deps.log.info('Account states are stored again.')
+    if (!this.#isHealthy) this.#deps.log.info('account states can be stored again')
     this.#isHealthy = true
   }
 }

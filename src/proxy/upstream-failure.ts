@@ -35,7 +35,7 @@ export const failureFromResponse = (
 ): UpstreamFailure => {
   const body = parseJson(bodyText) ?? null // an HTML page of something in between; its text is kept as the body
   const facts = factsOf(errorOf(body), headers, at)
-  const message = facts.message ?? `The upstream answered with status ${status}.`
+  const message = facts.message ?? `ChatGPT answered with status ${status}.`
   const isExplained = isServiceError(body) && (facts.code ?? facts.type ?? facts.message) !== null
   const isUnexplained = !isExplained && !isServiceErrorCut(bodyText) && !isCompressed({ headers })
   return { ...facts, where: 'status', status, message, isUnexplained, body: body ?? bodyText }
@@ -53,7 +53,7 @@ export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | 
   if (!isObject(event)) return null
   if (event.type !== 'response.failed' && event.type !== 'error') return null
   const facts = factsOf(statedError(event), headersOf(event.headers), at)
-  const message = facts.message ?? 'The upstream reported a failure without a reason.'
+  const message = facts.message ?? 'ChatGPT reported a failure without a reason.'
   return {
     ...facts,
     where: 'event',
@@ -90,7 +90,7 @@ export const failureFromThrown = (err: unknown, caughtAt: 'headers' | 'stream' =
   const name = err instanceof Error ? err.name : ''
   const code = codeOf(err)
   if (name === 'TimeoutError' || code === 'ETIMEDOUT')
-    return { ...none, code: 'upstream_timeout', message: 'The upstream did not answer in time.' }
+    return { ...none, code: 'upstream_timeout', message: 'ChatGPT did not answer in time.' }
   if (name === 'AbortError') return { ...none, code: 'aborted', message: 'The request was cancelled.' }
   if (caughtAt === 'headers' && code !== null) {
     if (isCertificateCode(code)) return { ...none, where: 'connect', code, message: SENTENCES.certificate }
@@ -118,10 +118,10 @@ export const parseTryAgain = (message: string): number | null => {
 }
 
 const SENTENCES = {
-  connect: 'The upstream could not be reached.',
-  certificate: 'The certificate of the upstream, or TLS itself, was refused.',
-  headers: 'The connection to the upstream was lost before it answered.',
-  stream: 'The upstream stream ended before the response was complete.',
+  connect: 'ChatGPT could not be reached.',
+  certificate: 'The TLS connection to ChatGPT failed: its certificate was not accepted.',
+  headers: 'The connection to ChatGPT was lost before it answered.',
+  stream: 'The stream from ChatGPT ended before the response was complete.',
 } as const
 
 /** What fetch and sockets throw while no connection stands yet. */

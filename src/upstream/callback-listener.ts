@@ -51,7 +51,7 @@ export class CallbackListener {
         fetch: (request, server) => this.#serve(request, server),
       })
     } catch (err) {
-      log.info('the port for sign-ins cannot be listened on', { host, port, err })
+      log.info('the port for browser sign-ins is not available; paste the URL instead', { host, port, err })
     }
   }
 

@@ -155,7 +155,7 @@ export class Credentials {
     const all = Promise.allSettled(this.#exchanges)
     return new Promise((resolve) => {
       const cancel = clock.after(graceMs, () => {
-        log.error('tokens that were being renewed may be lost', { count: this.#exchanges.size })
+        log.error('tokens that were being refreshed may be lost', { count: this.#exchanges.size })
         resolve()
       })
       void all.then(cancel).then(resolve)
@@ -175,7 +175,7 @@ export class Credentials {
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause
       if (!this.#charge(held, cause)) {
-        log.info('a token refresh failed for tokens that were replaced meanwhile', { account: accountId })
+        log.info('a token refresh failed, but the tokens were already replaced', { account: accountId })
         return credentialsOf(this.#get(accountId))
       }
       held.notBefore = clock.monotonic() + FAILURE_COOLDOWN_MS
@@ -211,7 +211,7 @@ export class Credentials {
         return wasStored
       } catch (err) {
         this.#unstored.add(row.id)
-        log.error('renewed tokens could not be stored yet', { account: row.id, err })
+        log.error('refreshed tokens could not be stored yet', { account: row.id, err })
       }
       await clock.sleep(pauseMs)
     }

@@ -70,7 +70,11 @@ const refreshOne = async (
     return commit(deps.db, (tx) => saveCatalog(tx, { accountId, version }, models, at))
   } catch (err) {
     if (!signal?.aborted)
-      deps.log.warn('a model catalog could not be fetched', { account: accountId, version, ...whyOf(err) })
+      deps.log.warn('the model catalog of an account could not be fetched', {
+        account: accountId,
+        version,
+        ...whyOf(err),
+      })
     return false
   }
 }

@@ -103,7 +103,7 @@ test('a form of more fields than any of ours has is refused before it is taken a
   const answers = [4000, 4001].map((count) => ask('POST /api/thing', { body: odd(count), headers }))
   const refused = await Promise.all(answers.map(async (answer) => problemOf(await answer)))
   expect(refused.map(({ code }) => code)).toEqual(['validation_error', 'payload_too_large'])
-  expect(refused[1]?.message).toBe('A form has at most 4000 fields.')
+  expect(refused[1]?.message).toBe('A form can have at most 4000 fields.')
   const { ask: send } = testApp()
   const part = '--b\r\ncontent-disposition: form-data; name="no"\r\n\r\n\r\n'
   const multipart = { 'content-type': 'multipart/form-data; boundary=b' }

@@ -66,7 +66,7 @@ describe('a refused form', () => {
     expect(refused.map(({ status }) => status)).toEqual([503, 503])
     const [told, untold] = await Promise.all(refused.map((response) => response.text()))
     expect(told).toContain('sluice.db cannot be opened for writing')
-    expect(untold).toContain('The database cannot be read or written; the log of the service says why.')
+    expect(untold).toContain('The database cannot be read or written. The server log says why.')
     app.sqlite.run('PRAGMA query_only = OFF')
     expect((await admin.ask('POST /api/api-keys/', { json })).status).toBe(200)
   })

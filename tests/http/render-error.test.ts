@@ -42,7 +42,9 @@ test('an unknown path of a model family gets that envelope too; a look-alike doe
 
 test('dashboard JSON leaves param and details out when they are empty', async () => {
   const bare = await failing(new AppError('not_found', { details: {} })).ask('POST /api/x')
-  expect(await bare.json()).toEqual({ error: { code: 'not_found', message: 'There is nothing here.' } })
+  expect(await bare.json()).toEqual({
+    error: { code: 'not_found', message: 'Not found. It may have been deleted, or the link is wrong.' },
+  })
   const full = await failing(new AppError('permission_required', { param: 'audit:read', details: { a: 1 } })).ask(
     'GET /api/x',
   )
@@ -79,7 +81,7 @@ test('an unknown error is logged in full and shown as its request id only', asyn
   const response = await ask('GET /api/x', { headers: { 'x-request-id': 'abc-1' } })
   expect(response.status).toBe(500)
   expect(await response.text()).toBe(
-    '{"error":{"code":"internal_error","message":"Something went wrong. Request id: abc-1"}}',
+    '{"error":{"code":"internal_error","message":"Something went wrong in Sluice. The server log has the details. Request id: abc-1"}}',
   )
   expect(lines).toMatchObject([{ level: 'error', fields: { request: 'abc-1', err: secret } }])
 })
@@ -93,7 +95,7 @@ test.each(['/v1/x', '/api/x', '/page'])(
     expect(response.status).toBe(503)
     expect(await problemOf(response)).toMatchObject({
       code: 'database_unavailable',
-      message: 'The database cannot be read or written; the log of the service says why.',
+      message: 'The database cannot be read or written. The server log says why.',
     })
     expect(lines).toMatchObject([{ level: 'error', fields: { err: full } }])
   },

@@ -145,7 +145,7 @@ describe('a failure', () => {
     const run = round()
     await app.clock.advance('10s')
     await run
-    expect(app.lines.join('')).toContain('The upstream did not answer in time.')
+    expect(app.lines.join('')).toContain('ChatGPT did not answer in time.')
     expect(app.clock.pending).toBe(0)
   })
 

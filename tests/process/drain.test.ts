@@ -94,7 +94,7 @@ test('under a nohup that leaves it the terminal to read from, as that of BSD, it
   expect((await fetch(`${url}/health/ready`)).status).toBe(200)
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
-  expect(readFileSync(log, 'utf8')).toContain('draining signal=SIGTERM')
+  expect(readFileSync(log, 'utf8')).toContain('stopping signal=SIGTERM')
 }, 30_000)
 
 test('with nothing running it ends at once', async () => {

@@ -400,16 +400,16 @@ describe('thrown errors', () => {
   })
 
   test.each([
-    ['ConnectionRefused', 'headers', 'connect', 'The upstream could not be reached.'],
-    ['ENOTFOUND', 'headers', 'connect', 'The upstream could not be reached.'],
+    ['ConnectionRefused', 'headers', 'connect', 'ChatGPT could not be reached.'],
+    ['ENOTFOUND', 'headers', 'connect', 'ChatGPT could not be reached.'],
     [
       'DEPTH_ZERO_SELF_SIGNED_CERT',
       'headers',
       'connect',
-      'The certificate of the upstream, or TLS itself, was refused.',
+      'The TLS connection to ChatGPT failed: its certificate was not accepted.',
     ],
-    ['ECONNRESET', 'headers', 'headers', 'The connection to the upstream was lost before it answered.'],
-    ['EPROTO', 'stream', 'stream', 'The upstream stream ended before the response was complete.'],
+    ['ECONNRESET', 'headers', 'headers', 'The connection to ChatGPT was lost before it answered.'],
+    ['EPROTO', 'stream', 'stream', 'The stream from ChatGPT ended before the response was complete.'],
   ] as const)('%s of an attempt, caught at %p, says what happened', (code, caughtAt, where, message) => {
     expect(failureFromThrown(thrown(code), caughtAt)).toMatchObject({ where, message })
   })

@@ -171,7 +171,7 @@ test('an account whose refused token cannot be renewed for now is soon asked las
   const { state, health } = app.bindings.pool.get(first.id)!
   expect(state.status).toBe('active')
   expect(health.lastError?.evidence).toBe(
-    'Its token was refused and could not be renewed: The identity service refused the refresh with 500 server_error.',
+    'Its token was rejected and could not be refreshed: The identity service refused the refresh with 500 server_error.',
   )
   await expectNothingLeft(app)
 })
@@ -181,7 +181,7 @@ test('where nobody can serve, the client is told that it is the renewal that fai
   first.sim.expireAccessToken()
   first.sim.always({ ...faults.serverError(), on: 'token' })
   const answer = await answerOf(app, NATIVE, { json })
-  const message = 'The token of the account was refused and could not be renewed yet.'
+  const message = 'The token of the account was rejected and could not be refreshed yet.'
   expect(JSON.parse(answer.text).error).toMatchObject({ code: 'upstream_auth_failed', message })
   expect(answer.headers.get('retry-after')).toBe('5')
   await expectNothingLeft(app)

@@ -485,7 +485,7 @@ describe('a refusal in words that nobody knows', () => {
 
   const region = { code: 'unsupported_country_region_territory', message: 'Country not supported.' }
   test.each<[string, Fault, number, string]>([
-    ['no code', faults.forbidden(), 502, 'The upstream refused the request.'],
+    ['no code', faults.forbidden(), 502, 'ChatGPT rejected the request.'],
     ['a code', { status: 403, body: { error: { ...region, type: 'request_forbidden' } } }, 403, region.message],
   ])(
     'with %s blames nobody where all give it, and is told when nothing else comes',

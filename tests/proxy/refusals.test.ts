@@ -132,7 +132,7 @@ describe('what a body says twice, of which the upstream may read the other one',
         'invalid_request_error',
         param,
       ])
-      expect(errorOf(answer).message).toBe(`The request names ${param} twice.`)
+      expect(errorOf(answer).message).toBe(`The request has '${param}' twice. Send it once.`)
       expect(app.upstream.requests).toEqual([])
       await expectNothingLeft(app)
     },

@@ -65,7 +65,7 @@ describe('a body of very many values, which would hold up everybody and take gig
     const answer = await answerOf(app, route, { body, headers: { 'content-encoding': 'zstd' } })
     expect([answer.status, JSON.parse(answer.text).error]).toMatchObject([
       400,
-      { code: 'invalid_request_error', message: 'The request body has more than 500000 values.' },
+      { code: 'invalid_request_error', message: 'The request body has more than 500000 JSON values.' },
     ])
     expect(app.upstream.requests).toEqual([])
     await expectNothingLeft(app)

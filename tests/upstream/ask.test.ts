@@ -5,7 +5,7 @@ import { UpstreamRefusal, whyOf } from '../../src/upstream/ask.ts'
 
 test('the log has the words of a failure that was named, and the whole of one that nobody expected', () => {
   const lost = new TypeError('ECONNREFUSED: Unable to connect.')
-  const why = 'The upstream could not be reached. ECONNREFUSED: Unable to connect.'
+  const why = 'ChatGPT could not be reached. ECONNREFUSED: Unable to connect.'
   expect(whyOf(new AppError('upstream_unreachable', { cause: lost }))).toEqual({ why })
   const refused = new AppError('upstream_error', { message: 'No.', cause: '<html>' })
   expect(whyOf(refused)).toEqual({ why: 'No.', cause: '<html>' })

@@ -159,7 +159,7 @@ describe('a compressed answer, which is never asked for', () => {
       body: JSON.stringify(on === 'compact' ? COMPACT_BODY : codexBody('hello')),
     })
     expect(response.status).toBe(status)
-    expect(await response.json()).toMatchObject({ error: { message: `The upstream answered with status ${status}.` } })
+    expect(await response.json()).toMatchObject({ error: { message: `ChatGPT answered with status ${status}.` } })
   })
 
   test('that is a stream is the fault of something on the way, not of the account', async () => {

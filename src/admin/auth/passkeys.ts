@@ -212,6 +212,6 @@ const use = (c: Ctx, tx: Tx, purpose: ChallengePurpose, { passkey, challenge, co
 /** Why it failed is mostly a matter of configuration, an origin that does not fit, and only the log may say it. */
 const demandProof = <T>(c: Ctx, proof: Proof<T>): T => {
   if (proof.isProven) return proof.value
-  c.env.log.info('A passkey was not accepted.', { why: proof.why instanceof Error ? proof.why.message : '' })
+  c.env.log.info('a passkey was not accepted', { why: proof.why instanceof Error ? proof.why.message : '' })
   throw new AppError('invalid_passkey')
 }

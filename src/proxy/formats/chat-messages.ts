@@ -79,7 +79,7 @@ function joinText(content: z.output<typeof Content>, at: string, separator: stri
 }
 
 function textAt(part: z.output<typeof Part>, at: string): string {
-  if (!isText(part)) throw invalid(at, 'Only text is supported here.')
+  if (!isText(part)) throw invalid(at, 'Only text is supported in this message.')
   return parseAt(TextPart, part, at).text
 }
 
@@ -109,7 +109,7 @@ function imagePart({ url, detail }: { url: string; detail?: string | null | unde
 
 /** The upstream takes file contents as a data URL in `file_url`, as observed in a proxy of the same kind. */
 function filePart({ file, mime_type }: z.output<typeof FilePart>, at: string): JsonObject {
-  if (file.file_id != null) throw invalid(`${at}.file.file_id`, 'Files cannot be named by id; send file_data instead.')
+  if (file.file_id != null) throw invalid(`${at}.file.file_id`, 'Files cannot be sent by id. Use file_data instead.')
   const filename = file.filename != null && { filename: file.filename }
   if (file.file_data != null) {
     const mime = file.mime_type ?? mime_type ?? 'application/octet-stream'

@@ -90,7 +90,8 @@ function flatTool(tool: unknown, at: string): JsonObject | null {
   const type = isObject(tool) ? tool.type : undefined
   if (type === 'web_search' || String(type).startsWith('web_search_preview')) return currentTool(tool) as JsonObject // an object: it has a type
   if (type === 'custom') return customTool(parseAt(CustomTool, tool, at).custom)
-  if (type !== 'function') throw invalid(`${at}.type`, `Tools of type '${String(type)}' are not supported over chat.`)
+  if (type !== 'function')
+    throw invalid(`${at}.type`, `Tools of type '${String(type)}' are not supported by Chat Completions.`)
   return functionTool(parseAt(FunctionTool, tool, at).function)
 }
 

@@ -46,7 +46,7 @@ export function compactFromResponse(response: unknown, retained: JsonObject[]): 
   const source = objectOf(response)
   if (source.status === 'failed') throw upstreamFailure(source)
   const item = objectsOf(source.output).findLast((one) => one.type === 'compaction' && textOf(one.encrypted_content))
-  if (!item) throw new AppError('upstream_error', { message: 'The upstream did not compact the conversation.' })
+  if (!item) throw new AppError('upstream_error', { message: 'ChatGPT did not compact the conversation.' })
   return {
     id: source.id,
     object: 'response.compaction',

@@ -11,7 +11,7 @@ export const COMPACTION_TRIGGER = { type: 'compaction_trigger' } as const
 export function checkCompactionTrigger(items: unknown[]): boolean {
   const first = items.findIndex((item) => isObject(item) && item.type === COMPACTION_TRIGGER.type)
   if (first < 0) return false
-  if (first !== items.length - 1) throw invalid('input', 'A compaction_trigger must be there once, as the last item.')
+  if (first !== items.length - 1) throw invalid('input', 'Send exactly one compaction_trigger, as the last item.')
   return true
 }
 

@@ -73,7 +73,7 @@ const unstored = (param: string): AppError =>
   new AppError('unsupported_parameter', {
     param,
     message:
-      "'item_reference' is not supported: nothing is stored between requests. Send the item itself, as SDKs do with store: false.",
+      "'item_reference' is not supported, because nothing is stored between requests. Send the item itself; SDKs do that with store: false.",
   })
 
 /** Replayed chat history: tool results and calls have a spelling of their own there, and extras of other vendors. */

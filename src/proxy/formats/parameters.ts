@@ -83,7 +83,7 @@ export function refuseStateful(body: JsonObject): void {
     if (body[param] != null) {
       throw new AppError('unsupported_parameter', {
         param,
-        message: `'${param}' is not supported: nothing is stored between requests. Send the conversation in full.`,
+        message: `'${param}' is not supported, because nothing is stored between requests. Send the full conversation.`,
       })
     }
   }

@@ -14,8 +14,9 @@ setDefaultTimeout(180_000)
 
 const ROOT = resolve(import.meta.dir, '../..')
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8')
-const [cloning = '', asking = '', byTerminal = ''] = textsUnder('README.md', 'Start', 'sh')
-const [config = ''] = textsUnder('README.md', 'Point a client at it', 'toml')
+const [starting = '', , asking = ''] = textsUnder('README.md', 'Start', 'sh')
+const [byTerminal = ''] = textsUnder('README.md', 'Without a browser', 'sh')
+const [config = ''] = textsUnder('README.md', 'Connect a client', 'toml')
 /** What the text calls the things to press and to look at. */
 const [setPassword = '', addAccount = '', createKey = '', connect = ''] = boldIn(README, '## Start')
 
@@ -78,7 +79,7 @@ describe.skipIf(chromium === undefined && process.env.CI !== 'true')('who follow
   test('gets an answer by way of the dashboard', async () => {
     const startedNs = Bun.nanoseconds()
     const who = person('first')
-    await using _server = await started(cloning.replace('ADDRESS', ROOT), folder, who)
+    await using _server = await started(`git clone ${ROOT} sluice\ncd sluice\n${starting}`, folder, who)
     const [text = '', exported = ''] = await throughTheBrowser(who)
     writeFileSync(join(who.home, '.codex', 'config.toml'), text)
     const { exitCode, output } = await codex(who, exported)
@@ -97,7 +98,7 @@ describe.skipIf(chromium === undefined && process.env.CI !== 'true')('who follow
     const made = await shell(byTerminal, clone, who.env, `${PASSWORD}\n`).ended
     expect(made).toMatchObject({ exitCode: 0 })
     const [key = ''] = /^sk-clb-\S+/m.exec(made.output) ?? []
-    await using _server = await started(cloning.trim().split('\n').at(-1) ?? '', clone, who)
+    await using _server = await started(starting, clone, who)
     writeFileSync(join(who.home, '.codex', 'config.toml'), who.here(config))
     const { exitCode, output } = await codex(who, `export SLUICE_API_KEY=${key}`)
     expect([exitCode, output]).toEqual([0, expect.stringContaining(ANSWER)])

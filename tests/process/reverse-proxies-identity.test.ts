@@ -37,7 +37,7 @@ describe.skipIf(!CAN_RUN && process.env.CI !== 'true')('nginx with an identity p
 
   beforeAll(async () => {
     world = await startWorld({
-      headings: ['On our side', 'A proxy that signs people in'],
+      headings: ['Set up Sluice', 'A proxy that signs people in'],
       accounts: ['ada@example.test'],
     })
     const behind = { port: world.server.port, identityPort: identity.port }

@@ -52,7 +52,7 @@ const networkOf = (name: string): Network => {
 onLinux('with the settings of the document', () => {
   beforeAll(async () => {
     ;[world, browser] = await Promise.all([
-      startWorld({ headings: ['On our side'], accounts: Object.values(ACCOUNTS) }),
+      startWorld({ headings: ['Set up Sluice'], accounts: Object.values(ACCOUNTS) }),
       launchBrowser(),
     ])
     await Promise.all(NAMES.map(start))

@@ -163,10 +163,10 @@ describe('§5 mode disabled', () => {
   test('each start says that everybody is', () => {
     const { app } = house()
     warnOfOpenDashboard(app.bindings)
-    expect(app.lines.join()).toContain('authentication is off')
+    expect(app.lines.join()).toContain('sign-in is turned off')
     const other = open()
     warnOfOpenDashboard(other.app.bindings)
-    expect(other.app.lines.join()).not.toContain('authentication is off')
+    expect(other.app.lines.join()).not.toContain('sign-in is turned off')
   })
 
   test('what is one person’s own needs a person', async () => {

@@ -11,6 +11,7 @@ COPY scripts/build.ts scripts/
 COPY db db
 COPY src src
 COPY views views
+COPY docs/clients.md docs/operating.md docs/reverse-proxies.md docs/security.md docs/
 RUN bun scripts/build.ts --outfile dist/sluice --target "bun-linux-$(echo "$TARGETARCH" | sed s/amd64/x64-baseline/)"
 
 FROM debian:12-slim

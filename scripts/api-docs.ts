@@ -27,7 +27,7 @@ const BLOCKS = {
     )
     if (wanted.length === 0) throw new Error(`No route begins with ${what}.`)
     return table(
-      ['Route', 'Asks for', 'Takes', 'What it does, and answers', 'Refuses with'],
+      ['Route', 'Access', 'Body', 'Description and response', 'Errors'],
       wanted.map((one) => [namesOf(one, operations), whoMayShort(one), takes(one), does(one), refuses(one)]),
     )
   },

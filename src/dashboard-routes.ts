@@ -55,6 +55,7 @@ import { showDoctor } from './admin/doctor.ts'
 import { socketForBrowser, streamForBrowser, uploadFromBrowser } from './admin/doctor-measures.ts'
 import { explainChoice, leadToSimulator, showSimulator } from './admin/explain.ts'
 import { addFirewallEntry, removeFirewallEntry, showFirewall } from './admin/firewall.ts'
+import { showGuide, showGuides } from './admin/guides.ts'
 import { goToKeys, showEditKey, showKey, showKeys, showNewKey } from './admin/key-pages.ts'
 import { testApiKey } from './admin/key-test.ts'
 import { showKeyTrends, showKeyUsage7d } from './admin/key-week.ts'
@@ -255,7 +256,9 @@ const mountOperations = (app: Hono<AppEnv>): void => {
 const mountDocs = (app: Hono<AppEnv>): void => {
   const { showOpenApi, showDocs } = documentation([gateway, app])
   app.get('/api/openapi.json', ...showOpenApi)
-  app.get('/docs', ...showDocs)
+  app.get('/docs', ...showGuides)
+  app.get('/docs/api', ...showDocs)
+  app.get('/docs/:guide', ...showGuide)
 }
 
 /** `/accounts` and what its pages ask beyond the list. */

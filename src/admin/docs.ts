@@ -1,4 +1,4 @@
-/** `/docs` and `/api/openapi.json`: the API of this service, made of its own route table when somebody first asks. */
+/** `/docs/api` and `/api/openapi.json`: the API of Sluice, made from its own route table at the first request. */
 import { gzipSync } from 'node:zlib'
 import type { Hono } from 'hono'
 import { raw } from 'hono/html'
@@ -68,7 +68,7 @@ export const documentation = (apps: readonly Pick<Hono<AppEnv>, 'routes'>[]) => 
     })
   })
 
-  /** `GET /docs`. */
+  /** `GET /docs/api`. */
   const showDocs = createHandlers(signedIn(), query(DocsQuery), (c) => {
     const { q } = c.req.valid('query')
     if (q !== '') return reply(c, docsOf(addressOf(c), operations(), q), DocsPage)

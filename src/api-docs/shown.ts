@@ -12,8 +12,6 @@ export interface ShownGroup {
   title: string
   about: string
   operations: ShownOperation[]
-  /** Routes that are in the table and answer nothing yet. */
-  planned: Name[]
 }
 
 interface Name {
@@ -65,7 +63,6 @@ export const shownGroups = (operations: readonly Operation[], baseUrl: string): 
       operations: own
         .filter((one) => !one.isPlanned)
         .map((one) => shownOperation(one, byMain.get(one.id) ?? [], baseUrl)),
-      planned: own.filter((one) => one.isPlanned).map(nameOf),
     }
   })
 }

@@ -93,7 +93,9 @@ export const PAGES: Record<string, Stops> = {
     { name: 'looked at', path: '/accounts/new/import', act: importing },
   ],
   '/doctor': plainly('/doctor'),
-  '/docs': () => [{ name: 'its beginning', path: '/docs', act: shorten }],
+  '/docs': plainly('/docs'),
+  '/docs/api': () => [{ name: 'its beginning', path: '/docs/api', act: shorten }],
+  '/docs/:guide': plainly('/docs/operating'),
   '/keys': () => [
     { name: 'list', path: '/keys' },
     { name: 'for a viewer', path: '/keys', as: 'viewer' },

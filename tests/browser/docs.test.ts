@@ -21,7 +21,7 @@ const pausing = (page: Page) => page.locator('.docs-op', { has: page.locator('#p
 
 describe.each(LOOKS)('$name', ({ name, ...options }) => {
   test('everything fits, folded and unfolded', async () => {
-    await using visit = await browser.visit(`${server.url}/docs`, options)
+    await using visit = await browser.visit(`${server.url}/docs/api`, options)
     const { page, problems } = visit
     expect(await overflows(page)).toEqual([])
     await screenshot(page, `docs-${name}`)
@@ -33,7 +33,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
   })
 
   test('a link to a route opens it', async () => {
-    await using visit = await browser.visit(`${server.url}/docs#postApiApiKeysSlash`, options)
+    await using visit = await browser.visit(`${server.url}/docs/api#postApiApiKeysSlash`, options)
     const { page } = visit
     const body = page.locator('#postApiApiKeysSlash')
     await body.waitFor({ state: 'visible' })
@@ -44,7 +44,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
 })
 
 test('the list narrows as one types, and is whole again', async () => {
-  await using visit = await browser.visit(`${server.url}/docs`)
+  await using visit = await browser.visit(`${server.url}/docs/api`)
   const { page } = visit
   const all = await routes(page).count()
   await page.keyboard.press('/')
@@ -53,13 +53,13 @@ test('the list narrows as one types, and is whole again', async () => {
   expect(await pausing(page).isVisible()).toBe(true)
   await page.keyboard.type(' nonsense')
   expect(await routes(page).count()).toBe(0)
-  expect(await page.getByText('No route has that in it.').isVisible()).toBe(true)
+  expect(await page.getByText('No route matches.').isVisible()).toBe(true)
   await page.locator('input[type=search]').fill('')
   expect(await routes(page).count()).toBe(all)
 })
 
 test('without script the search is asked of the server, and routes unfold all the same', async () => {
-  await using visit = await browser.visit(`${server.url}/docs`, { javaScriptEnabled: false })
+  await using visit = await browser.visit(`${server.url}/docs/api`, { javaScriptEnabled: false })
   const { page } = visit
   await page.locator('input[type=search]').fill('role_taken clone')
   await page.keyboard.press('Enter')

@@ -90,6 +90,8 @@ const SHOWN = [
   '/doctor',
   '/api/openapi.json',
   '/docs',
+  '/docs/api',
+  '/docs/security',
   '/accounts',
   '/accounts/:id',
   '/accounts/:id?tab=routing',

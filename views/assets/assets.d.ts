@@ -3,6 +3,10 @@ declare module '*.css' {
   const text: string
   export default text
 }
+declare module '*.md' {
+  const text: string
+  export default text
+}
 declare module '*.js' {
   const text: string
   export default text

@@ -48,35 +48,35 @@ export const Operation: FC<OperationProps> = ({ operation, isHidden, isOpen }) =
 }
 
 const CAPABILITIES = {
-  refuse: 'Requests for the restricted pool are refused.',
-  narrow: 'Requests for the restricted pool are served by it alone.',
-  local: 'Asks no account, so the restricted pool does not matter.',
+  refuse: 'Requests for the restricted pool are rejected.',
+  narrow: 'Requests for the restricted pool are only served by that pool.',
+  local: 'Uses no account, so the restricted pool does not matter.',
 } as const
 
 const Facts: FC<ShownOperation> = ({ who, answer, status, document, auditEvent, capability, kinds, refusals }) => (
   <dl class="docs-facts">
-    <Fact name="Who may">
+    <Fact name="Access">
       <Text text={who} />
       {capability && ` ${CAPABILITIES[capability]}`}
     </Fact>
     {document !== null && (
-      <Fact name="Takes">
+      <Fact name="Body">
         <Text text={document} />
       </Fact>
     )}
     {(answer !== null || status !== null) && (
-      <Fact name="Answers">
+      <Fact name="Response">
         {status !== null && <b>{status} </b>}
         {answer !== null && <Text text={answer} />}
       </Fact>
     )}
     {auditEvent !== null && (
-      <Fact name="Writes down">
+      <Fact name="Audit event">
         <code>{auditEvent}</code>
       </Fact>
     )}
     {(kinds.length > 0 || refusals.length > 0) && (
-      <Fact name="Refuses">
+      <Fact name="Errors">
         <Refusals refusals={refusals} kinds={kinds} />
       </Fact>
     )}
@@ -85,14 +85,14 @@ const Facts: FC<ShownOperation> = ({ who, answer, status, document, auditEvent, 
 
 const KIND_WORDS = {
   session: 'without a session',
-  account: 'without an account',
+  account: 'without a user',
   confirmation: 'without a confirmation',
   client: 'without a key',
   capability: 'restricted pool',
   site: 'from another site',
-  body: 'a bad body',
-  query: 'bad parameters',
-  turn: 'a turn that fails',
+  body: 'an invalid body',
+  query: 'invalid parameters',
+  turn: 'a failed request',
 } as const
 
 const Refusals: FC<Pick<ShownOperation, 'kinds' | 'refusals'>> = ({ kinds, refusals }) => (
@@ -124,7 +124,7 @@ const Fields: FC<{ title: string; fields: readonly Field[] }> = ({ title, fields
               <Text text={meaning} /> <code class="muted">{type}</code>
               {preset !== null && (
                 <span class="muted">
-                  , else <code>{preset}</code>
+                  , default <code>{preset}</code>
                 </span>
               )}
             </td>

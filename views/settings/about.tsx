@@ -15,7 +15,7 @@ export const AboutPage: FC<About> = ({ frame, now, version, runtime, startedAt, 
         <span class="muted">Sluice is under the MIT licence.</span>
       </p>
       <p>
-        <a href="/doctor">Is all well?</a> · <a href="/docs">What the API can do</a>
+        <a href="/doctor">Is all well?</a> · <a href="/docs">Docs</a> · <a href="/docs/api">API reference</a>
       </p>
     </TextCard>
     {environment && (

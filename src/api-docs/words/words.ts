@@ -54,6 +54,7 @@ export const WORDS: WordsByRoute = {
 
 /** Parameters of paths, by the path up to and including them; the longest that fits counts. */
 export const PATH_PARAMETERS: Readonly<Record<string, string>> = {
+  '/docs/:guide': '`clients`, `operating`, `reverse-proxies` or `security`.',
   '/v1/models/:id': 'Name of the model.',
   '/v1/responses/:id': 'Id of the response.',
   '/v1/warmup/:mode': 'How far to warm up.',

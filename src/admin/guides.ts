@@ -1,0 +1,76 @@
+/** `/docs`: the user guides of this repository as pages, so that they are at hand without the repository. */
+import type { FC } from 'hono/jsx'
+import clients from '../../docs/clients.md' with { type: 'text' }
+import operating from '../../docs/operating.md' with { type: 'text' }
+import reverseProxies from '../../docs/reverse-proxies.md' with { type: 'text' }
+import security from '../../docs/security.md' with { type: 'text' }
+import { GuidePage, GuidesPage } from '../../views/docs/guides.tsx'
+import { AppError } from '../errors.ts'
+import { signedIn } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { reply } from '../http/reply.tsx'
+import { type Rendered, renderMarkdown } from '../lib/markdown.ts'
+
+export interface GuideEntry {
+  slug: string
+  title: string
+  about: string
+}
+
+export interface Guide extends Rendered {
+  slug: string
+  guides: readonly GuideEntry[]
+}
+
+/** In the order in which a new user needs them. */
+const SOURCES: readonly (GuideEntry & { text: string })[] = [
+  {
+    slug: 'clients',
+    title: 'Connect a client',
+    about: 'Codex CLI, IDE extension, OpenAI SDKs, OpenCode, web apps, curl.',
+    text: clients,
+  },
+  {
+    slug: 'operating',
+    title: 'Operating Sluice',
+    about: 'Install, configure, invite users, back up, fix problems.',
+    text: operating,
+  },
+  {
+    slug: 'reverse-proxies',
+    title: 'Behind a reverse proxy',
+    about: 'nginx, Nginx Proxy Manager, Caddy, Traefik, and sign-in by a proxy.',
+    text: reverseProxies,
+  },
+  {
+    slug: 'security',
+    title: 'Security',
+    about: 'What is stored, who sees it, how to expose Sluice, what is not protected.',
+    text: security,
+  },
+]
+
+const ENTRIES: readonly GuideEntry[] = SOURCES.map(({ slug, title, about }) => ({ slug, title, about }))
+
+/** `GET /docs`. */
+export const showGuides = createHandlers(signedIn(), (c) => reply(c, { guides: ENTRIES }, GuidesPage))
+
+/** `GET /docs/:guide`. */
+export const showGuide = createHandlers(signedIn(), (c) =>
+  reply(c, guideCalled(c.req.param('guide') ?? ''), GuidePage as FC<Guide>),
+)
+
+const rendered = new Map<string, Guide>()
+
+const guideCalled = (slug: string): Guide => {
+  const known = rendered.get(slug)
+  if (known) return known
+  const source = SOURCES.find((one) => one.slug === slug)
+  if (!source) throw new AppError('not_found')
+  const guide = { ...renderMarkdown(source.text, pageOf), slug, guides: ENTRIES }
+  rendered.set(slug, guide)
+  return guide
+}
+
+/** `operating.md#users` is `/docs/operating#users`. */
+const pageOf = (href: string): string => href.replace(/^([\w-]+)\.md(?=#|$)/, '/docs/$1')

@@ -1,0 +1,76 @@
+/** `/docs`: the user guides as pages, and links between them that lead somewhere. */
+import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { renderMarkdown } from '../../src/lib/markdown.ts'
+import { testApp } from '../support/app.ts'
+import { people, REMOTE } from '../support/people.ts'
+
+const HTML = { headers: { accept: 'text/html' } }
+const GUIDES = ['clients', 'operating', 'reverse-proxies', 'security']
+
+const reader = () => people(testApp({ accounts: 0 })).as('viewer')
+const pageAt = async (path: string): Promise<string> => (await reader().ask(`GET ${path}`, HTML)).text()
+const idsOf = (html: string): string[] => [...html.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id)
+const linksOf = (html: string): string[] => [...html.matchAll(/ href="([^"]+)"/g)].map(([, href = '']) => href)
+
+describe('the guides', () => {
+  test('are listed at /docs, with the API reference', async () => {
+    const links = linksOf(await pageAt('/docs'))
+    for (const path of [...GUIDES.map((slug) => `/docs/${slug}`), '/docs/api']) expect(links).toContain(path)
+  })
+
+  test.each(GUIDES)('%s has its text, and every link leads to a page and a heading that exist', async (slug) => {
+    const html = await pageAt(`/docs/${slug}`)
+    const [, article = ''] = /<article class="guide">(.*)<\/article>/s.exec(html) ?? []
+    const source = readFileSync(join(import.meta.dir, '../../docs', `${slug}.md`), 'utf8')
+    expect(article.match(/<h2 /g)).toHaveLength(source.match(/^## /gm)?.length ?? 0)
+    const dead = []
+    for (const link of linksOf(article)) {
+      if (link.startsWith('https://')) continue
+      const [path = '', id] = link.split('#')
+      const target = path === '' ? html : await pageAt(path)
+      const isThere = path === '' || path === '/docs/api' || GUIDES.includes(path.replace('/docs/', ''))
+      if (!isThere || (id !== undefined && !idsOf(target).includes(id))) dead.push(link)
+    }
+    expect(dead).toEqual([])
+    expect(html.length).toBeLessThan(40_000)
+  })
+
+  test('need a sign-in, like every other page', async () => {
+    const app = testApp({ accounts: 0 })
+    const { add, browser } = people(app)
+    add({ role: 'admin' })
+    const response = await browser(REMOTE).ask('GET /docs/security', HTML)
+    expect([response.status, response.headers.get('location')]).toEqual([303, '/login?return=%2Fdocs%2Fsecurity'])
+  })
+
+  test('that do not exist are a 404', async () => {
+    for (const path of ['/docs/decisions', '/docs/..%2Fsecurity', '/docs/toString'])
+      expect((await reader().ask(`GET ${path}`, HTML)).status).toBe(404)
+  })
+})
+
+describe('Markdown', () => {
+  const render = (text: string) => renderMarkdown(text, (href) => href)
+
+  test('escapes HTML, and never runs it', () => {
+    const { html } = render('# A\n\n<script>alert(1)</script> and `<b>`\n')
+    expect(html).not.toContain('<script>')
+    expect(html).toContain('<code>&lt;b&gt;</code>')
+  })
+
+  test('takes the first heading as the title and lists the sections in plain text', () => {
+    expect(render('# The `title`\n\n## One & two\n\n### Below\n\n## Three\n')).toMatchObject({
+      title: 'The title',
+      sections: [
+        { id: 'one-two', title: 'One & two' },
+        { id: 'three', title: 'Three' },
+      ],
+    })
+  })
+
+  test('lets a wide table scroll on its own, by keyboard too', () => {
+    expect(render('| a |\n|---|\n| b |\n').html).toMatch(/<div class="guide-table" tabindex="0"[^>]*>\s*<table>/)
+  })
+})

@@ -34,6 +34,8 @@ export const renderMarkdown = (text: string, linkTo: (href: string) => string): 
         table.after('</div>', { html: true })
       },
     })
+    // Long names in narrow columns break after an underscore, not in the middle of a word.
+    .on('td > code', { text: (chunk) => void chunk.replace(chunk.text.replaceAll('_', '_<wbr>'), { html: true }) })
     .on('pre', { element: (block) => void block.setAttribute('tabindex', '0') })
     .transform(whole)
   return { title: plain(title), html, sections }

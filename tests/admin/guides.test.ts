@@ -70,6 +70,11 @@ describe('Markdown', () => {
     })
   })
 
+  test('breaks long names in a table after an underscore, and keeps what is escaped', () => {
+    const { html } = render('| a |\n|---|\n| `LONG_NAME<x>` |\n')
+    expect(html).toContain('<code>LONG_<wbr>NAME&lt;x&gt;</code>')
+  })
+
   test('lets a wide table scroll on its own, by keyboard too', () => {
     expect(render('| a |\n|---|\n| b |\n').html).toMatch(/<div class="guide-table" tabindex="0"[^>]*>\s*<table>/)
   })

@@ -50,7 +50,10 @@ export const CODES = {
     401,
     'No password is set yet. You need the bootstrap token to set the first one from another machine.',
   ],
-  bootstrap_unavailable: [401, 'There is no bootstrap token. Set the first password on the server itself.'],
+  bootstrap_unavailable: [
+    401,
+    'There is no bootstrap token. Set the first password on the server itself, or run: sluice bootstrap-token --rotate',
+  ],
   invalid_bootstrap_token: [401, 'The bootstrap token is wrong or was already used.'],
   cross_site_request_rejected: [403, 'Rejected: the request came from another site.'],
   // --- capability routing (spec §1)

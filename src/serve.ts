@@ -86,8 +86,8 @@ const checkpointerOf = ({ databasePath, sqlite, isNamed }: Folder, log: Log): Ch
 /** An error in one request must not end the others, so it is logged. A log that cannot be written is ignored. */
 const survive = (log: Log): void => {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  process.on('unhandledRejection', (err) => log.error('unhandled rejection', { err }))
-  process.on('uncaughtException', (err) => log.error('uncaught exception', { err }))
+  process.on('unhandledRejection', (err) => log.error('an unhandled rejection', { err }))
+  process.on('uncaughtException', (err) => log.error('an uncaught exception', { err }))
 }
 
 /** One stop can arrive as two signals: sent to the process group, and passed on again by a parent such as npm. */

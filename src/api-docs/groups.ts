@@ -13,50 +13,50 @@ export const GROUPS: readonly Group[] = [
   {
     id: 'v1',
     title: 'OpenAI SDKs',
-    about: 'Model traffic in the form of OpenAI’s API.',
+    about: 'Model requests in OpenAI’s format.',
     prefixes: ['/v1'],
   },
   {
     id: 'codex',
     title: 'Codex CLI and its extension',
-    about: 'Model traffic of the native client.',
+    about: 'Model requests of the Codex CLI.',
     prefixes: ['/backend-api', '/api/codex', '/api/fleet'],
   },
   {
     id: 'accounts',
     title: 'Accounts',
-    about: 'The accounts of the pool: adding, pausing, probing, exporting, resetting.',
+    about: 'Add, pause, probe, export and reset the accounts of the pool.',
     prefixes: ['/api/accounts', '/api/oauth'],
   },
-  { id: 'keys', title: 'API keys', about: 'Keys of model clients.', prefixes: ['/api/api-keys'] },
+  { id: 'keys', title: 'API keys', about: 'Keys for model clients.', prefixes: ['/api/api-keys'] },
   {
     id: 'logs',
     title: 'Logs and reports',
-    about: 'What was asked, what became of it, what it cost, and why.',
+    about: 'Requests, their results, their cost, and the reasons.',
     prefixes: ['/api/request-logs', '/api/rejected-clients', '/api/reports', '/api/explain', '/api/dashboard'],
   },
   {
     id: 'settings',
     title: 'Settings and firewall',
-    about: 'How the service behaves.',
+    about: 'How Sluice behaves.',
     prefixes: ['/api/settings', '/api/firewall'],
   },
   {
     id: 'people',
     title: 'Users and roles',
-    about: 'Who can use the dashboard, and the audit log.',
+    about: 'Who may use the dashboard, and what they changed.',
     prefixes: ['/api/dashboard-users', '/api/dashboard-roles', '/api/auth-providers', '/api/audit-logs'],
   },
   {
     id: 'sign-in',
     title: 'Signing in',
-    about: 'Passwords, two-factor, passkeys, guests, and your own user.',
+    about: 'Passwords, second factors, passkeys, guests and your own user.',
     prefixes: ['/api/dashboard-auth'],
   },
   {
     id: 'service',
     title: 'Operations',
-    about: 'Health, metrics, backups, live events, and this description.',
+    about: 'Health, metrics, backups, live events and this reference.',
     prefixes: [
       '/health',
       '/metrics',
@@ -69,7 +69,7 @@ export const GROUPS: readonly Group[] = [
       '/doctor/upload',
     ],
   },
-  { id: 'pages', title: 'Pages', about: 'What browsers open.', prefixes: [''] },
+  { id: 'pages', title: 'Pages', about: 'What you open in the browser.', prefixes: [''] },
 ]
 
 export const groupOf = (path: string): string => {

@@ -14,7 +14,7 @@ export const openApi = (operations: readonly Operation[]) => {
     openapi: '3.1.0',
     jsonSchemaDialect: 'https://json-schema.org/draft/2020-12/schema',
     info: { title: 'Sluice', version: VERSION, description: ABOUT, license: { name: 'MIT', identifier: 'MIT' } },
-    servers: [{ url: '/', description: 'The service this was fetched from.' }],
+    servers: [{ url: '/', description: 'The server this was fetched from.' }],
     tags: GROUPS.map(({ id, title, about }) => ({ name: id, description: `${title}. ${about}` })),
     paths: pathsOf(operations, bodies),
     components: {
@@ -26,7 +26,7 @@ export const openApi = (operations: readonly Operation[]) => {
 }
 
 const ABOUT = [
-  'Generated from the route table and the schemas of the running service.',
+  'Generated from the route table and the schemas of the running server.',
   'Where an answer has no schema, its description says what is in it.',
   'A JSON body of the dashboard API may also be sent as an HTML form, which a browser without script is answered with 303.',
   'A model route answers 429 and 503 with `Retry-After`, except for `database_unavailable` and where retrying cannot help (`X-Should-Retry: false`), and 500, 502 and 504 where the upstream named one; the dashboard API answers 429 with it.',
@@ -191,13 +191,13 @@ const SECURITY_SCHEMES = {
   clientKey: {
     type: 'http',
     scheme: 'bearer',
-    description: 'An API key. Where keys are not required, callers on the same machine may go without.',
+    description: 'An API key. While keys are optional, clients on the same machine need none.',
   },
   session: {
     type: 'apiKey',
     in: 'cookie',
     name: 'sluice_session',
     description:
-      'Set by signing in; over https its name begins with `__Host-`. Not needed where a reverse proxy signs in, and on the own machine while nobody has an account.',
+      'Set when you sign in. On HTTPS its name begins with `__Host-`. Not needed if a reverse proxy signs users in, or on the server itself until a user exists.',
   },
 } as const

@@ -24,7 +24,7 @@ const NOBODY = [
 
 export const KINDS = {
   session: { title: 'Not signed in', codes: [...NOBODY, 'totp_enrollment_required'] },
-  account: { title: 'Not signed in to an account', codes: [...NOBODY, 'user_account_required'] },
+  account: { title: 'Not signed in as a user', codes: [...NOBODY, 'user_account_required'] },
   confirmation: { title: 'Not confirmed', codes: ['step_up_required', 'step_up_unavailable'] },
   client: { title: 'No key', codes: ['invalid_api_key', 'ip_forbidden', 'cross_site_request_rejected'] },
   capability: {
@@ -44,7 +44,7 @@ export const KINDS = {
   },
   query: { title: 'Parameters', codes: ['validation_error'] },
   turn: {
-    title: 'Turns',
+    title: 'Failed requests',
     codes: [
       'invalid_request_error',
       'malformed_json',

@@ -6,20 +6,20 @@ import type { Operation } from './operations.ts'
 export const whoMay = ({ access, words }: Pick<Operation, 'access' | 'words'>): string => {
   switch (access.access) {
     case 'permission':
-      return `Who holds ${permissionsOf(access)}${conditions(access)}.`
+      return `Users with ${permissionsOf(access)}${conditions(access)}.`
     case 'writes':
-      return `Who holds \`accounts:write\`, \`api_keys:write\` and \`ops:write\`${sometimes(access)}.`
+      return `Users with \`accounts:write\`, \`api_keys:write\` and \`ops:write\`${sometimes(access)}.`
     case 'signed-in':
-      return `${access.account ? 'Everybody with an account' : 'Everybody who is let in, guests too'}${conditions({ stepUp: access.stepUp === true })}.`
+      return `${access.account ? 'Every user' : 'Every user and guest'}${conditions({ stepUp: access.stepUp === true })}.`
     case 'client-key':
       return access.key === 'always' ? 'Clients with a key.' : 'Clients, with a key where keys are required.'
     case 'open':
-      return words.account ? `The account that asks${words.account === 'held' ? HELD : ''}.` : OPEN
+      return words.account ? `The signed-in user${words.account === 'held' ? HELD : ''}.` : OPEN
   }
 }
 
-const OPEN = 'Open to all; the route checks for itself what there is to check.'
-const HELD = ', also before it has set up the two-factor it must have'
+const OPEN = 'Everyone. The route does its own checks.'
+const HELD = ', also before required two-factor authentication is set up'
 
 /** For a table. */
 export const whoMayShort = ({ access, words }: Pick<Operation, 'access' | 'words'>): string => {
@@ -43,7 +43,7 @@ const permissionsOf = ({ permission, or, and }: Permitted): string =>
   `\`${permission}\`${or ? ` or \`${or}\`` : ''}${and ? ` and \`${and}\`` : ''}`
 
 const conditions = ({ stepUp, account }: { stepUp: boolean; account?: boolean }): string =>
-  [account ? ' and has an account' : '', stepUp ? ', confirmed within five minutes' : ''].join('')
+  [account ? ', not guests' : '', stepUp ? ', confirmed within five minutes' : ''].join('')
 
 const sometimes = ({ sometimes: rule }: Extract<AccessRule, { access: 'writes' }>): string =>
-  rule ? `; where ${rule.when}, who holds \`${rule.permission}\`, confirmed within five minutes` : ''
+  rule ? `; where ${rule.when}, users with \`${rule.permission}\`, confirmed within five minutes` : ''

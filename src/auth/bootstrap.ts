@@ -38,11 +38,11 @@ export const prepareBootstrapToken = (reached: Reached): void => {
 /** At start: without authentication whoever reaches this address is the administrator. */
 export const warnOfOpenDashboard = ({ env, log }: Pick<Reached, 'env' | 'log'>): void => {
   if (env.DASHBOARD_AUTH_MODE === 'disabled')
-    log.warn('sign-in is turned off: anyone who can reach the dashboard is an administrator', {
+    log.warn('authentication is off: whoever reaches the dashboard may do everything', {
       hosts: [
-        'IP addresses, host names without a dot',
+        'addresses, one-part names',
         ...(env.PUBLIC_URL ? [env.PUBLIC_URL] : []),
-        ...(env.FIREWALL_TRUST_PROXY_HEADERS ? ['host names forwarded by trusted proxies'] : []),
+        ...(env.FIREWALL_TRUST_PROXY_HEADERS ? ['names that trusted proxies forward'] : []),
       ].join(', '),
     })
 }

@@ -35,12 +35,11 @@ export const isZip = (bytes: Uint8Array): boolean =>
 /** In the order of its directory (APPNOTE.TXT 6.3.10 §4.3). Throws `ZipError`. */
 export const readZip = async (bytes: Uint8Array, { budget, bytes: maxBytes, wants }: ZipLimits): Promise<ZipFile[]> => {
   const entries = directoryOf(bytes).filter(({ name }) => !name.endsWith('/') && wants(name))
-  if (entries.length > budget.files)
-    throw new ZipError(`contains more than the ${budget.files} files that may still be read`)
+  if (entries.length > budget.files) throw new ZipError(`contains more than ${budget.files} files`)
   demand(areApart(entries))
   const read: ZipFile[] = []
   for (const entry of entries) {
-    if (budget.bytes <= 0) throw new ZipError('unpacks to more than one import may read')
+    if (budget.bytes <= 0) throw new ZipError('unpacks to more than is allowed')
     budget.files -= 1
     budget.bytes -= maxBytes // of one that cannot be read the work was done all the same
     const unpacked = await unpack(bytes, entry, maxBytes)
@@ -105,7 +104,7 @@ const directoryOf = (bytes: Uint8Array): Entry[] => {
 const endOf = (view: DataView): number => {
   const last = view.byteLength - END_BYTES
   for (let at = last; at >= Math.max(0, last - LONGEST_COMMENT); at--) if (view.getUint32(at, true) === END) return at
-  throw new ZipError('is an incomplete ZIP archive')
+  throw new ZipError('is not a complete ZIP archive')
 }
 
 const inflate = promisify(inflateRaw)
@@ -119,12 +118,12 @@ const unpack = async (bytes: Uint8Array, entry: Entry, maxBytes: number): Promis
   const start = offset + LOCAL_ENTRY_BYTES + view.getUint16(offset + 26, true) + view.getUint16(offset + 28, true)
   const packed = bytes.subarray(start, start + packedBytes)
   demand(packed.length === packedBytes)
-  if (packedBytes > maxBytes) throw new ZipError(`holds a file that is too large (${name})`)
+  if (packedBytes > maxBytes) throw new ZipError(`contains a file that is too large (${name})`)
   if (method === STORED) return packed
-  if (method !== DEFLATED) throw new ZipError(`is packed in a way that is not read (${name})`)
+  if (method !== DEFLATED) throw new ZipError(`uses a compression that is not supported (${name})`)
   return inflate(packed, { maxOutputLength: maxBytes }).catch((cause: unknown) => {
     const isTooLarge = cause instanceof RangeError
-    throw new ZipError(isTooLarge ? `holds a file that is too large (${name})` : `is damaged (${name})`, { cause })
+    throw new ZipError(isTooLarge ? `contains a file that is too large (${name})` : `is damaged (${name})`, { cause })
   })
 }
 

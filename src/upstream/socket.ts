@@ -147,7 +147,7 @@ export class UpstreamSocket {
    * cancelled or broke.
    */
   turn(frame: Uint8Array | string, whenOver?: WhenOver): SocketStream {
-    if (this.#turn) throw new Error('a turn is running on this socket')
+    if (this.#turn) throw new Error('a request is already running on this socket')
     const stream = new SocketStream({
       pause: () => this.#pause(),
       resume: () => this.#resume(),

@@ -114,7 +114,7 @@ describe('the page', () => {
     const { as } = open()
     const text = await readOperation(as('viewer'), 'postApiFirewallIps')
     for (const part of [
-      'Who holds security:write, confirmed within five minutes.',
+      'Users with security:write, confirmed within five minutes.',
       'ipAddress required',
       'An address, or a range in CIDR form.',
       'The entry in canonical form.',
@@ -136,7 +136,7 @@ describe('the page', () => {
     const log = await readOperation(as('viewer'), 'getApiRequestLogs')
     expect(log).toContain('integer 1…1000, default 50')
     const settings = await readOperation(as('viewer'), 'patchApiSettings')
-    expect(settings).toContain('where a security setting changes, who holds security:write')
+    expect(settings).toContain('where a security setting changes, users with security:write')
     expect(settings).toContain('Default: 8 seconds.')
   })
 

@@ -26,7 +26,7 @@ describe('reading', () => {
   test('only what is wanted, also where more would be too many', async () => {
     const bytes = zipOf(Array.from({ length: 12 }, (_, n) => ({ name: n === 3 ? 'x.json' : `${n}.txt`, text: 'y' })))
     expect(await read(bytes, { wants: (name) => name.endsWith('.json') })).toEqual([{ name: 'x.json', text: 'y' }])
-    expect(read(bytes)).rejects.toThrow('contains more than the 10 files that may still be read')
+    expect(read(bytes)).rejects.toThrow('contains more than 10 files')
   })
 
   test('an archive behind a comment, and an empty one', async () => {
@@ -41,9 +41,9 @@ describe('refusing', () => {
   test('a file that unpacks to more than its limit, whatever it states', async () => {
     const bomb = zipOf([{ name: 'bomb.json', text: '0'.repeat(5_000_000) }])
     expect(bomb.length).toBeLessThan(10_000)
-    expect(read(bomb, { bytes: 100_000 })).rejects.toThrow('holds a file that is too large (bomb.json)')
+    expect(read(bomb, { bytes: 100_000 })).rejects.toThrow('contains a file that is too large (bomb.json)')
     const stored = zipOf([{ name: 'big', text: '0'.repeat(2000), method: 'stored' }])
-    expect(read(stored)).rejects.toThrow('holds a file that is too large (big)')
+    expect(read(stored)).rejects.toThrow('contains a file that is too large (big)')
   })
 
   test('what goes beyond a budget that several archives share, in files and in bytes', async () => {
@@ -51,10 +51,8 @@ describe('refusing', () => {
     const budget = budgetOf({ files: 5 })
     expect(await read(bytes, { budget })).toHaveLength(3)
     expect(budget).toEqual({ files: 2, bytes: 100_000 - 2700 })
-    expect(read(bytes, { budget })).rejects.toThrow('contains more than the 2 files that may still be read')
-    expect(read(bytes, { budget: budgetOf({ bytes: 1500 }) })).rejects.toThrow(
-      'unpacks to more than one import may read',
-    )
+    expect(read(bytes, { budget })).rejects.toThrow('contains more than 2 files')
+    expect(read(bytes, { budget: budgetOf({ bytes: 1500 }) })).rejects.toThrow('unpacks to more than is read at once')
   })
 
   test('what could not be read is paid for', async () => {
@@ -85,7 +83,7 @@ describe('refusing', () => {
 
   test('one that was cut off', () => {
     const bytes = zipOf([{ name: 'a', text: 'b' }])
-    expect(read(bytes.subarray(0, bytes.length - 10))).rejects.toThrow('is an incomplete ZIP archive')
+    expect(read(bytes.subarray(0, bytes.length - 10))).rejects.toThrow('is not a complete ZIP archive')
   })
 
   test('whatever else is in it: read, or refused with a reason, and never anything else', async () => {

@@ -54,7 +54,7 @@ test('the next turn may begin as soon as the terminal event came, before it is r
     second = socket.turn('2')
   })
   let second = first
-  expect(() => socket.turn('3')).toThrow('a turn is running')
+  expect(() => socket.turn('3')).toThrow('already running')
   await until(() => second !== first)
   expect(await rest(second)).toEqual(['{"type":"response.completed","n":2}'])
   expect(await rest(first)).toEqual(['{"type":"response.completed","n":1}'])

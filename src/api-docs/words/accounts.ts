@@ -4,20 +4,20 @@ import type { WordsByRoute } from './words.ts'
 const UPSTREAM = ['upstream_error', 'upstream_unreachable', 'upstream_timeout'] as const
 const FILES = [
   'auth_json',
-  '`auth.json` files of the Codex CLI, ZIP archives of them, or their text; 32 MiB together.',
+  '`auth.json` files of the Codex CLI, or ZIP archives of them, up to 32 MiB in total.',
 ] as const
 const BULK_EXAMPLE = { accountIds: ['acc_…'] }
 const CONSUME = ['target_reset_credit_changed', 'reset_credit_redeem_in_progress', 'busy', ...UPSTREAM] as const
 
 export const ACCOUNT_WORDS: WordsByRoute = {
   'GET /api/accounts': {
-    does: 'All accounts with their state, and whether each is available now.',
+    does: 'All accounts with their state, quota, and whether they can be used now.',
     answer: '`{accounts: [Account]}`',
   },
   'POST /api/accounts/import': {
-    does: 'Adds accounts from files, or replaces the tokens of known ones.',
+    does: 'Adds accounts from files, or updates their tokens.',
     answer:
-      'For one file `{accountId, email, workspaceId, workspaceLabel, seatType, planType, status, tokensKept}`; `tokensKept` means the stored tokens are at least as new. For several `{accounts, failures: [{file, message}]}`.',
+      'For one file `{accountId, email, workspaceId, workspaceLabel, seatType, planType, status, tokensKept}`, `tokensKept` if the stored tokens were kept because the file is not known to be newer. For several files `{accounts, failures: [{file, message}]}`.',
     throws: ['invalid_auth_json', 'invalid_request_error', 'payload_too_large'],
     files: FILES,
   },
@@ -28,13 +28,13 @@ export const ACCOUNT_WORDS: WordsByRoute = {
     files: FILES,
   },
   'POST /api/accounts/import/preflight/:id': {
-    does: 'Imports the selected files of a preview, once.',
+    does: 'Imports the selected files of a preview. Works once.',
     answer: 'The preview, with the result in `accounts`.',
     throws: ['import_not_found'],
     example: { files: ['0'] },
   },
   'PATCH /api/accounts/:id': {
-    does: 'Changes alias, routing policy or restricted pool of an account.',
+    does: 'Changes an account.',
     answer: '`{status: "updated"}`',
     throws: ['account_not_found', 'edit_conflict'],
     example: { securityWorkAuthorized: true },
@@ -62,8 +62,8 @@ export const ACCOUNT_WORDS: WordsByRoute = {
     throws: ['account_not_found', 'account_state_transition_invalid'],
   },
   'POST /api/accounts/:id/probe': {
-    does: 'Sends one small real request with an account.',
-    answer: '`{status, accountId, served, probeStatusCode, …}` with used percent and state before and after.',
+    does: 'Sends one small real request through an account.',
+    answer: '`{status, accountId, probeStatusCode, …}` with quota and state before and after.',
     throws: ['account_not_found', 'account_not_probable'],
   },
   'DELETE /api/accounts/:id': {
@@ -109,17 +109,17 @@ export const ACCOUNT_WORDS: WordsByRoute = {
     example: BULK_EXAMPLE,
   },
   'GET /api/accounts/:id/trends': {
-    does: 'Percent left of an account per hour, for the last 7 days.',
-    answer: '`{accountId, primary, secondary, secondaryScheduled}`; hours without data are left out.',
+    does: 'The last seven days of an account by the hour, as percent left.',
+    answer: '`{accountId, primary, secondary, secondaryScheduled}`; gaps are left out.',
     throws: ['account_not_found'],
   },
   'POST /api/accounts/:id/export/auth': {
     does: 'Exports the credentials of an account for another program.',
-    answer: 'All formats at once; browsers get the file.',
+    answer: 'All formats, or a file for a browser.',
     throws: ['account_not_found', 'account_state_transition_invalid'],
   },
   'GET /api/accounts/:id/rate-limit-reset-credits': {
-    does: 'The reset credits of an account; null until fetched.',
+    does: 'The reset credits of an account, or null until they are known.',
     answer: '`{availableCount, credits: […], …} | null`',
     throws: ['account_not_found'],
   },
@@ -129,30 +129,30 @@ export const ACCOUNT_WORDS: WordsByRoute = {
     throws: ['account_not_found', 'account_not_reset_credit_applicable', 'no_available_reset_credit', ...CONSUME],
   },
   'POST /api/oauth/start': {
-    does: 'Starts a ChatGPT sign-in, to add an account or to sign in to one again.',
+    does: 'Starts a ChatGPT sign-in, to add an account or sign in to one again.',
     answer:
       '`SignIn`: `{flowId, method, status, errorMessage, authorizationUrl, callbackUrl, callback, verificationUrl, userCode, expiresAt, account, …}`',
     throws: ['account_not_found', 'device_auth_unavailable', 'device_auth_failed', 'upstream_unreachable'],
     example: { forceMethod: 'device' },
   },
   'GET /api/oauth/status': {
-    does: 'The status of a sign-in that the caller started.',
+    does: 'The state of a sign-in that you started.',
     answer: '`SignIn`',
     throws: ['oauth_flow_not_found'],
   },
   'POST /api/oauth/complete': {
-    does: 'The same, and makes sure that a device sign-in is being polled. A sign-in completes by itself.',
+    does: 'The same, and checks a sign-in with a code. Sign-ins complete automatically.',
     answer: '`SignIn`',
     throws: ['oauth_flow_not_found'],
   },
   'POST /api/oauth/manual-callback': {
-    does: 'Takes the URL the browser ended on, for browsers that could not reach Sluice by themselves.',
+    does: 'Completes a sign-in with the URL where the browser ended, if it could not reach Sluice.',
     answer: '`SignIn`',
     throws: ['invalid_callback', 'oauth_flow_not_found'],
     example: { callbackUrl: 'http://localhost:1455/auth/callback?code=…&state=…' },
   },
   'POST /api/oauth/cancel': {
-    does: 'Cancels a pending sign-in; for one that has ended it returns the result.',
+    does: 'Cancels a sign-in. A finished one is returned unchanged.',
     answer: '`SignIn`',
     throws: ['oauth_flow_not_found'],
     example: { flowId: 'flow_…' },

@@ -2,36 +2,36 @@
 import type { WordsByRoute } from './words.ts'
 
 export const KEY_WORDS: WordsByRoute = {
-  'GET /api/api-keys/': { does: 'Lists all keys with their limits and usage.', answer: '`[Key]`' },
+  'GET /api/api-keys/': { does: 'All keys with their limits and usage.', answer: '`[Key]`' },
   'POST /api/api-keys/': {
-    does: 'Creates a key. Giving it to another user, or to none, needs `api_keys:assign`; requiring keys with it needs `security:write`.',
-    answer: '`Key` with `key`, which is shown only here.',
+    does: 'Creates a key. To assign it to another user or to no one, you need `api_keys:assign`. To require keys, you need `security:write`.',
+    answer: '`Key` with `key`, which is shown only once.',
     throws: ['permission_required', 'step_up_required', 'step_up_unavailable'],
     example: { name: 'my-laptop' },
   },
   'PATCH /api/api-keys/:id': {
-    does: 'Changes the given fields of a key.',
+    does: 'Changes the fields you send.',
     answer: '`Key`',
     throws: ['not_found', 'edit_conflict', 'permission_required'],
     example: { isActive: false },
   },
   'POST /api/api-keys/:id/regenerate': {
-    does: 'Creates a new secret. The current one stops working immediately.',
-    answer: '`Key` with a new `key`, which is shown only here.',
+    does: 'Creates a new secret for the key. The current one stops working immediately.',
+    answer: '`Key` with a new `key`, which is shown only once.',
     throws: ['not_found'],
   },
   'DELETE /api/api-keys/:id': {
-    does: 'Deletes a key. Its requests stay in the log.',
+    does: 'Deletes a key. Its log entries stay.',
     status: 204,
     throws: ['not_found'],
   },
   'GET /api/api-keys/:id/trends': {
-    does: 'Usage of a key in the last 7 days, by hour.',
+    does: 'The last seven days of a key by the hour.',
     answer: '`{keyId, cost: [{t, v}], tokens: [{t, v}]}`',
     throws: ['not_found'],
   },
   'GET /api/api-keys/:id/usage-7d': {
-    does: 'Total usage of a key in the last 7 days, and by account.',
+    does: 'The last seven days of a key: totals, and usage by account.',
     answer:
       '`{keyId, totalTokens, totalCostUsd, totalRequests, cachedInputTokens, accountCosts: [{accountId, email, costUsd, isDeleted}]}`',
     throws: ['not_found'],

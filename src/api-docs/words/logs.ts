@@ -3,13 +3,13 @@ import type { WordsByRoute } from './words.ts'
 
 export const LOG_WORDS: WordsByRoute = {
   'GET /api/request-logs': {
-    does: 'Logged requests, newest first.',
+    does: 'Requests, newest first.',
     answer:
-      '`{requests: [Entry], total, moreThan, hasMore, nextCursor, …}`. `total` is null above 10,000 (`moreThan` says so) and when the search stopped early. `result` says in words what happened to a request; `cause` is the stable name of that result.',
+      '`{requests: [Entry], total, moreThan, hasMore, nextCursor, …}`; `total` is null if there are more than 10,000, which `moreThan` then says, or if not all were counted.',
     throws: ['permission_required'],
   },
   'GET /api/request-logs/options': {
-    does: 'The values that occur under the same filters, and the version of the price table.',
+    does: 'The values that occur with the same filters, and the current price table.',
     answer: '`{accountIds, modelOptions, apiKeys, statuses, …, pricesVersion}`',
     throws: ['permission_required'],
   },
@@ -19,13 +19,13 @@ export const LOG_WORDS: WordsByRoute = {
     throws: ['not_found'],
   },
   'GET /api/rejected-clients': {
-    does: 'Clients that were rejected before an account was tried, newest first: one row per client, reason and minute, with a count.',
+    does: 'Clients that were rejected before an account was tried: one row per client, reason and minute, newest first.',
     answer:
-      '`{items: [{id, minute, lastAt, reason, result, count, clientIp, isSeveral, keyStart, apiKeyId, apiKeyName, model, route, useragent}], nextCursor}`. Model, route and user agent are those of the last request in the row.',
+      '`{items: [{id, minute, lastAt, reason, count, clientIp, isSeveral, keyStart, apiKeyId, apiKeyName, model, route, useragent}], nextCursor}`; details of a single request are those of the last one counted.',
     throws: ['permission_required'],
   },
   'GET /api/reports': {
-    does: 'Usage by day, model, account and key, compared with the previous period. At most 730 days.',
+    does: 'Usage by day, model, account and key, compared with the days before. Up to 730 days.',
     answer: '`{startDate, endDate, …}`, or CSV.',
     throws: ['permission_required', 'busy'],
   },

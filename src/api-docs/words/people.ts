@@ -6,10 +6,10 @@ const REACHED = ['user_not_found', 'insufficient_delegation'] as const
 const ROLE: Words['throws'] = ['role_not_found', 'role_locked', 'insufficient_delegation']
 
 export const PEOPLE_WORDS: WordsByRoute = {
-  'GET /api/dashboard-users': { does: 'Lists all users, oldest first.', answer: '`[User]`' },
+  'GET /api/dashboard-users': { does: 'All users, oldest first.', answer: '`[User]`' },
   'POST /api/dashboard-users': {
-    does: 'Invites a user. With `ssoOnly`, adds a user who signs in through the reverse proxy.',
-    answer: '`{user, invite: {token, expiresAt} | null}`: the token is shown only here.',
+    does: 'Invites a user. With `ssoOnly`, creates a user for sign-in by the reverse proxy.',
+    answer: '`{user, invite: {token, expiresAt} | null}`: the token is shown only once.',
     status: 201,
     throws: [
       'sso_not_available',
@@ -23,11 +23,11 @@ export const PEOPLE_WORDS: WordsByRoute = {
     example: { username: 'anna', role: 'viewer' },
   },
   'GET /api/dashboard-users/invites': {
-    does: 'Lists open invites. Expired ones are removed.',
+    does: 'Open invites. Expired ones are removed.',
     answer: '`[{userId, username, roleId, expiresAt, ssoOnly, createdByUserId}]`',
   },
   'PATCH /api/dashboard-users/:id': {
-    does: 'Changes a user. A new role or status signs them out.',
+    does: 'Changes a user. A new role or state ends the user’s sessions.',
     answer: '`User`',
     throws: [
       ...REACHED,
@@ -44,13 +44,13 @@ export const PEOPLE_WORDS: WordsByRoute = {
     example: { status: 'disabled' },
   },
   'DELETE /api/dashboard-users/:id': {
-    does: 'Deletes a user. Their keys stay, turned off and without an owner. The reverse proxy recreates its users at their next visit with the role of new users: disable them instead to keep them out.',
+    does: 'Deletes a user. Their keys stay, inactive and without an owner. A user who signs in through the reverse proxy is created again at the next visit: disable the user to prevent that.',
     status: 204,
     throws: [...REACHED, 'self_modification_forbidden', 'last_admin_protected'],
   },
   'POST /api/dashboard-users/:id/invite': {
-    does: 'Creates a new link, valid for 24 hours. The previous link stops working.',
-    answer: '`{token, expiresAt}`, shown only here.',
+    does: 'Creates a new invite link for another day. The previous one stops working.',
+    answer: '`{token, expiresAt}`: shown only once.',
     throws: [...REACHED, 'invite_not_pending', 'sso_only_invite'],
   },
   'DELETE /api/dashboard-users/:id/invite': {
@@ -59,41 +59,41 @@ export const PEOPLE_WORDS: WordsByRoute = {
     throws: [...REACHED, 'invite_not_pending'],
   },
   'POST /api/dashboard-users/:id/reset-totp': {
-    does: 'Removes the authenticator and the recovery codes of a user who lost them.',
+    does: 'Removes the authenticator of a user who lost it.',
     answer: OK,
     throws: [...REACHED, 'self_modification_forbidden'],
   },
   'POST /api/dashboard-users/:id/revoke-sessions': {
-    does: 'Signs the user out of all browsers.',
+    does: 'Signs the user out everywhere.',
     answer: OK,
     throws: REACHED,
   },
   'POST /api/dashboard-users/:id/reactivate-keys': {
-    does: 'Turns on exactly the keys that were turned off when the user was disabled.',
+    does: 'Enables exactly the keys that were disabled together with the user.',
     answer: '`{reactivated}`',
     throws: REACHED,
   },
   'GET /api/dashboard-users/:id/sessions': {
-    does: 'Lists the browsers the user is signed in with.',
-    answer: 'As `GET /api/dashboard-auth/sessions`.',
+    does: 'The sessions of a user.',
+    answer: 'As for your own sessions.',
     throws: ['user_not_found'],
   },
   'DELETE /api/dashboard-users/:id/sessions/:sessionId': {
-    does: 'Signs the user out of one browser.',
+    does: 'Ends one of these sessions.',
     status: 204,
     throws: [...REACHED, 'not_found'],
   },
   'GET /api/dashboard-roles': {
-    does: 'Lists all roles, built-in and custom.',
+    does: 'All roles, built-in and custom.',
     answer:
       '`[Role]`: `{id, slug, name, description, kind, locked, assignableToUsers, grants: [{permission, scope}], usersCount, version}`',
   },
   'GET /api/dashboard-roles/permissions': {
-    does: 'Lists all permissions.',
+    does: 'All permissions.',
     answer: '`[{permission, description, implies, ownSupported, privileged}]`',
   },
   'POST /api/dashboard-roles': {
-    does: 'Creates a custom role. You can grant only permissions you have.',
+    does: 'Creates a custom role, with no more permissions than you have.',
     answer: '`Role`',
     status: 201,
     throws: ['insufficient_delegation', 'role_taken'],
@@ -106,24 +106,24 @@ export const PEOPLE_WORDS: WordsByRoute = {
     example: { name: 'Day shift' },
   },
   'DELETE /api/dashboard-roles/:id': {
-    does: 'Deletes a custom role that no user has.',
+    does: 'Deletes a custom role that is not assigned to a user.',
     status: 204,
     throws: [...ROLE, 'role_in_use'],
   },
   'POST /api/dashboard-roles/:id/clone': {
-    does: 'Creates a custom role with the permissions of another role.',
+    does: 'Creates a custom role with the permissions of another.',
     answer: '`Role`',
     status: 201,
     throws: ['role_not_found', 'insufficient_delegation', 'role_taken'],
     example: { name: 'Copy' },
   },
   'GET /api/auth-providers': {
-    does: 'Lists the ways to sign in and the role of new users.',
+    does: 'The sign-in methods, and what happens with new users.',
     answer:
       '`[Provider]`: `{id, kind, label, enabled, active, unknownIdentityRoleId, linkByEmail, idpMfaEnforced, config, …}`',
   },
   'PATCH /api/auth-providers/:id': {
-    does: 'Changes what happens when a new user comes through the reverse proxy.',
+    does: 'Changes what happens with users that the reverse proxy names for the first time.',
     answer: '`Provider`',
     throws: ['provider_not_found', 'role_not_found', 'role_not_assignable', 'insufficient_delegation'],
     example: { linkByEmail: true },

@@ -32,13 +32,13 @@ const PASSKEY_SIGN_IN: Words['throws'] = [
 
 export const SIGN_IN_WORDS: WordsByRoute = {
   'GET /api/dashboard-auth/session': {
-    does: 'Returns the current session: user, permissions and the next sign-in step.',
+    does: 'Who you are, what you may do, and which sign-in steps are left.',
     answer:
-      '`authenticated`, `authMode`, `authMethod`, `user`, `role` (`admin` or `guest`), `permissions`, `stepUp`, `assignableRoleIds`, the next step (`totpRequiredOnLogin`, `totpEnrollmentRequired`, `bootstrapRequired`), the available ways to sign in (`login`, `guestAccessEnabled`, …)',
+      '`authenticated`, `authMode`, `authMethod`, `user`, `role` (`admin` or `guest`), `permissions`, `stepUp`, `assignableRoleIds`, sign-in steps that are left (`totpRequiredOnLogin`, `totpEnrollmentRequired`, `bootstrapRequired`), what is available (`login`, `guestAccessEnabled`, …)',
     cookie: true,
   },
   'POST /api/dashboard-auth/password/setup': {
-    does: 'Sets the first password and creates the user `admin`. From other machines, or if there are users already, it needs the bootstrap token. Behind a reverse proxy it needs `users:manage` and a confirmation instead.',
+    does: 'Sets the first password and creates the user `admin`. From other machines, or if users exist, it needs the bootstrap token. Behind a sign-in proxy it needs `users:manage` and a confirmation instead.',
     answer: SESSION,
     throws: [
       'password_management_disabled',
@@ -59,7 +59,7 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     cookie: true,
   },
   'POST /api/dashboard-auth/password/login': {
-    does: 'Signs in. With two-factor, `totpRequiredOnLogin` is true: continue with `/totp/verify`.',
+    does: 'Signs in. With two-factor authentication, `totpRequiredOnLogin` is true and `/totp/verify` is the next step.',
     answer: SESSION,
     throws: [
       'password_management_disabled',
@@ -72,34 +72,34 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     cookie: true,
   },
   'POST /api/dashboard-auth/password/change': {
-    does: 'Changes your password and signs you out of all other browsers.',
+    does: 'Changes your password and signs out your other browsers.',
     answer: OK,
     account: 'held',
     throws: [...PASSWORD, 'own_account_rate_limited'],
     example: { currentPassword: 'correct horse battery', newPassword: 'staple battery horse' },
   },
   'POST /api/dashboard-auth/password/remove': {
-    does: 'Removes the password and the only user. Sluice then works without signing in on its own machine.',
+    does: 'Removes the password and deletes the only user.',
     answer: OK,
     account: 'settled',
     throws: [...PASSWORD, 'other_users_exist'],
     example: PASSWORD_EXAMPLE,
   },
   'POST /api/dashboard-auth/totp/setup/start': {
-    does: 'Returns a new secret for an authenticator app. Nothing is stored yet.',
+    does: 'Returns a secret for an authenticator app. Nothing is stored yet.',
     answer: '`{secret, otpauthUri, qrSvgDataUri}`',
     account: 'held',
     throws: ['password_management_disabled', 'invalid_totp_setup'],
   },
   'POST /api/dashboard-auth/totp/setup/confirm': {
-    does: 'Turns on two-factor with the secret and its first code.',
-    answer: '`{status: "ok", recoveryCodes}`: ten codes, shown only here.',
+    does: 'Turns on two-factor authentication with the first code of the secret.',
+    answer: OK,
     account: 'held',
     throws: [...TOTP, 'invalid_totp_setup', 'invalid_totp_code'],
     example: { secret: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP', ...CODE_EXAMPLE },
   },
   'POST /api/dashboard-auth/totp/verify': {
-    does: 'Completes a sign-in with the second factor: a code from the authenticator app or a recovery code.',
+    does: 'Completes a sign-in with a code.',
     answer: SESSION,
     account: 'held',
     throws: [...TOTP, 'invalid_totp_code', 'own_account_rate_limited'],
@@ -107,7 +107,7 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     cookie: true,
   },
   'POST /api/dashboard-auth/totp/disable': {
-    does: 'Turns off two-factor and deletes the recovery codes.',
+    does: 'Turns off two-factor authentication.',
     answer: '`{status: "ok", stepUpAvailable}`',
     account: 'settled',
     throws: [...TOTP, 'invalid_totp_code'],
@@ -124,7 +124,7 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     ],
   },
   'POST /api/dashboard-auth/step-up': {
-    does: 'Confirms for five minutes that it is you. Send every factor you have: password, and code or recovery code.',
+    does: 'Confirms for five minutes that it is you, with your password and second factor if you have them.',
     answer: '`{verifiedAt, expiresAt}`',
     account: 'settled',
     throws: [
@@ -139,42 +139,41 @@ export const SIGN_IN_WORDS: WordsByRoute = {
   },
   'POST /api/dashboard-auth/logout': { does: 'Signs out of this browser.', answer: OK, cookie: true },
   'POST /api/dashboard-auth/logout-all': {
-    does: 'Signs you out of all browsers.',
+    does: 'Signs the user out everywhere.',
     answer: OK,
     account: 'held',
   },
   'GET /api/dashboard-auth/me': {
-    does: 'Returns your user.',
-    answer:
-      '`{id, username, displayName, email, role, authMethod, totpConfigured, recoveryCodesLeft, mustChangePassword, version}`',
+    does: 'Your user.',
+    answer: '`{id, username, displayName, email, role, authMethod, totpConfigured, mustChangePassword, version}`',
     account: 'held',
   },
   'PATCH /api/dashboard-auth/me': {
-    does: 'Changes your display name and e-mail.',
-    answer: 'Your user, as `GET`.',
+    does: 'Changes your name and e-mail address.',
+    answer: 'Your user, as with `GET`.',
     account: 'held',
     throws: ['edit_conflict', 'email_taken', 'own_account_rate_limited'],
     example: { displayName: 'Anna' },
   },
   'POST /api/dashboard-auth/guest/login': {
-    does: 'Signs in as a guest if guest access is on.',
+    does: 'Signs in as a guest, if guests are allowed.',
     answer: SESSION,
     throws: ['guest_access_disabled', 'invalid_credentials', 'guest_password_rate_limited'],
     example: PASSWORD_EXAMPLE,
     cookie: true,
   },
   'POST /api/dashboard-auth/guest/password': {
-    does: 'Sets the password that all guests share and signs out all guests.',
+    does: 'Sets the guest password and signs all guests out.',
     answer: OK,
     example: PASSWORD_EXAMPLE,
   },
   'POST /api/dashboard-auth/guest/password/remove': {
-    does: 'Removes the guest password and signs out all guests. Guests then need no password.',
+    does: 'Removes the guest password and signs all guests out.',
     answer: OK,
   },
-  'POST /api/dashboard-auth/guest/logout-all': { does: 'Signs out all guests.', answer: OK },
+  'POST /api/dashboard-auth/guest/logout-all': { does: 'Signs all guests out.', answer: OK },
   'GET /api/dashboard-auth/invite/:token': {
-    does: 'Returns the details of an invite without using it up.',
+    does: 'Shows an invite without using it.',
     answer: '`{roleName, inviterDisplayName, suggestedUsername, usernameLocked, expiresAt}`',
     throws: ['invite_not_found', 'invite_rate_limited'],
   },
@@ -193,12 +192,12 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     cookie: true,
   },
   'GET /api/dashboard-auth/passkeys': {
-    does: 'Lists your passkeys and says whether passkeys work at this address.',
+    does: 'Your passkeys, and whether passkeys work at this address.',
     answer: '`{items: [Passkey], isAvailable, unavailableReason, availableAt}`',
   },
   'POST /api/dashboard-auth/passkeys/register/start': {
-    does: 'Starts registering a passkey.',
-    answer: 'Options for `navigator.credentials.create`.',
+    does: 'Starts to register a passkey.',
+    answer: 'What `navigator.credentials.create` takes.',
     throws: ['passkeys_unavailable', 'own_account_rate_limited'],
   },
   'POST /api/dashboard-auth/passkeys/register/finish': {
@@ -215,25 +214,25 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     example: { name: 'Phone' },
   },
   'DELETE /api/dashboard-auth/passkeys/:id': {
-    does: 'Removes a passkey, unless it is your only way to sign in.',
+    does: 'Deletes a passkey, unless it is your only way to sign in.',
     status: 204,
     throws: ['not_found', 'credential_required'],
   },
   'POST /api/dashboard-auth/passkeys/sign-in/start': {
     does: 'Starts a sign-in with a passkey.',
-    answer: 'Options for `navigator.credentials.get`.',
+    answer: 'What `navigator.credentials.get` takes.',
     throws: PASSKEY_SIGN_IN,
   },
   'POST /api/dashboard-auth/passkeys/sign-in/finish': {
-    does: 'Signs in. A passkey counts as all factors.',
+    does: 'Signs in with a passkey. It counts as both factors.',
     answer: SESSION,
     throws: [...PASSKEY_SIGN_IN, 'invalid_passkey'],
     example: { response: ASSERTION },
     cookie: true,
   },
   'POST /api/dashboard-auth/passkeys/step-up/start': {
-    does: 'Starts a confirmation with a passkey.',
-    answer: 'Options for `navigator.credentials.get`.',
+    does: 'Starts a confirmation with one of your passkeys.',
+    answer: 'What `navigator.credentials.get` takes.',
     throws: ['passkeys_unavailable', 'step_up_unavailable', 'own_account_rate_limited'],
   },
   'POST /api/dashboard-auth/passkeys/step-up/finish': {
@@ -244,13 +243,13 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     cookie: true,
   },
   'GET /api/dashboard-auth/sessions': {
-    does: 'Lists the browsers you are signed in with.',
+    does: 'Your sessions.',
     answer: '`{items: [{id, method, device, address, createdAt, lastSeenAt, expiresAt, isCurrent}]}`',
   },
   'DELETE /api/dashboard-auth/sessions/:id': {
-    does: 'Signs you out of one browser, from its next request.',
+    does: 'Ends one of your sessions from its next request on.',
     status: 204,
     throws: ['not_found'],
   },
-  'DELETE /api/dashboard-auth/sessions': { does: 'Signs you out of all other browsers.', answer: '`{ended}`' },
+  'DELETE /api/dashboard-auth/sessions': { does: 'Signs out all your other browsers.', answer: '`{ended}`' },
 }

@@ -1,0 +1,150 @@
+/**
+ * How Sluice talks: plain English with one word for one thing. Covers what people read in the interface, the command line,
+ * errors, log lines and documentation. Comments are not covered yet.
+ */
+import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Glob } from 'bun'
+import { CODES, type Code } from '../src/errors.ts'
+import { proseOf, stringsOf } from './support/wording.ts'
+import { NOT_YET, USERS_NOT_YET } from './words-not-yet.ts'
+
+const ROOT = join(import.meta.dir, '..')
+
+/** Area → the files in it. */
+const AREAS: Record<string, readonly string[]> = {
+  guides: ['README.md', 'CHANGELOG.md', 'docs/{clients,operating,reverse-proxies,security}.md'],
+  errors: ['src/errors.ts'],
+  'proxy and sign-in': ['src/{http,auth,proxy}/**/*.{ts,tsx}'],
+  pages: ['views/**/*.{ts,tsx}', 'src/admin/**/*.{ts,tsx}', 'src/model/**/*.ts', 'src/settings/**/*.ts'],
+  'command line': ['src/cli/**/*.ts', 'src/ops/**/*.ts'],
+  'API reference': ['src/api-docs/**/*.ts'],
+  'the rest': ['src/*.ts', 'src/{jobs,lib,upstream}/**/*.ts'],
+}
+
+/** Phrase → what to write in its place. */
+const BANNED: readonly [phrase: RegExp, instead: string][] = [
+  [/\bnobody\b/i, 'name who acts, or "no one"'],
+  [/\bsomebody\b/i, '"someone", "a user", "another user"'],
+  [/\bwhoever\b/i, '"everyone who", "anyone who"'],
+  [/\banew\b/i, '"again"'],
+  [/\bfor ever\b/i, '"forever", "never expires"'],
+  [/\bat once\b/i, '"immediately"'],
+  [/\bmeanwhile\b/i, '"until then", "for now"'],
+  [/\blet go of\b/i, '"deleted", "expired"'],
+  [/\basked (?:first|last)\b/i, '"used first", "last resort"'],
+  [/\b(?:is|are|was|were) (?:told|believed|looked at)\b/i, 'say who does what'],
+  [/\bstands (?:there|here)\b/i, '"is"'],
+  [/\btaken (?:back|in)\b/i, '"revoked", "imported"'],
+  [/\bpassed over\b/i, '"skipped"'],
+  [/\bleft by the client\b/i, '"cancelled by the client"'],
+  [/\b(?:is|are|was|were|be|been) refused\b/i, '"rejected"'],
+  [/\bthe service\b(?! tier)/i, '"Sluice" or "ChatGPT"'],
+  [/\b(?:a|the|this|each|every|per|running) turns?\b(?! (?:on|off))/i, '"request"'],
+]
+
+const filesIn = (patterns: readonly string[]): string[] =>
+  patterns.flatMap((pattern) => [...new Glob(pattern).scanSync(ROOT)]).toSorted()
+
+const textOf = (file: string) => {
+  const text = readFileSync(join(ROOT, file), 'utf8')
+  return file.endsWith('.md') ? proseOf(text) : stringsOf(text, { isJsx: file.endsWith('.tsx') })
+}
+
+/** `file:line: phrase (what to write)` for each banned phrase in a file. */
+const findingsIn = (file: string): string[] =>
+  textOf(file).flatMap(({ number, text }) =>
+    BANNED.flatMap(([phrase, instead]) => {
+      const found = phrase.exec(text)?.[0]
+      return found === undefined ? [] : [`${file}:${number}: "${found}" → ${instead}`]
+    }),
+  )
+
+describe('banned phrases', () => {
+  test.each(Object.entries(AREAS))('%s', (_area, patterns) => {
+    const files = filesIn(patterns)
+    expect(files.length).toBeGreaterThan(0)
+    expect(files.filter((file) => !NOT_YET.has(file)).flatMap(findingsIn)).toEqual([])
+  })
+
+  test('the list of files that still have some only shrinks: these are clean, remove them from words-not-yet.ts', () => {
+    const files = new Set(filesIn(Object.values(AREAS).flat()))
+    expect([...NOT_YET].filter((file) => !files.has(file) || findingsIn(file).length === 0)).toEqual([])
+  })
+})
+
+/** Where users and their sign-in are written about, so that "account" would be the wrong word. */
+const ABOUT_USERS = [
+  'views/people/**/*.tsx',
+  'views/me/**/*.tsx',
+  'views/{me,sign-in,invite,two-factor,confirm}.tsx',
+  'src/admin/{people,auth}/**/*.ts',
+  'src/auth/**/*.ts',
+]
+
+/** "My account" is the name of a page, and a ChatGPT account may be named anywhere. */
+const ACCOUNT = /(?<!\bMy )(?<!\bChatGPT )\baccounts?\b/i
+
+const usersCalledAccounts = (file: string): string[] =>
+  textOf(file).flatMap(({ number, text }) => (ACCOUNT.test(text) ? [`${file}:${number}: ${text.trim()}`] : []))
+
+/** Errors about accounts of the pool. */
+const ABOUT_THE_POOL = new Set<Code>([
+  'account_outside_pool',
+  'no_security_work_authorized_accounts',
+  'invalid_auth_json',
+  'account_not_found',
+  'account_state_transition_invalid',
+  'account_not_probable',
+  'account_not_reset_credit_applicable',
+  'no_available_reset_credit',
+  'reset_credit_redeem_in_progress',
+  'account_stream_cap',
+  'no_accounts',
+  'continuity_owner_unavailable',
+  'upstream_auth_failed',
+])
+
+describe('an account is a ChatGPT account, and someone who signs in is a user', () => {
+  test('in errors', () => {
+    const wrong = Object.entries(CODES).filter(([code]) => !ABOUT_THE_POOL.has(code as Code)) // as: the keys of CODES
+    expect(wrong.flatMap(([code, [, message]]) => (ACCOUNT.test(message) ? [`${code}: ${message}`] : []))).toEqual([])
+  })
+
+  test('on the pages about users', () => {
+    const files = filesIn(ABOUT_USERS)
+    expect(files.length).toBeGreaterThan(0)
+    expect(files.filter((file) => !USERS_NOT_YET.has(file)).flatMap(usersCalledAccounts)).toEqual([])
+  })
+
+  test('the list of files that still mix them only shrinks: these are clean, remove them from words-not-yet.ts', () => {
+    expect([...USERS_NOT_YET].filter((file) => usersCalledAccounts(file).length === 0)).toEqual([])
+  })
+})
+
+describe('what is read', () => {
+  test('in source: strings, templates and JSX, but no comments and no single words', () => {
+    const source = [
+      "// nobody's comment",
+      "const a = 'first text' // it's \"here\"",
+      'const b = `second $' + '{nobody} text`',
+      "const c = 'invalid_code'",
+      '<p>Third text <b>and fourth</b></p>',
+    ].join('\n')
+    expect(stringsOf(source, { isJsx: true }).map(({ number, text }) => [number, text.trim()])).toEqual([
+      [2, 'first text'],
+      [3, 'second … text'],
+      [5, 'Third text'],
+      [5, 'and fourth'],
+    ])
+  })
+
+  test('in Markdown: prose without code and link targets', () => {
+    const text = ['One `nobody` [two](nobody.md)', '```sh', 'nobody', '```', 'three'].join('\n')
+    expect(proseOf(text)).toEqual([
+      { number: 1, text: 'One  [two]' },
+      { number: 5, text: 'three' },
+    ])
+  })
+})

@@ -1,4 +1,4 @@
-/** What goes wrong everywhere: the two envelopes, the errors many routes share, and the list of all. */
+/** Errors: the two envelopes, the errors that many routes share, and the list of all. */
 import type { FC } from 'hono/jsx'
 import type { Docs } from '../../src/admin/docs.ts'
 import { Card } from '../ui/card.tsx'
@@ -8,8 +8,8 @@ export const Errors: FC<{ kinds: Docs['sharedErrors']; errors: Docs['errors'] }>
   <Card id="errors" title="Errors">
     <div class="card-body docs-intro">
       <p>
-        The dashboard API answers <code>{DASHBOARD}</code>, with <code>param</code> and <code>details</code> when they
-        say something. Under <code>/v1</code> and <code>/backend-api</code> it is <code>{OPENAI}</code>.
+        Errors of the dashboard API are <code>{DASHBOARD}</code>; <code>param</code> and <code>details</code> are
+        optional. Under <code>/v1</code> and <code>/backend-api</code> they are <code>{OPENAI}</code>.
       </p>
     </div>
     <dl class="docs-facts docs-kinds">

@@ -22,6 +22,7 @@ export const DocsPage: FC<Docs> = ({ baseUrl, isGuess, search, total, found, gro
           data-filter="operations"
         />
       </form>
+      <a href="/docs">Guides</a>
       <a href="/api/openapi.json">OpenAPI 3.1</a>
     </header>
     <Intro baseUrl={baseUrl} />

@@ -87,7 +87,7 @@ const refuses = ({ refusals }: Operation): string => {
   const own = refusals.own.flatMap(({ status, codes }) =>
     codes.filter((code) => !GATE_CODES.includes(code)).map((code) => `${status} \`${code}\``),
   )
-  return [...own, ...(refusals.kinds.includes('turn') ? ['a turn’s'] : [])].join(', ') || '–'
+  return [...own, ...(refusals.kinds.includes('turn') ? ['model request errors'] : [])].join(', ') || '–'
 }
 
 /** The column before says so. */

@@ -30,7 +30,7 @@ export const renderMarkdown = (text: string, linkTo: (href: string) => string): 
     })
     .on('table', {
       element: (table) => {
-        table.before('<div class="guide-table" tabindex="0" role="region" aria-label="Table">', { html: true })
+        table.before('<div class="guide-table" tabindex="0" role="group" aria-label="Table">', { html: true })
         table.after('</div>', { html: true })
       },
     })

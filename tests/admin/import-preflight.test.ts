@@ -242,8 +242,8 @@ describe('looking', () => {
     const small = zipOf([{ name: 'ada.json', text: good }])
     const { files } = await look({ 'one.zip': large, 'two.zip': large, 'three.zip': small })
     expect(files.filter(({ file }) => file.endsWith('.zip')).map(({ file, reason }) => [file, reason])).toEqual([
-      ['two.zip', 'The file unpacks to more than one import may read.'],
-      ['three.zip', 'The file unpacks to more than one import may read.'],
+      ['two.zip', 'The file unpacks to more than is allowed.'],
+      ['three.zip', 'The file unpacks to more than is allowed.'],
     ])
   })
 

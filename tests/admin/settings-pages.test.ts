@@ -172,7 +172,7 @@ describe('saving a section', () => {
     const response = await save(admin, 'limits', { expectedVersion: 1, capacityWaitSeconds: 2 })
     const location = response.headers.get('location') ?? ''
     expect(location).toBe('/settings/routing?problem=settings_conflict')
-    expect((await page(admin, location)).text).toContain('The settings changed in the meantime')
+    expect((await page(admin, location)).text).toContain('The settings were changed while you were editing')
     expect(app.bindings.settings.current().capacityWaitSeconds).toBe(9)
     const json = await admin.ask('PATCH /api/settings', { json: { expectedVersion: 1, capacityWaitSeconds: 2 } })
     expect(json.status).toBe(409)

@@ -17,7 +17,6 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/env': ['src/lib'],
   'src/bindings': [],
   'src/version': [],
-  'src/greeting': [],
   db: ['src/lib'],
   'src/settings': ['db', 'src/errors', 'src/lib'],
   'src/model': ['db', 'src/settings/schema', 'src/errors', 'src/lib'],

@@ -38,7 +38,7 @@ export const prepareBootstrapToken = (reached: Reached): void => {
 /** At start: without authentication whoever reaches this address is the administrator. */
 export const warnOfOpenDashboard = ({ env, log }: Pick<Reached, 'env' | 'log'>): void => {
   if (env.DASHBOARD_AUTH_MODE === 'disabled')
-    log.warn('authentication is off: whoever reaches the dashboard may do everything', {
+    log.warn('sign-in is turned off: anyone who can reach the dashboard is an administrator', {
       hosts: [
         'addresses, one-part names',
         ...(env.PUBLIC_URL ? [env.PUBLIC_URL] : []),

@@ -227,12 +227,12 @@ export class SignIns {
 
 /** `error` is a word of the service, or of whoever made up the address. */
 const refusalText = (error: string): string =>
-  error === 'access_denied' ? 'The sign-in was cancelled in the browser.' : `OpenAI rejected the sign-in: ${error}.`
+  error === 'access_denied' ? 'The sign-in was cancelled at ChatGPT.' : `ChatGPT rejected the sign-in: ${error}.`
 
 const SIGNED_IN = { status: 200, title: 'Signed in', text: 'You can close this window and go back to Sluice.' }
-const NOT_SIGNED_IN = { status: 400, title: 'Not signed in', text: 'Go back to Sluice to see why, and try again.' }
-const NOBODY = {
+const NOT_SIGNED_IN = { status: 400, title: 'Not signed in', text: 'Go back to Sluice to see why and start again.' }
+const UNKNOWN = {
   status: 400,
   title: 'Unknown sign-in',
-  text: 'This URL does not belong to a sign-in in progress. Start a new one in Sluice.',
+  text: 'This URL belongs to no sign-in of this Sluice. Start a new one in the dashboard.',
 }

@@ -32,7 +32,11 @@ export const PAGE_WORDS: WordsByRoute = {
   'GET /keys/:id/edit': { does: 'Edit a key.', ...SOME_KEY },
   'GET /logs': { does: 'The request log.', throws: ['permission_required', 'not_found'] },
   'GET /logs/tail': { does: 'New entries for the live log.', throws: ['permission_required'] },
-  'GET /logs/explain': { does: 'Which account a request would get now.', throws: ['permission_required', 'not_found'] },
+  'GET /logs/export': {
+    does: 'The log under the filters of its page as a file, newest first, at most 100,000 rows.',
+    throws: ['permission_required'],
+  },
+  'GET /logs/explain': { does: 'Redirects to the routing simulator.', status: 301 },
   'GET /logs/:id': { does: 'One request.', throws: ['not_found'] },
   'GET /reports': { does: 'Usage by day, model, account and key.', throws: ['permission_required'] },
   'GET /settings': { does: 'The general settings.', leadsOn: true },

@@ -1,4 +1,4 @@
-/** The overview, from top to bottom: how it is, what waits for you, what is left, and what the last day was like. */
+/** The overview: health, what needs attention, remaining quota, accounts, and the figures of the chosen period. */
 import type { FC } from 'hono/jsx'
 import type { Overview } from '../src/admin/overview.ts'
 import { OverviewFiguresPart } from './overview/figures.tsx'

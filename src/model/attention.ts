@@ -1,4 +1,4 @@
-/** What waits for a person: each with the one thing that can be done about it, for those who may do it. */
+/** What needs the attention of a user: each item with the action that fixes it, for users who are allowed to take it. */
 import { DAY_MS } from '../lib/durations.ts'
 import type { AccountView } from './account-view.ts'
 import { isRunning } from './key-limits.ts'
@@ -8,46 +8,46 @@ import type { RejectedLately } from './rejected-clients.ts'
 import type { RejectionReason } from './rejections.ts'
 
 export interface Attention {
-  /** Stable while the matter stands. */
+  /** Stays the same while the item is shown. */
   id: string
-  /** `bad`: something does not work; `wait`: it works, and should be looked at. */
+  /** `bad`: an error; `wait`: a warning. */
   tone: 'bad' | 'wait'
   text: string
-  /** null: nothing that this reader may do. */
+  /** null: this user is not allowed to do anything about it. */
   action: { label: string; href: string } | null
 }
 
 export interface Facts {
-  /** As the reader may see them. */
+  /** Masked where this user may not see them. */
   accounts: readonly AccountView[]
   keys: readonly KeyFact[]
   isLedgerHealthy: boolean
   /** Its file was removed or replaced. */
   isDatabaseLost: boolean
-  /** Turns that failed one after another though accounts could be asked, and what the newest failed with; empty: not to be told. */
+  /** Turns that failed one after another though accounts were available, and the newest error message; empty: hidden from this user. */
   outage: { turns: number; message: string } | null
-  /** Rejected clients of the last hour, the most first; addresses only where the reader may see them. */
+  /** Rejected clients of the last hour, most requests first; addresses only where the user may see them. */
   rejected: readonly RejectedLately[]
-  /** The strategy “Single account” names one that was deleted. */
+  /** The strategy “Single account” is set to an account that was deleted. */
   isChosenAccountGone: boolean
-  /** Ended turns that are in memory only. */
+  /** Ended turns that are only in memory. */
   unwritten: number
   isDashboardOpen: boolean
-  /** Clients of some networks need no key. */
+  /** Clients from some networks need no key. */
   isKeyless: boolean
-  /** ms since epoch; null: never, undefined: backups are somebody else's. */
+  /** ms since epoch; null: never, undefined: this user may not see backups. */
   lastBackupAt: number | null | undefined
   /** ms since epoch */
   now: number
 }
 
-/** Of one kind; more are told as a number. */
+/** Items of one kind; further ones are counted. */
 const MOST_OF_A_KIND = 3
 const NEAR = 0.9
 const EXPIRES_SOON_MS = 7 * DAY_MS
 const BACKUP_IS_OLD_MS = 7 * DAY_MS
 
-/** The worst first. Keys are told of only to those who may list them. */
+/** Errors first. Keys are included only for users who may list them. */
 export const attention = (facts: Facts, grants: Grants): Attention[] => {
   const offer = actionsFor(grants)
   const items = [
@@ -57,7 +57,7 @@ export const attention = (facts: Facts, grants: Grants): Attention[] => {
     ...rejectedClients(facts, offer),
     ...strategy(facts, mayWrite(grants)),
     ...exposure(facts, offer),
-    ...shorten(signIns(facts, offer), 'accounts need a new sign-in', '/accounts'),
+    ...shorten(signIns(facts, offer), 'accounts need sign-in', '/accounts'),
     ...shorten(deactivated(facts, offer), 'accounts were deactivated', '/accounts'),
     ...(holds(grants, 'api_keys:read') ? shorten(keyLimits(facts, offer), 'keys are near a limit', '/keys') : []),
     ...(holds(grants, 'api_keys:read') ? shorten(expiring(facts, offer), 'keys expire soon', '/keys') : []),
@@ -92,7 +92,7 @@ const database = ({ isDatabaseLost }: Facts, offer: Offer): Attention[] =>
         {
           id: 'database',
           tone: 'bad',
-          text: 'The database file was removed or replaced; without a backup, what changes is lost when the server stops',
+          text: 'The database file was removed or replaced. Changes are lost when the server stops unless you back up now.',
           action: offer('ops:write', 'Back up now', '/settings/data'),
         },
       ]
@@ -105,8 +105,8 @@ const ledger = ({ isLedgerHealthy, unwritten }: Facts, offer: Offer): Attention[
         {
           id: 'ledger',
           tone: 'bad',
-          text: `The request log cannot be written; ${unwritten} ended ${unwritten === 1 ? 'turn is' : 'turns are'} kept in memory`,
-          action: offer('security:write', 'Check', '/doctor'),
+          text: `The request log cannot be written. ${unwritten} finished ${unwritten === 1 ? 'request is' : 'requests are'} kept in memory.`,
+          action: offer('security:write', 'Open health check', '/doctor'),
         },
       ]
 
@@ -116,13 +116,13 @@ const outage = ({ outage }: Facts, offer: Offer): Attention[] =>
         {
           id: 'outage',
           tone: 'bad',
-          text: `The last ${outage.turns} requests all failed${outage.message && `; the newest with “${outage.message}”`}`,
-          action: offer('dashboard:read', 'Show', '/logs?status=failed'),
+          text: `The last ${outage.turns} requests failed${outage.message && `. Last error: “${outage.message}”`}`,
+          action: offer('dashboard:read', 'Show errors', '/logs?status=failed'),
         },
       ]
     : []
 
-/** A few are somebody's typing error. */
+/** A few are probably a typing error. */
 const MOST_UNTOLD = 10
 
 const rejectedClients = ({ rejected }: Facts, offer: Offer): Attention[] => {
@@ -137,7 +137,7 @@ const rejectedClients = ({ rejected }: Facts, offer: Offer): Attention[] => {
       id: 'rejected',
       tone: 'wait',
       text: `${most.count} ${most.count === 1 ? 'request' : 'requests'} ${REJECTED[most.reason]}${from} in the last hour${rest}`,
-      action: offer('dashboard:read', 'Show', '/logs?status=rejected&range=1h'),
+      action: offer('dashboard:read', 'Show rejected', '/logs?status=rejected&range=1h'),
     },
   ]
 }
@@ -158,8 +158,8 @@ const strategy = ({ isChosenAccountGone }: Facts, isWriter: boolean): Attention[
         {
           id: 'strategy',
           tone: 'bad',
-          text: 'No new conversation is served: the one account that the routing strategy names was deleted',
-          action: isWriter ? { label: 'Choose another', href: '/settings/routing' } : null,
+          text: 'No new conversations are served. The account chosen for the “Single account” strategy was deleted.',
+          action: isWriter ? { label: 'Choose another account', href: '/settings/routing' } : null,
         },
       ]
     : []
@@ -170,7 +170,7 @@ const exposure = ({ isDashboardOpen, isKeyless }: Facts, offer: Offer): Attentio
         {
           id: 'open-dashboard',
           tone: 'bad',
-          text: 'Whoever reaches this dashboard is its administrator: signing in is switched off in the environment',
+          text: 'Anyone who can reach this dashboard has full control. Sign-in is disabled in the environment.',
           action: null,
         } as const,
       ]
@@ -180,7 +180,7 @@ const exposure = ({ isDashboardOpen, isKeyless }: Facts, offer: Offer): Attentio
         {
           id: 'keyless',
           tone: 'wait',
-          text: 'Clients of the networks named in the environment need no API key',
+          text: 'Clients from the networks set in the environment need no API key',
           action: offer('security:write', 'Require keys', '/settings'),
         } as const,
       ]
@@ -193,8 +193,8 @@ const signIns = ({ accounts }: Facts, offer: Offer): Attention[] =>
     .map(({ accountId, displayName }) => ({
       id: `sign-in-${accountId}`,
       tone: 'bad',
-      text: `${displayName} needs to sign in again`,
-      action: offer('accounts:write', 'Re-authenticate', `/accounts/new/browser?account=${accountId}`),
+      text: `${displayName} needs sign-in. It is not used until you sign in again.`,
+      action: offer('accounts:write', 'Sign in again', `/accounts/new/browser?account=${accountId}`),
     }))
 
 const deactivated = ({ accounts }: Facts, offer: Offer): Attention[] =>
@@ -203,17 +203,17 @@ const deactivated = ({ accounts }: Facts, offer: Offer): Attention[] =>
     .map(({ accountId, displayName }) => ({
       id: `deactivated-${accountId}`,
       tone: 'bad',
-      text: `${displayName} was deactivated by the service`,
-      action: offer('accounts:read', 'Show', `/accounts/${accountId}`),
+      text: `${displayName} was deactivated by OpenAI`,
+      action: offer('accounts:read', 'Open account', `/accounts/${accountId}`),
     }))
 
 const LIMITS: Record<KeyFact['limits'][number]['type'], string> = {
-  requests: 'requests',
-  total_tokens: 'tokens',
-  input_tokens: 'input tokens',
-  output_tokens: 'output tokens',
+  requests: 'request',
+  total_tokens: 'token',
+  input_tokens: 'input token',
+  output_tokens: 'output token',
   cost_usd: 'cost',
-  credits: 'credits',
+  credits: 'credit',
 }
 const WINDOWS: Record<KeyFact['limits'][number]['window'], string> = {
   '5h': '5-hour',
@@ -223,7 +223,7 @@ const WINDOWS: Record<KeyFact['limits'][number]['window'], string> = {
   monthly: 'monthly',
 }
 
-/** The fullest limit of each key stands for all of them. */
+/** Only the limit of each key that is closest to its maximum. */
 const keyLimits = ({ keys, now }: Facts, offer: Offer): Attention[] =>
   keys.flatMap(({ id, name, isActive, limits }) => {
     const running = limits.filter(({ resetAt, window, max }) => isRunning(now, resetAt, window) && max > 0)
@@ -233,8 +233,8 @@ const keyLimits = ({ keys, now }: Facts, offer: Offer): Attention[] =>
     return {
       id: `limit-${id}`,
       tone: percent >= 100 ? 'bad' : 'wait',
-      text: `Key ${name} is at ${percent} % of its ${WINDOWS[fullest.window]} ${LIMITS[fullest.type]}`,
-      action: offer('api_keys:write', 'Raise', `/keys/${id}`),
+      text: `Key ${name} is at ${percent} % of its ${WINDOWS[fullest.window]} ${LIMITS[fullest.type]} limit`,
+      action: offer('api_keys:write', 'Raise limit', `/keys/${id}`),
     } as const
   })
 
@@ -248,7 +248,7 @@ const expiring = ({ keys, now }: Facts, offer: Offer): Attention[] =>
       id: `expires-${id}`,
       tone: 'wait',
       text: `Key ${name} expires ${when}`,
-      action: offer('api_keys:write', 'Extend', `/keys/${id}`),
+      action: offer('api_keys:write', 'Change expiry', `/keys/${id}`),
     } as const
   })
 
@@ -261,7 +261,7 @@ const backups = ({ lastBackupAt, now, accounts }: Facts, offer: Offer): Attentio
       tone: 'wait',
       text:
         lastBackupAt === null
-          ? 'No backup has been taken yet'
+          ? 'No backup yet'
           : `The last backup is ${Math.floor((now - lastBackupAt) / DAY_MS)} days old`,
       action: offer('ops:write', 'Back up now', '/settings/data'),
     },

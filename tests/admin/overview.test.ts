@@ -139,7 +139,7 @@ test('turns that all fail are said first, though accounts can be asked, until on
   await turn()
   const { health, attention } = await now()
   expect([health.level, health.eligible]).toEqual(['failing', app.members.length])
-  expect(attention[0]?.text).toBe('The last 3 requests all failed; the newest with “ChatGPT rejected the request.”')
+  expect(attention[0]?.text).toBe('The last 3 requests failed. Last error: “ChatGPT rejected the request.”')
   for (const { sim } of app.members) sim.clearFaults()
   await turn()
   expect((await now()).health.level).toBe('serving')

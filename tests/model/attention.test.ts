@@ -41,7 +41,7 @@ test('nothing, when nothing is wrong', () => {
 
 test('a sign-in, with the way to it for those who may go it', () => {
   const accounts = [anAccount({ accountId: 'acc_2', displayName: 'team-3', status: 'reauth_required' })]
-  const text = 'team-3 needs to sign in again'
+  const text = 'team-3 needs sign-in. It is not used until you sign in again.'
   expect(said({ accounts })).toEqual([[text, '/accounts/new/browser?account=acc_2']])
   expect(said({ accounts }, 'viewer')).toEqual([[text, null]])
 })
@@ -50,14 +50,14 @@ test('many of a kind are three and a number', () => {
   const accounts = Array.from({ length: 9 }, (_, n) => anAccount({ accountId: `a${n}`, status: 'reauth_required' }))
   const items = said({ accounts })
   expect(items).toHaveLength(4)
-  expect(items.at(-1)).toEqual(['6 more accounts need a new sign-in', '/accounts'])
+  expect(items.at(-1)).toEqual(['6 more accounts need sign-in', '/accounts'])
 })
 
 describe('keys', () => {
   test('near a limit, by the fullest one', () => {
     const full = { type: 'requests', window: 'daily', used: 99, max: 100, resetAt: NOW + HOUR } as const
     const limits = [...aKey().limits, full]
-    expect(said({ keys: [aKey()] })).toEqual([['Key ci is at 92 % of its weekly cost', '/keys/key_1']])
+    expect(said({ keys: [aKey()] })).toEqual([['Key ci is at 92 % of its weekly cost limit', '/keys/key_1']])
     expect(said({ keys: [aKey({ limits })] })).toEqual([['Key ci is at 99 % of its daily requests', '/keys/key_1']])
   })
 
@@ -87,41 +87,41 @@ describe('keys', () => {
 
 test('the ledger comes before everything that still works', () => {
   const items = said({ isLedgerHealthy: false, unwritten: 7, keys: [aKey()], lastBackupAt: null })
-  expect(items[0]?.[0]).toBe('The request log cannot be written; 7 ended turns are kept in memory')
-  expect(items.map(([text]) => text)).toContain('No backup has been taken yet')
+  expect(items[0]?.[0]).toBe('The request log cannot be written. 7 finished requests are kept in memory.')
+  expect(items.map(([text]) => text)).toContain('No backup yet')
 })
 
 test('turns that all fail are told of with the newest failure, and lead to it', () => {
-  const text = 'The last 4 requests all failed; the newest with “Overloaded.”'
+  const text = 'The last 4 requests failed. Last error: “Overloaded.”'
   const outage = { turns: 4, message: 'Overloaded.' }
   expect(said({ outage })).toEqual([[text, '/logs?status=failed']])
   expect(said({ outage }, 'viewer')).toEqual([[text, '/logs?status=failed']])
   const untold = { turns: 4, message: '' }
-  expect(said({ outage: untold }, 'viewer')).toEqual([['The last 4 requests all failed', '/logs?status=failed']])
+  expect(said({ outage: untold }, 'viewer')).toEqual([['The last 4 requests failed', '/logs?status=failed']])
 })
 
 test('a database file that is gone comes first, with the backup that saves it', () => {
-  const text = 'The database file was removed or replaced; without a backup, what changes is lost when the server stops'
+  const text = 'The database file was removed or replaced. Changes are lost when the server stops unless you back up now.'
   expect(said({ isDatabaseLost: true, isLedgerHealthy: false })[0]).toEqual([text, '/settings/data'])
   expect(said({ isDatabaseLost: true }, 'viewer')).toEqual([[text, null]])
 })
 
 test('backups: none yet, an old one, or not for this reader', () => {
-  expect(said({ lastBackupAt: null })).toEqual([['No backup has been taken yet', '/settings/data']])
+  expect(said({ lastBackupAt: null })).toEqual([['No backup yet', '/settings/data']])
   expect(said({ lastBackupAt: NOW - 9 * DAY })).toEqual([['The last backup is 9 days old', '/settings/data']])
   expect(said({ lastBackupAt: undefined })).toEqual([])
   expect(said({ lastBackupAt: null, accounts: [] })).toEqual([])
 })
 
 test('a strategy that names an account that was deleted', () => {
-  const text = 'No new conversation is served: the one account that the routing strategy names was deleted'
+  const text = 'No new conversations are served. The account chosen for the “Single account” strategy was deleted.'
   expect(said({ isChosenAccountGone: true })).toEqual([[text, '/settings/routing']])
   expect(said({ isChosenAccountGone: true }, 'viewer')).toEqual([[text, null]])
 })
 
 test('doors that stand open', () => {
   expect(said({ isDashboardOpen: true, isKeyless: true }).map(([text]) => text)).toEqual([
-    'Whoever reaches this dashboard is its administrator: signing in is switched off in the environment',
-    'Clients of the networks named in the environment need no API key',
+    'Anyone who can reach this dashboard has full control. Sign-in is disabled in the environment.',
+    'Clients from the networks set in the environment need no API key',
   ])
 })

@@ -112,7 +112,7 @@ test('other machines are led to where the first password is set', async () => {
 test('an empty install shows the first steps, commands for the address in use, and nothing else', async () => {
   const html = await page({})
   const read = text(html)
-  expect(read).toContain('Ready for the first account')
+  expect(read).toContain('No accounts yet')
   for (const step of ['Set a password', 'Add an account', 'Create a key and test it']) expect(read).toContain(step)
   expect(read).toContain('npm run sluice -- accounts import ~/.codex/auth.json')
   expect(read).toContain('npm run sluice -- keys create --name my-laptop')
@@ -138,7 +138,7 @@ test('the first steps go on from what is done, and stay away once they are put a
 test('health is one sentence', async () => {
   const read = text(await page({ accounts: [anAccount(), blocked] }))
   expect(read).toContain(
-    'Serving 1 of 2 accounts eligible next one back in 1 h 4 m (team-3) first token 0.92 s (median)',
+    'Serving 1 of 2 accounts available next account back in 1 h 4 m (team-3) first token 0.92 s, median',
   )
 })
 
@@ -150,7 +150,7 @@ test('a blocked account says what it is and when it is back', async () => {
 test('what waits for somebody stands above, with the way to it', async () => {
   const lost = anAccount({ accountId: 'acc_9', displayName: 'mara', status: 'reauth_required', eligible: false })
   const html = await page({ accounts: [anAccount(), lost], backups: [] })
-  expect(text(html)).toContain('mara needs to sign in again Re-authenticate No backup has been taken yet Back up now')
+  expect(text(html)).toContain('mara needs sign-in. It is not used until you sign in again. Sign in again No backup yet Back up now')
   expect(html).toContain('href="/accounts/new/browser?account=acc_9"')
 })
 
@@ -159,7 +159,7 @@ test('the pool is one bar a window: what is left of it, the tick of even pace, a
   const html = await page({ accounts: [anAccount({ windows: { fiveHour: half, weekly: null, monthly: null } })] })
   const read = text(html)
   expect(read).toContain('5-hour 25 % left 56 of 225 credits')
-  expect(read).toContain('at this pace used up at 12:50 UTC ( in 50 m )')
+  expect(read).toContain('on pace to run out at 12:50 UTC ( in 50 m )')
   expect(read).toContain('next reset in 2 h 30 m')
   expect(html).toMatch(/class="bar-fill" width="75"/)
   expect(html).toMatch(/class="bar-pace" d="M50 0v6"/)
@@ -168,7 +168,7 @@ test('the pool is one bar a window: what is left of it, the tick of even pace, a
 test('what is left while no account may be asked is no promise that it lasts', async () => {
   const windows = { ...blocked.windows, weekly: { usedPercent: 40, resetAt: NOW + 48 * HOUR, windowMinutes: 10_080 } }
   const read = text(await page({ accounts: [{ ...blocked, windows }] }))
-  expect(read).toContain('no account can use it now')
+  expect(read).toContain('no account is available')
   expect(read).not.toContain('it lasts')
 })
 
@@ -203,7 +203,7 @@ test('of many accounts those are shown that need a look, and the page stays smal
 
 test('the strip tells each half hour apart by shape, and says it in words', async () => {
   const html = await page({ accounts: [anAccount()] })
-  expect(html).toContain('<title>Last 24 hours: 12 h all well, 12 h some errors</title>')
+  expect(html).toContain('<title>Last 24 hours: 12 h no errors, 12 h some errors</title>')
   expect(html).toMatch(/class="outcome-ok" d="M0 9h6/)
   expect(html).toMatch(/class="outcome-some_errors" d="M8 4h6M8 14h6/)
 })

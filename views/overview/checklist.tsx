@@ -1,4 +1,4 @@
-/** The way to the first answer, for an install that has not given one yet. */
+/** The setup checklist of an install that has not answered a request yet. */
 import type { FC } from 'hono/jsx'
 import type { Checklist } from '../../src/admin/overview.ts'
 import { ButtonLink, IconButton } from '../ui/button.tsx'
@@ -6,7 +6,7 @@ import { Card } from '../ui/card.tsx'
 import { CrossIcon } from '../ui/icons.tsx'
 import { FirstSteps, Step } from './first-steps.tsx'
 
-/** It stays until all is done or somebody puts it away. */
+/** Shown until every step is done or the user hides it. */
 export const FirstChecklist: FC<Checklist> = (list) => {
   const { hasAccount, hasKey, hasAnswered } = list
   const steps = stepsOf(list)
@@ -15,8 +15,8 @@ export const FirstChecklist: FC<Checklist> = (list) => {
     <Card
       id="checklist"
       class="checklist"
-      title={hasAccount && hasKey ? 'Almost there' : 'Three steps to the first answer'}
-      aside={<IconButton action="put-away" label="Put this list away" icon={CrossIcon} class="card-link" />}
+      title={hasAccount && hasKey ? 'Almost there' : 'Get started'}
+      aside={<IconButton action="put-away" label="Hide this checklist" icon={CrossIcon} class="card-link" />}
     >
       <ol>
         {steps.map((step, index) => (
@@ -32,7 +32,7 @@ export const FirstChecklist: FC<Checklist> = (list) => {
       </ol>
       {!hasAnswered && (
         <details class="fold-card checklist-more">
-          <summary class="reveal">Do it from a terminal</summary>
+          <summary class="reveal">Use the command line</summary>
           <FirstSteps {...list} />
         </details>
       )}
@@ -56,25 +56,25 @@ const stepsOf = ({ password, hasAccount, hasKey, hasAnswered }: Checklist): Plan
 
 const PASSWORD = {
   title: 'Set a password',
-  text: 'Until then this dashboard opens on this machine only.',
+  text: 'Until then you can open this dashboard only on this machine.',
   label: 'Set a password',
   href: '/setup',
 }
 const ACCOUNT = {
   title: 'Add an account',
-  text: 'Sign in with the browser or a device code, or hand over the auth.json of the Codex CLI.',
-  label: 'Add an account',
+  text: 'Add a ChatGPT account to start serving requests: sign in with your browser or a code, or import auth.json from the Codex CLI.',
+  label: 'Add account',
   href: '/accounts/new',
 }
 const KEY = {
   title: 'Create a key and test it',
-  text: 'It is shown once, beside the configuration for your client and a button that tries it.',
-  label: 'Create a key',
+  text: 'You get the key, the configuration for your client and a test button.',
+  label: 'Create key',
   href: '/keys/new',
 }
 const TEST = {
   title: 'Test the key',
-  text: 'There is a key, and nothing has been answered yet.',
+  text: 'You have a key, but no request has succeeded yet.',
   label: 'Open keys',
   href: '/keys',
 }

@@ -1,4 +1,4 @@
-/** The first five minutes: three steps with commands that can be pasted as they are, for the address that is really in use. */
+/** The first steps as commands to paste, with the address this dashboard was opened at. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { Checklist } from '../../src/admin/overview.ts'
 import { codexConfig, EXAMPLE_MODEL, KEY_FROM_SHELL, KEY_PLACEHOLDER, variables } from '../keys/snippets.ts'
@@ -9,40 +9,40 @@ import { CheckIcon } from '../ui/icons.tsx'
 type FirstStepsProps = Pick<Checklist, 'baseUrl' | 'isGuess' | 'command' | 'hasAccount' | 'isKeyRequired'>
 
 export const FirstSteps: FC<FirstStepsProps> = ({ baseUrl, isGuess, command, hasAccount, isKeyRequired }) => (
-  <Card id="steps" title={hasAccount ? 'Connect a client' : 'The three steps as commands'}>
+  <Card id="steps" title={hasAccount ? 'Connect a client' : 'Set up from the command line'}>
     <ol data-guess={isGuess ? baseUrl : undefined}>
       <Step n={1} title="Add an account" isDone={hasAccount}>
-        <p>Sign in once with the Codex CLI, then hand over the file it wrote. Several files at once are fine.</p>
+        <p>Sign in with the Codex CLI, then import its file. You can import several files at once.</p>
         <Command text={`${command} accounts import ~/.codex/auth.json`} />
         <p class="muted">
-          On the machine of this service, in its folder. In a container, with the file copied in:{' '}
+          Run this on the server, in the folder of Sluice. In a container, copy the file in and run{' '}
           <code>sluice accounts import auth.json</code>
         </p>
       </Step>
       <Step n={2} title="Create a key">
         <p>
           {isKeyRequired
-            ? 'Every client needs one. It is shown once.'
-            : 'On this machine clients may go without one until you require keys. It is shown once.'}
+            ? 'Every client needs a key. The key is shown once.'
+            : 'The key is shown once. Until you require keys, clients on this machine can connect without one.'}
         </p>
         <Command text={`${command} keys create --name my-laptop`} />
         <p>
-          Or <a href="/keys/new">create it here</a>, with everything to paste and a test beside it.
+          Or <a href="/keys/new">create it here</a> and test it.
         </p>
       </Step>
-      <Step n={3} title="Point a client here">
+      <Step n={3} title="Connect a client">
         <p>
           The Codex CLI, in <code>~/.codex/config.toml</code>:
         </p>
         <Command text={codexConfig(baseUrl, KEY_FROM_SHELL, EXAMPLE_MODEL)} />
-        <p>Anything that speaks the OpenAI API:</p>
+        <p>OpenAI SDKs and other clients:</p>
         <Command text={variables({ baseUrl, key: KEY_PLACEHOLDER })} />
       </Step>
     </ol>
   </Card>
 )
 
-/** Done, it is its title alone. */
+/** A finished step shows only its title. */
 export const Step: FC<PropsWithChildren<{ n: number; title: string; isDone?: boolean }>> = (step) => (
   <li class={step.isDone ? 'step step-done' : 'step'}>
     <h3>

@@ -1,4 +1,4 @@
-/** Health in one sentence, what waits for a person, and the first steps until they are done. */
+/** Health in one sentence, what needs attention, and the setup checklist until it is done. */
 import type { FC } from 'hono/jsx'
 import type { NowPart } from '../../src/admin/overview.ts'
 import type { Health } from '../../src/admin/overview-health.ts'
@@ -25,7 +25,7 @@ export const OverviewNow: FC<NowPart> = ({ generatedAt, health, attention, check
 const LEVELS: Record<Health['level'], [word: string, tone: Tone]> = {
   serving: ['Serving', 'good'],
   failing: ['Failing', 'bad'],
-  empty: ['Ready for the first account', 'idle'],
+  empty: ['No accounts yet', 'idle'],
   blocked: ['Not serving', 'bad'],
   faulty: ['The request log cannot be written', 'bad'],
   draining: ['Shutting down', 'wait'],
@@ -33,7 +33,7 @@ const LEVELS: Record<Health['level'], [word: string, tone: Tone]> = {
 
 const NEXT: Record<NonNullable<Health['next']>['event'], string> = {
   reset: 'next reset',
-  back: 'next one back',
+  back: 'next account back',
   check: 'next check',
 }
 
@@ -46,12 +46,12 @@ const HealthLine: FC<{ health: Health; now: string }> = ({ health, now }) => {
       <strong>{word}</strong>
       {health.total > 0 && (
         <span>
-          {health.eligible} of {health.total} {health.total === 1 ? 'account' : 'accounts'} eligible
+          {health.eligible} of {health.total} {health.total === 1 ? 'account' : 'accounts'} available
         </span>
       )}
       {health.needAttention > 0 && (
         <span class="health-attention">
-          {health.needAttention} {health.needAttention === 1 ? 'needs' : 'need'} your attention
+          {health.needAttention} {health.needAttention === 1 ? 'needs' : 'need'} attention
         </span>
       )}
       {next && (
@@ -59,13 +59,13 @@ const HealthLine: FC<{ health: Health; now: string }> = ({ health, now }) => {
           {NEXT[next.event]} <Until at={next.at} now={now} /> ({next.account})
         </span>
       )}
-      {health.firstEventMs !== null && <span>first token {durationText(health.firstEventMs)} (median)</span>}
+      {health.firstEventMs !== null && <span>first token {durationText(health.firstEventMs)}, median</span>}
     </p>
   )
 }
 
 const AttentionList: FC<{ items: readonly Attention[] }> = ({ items }) => (
-  <section class="card" aria-label="What needs you">
+  <section class="card" aria-label="Needs attention">
     <ul>
       {items.map(({ id, tone, text, action }) => (
         <li class={`attention-item tone-${tone}`} id={`attention-${id}`}>

@@ -1,4 +1,4 @@
-/** What is left in all accounts together, and of each account how full it is and what its last day was like. */
+/** What is left in all accounts together, and the use, state and recent history of each account. */
 import type { FC } from 'hono/jsx'
 import type { PoolAccount, PoolPart } from '../../src/admin/overview.ts'
 import type { Outcome } from '../../src/model/outcome-strip.ts'
@@ -18,7 +18,7 @@ export const OverviewPoolPart: FC<PoolPart> = ({ generatedAt, meters, total, isS
     data-live-src="/dashboard/accounts"
   >
     {meters.length > 0 && (
-      <section class="pool-meters" aria-label="What is left">
+      <section class="pool-meters" aria-label="Remaining quota">
         {meters.map((meter) => (
           <PoolMeter meter={meter} isServing={isServing} now={generatedAt} />
         ))}
@@ -65,17 +65,17 @@ const PoolMeter: FC<MeterProps> = ({ meter, isServing, now }) => (
 
 const Outlook: FC<MeterProps> = ({ meter, isServing, now }) => {
   if (meter.usedPercent >= 100) return <span class="outlook-bad">used up</span>
-  if (!isServing) return <span class="outlook-bad">no account can use it now</span>
+  if (!isServing) return <span class="outlook-bad">no account is available</span>
   if (meter.usedUpAt)
     return (
       <span class="outlook-bad">
-        at this pace used up at <ClockTime at={meter.usedUpAt} /> (<Until at={meter.usedUpAt} now={now} />)
+        on pace to run out at <ClockTime at={meter.usedUpAt} /> (<Until at={meter.usedUpAt} now={now} />)
       </span>
     )
-  return meter.pacePercent === null ? <span /> : <span>at this pace it lasts</span>
+  return meter.pacePercent === null ? <span /> : <span>on pace to last until the reset</span>
 }
 
-/** In UTC until the script, which knows where its reader is, says it in their time. */
+/** UTC without script; the script shows local time. */
 const ClockTime: FC<{ at: string }> = ({ at }) => (
   <time datetime={at} data-live="clock">
     {at.slice(11, 16)} UTC
@@ -95,7 +95,7 @@ const AccountStrips: FC<{ accounts: readonly PoolAccount[]; total: number; now: 
     </ul>
     {accounts.length < total && (
       <p class="card-foot">
-        <a href="/accounts">All {total} accounts</a> <span class="muted">· these need a look or are the fullest</span>
+        <a href="/accounts">All {total} accounts</a> <span class="muted">· showing those that need attention or are most used</span>
       </p>
     )}
   </Card>
@@ -121,10 +121,10 @@ const StripRow: FC<{ account: PoolAccount; now: string }> = ({ account, now }) =
 
 const Standing: FC<{ account: PoolAccount; now: string }> = ({ account, now }) => {
   const { eligible, inFlight, until, nextCheckAt, status, why } = account
-  if (eligible) return <>{inFlight > 0 ? `${inFlight} in flight` : 'eligible'}</>
+  if (eligible) return <>{inFlight > 0 ? `${inFlight} running` : 'available'}</>
   const comesBack = until ?? nextCheckAt
-  if (!comesBack) return <>not eligible</>
-  const says = (status === 'quota_exceeded' || status === 'active') && why // of the others the badge says it
+  if (!comesBack) return <>not available</>
+  const says = (status === 'quota_exceeded' || status === 'active') && why // the badge of the other states says why
   return (
     <>
       {says && `${says} · `}
@@ -153,9 +153,9 @@ const UsedBars: FC<Pick<PoolAccount, 'used'>> = ({ used: { fiveHour, weekly, mon
 }
 
 const WORDS: Record<Outcome, string> = {
-  ok: 'all well',
+  ok: 'no errors',
   some_errors: 'some errors',
-  blocked: 'blocked',
+  blocked: 'not available',
   idle: 'idle',
 }
 

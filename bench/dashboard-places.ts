@@ -26,10 +26,7 @@ export interface Place {
 }
 
 const PAGES: Record<string, (ids: Ids) => string[]> = {
-  '/dashboard': () => ['/dashboard'],
-  '/dashboard/now': () => ['/dashboard/now'],
-  '/dashboard/accounts': () => ['/dashboard/accounts'],
-  '/dashboard/figures': () => ['/dashboard/figures'],
+  '/dashboard': () => ['/dashboard', '/dashboard?period=1h', '/dashboard?period=7d', '/dashboard?period=30d'],
   '/accounts': () => ['/accounts', '/accounts?view=cards', '/accounts?search=bench1'],
   '/accounts/:id': ({ account }) => [`/accounts/${account}`],
   '/accounts/new': () => ['/accounts/new'],

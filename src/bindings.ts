@@ -21,7 +21,7 @@ import type { Catalog } from './model/catalog.ts'
 import type { Firewall } from './model/firewall.ts'
 import type { ImportDrafts } from './model/import-preflight.ts'
 import type { KeyRing } from './model/key-ring.ts'
-import type { OverviewFigures } from './model/overview-figures.ts'
+import type { OverviewPeriods } from './model/overview-periods.ts'
 import type { ResetCredits } from './model/reset-credits.ts'
 import type { Ops } from './ops/ops.ts'
 import type { AffinityMap } from './proxy/affinity.ts'
@@ -70,7 +70,7 @@ export interface Bindings {
   /** Streams to people that may be open at once. */
   seats: Seats
   /** The sums of the overview, read at most every few seconds. */
-  figures: OverviewFigures
+  figures: OverviewPeriods
   /** What the service knows about itself: metrics, backups, the doctor. */
   ops: Ops
   /** What is read again after a commit. */

@@ -20,7 +20,7 @@ import { Firewall } from './model/firewall.ts'
 import { ImportDrafts } from './model/import-preflight.ts'
 import { fingerprintOf } from './model/key-fingerprint.ts'
 import { KeyRing } from './model/key-ring.ts'
-import { OverviewFigures } from './model/overview-figures.ts'
+import { OverviewPeriods } from './model/overview-periods.ts'
 import { ResetCredits } from './model/reset-credits.ts'
 import { createOps, type Ops } from './ops/ops.ts'
 import { AffinityMap } from './proxy/affinity.ts'
@@ -120,7 +120,7 @@ export const buildBindings = (world: World): Bindings => {
     ops,
     live,
     seats: new Seats(),
-    figures: new OverviewFigures({ reader: world.reader, clock }),
+    figures: new OverviewPeriods({ reader: world.reader, clock }),
   }
   const views = new MemoryViews(viewsOf(bindings), { clock, log })
   onChange(db, (topics) => views.changed(topics))

@@ -64,7 +64,7 @@ import { exportLogs } from './admin/log-export.ts'
 import { showLogs, showRequestPage, tailLogs } from './admin/logs-page.ts'
 import { showMetrics } from './admin/metrics.ts'
 import { cancelSignIn, completeSignIn, pasteCallback, showSignIn, startSignIn } from './admin/oauth.ts'
-import { goToDashboard, showFigures, showNow, showOverview, showPool } from './admin/overview.ts'
+import { goToDashboard, showOverview } from './admin/overview.ts'
 import { showAccess, showSettings } from './admin/pages/access.ts'
 import { showInvitePage } from './admin/pages/invite.ts'
 import { showMyAccount, showTwoFactor } from './admin/pages/me.ts'
@@ -312,12 +312,9 @@ const mountSettingsPages = (app: Hono<AppEnv>): void => {
   app.get('/audit', ...showAuditLog)
 }
 
-/** The event stream of the dashboard, and the parts of the overview that are fetched again after an event. */
+/** The event stream of the dashboard. */
 const mountLive = (app: Hono<AppEnv>): void => {
   app.get('/api/events', ...streamChanges)
-  app.get('/dashboard/now', ...showNow)
-  app.get('/dashboard/accounts', ...showPool)
-  app.get('/dashboard/figures', ...showFigures)
 }
 
 const mountPages = (app: Hono<AppEnv>): void => {

@@ -1,16 +1,36 @@
 /** The overview: health, what needs attention, remaining quota, accounts, and the figures of the chosen period. */
 import type { FC } from 'hono/jsx'
 import type { Overview } from '../src/admin/overview.ts'
+import type { Period } from '../src/model/overview-slots.ts'
 import { OverviewFiguresPart } from './overview/figures.tsx'
 import { OverviewNow } from './overview/now.tsx'
+import { PERIOD_CHOICES } from './overview/periods.ts'
 import { OverviewPoolPart } from './overview/pool.tsx'
+import { live } from './ui/live.tsx'
 
-/** Each part renews itself when what it shows has changed; a pool that is still empty has nothing to say. */
-export const OverviewPage: FC<Overview> = ({ now, pool, figures }) => (
-  <div id="overview" class="page" data-now={now.generatedAt}>
+/** It is renewed as a whole, so that its parts always agree. */
+export const OverviewPage: FC<Overview> = ({ generatedAt, period, now, pool, figures }) => (
+  <div class="page overview" data-now={generatedAt} {...live({ id: 'overview', topics: TOPICS, src: hrefOf(period) })}>
     <h1 class="sr">Overview</h1>
-    <OverviewNow {...now} />
-    {pool && (pool.total > 0 || now.checklist === null) && <OverviewPoolPart {...pool} />}
-    {now.health.total > 0 && <OverviewFiguresPart {...figures} />}
+    <OverviewNow {...now} at={generatedAt} />
+    {now.health.total > 0 && <PeriodSwitch current={period} />}
+    {pool && (pool.total > 0 || now.checklist === null) && (
+      <OverviewPoolPart {...pool} at={generatedAt} period={period} />
+    )}
+    {now.health.total > 0 && <OverviewFiguresPart {...figures} at={generatedAt} period={period} />}
   </div>
+)
+
+const TOPICS = ['accounts', 'keys', 'settings', 'usage', 'health', 'minute'] as const
+
+const hrefOf = (period: Period): string => `/dashboard?period=${period}`
+
+const PeriodSwitch: FC<{ current: Period }> = ({ current }) => (
+  <nav class="periods" aria-label="Period">
+    {PERIOD_CHOICES.map((period) => (
+      <a href={hrefOf(period)} aria-current={period === current ? 'true' : undefined}>
+        {period.replace(/\d+/, '$& ')}
+      </a>
+    ))}
+  </nav>
 )

@@ -1,21 +1,41 @@
-/** The health line as data: one level, how many accounts can be asked, and what happens next. */
+/** The health line as data: one level, how many accounts are available, what happens next, and what you can do. */
 import { iso } from '../lib/iso.ts'
 import type { AccountView } from '../model/account-view.ts'
 
 export interface Health {
   /**
-   * `failing`: turn after turn fails though accounts are eligible; `empty`: no accounts; `blocked`: none is eligible;
+   * `failing`: turn after turn fails though accounts are available; `empty`: no accounts; `blocked`: none is available;
    * `faulty`: readiness is red; `draining`: shutting down.
    */
   level: 'serving' | 'failing' | 'empty' | 'blocked' | 'faulty' | 'draining'
   eligible: number
   total: number
-  /** Accounts that only a person can bring back. */
+  /** Accounts that do not recover without a user. */
   needAttention: number
-  /** The next time an account has more to give: a reset, the end of a block, or a check. */
+  /** When an account has quota again: a reset, the end of a block, or a check. */
   next: { at: string; account: string; event: 'reset' | 'back' | 'check' } | null
-  /** Median of the last day; null: nothing was answered. */
+  /** Median of the period; null: nothing was answered. */
   firstEventMs: number | null
+  /** What brings requests back while the level is `blocked`; null: another level. */
+  advice: Advice | null
+}
+
+/** The ways out of `blocked`; accounts only where this user may change them. */
+export interface Advice {
+  /** It is at a limit and has a reset credit. */
+  resetCredit: NamedAccount | null
+  /** It needs sign-in. */
+  signIn: NamedAccount | null
+  /** It was paused. */
+  resume: NamedAccount | null
+  mayAdd: boolean
+  /** ISO 8601: when the first account is back; null: none comes back by itself. */
+  until: string | null
+}
+
+interface NamedAccount {
+  id: string
+  name: string
 }
 
 interface Circumstances {
@@ -25,13 +45,14 @@ interface Circumstances {
   isLedgerHealthy: boolean
   isFailing: boolean
   firstEventMs: number | null
+  hasResetCredit: (accountId: string) => boolean
+  /** Whether this user may change accounts. */
+  mayWrite: boolean
 }
 
 /** The readiness route is red exactly when this says `faulty` or `draining`. */
-export const healthOf = (
-  accounts: readonly AccountView[],
-  { now, isDraining, isLedgerHealthy, isFailing, firstEventMs }: Circumstances,
-): Health => {
+export const healthOf = (accounts: readonly AccountView[], circumstances: Circumstances): Health => {
+  const { now, isDraining, isLedgerHealthy, isFailing, firstEventMs } = circumstances
   const eligible = accounts.filter((account) => account.eligible).length
   const level = isDraining
     ? 'draining'
@@ -51,6 +72,23 @@ export const healthOf = (
     needAttention: accounts.filter(({ status }) => status === 'reauth_required' || status === 'deactivated').length,
     next: nextEvent(accounts, now),
     firstEventMs,
+    advice: level === 'blocked' ? adviceOf(accounts, circumstances) : null,
+  }
+}
+
+const adviceOf = (accounts: readonly AccountView[], { now, hasResetCredit, mayWrite }: Circumstances): Advice => {
+  const first = (is: (account: AccountView) => boolean): NamedAccount | null => {
+    const found = mayWrite ? accounts.find(is) : undefined
+    return found ? { id: found.accountId, name: found.displayName } : null
+  }
+  const isAtLimit = ({ status }: AccountView) => status === 'rate_limited' || status === 'quota_exceeded'
+  const ends = accounts.flatMap(({ until }) => (until !== null && until > now ? [until] : []))
+  return {
+    resetCredit: first((account) => isAtLimit(account) && hasResetCredit(account.accountId)),
+    signIn: first(({ status }) => status === 'reauth_required'),
+    resume: first(({ status }) => status === 'paused'),
+    mayAdd: mayWrite,
+    until: ends.length === 0 ? null : iso(Math.min(...ends)),
   }
 }
 
@@ -60,7 +98,7 @@ const nextEvent = (accounts: readonly AccountView[], now: number): Health['next'
   return first ? { ...first, at: iso(first.at) } : null
 }
 
-/** A blocked account is back, or is asked again, at one moment; one that works gets more at each reset. */
+/** A blocked account is back, or is checked again, at one moment; an active one gets more at each reset. */
 const eventsOf = ({ displayName: account, until, nextCheckAt, status, windows }: AccountView): Event[] => {
   if (until !== null) return [{ at: until, account, event: 'back' }]
   if (nextCheckAt !== null) return [{ at: nextCheckAt, account, event: 'check' }]

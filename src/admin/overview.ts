@@ -1,14 +1,13 @@
-/** `/dashboard`: how the service is, what waits for somebody, what is left, and what the last day was like. */
+/** `/dashboard`: health, what needs attention, remaining quota, and the figures of a period. */
 import { getCookie } from 'hono/cookie'
-import { OverviewFiguresPart } from '../../views/overview/figures.tsx'
-import { OverviewNow } from '../../views/overview/now.tsx'
-import { OverviewPoolPart } from '../../views/overview/pool.tsx'
+import { z } from 'zod'
 import { OverviewPage } from '../../views/overview.tsx'
 import type { Ctx } from '../bindings.ts'
 import type { Config } from '../env.ts'
 import { open, requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { originForLinks, publicOrigin } from '../http/public-origin.ts'
+import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { findVariable } from '../lib/env-names.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
@@ -19,45 +18,48 @@ import type { AccountView } from '../model/account-view.ts'
 import { type Attention, attention } from '../model/attention.ts'
 import { type Outcome, stripOf } from '../model/outcome-strip.ts'
 import { firstSteps } from '../model/overview.ts'
-import type { Figures } from '../model/overview-figures.ts'
-import { SLOTS_A_DAY } from '../model/overview-slots.ts'
+import { type Chart, chartOf } from '../model/overview-chart.ts'
+import type { ErrorGroup } from '../model/overview-errors.ts'
+import type { PeriodFigures } from '../model/overview-periods.ts'
+import { PERIODS, type Period } from '../model/overview-slots.ts'
 import type { Tiles } from '../model/overview-tiles.ts'
 import { hasPasswordAccount } from '../model/people.ts'
 import { holds, mayWrite } from '../model/permissions.ts'
 import { type PoolMeter, poolMeters } from '../model/pool-meters.ts'
 import type { RejectedLately } from '../model/rejected-clients.ts'
-import type { LogEntry } from '../model/request-log-entry.ts'
 import { blindedRow } from '../model/request-view.ts'
+import { redeemable } from '../model/reset-credits.ts'
 import { perWindow, type WindowLength } from '../model/usage-windows.ts'
 import { typedCommand } from '../ops/own-command.ts'
 import { type Health, healthOf } from './overview-health.ts'
 import { blindersOf, sightOf } from './requests.ts'
+import { zoneOf } from './zone-of.ts'
 
-/** Times are ISO 8601 in all of them. */
+/** Times are ISO 8601 in all of them. Every part is made from one snapshot. */
 export interface Overview {
   generatedAt: string
+  period: Period
   now: NowPart
-  /** null: the reader may not see accounts. */
+  /** null: this user may not see accounts. */
   pool: PoolPart | null
   figures: FiguresPart
 }
 
 export interface NowPart {
-  generatedAt: string
   health: Health
   attention: Attention[]
-  /** null: everything is done, put away, or not this reader's to do. */
+  /** null: everything is done, the list was hidden, or this user may not do it. */
   checklist: Checklist | null
 }
 
 export interface Checklist {
-  /** Where this service is reached by the browser that asks. */
+  /** The address this browser uses. */
   baseUrl: string
   /** The address was read from the Host header alone. */
   isGuess: boolean
-  /** What the words of a command stand behind, in a shell on this machine. */
+  /** What a command begins with, in a shell on this machine. */
   command: string
-  /** `elsewhere`: people sign in by other means than a password. */
+  /** `elsewhere`: users sign in without a password. */
   password: 'done' | 'open' | 'elsewhere'
   hasAccount: boolean
   hasKey: boolean
@@ -66,74 +68,87 @@ export interface Checklist {
 }
 
 export interface PoolPart {
-  generatedAt: string
   meters: (Omit<PoolMeter, 'resetAt' | 'usedUpAt'> & { resetAt: string | null; usedUpAt: string | null })[]
   total: number
-  /** Whether any account may be asked now. */
+  /** Whether any account is available now. */
   isServing: boolean
-  /** All, or where there are many those that most need a look. */
+  /** All, or of many those that need attention or are most used. */
   accounts: PoolAccount[]
+  /** The cells of the strips: their length, and how many fit on the axis. */
+  slotMs: number
+  cells: number
 }
 
 export interface PoolAccount
   extends Pick<AccountView, 'accountId' | 'displayName' | 'planType' | 'status' | 'eligible' | 'why' | 'inFlight'> {
   until: string | null
-  /** When a block without a known end is tried again. */
+  /** When an account whose block has no known end is checked again. */
   nextCheckAt: string | null
   /** Percent used; null: not reported. */
   used: Record<WindowLength, number | null>
-  /** 48 half hours, oldest first. */
+  /** One for each slot of the period from the first request on, oldest first. */
   strip: Outcome[]
 }
 
 export interface FiguresPart {
-  generatedAt: string
   tiles: Tiles
-  /** The newest first. */
-  errors: LogEntry[]
+  /** null: there was no request yet. */
+  chart: Chart | null
+  /** Repeated ones as one, newest first. */
+  errors: ErrorGroup[]
 }
 
 const SHOWN_AT_MOST = 16
-const SHOWN_OF_MANY = 12
+const SHOWN_OF_MANY = 10
 /** Beside percents. */
 const WEIGHTS: Partial<Record<AccountStatus, number>> = { reauth_required: 1000, deactivated: 1000, paused: -1000 }
-const ERRORS_SHOWN = 5
 
-export const showOverview = createHandlers(requires('dashboard:read'), async (c) => {
-  const value: Overview = {
-    generatedAt: iso(c.env.clock.now()),
-    now: await nowPart(c),
-    pool: holds(c.var.principal.grants, 'accounts:read') ? await poolPart(c) : null,
-    figures: await figuresPart(c),
-  }
-  return reply(c, value, OverviewPage)
+const OverviewQuery = z.object({
+  period: z.enum(PERIODS, { error: `choose ${PERIODS.slice(0, -1).join(', ')} or ${PERIODS.at(-1)}` }).default('24h'),
 })
 
-export const showNow = createHandlers(requires('dashboard:read'), async (c) => reply(c, await nowPart(c), OverviewNow))
+/** `GET /dashboard`. Throws `validation_error` for an unknown period. */
+export const showOverview = createHandlers(requires('dashboard:read'), query(OverviewQuery), async (c) => {
+  const { period } = c.req.valid('query')
+  const figures = await c.env.figures.now(period)
+  const backupAt = holds(c.var.principal.grants, 'ops:write') ? await lastBackupAt(c) : undefined
+  return reply(
+    c,
+    overviewOf(c, { figures, accounts: visibleAccounts(c), backupAt, now: c.env.clock.now() }),
+    OverviewPage,
+  )
+})
 
-export const showPool = createHandlers(requires('accounts:read'), async (c) =>
-  reply(c, await poolPart(c), OverviewPoolPart),
-)
+/** Everything the parts of the page are made from, so that they agree with one another. */
+interface Snapshot {
+  figures: PeriodFigures
+  accounts: AccountView[]
+  /** ms since epoch; null: never, undefined: this user may not see backups. */
+  backupAt: number | null | undefined
+  /** ms since epoch */
+  now: number
+}
 
-export const showFigures = createHandlers(requires('dashboard:read'), async (c) =>
-  reply(c, await figuresPart(c), OverviewFiguresPart),
-)
+const overviewOf = (c: Ctx, snapshot: Snapshot): Overview => ({
+  generatedAt: iso(snapshot.now),
+  period: snapshot.figures.period,
+  now: nowPart(c, snapshot),
+  pool: holds(c.var.principal.grants, 'accounts:read') ? poolPart(snapshot) : null,
+  figures: figuresPart(c, snapshot),
+})
 
-/** `/` leads to the dashboard; who may see it is decided there. */
+/** `/` redirects to the dashboard, which checks permissions. */
 export const goToDashboard = createHandlers(open('redirect to the dashboard'), (c) => c.redirect('/dashboard'))
 
-/** The upstream may have worded it, and name whose account it is: not for those who are not told that in the log either. */
+/** The message may come from the upstream and name an account, so it is hidden from users who do not see it in the log. */
 const outageFor = (c: Ctx) => {
   const { current } = c.env.ops.outage
   return current && blindersOf(c.var.principal).hidesAccounts ? { ...current, message: '' } : current
 }
 
-const nowPart = async (c: Ctx): Promise<NowPart> => {
-  const { clock, lifecycle, ledger, ops, settings, env } = c.env
-  const now = clock.now()
+const nowPart = (c: Ctx, { figures, accounts, backupAt, now }: Snapshot): NowPart => {
+  const { lifecycle, ledger, ops, settings, env } = c.env
   const { grants } = c.var.principal
-  const accounts = visibleAccounts(c)
-  const figures = await c.env.figures.now()
   const facts = {
     accounts: holds(grants, 'accounts:read') ? accounts : [],
     keys: figures.present.keys,
@@ -145,24 +160,25 @@ const nowPart = async (c: Ctx): Promise<NowPart> => {
     unwritten: ledger.unwrittenTurns,
     isDashboardOpen: env.DASHBOARD_AUTH_MODE === 'disabled',
     isKeyless: !settings.current().apiKeyAuthEnabled && env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS.length > 0,
-    lastBackupAt: holds(grants, 'ops:write') ? await lastBackupAt(c) : undefined,
+    lastBackupAt: backupAt,
     now,
   }
   return {
-    generatedAt: iso(now),
     health: healthOf(accounts, {
       now,
       isDraining: lifecycle.draining,
       isLedgerHealthy: ledger.healthy,
       isFailing: facts.outage !== null,
       firstEventMs: figures.tiles.firstToken.value,
+      hasResetCredit: (id) => redeemable(c.env.resetCredits.of(id) ?? [], now).length > 0,
+      mayWrite: holds(grants, 'accounts:write'),
     }),
     attention: attention(facts, grants),
     checklist: checklistOf(c, accounts.length > 0),
   }
 }
 
-/** Addresses are for those who see them in the log. */
+/** Addresses are only for users who see them in the log. */
 const rejectedFor = (c: Ctx, rejected: readonly RejectedLately[]): readonly RejectedLately[] =>
   sightOf(c).sensitive ? rejected : rejected.map((group) => ({ ...group, client: null }))
 
@@ -172,42 +188,33 @@ const isChosenAccountGone = ({ env: { settings, pool } }: Ctx): boolean => {
 }
 
 const lastBackupAt = async ({ env: { ops } }: Ctx): Promise<number | null> => {
-  await ops.backups.list().catch(() => []) // it looks; where it cannot, the page of the backups says why
+  await ops.backups.list().catch(() => []) // updates `newestAt`; the backups page shows why it fails
   return ops.backups.newestAt
 }
 
-const poolPart = async (c: Ctx): Promise<PoolPart> => {
-  const now = c.env.clock.now()
-  const accounts = visibleAccounts(c)
-  const figures = await c.env.figures.now()
-  return {
-    generatedAt: iso(now),
-    meters: poolMeters(accounts, now).map((meter) => ({
-      ...meter,
-      resetAt: isoOrNull(meter.resetAt),
-      usedUpAt: isoOrNull(meter.usedUpAt),
-    })),
-    total: accounts.length,
-    isServing: accounts.some(({ eligible }) => eligible),
-    accounts: mostPressing(accounts).map((account) => poolAccount(account, figures)),
-  }
-}
+const poolPart = ({ figures, accounts, now }: Snapshot): PoolPart => ({
+  meters: poolMeters(accounts, now).map((meter) => ({
+    ...meter,
+    resetAt: isoOrNull(meter.resetAt),
+    usedUpAt: isoOrNull(meter.usedUpAt),
+  })),
+  total: accounts.length,
+  isServing: accounts.some(({ eligible }) => eligible),
+  accounts: mostPressing(accounts).map((account) => poolAccount(account, figures)),
+  slotMs: figures.slotMs,
+  cells: figures.cells,
+})
 
-const figuresPart = async (c: Ctx): Promise<FiguresPart> => {
-  const figures = await c.env.figures.now()
+const figuresPart = (c: Ctx, { figures, accounts, now }: Snapshot): FiguresPart => {
   const blinders = blindersOf(c.var.principal)
-  const names = new Map<string | null, string>(
-    visibleAccounts(c).map((account) => [account.accountId, account.displayName]),
-  )
-  const errors = figures.slots
-    .slice(-SLOTS_A_DAY)
-    .flatMap(({ lastErrors }) => lastErrors)
-    .toSorted((a, b) => b.requestedAt.localeCompare(a.requestedAt))
-    .slice(0, ERRORS_SHOWN)
+  const names = new Map<string | null, string>(accounts.map((account) => [account.accountId, account.displayName]))
   return {
-    generatedAt: iso(c.env.clock.now()),
     tiles: figures.tiles,
-    errors: errors.map((row) => ({ ...blindedRow(row, blinders), accountName: names.get(row.accountId) ?? null })),
+    chart: figures.slots.some(({ requests }) => requests > 0) ? chartOf(figures, { zone: zoneOf(c), now }) : null,
+    errors: figures.present.errors.map(({ count, newest }) => ({
+      count,
+      newest: { ...blindedRow(newest, blinders), accountName: names.get(newest.accountId) ?? null },
+    })),
   }
 }
 
@@ -216,7 +223,7 @@ const visibleAccounts = (c: Ctx): AccountView[] => {
   return namedApart(blindersOf(c.var.principal).hidesAccounts ? accounts.map(maskedView) : accounts)
 }
 
-/** In their order while they are few; of many first those that somebody must see to, then the fullest, and last what is paused on purpose. */
+/** A few keep their order. Of many, those that need attention come first, then the most used, and paused ones last. */
 const mostPressing = (accounts: readonly AccountView[]): readonly AccountView[] => {
   if (accounts.length <= SHOWN_AT_MOST) return accounts
   const weight = ({ status, eligible, windows }: AccountView): number =>
@@ -225,7 +232,7 @@ const mostPressing = (accounts: readonly AccountView[]): readonly AccountView[] 
   return accounts.toSorted((a, b) => weight(b) - weight(a)).slice(0, SHOWN_OF_MANY)
 }
 
-const poolAccount = (account: AccountView, figures: Figures): PoolAccount => ({
+const poolAccount = (account: AccountView, figures: PeriodFigures): PoolAccount => ({
   accountId: account.accountId,
   displayName: account.displayName,
   planType: account.planType,
@@ -239,11 +246,11 @@ const poolAccount = (account: AccountView, figures: Figures): PoolAccount => ({
   strip: stripOf(account, figures),
 })
 
-/** Without its folder it would work on the one in the home of whoever types it. */
+/** Without the folder the command would use the one in the home directory of the user who runs it. */
 const commandFor = ({ DATA_DIR, raw }: Config): string =>
   findVariable(raw, 'DATA_DIR') ? `SLUICE_DATA_DIR='${DATA_DIR}' ${typedCommand()}` : typedCommand()
 
-/** Of the script; who puts the list away means it. */
+/** Set by the page's script. */
 const PUT_AWAY = 'checklist'
 
 const checklistOf = (c: Ctx, hasAccount: boolean): Checklist | null => {

@@ -1,29 +1,28 @@
-/** What an account came to in each half hour of the last day: what it answered, and when it could not be asked. */
+/** The result of an account in each slot of a period: whether it answered, and when it was not available. */
 import type { AccountView } from './account-view.ts'
 import type { StateChange } from './overview.ts'
 import type { Figures } from './overview-figures.ts'
-import { SLOT_MS, SLOTS_A_DAY } from './overview-slots.ts'
 
 const OUTCOMES = ['ok', 'some_errors', 'blocked', 'idle'] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
-/** 48 half hours, oldest first. What was answered counts for more than a block that began or ended in the same one. */
+/** One for each slot, oldest first. Answers count for more than a block that began or ended in the same slot. */
 export const stripOf = (
   account: Pick<AccountView, 'accountId' | 'status' | 'since'>,
-  figures: Pick<Figures, 'slots' | 'present'>,
+  figures: Pick<Figures, 'slotMs' | 'slots' | 'present'>,
 ): Outcome[] => {
   const wasBlocked = blockedIn(account, figures.present.stateChanges.get(account.accountId) ?? [])
-  return figures.slots.slice(-SLOTS_A_DAY).map(({ at, accounts }) => {
+  return figures.slots.map(({ at, accounts }) => {
     const turns = accounts.get(account.accountId)
     if (turns && turns.errors > 0) return 'some_errors'
     if (turns) return 'ok'
-    return wasBlocked(at, at + SLOT_MS) ? 'blocked' : 'idle'
+    return wasBlocked(at, at + figures.slotMs) ? 'blocked' : 'idle'
   })
 }
 
 type Standing = Pick<AccountView, 'status' | 'since'>
 
-/** Before the first change that is known stood the opposite of what it changed to; a block that none tells of stands since it does. */
+/** Before the first known change the state was the opposite; a block without a known change began at `since`. */
 const blockedIn = ({ status, since }: Standing, changes: readonly StateChange[]) => {
   const isActive = status === 'active'
   const started: StateChange = { at: since ?? Number.NEGATIVE_INFINITY, isActive }

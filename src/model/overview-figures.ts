@@ -1,28 +1,31 @@
-/** Keeps the sums of the overview: half hours that are over are read once, the running one every few seconds. */
+/** Keeps the figures of one period: slots that are over are read once, the running one every few seconds. */
 import type { Clock } from '../lib/clock.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import type { Present, Slot } from './overview.ts'
-import { SLOT_MS, SLOTS_A_DAY } from './overview-slots.ts'
+import { SLICINGS, type Slicing } from './overview-slots.ts'
 import { type Tiles, tilesOf } from './overview-tiles.ts'
 
 export interface Figures {
-  /** The last 48 hours, oldest first; the last one is still running. */
+  slotMs: number
+  /** Those before the period, then those of the period, oldest first; the last one is still running. */
   slots: readonly Slot[]
   present: Present
   tiles: Tiles
 }
 
-interface FiguresDeps {
+export interface FiguresDeps {
   reader: {
-    overviewSlots(from: number, to: number): Promise<Slot[]>
-    overviewPresent(now: number): Promise<Present>
+    overviewSlots(from: number, to: number, slotMs: number): Promise<Slot[]>
+    overviewPresent(now: number, spanMs: number): Promise<Present>
   }
   clock: Pick<Clock, 'now'>
+  /** Absent: of 24 hours. */
+  slicing?: Slicing
 }
 
-const KEPT = 2 * SLOTS_A_DAY
-/** Read in one go: others wait behind it in the worker. */
+/** Read in one go, in slots or ms, whichever is more: other reads wait behind it in the worker. */
 const CHUNK = 8
+const CHUNK_MS = 4 * HOUR_MS
 /** Older ones are read anew, behind whoever asks. */
 const MAX_AGE_MS = 5000
 /** Nobody is shown older ones. */
@@ -39,12 +42,14 @@ interface Read {
 
 export class OverviewFigures {
   readonly #deps: FiguresDeps
+  readonly #slicing: Slicing
   #reads = new Map<number, Read>()
   #figures: { value: Figures; readAt: number } | null = null
   #reading: Promise<Figures> | null = null
 
   constructor(deps: FiguresDeps) {
     this.#deps = deps
+    this.#slicing = deps.slicing ?? SLICINGS['24h']
   }
 
   /** At most a minute old; who asks twice within seconds gets what the first time set going. Throws what the reader does. */
@@ -84,24 +89,30 @@ export class OverviewFigures {
 
   async #read(now: number): Promise<Figures> {
     const reads = this.#reads
-    const last = now - (now % SLOT_MS)
-    const starts = Array.from({ length: KEPT }, (_, index) => last - (KEPT - 1 - index) * SLOT_MS)
-    const [present] = await Promise.all([this.#deps.reader.overviewPresent(now), this.#readSlots(reads, starts, now)])
+    const { slotMs, slots: length, hasBefore } = this.#slicing
+    const kept = hasBefore ? 2 * length : length
+    const last = now - (now % slotMs)
+    const starts = Array.from({ length: kept }, (_, index) => last - (kept - 1 - index) * slotMs)
+    const [present] = await Promise.all([
+      this.#deps.reader.overviewPresent(now, length * slotMs),
+      this.#readSlots(reads, starts, now),
+    ])
     for (const at of reads.keys()) if (at < (starts[0] ?? 0) || at > last) reads.delete(at)
     const slots = starts.flatMap((at) => reads.get(at)?.slot ?? [])
-    return { slots, present, tiles: tilesOf({ slots, present }) }
+    return { slotMs, slots, present, tiles: tilesOf({ slots, present }, length) }
   }
 
   async #readSlots(reads: Map<number, Read>, starts: readonly number[], now: number): Promise<void> {
-    const stale = starts.filter((at) => isStale(reads.get(at), at, now))
-    for (const [from, to] of rangesOf(stale))
-      for (const slot of await this.#deps.reader.overviewSlots(from, to)) reads.set(slot.at, { slot, readAt: now })
+    const { slotMs } = this.#slicing
+    const stale = starts.filter((at) => isStale(reads.get(at), at + slotMs, now))
+    for (const [from, to] of rangesOf(stale, slotMs))
+      for (const slot of await this.#deps.reader.overviewSlots(from, to, slotMs))
+        reads.set(slot.at, { slot, readAt: now })
   }
 }
 
-const isStale = (read: Read | undefined, at: number, now: number): boolean => {
+const isStale = (read: Read | undefined, end: number, now: number): boolean => {
   if (!read || read.readAt > now) return true
-  const end = at + SLOT_MS
   if (read.readAt >= end + LATE_MS) return false
   return now - read.readAt >= (now < end ? MAX_AGE_MS : LATE_MAX_AGE_MS)
 }
@@ -112,13 +123,14 @@ const ageOf = (read: { readAt: number } | null, now: number): number =>
 
 type Range = [from: number, to: number]
 
-/** Neighbours together, up to `CHUNK` of them. */
-const rangesOf = (starts: readonly number[]): Range[] => {
+/** Neighbours together, as many as are read in one go. */
+const rangesOf = (starts: readonly number[], slotMs: number): Range[] => {
+  const most = Math.max(CHUNK * slotMs, CHUNK_MS)
   const ranges: Range[] = []
   for (const at of starts) {
     const range = ranges.at(-1)
-    if (range && range[1] === at && at - range[0] < CHUNK * SLOT_MS) range[1] = at + SLOT_MS
-    else ranges.push([at, at + SLOT_MS])
+    if (range && range[1] === at && at - range[0] < most) range[1] = at + slotMs
+    else ranges.push([at, at + slotMs])
   }
   return ranges
 }

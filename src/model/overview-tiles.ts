@@ -1,15 +1,15 @@
-/** The numbers of the last 24 hours beside those of the 24 before, each with its course hour by hour. */
+/** The numbers of a period beside those of the period before it, each with its course. */
 import type { Present, Slot } from './overview.ts'
 import { SLOTS_A_DAY } from './overview-slots.ts'
 
 export interface Tile {
   /** null: nothing to tell, which is not zero. */
   value: number | null
-  /** The same without the half hour that is still running, */
+  /** The same without the slot that is still running, */
   ended: number | null
-  /** and the day before that: lengths that can be compared. */
+  /** and as many slots before the period; null: nothing to compare with. */
   before: number | null
-  /** 24 hours, oldest first; null is a gap. */
+  /** Up to 30 points, oldest first; null is a gap. */
   series: readonly (number | null)[]
 }
 
@@ -30,36 +30,49 @@ export interface Tiles {
   conversations: Tile
 }
 
-const SLOTS_AN_HOUR = SLOTS_A_DAY / 24
+/** Of a line as small as those of the tiles. */
+const MOST_POINTS = 30
 
-export const tilesOf = ({ slots, present }: { slots: readonly Slot[]; present: Present }): Tiles => {
-  const day = slots.slice(-SLOTS_A_DAY)
-  const ended = day.slice(0, -1)
-  const before = slots.slice(0, -SLOTS_A_DAY - 1)
-  const hours = Array.from({ length: 24 }, (_, hour) => day.slice(hour * SLOTS_AN_HOUR, (hour + 1) * SLOTS_AN_HOUR))
+/** `length`: how many of `slots`, at their end, are of the period. */
+export const tilesOf = (
+  { slots, present }: { slots: readonly Slot[]; present: Present },
+  length = SLOTS_A_DAY,
+): Tiles => {
+  const period = slots.slice(-length)
+  const ended = period.slice(0, -1)
+  const before = slots.slice(0, -length - 1)
+  const perPoint = Math.ceil(period.length / MOST_POINTS)
+  const points = Array.from({ length: Math.ceil(period.length / perPoint) }, (_, point) =>
+    period.slice(point * perPoint, (point + 1) * perPoint),
+  )
   const tile = (of: (slots: readonly Slot[]) => number | null): Tile => ({
-    value: of(day),
+    value: of(period),
     ended: of(ended),
-    before: of(before),
-    series: hours.map(of),
+    before: before.length === 0 ? null : of(before),
+    series: points.map(of),
   })
-  const input = sum(day, (slot) => slot.inputTokens)
+  const input = sum(period, (slot) => slot.inputTokens)
   return {
     requests: tile((some) => sum(some, (slot) => slot.requests)),
     tokens: tile(tokens),
-    cachedPercent: input === 0 ? null : (sum(day, (slot) => slot.cachedInputTokens) / input) * 100,
+    cachedPercent: input === 0 ? null : (sum(period, (slot) => slot.cachedInputTokens) / input) * 100,
     cost: tile(cost),
     errorRate: tile((some) => percent(some)),
     firstToken: tile((some) => quantile(some, 0.5)),
-    firstTokenP95Ms: quantile(day, 0.95),
+    firstTokenP95Ms: quantile(period, 0.95),
     conversations: {
       value: present.conversations.now,
       ended: present.conversations.now,
       before: present.conversations.before,
-      series: hours.map((some) => Math.max(0, ...some.map((slot) => slot.conversations))),
+      series: points.map(mostConversations),
     },
   }
 }
+
+const mostConversations = (slots: readonly Slot[]): number | null =>
+  slots.some(({ conversations }) => conversations === null)
+    ? null
+    : Math.max(0, ...slots.map(({ conversations }) => conversations ?? 0))
 
 const sum = (slots: readonly Slot[], of: (slot: Slot) => number): number =>
   slots.reduce((total, slot) => total + of(slot), 0)

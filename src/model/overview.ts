@@ -1,29 +1,32 @@
-/** The log as the overview sums it up: half hours with what each account did in them, and the state of keys and accounts. */
+/** The log as the overview adds it up: slots of time with the results of each account, and the state of keys and accounts. */
 import { and, count, desc, eq, gt, gte, isNotNull, lt, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 import { apiKeyLimits, apiKeys, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
 import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
-import { HOUR_MS } from '../lib/durations.ts'
+import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
+import { type ErrorGroup, errorGroups } from './overview-errors.ts'
+import { slotsOfHours } from './overview-hours.ts'
 import { SLOT_MS } from './overview-slots.ts'
 import { type RejectedLately, rejectedLately } from './rejected-clients.ts'
-import { type LogEntry, NEWEST_FIRST, selectJoined, toEntry } from './request-log-entry.ts'
 import { total } from './sums.ts'
 import { faulty } from './turn-fault.ts'
 
-/** One half hour of the log. */
+/** What happened in a part of the period. */
 export interface Slot {
   /** Its start, ms since epoch. */
   at: number
   requests: number
   errors: number
+  /** Cancelled by the client. */
+  cancelled: number
   inputTokens: number
   cachedInputTokens: number
   outputTokens: number
   costMicros: number
-  /** Conversations that had a turn in it. */
-  conversations: number
-  /** Turns that came as far as a first event. */
+  /** Conversations that had a turn in it; null: not counted in long slots. */
+  conversations: number | null
+  /** Turns that reached a first event. */
   begun: number
   /** How long some of them took to it: a sample. */
   firstEventMs: readonly number[]
@@ -32,8 +35,6 @@ export interface Slot {
    * asked to send in full, count as neither.
    */
   accounts: ReadonlyMap<string, { ok: number; errors: number }>
-  /** The newest few that failed; the names of their accounts are left to who shows them. */
-  lastErrors: readonly LogEntry[]
 }
 
 /** A time in ms since epoch from which on an account was in a state; by account, oldest first. */
@@ -43,6 +44,8 @@ export interface Present {
   /** Conversations with a turn in the last hour, and in the one before. */
   conversations: { now: number; before: number }
   keys: KeyFact[]
+  /** What failed in the period, newest first. */
+  errors: ErrorGroup[]
   rejected: RejectedLately[]
   stateChanges: ReadonlyMap<string, readonly StateChange[]>
 }
@@ -55,51 +58,60 @@ export interface KeyFact {
   limits: { type: LimitType; window: LimitWindow; used: number; max: number; resetAt: number }[]
 }
 
-/** Enough for a median that holds and a 95th percentile that tells; more would only be read longer. */
+/** Enough for a steady median and 95th percentile; more only takes longer to read. */
 const SAMPLE = 100
-const ERRORS_KEPT = 5
 /** State changes looked at; older ones are further back than a day in any pool that works. */
 const EVENTS_SEEN = 5000
 
-/** The half hours from `from` until before `to`, both multiples of `SLOT_MS`; a quiet one is there, too. */
-export const overviewSlots = (db: Db, from: number, to: number): Slot[] => {
-  const groups = Map.groupBy(outcomes(db, from, to), ({ slot }) => slot * SLOT_MS)
-  const failed = Map.groupBy(passedOn(db, from, to), ({ slot }) => slot * SLOT_MS)
-  const talks = new Map(conversations(db, from, to).map((row) => [row.slot * SLOT_MS, row.conversations]))
-  const starts = Array.from({ length: Math.ceil((to - from) / SLOT_MS) }, (_, index) => from + index * SLOT_MS)
+/** The slots from `from` until before `to`, both multiples of `slotMs`, quiet ones included. */
+export const overviewSlots = (db: Db, from: number, to: number, slotMs: number = SLOT_MS): Slot[] => {
+  if (slotMs >= HOUR_MS) return slotsOfHours(db, { from, to, slotMs, firstEvents })
+  const span = { from, to, slotMs }
+  const groups = Map.groupBy(outcomes(db, span), ({ slot }) => slot * slotMs)
+  const failed = Map.groupBy(passedOn(db, span), ({ slot }) => slot * slotMs)
+  const talks = new Map(conversations(db, span).map((row) => [row.slot * slotMs, row.conversations]))
+  const starts = Array.from({ length: Math.ceil((to - from) / slotMs) }, (_, index) => from + index * slotMs)
   return starts.map((at) => {
     const rows = groups.get(at) ?? []
     const sum = (of: (row: Outcome) => number) => rows.reduce((total, row) => total + of(row), 0)
-    const errors = sum((row) => row.faults)
     return {
       at,
       requests: sum((row) => row.requests),
-      errors,
+      errors: sum((row) => row.faults),
+      cancelled: sum((row) => (row.status === 'cancelled' ? row.requests : 0)),
       inputTokens: sum((row) => row.inputTokens),
       cachedInputTokens: sum((row) => row.cachedInputTokens),
       outputTokens: sum((row) => row.outputTokens),
       costMicros: sum((row) => row.costMicros),
       conversations: talks.get(at) ?? 0,
       begun: sum((row) => row.begun),
-      firstEventMs: rows.length === 0 ? [] : firstEvents(db, at),
+      firstEventMs: rows.length === 0 ? [] : firstEvents(db, at, at + slotMs),
       accounts: byAccount(rows, failed.get(at) ?? []),
-      lastErrors: errors === 0 ? [] : lastErrors(db, at),
     }
   })
 }
 
-/** What is as of `now` (ms) and not summed up. */
-export const overviewPresent = (db: Db, now: number): Present => ({
+/** What is read as of `now` (ms): state, and what failed or changed in the `spanMs` before it. */
+export const overviewPresent = (db: Db, now: number, spanMs: number = DAY_MS): Present => ({
   conversations: {
     now: conversationsIn(db, now - HOUR_MS, now + 1),
     before: conversationsIn(db, now - 2 * HOUR_MS, now - HOUR_MS),
   },
   keys: keyFacts(db),
+  errors: errorGroups(db, now - spanMs),
   rejected: rejectedLately(db, now),
-  stateChanges: stateChanges(db, now - 24 * HOUR_MS),
+  stateChanges: stateChanges(db, now - spanMs),
 })
 
-/** Whether there is a key, and whether any turn was answered yet: for the first steps, which are followed as they are done. */
+/** When the first known request began (ms since epoch): in the log, or in the hourly totals, which are kept longer. */
+export const overviewBegin = (db: Db): number | null => {
+  const row = db.select({ at: requests.startedAt }).from(requests).orderBy(requests.startedAt).limit(1).get()
+  const hour = db.select({ hour: requestHours.hour }).from(requestHours).orderBy(requestHours.hour).limit(1).get()?.hour
+  if (!row || hour === undefined) return row?.at ?? hour ?? null
+  return row.at - hour < HOUR_MS ? row.at : hour
+}
+
+/** Whether there is a key, and whether any request was answered: for the setup checklist. */
 export const firstSteps = (db: Db): { hasKey: boolean; hasAnswered: boolean } => ({
   hasKey: db.select({ id: apiKeys.id }).from(apiKeys).limit(1).get() !== undefined,
   hasAnswered: db.select({ hour: requestHours.hour }).from(requestHours).where(ANSWERED).limit(1).get() !== undefined,
@@ -108,15 +120,22 @@ export const firstSteps = (db: Db): { hasKey: boolean; hasAnswered: boolean } =>
 /** The sums stay when rows of the log are deleted. */
 const ANSWERED = gt(requestHours.requests, sql`${requestHours.errors} + ${requestHours.cancelled}`)
 
-const within = (from: number, to: number) => and(gte(requests.startedAt, from), lt(requests.startedAt, to))
-const SLOT = sql<number>`${requests.startedAt} / ${sql.raw(String(SLOT_MS))}`
+interface Span {
+  from: number
+  to: number
+  slotMs: number
+}
+
+const within = ({ from, to }: Pick<Span, 'from' | 'to'>) =>
+  and(gte(requests.startedAt, from), lt(requests.startedAt, to))
+const slotOf = ({ slotMs }: Span) => sql<number>`${requests.startedAt} / ${sql.raw(String(slotMs))}`
 
 type Outcome = ReturnType<typeof outcomes>[number]
 
-const outcomes = (db: Db, from: number, to: number) =>
+const outcomes = (db: Db, span: Span) =>
   db
     .select({
-      slot: SLOT.as('slot'),
+      slot: slotOf(span).as('slot'),
       accountId: requests.accountId,
       status: requests.status,
       requests: count(),
@@ -128,7 +147,7 @@ const outcomes = (db: Db, from: number, to: number) =>
       costMicros: total(requests.costMicros),
     })
     .from(requests)
-    .where(within(from, to))
+    .where(within(span))
     .groupBy(sql`slot`, requests.accountId, requests.status)
     .all()
 
@@ -137,14 +156,14 @@ const BLOCKS = sql`(401, 402, 429)`
 const BLOCK_CODES = sql`('usage_limit_reached', 'rate_limit_exceeded', 'insufficient_quota', 'usage_not_included')`
 
 /** What failed at an account before another one ended the turn. */
-const passedOn = (db: Db, from: number, to: number) =>
+const passedOn = (db: Db, span: Span) =>
   db
-    .select({ slot: SLOT.as('slot'), accountId: attempts.accountId, errors: count() })
+    .select({ slot: slotOf(span).as('slot'), accountId: attempts.accountId, errors: count() })
     .from(requests)
     .innerJoin(attempts, eq(attempts.requestRowId, requests.id))
     .where(
       and(
-        within(from, to),
+        within(span),
         gt(requests.attempts, 1),
         eq(attempts.outcome, 'failed'),
         isNotNull(attempts.accountId),
@@ -168,11 +187,11 @@ const byAccount = (rows: readonly Outcome[], failed: ReturnType<typeof passedOn>
   return found
 }
 
-const conversations = (db: Db, from: number, to: number) =>
+const conversations = (db: Db, span: Span) =>
   db
-    .select({ slot: SLOT.as('slot'), conversations: sql<number>`count(DISTINCT ${requests.conversationHash})` })
+    .select({ slot: slotOf(span).as('slot'), conversations: sql<number>`count(DISTINCT ${requests.conversationHash})` })
     .from(requests)
-    .where(within(from, to))
+    .where(within(span))
     .groupBy(sql`slot`)
     .all()
 
@@ -180,28 +199,18 @@ const conversationsIn = (db: Db, from: number, to: number): number =>
   db
     .select({ conversations: sql<number>`count(DISTINCT ${requests.conversationHash})` })
     .from(requests)
-    .where(within(from, to))
+    .where(within({ from, to }))
     .get()?.conversations ?? 0
 
-const firstEvents = (db: Db, at: number): number[] =>
+const firstEvents = (db: Db, from: number, to: number): number[] =>
   db
     .select({ firstEventMs: sql<number>`${requests.firstEventMs}` })
     .from(requests)
-    .where(and(within(at, at + SLOT_MS), isNotNull(requests.firstEventMs)))
+    .where(and(within({ from, to }), isNotNull(requests.firstEventMs)))
     .orderBy(desc(requests.startedAt))
     .limit(SAMPLE)
     .all()
     .map((row) => row.firstEventMs)
-
-const lastErrors = (db: Db, at: number): LogEntry[] => {
-  const telling = { names: new Map(), sensitive: false } // kept for a day, in which names change
-  return selectJoined(db)
-    .where(and(within(at, at + SLOT_MS), faulty()))
-    .orderBy(...NEWEST_FIRST)
-    .limit(ERRORS_KEPT)
-    .all()
-    .map((joined) => toEntry(joined, telling))
-}
 
 const keyFacts = (db: Db): KeyFact[] => {
   const limits = Map.groupBy(db.select().from(apiKeyLimits).all(), ({ keyId }) => keyId)

@@ -2,6 +2,7 @@
 
 /** `slow` is what reads much of the file, whatever is asked: nothing else should wait behind it. */
 export const READ_LANES = {
+  overviewBegin: 'quick',
   overviewSlots: 'quick',
   overviewPresent: 'quick',
   keyWeek: 'quick',

@@ -6,7 +6,7 @@ import { accountSpend, accountTrend } from './account-trends.ts'
 import { auditLog } from './audit-log.ts'
 import { verifyAuditLog } from './audit-verify.ts'
 import { keyWeek } from './key-trends.ts'
-import { overviewPresent, overviewSlots } from './overview.ts'
+import { overviewBegin, overviewPresent, overviewSlots } from './overview.ts'
 import type { READ_LANES } from './read-lanes.ts'
 import { recentCallers } from './recent-callers.ts'
 import { rejectedPage } from './rejected-clients.ts'
@@ -29,6 +29,7 @@ const atOneMoment =
   }
 
 const READS = {
+  overviewBegin,
   overviewSlots,
   overviewPresent,
   keyWeek,

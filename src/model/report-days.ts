@@ -55,7 +55,7 @@ const midnight = (utc: number, offsetAt: Offsets): number => {
 type Offsets = (at: number) => number
 
 /** A format takes longer to make than a hundred times are to write (measured), so there is one for all times of `zone`. */
-const offsetsOf = (zone: string): Offsets => {
+export const offsetsOf = (zone: string): Offsets => {
   if (zone === 'UTC') return () => 0
   const format = formatOf(zone)
   return (at) => {

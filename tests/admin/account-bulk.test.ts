@@ -154,8 +154,8 @@ describe('deletion with its history', () => {
     app.bindings.ledger.flush()
     await app.clock.advance('2h')
     const shown = async () => {
-      const { tiles, slots } = await app.bindings.figures.now()
-      return [tiles.requests.value, slots.flatMap(({ lastErrors }) => lastErrors).length]
+      const { tiles, present } = await app.bindings.figures.now()
+      return [tiles.requests.value, present.errors.length]
     }
     expect(await shown()).toEqual([1, 1])
     await deleted(app, ids[0]!)

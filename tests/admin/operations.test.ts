@@ -169,8 +169,7 @@ describe('backups', () => {
 
   test('of a time to come do not silence that there is none', async () => {
     const app = withFolder(undefined, 1)
-    const missing = async () =>
-      (await (await app.ask('GET /dashboard/now')).text()).includes('No backup yet')
+    const missing = async () => (await (await app.ask('GET /dashboard')).text()).includes('No backup yet')
     const at = (year: number) => writeFileSync(join(dir, `backups/sluice-${year}0101-000000.db`), 'abc')
     mkdirSync(join(dir, 'backups'))
     at(2099)

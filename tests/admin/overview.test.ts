@@ -1,7 +1,8 @@
 /** The overview through the whole service: who sees what, and what a change does to it. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
-import type { FiguresPart, NowPart, Overview, PoolPart } from '../../src/admin/overview.ts'
+import { requestHours } from '../../db/schema/requests.ts'
+import type { Overview, PoolPart } from '../../src/admin/overview.ts'
 import { healthOf } from '../../src/admin/overview-health.ts'
 import { importAccount } from '../../src/model/account-intake.ts'
 import type { AccountView } from '../../src/model/account-view.ts'
@@ -13,6 +14,12 @@ import { faults } from '../support/upstream/faults.ts'
 
 const read = async <T>(browser: Pick<Browser, 'ask'>, path: string): Promise<T> =>
   (await (await browser.ask(`GET ${path}`)).json()) as T // as: the route's own value
+
+const pool = async (browser: Pick<Browser, 'ask'>): Promise<PoolPart> => {
+  const { pool } = await read<Overview>(browser, '/dashboard')
+  if (!pool) throw new Error('this user sees no accounts')
+  return pool
+}
 
 describe('who sees what', () => {
   test('an operator sees names and ways, a viewer and a guest neither', async () => {
@@ -42,7 +49,8 @@ describe('who sees what', () => {
     const app = testApp()
     const { as } = people(app)
     app.key({ name: 'secret-project', expiresAt: app.clock.now() + 86_400_000 })
-    const texts = async (who: Browser) => (await read<NowPart>(who, '/dashboard/now')).attention.map(({ text }) => text)
+    const texts = async (who: Browser) =>
+      (await read<Overview>(who, '/dashboard')).now.attention.map(({ text }) => text)
     expect((await texts(as('admin'))).join()).toContain('secret-project')
     expect((await texts(as('viewer'))).join()).not.toContain('secret-project')
   })
@@ -50,19 +58,17 @@ describe('who sees what', () => {
   test('a member has no overview, nor has anybody without accounts the pool', async () => {
     const app = testApp()
     const { as, addRole } = people(app)
-    for (const path of ['/dashboard', '/dashboard/now', '/dashboard/accounts', '/dashboard/figures'])
-      expect(await problem(await as('member').ask(`GET ${path}`))).toEqual([403, 'permission_required'])
+    expect(await problem(await as('member').ask('GET /dashboard'))).toEqual([403, 'permission_required'])
     addRole('auditor', { 'dashboard:read': 'all' })
     const auditor = as('auditor')
     const lost = { kind: 'auth_failed', at: app.clock.now(), code: 'token_invalidated', evidence: 'x' } as const
     app.bindings.pool.apply(app.members[0]?.id ?? '', lost)
     app.file.isNamed = false
     const matters = async (who: Browser) =>
-      (await read<NowPart>(who, '/dashboard/now')).attention.map(({ id }) => id.replace(/acc_.*/, ''))
+      (await read<Overview>(who, '/dashboard')).now.attention.map(({ id }) => id.replace(/acc_.*/, ''))
     expect(await matters(as('admin'))).toEqual(['database', 'sign-in-', 'backup'])
     expect(await matters(auditor)).toEqual(['database'])
     expect((await read<Overview>(auditor, '/dashboard')).pool).toBeNull()
-    expect(await problem(await auditor.ask('GET /dashboard/accounts'))).toEqual([403, 'permission_required'])
   })
 
   test('the navigation has what the visitor may open, and no more', async () => {
@@ -85,25 +91,136 @@ test('a turn is in the tiles, in the strip and, when it failed, among the last e
   await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
   await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody('x', { model: '' }) })
   app.bindings.ledger.flush()
-  const { tiles, errors } = await read<FiguresPart>(app, '/dashboard/figures')
+  const { tiles, errors } = (await read<Overview>(app, '/dashboard')).figures
   const rows = app.rows()
   expect(tiles.requests.value).toBe(rows.length)
   expect(errors).toHaveLength(rows.filter(({ status }) => status === 'error').length)
-  const { accounts } = await read<PoolPart>(app, '/dashboard/accounts')
+  const { accounts } = await pool(app)
   expect(accounts[0]?.strip.at(-1)).toBe('ok')
-  expect(accounts[0]?.strip).toHaveLength(48)
 })
 
-test('of many errors the newest five of the day are shown, from whichever half hour', async () => {
+test('repeated errors of the period are one row with a count, the newest first, and six at most', async () => {
   const app = testApp()
   const now = app.clock.now()
-  for (const hours of [30, 9, 1, 2, 3, 8, 4])
-    aRequestRow(app.db, { id: `h${hours}`, keyId: null, startedAt: now - hours * 3_600_000, status: 'error' })
-  const ids = async () => (await read<FiguresPart>(app, '/dashboard/figures')).errors.map(({ id }) => id)
-  expect(await ids()).toEqual(['h1', 'h2', 'h3', 'h4', 'h8'])
+  for (const hours of [30, 9, 1, 2, 3, 8, 4, 5, 6]) {
+    const error = { keyId: null, status: 'error', errorCode: hours === 9 ? 'code_3' : `code_${hours}` } as const
+    aRequestRow(app.db, { ...error, id: `h${hours}`, startedAt: now - hours * 3_600_000 })
+  }
+  const shown = async (period: string) =>
+    (await read<Overview>(app, `/dashboard?period=${period}`)).figures.errors.map(({ newest, count }) => [
+      newest.id,
+      count,
+    ])
+  const day = [...'12'].map((hours) => [`h${hours}`, 1])
+  expect(await shown('24h')).toEqual([...day, ['h3', 2], ['h4', 1], ['h5', 1], ['h6', 1]])
+  expect(await shown('1h')).toEqual([['h1', 1]])
   app.sqlite.run("DELETE FROM requests WHERE id NOT IN ('h30', 'h9')")
   app.bindings.figures.forgetLog()
-  expect(await ids()).toEqual(['h9'])
+  expect(await shown('24h')).toEqual([['h9', 1]])
+  expect(await shown('7d')).toEqual([
+    ['h9', 1],
+    ['h30', 1],
+  ])
+})
+
+test('errors with the same code are told apart by account and by model', async () => {
+  const app = testApp({ accounts: [{ email: 'ada@example.test' }, { email: 'alan@example.test' }] })
+  const startedAt = app.clock.now()
+  const add = (id: string, member: number, model: string) =>
+    aRequestRow(app.db, {
+      id,
+      keyId: null,
+      startedAt,
+      status: 'error',
+      errorCode: 'upstream_error',
+      accountId: app.members[member]!.id,
+      model,
+    })
+  add('a', 0, 'gpt-5.5')
+  add('b', 0, 'gpt-5.5')
+  add('c', 1, 'gpt-5.5')
+  add('d', 1, 'gpt-5.4')
+  const { errors } = (await read<Overview>(app, '/dashboard')).figures
+  const shape = errors.map(({ count, newest }) => [newest.accountName, newest.model, count].join(' '))
+  expect(shape.toSorted()).toEqual([
+    'ada@example.test gpt-5.5 2',
+    'alan@example.test gpt-5.4 1',
+    'alan@example.test gpt-5.5 1',
+  ])
+})
+
+describe('periods', () => {
+  const HOUR = 3_600_000
+  const at = async (app: ReturnType<typeof testApp>, period: string) => {
+    const { figures, pool } = await read<Overview>(app, `/dashboard?period=${period}`)
+    const lengths = figures.chart?.bars.map(({ from, to }) => Date.parse(to) - Date.parse(from))
+    return { figures, pool, barMinutes: [...new Set(lengths)].map((ms) => ms / 60_000), bars: lengths?.length }
+  }
+  const anOldRequest = (app: ReturnType<typeof testApp>, days = 60) =>
+    aRequestRow(app.db, { id: 'old', keyId: null, startedAt: app.clock.now() - days * 24 * HOUR })
+
+  test('the time axis begins with the first request, in cells of five minutes on the first day', async () => {
+    const app = testApp()
+    expect((await at(app, '24h')).figures.chart).toBeNull()
+    await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+    app.bindings.ledger.flush()
+    app.bindings.figures.forgetLog()
+    for (const period of ['24h', '7d', '30d']) {
+      const { figures, pool, barMinutes } = await at(app, period)
+      expect([figures.chart?.bars.length, figures.chart?.cells, barMinutes]).toEqual([1, 12, [5]])
+      expect([pool?.accounts[0]?.strip, pool?.slotMs, pool?.cells]).toEqual([['ok'], 300_000, 12])
+    }
+    const minute = await at(app, '1h')
+    expect([minute.bars, minute.barMinutes, minute.figures.chart?.cells]).toEqual([1, [1], 12])
+    await app.clock.advance('100m')
+    expect((await at(app, '24h')).pool?.accounts[0]?.strip).toEqual(['ok', ...Array(20).fill('idle')])
+  })
+
+  test.each([
+    ['1h', 60, 1],
+    ['24h', 48, 30],
+    ['7d', 56, 180],
+    ['30d', 60, 720],
+  ])('%s is %d bars of %d minutes', async (period, bars, minutes) => {
+    const app = testApp()
+    anOldRequest(app)
+    aRequestRow(app.db, { id: 'now', keyId: null, startedAt: app.clock.now(), status: 'cancelled' })
+    const sums = {
+      accountId: '',
+      keyId: '',
+      model: '',
+      errors: 0,
+      inputTokens: 0,
+      cachedInputTokens: 0,
+      outputTokens: 0,
+    }
+    const hour = app.clock.now() - (app.clock.now() % HOUR)
+    commit(app.db, (tx) => {
+      tx.insert(requestHours)
+        .values({ ...sums, hour, requests: 1, cancelled: 1, costMicros: 0, unpriced: 0 })
+        .run()
+    })
+    const found = await at(app, period)
+    expect([found.bars, found.barMinutes]).toEqual([bars, [minutes]])
+    expect(found.figures.chart?.bars.at(-1)).toMatchObject({ answered: 0, cancelled: 1, errors: 0 })
+    expect(found.pool?.accounts[0]?.strip).toHaveLength(bars)
+  })
+
+  test('tiles count the chosen period', async () => {
+    const app = testApp()
+    anOldRequest(app)
+    for (const minutes of [1, 30, 90, 23 * 60])
+      aRequestRow(app.db, { id: `m${minutes}`, keyId: null, startedAt: app.clock.now() - minutes * 60_000 })
+    const requests = async (period: string) => (await at(app, period)).figures.tiles.requests
+    expect(await requests('1h')).toMatchObject({ value: 2, before: 1 })
+    expect((await requests('1h')).series).toHaveLength(30)
+    expect((await requests('24h')).value).toBe(4)
+  })
+
+  test.each(['99y', '1H', '24h,7d'])('%s is no period', async (period) => {
+    const answer = await testApp().ask(`GET /dashboard?period=${period}`)
+    expect(await problem(answer)).toEqual([422, 'validation_error'])
+  })
 })
 
 test('of many accounts those are shown that somebody must see to, that cannot be asked, and the fullest, before what is paused', async () => {
@@ -119,19 +236,19 @@ test('of many accounts those are shown that somebody must see to, that cannot be
   app.bindings.pool.apply(ids[4] ?? '', blocked)
   app.bindings.pool.apply(ids[3] ?? '', { kind: 'auth_failed', at, code: 'invalid_grant', evidence: 'x' })
   const shown = async () => {
-    const { accounts, total } = await read<PoolPart>(app, '/dashboard/accounts')
+    const { accounts, total } = await pool(app)
     return [total, accounts.map(({ accountId }) => ids.indexOf(accountId))]
   }
-  expect(await shown()).toEqual([17, [3, 4, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7]])
+  expect(await shown()).toEqual([17, [3, 4, 16, 15, 14, 13, 12, 11, 10, 9]])
   const pausing = (n: number) => app.ask(`POST /api/accounts/${ids[n]}/pause`)
   for (let n = 16; n > 4; n -= 1) await pausing(n)
-  expect(await shown()).toEqual([17, [3, 4, 2, 1, 0, 16, 15, 14, 13, 12, 11, 10]])
+  expect(await shown()).toEqual([17, [3, 4, 2, 1, 0, 16, 15, 14, 13, 12]])
 })
 
 test('turns that all fail are said first, though accounts can be asked, until one is answered', async () => {
   const app = testApp()
   const turn = () => answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
-  const now = () => read<NowPart>(app, '/dashboard/now')
+  const now = async () => (await read<Overview>(app, '/dashboard')).now
   for (const { sim } of app.members) sim.always(faults.forbidden())
   await turn()
   await turn()
@@ -156,7 +273,15 @@ describe('what happens next', () => {
         const usual = { displayName: `${n}`, status: 'active', until: null, nextCheckAt: null, ...used(0, null) }
         return { ...usual, ...over } as AccountView // as: of an account nothing else is looked at
       }),
-      { now: NOW, isDraining: false, isLedgerHealthy: true, isFailing: false, firstEventMs: null },
+      {
+        now: NOW,
+        isDraining: false,
+        isLedgerHealthy: true,
+        isFailing: false,
+        firstEventMs: null,
+        hasResetCredit: () => false,
+        mayWrite: true,
+      },
     ).next
 
   test.each<[string, Partial<AccountView>, string | undefined]>([
@@ -177,7 +302,7 @@ describe('what happens next', () => {
 
 test('the first steps follow a key and its first answer at once', async () => {
   const app = testApp()
-  const steps = async () => (await read<NowPart>(app, '/dashboard/now')).checklist
+  const steps = async () => (await read<Overview>(app, '/dashboard')).now.checklist
   expect(await steps()).toMatchObject({ hasAccount: true, hasKey: false, hasAnswered: false })
   const { key } = app.key()
   app.bindings.keys.reload()
@@ -204,6 +329,7 @@ test('the commands of the first steps name the folder where it is not the usual 
 test('an account that got new tokens is blocked no longer in its strip', async () => {
   const app = testApp()
   const { id, sim } = app.members[0]!
+  aRequestRow(app.db, { id: 'old', keyId: null, startedAt: app.clock.now() - 30 * 3_600_000 })
   app.bindings.pool.apply(id, { kind: 'auth_failed', at: app.clock.now(), code: 'invalid_grant', evidence: 'x' })
   await app.clock.advance('2h')
   const { sealer, random } = app.bindings
@@ -211,7 +337,7 @@ test('an account that got new tokens is blocked no longer in its strip', async (
   const imported = parseAuthJson(sim.authJson(), 'auth.json')
   commit(app.db, (tx) => importAccount(tx, imported, { sealer, random, actor }))
   await app.clock.advance('3h')
-  const { accounts } = await read<PoolPart>(app, '/dashboard/accounts')
+  const { accounts } = await pool(app)
   expect(accounts[0]?.status).toBe('active')
   expect(accounts[0]?.strip.slice(-11)).toEqual([...Array(4).fill('blocked'), ...Array(7).fill('idle')])
 })
@@ -230,7 +356,7 @@ test('what is left in an account that must sign in is not left in the pool', asy
   see(full ?? '', 90)
   see(gone ?? '', 10)
   app.bindings.pool.apply(gone ?? '', { kind: 'auth_failed', at, code: 'invalid_grant', evidence: 'x' })
-  const { meters } = await read<PoolPart>(app, '/dashboard/accounts')
+  const { meters } = await pool(app)
   expect(meters.map(({ window, usedPercent }) => [window, usedPercent])).toEqual([['5h', 90]])
 })
 

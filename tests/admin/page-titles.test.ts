@@ -53,9 +53,6 @@ interface Page {
 
 const EXPECTED: Record<string, Page> = {
   '/dashboard': { title: 'Overview' },
-  '/dashboard/now': { title: 'Overview' },
-  '/dashboard/accounts': { title: 'Overview' },
-  '/dashboard/figures': { title: 'Overview' },
   '/accounts': { title: 'Accounts' },
   '/accounts/:id': { title: 'ada@example.test', id: ({ account }) => account },
   '/accounts/new': { title: 'Add account' },

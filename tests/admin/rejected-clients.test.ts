@@ -1,7 +1,7 @@
 /** Rejected clients as people see them: in the log, over the API, on the overview and in the metrics. */
 import { describe, expect, test } from 'bun:test'
 import type { Logs } from '../../src/admin/logs-page.ts'
-import type { NowPart } from '../../src/admin/overview.ts'
+import type { Overview } from '../../src/admin/overview.ts'
 import type { RejectedPage } from '../../src/model/rejected-clients.ts'
 import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
 import { type Browser, people, problem } from '../support/people.ts'
@@ -108,7 +108,7 @@ describe('the log page', () => {
 })
 
 describe('the overview', () => {
-  const texts = async (who: Asker) => (await read<NowPart>(who, '/dashboard/now')).attention.map(({ text }) => text)
+  const texts = async (who: Asker) => (await read<Overview>(who, '/dashboard')).now.attention.map(({ text }) => text)
 
   test.each([
     [10, []],

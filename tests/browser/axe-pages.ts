@@ -213,7 +213,4 @@ export const REFUSALS: Stop[] = [
 /** Parts of pages that are fetched by themselves; as pages they are the part alone. */
 export const PARTS: Record<string, string> = {
   '/logs/tail': '/logs',
-  '/dashboard/now': '/dashboard',
-  '/dashboard/accounts': '/dashboard',
-  '/dashboard/figures': '/dashboard',
 }

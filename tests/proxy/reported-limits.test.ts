@@ -76,7 +76,7 @@ test('the account page, the overview, the log and the routing simulator say it a
     await admin.ask(`GET /accounts/${app.members[0]!.id}`, { headers: { accept: 'text/html' } })
   ).text()
   expect(page).toContain('spend cap of its ChatGPT workspace')
-  const overview = await (await admin.ask('GET /dashboard/accounts', { headers: { accept: 'text/html' } })).text()
+  const overview = await (await admin.ask('GET /dashboard', { headers: { accept: 'text/html' } })).text()
   expect(overview).toContain('Spend cap reached')
   const explained = await (await admin.ask('GET /api/explain')).json()
   expect(JSON.stringify(explained)).toContain('spend cap reached')

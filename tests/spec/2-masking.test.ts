@@ -118,9 +118,6 @@ const SHOWN = [
   '/settings/about',
   '/settings/search',
   '/settings/search?q=account',
-  '/dashboard/now',
-  '/dashboard/accounts',
-  '/dashboard/figures',
   '/dashboard',
   '/confirm',
   '/me',
@@ -251,7 +248,7 @@ describe('§2 Roles: what viewers and guests may not know', () => {
       ['the prefix of a key', '/keys'],
       ['the hash of a conversation', '/logs/:id'],
       ['the address of a client', '/logs/:id'],
-      ['the words of the upstream', '/dashboard/now'],
+      ['the words of the upstream', '/dashboard'],
     ])
       for (const accept of FORMATS) expect(seen).toContain(`${what} in ${route}, ${accept}`)
   })

@@ -152,21 +152,18 @@ describe('§2 Custom roles', () => {
     ])
   })
 
-  test.each([
-    '/accounts',
-    '/api/accounts',
-    '/api/accounts/:id/trends',
-    '/api/accounts/:id/rate-limit-reset-credits',
-    '/dashboard/accounts',
-  ])('who may see the dashboard and no accounts is not told of them by %s', async (path) => {
-    const { as, addRole } = open()
-    addRole('looker', { 'dashboard:read': 'all' })
-    const looker = as('looker')
-    expect((await looker.ask('GET /dashboard', { headers: { accept: 'text/html' } })).status).toBe(200)
-    const response = await looker.ask(`GET ${path}`)
-    const { error } = (await response.json()) as { error: object } // as: every refusal has it
-    expect([response.status, error]).toMatchObject([403, { code: 'permission_required', param: 'accounts:read' }])
-  })
+  test.each(['/accounts', '/api/accounts', '/api/accounts/:id/trends', '/api/accounts/:id/rate-limit-reset-credits'])(
+    'who may see the dashboard and no accounts is not told of them by %s',
+    async (path) => {
+      const { as, addRole } = open()
+      addRole('looker', { 'dashboard:read': 'all' })
+      const looker = as('looker')
+      expect((await looker.ask('GET /dashboard', { headers: { accept: 'text/html' } })).status).toBe(200)
+      const response = await looker.ask(`GET ${path}`)
+      const { error } = (await response.json()) as { error: object } // as: every refusal has it
+      expect([response.status, error]).toMatchObject([403, { code: 'permission_required', param: 'accounts:read' }])
+    },
+  )
 
   test.each(HOWS)('it is renamed, keeps its slug, and its name is its own (%s)', async (how) => {
     const { app, as, addRole } = open()

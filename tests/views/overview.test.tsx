@@ -1,6 +1,6 @@
 /** The overview page through its route: what a person reads, and what no page of ours may contain. */
-import { expect, test } from 'bun:test'
-import { goToDashboard, showFigures, showNow, showOverview, showPool } from '../../src/admin/overview.ts'
+import { describe, expect, test } from 'bun:test'
+import { goToDashboard, showOverview } from '../../src/admin/overview.ts'
 import { healthOf } from '../../src/admin/overview-health.ts'
 import type { AccountView } from '../../src/model/account-view.ts'
 import type { KeyFact, Slot } from '../../src/model/overview.ts'
@@ -19,6 +19,8 @@ interface Scene {
   ledgerHealthy?: boolean
   guests?: boolean
   backups?: { at: number }[]
+  /** The account that has a reset credit. */
+  resettable?: string
 }
 
 /** Four turns a half hour of the last day, two of the day before; those that failed are in the last half hour. */
@@ -35,24 +37,30 @@ const slotsOf = (accounts: readonly AccountView[], errors: LogEntry[]): Slot[] =
     begun: 1,
     firstEventMs: [920],
     accounts: new Map(accounts.map(({ accountId }) => [accountId, { ok: 4, errors: index % 2 }])),
-    lastErrors: index === 95 ? errors : [],
+    cancelled: 0,
   }))
 
 const figuresOf = ({ accounts = [], errors = [], keys = [] }: Scene) => {
   const slots = slotsOf(accounts, errors)
-  const present = { conversations: { now: 3, before: 2 }, keys, rejected: [], stateChanges: new Map() }
-  return { slots, present, tiles: tilesOf({ slots, present }) }
+  const groups = errors.map((newest) => ({ count: 1, newest }))
+  const present = { conversations: { now: 3, before: 2 }, keys, errors: groups, rejected: [], stateChanges: new Map() }
+  const shown = { period: '24h', slotMs: SLOT_MS, slots: slots.slice(-48), cells: 48 } as const
+  return { ...shown, present, tiles: tilesOf({ slots, present }) }
 }
 
 const scene = (what: Scene = {}) => {
-  const { accounts = [], draining = false, ledgerHealthy = true, guests = false, backups = [{ at: NOW - HOUR }] } = what
+  const {
+    accounts = [],
+    draining = false,
+    ledgerHealthy = true,
+    guests = false,
+    backups = [{ at: NOW - HOUR }],
+    resettable,
+  } = what
   return probe(
     (app) => {
       app.get('/', ...goToDashboard)
       app.get('/dashboard', ...showOverview)
-      app.get('/dashboard/now', ...showNow)
-      app.get('/dashboard/accounts', ...showPool)
-      app.get('/dashboard/figures', ...showFigures)
     },
     {
       clock: { now: () => NOW, monotonic: () => 0 },
@@ -60,6 +68,9 @@ const scene = (what: Scene = {}) => {
       pool: { describe: () => accounts },
       figures: { now: async () => figuresOf(what) },
       settings: { current: () => ({ apiKeyAuthEnabled: false, guestAccessEnabled: guests }) },
+      resetCredits: {
+        of: (id: string) => (resettable === id ? [{ id: 'c', status: 'available', expiresAt: null }] : null),
+      },
       lifecycle: { draining },
       ledger: { healthy: ledgerHealthy, pending: 0 },
       ops: {
@@ -150,7 +161,9 @@ test('a blocked account says what it is and when it is back', async () => {
 test('what waits for somebody stands above, with the way to it', async () => {
   const lost = anAccount({ accountId: 'acc_9', displayName: 'mara', status: 'reauth_required', eligible: false })
   const html = await page({ accounts: [anAccount(), lost], backups: [] })
-  expect(text(html)).toContain('mara needs sign-in. It is not used until you sign in again. Sign in again No backup yet Back up now')
+  expect(text(html)).toContain(
+    'mara needs sign-in. It is not used until you sign in again. Sign in again No backup yet Back up now',
+  )
   expect(html).toContain('href="/accounts/new/browser?account=acc_9"')
 })
 
@@ -183,8 +196,8 @@ test('tiles tell the last day, and how it differs from the one before', async ()
   const read = text(await page({ accounts: [anAccount()] }))
   expect(read).toContain('Requests 192 ▲ 100 %')
   expect(read).toContain('25 % of input cached')
-  expect(read).toContain('Cost $0.48 as before')
-  expect(read).toContain('Error rate 0.0 % as before')
+  expect(read).toContain('Cost $0.48 no change')
+  expect(read).toContain('Error rate 0.0 % no change')
   expect(read).toContain('First token 0.92 s p95 0.92 s')
   expect(read).toContain('Conversations 3 in the last hour ▲ 50 %')
 })
@@ -195,7 +208,7 @@ test('of many accounts those are shown that need a look, and the page stays smal
   )
   const lost = anAccount({ accountId: 'acc_x', displayName: 'lost', status: 'reauth_required', eligible: false })
   const html = await page({ accounts: [...many, lost], keys: [aKey()] })
-  expect(html.match(/class="strip-row"/g)).toHaveLength(12)
+  expect(html.match(/class="strip-row"/g)).toHaveLength(10)
   expect(text(html)).toContain('All 201 accounts')
   expect(html.indexOf('strip-acc_x')).toBeLessThan(html.indexOf('strip-acc_0'))
   expect(html.length).toBeLessThan(40 * 1024)
@@ -205,10 +218,10 @@ test('the strip tells each half hour apart by shape, and says it in words', asyn
   const html = await page({ accounts: [anAccount()] })
   expect(html).toContain('<title>Last 24 hours: 12 h no errors, 12 h some errors</title>')
   expect(html).toMatch(/class="outcome-ok" d="M0 9h6/)
-  expect(html).toMatch(/class="outcome-some_errors" d="M8 4h6M8 14h6/)
+  expect(html).toMatch(/class="outcome-some_errors" d="M8 4h6m10 0h6/)
 })
 
-test('the last errors tell who, where, what came of it, speed and cost', async () => {
+test('the last errors tell who, where and what came of it', async () => {
   const failed = aRequest({
     id: 'r2',
     status: 'error',
@@ -218,8 +231,7 @@ test('the last errors tell who, where, what came of it, speed and cost', async (
     costUsd: null,
   })
   const read = text(await page({ accounts: [anAccount()], errors: [failed] }))
-  expect(read).toContain('Last errors')
-  expect(read).toMatch(/:\d\d my-laptop mara@example\.com gpt-5\.5 Stream cut off stream_incomplete 0\.92 s –/)
+  expect(read).toContain('1 m ago my-laptop mara@example.com gpt-5.5 Stream cut off stream_incomplete 1')
 })
 
 test('what accounts, keys and clients wrote is text and nothing else', async () => {
@@ -250,20 +262,62 @@ test('no page needs more than its policy allows: no inline script, style or hand
   }
 })
 
-test('each part renews itself at its own address', async () => {
-  const { ask } = scene({ accounts: [anAccount()] })
-  const headers = { 'hx-request': 'true' }
-  const whole = await page({ accounts: [anAccount()] })
-  for (const [path, id] of [
-    ['/dashboard/now', 'overview-now'],
-    ['/dashboard/accounts', 'overview-pool'],
-    ['/dashboard/figures', 'overview-figures'],
-  ] as const) {
-    const part = await (await ask(`GET ${path}`, { headers })).text()
-    expect(part).toStartWith(`<div id="${id}"`)
-    expect(part).toContain(`data-live-src="${path}"`)
-    expect(whole).toContain(part)
-  }
+test('the page is renewed as a whole, for the period that is shown', async () => {
+  const html = await page({ accounts: [anAccount()] })
+  expect(html).toMatch(/<div class="page overview"[^>]*data-live-src="\/dashboard\?period=24h" data-live-pick/)
+  expect(html.match(/data-live-src/g)).toHaveLength(1)
+})
+
+describe('while no account is available, the health line says what to do', () => {
+  const advice = async (what: Scene) => text(/health-advice">(.*?)<\/p>/s.exec(await page(what))?.[1] ?? '').trim()
+
+  test('a reset credit, another account, or waiting', async () => {
+    expect(await advice({ accounts: [blocked], resettable: 'acc_2' })).toBe(
+      'use a reset credit on team-3 , add an account , or wait until 13:04 UTC ( in 1 h 4 m ).',
+    )
+  })
+
+  test('a credit of an account that is not at a limit does not help', async () => {
+    const lost = anAccount({ accountId: 'acc_2', displayName: 'mara', status: 'reauth_required', eligible: false })
+    expect(await advice({ accounts: [lost], resettable: 'acc_2' })).toBe('sign in to mara again or add an account .')
+  })
+
+  test('a paused account can be resumed', async () => {
+    const paused = anAccount({ displayName: 'ada', status: 'paused', eligible: false })
+    expect(await advice({ accounts: [paused] })).toBe('resume ada or add an account .')
+  })
+
+  test('nothing is advised while one is available', async () => {
+    expect(await page({ accounts: [blocked, anAccount()], resettable: 'acc_2' })).not.toContain('health-advice')
+  })
+})
+
+test.each([
+  [4, undefined],
+  [10, 'wait'],
+  [48, 'bad'],
+] as const)('%d errors in 192 requests colour the tile %p', async (count, tone) => {
+  const errors = Array.from({ length: count }, () => aRequest({ status: 'error' }))
+  const html = await page({ accounts: [anAccount()], errors })
+  expect(/tile-toned tone-(\w+)"><h2 class="tile-label">(.*?)</.exec(html)?.slice(1)).toEqual(
+    tone && [tone, 'Error rate'],
+  )
+})
+
+test('the chart has a bar for each half hour, and each row of its table opens the log there', async () => {
+  const html = await page({ accounts: [anAccount()] }, { cookie: 'zone=Asia/Kolkata' })
+  const rows = [...html.matchAll(/<th><a href="\/logs\?since=(.*?)&amp;until=(.*?)">(.*?)<\/a>/g)]
+  expect(rows).toHaveLength(48)
+  expect(rows[0]?.slice(1)).toEqual(['2026-01-01T12:00:00Z', '2026-01-01T12:30:00Z', '17:30'])
+  expect(html).toContain('data-chart="48"')
+})
+
+test('an unknown period is rejected with a clear sentence', async () => {
+  const response = await scene().ask('GET /dashboard?period=99y', { headers: BROWSER })
+  expect([response.status, text(await response.text())]).toEqual([
+    422,
+    expect.stringContaining('Period: choose 1h, 24h, 7d or 30d.'),
+  ])
 })
 
 test('a JSON client gets the same value, with times in ISO 8601', async () => {
@@ -274,7 +328,10 @@ test('a JSON client gets the same value, with times in ISO 8601', async () => {
       health: { level: 'blocked', eligible: 0, total: 1, next: { at: '2026-01-01T13:04:00.000Z', event: 'back' } },
     },
     pool: { total: 1, accounts: [{ until: '2026-01-01T13:04:00.000Z', used: { fiveHour: expect.any(Number) } }] },
-    figures: { errors: [{ requestedAt: '2026-01-01T11:58:30.000Z' }], tiles: { requests: { value: 192, before: 94 } } },
+    figures: {
+      errors: [{ count: 1, newest: { requestedAt: '2026-01-01T11:58:30.000Z' } }],
+      tiles: { requests: { value: 192, before: 94 } },
+    },
   })
 })
 
@@ -283,9 +340,18 @@ test('the theme cookie is honoured on the first paint, and nothing else in it', 
   expect(await page({}, { cookie: 'theme=%22evil' })).not.toContain('data-theme')
 })
 
+const CALM = {
+  now: NOW,
+  isDraining: false,
+  isLedgerHealthy: true,
+  isFailing: false,
+  firstEventMs: null,
+  hasResetCredit: () => false,
+  mayWrite: true,
+}
+
 test('the level follows the worst thing that is true', () => {
-  const usual = { now: NOW, isDraining: false, isLedgerHealthy: true, isFailing: false, firstEventMs: null }
-  const level = (accounts: AccountView[], over = {}) => healthOf(accounts, { ...usual, ...over }).level
+  const level = (accounts: AccountView[], over = {}) => healthOf(accounts, { ...CALM, ...over }).level
   expect(level([])).toBe('empty')
   expect(level([anAccount(), blocked])).toBe('serving')
   expect(level([anAccount()], { isFailing: true })).toBe('failing')
@@ -300,8 +366,5 @@ test('what only a person can repair is counted', () => {
     anAccount({ status: 'deactivated' }),
     blocked,
   ]
-  expect(
-    healthOf(accounts, { now: NOW, isDraining: false, isLedgerHealthy: true, isFailing: false, firstEventMs: null })
-      .needAttention,
-  ).toBe(2)
+  expect(healthOf(accounts, CALM).needAttention).toBe(2)
 })

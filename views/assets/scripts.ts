@@ -1,6 +1,7 @@
 /** The scripts of all pages as one text; each is by itself and does nothing on pages it is not for. */
 import accounts from './accounts.js' with { type: 'text' }
 import app from './app.js' with { type: 'text' }
+import charts from './charts.js' with { type: 'text' }
 import docs from './docs.js' with { type: 'text' }
 import filters from './filters.js' with { type: 'text' }
 import focus from './focus.js' with { type: 'text' }
@@ -10,4 +11,4 @@ import logs from './logs.js' with { type: 'text' }
 import measures from './measures.js' with { type: 'text' }
 import newAccount from './new-account.js' with { type: 'text' }
 
-export const SCRIPTS = [app, live, focus, filters, accounts, newAccount, keys, measures, logs, docs].join('\n')
+export const SCRIPTS = [app, live, charts, focus, filters, accounts, newAccount, keys, measures, logs, docs].join('\n')

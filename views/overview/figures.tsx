@@ -1,28 +1,35 @@
-/** The last 24 hours in six numbers, and what failed last. */
+/** A period in figures: six tiles, one chart of the requests, and what failed. */
 import type { FC } from 'hono/jsx'
 import type { FiguresPart } from '../../src/admin/overview.ts'
+import type { Chart as ChartData } from '../../src/model/overview-chart.ts'
+import type { Period } from '../../src/model/overview-slots.ts'
 import type { Tile, Tiles } from '../../src/model/overview-tiles.ts'
-import { RequestTable } from '../logs/rows.tsx'
-import { dollarText, shortCount } from '../ui/amounts.ts'
-import { Card } from '../ui/card.tsx'
+import { countText, dollarText, shortCount } from '../ui/amounts.ts'
+import { TextCard } from '../ui/card.tsx'
+import { Chart } from '../ui/chart.tsx'
+import { localTimes } from '../ui/local-time.ts'
+import { TableHead } from '../ui/table.tsx'
 import { durationText } from '../ui/time.tsx'
 import { Sparkline } from './charts.tsx'
+import { LastErrors } from './errors.tsx'
+import { PERIOD_NAMES } from './periods.ts'
 
-export const OverviewFiguresPart: FC<FiguresPart> = ({ generatedAt, tiles, errors }) => (
-  <div
-    id="overview-figures"
-    class="stack overview-gap"
-    data-now={generatedAt}
-    data-live="minute"
-    data-live-src="/dashboard/figures"
-  >
-    <TileRow tiles={tiles} />
-    {errors.length === 0 ? <NoErrors tiles={tiles} /> : <LastErrors errors={errors} now={generatedAt} />}
+interface InPeriod {
+  period: Period
+  /** ISO 8601: when the page was made. */
+  at: string
+}
+
+export const OverviewFiguresPart: FC<FiguresPart & InPeriod> = ({ tiles, chart, errors, period, at }) => (
+  <div id="overview-figures" class="stack overview-gap">
+    <TileRow tiles={tiles} period={period} />
+    {chart && <RequestChart chart={chart} period={period} />}
+    <LastErrors errors={errors} now={at} period={period} hasRequests={(tiles.requests.value ?? 0) > 0} />
   </div>
 )
 
-const TileRow: FC<{ tiles: Tiles }> = ({ tiles }) => (
-  <section class="tiles" aria-label="Last 24 hours">
+const TileRow: FC<{ tiles: Tiles; period: Period }> = ({ tiles, period }) => (
+  <section class="tiles" aria-label={`Last ${PERIOD_NAMES[period]}`}>
     <TileCard label="Requests" tile={tiles.requests} text={shortCount} />
     <TileCard
       label="Tokens"
@@ -31,7 +38,13 @@ const TileRow: FC<{ tiles: Tiles }> = ({ tiles }) => (
       more={tiles.cachedPercent === null ? null : `${Math.round(tiles.cachedPercent)} % of input cached`}
     />
     <TileCard label="Cost" tile={tiles.cost} text={(micros) => dollarText(micros / 1e6)} />
-    <TileCard label="Error rate" tile={tiles.errorRate} text={percent} unit="points" />
+    <TileCard
+      label="Error rate"
+      tile={tiles.errorRate}
+      text={percent}
+      unit="points"
+      tone={errorTone(tiles.errorRate.value)}
+    />
     <TileCard
       label="First token"
       tile={tiles.firstToken}
@@ -42,26 +55,36 @@ const TileRow: FC<{ tiles: Tiles }> = ({ tiles }) => (
   </section>
 )
 
+/** In percent of the requests. */
+const HIGH_ERROR_RATE = 20
+const RAISED_ERROR_RATE = 5
+
+const errorTone = (rate: number | null): TileProps['tone'] => {
+  if (rate === null || rate < RAISED_ERROR_RATE) return undefined
+  return rate >= HIGH_ERROR_RATE ? 'bad' : 'wait'
+}
+
 interface TileProps {
   label: string
   tile: Tile
   text: (value: number) => string
   more?: string | null
-  /** How a change is told: in percent of what was, or in points of a rate. */
+  /** How a change is shown: in percent, or in points of a rate. */
   unit?: 'percent' | 'points'
+  tone?: 'wait' | 'bad'
 }
 
-const TileCard: FC<TileProps> = ({ label, tile, text, more = null, unit = 'percent' }) => {
+const TileCard: FC<TileProps> = ({ label, tile, text, more = null, unit = 'percent', tone }) => {
   const change = changeText(tile, unit)
   return (
-    <div class="card tile">
+    <div class={tone ? `card tile tile-toned tone-${tone}` : 'card tile'}>
       <h2 class="tile-label">{label}</h2>
       <p class="tile-value">{tile.value === null ? '–' : text(tile.value)}</p>
       <p class="tile-more muted">
         {more && <span>{more}</span>}
-        {change && <span title="up to the last full half hour, against the same time before">{change}</span>}
+        {change && <span title="Compared with the same time before">{change}</span>}
       </p>
-      <Sparkline series={tile.series} label={`${label}, hour by hour`} />
+      <Sparkline series={tile.series} label={`${label} over time`} />
     </div>
   )
 }
@@ -72,31 +95,54 @@ const changeText = ({ ended, before }: Tile, unit: TileProps['unit']): string | 
   const change = unit === 'points' ? ended - before : before === 0 ? null : ((ended - before) / before) * 100
   if (change === null || Math.abs(change) >= 1000) return null
   const amount = unit === 'points' ? change.toFixed(1) : change.toFixed(0)
-  if (Number(amount) === 0) return 'as before'
+  if (Number(amount) === 0) return 'no change'
   return `${change > 0 ? '▲' : '▼'} ${amount.replace('-', '')} ${unit === 'points' ? 'points' : '%'}`
 }
 
 const percent = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} %`
 
-const NoErrors: FC<{ tiles: Tiles }> = ({ tiles }) => (
-  <p class="card card-part muted">
-    {tiles.requests.value === 0
-      ? 'No requests in the last 24 hours.'
-      : 'Nothing failed in the last 24 hours. Single requests are in the '}
-    {tiles.requests.value !== 0 && <a href="/logs">log</a>}
-  </p>
-)
-
-const LastErrors: FC<Pick<FiguresPart, 'errors'> & { now: string }> = ({ errors, now }) => (
-  <Card
-    id="last-errors"
-    title="Last errors"
-    aside={
-      <a class="card-link" href="/logs?status=failed">
-        All of them
-      </a>
-    }
-  >
-    <RequestTable id="error-rows" requests={errors} now={now} />
-  </Card>
-)
+const RequestChart: FC<{ chart: ChartData; period: Period }> = ({ chart, period }) => {
+  const { bars, cells, ticks, zone } = chart
+  const timeOf = localTimes(zone, period === '1h' || period === '24h' ? 'time' : 'moment')
+  return (
+    <TextCard id="requests" title="Requests" count={`last ${PERIOD_NAMES[period]}`}>
+      <Chart
+        label={`Requests of the last ${PERIOD_NAMES[period]} by result. The table below has the figures.`}
+        cells={cells}
+        ticks={ticks}
+        scale={shortCount}
+        layers={[
+          { name: 'Answered', kind: 'ok', values: bars.map(({ answered }) => answered) },
+          {
+            name: 'Cancelled by the client',
+            kind: 'cancelled',
+            values: bars.map(({ cancelled }) => cancelled),
+            href: `/logs?status=cancelled&range=${period}`,
+          },
+          {
+            name: 'Errors',
+            kind: 'error',
+            values: bars.map(({ errors }) => errors),
+            href: `/logs?status=failed&range=${period}`,
+          },
+        ]}
+      >
+        <table class="figures">
+          <TableHead texts={['From']} numbers={['Answered', 'Cancelled', 'Errors']} />
+          <tbody>
+            {bars.toReversed().map(({ from, to, answered, cancelled, errors }) => (
+              <tr>
+                <th>
+                  <a href={`/logs?since=${from.slice(0, 19)}Z&until=${to.slice(0, 19)}Z`}>{timeOf(from)}</a>
+                </th>
+                <td>{countText(answered)}</td>
+                <td>{countText(cancelled)}</td>
+                <td>{countText(errors)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Chart>
+    </TextCard>
+  )
+}

@@ -1,22 +1,17 @@
 /** Health in one sentence, what needs attention, and the setup checklist until it is done. */
-import type { FC } from 'hono/jsx'
+import type { Child, FC } from 'hono/jsx'
 import type { NowPart } from '../../src/admin/overview.ts'
-import type { Health } from '../../src/admin/overview-health.ts'
+import type { Advice, Health } from '../../src/admin/overview-health.ts'
 import type { Attention } from '../../src/model/attention.ts'
 import type { Tone } from '../ui/badge.tsx'
 import { WarningIcon } from '../ui/icons.tsx'
-import { durationText, Until } from '../ui/time.tsx'
+import { ClockTime, durationText, Until } from '../ui/time.tsx'
 import { FirstChecklist } from './checklist.tsx'
 
-export const OverviewNow: FC<NowPart> = ({ generatedAt, health, attention, checklist }) => (
-  <div
-    id="overview-now"
-    class="stack"
-    data-now={generatedAt}
-    data-live="accounts keys settings health minute"
-    data-live-src="/dashboard/now"
-  >
-    <HealthLine health={health} now={generatedAt} />
+/** `at`: when the page was made, ISO 8601. */
+export const OverviewNow: FC<NowPart & { at: string }> = ({ at, health, attention, checklist }) => (
+  <div id="overview-now" class="stack">
+    <HealthLine health={health} now={at} />
     {attention.length > 0 && <AttentionList items={attention} />}
     {checklist && <FirstChecklist {...checklist} />}
   </div>
@@ -60,7 +55,36 @@ const HealthLine: FC<{ health: Health; now: string }> = ({ health, now }) => {
         </span>
       )}
       {health.firstEventMs !== null && <span>first token {durationText(health.firstEventMs)}, median</span>}
+      {health.advice && <HealthAdvice advice={health.advice} now={now} />}
     </p>
+  )
+}
+
+/** "Use a reset credit on ada, add an account, or wait until 19:34." */
+const HealthAdvice: FC<{ advice: Advice; now: string }> = ({ advice, now }) => {
+  const { resetCredit, signIn, resume, mayAdd, until } = advice
+  const ways: Child[] = []
+  if (resetCredit) ways.push(<a href={`/accounts/${resetCredit.id}`}>use a reset credit on {resetCredit.name}</a>)
+  if (signIn) ways.push(<a href={`/accounts/new/browser?account=${signIn.id}`}>sign in to {signIn.name} again</a>)
+  if (resume) ways.push(<a href={`/accounts/${resume.id}`}>resume {resume.name}</a>)
+  if (mayAdd) ways.push(<a href="/accounts/new">add an account</a>)
+  if (until)
+    ways.push(
+      <>
+        wait until <ClockTime at={until} /> (<Until at={until} now={now} />)
+      </>,
+    )
+  if (ways.length === 0) return null
+  return (
+    <span class="health-advice">
+      {ways.map((way, n) => (
+        <>
+          {n > 0 && (n < ways.length - 1 ? ', ' : ways.length > 2 ? ', or ' : ' or ')}
+          {way}
+        </>
+      ))}
+      .
+    </span>
   )
 }
 

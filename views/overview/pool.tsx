@@ -2,29 +2,31 @@
 import type { FC } from 'hono/jsx'
 import type { PoolAccount, PoolPart } from '../../src/admin/overview.ts'
 import type { Outcome } from '../../src/model/outcome-strip.ts'
+import type { Period } from '../../src/model/overview-slots.ts'
 import { countText } from '../ui/amounts.ts'
 import { StateBadge } from '../ui/badge.tsx'
 import { Card } from '../ui/card.tsx'
 import { Bar, leftPercent } from '../ui/meter.tsx'
-import { Until } from '../ui/time.tsx'
+import { ClockTime, spanText, Until } from '../ui/time.tsx'
 import { OutcomeCell, OutcomeStrip } from './charts.tsx'
+import { PERIOD_NAMES } from './periods.ts'
 
-export const OverviewPoolPart: FC<PoolPart> = ({ generatedAt, meters, total, isServing, accounts }) => (
-  <div
-    id="overview-pool"
-    class="stack overview-gap"
-    data-now={generatedAt}
-    data-live="accounts usage minute"
-    data-live-src="/dashboard/accounts"
-  >
+type PoolProps = PoolPart & {
+  /** ISO 8601: when the page was made. */
+  at: string
+  period: Period
+}
+
+export const OverviewPoolPart: FC<PoolProps> = ({ at, meters, isServing, ...strips }) => (
+  <div id="overview-pool" class="stack overview-gap">
     {meters.length > 0 && (
       <section class="pool-meters" aria-label="Remaining quota">
         {meters.map((meter) => (
-          <PoolMeter meter={meter} isServing={isServing} now={generatedAt} />
+          <PoolMeter meter={meter} isServing={isServing} now={at} />
         ))}
       </section>
     )}
-    {total > 0 && <AccountStrips accounts={accounts} total={total} now={generatedAt} />}
+    {strips.total > 0 && <AccountStrips {...strips} now={at} />}
   </div>
 )
 
@@ -75,33 +77,27 @@ const Outlook: FC<MeterProps> = ({ meter, isServing, now }) => {
   return meter.pacePercent === null ? <span /> : <span>on pace to last until the reset</span>
 }
 
-/** UTC without script; the script shows local time. */
-const ClockTime: FC<{ at: string }> = ({ at }) => (
-  <time datetime={at} data-live="clock">
-    {at.slice(11, 16)} UTC
-  </time>
-)
+type StripsProps = Pick<PoolProps, 'accounts' | 'total' | 'slotMs' | 'cells' | 'period'> & { now: string }
 
-const AccountStrips: FC<{ accounts: readonly PoolAccount[]; total: number; now: string }> = ({
-  accounts,
-  total,
-  now,
-}) => (
-  <Card id="strips" title="Accounts" count={total} aside={<StripLegend />}>
+const AccountStrips: FC<StripsProps> = ({ accounts, total, now, ...axis }) => (
+  <Card id="strips" title="Accounts" count={total} aside={<StripLegend period={axis.period} />}>
     <ul>
       {accounts.map((account) => (
-        <StripRow account={account} now={now} />
+        <StripRow account={account} now={now} {...axis} />
       ))}
     </ul>
     {accounts.length < total && (
       <p class="card-foot">
-        <a href="/accounts">All {total} accounts</a> <span class="muted">· showing those that need attention or are most used</span>
+        <a href="/accounts">All {total} accounts</a>{' '}
+        <span class="muted">· showing those that need attention or are most used</span>
       </p>
     )}
   </Card>
 )
 
-const StripRow: FC<{ account: PoolAccount; now: string }> = ({ account, now }) => (
+type StripProps = Pick<StripsProps, 'slotMs' | 'cells' | 'period' | 'now'> & { account: PoolAccount }
+
+const StripRow: FC<StripProps> = ({ account, now, slotMs, cells, period }) => (
   <li class="strip-row" id={`strip-${account.accountId}`}>
     <a class="strip-name" href={`/accounts/${account.accountId}`}>
       {account.displayName}
@@ -115,7 +111,11 @@ const StripRow: FC<{ account: PoolAccount; now: string }> = ({ account, now }) =
     <span class="strip-bars">
       <UsedBars used={account.used} />
     </span>
-    <OutcomeStrip strip={account.strip} label={`Last 24 hours: ${inWords(account.strip)}`} />
+    <OutcomeStrip
+      strip={account.strip}
+      cells={cells}
+      label={`Last ${PERIOD_NAMES[period]}: ${inWords(account.strip, slotMs)}`}
+    />
   </li>
 )
 
@@ -159,16 +159,16 @@ const WORDS: Record<Outcome, string> = {
   idle: 'idle',
 }
 
-const inWords = (strip: readonly Outcome[]): string =>
+const inWords = (strip: readonly Outcome[], slotMs: number): string =>
   (['ok', 'some_errors', 'blocked', 'idle'] as const)
-    .map((outcome) => [strip.filter((one) => one === outcome).length / 2, WORDS[outcome]] as const)
-    .filter(([hours]) => hours > 0)
-    .map(([hours, word]) => `${hours} h ${word}`)
+    .map((outcome) => [strip.filter((one) => one === outcome).length, WORDS[outcome]] as const)
+    .filter(([slots]) => slots > 0)
+    .map(([slots, word]) => `${spanText(slots * slotMs)} ${word}`)
     .join(', ')
 
-const StripLegend: FC = () => (
+const StripLegend: FC<{ period: Period }> = ({ period }) => (
   <span class="strip-legend muted">
-    <span>last 24 h</span>
+    <span>last {PERIOD_NAMES[period]}</span>
     {(['ok', 'some_errors', 'blocked', 'idle'] as const).map((outcome) => (
       <span class="strip-key">
         <OutcomeCell outcome={outcome} /> {WORDS[outcome]}

@@ -61,7 +61,6 @@ export const Bar: FC<BarProps> = ({ label, used, pace = null }) => (
       {`${label}: ${Math.round(used)} % used`}
       {pace !== null && `, ${Math.round(pace)} % of the time gone`}
     </title>
-    <rect class="bar-track" width="100" height="6" />
     <rect class="bar-fill" width={units(Math.min(100, used))} height="6" />
     {pace !== null && <path class="bar-pace" d={`M${units(pace)} 0v6`} />}
   </svg>
@@ -73,7 +72,6 @@ export const toneOf = (used: number): string => (used >= 90 ? 'bar-full' : used 
 export const ShareBar: FC<{ percent: number; of: string }> = ({ percent, of: whole }) => (
   <svg class="bar bar-low share" viewBox="0 0 100 3" preserveAspectRatio="none" role="img">
     <title>{`${Math.round(percent)} % of ${whole}`}</title>
-    <rect class="bar-track" width="100" height="3" />
     <rect class="bar-fill" width={units(percent)} height="3" />
   </svg>
 )

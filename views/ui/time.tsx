@@ -35,6 +35,13 @@ export const Since: FC<MomentProps> = ({ at, now }) => (
   </time>
 )
 
+/** A time of day: UTC without script, which shows local time. */
+export const ClockTime: FC<{ at: string }> = ({ at }) => (
+  <time datetime={at} title={exactly(at)} data-live="clock">
+    {at.slice(11, 16)} UTC
+  </time>
+)
+
 export const untilText = (at: string, now: string): string => {
   const ms = Date.parse(at) - Date.parse(now)
   return ms < 1000 ? 'now' : `in ${spanText(ms)}`

@@ -6,10 +6,7 @@ const SOME_KEY = { throws: ['not_found'] } as const
 
 export const PAGE_WORDS: WordsByRoute = {
   'GET /': { does: 'Redirects to the overview.', status: 302 },
-  'GET /dashboard': { does: 'The overview.' },
-  'GET /dashboard/now': { does: 'Part of the overview: health, what needs attention, first steps.' },
-  'GET /dashboard/accounts': { does: 'Part of the overview: quota and accounts.' },
-  'GET /dashboard/figures': { does: 'Part of the overview: figures and last errors.' },
+  'GET /dashboard': { does: 'The overview: health, what needs attention, accounts, and the figures of a period.' },
   'GET /accounts': { does: 'The accounts.' },
   'GET /accounts/:id': { does: 'One account.', ...SOME_ACCOUNT },
   'GET /accounts/simulator': {

@@ -1,0 +1,57 @@
+/** The figures of each period of the overview, from the first request on. */
+import type { Slot } from './overview.ts'
+import { type Figures, type FiguresDeps, OverviewFigures } from './overview-figures.ts'
+import { type Period, type Slicing, slicingOf } from './overview-slots.ts'
+
+export interface PeriodFigures extends Figures {
+  period: Period
+  /** Of the period, from the first request on; the last one is still running. */
+  slots: readonly Slot[]
+  /** How many slots the time axis shows: more than there are while the first ones fill it. */
+  cells: number
+}
+
+interface PeriodsDeps extends Omit<FiguresDeps, 'slicing'> {
+  reader: FiguresDeps['reader'] & { overviewBegin(): Promise<number | null> }
+}
+
+/** A shorter axis would show bars as wide as walls. */
+const FEWEST_CELLS = 12
+
+export class OverviewPeriods {
+  readonly #deps: PeriodsDeps
+  readonly #figures = new Map<Slicing, OverviewFigures>()
+  /** ms since epoch; null: no request is known yet. */
+  #firstAt: number | null = null
+
+  constructor(deps: PeriodsDeps) {
+    this.#deps = deps
+  }
+
+  /** At most a minute old. Throws what the reader throws. */
+  async now(period: Period = '24h'): Promise<PeriodFigures> {
+    this.#firstAt ??= await this.#deps.reader.overviewBegin()
+    const now = this.#deps.clock.now()
+    const slicing = slicingOf(period, this.#firstAt, now)
+    const figures = this.#figures.getOrInsertComputed(slicing, () => new OverviewFigures({ ...this.#deps, slicing }))
+    const value = await figures.now()
+    const slots = sinceFirst(value.slots.slice(-slicing.slots), this.#firstAt ?? now, slicing.slotMs)
+    return { ...value, period, slots, cells: Math.max(slots.length, FEWEST_CELLS) }
+  }
+
+  /** Someone changed a key and expects to see it. */
+  forgetKeys(): void {
+    for (const figures of this.#figures.values()) figures.forgetKeys()
+  }
+
+  /** Rows of the log were deleted, also in slots that are over. */
+  forgetLog(): void {
+    this.#firstAt = null
+    for (const figures of this.#figures.values()) figures.forgetLog()
+  }
+}
+
+const sinceFirst = (slots: readonly Slot[], firstAt: number, slotMs: number): readonly Slot[] => {
+  const shown = slots.filter(({ at }) => at + slotMs > firstAt)
+  return shown.length > 0 ? shown : slots.slice(-1)
+}

@@ -1,0 +1,41 @@
+/** Where a time axis has its marks: at round local times. */
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
+import { offsetsOf } from './report-days.ts'
+
+export interface Tick {
+  /** 0 to 1 along the axis. */
+  place: number
+  label: string
+}
+
+const STEPS_MS = [
+  ...[5, 10, 15, 30].map((minutes) => minutes * MINUTE_MS),
+  ...[1, 2, 3, 6, 12].map((hours) => hours * HOUR_MS),
+  ...[1, 2, 5, 7, 14, 30, 60, 90].map((days) => days * DAY_MS),
+]
+const MOST_TICKS = 8
+/** A label closer to an end would be cut off. */
+const MARGIN = 0.03
+
+/** `from` and `to` are ms since epoch. Midnight is labelled with its date. */
+export const ticksOf = ({ from, to, zone }: { from: number; to: number; zone: string }): Tick[] => {
+  const step = STEPS_MS.find((ms) => (to - from) / ms <= MOST_TICKS) ?? (to - from) / MOST_TICKS
+  const offsetAt = offsetsOf(zone)
+  const first = Math.ceil((from + offsetAt(from)) / step) * step
+  const ticks: Tick[] = []
+  for (let local = first; local - offsetAt(from) < to; local += step) {
+    const at = local - offsetAt(local - offsetAt(from))
+    const place = (at - from) / (to - from)
+    if (place > MARGIN && place < 1 - MARGIN) ticks.push({ place, label: labelOf(local) })
+  }
+  return ticks
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+/** `local` is a local time as if it were UTC. */
+const labelOf = (local: number): string => {
+  const date = new Date(local)
+  if (local % DAY_MS === 0) return `${MONTHS[date.getUTCMonth()]} ${date.getUTCDate()}`
+  return date.toISOString().slice(11, 16)
+}

@@ -1,0 +1,114 @@
+/**
+ * Amounts over time as stacked bars with axes, made on the server. The table below has the same figures; the script shows
+ * the row of the bar under the pointer, and opens its link on a click.
+ */
+import type { FC, PropsWithChildren } from 'hono/jsx'
+import { units } from './svg.ts'
+import { AsTable } from './table.tsx'
+
+export interface Layer {
+  name: string
+  /** Of the colour: `chart-…` in charts.css. */
+  kind: string
+  /** Oldest first. */
+  values: readonly number[]
+  href?: string
+}
+
+interface ChartProps {
+  /** What the chart shows, in one sentence. */
+  label: string
+  /** The lowest first. */
+  layers: readonly Layer[]
+  /** Drawn above the bars; null is a gap. */
+  line?: { name: string; values: readonly (number | null)[] } | null
+  /** Bars that fit on the axis. */
+  cells: number
+  /** `place`: 0 to 1. */
+  ticks: readonly { place: number; label: string }[]
+  /** The amount beside a grid line. */
+  scale: (value: number) => string
+}
+
+const PLOT_HEIGHT = 150
+const HEIGHT = 172
+const BAR_WIDTH = 0.8
+
+/** The children are the table: its rows newest first, one for each bar. */
+export const Chart: FC<PropsWithChildren<ChartProps>> = ({ label, layers, line, cells, ticks, scale, children }) => {
+  const totals = Array.from({ length: cells }, (_, n) => layers.reduce((all, { values }) => all + (values[n] ?? 0), 0))
+  const top = niceTop(Math.max(...totals, ...(line?.values ?? []).map((value) => value ?? 0)))
+  return (
+    <figure class="chart-figure" data-chart={cells}>
+      <svg class="chart" width="100%" height={HEIGHT} role="img" aria-label={label}>
+        {[1, 0.5, 0].map((share) => (
+          <line class="chart-grid" x1="0" x2="100%" y1={yOf(share)} y2={yOf(share)} />
+        ))}
+        <svg
+          class="chart-plot"
+          width="100%"
+          height={PLOT_HEIGHT}
+          viewBox={`0 0 ${cells} 100`}
+          preserveAspectRatio="none"
+          aria-hidden="true"
+        >
+          <rect class="chart-cursor" width="1" height="100" />
+          <Stack layers={layers} top={top} />
+          {line && <path class="chart-line" d={linePath(line.values, top)} />}
+        </svg>
+        {[1, 0.5].map((share) => (
+          <text class="chart-text" x="2" y={yOf(share) + 12}>
+            {scale(top * share)}
+          </text>
+        ))}
+        {ticks.map((tick) => (
+          <text class="chart-text" x={`${units(tick.place * 100)}%`} y={HEIGHT - 5} text-anchor="middle">
+            {tick.label}
+          </text>
+        ))}
+      </svg>
+      <figcaption class="chart-legend muted">
+        {layers.map(({ name, kind, href }) => (
+          <span class={`chart-key chart-${kind}`}>{href ? <a href={href}>{name}</a> : name}</span>
+        ))}
+        {line && <span class="chart-key chart-before">{line.name}</span>}
+        <output class="chart-values" />
+      </figcaption>
+      <AsTable>{children}</AsTable>
+    </figure>
+  )
+}
+
+const yOf = (share: number): number => Math.max(0.5, PLOT_HEIGHT - share * PLOT_HEIGHT - 0.5)
+
+const Stack: FC<{ layers: readonly Layer[]; top: number }> = ({ layers, top }) => {
+  const below: number[] = []
+  return layers.map(({ kind, values }) => {
+    const path = values
+      .map((value, n) => {
+        const from = below[n] ?? 0
+        below[n] = from + value
+        return value > 0 ? `M${units(n + 0.5)} ${heightOf(from, top)}V${heightOf(from + value, top)}` : ''
+      })
+      .join('')
+    return path && <path class={`chart-bar chart-${kind}`} stroke-width={BAR_WIDTH} d={path} />
+  })
+}
+
+const heightOf = (value: number, top: number): string => units(100 - (value / top) * 100)
+
+const linePath = (values: readonly (number | null)[], top: number): string =>
+  values
+    .map((value, n) => {
+      if (value === null) return ''
+      const isFirst = n === 0 || (values[n - 1] ?? null) === null
+      return `${isFirst ? 'M' : 'L'}${units(n + 0.5)} ${heightOf(value, top)}`
+    })
+    .join('')
+
+/** The next round number: 1, 2, 4, 6 or 10 times a power of ten, so that half of it is round, too. */
+const niceTop = (most: number): number => {
+  if (most <= 0) return 1
+  const power = 10 ** Math.floor(Math.log10(most))
+  return ([1, 2, 4, 6, 10].find((step) => most <= step * power) ?? 10) * power
+}

@@ -1,7 +1,6 @@
-/** `/reports` and `/api/reports`: what was used by day, model, account and key, as a page, JSON or CSV. */
-import { getCookie } from 'hono/cookie'
+/** `/reports` and `/api/reports`: the use by day, model, account and key, as a page, JSON or CSV. */
 import { z } from 'zod'
-import { ReportPage } from '../../views/logs/report.tsx'
+import { ReportPage } from '../../views/reports/page.tsx'
 import { demand } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
@@ -9,20 +8,25 @@ import { createHandlers } from '../http/handlers.ts'
 import { linkFrom } from '../http/link-from.ts'
 import { Flag, query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
+import { DAY_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
+import { filled } from '../model/form-query.ts'
+import { ChartQuery, type ReportBars } from '../model/report-bars.ts'
 import type { CsvPage } from '../model/report-csv.ts'
+import { isZone, localDate } from '../model/report-days.ts'
 import { type LinePlace, type Report, ReportQuery } from '../model/reports.ts'
 import { type Logs, optionsOf } from './logs-page.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
+import { zoneOf } from './zone-of.ts'
 
 const Asked = ReportQuery.extend({
-  format: z.enum(['json', 'csv']).default('json').describe('`csv` has one line a day, model, account and key.'),
-  download: Flag.describe('Saved as a file instead of shown.'),
+  format: z.enum(['json', 'csv']).default('json').describe('`csv` has one line per day, model, account and key.'),
+  download: Flag.describe('Download as a file.'),
 })
 
-/** `format=csv` has one line a day, model, account and key. Throws `validation_error`, and `permission_required` for keys. */
+/** `format=csv` has one line per day, model, account and key. Throws `validation_error`, and `permission_required` for keys. */
 export const getReport = createHandlers(requires('dashboard:read'), query(Asked), async (c) => {
   const { format, download, ...asked } = c.req.valid('query')
   demandKeys(c, asked)
@@ -39,7 +43,7 @@ const asFile = (c: Ctx, content: string | ReadableStream<Uint8Array>, format: ke
     'content-disposition': `attachment; filename="sluice-report-${iso(c.env.clock.now()).slice(0, 10)}.${format}"`,
   })
 
-/** Read and sent piece by piece, as fast as it is taken. What is wrong with the question is thrown before the first. */
+/** Read and sent page by page, as fast as the client takes it. Errors in the query are thrown before the first page. */
 const csvOf = async (c: Ctx, asked: ReportQuery): Promise<ReadableStream<Uint8Array>> => {
   const reader = readerOf(c)
   const { clock, log } = c.env
@@ -64,39 +68,78 @@ const csvOf = async (c: Ctx, asked: ReportQuery): Promise<ReadableStream<Uint8Ar
   })
 }
 
+const PRESETS = ['today', '7d', '30d', '90d', 'month'] as const
+export type Preset = (typeof PRESETS)[number]
+
+const PageQuery = ReportQuery.extend({
+  range: filled(z.enum(PRESETS, { error: `choose ${PRESETS.slice(0, -1).join(', ')} or ${PRESETS.at(-1)}` })).describe(
+    'Days by name; `start_date` and `end_date` take precedence.',
+  ),
+  ...ChartQuery.shape,
+})
+type PageQuery = z.output<typeof PageQuery>
+
 export interface ReportView extends Report {
   generatedAt: string
+  /** null: days were chosen one by one. */
+  range: Preset | null
+  chart: ReportBars
   asked: Pick<ReportQuery, 'account_id' | 'api_key_id' | 'model'>
+  /** The query of this page without what is empty: what its links change a part of. */
+  params: [name: string, value: string][]
+  /** A zone in the address that does not exist. */
+  unknownZone: string | null
   options: Logs['options']
   /** The same report as files. */
   links: { csv: string; json: string }
 }
 
-/** `GET /reports`. */
-export const showReports = createHandlers(requires('dashboard:read'), query(ReportQuery), async (c) => {
-  const asked = { ...c.req.valid('query'), ...zoneOf(c) }
-  demandKeys(c, asked)
+/** `GET /reports`. Throws `validation_error`, and `permission_required` for keys. */
+export const showReports = createHandlers(requires('dashboard:read'), query(PageQuery), async (c) => {
+  const { range = null, measure = 'cost', stack = 'model', ...filters } = c.req.valid('query')
+  const named = c.req.query('timezone')
+  const timezone = named && isZone(named) ? named : zoneOf(c)
   const now = c.env.clock.now()
-  const found = await readerOf(c).report(asked, blindersOf(c.var.principal), now)
+  const isChosen = filters.start_date !== undefined || filters.end_date !== undefined
+  const preset = isChosen ? null : (range ?? '7d')
+  const asked = { ...filters, ...(preset && daysOf(preset, localDate(now, timezone))), timezone }
+  demandKeys(c, asked)
+  const blinders = blindersOf(c.var.principal)
+  const reader = readerOf(c)
+  const [found, chart] = await Promise.all([
+    reader.report(asked, blinders, now),
+    reader.reportBars({ query: asked, chart: { measure, stack } }, blinders, now),
+  ])
   const view: ReportView = {
     ...found,
     generatedAt: iso(now),
+    range: preset,
+    chart,
     asked,
+    params: [...new URL(c.req.url).searchParams].filter(([, value]) => value !== ''),
+    unknownZone: named && named !== timezone ? named : null,
     options: optionsOf(c),
     links: { csv: fileLink(c, found, 'csv'), json: fileLink(c, found, 'json') },
   }
   return reply(c, view, ReportPage)
 })
 
-const demandKeys = (c: Ctx, { api_key_id: keys }: ReportQuery): void => {
+const DAYS: Record<Exclude<Preset, 'month'>, number> = { today: 1, '7d': 7, '30d': 30, '90d': 90 }
+
+/** `today` is YYYY-MM-DD in the zone of the report. */
+const daysOf = (preset: Preset, today: string): Pick<PageQuery, 'start_date' | 'end_date'> => {
+  if (preset === 'month') return { start_date: `${today.slice(0, 8)}01`, end_date: today }
+  const first = Date.parse(today) - (DAYS[preset] - 1) * DAY_MS
+  return { start_date: iso(first).slice(0, 10), end_date: today }
+}
+
+const demandKeys = (c: Ctx, { api_key_id: keys }: Pick<ReportQuery, 'api_key_id'>): void => {
   if (keys.length > 0) demand(c.var.principal, 'api_keys:read')
 }
 
-/** The zone of the browser, which its script has put there, where the address names none. */
-const zoneOf = (c: Ctx): { timezone?: string } => {
-  const zone = getCookie(c, 'zone')
-  return c.req.query('timezone') || !zone ? {} : { timezone: zone }
-}
-
-const fileLink = (c: Ctx, { timezone }: Report, format: 'csv' | 'json'): string =>
-  linkFrom(c, '/api/reports', { drop: ['timezone'], add: { timezone, format, download: 'true' } })
+/** Of the same days, also when they were chosen by name. */
+const fileLink = (c: Ctx, { timezone, startDate, endDate }: Report, format: 'csv' | 'json'): string =>
+  linkFrom(c, '/api/reports', {
+    drop: ['timezone', 'start_date', 'end_date', 'range', 'measure', 'stack'],
+    add: { start_date: startDate, end_date: endDate, timezone, format, download: 'true' },
+  })

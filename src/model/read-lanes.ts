@@ -14,6 +14,7 @@ export const READ_LANES = {
   rejectedHistogram: 'quick',
   rejectedPage: 'quick',
   report: 'slow',
+  reportBars: 'slow',
   reportCsv: 'slow',
   recentCallers: 'slow',
   auditLog: 'quick',

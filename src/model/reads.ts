@@ -10,6 +10,7 @@ import { overviewBegin, overviewPresent, overviewSlots } from './overview.ts'
 import type { READ_LANES } from './read-lanes.ts'
 import { recentCallers } from './recent-callers.ts'
 import { rejectedPage } from './rejected-clients.ts'
+import { reportBars } from './report-bars.ts'
 import { reportCsv } from './report-csv.ts'
 import { report } from './reports.ts'
 import { logHistogram, rejectedHistogram } from './request-histogram.ts'
@@ -41,6 +42,7 @@ const READS = {
   rejectedHistogram,
   rejectedPage,
   report: atOneMoment(report),
+  reportBars: atOneMoment(reportBars),
   reportCsv,
   recentCallers,
   auditLog,

@@ -81,3 +81,33 @@ const keptIn = ({ spanHours, from, to }: Bounds, dimension: Dimension): SQL =>
   spanHours === null
     ? sql`request_hours WHERE hour >= ${from} AND hour < ${to}`
     : sql`request_spans WHERE span_hours = ${spanHours} AND dimension = ${dimension} AND start >= ${from} AND start < ${to}`
+
+/**
+ * What was used in each span, by the id of the dimension; spans without requests have an empty map. `narrowing` is a
+ * condition on rows of `request_hours`, which are then read one by one.
+ */
+export const sumsBySpan = (
+  db: Db,
+  spans: readonly Span[],
+  { dimension, narrowing }: { dimension: Dimension; narrowing: SQL | undefined },
+): Map<string, Sums>[] => {
+  const upTo = addedUpTo(db)
+  const sizes = narrowing ? [] : dimension === 'all' ? [DAY_HOURS, 1] : [DAY_HOURS]
+  const pieces = spans.flatMap((span, n) => piecesOf(span, { sizes, upTo }).map((piece) => ({ n, ...piece })))
+  const found = spans.map(() => new Map<string, Sums>())
+  for (const [spanHours, some] of Map.groupBy(pieces, (piece) => piece.spanHours)) {
+    const list = JSON.stringify(some.map(({ from, to }) => [from, to]))
+    const id = sql.raw(spanHours === null ? ID_OF[dimension] : 'request_spans.id')
+    const bounds = { spanHours, from: sql`piece.value ->> 0`, to: sql`piece.value ->> 1` }
+    const rows = db.all<Sums & { place: number; group: string }>(sql`
+      SELECT piece.key AS place, ${id} AS "group", ${sql.raw(TOTALS)} FROM json_each(${list}) AS piece
+      CROSS JOIN ${keptIn(bounds, dimension)} AND ${narrowing ?? sql`TRUE`}
+      GROUP BY piece.key, "group"`)
+    for (const { place, group, ...row } of rows)
+      addTo(
+        found[some[place]!.n]!.getOrInsertComputed(group, () => ({ ...NOTHING })), // places in this list
+        row,
+      )
+  }
+  return found
+}

@@ -1,4 +1,4 @@
-/** What was used in a range of days, from the hourly sums: per day, model, account and key, beside the days before. */
+/** The use in a range of days, from the hourly totals: by day, model, account and key, beside the period before. */
 import { and, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../db/commit.ts'
@@ -16,13 +16,13 @@ import type { Blinders } from './request-view.ts'
 import { HOUR_SUMS } from './sums.ts'
 
 const MAX_DAYS = 730
-/** Days shown when nobody names any. */
+/** Days shown where the query names none. */
 const USUAL_DAYS = 7
 
 const ids = many(z.string().max(255))
 const date = filled(z.iso.date())
 
-/** The query string (dashboard API §1.16). Both days are included; a zone nobody knows is UTC. */
+/** The query string (dashboard API §1.16). Both days are included; an unknown zone is UTC. */
 export const ReportQuery = z.object({
   start_date: date.describe('YYYY-MM-DD, included. Absent: a week up to the last day.'),
   end_date: date.describe('YYYY-MM-DD, included. Absent: today.'),
@@ -39,7 +39,7 @@ export interface ReportDay extends Sums {
   activeAccounts: number
 }
 
-/** `id` null: requests that had none. `name` null: it is gone, or has none. */
+/** `id` null: requests that had none. `name` null: it was deleted, or has none. */
 export interface ReportShare extends Sums {
   id: string | null
   name: string | null
@@ -52,12 +52,12 @@ export interface Report {
   endDate: string
   timezone: string
   summary: Sums & { activeAccounts: number; avgCostPerDayUsd: number; avgRequestsPerDay: number }
-  /** As many days before the first; `canCompare`: something was used in them. */
+  /** As many days before the first; `canCompare`: there were requests in them. */
   comparison: { canCompare: boolean; previous: Sums }
   daily: ReportDay[]
   byModel: ReportShare[]
   byAccount: ReportShare[]
-  /** null: the caller may not know the keys. */
+  /** null: this user may not see keys. */
   byKey: ReportShare[] | null
 }
 
@@ -141,13 +141,14 @@ const lineOf = (date: string, { accountId, keyId, model, ...sums }: Group, names
   key: names.keys.get(keyId) ?? keyId,
 })
 
-const rangeOf = ({ start_date: start, end_date: end, timezone: zone }: ReportQuery, now: number) => {
+/** Throws like `report`. */
+export const rangeOf = ({ start_date: start, end_date: end, timezone: zone }: ReportQuery, now: number) => {
   const timezone = isZone(zone) ? zone : 'UTC'
   const endDate = end ?? localDate(now, timezone)
   const startDate = start ?? new Date(Date.parse(endDate) - (USUAL_DAYS - 1) * DAY_MS).toISOString().slice(0, 10)
   const length = (Date.parse(endDate) - Date.parse(startDate)) / DAY_MS + 1
-  if (length < 1) throw refused('end_date', 'comes before the first day')
-  if (length > MAX_DAYS) throw refused('start_date', `a report spans at most ${MAX_DAYS} days`)
+  if (length < 1) throw refused('end_date', 'choose a day that is not before the first one')
+  if (length > MAX_DAYS) throw refused('start_date', `choose at most ${MAX_DAYS} days`)
   return {
     startDate,
     endDate,
@@ -160,7 +161,7 @@ const rangeOf = ({ start_date: start, end_date: end, timezone: zone }: ReportQue
 const refused = (param: string, problem: string): AppError =>
   new AppError('validation_error', { param, details: { fields: { [param]: [problem] } } })
 
-const whereOf = ({ account_id: accountIds, api_key_id: keyIds, model }: ReportQuery, { hidesKeys }: Blinders) =>
+export const whereOf = ({ account_id: accountIds, api_key_id: keyIds, model }: ReportQuery, { hidesKeys }: Blinders) =>
   and(
     accountIds.length > 0 ? inArray(requestHours.accountId, accountIds) : undefined,
     keyIds.length > 0 && !hidesKeys ? inArray(requestHours.keyId, keyIds) : undefined,
@@ -215,7 +216,7 @@ interface Sharing {
   total: number
 }
 
-/** The dearest first, and of the same cost the busiest. */
+/** The highest cost first, then the most requests. */
 const sharesOf = (rows: Shares, { nameOf, total: all }: Sharing): ReportShare[] =>
   rows
     .map(({ id, ...sums }) => {
@@ -228,7 +229,7 @@ const comparisonOf = (previous: Sums): Report['comparison'] => ({ canCompare: pr
 
 type Names = ReturnType<typeof namesOf>
 
-const namesOf = (db: Db, blinders: Blinders) => ({
+export const namesOf = (db: Db, blinders: Blinders) => ({
   accounts: accountNames(db, blinders),
   keys: new Map(keyNames(db).map(({ id, name }) => [id, name])),
 })

@@ -31,11 +31,26 @@ export const ticksOf = ({ from, to, zone }: { from: number; to: number; zone: st
   return ticks
 }
 
+/** The dates on which bars of a day or more begin, each below its bar. */
+export const ticksOfBars = (bars: readonly { from: number }[], zone: string): Tick[] => {
+  const offsetAt = offsetsOf(zone)
+  const every = Math.ceil(bars.length / MOST_TICKS)
+  return bars.flatMap(({ from }, n) => {
+    const place = (n + 0.5) / bars.length
+    const isShown = n % every === 0 && place > MARGIN && place < 1 - MARGIN
+    return isShown ? [{ place, label: dateOf(from + offsetAt(from)) }] : []
+  })
+}
+
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
 /** `local` is a local time as if it were UTC. */
 const labelOf = (local: number): string => {
+  if (local % DAY_MS === 0) return dateOf(local)
+  return new Date(local).toISOString().slice(11, 16)
+}
+
+const dateOf = (local: number): string => {
   const date = new Date(local)
-  if (local % DAY_MS === 0) return `${MONTHS[date.getUTCMonth()]} ${date.getUTCDate()}`
-  return date.toISOString().slice(11, 16)
+  return `${MONTHS[date.getUTCMonth()]} ${date.getUTCDate()}`
 }

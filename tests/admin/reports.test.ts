@@ -232,13 +232,14 @@ test('days in the wrong order are said to be so in words', async () => {
   const path = '/reports?start_date=2026-01-09&end_date=2026-01-02'
   const page = await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })
   expect(page.status).toBe(422)
-  expect(await page.text()).toContain('End date: comes before the first day.')
+  expect(await page.text()).toContain('End date: choose a day that is not before the first one.')
 })
 
 test('the page says in words and figures what the JSON says', async () => {
   add('2026-03-28T10:00Z')
   const html = await (await app.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })).text()
-  expect(html).toContain('2026-03-28: $1.00, 1 request')
+  expect(html).toMatch(/since=2026-03-28T00:00:00Z[^>]*>Mar 28<\/a><\/th><td>\$1.00<\/td>/)
+  expect(html).toContain('<th>2026-03-28</th><td>$1.00</td><td>1</td>')
   expect(html).toContain('0.3 requests</dd>')
   const year = 'start_date=2026-01-01&end_date=2026-12-31&timezone=UTC'
   const long = await (await app.ask(`GET /reports?${year}`, { headers: { accept: 'text/html' } })).text()
@@ -250,8 +251,8 @@ test('the page says in words and figures what the JSON says', async () => {
 test('what has no known price is a dash on the page, and not free', async () => {
   add('2026-03-28T10:00Z', { costMicros: 0, unpriced: 1, model: 'mystery' })
   const html = await (await app.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })).text()
-  for (const words of ['<dt>Cost</dt><dd class="report-value">–</dd>', '2026-03-28: –, 1 request', 'no price is known'])
+  for (const words of ['<dt>Cost</dt><dd class="report-value">–</dd>', '<th>2026-03-28</th><td>–</td><td>1</td>'])
     expect(html).toContain(words)
-  expect(html).toContain('2026-03-29: $0, 0 requests')
+  expect(html).toContain('<th>2026-03-29</th><td>$0</td><td>0</td>')
   expect(html).not.toContain('<td>$0 ')
 })

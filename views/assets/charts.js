@@ -13,7 +13,10 @@
   }
   const show = ({ figure, svg, n, heads, row }) => {
     const [head, ...values] = [...row.cells].map((cell) => cell.textContent.trim())
-    const said = values.map((value, i) => `${heads[i + 1].textContent} ${value}`)
+    const said = values
+      .map((value, i) => [heads[i + 1].textContent, value])
+      .filter(([, value], i) => i === values.length - 1 || !/^\$?0$/.test(value))
+      .map((pair) => pair.join(' '))
     figure.querySelector('.chart-values').textContent = `${head} · ${said.join(' · ')}`
     svg.querySelector('.chart-cursor').setAttribute('x', n)
     svg.classList.add('is-pointed')

@@ -33,6 +33,8 @@ interface ChartProps {
 const PLOT_HEIGHT = 150
 const HEIGHT = 172
 const BAR_WIDTH = 0.8
+/** A few bars are no walls: of the whole width. */
+const MAX_BAR_SHARE = 0.06
 
 /** The children are the table: its rows newest first, one for each bar. */
 export const Chart: FC<PropsWithChildren<ChartProps>> = ({ label, layers, line, cells, ticks, scale, children }) => {
@@ -40,33 +42,35 @@ export const Chart: FC<PropsWithChildren<ChartProps>> = ({ label, layers, line, 
   const top = niceTop(Math.max(...totals, ...(line?.values ?? []).map((value) => value ?? 0)))
   return (
     <figure class="chart-figure" data-chart={cells}>
-      <svg class="chart" width="100%" height={HEIGHT} role="img" aria-label={label}>
-        {[1, 0.5, 0].map((share) => (
-          <line class="chart-grid" x1="0" x2="100%" y1={yOf(share)} y2={yOf(share)} />
-        ))}
-        <svg
-          class="chart-plot"
-          width="100%"
-          height={PLOT_HEIGHT}
-          viewBox={`0 0 ${cells} 100`}
-          preserveAspectRatio="none"
-          aria-hidden="true"
-        >
-          <rect class="chart-cursor" width="1" height="100" />
-          <Stack layers={layers} top={top} />
-          {line && <path class="chart-line" d={linePath(line.values, top)} />}
+      <div class="chart-frame">
+        <p class="chart-scale muted" aria-hidden="true">
+          {[1, 0.5, 0].map((share) => (
+            <span>{scale(top * share)}</span>
+          ))}
+        </p>
+        <svg class="chart" width="100%" height={HEIGHT} role="img" aria-label={label}>
+          {[1, 0.5, 0].map((share) => (
+            <line class="chart-grid" x1="0" x2="100%" y1={yOf(share)} y2={yOf(share)} />
+          ))}
+          <svg
+            class="chart-plot"
+            width="100%"
+            height={PLOT_HEIGHT}
+            viewBox={`0 0 ${cells} 100`}
+            preserveAspectRatio="none"
+            aria-hidden="true"
+          >
+            <rect class="chart-cursor" width="1" height="100" />
+            <Stack layers={layers} top={top} width={Math.min(BAR_WIDTH, cells * MAX_BAR_SHARE)} />
+            {line && <path class="chart-line" d={linePath(line.values, top)} />}
+          </svg>
+          {ticks.map((tick) => (
+            <text class="chart-text" x={`${units(tick.place * 100)}%`} y={HEIGHT - 5} text-anchor="middle">
+              {tick.label}
+            </text>
+          ))}
         </svg>
-        {[1, 0.5].map((share) => (
-          <text class="chart-text" x="2" y={yOf(share) + 12}>
-            {scale(top * share)}
-          </text>
-        ))}
-        {ticks.map((tick) => (
-          <text class="chart-text" x={`${units(tick.place * 100)}%`} y={HEIGHT - 5} text-anchor="middle">
-            {tick.label}
-          </text>
-        ))}
-      </svg>
+      </div>
       <figcaption class="chart-legend muted">
         {layers.map(({ name, kind, href }) => (
           <span class={`chart-key chart-${kind}`}>{href ? <a href={href}>{name}</a> : name}</span>
@@ -81,7 +85,7 @@ export const Chart: FC<PropsWithChildren<ChartProps>> = ({ label, layers, line, 
 
 const yOf = (share: number): number => Math.max(0.5, PLOT_HEIGHT - share * PLOT_HEIGHT - 0.5)
 
-const Stack: FC<{ layers: readonly Layer[]; top: number }> = ({ layers, top }) => {
+const Stack: FC<{ layers: readonly Layer[]; top: number; width: number }> = ({ layers, top, width }) => {
   const below: number[] = []
   return layers.map(({ kind, values }) => {
     const path = values
@@ -91,7 +95,7 @@ const Stack: FC<{ layers: readonly Layer[]; top: number }> = ({ layers, top }) =
         return value > 0 ? `M${units(n + 0.5)} ${heightOf(from, top)}V${heightOf(from + value, top)}` : ''
       })
       .join('')
-    return path && <path class={`chart-bar chart-${kind}`} stroke-width={BAR_WIDTH} d={path} />
+    return path && <path class={`chart-bar chart-${kind}`} stroke-width={units(width)} d={path} />
   })
 }
 
@@ -106,9 +110,13 @@ const linePath = (values: readonly (number | null)[], top: number): string =>
     })
     .join('')
 
-/** The next round number: 1, 2, 4, 6 or 10 times a power of ten, so that half of it is round, too. */
+const STEPS = [1, 1.6, 2, 3, 4, 5, 6, 8, 10]
+const EVEN_STEPS = [2, 4, 6, 8, 10]
+
+/** The next number that is round, also by half. */
 const niceTop = (most: number): number => {
   if (most <= 0) return 1
   const power = 10 ** Math.floor(Math.log10(most))
-  return ([1, 2, 4, 6, 10].find((step) => most <= step * power) ?? 10) * power
+  const steps = power === 1 && Number.isInteger(most) ? EVEN_STEPS : STEPS
+  return (steps.find((step) => most <= step * power) ?? 10) * power
 }

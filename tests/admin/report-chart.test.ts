@@ -1,0 +1,233 @@
+/** The chart of the reports page: bars, stacks, measures, the period before, and this month. */
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
+import { requestHours } from '../../db/schema/requests.ts'
+import type { ReportView } from '../../src/admin/reports.ts'
+import { addUpHours } from '../../src/model/request-spans.ts'
+import { type TestApp, testApp } from '../support/app.ts'
+import { aRequestRow } from '../support/keys.ts'
+import { type Browser, people, problem } from '../support/people.ts'
+
+let app: TestApp
+
+beforeEach(() => {
+  app = testApp({ accounts: [{ email: 'ada@example.test' }] })
+})
+
+const add = (hour: string, sums: Partial<typeof requestHours.$inferInsert> = {}) =>
+  commit(app.db, (tx) => {
+    const ids = { accountId: 'acc_a', keyId: 'key_a', model: 'gpt-5.5' }
+    const counts = { requests: 1, errors: 0, cancelled: 0, unpriced: 0 }
+    const use = { inputTokens: 100, cachedInputTokens: 50, outputTokens: 10, costMicros: 1_000_000 }
+    tx.insert(requestHours)
+      .values({ hour: Date.parse(hour), ...ids, ...counts, ...use, ...sums })
+      .run()
+  })
+
+const addUp = (before: string) =>
+  commit(app.db, (tx) => void addUpHours(tx, { before: Date.parse(before), rows: 100_000 }))
+
+const view = async (query: string, who: Pick<Browser, 'ask'> = app): Promise<ReportView> =>
+  (await (await who.ask(`GET /reports?${query}`)).json()) as ReportView // as: the route's own value
+
+const html = async (query: string, cookie = '') =>
+  (await app.ask(`GET /reports?${query}`, { headers: { accept: 'text/html', cookie } })).text()
+
+const MARCH = 'start_date=2026-03-28&end_date=2026-03-30'
+
+describe('stacks', () => {
+  beforeEach(() => {
+    add('2026-03-27T23:00Z')
+    add('2026-03-28T10:00Z', { requests: 2 })
+    add('2026-03-28T10:00Z', { model: 'gpt-5.4', requests: 4, costMicros: 9_000_000 })
+    add('2026-03-29T10:00Z', { accountId: 'acc_b', requests: 8 })
+    add('2026-03-30T21:00Z', { keyId: '', model: '', accountId: '', requests: 16, costMicros: 0 })
+  })
+
+  const layers = async (query: string) => {
+    const { chart } = await view(`${MARCH}&measure=requests&${query}`)
+    return chart.layers.map(({ id, sums }) => [id, sums.map(({ requests }) => requests)])
+  }
+
+  test.each([
+    [
+      'model',
+      [
+        [null, [0, 0, 16]],
+        ['gpt-5.5', [2, 8, 0]],
+        ['gpt-5.4', [4, 0, 0]],
+      ],
+    ],
+    [
+      'account',
+      [
+        [null, [0, 0, 16]],
+        ['acc_b', [0, 8, 0]],
+        ['acc_a', [6, 0, 0]],
+      ],
+    ],
+    [
+      'key',
+      [
+        [null, [0, 0, 16]],
+        ['key_a', [6, 8, 0]],
+      ],
+    ],
+    ['none', []],
+  ])('by %s are the same from hours and from totals of days', async (stack, expected) => {
+    expect(await layers(`stack=${stack}`)).toEqual(expected)
+    addUp('2026-03-30T00:00Z')
+    expect(await layers(`stack=${stack}`)).toEqual(expected)
+    addUp('2026-04-01T00:00Z')
+    expect(await layers(`stack=${stack}`)).toEqual(expected)
+  })
+
+  test('follow the days of the zone', async () => {
+    addUp('2026-04-01T00:00Z')
+    expect(await layers('stack=model&timezone=Europe/Berlin')).toEqual([
+      [null, [0, 0, 16]],
+      ['gpt-5.5', [3, 8, 0]],
+      ['gpt-5.4', [4, 0, 0]],
+    ])
+  })
+
+  test('follow the filters', async () => {
+    addUp('2026-04-01T00:00Z')
+    expect(await layers('stack=model&account_id=acc_a')).toEqual([
+      ['gpt-5.4', [4, 0, 0]],
+      ['gpt-5.5', [2, 0, 0]],
+    ])
+  })
+
+  test('the largest is the one with the most of the measure', async () => {
+    const { chart } = await view(`${MARCH}&measure=cost&stack=model`)
+    expect(chart.layers[0]?.id).toBe('gpt-5.4')
+  })
+
+  test('by key is not offered to users who may not see keys, nor shown', async () => {
+    const viewer = people(app).as('viewer')
+    expect((await view(`${MARCH}&stack=key`, viewer)).chart.layers).toEqual([])
+    const page = await viewer.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })
+    expect(await page.text()).not.toContain('stack=key')
+  })
+})
+
+describe('bars', () => {
+  const lengths = async (query: string) => {
+    const { chart, startDate, endDate } = await view(query)
+    const hours = chart.bars.map(({ from, to }) => (Date.parse(to) - Date.parse(from)) / 3_600_000)
+    return [startDate, endDate, chart.bars.length, hours[0]]
+  }
+
+  // The clock of the tests stands at 2026-01-01 00:00 UTC.
+  test.each([
+    ['range=today', '2026-01-01', 24, 1],
+    ['range=7d', '2025-12-26', 7, 24],
+    ['', '2025-12-26', 7, 24],
+    ['range=30d', '2025-12-03', 30, 24],
+    ['range=90d', '2025-10-04', 13, 168],
+    ['range=month', '2026-01-01', 24, 1],
+  ])('%s begins on %s and has %d bars of %d hours', async (query, first, bars, hours) => {
+    await app.clock.advance('0s')
+    const today = new Date(app.clock.now()).toISOString().slice(0, 10)
+    const shift = (Date.parse(today) - Date.parse('2026-01-01')) / 86_400_000
+    expect(shift).toBe(0)
+    expect(await lengths(query)).toEqual([first, today, bars, hours])
+  })
+
+  test('days that are chosen take precedence over a range', async () => {
+    expect(await lengths(`${MARCH}&range=90d`)).toEqual(['2026-03-28', '2026-03-30', 3, 24])
+  })
+
+  test.each(['range=99y', 'measure=fun', 'stack=colour'])('%s is rejected with the choices', async (query) => {
+    expect(await problem(await app.ask(`GET /reports?${query}`))).toEqual([422, 'validation_error'])
+    expect(await html(query)).toMatch(/(Range|Measure|Stack): choose [\w, ]+ or \w+\./)
+  })
+
+  test('each has the same days of the period before', async () => {
+    add('2026-03-25T10:00Z', { requests: 3 })
+    add('2026-03-27T23:00Z', { requests: 5 })
+    add('2026-03-28T00:00Z', { requests: 7 })
+    const { chart } = await view(MARCH)
+    expect(chart.bars.map(({ sums, previous }) => [sums.requests, previous.requests])).toEqual([
+      [7, 3],
+      [0, 0],
+      [0, 5],
+    ])
+    expect(await html(MARCH)).toContain('Previous period')
+    expect(await html('start_date=2026-05-01&end_date=2026-05-03')).not.toContain('Previous period')
+  })
+})
+
+describe('measures', () => {
+  test('the first token is a median of the log, narrowed like the rest', async () => {
+    const startedAt = Date.parse('2026-03-29T10:00Z')
+    for (const [n, firstEventMs] of [100, 200, 900].entries())
+      aRequestRow(app.db, { id: `a${n}`, keyId: null, startedAt: startedAt + n, firstEventMs, model: 'gpt-5.5' })
+    aRequestRow(app.db, { id: 'b', keyId: null, startedAt, firstEventMs: 5000, model: 'gpt-5.4' })
+    aRequestRow(app.db, {
+      id: 'c',
+      keyId: null,
+      startedAt: startedAt - 3 * 86_400_000,
+      firstEventMs: 40,
+      model: 'gpt-5.5',
+    })
+    const firstTokens = async (query: string) =>
+      (await view(`${MARCH}&measure=latency&${query}`)).chart.bars.map(({ firstToken }) => firstToken)
+    expect(await firstTokens('model=gpt-5.5')).toEqual([null, { p50: 200, p95: 900, previousP50: 40 }, null])
+    expect((await firstTokens('model=gpt-5.4'))[1]).toMatchObject({ p50: 5000, p95: 5000 })
+    expect((await view(MARCH)).chart.bars.map(({ firstToken }) => firstToken)).toEqual([null, null, null])
+  })
+
+  test('the share of cached input is a gap where there was no input', async () => {
+    add('2026-03-28T10:00Z')
+    const page = await html(`${MARCH}&measure=cache`)
+    expect(page).toMatch(/Mar 28<\/a><\/th><td>50 %<\/td><td>–<\/td>/)
+    expect(page).toMatch(/Mar 29<\/a><\/th><td>–<\/td>/)
+  })
+})
+
+describe('this month', () => {
+  test('is what was spent since its first day, and what that comes to at this pace', async () => {
+    await app.clock.advance('48h')
+    add('2025-12-31T23:00Z', { costMicros: 50_000_000 })
+    add('2026-01-01T10:00Z', { costMicros: 4_000_000 })
+    const { spentUsd, paceUsd } = (await view('')).chart.month
+    expect([spentUsd, paceUsd]).toEqual([4, expect.closeTo((4 / 2) * 31, 5)])
+    expect(await html('')).toContain('on pace for $62.00')
+  })
+
+  test('has no pace on its first day', async () => {
+    add('2026-01-01T00:00Z')
+    expect((await view('')).chart.month).toEqual({ spentUsd: 1, paceUsd: null })
+  })
+
+  test('begins at midnight in the zone', async () => {
+    await app.clock.advance('48h')
+    add('2025-12-31T23:00Z', { costMicros: 2_000_000 })
+    expect((await view('timezone=Europe/Berlin')).chart.month.spentUsd).toBe(2)
+    expect((await view('timezone=America/New_York')).chart.month.spentUsd).toBe(0)
+  })
+})
+
+test('each row of a table narrows the report to it, and keeps the rest of the address', async () => {
+  add('2026-03-28T10:00Z', { model: 'gpt 5&6' })
+  const page = await html(`${MARCH}&stack=account&model=`)
+  for (const filter of ['model=gpt+5%266', 'account_id=acc_a', 'api_key_id=key_a'])
+    expect(page).toContain(
+      `href="/reports?start_date=2026-03-28&amp;end_date=2026-03-30&amp;stack=account&amp;${filter}"`,
+    )
+})
+
+test('a bar leads to its requests under the same filters', async () => {
+  const page = await html(`${MARCH}&model=gpt-5.5&account_id=acc_a`, 'zone=Europe/Berlin')
+  expect(page).toContain(
+    'href="/logs?since=2026-03-28T23:00:00Z&amp;until=2026-03-29T22:00:00Z&amp;accountId=acc_a&amp;model=gpt-5.5"',
+  )
+})
+
+test('a zone that does not exist is named, and the days are those of the browser', async () => {
+  const page = await html('timezone=Nowhere/Land', 'zone=Asia/Kolkata')
+  expect(page).toContain('There is no time zone “Nowhere/Land”. Days are shown in Asia/Kolkata.')
+  expect(await html('timezone=Europe/Berlin')).not.toContain('There is no time zone')
+})

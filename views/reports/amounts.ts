@@ -1,0 +1,11 @@
+/** Amounts of a report in words. */
+import type { Sums } from '../../src/model/report-sums.ts'
+import { plural, tokenCost } from '../ui/amounts.ts'
+
+export const tokens = ({ inputTokens, outputTokens }: Sums): number => inputTokens + outputTokens
+
+/** A dash where no price is known. */
+export const costOf = (sums: Sums): string => tokenCost(sums.costUsd, tokens(sums))
+
+export const unpricedText = ({ unpriced }: Sums): string | null =>
+  unpriced === 0 ? null : `${plural(unpriced, 'request')} without a known price`

@@ -1,0 +1,169 @@
+/** `/reports`: the use in a range of days: totals beside the period before, a chart, and tables by model, key and account. */
+import type { FC } from 'hono/jsx'
+import type { Preset, ReportView } from '../../src/admin/reports.ts'
+import type { Sums } from '../../src/model/report-sums.ts'
+import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
+import { Filter, FilterActions, optionsOf, plainOptions } from '../ui/select.tsx'
+import { costOf, tokens, unpricedText } from './amounts.ts'
+import { ReportChart } from './chart.tsx'
+import { DayFigures } from './days.tsx'
+import { hrefWith } from './links.ts'
+import { Shares } from './shares.tsx'
+
+export const ReportPage: FC<ReportView> = (report) => (
+  <div class="page" data-now={report.generatedAt}>
+    <header class="page-head">
+      <h1>Reports</h1>
+      <Presets {...report} />
+    </header>
+    {report.unknownZone && (
+      <p class="note tone-wait" role="status">
+        There is no time zone “{report.unknownZone}”. Days are shown in {report.timezone}.
+      </p>
+    )}
+    <Range {...report} />
+    <Summary {...report} />
+    <ReportChart {...report} />
+    <div class="shares">
+      <Shares {...report} id="models" title="By model" shares={report.byModel} filter="model" none="no model" />
+      {report.byKey && (
+        <Shares
+          {...report}
+          id="keys"
+          title="By key"
+          shares={report.byKey}
+          filter="api_key_id"
+          none="no key"
+          gone="deleted key"
+        />
+      )}
+      <Shares
+        {...report}
+        id="accounts"
+        title="By account"
+        shares={report.byAccount}
+        filter="account_id"
+        none="no account"
+        gone="deleted account"
+      />
+    </div>
+    <DayFigures {...report} />
+    <p class="small muted">
+      Costs are estimates at list prices.
+      {report.summary.unpriced > 0 && ' A + marks costs without the requests whose model has no known price.'} Reports
+      use hourly totals, which are kept when the log is deleted.
+    </p>
+  </div>
+)
+
+const PRESETS: Record<Preset, string> = {
+  today: 'Today',
+  '7d': '7 days',
+  '30d': '30 days',
+  '90d': '90 days',
+  month: 'This month',
+}
+
+const Presets: FC<ReportView> = ({ range, params }) => (
+  <nav class="periods" aria-label="Range">
+    {(Object.keys(PRESETS) as Preset[]).map(
+      (
+        preset, // as: a record of all presets
+      ) => (
+        <a
+          href={hrefWith(params, { range: preset, start_date: null, end_date: null })}
+          aria-current={preset === range ? 'true' : undefined}
+        >
+          {PRESETS[preset]}
+        </a>
+      ),
+    )}
+  </nav>
+)
+
+const Range: FC<ReportView> = ({ startDate, endDate, timezone, asked, options, links, chart, params }) => {
+  const isNarrowed = asked.account_id.length + asked.api_key_id.length + asked.model.length > 0
+  const clear = isNarrowed ? hrefWith(params, { account_id: null, api_key_id: null, model: null }) : null
+  return (
+    <form class="card filter-card" method="get" action="/reports">
+      <div class="filter-row">
+        <label class="field">
+          <span class="field-label">From</span>
+          <input type="date" name="start_date" value={startDate} />
+        </label>
+        <label class="field">
+          <span class="field-label">To</span>
+          <input type="date" name="end_date" value={endDate} />
+        </label>
+        <Filter label="Account" name="account_id" chosen={asked.account_id[0]} options={optionsOf(options.accounts)} />
+        {options.keys && (
+          <Filter label="Key" name="api_key_id" chosen={asked.api_key_id[0]} options={optionsOf(options.keys)} />
+        )}
+        <Filter label="Model" name="model" chosen={asked.model[0]} options={plainOptions(options.models)} />
+        <input type="hidden" name="timezone" value={timezone} data-zone />
+        <input type="hidden" name="measure" value={chart.measure} />
+        <input type="hidden" name="stack" value={chart.stack} />
+        <FilterActions label="Apply" clear={clear} />
+      </div>
+      <p class="small">
+        <a href={links.csv}>Download CSV</a> · <a href={links.json}>Download JSON</a>
+        <span class="muted"> · days in {timezone}</span>
+      </p>
+    </form>
+  )
+}
+
+const Summary: FC<ReportView> = ({ summary, comparison, chart }) => {
+  const { canCompare, previous } = comparison
+  const change = (pick: (sums: Sums) => number) => (canCompare ? changeText(pick(summary), pick(previous)) : null)
+  return (
+    <dl class="report-tiles">
+      <Tile
+        name="Cost"
+        change={change(({ costUsd }) => costUsd)}
+        note={unpricedText(summary)}
+        value={costOf(summary)}
+      />
+      <Tile name="Spent this month" note={paceText(chart.month)} value={dollarText(chart.month.spentUsd)} />
+      <Tile name="Requests" change={change(({ requests }) => requests)} value={countText(summary.requests)} />
+      <Tile name="Tokens" change={change(tokens)} note={cachedText(summary)} value={shortCount(tokens(summary))} />
+      <Tile
+        name="Error rate"
+        note={`${plural(summary.errors, 'error')}, ${countText(summary.cancelled)} cancelled by the client`}
+        value={percentText(summary.errors, summary.requests)}
+      />
+      <Tile
+        name="Daily average"
+        note={plural(fewDigits(summary.avgRequestsPerDay), 'request')}
+        value={costOf({ ...summary, costUsd: summary.avgCostPerDayUsd })}
+      />
+    </dl>
+  )
+}
+
+const paceText = ({ paceUsd, spentUsd }: ReportView['chart']['month']): string | null =>
+  paceUsd === null || spentUsd === 0 ? null : `on pace for ${dollarText(paceUsd)}`
+
+/** Decimals only for small numbers: a few requests are not none. */
+const fewDigits = (mean: number): number => Number(mean < 1 ? mean.toPrecision(1) : mean.toFixed(mean < 10 ? 1 : 0))
+
+const Tile: FC<{ name: string; value: string; change?: string | null; note?: string | null }> = (tile) => (
+  <div class="card report-tile">
+    <dt>{tile.name}</dt>
+    <dd class="report-value">{tile.value}</dd>
+    {(tile.change ?? tile.note) && <dd class="small muted">{[tile.change, tile.note].filter(Boolean).join(' · ')}</dd>}
+  </div>
+)
+
+const cachedText = ({ inputTokens, cachedInputTokens }: Sums): string | null =>
+  inputTokens === 0 ? null : `${percentText(cachedInputTokens, inputTokens)} of input cached`
+
+const percentText = (part: number, whole: number): string =>
+  whole === 0 ? '–' : `${Number(((part / whole) * 100).toFixed(part / whole < 0.1 ? 1 : 0))} %`
+
+const changeText = (now: number, before: number): string | null => {
+  if (before === 0) return null
+  const percent = Math.round((now / before - 1) * 100)
+  if (percent === 0) return 'no change'
+  return `${percent > 0 ? '▲' : '▼'} ${countText(Math.abs(percent))} % vs previous period`
+}

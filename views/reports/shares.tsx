@@ -1,0 +1,70 @@
+/** The use by model, key or account: every row narrows the report to it. */
+import type { FC } from 'hono/jsx'
+import type { ReportView } from '../../src/admin/reports.ts'
+import type { ReportShare } from '../../src/model/reports.ts'
+import { countText, shortCount } from '../ui/amounts.ts'
+import { Card } from '../ui/card.tsx'
+import { ShareBar } from '../ui/meter.tsx'
+import { TableHead } from '../ui/table.tsx'
+import { costOf, tokens, unpricedText } from './amounts.ts'
+import { hrefWith } from './links.ts'
+
+interface SharesProps extends Pick<ReportView, 'params'> {
+  id: string
+  title: string
+  shares: readonly ReportShare[]
+  /** The parameter that narrows the report to a row. */
+  filter: 'model' | 'api_key_id' | 'account_id'
+  /** Requests without one. */
+  none: string
+  gone?: string
+}
+
+const SHARES_SHOWN = 12
+
+export const Shares: FC<SharesProps> = ({ id, title, shares, none, gone, filter, params }) => (
+  <Card id={id} title={title} count={shares.length}>
+    {shares.length === 0 ? (
+      <p class="card-part muted">No requests in these days.</p>
+    ) : (
+      <table class="figures share-table">
+        <TableHead texts={['Name']} numbers={['Cost', 'Requests', 'Tokens']} />
+        <tbody>
+          {shares.slice(0, SHARES_SHOWN).map((share) => (
+            <tr>
+              <th scope="row">
+                <ShareName share={share} none={none} gone={gone} filter={filter} params={params} />
+                <ShareBar percent={share.percentage} of="the requests" />
+              </th>
+              <td>
+                {costOf(share)}
+                {share.unpriced > 0 && share.costUsd > 0 && (
+                  <span class="muted" title={unpricedText(share) ?? undefined}>
+                    {' '}
+                    +
+                  </span>
+                )}
+              </td>
+              <td>{countText(share.requests)}</td>
+              <td>{shortCount(tokens(share))}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    )}
+    {shares.length > SHARES_SHOWN && (
+      <p class="card-part small muted">{shares.length - SHARES_SHOWN} more in the download.</p>
+    )}
+  </Card>
+)
+
+type NameProps = Pick<SharesProps, 'none' | 'gone' | 'filter' | 'params'> & { share: ReportShare }
+
+const ShareName: FC<NameProps> = ({ share: { id, name }, none, gone, filter, params }) => {
+  if (id === null) return <span class="share-name">{none}</span>
+  return (
+    <a class="share-name" title={name ?? undefined} href={hrefWith(params, { [filter]: id })}>
+      {name ?? gone ?? id}
+    </a>
+  )
+}

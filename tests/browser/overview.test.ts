@@ -26,6 +26,8 @@ setDefaultTimeout(30_000)
 let browser: TestBrowser
 let world: World
 const dashboard = () => `${world.url}/dashboard`
+/** What the page asks for to renew itself. */
+const RENEWED = /\/dashboard\?period=/
 
 beforeAll(async () => {
   ;[browser, world] = await Promise.all([launchBrowser(), startPopulated()])
@@ -118,6 +120,40 @@ describe('what it says', () => {
   })
 })
 
+describe('the chart', () => {
+  test('shows the values of the bar under the pointer, and leads to its requests', async () => {
+    await using visit = await browser.visit(dashboard(), { untilLive: true })
+    const { page } = visit
+    const chart = page.locator('#requests .chart')
+    const box = await chart.boundingBox()
+    if (!box) throw new Error('The chart is not shown.')
+    const cells = Number(await page.locator('#requests figure').getAttribute('data-chart'))
+    const firstBar = { x: (box.width / cells) * 0.5, y: 60 }
+    await chart.hover({ position: firstBar })
+    expect(await textOf(page.locator('#requests .chart-values'))).toMatch(/^\d\d:\d\d · .*Errors \d+$/)
+    await page.mouse.move(0, 0)
+    expect(await textOf(page.locator('#requests .chart-values'))).toBe('')
+    await chart.click({ position: firstBar })
+    await page.waitForURL(/\/logs\?since=.*&until=/)
+    expect(visit.problems).toEqual([])
+  })
+
+  test('without script has its figures in the table', async () => {
+    await using visit = await browser.visit(dashboard(), { javaScriptEnabled: false })
+    await visit.page.locator('#requests summary').click()
+    const rows = visit.page.locator('#requests tbody tr')
+    expect(await rows.first().isVisible()).toBe(true)
+    expect(await rows.first().locator('a').getAttribute('href')).toMatch(/^\/logs\?since=/)
+  })
+
+  test('follows the period in the address', async () => {
+    await using visit = await browser.visit(dashboard(), { untilLive: true })
+    await visit.page.locator('.periods a', { hasText: '1 h' }).click()
+    await visit.page.waitForURL(/period=1h/)
+    expect(await textOf(visit.page.locator('#requests .count'))).toBe('last hour')
+  })
+})
+
 describe('while it is open', () => {
   test('two tabs share one stream, and a paused account shows in both without a reload', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
@@ -183,8 +219,11 @@ describe('while it is open', () => {
       heading.tabIndex = -1
       heading.focus()
     })
+    const told = page.evaluate(
+      () => new Promise<void>((resolve) => document.body.addEventListener('live:accounts', () => resolve())),
+    )
     await pausing('ada', 'pause')
-    await page.locator('.health', { hasText: '3 of 7' }).waitFor()
+    await told
     expect(await page.locator('#typed input').inputValue()).toBe('half a sen')
     expect(await textOf(row(page, 'ada').locator('.badge'))).toBe('Active')
     await page.locator('#typed button').click()
@@ -198,7 +237,7 @@ describe('while it is open', () => {
     const { page } = visit
     const asked = Promise.withResolvers<void>()
     const typed = Promise.withResolvers<void>()
-    await page.route('**/dashboard/accounts', async (route) => {
+    await page.route(RENEWED, async (route) => {
       asked.resolve()
       await typed.promise
       await route.continue()
@@ -212,7 +251,7 @@ describe('while it is open', () => {
       document.querySelector('#overview-pool')?.prepend(form)
     })
     await page.locator('#typed input').pressSequentially('half a sen')
-    const answer = page.waitForResponse('**/dashboard/accounts')
+    const answer = page.waitForResponse(RENEWED)
     typed.resolve()
     await (await answer).finished()
     await page.waitForFunction(() => !document.querySelector('.htmx-request'))
@@ -230,17 +269,14 @@ describe('while it is open', () => {
     await page.route('**/api/events*', () => {}) // held back for ever, as by a proxy that buffers
     await page.goto(dashboard())
     const asked: string[] = []
-    page.on(
-      'request',
-      (request) => request.url().includes('/dashboard/') && asked.push(new URL(request.url()).pathname),
-    )
+    page.on('request', (request) => RENEWED.test(request.url()) && asked.push(new URL(request.url()).search))
     await page.clock.runFor(4000)
     expect(await page.locator('.unlive').isVisible()).toBe(false)
     await page.clock.runFor(4000)
     expect(await textOf(page.locator('.unlive'))).toContain('asks every 30 seconds')
     await page.clock.runFor(31_000)
-    await until(async () => asked.includes('/dashboard/figures'), world.output)
-    expect(asked.toSorted()).toEqual(['/dashboard/accounts', '/dashboard/figures', '/dashboard/now'])
+    await until(async () => asked.length > 0, world.output)
+    expect(asked).toEqual(['?period=24h'])
   })
 
   test('it says so when the service does not answer', async () => {
@@ -256,12 +292,12 @@ describe('while it is open', () => {
     const { page } = visit
     const title = await page.title()
     const away = { status: 502, contentType: 'text/html', body: '<title>502 Bad Gateway</title><h1>Bad Gateway</h1>' }
-    await page.route('**/dashboard/*', (route) => route.fulfill(away))
+    await page.route(RENEWED, (route) => route.fulfill(away))
     await pausing('grace', 'pause')
     await page.locator('.offline').waitFor({ state: 'visible' })
     expect(await textOf(row(page, 'grace').locator('.badge'))).toBe('Active')
     expect(await page.title()).toBe(title)
-    await page.unroute('**/dashboard/*')
+    await page.unroute(RENEWED)
     await pausing('grace', 'reactivate')
     await pausing('grace', 'pause')
     await row(page, 'grace').locator('.badge', { hasText: 'Paused' }).waitFor()
@@ -309,7 +345,7 @@ describe('while it is open', () => {
   test('an error in a part goes away with the next good answer of that part', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
     const { page } = visit
-    await page.route('**/dashboard/accounts', (route) =>
+    await page.route(RENEWED, (route) =>
       route.fulfill({
         status: 503,
         contentType: 'text/html',
@@ -319,7 +355,7 @@ describe('while it is open', () => {
     )
     await pausing('ada', 'pause')
     await page.locator('#flash .alert').waitFor()
-    await page.unroute('**/dashboard/accounts')
+    await page.unroute(RENEWED)
     await pausing('ada', 'reactivate')
     await page.locator('#flash .alert').waitFor({ state: 'detached' })
   })

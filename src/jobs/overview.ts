@@ -1,11 +1,11 @@
-/** Reads what the overview sums up before anybody opens it, where that takes long enough to be noticed. */
+/** Reads the figures of the overview ahead of its first visitor, where that takes long enough to be noticed. */
 import { gte } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
 import type { Clock } from '../lib/clock.ts'
 import { DAY_MS } from '../lib/durations.ts'
 
-/** What came in since is read when somebody asks: that of five minutes is read quickly. */
+/** The rest is read when the page is opened: five minutes of requests are read quickly. */
 export const OVERVIEW_INTERVAL_MS = 300_000
 
 export interface OverviewDeps {
@@ -14,7 +14,7 @@ export interface OverviewDeps {
   figures: { now(): Promise<unknown> }
 }
 
-/** Of the two days that are summed up. Fewer are read in some 30 ms, and are not worth the memory of a thread that reads. */
+/** Requests in the two days that are added up. Fewer are read in about 30 ms, which is not worth the memory of a reader thread. */
 const MANY = 5000
 const SUMMED_MS = 2 * DAY_MS
 

@@ -122,13 +122,13 @@ const outage = ({ outage }: Facts, offer: Offer): Attention[] =>
       ]
     : []
 
-/** A few are probably a typing error. */
-const MOST_UNTOLD = 10
+/** A few are probably typing errors. */
+const MOST_IGNORED = 10
 
 const rejectedClients = ({ rejected }: Facts, offer: Offer): Attention[] => {
   const all = rejected.reduce((sum, { count }) => sum + count, 0)
   const [most] = rejected
-  if (!most || all <= MOST_UNTOLD) return []
+  if (!most || all <= MOST_IGNORED) return []
   const others = all - most.count
   const from = most.client === null ? '' : ` from ${most.client}`
   const rest = others === 0 ? '' : `, and ${others} other rejected ${others === 1 ? 'request' : 'requests'}`

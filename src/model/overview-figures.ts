@@ -26,9 +26,9 @@ export interface FiguresDeps {
 /** Read in one go, in slots or ms, whichever is more: other reads wait behind it in the worker. */
 const CHUNK = 8
 const CHUNK_MS = 4 * HOUR_MS
-/** Older ones are read anew, behind whoever asks. */
+/** Older figures are read again in the background. */
 const MAX_AGE_MS = 5000
-/** Nobody is shown older ones. */
+/** Figures this old are never shown. */
 const TOO_OLD_MS = 60_000
 /** A turn is logged when it ends, in the half hour in which it began; few take longer than this. */
 const LATE_MS = HOUR_MS
@@ -52,7 +52,7 @@ export class OverviewFigures {
     this.#slicing = deps.slicing ?? SLICINGS['24h']
   }
 
-  /** At most a minute old; who asks twice within seconds gets what the first time set going. Throws what the reader does. */
+  /** At most a minute old; calls at the same time share one read. Throws what the reader throws. */
   async now(): Promise<Figures> {
     const known = this.#figures
     const ageMs = ageOf(known, this.#deps.clock.now())
@@ -61,13 +61,13 @@ export class OverviewFigures {
     return known && ageMs < TOO_OLD_MS ? known.value : reading
   }
 
-  /** Keys were changed by somebody, who wants to see it. */
+  /** Someone changed a key and expects to see it. */
   forgetKeys(): void {
     this.#figures = null
     this.#reading = null
   }
 
-  /** Rows of the log were removed, also of half hours that are over. */
+  /** Rows of the log were deleted, also in slots that are over. */
   forgetLog(): void {
     this.#reads = new Map()
     this.forgetKeys()
@@ -79,11 +79,11 @@ export class OverviewFigures {
     const reading = this.#read(now)
     this.#reading = reading
     const end = (value: Figures | null) => {
-      if (this.#reading !== reading) return // it may have been under way when something changed
+      if (this.#reading !== reading) return // something may have changed while it was read
       this.#reading = null
       if (value) this.#figures = { value, readAt: now }
     }
-    reading.then(end, () => end(null)) // who asks once the known ones are too old is told
+    reading.then(end, () => end(null)) // the next call throws once the known figures are too old
     return reading
   }
 
@@ -117,7 +117,7 @@ const isStale = (read: Read | undefined, end: number, now: number): boolean => {
   return now - read.readAt >= (now < end ? MAX_AGE_MS : LATE_MAX_AGE_MS)
 }
 
-/** What was read ahead of `now` was read by a clock that has been set back: nobody knows how old it is. */
+/** A read after `now` means the clock was set back, so its age is unknown. */
 const ageOf = (read: { readAt: number } | null, now: number): number =>
   read && read.readAt <= now ? now - read.readAt : Number.POSITIVE_INFINITY
 

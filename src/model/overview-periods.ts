@@ -2,6 +2,7 @@
 import type { Slot } from './overview.ts'
 import { type Figures, type FiguresDeps, OverviewFigures } from './overview-figures.ts'
 import { type Period, type Slicing, slicingOf } from './overview-slots.ts'
+import type { Tile, Tiles } from './overview-tiles.ts'
 
 export interface PeriodFigures extends Figures {
   period: Period
@@ -36,7 +37,9 @@ export class OverviewPeriods {
     const figures = this.#figures.getOrInsertComputed(slicing, () => new OverviewFigures({ ...this.#deps, slicing }))
     const value = await figures.now()
     const slots = sinceFirst(value.slots.slice(-slicing.slots), this.#firstAt ?? now, slicing.slotMs)
-    return { ...value, period, slots, cells: Math.max(slots.length, FEWEST_CELLS) }
+    const isComparable = this.#firstAt !== null && this.#firstAt < (value.slots[0]?.at ?? 0) + slicing.slotMs
+    const tiles = isComparable ? value.tiles : withoutBefore(value.tiles)
+    return { ...value, tiles, period, slots, cells: Math.max(slots.length, FEWEST_CELLS) }
   }
 
   /** Someone changed a key and expects to see it. */
@@ -48,6 +51,20 @@ export class OverviewPeriods {
   forgetLog(): void {
     this.#firstAt = null
     for (const figures of this.#figures.values()) figures.forgetLog()
+  }
+}
+
+/** The period before began before the first request, so a comparison would show growth where there is none. */
+const withoutBefore = (tiles: Tiles): Tiles => {
+  const { requests, tokens, cost, errorRate, firstToken } = tiles
+  const alone = (tile: Tile): Tile => ({ ...tile, before: null })
+  return {
+    ...tiles,
+    requests: alone(requests),
+    tokens: alone(tokens),
+    cost: alone(cost),
+    errorRate: alone(errorRate),
+    firstToken: alone(firstToken),
   }
 }
 

@@ -30,7 +30,7 @@ export interface Tiles {
   conversations: Tile
 }
 
-/** Of a line as small as those of the tiles. */
+/** A tile has room for no more. */
 const MOST_POINTS = 30
 
 /** `length`: how many of `slots`, at their end, are of the period. */
@@ -90,7 +90,7 @@ const percent = (slots: readonly Slot[]): number | null => {
   return requests === 0 ? null : (sum(slots, (slot) => slot.errors) / requests) * 100
 }
 
-/** Each half hour has a sample of its own, which counts for as many turns as it stands for: those that had a first event. */
+/** Each slot has its own sample, which is weighted by the turns that reached a first event. */
 export const quantile = (slots: readonly Slot[], share: number): number | null => {
   const weighted = slots
     .flatMap(({ firstEventMs, begun }) => firstEventMs.map((ms) => ({ ms, weight: begun / firstEventMs.length })))

@@ -31,8 +31,8 @@ export interface Slot {
   /** How long some of them took to it: a sample. */
   firstEventMs: readonly number[]
   /**
-   * Turns of each account that ended well or not, those among them that another one ended; those a client left, or was
-   * asked to send in full, count as neither.
+   * Turns that each account answered or failed, failures before another account answered included. Turns that the client
+   * cancelled or had to send again in full count as neither.
    */
   accounts: ReadonlyMap<string, { ok: number; errors: number }>
 }
@@ -233,7 +233,7 @@ const keyFacts = (db: Db): KeyFact[] => {
     }))
 }
 
-/** Of each account from the last before `since` on, which tells how it stood then. */
+/** Changes of each account since `since`, with the last one before it, which says the state at that time. */
 const stateChanges = (db: Db, since: number): Present['stateChanges'] => {
   const newest = db
     .select({

@@ -42,7 +42,7 @@ export interface ReportBar {
   to: string
   sums: Sums
   previous: Sums
-  /** Median and 95th percentile of the time to the first token, from a sample (ms); null: not asked for, or nothing known. */
+  /** Median and 95th percentile of the time to the first token, from a sample (ms); null: another measure is shown, or nothing is known. */
   firstToken: { p50: number; p95: number; previousP50: number | null } | null
 }
 

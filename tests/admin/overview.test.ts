@@ -217,6 +217,14 @@ describe('periods', () => {
     expect((await requests('24h')).value).toBe(4)
   })
 
+  test('tiles are compared only where the whole period before is known', async () => {
+    const app = testApp()
+    anOldRequest(app, 1.5)
+    aRequestRow(app.db, { id: 'now', keyId: null, startedAt: app.clock.now() })
+    const before = async (period: string) => (await at(app, period)).figures.tiles.requests.before
+    expect([await before('1h'), await before('24h'), await before('7d')]).toEqual([0, null, null])
+  })
+
   test.each(['99y', '1H', '24h,7d'])('%s is no period', async (period) => {
     const answer = await testApp().ask(`GET /dashboard?period=${period}`)
     expect(await problem(answer)).toEqual([422, 'validation_error'])

@@ -54,6 +54,7 @@ const importing: NonNullable<Stop['act']> = async (page, { files }) => {
 export const PAGES: Record<string, Stops> = {
   '/dashboard': () => [
     { name: 'full', path: '/dashboard' },
+    { name: 'chart as a table', path: '/dashboard?period=1h', act: press('#requests summary') },
     { name: 'menu of the account', path: '/dashboard', act: press('.menu summary') },
     { name: 'shortcuts', path: '/dashboard', act: (page) => page.keyboard.press('?') },
     { name: 'new', path: '/dashboard', as: 'new' },
@@ -145,6 +146,7 @@ export const PAGES: Record<string, Stops> = {
   ],
   '/reports': () => [
     { name: 'full', path: '/reports' },
+    { name: 'chart as a table', path: '/reports?measure=latency', act: press('#chart summary') },
     { name: 'nothing yet', path: '/reports', as: 'new' },
   ],
   '/settings': () => [

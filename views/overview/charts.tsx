@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { Outcome } from '../../src/model/outcome-strip.ts'
 import { units } from '../ui/svg.ts'
 
-/** A cell is 6 wide and has a gap of 2: the dashes of a thick line, which begin anew with each stretch of one kind. */
+/** A cell is 6 wide and has a gap of 2: the dashes of a thick line, which start again with each stretch of one kind. */
 const CELL = 8
 const GAP = 2
 const HEIGHT = 18

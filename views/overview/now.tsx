@@ -71,7 +71,7 @@ const HealthAdvice: FC<{ advice: Advice; now: string }> = ({ advice, now }) => {
   if (until)
     ways.push(
       <>
-        wait until <ClockTime at={until} /> (<Until at={until} now={now} />)
+        wait until <ClockTime at={until} now={now} /> (<Until at={until} now={now} />)
       </>,
     )
   if (ways.length === 0) return null

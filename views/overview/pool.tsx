@@ -71,7 +71,7 @@ const Outlook: FC<MeterProps> = ({ meter, isServing, now }) => {
   if (meter.usedUpAt)
     return (
       <span class="outlook-bad">
-        on pace to run out at <ClockTime at={meter.usedUpAt} /> (<Until at={meter.usedUpAt} now={now} />)
+        on pace to run out at <ClockTime at={meter.usedUpAt} now={now} /> (<Until at={meter.usedUpAt} now={now} />)
       </span>
     )
   return meter.pacePercent === null ? <span /> : <span>on pace to last until the reset</span>

@@ -10,7 +10,7 @@ interface BarsProps {
   label: string
   /** Oldest first. */
   bars: readonly { title: string; value: number }[]
-  /** What stands below both ends, and perhaps between them. */
+  /** The labels below both ends, and possibly between them. */
   ends: readonly (string | undefined)[]
 }
 

@@ -36,7 +36,7 @@ export const Since: FC<MomentProps> = ({ at, now }) => (
 )
 
 /** A time of day: UTC without script, which shows local time. */
-export const ClockTime: FC<{ at: string }> = ({ at }) => (
+export const ClockTime: FC<MomentProps> = ({ at }) => (
   <time datetime={at} title={exactly(at)} data-live="clock">
     {at.slice(11, 16)} UTC
   </time>

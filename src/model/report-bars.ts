@@ -126,8 +126,9 @@ const amountOf = (measure: Measure, sums: Sums): number => {
   return measure === 'tokens' ? sums.inputTokens + sums.outputTokens : sums.requests
 }
 
+const SAMPLE = 100
+/** A long bar is sampled in parts, so that its last hour does not stand for all of it. */
 const PARTS = 4
-const SAMPLE_OF_PART = 25
 
 /** `spans`: the bar and the one before it. */
 const firstTokenOf = (
@@ -142,15 +143,16 @@ const firstTokenOf = (
     keys.length > 0 && !hidesKeys ? inArray(requests.keyId, keys) : undefined,
     model.length > 0 ? inArray(requests.model, model) : undefined,
   )
+  const parts = span.to - span.from <= HOUR_MS ? 1 : PARTS
   const sample = ({ from, to }: Span): number[] =>
-    Array.from({ length: PARTS }, (_, part) => {
-      const [start, end] = [part, part + 1].map((n) => from + ((to - from) * n) / PARTS)
+    Array.from({ length: parts }, (_, part) => {
+      const [start, end] = [part, part + 1].map((n) => from + ((to - from) * n) / parts)
       return db
         .select({ ms: sql<number>`${requests.firstEventMs}` })
         .from(requests)
         .where(and(between(requests.startedAt, start ?? from, (end ?? to) - 1), where))
         .orderBy(desc(requests.startedAt))
-        .limit(SAMPLE_OF_PART)
+        .limit(SAMPLE / parts)
         .all()
     })
       .flatMap((rows) => rows.map(({ ms }) => ms))

@@ -58,7 +58,7 @@ describe('keys', () => {
     const full = { type: 'requests', window: 'daily', used: 99, max: 100, resetAt: NOW + HOUR } as const
     const limits = [...aKey().limits, full]
     expect(said({ keys: [aKey()] })).toEqual([['Key ci is at 92 % of its weekly cost limit', '/keys/key_1']])
-    expect(said({ keys: [aKey({ limits })] })).toEqual([['Key ci is at 99 % of its daily requests', '/keys/key_1']])
+    expect(said({ keys: [aKey({ limits })] })).toEqual([['Key ci is at 99 % of its daily request limit', '/keys/key_1']])
   })
 
   test('not when the window is over, the key is off, or there is room', () => {

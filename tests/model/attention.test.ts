@@ -58,7 +58,9 @@ describe('keys', () => {
     const full = { type: 'requests', window: 'daily', used: 99, max: 100, resetAt: NOW + HOUR } as const
     const limits = [...aKey().limits, full]
     expect(said({ keys: [aKey()] })).toEqual([['Key ci is at 92 % of its weekly cost limit', '/keys/key_1']])
-    expect(said({ keys: [aKey({ limits })] })).toEqual([['Key ci is at 99 % of its daily request limit', '/keys/key_1']])
+    expect(said({ keys: [aKey({ limits })] })).toEqual([
+      ['Key ci is at 99 % of its daily request limit', '/keys/key_1'],
+    ])
   })
 
   test('not when the window is over, the key is off, or there is room', () => {
@@ -101,7 +103,8 @@ test('turns that all fail are told of with the newest failure, and lead to it', 
 })
 
 test('a database file that is gone comes first, with the backup that saves it', () => {
-  const text = 'The database file was removed or replaced. Changes are lost when the server stops unless you back up now.'
+  const text =
+    'The database file was removed or replaced. Changes are lost when the server stops unless you back up now.'
   expect(said({ isDatabaseLost: true, isLedgerHealthy: false })[0]).toEqual([text, '/settings/data'])
   expect(said({ isDatabaseLost: true }, 'viewer')).toEqual([[text, null]])
 })

@@ -35,7 +35,10 @@ export const PAGE_WORDS: WordsByRoute = {
   },
   'GET /logs/explain': { does: 'Redirects to the routing simulator.', status: 301 },
   'GET /logs/:id': { does: 'One request.', throws: ['not_found'] },
-  'GET /reports': { does: 'The use in a range of days, as a chart and by model, key and account.', throws: ['permission_required'] },
+  'GET /reports': {
+    does: 'The use in a range of days, as a chart and by model, key and account.',
+    throws: ['permission_required'],
+  },
   'GET /settings': { does: 'One’s own controls and the general settings.', leadsOn: true },
   'GET /settings/access': { does: 'People, invites, roles and guests.' },
   'GET /settings/routing': { does: 'How accounts are chosen.' },

@@ -97,7 +97,7 @@ export const CODES = {
   totp_rate_limited: [429, 'Too many wrong attempts. Wait a minute and try again.'],
   step_up_rate_limited: [429, 'Too many wrong attempts. Wait a minute and try again.'],
   invite_rate_limited: [429, 'Too many attempts. Wait a minute and try again.'],
-  own_account_rate_limited: [429, 'Too many changes to your account. Wait a minute and try again.'],
+  own_account_rate_limited: [429, 'Too many changes to your profile. Wait a minute and try again.'],
   // --- resources
   user_not_found: [404, 'User not found.'],
   role_not_found: [404, 'Role not found.'],

@@ -82,7 +82,7 @@ export class CallbackListener {
     try {
       return page(await this.#deps.answer(request.url, address))
     } catch (err) {
-      this.#deps.log.error('a sign-in could not be taken in', { err })
+      this.#deps.log.error('a sign-in could not be stored', { err })
       return page({ status: 500, title: 'Something went wrong', text: 'Check the log of Sluice, then try again.' })
     }
   }

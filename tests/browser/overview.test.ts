@@ -114,7 +114,7 @@ describe('what it says', () => {
     await using visit = await browser.visit(dashboard())
     const said = (name: string) => textOf(row(visit.page, name).locator('.strip-state'))
     expect(await said('ada')).toMatch(/Active\s+available/)
-    expect(await said('linus')).toMatch(/(Rate limited|Quota used up)\s[^]*back in 2 h/)
+    expect(await said('linus')).toMatch(/(Rate limited|Quota used up)\s[\s\S]*back in 2 h/)
     expect(await said('barbara')).toMatch(/Needs sign-in\s+not available/)
     expect(await textOf(row(visit.page, 'edsger'))).toContain('no usage reported yet')
   })

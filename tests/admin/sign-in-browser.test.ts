@@ -224,7 +224,7 @@ describe('coming back', () => {
   test.each(['constructor', '__proto__', 'server_error'])('with the error %p ends with that word', async (error) => {
     const { start, paste } = signInWorld()
     const state = new URL((await start()).authorizationUrl ?? '').searchParams.get('state')
-    expect((await paste(`?error=${error}&state=${state}`)).errorMessage).toBe(`OpenAI rejected the sign-in: ${error}.`)
+    expect((await paste(`?error=${error}&state=${state}`)).errorMessage).toBe(`ChatGPT rejected the sign-in: ${error}.`)
   })
 
   test('after it has failed, a good code changes nothing', async () => {

@@ -801,6 +801,6 @@ describe('the folder of backups', () => {
     expect(await backups.find(name)).toBe(join(dir, 'backups', name))
     mkdirSync(join(root, 'x'), { recursive: true })
     for (const wrong of ['../sluice.db', 'mine.db', '', 'sluice-20260101-000001.db'])
-      expect(backups.find(wrong)).rejects.toThrow('There is no such backup')
+      expect(backups.find(wrong)).rejects.toThrow('Backup not found')
   })
 })

@@ -67,7 +67,7 @@ describe('accounts', () => {
     const result = await sluice('accounts', 'import', pool, cut)
     expect(result.exitCode).toBe(1)
     expect(result.stdout).toMatch(/^Imported ada@example\.test .*\nImported eve@example\.test .*\n$/)
-    expect(result.stderr).toBe(`sluice: ${cut}: is not a complete ZIP archive\nsluice: bad.json: is not JSON\n`)
+    expect(result.stderr).toBe(`sluice: ${cut} is not a complete ZIP archive.\nsluice: bad.json is not valid JSON.\n`)
   })
 
   test('imported again keep tokens unless newer ones are brought', async () => {

@@ -132,7 +132,10 @@ test('what is wrong with a question is told by the worker as it is inline', asyn
     expect(refused).toMatchObject({
       code: 'validation_error',
       status: 422,
-      extra: { param: 'end_date', details: { fields: { end_date: ['comes before the first day'] } } },
+      extra: {
+        param: 'end_date',
+        details: { fields: { end_date: ['choose a day that is not before the first one'] } },
+      },
     })
   }
 })

@@ -164,6 +164,8 @@ const LEFT_OUT: Record<string, string> = {
   '/doctor/socket': 'a measurement',
   '/api/backups/:name': 'a download of everything, for those who hold every permission',
   '/assets/:file': 'the same for everybody',
+  '/docs/:guide': 'the same for everybody',
+  '/logs/explain': 'a redirect to /accounts/simulator',
   '/invite/:token': 'for whoever holds the link',
   '/api/dashboard-auth/invite/:token': 'for whoever holds the link',
 }

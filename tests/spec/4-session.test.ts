@@ -143,6 +143,7 @@ describe('§4 GET and PATCH me', () => {
       authMethod: 'passkey',
       totpConfigured: false,
       mustChangePassword: false,
+      recoveryCodesLeft: 0,
       version: expect.stringMatching(/^[0-9a-f]{16}$/),
     })
   })

@@ -34,7 +34,14 @@ describe('§5 Step-up confirmation 1: changes that decide who can sign in', () =
       const isSecurity = Settings.shape[name].meta()?.security === true
       const before = app.bindings.settings.current()[name]
       const json = {
-        [name]: typeof before === 'boolean' ? !before : typeof before === 'number' ? before + 3600 : before,
+        [name]:
+          typeof before === 'boolean'
+            ? !before
+            : typeof before === 'number'
+              ? before + 3600
+              : name === 'corsOrigins'
+                ? 'https://app.example'
+                : before,
       }
       const [, code] = await problem(await anna.ask('PATCH /api/settings', { json }))
       expect([name, code === 'step_up_required']).toEqual([name, isSecurity])

@@ -275,7 +275,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   },
   'POST /api/oauth/cancel': ownFlow,
   'POST /api/accounts/import': upload,
-  'POST /api/accounts/import/preflight': upload,
+  'POST /api/accounts/import/preflight': { ...upload, events: () => [] }, // only a single file is imported right away
   'POST /api/accounts/import/preflight/:id': {
     params: (world, asker) => ({ id: world.draftOf(asker.browser) }),
     fields: () => ({ files: '0' }),

@@ -46,7 +46,7 @@ const shorten: NonNullable<Stop['act']> = (page) =>
 
 const importing: NonNullable<Stop['act']> = async (page, { files }) => {
   await page.setInputFiles('[name=auth_json]', files)
-  await page.click('text=Look at them')
+  await page.click('#form-files [type=submit]')
   await page.waitForURL(/draft=imp_/)
 }
 
@@ -74,7 +74,6 @@ export const PAGES: Record<string, Stops> = {
       name: 'waiting',
       path: '/accounts/new/browser',
       act: async (page) => {
-        await page.click('text=Begin the sign-in')
         await page.waitForURL(/flow=flow_/)
       },
     },
@@ -84,7 +83,6 @@ export const PAGES: Record<string, Stops> = {
       name: 'waiting',
       path: '/accounts/new/device',
       act: async (page) => {
-        await page.click('button:text("Get a code")')
         await page.waitForURL(/flow=flow_/)
       },
     },

@@ -59,7 +59,7 @@ test('adding an account from a file, in dialogs that keep the focus and give it 
   expect(await isFocused(way)).toBe(true)
 
   await pressAt(way)
-  await pressAt((await openDialog(page)).getByRole('link', { name: 'Import auth.json files' }))
+  await pressAt((await openDialog(page)).getByRole('link', { name: 'File' }))
   await page.locator('dialog [name=auth_json]').waitFor()
   await openDialog(page)
   const [chooser] = await Promise.all([
@@ -67,7 +67,7 @@ test('adding an account from a file, in dialogs that keep the focus and give it 
     pressAt(page.locator('dialog [name=auth_json]'), 'Space'),
   ])
   await chooser.setFiles(file)
-  await pressAt(button('Look at them'))
+  await pressAt(button('Import'))
   await page.locator('dialog .preflight').waitFor()
   await openDialog(page)
   await pressAt(button('Import the chosen'))
@@ -81,14 +81,14 @@ test('a sign-in with a code: begun, the code copied, and cancelled', async () =>
   await page.goto(`${url}/accounts`)
   const way = link('Add account')
   await pressAt(way)
-  await pressAt((await openDialog(page)).getByRole('link', { name: 'Sign in with a code' }))
+  await pressAt((await openDialog(page)).getByRole('link', { name: 'Code' }))
   await button('Get a code').waitFor()
   await openDialog(page)
   await pressAt(button('Get a code'))
   const code = page.locator('dialog .device-code-text')
   await code.waitFor()
   await openDialog(page)
-  await pressAt(button('Copy the code'))
+  await pressAt(button('Copy code'))
   await page.locator('.device-code .is-done').waitFor()
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(await textOf(code))
   await pressAt(button('Cancel the sign-in'))
@@ -124,7 +124,7 @@ test('pausing several accounts at once, and letting them serve again', async () 
 
 test('making a key, copying it, and trying it', async () => {
   await page.goto(`${url}/keys`)
-  await pressAt(link('New key'))
+  await pressAt(link('Create key'))
   await page.waitForURL(/keys\/new/)
   await typeInto(page.locator('[name=name]'), 'by keyboard')
   await pressAt(page.locator('[name=allowedModels][value="gpt-5.5"]'), 'Space')
@@ -159,7 +159,7 @@ test('a key gets a limit', async () => {
   await page.keyboard.press('ArrowUp')
   await pressAt(button('Save'))
   await page.locator('#limits', { hasText: /\$2\.50/ }).waitFor()
-  expect(await textOf(page.locator('#limits'))).toContain('dollars in 7 days')
+  expect(await textOf(page.locator('#limits'))).toContain('dollars per 7 days')
 })
 
 test('the log: narrowing it, opening a request, stepping on, and back to where one was', async () => {

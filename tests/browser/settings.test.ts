@@ -149,7 +149,7 @@ describe('saving', () => {
     await page.fill('[name=requestLogRetentionDays]', '30')
     await page.click('#form-retention [type=submit]')
     await page.waitForSelector('#form-retention .problem-line')
-    expect(await textOf(page.locator('#form-retention .problem-line'))).toContain('changed in the meantime')
+    expect(await textOf(page.locator('#form-retention .problem-line'))).toContain('changed while you were editing')
     expect(await settings(owned)).toMatchObject({ requestLogRetentionDays: 7 })
   })
 
@@ -167,7 +167,7 @@ describe('saving', () => {
     expect(await page.inputValue('[name=capacityWaitSeconds]')).toBe('9')
     expect(await page.inputValue('[name=connectTimeoutSeconds]')).toBe('12')
     await page.click('#form-limits [type=submit]')
-    expect(await textOf(page.locator('#form-limits .problem-line'))).toContain('changed in the meantime')
+    expect(await textOf(page.locator('#form-limits .problem-line'))).toContain('changed while you were editing')
     expect(await settings(owned)).toMatchObject({ capacityWaitSeconds: 13 })
     await page.click('#form-timeouts [type=submit]')
     await saved(page, 'timeouts')

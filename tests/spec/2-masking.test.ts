@@ -91,7 +91,6 @@ const SHOWN = [
   '/api/openapi.json',
   '/docs',
   '/docs/api',
-  '/docs/security',
   '/accounts',
   '/accounts/:id',
   '/accounts/:id?tab=routing',

@@ -50,6 +50,18 @@ const importing: NonNullable<Stop['act']> = async (page, { files }) => {
   await page.waitForURL(/draft=imp_/)
 }
 
+/** The script begins a sign-in by itself, save where the last try failed. */
+const signInStops =
+  (way: 'browser' | 'device'): Stops =>
+  ({ accounts: { ada } }) => [
+    { name: 'before', path: `/accounts/new/${way}?account=${ada}&problem=upstream_unreachable` },
+    {
+      name: 'waiting',
+      path: `/accounts/new/${way}`,
+      act: (page) => page.waitForSelector('.waiting'),
+    },
+  ]
+
 /** Path of the route table → where to look. */
 export const PAGES: Record<string, Stops> = {
   '/dashboard': () => [
@@ -68,25 +80,8 @@ export const PAGES: Record<string, Stops> = {
   ],
   '/accounts/:id': accountStops,
   '/accounts/new': plainly('/accounts/new'),
-  '/accounts/new/browser': () => [
-    { name: 'before', path: '/accounts/new/browser' },
-    {
-      name: 'waiting',
-      path: '/accounts/new/browser',
-      act: async (page) => {
-        await page.waitForURL(/flow=flow_/)
-      },
-    },
-  ],
-  '/accounts/new/device': () => [
-    {
-      name: 'waiting',
-      path: '/accounts/new/device',
-      act: async (page) => {
-        await page.waitForURL(/flow=flow_/)
-      },
-    },
-  ],
+  '/accounts/new/browser': signInStops('browser'),
+  '/accounts/new/device': signInStops('device'),
   '/accounts/new/import': () => [
     { name: 'before', path: '/accounts/new/import' },
     { name: 'looked at', path: '/accounts/new/import', act: importing },
@@ -192,6 +187,7 @@ export const PAGES: Record<string, Stops> = {
 export const NO_PAGES: Record<string, string> = {
   '/': 'leads to the overview',
   '/apis': 'leads to the keys',
+  '/logs/explain': 'leads to the simulator',
   '/metrics': 'text for Prometheus',
   '/doctor/stream': 'pieces that are timed',
   '/doctor/socket': 'a socket',

@@ -9,21 +9,23 @@ import { planName } from './standing.tsx'
 
 export const PlanTotals: FC<{ plans: readonly PlanTotal[]; src: string }> = ({ plans, src }) => (
   <Card id="plans" title="Totals per plan">
-    <LivePart id="plan-totals" topics={['accounts', 'usage']} src={src}>
-      <table class="figures">
-        <TableHead texts={['Plan']} numbers={['Accounts', 'Available', 'Requests', 'Cost']} />
-        <tbody>
-          {plans.map(({ plan, accounts, available, requests, costUsd }) => (
-            <tr>
-              <th scope="row">{planName(plan) ?? 'Unknown'}</th>
-              <td>{countText(accounts)}</td>
-              <td>{countText(available)}</td>
-              <td>{countText(requests)}</td>
-              <td>{dollarText(costUsd)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </LivePart>
+    <div class="scroll-x" tabindex={0}>
+      <LivePart id="plan-totals" topics={['accounts', 'usage']} src={src}>
+        <table class="figures">
+          <TableHead texts={['Plan']} numbers={['Accounts', 'Available', 'Requests', 'Cost']} />
+          <tbody>
+            {plans.map(({ plan, accounts, available, requests, costUsd }) => (
+              <tr>
+                <th scope="row">{planName(plan) ?? 'Unknown'}</th>
+                <td>{countText(accounts)}</td>
+                <td>{countText(available)}</td>
+                <td>{countText(requests)}</td>
+                <td>{dollarText(costUsd)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </LivePart>
+    </div>
   </Card>
 )

@@ -14,7 +14,7 @@ export interface ErrorProps {
 
 const TITLES: Readonly<Record<string, string>> = {
   database_unavailable: 'The database does not work now',
-  not_found: 'There is nothing here',
+  not_found: 'Page not found',
   invite_not_found: 'This link does not work any more',
   proxy_auth_required: 'Open Sluice through your reverse proxy',
   cross_site_request_rejected: 'Refused: this came from another site',

@@ -122,8 +122,8 @@ describe('the title of', () => {
   })
 
   test.each([
-    ['/nowhere', 404, 'There is nothing here'],
-    ['/keys/key_nobody', 404, 'There is nothing here'],
+    ['/nowhere', 404, 'Page not found'],
+    ['/keys/key_nobody', 404, 'Page not found'],
     ['/logs?limit=x', 422, 'That did not work'],
   ])('what went wrong at %s', async (path, status, title) => {
     const response = await people(testApp({ accounts: 0 }))

@@ -66,10 +66,7 @@ test('adding an account from a file, in dialogs that keep the focus and give it 
   const files = page.locator('dialog input[name=auth_json]')
   await files.waitFor()
   await openDialog(page)
-  const [chooser] = await Promise.all([
-    page.waitForEvent('filechooser'),
-    pressAt(files, 'Space'),
-  ])
+  const [chooser] = await Promise.all([page.waitForEvent('filechooser'), pressAt(files, 'Space')])
   await chooser.setFiles([file, broken])
   await pressAt(button('Import'))
   await page.locator('dialog .preflight').waitFor()

@@ -27,7 +27,7 @@ test('an import, a renewal and a block with its end each leave a line', async ()
   pool.apply(id, { kind: 'rate_limited', at, evidence: 'again', resetAt: at + 40_000, retryAfterMs: null })
   await app.clock.advance('41s')
   pool.tick()
-  expect(historyOf(app)).toEqual(['import added', 'token renewed', 'state rate_limited', 'state active'])
+  expect(historyOf(app)).toEqual(['import added', 'token refreshed', 'state rate_limited', 'state active'])
 })
 
 test('a refresh that fails for good is told with its reason, and so is the state it leads to', async () => {

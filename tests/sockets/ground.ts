@@ -68,7 +68,7 @@ export const endsOf = (types: readonly string[]): string[] => types.filter((type
 
 /** Polls, because what is awaited happens in another part of the service; fails with `what` after 5 s. */
 export const until = async (what: string, holds: () => boolean): Promise<void> => {
-  const deadline = performance.now() + 5000
+  const deadline = performance.now() + 15_000
   while (!holds()) {
     if (performance.now() > deadline) throw new Error(`It never came to this: ${what}.`)
     await Bun.sleep(1)

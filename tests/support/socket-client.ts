@@ -52,7 +52,7 @@ export class SocketRefused extends Error {
   }
 }
 
-const DEFAULT_TIMEOUT_MS = 5000
+const DEFAULT_TIMEOUT_MS = 15_000
 const ENDS = new Set(['response.completed', 'response.failed', 'response.incomplete', 'error'])
 
 export function endsTurn(event: SocketEvent): boolean {

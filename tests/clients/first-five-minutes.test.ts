@@ -134,13 +134,12 @@ const throughTheBrowser = async (who: Person): Promise<string[]> => {
   await isDone(setPassword)
 
   await follow(addAccount)
-  await follow('Import auth.json files')
+  await page.getByRole('link', { name: 'File', exact: true }).click()
   await page.setInputFiles('[name=auth_json]', join(who.home, '.codex', 'auth.json'))
-  await press('Look at them')
-  await press('Import the chosen')
+  await page.getByRole('button', { name: 'Import', exact: true }).click()
   await follow('Done')
   await follow('Overview')
-  await isDone(addAccount)
+  await isDone('Add an account')
 
   await follow(createKey)
   await page.fill('[name=name]', 'laptop')

@@ -1,6 +1,6 @@
 /**
  * What an upstream that misbehaves costs: memory of compressed errors, time of huge events, and the Codex CLI while sockets are
- * down. Started by hand, `bun bench/hostile-upstream.ts [bomb] [event] [codex]`; each figure stands beside its control.
+ * down. Started by hand, `bun bench/hostile-upstream.ts [bomb] [event] [codex]`; each figure is printed beside its control.
  */
 import { createGzip } from 'node:zlib'
 import { createUpstream } from '../tests/support/upstream/app.ts'

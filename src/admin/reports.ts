@@ -137,7 +137,7 @@ const demandKeys = (c: Ctx, { api_key_id: keys }: Pick<ReportQuery, 'api_key_id'
   if (keys.length > 0) demand(c.var.principal, 'api_keys:read')
 }
 
-/** Of the same days, also when they were chosen by name. */
+/** The report on these days, whether they were picked as dates or as a named range. */
 const fileLink = (c: Ctx, { timezone, startDate, endDate }: Report, format: 'csv' | 'json'): string =>
   linkFrom(c, '/api/reports', {
     drop: ['timezone', 'start_date', 'end_date', 'range', 'measure', 'stack'],

@@ -35,7 +35,7 @@ const isCovered = (c: Ctx): boolean =>
   !BEARER_ROUTES.some((prefix) => c.req.path.startsWith(prefix)) &&
   !hasBearer(c)
 
-/** A page of another site cannot attach one: the browser asks first, and only listed origins are told yes, which need a key. */
+/** A page of another site cannot attach one: the browser asks first, and and only listed origins, which need a key, are allowed. */
 const hasBearer = (c: Ctx): boolean => /^bearer\s+\S/i.test(c.req.header('authorization') ?? '')
 
 /**

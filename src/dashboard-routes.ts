@@ -23,6 +23,7 @@ import {
 import { createApiKey, deleteApiKey, editApiKey, listApiKeys, regenerateApiKey } from './admin/api-keys.ts'
 import { listAuditLog } from './admin/audit.ts'
 import { showAuditLog } from './admin/audit-page.ts'
+import { chooseClock } from './admin/auth/clock.ts'
 import { changeGuestPassword, logInAsGuest, logOutAllGuests, removeGuestPassword } from './admin/auth/guest.ts'
 import { logIn } from './admin/auth/login.ts'
 import { editMe, showMe } from './admin/auth/me.ts'
@@ -70,6 +71,7 @@ import { showInvitePage } from './admin/pages/invite.ts'
 import { showMyAccount, showTwoFactor } from './admin/pages/me.ts'
 import { showBrowserSignIn, showDeviceSignIn, showImport } from './admin/pages/new-account.tsx'
 import { showConfirm, showLogin, showPending, showSetup, showTotp } from './admin/pages/sign-in.ts'
+import { showPalette } from './admin/palette.ts'
 import { acceptInvitation, showInvitation } from './admin/people/accept.ts'
 import { inviteUser, listInvitations, resendInvitation, revokeInvitation } from './admin/people/invites.ts'
 import { editAuthProvider, listAuthProviders } from './admin/people/providers.ts'
@@ -82,6 +84,7 @@ import {
   resetUserTotp,
   revokeUserSessions,
 } from './admin/people/users.ts'
+import { privacyEye } from './admin/privacy.ts'
 import { getReport, showReports } from './admin/reports.ts'
 import { listRejectedClients, listRequestOptions, listRequests, showRequest } from './admin/requests.ts'
 import { consumeResetCredit, listAccountResetCredits } from './admin/reset-credits.ts'
@@ -93,6 +96,7 @@ import { serveAsset } from './http/assets.ts'
 import { notBuilt } from './proxy/handlers/not-built.ts'
 
 export const mountDashboard = (app: Hono<AppEnv>): void => {
+  app.use(privacyEye)
   mountClientApi(app)
   mountApi(app)
   mountSignIn(app)
@@ -134,6 +138,7 @@ const mountSignIn = (app: Hono<AppEnv>): void => {
   app.get('/api/dashboard-auth/me', ...showMe)
   app.patch('/api/dashboard-auth/me', ...editMe)
   app.post('/api/dashboard-auth/me', ...editMe)
+  app.post('/api/dashboard-auth/clock', ...chooseClock)
 }
 
 /** `/api/dashboard-auth/passkeys`, `/api/dashboard-auth/sessions`. */
@@ -309,6 +314,7 @@ const mountSettingsPages = (app: Hono<AppEnv>): void => {
   app.get('/settings/data/sizes', ...showTableSizes)
   app.get('/settings/about', ...showAbout)
   app.get('/settings/search', ...searchSettings)
+  app.get('/search', ...showPalette)
   app.get('/audit', ...showAuditLog)
 }
 

@@ -13,12 +13,24 @@ import { requestContext } from './http/request-context.ts'
 import { demandOneAccessGate } from './http/route-table.ts'
 import { routedPath } from './http/routed-path.ts'
 import { securityHeaders } from './http/security-headers.ts'
+import { localTimes } from './http/viewer-clock.ts'
 
 const createDashboard = (): Hono<AppEnv> => {
   const app = new Hono<AppEnv>({ getPath: routedPath })
   app.onError(renderError)
   app.notFound(renderNotFound)
-  app.use(requestContext, accessLog, headOnly, markLive, shell, securityHeaders, plainHost, crossSite, refillForm)
+  app.use(
+    requestContext,
+    accessLog,
+    headOnly,
+    markLive,
+    shell,
+    securityHeaders,
+    plainHost,
+    crossSite,
+    localTimes,
+    refillForm,
+  )
   mountDashboard(app)
   demandOneAccessGate(app)
   return app

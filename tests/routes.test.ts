@@ -15,6 +15,7 @@ const UNAUDITED = [
   'POST /api/dashboard-auth/passkeys/register/start',
   'POST /api/dashboard-auth/passkeys/sign-in/start',
   'POST /api/dashboard-auth/passkeys/step-up/start',
+  'POST /api/dashboard-auth/clock',
   'POST /api/oauth/complete',
   'POST /api/accounts/import/preflight',
   'POST /doctor/upload',

@@ -18,8 +18,8 @@ interface ConfirmProps {
 export const Confirm: FC<ConfirmProps> = ({ methods, username, returnTo, problem }) => {
   const hasSecret = methods.includes('password') || methods.includes('totp')
   return (
-    <Entrance title="Confirm that it is you">
-      <p class="muted">You won’t be asked again in this browser for five minutes.</p>
+    <Entrance title="Confirm it’s you">
+      <p class="muted">You won’t be asked again in this browser for 5 minutes.</p>
       {hasSecret && (
         <Form
           name="confirm"

@@ -1,4 +1,4 @@
-/** `/doctor`: every check with its verdict, a sentence and what to do; the browser measures what only it can. */
+/** `/doctor`: every check with its result and what to do. The browser runs the checks that only it can. */
 import type { FC } from 'hono/jsx'
 import type { DoctorReport } from '../src/admin/doctor.ts'
 import type { Finding, Verdict } from '../src/ops/checks.ts'
@@ -10,16 +10,16 @@ import { Since } from './ui/time.tsx'
 export const VERDICT_TONES: Record<Verdict, Tone> = { ok: 'good', unknown: 'idle', warning: 'wait', problem: 'bad' }
 
 const WORDS: Record<Verdict, { word: string; sentence: string }> = {
-  ok: { word: 'OK', sentence: 'All is well' },
-  unknown: { word: 'Not known', sentence: 'All is well, as far as it is known' },
-  warning: { word: 'Look', sentence: 'Worth a look' },
-  problem: { word: 'Problem', sentence: 'Something is wrong' },
+  ok: { word: 'OK', sentence: 'Everything works' },
+  unknown: { word: 'Unknown', sentence: 'No problems found' },
+  warning: { word: 'Warning', sentence: 'Warnings found' },
+  problem: { word: 'Error', sentence: 'Errors found' },
 }
 
 export const DoctorPage: FC<DoctorReport> = ({ verdict, counts, findings, checkedAt, now }) => (
   <div class="page" data-now={now}>
     <header class="page-head">
-      <h1>Doctor</h1>
+      <h1>Health check</h1>
       <a href="/doctor">Check again</a>
     </header>
     <p class={`health tone-${VERDICT_TONES[verdict]}`}>
@@ -31,10 +31,10 @@ export const DoctorPage: FC<DoctorReport> = ({ verdict, counts, findings, checke
       </span>
     </p>
     {findings === null ? (
-      <p class="note">What was found, and what to do, is for people who may change security settings.</p>
+      <p class="note">You need permission to change security settings to see the results.</p>
     ) : (
       <>
-        <Card id="server" title="Seen by the server">
+        <Card id="server" title="Checked by the server">
           <ul>
             {findings.map((finding) => (
               <Row {...finding} />
@@ -49,10 +49,10 @@ export const DoctorPage: FC<DoctorReport> = ({ verdict, counts, findings, checke
 
 const ORDER: readonly Verdict[] = ['problem', 'warning', 'unknown', 'ok']
 const NOUNS: Record<Verdict, [one: string, many: string]> = {
-  problem: ['problem', 'problems'],
-  warning: ['thing to look at', 'things to look at'],
-  unknown: ['not known', 'not known'],
-  ok: ['fine', 'fine'],
+  problem: ['error', 'errors'],
+  warning: ['warning', 'warnings'],
+  unknown: ['unknown', 'unknown'],
+  ok: ['OK', 'OK'],
 }
 
 const summaryOf = (counts: DoctorReport['counts']): string =>
@@ -79,15 +79,15 @@ const Outcome: FC<MeasureOutcome> = ({ verdict, says, advice }) => (
   </div>
 )
 
-/** All outcomes stand in the page; the script shows the one it measured. */
+/** The page has all outcomes; the script shows the one it measured. */
 const Measured: FC = () => (
-  <Card id="browser" title="Measured from this browser">
+  <Card id="browser" title="Checked from this browser">
     <ul data-measure-now>
       {MEASURES.map(({ title, path, kind, outcomes }) => (
         <li class="finding" data-measure={kind} data-path={path}>
           <h3>{title}</h3>
           <div data-outcome="running">
-            <Outcome verdict="unknown" says="Measuring; this needs the page's script." advice={null} />
+            <Outcome verdict="unknown" says="Measuring… (needs JavaScript)" advice={null} />
           </div>
           {Object.entries(outcomes).map(([name, outcome]) => (
             <div data-outcome={name} hidden>

@@ -1,4 +1,4 @@
-/** What a person sees when something was refused or went wrong: as a page, and as a line in the page they are on. */
+/** Errors as a page, and as a line in the current page. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink } from './ui/button.tsx'
 import { WarningIcon } from './ui/icons.tsx'
@@ -8,23 +8,23 @@ export interface ErrorProps {
   status: number
   message: string
   requestId: string | null
-  /** Of a request that looked like another site's: what the browser sent and what arrived here. */
+  /** For a request that looks like another site's: the headers it came with. */
   arrived?: { host: string | null; origin: string | null }
 }
 
 const TITLES: Readonly<Record<string, string>> = {
-  database_unavailable: 'The database does not work now',
+  database_unavailable: 'The database is unavailable',
   not_found: 'Page not found',
-  invite_not_found: 'This link does not work any more',
+  invite_not_found: 'This invite no longer works',
   proxy_auth_required: 'Open Sluice through your reverse proxy',
-  cross_site_request_rejected: 'Refused: this came from another site',
+  cross_site_request_rejected: 'Request from another site rejected',
 }
 
 const titleOf = ({ code, status }: ErrorProps): string => {
   const known = TITLES[code]
   if (known) return known
   if (status >= 500) return 'Something went wrong'
-  return status === 401 || status === 403 ? 'You don’t have access' : 'That did not work'
+  return status === 401 || status === 403 ? 'You don’t have access' : 'Something is wrong with this request'
 }
 
 export const ErrorPage: FC<ErrorProps> & { title: typeof titleOf } = (props) => (
@@ -52,7 +52,7 @@ ErrorPage.title = titleOf
 
 const WAYS: Readonly<Record<string, [label: string, href: string]>> = {
   proxy_auth_required: ['Try again', '/dashboard'],
-  import_not_found: ['Choose the files again', '/accounts/new/import'],
+  import_not_found: ['Choose files again', '/accounts/new/import'],
   oauth_flow_not_found: ['Add an account', '/accounts/new'],
 }
 
@@ -65,18 +65,18 @@ const WayOn: FC<ErrorProps> = ({ code }) => {
   )
 }
 
-/** Almost always a reverse proxy that rewrites Host: the one line that mends it, for those in use. */
+/** Almost always caused by a reverse proxy that rewrites Host. */
 const HostLost: FC<NonNullable<ErrorProps['arrived']>> = ({ host, origin }) => (
   <>
     <p>
-      The browser came from <code>{origin ?? 'an address it did not say'}</code>; what arrived here was meant for{' '}
-      <code>{host ?? 'no host'}</code>. If both are this dashboard, its reverse proxy has to pass the name on:
+      Your browser sent this from <code>{origin ?? 'an unknown address'}</code>, but it arrived for{' '}
+      <code>{host ?? 'no host'}</code>. If both are this dashboard, make your reverse proxy forward the Host header:
     </p>
     <ul class="bullets">
       <li>
         nginx, Nginx Proxy Manager: <code>proxy_set_header Host $http_host;</code>
       </li>
-      <li>Caddy and Traefik do so by themselves; remove what overrides the Host header.</li>
+      <li>Caddy and Traefik forward it by default. Remove any setting that overrides the Host header.</li>
       <li>
         Or set <code>CODEX_LB_PUBLIC_URL</code> to the address in the browser.
       </li>

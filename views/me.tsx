@@ -1,5 +1,6 @@
 /** My account: profile, ways to sign in, and signed-in browsers. */
 import type { FC } from 'hono/jsx'
+import { ClockCard, type ClockProps } from './me/clock.tsx'
 import { PasskeysCard, type PasskeysProps } from './me/passkeys.tsx'
 import { type Session, SessionsCard } from './me/sessions.tsx'
 import { LocalAdminOffer } from './people/local-admin.tsx'
@@ -24,6 +25,7 @@ interface MeProps {
   isOnlyAccount: boolean
   hasTotp: boolean
   recoveryCodesLeft: number
+  clock: ClockProps
   passkeys: PasskeysProps
   sessions: readonly Session[]
   /** ISO 8601: when the page was rendered. */
@@ -46,6 +48,7 @@ export const MePage: FC<MeProps> = (props) => {
       <Outcome done={done} problem={problem} />
       <NeedsScript />
       <Profile {...props} />
+      <ClockCard {...props.clock} now={now} />
       <Password {...props} />
       <TwoFactor {...props} />
       <PasskeysCard {...passkeys} now={now} />

@@ -1,4 +1,4 @@
-/** What a browser can measure of its way here, and what each outcome is in words; `views/assets/measures.js` measures. */
+/** The checks that run in the browser, and the words for each outcome; `views/assets/measures.js` runs them. */
 import type { Finding } from '../src/ops/checks.ts'
 
 export type MeasureOutcome = Pick<Finding, 'verdict' | 'says' | 'advice'>
@@ -14,38 +14,38 @@ export interface Measure {
 
 const NOT_ARRIVED: MeasureOutcome = {
   verdict: 'problem',
-  says: 'The stream did not arrive.',
-  advice: 'Look at the log of the reverse proxy for this address.',
+  says: 'The stream didn’t arrive.',
+  advice: 'Check the log of your reverse proxy for this address.',
 }
 
 const NOT_LET_THROUGH: MeasureOutcome = {
   verdict: 'problem',
-  says: 'The request was not let through.',
-  advice: 'Look at the log of the reverse proxy for this address, and whether it passes the Host header on.',
+  says: 'The request was blocked on the way.',
+  advice: 'Check the log of your reverse proxy for this address, and whether it forwards the Host header.',
 }
 
 const BODY_LIMIT =
-  'Raise the limit on bodies there. nginx: client_max_body_size 0. Caddy: request_body max_size. ' +
-  'docs/reverse-proxies.md has it for others.'
+  'Raise the body size limit of your reverse proxy. nginx: client_max_body_size 0. Caddy: request_body max_size. ' +
+  'For others, see docs/reverse-proxies.md.'
 
 /** Clients come without cookies, so the script asks without them, too: a sign-in of the proxy is in their way. */
 const pathMeasure = (prefix: string, path: string, clients: string): Measure => ({
   kind: 'path',
-  title: `Way to ${prefix}`,
+  title: `Path ${prefix}`,
   path,
   outcomes: {
-    ok: { verdict: 'ok', says: `Requests to ${prefix} arrive here.`, advice: null },
+    ok: { verdict: 'ok', says: `Requests to ${prefix} reach Sluice.`, advice: null },
     bad: {
       verdict: 'problem',
-      says: `${prefix} does not arrive here: something else answered at ${path}, so ${clients} cannot work.`,
+      says: `Requests to ${prefix} don’t reach Sluice. Something else answered at ${path}, so ${clients} can’t connect.`,
       advice:
-        `Let the reverse proxy pass everything below ${prefix} on, without a sign-in of its own: ` +
-        'clients bring a key and no cookie. docs/reverse-proxies.md has it in full.',
+        `Make your reverse proxy forward everything under ${prefix} without a sign-in of its own, ` +
+        'because clients send a key and no cookie. See docs/reverse-proxies.md.',
     },
     failed: {
       verdict: 'problem',
-      says: `${prefix} does not arrive here: nothing answered at ${path}, so ${clients} cannot work.`,
-      advice: 'Look at the log of the reverse proxy for this address.',
+      says: `Requests to ${prefix} don’t reach Sluice. Nothing answered at ${path}, so ${clients} can’t connect.`,
+      advice: 'Check the log of your reverse proxy for this address.',
     },
   },
 })
@@ -57,11 +57,12 @@ export const MEASURES: readonly Measure[] = [
     title: 'Streaming',
     path: '/doctor/stream',
     outcomes: {
-      ok: { verdict: 'ok', says: 'Events arrive one by one, as they were sent.', advice: null },
+      ok: { verdict: 'ok', says: 'Events arrive one by one.', advice: null },
       bad: {
         verdict: 'problem',
-        says: 'Events that were sent 200 ms apart arrived together: something between here and the server buffers.',
-        advice: 'nginx: proxy_buffering off. Others: look for response buffering or compression of text/event-stream.',
+        says: 'Events sent 200 ms apart arrived together. Something between your browser and Sluice buffers them.',
+        advice:
+          'nginx: proxy_buffering off. For others, turn off response buffering and compression of text/event-stream.',
       },
       failed: NOT_ARRIVED,
     },
@@ -71,18 +72,18 @@ export const MEASURES: readonly Measure[] = [
     title: 'WebSockets',
     path: '/doctor/socket',
     outcomes: {
-      ok: { verdict: 'ok', says: 'A socket opened, and a message came back.', advice: null },
+      ok: { verdict: 'ok', says: 'A WebSocket opened and echoed a message.', advice: null },
       bad: {
         verdict: 'problem',
-        says: 'A socket opened, and the message did not come back.',
-        advice: 'Look for an inspecting proxy or firewall on the way.',
+        says: 'A WebSocket opened, but no message came back.',
+        advice: 'Look for a proxy or firewall that inspects traffic.',
       },
       failed: {
         verdict: 'problem',
-        says: 'No socket could be opened; the Codex CLI goes on over HTTP, which costs it time.',
+        says: 'WebSockets are blocked. The Codex CLI falls back to HTTP, which is slower.',
         advice:
           'nginx: proxy_http_version 1.1, proxy_set_header Upgrade $http_upgrade and Connection "upgrade". ' +
-          'Nginx Proxy Manager: switch on Websockets Support.',
+          'Nginx Proxy Manager: turn on Websockets Support.',
       },
     },
   },
@@ -91,21 +92,21 @@ export const MEASURES: readonly Measure[] = [
     title: 'Large requests',
     path: '/doctor/upload',
     outcomes: {
-      ok: { verdict: 'ok', says: 'A request of 2 MB arrived whole.', advice: null },
+      ok: { verdict: 'ok', says: 'A 2 MB request arrived.', advice: null },
       bad: {
         verdict: 'problem',
-        says: 'A request of 2 MB was refused as too large; conversations with files and images are larger than that.',
+        says: 'A 2 MB request was rejected as too large. Conversations with files and images are larger than that.',
         advice: BODY_LIMIT,
       },
       broken: {
         verdict: 'problem',
-        says: 'A request of 2 MB was broken off on the way, most likely by a limit on bodies.',
+        says: 'A 2 MB request was cut off, most likely by a body size limit.',
         advice: BODY_LIMIT,
       },
       slow: {
         verdict: 'unknown',
-        says: 'A request of 2 MB took longer than half a minute.',
-        advice: 'The line may be slow; else look at the log of the reverse proxy for this address.',
+        says: 'A 2 MB request took longer than 30 s.',
+        advice: 'Your connection may be slow. If not, check the log of your reverse proxy for this address.',
       },
       failed: NOT_LET_THROUGH,
     },
@@ -115,11 +116,11 @@ export const MEASURES: readonly Measure[] = [
     title: 'Headers with underscores',
     path: '/doctor/upload',
     outcomes: {
-      ok: { verdict: 'ok', says: 'They arrive.', advice: null },
+      ok: { verdict: 'ok', says: 'Headers with underscores arrive.', advice: null },
       bad: {
         verdict: 'warning',
-        says: 'They are dropped on the way. session_id of older Codex CLIs is one: it keeps a conversation on its account.',
-        advice: 'nginx: underscores_in_headers on. docs/reverse-proxies.md has it in full.',
+        says: 'Headers with underscores are dropped. Older Codex CLIs send session_id, which keeps a conversation on its account.',
+        advice: 'nginx: underscores_in_headers on. See docs/reverse-proxies.md.',
       },
       failed: NOT_LET_THROUGH,
     },
@@ -134,12 +135,12 @@ export const LASTING_MEASURE: Measure = {
   title: 'Long connections',
   path: '/doctor/stream?lasting=true',
   outcomes: {
-    open: { verdict: 'unknown', says: 'Open for %s so far; you may leave.', advice: null },
+    open: { verdict: 'unknown', says: 'Open for %s so far. You can leave this page.', advice: null },
     ok: { verdict: 'ok', says: 'Still open after %s.', advice: null },
     bad: {
       verdict: 'problem',
-      says: 'Cut after %s by something between here and the server.',
-      advice: 'Raise the time limit there (nginx: proxy_read_timeout).',
+      says: 'Cut off after %s by something between your browser and Sluice.',
+      advice: 'Raise the timeout of your reverse proxy (nginx: proxy_read_timeout).',
     },
     failed: NOT_ARRIVED,
   },

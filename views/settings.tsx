@@ -1,10 +1,10 @@
-/** Settings: my own way in, what everybody is asked for, guests, and the first of the people. */
+/** Settings, Access & keys: client access, your own sign-in, requirements for everyone, guests, and the first users. */
 import type { FC } from 'hono/jsx'
 import type { Frame, ShownSettings } from '../src/admin/settings-frame.ts'
 import { type ListedUser, PeopleList } from './people/list.tsx'
 import { NoAccount } from './people/page.tsx'
 import { SettingsFrame } from './settings/frame.tsx'
-import { SettingsCard, SettingsPart } from './settings/section.tsx'
+import { SettingsCard, SettingsPart, UnsavedBar } from './settings/section.tsx'
 import { ButtonLink, Submit } from './ui/button.tsx'
 import { Card } from './ui/card.tsx'
 import { Action, Field, Form, NeedsScript, Outcome } from './ui/form.tsx'
@@ -36,9 +36,10 @@ export interface SecurityProps {
 export const SettingsPage: FC<SettingsProps> = (props) => {
   const { frame, settings, security, people, now, done, problem } = props
   return (
-    <SettingsFrame frame={frame} now={now} title="Settings">
+    <SettingsFrame frame={frame} now={now} title="Access & keys">
       <Outcome done={done} problem={problem} isSaid={settings?.saved != null} />
       <NeedsScript />
+      {settings && <SettingsCard section="clients" settings={settings} />}
       <Card id="access" title="Access">
         <OwnAccess {...props} />
         {settings && <SettingsPart section="security" settings={settings} notes={security ? notesOf(security) : {}} />}
@@ -46,13 +47,13 @@ export const SettingsPage: FC<SettingsProps> = (props) => {
         {security?.guestAccessEnabled && <GuestPassword isSet={security.guestPasswordConfigured} />}
       </Card>
       {people && <People people={people} now={now} hasAccount={props.me !== null} />}
-      {settings && <SettingsCard section="clients" settings={settings} />}
+      {settings && <UnsavedBar />}
     </SettingsFrame>
   )
 }
 
 const notesOf = (security: SecurityProps) => ({
-  totpRequiredOnLogin: wouldEnroll(security.usersWithoutTotpCount, 'account'),
+  totpRequiredOnLogin: wouldEnroll(security.usersWithoutTotpCount, 'user'),
   totpRequiredForAdminRole: wouldEnroll(security.adminsWithoutTotpCount, 'administrator'),
 })
 
@@ -62,7 +63,7 @@ const OwnAccess: FC<SettingsProps> = ({ me, authMode }) => {
     return (
       <div class="card-body split">
         <p>
-          You are <strong>{username}</strong> ({roleName}). <span class="muted">{ways.join(' · ')}</span>
+          Signed in as <strong>{username}</strong> ({roleName}). <span class="muted">{ways.join(' · ')}</span>
         </p>
         <ButtonLink href="/me">My account</ButtonLink>
       </div>
@@ -70,13 +71,14 @@ const OwnAccess: FC<SettingsProps> = ({ me, authMode }) => {
   }
   return authMode === 'disabled' ? (
     <p class="card-body muted">
-      Signing in is switched off (<code>CODEX_LB_DASHBOARD_AUTH_MODE=disabled</code>): whoever reaches this page may do
-      everything.
+      Sign-in is turned off (<code>CODEX_LB_DASHBOARD_AUTH_MODE=disabled</code>). Anyone who can open this page can do
+      anything.
     </p>
   ) : (
     <div class="card-body split">
       <p>
-        No password is set. <span class="muted">Whoever uses this machine may do everything; others are kept out.</span>
+        No password is set.{' '}
+        <span class="muted">Anyone using this machine can do anything. Other machines are blocked.</span>
       </p>
       <ButtonLink isMain href="/setup?return=%2Fsettings">
         Set a password
@@ -87,8 +89,8 @@ const OwnAccess: FC<SettingsProps> = ({ me, authMode }) => {
 
 const wouldEnroll = (count: number, noun: string): string =>
   count === 0
-    ? `Every ${noun} has it set up.`
-    : `${count} ${noun}${count === 1 ? '' : 's'} would have to set it up at the next visit.`
+    ? `Every ${noun} has set it up.`
+    : `${count} ${noun}${count === 1 ? ' hasn’t' : 's haven’t'} set it up yet.`
 
 const GuestPassword: FC<{ isSet: boolean }> = ({ isSet }) => (
   <div class="card-part stack">
@@ -100,7 +102,7 @@ const GuestPassword: FC<{ isSet: boolean }> = ({ isSet }) => (
         autocomplete="off"
         minlength={8}
         maxlength={1024}
-        hint={isSet ? 'One is set; all guests share it.' : 'None is set: guests come in without one.'}
+        hint={isSet ? 'A password is set. All guests share it.' : 'No password is set. Guests don’t need one.'}
         required
       />
       <Submit isPlain>{isSet ? 'Replace' : 'Set'}</Submit>
@@ -110,11 +112,11 @@ const GuestPassword: FC<{ isSet: boolean }> = ({ isSet }) => (
         <Action
           name="guest-password-off"
           action="/api/dashboard-auth/guest/password/remove"
-          label="Remove the password"
-          confirm="Remove the guest password? Guests then come in without one."
+          label="Remove password"
+          confirm="Remove the guest password? Guests then don’t need one."
         />
       )}
-      <Action name="guests-out" action="/api/dashboard-auth/guest/logout-all" label="Log all guests out" />
+      <Action name="guests-out" action="/api/dashboard-auth/guest/logout-all" label="Sign out all guests" />
     </div>
   </div>
 )
@@ -128,11 +130,11 @@ interface PeopleProps {
 const People: FC<PeopleProps> = ({ people: { first, total }, now, hasAccount }) => (
   <Card
     id="access-people"
-    title="People"
+    title="Users"
     count={total}
     aside={
       <a class="card-link" href="/settings/access">
-        {total > first.length ? `Open all ${total}` : 'Open full page'}
+        {total > first.length ? `Show all ${total}` : 'Manage users'}
       </a>
     }
   >

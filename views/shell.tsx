@@ -1,10 +1,13 @@
-/** What stands around every page: head, brand, navigation, the place for messages and dialogs. */
-import type { FC, PropsWithChildren } from 'hono/jsx'
+/** Around every page: head, navigation, messages, dialogs and footer. */
+import { type FC, type PropsWithChildren, useContext } from 'hono/jsx'
 import { type Grants, holds, type Permission } from '../src/model/permissions.ts'
+import { choiceWords } from './settings/words.ts'
 import { titleOf } from './titles.ts'
 import { IconButton, Submit } from './ui/button.tsx'
 import {
   ChartIcon,
+  EyeIcon,
+  EyeOffIcon,
   GaugeIcon,
   GearIcon,
   HelpIcon,
@@ -14,11 +17,14 @@ import {
   Mark,
   PersonIcon,
   PulseIcon,
+  SearchIcon,
   StackIcon,
   ThemeIcon,
 } from './ui/icons.tsx'
+import { Since } from './ui/time.tsx'
+import { ViewerClockContext } from './ui/viewer-clock.ts'
 
-/** Who looks at the page, as far as the page says so. */
+/** The visitor, as far as pages show. */
 export type Visitor = { grants: Grants } & (
   | { kind: 'account'; name: string; role: string; hasSession: boolean }
   | { kind: 'guest' | 'local_bootstrap' | 'disabled' }
@@ -32,10 +38,23 @@ interface ShellProps {
   theme?: string
   assets: { style: string; script: string; access: string; htmx: string }
   version: string
-  /** Navigation is for those who may go there; null: nobody is signed in. */
+  /** null: not signed in, so there is no navigation. */
   visitor: Visitor | null
-  /** Of the last change that the page knows. */
+  /** The id of the last change that is on the page. */
   liveId: string
+  /** null: not for this visitor. */
+  service: Service | null
+  /** E-mail addresses and names are masked. */
+  isPrivate: boolean
+}
+
+/** What the foot of every page says about the server. */
+interface Service {
+  strategy: string
+  /** ISO 8601; null: usage was never read. */
+  usageAt: string | null
+  /** ISO 8601: when the page was made. */
+  now: string
 }
 
 interface Entry {
@@ -48,14 +67,20 @@ interface Entry {
   needs: Permission | null
   /** The bar of a phone has room for five. */
   isOnDesksOnly?: boolean
-  /** Pages of this part that stand under a path of their own. */
+  /** Other paths of this part; they win over a part that they are below. */
   also?: readonly string[]
 }
 
-/** Only what exists, and only what the visitor may see: a link that leads nowhere teaches people not to click. */
+/** Visitors get only the links they may open. */
 const NAVIGATION: readonly Entry[] = [
   { path: '/dashboard', label: 'Overview', icon: GaugeIcon, key: 'o', needs: 'dashboard:read' },
-  { path: '/accounts', label: 'Accounts', icon: StackIcon, key: 'a', needs: 'accounts:read' },
+  {
+    path: '/accounts',
+    label: 'Accounts',
+    icon: StackIcon,
+    key: 'a',
+    needs: 'accounts:read',
+  },
   { path: '/keys', label: 'Keys', icon: KeyIcon, key: 'k', needs: 'api_keys:read' },
   { path: '/logs', label: 'Logs', icon: ListIcon, key: 'l', needs: 'dashboard:read' },
   { path: '/reports', label: 'Reports', icon: ChartIcon, key: 'r', needs: 'dashboard:read', isOnDesksOnly: true },
@@ -67,11 +92,14 @@ const entriesFor = ({ kind, grants }: Visitor): Entry[] =>
 
 export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
   const { path, title, theme, assets, version, visitor, liveId, children } = props
+  const clock = useContext(ViewerClockContext)
   return (
     <html
       lang="en"
       data-theme={theme === 'light' || theme === 'dark' ? theme : undefined}
       data-live-id={visitor ? liveId : undefined}
+      data-time-zone={clock.isKnown ? clock.zone : undefined}
+      data-hours={clock.hours === 12 ? 12 : undefined}
     >
       <head>
         <meta charset="utf-8" />
@@ -99,27 +127,31 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
           </a>
           {visitor && <Navigation path={path} visitor={visitor} />}
           <span class="top-end">
-            <span class="version">v{version}</span>
+            {visitor && visitor.kind !== 'guest' && (
+              <IconButton action="palette" label="Search" icon={SearchIcon} class="needs-script" />
+            )}
+            {visitor && <PrivacyEye isOn={props.isPrivate} />}
             <IconButton action="theme" label="Switch light and dark" icon={ThemeIcon} />
             {visitor && <AccountMenu visitor={visitor} />}
           </span>
         </header>
         <p class="offline" role="status">
-          No answer from Sluice; this page shows what was last known.
+          Sluice isn’t responding. This page may be out of date.
         </p>
         <p class="signed-out" role="status">
-          You are signed out, and what you typed is still here.{' '}
+          You are signed out. What you typed is still here.{' '}
           <a href="/login" target="_blank" rel="noopener">
             Sign in in another tab
           </a>
-          , then send it.
+          , then submit it.
         </p>
         <p class="unlive" role="status">
-          Live updates do not arrive here, so this page asks every 30 seconds.
+          Live updates don’t arrive. Refreshing every 30 seconds.
           {visitor && holds(visitor.grants, 'dashboard:read') && <a href="/doctor">Why?</a>}
         </p>
         <div id="flash" role="alert" />
         <main id="main">{children}</main>
+        {visitor && <Footer visitor={visitor} version={version} service={props.service} />}
         <dialog id="dialog" class="dialog" />
         {visitor && <Shortcuts visitor={visitor} />}
       </body>
@@ -127,23 +159,45 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
   )
 }
 
-const Navigation: FC<{ path: string; visitor: Visitor }> = ({ path, visitor }) => (
-  <nav class="nav" aria-label="Main">
-    {entriesFor(visitor).map((entry) => (
-      <a
-        class={entry.isOnDesksOnly ? 'desk-only' : undefined}
-        href={entry.path}
-        data-go={entry.key}
-        aria-current={isPartOf(entry, path) ? 'page' : undefined}
-      >
-        <entry.icon />
-        <span>{entry.label}</span>
-      </a>
-    ))}
-  </nav>
+const PrivacyEye: FC<{ isOn: boolean }> = ({ isOn }) => (
+  <button
+    class="icon-button needs-script"
+    type="button"
+    data-action="privacy"
+    aria-pressed={isOn}
+    title="Hide names and e-mails"
+  >
+    {isOn ? <EyeOffIcon /> : <EyeIcon />}
+  </button>
 )
 
-/** What the script does on a key; it opens with `?`. */
+const Navigation: FC<{ path: string; visitor: Visitor }> = ({ path, visitor }) => {
+  const entries = entriesFor(visitor)
+  const current =
+    entries.find(({ also = [] }) => also.some(isAbove(path))) ?? entries.find((entry) => isAbove(path)(entry.path))
+  return (
+    <nav class="nav" aria-label="Main">
+      {entries.map((entry) => (
+        <a
+          class={entry.isOnDesksOnly ? 'desk-only' : undefined}
+          href={entry.path}
+          data-go={entry.key}
+          aria-current={entry === current ? 'page' : undefined}
+        >
+          <entry.icon />
+          <span>{entry.label}</span>
+        </a>
+      ))}
+    </nav>
+  )
+}
+
+const isAbove =
+  (path: string) =>
+  (part: string): boolean =>
+    path === part || path.startsWith(`${part}/`)
+
+/** Opens with `?`. */
 const Shortcuts: FC<{ visitor: Visitor }> = ({ visitor }) => (
   <dialog id="shortcuts" class="dialog" aria-labelledby="shortcuts-title">
     <div class="panel">
@@ -162,6 +216,10 @@ const Shortcuts: FC<{ visitor: Visitor }> = ({ visitor }) => (
         </dt>
         <dd>Search on this page</dd>
         <dt>
+          <kbd>Ctrl K</kbd>
+        </dt>
+        <dd>Search all</dd>
+        <dt>
           <kbd>?</kbd>
         </dt>
         <dd>This list</dd>
@@ -177,10 +235,7 @@ const Shortcuts: FC<{ visitor: Visitor }> = ({ visitor }) => (
   </dialog>
 )
 
-const isPartOf = ({ path: main, also = [] }: Entry, path: string): boolean =>
-  [main, ...also].some((own) => path === own || path.startsWith(`${own}/`))
-
-/** Who am I, and the way out. Who has no account is offered one instead. */
+/** The user menu, or a way to become a user. */
 const AccountMenu: FC<{ visitor: Visitor }> = ({ visitor }) => {
   switch (visitor.kind) {
     case 'disabled':
@@ -218,7 +273,7 @@ const OwnMenu: FC<Extract<Visitor, { kind: 'account' }>> = ({ name, role, grants
       </a>
       {holds(grants, 'dashboard:read') && (
         <>
-          <a class="menu-item" href="/reports">
+          <a class="menu-item phone-only" href="/reports">
             <ChartIcon /> Reports
           </a>
           <a class="menu-item" href="/doctor">
@@ -240,6 +295,39 @@ const OwnMenu: FC<Extract<Visitor, { kind: 'account' }>> = ({ name, role, grants
   </details>
 )
 
-const FAVICON = `data:image/svg+xml,${encodeURIComponent(
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke-linecap="round" stroke-linejoin="round" stroke-width="2.2"><path stroke="#7b8a92" d="M4 3v18M20 3v18"/><path stroke="#0e7f93" d="M7.5 4.5h9v6h-9zM6.5 15c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7M6.5 19c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7"/></svg>',
+const Footer: FC<{ visitor: Visitor; version: string; service: Service | null }> = ({ visitor, version, service }) => (
+  <footer class="foot">
+    <span>Sluice {version}</span>
+    {service && (
+      <>
+        <a href="/settings/routing">{choiceWords('routingStrategy', service.strategy).label}</a>
+        <span>
+          {service.usageAt === null ? (
+            'Usage not synced yet'
+          ) : (
+            <>
+              Usage synced <Since at={service.usageAt} now={service.now} />
+            </>
+          )}
+        </span>
+        <a href="/doctor">Health</a>
+      </>
+    )}
+    {visitor.kind !== 'guest' && (
+      <>
+        <a href="/docs/api">API</a>
+        <a href="/docs">Docs</a>
+      </>
+    )}
+  </footer>
+)
+
+/** What need not be encoded in an attribute stays as it is: the icon is in every page. */
+const shorter = (encoded: string): string =>
+  encoded.replaceAll('%20', ' ').replaceAll('%2F', '/').replaceAll('%3D', '=').replaceAll('%3A', ':')
+
+const FAVICON = `data:image/svg+xml,${shorter(
+  encodeURIComponent(
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke-linecap="round" stroke-width="2.2"><path stroke="#7b8a92" d="M4 3v18M20 3v18"/><path stroke="#0e7f93" d="M7.5 4.5h9v6h-9zM6.5 15c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7M6.5 19c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7"/></svg>',
+  ),
 )}`

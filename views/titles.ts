@@ -1,7 +1,7 @@
-/** What the tab of the browser says of each page. */
+/** The titles of pages in browser tabs. */
 import type { FC } from 'hono/jsx'
 
-/** A view that knows its title: a page about one thing is called like it. */
+/** A view with a title of its own, such as the name of the account it shows. */
 export type Titled<T> = FC<T> & { title?: (value: T) => string }
 
 const TITLES: Readonly<Record<string, string>> = {
@@ -16,16 +16,17 @@ const TITLES: Readonly<Record<string, string>> = {
   '/keys/new': 'Create key',
   '/logs': 'Logs',
   '/reports': 'Reports',
-  '/settings': 'Settings',
+  '/settings': 'Access & keys',
   '/settings/access': 'Users',
   '/settings/routing': 'Routing',
   '/settings/network': 'Network',
   '/settings/data': 'Data',
-  '/settings/data/sizes': 'What each table takes',
+  '/settings/data/sizes': 'Table sizes',
   '/settings/about': 'About',
   '/settings/search': 'Search settings',
+  '/search': 'Search',
   '/audit': 'Audit log',
-  '/doctor': 'Doctor',
+  '/doctor': 'Health check',
   '/docs': 'Docs',
   '/docs/api': 'API',
   '/me': 'My account',
@@ -33,16 +34,16 @@ const TITLES: Readonly<Record<string, string>> = {
   '/login': 'Sign in',
   '/totp': 'Enter the code',
   '/setup': 'Choose a password',
-  '/confirm': 'Confirm that it is you',
+  '/confirm': 'Confirm it’s you',
   '/auth/pending': 'You don’t have access yet',
   '/invite': 'Join Sluice',
-  // What a form without script ends on.
+  // Where a form without script ends.
   '/api/api-keys': 'Keys',
   '/api/dashboard-auth/totp': 'Recovery codes',
   '/api/dashboard-users': 'Users',
 }
 
-/** Of a page that has none, that of the page it is a part of. */
+/** A page without a title has that of its parent page. */
 export const titleOf = (path: string): string => {
   for (let part = path; part !== ''; part = part.slice(0, part.lastIndexOf('/'))) {
     const title = TITLES[part]

@@ -1,4 +1,4 @@
-/** What errors and finished changes are called in a page: short, in the words of the form they happened in. */
+/** The words for errors and finished changes on pages. */
 
 interface Problem {
   code: string
@@ -27,6 +27,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   'validation_error:limits': 'Two limits have the same unit, period and model. Remove one of them.',
   'validation_error:singleAccountId': 'The strategy “Single account” needs an account: choose one.',
   'validation_error:isActive': 'The owner of this key is disabled. Enable the owner first.',
+  'validation_error:timeZone': 'There is no such time zone. Use a name like Europe/Berlin, or leave it empty.',
   username_required: 'Enter your user name too. This Sluice has several users.',
   invalid_bootstrap_token: 'This bootstrap token is wrong or was already used.',
   bootstrap_required: 'You need the bootstrap token to set the first password from another machine.',
@@ -36,13 +37,13 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   proxy_auth_required:
     'Sluice signs you in through a reverse proxy, but this request came without a user name. Open Sluice at the address of the proxy.',
   step_up_unavailable: 'This change needs a confirmation. Set up two-factor authentication under My account first.',
-  step_up_required: 'Confirm that it is you, then submit the form again.',
+  step_up_required: 'Confirm it’s you, then submit the form again.',
   other_users_exist: 'You can remove the password only while you are the only user and there are no open invites.',
   last_admin_protected: 'You need at least one active administrator. Make another user Admin first.',
   invalid_totp_config: 'Set up your own two-factor authentication first, then require it from others.',
 }
 
-/** One or two sentences; null for a code nobody knows. `fallback` is the message of the error itself. */
+/** One or two sentences; null for an unknown code. `fallback` is the message of the error itself. */
 export const problemText = ({ code, field, waitSeconds }: Problem, fallback: string | null): string | null => {
   const tooMany = code === 'own_account_rate_limited' ? 'changes to your account' : 'attempts'
   if (code.endsWith('_rate_limited')) return `Too many ${tooMany}. Try again in ${waitSeconds ?? 60} seconds.`
@@ -65,35 +66,36 @@ const spaced = (name: string): string =>
   name.replaceAll('_', ' ').replace(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
 
 const DONE: Readonly<Record<string, string>> = {
-  password_changed: 'Your password was changed. Your other browsers were signed out.',
-  password_removed: 'The password was removed. Two-factor requirements were turned off.',
+  password_changed: 'Password changed. Your other browsers were signed out.',
+  password_removed: 'Password removed. Two-factor requirements were turned off.',
   totp_enabled: 'Two-factor authentication is on.',
   totp_disabled: 'Two-factor authentication is off.',
-  passkey_added: 'The passkey was added.',
-  passkey_renamed: 'The passkey was renamed.',
-  passkey_removed: 'The passkey was removed.',
-  profile_updated: 'Your profile was saved.',
+  passkey_added: 'Passkey added.',
+  passkey_renamed: 'Passkey renamed.',
+  passkey_removed: 'Passkey removed.',
+  clock_saved: 'Time settings saved for this browser.',
+  profile_updated: 'Profile saved.',
   session_ended: 'That browser was signed out.',
   sessions_ended: 'Your other browsers were signed out.',
-  settings_updated: 'The settings were saved.',
-  firewall_entry_added: 'The address was added to the firewall.',
-  firewall_entry_removed: 'The address was removed from the firewall.',
-  backup_created: 'The backup was made.',
-  guest_password_set: 'The guest password was set. Guests must sign in again.',
-  guest_password_removed: 'The guest password was removed.',
+  settings_updated: 'Settings saved.',
+  firewall_entry_added: 'Address added to the firewall.',
+  firewall_entry_removed: 'Address removed from the firewall.',
+  backup_created: 'Backup created.',
+  guest_password_set: 'Guest password set. Guests must sign in again.',
+  guest_password_removed: 'Guest password removed.',
   guest_sessions_revoked: 'All guests were signed out.',
-  invite_revoked: 'The invite was revoked.',
-  user_updated: 'The user was saved.',
+  invite_revoked: 'Invite revoked.',
+  user_updated: 'User saved.',
   user_disabled: 'The user was disabled, signed out everywhere, and their keys stopped working.',
   user_enabled: 'The user was enabled. Their keys stay off until you turn them on.',
-  user_deleted: 'The user was deleted. Their keys stay, turned off and without an owner.',
+  user_deleted: 'User deleted. Their keys are kept, but are inactive and have no owner.',
   user_totp_reset: 'Two-factor authentication and recovery codes of the user were removed.',
   user_sessions_revoked: 'The user was signed out of all browsers.',
   user_keys_reactivated: 'The keys that were turned off with the user are on again.',
-  role_created: 'The role was created.',
-  role_updated: 'The role was saved.',
-  role_deleted: 'The role was deleted.',
-  provider_updated: 'The sign-in provider was saved.',
+  role_created: 'Role created.',
+  role_updated: 'Role saved.',
+  role_deleted: 'Role deleted.',
+  provider_updated: 'Sign-in provider saved.',
   account_paused: 'Account paused. Running requests will finish; new ones use other accounts.',
   account_reactivated: 'Account resumed.',
   account_updated: 'Account saved.',
@@ -124,7 +126,7 @@ const UNDONE: Readonly<Record<string, string>> = {
   accounts_deleted_none: 'No account was deleted. They no longer exist.',
 }
 
-/** The sentence for `?done=…` of what came to nothing; null for anything else. */
+/** The sentence for `?done=…` when nothing was changed; null for anything else. */
 export const undoneText = (name: string | undefined): string | null =>
   name !== undefined && Object.hasOwn(UNDONE, name) ? (UNDONE[name] ?? null) : null
 

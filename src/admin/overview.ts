@@ -9,6 +9,7 @@ import { createHandlers } from '../http/handlers.ts'
 import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
+import { viewerZone } from '../http/viewer-clock.ts'
 import { findVariable } from '../lib/env-names.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { namedApart } from '../model/account-names.ts'
@@ -33,7 +34,6 @@ import { perWindow, type WindowLength } from '../model/usage-windows.ts'
 import { typedCommand } from '../ops/own-command.ts'
 import { type Health, healthOf } from './overview-health.ts'
 import { blindersOf, sightOf } from './requests.ts'
-import { zoneOf } from './zone-of.ts'
 
 /** Times are ISO 8601 in all of them. Every part is made from one snapshot. */
 export interface Overview {
@@ -99,7 +99,7 @@ export interface FiguresPart {
 }
 
 const SHOWN_AT_MOST = 16
-const SHOWN_OF_MANY = 10
+const SHOWN_OF_MANY = 9
 /** Beside percents. */
 const WEIGHTS: Partial<Record<AccountStatus, number>> = { reauth_required: 1000, deactivated: 1000, paused: -1000 }
 
@@ -210,7 +210,9 @@ const figuresPart = (c: Ctx, { figures, accounts, now }: Snapshot): FiguresPart 
   const names = new Map<string | null, string>(accounts.map((account) => [account.accountId, account.displayName]))
   return {
     tiles: figures.tiles,
-    chart: figures.slots.some(({ requests }) => requests > 0) ? chartOf(figures, { zone: zoneOf(c), now }) : null,
+    chart: figures.slots.some(({ requests }) => requests > 0)
+      ? chartOf(figures, { zone: viewerZone(c) ?? 'UTC', now })
+      : null,
     errors: figures.present.errors.map(({ count, newest }) => ({
       count,
       newest: { ...blindedRow(newest, blinders), accountName: names.get(newest.accountId) ?? null },

@@ -8,18 +8,18 @@ import { createHandlers } from '../http/handlers.ts'
 import { linkFrom } from '../http/link-from.ts'
 import { Flag, query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
+import { viewerZone } from '../http/viewer-clock.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
+import { isZone, localDate } from '../lib/zoned-days.ts'
 import { filled } from '../model/form-query.ts'
 import { ChartQuery, type ReportBars } from '../model/report-bars.ts'
 import type { CsvPage } from '../model/report-csv.ts'
-import { isZone, localDate } from '../model/report-days.ts'
 import { type LinePlace, type Report, ReportQuery } from '../model/reports.ts'
 import { type Logs, optionsOf } from './logs-page.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
-import { zoneOf } from './zone-of.ts'
 
 const Asked = ReportQuery.extend({
   format: z.enum(['json', 'csv']).default('json').describe('`csv` has one line per day, model, account and key.'),
@@ -98,7 +98,7 @@ export interface ReportView extends Report {
 export const showReports = createHandlers(requires('dashboard:read'), query(PageQuery), async (c) => {
   const { range = null, measure = 'cost', stack = 'model', ...filters } = c.req.valid('query')
   const named = c.req.query('timezone')
-  const timezone = named && isZone(named) ? named : zoneOf(c)
+  const timezone = named && isZone(named) ? named : (viewerZone(c) ?? 'UTC')
   const now = c.env.clock.now()
   const isChosen = filters.start_date !== undefined || filters.end_date !== undefined
   const preset = isChosen ? null : (range ?? '7d')

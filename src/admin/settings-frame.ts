@@ -14,7 +14,7 @@ interface Tab {
 }
 
 const TABS = [
-  { id: 'general', path: '/settings', label: 'General', needs: null },
+  { id: 'general', path: '/settings', label: 'Access & keys', needs: null },
   { id: 'access', path: '/settings/access', label: 'Users', needs: 'users:manage' },
   { id: 'routing', path: '/settings/routing', label: 'Routing', needs: 'dashboard:read' },
   { id: 'network', path: '/settings/network', label: 'Network', needs: 'dashboard:read' },

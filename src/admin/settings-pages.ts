@@ -181,15 +181,20 @@ export const searchSettings = createHandlers(requires('dashboard:read'), query(S
   const { q, changed } = c.req.valid('query')
   const isChangedOnly = changed === '1'
   const words = q.toLowerCase().split(/\s+/)
-  const settings = shownFields(c)
-    .filter(({ isChanged }) => isChanged || !isChangedOnly)
-    .map(foundField)
-  const found = [...settings, ...(isChangedOnly ? [] : placesFor(c))].filter(({ label, help, field, tab }) => {
+  const found = settingsFor(c, { isChangedOnly }).filter(({ label, help, field, tab }) => {
     const text = [label, help, tab, field?.name ?? '', ...wordsOf(field)].join(' ').toLowerCase()
     return words.every((word) => text.includes(word))
   })
   return reply(c, { frame: frameOf(c, null, q), isChangedOnly, found } satisfies Search, SearchPage)
 })
+
+/** Every setting and place of the settings pages that the visitor may open. */
+export const settingsFor = (c: Ctx, { isChangedOnly = false } = {}): Found[] => [
+  ...shownFields(c)
+    .filter(({ isChanged }) => isChanged || !isChangedOnly)
+    .map(foundField),
+  ...(isChangedOnly ? [] : placesFor(c)),
+]
 
 const foundField = (field: ShownField): Found => {
   const { path, label: tab } = tabOf(TAB_OF[field.section])
@@ -205,48 +210,48 @@ interface Place extends Omit<Found, 'field' | 'tab'> {
   needs: Permission
 }
 
-/** What one looks for in settings and is no setting. */
+/** Places that are not settings, but that people look for there. */
 const PLACES: readonly Place[] = [
   {
     tab: 'network',
     href: '/settings/network#firewall',
     label: 'Firewall',
-    help: 'The addresses and ranges that may call the proxy; allow list, CIDR.',
+    help: 'Addresses and ranges that can connect (allow list, CIDR).',
     needs: 'dashboard:read',
   },
   {
     tab: 'network',
     href: '/settings/network#proxies',
     label: 'Trusted proxies',
-    help: 'The reverse proxy before Sluice and the headers it is believed: X-Forwarded-For, Remote-User.',
+    help: 'The reverse proxy in front of Sluice and its headers: X-Forwarded-For, Remote-User.',
     needs: 'ops:write',
   },
   {
     tab: 'network',
     href: '/settings/network#egress',
     label: 'Outbound proxy',
-    help: 'How calls leave for the upstream: HTTPS_PROXY, NO_PROXY, egress.',
+    help: 'How Sluice connects to ChatGPT: HTTPS_PROXY, NO_PROXY, egress.',
     needs: 'ops:write',
   },
   {
     tab: 'data',
     href: '/settings/data#backup-list',
     label: 'Backups',
-    help: 'Those there are, and making one now.',
+    help: 'Back up now, or download a backup.',
     needs: 'ops:write',
   },
   {
     tab: 'data',
     href: '/settings/data#sizes',
-    label: 'Size of the database',
-    help: 'What each table takes on the disk.',
+    label: 'Database size',
+    help: 'Disk space used by each table.',
     needs: 'ops:write',
   },
   {
     tab: 'access',
     href: '/settings/access',
     label: 'Users, invites and roles',
-    help: 'Who may sign in and do what.',
+    help: 'Who can sign in, and what they can do.',
     needs: 'users:manage',
   },
   {
@@ -260,7 +265,7 @@ const PLACES: readonly Place[] = [
     tab: 'about',
     href: '/settings/about',
     label: 'Version, environment and licences',
-    help: 'Which build this is, the variables it was started with, and whose work it stands on.',
+    help: 'The version, the environment variables, and the software included.',
     needs: 'dashboard:read',
   },
 ]

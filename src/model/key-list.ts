@@ -1,5 +1,7 @@
 /** The list of API keys as a page asks for it: searched, ordered, and each in one word. */
+
 import { z } from 'zod'
+import { naturalOrder } from '../lib/natural-order.ts'
 import type { ApiKey } from './api-key-view.ts'
 
 const KEY_SORTS = ['name', 'owner', 'requests', 'tokens', 'cost', 'limit', 'used', 'state'] as const
@@ -54,4 +56,4 @@ const RANKS: Record<KeySort, (key: ApiKey) => string | number> = {
 }
 
 const compare = (a: string | number, b: string | number): number =>
-  typeof a === 'string' && typeof b === 'string' ? a.localeCompare(b, 'en') : Number(a) - Number(b)
+  typeof a === 'string' && typeof b === 'string' ? naturalOrder(a, b) : Number(a) - Number(b)

@@ -1,6 +1,6 @@
 /** Where a time axis has its marks: at round local times. */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
-import { offsetsOf } from './report-days.ts'
+import { offsetsOf } from '../lib/zoned-days.ts'
 
 export interface Tick {
   /** 0 to 1 along the axis. */

@@ -1,4 +1,4 @@
-/** What one check of the doctor says: a verdict, a sentence, and what to do about it. */
+/** The result of one health check: a verdict, what was found, and what to do about it. */
 
 const VERDICTS = ['ok', 'unknown', 'warning', 'problem'] as const
 export type Verdict = (typeof VERDICTS)[number]
@@ -15,7 +15,7 @@ export interface Finding {
   advice: string | null
 }
 
-/** A check under its name; whatever it throws is a finding, because the others must still be told. */
+/** A named check. What it throws becomes a finding, so the other checks still show. */
 export interface Check {
   id: string
   title: string
@@ -36,11 +36,11 @@ const runOne = async ({ id, title, run }: Check): Promise<Finding> => {
   try {
     return { id, title, ...(await run()) }
   } catch (err) {
-    return { id, title, ...unknown(isMissing(err) ? MISSING : `It could not be found out: ${err}`) }
+    return { id, title, ...unknown(isMissing(err) ? MISSING : `The check failed: ${err}`) }
   }
 }
 
-const MISSING = 'It is not there yet; the first start makes it.'
+const MISSING = 'It doesn’t exist yet. It is created on first start.'
 
 const isMissing = (err: unknown): boolean => err instanceof Error && 'code' in err && err.code === 'ENOENT'
 

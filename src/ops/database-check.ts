@@ -17,7 +17,7 @@ export const readThrough = (path: string): Found | null => {
     }
   } catch (err) {
     const trouble = databaseTrouble(err, path)
-    return trouble ? problem(trouble.says, trouble.advice) : unknown(`It could not be found out: ${err}`)
+    return trouble ? problem(trouble.says, trouble.advice) : unknown(`The check failed: ${err}`)
   }
 }
 
@@ -30,5 +30,5 @@ const damageOf = (sqlite: Database, path: string): Found | null => {
 
 const strangeSchema = (sqlite: Database): Found | null => {
   const wrong = schemaProblem(sqlite, MIGRATIONS)
-  return wrong === null ? null : problem(wrong, 'Update this program, or restore an older backup: sluice restore FILE')
+  return wrong === null ? null : problem(wrong, 'Update Sluice, or restore an older backup: sluice restore FILE')
 }

@@ -53,19 +53,19 @@ const checkFolder = async ({ dir, databasePath }: FolderFacts): Promise<Found> =
     () => false,
   )
   if (!isWritable)
-    return problem(`${dir} cannot be written.`, `Give it to the user the server runs as: chown -R USER ${dir}`)
+    return problem(`Sluice can’t write to ${dir}.`, `Make the user that runs Sluice its owner: chown -R USER ${dir}`)
   const network = NETWORK.get((await statfs(dir)).type)
   if (network)
     return problem(
-      `${dir} lies on a network file system (${network}), where the locks of a database do not hold.`,
-      'Move the folder to a disk of this machine.',
+      `${dir} is on a network file system (${network}), where database locks don’t work reliably.`,
+      'Move the folder to a local disk.',
     )
   if ((mode & OTHERS) !== 0)
     return warning(
-      `${dir} has mode ${octal(mode)}, so other users of this machine can look into it.`,
+      `Other users of this machine can read ${dir} (mode ${octal(mode)}).`,
       uid === owner ? `chmod 0700 ${dir}` : `As root: chown ${owner} ${dir} && chmod 0700 ${dir}`,
     )
-  return fine(`${dir} can be written and is closed to other users.`)
+  return fine(`${dir} is writable, and other users can’t read it.`)
 }
 
 const MIB = 1024 * 1024
@@ -77,13 +77,13 @@ const checkSpace = async ({ dir, databasePath }: FolderFacts): Promise<Found> =>
   const free = bavail * bsize
   const used = await sizeOf(databasePath)
   if (free < TOO_LOW_BYTES)
-    return problem(`Only ${mib(free)} are free.`, 'Make room: without it neither turns nor tokens can be stored.')
+    return problem(`Only ${mib(free)} free.`, 'Free some disk space, or Sluice can’t store requests and tokens.')
   if (free < Math.max(LOW_BYTES, 2 * used))
     return warning(
-      `${mib(free)} are free, and the database has ${mib(used)}.`,
-      'Make room for backups, or keep request logs for fewer days.',
+      `${mib(free)} free; the database takes ${mib(used)}.`,
+      'Free some disk space for backups, or keep request logs for fewer days.',
     )
-  return fine(`${mib(free)} are free.`)
+  return fine(`${mib(free)} free.`)
 }
 
 const LARGE_LOG_BYTES = 256 * MIB
@@ -93,40 +93,43 @@ const checkDatabase = async ({ databasePath, databaseFinding }: FolderFacts): Pr
   const { mode, size } = await stat(databasePath)
   const log = await sizeOf(`${databasePath}-wal`)
   if ((mode & OTHERS) !== 0)
-    return warning(`${databasePath} has mode ${octal(mode)}, so others can read it.`, `chmod 0600 ${databasePath}`)
+    return warning(`Other users can read ${databasePath} (mode ${octal(mode)}).`, `chmod 0600 ${databasePath}`)
   if (log > LARGE_LOG_BYTES)
     return warning(
       `Its write-ahead log has grown to ${mib(log)}.`,
-      'Something has been reading the database for long; look for a backup or a shell that never ended.',
+      'Another process has been reading the database for a long time. Look for a stuck backup or an open SQLite shell.',
     )
-  return fine(`${mib(size)}, with a write-ahead log of ${mib(log)}.`)
+  return fine(`${mib(size)}, plus a write-ahead log of ${mib(log)}.`)
 }
 
 const checkKey = async ({ keyPath, keyFingerprint }: FolderFacts): Promise<Found> => {
   const found = await stat(keyPath).catch(() => null)
   if (!found)
     return keyFingerprint === null
-      ? unknown(`${keyPath} will be made with the first start.`)
+      ? unknown(`${keyPath} will be created on first start.`)
       : problem(
-          `${keyPath} is gone: the next start will fail, and no token can be opened without it.`,
-          'Restore it from where you keep the copy, before the server stops.',
+          `${keyPath} is missing. Sluice won’t start again, and its tokens can’t be decrypted without it.`,
+          'Restore the file from your copy before you stop Sluice.',
         )
   const { mode } = found
   const fault = faultOf(keyPath, keyFingerprint ?? null)
   if (fault !== null)
-    return problem(`${keyPath} ${fault}: the next start will fail.`, 'Restore the file that belongs to it.')
+    return problem(
+      `${keyPath} ${fault}. Sluice won’t start again.`,
+      'Restore the key file that belongs to this database.',
+    )
   if ((mode & OTHERS) !== 0)
-    return warning(`${keyPath} had mode ${octal(mode)}, so others could read it.`, `chmod 0600 ${keyPath}`)
-  if (keyFingerprint === undefined) return unknown('Whether it fits cannot be said while the database cannot be read.')
-  return fine('It fits the database, and only its owner can read it. Keep a copy somewhere else.')
+    return warning(`Other users could read ${keyPath} (mode ${octal(mode)}).`, `chmod 0600 ${keyPath}`)
+  if (keyFingerprint === undefined) return unknown('Can’t check it, because the database can’t be read.')
+  return fine('It matches the database, and only its owner can read it. Keep a copy somewhere else.')
 }
 
 const faultOf = (keyPath: string, wanted: string | null): string | null => {
   try {
     const own = fingerprint(readKey(keyPath))
-    return wanted === null || own === wanted ? null : 'is not the key this database was sealed with'
+    return wanted === null || own === wanted ? null : 'is not the key this database was encrypted with'
   } catch (err) {
-    return `cannot be used (${err instanceof Error ? err.message : err})`
+    return `can’t be used (${err instanceof Error ? err.message : err})`
   }
 }
 
@@ -138,38 +141,38 @@ const checkBackups = async (facts: FolderFacts): Promise<Found> => {
   const [future] = made
   if (future && future.at > now)
     return warning(
-      `${future.name} is dated in the future, so a clock was wrong; it is passed over.`,
-      'Check the time of this machine, and rename or remove the file.',
+      `${future.name} is dated in the future and is ignored.`,
+      'Check the clock of this machine, then rename or delete the file.',
     )
   if (backupIntervalHours === 0)
     return newest
-      ? unknown(`The last one was made ${span(now - newest.at)} ago; none are made by themselves.`)
-      : warning('There is none, and none are made by themselves.', 'Settings, Data: make one every 24 hours.')
+      ? unknown(`Last backup ${span(now - newest.at)} ago. Scheduled backups are off.`)
+      : warning('There are no backups, and scheduled backups are off.', 'Turn them on under Settings, Data.')
   if (!newest)
     return warning(
-      'None was made yet.',
-      'The first comes within ten minutes of a start; "sluice backup" makes one now.',
+      'There are no backups yet.',
+      'The first one is made within 10 minutes of a start. To make one now, run "sluice backup".',
     )
   const age = now - newest.at
   if (age > 2 * backupIntervalHours * HOUR_MS)
     return problem(
-      `The last one is ${span(age)} old, and one is due every ${backupIntervalHours} hours.`,
-      'Run "sluice backup" to see why it fails.',
+      `The last backup is ${span(age)} old, but one is due every ${backupIntervalHours} hours.`,
+      'Run "sluice backup" to see why backups fail.',
     )
-  return fine(`The last one was made ${span(age)} ago (${newest.name}, ${mib(newest.bytes)}).`)
+  return fine(`Last backup ${span(age)} ago (${newest.name}, ${mib(newest.bytes)}).`)
 }
 
 /** A server makes none there either. */
 const unreadable = async ({ dir, databasePath }: FolderFacts, { code, message }: NodeJS.ErrnoException) => {
   const folder = backupFolder(dir)
   if (code === 'ENOTDIR')
-    return problem(`${folder} is not a folder.`, 'Move away what is in its place; the next backup makes it anew.')
+    return problem(`${folder} is not a folder.`, 'Move that file away. The next backup creates the folder.')
   if (code !== 'EACCES' && code !== 'EPERM')
-    return problem(`${folder} cannot be read: ${message}.`, 'Its disk fails; the log of the system says how.')
+    return problem(`${folder} can’t be read: ${message}.`, 'The disk may be failing. Check the system log.')
   const { uid } = await stat(databasePath).catch(() => ({ uid: 'USER' })) // the server made it
   return problem(
-    `${folder} cannot be read by the user this runs as.`,
-    `Run this as the user of the server; where it is that one, as root: chown -R ${uid} ${folder} && chmod 0700 ${folder}`,
+    `The current user can’t read ${folder}.`,
+    `Run this as the user that runs Sluice. If you already do, run as root: chown -R ${uid} ${folder} && chmod 0700 ${folder}`,
   )
 }
 

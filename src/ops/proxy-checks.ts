@@ -25,30 +25,30 @@ const NAMING = ['x-forwarded-for', 'forwarded']
 const checkTrust = ({ peer, clientIp, headers, trust }: SeenRequest): Found => {
   const ip = peer === null ? null : normaliseIp(peer)
   const isForwarded = NAMING.some((name) => headers.has(name))
-  if (ip === null) return unknown('The address this request came from is not known.')
+  if (ip === null) return unknown('The address of this request is unknown.')
   if (!isForwarded)
     return trust && anyContains(trust, ip)
       ? warning(
-          `${ip} is trusted as a proxy and named no client.`,
-          'Let it send X-Forwarded-For; without it everybody looks like the proxy itself.',
+          `${ip} is a trusted proxy, but it doesn’t send the client’s address.`,
+          'Make it send X-Forwarded-For. Without it, every client appears to have the address of the proxy.',
         )
-      : fine(`You are connected directly, from ${ip}.`)
+      : fine(`You are connected directly from ${ip}.`)
   if (!trust)
     return warning(
-      `${ip} names another client, and headers are not trusted: everybody looks like ${ip}, and nobody is local.`,
-      'Set CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS=true, and name the proxy as below.',
+      `${ip} forwards requests, but its headers aren’t trusted. Every client appears to have the address ${ip}.`,
+      `Set CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS=true and add ${ip} to CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS.`,
     )
   if (!anyContains(trust, ip))
     return warning(
-      `${ip} names another client and is not among the trusted proxies, so it is not believed.`,
+      `${ip} forwards requests but isn’t a trusted proxy, so its headers are ignored.`,
       `Add ${ip}${ip.includes(':') ? '/128' : '/32'} to CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS if it is your reverse proxy.`,
     )
   return clientIp === null
     ? warning(
-        `What the proxy ${ip} says of the client contradicts itself or cannot be read.`,
-        'Let it set one of X-Forwarded-For and Forwarded, and drop what clients send.',
+        `The forwarding headers of the proxy ${ip} are contradictory or invalid.`,
+        'Make it set either X-Forwarded-For or Forwarded, and drop the ones clients send.',
       )
-    : fine(`The proxy ${ip} is trusted, and names you as ${clientIp}.`)
+    : fine(`The proxy ${ip} is trusted. Your address is ${clientIp}.`)
 }
 
 /** Browsers send their own address with every change; where the proxy rewrote Host, the two differ and changes are refused. */
@@ -56,10 +56,10 @@ const checkHost = ({ headers, publicUrl }: SeenRequest): Found => {
   const host = headers.get('host')
   const forwarded = headers.get('x-forwarded-host')
   const expected = publicUrl === null ? forwarded : new URL(publicUrl).host
-  if (!host) return unknown('The request had none.')
-  if (expected === null || expected === host) return fine(`It arrives as ${host}.`)
+  if (!host) return unknown('The request had no Host header.')
+  if (expected === null || expected === host) return fine(`The Host header arrives as ${host}.`)
   return warning(
-    `Browsers say ${expected}, and here it arrives as ${host}.`,
-    'Let the proxy pass the Host header on as it came, with its port (nginx: proxy_set_header Host $http_host).',
+    `The browser sends ${expected}, but it arrives as ${host}.`,
+    'Make the reverse proxy forward the Host header unchanged, with its port (nginx: proxy_set_header Host $http_host).',
   )
 }

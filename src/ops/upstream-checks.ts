@@ -19,8 +19,8 @@ export const upstreamChecks = (facts: UpstreamFacts): Check[] => {
   const answer = timed(facts, `${facts.baseUrl}/codex/models`)
   answer.catch(() => {}) // told by both checks
   return [
-    { id: 'upstream_http', title: 'Upstream over HTTP', run: () => checkReached(facts, facts.baseUrl, answer) },
-    { id: 'upstream_websocket', title: 'Upstream by WebSocket', run: () => checkHandshake(facts) },
+    { id: 'upstream_http', title: 'ChatGPT over HTTP', run: () => checkReached(facts, facts.baseUrl, answer) },
+    { id: 'upstream_websocket', title: 'ChatGPT over WebSocket', run: () => checkHandshake(facts) },
     {
       id: 'sign_in_service',
       title: 'Sign-in service',
@@ -56,7 +56,7 @@ const timed = async ({ dial, clock }: UpstreamFacts, url: string): Promise<Timed
   }
 }
 
-const EGRESS = 'Look at the network, DNS and the proxy variables (https_proxy, all_proxy, no_proxy) of the server.'
+const EGRESS = 'Check the network, DNS and proxy variables (https_proxy, all_proxy, no_proxy) of the server.'
 
 const checkReached = async ({ dial }: UpstreamFacts, url: string, answer: Promise<Timed>): Promise<Found> => {
   const { host } = new URL(url)
@@ -64,14 +64,14 @@ const checkReached = async ({ dial }: UpstreamFacts, url: string, answer: Promis
     const { status, tookMs } = await answer
     if (status >= 500)
       return warning(
-        `${host} answered ${status} after ${Math.round(tookMs)} ms.`,
-        'It has trouble itself; look again later.',
+        `${host} answered with status ${status} after ${Math.round(tookMs)} ms.`,
+        'The problem is on its side. Try again later.',
       )
     return fine(`${host} answered after ${Math.round(tookMs)} ms.`)
   } catch (err) {
-    if (!dial.isProxied(url)) return problem(`${host} cannot be reached: ${messageOf(err)}.`, EGRESS)
-    const why = (await dial.canConnect(url)) ? messageOf(err) : 'the proxy takes no connection'
-    return problem(`${host} cannot be reached through the outbound proxy: ${why}.`, EGRESS)
+    if (!dial.isProxied(url)) return problem(`Can’t reach ${host}: ${messageOf(err)}.`, EGRESS)
+    const why = (await dial.canConnect(url)) ? messageOf(err) : 'the proxy doesn’t accept connections'
+    return problem(`Can’t reach ${host} through the outbound proxy: ${why}.`, EGRESS)
   }
 }
 
@@ -81,18 +81,19 @@ const BAD_SKEW_MS = 120_000
 /** The header has whole seconds, so half a second is in doubt. */
 const checkClock = async (answer: Promise<Timed>): Promise<Found> => {
   const found = await answer.catch(() => null)
-  if (!found?.date) return unknown('Nothing was there to compare it with.')
+  if (!found?.date) return unknown('Can’t check it, because ChatGPT didn’t answer.')
   const skewMs = found.middle - (found.date + 500)
-  const size = `${Math.round(Math.abs(skewMs) / 1000)} s ${skewMs > 0 ? 'ahead of' : 'behind'} the upstream's`
-  const advice = 'Switch on time synchronisation (timedatectl set-ntp true): tokens are judged by this clock.'
-  if (Math.abs(skewMs) >= BAD_SKEW_MS) return problem(`This machine's clock is ${size}.`, advice)
-  if (Math.abs(skewMs) >= WARN_SKEW_MS) return warning(`This machine's clock is ${size}.`, advice)
-  return fine("It agrees with the upstream's.")
+  const size = `${Math.round(Math.abs(skewMs) / 1000)} s ${skewMs > 0 ? 'ahead of' : 'behind'} ChatGPT’s`
+  const advice =
+    'Turn on time synchronisation (timedatectl set-ntp true). A wrong clock makes valid tokens look expired.'
+  if (Math.abs(skewMs) >= BAD_SKEW_MS) return problem(`The clock of this machine is ${size}.`, advice)
+  if (Math.abs(skewMs) >= WARN_SKEW_MS) return warning(`The clock of this machine is ${size}.`, advice)
+  return fine('It agrees with the clock of ChatGPT.')
 }
 
 const checkHandshake = async ({ dial, clock, baseUrl }: UpstreamFacts): Promise<Found> => {
   const { host } = new URL(baseUrl)
-  if (!dial.socketAgent) return unknown('Turns go over HTTP here; nothing was tried.')
+  if (!dial.socketAgent) return unknown('Not checked, because requests go over HTTP.')
   try {
     const url = `${baseUrl.replace(/^http/, 'ws')}/codex/responses`
     const { status, tookMs } = await handshake({ url, agent: await dial.socketAgent(url), clock })
@@ -100,7 +101,7 @@ const checkHandshake = async ({ dial, clock, baseUrl }: UpstreamFacts): Promise<
   } catch (err) {
     return warning(
       `No WebSocket to ${host}: ${messageOf(err)}.`,
-      `Turns go over HTTP meanwhile. ${EGRESS} CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV says whether sockets heed them.`,
+      `Requests go over HTTP until then. ${EGRESS} CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV decides whether sockets use the proxy variables.`,
     )
   }
 }
@@ -133,12 +134,12 @@ const handshake = async ({ url, agent, clock }: Handshake): Promise<{ status: nu
 }
 
 const REASONS = new Map([
-  ['ECONNREFUSED', 'nothing listens there'],
-  ['ECONNRESET', 'the connection was cut'],
-  ['ENOTFOUND', 'its name is not known'],
-  ['ETIMEDOUT', 'the connection took too long'],
-  ['ConnectionRefused', 'nothing listens there'],
-  ['FailedToOpenSocket', 'no connection could be opened'],
+  ['ECONNREFUSED', 'connection refused'],
+  ['ECONNRESET', 'connection reset'],
+  ['ENOTFOUND', 'host name not found'],
+  ['ETIMEDOUT', 'connection timed out'],
+  ['ConnectionRefused', 'connection refused'],
+  ['FailedToOpenSocket', 'connection failed'],
 ])
 
 const messageOf = (err: unknown): string => {

@@ -1,4 +1,4 @@
-/** Every setting: its bounds, what it is called and does, and its default beside it. Adding one touches this file only. */
+/** Every setting: its bounds, label, help and default. Adding one touches this file only. */
 import { z } from 'zod'
 
 export const STRATEGIES = [
@@ -16,7 +16,7 @@ const TRANSPORTS = ['auto', 'http', 'websocket'] as const
 
 export const PAID_CREDITS = ['never', 'last', 'freely'] as const
 
-/** The forms of the settings pages: what stands in one section is saved together. */
+/** The sections of the settings pages. */
 export const SECTIONS = [
   'security',
   'guests',
@@ -33,7 +33,7 @@ export type Section = (typeof SECTIONS)[number]
 interface SettingMeta {
   section: Section
   label: string
-  /** One sentence: what a change of it brings about. */
+  /** What the setting does, in one or two sentences. */
   help: string
   /** Of a number, in words. */
   unit?: string
@@ -63,127 +63,127 @@ export const Settings = z.strictObject({
   routingStrategy: setting(z.enum(STRATEGIES), {
     section: 'routing',
     label: 'Strategy',
-    help: 'How the account of a new conversation is chosen among those that can serve it.',
+    help: 'How Sluice chooses the account for a new conversation.',
   }),
   upstreamStreamTransport: setting(z.enum(TRANSPORTS), {
     section: 'routing',
     label: 'Upstream stream transport',
-    help: 'How answers are streamed from the upstream to Sluice.',
+    help: 'How ChatGPT streams answers to Sluice.',
   }),
   singleAccountId: setting(z.string().max(255).nullable(), {
     section: 'routing',
     label: 'Single account',
-    help: 'The one that serves every turn under the strategy “Single account”.',
+    help: 'The account that gets every request under the strategy “Single account”.',
   }),
   relativeAvailabilityPower: setting(z.number().positive().max(16), {
     section: 'routing',
-    label: 'Relative availability: power',
-    help: 'The higher, the more the accounts with much left are preferred; 1 is in proportion to what is left.',
+    label: 'Preference for accounts with more left',
+    help: 'Used by “Relative availability”. At 1, an account with twice as much left is chosen twice as often. Higher values prefer it more strongly.',
   }),
   relativeAvailabilityTopK: setting(z.int().min(1).max(20), {
     section: 'routing',
-    label: 'Relative availability: candidates',
-    help: 'Only so many of the best accounts take part in the draw.',
+    label: 'Accounts in the draw',
+    help: 'Used by “Relative availability”. The draw is among this many of the best accounts.',
     unit: 'accounts',
   }),
   preferEarlierResetAccounts: setting(z.boolean(), {
     section: 'routing',
-    label: 'Spend what resets first',
-    help: 'Prefers the account whose weekly window ends soonest, so that less of it is lost.',
+    label: 'Prefer accounts that reset sooner',
+    help: 'Uses the account whose weekly window resets first, so less quota goes to waste.',
   }),
   paidCredits: setting(z.enum(PAID_CREDITS), {
     section: 'routing',
     label: 'Paid credits',
-    help: 'What happens when the weekly or monthly quota of an account is used up and it has paid credits left.',
+    help: 'Whether to spend paid credits when an account has used up its weekly or monthly quota.',
   }),
   conversationAffinityMaxAgeDays: setting(z.int().min(1).max(365), {
     section: 'affinity',
-    label: 'Remember who served a conversation',
-    help: 'A conversation goes back to its account for this long after its last turn, where the upstream has it cached.',
+    label: 'Keep conversations on their account',
+    help: 'How long after its last request a conversation returns to the account that has it cached.',
     unit: 'days',
   }),
   proxyAccountStreamLimit: setting(z.int().min(0).max(10_000), {
     section: 'limits',
     label: 'Parallel streams per account',
-    help: 'Further turns go to another account, or wait. 0: no limit.',
+    help: 'More requests go to another account or wait.',
     unit: 'streams',
   }),
   capacityWaitSeconds: setting(z.int().min(0).max(60), {
     section: 'limits',
     label: 'Wait for a free stream',
-    help: 'How long a turn waits when every account is at its limit, before it is refused.',
+    help: 'How long a request waits when every account is at its limit before it is rejected.',
     unit: 'seconds',
   }),
   capacityQueueLimit: setting(z.int().min(0).max(10_000), {
     section: 'limits',
-    label: 'Turns that may wait',
-    help: 'Turns beyond this many are refused at once, so that clients back off.',
-    unit: 'turns',
+    label: 'Waiting requests',
+    help: 'Requests beyond this number are rejected immediately, so clients back off.',
+    unit: 'requests',
   }),
   inFlightBodyMiB: setting(z.int().min(16).max(8192), {
     section: 'limits',
     label: 'Memory for request bodies',
-    help: 'Further requests are refused until some of the bodies are done with.',
+    help: 'More requests are rejected until memory is free again.',
     unit: 'MiB',
   }),
   socketsPerKey: setting(z.int().min(1).max(100_000), {
     section: 'limits',
     label: 'Open sockets per API key',
-    help: 'Further sockets of the key are rejected; the Codex CLI then goes on over HTTP.',
+    help: 'More sockets are rejected. The Codex CLI then continues over HTTP.',
     unit: 'sockets',
   }),
   socketsPerClient: setting(z.int().min(1).max(100_000), {
     section: 'limits',
     label: 'Open sockets per client address',
-    help: 'Raise it when many users share one address, as behind a reverse proxy whose headers are not trusted.',
+    help: 'Raise it if many users share one address, for example behind a reverse proxy that isn’t trusted.',
     unit: 'sockets',
   }),
   connectTimeoutSeconds: setting(seconds(60), {
     section: 'timeouts',
-    label: 'Connecting',
-    help: 'After this the upstream counts as out of reach and the next account is tried.',
+    label: 'Connect',
+    help: 'How long to wait for a connection to ChatGPT before trying the next account.',
     unit: 'seconds',
   }),
   firstEventTimeoutSeconds: setting(seconds(3600), {
     section: 'timeouts',
     label: 'First event',
-    help: 'How long one account may stay silent before its first event.',
+    help: 'How long to wait for the first event from an account.',
     unit: 'seconds',
   }),
   commitTimeoutSeconds: setting(seconds(3600), {
     section: 'timeouts',
     label: 'Before the answer starts',
-    help: 'All attempts of a turn together; then the client is told.',
+    help: 'How long all attempts for a request may take together before the client gets an error.',
     unit: 'seconds',
   }),
   streamIdleTimeoutSeconds: setting(seconds(7200), {
     section: 'timeouts',
-    label: 'Silence between events',
-    help: 'A stream that is silent for longer is ended with an error.',
+    label: 'Idle stream',
+    help: 'A stream with no events for this long ends with an error.',
     unit: 'seconds',
   }),
   streamTimeoutSeconds: setting(seconds(86_400), {
     section: 'timeouts',
-    label: 'A whole stream',
-    help: 'Even a stream that is still busy is ended after this.',
+    label: 'Total stream time',
+    help: 'A stream ends after this long even if it is still active.',
     unit: 'seconds',
   }),
   compactTimeoutSeconds: setting(seconds(3600), {
     section: 'timeouts',
     label: 'Compaction',
-    help: 'How long the upstream may take to shorten a conversation.',
+    help: 'How long ChatGPT may take to compact a conversation.',
     unit: 'seconds',
   }),
   apiKeyAuthEnabled: setting(z.boolean(), {
     section: 'clients',
-    label: 'Require an API key from every client',
-    help: 'While this is off, clients on this machine and in the ranges of the environment are served without a key.',
+    label: 'Require an API key',
+    help: 'When off, clients on this machine can connect without a key.',
     security: true,
   }),
   hideUpstreamQuotaFromApiKeys: setting(z.boolean(), {
     section: 'clients',
-    label: 'Hide the quota of the pool from API keys',
-    help: 'Clients see their own limits, and not how much the accounts behind them have left.',
+    label: 'Hide account quota from clients',
+    help: 'Clients see the limits of their own key, but not how much quota the accounts have left.',
     security: true,
   }),
   corsOrigins: setting(
@@ -197,59 +197,59 @@ export const Settings = z.strictObject({
       .overwrite((text) => text.replace(/[^\s,]+/g, (one) => normalOrigin(one) ?? one)),
     {
       section: 'clients',
-      label: 'Web apps that may call the API',
-      help: 'Pages of these origins can use /v1 from the browser, always with an API key. Separate them by spaces; empty: none.',
+      label: 'Allowed web apps (CORS)',
+      help: 'Web pages on these origins can call /v1 from the browser with an API key. Separate origins with spaces.',
       security: true,
     },
   ),
   totpRequiredOnLogin: setting(z.boolean(), {
     section: 'security',
-    label: 'Require two-factor from everybody with a password',
-    help: 'Who has not set it up does so before anything else.',
+    label: 'Require two-factor authentication',
+    help: 'Applies to everyone who signs in with a password. Users without it must set it up at their next sign-in.',
     security: true,
   }),
   totpRequiredForAdminRole: setting(z.boolean(), {
     section: 'security',
-    label: 'Require two-factor from administrators',
-    help: 'Of roles that may change security, people or roles, export credentials, or read conversations and the audit log.',
+    label: 'Require two-factor authentication for administrators',
+    help: 'Applies to roles that can change security, users or roles, export credentials, or read conversations and the audit log.',
     security: true,
   }),
   guestAccessEnabled: setting(z.boolean(), {
     section: 'guests',
-    label: 'Let guests look without an account',
-    help: 'They see the overview with names masked and can change nothing.',
+    label: 'Guest access',
+    help: 'Guests can view the overview with names masked, and can’t change anything.',
     security: true,
   }),
   dashboardSessionTtlSeconds: setting(z.int().min(3600).max(31_536_000), {
     section: 'security',
-    label: 'A sign-in lasts',
-    help: 'Then the password is asked for again; sign-ins from before keep their length.',
+    label: 'Session length',
+    help: 'How long you stay signed in. Existing sessions keep their length.',
     unit: 'seconds',
     security: true,
   }),
   requestLogRetentionDays: setting(z.int().min(0).max(3650), {
     section: 'retention',
     label: 'Keep request logs',
-    help: 'Older ones are deleted bit by bit; the hourly sums stay. 0: for ever.',
+    help: 'Older requests are deleted. Hourly totals are kept.',
     unit: 'days',
   }),
   auditRetentionDays: setting(z.int().min(0).max(3650), {
     section: 'retention',
     label: 'Keep the audit log',
-    help: 'What is left can still be proven to be whole. 0: for ever.',
+    help: 'Older entries are deleted. The remaining ones can still be verified.',
     unit: 'days',
     security: true,
   }),
   backupIntervalHours: setting(z.int().min(0).max(720), {
     section: 'backups',
-    label: 'Make a backup every',
-    help: 'Into the folder “backups” of the data folder. 0: never.',
+    label: 'Back up every',
+    help: 'Backups go into the folder “backups” in the data folder.',
     unit: 'hours',
   }),
   backupKeep: setting(z.int().min(1).max(365), {
     section: 'backups',
-    label: 'Keep the newest',
-    help: 'Older backups are deleted after a new one was made by the schedule.',
+    label: 'Backups to keep',
+    help: 'Older backups are deleted after each scheduled backup.',
     unit: 'backups',
   }),
 })

@@ -98,7 +98,7 @@ test('the line says that the log is whole, and where it is not', async () => {
   expect((await value(admin, '/audit')).chain).toEqual({ isWhole: true, rows: 3, unchained: 0, purgedThroughId: null })
   app.sqlite.run("UPDATE audit_logs SET actor = 'nobody' WHERE id = 2")
   expect((await value(admin, '/audit')).chain).toEqual({ isWhole: false, rowId: 2, problem: 'its content was changed' })
-  expect(await html(admin, '/audit')).toContain('tampered with at row 2')
+  expect(await html(admin, '/audit')).toContain('tampered with at entry 2')
   expect(app.db.select().from(auditLogs).where(eq(auditLogs.id, 2)).get()?.actor).toBe('nobody')
 })
 

@@ -198,7 +198,7 @@ describe('backups', () => {
     const sent = await admin.submit('POST /api/backups')
     expect([sent.status, sent.headers.get('location')]).toEqual([303, '/settings/data?done=backup_created'])
     const page = await admin.ask('GET /settings/data?done=backup_created', { headers: { accept: 'text/html' } })
-    expect(await page.text()).toContain('The backup was made.')
+    expect(await page.text()).toContain('Backup created.')
     await app.clock.advance('1m')
     const scripted = await admin.ask('POST /api/backups', { body: '', headers: HTMX })
     expect([scripted.status, JSON.parse(scripted.headers.get('hx-location') ?? '{}')]).toEqual([
@@ -264,7 +264,7 @@ describe('the doctor', () => {
       'host_header',
     ])
     const page = await (await app.ask('GET /doctor', { headers: { accept: 'text/html' } })).text()
-    expect(page).toContain('Measured from this browser')
+    expect(page).toContain('Checked from this browser')
     expect(page).not.toContain('style=')
   })
 

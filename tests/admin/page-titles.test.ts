@@ -1,37 +1,11 @@
 /** The titles of the pages: each says what the page is, in the words of its heading, so that tabs and bookmarks can be told apart. */
 import { describe, expect, test } from 'bun:test'
-import { everyRoute } from '../../src/every-route.ts'
-import { codexBody, testApp } from '../support/app.ts'
-import { type Browser, people, REMOTE } from '../support/people.ts'
+import { testApp } from '../support/app.ts'
+import { buildHouse, PAGE_PATHS } from '../support/house.ts'
+import { type Browser, people } from '../support/people.ts'
 import { behindProxy } from '../support/proxied.ts'
 
 const HTML = { headers: { accept: 'text/html,application/xhtml+xml' } }
-
-/** What answers a browser and is no page: other programs' business, files, streams, and ways to a page. */
-const NO_PAGES =
-  /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket)|openapi\.json|logs\/(tail|export|explain)|apis)?$/
-
-const PAGES = everyRoute.filter(({ method, path }) => method === 'GET' && !NO_PAGES.test(path)).map(({ path }) => path)
-
-const buildHouse = async () => {
-  const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
-  const crowd = people(app)
-  const admin = crowd.as('admin', { username: 'anna' })
-  const key = app.key({ name: 'laptop' })
-  const turn = { json: codexBody(), headers: { authorization: `Bearer ${key.key}` } }
-  await (await app.ask('POST /backend-api/codex/responses', turn)).text()
-  const invited = await admin.ask('POST /api/dashboard-users', { json: { username: 'berta', role: 'viewer' } })
-  const { invite } = (await invited.json()) as { invite: { token: string } } // as: made just now
-  const half = crowd.browser(REMOTE)
-  crowd.add({ username: 'carla', hasTotp: true })
-  await half.submit('POST /api/dashboard-auth/password/login', { username: 'carla', password: 'correct horse battery' })
-  return {
-    admin,
-    half,
-    stranger: crowd.browser(REMOTE),
-    ids: { account: app.members[0]!.id, key: key.row.id, request: app.rows()[0]!.id, invite: invite.token },
-  }
-}
 
 const strangerOfTheProxy = async (): Promise<Browser> => {
   const { announced, setProvider } = behindProxy()
@@ -67,22 +41,23 @@ const EXPECTED: Record<string, Page> = {
   '/accounts/simulator': { title: 'Routing simulator' },
   '/logs/:id': { title: 'Request', id: ({ request }) => request },
   '/reports': { title: 'Reports' },
-  '/settings': { title: 'Settings' },
+  '/settings': { title: 'Access &amp; keys' },
   '/settings/access': { title: 'Users' },
   '/settings/routing': { title: 'Routing' },
   '/settings/network': { title: 'Network' },
   '/settings/data': { title: 'Data' },
-  '/settings/data/sizes': { title: 'What each table takes' },
+  '/settings/data/sizes': { title: 'Table sizes' },
   '/settings/about': { title: 'About' },
   '/settings/search': { title: 'Search settings' },
+  '/search': { title: 'Search' },
   '/audit': { title: 'Audit log' },
-  '/doctor': { title: 'Doctor' },
+  '/doctor': { title: 'Health check' },
   '/docs': { title: 'Docs' },
   '/docs/api': { title: 'API' },
   '/docs/:guide': { title: 'Security', id: () => 'security' },
   '/me': { title: 'My account', heading: 'anna' },
   '/me/two-factor': { title: 'Set up two-factor authentication' },
-  '/confirm': { title: 'Confirm that it is you' },
+  '/confirm': { title: 'Confirm it’s you' },
   '/login': { title: 'Sign in', visitor: ({ stranger }) => stranger },
   '/totp': { title: 'Enter the code', visitor: ({ half }) => half },
   '/setup': { title: 'Choose a password', visitor: () => people(testApp({ accounts: 0 })).browser() },
@@ -95,7 +70,7 @@ const textOf = (html: string, tag: string): string | null =>
 
 describe('the title of', () => {
   test('every page there is stands below', () => {
-    expect(PAGES.toSorted()).toEqual(Object.keys(EXPECTED).toSorted())
+    expect(PAGE_PATHS.toSorted()).toEqual(Object.keys(EXPECTED).toSorted())
   })
 
   test.each(Object.entries(EXPECTED))('%s', async (path, { title, id, visitor, heading = title }) => {
@@ -124,7 +99,7 @@ describe('the title of', () => {
   test.each([
     ['/nowhere', 404, 'Page not found'],
     ['/keys/key_nobody', 404, 'Page not found'],
-    ['/logs?limit=x', 422, 'That did not work'],
+    ['/logs?limit=x', 422, 'Something is wrong with this request'],
   ])('what went wrong at %s', async (path, status, title) => {
     const response = await people(testApp({ accounts: 0 }))
       .as('admin')

@@ -95,6 +95,60 @@ test('a viewer reads values and meets no input; an operator none for what is abo
   expect(operated.text).not.toContain('name="auditRetentionDays"')
 })
 
+describe('a number whose 0 is no amount', () => {
+  test.each([
+    ['/settings/routing', 'proxyAccountStreamLimit', 'unlimited'],
+    ['/settings/data', 'requestLogRetentionDays', 'forever'],
+    ['/settings/data', 'backupIntervalHours', 'never'],
+  ] as const)('on %s: %s has a switch that says %s', async (path, name, word) => {
+    const { app, as } = open()
+    app.change({ [name]: 0 })
+    const { text } = await page(as('admin'), path)
+    const row = text.slice(text.indexOf(`id="setting-${name}"`)).split('class="setting"')[0] ?? ''
+    expect(row).toMatch(/type="number"[^>]* min="1"[^>]* disabled/)
+    expect(row).toMatch(new RegExp(`type="checkbox" name="${name}" value="0" checked[^>]*/>${word}`))
+    expect((await page(as('viewer'), path)).text).toContain(`<strong>${word}</strong>`)
+  })
+
+  test('is an amount as soon as there is one', async () => {
+    const { app, as } = open()
+    app.change({ requestLogRetentionDays: 30 })
+    const { text } = await page(as('admin'), '/settings/data')
+    expect(text).toMatch(/name="requestLogRetentionDays"[^>]* value="30" required/)
+    expect(text).toContain('Default: forever')
+  })
+})
+
+describe('options of one strategy', () => {
+  test.each([
+    ['single_account', ['singleAccountId']],
+    ['relative_availability', ['relativeAvailabilityPower', 'relativeAvailabilityTopK']],
+    ['round_robin', []],
+  ] as const)('a viewer of %s reads only %j', async (routingStrategy, names) => {
+    const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
+    app.change({
+      routingStrategy,
+      ...(routingStrategy === 'single_account' && { singleAccountId: app.members[0]!.id }),
+    })
+    const { text } = await page(people(app).as('viewer'), '/settings/routing')
+    const shown = ['singleAccountId', 'relativeAvailabilityPower', 'relativeAvailabilityTopK'].filter((name) =>
+      text.includes(`id="setting-${name}"`),
+    )
+    expect(shown).toEqual([...names])
+  })
+})
+
+test('a changed setting can be reset to its default by who may change it', async () => {
+  const { app, as } = open()
+  app.change({ capacityWaitSeconds: 9, preferEarlierResetAccounts: false })
+  const { text } = await page(as('admin'), '/settings/routing')
+  expect([...text.matchAll(/data-settings="default" data-value="([^"]*)"/g)].map(([, value]) => value)).toEqual([
+    'true',
+    '5',
+  ])
+  expect((await page(as('viewer'), '/settings/routing')).text).not.toContain('data-settings="default"')
+})
+
 test('what differs from its default is marked, counted and found', async () => {
   const { app, as } = open()
   const admin = as('admin')
@@ -245,7 +299,7 @@ describe('network', () => {
     expect((await value(admin, '/settings/network')).callers).toEqual(['192.0.2.2', '192.0.2.1'])
     const { text } = await page(admin, '/settings/network')
     expect(text).toContain(
-      'Called in the last day: 192.0.2.2, 192.0.2.1. What the entry leaves out is refused at once.',
+      'Clients connected from these addresses in the last 24 hours: 192.0.2.2, 192.0.2.1. Any that the entry doesn’t cover are rejected immediately.',
     )
     expect((await value(as('operator'), '/settings/network')).callers).toEqual([])
     await admin.submit('POST /api/firewall/ips', { ipAddress: '192.0.2.2' })

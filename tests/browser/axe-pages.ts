@@ -166,6 +166,17 @@ export const PAGES: Record<string, Stops> = {
   '/settings/data/sizes': plainly('/settings/data/sizes'),
   '/settings/about': plainly('/settings/about'),
   '/settings/search': () => [{ name: 'changed', path: '/settings/search?changed=1' }],
+  '/search': () => [
+    { name: 'found', path: '/search?q=key' },
+    {
+      name: 'palette',
+      path: '/dashboard',
+      act: async (page) => {
+        await page.keyboard.press('Control+k')
+        await page.waitForSelector('#palette .palette-hit')
+      },
+    },
+  ],
   '/audit': () => [{ name: 'full', path: '/audit' }],
   '/login': () => [{ name: 'refused', path: '/login?problem=invalid_credentials', as: 'nobody' }],
   '/totp': () => [{ name: 'before', path: '/totp', as: 'half' }],

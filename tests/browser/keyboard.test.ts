@@ -219,7 +219,7 @@ test('the first address of the firewall is asked about and confirmed before it i
   const field = page.locator('[name=ipAddress]')
   const entries = page.locator('#firewall .rows code')
   await typeInto(field, '198.51.100.0/24')
-  expect(await answerAfter('dismiss', () => page.keyboard.press('Enter'))).toStartWith('This is the first entry:')
+  expect(await answerAfter('dismiss', () => page.keyboard.press('Enter'))).toStartWith('Add the first entry?')
   expect([await isFocused(field), await field.inputValue()]).toEqual([true, '198.51.100.0/24'])
   await answerAfter('accept', () => page.keyboard.press('Enter'))
   await page.locator('dialog #form-confirm').waitFor()
@@ -229,7 +229,7 @@ test('the first address of the firewall is asked about and confirmed before it i
   await page.keyboard.press('Enter')
   await entries.filter({ hasText: '198.51.100.0/24' }).waitFor()
   await page.locator('#form-firewall :focus').waitFor()
-  expect(await answerAfter('accept', () => pressAt(button('Remove')))).toContain('It is the last one')
+  expect(await answerAfter('accept', () => pressAt(button('Remove')))).toContain('It is the last entry')
   await entries.waitFor({ state: 'detached' })
 })
 

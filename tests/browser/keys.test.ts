@@ -123,9 +123,9 @@ test('behind a proxy that is set up wrong a key works, and the test says what cl
   await page.locator('#key-test .tone-good').waitFor()
   await page.locator('[data-path="/backend-api/codex/models"] [data-outcome=ok]:visible').waitFor()
   const found = await textOf(page.locator('#path-test'))
-  expect(found).toMatch(/Large requests\. .*refused as too large.*client_max_body_size/)
+  expect(found).toMatch(/Large requests\. .*rejected as too large.*client_max_body_size/)
   expect(found).toMatch(/Headers with underscores\. .*session_id.*underscores_in_headers on/)
-  expect(found).toContain('/v1 does not arrive here: something else answered at /v1/models')
+  expect(found).toContain('Requests to /v1 don’t reach Sluice. Something else answered at /v1/models')
   expect(found).toContain('Requests to /backend-api arrive here.')
 })
 

@@ -32,7 +32,7 @@ const PAGES: Record<string, string> = {
   docs: '/docs',
   guide: '/docs/operating',
   'docs-api': '/docs/api',
-  explain: '/logs/explain?model=gpt-5.5',
+  explain: '/accounts/simulator?model=gpt-5.5',
   audit: '/audit',
   me: '/me',
   'two-factor': '/me/two-factor',

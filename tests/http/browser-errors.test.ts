@@ -86,7 +86,7 @@ test.each([
       'innerHTML',
     ])
     expect(await inForm.text()).toMatch(
-      /You are signed out\. <a href="\/login" target="_blank" rel="noopener">Sign in in another tab<\/a>, then send this again\./,
+      /You are signed out\. <a href="\/login" target="_blank" rel="noopener">Sign in in another tab<\/a>, then submit this again\./,
     )
     expect((await from('button#pause', '/keys/new')).headers.get('hx-redirect')).toBe('/login?return=%2Fkeys%2Fnew')
     expect((await from('form#form-totp', '/totp?return=%2Fkeys%2Fnew')).headers.get('hx-redirect')).toBe(

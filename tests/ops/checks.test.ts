@@ -44,8 +44,8 @@ test('a file that is missing is told as what the first start makes', async () =>
       run: () => Promise.reject(Object.assign(new Error(code), { code })),
     })),
   )
-  expect(missing?.says).toBe('It is not there yet; the first start makes it.')
-  expect(refused?.says).toContain('It could not be found out')
+  expect(missing?.says).toBe('It doesn’t exist yet. It is created on first start.')
+  expect(refused?.says).toContain('The check failed')
 })
 
 describe('the data folder', () => {
@@ -84,7 +84,7 @@ describe('the data folder', () => {
       'ok',
     ])
     expect(backup?.says).toContain('1 h ago')
-    expect(database?.says).toBe('1 MiB, with a write-ahead log of 0 MiB.')
+    expect(database?.says).toBe('1 MiB, plus a write-ahead log of 0 MiB.')
   })
 
   test('is told when a backup is dated in the future: no clock may be trusted then', async () => {
@@ -100,9 +100,9 @@ describe('the data folder', () => {
   })
 
   test.each([
-    ['EACCES', 'backups cannot be read by the user this runs as.', /as root: chown -R \d+ \S+backups && chmod 0700/],
-    ['ENOTDIR', 'backups is not a folder.', /Move away what is in its place/],
-    ['EIO', 'backups cannot be read: EIO.', /log of the system/],
+    ['EACCES', 'The current user can’t read', /run as root: chown -R \d+ \S+backups && chmod 0700/],
+    ['ENOTDIR', 'backups is not a folder.', /Move that file away/],
+    ['EIO', 'backups can’t be read: EIO.', /Check the system log/],
   ])('is told when its backups cannot be read (%s), with what to do', async (code, says, advice) => {
     const backups: FolderFacts['backups'] = () => Promise.reject(Object.assign(new Error(code), { code }))
     const { backup } = await examine({ backups })
@@ -127,7 +127,7 @@ describe('the data folder', () => {
     const room = async () => (await examine()).disk_space
     const { bavail, bsize } = statfsSync(dir)
     truncateSync(join(dir, 'sluice.db'), Math.ceil((bavail * bsize) / 1.9)) // of a hole, which takes none
-    expect(await room()).toMatchObject({ verdict: 'warning', says: expect.stringContaining('and the database has') })
+    expect(await room()).toMatchObject({ verdict: 'warning', says: expect.stringContaining('the database takes') })
   })
 
   test('is told when the write-ahead log has grown large', async () => {
@@ -156,7 +156,7 @@ describe('the data folder', () => {
   test('a key that is gone, or another one, is found before the next start finds it', async () => {
     expect((await examine({ keyFingerprint: 'abc' })).key_file).toMatchObject({ verdict: 'problem' })
     rmSync(join(dir, 'encryption.key'))
-    expect((await examine({ keyFingerprint: 'abc' })).key_file?.says).toContain('is gone')
+    expect((await examine({ keyFingerprint: 'abc' })).key_file?.says).toContain('is missing')
     expect((await examine()).key_file?.verdict).toBe('unknown')
   })
 
@@ -165,7 +165,7 @@ describe('the data folder', () => {
     for (const keyFingerprint of ['abc', null, undefined])
       expect((await examine({ keyFingerprint })).key_file).toMatchObject({
         verdict: 'problem',
-        says: expect.stringContaining('the next start will fail'),
+        says: expect.stringContaining('Sluice won’t start again'),
       })
   })
 
@@ -177,8 +177,8 @@ describe('the data folder', () => {
     ['overdue', { now: 58 * HOUR_MS }, 'problem', '2 days old'],
     ['just made', { now: 9.5 * HOUR_MS }, 'ok', '30 min ago'],
     ['made yesterday', { now: 50 * HOUR_MS }, 'ok', '41 h ago'],
-    ['none yet', { backups: async () => [] }, 'warning', 'None was made yet'],
-    ['none, and switched off', { backups: async () => [], backupIntervalHours: 0 }, 'warning', 'There is none'],
+    ['none yet', { backups: async () => [] }, 'warning', 'There are no backups yet'],
+    ['none, and switched off', { backups: async () => [], backupIntervalHours: 0 }, 'warning', 'There are no backups'],
     ['by hand only', { backupIntervalHours: 0 }, 'unknown', '1 h ago'],
   ] as const)('backups: %s', async (_, facts, verdict, words) => {
     const { backup } = await examine(facts)
@@ -224,27 +224,27 @@ describe('the upstream', () => {
 
   test('one that has trouble itself is not called fine', async () => {
     const { upstream_http } = await examine(async () => new Response('', { status: 503 }))
-    expect(upstream_http).toMatchObject({ verdict: 'warning', says: 'api.test answered 503 after 0 ms.' })
+    expect(upstream_http).toMatchObject({ verdict: 'warning', says: 'api.test answered with status 503 after 0 ms.' })
   })
 
   test('one that cannot be reached says why, and leaves the clock unknown', async () => {
     const { upstream_http, clock } = await examine(() => Promise.reject(new Error('getaddrinfo ENOTFOUND')))
     expect(upstream_http).toMatchObject({
       verdict: 'problem',
-      says: 'api.test cannot be reached: getaddrinfo ENOTFOUND.',
+      says: 'Can’t reach api.test: getaddrinfo ENOTFOUND.',
     })
-    expect(clock).toMatchObject({ verdict: 'unknown', says: 'Nothing was there to compare it with.' })
+    expect(clock).toMatchObject({ verdict: 'unknown', says: 'Can’t check it, because ChatGPT didn’t answer.' })
   })
 
   test.each([
-    [false, 'the proxy takes no connection'],
-    [true, 'the connection was cut'],
+    [false, 'the proxy doesn’t accept connections'],
+    [true, 'connection reset'],
   ])('by way of an outbound proxy that takes connections: %p', async (canConnect, why) => {
     const cut = Object.assign(new Error('cut'), { code: canConnect ? 'ECONNRESET' : 'ECONNREFUSED' })
     const way = { isProxied: () => true, canConnect: async () => canConnect }
     const { upstream_http, sign_in_service } = await examine(() => Promise.reject(cut), way)
-    expect(upstream_http?.says).toBe(`api.test cannot be reached through the outbound proxy: ${why}.`)
-    expect(sign_in_service?.says).toBe(`auth.test cannot be reached through the outbound proxy: ${why}.`)
+    expect(upstream_http?.says).toBe(`Can’t reach api.test through the outbound proxy: ${why}.`)
+    expect(sign_in_service?.says).toBe(`Can’t reach auth.test through the outbound proxy: ${why}.`)
   })
 
   test('an answer without a date says nothing about the clock', async () => {
@@ -323,12 +323,12 @@ describe('the reverse proxy', () => {
 
   test.each([
     ['nothing in between', {}, {}, 'ok', 'directly'],
-    ['one that is not trusted at all', {}, FORWARDED, 'warning', 'not trusted'],
+    ['one that is not trusted at all', {}, FORWARDED, 'warning', 'aren’t trusted'],
     ['one beside the trusted range', { trust, peer: '10.0.0.2' }, FORWARDED, 'warning', '10.0.0.2'],
-    ['a trusted one', { trust }, FORWARDED, 'ok', 'names you as 192.0.2.1'],
-    ['a trusted one that says nothing', { trust }, {}, 'warning', 'named no client'],
-    ['a trusted one that contradicts itself', { trust, clientIp: null }, FORWARDED, 'warning', 'contradicts'],
-    ['an unknown peer', { peer: null }, {}, 'unknown', 'not known'],
+    ['a trusted one', { trust }, FORWARDED, 'ok', 'Your address is 192.0.2.1'],
+    ['a trusted one that says nothing', { trust }, {}, 'warning', 'doesn’t send the client’s address'],
+    ['a trusted one that contradicts itself', { trust, clientIp: null }, FORWARDED, 'warning', 'are contradictory'],
+    ['an unknown peer', { peer: null }, {}, 'unknown', 'is unknown'],
   ] as const)('%s', async (_, facts, headers, verdict, words) => {
     const { trusted_proxies } = await seen(facts, headers)
     expect(trusted_proxies?.verdict).toBe(verdict)
@@ -347,7 +347,7 @@ describe('the reverse proxy', () => {
     expect((await seen({ publicUrl: 'https://sluice.test' })).host_header?.verdict).toBe('ok')
     expect((await seen({}, { 'x-forwarded-host': 'other.test' })).host_header).toMatchObject({
       verdict: 'warning',
-      says: 'Browsers say other.test, and here it arrives as sluice.test.',
+      says: 'The browser sends other.test, but it arrives as sluice.test.',
     })
     expect((await seen({ headers: new Headers() })).host_header?.verdict).toBe('unknown')
   })

@@ -281,7 +281,7 @@ test('the doctor finds an upstream that is not there, and is content with one th
 
   const broken = await sluice(['doctor'])
   expect(broken.exitCode).toBe(1)
-  expect(broken.stdout).toContain('Problem  Upstream over HTTP: 127.0.0.1:1 cannot be reached')
+  expect(broken.stdout).toContain('Problem  ChatGPT over HTTP: Can’t reach 127.0.0.1:1')
   expect(broken.stdout).toMatch(/^ {9}-> \w/m)
   expect(broken.stdout).not.toContain('-> null')
 }, 30_000)
@@ -297,9 +297,9 @@ test('the doctor looks at this folder, as it is set up', async () => {
     return Object.fromEntries(findings.map(({ id, verdict, says }) => [id, `${verdict}: ${says}`]))
   }
   mkdirSync(dataDir, { mode: 0o700 })
-  expect((await examine()).database).toBe('unknown: It is not there yet; the first start makes it.')
+  expect((await examine()).database).toBe('unknown: It doesn’t exist yet. It is created on first start.')
   await sluice(['settings', 'set', 'backupIntervalHours=0'])
-  expect((await examine()).backup).toBe('warning: There is none, and none are made by themselves.')
+  expect((await examine()).backup).toBe('warning: There are no backups, and scheduled backups are off.')
   writeFileSync(join(dataDir, 'encryption.key'), `${Buffer.alloc(32, 1).toString('base64url')}\n`)
   expect((await examine()).key_file).toStartWith('problem: ')
 }, 30_000)
@@ -323,7 +323,7 @@ describe('a database that stops the start', () => {
   test.each([
     ['is noise', 'is damaged: file is not a database.', 'sluice restore FILE', 'unknown'],
     ['has bad pages', 'is damaged: ', 'sluice restore FILE', 'ok'],
-    ['is newer', 'newer version (it has 9999_x)', 'pdate this program', 'ok'],
+    ['is newer', 'newer version (it has 9999_x)', 'pdate Sluice', 'ok'],
   ] as const)(
     '%s: the doctor finds it, and both say what to do',
     async (kind, says, todo, key) => {

@@ -240,7 +240,7 @@ const useDashboard = async (name: Name): Promise<void> => {
   await until(async () => !/Measuring/.test(await textIn(page.locator('main'))), world.server.output)
   expect([name, await says('Reverse proxy')]).toEqual([
     name,
-    expect.stringMatching(new RegExp(`OK\\s+The proxy .* names you as ${CLIENT_ADDRESS}`)),
+    expect.stringMatching(new RegExp(`OK\\s+The proxy .* is trusted. Your address is ${CLIENT_ADDRESS}`)),
   ])
   for (const title of ['Host header', ...MEASURES.map(({ title }) => title)])
     expect([name, await says(title)]).toEqual([name, expect.stringMatching(/\bOK\b/)])

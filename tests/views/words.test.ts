@@ -7,10 +7,10 @@ import { durationText, sinceText, spanText, untilText } from '../../views/ui/tim
 const SPANS: [ms: number, words: string][] = [
   [0, '0 s'],
   [59_999, '59 s'],
-  [60_000, '1 m'],
-  [3_599_999, '59 m'],
+  [60_000, '1 min'],
+  [3_599_999, '59 min'],
   [3_600_000, '1 h'],
-  [7_800_000, '2 h 10 m'],
+  [7_800_000, '2 h 10 min'],
   [86_400_000, '1 d'],
   [97_200_000, '1 d 3 h'],
 ]
@@ -21,7 +21,7 @@ test.each(SPANS)('%d ms is %s', (ms, words) => {
 
 test('the script of the page counts in the same words', async () => {
   const source = await Bun.file(new URL('../../views/assets/app.js', import.meta.url)).text()
-  const body = source.slice(source.indexOf('const pair ='), source.indexOf('// The server'))
+  const body = source.slice(source.indexOf('const pair ='), source.indexOf('// Clock times'))
   const span = new Function(`${body}; return span`)() as (ms: number) => string // as: the function the script defines
   for (const [ms, words] of SPANS) expect(span(ms)).toBe(words)
 })
@@ -29,8 +29,8 @@ test('the script of the page counts in the same words', async () => {
 test('what has come is now', () => {
   const now = '2026-01-01T12:00:00.000Z'
   expect(untilText('2026-01-01T11:00:00.000Z', now)).toBe('now')
-  expect(untilText('2026-01-01T12:05:00.000Z', now)).toBe('in 5 m')
-  expect(sinceText('2026-01-01T11:55:00.000Z', now)).toBe('5 m ago')
+  expect(untilText('2026-01-01T12:05:00.000Z', now)).toBe('in 5 min')
+  expect(sinceText('2026-01-01T11:55:00.000Z', now)).toBe('5 min ago')
   expect(sinceText('2026-01-01T12:05:00.000Z', now)).toBe('now')
 })
 
@@ -38,7 +38,7 @@ test.each([
   [12.4, '12 ms'],
   [920, '0.92 s'],
   [12_340, '12.3 s'],
-  [125_000, '2 m'],
+  [125_000, '2 min'],
 ])('a measured %d ms is %s', (ms, words) => {
   expect(durationText(ms)).toBe(words)
 })

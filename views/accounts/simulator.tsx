@@ -6,7 +6,7 @@ import { Candidates, resetsLater } from '../logs/candidates.tsx'
 import { STRATEGY_NAMES } from '../logs/words.ts'
 import type { Tone } from '../ui/badge.tsx'
 import { Filter, FilterActions, optionsOf } from '../ui/select.tsx'
-import { momentText } from '../ui/time.tsx'
+import { Moment } from '../ui/time.tsx'
 import { SIMULATOR } from './links.ts'
 
 export const SimulatorPage: FC<ExplainView> = ({ asked, options, explanation, generatedAt }) => (
@@ -73,7 +73,7 @@ const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, s
             </>
           )}
           Strategy: {STRATEGY_NAMES[strategy]}
-          {isDrawn({ strategy, candidates }) && ' (weighted random, so the result can vary)'} · {momentText(at)} UTC
+          {isDrawn({ strategy, candidates }) && ' (weighted random, so the result can vary)'} · <Moment at={at} />
         </p>
       </div>
       {outcome !== 'refused' && (

@@ -6,7 +6,7 @@ import { countText, dollarText } from '../ui/amounts.ts'
 import { StateBadge } from '../ui/badge.tsx'
 import { leftPercent, toneOf } from '../ui/meter.tsx'
 import { SortHeading } from '../ui/table.tsx'
-import { Since, untilText } from '../ui/time.tsx'
+import { Since, Until } from '../ui/time.tsx'
 import { accountPath, listLink } from './links.ts'
 import type { AccountsProps } from './list.tsx'
 import { addressOf, Eligibility, factsOf } from './standing.tsx'
@@ -140,9 +140,7 @@ const Window: FC<{ window: WireWindow | null; now: string }> = ({ window, now })
         {window.resetAt && (
           <>
             {' · resets '}
-            <time datetime={window.resetAt} data-live="until">
-              {untilText(window.resetAt, now)}
-            </time>
+            <Until at={window.resetAt} now={now} />
           </>
         )}
       </span>

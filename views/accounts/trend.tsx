@@ -2,6 +2,7 @@
 import type { FC } from 'hono/jsx'
 import { units } from '../ui/svg.ts'
 import { AsTable, TableHead } from '../ui/table.tsx'
+import { dateText, momentText, weekdayText } from '../ui/time.tsx'
 
 interface TrendSeries {
   name: string
@@ -46,7 +47,7 @@ export const TrendChart: FC<TrendProps> = ({ from, series }) => {
       <ol class="trend-days" aria-hidden="true">
         {daysFrom(from, hours).map((at) => (
           <li>
-            {weekday.format(at)} <span class="trend-date">{dayOfMonth.format(at)}</span>
+            {weekdayText(at)} <span class="trend-date">{Number(dateText(at).slice(8))}</span>
           </li>
         ))}
       </ol>
@@ -97,21 +98,20 @@ const spoken = ({ name, values }: TrendSeries): string => {
   return `${name}: ${Math.round(last)} % used now, at most ${Math.round(Math.max(...known))} %.`
 }
 
-const weekday = new Intl.DateTimeFormat('en', { weekday: 'short', timeZone: 'UTC' })
-const dayOfMonth = new Intl.DateTimeFormat('en', { day: 'numeric', timeZone: 'UTC' })
-
-/** Every 24 hours from the first, ms since epoch. */
-const daysFrom = (from: number, hours: number): number[] =>
-  Array.from({ length: Math.floor(hours / DAY_HOURS) }, (_, day) => from + day * DAY_HOURS * HOUR_MS)
+/** Every 24 hours from the first, ISO 8601. */
+const daysFrom = (from: number, hours: number): string[] =>
+  Array.from({ length: Math.floor(hours / DAY_HOURS) }, (_, day) =>
+    new Date(from + day * DAY_HOURS * HOUR_MS).toISOString(),
+  )
 
 const DayTable: FC<TrendProps> = ({ from, series }) => (
   <AsTable>
     <table class="figures">
-      <TableHead texts={['24 hours from (UTC)']} numbers={series.map(({ name }) => `${name}, highest`)} />
+      <TableHead texts={['24 hours from']} numbers={series.map(({ name }) => `${name}, highest`)} />
       <tbody>
         {daysFrom(from, series[0]?.values.length ?? 0).map((at, day) => (
           <tr>
-            <th scope="row">{new Date(at).toISOString().slice(0, 16).replace('T', ' ')}</th>
+            <th scope="row">{momentText(at)}</th>
             {series.map(({ values }) => (
               <td>{mostOf(values.slice(day * DAY_HOURS, (day + 1) * DAY_HOURS))}</td>
             ))}

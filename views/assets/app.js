@@ -9,23 +9,33 @@
     document.cookie = `${cookie};path=/;max-age=3e7;samesite=lax`
   }
 
-  // For the days of reports.
+  // Pages show times in the zone of the browser, or in the one chosen under My account. The first page comes without one.
+  const zone = root.dataset.timeZone
+  const isFirst = !document.cookie.includes('zone=')
   remember(`zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}`)
+  if (!zone && isFirst && find('time') && document.cookie.includes('zone=')) location.reload()
 
   const pair = (a, unit, b, small) => `${a} ${unit}${b ? ` ${b} ${small}` : ''}`
   const span = (ms) => {
     const [s, m, h] = [1e3, 6e4, 36e5].map((unit) => Math.floor(ms / unit))
     if (m < 1) return `${s} s`
-    if (h < 1) return `${m} m`
-    return h < 24 ? pair(h, 'h', m % 60, 'm') : pair(Math.floor(h / 24), 'd', h % 24, 'h')
+    if (h < 1) return `${m} min`
+    return h < 24 ? pair(h, 'h', m % 60, 'min') : pair(Math.floor(h / 24), 'd', h % 24, 'h')
+  }
+  // Clock times as `ClockTime` in views/ui/time.tsx writes them.
+  const TIME = {
+    ...(root.dataset.hours === '12' ? { hour: 'numeric', hourCycle: 'h12' } : { hour: '2-digit', hourCycle: 'h23' }),
+    minute: '2-digit',
+    timeZone: zone || 'UTC',
   }
   const countdown = (ms) => {
     const s = Math.max(0, Math.floor(ms / 1e3))
     return `${Math.floor(s / 60)}:${`${s % 60}`.padStart(2, '0')}`
   }
-  const TIME = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }
   const moment = (at) =>
-    new Date(at).toLocaleString('en', at - Date.now() < 72e6 ? TIME : { ...TIME, weekday: 'short' })
+    new Date(at)
+      .toLocaleString('en', Math.abs(at - Date.now()) < 72e6 ? TIME : { ...TIME, weekday: 'short' })
+      .replace(/ ([AP]M)/, (half) => half.toLowerCase())
   // The server's clock counts.
   const skew = Date.now() - Date.parse(find('[data-now]')?.dataset.now) || 0
   const tick = () => {
@@ -55,6 +65,10 @@
       const now = root.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')
       root.dataset.theme = now === 'dark' ? 'light' : 'dark'
       remember(`theme=${root.dataset.theme}`)
+    },
+    privacy(button) {
+      remember(`privacy=${button.ariaPressed === 'true' ? 'off' : 'on'}`)
+      location.reload()
     },
     async copy(button) {
       const el = button.previousElementSibling
@@ -166,6 +180,55 @@
     event.preventDefault()
     root.classList.add('is-offline')
   })
+  // Feedback at once: a thin bar while a page or a drawer loads, and a button that says what it is doing.
+  const BUSY = {
+    Add: 'Adding',
+    Back: 'Backing',
+    Change: 'Changing',
+    Create: 'Creating',
+    Delete: 'Deleting',
+    Import: 'Importing',
+    Invite: 'Inviting',
+    Pause: 'Pausing',
+    Remove: 'Removing',
+    Resume: 'Resuming',
+    Save: 'Saving',
+    Set: 'Setting',
+  }
+  const waiting = new Map()
+  on('htmx:before:request', ({ detail }) => {
+    const { sourceElement: source } = detail.ctx
+    // What renews itself does so quietly.
+    if (source?.hasAttribute?.('data-live-src')) return
+    root.classList.add('is-busy')
+    const button = source?.matches?.('form') && source.querySelector('button[type=submit]')
+    const [verb, ...rest] = button?.textContent?.trim().split(' ') ?? []
+    if (!button || button.childElementCount || !BUSY[verb]) return
+    waiting.set(source, { button, text: button.textContent })
+    button.textContent = `${[BUSY[verb], ...rest].join(' ')}…`
+  })
+  on('htmx:finally:request', ({ detail }) => {
+    root.classList.remove('is-busy')
+    const { button, text } = waiting.get(detail.ctx.sourceElement) ?? {}
+    waiting.delete(detail.ctx.sourceElement)
+    if (button?.textContent.endsWith('…')) button.textContent = text
+  })
+  // A link to a file leaves the page where it is.
+  addEventListener('beforeunload', () => {
+    root.classList.add('is-busy')
+    setTimeout(() => root.classList.remove('is-busy'), 8e3)
+  })
+  addEventListener('pageshow', () => root.classList.remove('is-busy'))
+
+  // The tab turns red while Sluice serves nothing.
+  const icon = find('link[rel=icon]')
+  const { href: calm } = icon
+  const alarm = () => {
+    if (location.pathname !== '/dashboard') return
+    const word = find('main .health.tone-bad strong')?.textContent
+    icon.href = word ? calm.replaceAll('%230e7f93', '%23d33a2c').replaceAll('%237b8a92', '%23d33a2c') : calm
+    document.title = `${word ? `● ${word} · ` : ''}${document.title.replace(/^● .*? · /, '')}`
+  }
   const tidy = () => {
     for (const el of all('.asked-first')) el.remove()
   }
@@ -179,9 +242,11 @@
     }
     tidy()
     tick()
+    alarm()
   })
   root.classList.add('scripted')
   tidy()
+  alarm()
   tick()
   setInterval(tick, 1e3)
 })()

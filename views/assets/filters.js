@@ -27,6 +27,4 @@
     if (target.method !== 'get') return
     for (const [name, value] of [...formData]) if (value === '') formData.delete(name)
   })
-  const zone = document.querySelector('[data-zone]')
-  if (zone) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone
 })()

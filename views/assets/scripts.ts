@@ -10,5 +10,21 @@ import live from './live.js' with { type: 'text' }
 import logs from './logs.js' with { type: 'text' }
 import measures from './measures.js' with { type: 'text' }
 import newAccount from './new-account.js' with { type: 'text' }
+import palette from './palette.js' with { type: 'text' }
+import settings from './settings.js' with { type: 'text' }
 
-export const SCRIPTS = [app, live, charts, focus, filters, accounts, newAccount, keys, measures, logs, docs].join('\n')
+export const SCRIPTS = [
+  app,
+  live,
+  charts,
+  focus,
+  filters,
+  accounts,
+  newAccount,
+  keys,
+  measures,
+  logs,
+  docs,
+  settings,
+  palette,
+].join('\n')

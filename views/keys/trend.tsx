@@ -2,6 +2,7 @@
 import type { FC } from 'hono/jsx'
 import { Bars } from '../ui/bars.tsx'
 import { AsTable, TableHead } from '../ui/table.tsx'
+import { clockText, dateText } from '../ui/time.tsx'
 
 export interface TrendPoint {
   /** ISO 8601: the start of the hour. */
@@ -34,9 +35,9 @@ export const Trend: FC<TrendProps> = ({ label, points, text }) => {
       />
       <AsTable>
         <table class="figures">
-          <TableHead texts={['Day (UTC)']} numbers={[label]} />
+          <TableHead texts={['Day']} numbers={[label]} />
           <tbody>
-            {[...Map.groupBy(points, ({ t }) => t.slice(0, 10))].map(([day, hours]) => (
+            {[...Map.groupBy(points, ({ t }) => dateText(t))].map(([day, hours]) => (
               <tr>
                 <th scope="row">{day}</th>
                 <td>{text(sumOf(hours))}</td>
@@ -57,6 +58,6 @@ const grouped = (points: readonly TrendPoint[], size: number): TrendPoint[] =>
     return { t: group[0]?.t ?? '', v: sumOf(group) }
   })
 
-const spanOf = (t: string): string => `${t.slice(5, 10)} ${t.slice(11, 16)} UTC`
+const spanOf = (t: string): string => `${dateText(t).slice(5)} ${clockText(t)}`
 
-const dayOf = (point: TrendPoint | undefined): string => point?.t.slice(5, 10) ?? ''
+const dayOf = (point: TrendPoint | undefined): string => (point ? dateText(point.t).slice(5) : '')

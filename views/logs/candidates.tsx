@@ -70,7 +70,7 @@ const whyText = (candidate: CandidateView, chosen: CandidateView | null): string
   if (resetsLater(candidate, chosen))
     return resetDays === null ? 'available; its reset is not known' : 'available; resets later'
   if (reason === null) return 'available'
-  return until === null ? reason : `${reason} until ${momentText(until)} UTC`
+  return until === null ? reason : `${reason} until ${momentText(until)}`
 }
 
 /** Four digits are enough to compare; larger numbers keep their whole part. */

@@ -89,8 +89,8 @@ const MoreFilters: FC<Logs> = (logs) => {
       <summary class="reveal">More filters and columns</summary>
       <div class="filter-row">
         <TextFilter label="Error code" name="code" value={filters.code[0]} placeholder="usage_limit_reached" />
-        <TimeFilter label="From (UTC)" name="since" at={filters.since} />
-        <TimeFilter label="To (UTC)" name="until" at={filters.until} />
+        <TimeFilter label="From" name="since" at={filters.since} />
+        <TimeFilter label="To" name="until" at={filters.until} />
         <div class="filter-actions needs-script">
           <Submit isPlain>Apply times</Submit>
         </div>

@@ -1,6 +1,6 @@
 /** When a row of the log happened: the exact time, without the day if it is today's. */
 import type { FC } from 'hono/jsx'
-import { momentText, sinceText } from '../ui/time.tsx'
+import { momentText, sinceText, utcText } from '../ui/time.tsx'
 
 interface LogTimeProps {
   /** ISO 8601 */
@@ -24,5 +24,3 @@ export const logTimeText = (at: string, now: string): string => {
 }
 
 const DAY_CHARS = '2026-01-10 '.length
-
-const utcText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 19)} UTC`

@@ -4,7 +4,7 @@ import type { Logs } from '../../src/admin/logs-page.ts'
 import { countText } from '../ui/amounts.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
-import { momentText } from '../ui/time.tsx'
+import { Moment } from '../ui/time.tsx'
 import { Filters } from './filters.tsx'
 import { LogHead } from './head.tsx'
 import { Histogram, hasAny } from './histogram.tsx'
@@ -130,7 +130,11 @@ const OlderLinks: FC<Logs> = ({ links, requests, rejected, searchedTo }) => {
   if (!links.older || (isEmpty && searchedTo === null)) return null
   return (
     <nav class="pager" aria-label="Pages">
-      {searchedTo !== null && <span class="muted">Searched back to {momentText(searchedTo)} UTC.</span>}
+      {searchedTo !== null && (
+        <span class="muted">
+          Searched back to <Moment at={searchedTo} />.
+        </span>
+      )}
       <ButtonLink href={links.older} rel="next">
         {searchedTo === null ? 'Older' : 'Search older'}
       </ButtonLink>

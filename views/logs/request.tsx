@@ -6,7 +6,7 @@ import type { Titled } from '../titles.ts'
 import { costText, countText } from '../ui/amounts.ts'
 import { CopyButton } from '../ui/button.tsx'
 import { CrossIcon } from '../ui/icons.tsx'
-import { durationText, momentText } from '../ui/time.tsx'
+import { durationText, Moment } from '../ui/time.tsx'
 import { Candidates } from './candidates.tsx'
 import { Result } from './rows.tsx'
 import { AttemptBar, TimingBar } from './timing.tsx'
@@ -59,7 +59,9 @@ const Facts: FC<RequestView> = (request) => (
   <>
     {request.errorMessage && <p class="request-message">{request.errorMessage}</p>}
     <dl class="facts">
-      <Fact name="Started">{momentText(request.requestedAt)} UTC</Fact>
+      <Fact name="Started">
+        <Moment at={request.requestedAt} />
+      </Fact>
       <Fact name="Model">
         {request.model && <code>{request.model}</code>}
         {request.reasoningEffort && ` ${request.reasoningEffort}`}

@@ -70,8 +70,8 @@ const leastOf = (roles: readonly RoleOption[]): string | undefined =>
 const ConfirmFirst: FC = () => (
   <noscript>
     <p class="note">
-      Changes on this page need a confirmation.{' '}
-      <a href="/confirm?return=%2Fsettings%2Faccess">Confirm that it is you</a> first.
+      Changes on this page need a confirmation. <a href="/confirm?return=%2Fsettings%2Faccess">Confirm it’s you</a>{' '}
+      first.
     </p>
   </noscript>
 )

@@ -1,4 +1,4 @@
-/** Settings, About: the build, the environment it was started with, and the work of others in it. */
+/** Settings, About: version, environment, and the licences of included software. */
 import type { FC } from 'hono/jsx'
 import type { About } from '../../src/admin/about.ts'
 import { TextCard } from '../ui/card.tsx'
@@ -11,21 +11,20 @@ export const AboutPage: FC<About> = ({ frame, now, version, runtime, startedAt, 
   <SettingsFrame frame={frame} now={now} title="About">
     <TextCard id="build" title={`Sluice ${version}`}>
       <p>
-        On {runtime}, started <Since at={startedAt} now={now} />.{' '}
-        <span class="muted">Sluice is under the MIT licence.</span>
+        Runs on {runtime}, started <Since at={startedAt} now={now} />. <span class="muted">MIT licence.</span>
       </p>
       <p>
-        <a href="/doctor">Is all well?</a> · <a href="/docs">Docs</a> · <a href="/docs/api">API reference</a>
+        <a href="/doctor">Health check</a> · <a href="/docs">Docs</a> · <a href="/docs/api">API reference</a>
       </p>
     </TextCard>
     {environment && (
       <TextCard id="environment" title="Environment">
         <p class="form-intro">
-          From the variables of the process and the file <code>.env</code> of the data folder. A change needs a restart.
+          Read from the environment and from <code>.env</code> in the data folder. Restart Sluice to apply a change.
         </p>
         {environment.unknown.length > 0 && (
           <p class="note note-bad" id="unknown">
-            Not known here, and without effect:{' '}
+            Unknown variables, ignored:{' '}
             {environment.unknown.map((name, i) => (
               <>
                 {i > 0 && ', '}

@@ -1,11 +1,11 @@
-/** The audit log: who changed what, when and from where, and whether the log is whole. */
+/** The audit log: who changed what, when and from where, and whether the log is intact. */
 import type { FC } from 'hono/jsx'
 import type { Audit, Chain, NamedEntry } from '../../src/admin/audit-page.ts'
 import { countText, plural } from '../ui/amounts.ts'
 import { CheckIcon, ClockIcon, WarningIcon } from '../ui/icons.tsx'
 import { AgePager } from '../ui/pager.tsx'
 import { Filter, FilterActions, type Option, optionsOf, plainOptions, TimeFilter } from '../ui/select.tsx'
-import { momentText } from '../ui/time.tsx'
+import { Moment } from '../ui/time.tsx'
 import { SettingsFrame } from './frame.tsx'
 
 export const AuditLogPage: FC<Audit> = (audit) => {
@@ -18,7 +18,7 @@ export const AuditLogPage: FC<Audit> = (audit) => {
         {items.length === 0 ? (
           <div class="card-body">
             <p>
-              {links.clear ? 'No entry is like that. ' : 'Nothing has been changed yet.'}
+              {links.clear ? 'No entries match these filters. ' : 'No changes yet.'}
               {links.clear && <a href={links.clear}>Clear filters</a>}
             </p>
           </div>
@@ -35,49 +35,49 @@ export const AuditLogPage: FC<Audit> = (audit) => {
   )
 }
 
-/** Each row is hashed with the one before, so a row that was changed or taken out shows. */
+/** Each entry is hashed with the one before it, so a changed or removed entry shows. */
 const ChainLine: FC<{ chain: Chain; verify: string }> = ({ chain, verify }) => {
   if (chain.isWhole === null)
     return (
       <p class="chain tone-idle">
-        <ClockIcon /> {countText(chain.rows)} rows, not checked just now.{' '}
-        <a href={verify}>Check that the log is whole</a>
+        <ClockIcon /> {countText(chain.rows)} entries, not verified yet. <a href={verify}>Verify the log</a>
       </p>
     )
   if (chain.isWhole)
     return (
       <p class="chain tone-good">
-        <CheckIcon /> The log is whole: {wholeText(chain)}.
+        <CheckIcon /> Verified: {wholeText(chain)}, unbroken chain.
       </p>
     )
   return (
     <p class="chain tone-bad" role="alert">
-      <WarningIcon /> The log was tampered with{chain.rowId === null ? '' : ` at row ${chain.rowId}`}: {chain.problem}.
+      <WarningIcon /> The log was tampered with{chain.rowId === null ? '' : ` at entry ${chain.rowId}`}: {chain.problem}
+      .
     </p>
   )
 }
 
 const wholeText = ({ rows, unchained, purgedThroughId }: Extract<Chain, { isWhole: true }>): string =>
   [
-    plural(rows, 'row'),
-    ...(unchained > 0 ? [`${countText(unchained)} of them from before rows were hashed`] : []),
-    ...(purgedThroughId === null ? [] : [`deleted by retention up to row ${countText(purgedThroughId)}`]),
+    plural(rows, 'entry', 'entries'),
+    ...(unchained > 0 ? [`${countText(unchained)} from before entries were hashed`] : []),
+    ...(purgedThroughId === null ? [] : [`entries up to ${countText(purgedThroughId)} deleted by retention`]),
   ].join(', ')
 
 const Filters: FC<Audit> = ({ filters, options, links }) => (
   <form class="card filter-card" method="get" action="/audit" data-auto>
     <div class="filter-row">
-      <Filter label="What" name="action" chosen={filters.action} options={options.actions.map(eventOption)} />
-      <Filter label="Who" name="actor_user_id" chosen={filters.actor} options={optionsOf(options.people)} />
+      <Filter label="Event" name="action" chosen={filters.action} options={options.actions.map(eventOption)} />
+      <Filter label="User" name="actor_user_id" chosen={filters.actor} options={optionsOf(options.people)} />
       <Filter
-        label="About"
+        label="Target"
         name="target_type"
         chosen={filters.targetType}
         options={options.targetTypes.map(eventOption)}
       />
-      <Filter label="Weight" name="severity" chosen={filters.severity} options={SEVERITIES} />
-      <TimeFilter label="From (UTC)" name="since" at={filters.since} />
-      <TimeFilter label="To (UTC)" name="until" at={filters.until} />
+      <Filter label="Severity" name="severity" chosen={filters.severity} options={SEVERITIES} />
+      <TimeFilter label="From" name="since" at={filters.since} />
+      <TimeFilter label="To" name="until" at={filters.until} />
       <FilterActions label="Filter" clear={links.clear} />
     </div>
     {filters.targetId !== '' && <input type="hidden" name="target_id" value={filters.targetId} />}
@@ -92,9 +92,9 @@ const TONES = { info: 'idle', notice: 'good', warning: 'wait' } as const
 
 const Entry: FC<NamedEntry> = ({ timestamp, action, severity, actor, target, targetName, actorIp, details }) => (
   <li class="audit-entry">
-    <time class="muted" datetime={timestamp}>
-      {momentText(timestamp)} UTC
-    </time>
+    <span class="muted">
+      <Moment at={timestamp} />
+    </span>
     <div class="audit-what">
       <p>
         <strong>{eventText(action)}</strong>

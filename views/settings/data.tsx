@@ -1,4 +1,4 @@
-/** Settings, Data: how long things are kept, what they take on the disk, and backups. */
+/** Settings, Data: retention, database size and backups. */
 import type { FC } from 'hono/jsx'
 import type { Data } from '../../src/admin/settings-pages.ts'
 import type { TableSizes } from '../../src/model/table-sizes.ts'
@@ -9,7 +9,7 @@ import { Action, NeedsScript, Outcome } from '../ui/form.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { Since } from '../ui/time.tsx'
 import { SettingsFrame } from './frame.tsx'
-import { SettingsCard } from './section.tsx'
+import { SettingsCard, UnsavedBar } from './section.tsx'
 import { bytesText } from './words.ts'
 
 export const DataPage: FC<Data> = (data) => {
@@ -21,17 +21,18 @@ export const DataPage: FC<Data> = (data) => {
       {settings && <SettingsCard section="retention" settings={settings} />}
       <TextCard id="size" title="Size" count={bytesText(file.bytes)}>
         <p>
-          The database takes {bytesText(file.bytes)}
-          {file.freeBytes > 0 && `, ${bytesText(file.freeBytes)} of it free for new rows`}.
+          The database is {bytesText(file.bytes)}
+          {file.freeBytes > 0 && `, including ${bytesText(file.freeBytes)} of free space`}.
         </p>
         {data.hasSizes && (
           <div id="sizes" hx-get="/settings/data/sizes" hx-trigger="load" hx-target="#sizes" hx-swap="innerHTML">
-            <a href="/settings/data/sizes">What each table takes</a>
+            <a href="/settings/data/sizes">Show table sizes</a>
           </div>
         )}
       </TextCard>
       {backups && <Backups {...data} backups={backups} />}
       {settings && <SettingsCard section="backups" settings={settings} />}
+      {settings && <UnsavedBar />}
     </SettingsFrame>
   )
 }
@@ -59,12 +60,14 @@ const Backups: FC<Data & { backups: NonNullable<Data['backups']> }> = ({ backups
     )}
     <div class={backups.length > 0 ? 'card-part split' : 'card-body split'}>
       <p>
-        {backups.length === 0 && 'No backup was made yet. '}
-        <span class="muted">A backup is the whole database; without the key file its secrets stay sealed.</span>
+        {backups.length === 0 && 'No backups yet. '}
+        <span class="muted">
+          A backup contains the whole database. Its secrets can only be read with the key file, so keep a copy of both.
+        </span>
       </p>
       <div class="actions">
         {download === 'confirm' && backups.length > 0 && (
-          <ButtonLink href="/confirm?return=%2Fsettings%2Fdata%23backup-list">Confirm to download</ButtonLink>
+          <ButtonLink href="/confirm?return=%2Fsettings%2Fdata%23backup-list">Confirm it’s you to download</ButtonLink>
         )}
         <Action name="backup" action="/api/backups" label="Back up now" />
       </div>
@@ -72,14 +75,14 @@ const Backups: FC<Data & { backups: NonNullable<Data['backups']> }> = ({ backups
   </Card>
 )
 
-/** The same by itself, for a browser without script. */
+/** The same as a page, for browsers without script. */
 export const SizesPage: FC<TableSizes> = (sizes) => (
   <div class="page page-narrow">
-    <nav class="crumbs" aria-label="Where you are">
+    <nav class="crumbs" aria-label="Breadcrumb">
       <a href="/settings/data">Data</a>
     </nav>
     <header class="page-head">
-      <h1>What each table takes</h1>
+      <h1>Table sizes</h1>
     </header>
     <section class="card card-body" aria-label="Tables">
       <Sizes {...sizes} />
@@ -87,15 +90,15 @@ export const SizesPage: FC<TableSizes> = (sizes) => (
   </div>
 )
 
-/** Fetched when the page is there. The small ones are folded away. */
+/** Loaded after the page. Small tables are folded away. */
 export const Sizes: FC<TableSizes> = ({ tables, isExact }) => (
   <>
-    {!isExact && <p class="hint">Estimated from a few rows of each table; the number of rows is exact.</p>}
-    <SizeTable tables={tables.slice(0, LARGEST)} caption="The largest tables" />
+    {!isExact && <p class="hint">Sizes are estimates. Row counts are exact.</p>}
+    <SizeTable tables={tables.slice(0, LARGEST)} caption="Largest tables" />
     {tables.length > LARGEST && (
       <details class="as-table">
-        <summary class="reveal small">{tables.length - LARGEST} smaller tables</summary>
-        <SizeTable tables={tables.slice(LARGEST)} caption="The smaller tables" />
+        <summary class="reveal small">Show {tables.length - LARGEST} smaller tables</summary>
+        <SizeTable tables={tables.slice(LARGEST)} caption="Smaller tables" />
       </details>
     )}
   </>

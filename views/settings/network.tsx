@@ -1,4 +1,4 @@
-/** Settings, Network: who may call the proxy, what is believed of the proxies before it, and how calls leave. */
+/** Settings, Network: the firewall, trusted reverse proxies, and the outbound proxy. */
 import type { FC } from 'hono/jsx'
 import type { EgressTarget, Network } from '../../src/admin/settings-pages.ts'
 import { Submit } from '../ui/button.tsx'
@@ -18,8 +18,7 @@ export const NetworkPage: FC<Network> = (network) => {
       {proxies && (
         <TextCard id="proxies" title="Trusted proxies">
           <p class="form-intro">
-            A reverse proxy is believed what it says about the client when its own address is in these ranges. The
-            environment sets this; a change needs a restart.
+            Forwarded headers are trusted only from these addresses. Set this in the environment and restart Sluice.
           </p>
           <Seen {...network} />
           <Variables variables={proxies} />
@@ -35,10 +34,10 @@ const Firewall: FC<Network> = ({ firewall: { mode, entries }, isGuard, callers, 
     <div class="card-body">
       <p>
         {mode === 'allow_all'
-          ? 'The list is empty: every address may call the proxy, as far as its key allows.'
-          : 'Only the addresses of the list may call the proxy; all others are refused before their key is looked at.'}{' '}
-        <span class="muted">The dashboard is not behind it.</span>
-        {isGuard && entries.length === 0 && ' The first entry shuts out everybody else at once.'}
+          ? 'The list is empty. Every address can connect.'
+          : 'Only listed addresses can connect. Requests from other addresses are rejected before their key is checked.'}{' '}
+        <span class="muted">The firewall doesn’t protect the dashboard.</span>
+        {isGuard && entries.length === 0 && ' Adding the first entry blocks every other address immediately.'}
       </p>
     </div>
     {entries.length > 0 && (
@@ -78,7 +77,7 @@ const Firewall: FC<Network> = ({ firewall: { mode, entries }, isGuard, callers, 
           placeholder="192.0.2.7 or 10.0.0.0/8"
           autocomplete="off"
           maxlength={100}
-          hint={seen?.clientIp ? `This browser comes from ${seen.clientIp}.` : undefined}
+          hint={seen?.clientIp ? `Your address is ${seen.clientIp}.` : undefined}
           required
         />
         <Submit>Add</Submit>
@@ -89,33 +88,33 @@ const Firewall: FC<Network> = ({ firewall: { mode, entries }, isGuard, callers, 
 
 const firstText = (callers: readonly string[], own: string | null): string =>
   [
-    'This is the first entry: from then on only addresses of the list may call the proxy.',
+    'Add the first entry? From then on, only listed addresses can connect.',
     callers.length > 0 &&
-      `Called in the last day: ${callers.join(', ')}. What the entry leaves out is refused at once.`,
-    own && `This browser comes from ${own}.`,
+      `Clients connected from these addresses in the last 24 hours: ${callers.join(', ')}. Any that the entry doesn’t cover are rejected immediately.`,
+    own && `Your address is ${own}.`,
   ]
     .filter(Boolean)
     .join(' ')
 
 const removalText = (ipAddress: string, count: number): string =>
   count === 1
-    ? `Remove ${ipAddress}? It is the last one: every address may call the proxy then.`
-    : `Remove ${ipAddress}? Clients there are refused from then on.`
+    ? `Remove ${ipAddress}? It is the last entry, so every address can connect afterwards.`
+    : `Remove ${ipAddress}? Requests from there are rejected from now on.`
 
 const Seen: FC<Network> = ({ seen }) =>
   seen && (
     <p>
-      This request came from <code>{seen.peer ?? 'a local socket'}</code> and counts as{' '}
+      Your request came from <code>{seen.peer ?? 'a local socket'}</code>. Sluice treats it as coming from{' '}
       <code>{seen.clientIp ?? 'an unknown address'}</code>
-      {seen.isLocal ? ', on this machine.' : ', another machine.'}
+      {seen.isLocal ? ' (this machine).' : ' (another machine).'}
     </p>
   )
 
 const Egress: FC<NonNullable<Network['egress']>> = ({ targets, variables }) => (
   <TextCard id="egress" title="Outbound proxy">
     <p class="form-intro">
-      How calls leave this machine. The environment sets this; where a proxy cannot be used, calls fail rather than go
-      around it.
+      How Sluice connects to ChatGPT. Set this in the environment. If a proxy can’t be used, requests fail instead of
+      bypassing it.
     </p>
     <ul class="bullets">
       {targets.map((target) => (
@@ -129,6 +128,6 @@ const Egress: FC<NonNullable<Network['egress']>> = ({ targets, variables }) => (
 )
 
 const targetText = ({ variable, why }: EgressTarget): string => {
-  if (variable === null) return 'directly'
-  return why === null ? `through the proxy of ${variable}` : `refused, because ${variable} cannot be used: ${why}`
+  if (variable === null) return 'direct connection'
+  return why === null ? `through the proxy in ${variable}` : `fails, because ${variable} can’t be used: ${why}`
 }

@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { Routing } from '../../src/admin/settings-pages.ts'
 import { NeedsScript, Outcome } from '../ui/form.tsx'
 import { SettingsFrame } from './frame.tsx'
-import { SettingsCard } from './section.tsx'
+import { SettingsCard, UnsavedBar } from './section.tsx'
 
 export const RoutingPage: FC<Routing> = ({ frame, now, done, problem, settings }) => (
   <SettingsFrame frame={frame} now={now} title="Routing">
@@ -15,6 +15,7 @@ export const RoutingPage: FC<Routing> = ({ frame, now, done, problem, settings }
         <SettingsCard section="affinity" settings={settings} />
         <SettingsCard section="limits" settings={settings} />
         <SettingsCard section="timeouts" settings={settings} />
+        <UnsavedBar />
       </>
     )}
   </SettingsFrame>

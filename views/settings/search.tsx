@@ -1,4 +1,4 @@
-/** What a search over all settings found, each with its value and a link to its place. */
+/** Search results over all settings, each with its value and a link to it. */
 import type { FC } from 'hono/jsx'
 import type { Found, Search } from '../../src/admin/settings-pages.ts'
 import { SettingsFrame } from './frame.tsx'
@@ -8,15 +8,15 @@ export const SearchPage: FC<Search> = ({ frame, isChangedOnly, found }) => (
   <SettingsFrame frame={frame} title={isChangedOnly ? 'Changed from default' : 'Search settings'}>
     {isChangedOnly && frame.search !== '' && (
       <p>
-        Only what is changed, with “{frame.search}”.{' '}
-        <a href={`/settings/search?q=${encodeURIComponent(frame.search)}`}>Search everything</a>
+        Changed settings matching “{frame.search}”.{' '}
+        <a href={`/settings/search?q=${encodeURIComponent(frame.search)}`}>Search all settings</a>
       </p>
     )}
     <section class="card" aria-label="Results">
       {found.length === 0 ? (
         <div class="card-body">
           <p>
-            {isChangedOnly ? 'Every setting has its default.' : 'Nothing is called like that.'}{' '}
+            {isChangedOnly ? 'All settings have their default value.' : 'No settings match.'}{' '}
             <a href="/settings/search">Show all settings</a>
           </p>
         </div>

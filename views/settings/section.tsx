@@ -1,4 +1,4 @@
-/** One section of settings: a form that is saved by itself, or its values where the visitor may not change them. */
+/** One section of settings: inputs, or plain values where the visitor can't change them. */
 import type { FC } from 'hono/jsx'
 import type { ShownField, ShownSettings } from '../../src/admin/settings-frame.ts'
 import type { Section, SettingName } from '../../src/settings/schema.ts'
@@ -7,23 +7,23 @@ import { Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Done, Form } from '../ui/form.tsx'
 import { keeping, type Option, Options } from '../ui/select.tsx'
-import { choiceWords, PICKED, SECTION_WORDS } from './words.ts'
+import { choiceWords, PICKED, SECTION_WORDS, STRATEGY_OF, ZEROS } from './words.ts'
 
 interface SectionProps {
   section: Section
   settings: ShownSettings
-  /** A further sentence below the help of a setting. */
+  /** Another sentence after the help of a setting. */
   notes?: Partial<Record<SettingName, string>>
 }
 
-/** A card of its own. */
+/** As a card. */
 export const SettingsCard: FC<SectionProps> = (props) => (
   <Card id={props.section} title={SECTION_WORDS[props.section].title}>
     <SectionForm {...props} />
   </Card>
 )
 
-/** Below a heading of its own, in a card with others. */
+/** As a part of a card. */
 export const SettingsPart: FC<SectionProps> = (props) => (
   <div class="card-part" id={props.section}>
     <h3>{SECTION_WORDS[props.section].title}</h3>
@@ -32,7 +32,10 @@ export const SettingsPart: FC<SectionProps> = (props) => (
 )
 
 const SectionForm: FC<SectionProps & { isPart?: boolean }> = ({ section, settings, notes = {}, isPart = false }) => {
-  const fields = settings.fields.filter((field) => field.section === section)
+  const strategy = settings.fields.find(({ name }) => name === 'routingStrategy')?.value
+  const fields = settings.fields
+    .filter((field) => field.section === section)
+    .filter(({ name, isEditable }) => isEditable || (STRATEGY_OF[name] ?? strategy) === strategy)
   const { intro } = SECTION_WORDS[section]
   const parts = (
     <>
@@ -56,11 +59,28 @@ const SectionForm: FC<SectionProps & { isPart?: boolean }> = ({ section, setting
   )
 }
 
+/** One bar for all forms of the page; the script shows it when something is changed. */
+export const UnsavedBar: FC = () => (
+  <div id="unsaved" class="unsaved" role="status" hidden>
+    <strong class="unsaved-count" />
+    <button class="button" type="button" data-settings="save">
+      Save
+    </button>
+    <button class="button button-plain" type="button" data-settings="discard">
+      Discard
+    </button>
+  </div>
+)
+
 const Setting: FC<{ field: ShownField; note?: string }> = ({ field, note }) => {
   const { name, label, help, control, isEditable, isChanged } = field
   const isList = control.kind === 'choice' && control.choices.some(({ label: own }) => own === null)
   return (
-    <div class={isList ? 'setting setting-wide' : 'setting'} id={`setting-${name}`}>
+    <div
+      class={isList ? 'setting setting-wide' : 'setting'}
+      id={`setting-${name}`}
+      data-strategy={isEditable ? STRATEGY_OF[name] : undefined}
+    >
       <div class="setting-text">
         {isEditable && !isList ? (
           <label class="setting-label" for={`input-${name}`}>
@@ -72,6 +92,7 @@ const Setting: FC<{ field: ShownField; note?: string }> = ({ field, note }) => {
           </span>
         )}
         {isChanged && <span class="tag tag-changed">changed</span>}
+        {isChanged && isEditable && <ToDefault {...field} />}
         <p class="hint" id={`help-${name}`}>
           {help} {note}
         </p>
@@ -84,25 +105,38 @@ const Setting: FC<{ field: ShownField; note?: string }> = ({ field, note }) => {
   )
 }
 
+/** Puts the default into the field; saving is a step of its own. */
+const ToDefault: FC<ShownField> = (field) => (
+  <button
+    class="link-button small needs-script"
+    type="button"
+    data-settings="default"
+    data-value={field.default === null ? '' : String(field.default)}
+  >
+    Reset to default
+    <span class="sr"> ({field.label})</span>
+  </button>
+)
+
 const aboutOf = (field: ShownField): string => {
   const { control, isEditable, isSecurity } = field
   const isBounded = control.kind === 'number' && !PICKED[field.name]
   return [
     `Default: ${valueText(field, field.default)}`,
-    ...(isBounded && isEditable ? [boundsText(control)] : []),
-    ...(isSecurity && !isEditable ? ['only for those who may change security settings'] : []),
+    ...(isBounded && isEditable ? [boundsText(ZEROS[field.name] ? { ...control, min: 1 } : control)] : []),
+    ...(isSecurity && !isEditable ? ['needs permission to change security settings'] : []),
   ].join(' · ')
 }
 
 const boundsText = ({ min, max, isWhole }: { min: number; max: number; isWhole: boolean }): string =>
   isWhole ? `${countText(min)} to ${countText(max)}` : `above ${countText(min)}, up to ${countText(max)}`
 
-/** A value as a person says it. */
+/** A value in words. */
 export const valueText = ({ name, control, unit }: ShownField, value: ShownField['value']): string => {
   if (value === null || value === '') return 'none'
   if (typeof value === 'boolean') return value ? 'on' : 'off'
   if (typeof value === 'number') {
-    const picked = PICKED[name]?.find(([known]) => known === value)?.[1]
+    const picked = value === 0 ? ZEROS[name]?.label : PICKED[name]?.find(([known]) => known === value)?.[1]
     return picked ?? `${countText(value)}${unit ? ` ${unit}` : ''}`
   }
   const own = control.kind === 'choice' ? control.choices.find((choice) => choice.value === value)?.label : null
@@ -111,6 +145,7 @@ export const valueText = ({ name, control, unit }: ShownField, value: ShownField
 
 const Input: FC<ShownField> = (field) => {
   const { name, control, unit, value } = field
+  const zero = ZEROS[name]
   const common = { id: `input-${name}`, name, 'aria-describedby': `help-${name}` }
   switch (control.kind) {
     case 'switch':
@@ -132,13 +167,20 @@ const Input: FC<ShownField> = (field) => {
             {...common}
             type="number"
             inputmode={control.isWhole ? 'numeric' : 'decimal'}
-            min={control.min}
+            min={zero ? 1 : control.min}
             max={control.max}
             step={control.isWhole ? 1 : 'any'}
-            value={String(value)}
+            value={String(zero && value === 0 ? zero.amount : value)}
+            disabled={zero !== undefined && value === 0}
             required
           />
           {unit && <span class="unit">{unit}</span>}
+          {zero && (
+            <label class="zero">
+              <input type="checkbox" name={name} value="0" checked={value === 0} data-zero />
+              {zero.label}
+            </label>
+          )}
         </span>
       )
   }
@@ -167,7 +209,7 @@ const Picker: FC<ShownField> = (field) => {
   const { value } = field
   const chosen = value === null ? '' : String(value)
   const offered = choicesOf(field).map((choice): Option => [choice.value, choice.label ?? choice.value])
-  return <FieldSelect {...field} options={[['', 'none'], ...keeping(offered, chosen, `${chosen} (gone)`)]} />
+  return <FieldSelect {...field} options={[['', 'none'], ...keeping(offered, chosen, `${chosen} (deleted)`)]} />
 }
 
 const PickedNumber: FC<ShownField> = (field) => {

@@ -1,8 +1,9 @@
-/** What the environment says of a matter that other settings are about. */
+/** Variables of the environment, shown beside the settings they belong to. */
 import type { FC } from 'hono/jsx'
 import type { Variable } from '../../src/admin/about.ts'
+import { LockIcon } from '../ui/icons.tsx'
 
-/** Read-only: it changes by a restart. */
+/** Read-only; a change needs a restart. */
 export const Variables: FC<{ variables: readonly Variable[] }> = ({ variables }) => (
   <dl>
     {variables.map(({ name, value, isSet, isSecret }) => (
@@ -14,7 +15,10 @@ export const Variables: FC<{ variables: readonly Variable[] }> = ({ variables })
           <span class={isSet ? 'variable-value' : 'variable-value muted'}>
             {isSecret ? secretText(isSet) : shown(value)}
           </span>
-          <span class="tag">{isSet ? 'environment' : 'default'}</span>
+          <span class="tag">
+            {isSet && <LockIcon />}
+            {isSet ? 'set by environment' : 'default'}
+          </span>
         </dd>
       </div>
     ))}

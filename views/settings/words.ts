@@ -1,19 +1,19 @@
-/** What sections, choices and sizes are called on the settings pages. */
+/** The words for sections, choices and sizes on the settings pages. */
 import type { Section, SettingName, Settings } from '../../src/settings/schema.ts'
 
 export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: string | null }>> = {
-  security: { title: 'Signing in', intro: null },
+  security: { title: 'Sign-in', intro: null },
   guests: { title: 'Guests', intro: null },
   clients: { title: 'Clients', intro: null },
-  routing: { title: 'Choosing an account', intro: 'A change holds for turns that begin after it.' },
+  routing: { title: 'Account selection', intro: 'Changes apply to new requests.' },
   affinity: {
     title: 'Affinity',
-    intro: 'A conversation stays with one account, because the upstream has it cached there.',
+    intro: 'A conversation stays on one account, because ChatGPT caches it there.',
   },
-  limits: { title: 'Limits', intro: 'They keep one account, and this machine, from being asked for too much at once.' },
+  limits: { title: 'Limits', intro: 'Protect each account and this machine from too many requests at a time.' },
   timeouts: {
     title: 'Timeouts',
-    intro: 'How long each part of a turn may take. Turns under way keep what they began with.',
+    intro: 'How long each part of a request may take. Running requests keep their timeouts.',
   },
   retention: { title: 'Retention', intro: null },
   backups: { title: 'Backup schedule', intro: null },
@@ -24,36 +24,36 @@ type Words = Readonly<Record<string, { label: string; says: string | null }>>
 const STRATEGIES: Readonly<Record<Settings['routingStrategy'], { label: string; says: string }>> = {
   capacity_weighted: {
     label: 'Capacity weighted',
-    says: 'Draws by how much each account has left in absolute terms, so that large plans serve more. A good start.',
+    says: 'Chooses at random, weighted by the quota each account has left, so larger plans get more requests. A good default.',
   },
   usage_weighted: {
     label: 'Least used',
-    says: 'Takes the account that has used the smallest share of its allowance.',
+    says: 'Uses the account that has used the smallest share of its quota.',
   },
-  round_robin: { label: 'Round robin', says: 'Takes the account that was used the longest time ago.' },
+  round_robin: { label: 'Round robin', says: 'Uses the account that was used least recently.' },
   relative_availability: {
     label: 'Relative availability',
-    says: 'Draws among the few best accounts, the more likely the more of their share is left.',
+    says: 'Chooses at random among the best few accounts, weighted by the share of quota they have left.',
   },
-  fill_first: { label: 'Fill first', says: 'Uses up the 5-hour window of one account before turning to the next.' },
+  fill_first: { label: 'Fill first', says: 'Uses up the 5-hour window of one account, then moves to the next.' },
   sequential_drain: {
     label: 'Drain in order',
-    says: 'Uses up the accounts one after another, the smallest plan first.',
+    says: 'Uses up accounts one after another, smallest plan first.',
   },
   reset_drain: {
-    label: 'Drain what resets first',
-    says: 'Uses up the account whose allowance begins anew the soonest.',
+    label: 'Soonest reset first',
+    says: 'Uses up the account whose quota resets soonest.',
   },
   single_account: {
     label: 'Single account',
-    says: 'Sends every turn to the one account chosen below, and to no other.',
+    says: 'Sends every request to the account chosen below.',
   },
 }
 
 const TRANSPORTS: Readonly<Record<Settings['upstreamStreamTransport'], { label: string; says: string }>> = {
-  auto: { label: 'Automatic', says: 'A WebSocket where client and upstream can, HTTP otherwise.' },
-  http: { label: 'HTTP', says: 'Always server-sent events; for networks in which WebSockets break.' },
-  websocket: { label: 'WebSocket', says: 'Always a WebSocket, also for clients that speak HTTP to Sluice.' },
+  auto: { label: 'Automatic', says: 'WebSocket when the client and ChatGPT both support it, otherwise HTTP.' },
+  http: { label: 'HTTP', says: 'Always server-sent events. For networks where WebSockets fail.' },
+  websocket: { label: 'WebSocket', says: 'Always a WebSocket, even when the client uses HTTP.' },
 }
 
 const PAID_CREDITS: Readonly<Record<Settings['paidCredits'], { label: string; says: string }>> = {
@@ -68,7 +68,7 @@ const CHOICES: Partial<Record<SettingName, Words>> = {
   paidCredits: PAID_CREDITS,
 }
 
-/** What a choice is called, and in one sentence what it does; itself where nobody has words for it. */
+/** The label and description of a choice; its value where there are no words for it. */
 export const choiceWords = (name: SettingName, value: string): Words[string] =>
   CHOICES[name]?.[value] ?? { label: value, says: null }
 
@@ -85,6 +85,21 @@ const LENGTHS: readonly [seconds: number, label: string][] = [
 /** Numbers that people pick from a few. */
 export const PICKED: Partial<Record<SettingName, readonly [value: number, label: string][]>> = {
   dashboardSessionTtlSeconds: LENGTHS,
+}
+
+/** What 0 means for a number, where it is not an amount: a switch beside the field says it. `amount` is suggested instead. */
+export const ZEROS: Partial<Record<SettingName, { label: string; amount: number }>> = {
+  proxyAccountStreamLimit: { label: 'unlimited', amount: 8 },
+  requestLogRetentionDays: { label: 'forever', amount: 90 },
+  auditRetentionDays: { label: 'forever', amount: 365 },
+  backupIntervalHours: { label: 'never', amount: 24 },
+}
+
+/** Settings that only one strategy uses; they are hidden while another one is chosen. */
+export const STRATEGY_OF: Partial<Record<SettingName, Settings['routingStrategy']>> = {
+  singleAccountId: 'single_account',
+  relativeAvailabilityPower: 'relative_availability',
+  relativeAvailabilityTopK: 'relative_availability',
 }
 
 export const bytesText = (bytes: number): string => {

@@ -88,7 +88,7 @@ export const SignedOut: FC = () => (
     <a href="/login" target="_blank" rel="noopener">
       Sign in in another tab
     </a>
-    , then send this again.
+    , then submit this again.
   </Problem>
 )
 
@@ -104,6 +104,8 @@ interface FieldProps {
   minlength?: number
   maxlength?: number
   placeholder?: string
+  /** Id of the `datalist` with what to suggest. */
+  list?: string
   class?: string
 }
 
@@ -256,6 +258,6 @@ export const Outcome: FC<OutcomeProps> = ({ done, problem, isSaid = false }) => 
 /** For what only works with script: these changes need methods a plain form does not have. */
 export const NeedsScript: FC = () => (
   <noscript>
-    <p class="note">Some changes on this page need JavaScript. Without it, they can be made with the sluice command.</p>
+    <p class="note">Some changes on this page need JavaScript. Without it, use the sluice command.</p>
   </noscript>
 )

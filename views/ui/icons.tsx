@@ -2,7 +2,7 @@
 import type { FC, PropsWithChildren } from 'hono/jsx'
 
 const Line: FC<PropsWithChildren> = ({ children }) => (
-  <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+  <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
     {children}
   </svg>
 )
@@ -15,6 +15,14 @@ const icon =
       <path d={path} />
     </Line>
   )
+
+const EYE = 'M1.5 8q6.5-8 13 0q-6.5 8-13 0M8 6.5a1.5 1.5 0 1 0 .1 0'
+export const EyeIcon = icon(EYE)
+export const EyeOffIcon = icon(`${EYE}M2.5 13.5l11-11`)
+
+export const SearchIcon = icon('M2.5 7a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0M10.3 10.3l3.5 3.5')
+
+export const LockIcon = icon('M4 7.5h8v6H4zM5.5 7.5V5a2.5 2.5 0 0 1 5 0v2.5')
 
 /** The mark: a gate half raised over moving water. */
 export const Mark: FC = () => (
@@ -30,13 +38,6 @@ export const Mark: FC = () => (
 
 export const GaugeIcon = icon('M2 11.5a6 6 0 1 1 12 0M8 11.5l2.6-3.6')
 export const CheckIcon = icon('m3.5 8.5 3 3 6-7')
-
-export const EyeIcon: FC = () => (
-  <Line>
-    <path d="M1.75 8S4 3.75 8 3.75 14.25 8 14.25 8 12 12.25 8 12.25 1.75 8 1.75 8z" />
-    <circle cx="8" cy="8" r="1.75" />
-  </Line>
-)
 
 export const ClockIcon: FC = () => (
   <Line>

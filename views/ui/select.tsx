@@ -1,6 +1,7 @@
 /** Choosing one of a few: the options, as a field of a form, and as a filter that may be left open. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Submit } from './button.tsx'
+import { fieldTime } from './time.tsx'
 
 export type Option = readonly [value: string, label: string]
 
@@ -66,11 +67,11 @@ export const Filter: FC<FilterProps> = ({ label, name, options, chosen, none = '
   </label>
 )
 
-/** `at`: ISO 8601. */
+/** `at`: ISO 8601; the field shows and takes the viewer's own time. */
 export const TimeFilter: FC<{ label: string; name: string; at: string | null }> = ({ label, name, at }) => (
   <label class={at ? 'field filter-time is-set' : 'field filter-time'}>
     <span class="field-label">{label}</span>
-    <input type="datetime-local" step="1" name={name} value={at?.slice(0, 19)} />
+    <input type="datetime-local" step="1" name={name} value={at ? fieldTime(at) : undefined} />
   </label>
 )
 

@@ -1,44 +1,55 @@
-/** Moments and spans in words: "2 h 10 m", with the exact time on hover; the page's script keeps them counting. */
-import type { FC } from 'hono/jsx'
+/** Moments and spans in words, in the viewer's own time: "in 2 h 10 min", "2026-01-10 14:20:31". UTC is in the tooltip. */
+import { type FC, useContext } from 'hono/jsx'
+import { type ViewerClock, ViewerClockContext } from './viewer-clock.ts'
 
 interface MomentProps {
   /** ISO 8601 */
   at: string
+}
+
+interface RelativeProps extends MomentProps {
   /** ISO 8601: when the page was made. */
   now: string
 }
 
-/** "in 2 h 10 m", counting down; what has come is "now". */
-export const Until: FC<MomentProps> = ({ at, now }) => (
-  <time datetime={at} title={exactly(at)} data-live="until">
+/** "in 2 h 10 min", counting down; what has come is "now". */
+export const Until: FC<RelativeProps> = ({ at, now }) => (
+  <time datetime={at} title={utcText(at)} data-live="until">
     {untilText(at, now)}
   </time>
 )
 
 /** "14:32", counting down every second. */
-export const Countdown: FC<MomentProps> = ({ at, now }) => (
-  <time class="countdown" datetime={at} title={exactly(at)} data-live="countdown">
+export const Countdown: FC<RelativeProps> = ({ at, now }) => (
+  <time class="countdown" datetime={at} title={utcText(at)} data-live="countdown">
     {countdownText(Date.parse(at) - Date.parse(now))}
   </time>
 )
 
-/** Minutes and seconds. `views/assets/app.js` says the same. */
+/** Minutes and seconds. `views/assets/app.js` shows the same. */
 const countdownText = (ms: number): string => {
   const seconds = Math.max(0, Math.floor(ms / 1000))
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
 }
 
-/** "3 m ago", counting up. */
-export const Since: FC<MomentProps> = ({ at, now }) => (
-  <time datetime={at} title={exactly(at)} data-live="since">
+/** "3 min ago", counting up. */
+export const Since: FC<RelativeProps> = ({ at, now }) => (
+  <time datetime={at} title={utcText(at)} data-live="since">
     {sinceText(at, now)}
   </time>
 )
 
-/** A time of day: UTC without script, which shows local time. */
-export const ClockTime: FC<MomentProps> = ({ at }) => (
-  <time datetime={at} title={exactly(at)} data-live="clock">
-    {at.slice(11, 16)} UTC
+/** "2026-01-10 14:20:31". */
+export const Moment: FC<MomentProps> = ({ at }) => (
+  <time datetime={at} title={utcText(at)}>
+    {momentText(at)}
+  </time>
+)
+
+/** "14:20", with the weekday when it is most of a day away. The script keeps it right past midnight. */
+export const ClockTime: FC<RelativeProps> = ({ at, now }) => (
+  <time datetime={at} title={utcText(at)} data-live="clock">
+    {Math.abs(Date.parse(at) - Date.parse(now)) < 72e6 ? clockText(at) : `${weekdayText(at)} ${clockText(at)}`}
   </time>
 )
 
@@ -52,18 +63,18 @@ export const sinceText = (at: string, now: string): string => {
   return ms < 1000 ? 'now' : `${spanText(ms)} ago`
 }
 
-/** The two largest units, rounded down: "4 d 3 h", "2 h 10 m", "3 m", "42 s". `views/assets/app.js` says the same. */
+/** The two largest units, rounded down: "4 d 3 h", "2 h 10 min", "3 min", "42 s". `views/assets/app.js` says the same. */
 export const spanText = (ms: number): string => {
   const seconds = Math.max(0, Math.floor(ms / 1000))
   if (seconds < 60) return `${seconds} s`
   const minutes = Math.floor(seconds / 60)
-  if (minutes < 60) return `${minutes} m`
+  if (minutes < 60) return `${minutes} min`
   const hours = Math.floor(minutes / 60)
-  if (hours < 24) return pair(hours, 'h', minutes % 60, 'm')
+  if (hours < 24) return pair(hours, 'h', minutes % 60, 'min')
   return pair(Math.floor(hours / 24), 'd', hours % 24, 'h')
 }
 
-/** A duration that was measured: "84 ms", "0.92 s", "12.4 s", "2 m". */
+/** A duration that was measured: "84 ms", "0.92 s", "12.4 s", "2 min". */
 export const durationText = (ms: number): string => {
   if (ms < 100) return `${Math.round(ms)} ms`
   if (ms < 10_000) return `${(ms / 1000).toFixed(2)} s`
@@ -73,7 +84,43 @@ export const durationText = (ms: number): string => {
 const pair = (big: number, bigUnit: string, small: number, smallUnit: string): string =>
   small === 0 ? `${big} ${bigUnit}` : `${big} ${bigUnit} ${small} ${smallUnit}`
 
-const exactly = (at: string): string => `${momentText(at)} UTC`
+/** "2026-01-10 14:20:31", or "2026-01-10 2:20:31 pm". Call it while a page is rendered, as all below. */
+export const momentText = (at: string): string => {
+  const clock = useContext(ViewerClockContext)
+  return `${dateOf(clock, at)} ${timeOf(clock, at, true)}${clock.isKnown ? '' : ' UTC'}`
+}
 
-/** "2026-01-10 14:20:31" in UTC. */
-export const momentText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 19)}`
+/** "14:20", or "2:20 pm". */
+export const clockText = (at: string): string => {
+  const clock = useContext(ViewerClockContext)
+  return `${timeOf(clock, at, false)}${clock.isKnown ? '' : ' UTC'}`
+}
+
+/** "2026-01-10": the viewer's day. */
+export const dateText = (at: string): string => dateOf(useContext(ViewerClockContext), at)
+
+/** "Sat" */
+export const weekdayText = (at: string): string => useContext(ViewerClockContext).partsOf(Date.parse(at)).weekday
+
+/** "2026-01-10T14:20:31" for a field of the type `datetime-local`, whose value comes back in the viewer's zone. */
+export const fieldTime = (at: string): string => {
+  const clock = useContext(ViewerClockContext)
+  return `${dateOf(clock, at)}T${timeOf({ ...clock, hours: 24 }, at, true)}`
+}
+
+/** The name of the zone, for a label. */
+export const zoneName = (): string => useContext(ViewerClockContext).zone.replaceAll('_', ' ')
+
+const dateOf = (clock: ViewerClock, at: string): string => {
+  const { year, month, day } = clock.partsOf(Date.parse(at))
+  return `${year}-${month}-${day}`
+}
+
+const timeOf = (clock: ViewerClock, at: string, hasSeconds: boolean): string => {
+  const { hour, minute, second } = clock.partsOf(Date.parse(at))
+  const rest = hasSeconds ? `${minute}:${second}` : minute
+  if (clock.hours === 24) return `${hour}:${rest}`
+  return `${Number(hour) % 12 || 12}:${rest} ${Number(hour) < 12 ? 'am' : 'pm'}`
+}
+
+export const utcText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 19)} UTC`

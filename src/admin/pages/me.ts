@@ -1,4 +1,6 @@
 /** `/me`, `/me/two-factor`: what users see and change about themselves. */
+
+import type { ClockProps } from '../../../views/me/clock.tsx'
 import { MePage } from '../../../views/me.tsx'
 import { TwoFactorPage } from '../../../views/two-factor.tsx'
 import { mayCreateLocalAdmin } from '../../auth/local-admin.ts'
@@ -6,10 +8,12 @@ import { hasOwnSession, ownAccount } from '../../auth/own-account.ts'
 import { demandOwnAccount } from '../../auth/principal.ts'
 import { isBound } from '../../auth/resolve.ts'
 import { offerTotp } from '../../auth/totp.ts'
+import type { Ctx } from '../../bindings.ts'
 import { open, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { reply } from '../../http/reply.tsx'
 import { returnPath } from '../../http/return-path.ts'
+import { chosenZone, viewerHours, viewerZone } from '../../http/viewer-clock.ts'
 import { iso } from '../../lib/iso.ts'
 import { listPeople, personVersion } from '../../model/people.ts'
 import { countRecoveryCodes } from '../../model/recovery-codes.ts'
@@ -38,12 +42,23 @@ export const showMyAccount = createHandlers(signedIn(), (c) => {
       recoveryCodesLeft: countRecoveryCodes(c.env.db, row.id),
       passkeys: { items, unavailableReason, availableAt },
       sessions: ownSessions(c).items,
+      clock: clockOf(c),
       now: iso(c.env.clock.now()),
       ...said(c),
     },
     MePage,
   )
 })
+
+const clockOf = (c: Ctx): ClockProps => {
+  const chosen = chosenZone(c)
+  return {
+    chosenZone: chosen ?? null,
+    isUnknown: chosen !== undefined && viewerZone(c) !== chosen,
+    hours: viewerHours(c),
+    zones: Intl.supportedValuesOf('timeZone'),
+  }
+}
 
 /** Also open to users who must set up two-factor first. */
 export const showTwoFactor = createHandlers(

@@ -47,6 +47,9 @@ export const PAGE_WORDS: WordsByRoute = {
   'GET /settings/data/sizes': { does: 'The size of each table.', throws: ['busy'] },
   'GET /settings/about': { does: 'Version, environment and licenses.' },
   'GET /settings/search': { does: 'Searching all settings.' },
+  'GET /search': {
+    does: 'The command palette: pages, accounts, keys, users, settings and actions by words, or a request by id.',
+  },
   'GET /audit': { does: 'The audit log.' },
   'GET /doctor/stream': {
     does: 'Events that let your browser check if a reverse proxy delays streams.',

@@ -155,6 +155,12 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     throws: ['edit_conflict', 'email_taken', 'own_account_rate_limited'],
     example: { displayName: 'Anna' },
   },
+  'POST /api/dashboard-auth/clock': {
+    does: 'Chooses the time zone and the hours in which pages show times to this browser. The API stays in UTC.',
+    answer: '`{timeZone, hours}`',
+    example: { timeZone: 'America/New_York', hours: '12' },
+    cookie: true,
+  },
   'POST /api/dashboard-auth/guest/login': {
     does: 'Signs in as a guest, if guests are allowed.',
     answer: SESSION,

@@ -1,5 +1,5 @@
 /** Calendar days as people in a time zone have them, in milliseconds since epoch. */
-import { DAY_MS } from '../lib/durations.ts'
+import { DAY_MS } from './durations.ts'
 
 export interface Day {
   /** YYYY-MM-DD */
@@ -33,6 +33,9 @@ export const daysBetween = (first: string, length: number, zone: string): Day[] 
     to: midnights[place + 1]!,
   }))
 }
+
+/** When clocks in `zone` show what clocks in UTC show at `wall` (ms since epoch); of two such times the first. */
+export const startInZone = (wall: number, zone: string): number => midnight(wall, offsetsOf(zone))
 
 /** From the first to the last of the `length` days before `first` (YYYY-MM-DD): as many hours as those days had. */
 export const daysBefore = (first: string, length: number, zone: string): Pick<Day, 'from' | 'to'> => {

@@ -1,6 +1,6 @@
 /** Days in a time zone: each begins with its own date, also where clocks change at midnight. */
 import { expect, test } from 'bun:test'
-import { daysBetween, localDate } from '../../src/model/report-days.ts'
+import { daysBetween, localDate } from '../../src/lib/zoned-days.ts'
 
 const HOUR_MS = 3_600_000
 

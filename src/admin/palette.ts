@@ -1,0 +1,107 @@
+/** `/search`: what the command palette offers for a few words: pages, accounts, keys, users, settings, requests and actions. */
+import { z } from 'zod'
+import { PalettePage, PaletteResults } from '../../views/palette.tsx'
+import type { Ctx } from '../bindings.ts'
+import { signedIn } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { query } from '../http/query.ts'
+import { reply, representation } from '../http/reply.tsx'
+import { listPeople } from '../model/people.ts'
+import { holds, type Permission } from '../model/permissions.ts'
+import { accountChoices } from './account-choices.ts'
+import { optionsOf } from './logs-page.ts'
+import { settingsFor } from './settings-pages.ts'
+
+export interface Palette {
+  q: string
+  found: Hit[]
+}
+
+export interface Hit {
+  /** "Account", "Setting" */
+  kind: string
+  label: string
+  href: string
+}
+
+const PaletteQuery = z.object({ q: z.string().trim().max(200).default('') })
+
+/** Each hit is one the visitor may open. */
+export const showPalette = createHandlers(signedIn(), query(PaletteQuery), (c) => {
+  const { q } = c.req.valid('query')
+  const value: Palette = { q, found: hitsFor(c, q) }
+  return reply(c, value, representation(c) === 'fragment' ? PaletteResults : PalettePage)
+})
+
+const MOST_HITS = 12
+
+const hitsFor = (c: Ctx, q: string): Hit[] => {
+  const words = q.toLowerCase().split(/\s+/).filter(Boolean)
+  const isFound = ({ kind, label, also = '' }: Hit & { also?: string }) => {
+    const text = `${kind} ${label} ${also}`.toLowerCase()
+    return words.every((word) => text.includes(word))
+  }
+  return [...requestHits(c, q), ...(words.length === 0 ? PLACES.filter(isOpenTo(c)) : everything(c).filter(isFound))]
+    .slice(0, MOST_HITS)
+    .map(({ kind, label, href }) => ({ kind, label, href }))
+}
+
+/** A pasted request id leads to the log, whether or not the request is still there. */
+const requestHits = (c: Ctx, q: string): Hit[] =>
+  /^req_[\w-]{8,}$/.test(q) && holds(c.var.principal.grants, 'dashboard:read')
+    ? [{ kind: 'Request', label: q, href: `/logs?search=${encodeURIComponent(q)}` }]
+    : []
+
+const everything = (c: Ctx): (Hit & { also?: string })[] => {
+  const { grants } = c.var.principal
+  const { keys } = optionsOf(c)
+  const users = holds(grants, 'users:manage') ? listPeople(c.env.db).map(({ row }) => row) : []
+  return [
+    ...PLACES.filter(isOpenTo(c)),
+    ...(holds(grants, 'accounts:read') ? accountChoices(c) : []).map(({ id, name }) => ({
+      kind: 'Account',
+      label: name,
+      href: `/accounts/${id}`,
+    })),
+    ...(keys ?? []).map(({ id, name }) => ({ kind: 'Key', label: name, href: `/keys/${id}` })),
+    ...users.map(({ id, username, displayName, email }) => ({
+      kind: 'User',
+      label: displayName ?? username,
+      also: `${username} ${email ?? ''}`,
+      href: `/settings/access#person-${id}`,
+    })),
+    ...(holds(grants, 'dashboard:read') ? settingsFor(c) : []).map(({ label, help, href }) => ({
+      kind: 'Setting',
+      label,
+      also: help,
+      href,
+    })),
+  ]
+}
+
+interface Place extends Hit {
+  /** null: everyone who is signed in. */
+  needs: Permission | null
+}
+
+const PLACES: readonly Place[] = [
+  { kind: 'Page', label: 'Overview', href: '/dashboard', needs: 'dashboard:read' },
+  { kind: 'Page', label: 'Accounts', href: '/accounts', needs: 'accounts:read' },
+  { kind: 'Page', label: 'Keys', href: '/keys', needs: 'api_keys:read' },
+  { kind: 'Page', label: 'Logs', href: '/logs', needs: 'dashboard:read' },
+  { kind: 'Page', label: 'Reports', href: '/reports', needs: 'dashboard:read' },
+  { kind: 'Page', label: 'Routing simulator', href: '/accounts/simulator', needs: 'accounts:read' },
+  { kind: 'Page', label: 'Health check', href: '/doctor', needs: 'dashboard:read' },
+  { kind: 'Page', label: 'Users', href: '/settings/access', needs: 'users:manage' },
+  { kind: 'Page', label: 'Audit log', href: '/audit', needs: 'audit:read' },
+  { kind: 'Page', label: 'My account', href: '/me', needs: null },
+  { kind: 'Action', label: 'Add account', href: '/accounts/new', needs: 'accounts:write' },
+  { kind: 'Action', label: 'Create key', href: '/keys/new', needs: 'api_keys:write' },
+  { kind: 'Action', label: 'Invite user', href: '/settings/access#people', needs: 'users:manage' },
+  { kind: 'Action', label: 'Back up now', href: '/settings/data#backup-list', needs: 'ops:write' },
+]
+
+const isOpenTo =
+  (c: Ctx) =>
+  ({ needs }: Place): boolean =>
+    needs === null ? c.var.principal.kind === 'account' : holds(c.var.principal.grants, needs)

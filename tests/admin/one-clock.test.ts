@@ -1,0 +1,131 @@
+/** One clock: pages show the viewer's own time; UTC is left to tooltips, exports and the API. */
+import { describe, expect, test } from 'bun:test'
+import { testApp } from '../support/app.ts'
+import { buildHouse, PAGE_PATHS } from '../support/house.ts'
+import { people, problem } from '../support/people.ts'
+
+const HTML = { accept: 'text/html' }
+const NEW_YORK = 'zone=America/New_York'
+
+/** What a person reads: without scripts, tooltips, descriptions of the API, and what attributes hold. */
+const shownText = (html: string): string => html.replace(/<(script|title)\b.*?<\/\1>/gs, '').replace(/<[^>]*>/g, ' ')
+
+/** Times that are not local: the word UTC, and ISO 8601 as the API writes it. */
+const notLocal = (html: string): string[] =>
+  shownText(html).match(/.{0,40}(?:\bUTC\b|\d{4}-\d\d-\d\dT\d\d:\d\d).{0,20}/g) ?? []
+
+/** The tooltip and the text of the first absolute time. */
+const firstTime = (html: string) => /<time datetime="[^"]*" title="([^"]*)">([^<]*)</.exec(html)?.slice(1)
+
+const rich = async () => {
+  const house = await buildHouse()
+  const { admin, ids } = house
+  const open = async (path: string, cookies = NEW_YORK) => {
+    const cookie = `${admin.cookie}; ${cookies}`
+    const response = await admin.ask(`GET ${path}`, { headers: { ...HTML, cookie } })
+    return { response, text: await response.text() }
+  }
+  return { ...house, open, ids }
+}
+
+/** The API reference and the guides describe the times of the API, which are in UTC. */
+const WALKED = PAGE_PATHS.filter((path) => !path.startsWith('/docs'))
+
+test.each(WALKED)('%s shows no UTC to a browser in New York', async (path) => {
+  const { open, ids } = await rich()
+  const id = { accounts: ids.account, keys: ids.key, logs: ids.request, invite: ids.invite }[path.split('/')[1] ?? '']
+  const { text } = await open(path.replace(/:\w+/, id ?? ''))
+  expect(notLocal(text)).toEqual([])
+})
+
+describe('a moment', () => {
+  // The test clock stands at 2026-01-01T00:00:00Z.
+  test.each([
+    [NEW_YORK, '2025-12-31 19:00:00'],
+    ['zone=Asia/Kolkata', '2026-01-01 05:30:00'],
+    ['zone=Pacific/Kiritimati', '2026-01-01 14:00:00'],
+    [`${NEW_YORK}; hours=12`, '2025-12-31 7:00:00 pm'],
+    ['zone=Asia/Kolkata; hours=12', '2026-01-01 5:30:00 am'],
+    ['zone=Asia/Kolkata; my_zone=America/New_York', '2025-12-31 19:00:00'],
+  ])('with %s reads %s, with UTC in its tooltip', async (cookies, shown) => {
+    const { open } = await rich()
+    const { text } = await open('/audit', cookies)
+    expect(firstTime(text)).toEqual(['2026-01-01 00:00:00 UTC', shown])
+  })
+
+  test.each(['', 'zone=Mars/Olympus', 'zone=%22%3E%3Cscript%3E'])(
+    'without a zone this runtime knows (%s) is in UTC and says so',
+    async (cookies) => {
+      const { open } = await rich()
+      const { text } = await open('/audit', cookies)
+      expect(firstTime(text)).toEqual(['2026-01-01 00:00:00 UTC', '2026-01-01 00:00:00 UTC'])
+      expect(text.includes('data-time-zone')).toBe(false)
+    },
+  )
+})
+
+describe('a filter by time', () => {
+  test.each([
+    ['/audit?since=2026-01-10T07:00', NEW_YORK, '/audit?since=2026-01-10T12%3A00%3A00.000Z'],
+    ['/logs?until=2026-07-10T09:15:30&range=', 'zone=Asia/Kolkata', '/logs?until=2026-07-10T03%3A45%3A30.000Z&range='],
+    // Clocks skip this hour, and have this one twice.
+    ['/logs?since=2026-03-08T02:30', NEW_YORK, '/logs?since=2026-03-08T07%3A30%3A00.000Z'],
+    ['/logs?since=2026-11-01T01:30', NEW_YORK, '/logs?since=2026-11-01T05%3A30%3A00.000Z'],
+  ])('%s with %s leads to %s', async (path, zone, target) => {
+    const { open } = await rich()
+    const { response } = await open(path, zone)
+    expect([response.status, response.headers.get('location')]).toEqual([302, target])
+  })
+
+  test('stands in its field as it was typed', async () => {
+    const { open } = await rich()
+    const { text } = await open('/audit?since=2026-01-10T12:00:00.000Z')
+    expect(/name="since" value="([^"]*)"/.exec(text)?.[1]).toBe('2026-01-10T07:00:00')
+  })
+
+  test('of a JSON client without a zone is in UTC', async () => {
+    const { admin } = await rich()
+    const cookie = `${admin.cookie}; ${NEW_YORK}`
+    const response = await admin.ask('GET /api/audit-logs?since=2026-01-10T12:00:00', { headers: { cookie } })
+    expect(response.status).toBe(200)
+    const page = await admin.ask('GET /audit?since=2026-01-10T12:00:00', { headers: { cookie } })
+    expect((await page.json()).filters.since).toBe('2026-01-10T12:00:00.000Z')
+  })
+})
+
+describe('My account', () => {
+  const setUp = () => people(testApp({ accounts: 0 })).as('viewer', { username: 'anna' })
+
+  test('keeps a chosen zone and hours for the browser', async () => {
+    const anna = setUp()
+    const saved = await anna.submit('POST /api/dashboard-auth/clock', { timeZone: 'America/New_York', hours: '12' })
+    expect([saved.status, saved.headers.get('location')]).toEqual([303, '/me?done=clock_saved#clock'])
+    const cookies = saved.headers.getSetCookie().map((cookie) => cookie.split(';')[0])
+    expect(cookies).toEqual(['my_zone=America%2FNew_York', 'hours=12'])
+    const cookie = [anna.cookie, ...cookies].join('; ')
+    const page = await (await anna.ask('GET /me', { headers: { ...HTML, cookie } })).text()
+    expect(shownText(page)).toContain('in America/New York, where it is now')
+    expect(firstTime(page)).toEqual(['2026-01-01 00:00:00 UTC', '2025-12-31 7:00:00 pm'])
+  })
+
+  test('goes back to the zone of the browser when the field is empty', async () => {
+    const saved = await setUp().submit('POST /api/dashboard-auth/clock', { timeZone: '', hours: '24' })
+    expect(saved.headers.getSetCookie().map((cookie) => cookie.replace(/;.*/, ''))).toEqual(['my_zone=', 'hours='])
+  })
+
+  test.each(['Mars/Olympus', 'Europe/Berlin; Path=/x', '</script>'])('refuses the zone %s', async (timeZone) => {
+    const anna = setUp()
+    const refused = await anna.ask('POST /api/dashboard-auth/clock', { json: { timeZone } })
+    expect(await problem(refused)).toEqual([422, 'validation_error'])
+    const sent = await anna.submit('POST /api/dashboard-auth/clock', { timeZone, hours: '24' })
+    const page = await sent.text()
+    expect(shownText(page)).toContain('There is no such time zone')
+  })
+
+  test('says when the chosen zone does not exist here', async () => {
+    const anna = setUp()
+    const cookie = `${anna.cookie}; ${NEW_YORK}; my_zone=Mars/Olympus`
+    const page = await (await anna.ask('GET /me', { headers: { ...HTML, cookie } })).text()
+    expect(shownText(page)).toContain('There is no time zone “Mars/Olympus”. Times are shown in America/New York')
+  })
+})

@@ -1,0 +1,50 @@
+/** The command palette finds what its visitor may open, and nothing else. */
+import { expect, test } from 'bun:test'
+import type { Palette } from '../../src/admin/palette.ts'
+import { buildHouse } from '../support/house.ts'
+import type { Browser } from '../support/people.ts'
+
+const search = async (who: Browser, q: string): Promise<Palette['found']> => {
+  const response = await who.ask(`GET /search?q=${encodeURIComponent(q)}`)
+  expect(response.status).toBe(200)
+  return ((await response.json()) as Palette).found // as: the shape of the answer
+}
+
+const hrefs = async (who: Browser, q: string) => (await search(who, q)).map(({ href }) => href)
+
+test('an administrator finds each kind of thing', async () => {
+  const { admin, ids } = await buildHouse()
+  expect(await hrefs(admin, 'ada@')).toContain(`/accounts/${ids.account}`)
+  expect(await hrefs(admin, 'LAP top'.replace(' ', ''))).toContain(`/keys/${ids.key}`)
+  expect((await search(admin, 'carla')).map(({ kind, label }) => [kind, label])).toEqual([['User', 'carla']])
+  expect(await hrefs(admin, 'two-factor setting')).toContain('/settings#setting-totpRequiredOnLogin')
+  expect(await hrefs(admin, 'create key')).toContain('/keys/new')
+  expect(await hrefs(admin, 'req_0123456789abcdef')).toEqual(['/logs?search=req_0123456789abcdef'])
+})
+
+test('without words it offers pages and actions', async () => {
+  const { admin } = await buildHouse()
+  expect((await search(admin, '  ')).slice(0, 2).map(({ label }) => label)).toEqual(['Overview', 'Accounts'])
+})
+
+test.each([
+  ['viewer', ['carla', 'create key', 'add account', 'back up now', 'audit log page', 'ada@example.test']],
+  ['member', ['carla', 'ada', 'overview', 'req_0123456789abcdef', 'parallel streams', 'add account']],
+])('a %s finds nothing that they may not open', async (role, words) => {
+  const { as } = await buildHouse()
+  const who = as(role)
+  for (const q of words) expect([q, await hrefs(who, q)]).toEqual([q, []])
+})
+
+test('a visitor without an account is not let in', async () => {
+  const { stranger } = await buildHouse()
+  expect((await stranger.ask('GET /search?q=ada')).status).toBe(401)
+})
+
+test('words of a query are texts on the page', async () => {
+  const { admin } = await buildHouse()
+  const response = await admin.ask(`GET /search?q=${encodeURIComponent('"><script>')}`, {
+    headers: { accept: 'text/html' },
+  })
+  expect((await response.text()).includes('"><script>')).toBe(false)
+})

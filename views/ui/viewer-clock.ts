@@ -1,0 +1,45 @@
+/** The clock of the person looking at a page: their time zone and whether they read 12 or 24 hours. */
+import { createContext } from 'hono/jsx'
+
+export interface ViewerClock {
+  /** IANA name. */
+  zone: string
+  hours: 12 | 24
+  /** False until the browser has named a zone: times are then in UTC and say so. */
+  isKnown: boolean
+  /** The parts of a time (ms since epoch) as clocks in the zone show it, each with leading zeros. */
+  partsOf: (at: number) => Readonly<Record<Part, string>>
+}
+
+type Part = 'year' | 'month' | 'day' | 'hour' | 'minute' | 'second' | 'weekday'
+
+/** `zone` must be one that this runtime knows. A format is slow to make, so one serves all times of a page. */
+export const createClock = (zone: string | null, hours: 12 | 24 = 24): ViewerClock => {
+  let format: Intl.DateTimeFormat | null = null
+  return {
+    zone: zone ?? 'UTC',
+    hours,
+    isKnown: zone !== null,
+    partsOf(at) {
+      format ??= new Intl.DateTimeFormat('en', {
+        timeZone: zone ?? 'UTC',
+        hourCycle: 'h23',
+        year: 'numeric',
+        month: '2-digit',
+        day: '2-digit',
+        hour: '2-digit',
+        minute: '2-digit',
+        second: '2-digit',
+        weekday: 'short',
+      })
+      // as: the options above ask for each of these parts
+      return Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value])) as Record<
+        Part,
+        string
+      >
+    },
+  }
+}
+
+/** Around every page and fragment; see `src/http/viewer-clock.ts`. */
+export const ViewerClockContext = createContext<ViewerClock>(createClock(null))

@@ -22,7 +22,15 @@ interface OpenOptions {
  */
 export function openDatabase(path: string, options: OpenOptions = {}): OpenedDatabase {
   if (path !== ':memory:') createPrivately(path)
-  const sqlite = new Database(path, { strict: true })
+  return setUp(new Database(path, { strict: true }), options)
+}
+
+/** A private database in memory with the content of `bytes`, which `serialize()` returned. */
+export function databaseFrom(bytes: Uint8Array, options: OpenOptions = {}): OpenedDatabase {
+  return setUp(Database.deserialize(bytes, { strict: true }), options)
+}
+
+function setUp(sqlite: Database, options: OpenOptions): OpenedDatabase {
   waitForLocksAtMost(sqlite, 5000)
   sqlite.run('PRAGMA journal_mode = WAL')
   sqlite.run('PRAGMA synchronous = FULL')

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { migrate } from '../../db/migrate.ts'
-import { type OpenedDatabase, openDatabase } from '../../db/open.ts'
+import { databaseFrom, type OpenedDatabase, openDatabase } from '../../db/open.ts'
 
 const FOLDER = join(import.meta.dir, '../../db/migrations')
 
@@ -11,16 +11,22 @@ const migrations = readdirSync(FOLDER)
   .filter((file) => file.endsWith('.sql'))
   .map((file) => ({ name: file.slice(0, -'.sql'.length), sql: readFileSync(join(FOLDER, file), 'utf8') }))
 
+/** Migrated once per file: applying every migration takes 12 ms, copying the result less than one. */
+const template = (() => {
+  const { sqlite } = openDatabase(':memory:')
+  migrate(sqlite, migrations, 0)
+  const bytes = sqlite.serialize()
+  sqlite.close()
+  return bytes
+})()
+
 /** An error in a change listener fails the test instead of ending the process. */
-export const testDb = (): OpenedDatabase => {
-  const opened = openDatabase(':memory:', {
+export const testDb = (): OpenedDatabase =>
+  databaseFrom(template, {
     onListenerError: (error) => {
       throw error
     },
   })
-  migrate(opened.sqlite, migrations, 0)
-  return opened
-}
 
 export interface LoggedDb {
   dir: string
